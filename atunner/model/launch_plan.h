@@ -1,0 +1,124 @@
+// A candidate has no host code: it is text (or PTX, or a cubin) and this description of how to launch it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "atunner/base/digest.h"
+#include "atunner/base/result.h"
+#include "atunner/model/dtype.h"
+#include "atunner/model/expr.h"
+
+namespace atunner {
+
+struct Dim3 {
+  uint32_t x = 1, y = 1, z = 1;
+  bool operator==(const Dim3&) const = default;
+  uint64_t Count() const { return uint64_t{x} * y * z; }
+};
+
+enum class Language : uint8_t { kCudaCpp, kPtx, kCubin };
+std::string_view Name(Language language);
+
+/// Text for the compiler.
+struct SourceUnit {
+  std::string name = "kernel.cu";  ///< the file name that diagnostics show
+  std::string text;
+  Language language = Language::kCudaCpp;
+  std::vector<std::pair<std::string, std::string>> defines;  ///< -Dname=value
+  std::vector<std::string> options;                          ///< e.g. "-use_fast_math", "--maxrregcount=64"
+  std::vector<std::string> include_folders;
+
+  Digest ContentDigest() const;
+};
+
+/// One kernel parameter.
+struct ArgBinding {
+  enum class Kind : uint8_t {
+    kTensor,     ///< device pointer of the spec's argument `name`
+    kWorkspace,  ///< device pointer of the plan's workspace `name`
+    kScalar,     ///< `value`, as `dtype`
+  };
+  Kind kind = Kind::kTensor;
+  std::string name;
+  DType dtype = DType::kInt32;
+  Expr value;
+
+  static ArgBinding Tensor(std::string name) { return {Kind::kTensor, std::move(name), DType::kInt32, {}}; }
+  static ArgBinding Workspace(std::string name) { return {Kind::kWorkspace, std::move(name), DType::kInt32, {}}; }
+  static ArgBinding Scalar(DType dtype, Expr value) { return {Kind::kScalar, "", dtype, std::move(value)}; }
+};
+
+/// Expressions may use the problem's dims, its attributes and the candidate's parameters.
+struct LaunchStep {
+  std::string entry;  ///< kernel name; template kernels as "name<4, float>" (a name expression)
+  std::array<Expr, 3> grid;
+  std::array<Expr, 3> block;
+  std::array<Expr, 3> cluster;  ///< all 1 = no cluster launch
+  Expr shared_bytes = 0;        ///< dynamic shared memory
+  std::vector<ArgBinding> args;
+};
+
+/// Scratch memory that the launcher allocates; contents are undefined at the first step.
+struct Workspace {
+  std::string name;
+  Expr bytes;
+};
+
+/// `__constant__` or `__device__` symbol that receives a copy of a tensor before the first launch.
+struct SymbolCopy {
+  std::string symbol;
+  std::string tensor;
+};
+
+/// Steps run in order on one stream.
+struct LaunchPlan {
+  std::vector<Workspace> workspaces;
+  std::vector<SymbolCopy> symbols;
+  std::vector<LaunchStep> steps;
+  /// Parameter values the expressions refer to (filled by the template that rendered the candidate).
+  std::vector<std::string> parameter_names;
+  std::vector<Value> parameter_values;
+};
+
+/// A scalar as the kernel receives it.
+struct ScalarBytes {
+  std::array<std::byte, 8> bytes{};
+  uint32_t size = 0;
+};
+/// Converts `value` to `dtype`; kInvalidInput when an integer does not fit.
+Result<ScalarBytes> PackScalar(DType dtype, const Value& value);
+
+struct ConcreteArg {
+  ArgBinding::Kind kind = ArgBinding::Kind::kTensor;
+  std::string name;
+  ScalarBytes scalar;
+};
+
+struct ConcreteStep {
+  std::string entry;
+  Dim3 grid, block, cluster;
+  uint32_t shared_bytes = 0;
+  std::vector<ConcreteArg> args;
+};
+
+struct ConcreteWorkspace {
+  std::string name;
+  uint64_t bytes = 0;
+};
+
+/// A plan with all sizes known: what a device executes.
+struct ConcretePlan {
+  std::vector<ConcreteWorkspace> workspaces;
+  std::vector<SymbolCopy> symbols;
+  std::vector<ConcreteStep> steps;
+};
+
+/// Evaluates every expression. kInvalidInput for sizes < 1 or beyond CUDA's limits (grid x < 2^31, y and z < 65536,
+/// block x, y ≤ 1024, z ≤ 64, at most 1024 threads).
+Result<ConcretePlan> Resolve(const LaunchPlan& plan, const Dims& dims, const Attributes& attributes);
+
+}  // namespace atunner

@@ -1,0 +1,33 @@
+#include "atunner/model/verdict.h"
+
+#include <algorithm>
+
+namespace atunner {
+
+std::string_view Name(VerdictKind kind) {
+  switch (kind) {
+#define ATUNNER_VERDICT(id, name, meaning) \
+  case VerdictKind::id: return name;
+#include "atunner/model/verdict.def"
+#undef ATUNNER_VERDICT
+  }
+  return "inconclusive";
+}
+
+std::string_view Meaning(VerdictKind kind) {
+  switch (kind) {
+#define ATUNNER_VERDICT(id, name, meaning) \
+  case VerdictKind::id: return meaning;
+#include "atunner/model/verdict.def"
+#undef ATUNNER_VERDICT
+  }
+  return "";
+}
+
+double Verdict::WorstError() const {
+  double worst = 0;
+  for (const CheckRecord& check : checks) worst = std::max(worst, check.error);
+  return worst;
+}
+
+}  // namespace atunner
