@@ -1,0 +1,40 @@
+// CUDA C++ (or PTX, or a cubin) in, CompiledModule out.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/base/files.h"
+#include "atunner/base/result.h"
+#include "atunner/model/compiled_module.h"
+#include "atunner/model/launch_plan.h"
+
+namespace atunner {
+
+struct CompileRequest {
+  SourceUnit source;
+  std::vector<std::string> entries;  ///< kernels that will be launched; template instances as name expressions
+  std::string arch;                  ///< "sm_90a"; "compute_75" compiles to PTX only
+};
+
+/// A rejected source is a value like any other.
+struct CompileOutcome {
+  std::optional<CompiledModule> module;
+  std::string error;  ///< the compiler's messages, pointing into the user's file, when there is no module
+  bool timed_out = false;
+
+  bool ok() const { return module.has_value(); }
+};
+
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+  /// An Error means no compiling is possible at all (no NVRTC). Thread-safe.
+  virtual Result<CompileOutcome> Compile(const CompileRequest& request) = 0;
+  /// "NVRTC 13.0", part of the cache key.
+  virtual std::string Version() const = 0;
+};
+
+}  // namespace atunner

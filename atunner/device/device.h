@@ -1,0 +1,162 @@
+// What a GPU can be asked to do, real or virtual. `verify` and everything above know only this; who is behind it is
+// decided once, where the program is wired together.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/model/compiled_module.h"
+#include "atunner/model/device_profile.h"
+#include "atunner/model/launch_plan.h"
+#include "atunner/model/trial.h"
+
+namespace atunner {
+
+/// Device memory: an address in the device's space. Owned by the Buffer that Device::Allocate returned.
+using DeviceAddress = uint64_t;
+
+/// One problem a device found while it executed a kernel (the virtual GPU finds many kinds, a real one few).
+struct Hazard {
+  enum class Kind : uint8_t {
+    kOutOfBounds, kMisaligned, kUninitialisedShared, kUninitialisedGlobal, kRace, kDivergentBarrier, kDeadlock,
+    kInvalidShuffle, kAsyncCopyInFlight, kInstructionBudget, kTrap,
+  };
+  Kind kind = Kind::kOutOfBounds;
+  std::string kernel;
+  std::string where;   ///< "softmax.cu:41"
+  std::string detail;  ///< block, thread, address, allocation, the other side of a race: one sentence
+};
+std::string_view Name(Hazard::Kind kind);
+
+/// How one launch ended.
+struct LaunchOutcome {
+  enum class Kind : uint8_t {
+    kCompleted,
+    kRefused,      ///< the driver did not start it: bad grid, too much shared memory
+    kFaulted,      ///< started and died: illegal address, trap, hazard. A real device's context is lost.
+    kTimeout,      ///< limit on time or instructions
+    kUnsupported,  ///< virtual GPU: an instruction it lacks
+  };
+  Kind kind = Kind::kCompleted;
+  std::string message;
+  std::vector<Hazard> hazards;
+  uint64_t blocks_executed = 0;  ///< all of the grid unless `LaunchOptions::blocks` selected some
+
+  bool completed() const { return kind == Kind::kCompleted && hazards.empty(); }
+};
+
+struct LaunchOptions {
+  bool check_hazards = true;           ///< virtual GPU: shared-memory races, initialisation, barriers (bounds always)
+  double timeout_seconds = 60;         ///< virtual GPU: wall clock. A real device is guarded by its runner process.
+  std::vector<uint64_t> blocks;        ///< virtual GPU: run only these linear block indices; empty = all
+};
+
+/// Result of the occupancy calculation for one launch.
+struct Occupancy {
+  int blocks_per_sm = 0;
+  int warps_per_sm = 0;
+  double share = 0;          ///< resident warps / most resident warps
+  std::string limiter;       ///< "registers", "shared memory", "warps", "blocks"
+};
+
+/// Memory of a device; freed when destroyed.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual DeviceAddress address() const = 0;
+  virtual uint64_t bytes() const = 0;
+};
+
+/// A module whose globals live in the device; fresh each time it is loaded.
+class LoadedModule {
+ public:
+  virtual ~LoadedModule() = default;
+};
+
+/// A kernel argument as the device takes it.
+struct KernelArg {
+  std::array<std::byte, 8> bytes{};
+  uint32_t size = 0;
+
+  static KernelArg Address(DeviceAddress address);
+  static KernelArg Scalar(const ScalarBytes& scalar);
+};
+
+struct LaunchShape {
+  Dim3 grid, block, cluster;
+  uint32_t dynamic_shared_bytes = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const DeviceProfile& profile() const = 0;
+  /// kMeasured for real hardware, kPredicted for the virtual GPU.
+  virtual Evidence evidence() const = 0;
+  /// Architecture to compile for: "sm_90a".
+  virtual std::string arch() const = 0;
+
+  /// 256-byte aligned memory with undefined contents. kUnavailable when there is not enough.
+  virtual Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) = 0;
+  virtual Status CopyIn(DeviceAddress to, std::span<const std::byte> from) = 0;
+  virtual Status CopyOut(std::span<std::byte> to, DeviceAddress from) = 0;
+  virtual Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) = 0;
+  virtual Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) = 0;
+  virtual Result<uint64_t> FreeBytes() = 0;
+
+  virtual Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) = 0;
+  /// Address of a `__device__` or `__constant__` symbol and its size in bytes.
+  virtual Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) = 0;
+  /// Runs one kernel and waits for it. `entry` as CompiledModule::kernels names it. A kernel's failure is an outcome,
+  /// not an Error; an Error means the device itself is unusable.
+  virtual Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                       std::span<const KernelArg> args, const LaunchOptions& options) = 0;
+};
+
+/// A point in the stream of a real device.
+class Event {
+ public:
+  virtual ~Event() = default;
+};
+
+/// State of clocks and power at one moment, from NVML; zeros when NVML is missing.
+struct ClockState {
+  double sm_mhz = 0;
+  double memory_mhz = 0;
+  double power_watts = 0;
+  double temperature_c = 0;
+  std::string throttle = "unknown";  ///< "none", "power cap", "thermal", …
+};
+
+/// A real device: what `measure` needs on top. The virtual GPU is none, so nothing can time it.
+class TimedDevice : public Device {
+ public:
+  virtual Result<std::unique_ptr<Event>> CreateEvent() = 0;
+  virtual Status Record(Event& event) = 0;
+  /// Nanoseconds between two recorded events; waits for `end`.
+  virtual Result<double> ElapsedNs(Event& start, Event& end) = 0;
+  /// Puts a kernel into the stream without waiting. A refusal is reported at once, a fault by Synchronize.
+  virtual LaunchOutcome Enqueue(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                std::span<const KernelArg> args) = 0;
+  virtual LaunchOutcome Synchronize() = 0;
+  /// Fill in the stream, without waiting.
+  virtual Status EnqueueFill(DeviceAddress to, uint8_t byte, uint64_t bytes) = 0;
+  /// Gives persisting L2 lines back to normal use.
+  virtual Status ResetPersistingL2() = 0;
+  /// The raw stream (CUstream), for vendor libraries.
+  virtual void* stream() = 0;
+  virtual ClockState Clocks() = 0;
+  virtual std::string DriverVersion() const = 0;
+  /// What the driver's occupancy calculator says, blocks per SM.
+  virtual Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry, const LaunchShape& shape) = 0;
+};
+
+}  // namespace atunner
