@@ -103,6 +103,8 @@ class Device {
   virtual Evidence evidence() const = 0;
   /// Architecture to compile for: "sm_90a".
   virtual std::string arch() const = 0;
+  /// True when every access is checked against its allocation, so that buffers need no guard zones.
+  virtual bool checks_bounds() const { return false; }
 
   /// 256-byte aligned memory with undefined contents. kUnavailable when there is not enough.
   virtual Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) = 0;
@@ -119,6 +121,15 @@ class Device {
   /// not an Error; an Error means the device itself is unusable.
   virtual Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                                        std::span<const KernelArg> args, const LaunchOptions& options) = 0;
+};
+
+/// A device that predicts instead of measuring: the virtual GPU.
+class PredictingDevice : public Device {
+ public:
+  /// Executes a sample of the grid and estimates the time of the whole launch. `resources` are the kernel's from the cubin
+  /// of the profile's architecture. An Error of kUnsupported names what the virtual GPU lacks.
+  virtual Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
+                                   std::span<const KernelArg> args) = 0;
 };
 
 /// A point in the stream of a real device.

@@ -1,0 +1,175 @@
+#include "atunner/verify/judge_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "atunner/base/random.h"
+#include "embed/judge_kernels.h"
+
+namespace atunner {
+namespace {
+
+constexpr uint32_t kCompareBlock = 128;
+constexpr uint32_t kCompareGrid = 512;
+constexpr uint32_t kFillBlock = 256;
+constexpr double kSpike = 24.0;  // large against unit noise, and 24² still fits float16
+
+/// Mirrors ComparePartial in judge.cu.
+struct ComparePartial {
+  double squared_difference, squared_reference, sum_reference, squared_reference_second_half, worst;
+  uint64_t finite, unwritten, lost_nan, new_nonfinite, beyond, first_bad;
+};
+
+template <class T>
+KernelArg Arg(T value) {
+  KernelArg arg;
+  std::memcpy(arg.bytes.data(), &value, sizeof value);
+  arg.size = sizeof value;
+  return arg;
+}
+
+double LargestFinite(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16: return 65504.0;
+    case DType::kBFloat16: return 0x1.fep127;
+    case DType::kFloat32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+struct Spike {
+  uint64_t at = ~uint64_t{0};
+  double value = 0;
+};
+
+/// Needles, NaNs and one-element changes all put one value at one place, chosen by the seed.
+Spike SpikeOf(const InputInstance& instance, uint64_t elements, size_t position) {
+  Random random(Mix64(instance.seed ^ 0x5b1ce) + position);
+  const uint64_t at = random.Below(elements);
+  if (instance.family == InputFamily::kNan) return {position == 0 ? at : ~uint64_t{0}, std::nan("")};
+  if (instance.mutated) return {at, -3.0 * kSpike / 8.0};
+  if (instance.family == InputFamily::kNeedle) return {at, kSpike};
+  return {};
+}
+
+int FillKindCode(Fill::Kind kind) {
+  switch (kind) {
+    case Fill::Kind::kZeros:
+    case Fill::Kind::kConstant: return 1;
+    case Fill::Kind::kIota: return 2;
+    case Fill::Kind::kUniform: return 3;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+double CompareStats::RelativeNorm() const {
+  if (squared_reference > 0) return std::sqrt(squared_difference / squared_reference);
+  return squared_difference > 0 ? 1e300 : 0.0;
+}
+
+Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compiler& compiler) {
+  CompileRequest request;
+  request.source.name = "judge.cu";
+  request.source.text = std::string(embed::kJudgeCu);
+  request.entries = {"judge_fill", "judge_fingerprint", "judge_mask", "judge_widen", "judge_compare"};
+  request.arch = device.arch();
+  ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile(request));
+  if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the judge's kernels do not compile: " + outcome.error);
+  std::unique_ptr<JudgeKernels> kernels(new JudgeKernels(device));
+  ATUNNER_TRY(kernels->module_, device.Load(*outcome.module));
+  ATUNNER_TRY(kernels->scratch_, device.Allocate(kCompareGrid * sizeof(ComparePartial)));
+  return kernels;
+}
+
+Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args, uint32_t grid) {
+  // As many blocks as the work needs and no more: on the virtual GPU every block costs time.
+  const uint64_t wanted = std::clamp<uint64_t>((elements + block * 4 - 1) / (block * 4), 1, 4096);
+  const LaunchShape shape{{grid ? grid : static_cast<uint32_t>(wanted), 1, 1}, {block, 1, 1}, {}, 0};
+  LaunchOptions options;
+  options.check_hazards = false;
+  options.timeout_seconds = 600;
+  ATUNNER_TRY(const LaunchOutcome outcome, device_.Launch(*module_, entry, shape, args, options));
+  if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the judge's kernel " + entry + " failed: " + outcome.message);
+  return {};
+}
+
+Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
+                                const InputInstance& instance) {
+  Spike spike = SpikeOf(instance, elements, position);
+  int kind = FillKindCode(arg.fill.kind);
+  double low = arg.fill.kind == Fill::Kind::kZeros ? 0.0 : arg.fill.low;
+  double high = arg.fill.high;
+  if (!IsFloat(arg.dtype) && kind == 0) {  // integers without a stated range: small and of both signs where possible
+    kind = 3;
+    low = KindOf(arg.dtype) == DTypeKind::kSigned ? -8 : 0;
+    high = arg.dtype == DType::kBool ? 2 : 9;
+  }
+  if (kind != 0) spike = {};  // a stated fill is a promise: it may be an index range
+  const uint64_t seed = Mix64(instance.seed * 1315423911u + position);
+  return Run("judge_fill", elements, kFillBlock,
+             {KernelArg::Address(address), Arg(static_cast<int32_t>(arg.dtype)), Arg(elements), Arg(int32_t{kind}),
+              Arg(static_cast<int32_t>(instance.family)), Arg(seed), Arg(static_cast<int32_t>(position)), Arg(low), Arg(high),
+              Arg(spike.at), Arg(spike.value)});
+}
+
+Result<uint64_t> JudgeKernels::Fingerprint(DeviceAddress address, uint64_t bytes) {
+  const auto grid = static_cast<uint32_t>(std::clamp<uint64_t>(bytes / 4096, 1, kFingerprintBlocks));
+  ATUNNER_RETURN_IF_ERROR(Run("judge_fingerprint", bytes, 256,
+                              {KernelArg::Address(address), Arg(bytes), KernelArg::Address(scratch_->address())}, grid));
+  std::vector<uint64_t> partial(grid);
+  ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partial)), scratch_->address()));
+  uint64_t sum = 0;
+  for (uint64_t part : partial) sum += part;
+  return sum;
+}
+
+Status JudgeKernels::EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes, DeviceAddress slot) {
+  const KernelArg args[] = {KernelArg::Address(address), Arg(bytes), KernelArg::Address(slot)};
+  const LaunchOutcome outcome =
+      device.Enqueue(*module_, "judge_fingerprint", {{kFingerprintBlocks, 1, 1}, {256, 1, 1}, {}, 0}, args);
+  if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the judge's fingerprint kernel failed: " + outcome.message);
+  return {};
+}
+
+Status JudgeKernels::Mask(DeviceAddress reference, uint64_t elements, uint64_t key) {
+  return Run("judge_mask", elements, kFillBlock, {KernelArg::Address(reference), Arg(elements), Arg(key)});
+}
+
+Status JudgeKernels::Widen(DeviceAddress data, DType dtype, uint64_t elements, DeviceAddress wide) {
+  return Run("judge_widen", elements, kFillBlock,
+             {KernelArg::Address(data), Arg(static_cast<int32_t>(dtype)), Arg(elements), KernelArg::Address(wide)});
+}
+
+Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
+  const auto grid = static_cast<uint32_t>(std::clamp<uint64_t>(request.elements / (kCompareBlock * 4), 1, kCompareGrid));
+  ATUNNER_RETURN_IF_ERROR(
+      Run("judge_compare", request.elements, kCompareBlock,
+          {KernelArg::Address(request.data), Arg(static_cast<int32_t>(request.dtype)), KernelArg::Address(request.reference),
+           Arg(request.elements), Arg(request.key), Arg(request.scale), Arg(LargestFinite(request.dtype)),
+           Arg(request.element_bound), Arg(int32_t{request.poison_counts}), KernelArg::Address(scratch_->address())},
+          grid));
+  std::vector<ComparePartial> partials(grid);
+  ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partials)), scratch_->address()));
+  CompareStats stats;
+  stats.elements = request.elements;
+  for (const ComparePartial& part : partials) {
+    stats.squared_difference += part.squared_difference;
+    stats.squared_reference += part.squared_reference;
+    stats.sum_reference += part.sum_reference;
+    stats.squared_reference_second_half += part.squared_reference_second_half;
+    stats.worst = std::max(stats.worst, part.worst);
+    stats.finite += part.finite;
+    stats.unwritten += part.unwritten;
+    stats.lost_nan += part.lost_nan;
+    stats.new_nonfinite += part.new_nonfinite;
+    stats.beyond += part.beyond;
+    stats.first_bad = std::min(stats.first_bad, part.first_bad);
+  }
+  return stats;
+}
+
+}  // namespace atunner

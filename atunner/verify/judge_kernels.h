@@ -1,0 +1,69 @@
+// The judge's device code, compiled and loaded on one device (source: kernels/judge/judge.cu).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "atunner/compile/compiler.h"
+#include "atunner/device/device.h"
+#include "atunner/model/kernel_spec.h"
+#include "atunner/verify/input_family.h"
+
+namespace atunner {
+
+/// How an output differs from its reference.
+struct CompareStats {
+  double squared_difference = 0;
+  double squared_reference = 0;
+  double sum_reference = 0;
+  double squared_reference_second_half = 0;
+  double worst = 0;  ///< largest |y - r| / (|r| + rms(r))
+  uint64_t finite = 0;
+  uint64_t unwritten = 0;
+  uint64_t lost_nan = 0;
+  uint64_t new_nonfinite = 0;
+  uint64_t beyond = 0;
+  uint64_t first_bad = ~uint64_t{0};
+  uint64_t elements = 0;
+
+  /// ‖y - r‖ / ‖r‖ over the finite elements; ‖y‖-like 1e300 when r is all zero and y is not.
+  double RelativeNorm() const;
+};
+
+struct CompareRequest {
+  DeviceAddress data = 0;
+  DType dtype = DType::kFloat32;
+  DeviceAddress reference = 0;  ///< float64, masked with `key` (0 = plain)
+  uint64_t elements = 0;
+  uint64_t key = 0;
+  double scale = 0;             ///< rms of the reference
+  double element_bound = 1e300;
+  bool poison_counts = true;
+};
+
+class JudgeKernels {
+ public:
+  static Result<std::unique_ptr<JudgeKernels>> Make(Device& device, Compiler& compiler);
+
+  /// Draws one tensor of an instance. `position` is the argument's index in the spec.
+  Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position, const InputInstance& instance);
+  Result<uint64_t> Fingerprint(DeviceAddress address, uint64_t bytes);
+  /// Puts the fingerprint's kernel into the stream; `slot` receives kFingerprintBlocks partial sums.
+  Status EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes, DeviceAddress slot);
+  Status Mask(DeviceAddress reference, uint64_t elements, uint64_t key);
+  Status Widen(DeviceAddress data, DType dtype, uint64_t elements, DeviceAddress wide);
+  Result<CompareStats> Compare(const CompareRequest& request);
+
+  static constexpr uint32_t kFingerprintBlocks = 256;
+
+ private:
+  JudgeKernels(Device& device) : device_(device) {}
+  Status Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args, uint32_t grid = 0);
+
+  Device& device_;
+  std::unique_ptr<LoadedModule> module_;
+  std::unique_ptr<Buffer> scratch_;
+};
+
+}  // namespace atunner

@@ -1,0 +1,221 @@
+// The judge's own device code: fills inputs, fingerprints and compares outputs. It runs on every Device, real or virtual.
+// Data types and input families arrive as numbers: the positions in dtype.def and input_family.def.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+typedef unsigned long long u64;
+
+enum DTypeCode { kF64, kF32, kF16, kBF16, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kBool };
+
+/// SplitMix64's mixer, as base/random.h has it.
+__device__ u64 mix(u64 x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+/// (0, 1], 24 bits: never 0, so its logarithm is finite.
+__device__ float unit(unsigned bits) { return ((bits >> 8) + 1u) * 5.9604644775390625e-8f; }
+
+__device__ float normal(u64 random) {
+  return sqrtf(-2.0f * logf(unit((unsigned)random))) * cospif(2.0f * unit((unsigned)(random >> 32)));
+}
+
+__device__ void store(int dtype, void* data, u64 i, double value) {
+  switch (dtype) {
+    case kF64: ((double*)data)[i] = value; break;
+    case kF32: ((float*)data)[i] = (float)value; break;
+    case kF16: ((__half*)data)[i] = __float2half_rn((float)value); break;
+    case kBF16: ((__nv_bfloat16*)data)[i] = __float2bfloat16_rn((float)value); break;
+    case kI8: case kU8: ((signed char*)data)[i] = (signed char)(long long)value; break;
+    case kBool: ((signed char*)data)[i] = value != 0; break;
+    case kI16: case kU16: ((short*)data)[i] = (short)(long long)value; break;
+    case kI32: case kU32: ((int*)data)[i] = (int)(long long)value; break;
+    default: ((long long*)data)[i] = (long long)value;
+  }
+}
+
+__device__ double load(int dtype, const void* data, u64 i) {
+  switch (dtype) {
+    case kF64: return ((const double*)data)[i];
+    case kF32: return ((const float*)data)[i];
+    case kF16: return __half2float(((const __half*)data)[i]);
+    case kBF16: return __bfloat162float(((const __nv_bfloat16*)data)[i]);
+    case kI8: return ((const signed char*)data)[i];
+    case kI16: return ((const short*)data)[i];
+    case kI32: return ((const int*)data)[i];
+    case kI64: return (double)((const long long*)data)[i];
+    case kU8: case kBool: return ((const unsigned char*)data)[i];
+    case kU16: return ((const unsigned short*)data)[i];
+    case kU32: return ((const unsigned*)data)[i];
+    default: return (double)((const u64*)data)[i];
+  }
+}
+
+/// Smallest positive normal number of the type.
+__device__ float smallest_normal(int dtype) { return dtype == kF16 ? 6.103515625e-5f : 1.17549435e-38f; }
+
+/// One element of an input family; `variant` is the argument's position, so that operands differ in role.
+__device__ float family_value(int family, int dtype, u64 i, u64 seed, int variant) {
+  const u64 random = mix(mix(seed) + i);
+  const float z = normal(random);
+  const float u = unit((unsigned)(mix(random) >> 11));
+  switch (family) {
+    case 0: return z;                                                             // normal
+    case 1: return u;                                                             // uniform
+    case 2: return 2.0f * u - 1.0f;                                               // mixed sign
+    case 3: return fminf(fmaxf(z * rsqrtf(unit((unsigned)(mix(random) >> 3))), -256.0f), 256.0f);  // heavy tail
+    case 4: return 16.0f * z;                                                     // large logits
+    case 5: return 0.01f * z;                                                     // needle: the spike is added by the caller
+    case 6: {                                                                     // cancelling
+      if (variant & 1) return 1.0f + 0.015625f * z;
+      const float big = 8.0f + normal(mix(mix(seed) + (i & ~1ull)));              // both of a pair share it
+      return (i & 1) ? -big + 0.125f * z : big;
+    }
+    case 7: return z * smallest_normal(dtype);                                    // denormals
+    default: return z;
+  }
+}
+
+/// Fill kinds: 0 = family, 1 = constant a, 2 = iota, 3 = uniform in [a, b).
+/// Element `spike_at` (if < n) becomes `spike_value` afterwards: needles, NaN tests, one-element changes.
+extern "C" __global__ void judge_fill(void* data, int dtype, u64 n, int kind, int family, u64 seed, int variant, double a,
+                                      double b, u64 spike_at, double spike_value) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    double value;
+    if (kind == 0) {
+      value = family_value(family, dtype, i, seed, variant);
+    } else if (kind == 1) {
+      value = a;
+    } else if (kind == 2) {
+      value = (double)i;
+    } else {
+      const double u = (double)(mix(mix(seed) + i) >> 11) * 1.1102230246251565e-16;
+      value = a + (b - a) * u;
+      if (dtype >= kI8) value = floor(value);
+    }
+    if (i == spike_at) value = spike_value;
+    store(dtype, data, i, value);
+  }
+}
+
+/// Order-independent 64-bit fingerprint: partial[block] = sum of mix(word, position). The host adds the blocks' sums.
+extern "C" __global__ void judge_fingerprint(const void* data, u64 bytes, u64* partial) {
+  const u64 words = bytes / 4;
+  const unsigned* word = (const unsigned*)data;
+  const unsigned char* byte = (const unsigned char*)data;
+  u64 sum = 0;
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  const u64 start = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  for (u64 i = start; i < words; i += stride) sum += mix(word[i] + (i << 32) + i);
+  for (u64 i = words * 4 + start; i < bytes; i += stride) sum += mix(byte[i] + (i << 32) + ~i);
+  __shared__ u64 sums[256];
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  for (unsigned half = 128; half > 0; half >>= 1) {
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) partial[blockIdx.x] = sums[0];
+}
+
+/// Hides or shows a reference: XOR with a keyed stream. The same call does both.
+extern "C" __global__ void judge_mask(u64* reference, u64 n, u64 key) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) reference[i] ^= mix(key + i);
+}
+
+extern "C" __global__ void judge_widen(const void* data, int dtype, u64 n, double* wide) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) wide[i] = load(dtype, data, i);
+}
+
+/// What one block found; mirrored by ComparePartial in judge_kernels.cpp.
+struct ComparePartial {
+  double squared_difference;
+  double squared_reference;
+  double sum_reference;
+  double squared_reference_second_half;
+  double worst;        // largest |y - r| / (|r| + scale)
+  u64 finite;          // elements compared numerically
+  u64 unwritten;       // still the judge's poison
+  u64 lost_nan;        // reference NaN, output not
+  u64 new_nonfinite;   // output NaN or infinite, reference representable
+  u64 beyond;          // elements whose error exceeds `element_bound`
+  u64 first_bad;       // smallest index of an element counted in any of the above, or ~0
+};
+
+__device__ bool is_poison(int dtype, const void* data, u64 i) {
+  switch (dtype) {
+    case kF64: case kI64: case kU64: return ((const u64*)data)[i] == ~0ull;
+    case kF32: case kI32: case kU32: return ((const unsigned*)data)[i] == ~0u;
+    case kF16: case kBF16: case kI16: case kU16: return ((const unsigned short*)data)[i] == 0xffffu;
+    default: return ((const unsigned char*)data)[i] == 0xffu;
+  }
+}
+
+__device__ void merge(ComparePartial& a, const ComparePartial& b) {
+  a.squared_difference += b.squared_difference;
+  a.squared_reference += b.squared_reference;
+  a.sum_reference += b.sum_reference;
+  a.squared_reference_second_half += b.squared_reference_second_half;
+  a.worst = fmax(a.worst, b.worst);
+  a.finite += b.finite;
+  a.unwritten += b.unwritten;
+  a.lost_nan += b.lost_nan;
+  a.new_nonfinite += b.new_nonfinite;
+  a.beyond += b.beyond;
+  a.first_bad = a.first_bad < b.first_bad ? a.first_bad : b.first_bad;
+}
+
+/// Compares `data` with a masked float64 reference (key 0 = not masked). `largest` is the type's largest finite number:
+/// a reference beyond it must have become infinite or that number. With `poison_counts`, elements that hold the poison
+/// pattern are counted as unwritten and skipped.
+extern "C" __global__ void judge_compare(const void* data, int dtype, const u64* reference, u64 n, u64 key, double scale,
+                                         double largest, double element_bound, int poison_counts, ComparePartial* partial) {
+  ComparePartial mine = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ~0ull};
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    const double r = __longlong_as_double((long long)(key ? reference[i] ^ mix(key + i) : reference[i]));
+    bool bad = false;
+    if (poison_counts && is_poison(dtype, data, i)) {
+      ++mine.unwritten;
+      if (i < mine.first_bad) mine.first_bad = i;
+      continue;
+    }
+    const double y = load(dtype, data, i);
+    if (isnan(r)) {
+      bad = !isnan(y);
+      mine.lost_nan += bad;
+    } else if (fabs(r) > largest) {
+      bad = !(fabs(y) >= largest && (y > 0) == (r > 0));
+      mine.new_nonfinite += bad;
+    } else if (isnan(y) || isinf(y)) {
+      bad = true;
+      ++mine.new_nonfinite;
+    } else {
+      const double difference = fabs(y - r);
+      mine.squared_difference += difference * difference;
+      mine.squared_reference += r * r;
+      mine.sum_reference += r;
+      if (i >= n / 2) mine.squared_reference_second_half += r * r;
+      ++mine.finite;
+      const double denominator = fabs(r) + scale;
+      const double error = denominator > 0 ? difference / denominator : (difference > 0 ? 1e300 : 0.0);
+      mine.worst = fmax(mine.worst, error);
+      bad = !(error <= element_bound);
+      mine.beyond += bad;
+    }
+    if (bad && i < mine.first_bad) mine.first_bad = i;
+  }
+  __shared__ ComparePartial all[128];
+  all[threadIdx.x] = mine;
+  __syncthreads();
+  for (unsigned half = 64; half > 0; half >>= 1) {
+    if (threadIdx.x < half) merge(all[threadIdx.x], all[threadIdx.x + half]);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) partial[blockIdx.x] = all[0];
+}
