@@ -1,0 +1,26 @@
+// Remembers what was compiled, on disk, by content.
+#pragma once
+
+#include <memory>
+
+#include "atunner/compile/compiler.h"
+
+namespace atunner {
+
+/// The cache key: source, entries, architecture, compiler version.
+Digest CacheKey(const CompileRequest& request, const std::string& compiler_version);
+
+/// Successes and failures are both kept. A damaged entry counts as absent. Several processes may share the folder.
+class CachedCompiler : public Compiler {
+ public:
+  CachedCompiler(std::unique_ptr<Compiler> inner, Path folder) : inner_(std::move(inner)), folder_(std::move(folder)) {}
+
+  Result<CompileOutcome> Compile(const CompileRequest& request) override;
+  std::string Version() const override { return inner_->Version(); }
+
+ private:
+  std::unique_ptr<Compiler> inner_;
+  Path folder_;
+};
+
+}  // namespace atunner

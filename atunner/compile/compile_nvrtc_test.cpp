@@ -1,0 +1,121 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "atunner/base/files.h"
+#include "atunner/base/random.h"
+#include "atunner/compile/cached_compiler.h"
+#include "atunner/compile/cubin.h"
+#include "atunner/compile/nvrtc_compiler.h"
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+class NvrtcTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = MakeNvrtcCompiler();
+    if (!made) GTEST_SKIP() << made.error().ToString();
+    compiler_ = *std::move(made);
+  }
+  CompileOutcome Compile(std::string text, std::vector<std::string> entries, std::string arch = "sm_80") {
+    CompileRequest request;
+    request.source.name = "mine.cu";
+    request.source.text = std::move(text);
+    request.entries = std::move(entries);
+    request.arch = std::move(arch);
+    return compiler_->Compile(request).value();
+  }
+  std::unique_ptr<Compiler> compiler_;
+};
+
+TEST_F(NvrtcTest, GivesPtxCubinAndResources) {
+  const auto outcome = Compile("extern \"C\" __global__ void __launch_bounds__(256) f(float* x) { __shared__ float s[64]; "
+                               "s[threadIdx.x % 64] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = s[0]; }", {"f"});
+  ASSERT_TRUE(outcome.ok()) << outcome.error;
+  EXPECT_THAT(outcome.module->ptx, HasSubstr(".entry f"));
+  ASSERT_EQ(outcome.module->kernels.size(), 1u);
+  const KernelResources& kernel = outcome.module->kernels[0];
+  EXPECT_GT(kernel.registers, 4u);
+  EXPECT_EQ(kernel.static_shared_bytes, 256u);
+  EXPECT_EQ(kernel.max_threads, 256u);
+}
+
+TEST_F(NvrtcTest, TemplatesAreNamedByExpression) {
+  const auto outcome = Compile("template <int N> __global__ void f(float* x) { x[0] = N; }", {"f<3>", "f<4>"});
+  ASSERT_TRUE(outcome.ok()) << outcome.error;
+  EXPECT_NE(outcome.module->Find("f<3>"), nullptr);
+  EXPECT_NE(outcome.module->Find("f<3>")->mangled, outcome.module->Find("f<4>")->mangled);
+}
+
+TEST_F(NvrtcTest, ErrorsPointIntoTheUsersFile) {
+  const auto outcome = Compile("__global__ void f() {\n  undeclared = 1;\n}", {"f"});
+  EXPECT_FALSE(outcome.ok());
+  EXPECT_THAT(outcome.error, HasSubstr("mine.cu(2)"));
+  EXPECT_THAT(Compile("__global__ void f() {}", {"g"}).error, HasSubstr("g"));
+}
+
+TEST_F(NvrtcTest, HostHeadersDoNotHurt) {
+  EXPECT_TRUE(Compile("#include <stdio.h>\n#include <cuda_runtime.h>\n#include <cstdint>\n#include <cmath>\n#include <cfloat>\n"
+                      "extern \"C\" __global__ void f(uint32_t* x) { x[0] = (uint32_t)sqrtf(FLT_MAX); }", {"f"}).ok());
+}
+
+TEST_F(NvrtcTest, Compute75GivesPtxOnly) {
+  const auto outcome = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"}, "compute_75");
+  ASSERT_TRUE(outcome.ok()) << outcome.error;
+  EXPECT_TRUE(outcome.module->cubin.empty());
+  EXPECT_NE(outcome.module->Find("f"), nullptr);
+}
+
+TEST_F(NvrtcTest, PtxAndCubinAreCandidatesToo) {
+  const auto cuda = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"});
+  CompileRequest request;
+  request.source.language = Language::kPtx;
+  request.source.text = cuda.module->ptx;
+  request.entries = {"f"};
+  request.arch = "sm_80";
+  const auto assembled = compiler_->Compile(request).value();
+  ASSERT_TRUE(assembled.ok()) << assembled.error;
+  EXPECT_EQ(assembled.module->Find("f")->registers, cuda.module->Find("f")->registers);
+  request.source.text = "this is no PTX";
+  EXPECT_FALSE(compiler_->Compile(request).value().ok());
+  request.source.language = Language::kCubin;
+  request.source.text = cuda.module->cubin;
+  EXPECT_TRUE(compiler_->Compile(request).value().ok());
+}
+
+TEST_F(NvrtcTest, CacheKeepsSuccessAndFailure) {
+  TemporaryDirectory dir;
+  CachedCompiler cached(std::move(compiler_), dir.path());
+  CompileRequest request;
+  request.source.text = "extern \"C\" __global__ void f(float* x) { x[0] = 1; }";
+  request.entries = {"f"};
+  request.arch = "sm_80";
+  const auto first = cached.Compile(request).value();
+  const auto second = cached.Compile(request).value();
+  EXPECT_FALSE(first.module->from_cache);
+  EXPECT_TRUE(second.module->from_cache);
+  EXPECT_EQ(first.module->cubin, second.module->cubin);
+  request.source.text = "nonsense";
+  const auto bad = cached.Compile(request).value();
+  EXPECT_EQ(cached.Compile(request).value().error, bad.error);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir.path())) {
+    if (entry.is_regular_file()) ASSERT_TRUE(WriteFileAtomic(entry.path(), "{damaged"));
+  }
+  EXPECT_EQ(cached.Compile(request).value().error, bad.error);
+}
+
+TEST_F(NvrtcTest, CubinReaderSurvivesDamage) {
+  const std::string cubin = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"}).module->cubin;
+  Random random(1);
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = cubin.substr(0, i % 3 ? cubin.size() : random.Below(cubin.size()));
+    for (int k = 0; k < 4 && !damaged.empty(); ++k) damaged[random.Below(damaged.size())] = static_cast<char>(random.Next());
+    (void)ReadCubin(damaged);
+  }
+  EXPECT_FALSE(ReadCubin("").has_value());
+}
+
+}  // namespace
+}  // namespace atunner

@@ -1,0 +1,22 @@
+// Reads what a cubin says of its kernels. The bytes are foreign: every offset is checked.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/model/compiled_module.h"
+
+namespace atunner {
+
+/// Kernels in symbol order with registers, static shared, local and constant bytes and the largest possible block.
+/// Spills are not in a cubin; see ApplySpills. kInvalidInput for anything that is not a 64-bit CUDA ELF.
+Result<std::vector<KernelResources>> ReadCubin(std::string_view bytes);
+
+/// Fills spill bytes from the text that ptxas prints with -v; unknown kernels are ignored.
+void ApplySpills(std::string_view ptxas_log, std::vector<KernelResources>& kernels);
+
+/// Threads one block may have at this register use, a multiple of 32 (65 536 registers, given to warps in units of 256).
+uint32_t MaxThreadsForRegisters(uint32_t registers);
+
+}  // namespace atunner

@@ -1,0 +1,279 @@
+#include "atunner/compile/nvrtc_compiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "atunner/base/clock.h"
+#include "atunner/base/dylib.h"
+#include "atunner/compile/cubin.h"
+#include "atunner/compile/virtual_headers.h"
+
+namespace atunner {
+namespace {
+
+// The part of NVRTC's C interface that is used (nvrtc.h of CUDA 12 and 13; stable since 11).
+using NvrtcProgram = struct NvrtcProgramTag*;
+struct Nvrtc {
+  int (*version)(int*, int*) = nullptr;
+  const char* (*error_string)(int) = nullptr;
+  int (*create)(NvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*destroy)(NvrtcProgram*) = nullptr;
+  int (*compile)(NvrtcProgram, int, const char* const*) = nullptr;
+  int (*ptx_size)(NvrtcProgram, size_t*) = nullptr;
+  int (*ptx)(NvrtcProgram, char*) = nullptr;
+  int (*cubin_size)(NvrtcProgram, size_t*) = nullptr;
+  int (*cubin)(NvrtcProgram, char*) = nullptr;
+  int (*log_size)(NvrtcProgram, size_t*) = nullptr;
+  int (*log)(NvrtcProgram, char*) = nullptr;
+  int (*add_name)(NvrtcProgram, const char*) = nullptr;
+  int (*lowered_name)(NvrtcProgram, const char*, const char**) = nullptr;
+};
+
+Result<Nvrtc> OpenNvrtc() {
+  const std::string names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  auto library = DynamicLibrary::Open(names, CudaLibraryFolders());
+  if (!library) {
+    library.error().what = "NVRTC, CUDA's run-time compiler, is not installed (" + library.error().what + ")";
+    library.error().hint =
+        "on Debian enable the non-free component and `apt install nvidia-cuda-toolkit`, or install CUDA from "
+        "developer.nvidia.com, or `pip install nvidia-cuda-nvrtc`; set CUDA_HOME if it lies in an unusual place";
+    return std::unexpected(library.error());
+  }
+  Nvrtc api;
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.version, "nvrtcVersion"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.error_string, "nvrtcGetErrorString"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.create, "nvrtcCreateProgram"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.destroy, "nvrtcDestroyProgram"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.compile, "nvrtcCompileProgram"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.ptx_size, "nvrtcGetPTXSize"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.ptx, "nvrtcGetPTX"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.cubin_size, "nvrtcGetCUBINSize"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.cubin, "nvrtcGetCUBIN"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.log_size, "nvrtcGetProgramLogSize"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.log, "nvrtcGetProgramLog"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.add_name, "nvrtcAddNameExpression"));
+  ATUNNER_RETURN_IF_ERROR(library->Bind(api.lowered_name, "nvrtcGetLoweredName"));
+  return api;
+}
+
+// nvJitLink assembles PTX. Its functions carry the version in their names since CUDA 12.
+struct JitLink {
+  int (*create)(void**, uint32_t, const char**) = nullptr;
+  int (*destroy)(void**) = nullptr;
+  int (*add_data)(void*, int, const void*, size_t, const char*) = nullptr;
+  int (*complete)(void*) = nullptr;
+  int (*cubin_size)(void*, size_t*) = nullptr;
+  int (*cubin)(void*, void*) = nullptr;
+  int (*error_size)(void*, size_t*) = nullptr;
+  int (*error)(void*, char*) = nullptr;
+  int (*info_size)(void*, size_t*) = nullptr;
+  int (*info)(void*, char*) = nullptr;
+};
+
+template <class Function>
+Status BindVersioned(const DynamicLibrary& library, Function*& slot, const std::string& name) {
+  for (const char* suffix : {"_13_0", "_12_9", "_12_8", "_12_4", "_12_0"}) {
+    if (library.Bind(slot, ("__" + name + suffix).c_str())) return {};
+  }
+  return library.Bind(slot, name.c_str());
+}
+
+Result<JitLink> OpenJitLink() {
+  const std::string names[] = {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"};
+  ATUNNER_TRY(const DynamicLibrary library, DynamicLibrary::Open(names, CudaLibraryFolders()));
+  JitLink api;
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.create, "nvJitLinkCreate"));
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.destroy, "nvJitLinkDestroy"));
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.add_data, "nvJitLinkAddData"));
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.complete, "nvJitLinkComplete"));
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.cubin_size, "nvJitLinkGetLinkedCubinSize"));
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.cubin, "nvJitLinkGetLinkedCubin"));
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.error_size, "nvJitLinkGetErrorLogSize"));
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.error, "nvJitLinkGetErrorLog"));
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.info_size, "nvJitLinkGetInfoLogSize"));
+  ATUNNER_RETURN_IF_ERROR(BindVersioned(library, api.info, "nvJitLinkGetInfoLog"));
+  return api;
+}
+
+bool HasOption(const SourceUnit& source, std::string_view prefix) {
+  return std::ranges::any_of(source.options, [&](const std::string& option) { return option.starts_with(prefix); });
+}
+
+/// nvcc's spellings that real projects carry, as NVRTC takes them; nullopt drops an option that means nothing here.
+std::optional<std::string> Translate(const std::string& option) {
+  if (option == "-use_fast_math") return "--use_fast_math";
+  if (option.starts_with("-std=") || option.starts_with("-maxrregcount")) return "-" + option;
+  if (option.starts_with("-O") || option.starts_with("-arch") || option.starts_with("--gpu-architecture")) return std::nullopt;
+  if (option.starts_with("-Xcompiler") || option == "-g" || option == "-w" || option.starts_with("-gencode")) return std::nullopt;
+  return option;
+}
+
+std::vector<std::string> OptionsFor(const CompileRequest& request) {
+  const bool ptx_only = request.arch.starts_with("compute_");
+  std::vector<std::string> options = {"--gpu-architecture=" + request.arch, "-default-device", "-lineinfo", "-DATUNNER=1"};
+  if (!ptx_only) options.emplace_back("--ptxas-options=-v");
+  if (!HasOption(request.source, "-std") && !HasOption(request.source, "--std")) options.emplace_back("--std=c++17");
+  for (const auto& [name, value] : request.source.defines) options.push_back(value.empty() ? "-D" + name : "-D" + name + "=" + value);
+  for (const std::string& folder : request.source.include_folders) options.push_back("-I" + folder);
+  for (const std::string& folder : CudaIncludeFolders()) options.push_back("-I" + folder);
+  for (const std::string& option : request.source.options) {
+    if (auto translated = Translate(option)) options.push_back(*std::move(translated));
+  }
+  return options;
+}
+
+class NvrtcCompiler : public Compiler {
+ public:
+  NvrtcCompiler(Nvrtc api, std::string version) : api_(api), version_(std::move(version)) {}
+
+  std::string Version() const override { return version_; }
+
+  Result<CompileOutcome> Compile(const CompileRequest& request) override {
+    const double start = SystemClock().Now();
+    CompiledModule module;
+    module.arch = request.arch;
+    module.compiler = version_;
+    CompileOutcome outcome;
+    switch (request.source.language) {
+      case Language::kCudaCpp: outcome = CompileCuda(request, std::move(module)); break;
+      case Language::kPtx: outcome = Assemble(request, std::move(module)); break;
+      case Language::kCubin:
+        module.cubin = request.source.text;
+        outcome = Finish(request, std::move(module), "");
+        break;
+    }
+    if (outcome.module) outcome.module->compile_seconds = SystemClock().Now() - start;
+    return outcome;
+  }
+
+ private:
+  CompileOutcome CompileCuda(const CompileRequest& request, CompiledModule module) {
+    std::vector<const char*> header_texts;
+    std::vector<const char*> header_names;
+    for (const VirtualHeader& header : kVirtualHeaders) {
+      header_texts.push_back(header.text);
+      header_names.push_back(header.name);
+    }
+    NvrtcProgram program = nullptr;
+    if (const int error = api_.create(&program, request.source.text.c_str(), request.source.name.c_str(),
+                                      static_cast<int>(header_texts.size()), header_texts.data(), header_names.data())) {
+      return {std::nullopt, std::string("NVRTC refuses the source: ") + api_.error_string(error), false};
+    }
+    CompileOutcome outcome = CompileProgram(program, request, std::move(module));
+    api_.destroy(&program);
+    return outcome;
+  }
+
+  CompileOutcome CompileProgram(NvrtcProgram program, const CompileRequest& request, CompiledModule module) {
+    for (const std::string& entry : request.entries) api_.add_name(program, entry.c_str());
+    const std::vector<std::string> options = OptionsFor(request);
+    std::vector<const char*> raw;
+    for (const std::string& option : options) raw.push_back(option.c_str());
+    const int error = api_.compile(program, static_cast<int>(raw.size()), raw.data());
+    const std::string log = Read(program, api_.log_size, api_.log);
+    if (error != 0) {
+      std::string message = log.empty() ? std::string(api_.error_string(error)) : log;
+      return {std::nullopt, std::move(message), false};
+    }
+    module.ptx = Read(program, api_.ptx_size, api_.ptx);
+    while (!module.ptx.empty() && module.ptx.back() == '\0') module.ptx.pop_back();
+    if (!request.arch.starts_with("compute_")) module.cubin = Read(program, api_.cubin_size, api_.cubin);
+    std::vector<std::pair<std::string, std::string>> names;
+    for (const std::string& entry : request.entries) {
+      const char* lowered = nullptr;
+      if (api_.lowered_name(program, entry.c_str(), &lowered) == 0) names.emplace_back(entry, lowered);
+    }
+    return Finish(request, std::move(module), log, names);
+  }
+
+  CompileOutcome Assemble(const CompileRequest& request, CompiledModule module) {
+    static const Result<JitLink> linker = OpenJitLink();
+    module.ptx = request.source.text;
+    if (!linker) return {std::nullopt, "PTX candidates need nvJitLink: " + linker.error().ToString(), false};
+    const std::string arch = "-arch=" + request.arch;
+    const char* options[] = {arch.c_str(), "-verbose", "-lineinfo"};
+    void* handle = nullptr;
+    if (linker->create(&handle, 3, options) != 0) return {std::nullopt, "nvJitLink refuses " + request.arch, false};
+    constexpr int kInputPtx = 2;
+    const bool ok = linker->add_data(handle, kInputPtx, module.ptx.c_str(), module.ptx.size() + 1, request.source.name.c_str()) == 0 &&
+                    linker->complete(handle) == 0;
+    const auto text = [&](auto size_of, auto get) {
+      size_t size = 0;
+      std::string bytes;
+      if (size_of(handle, &size) == 0 && size > 0) {
+        bytes.resize(size);
+        get(handle, bytes.data());
+      }
+      return bytes;
+    };
+    std::string log = text(linker->info_size, linker->info);
+    std::string error = text(linker->error_size, linker->error);
+    if (ok) module.cubin = text(linker->cubin_size, [&](void* h, char* out) { return linker->cubin(h, out); });
+    linker->destroy(&handle);
+    if (!ok) return {std::nullopt, error.empty() ? "nvJitLink could not assemble the PTX" : error, false};
+    return Finish(request, std::move(module), log);
+  }
+
+  CompileOutcome Finish(const CompileRequest& request, CompiledModule module, const std::string& log,
+                        const std::vector<std::pair<std::string, std::string>>& names = {}) {
+    if (!module.cubin.empty()) {
+      auto kernels = ReadCubin(module.cubin);
+      if (!kernels) return {std::nullopt, request.source.name + ": " + kernels.error().what, false};
+      module.kernels = *std::move(kernels);
+      ApplySpills(log, module.kernels);
+    } else {
+      for (const auto& [entry, lowered] : names) module.kernels.push_back({.entry = entry, .mangled = lowered, .registers = 32});
+    }
+    for (KernelResources& kernel : module.kernels) {
+      for (const auto& [entry, lowered] : names) {
+        if (kernel.mangled == lowered) kernel.entry = entry;
+      }
+    }
+    for (const std::string& entry : request.entries) {
+      if (module.Find(entry) == nullptr) return {std::nullopt, request.source.name + ": there is no kernel '" + entry + "'", false};
+    }
+    module.log = WarningsOf(log);
+    module.binary = DigestOf(module.cubin.empty() ? module.ptx : module.cubin);
+    return {std::move(module), "", false};
+  }
+
+  /// The log without ptxas's statistics.
+  static std::string WarningsOf(const std::string& log) {
+    std::string warnings;
+    size_t at = 0;
+    while (at < log.size()) {
+      const size_t end = std::min(log.find('\n', at), log.size());
+      const std::string line = log.substr(at, end - at);
+      if (!line.starts_with("ptxas info") && line.find("bytes stack frame") == std::string::npos && line.find_first_not_of(" \0") != std::string::npos) {
+        warnings += line + "\n";
+      }
+      at = end + 1;
+    }
+    return warnings;
+  }
+
+  static std::string Read(NvrtcProgram program, int (*size_of)(NvrtcProgram, size_t*), int (*get)(NvrtcProgram, char*)) {
+    size_t size = 0;
+    if (size_of(program, &size) != 0 || size == 0) return "";
+    std::string bytes(size, '\0');
+    get(program, bytes.data());
+    return bytes;
+  }
+
+  Nvrtc api_;
+  std::string version_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Compiler>> MakeNvrtcCompiler() {
+  ATUNNER_TRY(const Nvrtc api, OpenNvrtc());
+  int major = 0;
+  int minor = 0;
+  api.version(&major, &minor);
+  return std::make_unique<NvrtcCompiler>(api, fmt::format("NVRTC {}.{}", major, minor));
+}
+
+}  // namespace atunner

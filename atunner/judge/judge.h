@@ -1,0 +1,51 @@
+// One candidate in, its verdict and its time out. What a caller sees is the same whether the judge works in this process or
+// in a runner that may be killed and started again.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/model/kernel_spec.h"
+#include "atunner/model/trial.h"
+#include "atunner/verify/verifier.h"
+
+namespace atunner {
+
+/// What to do with a candidate beyond verifying it.
+struct JudgeOrder {
+  bool time = true;                    ///< measure or predict when correct
+  bool thorough = false;               ///< final samples instead of screening samples
+  std::optional<double> incumbent_ns;  ///< race against it
+  uint64_t seed = 1;                   ///< inputs of verification and timing
+};
+
+struct JudgeAnswer {
+  Verdict verdict;
+  std::optional<Measurement> measurement;
+  std::optional<Estimate> estimate;
+  std::string note;
+};
+
+/// Settings of a judging session, fixed for one task.
+struct JudgeTask {
+  KernelSpec spec;
+  uint64_t seed = 1;
+  double launch_timeout_seconds = 20;
+};
+
+class Judge {
+ public:
+  virtual ~Judge() = default;
+  /// Must come first; replaces an earlier task.
+  virtual Status Begin(const JudgeTask& task) = 0;
+  virtual Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) = 0;
+  /// Both are verified again, then timed in pairs. kUnsupported on a device that only predicts.
+  virtual Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs, uint64_t seed) = 0;
+  /// A vendor library's way to do the task ("cuBLAS", "cuDNN"), compared with `candidate` in pairs. A Baseline without a
+  /// number says why in its note.
+  virtual Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs, uint64_t seed) = 0;
+};
+
+}  // namespace atunner

@@ -1,0 +1,91 @@
+#include "atunner/judge/predict.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/base/random.h"
+
+namespace atunner {
+namespace {
+
+constexpr size_t kTileElements = 65521;                // prime: rows do not repeat in step with the tile
+constexpr uint64_t kFilledBytes = uint64_t{512} << 20;  // beyond it memory stays zero pages that cost nothing
+
+Status FillByTiles(PredictingDevice& device, const TaskBuffers::Tensor& tensor) {
+  const size_t size = SizeOf(tensor.spec->dtype);
+  std::vector<std::byte> tile(kTileElements * size);
+  Random random(tensor.position + 1);
+  const Fill& fill = tensor.spec->fill;
+  for (size_t i = 0; i < kTileElements; ++i) {
+    double value = 0;
+    if (fill.kind == Fill::Kind::kUniform) {
+      value = fill.low + (fill.high - fill.low) * random.Uniform();
+      if (!IsFloat(tensor.spec->dtype)) value = std::floor(value);
+    } else if (fill.kind == Fill::Kind::kConstant) {
+      value = fill.low;
+    } else if (fill.kind == Fill::Kind::kFamilies) {
+      value = IsFloat(tensor.spec->dtype) ? random.Normal() : static_cast<double>(random.Below(9));
+    }
+    StoreElement(tensor.spec->dtype, tile.data(), i, value);
+  }
+  const auto bytes = std::min(static_cast<uint64_t>(tensor.shape.bytes), kFilledBytes);
+  for (uint64_t at = 0; at < bytes; at += tile.size()) {
+    const uint64_t count = std::min<uint64_t>(tile.size(), bytes - at);
+    ATUNNER_RETURN_IF_ERROR(device.CopyIn(tensor.address + at, std::span(tile).first(count)));
+  }
+  return {};
+}
+
+void Merge(Estimate& total, const Estimate& step) {
+  total.time_ns += step.time_ns;
+  total.low_ns += step.low_ns;
+  total.high_ns += step.high_ns;
+  total.dram_bytes += step.dram_bytes;
+  total.flops += step.flops;
+  total.blocks_executed += step.blocks_executed;
+  total.blocks_total += step.blocks_total;
+  for (const Estimate::Part& part : step.parts) {
+    const auto same = std::ranges::find_if(total.parts, [&](const Estimate::Part& have) {
+      return have.name == part.name && have.overlapped == part.overlapped;
+    });
+    if (same == total.parts.end()) {
+      total.parts.push_back(part);
+    } else {
+      same->ns += part.ns;
+    }
+  }
+}
+
+}  // namespace
+
+Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const KernelSpec& spec) {
+  ATUNNER_TRY(TaskBuffers buffers, TaskBuffers::Allocate(device, spec, spec.dims, 0));
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    if (tensor.is_input()) ATUNNER_RETURN_IF_ERROR(FillByTiles(device, tensor));
+  }
+  return buffers;
+}
+
+Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, const CandidateKernel& candidate,
+                             const TaskBuffers& buffers) {
+  ATUNNER_TRY(const auto module, device.Load(candidate.module));
+  ATUNNER_TRY(const BoundPlan plan, BindPlan(device, candidate.plan, spec, buffers));
+  ATUNNER_RETURN_IF_ERROR(CopySymbols(device, *module, plan));
+  Estimate total;
+  double longest = -1;
+  for (const BoundStep& step : plan.steps) {
+    const KernelResources* resources = candidate.module.Find(step.entry);
+    if (resources == nullptr) return Invalid("the module has no kernel '" + step.entry + "'");
+    ATUNNER_TRY(const Estimate estimate, device.Predict(*module, *resources, step.shape, step.args));
+    Merge(total, estimate);
+    total.device = estimate.device;
+    if (estimate.time_ns > longest) {  // the longest step says what limits and how full the machine is
+      longest = estimate.time_ns;
+      total.limiter = estimate.limiter;
+      total.occupancy = estimate.occupancy;
+    }
+  }
+  return total;
+}
+
+}  // namespace atunner

@@ -1,0 +1,79 @@
+// The only place that times. Order of every sample: fresh inputs, poisoned outputs, L2 emptied by writes, start event,
+// the kernel's steps, end event, fingerprint of the outputs. Nothing but the steps lies between the events.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/device/device.h"
+#include "atunner/measure/statistics.h"
+#include "atunner/model/performance.h"
+#include "atunner/model/verdict.h"
+#include "atunner/verify/verifier.h"
+
+namespace atunner {
+
+/// Something that can be put into the stream: a verified kernel, or a vendor library's call.
+class Subject {
+ public:
+  virtual ~Subject() = default;
+  /// Whatever must happen before each run and outside the timed window.
+  virtual Status Prepare(const TaskBuffers&) { return {}; }
+  virtual LaunchOutcome Enqueue(const TaskBuffers& buffers) = 0;
+  /// Back to a state in which nothing computed earlier can be remembered (a fresh module).
+  virtual Status Renew() = 0;
+};
+
+/// A verified kernel's launches. The proof is the only way in.
+Result<std::unique_ptr<Subject>> MakeSubject(TimedDevice& device, Verifier& verifier, const VerifiedKernel& kernel);
+
+struct HarnessOptions {
+  StopRule stop;
+  int warmups = 2;
+  uint64_t seed = 1;
+  std::optional<double> incumbent_ns;  ///< race against this median
+  bool check_stale = true;             ///< replay samples on a fresh module and compare fingerprints
+};
+
+struct TimingResult {
+  Verdict verdict;  ///< not correct when a timed output was not what a fresh module computes
+  std::optional<Measurement> measurement;
+  bool raced_out = false;
+};
+
+class Harness {
+ public:
+  /// `flush_bytes` 0 = twice the device's L2.
+  static Result<std::unique_ptr<Harness>> Make(TimedDevice& device, Verifier& verifier);
+
+  Result<TimingResult> Time(Subject& subject, const HarnessOptions& options);
+  /// A B B A …: `pairs` pairs of samples on equal inputs.
+  Result<Comparison> Compare(Subject& baseline, Subject& candidate, int pairs, uint64_t seed);
+
+ private:
+  Harness(TimedDevice& device, Verifier& verifier) : device_(device), verifier_(verifier) {}
+  struct Sample {
+    double ns = 0;
+    std::vector<uint64_t> fingerprint;
+    LaunchOutcome outcome;
+  };
+  Result<Sample> TakeSample(Subject& subject, const InputInstance& instance, uint32_t slot);
+  Result<std::vector<uint64_t>> ReadFingerprints(const TaskBuffers& buffers);
+  Result<Verdict> CheckFresh(Subject& subject, const std::vector<Sample>& samples, uint64_t seed);
+  Measurement Summarise(const std::vector<Sample>& samples, const HarnessOptions& options, const std::string& reason);
+
+  TimedDevice& device_;
+  Verifier& verifier_;
+  std::unique_ptr<Buffer> flush_;
+  std::unique_ptr<Buffer> slots_;
+  std::unique_ptr<Event> start_;
+  std::unique_ptr<Event> end_;
+};
+
+/// Shortest time physics allows for the task on the device, ns: DRAM traffic that no cache can absorb, or arithmetic at peak.
+double PhysicalFloorNs(const KernelSpec& spec, const DeviceProfile& profile);
+
+}  // namespace atunner

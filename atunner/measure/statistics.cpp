@@ -1,0 +1,67 @@
+#include "atunner/measure/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/base/random.h"
+#include "atunner/base/result.h"
+
+namespace atunner {
+namespace {
+
+std::vector<double> Sorted(std::span<const double> samples) {
+  std::vector<double> sorted(samples.begin(), samples.end());
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
+double MedianOfSorted(const std::vector<double>& sorted) {
+  const size_t n = sorted.size();
+  return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+}
+
+}  // namespace
+
+double Median(std::span<const double> samples) {
+  ATUNNER_CHECK(!samples.empty());
+  return MedianOfSorted(Sorted(samples));
+}
+
+Interval MedianInterval(std::span<const double> samples) {
+  const std::vector<double> sorted = Sorted(samples);
+  ATUNNER_CHECK(!sorted.empty());
+  const auto n = static_cast<double>(sorted.size());
+  if (sorted.size() < 6) return {sorted.front(), sorted.back()};
+  const double half = 0.98 * std::sqrt(n);  // 1.96 · √(n/4)
+  const auto low = static_cast<int64_t>(std::floor(0.5 * n - half));
+  const auto high = static_cast<int64_t>(std::ceil(0.5 * n + half));
+  const auto last = static_cast<int64_t>(sorted.size()) - 1;
+  return {sorted[static_cast<size_t>(std::clamp<int64_t>(low, 0, last))], sorted[static_cast<size_t>(std::clamp<int64_t>(high, 0, last))]};
+}
+
+Comparison ComparePairs(std::span<const double> baseline_ns, std::span<const double> candidate_ns, uint64_t seed) {
+  ATUNNER_CHECK(!baseline_ns.empty() && baseline_ns.size() == candidate_ns.size());
+  std::vector<double> ratios;
+  for (size_t i = 0; i < baseline_ns.size(); ++i) ratios.push_back(baseline_ns[i] / candidate_ns[i]);
+  constexpr int kResamples = 1000;
+  Random random(seed);
+  std::vector<double> medians(kResamples);
+  std::vector<double> resample(ratios.size());
+  for (double& median : medians) {
+    for (double& ratio : resample) ratio = ratios[random.Below(ratios.size())];
+    median = Median(resample);
+  }
+  std::ranges::sort(medians);
+  return {Median(ratios), medians[kResamples / 40], medians[kResamples - 1 - kResamples / 40], static_cast<int>(ratios.size())};
+}
+
+const char* StopRule::Decide(std::span<const double> samples, double seconds_spent) const {
+  const auto n = static_cast<int>(samples.size());
+  if (n >= maximum_samples) return "sample limit";
+  if (n > 0 && seconds_spent > maximum_seconds) return "time limit";
+  if (n < minimum_samples) return "";
+  const Interval interval = MedianInterval(samples);
+  return interval.high - interval.low <= relative_interval * Median(samples) ? "interval is narrow enough" : "";
+}
+
+}  // namespace atunner

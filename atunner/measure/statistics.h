@@ -1,0 +1,42 @@
+// Robust statistics of timing samples. Times are in nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "atunner/model/performance.h"
+
+namespace atunner {
+
+double Median(std::span<const double> samples);
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+/// Distribution-free 95 % confidence interval of the median from order statistics (binomial). With fewer than six samples
+/// the widest interval there is, minimum to maximum. Source: Le Boudec, "Performance Evaluation", theorem 2.1.
+Interval MedianInterval(std::span<const double> samples);
+
+/// Ratio of paired times baseline/candidate: median of the pairs' ratios with a 95 % percentile bootstrap interval.
+/// The spans have equal, non-zero length. Deterministic by `seed`.
+Comparison ComparePairs(std::span<const double> baseline_ns, std::span<const double> candidate_ns, uint64_t seed);
+
+/// When to stop sampling.
+struct StopRule {
+  double relative_interval = 0.01;  ///< stop when the interval of the median is narrower than this share of it
+  int minimum_samples = 6;
+  int maximum_samples = 40;
+  double maximum_seconds = 5;       ///< of wall time, preparation included
+
+  /// Empty while sampling should go on, else the reason.
+  const char* Decide(std::span<const double> samples, double seconds_spent) const;
+};
+
+/// A candidate whose fastest of the first samples is slower than the incumbent's median by this factor cannot win.
+constexpr double kRacedOutFactor = 1.25;
+constexpr int kRaceSamples = 3;
+
+}  // namespace atunner

@@ -1,0 +1,76 @@
+#include "atunner/verify/error_budget.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace atunner {
+namespace {
+
+/// Rounding the exact result to the output's type already costs up to u per element and about u/√3 in the norm, so no
+/// budget lies below that.
+constexpr double kRoundingNorm = 0.6;
+constexpr double kRoundingElement = 1.05;
+
+/// With no honest algorithm to compare with: another summation order of n terms errs by about √n·u; 256 u covers
+/// n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
+double OrderRoom(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? 4.0 : 256.0; }
+
+/// Above this share of wrong elements with a small norm the pattern is that of a lower precision, not of a wrong answer.
+constexpr double kWidespread = 0.02;
+constexpr double kSmallNorm = 0.05;
+
+void ApplyTolerance(const Tolerance& tolerance, ErrorBudget& budget) {
+  if (tolerance.relative) budget.norm = budget.element = *tolerance.relative;
+}
+
+}  // namespace
+
+ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance) {
+  const double u = UnitRoundoff(dtype);
+  ErrorBudget budget;
+  budget.honest_norm = honest.RelativeNorm();
+  budget.honest_element = honest.worst;
+  if (!IsFloat(dtype)) return budget;  // integers must be equal
+  budget.norm = tolerance.budget_factor * std::max(budget.honest_norm, kRoundingNorm * u);
+  budget.element = tolerance.budget_factor * std::max(budget.honest_element, kRoundingElement * u);
+  ApplyTolerance(tolerance, budget);
+  return budget;
+}
+
+ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance) {
+  ErrorBudget budget;
+  if (!IsFloat(dtype)) return budget;
+  const double u = UnitRoundoff(dtype);
+  budget.norm = OrderRoom(dtype) * u;
+  budget.element = 16 * budget.norm;
+  ApplyTolerance(tolerance, budget);
+  return budget;
+}
+
+OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats, const ErrorBudget& budget, bool sampled) {
+  const auto at = [&] { return stats.first_bad == ~uint64_t{0} ? "" : fmt::format(", first at element {}", stats.first_bad); };
+  if (stats.unwritten > 0 && !sampled) {
+    return {VerdictKind::kNotWritten, fmt::format("{} of {} elements of '{}' were not written{}", stats.unwritten, stats.elements, output, at())};
+  }
+  if (stats.lost_nan > 0) {
+    return {VerdictKind::kNonFinite, fmt::format("{} elements of '{}' should be NaN and are not{}", stats.lost_nan, output, at())};
+  }
+  if (stats.new_nonfinite > 0) {
+    return {VerdictKind::kNonFinite, fmt::format("{} elements of '{}' are NaN or infinite and should not be{}", stats.new_nonfinite, output, at())};
+  }
+  if (sampled && stats.finite == 0) return {VerdictKind::kNotWritten, fmt::format("no element of '{}' was written", output)};
+  // `!(error <= bound)` and not `error > bound`: a NaN never passes.
+  const double norm = stats.RelativeNorm();
+  const bool norm_passes = norm <= budget.norm;
+  const bool element_passes = stats.worst <= budget.element;
+  if (norm_passes && element_passes) return {};
+  const double share = stats.finite ? static_cast<double>(stats.beyond) / static_cast<double>(stats.finite) : 1.0;
+  const bool widespread = norm < kSmallNorm && (share > kWidespread || (element_passes && !norm_passes));
+  const std::string text = fmt::format("'{}': relative error {:.3g} (bound {:.3g}), worst element {:.3g} (bound {:.3g}), {:.2f} % of elements beyond{}",
+                                       output, norm, budget.norm, stats.worst, budget.element, 100 * share, at());
+  return {widespread ? VerdictKind::kLowPrecision : VerdictKind::kWrongResult, text};
+}
+
+}  // namespace atunner

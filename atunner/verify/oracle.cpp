@@ -1,0 +1,229 @@
+#include "atunner/verify/oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace atunner {
+namespace {
+
+constexpr double kCpuFlops = 2e8;         // about a tenth of a second of the float64 reference on one core
+constexpr double kCpuFlopsVirtual = 5e9;  // with a virtual GPU the alternative is to interpret a kernel: slower still
+constexpr double kCpuElements = 4e6;
+
+uint64_t FreshKey() {
+  std::random_device entropy;
+  return (uint64_t{entropy()} << 32) ^ entropy() ^ 1;
+}
+
+Result<std::vector<double>> DownloadWide(Device& device, const TaskBuffers::Tensor& tensor) {
+  std::vector<std::byte> raw(static_cast<size_t>(tensor.shape.bytes));
+  ATUNNER_RETURN_IF_ERROR(device.CopyOut(raw, tensor.address));
+  std::vector<double> wide(static_cast<size_t>(tensor.shape.elements));
+  for (size_t i = 0; i < wide.size(); ++i) wide[i] = LoadElement(tensor.spec->dtype, raw.data(), i);
+  return wide;
+}
+
+std::vector<std::string> EntriesOf(const LaunchPlan& plan) {
+  std::vector<std::string> entries;
+  for (const LaunchStep& step : plan.steps) {
+    if (std::ranges::find(entries, step.entry) == entries.end()) entries.push_back(step.entry);
+  }
+  return entries;
+}
+
+}  // namespace
+
+bool Reference::discriminates() const {
+  return std::ranges::all_of(outputs, [](const Output& output) { return output.discriminates; });
+}
+
+Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler& compiler, JudgeKernels& kernels,
+                                                       const KernelSpec& spec) {
+  std::unique_ptr<OracleStore> store(new OracleStore(device, kernels, spec));
+  ATUNNER_TRY(const uint64_t free_bytes, device.FreeBytes());
+  store->limit_bytes_ = free_bytes / 3;
+  if (spec.oracle.kind == Oracle::Kind::kKernel) {
+    if (!spec.oracle.kernel) return Invalid("the task names no reference kernel");
+    ATUNNER_TRY(store->user_kernel_, store->Build(compiler, *spec.oracle.kernel));
+    return store;
+  }
+  store->operator_ = FindOperator(spec.oracle.operator_name);
+  if (store->operator_ == nullptr) return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
+  ATUNNER_TRY(store->naive_, store->Build(compiler, store->operator_->Naive(spec)));
+  ATUNNER_TRY(store->oracle_kernel_, store->Build(compiler, store->operator_->OracleKernel(spec)));
+  return store;
+}
+
+Result<std::unique_ptr<OracleStore::Program>> OracleStore::Build(Compiler& compiler, const RenderedKernel& kernel) const {
+  ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile({kernel.source, EntriesOf(kernel.plan), device_.arch()}));
+  if (!outcome.ok()) return Invalid("the reference does not compile: " + outcome.error, kernel.source.name);
+  auto program = std::make_unique<Program>();
+  ATUNNER_TRY(program->module, device_.Load(*outcome.module));
+  program->plan = kernel.plan;
+  return program;
+}
+
+bool OracleStore::UseCpu(const Dims& dims) const {
+  if (operator_ == nullptr) return false;
+  const double flops = FlopCount(spec_, dims).value_or(1e300);
+  const double bytes = MinimumBytes(spec_, dims).value_or(1e300);
+  const bool is_virtual = device_.evidence() == Evidence::kPredicted;
+  return flops <= (is_virtual ? kCpuFlopsVirtual : kCpuFlops) && bytes <= kCpuElements * (is_virtual ? 64 : 4);
+}
+
+std::string OracleStore::Describe(const Dims& dims) const {
+  if (operator_ == nullptr) return "the kernel as given";
+  return UseCpu(dims) ? "float64 reference on the CPU" : "plain kernel in float64";
+}
+
+Result<const Reference*> OracleStore::Get(const TaskBuffers& buffers, const InputInstance& instance) {
+  const std::pair key(buffers.dims(), instance);
+  if (const auto found = cache_.find(key); found != cache_.end()) return &found->second;
+  ATUNNER_TRY(Reference reference, Compute(buffers));
+  ATUNNER_RETURN_IF_ERROR(Finish(buffers, instance, reference));
+  order_.push_back(key);
+  const Reference* kept = &(cache_[key] = std::move(reference));
+  Evict();
+  return kept;
+}
+
+void OracleStore::Evict() {
+  uint64_t total = 0;
+  for (const auto& [key, reference] : cache_) total += reference.bytes;
+  while (total > limit_bytes_ && order_.size() > 1) {  // the newest stays: it is about to be used
+    total -= cache_[order_.front()].bytes;
+    cache_.erase(order_.front());
+    order_.pop_front();
+  }
+}
+
+Result<Reference> OracleStore::Compute(const TaskBuffers& buffers) {
+  Reference reference;
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    if (!tensor.is_output()) continue;
+    Reference::Output output;
+    output.name = tensor.spec->name;
+    output.dtype = tensor.spec->dtype;
+    output.elements = static_cast<uint64_t>(tensor.shape.elements);
+    ATUNNER_TRY(output.masked, device_.Allocate(output.elements * sizeof(double)));
+    reference.bytes += output.elements * sizeof(double);
+    reference.outputs.push_back(std::move(output));
+  }
+  const Status computed = UseCpu(buffers.dims())  ? ComputeOnCpu(buffers, reference)
+                          : operator_ != nullptr ? ComputeByOperatorKernel(buffers, reference)
+                                                 : ComputeByUserKernel(buffers, reference);
+  if (!computed) return std::unexpected(computed.error());
+  return reference;
+}
+
+Status OracleStore::ComputeOnCpu(const TaskBuffers& buffers, Reference& reference) const {
+  std::vector<std::vector<double>> inputs;
+  std::vector<std::vector<double>> outputs;
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    if (tensor.is_input()) {
+      ATUNNER_TRY(std::vector<double> wide, DownloadWide(device_, tensor));
+      inputs.push_back(std::move(wide));
+    }
+    if (tensor.is_output()) outputs.emplace_back(static_cast<size_t>(tensor.shape.elements));
+  }
+  ATUNNER_RETURN_IF_ERROR(operator_->Reference(spec_, buffers.dims(), inputs, outputs));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    ATUNNER_RETURN_IF_ERROR(device_.CopyIn(reference.outputs[i].masked->address(), std::as_bytes(std::span(outputs[i]))));
+  }
+  return {};
+}
+
+Status OracleStore::ComputeByOperatorKernel(const TaskBuffers& buffers, Reference& reference) const {
+  const AddressOf wide_outputs = [&](const std::string& name) -> std::optional<DeviceAddress> {
+    for (const Reference::Output& output : reference.outputs) {
+      if (output.name == name) return output.masked->address();
+    }
+    return std::nullopt;
+  };
+  ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, oracle_kernel_->plan, spec_, buffers, wide_outputs));
+  ATUNNER_TRY(const LaunchOutcome outcome,
+              RunPlan(device_, *oracle_kernel_->module, plan, {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+  if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the float64 reference kernel failed: " + outcome.message);
+  return {};
+}
+
+Status OracleStore::ComputeByUserKernel(const TaskBuffers& buffers, Reference& reference) const {
+  ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
+  ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, user_kernel_->plan, spec_, buffers));
+  ATUNNER_RETURN_IF_ERROR(CopySymbols(device_, *user_kernel_->module, plan));
+  ATUNNER_TRY(const LaunchOutcome outcome,
+              RunPlan(device_, *user_kernel_->module, plan, {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+  if (!outcome.completed()) {
+    return Invalid("the kernel as given does not run: " +
+                       (outcome.hazards.empty() ? outcome.message : outcome.hazards[0].where + ": " + outcome.hazards[0].detail),
+                   spec_.name, "check its launch, argument sizes and problem size");
+  }
+  for (Reference::Output& output : reference.outputs) {
+    const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
+    ATUNNER_RETURN_IF_ERROR(kernels_.Widen(tensor->address, output.dtype, output.elements, output.masked->address()));
+  }
+  return {};
+}
+
+Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
+  std::vector<CompareStats> selves;
+  for (Reference::Output& output : reference.outputs) {
+    // The reference against itself gives its norm, mean and rms.
+    CompareRequest self{output.masked->address(), DType::kFloat64, output.masked->address(), output.elements};
+    self.poison_counts = false;
+    ATUNNER_TRY(const CompareStats stats, kernels_.Compare(self));
+    selves.push_back(stats);
+    output.rms = stats.finite ? std::sqrt(stats.squared_reference / static_cast<double>(stats.finite)) : 0.0;
+    output.budget = DefaultBudget(output.dtype, spec_.tolerance);
+    output.key = FreshKey();
+    ATUNNER_RETURN_IF_ERROR(kernels_.Mask(output.masked->address(), output.elements, output.key));
+  }
+  if (naive_) ATUNNER_RETURN_IF_ERROR(MeasureHonest(buffers, instance, reference));
+  for (size_t i = 0; i < selves.size(); ++i) {
+    ATUNNER_RETURN_IF_ERROR(TestNullCandidates(buffers, reference.outputs[i], selves[i]));
+  }
+  return {};
+}
+
+Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
+  ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
+  ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, naive_->plan, spec_, buffers));
+  ATUNNER_TRY(const LaunchOutcome outcome,
+              RunPlan(device_, *naive_->module, plan, {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+  if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the plain kernel failed: " + outcome.message);
+  for (Reference::Output& output : reference.outputs) {
+    const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
+    ATUNNER_TRY(const CompareStats honest,
+                kernels_.Compare({tensor->address, output.dtype, output.masked->address(), output.elements, output.key, output.rms}));
+    if (instance.family != InputFamily::kNan && (honest.unwritten || honest.new_nonfinite)) {
+      output.discriminates = false;  // even the plain kernel overflows here: nothing can be learned
+    }
+    output.budget = BudgetFromHonest(honest, output.dtype, spec_.tolerance);
+  }
+  return {};
+}
+
+Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output, const CompareStats& self) {
+  const double bound = output.budget.norm;
+  if (!(self.squared_reference > 0)) {  // the right answer is zero everywhere: zeros would pass
+    output.discriminates = false;
+    return {};
+  }
+  const auto n = static_cast<double>(self.finite);
+  const double mean = self.sum_reference / n;
+  const double constant = std::sqrt(std::max(0.0, 1.0 - n * mean * mean / self.squared_reference));
+  const double half = std::sqrt(self.squared_reference_second_half / self.squared_reference);
+  // Zeros err by 1, the best constant by `constant`, an output whose second half is zero by `half`.
+  if (1.0 <= bound || (constant <= bound && output.elements > 1) || (half <= bound && output.elements > 1)) output.discriminates = false;
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    if (tensor.spec->role != Role::kInput || static_cast<uint64_t>(tensor.shape.elements) != output.elements) continue;
+    CompareRequest copy{tensor.address, tensor.spec->dtype, output.masked->address(), output.elements, output.key, output.rms};
+    copy.poison_counts = false;
+    ATUNNER_TRY(const CompareStats stats, kernels_.Compare(copy));
+    if (stats.RelativeNorm() <= bound) output.discriminates = false;
+  }
+  return {};
+}
+
+}  // namespace atunner

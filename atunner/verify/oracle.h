@@ -1,0 +1,81 @@
+// The right answer and how far an honest same-precision algorithm is from it.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "atunner/compile/compiler.h"
+#include "atunner/device/device.h"
+#include "atunner/operators/operator.h"
+#include "atunner/verify/error_budget.h"
+#include "atunner/verify/judge_kernels.h"
+#include "atunner/verify/task_buffers.h"
+
+namespace atunner {
+
+/// The right answer to one input instance at one problem size. The values lie masked in device memory, so that a candidate
+/// that searches memory for them finds noise.
+struct Reference {
+  struct Output {
+    std::string name;
+    DType dtype = DType::kFloat32;
+    std::unique_ptr<Buffer> masked;  ///< float64
+    uint64_t elements = 0;
+    uint64_t key = 0;
+    double rms = 0;
+    ErrorBudget budget;
+    /// False when zeros, a constant or a copy of an input would pass: this instance proves nothing.
+    bool discriminates = true;
+  };
+  std::vector<Output> outputs;
+  uint64_t bytes = 0;
+
+  bool discriminates() const;
+};
+
+/// Makes references and keeps the recent ones within a memory limit.
+class OracleStore {
+ public:
+  static Result<std::unique_ptr<OracleStore>> Make(Device& device, Compiler& compiler, JudgeKernels& kernels,
+                                                   const KernelSpec& spec);
+
+  /// `buffers` hold the instance's inputs, freshly drawn. Outputs of `buffers` are overwritten.
+  Result<const Reference*> Get(const TaskBuffers& buffers, const InputInstance& instance);
+
+  /// How the references are computed, for the report: "float64 on the CPU", "float64 kernel", "the kernel as given".
+  std::string Describe(const Dims& dims) const;
+
+ private:
+  OracleStore(Device& device, JudgeKernels& kernels, const KernelSpec& spec)
+      : device_(device), kernels_(kernels), spec_(spec) {}
+  struct Program {
+    std::unique_ptr<LoadedModule> module;
+    LaunchPlan plan;
+  };
+  Result<std::unique_ptr<Program>> Build(Compiler& compiler, const RenderedKernel& kernel) const;
+  bool UseCpu(const Dims& dims) const;
+  Result<Reference> Compute(const TaskBuffers& buffers);
+  Status ComputeOnCpu(const TaskBuffers& buffers, Reference& reference) const;
+  Status ComputeByOperatorKernel(const TaskBuffers& buffers, Reference& reference) const;
+  Status ComputeByUserKernel(const TaskBuffers& buffers, Reference& reference) const;
+  Status Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
+  Status MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
+  Status TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output, const CompareStats& self);
+  void Evict();
+
+  Device& device_;
+  JudgeKernels& kernels_;
+  const KernelSpec& spec_;
+  const Operator* operator_ = nullptr;
+  std::unique_ptr<Program> naive_;
+  std::unique_ptr<Program> oracle_kernel_;
+  std::unique_ptr<Program> user_kernel_;
+  std::map<std::pair<Dims, InputInstance>, Reference> cache_;
+  std::list<std::pair<Dims, InputInstance>> order_;
+  uint64_t limit_bytes_ = 0;
+};
+
+}  // namespace atunner

@@ -1,0 +1,156 @@
+#include "atunner/verify/task_buffers.h"
+
+#include <algorithm>
+#include <array>
+
+namespace atunner {
+namespace {
+
+constexpr uint64_t kGuardBytes = 16384;  // wider than one row of threads can overshoot with a vector store each
+constexpr uint8_t kGuardByte = 0xa5;
+constexpr uint8_t kPoisonByte = 0xff;
+constexpr uint64_t kSkewBytes = 256;
+
+Result<std::optional<uint64_t>> FirstChange(Device& device, DeviceAddress at, uint64_t bytes) {
+  std::vector<std::byte> zone(bytes);
+  ATUNNER_RETURN_IF_ERROR(device.CopyOut(zone, at));
+  const auto changed = std::ranges::find_if(zone, [](std::byte b) { return b != std::byte{kGuardByte}; });
+  if (changed == zone.end()) return std::nullopt;
+  return static_cast<uint64_t>(changed - zone.begin());
+}
+
+}  // namespace
+
+Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec, const Dims& dims, uint32_t skew) {
+  TaskBuffers buffers(device);
+  buffers.dims_ = dims;
+  buffers.guard_bytes_ = device.checks_bounds() ? 0 : kGuardBytes;
+  for (size_t i = 0; i < spec.args.size(); ++i) {
+    const ArgSpec& arg = spec.args[i];
+    if (arg.role == Role::kScalar) continue;
+    Tensor tensor;
+    tensor.spec = &arg;
+    tensor.position = i;
+    ATUNNER_TRY(tensor.shape, ShapeOf(arg, spec, dims));
+    const uint64_t lead = buffers.guard_bytes_ == 0 ? 0 : buffers.guard_bytes_ + skew * kSkewBytes;
+    ATUNNER_TRY(tensor.memory, device.Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + buffers.guard_bytes_));
+    tensor.address = tensor.memory->address() + lead;
+    buffers.tensors_.push_back(std::move(tensor));
+  }
+  return buffers;
+}
+
+const TaskBuffers::Tensor* TaskBuffers::Find(std::string_view name) const {
+  for (const Tensor& tensor : tensors_) {
+    if (tensor.spec->name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const {
+  for (const Tensor& tensor : tensors_) {
+    if (!tensor.is_input()) continue;
+    ATUNNER_RETURN_IF_ERROR(kernels.FillTensor(tensor.address, *tensor.spec, static_cast<uint64_t>(tensor.shape.elements),
+                                               tensor.position, instance));
+  }
+  return {};
+}
+
+Status TaskBuffers::PoisonOutputs() const {
+  for (const Tensor& tensor : tensors_) {
+    if (tensor.spec->role != Role::kOutput) continue;
+    ATUNNER_RETURN_IF_ERROR(device_->Fill(tensor.address, kPoisonByte, static_cast<uint64_t>(tensor.shape.bytes)));
+  }
+  return {};
+}
+
+Status TaskBuffers::ArmGuards() const {
+  if (guard_bytes_ == 0) return {};
+  for (const Tensor& tensor : tensors_) {
+    const DeviceAddress end = tensor.address + static_cast<uint64_t>(tensor.shape.bytes);
+    ATUNNER_RETURN_IF_ERROR(device_->Fill(tensor.address - guard_bytes_, kGuardByte, guard_bytes_));
+    ATUNNER_RETURN_IF_ERROR(device_->Fill(end, kGuardByte, guard_bytes_));
+  }
+  return {};
+}
+
+Result<std::optional<std::string>> TaskBuffers::BrokenGuard() const {
+  if (guard_bytes_ == 0) return std::nullopt;
+  for (const Tensor& tensor : tensors_) {
+    const DeviceAddress end = tensor.address + static_cast<uint64_t>(tensor.shape.bytes);
+    ATUNNER_TRY(const auto before, FirstChange(*device_, tensor.address - guard_bytes_, guard_bytes_));
+    if (before) return tensor.spec->name + ", " + std::to_string(guard_bytes_ - *before) + " bytes before its start";
+    ATUNNER_TRY(const auto after, FirstChange(*device_, end, guard_bytes_));
+    if (after) return tensor.spec->name + ", " + std::to_string(*after) + " bytes after its end";
+  }
+  return std::nullopt;
+}
+
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers) {
+  return BindPlan(device, plan, spec, buffers, [](const std::string&) { return std::nullopt; });
+}
+
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers,
+                           const AddressOf& elsewhere) {
+  ATUNNER_TRY(const ConcretePlan concrete, Resolve(plan, buffers.dims(), spec.attributes));
+  BoundPlan bound;
+  std::map<std::string, DeviceAddress> workspaces;
+  for (const ConcreteWorkspace& workspace : concrete.workspaces) {
+    const uint64_t bytes = std::max<uint64_t>(workspace.bytes, 16);
+    ATUNNER_TRY(auto memory, device.Allocate(bytes));
+    ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kPoisonByte, bytes));
+    workspaces[workspace.name] = memory->address();
+    bound.workspaces.push_back(std::move(memory));
+  }
+  const auto address_of = [&](const std::string& name) -> std::optional<DeviceAddress> {
+    if (const auto address = elsewhere(name)) return address;
+    const TaskBuffers::Tensor* tensor = buffers.Find(name);
+    return tensor ? std::optional(tensor->address) : std::nullopt;
+  };
+  for (const ConcreteStep& step : concrete.steps) {
+    BoundStep& out = bound.steps.emplace_back(BoundStep{step.entry, {step.grid, step.block, step.cluster, step.shared_bytes}, {}});
+    for (const ConcreteArg& arg : step.args) {
+      if (arg.kind == ArgBinding::Kind::kScalar) {
+        out.args.push_back(KernelArg::Scalar(arg.scalar));
+        continue;
+      }
+      const bool is_tensor = arg.kind == ArgBinding::Kind::kTensor;
+      const auto address = is_tensor                        ? address_of(arg.name)
+                           : workspaces.contains(arg.name) ? std::optional(workspaces[arg.name])
+                                                           : std::nullopt;
+      if (!address) return Invalid("the launch of '" + step.entry + "' names the unknown argument '" + arg.name + "'");
+      out.args.push_back(KernelArg::Address(*address));
+    }
+  }
+  for (const SymbolCopy& copy : concrete.symbols) {
+    const TaskBuffers::Tensor* tensor = buffers.Find(copy.tensor);
+    if (!tensor) return Invalid("the symbol '" + copy.symbol + "' copies the unknown argument '" + copy.tensor + "'");
+    bound.symbol_copies.push_back({copy.symbol, tensor->address, static_cast<uint64_t>(tensor->shape.bytes)});
+  }
+  return bound;
+}
+
+Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan) {
+  for (const BoundPlan::Copy& copy : plan.symbol_copies) {
+    ATUNNER_TRY(const auto found, device.FindSymbol(module, copy.symbol));
+    if (found.second < copy.bytes) {
+      return Invalid("symbol '" + copy.symbol + "' holds " + std::to_string(found.second) + " bytes, the argument has " +
+                     std::to_string(copy.bytes));
+    }
+    ATUNNER_RETURN_IF_ERROR(device.CopyWithin(found.first, copy.from, copy.bytes));
+  }
+  return {};
+}
+
+Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundPlan& plan, const LaunchOptions& options) {
+  LaunchOutcome all;
+  for (const BoundStep& step : plan.steps) {
+    ATUNNER_TRY(LaunchOutcome outcome, device.Launch(module, step.entry, step.shape, step.args, options));
+    outcome.blocks_executed += all.blocks_executed;
+    all = std::move(outcome);
+    if (!all.completed()) break;
+  }
+  return all;
+}
+
+}  // namespace atunner

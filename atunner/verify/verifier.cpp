@@ -1,0 +1,302 @@
+#include "atunner/verify/verifier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "atunner/base/clock.h"
+#include "atunner/base/random.h"
+
+namespace atunner {
+namespace {
+
+VerdictKind VerdictOf(const Hazard& hazard) {
+  switch (hazard.kind) {
+    case Hazard::Kind::kOutOfBounds:
+    case Hazard::Kind::kMisaligned: return VerdictKind::kOutOfBounds;
+    case Hazard::Kind::kUninitialisedShared:
+    case Hazard::Kind::kUninitialisedGlobal:
+    case Hazard::Kind::kAsyncCopyInFlight:
+    case Hazard::Kind::kInvalidShuffle:
+    case Hazard::Kind::kRace: return VerdictKind::kRace;
+    case Hazard::Kind::kDivergentBarrier:
+    case Hazard::Kind::kDeadlock: return VerdictKind::kDeadlock;
+    case Hazard::Kind::kInstructionBudget: return VerdictKind::kTimeout;
+    case Hazard::Kind::kTrap: return VerdictKind::kCrash;
+  }
+  return VerdictKind::kCrash;
+}
+
+std::pair<VerdictKind, std::string> VerdictOf(const LaunchOutcome& outcome) {
+  if (!outcome.hazards.empty()) {
+    const Hazard& first = outcome.hazards.front();
+    std::string text = fmt::format("{}: {}", Name(first.kind), first.detail);
+    if (!first.where.empty()) text = first.where + ": " + text;
+    return {VerdictOf(first), text};
+  }
+  switch (outcome.kind) {
+    case LaunchOutcome::Kind::kRefused: return {VerdictKind::kLaunchFailure, outcome.message};
+    case LaunchOutcome::Kind::kTimeout: return {VerdictKind::kTimeout, outcome.message};
+    case LaunchOutcome::Kind::kUnsupported: return {VerdictKind::kUnsupported, outcome.message};
+    default: return {VerdictKind::kCrash, outcome.message};
+  }
+}
+
+/// Blocks that stand for the rest: corners, edges, the last, and some drawn at random.
+std::vector<uint64_t> SampleBlocks(uint64_t total, uint64_t seed) {
+  constexpr uint64_t kSample = 24;
+  std::vector<uint64_t> blocks;
+  if (total <= 2 * kSample) return blocks;  // empty = all
+  blocks = {0, 1, total / 2, total - 2, total - 1};
+  Random random(seed);
+  while (blocks.size() < kSample) blocks.push_back(random.Below(total));
+  std::ranges::sort(blocks);
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  return blocks;
+}
+
+uint64_t TotalBlocks(const BoundPlan& plan) {
+  uint64_t total = 0;
+  for (const BoundStep& step : plan.steps) total = std::max(total, step.shape.grid.Count());
+  return total;
+}
+
+}  // namespace
+
+std::optional<std::string> ResourceObstacle(const DeviceProfile& profile, const CandidateKernel& candidate,
+                                            const KernelSpec& spec) {
+  const auto plan = Resolve(candidate.plan, spec.dims, spec.attributes);
+  if (!plan) return plan.error().ToString();
+  for (const ConcreteStep& step : plan->steps) {
+    const KernelResources* resources = candidate.module.Find(step.entry);
+    if (resources == nullptr) return "the module has no kernel '" + step.entry + "'";
+    const uint64_t threads = step.block.Count();
+    const uint64_t shared = uint64_t{resources->static_shared_bytes} + step.shared_bytes;
+    if (shared > static_cast<uint64_t>(profile.shared_per_block)) {
+      return fmt::format("{} needs {} bytes of shared memory per block, {} has {}", step.entry, shared, profile.name, profile.shared_per_block);
+    }
+    if (threads > resources->max_threads) {
+      return fmt::format("{} can run at most {} threads per block ({} registers each), {} are asked for", step.entry,
+                         resources->max_threads, resources->registers, threads);
+    }
+    const uint64_t per_warp = (uint64_t{resources->registers} * 32 + 255) / 256 * 256;
+    const uint64_t registers = per_warp * ((threads + 31) / 32);
+    if (profile.registers_per_sm > 0 && registers > static_cast<uint64_t>(profile.registers_per_sm)) {
+      return fmt::format("{} needs {} registers per block, an SM has {}", step.entry, registers, profile.registers_per_sm);
+    }
+  }
+  return std::nullopt;
+}
+
+/// State of one candidate's examination.
+struct Verifier::Session {
+  const CandidateKernel& candidate;
+  std::unique_ptr<LoadedModule> module;
+  Verdict verdict;
+  bool sampled = false;
+  std::vector<uint64_t> blocks;
+
+  /// Records a check; false when it failed, with the verdict set.
+  bool Record(const char* check, const Case& one, VerdictKind kind, std::string detail) {
+    CheckRecord record{.check = check, .family = std::string(Name(one.instance.family)), .dims = one.dims, .detail = detail};
+    record.passed = kind == VerdictKind::kCorrect;
+    if (one.instance.mutated) record.family += ", one element changed";
+    verdict.checks.push_back(std::move(record));
+    if (kind == VerdictKind::kCorrect) return true;
+    verdict.kind = kind;
+    verdict.reason = fmt::format("{} ({} inputs): {}", check, verdict.checks.back().family, detail);
+    return false;
+  }
+};
+
+Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compiler, KernelSpec spec, VerifyOptions options) {
+  std::unique_ptr<Verifier> verifier(new Verifier(device, std::move(spec), options));
+  ATUNNER_TRY(verifier->kernels_, JudgeKernels::Make(device, compiler));
+  ATUNNER_TRY(verifier->oracle_, OracleStore::Make(device, compiler, *verifier->kernels_, verifier->spec_));
+  return verifier;
+}
+
+Result<const TaskBuffers*> Verifier::BuffersAt(const Dims& dims, uint32_t slot) {
+  std::unique_ptr<TaskBuffers>& buffers = buffers_[{dims, slot}];
+  if (!buffers) {
+    ATUNNER_TRY(TaskBuffers made, TaskBuffers::Allocate(device_, spec_, dims, slot));
+    buffers = std::make_unique<TaskBuffers>(std::move(made));
+  }
+  return buffers.get();
+}
+
+std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
+  std::vector<Dims> sizes = candidate.check_dims;
+  // The virtual GPU cannot run a full problem in useful time when there is a small one that the same binary serves.
+  const bool too_slow = device_.evidence() == Evidence::kPredicted && !sizes.empty();
+  if (options_.full_size && !too_slow && std::ranges::find(sizes, spec_.dims) == sizes.end()) sizes.push_back(spec_.dims);
+  if (sizes.empty()) sizes.push_back(spec_.dims);
+  return sizes;
+}
+
+std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) const {
+  using enum InputFamily;
+  std::vector<Case> cases;
+  const std::vector<Dims> sizes = SizesFor(candidate);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const bool last = i + 1 == sizes.size();  // the largest, on a real device the task's own
+    const uint64_t seed = Mix64(options_.seed + i);
+    cases.push_back({sizes[i], {kNormal, seed, false}, 0, true});
+    cases.push_back({sizes[i], {kNeedle, seed, false}, 1, false});
+    if (!last) continue;
+    // Same pointers as the first case, one element different: a result kept by pointer or by a checksum of a sample is stale.
+    cases.push_back({sizes[i], {kNormal, seed, true}, 0, false});
+    cases.push_back({sizes[i], {kCancelling, seed, false}, 1, false});
+    cases.push_back({sizes[i], {kHeavyTail, seed, false}, 0, false});
+    cases.push_back({sizes[i], {kLargeLogits, seed, false}, 1, false});
+    cases.push_back({sizes[i], {kDenormal, seed, false}, 0, false});
+    cases.push_back({sizes[i], {kNan, seed, false}, 1, false});
+  }
+  const bool has_float_input = std::ranges::any_of(spec_.args, [](const ArgSpec& arg) {
+    return (arg.role == Role::kInput || arg.role == Role::kInOut) && IsFloat(arg.dtype) && arg.fill.kind == Fill::Kind::kFamilies;
+  });
+  // Where every input has a stated fill the families are all alike: fresh seeds are what is left.
+  if (!has_float_input) std::erase_if(cases, [](const Case& one) { return one.instance.family != kNormal && one.instance.family != kNeedle; });
+  return cases;
+}
+
+Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<const CandidateKernel> candidate) {
+  Session session{*candidate, nullptr, {}, false, {}};
+  if (const auto obstacle = ResourceObstacle(device_.profile(), *candidate, spec_)) {
+    session.verdict.kind = VerdictKind::kResourceLimit;
+    session.verdict.reason = *obstacle;
+    return session.verdict;
+  }
+  auto module = device_.Load(candidate->module);
+  if (!module) {
+    const bool lacks = module.error().code == ErrorCode::kUnsupported;
+    session.verdict.kind = lacks ? VerdictKind::kUnsupported : VerdictKind::kLaunchFailure;
+    session.verdict.reason = module.error().ToString();
+    return session.verdict;
+  }
+  session.module = std::move(*module);
+  for (const Case& one : Plan(*candidate)) {
+    ATUNNER_TRY(const bool passed, RunCase(session, one));
+    if (!passed) return session.verdict;
+  }
+  session.verdict.sampled = session.sampled;
+  return VerifiedKernel(std::move(candidate), std::move(session.verdict));
+}
+
+Result<bool> Verifier::RunCase(Session& session, const Case& one) {
+  ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
+  ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(*kernels_, one.instance));
+  const double start = SystemClock().Now();
+  ATUNNER_TRY(const Reference* reference, oracle_->Get(*buffers, one.instance));
+  double& slowest = reference_seconds_[one.dims];
+  slowest = std::max(slowest, SystemClock().Now() - start);
+  // A reference kernel may have written its in-outs: draw again.
+  ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(*kernels_, one.instance));
+  if (!reference->discriminates()) return true;  // this instance proves nothing; others must
+
+  auto plan = BindPlan(device_, session.candidate.plan, spec_, *buffers);
+  if (!plan) return session.Record("launch", one, VerdictKind::kLaunchFailure, plan.error().ToString());
+  session.blocks.clear();
+  const bool slow = device_.evidence() == Evidence::kPredicted && slowest > options_.sample_above_seconds &&
+                    spec_.oracle.kind == Oracle::Kind::kKernel;
+  if (slow && plan->steps.size() == 1) session.blocks = SampleBlocks(TotalBlocks(*plan), one.instance.seed);
+  session.sampled |= !session.blocks.empty();
+
+  ATUNNER_TRY(const std::vector<uint64_t> before, FingerprintWhere(*buffers, false));
+  ATUNNER_RETURN_IF_ERROR(buffers->ArmGuards());
+  ATUNNER_RETURN_IF_ERROR(buffers->PoisonOutputs());
+  if (const Status copied = CopySymbols(device_, *session.module, *plan); !copied) {
+    return session.Record("launch", one, VerdictKind::kLaunchFailure, copied.error().ToString());
+  }
+  ATUNNER_TRY(bool passed, CheckLaunch(session, one, *buffers, *plan));
+  if (passed) {
+    ATUNNER_TRY(passed, CheckInputs(session, one, *buffers, before));
+  }
+  if (passed) {
+    ATUNNER_TRY(passed, CheckOutputs(session, one, *buffers, *reference));
+  }
+  if (passed && one.repeat) {
+    ATUNNER_TRY(passed, CheckRepeat(session, one, *buffers, *plan));
+  }
+  return passed;
+}
+
+Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan) {
+  LaunchOptions options;
+  options.timeout_seconds = options_.launch_timeout_seconds;
+  options.blocks = session.blocks;
+  ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *session.module, plan, options));
+  if (!outcome.completed()) {
+    const auto [kind, text] = VerdictOf(outcome);
+    return session.Record("run", one, kind, text);
+  }
+  ATUNNER_TRY(const auto broken, buffers.BrokenGuard());
+  if (broken) return session.Record("guard zones", one, VerdictKind::kOutOfBounds, "wrote outside " + *broken);
+  return true;
+}
+
+Result<bool> Verifier::CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers, const std::vector<uint64_t>& before) {
+  ATUNNER_TRY(const std::vector<uint64_t> after, FingerprintWhere(buffers, false));
+  size_t at = 0;
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    if (tensor.spec->role != Role::kInput) continue;
+    if (before[at] != after[at]) {
+      return session.Record("inputs", one, VerdictKind::kMutatedInput, "the input '" + tensor.spec->name + "' was changed");
+    }
+    ++at;
+  }
+  return true;
+}
+
+Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers, const Reference& reference) {
+  for (const Reference::Output& output : reference.outputs) {
+    const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
+    CompareRequest request{tensor->address, output.dtype, output.masked->address(), output.elements, output.key, output.rms, output.budget.element};
+    // All-ones bits are a legitimate integer, and an in-out tensor was never poisoned.
+    request.poison_counts = tensor->spec->role == Role::kOutput && (IsFloat(output.dtype) || !session.blocks.empty());
+    ATUNNER_TRY(const CompareStats stats, kernels_->Compare(request));
+    OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, !session.blocks.empty());
+    // What NaN becomes elsewhere is the plain algorithm's affair; that it is not lost was checked above all else.
+    if (one.instance.family == InputFamily::kNan && stats.lost_nan == 0 && stats.unwritten == 0) judgement = {};
+    // Wrong on changed content after right on the first: what was kept was replayed.
+    if (one.instance.mutated && judgement.kind != VerdictKind::kCorrect) judgement.kind = VerdictKind::kStaleResult;
+    const bool passed = session.Record("oracle", one, judgement.kind, judgement.reason);
+    CheckRecord& record = session.verdict.checks.back();
+    record.error = stats.RelativeNorm();
+    record.bound = output.budget.norm;
+    record.honest = output.budget.honest_norm;
+    if (passed && record.detail.empty()) record.detail = fmt::format("'{}' against {}", output.name, oracle_->Describe(one.dims));
+    if (!passed) return false;
+  }
+  return true;
+}
+
+Result<bool> Verifier::CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan) {
+  if (spec_.tolerance.allow_nondeterminism) return true;
+  ATUNNER_TRY(const std::vector<uint64_t> first, FingerprintWhere(buffers, true));
+  const int repeats = device_.evidence() == Evidence::kPredicted ? 1 : 3;
+  for (int i = 0; i < repeats; ++i) {
+    ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
+    ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
+    ATUNNER_TRY(const bool ran, CheckLaunch(session, one, buffers, plan));
+    if (!ran) return false;
+    ATUNNER_TRY(const std::vector<uint64_t> again, FingerprintWhere(buffers, true));
+    if (again != first) {
+      return session.Record("repeat", one, VerdictKind::kNondeterministic, "the same inputs gave other bits the second time");
+    }
+  }
+  return session.Record("repeat", one, VerdictKind::kCorrect, fmt::format("bit-equal in {} runs", repeats + 1));
+}
+
+Result<std::vector<uint64_t>> Verifier::FingerprintWhere(const TaskBuffers& buffers, bool outputs) {
+  std::vector<uint64_t> prints;
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    const bool wanted = outputs ? tensor.is_output() : tensor.spec->role == Role::kInput;
+    if (!wanted) continue;
+    ATUNNER_TRY(const uint64_t print, kernels_->Fingerprint(tensor.address, static_cast<uint64_t>(tensor.shape.bytes)));
+    prints.push_back(print);
+  }
+  return prints;
+}
+
+}  // namespace atunner

@@ -1,0 +1,94 @@
+// The only place that says "correct". Nothing else can make a VerifiedKernel, and timing takes nothing else.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "atunner/compile/compiler.h"
+#include "atunner/device/device.h"
+#include "atunner/model/kernel_spec.h"
+#include "atunner/model/verdict.h"
+#include "atunner/verify/oracle.h"
+
+namespace atunner {
+
+/// A candidate as the judge receives it: binary and launch, no host code.
+struct CandidateKernel {
+  CompiledModule module;
+  LaunchPlan plan;
+  /// Smaller problem sizes at which this very binary is valid (ScheduleTemplate::CheckDims).
+  std::vector<Dims> check_dims;
+};
+
+/// Proof that a candidate passed every check on the device it names.
+class VerifiedKernel {
+ public:
+  const CandidateKernel& kernel() const { return *kernel_; }
+  const Verdict& verdict() const { return verdict_; }
+
+ private:
+  friend class Verifier;
+  VerifiedKernel(std::shared_ptr<const CandidateKernel> kernel, Verdict verdict)
+      : kernel_(std::move(kernel)), verdict_(std::move(verdict)) {}
+  std::shared_ptr<const CandidateKernel> kernel_;
+  Verdict verdict_;
+};
+
+struct VerifyOptions {
+  uint64_t seed = 1;
+  double launch_timeout_seconds = 20;   ///< one launch on the virtual GPU
+  bool full_size = true;                ///< check at the task's own size, not only at check_dims
+  /// Virtual GPU: a grid whose reference took longer than this is checked on a sample of its blocks.
+  double sample_above_seconds = 1.0;
+};
+
+/// How much of a candidate's launch a device can hold: registers, shared memory, threads. nullopt = it fits.
+std::optional<std::string> ResourceObstacle(const DeviceProfile& profile, const CandidateKernel& candidate,
+                                            const KernelSpec& spec);
+
+class Verifier {
+ public:
+  static Result<std::unique_ptr<Verifier>> Make(Device& device, Compiler& compiler, KernelSpec spec, VerifyOptions options);
+
+  /// The proof, or the verdict that says why not. An Error means that the device or the task is unusable.
+  Result<std::variant<VerifiedKernel, Verdict>> Verify(std::shared_ptr<const CandidateKernel> candidate);
+
+  const KernelSpec& spec() const { return spec_; }
+  JudgeKernels& kernels() { return *kernels_; }
+  /// Memory at the task's own size; `slot` 0 or 1 differ in every pointer. Made on first use.
+  Result<const TaskBuffers*> BuffersAt(const Dims& dims, uint32_t slot);
+  /// Problem sizes at which this candidate is checked.
+  std::vector<Dims> SizesFor(const CandidateKernel& candidate) const;
+
+ private:
+  struct Case {
+    Dims dims;
+    InputInstance instance;
+    uint32_t slot = 0;
+    bool repeat = false;
+  };
+  struct Session;  // one candidate under examination
+
+  Verifier(Device& device, KernelSpec spec, VerifyOptions options)
+      : device_(device), spec_(std::move(spec)), options_(options) {}
+  std::vector<Case> Plan(const CandidateKernel& candidate) const;
+  Result<bool> RunCase(Session& session, const Case& one);
+  Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
+  Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers, const std::vector<uint64_t>& before);
+  Result<bool> CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers, const Reference& reference);
+  Result<bool> CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
+  Result<std::vector<uint64_t>> FingerprintWhere(const TaskBuffers& buffers, bool outputs);
+
+  Device& device_;
+  KernelSpec spec_;
+  VerifyOptions options_;
+  std::unique_ptr<JudgeKernels> kernels_;
+  std::unique_ptr<OracleStore> oracle_;
+  std::map<std::pair<Dims, uint32_t>, std::unique_ptr<TaskBuffers>> buffers_;
+  std::map<Dims, double> reference_seconds_;
+};
+
+}  // namespace atunner
