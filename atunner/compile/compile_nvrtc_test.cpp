@@ -101,7 +101,8 @@ TEST_F(NvrtcTest, CacheKeepsSuccessAndFailure) {
   const auto bad = cached.Compile(request).value();
   EXPECT_EQ(cached.Compile(request).value().error, bad.error);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(dir.path())) {
-    if (entry.is_regular_file()) ASSERT_TRUE(WriteFileAtomic(entry.path(), "{damaged"));
+    if (!entry.is_regular_file()) continue;
+    ASSERT_TRUE(WriteFileAtomic(entry.path(), "{damaged"));
   }
   EXPECT_EQ(cached.Compile(request).value().error, bad.error);
 }

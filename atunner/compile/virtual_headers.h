@@ -27,11 +27,16 @@ inline constexpr const char* kIntegerLimits =
     "#pragma once\n#define CHAR_BIT 8\n#define INT_MAX 2147483647\n#define INT_MIN (-2147483647-1)\n#define UINT_MAX 4294967295u\n"
     "#define SHRT_MAX 32767\n#define LLONG_MAX 9223372036854775807ll\n#define ULLONG_MAX 18446744073709551615ull\n";
 
+inline constexpr const char* kMath =
+    "#pragma once\n#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
+    "#define M_PI 3.14159265358979323846\n#define M_E 2.7182818284590452354\n#define M_SQRT2 1.41421356237309504880\n"
+    "#define M_LOG2E 1.4426950408889634074\n#define M_LN2 0.69314718055994530942\n#define M_PI_2 1.57079632679489661923\n";
+
 inline constexpr VirtualHeader kVirtualHeaders[] = {
     {"stdint.h", kIntegerTypes},   {"cstdint", kIntegerTypes},  {"float.h", kFloatLimits},   {"cfloat", kFloatLimits},
     {"limits.h", kIntegerLimits},  {"climits", kIntegerLimits}, {"stddef.h", kEmptyHeader},  {"cstddef", kEmptyHeader},
     {"stdio.h", kEmptyHeader},     {"cstdio", kEmptyHeader},    {"stdlib.h", kEmptyHeader},  {"cstdlib", kEmptyHeader},
-    {"math.h", kEmptyHeader},      {"cmath", kEmptyHeader},     {"string.h", kEmptyHeader},  {"cstring", kEmptyHeader},
+    {"math.h", kMath},      {"cmath", kMath},     {"string.h", kEmptyHeader},  {"cstring", kEmptyHeader},
     {"assert.h", kEmptyHeader},    {"cassert", kEmptyHeader},   {"iostream", kEmptyHeader},  {"algorithm", kEmptyHeader},
     {"vector", kEmptyHeader},      {"string", kEmptyHeader},    {"random", kEmptyHeader},    {"chrono", kEmptyHeader},
     {"time.h", kEmptyHeader},      {"ctime", kEmptyHeader},     {"sys/time.h", kEmptyHeader}, {"cuda.h", kEmptyHeader},

@@ -1,0 +1,106 @@
+// PTX as a checked structure: what the text says, with names resolved to indices. No meaning of opcodes here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "atunner/base/result.h"
+
+namespace atunner::ptx {
+
+/// Fundamental types of registers, variables and instruction modifiers.
+enum class Type : uint8_t { kNone, kPred, kB8, kB16, kB32, kB64, kB128, kU8, kU16, kU32, kU64, kS8, kS16, kS32, kS64, kF16, kF16x2, kBF16, kBF16x2, kTF32, kF32, kF64 };
+/// Bits of a type; 1 for predicates, 0 for kNone.
+int BitsOf(Type type);
+/// "f32" → kF32; kNone when it is no type.
+Type ParseType(std::string_view text);
+
+struct Operand {
+  enum class Kind : uint8_t { kRegister, kImmediate, kVector, kAddress, kSymbol, kSpecial, kSink };
+  Kind kind = Kind::kSink;
+  int reg = -1;             ///< kRegister; kAddress: base register or -1
+  bool negated = false;     ///< !%p
+  bool is_float = false;    ///< kImmediate given as 0f…, 0d… or with a point
+  bool is_single = false;   ///< kImmediate given as 0f…: `bits` are those of a float
+  uint64_t bits = 0;        ///< kImmediate: integer, or float64/float32 bits; kAddress: offset (two's complement)
+  std::string name;         ///< kSymbol, kSpecial ("%tid.x"), kAddress with a symbol as base, labels
+  std::vector<Operand> elements;  ///< kVector
+  std::optional<int> second;      ///< the `|%q` of a destination pair
+};
+
+struct Instruction {
+  std::string opcode;               ///< "ld"
+  std::vector<std::string> modifiers;  ///< "global", "nc", "v4", "f32"
+  int guard = -1;                   ///< predicate register, or -1
+  bool guard_negated = false;
+  std::vector<Operand> operands;
+  uint32_t line = 0;                ///< in the PTX text, from 1
+  uint32_t source_file = 0;         ///< index of .file, 0 = unknown
+  uint32_t source_line = 0;
+
+  bool Has(std::string_view modifier) const;
+  std::string Mnemonic() const;     ///< "ld.global.nc.v4.f32"
+};
+
+struct Register {
+  std::string name;
+  Type type = Type::kB32;
+};
+
+/// A variable in shared, local, const or global space, or a parameter.
+struct Variable {
+  std::string name;
+  uint64_t bytes = 0;
+  uint32_t align = 1;
+  uint64_t offset = 0;             ///< within its space of the function (shared, local, params) or module
+  std::vector<std::byte> initial;  ///< empty = zeros
+  /// Addresses of other variables inside the initialiser: offset → name.
+  std::vector<std::pair<uint64_t, std::string>> references;
+};
+
+struct Function {
+  std::string name;
+  bool is_entry = false;
+  std::vector<Variable> params;    ///< packed as the launch ABI packs them
+  uint64_t param_bytes = 0;
+  std::vector<Register> registers;
+  std::vector<Variable> shared;    ///< static; offsets from 0
+  uint64_t shared_bytes = 0;
+  std::vector<std::string> extern_shared;  ///< names of dynamic shared arrays: they start behind the static part
+  uint32_t extern_shared_align = 16;
+  std::vector<Variable> local;
+  uint64_t local_bytes = 0;
+  std::vector<Instruction> body;
+  std::map<std::string, uint32_t> labels;  ///< → index into body
+  std::map<std::string, std::vector<std::string>> branch_targets;
+  uint32_t required_threads = 0;   ///< .reqntid product, 0 = none
+};
+
+/// A parsed module. Only Parse makes one: names are resolved, operands are well-formed.
+class ValidModule {
+ public:
+  const std::vector<Function>& functions() const { return functions_; }
+  const Function* Find(std::string_view name) const;
+  const std::vector<Variable>& globals() const { return globals_; }
+  const std::vector<Variable>& constants() const { return constants_; }
+  const std::string& target() const { return target_; }
+  /// Name of .file `index`, "" if unknown.
+  std::string SourceFile(uint32_t index) const;
+
+ private:
+  friend class Parser;
+  std::string target_;
+  std::vector<Function> functions_;
+  std::vector<Variable> globals_;
+  std::vector<Variable> constants_;
+  std::map<uint32_t, std::string> files_;
+};
+
+/// kInvalidInput with the PTX line for text that is not PTX.
+Result<ValidModule> Parse(std::string_view text);
+
+}  // namespace atunner::ptx

@@ -1,0 +1,100 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "atunner/base/random.h"
+#include "atunner/ptx/module.h"
+
+namespace atunner::ptx {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view kText = R"(
+.version 9.0
+.target sm_80
+.address_size 64
+	// .globl	f
+.extern .shared .align 16 .b8 dyn[];
+.global .align 4 .u32 table[3] = {1, 2, 0xff};
+.const .align 4 .b8 filter[68];
+.visible .entry f(
+	.param .u64 .ptr .global .align 1 p0,
+	.param .u8 p1,
+	.param .align 8 .b8 p2[12],
+	.param .f64 p3
+)
+.maxntid 256, 1, 1
+{
+	.reg .pred 	%p<3>;
+	.reg .b32 	%r<9>;
+	.reg .f32 	%f<3>;
+	.reg .b64 	%rd<3>;
+	.shared .align 8 .b8 s[100];
+	.loc	1 12 3
+	ld.param.u64 	%rd1, [p0];
+	.loc	2 449 9, function_name $L__info_string0, inlined_at 1 6 3
+	ld.global.nc.v4.f32 	{%f1, %f2, _, %f1}, [%rd1+-16];
+	shfl.sync.bfly.b32 	%r1|%p1, %r2, 16, 31, -1;
+	@!%p1 bra 	$L__BB0_2;
+	mov.f32 	%f1, 0f3F800000;
+$L__BB0_2:
+	mov.u32 	%r3, %tid.x;
+	st.shared.f32 	[s+4], %f1;
+	ret;
+}
+	.file	1 "/tmp/mine.cu"
+)";
+
+TEST(Parse, ReadsWhatTheCompilerWrites) {
+  const auto module = Parse(kText);
+  ASSERT_TRUE(module.has_value()) << module.error().ToString();
+  EXPECT_EQ(module->target(), "sm_80");
+  EXPECT_EQ(module->SourceFile(1), "/tmp/mine.cu");
+  ASSERT_EQ(module->globals().size(), 1u);
+  EXPECT_EQ(module->globals()[0].initial.size(), 12u);
+  EXPECT_EQ(module->globals()[0].initial[8], std::byte{0xff});
+  EXPECT_EQ(module->constants()[0].bytes, 68u);
+  const Function* f = module->Find("f");
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(f->params[1].offset, 8u);
+  EXPECT_EQ(f->params[2].offset, 16u);
+  EXPECT_EQ(f->params[3].offset, 32u);
+  EXPECT_EQ(f->shared_bytes, 100u);
+  EXPECT_EQ(f->extern_shared, std::vector<std::string>{"dyn"});
+  EXPECT_EQ(f->labels.at("$L__BB0_2"), 5u);
+  const Instruction& load = f->body[1];
+  EXPECT_EQ(load.Mnemonic(), "ld.global.nc.v4.f32");
+  EXPECT_EQ(load.source_line, 6u) << "inlined code is reported where it was called";
+  EXPECT_EQ(load.operands[0].elements.size(), 4u);
+  EXPECT_EQ(load.operands[0].elements[2].kind, Operand::Kind::kSink);
+  EXPECT_EQ(static_cast<int64_t>(load.operands[1].bits), -16);
+  EXPECT_TRUE(f->body[2].operands[0].second.has_value());
+  EXPECT_TRUE(f->body[3].guard_negated);
+  EXPECT_TRUE(f->body[4].operands[1].is_single);
+}
+
+TEST(Parse, ErrorsNameTheLine) {
+  EXPECT_THAT(Parse(".version 9.0\n.target sm_80\n.entry f() {\n bra nowhere;\n}").error().ToString(), HasSubstr("line 4"));
+  EXPECT_THAT(Parse("hello").error().what, HasSubstr("hello"));
+  EXPECT_FALSE(Parse("").has_value());
+  EXPECT_THAT(Parse(".target sm_80\n.entry f() { .reg .b32 %r<2>; mov.b32 %r1, %q7; }").error().what, HasSubstr("%q7"));
+}
+
+TEST(Parse, SurvivesDamage) {
+  Random random(5);
+  for (int i = 0; i < 4000; ++i) {
+    std::string damaged(kText);
+    for (int k = 0; k < 3; ++k) {
+      const size_t at = random.Below(damaged.size());
+      switch (random.Below(3)) {
+        case 0: damaged[at] = static_cast<char>(32 + random.Below(95)); break;
+        case 1: damaged.erase(at, 1 + random.Below(20)); break;
+        default: damaged.insert(at, damaged.substr(random.Below(damaged.size()), 10));
+      }
+    }
+    (void)Parse(damaged);
+  }
+}
+
+}  // namespace
+}  // namespace atunner::ptx

@@ -1,0 +1,49 @@
+#include "atunner/vgpu/counts.h"
+
+#include <numeric>
+
+namespace atunner::vgpu {
+
+std::string_view Name(OpClass op_class) {
+  switch (op_class) {
+#define ATUNNER_OP_CLASS(id, name) \
+  case OpClass::id: return name;
+#include "atunner/vgpu/op_class.def"
+#undef ATUNNER_OP_CLASS
+    case OpClass::kCount: break;
+  }
+  return "";
+}
+
+uint64_t Counts::TotalWarpInstructions() const { return std::accumulate(warp_instructions.begin(), warp_instructions.end(), uint64_t{0}); }
+uint64_t Counts::TotalThreadInstructions() const { return std::accumulate(thread_instructions.begin(), thread_instructions.end(), uint64_t{0}); }
+
+Counts& Counts::operator+=(const Counts& o) {
+  for (size_t i = 0; i < warp_instructions.size(); ++i) {
+    warp_instructions[i] += o.warp_instructions[i];
+    thread_instructions[i] += o.thread_instructions[i];
+  }
+  branches += o.branches;
+  divergent_branches += o.divergent_branches;
+  tensor_flops += o.tensor_flops;
+  global_loads += o.global_loads;
+  global_stores += o.global_stores;
+  global_load_sectors += o.global_load_sectors;
+  global_store_sectors += o.global_store_sectors;
+  global_load_bytes += o.global_load_bytes;
+  global_store_bytes += o.global_store_bytes;
+  unique_load_sectors += o.unique_load_sectors;
+  unique_store_sectors += o.unique_store_sectors;
+  shared_requests += o.shared_requests;
+  shared_wavefronts += o.shared_wavefronts;
+  local_requests += o.local_requests;
+  atomics += o.atomics;
+  barriers += o.barriers;
+  async_copy_bytes += o.async_copy_bytes;
+  dependent_load_rounds += o.dependent_load_rounds;
+  blocks += o.blocks;
+  warps += o.warps;
+  return *this;
+}
+
+}  // namespace atunner::vgpu

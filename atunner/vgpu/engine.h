@@ -1,0 +1,52 @@
+// Executes PTX. A Program is decoded once and shared; a launch runs its blocks on all cores.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/device/device.h"
+#include "atunner/ptx/module.h"
+#include "atunner/vgpu/counts.h"
+#include "atunner/vgpu/memory.h"
+
+namespace atunner::vgpu {
+
+struct ExecOptions {
+  bool check_hazards = true;       ///< shared-memory races, initialisation, barriers; bounds are checked always
+  bool count = false;              ///< fill Counts beyond instruction numbers (sectors, conflicts)
+  double deadline_seconds = 60;    ///< of wall clock for the launch
+  uint64_t max_warp_instructions_per_block = uint64_t{1} << 33;
+  unsigned threads = 0;            ///< 0 = all cores
+  std::vector<uint64_t> blocks;    ///< linear indices; empty = the whole grid
+};
+
+struct ExecResult {
+  LaunchOutcome outcome;
+  Counts counts;
+};
+
+/// A module decoded for execution with its globals in `memory`.
+class Program {
+ public:
+  virtual ~Program() = default;
+  /// `params` are packed as the kernel's parameter list is.
+  virtual ExecResult Run(const std::string& entry, const LaunchShape& shape, std::span<const std::byte> params,
+                         const ExecOptions& options) const = 0;
+  /// Byte offset and size of each parameter; empty optional when there is no such kernel.
+  virtual const ptx::Function* FindEntry(const std::string& entry) const = 0;
+  virtual Result<std::pair<uint64_t, uint64_t>> FindSymbol(const std::string& name) const = 0;
+};
+
+/// kUnsupported names the first opcode or form that the engine lacks, with its PTX line. `memory` must outlive the program.
+Result<std::unique_ptr<Program>> LoadProgram(ptx::ValidModule module, Memory& memory);
+
+/// Opcodes of the table, for documentation and `doctor`.
+std::vector<std::string> SupportedOpcodes();
+
+}  // namespace atunner::vgpu

@@ -1,0 +1,243 @@
+// The engine's inner types. Everything below lives in an inline-less namespace per instruction set: the handlers are compiled
+// twice, for AVX2 and for any x86-64, and the loader picks one.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "atunner/device/device.h"
+#include "atunner/ptx/module.h"
+#include "atunner/vgpu/counts.h"
+#include "atunner/vgpu/memory.h"
+
+#ifndef ATUNNER_VGPU_ISA
+#error "define ATUNNER_VGPU_ISA"
+#endif
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+
+constexpr int kLanes = 32;
+// Windows of the generic address space. No host mapping lies there.
+constexpr uint64_t kSharedWindow = uint64_t{0x01} << 56;
+constexpr uint64_t kLocalWindow = uint64_t{0x02} << 56;
+constexpr uint64_t kParamWindow = uint64_t{0x03} << 56;
+constexpr uint64_t kWindowMask = uint64_t{0xff} << 56;
+
+enum class Space : uint8_t { kGeneric, kGlobal, kShared, kLocal, kConst, kParam };
+
+struct Exec;
+struct Op;
+using Handler = void (*)(Exec&, const Op&, uint32_t mask);
+
+/// What the main loop must treat itself.
+enum class Flow : uint8_t { kNone, kBranch, kBranchIndexed, kExit, kBarrier, kWarpSync, kTrap };
+
+/// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers, < 0 in the constants.
+struct Op {
+  Handler run = nullptr;
+  int32_t dst = 0;
+  int32_t dst2 = 0;
+  std::array<int32_t, 4> src{};
+  int32_t guard = -1;          ///< register slot of the predicate
+  uint32_t target = 0;         ///< branch: op index; barrier: fixed id
+  uint64_t imm = 0;            ///< address offset, packed options
+  uint16_t list = 0;           ///< first of `list_size` further slots in Kernel::lists
+  uint8_t list_size = 0;
+  bool guard_negated = false;
+  Flow flow = Flow::kNone;
+  OpClass op_class = OpClass::kMove;
+  Space space = Space::kGeneric;
+  uint8_t width = 4;           ///< bytes of one memory element
+  bool sign_extend = false;
+  bool narrow_address = false; ///< address register has 32 bits
+  bool relaxed = false;        ///< volatile, acquire, release: takes no part in race checks
+  uint8_t variant = 0;
+  uint32_t line = 0;           ///< PTX
+  uint32_t source_file = 0;
+  uint32_t source_line = 0;
+};
+
+struct Kernel {
+  const ptx::Function* function = nullptr;
+  std::vector<Op> ops;
+  std::vector<int32_t> lists;
+  std::vector<uint32_t> constants;  ///< slots × 32
+  uint32_t register_slots = 0;
+  uint64_t static_shared = 0;
+  uint32_t dynamic_shared_offset = 0;
+};
+
+/// Lanes of a warp at one place.
+struct Group {
+  uint32_t pc = 0;
+  uint32_t mask = 0;
+  int barrier = -1;            ///< waits at this barrier; kWarpBarrier = for lanes of its own warp
+  const Op* reduction = nullptr;  ///< bar.red that receives a result when the barrier opens
+};
+constexpr int kWarpBarrier = 64;
+
+struct Warp {
+  std::vector<uint32_t> registers;  ///< slots × 32 lanes
+  std::vector<Group> groups;
+  uint32_t alive = 0;
+  uint32_t index = 0;
+  uint32_t sync_epoch = 0;  ///< grows with every warp-level synchronisation
+  uint32_t members = 0;     ///< mask of the bar.warp.sync that lanes wait at
+  uint32_t spins = 0;       ///< backward branches since another group ran
+  std::vector<int32_t> pending_loads;  ///< slots with a load in flight, while counting
+};
+
+/// Shadow of one shared 32-bit word.
+struct SharedShadow {
+  uint32_t write_epoch = 0;
+  uint32_t read_epoch = 0;
+  uint32_t write_sync = 0;
+  uint32_t read_sync = 0;
+  uint16_t writer = 0xffff;
+  uint16_t reader = 0xffff;     ///< 0xfffe = several of several warps
+  uint8_t initialised = 0;      ///< one bit per byte
+  uint8_t in_flight = 0;        ///< async copies not yet waited for
+  uint32_t write_line = 0;
+  uint32_t read_line = 0;
+};
+
+struct PendingCopy {
+  uint32_t word = 0;
+  uint32_t words = 0;
+  uint32_t group = 0;
+};
+
+/// Arrivals at one barrier of a block.
+struct BarrierState {
+  uint32_t arrived = 0;   ///< threads
+  uint32_t expected = 0;  ///< threads, 0 = all
+  uint32_t votes = 0;     ///< bar.red: threads whose predicate was true
+};
+
+struct Launch;
+
+/// Everything one worker thread needs while it executes one block. Reused from block to block.
+struct Exec {
+  const Launch* launch = nullptr;
+  const Kernel* kernel = nullptr;
+  Warp* warp = nullptr;
+  std::vector<Warp> warps;
+  std::vector<std::byte> shared;
+  std::vector<SharedShadow> shadow;
+  std::vector<std::byte> local;
+  std::array<uint32_t, 3> ctaid{};
+  uint64_t block = 0;
+  uint32_t threads = 0;
+  uint32_t epoch = 1;
+  std::array<BarrierState, 16> barriers{};
+  std::vector<std::vector<PendingCopy>> pending;  ///< per thread
+  std::vector<uint32_t> copy_group;               ///< per thread
+  Range last_range;
+  std::vector<Hazard> hazards;
+  bool stop = false;
+  bool check = false;
+  bool count = false;
+  std::vector<uint64_t> executed;  ///< per op: times
+  std::vector<uint64_t> lanes;     ///< per op: active lanes
+  std::unordered_set<uint64_t> load_sectors;
+  std::unordered_set<uint64_t> store_sectors;
+  Counts counts;
+  uint64_t instructions = 0;
+  uint64_t clock = 0;
+  bool loads_pending = false;
+  uint64_t alive_threads = 0;
+
+  uint32_t* Slot(int32_t slot) { return warp->registers.data() + static_cast<size_t>(slot) * kLanes; }
+  const uint32_t* Source(int32_t slot) const {
+    return slot >= 0 ? warp->registers.data() + static_cast<size_t>(slot) * kLanes
+                     : kernel->constants.data() + static_cast<size_t>(~slot) * kLanes;
+  }
+  uint32_t ThreadOf(int lane) const { return warp->index * kLanes + static_cast<uint32_t>(lane); }
+};
+
+struct Launch {
+  const Kernel* kernel = nullptr;
+  const ptx::ValidModule* module = nullptr;
+  const Memory* memory = nullptr;
+  LaunchShape shape;
+  std::vector<std::byte> params;
+  bool check = false;
+  bool count = false;
+};
+
+void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what);
+
+/// A lane's value of type T in a slot; 8-byte types span two slots, narrower ones use the low bits of 32.
+template <class T>
+struct Lane {
+  static constexpr bool kWide = sizeof(T) == 8;
+  using Store = std::conditional_t<kWide, uint64_t, uint32_t>;
+  static T Get(const uint32_t* slot, int lane) {
+    Store raw;
+    std::memcpy(&raw, slot + lane * (kWide ? 2 : 1), sizeof raw);
+    if constexpr (sizeof(T) == 8) return std::bit_cast<T>(raw);
+    else if constexpr (sizeof(T) == 4) return std::bit_cast<T>(raw);
+    else if constexpr (sizeof(T) == 2) return std::bit_cast<T>(static_cast<uint16_t>(raw));
+    else return std::bit_cast<T>(static_cast<uint8_t>(raw));
+  }
+  static void Set(uint32_t* slot, int lane, T value) {
+    Store raw;
+    if constexpr (sizeof(T) == 8) raw = std::bit_cast<uint64_t>(value);
+    else if constexpr (sizeof(T) == 4) raw = std::bit_cast<uint32_t>(value);
+    else if constexpr (sizeof(T) == 2) raw = std::bit_cast<uint16_t>(value);
+    else raw = std::bit_cast<uint8_t>(value);
+    std::memcpy(slot + lane * (kWide ? 2 : 1), &raw, sizeof raw);
+  }
+};
+
+/// Applies `f(lane)` to the active lanes; the full-mask loop is the one compilers vectorise.
+template <class F>
+inline void ForLanes(uint32_t mask, F&& f) {
+  if (mask == ~0u) {
+    for (int lane = 0; lane < kLanes; ++lane) f(lane);
+  } else {
+    for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
+  }
+}
+
+/// Decodes one function. kUnsupported names what is missing.
+Result<Kernel> Decode(const ptx::ValidModule& module, const ptx::Function& function,
+                      const std::unordered_map<std::string, uint64_t>& symbols);
+
+// Handler look-ups, one per subject; nullptr = that form is not supported.
+struct Form {
+  const ptx::Instruction* instruction = nullptr;
+  ptx::Type type = ptx::Type::kNone;    ///< last type modifier
+  ptx::Type from = ptx::Type::kNone;    ///< second to last type modifier, if any
+  bool Has(std::string_view modifier) const { return instruction->Has(modifier); }
+};
+Handler ArithmeticHandler(const Form& form, Op& op);
+Handler LogicHandler(const Form& form, Op& op);
+Handler CompareHandler(const Form& form, Op& op);
+Handler ConvertHandler(const Form& form, Op& op);
+Handler SpecialHandler(const Form& form, Op& op);
+Handler HalfHandler(const Form& form, Op& op);
+Handler MemoryHandler(const Form& form, Op& op);
+Handler AtomicHandler(const Form& form, Op& op);
+Handler WarpHandler(const Form& form, Op& op);
+Handler TensorHandler(const Form& form, Op& op);
+Handler MoveHandler(int bits);
+void MoveUnpack(Exec& x, const Op& op, uint32_t mask);
+void MovePack(Exec& x, const Op& op, uint32_t mask);
+void ReadSpecial(Exec& x, const Op& op, uint32_t mask);
+void CompleteAsyncCopies(Exec& x, const Op& op, uint32_t mask);
+
+/// Makes `x` ready for blocks of `launch`.
+void Prepare(Exec& x, const Launch& launch);
+/// Runs one block to its end. `outcome` is set when it does not complete.
+void RunBlock(Exec& x, uint64_t block, double deadline, uint64_t budget, LaunchOutcome& outcome);
+/// Adds what `x` executed to `counts`.
+void CollectCounts(const Exec& x, Counts& counts);
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA
