@@ -1,0 +1,182 @@
+#include "atunner/device/profiles.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace atunner {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+/// What GPUs of one compute capability share. Sources: CUDA C++ Programming Guide 13.0, tables "Technical specifications per
+/// compute capability" and "Throughput of native arithmetic instructions"; latencies from published micro-benchmarks (Jia et
+/// al. 2018 for Volta, Sun et al. 2022 for Ampere, Luo et al. 2024 for Ada and Hopper).
+DeviceProfile Architecture(int major, int minor) {
+  DeviceProfile p;
+  p.cc_major = major;
+  p.cc_minor = minor;
+  p.registers_per_sm = 65536;
+  p.registers_per_thread = 255;
+  p.register_allocation_unit = 256;
+  p.shared_allocation_unit = major >= 8 ? 128 : 256;
+  p.shared_reserved_per_block = major >= 8 ? 1024 : 0;
+  p.schedulers_per_sm = 4;
+  p.lsu_per_clk = 32;
+  p.sfu_per_clk = 16;
+  p.cvt_per_clk = 16;
+  p.shared_latency = 29;
+  p.launch_overhead_us = 2.5;
+  p.mma_sync_share = 1;
+  p.max_warps_per_sm = 64;
+  p.max_blocks_per_sm = 32;
+  const int cc = major * 10 + minor;
+  const auto rates = [&](double fp32, double fp64, double fp16, double integer, double imad, double tensor) {
+    p.fp32_per_clk = fp32;
+    p.fp64_per_clk = fp64;
+    p.fp16_per_clk = fp16;
+    p.int_per_clk = integer;
+    p.imad_per_clk = imad;
+    p.tensor_fp16_fma_per_clk = tensor;
+  };
+  const auto memory = [&](int l1_kib, int shared_kib, int block_kib, double l1, double l2, double dram) {
+    p.l1_per_sm = l1_kib * 1024;
+    p.shared_per_sm = shared_kib * 1024;
+    p.shared_per_block = block_kib * 1024;
+    p.l1_latency = l1;
+    p.l2_latency = l2;
+    p.dram_latency = dram;
+  };
+  switch (cc) {
+    case 70: rates(64, 32, 128, 64, 64, 512); memory(128, 96, 96, 28, 212, 425); break;
+    case 75: rates(64, 2, 128, 64, 64, 512); memory(96, 64, 64, 32, 190, 400); p.max_warps_per_sm = 32; p.max_blocks_per_sm = 16; break;
+    case 80: rates(64, 32, 256, 64, 64, 1024); memory(192, 164, 163, 33, 206, 540); p.tensor_tf32_fma_per_clk = 512; p.tensor_fp64_fma_per_clk = 64; p.tensor_int8_fma_per_clk = 2048; break;
+    case 86: rates(128, 2, 128, 64, 64, 512); memory(128, 100, 99, 33, 250, 547); p.max_warps_per_sm = 48; p.max_blocks_per_sm = 16; p.tensor_tf32_fma_per_clk = 256; p.tensor_int8_fma_per_clk = 1024; break;
+    case 89: rates(128, 2, 128, 64, 64, 512); memory(128, 100, 99, 34, 274, 624); p.max_warps_per_sm = 48; p.max_blocks_per_sm = 24; p.tensor_tf32_fma_per_clk = 256; p.tensor_int8_fma_per_clk = 1024; break;
+    case 90: rates(128, 64, 256, 64, 64, 2048); memory(256, 228, 227, 32, 280, 680); p.cvt_per_clk = 64; p.tensor_tf32_fma_per_clk = 1024; p.tensor_fp64_fma_per_clk = 128; p.tensor_int8_fma_per_clk = 4096; p.mma_sync_share = 0.63; break;
+    default: rates(128, 64, 256, 64, 64, 4096); memory(256, 228, 227, 36, 300, 700); p.cvt_per_clk = 64; p.tensor_tf32_fma_per_clk = 2048; p.tensor_fp64_fma_per_clk = 64; p.tensor_int8_fma_per_clk = 8192; p.mma_sync_share = 0.5; break;
+  }
+  return p;
+}
+
+struct Row {
+  const char* name;
+  const char* full_name;
+  int major, minor, sms;
+  double clock_ghz, dram_gbps, l2_gbps;
+  int64_t l2_mib, dram_gib;
+  const char* source;
+};
+
+// Boost clocks, bandwidths and sizes as the vendor's data sheets give them; L2 bandwidths as measured by others or, where
+// nobody published one, 64 bytes per clock and SM.
+constexpr Row kRows[] = {
+    {"V100", "Tesla V100-SXM2-16GB", 7, 0, 80, 1.53, 900, 2155, 6, 16, "V100 data sheet; Jia et al. 2018"},
+    {"V100-32GB", "Tesla V100-SXM2-32GB", 7, 0, 80, 1.53, 900, 2155, 6, 32, "V100 data sheet; Jia et al. 2018"},
+    {"T4", "Tesla T4", 7, 5, 40, 1.59, 320, 1270, 4, 16, "T4 data sheet; Jia et al. 2019"},
+    {"A100", "NVIDIA A100-SXM4-80GB", 8, 0, 108, 1.41, 2039, 5400, 40, 80, "A100 data sheet"},
+    {"A100-40GB", "NVIDIA A100-SXM4-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, "A100 data sheet"},
+    {"A100-PCIE-40GB", "NVIDIA A100-PCIE-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, "A100 data sheet"},
+    {"A100-PCIE-80GB", "NVIDIA A100 80GB PCIe", 8, 0, 108, 1.41, 1935, 5400, 40, 80, "A100 data sheet"},
+    {"A10", "NVIDIA A10", 8, 6, 72, 1.695, 600, 3900, 6, 24, "A10 data sheet"},
+    {"A30", "NVIDIA A30", 8, 0, 56, 1.44, 933, 2900, 24, 24, "A30 data sheet"},
+    {"A40", "NVIDIA A40", 8, 6, 84, 1.74, 696, 4600, 6, 48, "A40 data sheet"},
+    {"RTX-3090", "NVIDIA GeForce RTX 3090", 8, 6, 82, 1.695, 936, 4450, 6, 24, "GA102 white paper"},
+    {"RTX-4090", "NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52, 1008, 5600, 72, 24, "Ada white paper"},
+    {"L4", "NVIDIA L4", 8, 9, 58, 2.04, 300, 3700, 48, 24, "L4 data sheet"},
+    {"L40S", "NVIDIA L40S", 8, 9, 142, 2.52, 864, 6200, 96, 48, "L40S data sheet"},
+    {"H100", "NVIDIA H100 80GB HBM3", 9, 0, 132, 1.98, 3352, 8700, 50, 80, "H100 data sheet and white paper"},
+    {"H100-PCIE", "NVIDIA H100 PCIe", 9, 0, 114, 1.755, 2039, 7000, 50, 80, "H100 data sheet and white paper"},
+    {"H200", "NVIDIA H200", 9, 0, 132, 1.98, 4800, 9800, 60, 141, "H200 data sheet; L2 as measured"},
+    {"B200", "NVIDIA B200", 10, 0, 148, 1.965, 8000, 21000, 126, 180, "Blackwell data sheet"},
+};
+
+std::vector<DeviceProfile> Build() {
+  std::vector<DeviceProfile> profiles;
+  for (const Row& row : kRows) {
+    DeviceProfile p = Architecture(row.major, row.minor);
+    p.name = row.name;
+    p.full_name = row.full_name;
+    p.source = row.source;
+    p.sms = row.sms;
+    p.clock_ghz = row.clock_ghz;
+    p.dram_gbps = row.dram_gbps;
+    p.l2_gbps = row.l2_gbps;
+    p.l2_bytes = row.l2_mib * kMiB;
+    p.dram_bytes = row.dram_gib * kGiB;
+    profiles.push_back(p);
+  }
+  return profiles;
+}
+
+/// Lower case, without blanks, hyphens and underscores.
+std::string Key(std::string_view text) {
+  std::string key;
+  for (char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c))) key += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return key;
+}
+
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"a100sxm", "A100"}, {"a10080gb", "A100"}, {"a100sxm80gb", "A100"}, {"a100sxm40gb", "A100-40GB"}, {"a100pcie", "A100-PCIE-80GB"},
+    {"h100sxm", "H100"}, {"h100sxm5", "H100"}, {"3090", "RTX-3090"}, {"4090", "RTX-4090"}, {"v10016gb", "V100"}, {"v100sxm2", "V100"},
+};
+
+}  // namespace
+
+std::span<const DeviceProfile> KnownProfiles() {
+  static const std::vector<DeviceProfile> profiles = Build();
+  return profiles;
+}
+
+Result<DeviceProfile> FindProfile(std::string_view name) {
+  std::string key = Key(name);
+  if (key.starts_with("nvidia")) key = key.substr(6);
+  for (const auto& [alias, target] : kAliases) {
+    if (alias == key) key = Key(target);
+  }
+  std::string names;
+  for (const DeviceProfile& profile : KnownProfiles()) {
+    if (Key(profile.name) == key || Key(profile.full_name) == Key(name)) return profile;
+    names += (names.empty() ? "" : ", ") + profile.name;
+  }
+  return Invalid("unknown GPU '" + std::string(name) + "'", "--target-gpu", "known are " + names + ", and 'auto' for the GPU in this machine");
+}
+
+const DeviceProfile* MatchDriverName(std::string_view full_name) {
+  for (const DeviceProfile& profile : KnownProfiles()) {
+    if (Key(profile.full_name) == Key(full_name)) return &profile;
+  }
+  return nullptr;
+}
+
+Occupancy ComputeOccupancy(const DeviceProfile& p, const KernelResources& resources, const LaunchShape& shape) {
+  const auto round_up = [](int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; };
+  const auto warps = static_cast<int64_t>((shape.block.Count() + 31) / 32);
+  Occupancy result;
+  int64_t best = p.max_blocks_per_sm;
+  result.limiter = "blocks";
+  const auto limit = [&](int64_t blocks, const char* by) {
+    if (blocks < best) {
+      best = blocks;
+      result.limiter = by;
+    }
+  };
+  limit(p.max_warps_per_sm / std::max<int64_t>(warps, 1), "warps");
+  if (resources.registers > 0) {
+    // Registers are given per warp and warps are spread over the four partitions of the register file.
+    const int64_t per_warp = round_up(int64_t{resources.registers} * 32, p.register_allocation_unit);
+    const int64_t per_partition = p.registers_per_sm / p.schedulers_per_sm / per_warp;
+    limit(per_partition * p.schedulers_per_sm / round_up(warps, p.schedulers_per_sm), "registers");
+  }
+  const int64_t shared = int64_t{resources.static_shared_bytes} + shape.dynamic_shared_bytes;
+  const int64_t per_block = round_up(shared + p.shared_reserved_per_block, p.shared_allocation_unit);
+  if (per_block > 0) limit(p.shared_per_sm / per_block, "shared memory");
+  result.blocks_per_sm = static_cast<int>(std::max<int64_t>(best, 0));
+  result.warps_per_sm = static_cast<int>(result.blocks_per_sm * warps);
+  result.share = static_cast<double>(result.warps_per_sm) / p.max_warps_per_sm;
+  return result;
+}
+
+}  // namespace atunner

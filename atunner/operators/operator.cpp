@@ -1,0 +1,107 @@
+#include "atunner/operators/operator.h"
+
+#include <algorithm>
+
+#include "atunner/operators/operator_list.h"
+#include "embed/operators.h"
+
+namespace atunner {
+namespace {
+
+std::string Normalised(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+    }
+  }
+  return row[b.size()];
+}
+
+RenderedKernel Plain(std::string_view source, LaunchPlan plan, DType dtype, bool wide) {
+  RenderedKernel kernel;
+  const std::string type(CudaName(dtype));
+  kernel.source.name = wide ? "reference.cu" : "naive.cu";
+  kernel.source.text = std::string("#define T ") + type + "\n#define ACC " + (wide ? "double" : "float") + "\n#define OUT " +
+                       (wide ? "double" : type) + "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n" + std::string(embed::kPreludeCuh) + std::string(source);
+  kernel.plan = std::move(plan);
+  return kernel;
+}
+
+}  // namespace
+
+std::unexpected<Error> Operator::WrongShape(const std::string& what) const {
+  return Invalid(what, "--input-shape of " + info().name, "give " + info().shape_help);
+}
+
+Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
+  if (request.dtype != DType::kFloat32 && request.dtype != DType::kFloat16 && request.dtype != DType::kBFloat16) {
+    return Invalid("dtype " + std::string(Name(request.dtype)) + " is not served by " + info().name, "--dtype", "use float32, float16 or bfloat16");
+  }
+  for (const auto& shape : request.shapes) {
+    for (int64_t extent : shape) {
+      if (extent < 1) return WrongShape("dimension " + std::to_string(extent) + " must be at least 1");
+    }
+  }
+  KernelSpec spec;
+  spec.name = info().name;
+  spec.oracle.operator_name = info().name;
+  spec.compute_dtype = request.dtype;
+  for (const AttributeInfo& attribute : info().attributes) spec.attributes[attribute.name] = attribute.fallback;
+  for (const auto& [name, value] : request.attributes) {
+    const auto known = spec.attributes.find(name);
+    if (known == spec.attributes.end()) {
+      std::vector<std::string> names;
+      for (const AttributeInfo& attribute : info().attributes) names.push_back(attribute.name);
+      const std::string near = ClosestName(name, names);
+      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name, near.empty() ? "it has none like that" : "did you mean '" + near + "'?");
+    }
+    known->second = value;
+  }
+  ATUNNER_RETURN_IF_ERROR(Describe(request, spec));
+  for (const ArgSpec& arg : spec.args) {
+    if (arg.role == Role::kScalar) continue;
+    if (auto shape = ShapeOf(arg, spec, spec.dims); !shape) return std::unexpected(shape.error());
+  }
+  return spec;
+}
+
+RenderedKernel Operator::Naive(const KernelSpec& spec) const { return Plain(PlainSource(), PlainPlan(spec, false), spec.compute_dtype, false); }
+RenderedKernel Operator::OracleKernel(const KernelSpec& spec) const { return Plain(PlainSource(), PlainPlan(spec, true), spec.compute_dtype, true); }
+
+const Operator* FindOperator(std::string_view name) {
+  std::string wanted = Normalised(name);
+  if (wanted == "attention") wanted = "flash_attention";
+  if (wanted == "layer_norm") wanted = "layernorm";
+  for (const Operator* each : AllOperators()) {
+    if (Normalised(each->info().name) == wanted) return each;
+  }
+  return nullptr;
+}
+
+std::vector<const Operator*> AllOperators() { return OperatorList(); }
+
+std::string ClosestName(std::string_view name, std::span<const std::string> candidates) {
+  std::string best;
+  size_t least = std::max<size_t>(2, name.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = EditDistance(Normalised(name), Normalised(candidate));
+    if (distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace atunner

@@ -1,0 +1,64 @@
+// What an operator computes: its signature, its float64 reference, its plain kernels and its work. How fast is no concern here.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/model/kernel_spec.h"
+
+namespace atunner {
+
+/// An operator with shapes, as a user asks for it.
+struct OperatorRequest {
+  std::vector<std::vector<int64_t>> shapes;  ///< one per shape the operator's signature names
+  DType dtype = DType::kFloat32;
+  Attributes attributes;
+};
+
+struct AttributeInfo {
+  std::string name;
+  Value fallback;
+  std::string meaning;
+};
+
+struct OperatorInfo {
+  std::string name;
+  std::string summary;
+  std::string shape_help;  ///< "ROWS…,COLS, e.g. 8,1024,4096"
+  std::vector<AttributeInfo> attributes;
+};
+
+class Operator {
+ public:
+  virtual ~Operator() = default;
+  virtual const OperatorInfo& info() const = 0;
+  /// The task: dims, arguments, work. kInvalidInput says what is wrong with the shapes or attributes and shows a right one.
+  Result<KernelSpec> Instantiate(const OperatorRequest& request) const;
+  /// float64 on the CPU. `inputs` and `outputs` are the spec's input and output tensors in order, dense and row-major.
+  virtual Status Reference(const KernelSpec& spec, const Dims& dims, std::span<const std::vector<double>> inputs,
+                           std::span<std::vector<double>> outputs) const = 0;
+  /// The honest plain kernel: the task's types, float32 arithmetic. Baseline "naive" and yardstick of the error budget.
+  RenderedKernel Naive(const KernelSpec& spec) const;
+  /// The same algorithm in float64 with float64 outputs: the reference for problems too large for the CPU.
+  RenderedKernel OracleKernel(const KernelSpec& spec) const;
+
+ protected:
+  /// Fills dims, args and work for checked attributes.
+  virtual Status Describe(const OperatorRequest& request, KernelSpec& spec) const = 0;
+  /// Launch of the plain kernel; `wide` = arithmetic and workspaces in float64.
+  virtual LaunchPlan PlainPlan(const KernelSpec& spec, bool wide) const = 0;
+  virtual std::string_view PlainSource() const = 0;
+  std::unexpected<Error> WrongShape(const std::string& what) const;
+};
+
+/// nullptr when there is none; hyphens and underscores are the same.
+const Operator* FindOperator(std::string_view name);
+std::vector<const Operator*> AllOperators();
+/// The name most like `name` among `candidates` ("sofmax" → "softmax"), or "" when none is near.
+std::string ClosestName(std::string_view name, std::span<const std::string> candidates);
+
+}  // namespace atunner

@@ -1,0 +1,20 @@
+// The table of operators.
+#pragma once
+
+#include <vector>
+
+#include "atunner/operators/operator.h"
+
+namespace atunner {
+
+const Operator& SoftmaxOperator();
+const Operator& SoftmaxBackwardOperator();
+const Operator& LayerNormOperator();
+const Operator& LayerNormBackwardOperator();
+const Operator& MatmulOperator();
+const Operator& Conv2dOperator();
+const Operator& AttentionOperator();
+
+std::vector<const Operator*> OperatorList();
+
+}  // namespace atunner

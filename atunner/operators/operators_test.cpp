@@ -1,0 +1,145 @@
+// References against closed forms and independent computations.
+#include "atunner/operators/operator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "atunner/base/random.h"
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+struct Instance {
+  KernelSpec spec;
+  std::vector<std::vector<double>> inputs;
+  std::vector<std::vector<double>> outputs;
+};
+
+Instance Make(const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {}) {
+  Instance instance;
+  instance.spec = FindOperator(name)->Instantiate({std::move(shapes), DType::kFloat32, std::move(attributes)}).value();
+  Random random(7);
+  for (const ArgSpec& arg : instance.spec.args) {
+    std::vector<double> values(static_cast<size_t>(ShapeOf(arg, instance.spec, instance.spec.dims)->elements));
+    if (arg.role == Role::kInput) {
+      for (double& v : values) v = random.Normal();
+      instance.inputs.push_back(std::move(values));
+    } else {
+      instance.outputs.push_back(std::move(values));
+    }
+  }
+  return instance;
+}
+
+void Compute(Instance& i) { ASSERT_TRUE(FindOperator(i.spec.name)->Reference(i.spec, i.spec.dims, i.inputs, i.outputs)); }
+
+TEST(Softmax, RowsSumToOneAndShiftDoesNotMatter) {
+  Instance a = Make("softmax", {{3, 5, 17}});
+  Compute(a);
+  for (size_t r = 0; r < 15; ++r) {
+    double sum = 0;
+    for (size_t i = 0; i < 17; ++i) sum += a.outputs[0][r * 17 + i];
+    EXPECT_NEAR(sum, 1.0, 1e-14);
+  }
+  Instance b = a;
+  for (double& v : b.inputs[0]) v += 1000;
+  Compute(b);
+  for (size_t i = 0; i < a.outputs[0].size(); ++i) EXPECT_NEAR(a.outputs[0][i], b.outputs[0][i], 1e-12);
+}
+
+/// Central differences of `forward`'s output dotted with `dy`, for input `which`.
+std::vector<double> NumericGradient(Instance forward, const std::vector<double>& dy, size_t which) {
+  std::vector<double> gradient;
+  constexpr double kStep = 1e-5;
+  for (size_t i = 0; i < forward.inputs[which].size(); ++i) {
+    double sides[2];
+    for (int s = 0; s < 2; ++s) {
+      Instance moved = forward;
+      moved.inputs[which][i] += s ? kStep : -kStep;
+      Compute(moved);
+      sides[s] = 0;
+      for (size_t k = 0; k < dy.size(); ++k) sides[s] += moved.outputs[0][k] * dy[k];
+    }
+    gradient.push_back((sides[1] - sides[0]) / (2 * kStep));
+  }
+  return gradient;
+}
+
+TEST(SoftmaxBackward, IsTheDerivative) {
+  Instance forward = Make("softmax", {{2, 7}});
+  Compute(forward);
+  Instance backward = Make("softmax_backward", {{2, 7}});
+  backward.inputs[0] = forward.outputs[0];
+  Compute(backward);
+  const auto numeric = NumericGradient(forward, backward.inputs[1], 0);
+  for (size_t i = 0; i < numeric.size(); ++i) EXPECT_NEAR(backward.outputs[0][i], numeric[i], 1e-8);
+}
+
+TEST(LayerNormBackward, IsTheDerivativeForAllThree) {
+  Instance forward = Make("layernorm", {{3, 6}});
+  Instance backward = Make("layernorm_backward", {{3, 6}});
+  backward.inputs[0] = forward.inputs[0];
+  backward.inputs[2] = forward.inputs[1];
+  Compute(backward);
+  for (size_t which = 0; which < 3; ++which) {
+    const auto numeric = NumericGradient(forward, backward.inputs[1], which);
+    for (size_t i = 0; i < numeric.size(); ++i) EXPECT_NEAR(backward.outputs[which][i], numeric[i], 1e-6) << which;
+  }
+}
+
+TEST(Attention, IsSoftmaxBetweenTwoProducts) {
+  Instance attention = Make("flash-attention", {{1, 1, 5, 4}}, {{"causal", true}});
+  Compute(attention);
+  const auto& in = attention.inputs;
+  for (size_t row = 0; row < 5; ++row) {
+    Instance softmax = Make("softmax", {{1, static_cast<int64_t>(row + 1)}});
+    for (size_t key = 0; key <= row; ++key) {
+      double dot = 0;
+      for (size_t d = 0; d < 4; ++d) dot += in[0][row * 4 + d] * in[1][key * 4 + d];
+      softmax.inputs[0][key] = dot * 0.5;
+    }
+    Compute(softmax);
+    for (size_t d = 0; d < 4; ++d) {
+      double want = 0;
+      for (size_t key = 0; key <= row; ++key) want += softmax.outputs[0][key] * in[2][key * 4 + d];
+      EXPECT_NEAR(attention.outputs[0][row * 4 + d], want, 1e-12);
+    }
+  }
+}
+
+TEST(Conv2d, OneByOneIsMatmul) {
+  Instance conv = Make("conv2d", {{2, 3, 5, 4}, {6, 1, 1}});
+  Compute(conv);
+  for (size_t pixel = 0; pixel < 30; ++pixel) {
+    for (size_t k = 0; k < 6; ++k) {
+      double want = 0;
+      for (size_t c = 0; c < 4; ++c) want += conv.inputs[0][pixel * 4 + c] * conv.inputs[1][k * 4 + c];
+      EXPECT_NEAR(conv.outputs[0][pixel * 6 + k], want, 1e-12);
+    }
+  }
+  EXPECT_EQ(Make("conv2d", {{1, 7, 7, 1}, {1, 3, 3}}, {{"stride", int64_t{2}}, {"padding", int64_t{1}}}).spec.dims.at("P"), 4);
+}
+
+TEST(Instantiate, SaysWhatIsWrong) {
+  const auto fail = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {}) {
+    return FindOperator(name)->Instantiate({std::move(shapes), DType::kFloat32, std::move(attributes)}).error().ToString();
+  };
+  EXPECT_THAT(fail("softmax", {{8, 0}}), HasSubstr("at least 1"));
+  EXPECT_THAT(fail("softmax", {}), HasSubstr("one shape"));
+  EXPECT_THAT(fail("softmax", {{int64_t{1} << 20, int64_t{1} << 20}}), HasSubstr("2^40"));
+  EXPECT_THAT(fail("matmul", {{3, 4}}), HasSubstr("M,N,K"));
+  EXPECT_THAT(fail("conv2d", {{1, 2, 2, 1}, {1, 5, 5}}), HasSubstr("larger"));
+  EXPECT_THAT(fail("layernorm", {{8, 8}}, {{"epsilon", 1.0}}), HasSubstr("epsilon"));
+  EXPECT_THAT(fail("layernorm", {{8, 8}}, {{"eps", -1.0}}), HasSubstr("positive"));
+  EXPECT_EQ(FindOperator("sofmax"), nullptr);
+  const std::string names[] = {"softmax", "matmul"};
+  EXPECT_EQ(ClosestName("sofmax", names), "softmax");
+  EXPECT_EQ(ClosestName("zzzz", names), "");
+}
+
+}  // namespace
+}  // namespace atunner

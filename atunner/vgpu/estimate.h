@@ -1,0 +1,24 @@
+// Time from counts: an analytic model, explained in docs/timing-model.md. What it gives is a prediction.
+#pragma once
+
+#include "atunner/device/device.h"
+#include "atunner/model/device_profile.h"
+#include "atunner/model/performance.h"
+#include "atunner/vgpu/counts.h"
+
+namespace atunner::vgpu {
+
+struct EstimateInput {
+  const DeviceProfile* profile = nullptr;
+  KernelResources resources;
+  LaunchShape shape;
+  Occupancy occupancy;
+  Counts counts;                 ///< of the executed blocks
+  uint64_t blocks_executed = 0;
+  double footprint_bytes = 0;    ///< distinct global bytes the whole launch can touch
+};
+
+/// Parts that are not marked overlapped add up to time_ns.
+Estimate EstimateTime(const EstimateInput& input);
+
+}  // namespace atunner::vgpu

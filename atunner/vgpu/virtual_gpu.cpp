@@ -1,0 +1,175 @@
+#include "atunner/vgpu/virtual_gpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "atunner/base/random.h"
+#include "atunner/device/profiles.h"
+#include "atunner/vgpu/estimate.h"
+
+namespace atunner::vgpu {
+namespace {
+
+constexpr uint64_t kSampledBlocks = 10;
+constexpr double kPredictSeconds = 30;
+
+class VirtualBuffer : public Buffer {
+ public:
+  VirtualBuffer(Memory& memory, uint64_t address, uint64_t bytes) : memory_(memory), address_(address), bytes_(bytes) {}
+  ~VirtualBuffer() override { memory_.Free(address_); }
+  DeviceAddress address() const override { return address_; }
+  uint64_t bytes() const override { return bytes_; }
+
+ private:
+  Memory& memory_;
+  uint64_t address_;
+  uint64_t bytes_;
+};
+
+struct VirtualModule : LoadedModule {
+  std::unique_ptr<Program> program;
+  const CompiledModule* origin = nullptr;
+  std::vector<std::pair<std::string, std::string>> names;  ///< entry → mangled
+
+  std::string Mangled(const std::string& entry) const {
+    for (const auto& [name, mangled] : names) {
+      if (name == entry) return mangled;
+    }
+    return entry;
+  }
+};
+
+/// First, last, middle and some at random: enough for kernels whose blocks are alike, which those we tune are.
+std::vector<uint64_t> Sample(uint64_t total) {
+  if (total <= kSampledBlocks) return {};
+  std::set<uint64_t> blocks = {0, total / 2, total - 1};
+  Random random(total);
+  while (blocks.size() < kSampledBlocks) blocks.insert(random.Below(total));
+  return {blocks.begin(), blocks.end()};
+}
+
+std::vector<std::byte> PackParams(const ptx::Function& entry, std::span<const KernelArg> args) {
+  std::vector<std::byte> params(entry.param_bytes);
+  for (size_t i = 0; i < args.size() && i < entry.params.size(); ++i) {
+    std::memcpy(params.data() + entry.params[i].offset, args[i].bytes.data(), std::min<size_t>(args[i].size, entry.params[i].bytes));
+  }
+  return params;
+}
+
+}  // namespace
+
+VirtualGpu::VirtualGpu(DeviceProfile profile, unsigned threads)
+    : profile_(std::move(profile)), threads_(threads), memory_(static_cast<uint64_t>(profile_.dram_bytes)) {}
+
+Status VirtualGpu::CheckRange(DeviceAddress address, uint64_t bytes) const {
+  const auto range = memory_.Find(address);
+  if (bytes == 0 || (range && range->Contains(address, address + bytes))) return {};
+  return Fail(ErrorCode::kInternal, "copy of " + std::to_string(bytes) + " bytes outside an allocation: " + memory_.Describe(address));
+}
+
+Result<std::unique_ptr<Buffer>> VirtualGpu::Allocate(uint64_t bytes) {
+  ATUNNER_TRY(const uint64_t address, memory_.Allocate(bytes));
+  return std::make_unique<VirtualBuffer>(memory_, address, bytes);
+}
+
+Status VirtualGpu::CopyIn(DeviceAddress to, std::span<const std::byte> from) {
+  ATUNNER_RETURN_IF_ERROR(CheckRange(to, from.size()));
+  std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
+  return {};
+}
+
+Status VirtualGpu::CopyOut(std::span<std::byte> to, DeviceAddress from) {
+  ATUNNER_RETURN_IF_ERROR(CheckRange(from, to.size()));
+  std::memcpy(to.data(), reinterpret_cast<const void*>(from), to.size());
+  return {};
+}
+
+Status VirtualGpu::CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) {
+  ATUNNER_RETURN_IF_ERROR(CheckRange(to, bytes));
+  ATUNNER_RETURN_IF_ERROR(CheckRange(from, bytes));
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return {};
+}
+
+Status VirtualGpu::Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) {
+  ATUNNER_RETURN_IF_ERROR(CheckRange(to, bytes));
+  std::memset(reinterpret_cast<void*>(to), byte, bytes);
+  return {};
+}
+
+Result<std::unique_ptr<LoadedModule>> VirtualGpu::Load(const CompiledModule& module) {
+  if (module.ptx.empty()) return Fail(ErrorCode::kUnsupported, "the virtual GPU runs PTX, this candidate is a cubin only");
+  ATUNNER_TRY(ptx::ValidModule parsed, ptx::Parse(module.ptx));
+  auto loaded = std::make_unique<VirtualModule>();
+  ATUNNER_TRY(loaded->program, LoadProgram(std::move(parsed), memory_));
+  for (const KernelResources& kernel : module.kernels) loaded->names.emplace_back(kernel.entry, kernel.mangled);
+  return loaded;
+}
+
+Result<std::pair<DeviceAddress, uint64_t>> VirtualGpu::FindSymbol(LoadedModule& module, const std::string& symbol) {
+  return static_cast<VirtualModule&>(module).program->FindSymbol(symbol);
+}
+
+Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,
+                                         std::span<const KernelArg> args) const {
+  LaunchOutcome outcome;
+  outcome.kind = LaunchOutcome::Kind::kRefused;
+  const uint64_t threads = shape.block.Count();
+  if (entry == nullptr) outcome.message = "there is no kernel '" + name + "'";
+  else if (args.size() != entry->params.size()) outcome.message = "'" + name + "' takes " + std::to_string(entry->params.size()) + " arguments, " + std::to_string(args.size()) + " are given";
+  else if (threads == 0 || threads > 1024 || shape.block.z > 64 || shape.grid.Count() == 0) outcome.message = "invalid configuration: block of " + std::to_string(threads) + " threads";
+  else if (entry->shared_bytes + shape.dynamic_shared_bytes > static_cast<uint64_t>(profile_.shared_per_block)) outcome.message = "too much shared memory";
+  else if (entry->required_threads && entry->required_threads != threads) outcome.message = "the kernel requires blocks of " + std::to_string(entry->required_threads) + " threads";
+  else if (shape.cluster.Count() > 1) outcome.kind = LaunchOutcome::Kind::kUnsupported, outcome.message = "the virtual GPU does not run clusters yet";
+  else outcome.kind = LaunchOutcome::Kind::kCompleted;
+  return outcome;
+}
+
+Result<LaunchOutcome> VirtualGpu::Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                         std::span<const KernelArg> args, const LaunchOptions& options) {
+  const auto& loaded = static_cast<VirtualModule&>(module);
+  const std::string mangled = loaded.Mangled(entry);
+  const ptx::Function* function = loaded.program->FindEntry(mangled);
+  ATUNNER_TRY(LaunchOutcome refused, Refuse(shape, function, entry, args));
+  if (!refused.completed()) return refused;
+  ExecOptions exec;
+  exec.check_hazards = options.check_hazards;
+  exec.deadline_seconds = options.timeout_seconds;
+  exec.threads = threads_;
+  exec.blocks = options.blocks;
+  return loaded.program->Run(mangled, shape, PackParams(*function, args), exec).outcome;
+}
+
+Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape, std::span<const KernelArg> args) {
+  const auto& loaded = static_cast<VirtualModule&>(module);
+  const std::string mangled = loaded.Mangled(resources.entry);
+  const ptx::Function* function = loaded.program->FindEntry(mangled);
+  ATUNNER_TRY(const LaunchOutcome refused, Refuse(shape, function, resources.entry, args));
+  if (!refused.completed()) return Fail(refused.kind == LaunchOutcome::Kind::kUnsupported ? ErrorCode::kUnsupported : ErrorCode::kInvalidInput, refused.message);
+  ExecOptions exec;
+  exec.check_hazards = false;
+  exec.count = true;
+  exec.threads = threads_;
+  exec.deadline_seconds = kPredictSeconds;
+  exec.blocks = Sample(shape.grid.Count());
+  const ExecResult result = loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
+  if (!result.outcome.completed()) return Invalid("the launch does not complete: " + result.outcome.message);
+  EstimateInput input;
+  input.profile = &profile_;
+  input.resources = resources;
+  input.shape = shape;
+  input.occupancy = ComputeOccupancy(profile_, resources, shape);
+  input.counts = result.counts;
+  input.blocks_executed = result.outcome.blocks_executed;
+  // Every pointer argument's allocation may be touched once in full.
+  for (const KernelArg& arg : args) {
+    uint64_t address = 0;
+    if (arg.size != sizeof address) continue;
+    std::memcpy(&address, arg.bytes.data(), sizeof address);
+    if (const auto range = memory_.Find(address)) input.footprint_bytes += static_cast<double>(range->end - range->base);
+  }
+  return EstimateTime(input);
+}
+
+}  // namespace atunner::vgpu

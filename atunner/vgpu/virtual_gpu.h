@@ -1,0 +1,44 @@
+// The virtual GPU as a Device.
+#pragma once
+
+#include <memory>
+
+#include "atunner/device/device.h"
+#include "atunner/vgpu/engine.h"
+
+namespace atunner::vgpu {
+
+class VirtualGpu : public PredictingDevice {
+ public:
+  /// `threads` 0 = all cores.
+  explicit VirtualGpu(DeviceProfile profile, unsigned threads = 0);
+
+  const DeviceProfile& profile() const override { return profile_; }
+  Evidence evidence() const override { return Evidence::kPredicted; }
+  std::string arch() const override { return profile_.Arch(); }
+  bool checks_bounds() const override { return true; }
+
+  Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) override;
+  Status CopyIn(DeviceAddress to, std::span<const std::byte> from) override;
+  Status CopyOut(std::span<std::byte> to, DeviceAddress from) override;
+  Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) override;
+  Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override;
+  Result<uint64_t> FreeBytes() override { return memory_.free_bytes(); }
+
+  Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override;
+  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) override;
+  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                               std::span<const KernelArg> args, const LaunchOptions& options) override;
+  Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
+                           std::span<const KernelArg> args) override;
+
+ private:
+  Status CheckRange(DeviceAddress address, uint64_t bytes) const;
+  Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name, std::span<const KernelArg> args) const;
+
+  DeviceProfile profile_;
+  unsigned threads_;
+  Memory memory_;
+};
+
+}  // namespace atunner::vgpu
