@@ -1,0 +1,180 @@
+#include "atunner/judge/runner_judge.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "atunner/model/json.h"
+
+namespace atunner {
+namespace {
+
+// ---- messages: JSON both ways; a cubin travels as base64 ------------------------------------------------------------
+Json Encode(const CandidateKernel& candidate) {
+  Json dims = Json::array();
+  for (const Dims& each : candidate.check_dims) dims.push_back(each);
+  return {{"module", ToJson(candidate.module)}, {"plan", ToJson(candidate.plan)}, {"check_dims", dims}};
+}
+
+Result<CandidateKernel> DecodeCandidate(const Json& json) {
+  CandidateKernel candidate;
+  ATUNNER_TRY(candidate.module, FromJson<CompiledModule>(json.at("module")));
+  ATUNNER_TRY(candidate.plan, FromJson<LaunchPlan>(json.at("plan")));
+  for (const Json& dims : json.at("check_dims")) candidate.check_dims.push_back(dims.get<Dims>());
+  return candidate;
+}
+
+Json Encode(const JudgeAnswer& answer) {
+  Json json{{"verdict", ToJson(answer.verdict)}, {"note", answer.note}};
+  if (answer.measurement) json["measurement"] = ToJson(*answer.measurement);
+  if (answer.estimate) json["estimate"] = ToJson(*answer.estimate);
+  return json;
+}
+
+Result<JudgeAnswer> DecodeAnswer(const Json& json) {
+  JudgeAnswer answer;
+  ATUNNER_TRY(answer.verdict, FromJson<Verdict>(json.at("verdict")));
+  answer.note = json.value("note", "");
+  if (json.contains("measurement")) ATUNNER_TRY(answer.measurement, FromJson<Measurement>(json["measurement"]));
+  if (json.contains("estimate")) ATUNNER_TRY(answer.estimate, FromJson<Estimate>(json["estimate"]));
+  return answer;
+}
+
+Json EncodeError(const Error& error) {
+  return {{"error", {{"code", static_cast<int>(error.code)}, {"what", error.what}, {"where", error.where}, {"hint", error.hint}}}};
+}
+
+Result<Json> DecodeReply(const std::string& text) {
+  ATUNNER_TRY(Json json, ParseJson(text, "the runner's answer"));
+  if (!json.contains("error")) return json;
+  const Json& error = json["error"];
+  return std::unexpected(Error{static_cast<ErrorCode>(error.at("code").get<int>()), error.at("what"), error.at("where"), error.at("hint")});
+}
+
+Result<Json> Serve(Judge& judge, const Json& request) {
+  const std::string op = request.at("op");
+  if (op == "begin") {
+    JudgeTask task;
+    ATUNNER_TRY(task.spec, FromJson<KernelSpec>(request.at("spec")));
+    task.seed = request.at("seed");
+    task.launch_timeout_seconds = request.at("launch_timeout");
+    ATUNNER_RETURN_IF_ERROR(judge.Begin(task));
+    return Json::object();
+  }
+  ATUNNER_TRY(const CandidateKernel candidate, DecodeCandidate(request.at("candidate")));
+  if (op == "examine") {
+    JudgeOrder order;
+    order.time = request.at("time");
+    order.thorough = request.at("thorough");
+    order.seed = request.at("seed");
+    if (request.contains("incumbent_ns")) order.incumbent_ns = request["incumbent_ns"].get<double>();
+    ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, order));
+    return Encode(answer);
+  }
+  const int pairs = request.at("pairs");
+  const uint64_t seed = request.at("seed");
+  if (op == "compare") {
+    ATUNNER_TRY(const CandidateKernel baseline, DecodeCandidate(request.at("baseline")));
+    ATUNNER_TRY(const Comparison comparison, judge.Compare(baseline, candidate, pairs, seed));
+    return ToJson(comparison);
+  }
+  ATUNNER_TRY(const Baseline vendor, judge.CompareVendor(request.at("name"), candidate, pairs, seed));
+  return ToJson(vendor);
+}
+
+/// A fault on a real GPU poisons the context: nothing that comes after can be trusted, so the runner ends itself.
+bool LosesTheContext(VerdictKind kind) {
+  return kind == VerdictKind::kCrash || kind == VerdictKind::kOutOfBounds || kind == VerdictKind::kDeadlock || kind == VerdictKind::kTimeout;
+}
+
+}  // namespace
+
+int ServeJudge(Judge& judge) {
+  WorkerChannel channel;
+  while (const std::optional<std::string> message = channel.Receive()) {
+    Json reply;
+    bool last = false;
+    try {
+      auto request = ParseJson(*message, "request");
+      auto answer = request ? Serve(judge, *request) : Result<Json>(std::unexpected(request.error()));
+      reply = answer ? *answer : EncodeError(answer.error());
+      if (answer && answer->contains("verdict")) {
+        const auto verdict = FromJson<Verdict>((*answer)["verdict"]);
+        last = verdict && LosesTheContext(verdict->kind);
+      }
+    } catch (const std::exception& error) {
+      reply = EncodeError({ErrorCode::kInternal, std::string("malformed request: ") + error.what(), "", ""});
+    }
+    if (!channel.Send(reply.dump(-1, ' ', false, Json::error_handler_t::replace))) return 0;
+    if (last) ::_exit(0);
+  }
+  return 0;
+}
+
+Result<std::string> RunnerJudge::Call(const std::string& message, double timeout) { return worker_->Call(message, timeout); }
+
+Status RunnerJudge::EnsureRunning() {
+  if (worker_ && worker_->alive()) return {};
+  if (worker_) ++restarts_;
+  ATUNNER_TRY(worker_, WorkerProcess::Start(options_.worker));
+  if (!task_) return {};
+  const Json begin{{"op", "begin"}, {"spec", ToJson(task_->spec)}, {"seed", task_->seed}, {"launch_timeout", task_->launch_timeout_seconds}};
+  auto reply = Call(begin.dump(), options_.begin_timeout_seconds);
+  if (!reply) {
+    const std::string words = worker_->death() ? worker_->death()->last_words : "";
+    return Fail(reply.error().code, "the runner could not begin: " + reply.error().what + (words.empty() ? "" : "\n" + words));
+  }
+  ATUNNER_TRY(const Json done, DecodeReply(*reply));
+  (void)done;
+  return {};
+}
+
+Status RunnerJudge::Begin(const JudgeTask& task) {
+  task_ = task;
+  if (worker_) worker_->Kill();
+  worker_.reset();
+  return EnsureRunning();
+}
+
+Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const JudgeOrder& order) {
+  ATUNNER_RETURN_IF_ERROR(EnsureRunning());
+  Json request{{"op", "examine"}, {"candidate", Encode(candidate)}, {"time", order.time}, {"thorough", order.thorough}, {"seed", order.seed}};
+  if (order.incumbent_ns) request["incumbent_ns"] = *order.incumbent_ns;
+  auto reply = Call(request.dump(), options_.examine_timeout_seconds);
+  if (reply) {
+    auto json = DecodeReply(*reply);
+    // An error of the device while a candidate was on it is the candidate's doing more often than not: judge it so, and begin anew.
+    if (!json && json.error().code != ErrorCode::kInvalidInput) {
+      worker_->Kill();
+      JudgeAnswer answer;
+      answer.verdict.kind = VerdictKind::kCrash;
+      answer.verdict.reason = "the device failed: " + json.error().ToString();
+      return answer;
+    }
+    if (!json) return std::unexpected(json.error());
+    return DecodeAnswer(*json);
+  }
+  JudgeAnswer answer;
+  const WorkerDeath& death = *worker_->death();
+  answer.verdict.kind = death.timed_out ? VerdictKind::kTimeout : VerdictKind::kCrash;
+  answer.verdict.reason = "the runner " + death.ToString();
+  return answer;
+}
+
+Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs, uint64_t seed) {
+  ATUNNER_RETURN_IF_ERROR(EnsureRunning());
+  const Json request{{"op", "compare"}, {"baseline", Encode(baseline)}, {"candidate", Encode(candidate)}, {"pairs", pairs}, {"seed", seed}};
+  ATUNNER_TRY(const std::string reply, Call(request.dump(), 2 * options_.examine_timeout_seconds));
+  ATUNNER_TRY(const Json json, DecodeReply(reply));
+  return FromJson<Comparison>(json);
+}
+
+Result<Baseline> RunnerJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs, uint64_t seed) {
+  ATUNNER_RETURN_IF_ERROR(EnsureRunning());
+  const Json request{{"op", "vendor"}, {"name", name}, {"candidate", Encode(candidate)}, {"pairs", pairs}, {"seed", seed}};
+  ATUNNER_TRY(const std::string reply, Call(request.dump(), 2 * options_.examine_timeout_seconds));
+  ATUNNER_TRY(const Json json, DecodeReply(reply));
+  return FromJson<Baseline>(json);
+}
+
+}  // namespace atunner

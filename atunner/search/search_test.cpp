@@ -1,0 +1,175 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "atunner/search/searcher.h"
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+ParameterSpace RandomSpace(Random& random) {
+  ParameterSpace space;
+  const uint64_t parameters = 1 + random.Below(4);
+  for (uint64_t p = 0; p < parameters; ++p) {
+    Parameter parameter;
+    parameter.name = std::string(1, static_cast<char>('a' + p));
+    for (uint64_t v = 0; v <= random.Below(6); ++v) parameter.values.emplace_back(static_cast<int64_t>(v * 3 + 1));
+    space.parameters.push_back(parameter);
+  }
+  for (uint64_t c = 0; c < random.Below(3); ++c) {
+    const std::string a(1, static_cast<char>('a' + random.Below(parameters)));
+    const std::string b(1, static_cast<char>('a' + random.Below(parameters)));
+    space.constraints.push_back({Expr::MustParse(a + " + " + b + " <= 20 or " + a + " == 1"), ""});
+  }
+  return space;
+}
+
+uint64_t BruteForce(const ParameterSpace& space) {
+  uint64_t valid = 0;
+  const auto total = static_cast<uint64_t>(space.CartesianSize());
+  for (uint64_t i = 0; i < total; ++i) {
+    Configuration one;
+    uint64_t rest = i;
+    for (const Parameter& parameter : space.parameters) {
+      one.values.push_back(parameter.values[rest % parameter.values.size()]);
+      rest /= parameter.values.size();
+    }
+    valid += space.Allows(one, {}).value();
+  }
+  return valid;
+}
+
+TEST(SpaceIndex, AgreesWithBruteForceAndRoundTrips) {
+  Random random(11);
+  for (int i = 0; i < 200; ++i) {
+    const ParameterSpace space = RandomSpace(random);
+    const auto index = SpaceIndex::Build(space, {});
+    ASSERT_TRUE(index.has_value()) << index.error().ToString();
+    ASSERT_EQ(index->size(), BruteForce(space));
+    for (uint64_t k = 0; k < index->size(); ++k) {
+      const Configuration one = index->At(k);
+      ASSERT_TRUE(space.Allows(one, {}).value());
+      ASSERT_EQ(index->IndexOf(one), k);
+      for (uint64_t neighbour : index->Neighbours(k, true)) ASSERT_LT(neighbour, index->size());
+    }
+  }
+}
+
+TEST(SpaceIndex, NamesTheCulprit) {
+  ParameterSpace space;
+  space.parameters = {{"a", {int64_t{1}, int64_t{2}}, ""}};
+  space.constraints = {{Expr::MustParse("a < 10"), ""}, {Expr::MustParse("a > 5"), ""}};
+  EXPECT_THAT(SpaceIndex::Build(space, {}).error().ToString(), HasSubstr("a > 5"));
+}
+
+TEST(SpaceIndex, DrawsUniformly) {
+  ParameterSpace space;
+  space.parameters = {{"a", {int64_t{1}, int64_t{2}, int64_t{4}, int64_t{8}}, ""}, {"b", {int64_t{1}, int64_t{2}, int64_t{3}}, ""}};
+  space.constraints = {{Expr::MustParse("a != 8 or b == 1"), ""}};
+  const auto index = SpaceIndex::Build(space, {}).value();
+  ASSERT_EQ(index.size(), 10u);
+  std::map<uint64_t, int> seen;
+  Random random(3);
+  for (int i = 0; i < 20000; ++i) ++seen[index.Draw(random)];
+  double chi = 0;
+  for (const auto& [at, n] : seen) chi += (n - 2000.0) * (n - 2000.0) / 2000.0;
+  EXPECT_LT(chi, 27.9);  // 0.1 % level at 9 degrees of freedom
+}
+
+std::shared_ptr<const SpaceIndex> Synthetic() {
+  ParameterSpace space;
+  for (const char* name : {"x", "y", "z"}) {
+    Parameter parameter{name, {}, ""};
+    for (int64_t v = 1; v <= 512; v *= 2) parameter.values.emplace_back(v);
+    space.parameters.push_back(parameter);
+  }
+  space.parameters.push_back({"mode", {std::string("a"), std::string("b"), std::string("c")}, ""});
+  space.constraints = {{Expr::MustParse("x * y <= 32768"), ""}};
+  return std::make_shared<const SpaceIndex>(SpaceIndex::Build(space, {}).value());
+}
+
+/// A valley with failures on one side.
+std::optional<double> Objective(const Configuration& one) {
+  const double x = std::log2(ToDouble(one.values[0]));
+  const double y = std::log2(ToDouble(one.values[1]));
+  const double z = std::log2(ToDouble(one.values[2]));
+  const std::string mode = ToString(one.values[3]);
+  if (mode == "c" && z > 5) return std::nullopt;
+  return 100 + 8 * (x - 6) * (x - 6) + 5 * (y - 3) * (y - 3) + 3 * std::fabs(z - 4) + (mode == "b" ? 0 : 40) + 3 * (x - y - 3) * (x - y - 3);
+}
+
+double BestAfter(const std::string& strategy, uint64_t seed, int budget) {
+  auto searcher = MakeSearcher(strategy, Synthetic(), {.seed = seed}).value();
+  double best = INFINITY;
+  for (int i = 0; i < budget; ++i) {
+    const auto asked = searcher->Ask(1);
+    const auto objective = Objective(asked.at(0));
+    searcher->Tell({asked[0], objective});
+    if (objective) best = std::min(best, *objective);
+  }
+  return best;
+}
+
+TEST(Bayes, BeatsRandomInTheMedian) {
+  std::vector<double> bayes;
+  std::vector<double> random;
+  for (uint64_t seed = 1; seed <= 11; ++seed) {
+    bayes.push_back(BestAfter("bayes", seed, 45));
+    random.push_back(BestAfter("random", seed, 45));
+  }
+  std::ranges::sort(bayes);
+  std::ranges::sort(random);
+  EXPECT_LT(bayes[5] - 100, 0.5 * (random[5] - 100)) << bayes[5] << " against " << random[5];
+}
+
+class EveryStrategy : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryStrategy, CoversASmallSpaceWithoutRepeatsUnderFaults) {
+  ParameterSpace space;
+  space.parameters = {{"a", {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}}, ""}, {"b", {int64_t{1}, int64_t{2}, int64_t{3}}, ""}};
+  const auto index = std::make_shared<const SpaceIndex>(SpaceIndex::Build(space, {}).value());
+  SearchOptions options{.seed = 5};
+  options.first = Configuration{{int64_t{3}, int64_t{2}}};
+  auto searcher = MakeSearcher(GetParam(), index, options).value();
+  searcher->Tell({index->At(0), 5.0});  // known from an earlier run
+  std::set<uint64_t> seen;
+  for (int round = 0; round < 20; ++round) {
+    const auto asked = searcher->Ask(3);
+    if (round == 0) EXPECT_EQ(asked.at(0), *options.first);
+    for (size_t i = 0; i < asked.size(); ++i) {
+      EXPECT_TRUE(seen.insert(index->IndexOf(asked[i])).second) << "asked twice";
+      if (i == 1) continue;                              // lost: never told
+      searcher->Tell({asked[i], i == 2 ? std::nullopt : std::optional(10.0 + static_cast<double>(i))});
+      searcher->Tell({asked[i], 10.0});                  // told twice
+    }
+  }
+  EXPECT_EQ(seen.size(), 11u) << "all but the one known before";
+  EXPECT_TRUE(searcher->Ask(5).empty());
+}
+
+TEST_P(EveryStrategy, IsDeterministic) {
+  const auto run = [&] {
+    auto searcher = MakeSearcher(GetParam(), Synthetic(), {.seed = 9}).value();
+    std::string trace;
+    for (int i = 0; i < 25; ++i) {
+      const auto asked = searcher->Ask(1);
+      trace += Synthetic()->space().Describe(asked[0]) + ";";
+      searcher->Tell({asked[0], Objective(asked[0])});
+    }
+    return trace;
+  };
+  EXPECT_EQ(run(), run());
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::Values("exhaustive", "random", "bayes"));
+
+TEST(MakeSearcher, UnknownNameListsStrategies) {
+  EXPECT_THAT(MakeSearcher("baies", Synthetic(), {}).error().ToString(), HasSubstr("bayes, exhaustive, random"));
+}
+
+}  // namespace
+}  // namespace atunner

@@ -1,0 +1,61 @@
+// What is remembered: runs and their trials, in SQLite. A trial is durable when AppendTrial returns.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/base/digest.h"
+#include "atunner/base/files.h"
+#include "atunner/base/result.h"
+#include "atunner/model/trial.h"
+
+struct sqlite3;
+
+namespace atunner {
+
+struct RunRecord {
+  std::string id;        ///< "20261121-0123-softmax-3f2a"
+  std::string key;       ///< digest of everything that decides the run: the same command finds it again
+  std::string command;   ///< as the user gave it
+  std::string created;   ///< UTC
+  std::string status;    ///< "running", "finished", "stopped"
+  std::string evidence;  ///< "measured" or "predicted"
+  std::string device;
+  std::string spec;      ///< KernelSpec as JSON
+  std::string space;     ///< ParameterSpace as JSON
+  std::string summary;   ///< JSON: baselines, best, settings; written when the run ends
+  double seconds = 0;    ///< wall time spent, all sessions together
+};
+
+class Store {
+ public:
+  /// Opens or makes the file. A clear message for a folder that is not writable, a full disk, a file that is no store or one
+  /// of a newer version.
+  static Result<std::unique_ptr<Store>> Open(const Path& file);
+  ~Store();
+
+  /// The run with this key if there is one (`resumed` tells), else the wanted one, inserted.
+  Result<RunRecord> OpenRun(const RunRecord& wanted, bool& resumed);
+  Status UpdateRun(const RunRecord& run);
+  Status DeleteRun(const std::string& id);
+  /// Ignores a configuration that the run has already (two processes may share a run).
+  Status AppendTrial(const std::string& run, const ParameterSpace& space, const Trial& trial);
+  Result<std::vector<Trial>> Trials(const std::string& run);
+  /// By id, unique prefix of an id, or "last".
+  Result<RunRecord> FindRun(const std::string& name);
+  /// Newest first.
+  Result<std::vector<RunRecord>> Runs(int limit);
+
+ private:
+  explicit Store(sqlite3* handle, Path file) : handle_(handle), file_(std::move(file)) {}
+  Status Execute(const char* sql);
+  Status Migrate();
+  std::unexpected<Error> Failure(std::string_view action) const;
+
+  sqlite3* handle_;
+  Path file_;
+};
+
+}  // namespace atunner

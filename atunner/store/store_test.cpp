@@ -1,0 +1,125 @@
+#include "atunner/store/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <set>
+
+#include "atunner/base/random.h"
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+ParameterSpace Space() {
+  ParameterSpace space;
+  space.parameters = {{"n", {int64_t{1}}, ""}};
+  return space;
+}
+
+Trial MakeTrial(int64_t n) {
+  Trial trial;
+  trial.number = n;
+  trial.configuration.values = {n};
+  trial.estimate = Estimate{.time_ns = static_cast<double>(100 + n)};
+  return trial;
+}
+
+RunRecord Run(const std::string& id) { return {id, "key-" + id, "cmd", "2026-01-01T00:00:00Z", "running", "predicted", "A100", "{}", "{}", "{}", 0}; }
+
+TEST(Store, KeepsRunsAndTrials) {
+  TemporaryDirectory dir;
+  bool resumed = true;
+  {
+    auto store = Store::Open(dir.path() / "s.db").value();
+    EXPECT_EQ(store->OpenRun(Run("a"), resumed)->id, "a");
+    EXPECT_FALSE(resumed);
+    ASSERT_TRUE(store->AppendTrial("a", Space(), MakeTrial(1)));
+    ASSERT_TRUE(store->AppendTrial("a", Space(), MakeTrial(1)));
+    ASSERT_TRUE(store->AppendTrial("a", Space(), MakeTrial(2)));
+  }
+  auto store = Store::Open(dir.path() / "s.db").value();
+  RunRecord other = Run("b");
+  other.key = "key-a";
+  EXPECT_EQ(store->OpenRun(other, resumed)->id, "a") << "the same key resumes the same run";
+  EXPECT_TRUE(resumed);
+  EXPECT_EQ(store->Trials("a")->size(), 2u);
+  EXPECT_EQ(store->FindRun("last")->id, "a");
+  EXPECT_THAT(store->FindRun("zzz").error().ToString(), HasSubstr("zzz"));
+}
+
+TEST(Store, BadFilesGetOneMessage) {
+  TemporaryDirectory dir;
+  ASSERT_TRUE(WriteFileAtomic(dir.path() / "text.db", std::string(5000, 'x')));
+  EXPECT_THAT(Store::Open(dir.path() / "text.db").error().ToString(), HasSubstr("--store"));
+  EXPECT_FALSE(Store::Open("/proc/atunner/s.db").has_value());
+  EXPECT_FALSE(Store::Open(dir.path()).has_value());
+}
+
+TEST(Store, TwoProcessesShare) {
+  TemporaryDirectory dir;
+  const Path file = dir.path() / "s.db";
+  bool resumed = false;
+  (void)Store::Open(file).value()->OpenRun(Run("a"), resumed);
+  std::vector<pid_t> children;
+  for (int c = 0; c < 2; ++c) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      auto store = Store::Open(file);
+      bool ok = store.has_value();
+      for (int64_t i = 0; ok && i < 30; ++i) ok = (*store)->AppendTrial("a", Space(), MakeTrial(i * 2 + c)).has_value();
+      ::_exit(ok ? 0 : 1);
+    }
+    children.push_back(pid);
+  }
+  for (pid_t pid : children) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(Store::Open(file).value()->Trials("a")->size(), 60u);
+}
+
+TEST(Store, KilledAtFiftyMomentsItLosesNothingAcknowledged) {
+  TemporaryDirectory dir;
+  const Path file = dir.path() / "s.db";
+  bool resumed = false;
+  (void)Store::Open(file).value()->OpenRun(Run("a"), resumed);
+  Random random(17);
+  std::set<int64_t> acknowledged;
+  int64_t next = 0;
+  for (int kill = 0; kill < 50; ++kill) {
+    int pipes[2];
+    ASSERT_EQ(::pipe(pipes), 0);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      auto store = Store::Open(file);
+      for (int64_t i = next; store && i < next + 1000; ++i) {
+        if (!(*store)->AppendTrial("a", Space(), MakeTrial(i))) ::_exit(1);
+        if (::write(pipes[1], &i, sizeof i) != sizeof i) ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    ::close(pipes[1]);
+    ::usleep(static_cast<useconds_t>(1000 + random.Below(15000)));
+    ::kill(pid, SIGKILL);
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    int64_t number = 0;
+    while (::read(pipes[0], &number, sizeof number) == sizeof number) acknowledged.insert(number);
+    ::close(pipes[0]);
+    next = acknowledged.empty() ? 0 : *acknowledged.rbegin() + 1;
+  }
+  const auto trials = Store::Open(file).value()->Trials("a").value();
+  std::multiset<int64_t> stored;
+  for (const Trial& trial : trials) stored.insert(trial.number);
+  for (int64_t number : acknowledged) EXPECT_EQ(stored.count(number), 1u) << number;
+  EXPECT_GT(acknowledged.size(), 20u);
+}
+
+}  // namespace
+}  // namespace atunner
