@@ -45,7 +45,9 @@ Result<Verifier*> LocalJudge::VerifierFor(uint64_t seed) {
   verifier_.reset();  // frees its memory before the next one asks for as much
   ATUNNER_TRY(verifier_, MakeVerifier(seed));
   verifier_seed_ = seed;
-  if (timed_ != nullptr) ATUNNER_TRY(harness_, Harness::Make(*timed_, *verifier_));
+  if (timed_ != nullptr) {
+    ATUNNER_TRY(harness_, Harness::Make(*timed_, *verifier_));
+  }
   return verifier_.get();
 }
 

@@ -35,8 +35,12 @@ Result<JudgeAnswer> DecodeAnswer(const Json& json) {
   JudgeAnswer answer;
   ATUNNER_TRY(answer.verdict, FromJson<Verdict>(json.at("verdict")));
   answer.note = json.value("note", "");
-  if (json.contains("measurement")) ATUNNER_TRY(answer.measurement, FromJson<Measurement>(json["measurement"]));
-  if (json.contains("estimate")) ATUNNER_TRY(answer.estimate, FromJson<Estimate>(json["estimate"]));
+  if (json.contains("measurement")) {
+    ATUNNER_TRY(answer.measurement, FromJson<Measurement>(json["measurement"]));
+  }
+  if (json.contains("estimate")) {
+    ATUNNER_TRY(answer.estimate, FromJson<Estimate>(json["estimate"]));
+  }
   return answer;
 }
 

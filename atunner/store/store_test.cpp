@@ -29,21 +29,21 @@ Trial MakeTrial(int64_t n) {
   return trial;
 }
 
-RunRecord Run(const std::string& id) { return {id, "key-" + id, "cmd", "2026-01-01T00:00:00Z", "running", "predicted", "A100", "{}", "{}", "{}", 0}; }
+RunRecord MakeRun(const std::string& id) { return {id, "key-" + id, "cmd", "2026-01-01T00:00:00Z", "running", "predicted", "A100", "{}", "{}", "{}", 0}; }
 
 TEST(Store, KeepsRunsAndTrials) {
   TemporaryDirectory dir;
   bool resumed = true;
   {
     auto store = Store::Open(dir.path() / "s.db").value();
-    EXPECT_EQ(store->OpenRun(Run("a"), resumed)->id, "a");
+    EXPECT_EQ(store->OpenRun(MakeRun("a"), resumed)->id, "a");
     EXPECT_FALSE(resumed);
     ASSERT_TRUE(store->AppendTrial("a", Space(), MakeTrial(1)));
     ASSERT_TRUE(store->AppendTrial("a", Space(), MakeTrial(1)));
     ASSERT_TRUE(store->AppendTrial("a", Space(), MakeTrial(2)));
   }
   auto store = Store::Open(dir.path() / "s.db").value();
-  RunRecord other = Run("b");
+  RunRecord other = MakeRun("b");
   other.key = "key-a";
   EXPECT_EQ(store->OpenRun(other, resumed)->id, "a") << "the same key resumes the same run";
   EXPECT_TRUE(resumed);
@@ -64,7 +64,7 @@ TEST(Store, TwoProcessesShare) {
   TemporaryDirectory dir;
   const Path file = dir.path() / "s.db";
   bool resumed = false;
-  (void)Store::Open(file).value()->OpenRun(Run("a"), resumed);
+  (void)Store::Open(file).value()->OpenRun(MakeRun("a"), resumed);
   std::vector<pid_t> children;
   for (int c = 0; c < 2; ++c) {
     const pid_t pid = ::fork();
@@ -88,7 +88,7 @@ TEST(Store, KilledAtFiftyMomentsItLosesNothingAcknowledged) {
   TemporaryDirectory dir;
   const Path file = dir.path() / "s.db";
   bool resumed = false;
-  (void)Store::Open(file).value()->OpenRun(Run("a"), resumed);
+  (void)Store::Open(file).value()->OpenRun(MakeRun("a"), resumed);
   Random random(17);
   std::set<int64_t> acknowledged;
   int64_t next = 0;

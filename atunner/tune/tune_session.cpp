@@ -1,0 +1,232 @@
+#include "atunner/tune/tune_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <future>
+
+#include "atunner/base/random.h"
+#include "atunner/measure/harness.h"
+
+namespace atunner {
+namespace {
+
+constexpr double kCloseToFloor = 1.04;   // nothing worth looking for is left
+constexpr size_t kFinalists = 3;
+constexpr int kPairs = 11;
+constexpr uint64_t kMaxVerifiedAgain = 5;
+
+std::vector<std::string> EntriesOf(const LaunchPlan& plan) {
+  std::vector<std::string> entries;
+  for (const LaunchStep& step : plan.steps) {
+    if (std::ranges::find(entries, step.entry) == entries.end()) entries.push_back(step.entry);
+  }
+  return entries;
+}
+
+}  // namespace
+
+TuneSession::Compiled TuneSession::CompileOne(const Configuration& configuration) const {
+  Compiled compiled{configuration, request_.schedule->Render(configuration), CompileOutcome{}};
+  if (compiled.rendered) compiled.outcome = compiler_.Compile({compiled.rendered->source, EntriesOf(compiled.rendered->plan), request_.arch});
+  return compiled;
+}
+
+Result<Trial> TuneSession::JudgeOne(Compiled compiled) {
+  Trial trial;
+  trial.configuration = compiled.configuration;
+  if (!compiled.rendered) {
+    trial.verdict = {VerdictKind::kCompileError, compiled.rendered.error().ToString(), {}, false};
+    return trial;
+  }
+  ATUNNER_TRY(CompileOutcome outcome, std::move(compiled.outcome));
+  if (!outcome.ok()) {
+    trial.verdict = {outcome.timed_out ? VerdictKind::kTimeout : VerdictKind::kCompileError, outcome.error, {}, false};
+    return trial;
+  }
+  trial.resources = outcome.module->kernels;
+  trial.binary = outcome.module->binary;
+  trial.compile_seconds = outcome.module->compile_seconds;
+  result_.compile_seconds += trial.compile_seconds;
+  const CandidateKernel candidate{*std::move(outcome.module), compiled.rendered->plan, request_.schedule->CheckDims(compiled.configuration)};
+  JudgeOrder order;
+  order.seed = request_.seed;
+  order.incumbent_ns = BestNs();
+  const double start = clock_.Now();
+  ATUNNER_TRY(JudgeAnswer answer, judge_.Examine(candidate, order));
+  trial.judge_seconds = clock_.Now() - start;
+  result_.judge_seconds += trial.judge_seconds;
+  trial.verdict = std::move(answer.verdict);
+  trial.measurement = std::move(answer.measurement);
+  trial.estimate = std::move(answer.estimate);
+  trial.note = std::move(answer.note);
+  return trial;
+}
+
+std::optional<double> TuneSession::BestNs() const {
+  std::optional<double> best;
+  for (const Trial& trial : result_.trials) {
+    const auto ns = trial.ObjectiveNs();
+    if (ns && (!best || *ns < *best)) best = ns;
+  }
+  return best;
+}
+
+void TuneSession::Emit(const Listener& listener, TuneEvent::Kind kind, const Trial* trial, std::string text) const {
+  TuneEvent event;
+  event.kind = kind;
+  event.trial = trial;
+  event.best_ns = BestNs();
+  event.trials_done = static_cast<int64_t>(result_.trials.size());
+  event.seconds = spent_before_ + clock_.Now() - started_;
+  event.space_size = result_.space_size;
+  event.text = std::move(text);
+  listener(event);
+}
+
+std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
+  if (stop) return "stopped by the user";
+  const Budget& budget = request_.budget;
+  if (budget.trials && static_cast<int64_t>(result_.trials.size()) >= *budget.trials) return "trial budget spent";
+  if (budget.seconds && spent_before_ + clock_.Now() - started_ >= *budget.seconds) return "time budget spent";
+  const auto best = BestNs();
+  if (best && *best <= kCloseToFloor * result_.floor_ns) return "within 4 % of the physical floor";
+  return "";
+}
+
+Status TuneSession::Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop, const Listener& listener) {
+  // Compiling runs ahead of judging: the device does not wait for the compiler.
+  std::deque<std::future<Compiled>> ahead;
+  const auto refill = [&] {
+    const auto wanted = static_cast<size_t>(std::max(1, request_.compile_threads));
+    const size_t left = request_.budget.trials ? static_cast<size_t>(std::max<int64_t>(0, *request_.budget.trials - static_cast<int64_t>(result_.trials.size()))) : wanted;
+    const size_t room = std::min(wanted, left);
+    if (ahead.size() >= room) return;
+    for (Configuration& configuration : searcher.Ask(room - ahead.size())) {
+      ahead.push_back(std::async(std::launch::async, [this, c = std::move(configuration)] { return CompileOne(c); }));
+    }
+  };
+  while (true) {
+    result_.stop_reason = StopReason(stop);
+    if (!result_.stop_reason.empty()) break;
+    refill();
+    if (ahead.empty()) {
+      result_.stop_reason = "every configuration was tried";
+      break;
+    }
+    Compiled compiled = ahead.front().get();
+    ahead.pop_front();
+    ATUNNER_TRY(Trial trial, JudgeOne(std::move(compiled)));
+    trial.number = static_cast<int64_t>(result_.trials.size()) + 1;
+    trial.proposer = trial.number == 1 ? "default" : std::string(searcher.name());
+    searcher.Tell({trial.configuration, trial.ObjectiveNs()});
+    if (store) ATUNNER_RETURN_IF_ERROR(store->AppendTrial(run.id, request_.schedule->space(), trial));
+    result_.trials.push_back(std::move(trial));
+    Emit(listener, TuneEvent::Kind::kTrial, &result_.trials.back(), "");
+  }
+  return {};
+}
+
+Status TuneSession::MeasureNaive(const Listener& listener) {
+  const auto naive = request_.schedule->Naive();
+  if (!naive) return {};
+  Baseline baseline;
+  baseline.name = "naive";
+  ATUNNER_TRY(CompileOutcome outcome, compiler_.Compile({naive->source, EntriesOf(naive->plan), request_.arch}));
+  if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the plain kernel does not compile: " + outcome.error);
+  // The plain kernel serves any size: it is checked at the smallest the schedule names.
+  naive_ = CandidateKernel{*std::move(outcome.module), naive->plan, request_.schedule->CheckDims(request_.schedule->Default())};
+  ATUNNER_TRY(JudgeAnswer answer, judge_.Examine(*naive_, {.time = true, .thorough = false, .incumbent_ns = {}, .seed = request_.seed}));
+  baseline.verdict = std::move(answer.verdict);
+  baseline.measurement = std::move(answer.measurement);
+  baseline.estimate = std::move(answer.estimate);
+  if (!baseline.verdict.correct()) baseline.note = baseline.verdict.reason;
+  result_.baselines.push_back(std::move(baseline));
+  TuneEvent event;
+  event.kind = TuneEvent::Kind::kBaseline;
+  event.baseline = &result_.baselines.back();
+  listener(event);
+  return {};
+}
+
+Status TuneSession::ChooseWinner(const Listener& listener) {
+  std::vector<const Trial*> ranking;
+  for (const Trial& trial : result_.trials) {
+    if (trial.ObjectiveNs()) ranking.push_back(&trial);
+  }
+  std::ranges::stable_sort(ranking, {}, [](const Trial* trial) { return *trial->ObjectiveNs(); });
+  if (ranking.empty()) return {};
+  Emit(listener, TuneEvent::Kind::kFinalists, nullptr, fmt::format("verifying the best {} again with new inputs", std::min(kFinalists, ranking.size())));
+  // A fresh process and seeds nobody saw: what survives here is reported.
+  const uint64_t seed = Mix64(request_.seed ^ 0xf17a1);
+  ATUNNER_RETURN_IF_ERROR(judge_.Begin({request_.schedule->spec(), seed, 60}));
+  size_t survived = 0;
+  for (size_t i = 0; i < ranking.size() && i < kFinalists + kMaxVerifiedAgain && survived < kFinalists; ++i) {
+    Compiled compiled = CompileOne(ranking[i]->configuration);
+    if (!compiled.rendered || !compiled.outcome || !compiled.outcome->ok()) continue;
+    const CandidateKernel candidate{*compiled.outcome->module, compiled.rendered->plan, request_.schedule->CheckDims(compiled.configuration)};
+    const double start = clock_.Now();
+    ATUNNER_TRY(JudgeAnswer answer, judge_.Examine(candidate, {.time = true, .thorough = true, .incumbent_ns = {}, .seed = seed}));
+    result_.judge_seconds += clock_.Now() - start;
+    Trial again = *ranking[i];
+    again.verdict = std::move(answer.verdict);
+    again.measurement = std::move(answer.measurement);
+    again.estimate = std::move(answer.estimate);
+    if (!again.ObjectiveNs()) continue;
+    ++survived;
+    if (result_.best && *again.ObjectiveNs() >= *result_.best->ObjectiveNs()) continue;
+    result_.best = std::move(again);
+    result_.winner = candidate;
+    result_.winner_source = *compiled.rendered;
+  }
+  return {};
+}
+
+Status TuneSession::CompareBaselines(const Listener& listener) {
+  if (!result_.winner || !result_.best->measurement) return {};
+  const uint64_t seed = Mix64(request_.seed ^ 0xf17a1);
+  for (Baseline& baseline : result_.baselines) {
+    if (!baseline.verdict.correct() || !naive_) continue;
+    auto comparison = judge_.Compare(*naive_, *result_.winner, kPairs, seed);
+    if (comparison) baseline.comparison = *comparison;
+    else baseline.note = comparison.error().ToString();
+  }
+  for (const std::string& name : request_.vendors) {
+    ATUNNER_TRY(Baseline vendor, judge_.CompareVendor(name, *result_.winner, kPairs, seed));
+    result_.baselines.push_back(std::move(vendor));
+    TuneEvent event;
+    event.kind = TuneEvent::Kind::kBaseline;
+    event.baseline = &result_.baselines.back();
+    listener(event);
+  }
+  return {};
+}
+
+Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atomic<bool>& stop, const Listener& listener) {
+  started_ = clock_.Now();
+  spent_before_ = run.seconds;
+  const ScheduleTemplate& schedule = *request_.schedule;
+  ATUNNER_TRY(SpaceIndex built, SpaceIndex::Build(schedule.space(), schedule.spec().dims));
+  const auto index = std::make_shared<const SpaceIndex>(std::move(built));
+  result_.space_size = index->size();
+  result_.floor_ns = PhysicalFloorNs(schedule.spec(), request_.profile);
+  SearchOptions options{.seed = request_.seed, .first = schedule.Default()};
+  options.cost = [&](const Configuration& one) { return schedule.Cost(one, request_.profile); };
+  ATUNNER_TRY(const auto searcher, MakeSearcher(request_.strategy, index, options));
+  if (store) {
+    ATUNNER_TRY(result_.trials, store->Trials(run.id));
+    for (const Trial& trial : result_.trials) searcher->Tell({trial.configuration, trial.ObjectiveNs()});
+  }
+  Emit(listener, TuneEvent::Kind::kStarted, nullptr, result_.trials.empty() ? "" : fmt::format("resuming: {} trials are known", result_.trials.size()));
+  ATUNNER_RETURN_IF_ERROR(judge_.Begin({schedule.spec(), request_.seed, 20}));
+  ATUNNER_RETURN_IF_ERROR(MeasureNaive(listener));
+  ATUNNER_RETURN_IF_ERROR(Loop(*searcher, store, run, stop, listener));
+  ATUNNER_RETURN_IF_ERROR(ChooseWinner(listener));
+  ATUNNER_RETURN_IF_ERROR(CompareBaselines(listener));
+  result_.seconds = clock_.Now() - started_;
+  Emit(listener, TuneEvent::Kind::kFinished, nullptr, result_.stop_reason);
+  return std::move(result_);
+}
+
+}  // namespace atunner

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "faces/cli/cli.h"
+#include "faces/wiring/wiring.h"
+
+namespace atunner::cli {
+namespace {
+
+std::string CommandLine(int argc, char** argv) {
+  std::string text = "atunner";
+  for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
+  return text;
+}
+
+int Finish(const Result<int>& result, const Common& common) {
+  if (result) return *result;
+  const Error& error = result.error();
+  if (common.json) {
+    const nlohmann::ordered_json json{{"error", {{"code", Name(error.code)}, {"what", error.what}, {"where", error.where}, {"hint", error.hint}}}};
+    std::puts(json.dump().c_str());
+  } else {
+    std::fprintf(stderr, "atunner: %s\n", error.ToString().c_str());
+  }
+  return ExitCode(error.code);
+}
+
+void AddCommon(CLI::App* verb, Common& common) {
+  verb->add_flag("--json", common.json, "one JSON object on standard output");
+  verb->add_flag("--quiet", common.quiet, "no progress");
+  verb->add_flag("--explain", common.explain, "say why, decision by decision");
+  verb->add_option("--store", common.store, "file that remembers runs and trials");
+}
+
+void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
+  verb->add_option("--operator", flags.operator_name, "operator to compute (`atunner operators` lists them)")->required();
+  verb->add_option("--input-shape", flags.shapes, "shapes, as the operator asks for them")->required();
+  verb->add_option("--dtype", flags.dtype, "float32, float16 or bfloat16");
+  verb->add_option("--attr", flags.attributes, "operator attribute, key=value");
+  verb->add_option("--target-gpu", flags.target, "a GPU of `atunner devices`, or auto");
+  verb->add_option("--strategy", flags.strategy, "bayes, random or exhaustive");
+  verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
+  verb->add_option("--seed", flags.seed, "seed of search and inputs");
+  verb->add_option("--out", flags.out, "folder for the artifact");
+  verb->add_flag("--virtual", flags.force_virtual, "predict, even if the GPU is in this machine");
+  verb->add_flag("--fresh", flags.fresh, "forget what an earlier run of the same command found");
+  verb->add_option("--compile-threads", flags.compile_threads, "0 = all cores");
+}
+
+int Main(int argc, char** argv) {
+  if (argc == 4 && std::string_view(argv[1]) == "__runner") return RunnerMain(argv[2], std::atoi(argv[3]));
+  CLI::App app{"atunner: give it an operator, get back a faster kernel for your GPU, verified, with the evidence"};
+  app.set_version_flag("--version", "atunner " ATUNNER_VERSION);
+  app.require_subcommand(1);
+  Common common;
+  OptimizeFlags optimize;
+  std::string run = "last";
+  std::string format = "csv";
+  std::string target = "A100";
+  CLI::App* optimize_verb = app.add_subcommand("optimize", "tune an operator");
+  AddOptimize(optimize_verb, optimize);
+  CLI::App* devices = app.add_subcommand("devices", "GPUs of this machine and the table of known ones");
+  CLI::App* doctor = app.add_subcommand("doctor", "what was found on this machine, what is missing, how to get it");
+  CLI::App* operators = app.add_subcommand("operators", "operators and their attributes");
+  CLI::App* history = app.add_subcommand("history", "earlier runs");
+  CLI::App* report = app.add_subcommand("report", "what a run found");
+  report->add_option("run", run, "run, prefix of one, or last");
+  CLI::App* exporting = app.add_subcommand("export", "a run's trials");
+  exporting->add_option("run", run, "run, prefix of one, or last");
+  exporting->add_option("--format", format, "csv or json");
+  CLI::App* self_test = app.add_subcommand("test", "compile, run and verify one kernel per operator on this machine");
+  self_test->add_option("--target-gpu", target, "GPU to test for");
+  for (CLI::App* verb : {optimize_verb, devices, doctor, operators, history, report, exporting, self_test}) AddCommon(verb, common);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::fprintf(stderr, "atunner: %s\n  hint: `atunner --help` or `atunner VERB --help`\n", error.what());
+    return 2;
+  }
+  if (*optimize_verb) return Finish(Optimize(optimize, common, CommandLine(argc, argv)), common);
+  if (*devices) return Finish(Devices(common), common);
+  if (*doctor) return Finish(Doctor(common), common);
+  if (*operators) return Finish(Operators(common), common);
+  if (*history) return Finish(History(common), common);
+  if (*report) return Finish(ShowReport(run, common), common);
+  if (*exporting) return Finish(Export(run, format, common), common);
+  return Finish(SelfTest(common, target), common);
+}
+
+}  // namespace
+}  // namespace atunner::cli
+
+int main(int argc, char** argv) { return atunner::cli::Main(argc, argv); }

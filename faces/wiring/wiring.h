@@ -1,0 +1,36 @@
+// The composition root: chooses the device behind the interface, opens compiler, judge and store.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "atunner/compile/compiler.h"
+#include "atunner/device/device.h"
+#include "atunner/judge/judge.h"
+#include "atunner/store/store.h"
+
+namespace atunner {
+
+/// Where a request will be judged.
+struct Target {
+  DeviceProfile profile;
+  std::optional<int> real_index;  ///< set: measured on that GPU; empty: predicted by the virtual GPU
+  Evidence evidence() const { return real_index ? Evidence::kMeasured : Evidence::kPredicted; }
+};
+
+/// "auto" = the GPU in this machine; a name of the profile table is measured when that GPU is here, else predicted.
+/// `force_virtual` predicts in any case.
+Result<Target> ChooseTarget(const std::string& name, bool force_virtual);
+
+Result<std::unique_ptr<Compiler>> OpenCompiler();
+
+/// A judge in a runner process of this executable.
+std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds);
+
+/// Main of the runner process: "__runner", profile name, real index or -1.
+int RunnerMain(const std::string& profile, int real_index);
+
+Result<std::unique_ptr<Store>> OpenStore(const std::string& file);
+
+}  // namespace atunner
