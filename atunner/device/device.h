@@ -117,6 +117,9 @@ class Device {
   virtual Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) = 0;
   /// Address of a `__device__` or `__constant__` symbol and its size in bytes.
   virtual Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) = 0;
+  /// Fingerprint of the module's writable variables, where the device can tell: a kernel that leaves them changed carries
+  /// state from launch to launch.
+  virtual Result<std::optional<uint64_t>> StateFingerprint(LoadedModule&) { return std::nullopt; }
   /// Runs one kernel and waits for it. `entry` as CompiledModule::kernels names it. A kernel's failure is an outcome,
   /// not an Error; an Error means the device itself is unusable.
   virtual Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,

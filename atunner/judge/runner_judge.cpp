@@ -1,7 +1,5 @@
 #include "atunner/judge/runner_judge.h"
 
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
 #include "atunner/model/json.h"
@@ -86,7 +84,7 @@ Result<Json> Serve(Judge& judge, const Json& request) {
   return ToJson(vendor);
 }
 
-/// A fault on a real GPU poisons the context: nothing that comes after can be trusted, so the runner ends itself.
+/// A fault on a real GPU poisons the context: nothing that comes after can be trusted, so the runner is replaced.
 bool LosesTheContext(VerdictKind kind) {
   return kind == VerdictKind::kCrash || kind == VerdictKind::kOutOfBounds || kind == VerdictKind::kDeadlock || kind == VerdictKind::kTimeout;
 }
@@ -97,20 +95,14 @@ int ServeJudge(Judge& judge) {
   WorkerChannel channel;
   while (const std::optional<std::string> message = channel.Receive()) {
     Json reply;
-    bool last = false;
     try {
       auto request = ParseJson(*message, "request");
       auto answer = request ? Serve(judge, *request) : Result<Json>(std::unexpected(request.error()));
       reply = answer ? *answer : EncodeError(answer.error());
-      if (answer && answer->contains("verdict")) {
-        const auto verdict = FromJson<Verdict>((*answer)["verdict"]);
-        last = verdict && LosesTheContext(verdict->kind);
-      }
     } catch (const std::exception& error) {
       reply = EncodeError({ErrorCode::kInternal, std::string("malformed request: ") + error.what(), "", ""});
     }
     if (!channel.Send(reply.dump(-1, ' ', false, Json::error_handler_t::replace))) return 0;
-    if (last) ::_exit(0);
   }
   return 0;
 }
@@ -156,7 +148,9 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
       return answer;
     }
     if (!json) return std::unexpected(json.error());
-    return DecodeAnswer(*json);
+    ATUNNER_TRY(JudgeAnswer answer, DecodeAnswer(*json));
+    if (LosesTheContext(answer.verdict.kind)) worker_->Kill();
+    return answer;
   }
   JudgeAnswer answer;
   const WorkerDeath& death = *worker_->death();

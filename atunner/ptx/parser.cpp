@@ -49,8 +49,9 @@ class Lexer {
         }
       } else if (IsWordStart(c)) {
         ++at_;
+        const size_t directive = DirectivePrefix(start);
         // A single ':' ends a label; '::' is part of a modifier (".shared::cta").
-        while (at_ < text_.size() && IsWord(text_[at_])) {
+        while (at_ < text_.size() && IsWord(text_[at_]) && at_ != directive) {
           if (text_[at_] == ':') {
             if (at_ + 1 >= text_.size() || text_[at_ + 1] != ':') break;
             ++at_;
@@ -86,6 +87,14 @@ class Lexer {
       }
     }
     return false;
+  }
+
+  /// Hand-written assembly says ".reg.b32": the place where the directive's own name ends, or npos.
+  size_t DirectivePrefix(size_t start) const {
+    for (std::string_view name : {".reg.", ".shared.", ".local.", ".param.", ".const.", ".global."}) {
+      if (text_.substr(start).starts_with(name)) return start + name.size() - 1;
+    }
+    return std::string_view::npos;
   }
 
   std::string_view text_;

@@ -80,6 +80,10 @@ TEST(Parse, ErrorsNameTheLine) {
   EXPECT_THAT(Parse(".target sm_80\n.entry f() { .reg .b32 %r<2>; mov.b32 %r1, %q7; }").error().what, HasSubstr("%q7"));
 }
 
+TEST(Parse, DirectivesMayTouchTheirTypes) {
+  EXPECT_TRUE(Parse(".target sm_80\n.entry f() { {.reg.b32 a,b; mov.b32 a, 1; mov.b32 b, a;} ret; }").has_value());
+}
+
 TEST(Parse, SurvivesDamage) {
   Random random(5);
   for (int i = 0; i < 4000; ++i) {

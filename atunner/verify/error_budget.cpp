@@ -8,10 +8,14 @@
 namespace atunner {
 namespace {
 
-/// Rounding the exact result to the output's type already costs up to u per element and about u/√3 in the norm, so no
-/// budget lies below that.
-constexpr double kRoundingNorm = 0.6;
-constexpr double kRoundingElement = 1.05;
+/// Floors of the honest figures, in units of roundoff u. Rounding the exact result to a 16-bit type costs up to u per element
+/// and about u/√3 in the norm, and float32 arithmetic before it adds next to nothing. In float32 itself a handful of
+/// operations, each within u, is honest: exp2 of a scaled difference errs by 2 to 3 u where exp errs by 1.
+struct Floor {
+  double norm;
+  double element;
+};
+Floor FloorOf(DType dtype) { return SizeOf(dtype) <= 2 ? Floor{0.6, 1.05} : Floor{2.0, 4.0}; }
 
 /// With no honest algorithm to compare with: another summation order of n terms errs by about √n·u; 256 u covers
 /// n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
@@ -33,8 +37,8 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
   budget.honest_norm = honest.RelativeNorm();
   budget.honest_element = honest.worst;
   if (!IsFloat(dtype)) return budget;  // integers must be equal
-  budget.norm = tolerance.budget_factor * std::max(budget.honest_norm, kRoundingNorm * u);
-  budget.element = tolerance.budget_factor * std::max(budget.honest_element, kRoundingElement * u);
+  budget.norm = tolerance.budget_factor * std::max(budget.honest_norm, FloorOf(dtype).norm * u);
+  budget.element = tolerance.budget_factor * std::max(budget.honest_element, FloorOf(dtype).element * u);
   ApplyTolerance(tolerance, budget);
   return budget;
 }

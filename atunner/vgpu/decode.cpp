@@ -278,9 +278,11 @@ class Decoder {
     const Instruction& instruction = *form.instruction;
     ATUNNER_RETURN_IF_ERROR(Operands(form, op, form.type));
     const auto& operands = instruction.operands;
-    if (instruction.opcode == "setp") {
+    if (instruction.opcode == "set" || instruction.opcode == "setp") {
       op.run = HalfHandler(form, op);
       if (op.run) return {};
+    }
+    if (instruction.opcode == "setp") {
       if (operands.size() == 4) {
         op.variant = form.Has("and") ? 1 : form.Has("or") ? 2 : form.Has("xor") ? 3 : 0;
         op.src[2] = Source(operands[3], Type::kPred);

@@ -41,6 +41,8 @@ class Program {
   /// Byte offset and size of each parameter; empty optional when there is no such kernel.
   virtual const ptx::Function* FindEntry(const std::string& entry) const = 0;
   virtual Result<std::pair<uint64_t, uint64_t>> FindSymbol(const std::string& name) const = 0;
+  /// Of the contents of all `.global` variables.
+  virtual uint64_t StateFingerprint() const = 0;
 };
 
 /// kUnsupported names the first opcode or form that the engine lacks, with its PTX line. `memory` must outlive the program.

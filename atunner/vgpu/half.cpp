@@ -332,6 +332,25 @@ void HalfSetp(Exec& x, const Op& op, uint32_t mask) {
   }
 }
 
+/// set.CmpOp.dtype.stype on 16-bit floats: 1.0 of the destination's type (or all ones for an integer) where it holds.
+/// `imm`: comparison code; `variant`: 0 integer, 1 float16, 2 bfloat16 destination.
+template <class Traits, int kHalves>
+void HalfSet(Exec& x, const Op& op, uint32_t mask) {
+  uint32_t* d = x.Slot(op.dst);
+  const uint32_t* a = x.Source(op.src[0]);
+  const uint32_t* b = x.Source(op.src[1]);
+  const uint32_t one = op.variant == 1 ? 0x3c00u : op.variant == 2 ? 0x3f80u : 0xffffu;
+  ForLanes(mask, [&](int l) {
+    uint32_t r = 0;
+    for (int h = 0; h < kHalves; ++h) {
+      const auto part = [&](const uint32_t* s) { return static_cast<double>(Traits::Widen(static_cast<uint16_t>(s[l] >> (16 * h)))); };
+      if (CompareReal(static_cast<int>(op.imm), part(a), part(b))) r |= one << (16 * h);
+    }
+    if (kHalves == 1 && op.variant == 0 && r != 0) r = ~0u;
+    d[l] = r;
+  });
+}
+
 int CompareCode(const std::string& name) {
   static constexpr std::pair<std::string_view, int> kCodes[] = {{"eq", 0}, {"ne", 1}, {"lt", 2}, {"le", 3}, {"gt", 4}, {"ge", 5}, {"num", 6}, {"nan", 7},
                                                                 {"equ", 8}, {"neu", 9}, {"ltu", 10}, {"leu", 11}, {"gtu", 12}, {"geu", 13}};
@@ -381,6 +400,18 @@ Handler HalfHandler(const Form& form, Op& op) {
   if (opcode == "max") return form.Has("NaN") ? HalfFor<HMaxNan>(type) : HalfFor<HMax>(type);
   if (opcode == "ex2") return HalfFor<HEx2>(type);
   if (opcode == "tanh") return HalfFor<HTanh>(type);
+  if (opcode == "set") {
+    const int code = CompareCode(form.instruction->modifiers[0]);
+    if (code < 0 || form.instruction->operands.size() != 3) return nullptr;
+    op.imm = static_cast<uint64_t>(code);
+    op.variant = form.from == Type::kF16 || form.from == Type::kF16x2 ? 1 : form.from == Type::kBF16 || form.from == Type::kBF16x2 ? 2 : 0;
+    switch (type) {
+      case Type::kF16: return HalfSet<HalfTraits, 1>;
+      case Type::kF16x2: return HalfSet<HalfTraits, 2>;
+      case Type::kBF16: return HalfSet<BrainTraits, 1>;
+      default: return HalfSet<BrainTraits, 2>;
+    }
+  }
   if (opcode == "setp") {
     const int code = CompareCode(form.instruction->modifiers[0]);
     if (code < 0 || form.instruction->operands.size() != 3) return nullptr;

@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "atunner/base/clock.h"
+#include "atunner/base/digest.h"
+#include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
 #include "atunner/vgpu/internal.h"
 
@@ -43,6 +45,15 @@ class LoadedProgram : public Program {
       }
     }
     return Fail(ErrorCode::kNotFound, "the module has no symbol '" + name + "'");
+  }
+
+  uint64_t StateFingerprint() const override {
+    uint64_t print = 0;
+    for (const ptx::Variable& variable : module_.globals()) {
+      const Digest digest = DigestOf({reinterpret_cast<const char*>(symbols_.at(variable.name)), variable.bytes});
+      print = Mix64(print ^ digest.low);
+    }
+    return print;
   }
 
   ExecResult Run(const std::string& entry, const LaunchShape& shape, std::span<const std::byte> params, const ExecOptions& options) const override {

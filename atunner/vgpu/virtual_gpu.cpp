@@ -29,7 +29,6 @@ class VirtualBuffer : public Buffer {
 
 struct VirtualModule : LoadedModule {
   std::unique_ptr<Program> program;
-  const CompiledModule* origin = nullptr;
   std::vector<std::pair<std::string, std::string>> names;  ///< entry → mangled
 
   std::string Mangled(const std::string& entry) const {
@@ -109,6 +108,10 @@ Result<std::unique_ptr<LoadedModule>> VirtualGpu::Load(const CompiledModule& mod
 
 Result<std::pair<DeviceAddress, uint64_t>> VirtualGpu::FindSymbol(LoadedModule& module, const std::string& symbol) {
   return static_cast<VirtualModule&>(module).program->FindSymbol(symbol);
+}
+
+Result<std::optional<uint64_t>> VirtualGpu::StateFingerprint(LoadedModule& module) {
+  return static_cast<VirtualModule&>(module).program->StateFingerprint();
 }
 
 Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,

@@ -27,6 +27,7 @@ class VirtualGpu : public PredictingDevice {
 
   Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override;
   Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) override;
+  Result<std::optional<uint64_t>> StateFingerprint(LoadedModule& module) override;
   Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                                std::span<const KernelArg> args, const LaunchOptions& options) override;
   Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,

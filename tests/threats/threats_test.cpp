@@ -1,0 +1,96 @@
+// Every row of the threat table is a candidate that must not be called correct, on the virtual GPU and on a real one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "atunner/base/clock.h"
+#include "atunner/compile/cached_compiler.h"
+#include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/device/profiles.h"
+#include "atunner/device/real_device.h"
+#include "atunner/judge/runner_judge.h"
+#include "atunner/operators/operator.h"
+#include "tests/threats/hostile.h"
+
+namespace atunner {
+namespace {
+
+KernelSpec Spec() { return FindOperator("softmax")->Instantiate({{{9, 509}}, DType::kFloat32, {}}).value(); }
+
+LaunchPlan Plan(bool too_much_shared) {
+  LaunchStep step;
+  step.entry = "k";
+  step.grid[0] = Expr::MustParse("rows");
+  step.block[0] = 128;
+  if (too_much_shared) step.shared_bytes = 400000;
+  step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")), ArgBinding::Scalar(DType::kInt32, Expr::MustParse("cols"))};
+  return {.steps = {step}};
+}
+
+class Threats : public testing::Test {
+ protected:
+  /// `real` = the GPU of this machine, else the virtual one.
+  void Open(bool real) {
+    auto made = MakeNvrtcCompiler();
+    if (!made) GTEST_SKIP() << made.error().ToString();
+    compiler_ = *std::move(made);
+    DeviceProfile profile = FindProfile("A100").value();
+    int index = -1;
+    if (real) {
+      const auto devices = ListRealDevices();
+      if (!devices) GTEST_SKIP() << devices.error().what;
+      profile = devices->front().profile;
+      index = devices->front().index;
+    }
+    arch_ = profile.Arch();
+    RunnerOptions options;
+    options.worker.executable = ATUNNER_EXECUTABLE;
+    options.worker.arguments = {"__runner", profile.name, std::to_string(index)};
+    options.examine_timeout_seconds = 15;
+    judge_ = std::make_unique<RunnerJudge>(options);
+    ASSERT_TRUE(judge_->Begin({Spec(), 1, 3}));
+  }
+
+  Verdict Judge(const std::string& text, bool too_much_shared) {
+    CompileRequest request;
+    request.source.name = "hostile.cu";
+    request.source.text = text;
+    request.entries = {"k"};
+    request.arch = arch_;
+    const CompileOutcome outcome = compiler_->Compile(request).value();
+    EXPECT_TRUE(outcome.ok()) << outcome.error;
+    // The virtual GPU's small size and the task's own are the same here, so every check sees the size that is timed.
+    auto answer = judge_->Examine({*outcome.module, Plan(too_much_shared), {}}, {.time = true, .thorough = false, .incumbent_ns = {}, .seed = 1});
+    EXPECT_TRUE(answer.has_value()) << answer.error().ToString();
+    return answer ? answer->verdict : Verdict{VerdictKind::kInconclusive, "", {}, false};
+  }
+
+  void CatchAll(bool real) {
+    Open(real);
+    if (IsSkipped() || HasFatalFailure()) return;
+    EXPECT_EQ(Name(Judge(HonestSoftmax(), false).kind), Name(VerdictKind::kCorrect)) << "the honest kernel must pass";
+    for (const Hostile& hostile : HostileCandidates()) {
+      const std::string text = hostile.body ? hostile.body : HonestSoftmax();
+      const Verdict verdict = Judge(text, hostile.double_shared);
+      const auto& allowed = real ? hostile.caught_real : hostile.caught_virtual;
+      EXPECT_TRUE(std::ranges::find(allowed, verdict.kind) != allowed.end())
+          << hostile.id << " (" << hostile.what << ") was judged " << Name(verdict.kind) << ": " << verdict.reason;
+      std::printf("%-18s %-18s %s\n", hostile.id, std::string(Name(verdict.kind)).c_str(), verdict.reason.substr(0, 110).c_str());
+    }
+    EXPECT_EQ(Name(Judge(HonestSoftmax(), false).kind), Name(VerdictKind::kCorrect)) << "the judge survives them all";
+  }
+
+  std::unique_ptr<Compiler> compiler_;
+  std::unique_ptr<RunnerJudge> judge_;
+  std::string arch_;
+};
+
+#ifdef ATUNNER_THREATS_ON_GPU
+TEST_F(Threats, AreCaughtOnTheRealGpu) { CatchAll(true); }
+#else
+TEST_F(Threats, AreCaughtOnTheVirtualGpu) { CatchAll(false); }
+#endif
+
+}  // namespace
+}  // namespace atunner
