@@ -16,15 +16,15 @@ struct RowKernel {
   std::string_view name;
   std::string_view text;
   int kept_tensors;        ///< tensors that a second pass needs
-  int words_per_element;   ///< float32 registers per column and thread in register storage
+  int extra_words;         ///< float32 registers per column beside the kept tensors
   bool parameter_gradients;
 };
 
 const RowKernel kKernels[] = {
     {"softmax", embed::kSoftmaxCu, 1, 1, false},
-    {"softmax_backward", embed::kSoftmaxBackwardCu, 2, 2, false},
-    {"layernorm", embed::kLayernormCu, 1, 1, false},
-    {"layernorm_backward", embed::kLayernormBackwardCu, 2, 4, true},
+    {"softmax_backward", embed::kSoftmaxBackwardCu, 2, 0, false},
+    {"layernorm", embed::kLayernormCu, 1, 0, false},
+    {"layernorm_backward", embed::kLayernormBackwardCu, 2, 2, true},
 };
 
 const RowKernel* FindKernel(std::string_view name) {
@@ -64,13 +64,16 @@ class RowTemplate : public ScheduleTemplate {
     for (int64_t t : {8, 16, 32, 64, 128, 256, 512, 1024}) {
       for (int64_t r : {1, 2, 4, 8, 16, 32}) {
         for (const char* storage : {"registers", "shared", "reload"}) {
-          const Configuration one = Assemble(t, r, vector, storage, 4, kernel_.parameter_gradients ? 2 : 0, false);
-          if (!space_.Allows(one, spec_.dims).value_or(false) || !InSpace(one)) continue;
-          const double kind = storage == std::string("registers") ? 0 : storage == std::string("shared") ? 1.5 : 4;
-          const double distance = std::fabs(std::log2(static_cast<double>(t) / static_cast<double>(threads))) + std::fabs(std::log2(static_cast<double>(r) / static_cast<double>(rows))) + kind;
-          if (distance < least) {
-            least = distance;
-            best = one;
+          for (int64_t cluster : {1, 2, 4, 8}) {
+            const Configuration one = Assemble(t, r, vector, storage, cluster);
+            if (!InSpace(one) || !space_.Allows(one, spec_.dims).value_or(false)) continue;
+            const double kind = storage == std::string("registers") ? 0 : storage == std::string("shared") ? 1.5 : 6;
+            const double distance = std::fabs(std::log2(static_cast<double>(t) / static_cast<double>(threads))) +
+                                    std::fabs(std::log2(static_cast<double>(r) / static_cast<double>(rows))) + kind + std::log2(static_cast<double>(cluster));
+            if (distance < least) {
+              least = distance;
+              best = one;
+            }
           }
         }
       }
@@ -84,22 +87,25 @@ class RowTemplate : public ScheduleTemplate {
     const int64_t rows_per_block = integer("rows_per_block");
     const int64_t threads = integer("threads_per_row") * rows_per_block;
     const int64_t waves = integer("blocks_per_sm");
+    const int64_t cluster = integer("cluster");
     RenderedKernel rendered;
     rendered.source.name = spec_.name + ".cu";
     rendered.source.text = fmt::format(
         "// {}: rows of {} {} elements, scheduled by atunner.\n// {}\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n"
         "typedef {} T;\nconstexpr int COLS = {};\nconstexpr int THREADS_PER_ROW = {};\nconstexpr int ROWS_PER_BLOCK = {};\n"
-        "constexpr int VEC = {};\nconstexpr int UNROLL = {};\nconstexpr bool STREAM = {};\nenum Storage {{ REGISTERS, SHARED, RELOAD }};\n"
+        "constexpr int VEC = {};\n#define CLUSTER {}\nconstexpr int UNROLL = {};\nconstexpr bool STREAM = {};\nenum Storage {{ REGISTERS, SHARED, RELOAD }};\n"
         "constexpr Storage STORAGE = {};\n\n{}\n{}",
         spec_.name, cols_, Name(spec_.compute_dtype), space_.Describe(configuration), CudaName(spec_.compute_dtype), cols_, integer("threads_per_row"),
-        rows_per_block, integer("vector"), storage == "registers" ? 1024 : integer("unroll"), integer("stream") ? "true" : "false",
+        rows_per_block, integer("vector"), cluster, storage == "registers" ? 1024 : integer("unroll"), integer("stream") ? "true" : "false",
         storage == "registers" ? "REGISTERS" : storage == "shared" ? "SHARED" : "RELOAD", embed::kRowCommonCuh, kernel_.text);
     LaunchStep step;
     step.entry = "kernel";
     const std::string groups = fmt::format("ceil_div(rows, {})", rows_per_block);
-    step.grid[0] = Expr::MustParse(waves == 0 ? fmt::format("min({}, 2147483647)", groups) : fmt::format("min({}, {})", groups, waves * profile_.sms));
+    const std::string blocks = waves == 0 ? fmt::format("min({}, {})", groups, 2147483647 / cluster) : fmt::format("min({}, {})", groups, waves * profile_.sms / cluster);
+    step.grid[0] = Expr::MustParse(fmt::format("{} * {}", blocks, cluster));
+    step.cluster[0] = Expr(cluster);
     step.block[0] = Expr(threads);
-    if (storage == "shared") step.shared_bytes = Expr(rows_per_block * kernel_.kept_tensors * cols_ * element_);
+    if (storage == "shared") step.shared_bytes = Expr(rows_per_block * kernel_.kept_tensors * cols_ / cluster * element_);
     for (const ArgSpec& arg : spec_.args) {
       if (arg.name != "dweight" && arg.name != "dbias") step.args.push_back(ArgBinding::Tensor(arg.name));
     }
@@ -107,7 +113,7 @@ class RowTemplate : public ScheduleTemplate {
     if (spec_.attributes.contains("eps")) step.args.push_back(ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps")));
     step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
     rendered.plan.steps.push_back(step);
-    if (kernel_.parameter_gradients) AddShares(rendered.plan, step.grid[0].text(), rows_per_block);
+    if (kernel_.parameter_gradients) AddShares(rendered.plan, blocks, rows_per_block);
     rendered.plan.parameter_names = space_.Names();
     rendered.plan.parameter_values = configuration.values;
     return rendered;
@@ -157,22 +163,27 @@ class RowTemplate : public ScheduleTemplate {
         {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
         {"blocks_per_sm", kernel_.parameter_gradients ? Integers({1, 2, 3, 4}) : Integers({0, 2, 4, 8}), "0 = one block per row group, else a persistent grid"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
+        {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8}) : Integers({1}), "blocks that share one row through distributed shared memory"},
     };
     const auto add = [&](const std::string& text, const char* reason) { space_.constraints.push_back({Expr::MustParse(text), reason}); };
     add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     add("threads_per_row * rows_per_block >= 32", "whole warps only");
-    add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row == 8", cols_), "more threads than elements");
-    const std::string held = fmt::format("ceil_div({}, threads_per_row * vector) * vector", cols_);
-    add(fmt::format("storage != 'registers' or {} * {} <= {}", held, kernel_.words_per_element, kMaxHeldWords), "the row does not fit in registers");
+    add(fmt::format("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and {0} >= 4096 and {0} % (cluster * vector) == 0 and storage != 'reload')", cols_), "clusters serve long rows");
+    add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8", cols_), "more threads than elements");
+    const std::string held = fmt::format("(ceil_div({}, cluster * threads_per_row * vector) * vector * {} // 4)", cols_, HeldBytes());
+    add(fmt::format("storage != 'registers' or {} <= {}", held, kMaxHeldWords), "the row does not fit in registers");
     // Held words, addresses and temporaries of all threads share 65 536 registers.
-    add(fmt::format("storage != 'registers' or ({} * {} + 24) * threads_per_row * rows_per_block <= 65536", held, kernel_.words_per_element), "the block does not fit in the register file");
-    add(fmt::format("storage != 'shared' or rows_per_block * {} <= {}", kernel_.kept_tensors * cols_ * element_, profile_.shared_per_block - 4096), "the rows do not fit in shared memory");
+    add(fmt::format("storage != 'registers' or ({} + 24) * threads_per_row * rows_per_block <= 65536", held), "the block does not fit in the register file");
+    add(fmt::format("storage != 'shared' or rows_per_block * {} // cluster <= {}", kernel_.kept_tensors * cols_ * element_, profile_.shared_per_block - 4096), "the rows do not fit in shared memory");
     add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
     add(fmt::format("rows_per_block <= max(1, {})", rows_), "more rows than there are");
   }
 
-  Configuration Assemble(int64_t threads, int64_t rows, int64_t vector, const std::string& storage, int64_t unroll, int64_t blocks, bool stream) const {
-    return {{threads, rows, vector, storage, unroll, blocks, int64_t{stream}}};
+  /// Bytes of registers that one column costs its thread. softmax keeps floats, the others keep what they loaded.
+  int64_t HeldBytes() const { return (kernel_.extra_words == 1 ? 0 : kernel_.kept_tensors * element_) + 4 * kernel_.extra_words; }
+
+  Configuration Assemble(int64_t threads, int64_t rows, int64_t vector, const std::string& storage, int64_t cluster) const {
+    return {{threads, rows, vector, storage, int64_t{4}, int64_t{kernel_.parameter_gradients ? 2 : 0}, int64_t{0}, cluster}};
   }
 
   bool InSpace(const Configuration& one) const {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -43,7 +44,7 @@ void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
   verb->add_option("--target-gpu", flags.target, "a GPU of `atunner devices`, or auto");
   verb->add_option("--strategy", flags.strategy, "bayes, random or exhaustive");
   verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
-  verb->add_option("--seed", flags.seed, "seed of search and inputs");
+  verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(CLI::NonNegativeNumber);
   verb->add_option("--out", flags.out, "folder for the artifact");
   verb->add_flag("--virtual", flags.force_virtual, "predict, even if the GPU is in this machine");
   verb->add_flag("--fresh", flags.fresh, "forget what an earlier run of the same command found");
@@ -51,6 +52,7 @@ void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
 }
 
 int Main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is a write error with a message, not a death
   if (argc == 4 && std::string_view(argv[1]) == "__runner") return RunnerMain(argv[2], std::atoi(argv[3]));
   CLI::App app{"atunner: give it an operator, get back a faster kernel for your GPU, verified, with the evidence"};
   app.set_version_flag("--version", "atunner " ATUNNER_VERSION);

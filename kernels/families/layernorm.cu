@@ -3,11 +3,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
   const int t = threadIdx.x % THREADS_PER_ROW;
   const int r = threadIdx.x / THREADS_PER_ROW;
   int slot = 0;
-  for (long long first = (long long)blockIdx.x * ROWS_PER_BLOCK; first < rows; first += (long long)gridDim.x * ROWS_PER_BLOCK) {
+  for (long long first = GROUP * ROWS_PER_BLOCK; first < rows; first += GROUPS * ROWS_PER_BLOCK) {
     const bool active = ROWS_PER_BLOCK == 1 || first + r < rows;
-    const long long base = (active ? first + r : first) * COLS;  // idle threads repeat a row, so that barriers meet
+    const long long base = (active ? first + r : first) * COLS + OFFSET;  // idle threads repeat a row, so that barriers meet
     extern __shared__ __align__(16) unsigned char dynamic[];
-    T* kept = (T*)dynamic + r * COLS;
+    T* kept = (T*)dynamic + r * PART;
     Vector held[STORAGE == REGISTERS ? CHUNKS : 1];
     // The mean first, then the squares of the deviations: one pass over global memory when the row is kept.
     float sum = 0;
@@ -38,8 +38,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
       if (!inside(col)) continue;
       Vector v = STORAGE == REGISTERS ? held[STORAGE == REGISTERS ? c : 0] : STORAGE == SHARED ? *(const Vector*)(kept + col) : load(x + base + col);
       Vector w, b;
-      w.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(weight + col);  // the same for every row: stays in cache
-      b.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(bias + col);
+      w.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(weight + OFFSET + col);  // the same for every row: stays in cache
+      b.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(bias + OFFSET + col);
 #pragma unroll
       for (int e = 0; e < VEC; ++e) {
         v.element[e] = from_float<T>((to_float(v.element[e]) - mean) * scale * to_float(w.element[e]) + to_float(b.element[e]));
@@ -47,4 +47,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
       if (active) store(y + base + col, v);
     }
   }
+  leave();
 }

@@ -8,9 +8,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
   float dw[CHUNKS * VEC], db[CHUNKS * VEC];
 #pragma unroll
   for (int i = 0; i < CHUNKS * VEC; ++i) dw[i] = db[i] = 0;
-  for (long long first = (long long)blockIdx.x * ROWS_PER_BLOCK; first < rows; first += (long long)gridDim.x * ROWS_PER_BLOCK) {
+  for (long long first = GROUP * ROWS_PER_BLOCK; first < rows; first += GROUPS * ROWS_PER_BLOCK) {
     const bool active = ROWS_PER_BLOCK == 1 || first + r < rows;
-    const long long base = (active ? first + r : first) * COLS;  // idle threads repeat a row, so that barriers meet
+    const long long base = (active ? first + r : first) * COLS + OFFSET;  // idle threads repeat a row, so that barriers meet
     Vector a[CHUNKS], g[CHUNKS];
     float sum = 0;
 #pragma unroll
@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
       const int col = (c * THREADS_PER_ROW + t) * VEC;
       if (!inside(col)) continue;
       Vector w;
-      w.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(weight + col);
+      w.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(weight + OFFSET + col);
 #pragma unroll
       for (int e = 0; e < VEC; ++e) {
         const float normal = (to_float(a[c].element[e]) - mean) * scale;
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
       const int col = (c * THREADS_PER_ROW + t) * VEC;
       if (!inside(col)) continue;
       Vector w, out;
-      w.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(weight + col);
+      w.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(weight + OFFSET + col);
 #pragma unroll
       for (int e = 0; e < VEC; ++e) {
         const float normal = (to_float(a[c].element[e]) - mean) * scale;
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
     }
   }
   // Shares: [gridDim.x * ROWS_PER_BLOCK][2][COLS]
-  float* mine = shares + ((long long)blockIdx.x * ROWS_PER_BLOCK + r) * 2 * COLS;
+  float* mine = shares + (GROUP * ROWS_PER_BLOCK + r) * 2 * COLS + OFFSET;
 #pragma unroll
   for (int c = 0; c < CHUNKS; ++c) {
 #pragma unroll
@@ -78,6 +78,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
       mine[COLS + col] = db[c * VEC + e];
     }
   }
+  leave();
 }
 
 // 32 columns by 8 groups of shares per block.

@@ -4,11 +4,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
   const int t = threadIdx.x % THREADS_PER_ROW;
   const int r = threadIdx.x / THREADS_PER_ROW;
   int slot = 0;
-  for (long long first = (long long)blockIdx.x * ROWS_PER_BLOCK; first < rows; first += (long long)gridDim.x * ROWS_PER_BLOCK) {
+  for (long long first = GROUP * ROWS_PER_BLOCK; first < rows; first += GROUPS * ROWS_PER_BLOCK) {
     const bool active = ROWS_PER_BLOCK == 1 || first + r < rows;
     const long long row = active ? first + r : first;  // idle threads repeat a row, so that barriers meet
-    const T* in = x + row * COLS;
-    T* out = y + row * COLS;
+    const T* in = x + row * COLS + OFFSET;
+    T* out = y + row * COLS + OFFSET;
     if (STORAGE == REGISTERS) {
       float value[CHUNKS * VEC];
       float top = -__int_as_float(0x7f800000);
@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
     } else {
       // The row is read once into shared memory, or twice from global memory.
       extern __shared__ __align__(16) unsigned char dynamic[];
-      T* kept = (T*)dynamic + r * COLS;
+      T* kept = (T*)dynamic + r * PART;
       float top = -__int_as_float(0x7f800000), total = 0;
 #pragma unroll UNROLL
       for (int c = 0; c < CHUNKS; ++c) {
@@ -77,4 +77,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
       }
     }
   }
+  leave();
 }

@@ -1,0 +1,39 @@
+# make demo   installs what is missing, builds, tunes a softmax and prints the table and the report's path
+# make test   installs what is missing, builds and runs all tests
+# make build  builds build/atunner alone
+.PHONY: build demo test bench-gpu format tidy asan clean
+JOBS ?= $(shell nproc)
+TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
+
+build:
+	@scripts/install_dependencies.sh
+	cmake --preset release >/dev/null
+	cmake --build build/release -j$(JOBS) --target atunner
+	@strip -o build/atunner build/release/faces/atunner
+
+demo: build
+	build/atunner optimize --operator softmax --input-shape 8,1024,4096 --target-gpu $(TARGET_GPU) --budget 40
+
+test:
+	@scripts/install_dependencies.sh test
+	cmake --preset dev >/dev/null
+	cmake --build build/dev -j$(JOBS)
+	ctest --preset dev
+
+bench-gpu: build
+	python3 bench/rows.py --atunner build/atunner
+
+format:
+	git ls-files '*.h' '*.cpp' | xargs clang-format-19 -i
+
+tidy:
+	cmake --preset dev >/dev/null
+	git ls-files 'atunner/*.cpp' 'faces/*.cpp' | grep -v -e _test.cpp -e _fuzz.cpp | xargs clang-tidy-19 -p build/dev --quiet
+
+asan:
+	cmake --preset asan >/dev/null
+	cmake --build build/asan -j$(JOBS)
+	ctest --preset asan
+
+clean:
+	rm -rf build

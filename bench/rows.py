@@ -1,0 +1,114 @@
+"""Row operators on the GPU of this machine: naive, PyTorch eager, torch.compile and atunner, in one run and one table.
+
+Every tensor exceeds 256 MB. Times are medians of CUDA events with L2 emptied by a write before each sample.
+Usage: python3 bench/rows.py --atunner build/atunner [--operators softmax,layernorm] [--dtypes float32,bfloat16] [--cols 256,4096]
+"""
+import argparse
+import json
+import math
+import statistics
+import subprocess
+
+import torch
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+def functions(name, rows, cols, dtype):
+    def matrix():
+        return torch.randn(rows, cols, device="cuda", dtype=dtype)
+
+    x = matrix()
+    if name == "softmax":
+        return lambda x: torch.softmax(x, -1), (x,), 2
+    if name == "softmax_backward":
+        return lambda y, dy: torch._softmax_backward_data(dy, y, -1, y.dtype), (torch.softmax(x, -1), matrix()), 3
+    weight, bias = torch.randn(cols, device="cuda", dtype=dtype), torch.randn(cols, device="cuda", dtype=dtype)
+    if name == "layernorm":
+        return lambda x, w, b: torch.nn.functional.layer_norm(x, (cols,), w, b, 1e-5), (x, weight, bias), 2
+    _, mean, rstd = torch.native_layer_norm(x, (cols,), weight, bias, 1e-5)
+    return (lambda dy, x, mean, rstd, w, b: torch.ops.aten.native_layer_norm_backward(dy, x, [cols], mean, rstd, w, b, [True, True, True]),
+            (matrix(), x, mean, rstd, weight, bias), 3)
+
+
+def time_us(function, arguments, flush, samples=15):
+    for _ in range(3):
+        function(*arguments)
+    times = []
+    for _ in range(samples):
+        flush.fill_(1)
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        function(*arguments)
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) * 1e3)
+    return statistics.median(times)
+
+
+def atunner(path, name, rows, cols, dtype, budget):
+    command = [path, "optimize", "--operator", name, "--input-shape", f"{rows},{cols}", "--dtype", dtype, "--budget", budget, "--json", "--fresh"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    try:
+        return json.loads(result.stdout)
+    except json.JSONDecodeError:
+        return {"error": {"what": (result.stderr or result.stdout)[-200:]}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--atunner", default="build/atunner")
+    parser.add_argument("--operators", default="softmax,softmax_backward,layernorm,layernorm_backward")
+    parser.add_argument("--dtypes", default="float32,float16,bfloat16")
+    parser.add_argument("--cols", default="256,1024,4096,16384,65536,262144")
+    parser.add_argument("--budget", default="40,20s")
+    parser.add_argument("--no-compile", action="store_true")
+    options = parser.parse_args()
+
+    flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+    source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
+    target = torch.empty_like(source)
+    copy = 2 * source.numel() / time_us(lambda: target.copy_(source), (), flush) / 1e3
+    del source, target
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; device copy {copy:.0f} GB/s (read + written)")
+    print(f"{'operator':<19}{'dtype':<10}{'shape':<16}{'naive us':>10}{'eager us':>10}{'compile us':>11}{'atunner us':>11}{'GB/s':>7}{'% copy':>7}{'x eager':>8}{'x comp.':>8}  trials/s busy%")
+    over_eager, over_compile, shares = [], [], []
+    for name in options.operators.split(","):
+        for dtype in options.dtypes.split(","):
+            for cols in map(int, options.cols.split(",")):
+                size = DTYPES[dtype].itemsize
+                rows = (1 << 29) // (cols * size)
+                function, arguments, tensors = functions(name, rows, cols, DTYPES[dtype])
+                eager = time_us(function, arguments, flush)
+                compiled = math.nan
+                if not options.no_compile:
+                    torch._dynamo.reset()
+                    try:
+                        compiled = time_us(torch.compile(function), arguments, flush)
+                    except Exception:
+                        pass
+                del arguments
+                torch.cuda.empty_cache()
+                run = atunner(options.atunner, name, rows, cols, dtype, options.budget)
+                if "error" in run or "best" not in run:
+                    why = run.get("error", {}).get("what", "no correct kernel")
+                    print(f"{name:<19}{dtype:<10}{f'{rows}x{cols}':<16}{'':>10}{eager:>10.1f}{compiled:>11.1f}  {why}", flush=True)
+                    continue
+                naive = run["baselines"][0]["measurement"]["median_ns"] / 1e3 if run["baselines"][0]["measurement"] else math.nan
+                best = run["best"]["measurement"]["median_ns"] / 1e3
+                rate = tensors * (1 << 29) / best / 1e3
+                shares.append(rate / copy)
+                over_eager.append(eager / best)
+                if not math.isnan(compiled):
+                    over_compile.append(compiled / best)
+                print(f"{name:<19}{dtype:<10}{f'{rows}x{cols}':<16}{naive:>10.1f}{eager:>10.1f}{compiled:>11.1f}{best:>11.1f}{rate:>7.0f}{100 * rate / copy:>7.1f}"
+                      f"{eager / best:>8.2f}{compiled / best:>8.2f}  {run['trials'] / run['seconds']:.1f} {100 * run['judge_seconds'] / run['seconds']:.0f}", flush=True)
+
+    def mean(values):
+        return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
+
+    print(f"geometric means: {mean(over_eager):.2f}x eager, {mean(over_compile):.2f}x torch.compile, {100 * mean(shares):.1f} % of the copy bandwidth; lowest {100 * min(shares, default=math.nan):.1f} %")
+
+
+if __name__ == "__main__":
+    main()

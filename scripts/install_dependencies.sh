@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Installs what building and testing need, on Debian 12 and Ubuntu 24.04. Quick when everything is there.
+set -euo pipefail
+packages=(build-essential cmake ninja-build ccache mold libcli11-dev libfmt-dev nlohmann-json3-dev libsqlite3-dev libeigen3-dev libxxhash-dev)
+if [ "${1:-}" = test ]; then packages+=(libgtest-dev libgmock-dev); fi
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "installing: ${missing[*]}"
+  sudo=""
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "cannot install without root: run 'apt-get install ${missing[*]}' as root and try again" >&2; exit 1; }
+    sudo=sudo
+  fi
+  $sudo apt-get update -q
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q "${missing[@]}"
+fi
+found=no
+for candidate in "${CUDA_HOME:-/usr/local/cuda}"/lib64/libnvrtc.so* /usr/local/cuda*/lib64/libnvrtc.so* /usr/lib/x86_64-linux-gnu/libnvrtc.so*; do
+  [ -e "$candidate" ] && found=yes
+done
+if [ $found = no ]; then
+  cat >&2 <<'TEXT'
+note: CUDA's run-time compiler (NVRTC) was not found. atunner builds and starts without it but cannot compile kernels.
+      Debian has it in its non-free component: add "non-free" to your apt sources, then `apt-get install nvidia-cuda-toolkit`.
+      Or install CUDA from https://developer.nvidia.com/cuda-downloads.
+TEXT
+fi
