@@ -2,7 +2,7 @@
 
 namespace atunner {
 
-std::vector<const Family*> AllFamilies() { return {&RowFamily()}; }
+std::vector<const Family*> AllFamilies() { return {&RowFamily(), &GemmFamily()}; }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {
   for (const Family* family : AllFamilies()) {

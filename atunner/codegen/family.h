@@ -24,5 +24,6 @@ std::vector<const Family*> AllFamilies();
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile);
 
 const Family& RowFamily();
+const Family& GemmFamily();
 
 }  // namespace atunner

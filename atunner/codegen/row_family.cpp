@@ -21,7 +21,7 @@ struct RowKernel {
 };
 
 const RowKernel kKernels[] = {
-    {"softmax", embed::kSoftmaxCu, 1, 1, false},
+    {"softmax", embed::kSoftmaxCu, 1, 0, false},
     {"softmax_backward", embed::kSoftmaxBackwardCu, 2, 0, false},
     {"layernorm", embed::kLayernormCu, 1, 0, false},
     {"layernorm_backward", embed::kLayernormBackwardCu, 2, 2, true},
@@ -54,7 +54,8 @@ class RowTemplate : public ScheduleTemplate {
     // Wide loads, a few of them in flight per thread, and no more threads per row than that leaves work for.
     int64_t vector = 16 / element_;
     while (cols_ % vector != 0) vector /= 2;
-    const int64_t per_thread = kernel_.parameter_gradients ? 8 : 16;
+    // 128 bytes per thread of a tensor, shared among the tensors that are kept: measured best on an H200 for 4k to 16k columns.
+    const int64_t per_thread = kernel_.parameter_gradients ? 8 : 128 / element_;
     int64_t threads = 8;
     while (threads < 1024 && threads * std::max<int64_t>(vector, per_thread / kernel_.kept_tensors) < cols_) threads *= 2;
     const int64_t rows = std::max<int64_t>(1, 128 / threads);
@@ -93,10 +94,10 @@ class RowTemplate : public ScheduleTemplate {
     rendered.source.text = fmt::format(
         "// {}: rows of {} {} elements, scheduled by atunner.\n// {}\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n"
         "typedef {} T;\nconstexpr int COLS = {};\nconstexpr int THREADS_PER_ROW = {};\nconstexpr int ROWS_PER_BLOCK = {};\n"
-        "constexpr int VEC = {};\n#define CLUSTER {}\nconstexpr int UNROLL = {};\nconstexpr bool STREAM = {};\nenum Storage {{ REGISTERS, SHARED, RELOAD }};\n"
+        "constexpr int VEC = {};\n#define CLUSTER {}\nconstexpr bool PREFETCH = {};\nconstexpr int UNROLL = {};\nconstexpr bool STREAM = {};\nenum Storage {{ REGISTERS, SHARED, RELOAD }};\n"
         "constexpr Storage STORAGE = {};\n\n{}\n{}",
         spec_.name, cols_, Name(spec_.compute_dtype), space_.Describe(configuration), CudaName(spec_.compute_dtype), cols_, integer("threads_per_row"),
-        rows_per_block, integer("vector"), cluster, storage == "registers" ? 1024 : integer("unroll"), integer("stream") ? "true" : "false",
+        rows_per_block, integer("vector"), cluster, integer("prefetch") != 0, storage == "registers" ? 1024 : integer("unroll"), integer("stream") ? "true" : "false",
         storage == "registers" ? "REGISTERS" : storage == "shared" ? "SHARED" : "RELOAD", embed::kRowCommonCuh, kernel_.text);
     LaunchStep step;
     step.entry = "kernel";
@@ -164,13 +165,14 @@ class RowTemplate : public ScheduleTemplate {
         {"blocks_per_sm", kernel_.parameter_gradients ? Integers({1, 2, 3, 4}) : Integers({0, 2, 4, 8}), "0 = one block per row group, else a persistent grid"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
         {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8}) : Integers({1}), "blocks that share one row through distributed shared memory"},
+        {"prefetch", kernel_.parameter_gradients ? Integers({0, 1}) : Integers({0}), "load the next rows while these are reduced"},
     };
     const auto add = [&](const std::string& text, const char* reason) { space_.constraints.push_back({Expr::MustParse(text), reason}); };
     add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     add("threads_per_row * rows_per_block >= 32", "whole warps only");
     add(fmt::format("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and {0} >= 4096 and {0} % (cluster * vector) == 0 and storage != 'reload')", cols_), "clusters serve long rows");
     add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8", cols_), "more threads than elements");
-    const std::string held = fmt::format("(ceil_div({}, cluster * threads_per_row * vector) * vector * {} // 4)", cols_, HeldBytes());
+    const std::string held = fmt::format("(ceil_div({}, cluster * threads_per_row * vector) * vector * ({} + prefetch * {}) // 4)", cols_, HeldBytes(), kernel_.kept_tensors * element_);
     add(fmt::format("storage != 'registers' or {} <= {}", held, kMaxHeldWords), "the row does not fit in registers");
     // Held words, addresses and temporaries of all threads share 65 536 registers.
     add(fmt::format("storage != 'registers' or ({} + 24) * threads_per_row * rows_per_block <= 65536", held), "the block does not fit in the register file");
@@ -179,11 +181,11 @@ class RowTemplate : public ScheduleTemplate {
     add(fmt::format("rows_per_block <= max(1, {})", rows_), "more rows than there are");
   }
 
-  /// Bytes of registers that one column costs its thread. softmax keeps floats, the others keep what they loaded.
-  int64_t HeldBytes() const { return (kernel_.extra_words == 1 ? 0 : kernel_.kept_tensors * element_) + 4 * kernel_.extra_words; }
+  /// Bytes of registers that one column costs its thread: what was loaded, and float32 sums.
+  int64_t HeldBytes() const { return kernel_.kept_tensors * element_ + 4 * kernel_.extra_words; }
 
   Configuration Assemble(int64_t threads, int64_t rows, int64_t vector, const std::string& storage, int64_t cluster) const {
-    return {{threads, rows, vector, storage, int64_t{4}, int64_t{kernel_.parameter_gradients ? 2 : 0}, int64_t{0}, cluster}};
+    return {{threads, rows, vector, storage, int64_t{4}, int64_t{kernel_.parameter_gradients ? 2 : 0}, int64_t{0}, cluster, int64_t{0}}};
   }
 
   bool InSpace(const Configuration& one) const {

@@ -35,20 +35,20 @@ std::string FormatTime(double ns) {
 }
 
 std::string RenderTable(const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space, const DeviceProfile& profile, Evidence evidence) {
-  std::string text = fmt::format("\n{} on {} ({})\n{:<10} {:>14} {:>10}  {}\n", spec.name, profile.name, Name(evidence), "kernel", std::string(Name(evidence)), "speed-up", "");
+  std::string text = fmt::format("\n{} on {} ({})\n{:<10} {:>14} {:>3}{}\n", spec.name, profile.name, Name(evidence), "kernel", std::string(Name(evidence)), "speed-up", "");
   const auto best = result.best ? result.best->ObjectiveNs() : std::nullopt;
   for (const Baseline& baseline : result.baselines) {
     const auto ns = baseline.ObjectiveNs();
-    text += fmt::format("{:<10} {:>14} {:>10}  {}\n", baseline.name, ns ? FormatTime(*ns) : "-", ns ? "1.00x of it" : "", ns ? Rates(*ns, result, spec) : baseline.note);
+    text += fmt::format("{:<10} {:>14} {:>3}{}\n", baseline.name, ns ? FormatTime(*ns) : "-", "", ns ? Rates(*ns, result, spec) : baseline.note);
   }
   if (!best) return text + "no correct kernel was found\n";
-  text += fmt::format("{:<10} {:>14} {:>10}  {}\n", "atunner", FormatTime(*best), "", Rates(*best, result, spec));
+  text += fmt::format("{:<10} {:>14} {:>3}{}\n", "atunner", FormatTime(*best), "", Rates(*best, result, spec));
   for (const Baseline& baseline : result.baselines) {
     const auto ns = baseline.ObjectiveNs();
     if (baseline.comparison) {
-      text += fmt::format("  against {}: {:.2f}x faster [{:.2f}, {:.2f}], {} pairs\n", baseline.name, baseline.comparison->ratio, baseline.comparison->low, baseline.comparison->high, baseline.comparison->pairs);
+      text += fmt::format("  against {}: {:.2f} times as fast [{:.2f}, {:.2f}], {} pairs\n", baseline.name, baseline.comparison->ratio, baseline.comparison->low, baseline.comparison->high, baseline.comparison->pairs);
     } else if (ns) {
-      text += fmt::format("  against {}: {:.2f}x faster ({})\n", baseline.name, *ns / *best, Name(evidence));
+      text += fmt::format("  against {}: {:.2f} times as fast ({})\n", baseline.name, *ns / *best, Name(evidence));
     }
   }
   text += fmt::format("  configuration: {}\n  {} trials, {:.1f} s; judging {:.0f} % of the time; {}\n", space.Describe(result.best->configuration), result.trials.size(), result.seconds,

@@ -8,17 +8,36 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
   float dw[CHUNKS * VEC], db[CHUNKS * VEC];
 #pragma unroll
   for (int i = 0; i < CHUNKS * VEC; ++i) dw[i] = db[i] = 0;
-  for (long long first = GROUP * ROWS_PER_BLOCK; first < rows; first += GROUPS * ROWS_PER_BLOCK) {
-    const bool active = ROWS_PER_BLOCK == 1 || first + r < rows;
-    const long long base = (active ? first + r : first) * COLS + OFFSET;  // idle threads repeat a row, so that barriers meet
-    Vector a[CHUNKS], g[CHUNKS];
-    float sum = 0;
+  Vector a[CHUNKS], g[CHUNKS], next_a[CHUNKS], next_g[CHUNKS];
+  const auto fetch = [&](long long first, Vector (&to_a)[CHUNKS], Vector (&to_g)[CHUNKS]) {
+    const long long base = (ROWS_PER_BLOCK == 1 || first + r < rows ? first + r : first) * COLS + OFFSET;
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {
       const int col = (c * THREADS_PER_ROW + t) * VEC;
       if (!inside(col)) continue;
-      a[c] = load(x + base + col);
-      g[c] = load(dy + base + col);
+      to_a[c] = load(x + base + col);
+      to_g[c] = load(dy + base + col);
+    }
+  };
+  if (PREFETCH && GROUP * ROWS_PER_BLOCK < rows) fetch(GROUP * ROWS_PER_BLOCK, next_a, next_g);
+  for (long long first = GROUP * ROWS_PER_BLOCK; first < rows; first += GROUPS * ROWS_PER_BLOCK) {
+    const bool active = ROWS_PER_BLOCK == 1 || first + r < rows;
+    const long long base = (active ? first + r : first) * COLS + OFFSET;  // idle threads repeat a row, so that barriers meet
+    if (PREFETCH) {  // the next rows travel while these are reduced
+#pragma unroll
+      for (int c = 0; c < CHUNKS; ++c) {
+        a[c] = next_a[c];
+        g[c] = next_g[c];
+      }
+      const long long next = first + GROUPS * ROWS_PER_BLOCK;
+      if (next < rows) fetch(next, next_a, next_g);
+    } else {
+      fetch(first, a, g);
+    }
+    float sum = 0;
+#pragma unroll
+    for (int c = 0; c < CHUNKS; ++c) {
+      if (!inside((c * THREADS_PER_ROW + t) * VEC)) continue;
 #pragma unroll
       for (int e = 0; e < VEC; ++e) sum += to_float(a[c].element[e]);
     }

@@ -30,6 +30,11 @@ struct Vector {
     T element[VEC];
   };
   __device__ Vector() {}
+  __device__ Vector(const Vector& other) : raw(other.raw) {}
+  __device__ Vector& operator=(const Vector& other) {
+    raw = other.raw;
+    return *this;
+  }
 };
 
 __device__ __forceinline__ Vector load(const T* at) {

@@ -10,37 +10,37 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
     const T* in = x + row * COLS + OFFSET;
     T* out = y + row * COLS + OFFSET;
     if (STORAGE == REGISTERS) {
-      float value[CHUNKS * VEC];
+      // The elements stay as they were loaded; their exponentials are cheaper to take twice than to keep.
+      Vector held[CHUNKS];
       float top = -__int_as_float(0x7f800000);
 #pragma unroll
       for (int c = 0; c < CHUNKS; ++c) {
         const int col = (c * THREADS_PER_ROW + t) * VEC;
-        if (inside(col)) {
-          const Vector v = load(in + col);
-#pragma unroll
-          for (int e = 0; e < VEC; ++e) value[c * VEC + e] = to_float(v.element[e]);
-        } else {
-#pragma unroll
-          for (int e = 0; e < VEC; ++e) value[c * VEC + e] = -__int_as_float(0x7f800000);
-        }
+        if (inside(col)) held[c] = load(in + col);
       }
 #pragma unroll
-      for (int i = 0; i < CHUNKS * VEC; ++i) top = Max::of(top, value[i]);
+      for (int c = 0; c < CHUNKS; ++c) {
+        if (!inside((c * THREADS_PER_ROW + t) * VEC)) continue;
+#pragma unroll
+        for (int e = 0; e < VEC; ++e) top = Max::of(top, to_float(held[c].element[e]));
+      }
       top = row_reduce<Max>(top, r, t, slot ^= 1);
       float total = 0;
 #pragma unroll
-      for (int i = 0; i < CHUNKS * VEC; ++i) {
-        value[i] = exp2f((value[i] - top) * LOG2E);
-        total += value[i];
+      for (int c = 0; c < CHUNKS; ++c) {
+        if (!inside((c * THREADS_PER_ROW + t) * VEC)) continue;
+#pragma unroll
+        for (int e = 0; e < VEC; ++e) total += exp2f((to_float(held[c].element[e]) - top) * LOG2E);
       }
       const float inverse = 1.0f / row_reduce<Sum>(total, r, t, slot ^= 1);
 #pragma unroll
       for (int c = 0; c < CHUNKS; ++c) {
         const int col = (c * THREADS_PER_ROW + t) * VEC;
+        if (!inside(col)) continue;
         Vector v;
 #pragma unroll
-        for (int e = 0; e < VEC; ++e) v.element[e] = from_float<T>(value[c * VEC + e] * inverse);
-        if (active && inside(col)) store(out + col, v);
+        for (int e = 0; e < VEC; ++e) v.element[e] = from_float<T>(exp2f((to_float(held[c].element[e]) - top) * LOG2E) * inverse);
+        if (active) store(out + col, v);
       }
     } else {
       // The row is read once into shared memory, or twice from global memory.

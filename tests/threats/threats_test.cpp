@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "atunner/base/clock.h"
 #include "atunner/compile/cached_compiler.h"
@@ -45,7 +46,9 @@ class Threats : public testing::Test {
     }
     arch_ = profile.Arch();
     RunnerOptions options;
-    options.worker.executable = ATUNNER_EXECUTABLE;
+    // Set when the test was built on another machine than it runs on.
+    const char* moved = std::getenv("ATUNNER_EXECUTABLE");
+    options.worker.executable = moved ? moved : ATUNNER_EXECUTABLE;
     options.worker.arguments = {"__runner", profile.name, std::to_string(index)};
     options.examine_timeout_seconds = 15;
     judge_ = std::make_unique<RunnerJudge>(options);
