@@ -25,5 +25,6 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, c
 
 const Family& RowFamily();
 const Family& GemmFamily();
+const Family& AttentionFamily();
 
 }  // namespace atunner

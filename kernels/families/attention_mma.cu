@@ -59,8 +59,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
   const int first_row = first_q + warp_row;  // of this warp
   const int keys = CAUSAL ? min(sequence, first_q + TILE_Q) : sequence;
   const int tiles = (keys + TILE_K - 1) / TILE_K;
-  const auto fetch_k = [&](int tile, int stage) { fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES, k + base, tile * TILE_K, sequence); };
-  const auto fetch_v = [&](int tile, int stage) { fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES + K_BYTES, v + base, tile * TILE_K, sequence); };
+  const auto fetch_k = [&](int tile, int stage) {
+    fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES, k + base, tile * TILE_K, sequence);
+  };
+  const auto fetch_v = [&](int tile, int stage) {
+    fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES + K_BYTES, v + base, tile * TILE_K, sequence);
+  };
 
   fetch<TILE_Q>(shared, 0, q + base, first_q, sequence);
   commit_copies();
@@ -167,7 +171,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
           peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
           peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 2));
           if (__any_sync(0xffffffffu, peak != top[i][half])) {
-            const float keep = power_of_two((top[i][half] - peak) * scale_log2);
+            // The difference of the rounded shifts: exactly what the earlier weights lack.
+            const float keep = power_of_two(__fmul_rn(top[i][half], scale_log2) - __fmul_rn(peak, scale_log2));
             total[i][half] *= keep;
 #pragma unroll
             for (int d = 0; d < FRAGMENTS_D; ++d) {
@@ -176,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
             }
             top[i][half] = peak;
           }
-          const float shift = peak * scale_log2;
+          const float shift = __fmul_rn(peak, scale_log2);
 #pragma unroll
           for (int j = 0; j < FRAGMENTS_K; ++j) {
 #pragma unroll

@@ -51,7 +51,8 @@ template <int UNITS>
 DEVICE int swizzled(int row, int unit) {
   if (UNITS % 8 == 0) return (row * UNITS + (unit ^ (row & 7))) * 16;
   // Narrow rows: 8 / UNITS of them share 128 bytes, so the group of rows decides.
-  if (pitch<UNITS>() == UNITS && UNITS < 8) return (row * UNITS + (unit ^ ((row / (8 / UNITS)) & (UNITS - 1)))) * 16;
+  constexpr int sharing = UNITS < 8 ? 8 / UNITS : 1;
+  if (pitch<UNITS>() == UNITS) return (row * UNITS + (unit ^ ((row / sharing) & (UNITS - 1)))) * 16;
   return (row * pitch<UNITS>() + unit) * 16;
 }
 

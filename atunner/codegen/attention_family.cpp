@@ -1,0 +1,209 @@
+// Flash attention, forward: float16 and bfloat16 on tensor cores through mma.sync, float32 with fused multiply-adds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/family.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+/// What both kernels share: one block per tile of queries of one head, keys and values streaming by.
+class AttentionTemplate : public BoundTemplate {
+ public:
+  AttentionTemplate(const KernelSpec& spec, const DeviceProfile& profile)
+      : BoundTemplate(spec, profile),
+        dim_(dim("dim")),
+        causal_(Truthy(spec.attributes.at("causal"))),
+        negative_(ToDouble(spec.attributes.at("scale")) < 0) {}
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    // One query; and tiles of queries and keys that are partly filled, with more heads than one group has.
+    const int64_t queries = GetInt(space_, configuration, "tile_q");
+    const int64_t keys = GetInt(space_, configuration, "tile_k");
+    const int64_t length = std::max(queries, 2 * keys) + 5;
+    return {{{"heads", 1}, {"sequence", 1}, {"dim", dim_}}, {{"heads", 2}, {"sequence", length}, {"dim", dim_}}};
+  }
+
+ protected:
+  ConstantBlock Constants(const Configuration& configuration) const {
+    ConstantBlock block;
+    block.Int("DIM", dim_).Int("TILE_Q", GetInt(space_, configuration, "tile_q"));
+    block.Int("TILE_K", GetInt(space_, configuration, "tile_k"));
+    block.Int("HEAD_GROUP", GetInt(space_, configuration, "head_group"));
+    block.Bool("CAUSAL", causal_).Bool("NEGATIVE", negative_, "the scale's sign: the least score weighs most");
+    return block;
+  }
+
+  RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads, int64_t shared) const {
+    LaunchStep step;
+    step.entry = "attention";
+    step.grid[0] = Expr::MustParse("ceil_div(sequence, tile_q) * heads");
+    step.block[0] = Expr(threads);
+    step.shared_bytes = Expr(shared);
+    for (const char* tensor : {"q", "k", "v", "y"}) step.args.push_back(ArgBinding::Tensor(tensor));
+    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("heads")));
+    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("sequence")));
+    // Powers of two are what the hardware has: e^x = 2^(x log2 e).
+    step.args.push_back(ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("scale * 1.4426950408889634")));
+    return {.source = std::move(source), .plan = Plan(configuration, {step})};
+  }
+
+  /// Blocks that run one after another on the busiest SM, times what one of them computes.
+  double BlockSeconds(int64_t tile_q, int64_t resident, double rate_per_sm) const {
+    const double blocks = std::ceil(static_cast<double>(dim("sequence")) / static_cast<double>(tile_q)) *
+                          static_cast<double>(dim("heads"));
+    const double waves = std::ceil(blocks / static_cast<double>(profile_.sms * resident)) * static_cast<double>(resident);
+    const double seen = static_cast<double>(dim("sequence")) * (causal_ ? 0.5 : 1.0);
+    return waves * 4.0 * static_cast<double>(tile_q) * seen * static_cast<double>(dim_) / rate_per_sm;
+  }
+
+  int64_t dim_;
+  bool causal_;
+  bool negative_;
+};
+
+class TensorCoreAttention : public AttentionTemplate {
+ public:
+  TensorCoreAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
+    space_.parameters = {
+        {"tile_q", Integers({64, 128, 256}), "queries per block"},
+        {"warp_q", Integers({16, 32}), "queries per warp"},
+        {"tile_k", Integers({32, 64, 128}), "keys per step"},
+        {"stages", Integers({1, 2, 3}), "buffers for keys and values; 1 loads keys and values in turn"},
+        {"q_registers", Integers({0, 1}), "keep the queries in registers"},
+        {"head_group", Integers({1, 4, 16}), "heads that advance together"},
+    };
+    Add("2 <= tile_q // warp_q <= 16", "2 to 16 warps");
+    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} <= {}", RowBytes(), profile.shared_per_block), "shared memory");
+    // Output, scores and queries of a thread, and what addresses take.
+    const std::string held = fmt::format("(warp_q // 16 * ({} + tile_k // 2 + (q_registers * {} + 1) * 4 + 4) + 28)", 2 * 2 * Units() / 2,
+                                         Units() / 2 - 1);
+    Add(held + " <= 255", "registers of a thread");
+    Add(held + " * 2 * tile_q // warp_q * 16 <= 65536", "registers of a block");
+    Add(fmt::format("tile_q == 64 or tile_q < 2 * {}", dim("sequence")), "more queries than there are");
+    Add(fmt::format("tile_k == 32 or tile_k < 2 * {}", dim("sequence")), "more keys than there are");
+    Add(fmt::format("head_group == 1 or head_group <= {}", dim("heads")), "more heads than there are");
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants = Constants(configuration);
+    constants.Int("WARP_Q", integer("warp_q")).Int("STAGES", integer("stages"));
+    constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
+    const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
+    return Finish(configuration, Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionMmaCu}),
+                  integer("tile_q") / integer("warp_q") * 32, shared);
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
+    const int64_t warps = integer("tile_q") / integer("warp_q");
+    const int64_t resident = std::clamp<int64_t>(
+        std::min(profile.shared_per_sm / (shared + profile.shared_reserved_per_block), 8 / std::min<int64_t>(8, warps)), 1, 4);
+    // 16 queries per warp read each key and value from shared memory twice as often as 32 do; longer key tiles mean
+    // fewer barriers; a second buffer hides the copies; eight warps per SM hide the softmax behind the products.
+    const double fed = integer("warp_q") == 16 ? 0.85 : 1.0;
+    const double barriers = 1.0 + 6.0 / static_cast<double>(integer("tile_k"));
+    const double copies = integer("stages") == 1 ? 1.06 : integer("stages") == 3 ? 1.02 : 1.0;
+    const double hidden = std::min(1.0, 0.55 + 0.45 * static_cast<double>(warps * resident) / 8.0);
+    const double queries = integer("q_registers") == 0 ? 1.03 : 1.0;
+    const double order = integer("head_group") == 1 ? 1.0 : 1.001;
+    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share / profile.sms * fed * hidden;
+    return BlockSeconds(integer("tile_q"), resident, rate) * barriers * copies * queries * order * 1e9;
+  }
+
+ private:
+  /// 16-byte units of a row, rounded up to whole steps of 16 elements.
+  int64_t Units() const { return (dim_ + 15) / 16 * 2; }
+  /// As `pitch` of mma_common.cuh.
+  int64_t RowBytes() const {
+    const int64_t units = Units();
+    return (units % 8 == 0 || units == 2 || units == 4 ? units : units + 1) * 16;
+  }
+};
+
+class SimtAttention : public AttentionTemplate {
+ public:
+  SimtAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
+    space_.parameters = {
+        {"tile_q", Integers({16, 32, 64, 128}), "queries per block"},
+        {"rows", Integers({1, 2, 4, 8}), "queries of a thread"},
+        {"tile_k", Integers({16, 32, 64, 128}), "keys per step"},
+        {"head_group", Integers({1, 4, 16}), "heads that advance together"},
+    };
+    Add("32 <= tile_q // rows * 16 <= 512", "32 to 512 threads");
+    Add(fmt::format("{} <= {}", SharedBytes("tile_q", "tile_k"), profile.shared_per_block), "shared memory");
+    const std::string held = fmt::format("(rows * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", OutUnits() * 4);
+    Add(held + " <= 255", "registers of a thread");
+    Add(held + " * (tile_q // rows) * 16 <= 65536", "registers of a block");
+    Add(fmt::format("tile_q == 16 or tile_q < 2 * {}", dim("sequence")), "more queries than there are");
+    Add(fmt::format("tile_k == 16 or tile_k < 2 * {}", dim("sequence")), "more keys than there are");
+    Add(fmt::format("head_group == 1 or head_group <= {}", dim("heads")), "more heads than there are");
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants = Constants(configuration);
+    constants.Int("ROWS", integer("rows"), "queries of a thread");
+    return Finish(configuration, Emit(configuration, constants, {embed::kAttentionSimtCu}), integer("tile_q") / integer("rows") * 16,
+                  Shared(configuration));
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    // Per unit a thread reads rows + keys vectors for 4 · rows · keys products; a vector costs the lanes four words.
+    const auto rows = static_cast<double>(integer("rows"));
+    const double keys = static_cast<double>(integer("tile_k")) / 16;
+    const double fed = rows * keys / (rows * keys + rows + keys);
+    const int64_t warps = integer("tile_q") / integer("rows") / 2;
+    const int64_t resident = std::clamp<int64_t>(profile.shared_per_sm / (Shared(configuration) + profile.shared_reserved_per_block), 1,
+                                                 std::max<int64_t>(1, 16 / warps));
+    const double hidden = std::min(1.0, 0.4 + 0.6 * static_cast<double>(warps * resident) / 12.0);
+    const double barriers = 1.0 + 8.0 / static_cast<double>(integer("tile_k"));
+    const double rate = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
+    return BlockSeconds(integer("tile_q"), resident, rate) * barriers * (integer("head_group") == 1 ? 1.0 : 1.001) * 1e9;
+  }
+
+ private:
+  int64_t Pitch() const { return (dim_ + 3) / 4 | 1; }
+  int64_t OutUnits() const { return ((dim_ + 3) / 4 + 15) / 16; }
+  std::string SharedBytes(const std::string& queries, const std::string& keys) const {
+    return fmt::format("(({0} + 2 * {1}) * {2} + {0} * ({1} + 4) * 4)", queries, keys, Pitch() * 16);
+  }
+  int64_t Shared(const Configuration& configuration) const {
+    const int64_t queries = GetInt(space_, configuration, "tile_q");
+    const int64_t keys = GetInt(space_, configuration, "tile_k");
+    return (queries + 2 * keys) * Pitch() * 16 + queries * (keys + 4) * 4;
+  }
+};
+
+class Attention : public Family {
+ public:
+  std::string_view name() const override { return "attention"; }
+  bool Match(const KernelSpec& spec) const override {
+    return spec.oracle.kind == Oracle::Kind::kOperator && spec.name == "flash_attention";
+  }
+  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
+    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
+    if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile);
+    return std::make_unique<TensorCoreAttention>(spec, profile);
+  }
+};
+
+}  // namespace
+
+const Family& AttentionFamily() {
+  static const Attention family;
+  return family;
+}
+
+}  // namespace atunner

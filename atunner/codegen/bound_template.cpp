@@ -1,0 +1,98 @@
+#include "atunner/codegen/bound_template.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "atunner/operators/operator.h"
+
+namespace atunner {
+
+std::vector<Value> Integers(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
+
+ConstantBlock& ConstantBlock::Int(std::string_view name, int64_t value, std::string_view comment) {
+  text_ += fmt::format("constexpr int {} = {};{}{}\n", name, value, comment.empty() ? "" : "  // ", comment);
+  return *this;
+}
+
+ConstantBlock& ConstantBlock::Bool(std::string_view name, bool value, std::string_view comment) {
+  text_ += fmt::format("constexpr bool {} = {};{}{}\n", name, value, comment.empty() ? "" : "  // ", comment);
+  return *this;
+}
+
+std::optional<RenderedKernel> BoundTemplate::Naive() const { return FindOperator(spec_.name)->Naive(spec_); }
+
+int64_t BoundTemplate::attribute(std::string_view name) const {
+  return static_cast<int64_t>(ToDouble(spec_.attributes.find(name)->second));
+}
+
+void BoundTemplate::Add(const std::string& condition, const char* reason) {
+  space_.constraints.push_back({Expr::MustParse(condition), reason});
+}
+
+bool BoundTemplate::Allows(const Configuration& configuration) const {
+  return space_.Allows(configuration, spec_.dims).value_or(false);
+}
+
+Configuration BoundTemplate::FirstAllowed(const std::vector<std::vector<int64_t>>& candidates) const {
+  for (const std::vector<int64_t>& values : candidates) {
+    Configuration one{{values.begin(), values.end()}};
+    if (Allows(one)) return one;
+  }
+  return {};
+}
+
+Configuration BoundTemplate::Cheapest() const {
+  Configuration best;
+  double least = INFINITY;
+  std::vector<size_t> at(space_.parameters.size(), 0);
+  while (true) {
+    Configuration one;
+    for (size_t i = 0; i < at.size(); ++i) one.values.push_back(space_.parameters[i].values[at[i]]);
+    if (Allows(one)) {
+      const double cost = Cost(one, profile_).value_or(INFINITY);
+      if (cost < least) {
+        least = cost;
+        best = one;
+      }
+    }
+    size_t digit = 0;
+    while (digit < at.size() && ++at[digit] == space_.parameters[digit].values.size()) at[digit++] = 0;
+    if (digit == at.size()) return best;
+  }
+}
+
+SourceUnit BoundTemplate::Emit(const Configuration& configuration, const ConstantBlock& constants,
+                               std::initializer_list<std::string_view> texts) const {
+  SourceUnit source;
+  source.name = spec_.name + ".cu";
+  source.text = fmt::format("// {} in {}, scheduled by atunner.\n// {}\n", spec_.name, Name(spec_.compute_dtype),
+                            space_.Describe(configuration));
+  if (half_precision()) {
+    const bool brain = spec_.compute_dtype == DType::kBFloat16;
+    source.text += fmt::format("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE \"{}\"\n",
+                               CudaName(spec_.compute_dtype), brain ? "bf16" : "f16");
+  }
+  source.text += constants.text();
+  for (const std::string_view text : texts) {
+    source.text += '\n';
+    source.text += text;
+  }
+  return source;
+}
+
+LaunchPlan BoundTemplate::Plan(const Configuration& configuration, std::vector<LaunchStep> steps) const {
+  LaunchPlan plan;
+  plan.steps = std::move(steps);
+  plan.parameter_names = space_.Names();
+  plan.parameter_values = configuration.values;
+  return plan;
+}
+
+Status NeedsAmpere(const KernelSpec& spec, const DeviceProfile& profile) {
+  if (spec.compute_dtype == DType::kFloat32 || profile.cc_major >= 8) return {};
+  return Fail(ErrorCode::kUnsupported, fmt::format("{} in {} needs compute capability 8.0 or later, {} has {}.{}", spec.name,
+                                                   Name(spec.compute_dtype), profile.name, profile.cc_major, profile.cc_minor));
+}
+
+}  // namespace atunner

@@ -1,0 +1,63 @@
+// What the contraction templates share: a task, a device, a space, and the way their source is put together.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "atunner/model/device_profile.h"
+#include "atunner/model/schedule_template.h"
+
+namespace atunner {
+
+std::vector<Value> Integers(std::initializer_list<int64_t> values);
+
+/// Constants that head an emitted source: one line each, with a comment where the name does not say enough.
+class ConstantBlock {
+ public:
+  ConstantBlock& Int(std::string_view name, int64_t value, std::string_view comment = {});
+  ConstantBlock& Bool(std::string_view name, bool value, std::string_view comment = {});
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+class BoundTemplate : public ScheduleTemplate {
+ public:
+  BoundTemplate(const KernelSpec& spec, const DeviceProfile& profile) : spec_(spec), profile_(profile) {}
+
+  const KernelSpec& spec() const override { return spec_; }
+  const ParameterSpace& space() const override { return space_; }
+  std::optional<RenderedKernel> Naive() const override;
+
+ protected:
+  int64_t dim(std::string_view name) const { return spec_.dims.find(name)->second; }
+  int64_t attribute(std::string_view name) const;
+  bool half_precision() const { return spec_.compute_dtype != DType::kFloat32; }
+
+  void Add(const std::string& condition, const char* reason);
+  bool Allows(const Configuration& configuration) const;
+  /// Of the given configurations the first that the space allows; an empty one when there is none.
+  Configuration FirstAllowed(const std::vector<std::vector<int64_t>>& candidates) const;
+  /// The configuration of least Cost on the template's own device; an empty one for an empty space.
+  Configuration Cheapest() const;
+
+  /// Comment, includes, element type and mma type, `constants`, then the texts.
+  SourceUnit Emit(const Configuration& configuration, const ConstantBlock& constants,
+                  std::initializer_list<std::string_view> texts) const;
+  /// A plan of these steps, knowing the configuration's parameters.
+  LaunchPlan Plan(const Configuration& configuration, std::vector<LaunchStep> steps) const;
+
+  KernelSpec spec_;
+  DeviceProfile profile_;
+  ParameterSpace space_;
+};
+
+/// kUnsupported where `spec` needs tensor cores with asynchronous copies (16-bit types) and the device has none.
+Status NeedsAmpere(const KernelSpec& spec, const DeviceProfile& profile);
+
+}  // namespace atunner
