@@ -35,7 +35,8 @@ std::vector<std::string> PipFolders(const char* leaf) {
   if (const char* venv = std::getenv("VIRTUAL_ENV"); venv && *venv) prefixes.insert(prefixes.begin(), venv);
   std::vector<std::string> folders;
   for (const std::string& prefix : prefixes) {
-    for (std::string& path : Glob(prefix + "/lib/python3*/*-packages/nvidia/*/" + leaf)) folders.push_back(std::move(path));
+    for (std::string& path : Glob(prefix + "/lib/python3*/*-packages/nvidia/*/" + leaf))
+      folders.push_back(std::move(path));
   }
   return folders;
 }
@@ -63,12 +64,14 @@ Result<DynamicLibrary> DynamicLibrary::Open(std::span<const std::string> names, 
       library.handle_ = handle;
       library.path_ = attempt;
       link_map* map = nullptr;
-      if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name && *map->l_name) library.path_ = map->l_name;
+      if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name && *map->l_name)
+        library.path_ = map->l_name;
       return library;
     }
     if (const char* error = ::dlerror(); first_error.empty() && error) first_error = error;
   }
-  return Fail(ErrorCode::kUnavailable, "cannot load " + names.front() + (first_error.empty() ? "" : ": " + first_error));
+  return Fail(ErrorCode::kUnavailable,
+              "cannot load " + names.front() + (first_error.empty() ? "" : ": " + first_error));
 }
 
 void* DynamicLibrary::Find(const char* symbol) const { return ::dlsym(handle_, symbol); }
@@ -80,7 +83,8 @@ std::vector<std::string> CudaLibraryFolders() {
     folders.push_back(root + "/targets/x86_64-linux/lib");
     folders.push_back(root + "/extras/CUPTI/lib64");
   }
-  for (const char* system : {"/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"}) folders.emplace_back(system);
+  for (const char* system : {"/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"})
+    folders.emplace_back(system);
   for (std::string& folder : PipFolders("lib")) folders.push_back(std::move(folder));
   KeepExisting(folders);
   return folders;

@@ -14,11 +14,14 @@ namespace {
 
 ErrorCode CodeOf(int error) {
   switch (error) {
-    case ENOENT: return ErrorCode::kNotFound;
+    case ENOENT:
+      return ErrorCode::kNotFound;
     case ENOSPC:
     case EDQUOT:
-    case EIO: return ErrorCode::kUnavailable;
-    default: return ErrorCode::kInvalidInput;
+    case EIO:
+      return ErrorCode::kUnavailable;
+    default:
+      return ErrorCode::kInvalidInput;
   }
 }
 
@@ -26,10 +29,13 @@ std::string HintOf(int error) {
   switch (error) {
     case EACCES:
     case EROFS:
-    case EPERM: return "choose a folder you may write to, or change its permissions";
+    case EPERM:
+      return "choose a folder you may write to, or change its permissions";
     case ENOSPC:
-    case EDQUOT: return "free some disk space, or choose another folder";
-    default: return "";
+    case EDQUOT:
+      return "free some disk space, or choose another folder";
+    default:
+      return "";
   }
 }
 

@@ -6,13 +6,20 @@ namespace atunner {
 
 std::string_view Name(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidInput: return "invalid-input";
-    case ErrorCode::kNotFound: return "not-found";
-    case ErrorCode::kUnavailable: return "unavailable";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kTimeout: return "timeout";
-    case ErrorCode::kCancelled: return "cancelled";
-    case ErrorCode::kInternal: return "internal";
+    case ErrorCode::kInvalidInput:
+      return "invalid-input";
+    case ErrorCode::kNotFound:
+      return "not-found";
+    case ErrorCode::kUnavailable:
+      return "unavailable";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+    case ErrorCode::kTimeout:
+      return "timeout";
+    case ErrorCode::kCancelled:
+      return "cancelled";
+    case ErrorCode::kInternal:
+      return "internal";
   }
   return "internal";
 }
@@ -20,12 +27,17 @@ std::string_view Name(ErrorCode code) {
 int ExitCode(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidInput:
-    case ErrorCode::kNotFound: return 2;
+    case ErrorCode::kNotFound:
+      return 2;
     case ErrorCode::kUnavailable:
-    case ErrorCode::kUnsupported: return 3;
-    case ErrorCode::kTimeout: return 4;
-    case ErrorCode::kCancelled: return 130;
-    case ErrorCode::kInternal: return 70;
+    case ErrorCode::kUnsupported:
+      return 3;
+    case ErrorCode::kTimeout:
+      return 4;
+    case ErrorCode::kCancelled:
+      return 130;
+    case ErrorCode::kInternal:
+      return 70;
   }
   return 70;
 }

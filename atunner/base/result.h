@@ -49,8 +49,8 @@ inline std::unexpected<Error> Invalid(std::string what, std::string where = {}, 
 }  // namespace atunner
 
 /// Our bug, not the user's: prints the condition and aborts.
-#define ATUNNER_CHECK(condition)                                                        \
-  do {                                                                                  \
+#define ATUNNER_CHECK(condition)                                                           \
+  do {                                                                                     \
     if (!(condition)) ::atunner::CheckFailed(#condition, std::source_location::current()); \
   } while (false)
 
@@ -60,14 +60,14 @@ inline std::unexpected<Error> Invalid(std::string what, std::string where = {}, 
 /// `ATUNNER_TRY(auto text, ReadFile(path));` unwraps or returns the error to the caller.
 #define ATUNNER_TRY(declaration, expression) \
   ATUNNER_TRY_(ATUNNER_CONCAT(atunner_try_, __LINE__), declaration, expression)
-#define ATUNNER_TRY_(temporary, declaration, expression)                              \
-  auto temporary = (expression);                                                      \
-  if (!temporary.has_value()) return std::unexpected(std::move(temporary).error());   \
+#define ATUNNER_TRY_(temporary, declaration, expression)                            \
+  auto temporary = (expression);                                                    \
+  if (!temporary.has_value()) return std::unexpected(std::move(temporary).error()); \
   declaration = std::move(temporary).value()
 
 /// `ATUNNER_RETURN_IF_ERROR(WriteFile(...));` for results without a value.
-#define ATUNNER_RETURN_IF_ERROR(expression)                                                        \
-  do {                                                                                             \
-    if (auto atunner_status = (expression); !atunner_status.has_value())                           \
-      return std::unexpected(std::move(atunner_status).error());                                   \
+#define ATUNNER_RETURN_IF_ERROR(expression)                              \
+  do {                                                                   \
+    if (auto atunner_status = (expression); !atunner_status.has_value()) \
+      return std::unexpected(std::move(atunner_status).error());         \
   } while (false)

@@ -184,7 +184,8 @@ void WorkerProcess::Reap(bool timed_out) {
   if (stderr_file_ >= 0) {
     std::array<char, 4096> tail{};
     const off_t size = ::lseek(stderr_file_, 0, SEEK_END);
-    const ssize_t n = ::pread(stderr_file_, tail.data(), tail.size(), std::max<off_t>(0, size - static_cast<off_t>(tail.size())));
+    const ssize_t n =
+        ::pread(stderr_file_, tail.data(), tail.size(), std::max<off_t>(0, size - static_cast<off_t>(tail.size())));
     if (n > 0) death.last_words.assign(tail.data(), static_cast<size_t>(n));
     ::close(stderr_file_);
   }

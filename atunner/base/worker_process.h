@@ -25,8 +25,8 @@ struct WorkerOptions {
 /// Why a worker no longer answers.
 struct WorkerDeath {
   bool timed_out = false;
-  int signal = 0;       ///< the signal that ended it, 0 if it exited
-  int exit_code = 0;    ///< when it exited by itself
+  int signal = 0;          ///< the signal that ended it, 0 if it exited
+  int exit_code = 0;       ///< when it exited by itself
   std::string last_words;  ///< the end of its standard error, at most 4 KiB
 
   std::string ToString() const;
@@ -59,8 +59,8 @@ class WorkerProcess {
   std::optional<WorkerDeath> death_;
 };
 
-/// The worker's end: file descriptor 3. Constructing it starts a watcher that ends this process when the parent is gone,
-/// however busy the main thread is.
+/// The worker's end: file descriptor 3. Constructing it starts a watcher that ends this process when the parent is
+/// gone, however busy the main thread is.
 class WorkerChannel {
  public:
   WorkerChannel();

@@ -56,7 +56,8 @@ class AttentionTemplate : public BoundTemplate {
   double BlockSeconds(int64_t tile_q, int64_t resident, double rate_per_sm) const {
     const double blocks = std::ceil(static_cast<double>(dim("sequence")) / static_cast<double>(tile_q)) *
                           static_cast<double>(dim("heads"));
-    const double waves = std::ceil(blocks / static_cast<double>(profile_.sms * resident)) * static_cast<double>(resident);
+    const double waves =
+        std::ceil(blocks / static_cast<double>(profile_.sms * resident)) * static_cast<double>(resident);
     const double seen = static_cast<double>(dim("sequence")) * (causal_ ? 0.5 : 1.0);
     return waves * 4.0 * static_cast<double>(tile_q) * seen * static_cast<double>(dim_) / rate_per_sm;
   }
@@ -78,10 +79,11 @@ class TensorCoreAttention : public AttentionTemplate {
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     Add("2 <= tile_q // warp_q <= 16", "2 to 16 warps");
-    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} <= {}", RowBytes(), profile.shared_per_block), "shared memory");
+    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} <= {}", RowBytes(), profile.shared_per_block),
+        "shared memory");
     // Output, scores and queries of a thread, and what addresses take.
-    const std::string held = fmt::format("(warp_q // 16 * ({} + tile_k // 2 + (q_registers * {} + 1) * 4 + 4) + 28)", 2 * 2 * Units() / 2,
-                                         Units() / 2 - 1);
+    const std::string held = fmt::format("(warp_q // 16 * ({} + tile_k // 2 + (q_registers * {} + 1) * 4 + 4) + 28)",
+                                         2 * 2 * Units() / 2, Units() / 2 - 1);
     Add(held + " <= 255", "registers of a thread");
     Add(held + " * 2 * tile_q // warp_q * 16 <= 65536", "registers of a block");
     Add(fmt::format("tile_q == 64 or tile_q < 2 * {}", dim("sequence")), "more queries than there are");
@@ -106,7 +108,8 @@ class TensorCoreAttention : public AttentionTemplate {
     const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
     const int64_t warps = integer("tile_q") / integer("warp_q");
     const int64_t resident = std::clamp<int64_t>(
-        std::min(profile.shared_per_sm / (shared + profile.shared_reserved_per_block), 8 / std::min<int64_t>(8, warps)), 1, 4);
+        std::min(profile.shared_per_sm / (shared + profile.shared_reserved_per_block), 8 / std::min<int64_t>(8, warps)),
+        1, 4);
     // 16 queries per warp read each key and value from shared memory twice as often as 32 do; longer key tiles mean
     // fewer barriers; a second buffer hides the copies; eight warps per SM hide the softmax behind the products.
     const double fed = integer("warp_q") == 16 ? 0.85 : 1.0;
@@ -115,7 +118,8 @@ class TensorCoreAttention : public AttentionTemplate {
     const double hidden = std::min(1.0, 0.55 + 0.45 * static_cast<double>(warps * resident) / 8.0);
     const double queries = integer("q_registers") == 0 ? 1.03 : 1.0;
     const double order = integer("head_group") == 1 ? 1.0 : 1.001;
-    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share / profile.sms * fed * hidden;
+    const double rate =
+        profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share / profile.sms * fed * hidden;
     return BlockSeconds(integer("tile_q"), resident, rate) * barriers * copies * queries * order * 1e9;
   }
 
@@ -154,8 +158,8 @@ class SimtAttention : public AttentionTemplate {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     ConstantBlock constants = Constants(configuration);
     constants.Int("ROWS", integer("rows"), "queries of a thread");
-    return Finish(configuration, Emit(configuration, constants, {embed::kAttentionSimtCu}), integer("tile_q") / integer("rows") * 16,
-                  Shared(configuration));
+    return Finish(configuration, Emit(configuration, constants, {embed::kAttentionSimtCu}),
+                  integer("tile_q") / integer("rows") * 16, Shared(configuration));
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -165,12 +169,14 @@ class SimtAttention : public AttentionTemplate {
     const double keys = static_cast<double>(integer("tile_k")) / 16;
     const double fed = rows * keys / (rows * keys + rows + keys);
     const int64_t warps = integer("tile_q") / integer("rows") / 2;
-    const int64_t resident = std::clamp<int64_t>(profile.shared_per_sm / (Shared(configuration) + profile.shared_reserved_per_block), 1,
-                                                 std::max<int64_t>(1, 16 / warps));
+    const int64_t resident =
+        std::clamp<int64_t>(profile.shared_per_sm / (Shared(configuration) + profile.shared_reserved_per_block), 1,
+                            std::max<int64_t>(1, 16 / warps));
     const double hidden = std::min(1.0, 0.4 + 0.6 * static_cast<double>(warps * resident) / 12.0);
     const double barriers = 1.0 + 8.0 / static_cast<double>(integer("tile_k"));
     const double rate = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
-    return BlockSeconds(integer("tile_q"), resident, rate) * barriers * (integer("head_group") == 1 ? 1.0 : 1.001) * 1e9;
+    return BlockSeconds(integer("tile_q"), resident, rate) * barriers * (integer("head_group") == 1 ? 1.0 : 1.001) *
+           1e9;
   }
 
  private:

@@ -70,8 +70,9 @@ SourceUnit BoundTemplate::Emit(const Configuration& configuration, const Constan
                             space_.Describe(configuration));
   if (half_precision()) {
     const bool brain = spec_.compute_dtype == DType::kBFloat16;
-    source.text += fmt::format("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE \"{}\"\n",
-                               CudaName(spec_.compute_dtype), brain ? "bf16" : "f16");
+    source.text +=
+        fmt::format("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE \"{}\"\n",
+                    CudaName(spec_.compute_dtype), brain ? "bf16" : "f16");
   }
   source.text += constants.text();
   for (const std::string_view text : texts) {
@@ -91,8 +92,9 @@ LaunchPlan BoundTemplate::Plan(const Configuration& configuration, std::vector<L
 
 Status NeedsAmpere(const KernelSpec& spec, const DeviceProfile& profile) {
   if (spec.compute_dtype == DType::kFloat32 || profile.cc_major >= 8) return {};
-  return Fail(ErrorCode::kUnsupported, fmt::format("{} in {} needs compute capability 8.0 or later, {} has {}.{}", spec.name,
-                                                   Name(spec.compute_dtype), profile.name, profile.cc_major, profile.cc_minor));
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{} in {} needs compute capability 8.0 or later, {} has {}.{}", spec.name,
+                          Name(spec.compute_dtype), profile.name, profile.cc_major, profile.cc_minor));
 }
 
 }  // namespace atunner

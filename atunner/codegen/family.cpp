@@ -8,7 +8,8 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, c
   for (const Family* family : AllFamilies()) {
     if (family->Match(spec)) return family->Bind(spec, profile);
   }
-  return Fail(ErrorCode::kUnsupported, "no schedule family computes '" + spec.name + "' in " + std::string(Name(spec.compute_dtype)));
+  return Fail(ErrorCode::kUnsupported,
+              "no schedule family computes '" + spec.name + "' in " + std::string(Name(spec.compute_dtype)));
 }
 
 }  // namespace atunner

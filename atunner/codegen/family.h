@@ -16,7 +16,8 @@ class Family {
   virtual std::string_view name() const = 0;
   virtual bool Match(const KernelSpec& spec) const = 0;
   /// The family bound to one task on one device: its space is pruned to what the device can hold.
-  virtual Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const = 0;
+  virtual Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
+                                                         const DeviceProfile& profile) const = 0;
 };
 
 std::vector<const Family*> AllFamilies();

@@ -15,8 +15,8 @@ namespace {
 struct RowKernel {
   std::string_view name;
   std::string_view text;
-  int kept_tensors;        ///< tensors that a second pass needs
-  int extra_words;         ///< float32 registers per column beside the kept tensors
+  int kept_tensors;  ///< tensors that a second pass needs
+  int extra_words;   ///< float32 registers per column beside the kept tensors
   bool parameter_gradients;
 };
 
@@ -39,7 +39,8 @@ std::vector<Value> Integers(std::initializer_list<int64_t> values) { return {val
 
 class RowTemplate : public ScheduleTemplate {
  public:
-  RowTemplate(const RowKernel& kernel, const KernelSpec& spec, const DeviceProfile& profile) : kernel_(kernel), spec_(spec), profile_(profile) {
+  RowTemplate(const RowKernel& kernel, const KernelSpec& spec, const DeviceProfile& profile)
+      : kernel_(kernel), spec_(spec), profile_(profile) {
     cols_ = spec_.dims.at("cols");
     rows_ = spec_.dims.at("rows");
     element_ = static_cast<int64_t>(SizeOf(spec_.compute_dtype));
@@ -54,10 +55,12 @@ class RowTemplate : public ScheduleTemplate {
     // Wide loads, a few of them in flight per thread, and no more threads per row than that leaves work for.
     int64_t vector = 16 / element_;
     while (cols_ % vector != 0) vector /= 2;
-    // 128 bytes per thread of a tensor, shared among the tensors that are kept: measured best on an H200 for 4k to 16k columns.
+    // 128 bytes per thread of a tensor, shared among the tensors that are kept: measured best on an H200 for 4k to 16k
+    // columns.
     const int64_t per_thread = kernel_.parameter_gradients ? 8 : 128 / element_;
     int64_t threads = 8;
-    while (threads < 1024 && threads * std::max<int64_t>(vector, per_thread / kernel_.kept_tensors) < cols_) threads *= 2;
+    while (threads < 1024 && threads * std::max<int64_t>(vector, per_thread / kernel_.kept_tensors) < cols_)
+      threads *= 2;
     const int64_t rows = std::max<int64_t>(1, 128 / threads);
     Configuration best;
     double least = INFINITY;
@@ -70,7 +73,8 @@ class RowTemplate : public ScheduleTemplate {
             if (!InSpace(one) || !space_.Allows(one, spec_.dims).value_or(false)) continue;
             const double kind = storage == std::string("registers") ? 0 : storage == std::string("shared") ? 1.5 : 6;
             const double distance = std::fabs(std::log2(static_cast<double>(t) / static_cast<double>(threads))) +
-                                    std::fabs(std::log2(static_cast<double>(r) / static_cast<double>(rows))) + kind + std::log2(static_cast<double>(cluster));
+                                    std::fabs(std::log2(static_cast<double>(r) / static_cast<double>(rows))) + kind +
+                                    std::log2(static_cast<double>(cluster));
             if (distance < least) {
               least = distance;
               best = one;
@@ -92,26 +96,36 @@ class RowTemplate : public ScheduleTemplate {
     RenderedKernel rendered;
     rendered.source.name = spec_.name + ".cu";
     rendered.source.text = fmt::format(
-        "// {}: rows of {} {} elements, scheduled by atunner.\n// {}\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n"
-        "typedef {} T;\nconstexpr int COLS = {};\nconstexpr int THREADS_PER_ROW = {};\nconstexpr int ROWS_PER_BLOCK = {};\n"
-        "constexpr int VEC = {};\n#define CLUSTER {}\nconstexpr bool PREFETCH = {};\nconstexpr int UNROLL = {};\nconstexpr bool STREAM = {};\nenum Storage {{ REGISTERS, SHARED, RELOAD }};\n"
+        "// {}: rows of {} {} elements, scheduled by atunner.\n// {}\n#include <cuda_bf16.h>\n#include "
+        "<cuda_fp16.h>\n\n"
+        "typedef {} T;\nconstexpr int COLS = {};\nconstexpr int THREADS_PER_ROW = {};\nconstexpr int ROWS_PER_BLOCK = "
+        "{};\n"
+        "constexpr int VEC = {};\n#define CLUSTER {}\nconstexpr bool PREFETCH = {};\nconstexpr int UNROLL = "
+        "{};\nconstexpr bool STREAM = {};\nenum Storage {{ REGISTERS, SHARED, RELOAD }};\n"
         "constexpr Storage STORAGE = {};\n\n{}\n{}",
-        spec_.name, cols_, Name(spec_.compute_dtype), space_.Describe(configuration), CudaName(spec_.compute_dtype), cols_, integer("threads_per_row"),
-        rows_per_block, integer("vector"), cluster, integer("prefetch") != 0, storage == "registers" ? 1024 : integer("unroll"), integer("stream") ? "true" : "false",
-        storage == "registers" ? "REGISTERS" : storage == "shared" ? "SHARED" : "RELOAD", embed::kRowCommonCuh, kernel_.text);
+        spec_.name, cols_, Name(spec_.compute_dtype), space_.Describe(configuration), CudaName(spec_.compute_dtype),
+        cols_, integer("threads_per_row"), rows_per_block, integer("vector"), cluster, integer("prefetch") != 0,
+        storage == "registers" ? 1024 : integer("unroll"), integer("stream") ? "true" : "false",
+        storage == "registers" ? "REGISTERS"
+        : storage == "shared"  ? "SHARED"
+                               : "RELOAD",
+        embed::kRowCommonCuh, kernel_.text);
     LaunchStep step;
     step.entry = "kernel";
     const std::string groups = fmt::format("ceil_div(rows, {})", rows_per_block);
-    const std::string blocks = waves == 0 ? fmt::format("min({}, {})", groups, 2147483647 / cluster) : fmt::format("min({}, {})", groups, waves * profile_.sms / cluster);
+    const std::string blocks = waves == 0 ? fmt::format("min({}, {})", groups, 2147483647 / cluster)
+                                          : fmt::format("min({}, {})", groups, waves * profile_.sms / cluster);
     step.grid[0] = Expr::MustParse(fmt::format("{} * {}", blocks, cluster));
     step.cluster[0] = Expr(cluster);
     step.block[0] = Expr(threads);
-    if (storage == "shared") step.shared_bytes = Expr(rows_per_block * kernel_.kept_tensors * cols_ / cluster * element_);
+    if (storage == "shared")
+      step.shared_bytes = Expr(rows_per_block * kernel_.kept_tensors * cols_ / cluster * element_);
     for (const ArgSpec& arg : spec_.args) {
       if (arg.name != "dweight" && arg.name != "dbias") step.args.push_back(ArgBinding::Tensor(arg.name));
     }
     if (kernel_.parameter_gradients) step.args.push_back(ArgBinding::Workspace("shares"));
-    if (spec_.attributes.contains("eps")) step.args.push_back(ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps")));
+    if (spec_.attributes.contains("eps"))
+      step.args.push_back(ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps")));
     step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
     rendered.plan.steps.push_back(step);
     if (kernel_.parameter_gradients) AddShares(rendered.plan, blocks, rows_per_block);
@@ -141,7 +155,8 @@ class RowTemplate : public ScheduleTemplate {
     const double per_thread = static_cast<double>(cols_) / threads;
     // Narrow loads, idle lanes and threads with a single load in flight all waste bandwidth.
     const double width = vector >= 16 ? 1.0 : vector >= 8 ? 1.05 : vector >= 4 ? 1.2 : 1.6;
-    const double idle = std::ceil(per_thread / (vector / static_cast<double>(element_))) * vector / static_cast<double>(element_) / per_thread;
+    const double idle = std::ceil(per_thread / (vector / static_cast<double>(element_))) * vector /
+                        static_cast<double>(element_) / per_thread;
     return bytes * reads * width * (0.5 + 0.5 * idle) / profile.dram_gbps;
   }
 
@@ -162,21 +177,35 @@ class RowTemplate : public ScheduleTemplate {
         {"vector", vectors, "elements per load"},
         {"storage", storages, "where the row stays between the passes"},
         {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
-        {"blocks_per_sm", kernel_.parameter_gradients ? Integers({1, 2, 3, 4}) : Integers({0, 2, 4, 8}), "0 = one block per row group, else a persistent grid"},
+        {"blocks_per_sm", kernel_.parameter_gradients ? Integers({1, 2, 3, 4}) : Integers({0, 2, 4, 8}),
+         "0 = one block per row group, else a persistent grid"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
-        {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8}) : Integers({1}), "blocks that share one row through distributed shared memory"},
-        {"prefetch", kernel_.parameter_gradients ? Integers({0, 1}) : Integers({0}), "load the next rows while these are reduced"},
+        {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8}) : Integers({1}),
+         "blocks that share one row through distributed shared memory"},
+        {"prefetch", kernel_.parameter_gradients ? Integers({0, 1}) : Integers({0}),
+         "load the next rows while these are reduced"},
     };
-    const auto add = [&](const std::string& text, const char* reason) { space_.constraints.push_back({Expr::MustParse(text), reason}); };
+    const auto add = [&](const std::string& text, const char* reason) {
+      space_.constraints.push_back({Expr::MustParse(text), reason});
+    };
     add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     add("threads_per_row * rows_per_block >= 32", "whole warps only");
-    add(fmt::format("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and {0} >= 4096 and {0} % (cluster * vector) == 0 and storage != 'reload')", cols_), "clusters serve long rows");
-    add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8", cols_), "more threads than elements");
-    const std::string held = fmt::format("(ceil_div({}, cluster * threads_per_row * vector) * vector * ({} + prefetch * {}) // 4)", cols_, HeldBytes(), kernel_.kept_tensors * element_);
+    add(fmt::format("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and {0} >= 4096 and {0} % "
+                    "(cluster * vector) == 0 and storage != 'reload')",
+                    cols_),
+        "clusters serve long rows");
+    add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8", cols_),
+        "more threads than elements");
+    const std::string held =
+        fmt::format("(ceil_div({}, cluster * threads_per_row * vector) * vector * ({} + prefetch * {}) // 4)", cols_,
+                    HeldBytes(), kernel_.kept_tensors * element_);
     add(fmt::format("storage != 'registers' or {} <= {}", held, kMaxHeldWords), "the row does not fit in registers");
     // Held words, addresses and temporaries of all threads share 65 536 registers.
-    add(fmt::format("storage != 'registers' or ({} + 24) * threads_per_row * rows_per_block <= 65536", held), "the block does not fit in the register file");
-    add(fmt::format("storage != 'shared' or rows_per_block * {} // cluster <= {}", kernel_.kept_tensors * cols_ * element_, profile_.shared_per_block - 4096), "the rows do not fit in shared memory");
+    add(fmt::format("storage != 'registers' or ({} + 24) * threads_per_row * rows_per_block <= 65536", held),
+        "the block does not fit in the register file");
+    add(fmt::format("storage != 'shared' or rows_per_block * {} // cluster <= {}",
+                    kernel_.kept_tensors * cols_ * element_, profile_.shared_per_block - 4096),
+        "the rows do not fit in shared memory");
     add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
     add(fmt::format("rows_per_block <= max(1, {})", rows_), "more rows than there are");
   }
@@ -184,13 +213,16 @@ class RowTemplate : public ScheduleTemplate {
   /// Bytes of registers that one column costs its thread: what was loaded, and float32 sums.
   int64_t HeldBytes() const { return kernel_.kept_tensors * element_ + 4 * kernel_.extra_words; }
 
-  Configuration Assemble(int64_t threads, int64_t rows, int64_t vector, const std::string& storage, int64_t cluster) const {
-    return {{threads, rows, vector, storage, int64_t{4}, int64_t{kernel_.parameter_gradients ? 2 : 0}, int64_t{0}, cluster, int64_t{0}}};
+  Configuration Assemble(int64_t threads, int64_t rows, int64_t vector, const std::string& storage,
+                         int64_t cluster) const {
+    return {{threads, rows, vector, storage, int64_t{4}, int64_t{kernel_.parameter_gradients ? 2 : 0}, int64_t{0},
+             cluster, int64_t{0}}};
   }
 
   bool InSpace(const Configuration& one) const {
     for (size_t i = 0; i < one.values.size(); ++i) {
-      if (std::ranges::find(space_.parameters[i].values, one.values[i]) == space_.parameters[i].values.end()) return false;
+      if (std::ranges::find(space_.parameters[i].values, one.values[i]) == space_.parameters[i].values.end())
+        return false;
     }
     return true;
   }
@@ -218,11 +250,14 @@ class RowTemplate : public ScheduleTemplate {
 class Rows : public Family {
  public:
   std::string_view name() const override { return "rows"; }
-  bool Match(const KernelSpec& spec) const override { return spec.oracle.kind == Oracle::Kind::kOperator && FindKernel(spec.name) != nullptr; }
+  bool Match(const KernelSpec& spec) const override {
+    return spec.oracle.kind == Oracle::Kind::kOperator && FindKernel(spec.name) != nullptr;
+  }
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     auto bound = std::make_unique<RowTemplate>(*FindKernel(spec.name), spec, profile);
     if (bound->Default().values.empty()) {
-      return Fail(ErrorCode::kUnsupported, fmt::format("rows of {} elements are too long for {}", spec.dims.at("cols"), spec.name));
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("rows of {} elements are too long for {}", spec.dims.at("cols"), spec.name));
     }
     return bound;
   }

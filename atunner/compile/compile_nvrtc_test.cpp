@@ -31,8 +31,10 @@ class NvrtcTest : public testing::Test {
 };
 
 TEST_F(NvrtcTest, GivesPtxCubinAndResources) {
-  const auto outcome = Compile("extern \"C\" __global__ void __launch_bounds__(256) f(float* x) { __shared__ float s[64]; "
-                               "s[threadIdx.x % 64] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = s[0]; }", {"f"});
+  const auto outcome = Compile(
+      "extern \"C\" __global__ void __launch_bounds__(256) f(float* x) { __shared__ float s[64]; "
+      "s[threadIdx.x % 64] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = s[0]; }",
+      {"f"});
   ASSERT_TRUE(outcome.ok()) << outcome.error;
   EXPECT_THAT(outcome.module->ptx, HasSubstr(".entry f"));
   ASSERT_EQ(outcome.module->kernels.size(), 1u);
@@ -57,8 +59,11 @@ TEST_F(NvrtcTest, ErrorsPointIntoTheUsersFile) {
 }
 
 TEST_F(NvrtcTest, HostHeadersDoNotHurt) {
-  EXPECT_TRUE(Compile("#include <stdio.h>\n#include <cuda_runtime.h>\n#include <cstdint>\n#include <cmath>\n#include <cfloat>\n"
-                      "extern \"C\" __global__ void f(uint32_t* x) { x[0] = (uint32_t)sqrtf(FLT_MAX); }", {"f"}).ok());
+  EXPECT_TRUE(
+      Compile("#include <stdio.h>\n#include <cuda_runtime.h>\n#include <cstdint>\n#include <cmath>\n#include <cfloat>\n"
+              "extern \"C\" __global__ void f(uint32_t* x) { x[0] = (uint32_t)sqrtf(FLT_MAX); }",
+              {"f"})
+          .ok());
 }
 
 TEST_F(NvrtcTest, Compute75GivesPtxOnly) {
@@ -112,7 +117,8 @@ TEST_F(NvrtcTest, CubinReaderSurvivesDamage) {
   Random random(1);
   for (int i = 0; i < 3000; ++i) {
     std::string damaged = cubin.substr(0, i % 3 ? cubin.size() : random.Below(cubin.size()));
-    for (int k = 0; k < 4 && !damaged.empty(); ++k) damaged[random.Below(damaged.size())] = static_cast<char>(random.Next());
+    for (int k = 0; k < 4 && !damaged.empty(); ++k)
+      damaged[random.Below(damaged.size())] = static_cast<char>(random.Next());
     (void)ReadCubin(damaged);
   }
   EXPECT_FALSE(ReadCubin("").has_value());

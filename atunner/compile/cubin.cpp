@@ -133,9 +133,13 @@ Result<std::vector<KernelResources>> ReadCubin(std::string_view bytes) {
   std::map<std::string_view, uint32_t> bounds;
   for (const Elf64_Shdr& section : elf.sections()) {
     const std::string_view name = elf.NameOf(section);
-    const auto after = [&](std::string_view prefix) { return name.starts_with(prefix) ? find(name.substr(prefix.size())) : nullptr; };
-    if (KernelResources* kernel = after(".nv.shared.")) kernel->static_shared_bytes = static_cast<uint32_t>(section.sh_size);
-    if (KernelResources* kernel = after(".nv.constant0.")) kernel->constant_bytes = static_cast<uint32_t>(section.sh_size);
+    const auto after = [&](std::string_view prefix) {
+      return name.starts_with(prefix) ? find(name.substr(prefix.size())) : nullptr;
+    };
+    if (KernelResources* kernel = after(".nv.shared."))
+      kernel->static_shared_bytes = static_cast<uint32_t>(section.sh_size);
+    if (KernelResources* kernel = after(".nv.constant0."))
+      kernel->constant_bytes = static_cast<uint32_t>(section.sh_size);
     if (!name.starts_with(".nv.info")) continue;
     const bool of_kernel = name.starts_with(".nv.info.");
     for (const Attribute& attribute : Attributes(elf.Bytes(section))) {
@@ -151,7 +155,8 @@ Result<std::vector<KernelResources>> ReadCubin(std::string_view bytes) {
   }
   for (KernelResources& kernel : kernels) {
     kernel.max_threads = MaxThreadsForRegisters(kernel.registers);
-    if (const auto bound = bounds.find(kernel.mangled); bound != bounds.end()) kernel.max_threads = std::min(kernel.max_threads, bound->second);
+    if (const auto bound = bounds.find(kernel.mangled); bound != bounds.end())
+      kernel.max_threads = std::min(kernel.max_threads, bound->second);
   }
   // Device functions have text sections too, but no parameter bank: they are no kernels.
   std::erase_if(kernels, [](const KernelResources& kernel) { return kernel.constant_bytes == 0; });
@@ -170,7 +175,8 @@ void ApplySpills(std::string_view log, std::vector<KernelResources>& kernels) {
       const size_t place = rest.find(what);
       if (place == std::string_view::npos) return 0;
       const size_t digits = rest.find_last_not_of("0123456789", place - 1);
-      return static_cast<uint32_t>(std::strtoul(std::string(rest.substr(digits + 1, place - digits - 1)).c_str(), nullptr, 10));
+      return static_cast<uint32_t>(
+          std::strtoul(std::string(rest.substr(digits + 1, place - digits - 1)).c_str(), nullptr, 10));
     };
     for (KernelResources& kernel : kernels) {
       if (kernel.mangled != name) continue;

@@ -105,17 +105,21 @@ bool HasOption(const SourceUnit& source, std::string_view prefix) {
 std::optional<std::string> Translate(const std::string& option) {
   if (option == "-use_fast_math") return "--use_fast_math";
   if (option.starts_with("-std=") || option.starts_with("-maxrregcount")) return "-" + option;
-  if (option.starts_with("-O") || option.starts_with("-arch") || option.starts_with("--gpu-architecture")) return std::nullopt;
-  if (option.starts_with("-Xcompiler") || option == "-g" || option == "-w" || option.starts_with("-gencode")) return std::nullopt;
+  if (option.starts_with("-O") || option.starts_with("-arch") || option.starts_with("--gpu-architecture"))
+    return std::nullopt;
+  if (option.starts_with("-Xcompiler") || option == "-g" || option == "-w" || option.starts_with("-gencode"))
+    return std::nullopt;
   return option;
 }
 
 std::vector<std::string> OptionsFor(const CompileRequest& request) {
   const bool ptx_only = request.arch.starts_with("compute_");
-  std::vector<std::string> options = {"--gpu-architecture=" + request.arch, "-default-device", "-lineinfo", "-DATUNNER=1"};
+  std::vector<std::string> options = {"--gpu-architecture=" + request.arch, "-default-device", "-lineinfo",
+                                      "-DATUNNER=1"};
   if (!ptx_only) options.emplace_back("--ptxas-options=-v");
   if (!HasOption(request.source, "-std") && !HasOption(request.source, "--std")) options.emplace_back("--std=c++17");
-  for (const auto& [name, value] : request.source.defines) options.push_back(value.empty() ? "-D" + name : "-D" + name + "=" + value);
+  for (const auto& [name, value] : request.source.defines)
+    options.push_back(value.empty() ? "-D" + name : "-D" + name + "=" + value);
   for (const std::string& folder : request.source.include_folders) options.push_back("-I" + folder);
   for (const std::string& folder : CudaIncludeFolders()) options.push_back("-I" + folder);
   for (const std::string& option : request.source.options) {
@@ -137,8 +141,12 @@ class NvrtcCompiler : public Compiler {
     module.compiler = version_;
     CompileOutcome outcome;
     switch (request.source.language) {
-      case Language::kCudaCpp: outcome = CompileCuda(request, std::move(module)); break;
-      case Language::kPtx: outcome = Assemble(request, std::move(module)); break;
+      case Language::kCudaCpp:
+        outcome = CompileCuda(request, std::move(module));
+        break;
+      case Language::kPtx:
+        outcome = Assemble(request, std::move(module));
+        break;
       case Language::kCubin:
         module.cubin = request.source.text;
         outcome = Finish(request, std::move(module), "");
@@ -157,8 +165,9 @@ class NvrtcCompiler : public Compiler {
       header_names.push_back(header.name);
     }
     NvrtcProgram program = nullptr;
-    if (const int error = api_.create(&program, request.source.text.c_str(), request.source.name.c_str(),
-                                      static_cast<int>(header_texts.size()), header_texts.data(), header_names.data())) {
+    if (const int error =
+            api_.create(&program, request.source.text.c_str(), request.source.name.c_str(),
+                        static_cast<int>(header_texts.size()), header_texts.data(), header_names.data())) {
       return {std::nullopt, std::string("NVRTC refuses the source: ") + api_.error_string(error), false};
     }
     CompileOutcome outcome = CompileProgram(program, request, std::move(module));
@@ -197,7 +206,8 @@ class NvrtcCompiler : public Compiler {
     void* handle = nullptr;
     if (linker->create(&handle, 3, options) != 0) return {std::nullopt, "nvJitLink refuses " + request.arch, false};
     constexpr int kInputPtx = 2;
-    const bool ok = linker->add_data(handle, kInputPtx, module.ptx.c_str(), module.ptx.size() + 1, request.source.name.c_str()) == 0 &&
+    const bool ok = linker->add_data(handle, kInputPtx, module.ptx.c_str(), module.ptx.size() + 1,
+                                     request.source.name.c_str()) == 0 &&
                     linker->complete(handle) == 0;
     const auto text = [&](auto size_of, auto get) {
       size_t size = 0;
@@ -224,7 +234,8 @@ class NvrtcCompiler : public Compiler {
       module.kernels = *std::move(kernels);
       ApplySpills(log, module.kernels);
     } else {
-      for (const auto& [entry, lowered] : names) module.kernels.push_back({.entry = entry, .mangled = lowered, .registers = 32});
+      for (const auto& [entry, lowered] : names)
+        module.kernels.push_back({.entry = entry, .mangled = lowered, .registers = 32});
     }
     for (KernelResources& kernel : module.kernels) {
       for (const auto& [entry, lowered] : names) {
@@ -232,7 +243,8 @@ class NvrtcCompiler : public Compiler {
       }
     }
     for (const std::string& entry : request.entries) {
-      if (module.Find(entry) == nullptr) return {std::nullopt, request.source.name + ": there is no kernel '" + entry + "'", false};
+      if (module.Find(entry) == nullptr)
+        return {std::nullopt, request.source.name + ": there is no kernel '" + entry + "'", false};
     }
     module.log = WarningsOf(log);
     module.binary = DigestOf(module.cubin.empty() ? module.ptx : module.cubin);
@@ -246,7 +258,8 @@ class NvrtcCompiler : public Compiler {
     while (at < log.size()) {
       const size_t end = std::min(log.find('\n', at), log.size());
       const std::string line = log.substr(at, end - at);
-      if (!line.starts_with("ptxas info") && line.find("bytes stack frame") == std::string::npos && line.find_first_not_of(" \0") != std::string::npos) {
+      if (!line.starts_with("ptxas info") && line.find("bytes stack frame") == std::string::npos &&
+          line.find_first_not_of(" \0") != std::string::npos) {
         warnings += line + "\n";
       }
       at = end + 1;
@@ -254,7 +267,8 @@ class NvrtcCompiler : public Compiler {
     return warnings;
   }
 
-  static std::string Read(NvrtcProgram program, int (*size_of)(NvrtcProgram, size_t*), int (*get)(NvrtcProgram, char*)) {
+  static std::string Read(NvrtcProgram program, int (*size_of)(NvrtcProgram, size_t*),
+                          int (*get)(NvrtcProgram, char*)) {
     size_t size = 0;
     if (size_of(program, &size) != 0 || size == 0) return "";
     std::string bytes(size, '\0');

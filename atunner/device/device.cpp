@@ -6,17 +6,28 @@ namespace atunner {
 
 std::string_view Name(Hazard::Kind kind) {
   switch (kind) {
-    case Hazard::Kind::kOutOfBounds: return "out of bounds";
-    case Hazard::Kind::kMisaligned: return "misaligned address";
-    case Hazard::Kind::kUninitialisedShared: return "uninitialised shared memory";
-    case Hazard::Kind::kUninitialisedGlobal: return "uninitialised global memory";
-    case Hazard::Kind::kRace: return "race";
-    case Hazard::Kind::kDivergentBarrier: return "divergent barrier";
-    case Hazard::Kind::kDeadlock: return "deadlock";
-    case Hazard::Kind::kInvalidShuffle: return "invalid warp-level operation";
-    case Hazard::Kind::kAsyncCopyInFlight: return "asynchronous copy in flight";
-    case Hazard::Kind::kInstructionBudget: return "instruction budget";
-    case Hazard::Kind::kTrap: return "trap";
+    case Hazard::Kind::kOutOfBounds:
+      return "out of bounds";
+    case Hazard::Kind::kMisaligned:
+      return "misaligned address";
+    case Hazard::Kind::kUninitialisedShared:
+      return "uninitialised shared memory";
+    case Hazard::Kind::kUninitialisedGlobal:
+      return "uninitialised global memory";
+    case Hazard::Kind::kRace:
+      return "race";
+    case Hazard::Kind::kDivergentBarrier:
+      return "divergent barrier";
+    case Hazard::Kind::kDeadlock:
+      return "deadlock";
+    case Hazard::Kind::kInvalidShuffle:
+      return "invalid warp-level operation";
+    case Hazard::Kind::kAsyncCopyInFlight:
+      return "asynchronous copy in flight";
+    case Hazard::Kind::kInstructionBudget:
+      return "instruction budget";
+    case Hazard::Kind::kTrap:
+      return "trap";
   }
   return "hazard";
 }

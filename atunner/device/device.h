@@ -25,8 +25,17 @@ using DeviceAddress = uint64_t;
 /// One problem a device found while it executed a kernel (the virtual GPU finds many kinds, a real one few).
 struct Hazard {
   enum class Kind : uint8_t {
-    kOutOfBounds, kMisaligned, kUninitialisedShared, kUninitialisedGlobal, kRace, kDivergentBarrier, kDeadlock,
-    kInvalidShuffle, kAsyncCopyInFlight, kInstructionBudget, kTrap,
+    kOutOfBounds,
+    kMisaligned,
+    kUninitialisedShared,
+    kUninitialisedGlobal,
+    kRace,
+    kDivergentBarrier,
+    kDeadlock,
+    kInvalidShuffle,
+    kAsyncCopyInFlight,
+    kInstructionBudget,
+    kTrap,
   };
   Kind kind = Kind::kOutOfBounds;
   std::string kernel;
@@ -53,17 +62,17 @@ struct LaunchOutcome {
 };
 
 struct LaunchOptions {
-  bool check_hazards = true;           ///< virtual GPU: shared-memory races, initialisation, barriers (bounds always)
-  double timeout_seconds = 60;         ///< virtual GPU: wall clock. A real device is guarded by its runner process.
-  std::vector<uint64_t> blocks;        ///< virtual GPU: run only these linear block indices; empty = all
+  bool check_hazards = true;     ///< virtual GPU: shared-memory races, initialisation, barriers (bounds always)
+  double timeout_seconds = 60;   ///< virtual GPU: wall clock. A real device is guarded by its runner process.
+  std::vector<uint64_t> blocks;  ///< virtual GPU: run only these linear block indices; empty = all
 };
 
 /// Result of the occupancy calculation for one launch.
 struct Occupancy {
   int blocks_per_sm = 0;
   int warps_per_sm = 0;
-  double share = 0;          ///< resident warps / most resident warps
-  std::string limiter;       ///< "registers", "shared memory", "warps", "blocks"
+  double share = 0;     ///< resident warps / most resident warps
+  std::string limiter;  ///< "registers", "shared memory", "warps", "blocks"
 };
 
 /// Memory of a device; freed when destroyed.
@@ -117,8 +126,8 @@ class Device {
   virtual Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) = 0;
   /// Address of a `__device__` or `__constant__` symbol and its size in bytes.
   virtual Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) = 0;
-  /// Fingerprint of the module's writable variables, where the device can tell: a kernel that leaves them changed carries
-  /// state from launch to launch.
+  /// Fingerprint of the module's writable variables, where the device can tell: a kernel that leaves them changed
+  /// carries state from launch to launch.
   virtual Result<std::optional<uint64_t>> StateFingerprint(LoadedModule&) { return std::nullopt; }
   /// Runs one kernel and waits for it. `entry` as CompiledModule::kernels names it. A kernel's failure is an outcome,
   /// not an Error; an Error means the device itself is unusable.
@@ -129,8 +138,8 @@ class Device {
 /// A device that predicts instead of measuring: the virtual GPU.
 class PredictingDevice : public Device {
  public:
-  /// Executes a sample of the grid and estimates the time of the whole launch. `resources` are the kernel's from the cubin
-  /// of the profile's architecture. An Error of kUnsupported names what the virtual GPU lacks.
+  /// Executes a sample of the grid and estimates the time of the whole launch. `resources` are the kernel's from the
+  /// cubin of the profile's architecture. An Error of kUnsupported names what the virtual GPU lacks.
   virtual Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
                                    std::span<const KernelArg> args) = 0;
 };

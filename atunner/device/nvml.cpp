@@ -23,7 +23,11 @@ struct Reason {
   unsigned long long bit;
   const char* name;
 };
-constexpr Reason kReasons[] = {{0x4, "software power cap"}, {0x8, "hardware slowdown"}, {0x20, "software thermal"}, {0x40, "hardware thermal"}, {0x80, "hardware power brake"}};
+constexpr Reason kReasons[] = {{0x4, "software power cap"},
+                               {0x8, "hardware slowdown"},
+                               {0x20, "software thermal"},
+                               {0x40, "hardware thermal"},
+                               {0x80, "hardware power brake"}};
 
 }  // namespace
 
@@ -34,11 +38,14 @@ std::unique_ptr<Nvml> Nvml::Open(int device_index) {
   auto nvml = std::make_unique<Nvml>();
   nvml->api_ = std::make_shared<Api>();
   Api& api = *nvml->api_;
-  const bool bound = library->Bind(api.init, "nvmlInit_v2") && library->Bind(api.by_index, "nvmlDeviceGetHandleByIndex_v2") &&
-                     library->Bind(api.clock, "nvmlDeviceGetClockInfo") && library->Bind(api.power, "nvmlDeviceGetPowerUsage") &&
-                     library->Bind(api.temperature, "nvmlDeviceGetTemperature") && library->Bind(api.driver, "nvmlSystemGetDriverVersion");
+  const bool bound =
+      library->Bind(api.init, "nvmlInit_v2") && library->Bind(api.by_index, "nvmlDeviceGetHandleByIndex_v2") &&
+      library->Bind(api.clock, "nvmlDeviceGetClockInfo") && library->Bind(api.power, "nvmlDeviceGetPowerUsage") &&
+      library->Bind(api.temperature, "nvmlDeviceGetTemperature") &&
+      library->Bind(api.driver, "nvmlSystemGetDriverVersion");
   (void)library->Bind(api.throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
-  if (!bound || api.init() != 0 || api.by_index(static_cast<unsigned>(device_index), &nvml->device_) != 0) return nullptr;
+  if (!bound || api.init() != 0 || api.by_index(static_cast<unsigned>(device_index), &nvml->device_) != 0)
+    return nullptr;
   return nvml;
 }
 

@@ -9,9 +9,9 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-/// What GPUs of one compute capability share. Sources: CUDA C++ Programming Guide 13.0, tables "Technical specifications per
-/// compute capability" and "Throughput of native arithmetic instructions"; latencies from published micro-benchmarks (Jia et
-/// al. 2018 for Volta, Sun et al. 2022 for Ampere, Luo et al. 2024 for Ada and Hopper).
+/// What GPUs of one compute capability share. Sources: CUDA C++ Programming Guide 13.0, tables "Technical
+/// specifications per compute capability" and "Throughput of native arithmetic instructions"; latencies from published
+/// micro-benchmarks (Jia et al. 2018 for Volta, Sun et al. 2022 for Ampere, Luo et al. 2024 for Ada and Hopper).
 DeviceProfile Architecture(int major, int minor) {
   DeviceProfile p;
   p.cc_major = major;
@@ -48,13 +48,57 @@ DeviceProfile Architecture(int major, int minor) {
     p.dram_latency = dram;
   };
   switch (cc) {
-    case 70: rates(64, 32, 128, 64, 64, 512); memory(128, 96, 96, 28, 212, 425); break;
-    case 75: rates(64, 2, 128, 64, 64, 512); memory(96, 64, 64, 32, 190, 400); p.max_warps_per_sm = 32; p.max_blocks_per_sm = 16; break;
-    case 80: rates(64, 32, 256, 64, 64, 1024); memory(192, 164, 163, 33, 206, 540); p.tensor_tf32_fma_per_clk = 512; p.tensor_fp64_fma_per_clk = 64; p.tensor_int8_fma_per_clk = 2048; break;
-    case 86: rates(128, 2, 128, 64, 64, 512); memory(128, 100, 99, 33, 250, 547); p.max_warps_per_sm = 48; p.max_blocks_per_sm = 16; p.tensor_tf32_fma_per_clk = 256; p.tensor_int8_fma_per_clk = 1024; break;
-    case 89: rates(128, 2, 128, 64, 64, 512); memory(128, 100, 99, 34, 274, 624); p.max_warps_per_sm = 48; p.max_blocks_per_sm = 24; p.tensor_tf32_fma_per_clk = 256; p.tensor_int8_fma_per_clk = 1024; break;
-    case 90: rates(128, 64, 256, 64, 64, 2048); memory(256, 228, 227, 32, 280, 680); p.cvt_per_clk = 64; p.tensor_tf32_fma_per_clk = 1024; p.tensor_fp64_fma_per_clk = 128; p.tensor_int8_fma_per_clk = 4096; p.mma_sync_share = 0.63; break;
-    default: rates(128, 64, 256, 64, 64, 4096); memory(256, 228, 227, 36, 300, 700); p.cvt_per_clk = 64; p.tensor_tf32_fma_per_clk = 2048; p.tensor_fp64_fma_per_clk = 64; p.tensor_int8_fma_per_clk = 8192; p.mma_sync_share = 0.5; break;
+    case 70:
+      rates(64, 32, 128, 64, 64, 512);
+      memory(128, 96, 96, 28, 212, 425);
+      break;
+    case 75:
+      rates(64, 2, 128, 64, 64, 512);
+      memory(96, 64, 64, 32, 190, 400);
+      p.max_warps_per_sm = 32;
+      p.max_blocks_per_sm = 16;
+      break;
+    case 80:
+      rates(64, 32, 256, 64, 64, 1024);
+      memory(192, 164, 163, 33, 206, 540);
+      p.tensor_tf32_fma_per_clk = 512;
+      p.tensor_fp64_fma_per_clk = 64;
+      p.tensor_int8_fma_per_clk = 2048;
+      break;
+    case 86:
+      rates(128, 2, 128, 64, 64, 512);
+      memory(128, 100, 99, 33, 250, 547);
+      p.max_warps_per_sm = 48;
+      p.max_blocks_per_sm = 16;
+      p.tensor_tf32_fma_per_clk = 256;
+      p.tensor_int8_fma_per_clk = 1024;
+      break;
+    case 89:
+      rates(128, 2, 128, 64, 64, 512);
+      memory(128, 100, 99, 34, 274, 624);
+      p.max_warps_per_sm = 48;
+      p.max_blocks_per_sm = 24;
+      p.tensor_tf32_fma_per_clk = 256;
+      p.tensor_int8_fma_per_clk = 1024;
+      break;
+    case 90:
+      rates(128, 64, 256, 64, 64, 2048);
+      memory(256, 228, 227, 32, 280, 680);
+      p.cvt_per_clk = 64;
+      p.tensor_tf32_fma_per_clk = 1024;
+      p.tensor_fp64_fma_per_clk = 128;
+      p.tensor_int8_fma_per_clk = 4096;
+      p.mma_sync_share = 0.63;
+      break;
+    default:
+      rates(128, 64, 256, 64, 64, 4096);
+      memory(256, 228, 227, 36, 300, 700);
+      p.cvt_per_clk = 64;
+      p.tensor_tf32_fma_per_clk = 2048;
+      p.tensor_fp64_fma_per_clk = 64;
+      p.tensor_int8_fma_per_clk = 8192;
+      p.mma_sync_share = 0.5;
+      break;
   }
   return p;
 }
@@ -68,8 +112,8 @@ struct Row {
   const char* source;
 };
 
-// Boost clocks, bandwidths and sizes as the vendor's data sheets give them; L2 bandwidths as measured by others or, where
-// nobody published one, 64 bytes per clock and SM.
+// Boost clocks, bandwidths and sizes as the vendor's data sheets give them; L2 bandwidths as measured by others or,
+// where nobody published one, 64 bytes per clock and SM.
 constexpr Row kRows[] = {
     {"V100", "Tesla V100-SXM2-16GB", 7, 0, 80, 1.53, 900, 2155, 6, 16, "V100 data sheet; Jia et al. 2018"},
     {"V100-32GB", "Tesla V100-SXM2-32GB", 7, 0, 80, 1.53, 900, 2155, 6, 32, "V100 data sheet; Jia et al. 2018"},
@@ -113,14 +157,17 @@ std::vector<DeviceProfile> Build() {
 std::string Key(std::string_view text) {
   std::string key;
   for (char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c))) key += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      key += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return key;
 }
 
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
-    {"a100sxm", "A100"}, {"a10080gb", "A100"}, {"a100sxm80gb", "A100"}, {"a100sxm40gb", "A100-40GB"}, {"a100pcie", "A100-PCIE-80GB"},
-    {"h100sxm", "H100"}, {"h100sxm5", "H100"}, {"3090", "RTX-3090"}, {"4090", "RTX-4090"}, {"v10016gb", "V100"}, {"v100sxm2", "V100"},
+    {"a100sxm", "A100"},          {"a10080gb", "A100"},           {"a100sxm80gb", "A100"},
+    {"a100sxm40gb", "A100-40GB"}, {"a100pcie", "A100-PCIE-80GB"}, {"h100sxm", "H100"},
+    {"h100sxm5", "H100"},         {"3090", "RTX-3090"},           {"4090", "RTX-4090"},
+    {"v10016gb", "V100"},         {"v100sxm2", "V100"},
 };
 
 }  // namespace
@@ -141,7 +188,8 @@ Result<DeviceProfile> FindProfile(std::string_view name) {
     if (Key(profile.name) == key || Key(profile.full_name) == Key(name)) return profile;
     names += (names.empty() ? "" : ", ") + profile.name;
   }
-  return Invalid("unknown GPU '" + std::string(name) + "'", "--target-gpu", "known are " + names + ", and 'auto' for the GPU in this machine");
+  return Invalid("unknown GPU '" + std::string(name) + "'", "--target-gpu",
+                 "known are " + names + ", and 'auto' for the GPU in this machine");
 }
 
 const DeviceProfile* MatchDriverName(std::string_view full_name) {

@@ -110,7 +110,8 @@ const Result<Driver>& SharedDriver() {
 
 class RealBuffer : public Buffer {
  public:
-  RealBuffer(const Driver& driver, cuda::DevicePointer address, uint64_t bytes) : driver_(driver), address_(address), bytes_(bytes) {}
+  RealBuffer(const Driver& driver, cuda::DevicePointer address, uint64_t bytes)
+      : driver_(driver), address_(address), bytes_(bytes) {}
   ~RealBuffer() override { driver_.free(address_); }
   DeviceAddress address() const override { return address_; }
   uint64_t bytes() const override { return bytes_; }
@@ -159,7 +160,8 @@ DeviceProfile ProfileOf(const Driver& driver, cuda::Device device, const std::st
       if (each.cc_major == major && (profile.name.empty() || each.cc_minor <= minor)) profile = each;
     }
     profile.name = name;
-    profile.source = "driver attributes, the rest from a relative of compute capability " + std::to_string(major) + "." + std::to_string(minor);
+    profile.source = "driver attributes, the rest from a relative of compute capability " + std::to_string(major) +
+                     "." + std::to_string(minor);
   }
   profile.full_name = name;
   profile.cc_major = major;
@@ -186,15 +188,21 @@ class RealDevice : public TimedDevice {
   Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) override {
     cuda::DevicePointer address = 0;
     const cuda::Result code = driver_.alloc(&address, std::max<uint64_t>(bytes, 1));
-    if (code == cuda::kOutOfMemory) return Fail(ErrorCode::kUnavailable, "out of device memory: " + std::to_string(bytes) + " bytes asked for");
+    if (code == cuda::kOutOfMemory)
+      return Fail(ErrorCode::kUnavailable, "out of device memory: " + std::to_string(bytes) + " bytes asked for");
     ATUNNER_RETURN_IF_ERROR(Check(code, "allocate"));
     return std::make_unique<RealBuffer>(driver_, address, bytes);
   }
-  Status CopyIn(DeviceAddress to, std::span<const std::byte> from) override { return Check(driver_.to_device(to, from.data(), from.size()), "copy to the device"); }
-  Status CopyOut(std::span<std::byte> to, DeviceAddress from) override { return Check(driver_.to_host(to.data(), from, to.size()), "copy from the device"); }
+  Status CopyIn(DeviceAddress to, std::span<const std::byte> from) override {
+    return Check(driver_.to_device(to, from.data(), from.size()), "copy to the device");
+  }
+  Status CopyOut(std::span<std::byte> to, DeviceAddress from) override {
+    return Check(driver_.to_host(to.data(), from, to.size()), "copy from the device");
+  }
   Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) override {
     ATUNNER_RETURN_IF_ERROR(Check(driver_.within(to, from, bytes), "copy on the device"));
-    return Check(driver_.stream_wait(nullptr), "copy on the device");  // the copy runs in another stream than the kernels
+    return Check(driver_.stream_wait(nullptr),
+                 "copy on the device");  // the copy runs in another stream than the kernels
   }
   Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override {
     ATUNNER_RETURN_IF_ERROR(EnqueueFill(to, byte, bytes));
@@ -225,20 +233,23 @@ class RealDevice : public TimedDevice {
     return std::pair<DeviceAddress, uint64_t>(address, bytes);
   }
 
-  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape, std::span<const KernelArg> args,
-                               const LaunchOptions&) override {
+  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                               std::span<const KernelArg> args, const LaunchOptions&) override {
     LaunchOutcome outcome = Enqueue(module, entry, shape, args);
     if (outcome.completed()) outcome = Synchronize();
     if (outcome.completed()) outcome.blocks_executed = shape.grid.Count();
     return outcome;
   }
 
-  LaunchOutcome Enqueue(LoadedModule& module, const std::string& entry, const LaunchShape& shape, std::span<const KernelArg> args) override {
+  LaunchOutcome Enqueue(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                        std::span<const KernelArg> args) override {
     auto& loaded = static_cast<RealModule&>(module);
     const auto function = FunctionOf(loaded, entry);
     if (!function) return {LaunchOutcome::Kind::kRefused, function.error().what, {}, 0};
     if (shape.dynamic_shared_bytes > 48 * 1024) {
-      if (const auto code = driver_.set_function(*function, cuda::kFuncMaxDynamicShared, static_cast<int>(shape.dynamic_shared_bytes)); code != cuda::kSuccess) {
+      if (const auto code = driver_.set_function(*function, cuda::kFuncMaxDynamicShared,
+                                                 static_cast<int>(shape.dynamic_shared_bytes));
+          code != cuda::kSuccess) {
         return {LaunchOutcome::Kind::kRefused, "shared memory: " + driver_.Text(code), {}, 0};
       }
     }
@@ -247,8 +258,16 @@ class RealDevice : public TimedDevice {
     cluster.value.cluster = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
     const bool clustered = shape.cluster.Count() > 1;
     if (shape.cluster.Count() > 8) driver_.set_function(*function, cuda::kFuncNonPortableCluster, 1);
-    const cuda::LaunchConfig config{shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z, shape.dynamic_shared_bytes,
-                                    stream_, clustered ? &cluster : nullptr, clustered ? 1u : 0u};
+    const cuda::LaunchConfig config{shape.grid.x,
+                                    shape.grid.y,
+                                    shape.grid.z,
+                                    shape.block.x,
+                                    shape.block.y,
+                                    shape.block.z,
+                                    shape.dynamic_shared_bytes,
+                                    stream_,
+                                    clustered ? &cluster : nullptr,
+                                    clustered ? 1u : 0u};
     std::vector<KernelArg> copies(args.begin(), args.end());
     std::vector<void*> pointers;
     for (KernelArg& arg : copies) pointers.push_back(arg.bytes.data());
@@ -269,14 +288,20 @@ class RealDevice : public TimedDevice {
     ATUNNER_RETURN_IF_ERROR(Check(driver_.event_create(&event->handle, 0), "make an event"));
     return event;
   }
-  Status Record(Event& event) override { return Check(driver_.event_record(static_cast<RealEvent&>(event).handle, stream_), "record an event"); }
+  Status Record(Event& event) override {
+    return Check(driver_.event_record(static_cast<RealEvent&>(event).handle, stream_), "record an event");
+  }
   Result<double> ElapsedNs(Event& start, Event& end) override {
     ATUNNER_RETURN_IF_ERROR(Check(driver_.event_wait(static_cast<RealEvent&>(end).handle), "wait for an event"));
     float ms = 0;
-    ATUNNER_RETURN_IF_ERROR(Check(driver_.event_elapsed(&ms, static_cast<RealEvent&>(start).handle, static_cast<RealEvent&>(end).handle), "read a time"));
+    ATUNNER_RETURN_IF_ERROR(
+        Check(driver_.event_elapsed(&ms, static_cast<RealEvent&>(start).handle, static_cast<RealEvent&>(end).handle),
+              "read a time"));
     return static_cast<double>(ms) * 1e6;
   }
-  Status EnqueueFill(DeviceAddress to, uint8_t byte, uint64_t bytes) override { return Check(driver_.fill(to, byte, bytes, stream_), "fill"); }
+  Status EnqueueFill(DeviceAddress to, uint8_t byte, uint64_t bytes) override {
+    return Check(driver_.fill(to, byte, bytes, stream_), "fill");
+  }
   Status ResetPersistingL2() override {
     driver_.reset_persisting();  // devices without persisting lines refuse, and need nothing
     return {};
@@ -286,25 +311,31 @@ class RealDevice : public TimedDevice {
   std::string DriverVersion() const override {
     int version = 0;
     driver_.version(&version);
-    return (nvml_ ? nvml_->DriverVersion() + ", " : std::string()) + "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    return (nvml_ ? nvml_->DriverVersion() + ", " : std::string()) + "CUDA " + std::to_string(version / 1000) + "." +
+           std::to_string(version % 1000 / 10);
   }
   Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry, const LaunchShape& shape) override {
     ATUNNER_TRY(const cuda::Function function, FunctionOf(static_cast<RealModule&>(module), entry));
-    if (shape.dynamic_shared_bytes > 48 * 1024) driver_.set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(shape.dynamic_shared_bytes));
+    if (shape.dynamic_shared_bytes > 48 * 1024)
+      driver_.set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(shape.dynamic_shared_bytes));
     int blocks = 0;
-    ATUNNER_RETURN_IF_ERROR(Check(driver_.occupancy(&blocks, function, static_cast<int>(shape.block.Count()), shape.dynamic_shared_bytes), "compute occupancy"));
+    ATUNNER_RETURN_IF_ERROR(
+        Check(driver_.occupancy(&blocks, function, static_cast<int>(shape.block.Count()), shape.dynamic_shared_bytes),
+              "compute occupancy"));
     return blocks;
   }
 
  private:
   Status Check(cuda::Result code, const char* action) const {
     if (code == cuda::kSuccess) return {};
-    return Fail(ErrorCode::kUnavailable, std::string("the device cannot ") + action + ": " + driver_.Text(code), info_.name);
+    return Fail(ErrorCode::kUnavailable, std::string("the device cannot ") + action + ": " + driver_.Text(code),
+                info_.name);
   }
   Result<cuda::Function> FunctionOf(RealModule& module, const std::string& entry) {
     if (const auto found = module.functions.find(entry); found != module.functions.end()) return found->second;
     cuda::Function function = nullptr;
-    if (driver_.function(&function, module.handle, module.Mangled(entry).c_str()) != cuda::kSuccess) return Invalid("there is no kernel '" + entry + "'");
+    if (driver_.function(&function, module.handle, module.Mangled(entry).c_str()) != cuda::kSuccess)
+      return Invalid("there is no kernel '" + entry + "'");
     return module.functions[entry] = function;
   }
 
@@ -318,7 +349,8 @@ Result<RealDeviceInfo> Describe(const Driver& driver, int index) {
   cuda::Device device = 0;
   char name[256] = "";
   size_t memory = 0;
-  if (driver.get(&device, index) != cuda::kSuccess || driver.name(name, sizeof name, device) != cuda::kSuccess || driver.total_memory(&memory, device) != cuda::kSuccess) {
+  if (driver.get(&device, index) != cuda::kSuccess || driver.name(name, sizeof name, device) != cuda::kSuccess ||
+      driver.total_memory(&memory, device) != cuda::kSuccess) {
     return Fail(ErrorCode::kNotFound, "there is no GPU number " + std::to_string(index));
   }
   return RealDeviceInfo{index, name, ProfileOf(driver, device, name, memory), memory};
@@ -351,7 +383,8 @@ Result<std::unique_ptr<TimedDevice>> OpenRealDevice(int index) {
   cuda::Result code = driver->retain(&context, device);
   if (code == cuda::kSuccess) code = driver->set_current(context);
   if (code == cuda::kSuccess) code = driver->stream_create(&stream, 0);
-  if (code != cuda::kSuccess) return Fail(ErrorCode::kUnavailable, "cannot use the GPU: " + driver->Text(code), info.name);
+  if (code != cuda::kSuccess)
+    return Fail(ErrorCode::kUnavailable, "cannot use the GPU: " + driver->Text(code), info.name);
   return std::make_unique<RealDevice>(*driver, std::move(info), stream);
 }
 

@@ -1,5 +1,5 @@
-// One candidate in, its verdict and its time out. What a caller sees is the same whether the judge works in this process or
-// in a runner that may be killed and started again.
+// One candidate in, its verdict and its time out. What a caller sees is the same whether the judge works in this
+// process or in a runner that may be killed and started again.
 #pragma once
 
 #include <memory>
@@ -42,10 +42,12 @@ class Judge {
   virtual Status Begin(const JudgeTask& task) = 0;
   virtual Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) = 0;
   /// Both are verified again, then timed in pairs. kUnsupported on a device that only predicts.
-  virtual Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs, uint64_t seed) = 0;
-  /// A vendor library's way to do the task ("cuBLAS", "cuDNN"), compared with `candidate` in pairs. A Baseline without a
-  /// number says why in its note.
-  virtual Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs, uint64_t seed) = 0;
+  virtual Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
+                                     uint64_t seed) = 0;
+  /// A vendor library's way to do the task ("cuBLAS", "cuDNN"), compared with `candidate` in pairs. A Baseline without
+  /// a number says why in its note.
+  virtual Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
+                                         uint64_t seed) = 0;
 };
 
 }  // namespace atunner

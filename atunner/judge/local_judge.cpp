@@ -14,8 +14,12 @@ namespace atunner {
 namespace {
 
 /// Screening: enough to order candidates; the winner and its rivals are measured again at length.
-StopRule ScreeningRule() { return {.relative_interval = 0.02, .minimum_samples = 6, .maximum_samples = 12, .maximum_seconds = 1.5}; }
-StopRule FinalRule() { return {.relative_interval = 0.005, .minimum_samples = 12, .maximum_samples = 60, .maximum_seconds = 6}; }
+StopRule ScreeningRule() {
+  return {.relative_interval = 0.02, .minimum_samples = 6, .maximum_samples = 12, .maximum_seconds = 1.5};
+}
+StopRule FinalRule() {
+  return {.relative_interval = 0.005, .minimum_samples = 12, .maximum_samples = 60, .maximum_seconds = 6};
+}
 
 /// Clocks and event resolution leave a little room under the floor.
 constexpr double kFloorSlack = 0.95;
@@ -70,7 +74,8 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   return answer;
 }
 
-Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, const JudgeOrder& order, JudgeAnswer& answer) {
+Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, const JudgeOrder& order,
+                           JudgeAnswer& answer) {
   ATUNNER_TRY(const auto subject, MakeSubject(*timed_, verifier, kernel));
   HarnessOptions options;
   options.stop = order.thorough ? FinalRule() : ScreeningRule();
@@ -88,7 +93,8 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, con
   const double floor_ns = PhysicalFloorNs(task_.spec, timed_->profile());
   if (answer.measurement->median_ns < kFloorSlack * floor_ns) {
     answer.verdict.kind = VerdictKind::kBelowFloor;
-    answer.verdict.reason = fmt::format("measured {:.3g} us, the physical floor is {:.3g} us", answer.measurement->median_ns / 1e3, floor_ns / 1e3);
+    answer.verdict.reason = fmt::format("measured {:.3g} us, the physical floor is {:.3g} us",
+                                        answer.measurement->median_ns / 1e3, floor_ns / 1e3);
     answer.measurement.reset();
   }
   return {};
@@ -118,15 +124,18 @@ Result<std::unique_ptr<Subject>> LocalJudge::Prove(Verifier& verifier, const Can
   return MakeSubject(*timed_, verifier, std::get<VerifiedKernel>(verified));
 }
 
-Result<Comparison> LocalJudge::Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs, uint64_t seed) {
-  if (timed_ == nullptr) return Fail(ErrorCode::kUnsupported, "a device that predicts times nothing, so nothing can be paired");
+Result<Comparison> LocalJudge::Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
+                                       uint64_t seed) {
+  if (timed_ == nullptr)
+    return Fail(ErrorCode::kUnsupported, "a device that predicts times nothing, so nothing can be paired");
   ATUNNER_TRY(Verifier * verifier, VerifierFor(seed));
   ATUNNER_TRY(const auto first, Prove(*verifier, baseline));
   ATUNNER_TRY(const auto second, Prove(*verifier, candidate));
   return harness_->Compare(*first, *second, pairs, seed);
 }
 
-Result<Baseline> LocalJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs, uint64_t seed) {
+Result<Baseline> LocalJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
+                                           uint64_t seed) {
   Baseline baseline;
   baseline.name = name;
   if (timed_ == nullptr) {

@@ -20,8 +20,10 @@ class LocalJudge : public Judge {
 
   Status Begin(const JudgeTask& task) override;
   Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) override;
-  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs, uint64_t seed) override;
-  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs, uint64_t seed) override;
+  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
+                             uint64_t seed) override;
+  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
+                                 uint64_t seed) override;
 
  private:
   Result<std::unique_ptr<Verifier>> MakeVerifier(uint64_t seed) const;

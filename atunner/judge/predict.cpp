@@ -8,7 +8,7 @@
 namespace atunner {
 namespace {
 
-constexpr size_t kTileElements = 65521;                // prime: rows do not repeat in step with the tile
+constexpr size_t kTileElements = 65521;                 // prime: rows do not repeat in step with the tile
 constexpr uint64_t kFilledBytes = uint64_t{512} << 20;  // beyond it memory stays zero pages that cost nothing
 
 Status FillByTiles(PredictingDevice& device, const TaskBuffers::Tensor& tensor) {

@@ -43,14 +43,17 @@ Result<JudgeAnswer> DecodeAnswer(const Json& json) {
 }
 
 Json EncodeError(const Error& error) {
-  return {{"error", {{"code", static_cast<int>(error.code)}, {"what", error.what}, {"where", error.where}, {"hint", error.hint}}}};
+  return {
+      {"error",
+       {{"code", static_cast<int>(error.code)}, {"what", error.what}, {"where", error.where}, {"hint", error.hint}}}};
 }
 
 Result<Json> DecodeReply(const std::string& text) {
   ATUNNER_TRY(Json json, ParseJson(text, "the runner's answer"));
   if (!json.contains("error")) return json;
   const Json& error = json["error"];
-  return std::unexpected(Error{static_cast<ErrorCode>(error.at("code").get<int>()), error.at("what"), error.at("where"), error.at("hint")});
+  return std::unexpected(Error{static_cast<ErrorCode>(error.at("code").get<int>()), error.at("what"), error.at("where"),
+                               error.at("hint")});
 }
 
 Result<Json> Serve(Judge& judge, const Json& request) {
@@ -86,7 +89,8 @@ Result<Json> Serve(Judge& judge, const Json& request) {
 
 /// A fault on a real GPU poisons the context: nothing that comes after can be trusted, so the runner is replaced.
 bool LosesTheContext(VerdictKind kind) {
-  return kind == VerdictKind::kCrash || kind == VerdictKind::kOutOfBounds || kind == VerdictKind::kDeadlock || kind == VerdictKind::kTimeout;
+  return kind == VerdictKind::kCrash || kind == VerdictKind::kOutOfBounds || kind == VerdictKind::kDeadlock ||
+         kind == VerdictKind::kTimeout;
 }
 
 }  // namespace
@@ -107,18 +111,24 @@ int ServeJudge(Judge& judge) {
   return 0;
 }
 
-Result<std::string> RunnerJudge::Call(const std::string& message, double timeout) { return worker_->Call(message, timeout); }
+Result<std::string> RunnerJudge::Call(const std::string& message, double timeout) {
+  return worker_->Call(message, timeout);
+}
 
 Status RunnerJudge::EnsureRunning() {
   if (worker_ && worker_->alive()) return {};
   if (worker_) ++restarts_;
   ATUNNER_TRY(worker_, WorkerProcess::Start(options_.worker));
   if (!task_) return {};
-  const Json begin{{"op", "begin"}, {"spec", ToJson(task_->spec)}, {"seed", task_->seed}, {"launch_timeout", task_->launch_timeout_seconds}};
+  const Json begin{{"op", "begin"},
+                   {"spec", ToJson(task_->spec)},
+                   {"seed", task_->seed},
+                   {"launch_timeout", task_->launch_timeout_seconds}};
   auto reply = Call(begin.dump(), options_.begin_timeout_seconds);
   if (!reply) {
     const std::string words = worker_->death() ? worker_->death()->last_words : "";
-    return Fail(reply.error().code, "the runner could not begin: " + reply.error().what + (words.empty() ? "" : "\n" + words));
+    return Fail(reply.error().code,
+                "the runner could not begin: " + reply.error().what + (words.empty() ? "" : "\n" + words));
   }
   ATUNNER_TRY(const Json done, DecodeReply(*reply));
   (void)done;
@@ -134,12 +144,17 @@ Status RunnerJudge::Begin(const JudgeTask& task) {
 
 Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const JudgeOrder& order) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
-  Json request{{"op", "examine"}, {"candidate", Encode(candidate)}, {"time", order.time}, {"thorough", order.thorough}, {"seed", order.seed}};
+  Json request{{"op", "examine"},
+               {"candidate", Encode(candidate)},
+               {"time", order.time},
+               {"thorough", order.thorough},
+               {"seed", order.seed}};
   if (order.incumbent_ns) request["incumbent_ns"] = *order.incumbent_ns;
   auto reply = Call(request.dump(), options_.examine_timeout_seconds);
   if (reply) {
     auto json = DecodeReply(*reply);
-    // An error of the device while a candidate was on it is the candidate's doing more often than not: judge it so, and begin anew.
+    // An error of the device while a candidate was on it is the candidate's doing more often than not: judge it so, and
+    // begin anew.
     if (!json && json.error().code != ErrorCode::kInvalidInput) {
       worker_->Kill();
       JudgeAnswer answer;
@@ -159,17 +174,24 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
   return answer;
 }
 
-Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs, uint64_t seed) {
+Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
+                                        uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
-  const Json request{{"op", "compare"}, {"baseline", Encode(baseline)}, {"candidate", Encode(candidate)}, {"pairs", pairs}, {"seed", seed}};
+  const Json request{{"op", "compare"},
+                     {"baseline", Encode(baseline)},
+                     {"candidate", Encode(candidate)},
+                     {"pairs", pairs},
+                     {"seed", seed}};
   ATUNNER_TRY(const std::string reply, Call(request.dump(), 2 * options_.examine_timeout_seconds));
   ATUNNER_TRY(const Json json, DecodeReply(reply));
   return FromJson<Comparison>(json);
 }
 
-Result<Baseline> RunnerJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs, uint64_t seed) {
+Result<Baseline> RunnerJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
+                                            uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
-  const Json request{{"op", "vendor"}, {"name", name}, {"candidate", Encode(candidate)}, {"pairs", pairs}, {"seed", seed}};
+  const Json request{
+      {"op", "vendor"}, {"name", name}, {"candidate", Encode(candidate)}, {"pairs", pairs}, {"seed", seed}};
   ATUNNER_TRY(const std::string reply, Call(request.dump(), 2 * options_.examine_timeout_seconds));
   ATUNNER_TRY(const Json json, DecodeReply(reply));
   return FromJson<Baseline>(json);

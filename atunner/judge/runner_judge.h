@@ -22,8 +22,10 @@ class RunnerJudge : public Judge {
 
   Status Begin(const JudgeTask& task) override;
   Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) override;
-  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs, uint64_t seed) override;
-  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs, uint64_t seed) override;
+  Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
+                             uint64_t seed) override;
+  Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
+                                 uint64_t seed) override;
   /// How often a runner had to be started again.
   int restarts() const { return restarts_; }
 

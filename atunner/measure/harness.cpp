@@ -71,7 +71,8 @@ Result<std::unique_ptr<Harness>> Harness::Make(TimedDevice& device, Verifier& ve
   const uint64_t flush_bytes = 2 * static_cast<uint64_t>(std::max<int64_t>(device.profile().l2_bytes, 4 << 20));
   ATUNNER_TRY(harness->flush_, device.Allocate(flush_bytes));
   const size_t outputs = verifier.spec().args.size();
-  ATUNNER_TRY(harness->slots_, device.Allocate(std::max<size_t>(outputs, 1) * JudgeKernels::kFingerprintBlocks * sizeof(uint64_t)));
+  ATUNNER_TRY(harness->slots_,
+              device.Allocate(std::max<size_t>(outputs, 1) * JudgeKernels::kFingerprintBlocks * sizeof(uint64_t)));
   ATUNNER_TRY(harness->start_, device.CreateEvent());
   ATUNNER_TRY(harness->end_, device.CreateEvent());
   return harness;
@@ -108,7 +109,8 @@ Result<Harness::Sample> Harness::TakeSample(Subject& subject, const InputInstanc
   for (const TaskBuffers::Tensor& tensor : buffers->tensors()) {
     if (!tensor.is_output()) continue;
     const DeviceAddress at = slots_->address() + index++ * JudgeKernels::kFingerprintBlocks * sizeof(uint64_t);
-    ATUNNER_RETURN_IF_ERROR(verifier_.kernels().EnqueueFingerprint(device_, tensor.address, static_cast<uint64_t>(tensor.shape.bytes), at));
+    ATUNNER_RETURN_IF_ERROR(
+        verifier_.kernels().EnqueueFingerprint(device_, tensor.address, static_cast<uint64_t>(tensor.shape.bytes), at));
   }
   sample.outcome = device_.Synchronize();
   if (!sample.outcome.completed()) return sample;
@@ -123,9 +125,12 @@ Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& optio
   std::vector<Sample> samples;
   std::vector<double> times;
   std::string reason;
-  const auto instance_of = [&](size_t i) { return InputInstance{InputFamily::kNormal, Mix64(options.seed + i), false}; };
+  const auto instance_of = [&](size_t i) {
+    return InputInstance{InputFamily::kNormal, Mix64(options.seed + i), false};
+  };
   for (int i = 0; i < options.warmups; ++i) {
-    ATUNNER_TRY(const Sample sample, TakeSample(subject, instance_of(1000000 + static_cast<size_t>(i)), static_cast<uint32_t>(i) % 2));
+    ATUNNER_TRY(const Sample sample,
+                TakeSample(subject, instance_of(1000000 + static_cast<size_t>(i)), static_cast<uint32_t>(i) % 2));
     if (!sample.outcome.completed()) {
       result.verdict = {VerdictKind::kCrash, "failed while timed: " + sample.outcome.message, {}, false};
       return result;
@@ -168,15 +173,17 @@ Result<Verdict> Harness::CheckFresh(Subject& subject, const std::vector<Sample>&
     verdict.checks.push_back(record);
     if (equal) continue;
     verdict.kind = again.outcome.completed() ? VerdictKind::kStaleResult : VerdictKind::kCrash;
-    verdict.reason = again.outcome.completed()
-                         ? fmt::format("the output of timed run {} is not what a fresh module computes from the same inputs", i + 1)
-                         : "failed on a fresh module: " + again.outcome.message;
+    verdict.reason =
+        again.outcome.completed()
+            ? fmt::format("the output of timed run {} is not what a fresh module computes from the same inputs", i + 1)
+            : "failed on a fresh module: " + again.outcome.message;
     return verdict;
   }
   return verdict;
 }
 
-Measurement Harness::Summarise(const std::vector<Sample>& samples, const HarnessOptions& options, const std::string& reason) {
+Measurement Harness::Summarise(const std::vector<Sample>& samples, const HarnessOptions& options,
+                               const std::string& reason) {
   Measurement measurement;
   for (const Sample& sample : samples) measurement.samples_ns.push_back(sample.ns);
   measurement.median_ns = Median(measurement.samples_ns);
@@ -203,7 +210,8 @@ Result<Comparison> Harness::Compare(Subject& baseline, Subject& candidate, int p
   std::vector<double> candidate_ns;
   const auto take = [&](Subject& subject, std::vector<double>& into, size_t i) -> Status {
     ATUNNER_TRY(const Sample sample, TakeSample(subject, {InputFamily::kNormal, Mix64(seed + i), false}, i % 2));
-    if (!sample.outcome.completed()) return Fail(ErrorCode::kUnavailable, "failed while compared: " + sample.outcome.message);
+    if (!sample.outcome.completed())
+      return Fail(ErrorCode::kUnavailable, "failed while compared: " + sample.outcome.message);
     into.push_back(sample.ns);
     return {};
   };

@@ -73,7 +73,8 @@ class Harness {
   std::unique_ptr<Event> end_;
 };
 
-/// Shortest time physics allows for the task on the device, ns: DRAM traffic that no cache can absorb, or arithmetic at peak.
+/// Shortest time physics allows for the task on the device, ns: DRAM traffic that no cache can absorb, or arithmetic at
+/// peak.
 double PhysicalFloorNs(const KernelSpec& spec, const DeviceProfile& profile);
 
 }  // namespace atunner

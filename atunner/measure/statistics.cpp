@@ -36,7 +36,8 @@ Interval MedianInterval(std::span<const double> samples) {
   const auto low = static_cast<int64_t>(std::floor(0.5 * n - half));
   const auto high = static_cast<int64_t>(std::ceil(0.5 * n + half));
   const auto last = static_cast<int64_t>(sorted.size()) - 1;
-  return {sorted[static_cast<size_t>(std::clamp<int64_t>(low, 0, last))], sorted[static_cast<size_t>(std::clamp<int64_t>(high, 0, last))]};
+  return {sorted[static_cast<size_t>(std::clamp<int64_t>(low, 0, last))],
+          sorted[static_cast<size_t>(std::clamp<int64_t>(high, 0, last))]};
 }
 
 Comparison ComparePairs(std::span<const double> baseline_ns, std::span<const double> candidate_ns, uint64_t seed) {
@@ -52,7 +53,8 @@ Comparison ComparePairs(std::span<const double> baseline_ns, std::span<const dou
     median = Median(resample);
   }
   std::ranges::sort(medians);
-  return {Median(ratios), medians[kResamples / 40], medians[kResamples - 1 - kResamples / 40], static_cast<int>(ratios.size())};
+  return {Median(ratios), medians[kResamples / 40], medians[kResamples - 1 - kResamples / 40],
+          static_cast<int>(ratios.size())};
 }
 
 const char* StopRule::Decide(std::span<const double> samples, double seconds_spent) const {

@@ -16,8 +16,8 @@ struct Interval {
   double high = 0;
 };
 
-/// Distribution-free 95 % confidence interval of the median from order statistics (binomial). With fewer than six samples
-/// the widest interval there is, minimum to maximum. Source: Le Boudec, "Performance Evaluation", theorem 2.1.
+/// Distribution-free 95 % confidence interval of the median from order statistics (binomial). With fewer than six
+/// samples the widest interval there is, minimum to maximum. Source: Le Boudec, "Performance Evaluation", theorem 2.1.
 Interval MedianInterval(std::span<const double> samples);
 
 /// Ratio of paired times baseline/candidate: median of the pairs' ratios with a 95 % percentile bootstrap interval.
@@ -29,7 +29,7 @@ struct StopRule {
   double relative_interval = 0.01;  ///< stop when the interval of the median is narrower than this share of it
   int minimum_samples = 6;
   int maximum_samples = 40;
-  double maximum_seconds = 5;       ///< of wall time, preparation included
+  double maximum_seconds = 5;  ///< of wall time, preparation included
 
   /// Empty while sampling should go on, else the reason.
   const char* Decide(std::span<const double> samples, double seconds_spent) const;

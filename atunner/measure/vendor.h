@@ -13,6 +13,7 @@ namespace atunner {
 std::vector<std::string> VendorNames(const KernelSpec& spec);
 
 /// kUnavailable when the library is missing, kUnsupported when it does not do this task.
-Result<std::unique_ptr<Subject>> MakeVendorSubject(const std::string& name, TimedDevice& device, const KernelSpec& spec);
+Result<std::unique_ptr<Subject>> MakeVendorSubject(const std::string& name, TimedDevice& device,
+                                                   const KernelSpec& spec);
 
 }  // namespace atunner

@@ -11,26 +11,26 @@ namespace atunner {
 
 /// Resources of one kernel, from the cubin.
 struct KernelResources {
-  std::string entry;     ///< as the LaunchPlan names it
-  std::string mangled;   ///< symbol in the module
-  uint32_t registers = 0;           ///< per thread
+  std::string entry;       ///< as the LaunchPlan names it
+  std::string mangled;     ///< symbol in the module
+  uint32_t registers = 0;  ///< per thread
   uint32_t static_shared_bytes = 0;
-  uint32_t local_bytes = 0;         ///< stack frame per thread
+  uint32_t local_bytes = 0;  ///< stack frame per thread
   uint32_t spill_store_bytes = 0;
   uint32_t spill_load_bytes = 0;
   uint32_t constant_bytes = 0;
-  uint32_t max_threads = 1024;      ///< per block, from registers and launch bounds
+  uint32_t max_threads = 1024;  ///< per block, from registers and launch bounds
 };
 
 struct CompiledModule {
-  Digest source;        ///< of source, options, architecture and compiler version: the cache key
-  Digest binary;        ///< of the cubin (PTX if there is no cubin): equal for configurations that compile alike
-  std::string arch;     ///< "sm_90a"
-  std::string compiler; ///< "NVRTC 13.0"
-  std::string ptx;      ///< empty when the candidate came as a cubin
-  std::string cubin;    ///< ELF bytes; empty when the architecture has none (V100 is modelled from compute_75 PTX)
+  Digest source;         ///< of source, options, architecture and compiler version: the cache key
+  Digest binary;         ///< of the cubin (PTX if there is no cubin): equal for configurations that compile alike
+  std::string arch;      ///< "sm_90a"
+  std::string compiler;  ///< "NVRTC 13.0"
+  std::string ptx;       ///< empty when the candidate came as a cubin
+  std::string cubin;     ///< ELF bytes; empty when the architecture has none (V100 is modelled from compute_75 PTX)
   std::vector<KernelResources> kernels;
-  std::string log;      ///< warnings
+  std::string log;  ///< warnings
   double compile_seconds = 0;
   bool from_cache = false;
 

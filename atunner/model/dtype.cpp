@@ -23,20 +23,47 @@ constexpr Row kRows[] = {
 };
 
 constexpr std::pair<std::string_view, DType> kAliases[] = {
-    {"double", DType::kFloat64},        {"fp64", DType::kFloat64},      {"f64", DType::kFloat64},
-    {"float", DType::kFloat32},         {"fp32", DType::kFloat32},      {"f32", DType::kFloat32},
-    {"half", DType::kFloat16},          {"__half", DType::kFloat16},    {"fp16", DType::kFloat16},
-    {"f16", DType::kFloat16},           {"bf16", DType::kBFloat16},     {"__nv_bfloat16", DType::kBFloat16},
-    {"nv_bfloat16", DType::kBFloat16},  {"char", DType::kInt8},         {"int8_t", DType::kInt8},
-    {"i8", DType::kInt8},               {"short", DType::kInt16},       {"int16_t", DType::kInt16},
-    {"int", DType::kInt32},             {"int32_t", DType::kInt32},     {"i32", DType::kInt32},
-    {"long long", DType::kInt64},       {"long", DType::kInt64},        {"int64_t", DType::kInt64},
-    {"i64", DType::kInt64},             {"unsigned char", DType::kUInt8}, {"uint8_t", DType::kUInt8},
-    {"u8", DType::kUInt8},              {"uchar", DType::kUInt8},       {"unsigned short", DType::kUInt16},
-    {"uint16_t", DType::kUInt16},       {"unsigned", DType::kUInt32},   {"unsigned int", DType::kUInt32},
-    {"uint", DType::kUInt32},           {"uint32_t", DType::kUInt32},   {"u32", DType::kUInt32},
-    {"unsigned long long", DType::kUInt64}, {"unsigned long", DType::kUInt64}, {"size_t", DType::kUInt64},
-    {"uint64_t", DType::kUInt64},       {"u64", DType::kUInt64},
+    {"double", DType::kFloat64},
+    {"fp64", DType::kFloat64},
+    {"f64", DType::kFloat64},
+    {"float", DType::kFloat32},
+    {"fp32", DType::kFloat32},
+    {"f32", DType::kFloat32},
+    {"half", DType::kFloat16},
+    {"__half", DType::kFloat16},
+    {"fp16", DType::kFloat16},
+    {"f16", DType::kFloat16},
+    {"bf16", DType::kBFloat16},
+    {"__nv_bfloat16", DType::kBFloat16},
+    {"nv_bfloat16", DType::kBFloat16},
+    {"char", DType::kInt8},
+    {"int8_t", DType::kInt8},
+    {"i8", DType::kInt8},
+    {"short", DType::kInt16},
+    {"int16_t", DType::kInt16},
+    {"int", DType::kInt32},
+    {"int32_t", DType::kInt32},
+    {"i32", DType::kInt32},
+    {"long long", DType::kInt64},
+    {"long", DType::kInt64},
+    {"int64_t", DType::kInt64},
+    {"i64", DType::kInt64},
+    {"unsigned char", DType::kUInt8},
+    {"uint8_t", DType::kUInt8},
+    {"u8", DType::kUInt8},
+    {"uchar", DType::kUInt8},
+    {"unsigned short", DType::kUInt16},
+    {"uint16_t", DType::kUInt16},
+    {"unsigned", DType::kUInt32},
+    {"unsigned int", DType::kUInt32},
+    {"uint", DType::kUInt32},
+    {"uint32_t", DType::kUInt32},
+    {"u32", DType::kUInt32},
+    {"unsigned long long", DType::kUInt64},
+    {"unsigned long", DType::kUInt64},
+    {"size_t", DType::kUInt64},
+    {"uint64_t", DType::kUInt64},
+    {"u64", DType::kUInt64},
 };
 
 const Row& RowOf(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
@@ -105,7 +132,7 @@ uint16_t FloatToHalf(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7fffu);
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to 65536 or above
-  if (magnitude < 0x38800000u) {                                              // subnormal or zero result
+  if (magnitude < 0x38800000u) {                                               // subnormal or zero result
     const float scaled = std::fabs(value) * 0x1p24f;
     return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(scaled)));
   }
@@ -123,38 +150,63 @@ uint16_t FloatToBFloat16(float value) {
 
 double LoadElement(DType dtype, const void* data, size_t index) {
   switch (dtype) {
-    case DType::kFloat64: return LoadAs<double>(data, index);
-    case DType::kFloat32: return LoadAs<float>(data, index);
-    case DType::kFloat16: return HalfToFloat(static_cast<uint16_t>(LoadAs<uint16_t>(data, index)));
-    case DType::kBFloat16: return BFloat16ToFloat(static_cast<uint16_t>(LoadAs<uint16_t>(data, index)));
-    case DType::kInt8: return LoadAs<int8_t>(data, index);
-    case DType::kInt16: return LoadAs<int16_t>(data, index);
-    case DType::kInt32: return LoadAs<int32_t>(data, index);
-    case DType::kInt64: return LoadAs<int64_t>(data, index);
+    case DType::kFloat64:
+      return LoadAs<double>(data, index);
+    case DType::kFloat32:
+      return LoadAs<float>(data, index);
+    case DType::kFloat16:
+      return HalfToFloat(static_cast<uint16_t>(LoadAs<uint16_t>(data, index)));
+    case DType::kBFloat16:
+      return BFloat16ToFloat(static_cast<uint16_t>(LoadAs<uint16_t>(data, index)));
+    case DType::kInt8:
+      return LoadAs<int8_t>(data, index);
+    case DType::kInt16:
+      return LoadAs<int16_t>(data, index);
+    case DType::kInt32:
+      return LoadAs<int32_t>(data, index);
+    case DType::kInt64:
+      return LoadAs<int64_t>(data, index);
     case DType::kUInt8:
-    case DType::kBool: return LoadAs<uint8_t>(data, index);
-    case DType::kUInt16: return LoadAs<uint16_t>(data, index);
-    case DType::kUInt32: return LoadAs<uint32_t>(data, index);
-    case DType::kUInt64: return LoadAs<uint64_t>(data, index);
+    case DType::kBool:
+      return LoadAs<uint8_t>(data, index);
+    case DType::kUInt16:
+      return LoadAs<uint16_t>(data, index);
+    case DType::kUInt32:
+      return LoadAs<uint32_t>(data, index);
+    case DType::kUInt64:
+      return LoadAs<uint64_t>(data, index);
   }
   return 0;
 }
 
 void StoreElement(DType dtype, void* data, size_t index, double value) {
   switch (dtype) {
-    case DType::kFloat64: return StoreAs(data, index, value);
-    case DType::kFloat32: return StoreAs(data, index, static_cast<float>(value));
-    case DType::kFloat16: return StoreAs(data, index, FloatToHalf(RoundToOddFloat(value)));
-    case DType::kBFloat16: return StoreAs(data, index, FloatToBFloat16(RoundToOddFloat(value)));
-    case DType::kInt8: return StoreAs(data, index, static_cast<int8_t>(value));
-    case DType::kInt16: return StoreAs(data, index, static_cast<int16_t>(value));
-    case DType::kInt32: return StoreAs(data, index, static_cast<int32_t>(value));
-    case DType::kInt64: return StoreAs(data, index, static_cast<int64_t>(value));
-    case DType::kUInt8: return StoreAs(data, index, static_cast<uint8_t>(value));
-    case DType::kBool: return StoreAs(data, index, static_cast<uint8_t>(value != 0));
-    case DType::kUInt16: return StoreAs(data, index, static_cast<uint16_t>(value));
-    case DType::kUInt32: return StoreAs(data, index, static_cast<uint32_t>(value));
-    case DType::kUInt64: return StoreAs(data, index, static_cast<uint64_t>(value));
+    case DType::kFloat64:
+      return StoreAs(data, index, value);
+    case DType::kFloat32:
+      return StoreAs(data, index, static_cast<float>(value));
+    case DType::kFloat16:
+      return StoreAs(data, index, FloatToHalf(RoundToOddFloat(value)));
+    case DType::kBFloat16:
+      return StoreAs(data, index, FloatToBFloat16(RoundToOddFloat(value)));
+    case DType::kInt8:
+      return StoreAs(data, index, static_cast<int8_t>(value));
+    case DType::kInt16:
+      return StoreAs(data, index, static_cast<int16_t>(value));
+    case DType::kInt32:
+      return StoreAs(data, index, static_cast<int32_t>(value));
+    case DType::kInt64:
+      return StoreAs(data, index, static_cast<int64_t>(value));
+    case DType::kUInt8:
+      return StoreAs(data, index, static_cast<uint8_t>(value));
+    case DType::kBool:
+      return StoreAs(data, index, static_cast<uint8_t>(value != 0));
+    case DType::kUInt16:
+      return StoreAs(data, index, static_cast<uint16_t>(value));
+    case DType::kUInt32:
+      return StoreAs(data, index, static_cast<uint32_t>(value));
+    case DType::kUInt64:
+      return StoreAs(data, index, static_cast<uint64_t>(value));
   }
 }
 

@@ -26,7 +26,8 @@ class Parser {
   }
 
  private:
-  // Precedence from loosest to tightest: conditional, or, and, not, comparison, | ^ & shift, sum, product, unary, power.
+  // Precedence from loosest to tightest: conditional, or, and, not, comparison, | ^ & shift, sum, product, unary,
+  // power.
   Result<Node> Conditional() {
     if (++depth_ > kMaxDepth) return Invalid("expression is nested too deeply", std::string(text_.substr(0, 60)));
     ATUNNER_TRY(Node first, Binary(0));
@@ -55,17 +56,28 @@ class Parser {
 
   Result<Node> Binary(int level) {
     switch (level) {
-      case 0: return Logical(Kind::kOr, "or", "||", 1);
-      case 1: return Logical(Kind::kAnd, "and", "&&", 2);
-      case 2: return Not();
-      case 3: return Comparison();
-      case 4: return LeftAssociative({"|"}, 5);
-      case 5: return LeftAssociative({"^"}, 6);
-      case 6: return LeftAssociative({"&"}, 7);
-      case 7: return LeftAssociative({"<<", ">>"}, 8);
-      case 8: return LeftAssociative({"+", "-"}, 9);
-      case 9: return LeftAssociative({"//", "*", "/", "%"}, 10);
-      default: return Unary();
+      case 0:
+        return Logical(Kind::kOr, "or", "||", 1);
+      case 1:
+        return Logical(Kind::kAnd, "and", "&&", 2);
+      case 2:
+        return Not();
+      case 3:
+        return Comparison();
+      case 4:
+        return LeftAssociative({"|"}, 5);
+      case 5:
+        return LeftAssociative({"^"}, 6);
+      case 6:
+        return LeftAssociative({"&"}, 7);
+      case 7:
+        return LeftAssociative({"<<", ">>"}, 8);
+      case 8:
+        return LeftAssociative({"+", "-"}, 9);
+      case 9:
+        return LeftAssociative({"//", "*", "/", "%"}, 10);
+      default:
+        return Unary();
     }
   }
 
@@ -122,11 +134,20 @@ class Parser {
 
   Result<Node> Membership(Node needle, bool negated) {
     char close = 0;
-    if (Symbol("[")) close = ']';
-    else if (Symbol("(")) close = ')';
-    else if (Symbol("{")) close = '}';
-    else return Expected("a list after 'in'");
-    Node node{.kind = Kind::kIn, .op = negated ? "not in" : "in", .constant = {}, .name = {}, .children = {}, .compare_ops = {}};
+    if (Symbol("["))
+      close = ']';
+    else if (Symbol("("))
+      close = ')';
+    else if (Symbol("{"))
+      close = '}';
+    else
+      return Expected("a list after 'in'");
+    Node node{.kind = Kind::kIn,
+              .op = negated ? "not in" : "in",
+              .constant = {},
+              .name = {},
+              .children = {},
+              .compare_ops = {}};
     node.children.push_back(std::move(needle));
     ATUNNER_RETURN_IF_ERROR(List(close, node.children));
     return node;
@@ -233,7 +254,8 @@ class Parser {
     if (Symbol("[")) {  // p["block_size_x"], as in Kernel Tuner's lambdas
       ATUNNER_TRY(Node index, Conditional());
       if (!Symbol("]")) return Expected("']'");
-      if (const auto* text = std::get_if<std::string>(&index.constant); index.kind == Kind::kConstant && text) return Name(*text);
+      if (const auto* text = std::get_if<std::string>(&index.constant); index.kind == Kind::kConstant && text)
+        return Name(*text);
       return Expected("a quoted name in [ ]");
     }
     return Name(std::move(word));
@@ -246,13 +268,15 @@ class Parser {
   }
 
   static Node Constant(Value value) {
-    return {.kind = Kind::kConstant, .op = {}, .constant = std::move(value), .name = {}, .children = {}, .compare_ops = {}};
+    return {
+        .kind = Kind::kConstant, .op = {}, .constant = std::move(value), .name = {}, .children = {}, .compare_ops = {}};
   }
   static Node Name(std::string name) {
     return {.kind = Kind::kName, .op = {}, .constant = {}, .name = std::move(name), .children = {}, .compare_ops = {}};
   }
   static Node Prefix(std::string_view op, Node operand) {
-    Node node{.kind = Kind::kUnary, .op = std::string(op), .constant = {}, .name = {}, .children = {}, .compare_ops = {}};
+    Node node{
+        .kind = Kind::kUnary, .op = std::string(op), .constant = {}, .name = {}, .children = {}, .compare_ops = {}};
     node.children.push_back(std::move(operand));
     return node;
   }
@@ -294,7 +318,9 @@ class Parser {
 
 std::unexpected<Error> Bad(std::string what) { return Invalid(std::move(what)); }
 
-bool IsInteger(const Value& value) { return std::holds_alternative<int64_t>(value) || std::holds_alternative<bool>(value); }
+bool IsInteger(const Value& value) {
+  return std::holds_alternative<int64_t>(value) || std::holds_alternative<bool>(value);
+}
 int64_t AsInteger(const Value& value) {
   if (const bool* b = std::get_if<bool>(&value)) return *b;
   return std::get<int64_t>(value);
@@ -315,9 +341,12 @@ Result<Value> IntegerPower(int64_t base, int64_t exponent) {
 
 Result<Value> IntegerBinary(const std::string& op, int64_t a, int64_t b) {
   int64_t result = 0;
-  if (op == "+") return __builtin_add_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in +")) : Value(result);
-  if (op == "-") return __builtin_sub_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in -")) : Value(result);
-  if (op == "*") return __builtin_mul_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in *")) : Value(result);
+  if (op == "+")
+    return __builtin_add_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in +")) : Value(result);
+  if (op == "-")
+    return __builtin_sub_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in -")) : Value(result);
+  if (op == "*")
+    return __builtin_mul_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in *")) : Value(result);
   if (op == "**") return IntegerPower(a, b);
   if (op == "&") return a & b;
   if (op == "|") return a | b;
@@ -360,7 +389,8 @@ Result<Value> ApplyBinary(const std::string& op, const Value& a, const Value& b)
 Result<bool> Compare(const std::string& op, const Value& a, const Value& b) {
   if (op == "==") return LooselyEqual(a, b);
   if (op == "!=") return !LooselyEqual(a, b);
-  if (std::holds_alternative<std::string>(a) != std::holds_alternative<std::string>(b)) return Bad("cannot compare text with a number");
+  if (std::holds_alternative<std::string>(a) != std::holds_alternative<std::string>(b))
+    return Bad("cannot compare text with a number");
   const auto order = [&]() -> int {
     if (const auto* text = std::get_if<std::string>(&a)) return text->compare(std::get<std::string>(b));
     if (IsInteger(a) && IsInteger(b)) return AsInteger(a) < AsInteger(b) ? -1 : AsInteger(a) > AsInteger(b);
@@ -411,7 +441,8 @@ Result<Value> Call(const std::string& name, const std::vector<Value>& args) {
     return -FloorDivide(-AsInteger(args[0]), AsInteger(args[1]));
   }
   if (name == "pow" && args.size() == 2) return ApplyBinary("**", args[0], args[1]);
-  if (args.size() != 1) return Bad("unknown function " + name + "() with " + std::to_string(args.size()) + " arguments");
+  if (args.size() != 1)
+    return Bad("unknown function " + name + "() with " + std::to_string(args.size()) + " arguments");
   return CallOne(name, args[0]);
 }
 
@@ -454,18 +485,23 @@ Result<Value> EvalLogical(const Node& node, const Bindings& bindings) {
 
 Result<Value> Eval(const Node& node, const Bindings& bindings) {
   switch (node.kind) {
-    case Kind::kConstant: return node.constant;
+    case Kind::kConstant:
+      return node.constant;
     case Kind::kName: {
       Value scratch;
       const Value* value = bindings.Find(node.name, scratch);
       if (value == nullptr) return Bad("unknown name '" + node.name + "'");
       return *value;
     }
-    case Kind::kUnary: return EvalUnary(node, bindings);
+    case Kind::kUnary:
+      return EvalUnary(node, bindings);
     case Kind::kAnd:
-    case Kind::kOr: return EvalLogical(node, bindings);
-    case Kind::kCompare: return EvalCompare(node, bindings);
-    case Kind::kIn: return EvalIn(node, bindings);
+    case Kind::kOr:
+      return EvalLogical(node, bindings);
+    case Kind::kCompare:
+      return EvalCompare(node, bindings);
+    case Kind::kIn:
+      return EvalIn(node, bindings);
     case Kind::kConditional: {
       ATUNNER_TRY(const Value condition, Eval(node.children[0], bindings));
       return Eval(node.children[Truthy(condition) ? 1 : 2], bindings);

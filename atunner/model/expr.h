@@ -1,5 +1,6 @@
 // The one expression language: constraints, launch sizes, shapes, work formulas.
-// Python's syntax and meaning (`//` floors, `/` divides, chained comparisons, `and or not`, `in`, `x if c else y`) with C's
+// Python's syntax and meaning (`//` floors, `/` divides, chained comparisons, `and or not`, `in`, `x if c else y`) with
+// C's
 // `&& || ! ?:` accepted too, so that Kernel Tuner's and BAT's restriction strings work as they are.
 #pragma once
 
@@ -42,7 +43,7 @@ class Expr {
   struct Node;
   /// The constant 1: the neutral launch size.
   Expr() : Expr(int64_t{1}) {}
-  Expr(int64_t constant);          // NOLINT(google-explicit-constructor): grid = {M / 8, 1, 1} should read like that
+  Expr(int64_t constant);  // NOLINT(google-explicit-constructor): grid = {M / 8, 1, 1} should read like that
   Expr(int constant) : Expr(static_cast<int64_t>(constant)) {}  // NOLINT(google-explicit-constructor)
 
   /// kInvalidInput points at the column: "constraint 'a >': expected a value at column 4".

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "atunner/model/trial.h"
 #include "atunner/model/device_profile.h"
 #include "atunner/model/kernel_spec.h"
+#include "atunner/model/trial.h"
 
 // Serialisers of types we do not own.
 namespace nlohmann {
@@ -30,10 +30,14 @@ struct adl_serializer<atunner::Value> {
     std::visit([&](const auto& held) { json = held; }, value);
   }
   static void from_json(const ordered_json& json, atunner::Value& value) {
-    if (json.is_boolean()) value = json.get<bool>();
-    else if (json.is_number_integer()) value = json.get<int64_t>();
-    else if (json.is_number()) value = json.get<double>();
-    else value = json.get<std::string>();
+    if (json.is_boolean())
+      value = json.get<bool>();
+    else if (json.is_number_integer())
+      value = json.get<int64_t>();
+    else if (json.is_number())
+      value = json.get<double>();
+    else
+      value = json.get<std::string>();
   }
 };
 
@@ -60,11 +64,11 @@ uint64_t HexWord(const std::string& text, size_t at) { return std::stoull(text.s
 
 }  // namespace
 
-#define ATUNNER_ENUM_JSON(Type, ...)                                                \
+#define ATUNNER_ENUM_JSON(Type, ...)                                                      \
   static void to_json(Json& json, const Type& value) { json = std::string(Name(value)); } \
-  static void from_json(const Json& json, Type& value) {                            \
-    static constexpr Type kAll[] = {__VA_ARGS__};                                   \
-    value = EnumByName(json, kAll);                                                 \
+  static void from_json(const Json& json, Type& value) {                                  \
+    static constexpr Type kAll[] = {__VA_ARGS__};                                         \
+    value = EnumByName(json, kAll);                                                       \
   }
 
 static void to_json(Json& json, const DType& value) { json = std::string(Name(value)); }
@@ -98,7 +102,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(ArgBinding::Kind, {{ArgBinding::Kind::kTensor, "ten
 static void to_json(Json& json, const Digest& value) { json = value.ToHex(); }
 static void from_json(const Json& json, Digest& value) {
   const auto text = json.get<std::string>();
-  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos) Throw("'" + text + "' is no digest");
+  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    Throw("'" + text + "' is no digest");
   value = {HexWord(text, 0), HexWord(text, 16)};
 }
 
@@ -113,14 +118,14 @@ static void from_json(const Json& json, Expr& value) {
 #define ATUNNER_WRITE_FIELD(field) json[#field] = value.field;
 #define ATUNNER_READ_FIELD(field) \
   if (const auto at = json.find(#field); at != json.end()) at->get_to(value.field);
-#define ATUNNER_FIELDS(Type, ...)                                                        \
-  static void to_json(Json& json, const Type& value) {                                   \
-    json = Json::object();                                                               \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(ATUNNER_WRITE_FIELD, __VA_ARGS__))          \
-  }                                                                                      \
-  static void from_json(const Json& json, Type& value) {                                 \
-    if (!json.is_object()) Throw("an object is needed for " #Type);                      \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(ATUNNER_READ_FIELD, __VA_ARGS__))           \
+#define ATUNNER_FIELDS(Type, ...)                                               \
+  static void to_json(Json& json, const Type& value) {                          \
+    json = Json::object();                                                      \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(ATUNNER_WRITE_FIELD, __VA_ARGS__)) \
+  }                                                                             \
+  static void from_json(const Json& json, Type& value) {                        \
+    if (!json.is_object()) Throw("an object is needed for " #Type);             \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(ATUNNER_READ_FIELD, __VA_ARGS__))  \
   }
 
 ATUNNER_FIELDS(Fill, kind, low, high, path)
@@ -142,18 +147,18 @@ ATUNNER_FIELDS(KernelResources, entry, mangled, registers, static_shared_bytes, 
                spill_load_bytes, constant_bytes, max_threads)
 ATUNNER_FIELDS(CheckRecord, check, family, dims, passed, error, bound, honest, detail)
 ATUNNER_FIELDS(Verdict, kind, reason, checks, sampled)
-ATUNNER_FIELDS(Measurement, median_ns, low_ns, high_ns, minimum_ns, samples_ns, warmups, stop_reason, flush, device, driver,
-               sm_mhz, memory_mhz, power_watts, throttle, seed)
+ATUNNER_FIELDS(Measurement, median_ns, low_ns, high_ns, minimum_ns, samples_ns, warmups, stop_reason, flush, device,
+               driver, sm_mhz, memory_mhz, power_watts, throttle, seed)
 ATUNNER_FIELDS(Estimate::Part, name, ns, overlapped)
-ATUNNER_FIELDS(Estimate, time_ns, low_ns, high_ns, limiter, parts, device, blocks_executed, blocks_total, dram_bytes, flops,
-               occupancy)
+ATUNNER_FIELDS(Estimate, time_ns, low_ns, high_ns, limiter, parts, device, blocks_executed, blocks_total, dram_bytes,
+               flops, occupancy)
 ATUNNER_FIELDS(Comparison, ratio, low, high, pairs)
 ATUNNER_FIELDS(Budget, trials, seconds)
 static void to_json(Json& json, const Configuration& value) { json = value.values; }
 static void from_json(const Json& json, Configuration& value) { value.values = json.get<std::vector<Value>>(); }
 
-ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources, binary, compile_seconds,
-               judge_seconds, note)
+ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources, binary,
+               compile_seconds, judge_seconds, note)
 ATUNNER_FIELDS(Baseline, name, verdict, measurement, estimate, comparison, note)
 
 static void to_json(Json& json, const DeviceProfile& value) {
@@ -169,9 +174,10 @@ static void from_json(const Json& json, DeviceProfile& value) {
 }
 
 static void to_json(Json& json, const CompiledModule& value) {
-  json = Json{{"source", value.source}, {"binary", value.binary}, {"arch", value.arch}, {"compiler", value.compiler},
-              {"ptx", value.ptx}, {"cubin", Base64Encode(value.cubin)}, {"kernels", value.kernels}, {"log", value.log},
-              {"compile_seconds", value.compile_seconds}, {"from_cache", value.from_cache}};
+  json = Json{{"source", value.source},        {"binary", value.binary}, {"arch", value.arch},
+              {"compiler", value.compiler},    {"ptx", value.ptx},       {"cubin", Base64Encode(value.cubin)},
+              {"kernels", value.kernels},      {"log", value.log},       {"compile_seconds", value.compile_seconds},
+              {"from_cache", value.from_cache}};
 }
 static void from_json(const Json& json, CompiledModule& value) {
   value.source = json.at("source").get<Digest>();
@@ -188,21 +194,21 @@ static void from_json(const Json& json, CompiledModule& value) {
   value.from_cache = json.at("from_cache").get<bool>();
 }
 
-#define ATUNNER_DEFINE_JSON(Type)                                                       \
-  Json ToJson(const Type& value) {                                                      \
-    Json json;                                                                          \
-    to_json(json, value);                                                               \
-    return json;                                                                        \
-  }                                                                                     \
-  template <>                                                                           \
-  Result<Type> FromJson<Type>(const Json& json) {                                       \
-    try {                                                                               \
-      Type value{};                                                                     \
-      from_json(json, value);                                                           \
-      return value;                                                                     \
-    } catch (const std::exception& error) {                                             \
-      return Invalid(std::string("not a valid " #Type ": ") + error.what());            \
-    }                                                                                   \
+#define ATUNNER_DEFINE_JSON(Type)                                            \
+  Json ToJson(const Type& value) {                                           \
+    Json json;                                                               \
+    to_json(json, value);                                                    \
+    return json;                                                             \
+  }                                                                          \
+  template <>                                                                \
+  Result<Type> FromJson<Type>(const Json& json) {                            \
+    try {                                                                    \
+      Type value{};                                                          \
+      from_json(json, value);                                                \
+      return value;                                                          \
+    } catch (const std::exception& error) {                                  \
+      return Invalid(std::string("not a valid " #Type ": ") + error.what()); \
+    }                                                                        \
   }
 ATUNNER_JSON_TYPES(ATUNNER_DEFINE_JSON)
 #undef ATUNNER_DEFINE_JSON
@@ -213,8 +219,10 @@ Result<Json> ParseJson(std::string_view text, std::string_view where) {
   for (size_t i = 0; i < text.size(); ++i) {  // nlohmann recurses when it destroys, so depth is checked first
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {

@@ -32,10 +32,11 @@ struct Verdict;
 /// Parses text; kInvalidInput with the byte offset. Nesting is limited, so hostile text cannot exhaust the stack.
 Result<Json> ParseJson(std::string_view text, std::string_view where = "JSON");
 
-#define ATUNNER_JSON_TYPES(X)                                                                                       \
-  X(ArgSpec) X(Baseline) X(Budget) X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile)   \
-  X(Estimate) X(KernelResources) X(KernelSpec) X(LaunchPlan) X(Measurement) X(ParameterSpace) X(RenderedKernel)      \
-  X(SourceUnit) X(Trial) X(Verdict)
+#define ATUNNER_JSON_TYPES(X)                                                                                         \
+  X(ArgSpec)                                                                                                          \
+  X(Baseline) X(Budget) X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile) X(Estimate)                 \
+      X(KernelResources) X(KernelSpec) X(LaunchPlan) X(Measurement) X(ParameterSpace) X(RenderedKernel) X(SourceUnit) \
+          X(Trial) X(Verdict)
 
 #define ATUNNER_DECLARE_JSON(Type) Json ToJson(const Type& value);
 ATUNNER_JSON_TYPES(ATUNNER_DECLARE_JSON)

@@ -8,10 +8,14 @@ namespace atunner {
 
 std::string_view Name(Role role) {
   switch (role) {
-    case Role::kInput: return "in";
-    case Role::kOutput: return "out";
-    case Role::kInOut: return "inout";
-    case Role::kScalar: return "scalar";
+    case Role::kInput:
+      return "in";
+    case Role::kOutput:
+      return "out";
+    case Role::kInOut:
+      return "inout";
+    case Role::kScalar:
+      return "scalar";
   }
   return "in";
 }
@@ -31,7 +35,9 @@ Result<TensorShape> ShapeOf(const ArgSpec& arg, const KernelSpec& spec, const Di
   TensorShape shape;
   for (const Expr& extent : arg.shape) {
     ATUNNER_TRY(const int64_t n, extent.EvaluateInt(bindings));
-    if (n < 1) return Invalid("dimension '" + extent.text() + "' is " + std::to_string(n), "argument '" + arg.name + "'", "every dimension must be at least 1");
+    if (n < 1)
+      return Invalid("dimension '" + extent.text() + "' is " + std::to_string(n), "argument '" + arg.name + "'",
+                     "every dimension must be at least 1");
     if (__builtin_mul_overflow(shape.elements, n, &shape.elements) || shape.elements >= kMaxElements) {
       return Invalid("has 2^40 elements or more", "argument '" + arg.name + "'", "use a smaller shape");
     }

@@ -1,4 +1,5 @@
-// What has to be computed, apart from how: the task that tolerance, shapes and baseline come from. Never from a proposer.
+// What has to be computed, apart from how: the task that tolerance, shapes and baseline come from. Never from a
+// proposer.
 #pragma once
 
 #include <optional>
@@ -43,12 +44,12 @@ struct ArgSpec {
   Fill fill;                  ///< inputs and in-outs
 };
 
-/// When two results count as equal, if the task says so itself. Otherwise the judge derives a budget from the error of an
-/// honest same-precision algorithm (see docs/verification.md).
+/// When two results count as equal, if the task says so itself. Otherwise the judge derives a budget from the error of
+/// an honest same-precision algorithm (see docs/verification.md).
 struct Tolerance {
   std::optional<double> relative;  ///< bound on |y - r| / max(|r|, rms(r))
   std::optional<double> absolute;
-  double budget_factor = 4.0;      ///< k: times the honest algorithm's error
+  double budget_factor = 4.0;         ///< k: times the honest algorithm's error
   bool allow_nondeterminism = false;  ///< atomics in floating point: repeated runs need not be bit-equal
 };
 
@@ -76,10 +77,10 @@ struct KernelSpec {
   std::vector<ArgSpec> args;
   Oracle oracle;
   Tolerance tolerance;
-  Expr flops = 0;               ///< floating-point operations of the problem, over dims
-  std::optional<Expr> bytes;    ///< fewest bytes through DRAM; default: inputs read once, outputs written once
+  Expr flops = 0;             ///< floating-point operations of the problem, over dims
+  std::optional<Expr> bytes;  ///< fewest bytes through DRAM; default: inputs read once, outputs written once
   DType compute_dtype = DType::kFloat32;  ///< the rate that bounds `flops`
-  bool tensor_cores = false;    ///< may the floor assume tensor-core rates for compute_dtype?
+  bool tensor_cores = false;              ///< may the floor assume tensor-core rates for compute_dtype?
 
   const ArgSpec* FindArg(std::string_view name) const;
   /// Identity of the task: everything above. Equal digests share trials.

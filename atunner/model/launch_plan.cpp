@@ -37,7 +37,8 @@ Result<ConcreteStep> ResolveStep(const LaunchStep& step, const Bindings& binding
   ConcreteStep concrete;
   concrete.entry = step.entry;
   ATUNNER_TRY(concrete.grid, Extents(step.grid, bindings, {kMaxGridX, kMaxGridYZ, kMaxGridYZ}, "grid", step.entry));
-  ATUNNER_TRY(concrete.block, Extents(step.block, bindings, {kMaxBlockXY, kMaxBlockXY, kMaxBlockZ}, "block", step.entry));
+  ATUNNER_TRY(concrete.block,
+              Extents(step.block, bindings, {kMaxBlockXY, kMaxBlockXY, kMaxBlockZ}, "block", step.entry));
   ATUNNER_TRY(concrete.cluster, Extents(step.cluster, bindings, {16, 16, 16}, "cluster", step.entry));
   if (concrete.block.Count() > 1024) {
     return Invalid("block has " + std::to_string(concrete.block.Count()) + " threads, at most 1024 are possible",
@@ -64,9 +65,12 @@ bool Fits(DType dtype, int64_t value) {
 
 std::string_view Name(Language language) {
   switch (language) {
-    case Language::kCudaCpp: return "cuda";
-    case Language::kPtx: return "ptx";
-    case Language::kCubin: return "cubin";
+    case Language::kCudaCpp:
+      return "cuda";
+    case Language::kPtx:
+      return "ptx";
+    case Language::kCubin:
+      return "cubin";
   }
   return "cuda";
 }

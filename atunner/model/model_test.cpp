@@ -77,7 +77,8 @@ TEST(Expr, SaysWhatIsWrongAndWhere) {
 }
 
 TEST(Expr, NeverCrashesOnRandomText) {
-  const std::string_view pieces[] = {"a", "1", "+", "-", "**", "(", ")", "[", "]", " in ", " if ", " else ", "not ", "<", "==", "//", ",", "'x'", "?", ":", "0.5", "min("};
+  const std::string_view pieces[] = {"a",      "1",    "+", "-",  "**", "(", ")",   "[", "]", " in ", " if ",
+                                     " else ", "not ", "<", "==", "//", ",", "'x'", "?", ":", "0.5",  "min("};
   Random random(3);
   for (int i = 0; i < 20000; ++i) {
     std::string text;
@@ -121,7 +122,12 @@ TEST(LaunchPlan, ResolvesAndChecksLimits) {
 
 TEST(KernelSpec, ShapesAreChecked) {
   KernelSpec spec;
-  const ArgSpec arg{.name = "x", .role = Role::kInput, .dtype = DType::kFloat16, .shape = {Expr::MustParse("n"), 4}, .value = {}, .fill = {}};
+  const ArgSpec arg{.name = "x",
+                    .role = Role::kInput,
+                    .dtype = DType::kFloat16,
+                    .shape = {Expr::MustParse("n"), 4},
+                    .value = {},
+                    .fill = {}};
   EXPECT_EQ(ShapeOf(arg, spec, {{"n", 10}}).value().bytes, 80);
   EXPECT_THAT(ShapeOf(arg, spec, {{"n", 0}}).error().ToString(), HasSubstr("at least 1"));
   EXPECT_THAT(ShapeOf(arg, spec, {{"n", int64_t{1} << 40}}).error().what, HasSubstr("2^40"));
@@ -132,7 +138,8 @@ TEST(Budget, Parses) {
   EXPECT_EQ(Budget::Parse("2m")->seconds, 120);
   EXPECT_EQ(Budget::Parse("50")->trials, 50);
   EXPECT_EQ(Budget::Parse("50 trials,1h")->seconds, 3600);
-  for (const char* bad : {"", "x", "-3", "0", "1.5", "3 weeks", "nan"}) EXPECT_FALSE(Budget::Parse(bad).has_value()) << bad;
+  for (const char* bad : {"", "x", "-3", "0", "1.5", "3 weeks", "nan"})
+    EXPECT_FALSE(Budget::Parse(bad).has_value()) << bad;
 }
 
 TEST(Json, NounsRoundTrip) {
@@ -140,7 +147,12 @@ TEST(Json, NounsRoundTrip) {
   spec.name = "softmax";
   spec.dims = {{"rows", 8}, {"cols", 128}};
   spec.attributes = {{"eps", 1e-5}, {"causal", true}, {"mode", std::string("fast")}};
-  spec.args = {{.name = "x", .role = Role::kInput, .dtype = DType::kBFloat16, .shape = {Expr::MustParse("rows"), Expr::MustParse("cols")}, .value = {}, .fill = {}}};
+  spec.args = {{.name = "x",
+                .role = Role::kInput,
+                .dtype = DType::kBFloat16,
+                .shape = {Expr::MustParse("rows"), Expr::MustParse("cols")},
+                .value = {},
+                .fill = {}}};
   spec.oracle.operator_name = "softmax";
   spec.tolerance.relative = 1e-3;
   const Json json = ToJson(spec);
@@ -151,7 +163,8 @@ TEST(Json, NounsRoundTrip) {
 
   Trial trial;
   trial.configuration.values = {int64_t{3}, 1.0, true, std::string("a")};
-  trial.verdict = {VerdictKind::kRace, "two threads", {{.check = "race", .family = "", .dims = {{"n", 3}}, .detail = "x"}}, false};
+  trial.verdict = {
+      VerdictKind::kRace, "two threads", {{.check = "race", .family = "", .dims = {{"n", 3}}, .detail = "x"}}, false};
   trial.measurement = Measurement{.median_ns = 5, .samples_ns = {4, 5, 6}};
   const Trial back = FromJson<Trial>(ParseJson(ToJson(trial).dump()).value()).value();
   EXPECT_EQ(back.configuration, trial.configuration) << "1.0 must not come back as 1";

@@ -30,11 +30,13 @@ Status ParameterSpace::Validate(const Dims& dims) const {
   std::set<std::string> seen;
   for (const Parameter& parameter : parameters) {
     if (!seen.insert(parameter.name).second) return Invalid("parameter '" + parameter.name + "' is defined twice");
-    if (parameter.values.empty()) return Invalid("parameter '" + parameter.name + "' has no values", "", "list at least one");
+    if (parameter.values.empty())
+      return Invalid("parameter '" + parameter.name + "' has no values", "", "list at least one");
     for (size_t i = 0; i < parameter.values.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         if (parameter.values[i] == parameter.values[j]) {
-          return Invalid("parameter '" + parameter.name + "' lists the value " + ToString(parameter.values[i]) + " twice");
+          return Invalid("parameter '" + parameter.name + "' lists the value " + ToString(parameter.values[i]) +
+                         " twice");
         }
       }
     }
@@ -74,7 +76,8 @@ Digest ParameterSpace::DigestOfConfiguration(const Configuration& configuration)
   // Ordered by name, so that reordering the parameters in a file does not forget what is known.
   std::vector<std::string> fields;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    fields.push_back(parameters[i].name + "=" + std::to_string(configuration.values[i].index()) + ToString(configuration.values[i]));
+    fields.push_back(parameters[i].name + "=" + std::to_string(configuration.values[i].index()) +
+                     ToString(configuration.values[i]));
   }
   std::ranges::sort(fields);
   return DigestOf(fields);

@@ -11,19 +11,19 @@ namespace atunner {
 /// Timed on a real GPU, with its conditions.
 struct Measurement {
   double median_ns = 0;
-  double low_ns = 0;   ///< 95 % confidence interval of the median
+  double low_ns = 0;  ///< 95 % confidence interval of the median
   double high_ns = 0;
   double minimum_ns = 0;
   std::vector<double> samples_ns;
   int warmups = 0;
-  std::string stop_reason;   ///< "interval under 1 %", "sample limit", "raced out", …
-  std::string flush;         ///< how L2 was emptied: "memset 120 MiB"
-  std::string device;        ///< "NVIDIA H200"
-  std::string driver;        ///< "580.159.04, CUDA 13.0"
-  double sm_mhz = 0;         ///< clock at the end of the samples
+  std::string stop_reason;  ///< "interval under 1 %", "sample limit", "raced out", …
+  std::string flush;        ///< how L2 was emptied: "memset 120 MiB"
+  std::string device;       ///< "NVIDIA H200"
+  std::string driver;       ///< "580.159.04, CUDA 13.0"
+  double sm_mhz = 0;        ///< clock at the end of the samples
   double memory_mhz = 0;
   double power_watts = 0;
-  std::string throttle;      ///< NVML's throttle reasons, "none"
+  std::string throttle;  ///< NVML's throttle reasons, "none"
   uint64_t seed = 0;
 };
 
@@ -37,14 +37,14 @@ struct Estimate {
   double time_ns = 0;
   double low_ns = 0;  ///< how sure: the interval that the model's known error gives
   double high_ns = 0;
-  std::string limiter;        ///< the part that bounds the time
-  std::vector<Part> parts;    ///< those not overlapped add up to time_ns
-  std::string device;         ///< profile name
+  std::string limiter;      ///< the part that bounds the time
+  std::vector<Part> parts;  ///< those not overlapped add up to time_ns
+  std::string device;       ///< profile name
   uint64_t blocks_executed = 0;
   uint64_t blocks_total = 0;
   double dram_bytes = 0;
   double flops = 0;
-  double occupancy = 0;       ///< resident warps / most resident warps
+  double occupancy = 0;  ///< resident warps / most resident warps
 };
 
 /// Two kernels timed interleaved (A B B A …) in one run.

@@ -21,11 +21,16 @@ Status ParsePart(std::string_view part, Budget& budget) {
     return Invalid("'" + text + "' is no budget", "--budget", "write a time (90s, 5m, 1h) or a number of trials (200)");
   }
   if (unit.empty() || unit == "trials" || unit == "trial") {
-    if (amount != static_cast<double>(static_cast<int64_t>(amount))) return Invalid("'" + text + "' is not a whole number of trials", "--budget");
+    if (amount != static_cast<double>(static_cast<int64_t>(amount)))
+      return Invalid("'" + text + "' is not a whole number of trials", "--budget");
     budget.trials = static_cast<int64_t>(amount);
     return {};
   }
-  const double scale = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" || unit == "min" ? 60 : unit == "h" ? 3600 : 0;
+  const double scale = unit == "s"                    ? 1
+                       : unit == "ms"                 ? 1e-3
+                       : unit == "m" || unit == "min" ? 60
+                       : unit == "h"                  ? 3600
+                                                      : 0;
   if (scale == 0) return Invalid("unknown unit '" + unit + "'", "--budget", "use s, m, h or trials");
   budget.seconds = amount * scale;
   return {};

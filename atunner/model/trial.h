@@ -26,17 +26,17 @@ struct Budget {
 };
 
 struct Trial {
-  int64_t number = 0;             ///< 1, 2, … within the run
+  int64_t number = 0;  ///< 1, 2, … within the run
   Configuration configuration;
-  std::string proposer;           ///< "default", "bayes", "random", …
+  std::string proposer;  ///< "default", "bayes", "random", …
   Verdict verdict;
   std::optional<Measurement> measurement;  ///< correct and timed on the GPU
   std::optional<Estimate> estimate;        ///< correct and predicted
   std::vector<KernelResources> resources;
-  Digest binary;                  ///< equal binaries are judged once
+  Digest binary;  ///< equal binaries are judged once
   double compile_seconds = 0;
   double judge_seconds = 0;
-  std::string note;               ///< "same binary as trial 12", "raced out after 3 samples", …
+  std::string note;  ///< "same binary as trial 12", "raced out after 3 samples", …
 
   /// The time the search minimises, ns: the measurement's median or the estimate; nullopt when the trial failed.
   std::optional<double> ObjectiveNs() const;

@@ -7,7 +7,8 @@ namespace atunner {
 std::string_view Name(VerdictKind kind) {
   switch (kind) {
 #define ATUNNER_VERDICT(id, name, meaning) \
-  case VerdictKind::id: return name;
+  case VerdictKind::id:                    \
+    return name;
 #include "atunner/model/verdict.def"
 #undef ATUNNER_VERDICT
   }
@@ -17,7 +18,8 @@ std::string_view Name(VerdictKind kind) {
 std::string_view Meaning(VerdictKind kind) {
   switch (kind) {
 #define ATUNNER_VERDICT(id, name, meaning) \
-  case VerdictKind::id: return meaning;
+  case VerdictKind::id:                    \
+    return meaning;
 #include "atunner/model/verdict.def"
 #undef ATUNNER_VERDICT
   }

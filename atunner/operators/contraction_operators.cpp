@@ -31,7 +31,9 @@ class ContractionOperator : public Operator {
 
 class Matmul : public ContractionOperator {
  public:
-  Matmul() : ContractionOperator({"matmul", "c[M, N] = a[M, K] · b[K, N], row-major", "M,N,K: --input-shape 4096,4096,4096", {}}) {}
+  Matmul()
+      : ContractionOperator(
+            {"matmul", "c[M, N] = a[M, K] · b[K, N], row-major", "M,N,K: --input-shape 4096,4096,4096", {}}) {}
 
   Status Reference(const KernelSpec&, const Dims& dims, Tensors in, Outputs out) const override {
     const auto m = static_cast<size_t>(dims.at("M"));
@@ -52,7 +54,8 @@ class Matmul : public ContractionOperator {
     if (request.shapes.size() != 1 || request.shapes[0].size() != 3) return WrongShape("needs three numbers M,N,K");
     spec.dims = {{"M", request.shapes[0][0]}, {"N", request.shapes[0][1]}, {"K", request.shapes[0][2]}};
     const DType t = request.dtype;
-    spec.args = {Tensor("a", Role::kInput, t, {"M", "K"}), Tensor("b", Role::kInput, t, {"K", "N"}), Tensor("c", Role::kOutput, t, {"M", "N"})};
+    spec.args = {Tensor("a", Role::kInput, t, {"M", "K"}), Tensor("b", Role::kInput, t, {"K", "N"}),
+                 Tensor("c", Role::kOutput, t, {"M", "N"})};
     spec.flops = Expr::MustParse("2 * M * N * K");
     spec.tensor_cores = t != DType::kFloat32;
     return {};
@@ -62,7 +65,8 @@ class Matmul : public ContractionOperator {
     step.entry = "matmul";
     step.grid = {Expr::MustParse("ceil_div(N, 16)"), Expr::MustParse("ceil_div(M, 16)"), 1};
     step.block = {16, 16, 1};
-    step.args = {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("c"), Long("M"), Long("N"), Long("K")};
+    step.args = {
+        ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("c"), Long("M"), Long("N"), Long("K")};
     return {.steps = {step}};
   }
 };
@@ -70,8 +74,12 @@ class Matmul : public ContractionOperator {
 class Conv2d : public ContractionOperator {
  public:
   Conv2d()
-      : ContractionOperator({"conv2d", "y[N,P,Q,K] = conv(x[N,H,W,C], w[K,R,S,C]), channels last", "N,H,W,C and K,R,S: --input-shape 64,56,56,64 64,3,3",
-                             {{"stride", int64_t{1}, "step of the filter"}, {"padding", int64_t{0}, "zeros on each side"}, {"dilation", int64_t{1}, "distance of the filter's taps"}}}) {}
+      : ContractionOperator({"conv2d",
+                             "y[N,P,Q,K] = conv(x[N,H,W,C], w[K,R,S,C]), channels last",
+                             "N,H,W,C and K,R,S: --input-shape 64,56,56,64 64,3,3",
+                             {{"stride", int64_t{1}, "step of the filter"},
+                              {"padding", int64_t{0}, "zeros on each side"},
+                              {"dilation", int64_t{1}, "distance of the filter's taps"}}}) {}
 
   Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in, Outputs out) const override {
     const auto at = [&](const char* name) { return dims.at(name); };
@@ -83,7 +91,8 @@ class Conv2d : public ContractionOperator {
     for (int64_t n = 0; n < at("N"); ++n) {
       for (int64_t p = 0; p < at("P"); ++p) {
         for (int64_t q = 0; q < at("Q"); ++q) {
-          for (int64_t k = 0; k < at("K"); ++k) out[0][index++] = Tap(in, dims, n, p * stride - padding, q * stride - padding, k, dilation);
+          for (int64_t k = 0; k < at("K"); ++k)
+            out[0][index++] = Tap(in, dims, n, p * stride - padding, q * stride - padding, k, dilation);
         }
       }
     }
@@ -112,21 +121,28 @@ class Conv2d : public ContractionOperator {
   }
 
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
-    if (request.shapes.size() != 2 || request.shapes[0].size() != 4 || request.shapes[1].size() != 3) return WrongShape("needs two shapes");
+    if (request.shapes.size() != 2 || request.shapes[0].size() != 4 || request.shapes[1].size() != 3)
+      return WrongShape("needs two shapes");
     const auto& x = request.shapes[0];
     const auto& f = request.shapes[1];
     const auto attribute = [&](const char* name) { return static_cast<int64_t>(ToDouble(spec.attributes.at(name))); };
     const int64_t stride = attribute("stride");
     const int64_t padding = attribute("padding");
     const int64_t dilation = attribute("dilation");
-    if (stride < 1 || dilation < 1 || padding < 0) return Invalid("stride and dilation must be at least 1, padding at least 0", "--attr of conv2d");
-    const auto extent = [&](int64_t in, int64_t taps) { return (in + 2 * padding - dilation * (taps - 1) - 1) / stride + 1; };
+    if (stride < 1 || dilation < 1 || padding < 0)
+      return Invalid("stride and dilation must be at least 1, padding at least 0", "--attr of conv2d");
+    const auto extent = [&](int64_t in, int64_t taps) {
+      return (in + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
+    };
     const int64_t p = extent(x[1], f[1]);
     const int64_t q = extent(x[2], f[2]);
-    if (x[1] + 2 * padding < dilation * (f[1] - 1) + 1 || x[2] + 2 * padding < dilation * (f[2] - 1) + 1) return WrongShape("the filter is larger than the padded image");
-    spec.dims = {{"N", x[0]}, {"H", x[1]}, {"W", x[2]}, {"C", x[3]}, {"K", f[0]}, {"R", f[1]}, {"S", f[2]}, {"P", p}, {"Q", q}};
+    if (x[1] + 2 * padding < dilation * (f[1] - 1) + 1 || x[2] + 2 * padding < dilation * (f[2] - 1) + 1)
+      return WrongShape("the filter is larger than the padded image");
+    spec.dims = {{"N", x[0]}, {"H", x[1]}, {"W", x[2]}, {"C", x[3]}, {"K", f[0]},
+                 {"R", f[1]}, {"S", f[2]}, {"P", p},    {"Q", q}};
     const DType t = request.dtype;
-    spec.args = {Tensor("x", Role::kInput, t, {"N", "H", "W", "C"}), Tensor("w", Role::kInput, t, {"K", "R", "S", "C"}), Tensor("y", Role::kOutput, t, {"N", "P", "Q", "K"})};
+    spec.args = {Tensor("x", Role::kInput, t, {"N", "H", "W", "C"}), Tensor("w", Role::kInput, t, {"K", "R", "S", "C"}),
+                 Tensor("y", Role::kOutput, t, {"N", "P", "Q", "K"})};
     spec.flops = Expr::MustParse("2 * N * P * Q * K * R * S * C");
     spec.tensor_cores = t != DType::kFloat32;
     return {};
@@ -137,7 +153,8 @@ class Conv2d : public ContractionOperator {
     step.grid = {Expr::MustParse("min(ceil_div(N * P * Q * K, 256), 1048576)"), 1, 1};
     step.block = {256, 1, 1};
     step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("w"), ArgBinding::Tensor("y"), Long("N")};
-    for (const char* name : {"H", "W", "C", "K", "R", "S", "P", "Q", "stride", "padding", "dilation"}) step.args.push_back(Int(name));
+    for (const char* name : {"H", "W", "C", "K", "R", "S", "P", "Q", "stride", "padding", "dilation"})
+      step.args.push_back(Int(name));
     return {.steps = {step}};
   }
 };
@@ -145,8 +162,11 @@ class Conv2d : public ContractionOperator {
 class Attention : public ContractionOperator {
  public:
   Attention()
-      : ContractionOperator({"flash_attention", "y = softmax(q · kᵀ · scale) · v for [batch, heads, sequence, dim]", "BATCH,HEADS,SEQUENCE,DIM: --input-shape 4,16,4096,128",
-                             {{"causal", false, "a query sees only keys up to its own place"}, {"scale", 0.0, "0 = 1 / sqrt(dim)"}}}) {}
+      : ContractionOperator(
+            {"flash_attention",
+             "y = softmax(q · kᵀ · scale) · v for [batch, heads, sequence, dim]",
+             "BATCH,HEADS,SEQUENCE,DIM: --input-shape 4,16,4096,128",
+             {{"causal", false, "a query sees only keys up to its own place"}, {"scale", 0.0, "0 = 1 / sqrt(dim)"}}}) {}
 
   Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in, Outputs out) const override {
     const auto heads = static_cast<size_t>(dims.at("heads"));
@@ -185,13 +205,15 @@ class Attention : public ContractionOperator {
     if (request.shapes.size() != 1 || request.shapes[0].size() != 4) return WrongShape("needs four numbers");
     const auto& s = request.shapes[0];
     int64_t heads = 0;
-    if (__builtin_mul_overflow(s[0], s[1], &heads) || heads > 65535) return WrongShape("batch times heads must be at most 65535");
+    if (__builtin_mul_overflow(s[0], s[1], &heads) || heads > 65535)
+      return WrongShape("batch times heads must be at most 65535");
     if (s[3] > 256) return WrongShape("dim must be at most 256");
     spec.dims = {{"heads", heads}, {"sequence", s[2]}, {"dim", s[3]}};
     Value& scale = spec.attributes["scale"];
     if (ToDouble(scale) == 0) scale = 1.0 / std::sqrt(static_cast<double>(s[3]));
     const DType t = request.dtype;
-    for (const char* name : {"q", "k", "v"}) spec.args.push_back(Tensor(name, Role::kInput, t, {"heads", "sequence", "dim"}));
+    for (const char* name : {"q", "k", "v"})
+      spec.args.push_back(Tensor(name, Role::kInput, t, {"heads", "sequence", "dim"}));
     spec.args.push_back(Tensor("y", Role::kOutput, t, {"heads", "sequence", "dim"}));
     spec.flops = Expr::MustParse("4 * heads * sequence * sequence * dim // (2 if causal else 1)");
     spec.tensor_cores = t != DType::kFloat32;
@@ -202,8 +224,15 @@ class Attention : public ContractionOperator {
     step.entry = "attention";
     step.grid = {Expr::MustParse("sequence"), Expr::MustParse("heads"), 1};
     step.block = {128, 1, 1};
-    step.args = {ArgBinding::Tensor("q"), ArgBinding::Tensor("k"), ArgBinding::Tensor("v"), ArgBinding::Tensor("y"), Long("heads"), Int("sequence"), Int("dim"),
-                 ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("scale")), Int("1 if causal else 0")};
+    step.args = {ArgBinding::Tensor("q"),
+                 ArgBinding::Tensor("k"),
+                 ArgBinding::Tensor("v"),
+                 ArgBinding::Tensor("y"),
+                 Long("heads"),
+                 Int("sequence"),
+                 Int("dim"),
+                 ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("scale")),
+                 Int("1 if causal else 0")};
     return {.steps = {step}};
   }
 };
@@ -224,7 +253,8 @@ const Operator& AttentionOperator() {
 }
 
 std::vector<const Operator*> OperatorList() {
-  return {&SoftmaxOperator(), &SoftmaxBackwardOperator(), &LayerNormOperator(), &LayerNormBackwardOperator(), &MatmulOperator(), &Conv2dOperator(), &AttentionOperator()};
+  return {&SoftmaxOperator(), &SoftmaxBackwardOperator(), &LayerNormOperator(), &LayerNormBackwardOperator(),
+          &MatmulOperator(),  &Conv2dOperator(),          &AttentionOperator()};
 }
 
 }  // namespace atunner

@@ -32,8 +32,10 @@ RenderedKernel Plain(std::string_view source, LaunchPlan plan, DType dtype, bool
   RenderedKernel kernel;
   const std::string type(CudaName(dtype));
   kernel.source.name = wide ? "reference.cu" : "naive.cu";
-  kernel.source.text = std::string("#define T ") + type + "\n#define ACC " + (wide ? "double" : "float") + "\n#define OUT " +
-                       (wide ? "double" : type) + "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n" + std::string(embed::kPreludeCuh) + std::string(source);
+  kernel.source.text = std::string("#define T ") + type + "\n#define ACC " + (wide ? "double" : "float") +
+                       "\n#define OUT " + (wide ? "double" : type) +
+                       "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n" + std::string(embed::kPreludeCuh) +
+                       std::string(source);
   kernel.plan = std::move(plan);
   return kernel;
 }
@@ -46,7 +48,8 @@ std::unexpected<Error> Operator::WrongShape(const std::string& what) const {
 
 Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
   if (request.dtype != DType::kFloat32 && request.dtype != DType::kFloat16 && request.dtype != DType::kBFloat16) {
-    return Invalid("dtype " + std::string(Name(request.dtype)) + " is not served by " + info().name, "--dtype", "use float32, float16 or bfloat16");
+    return Invalid("dtype " + std::string(Name(request.dtype)) + " is not served by " + info().name, "--dtype",
+                   "use float32, float16 or bfloat16");
   }
   for (const auto& shape : request.shapes) {
     for (int64_t extent : shape) {
@@ -64,7 +67,8 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
       std::vector<std::string> names;
       for (const AttributeInfo& attribute : info().attributes) names.push_back(attribute.name);
       const std::string near = ClosestName(name, names);
-      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name, near.empty() ? "it has none like that" : "did you mean '" + near + "'?");
+      return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name,
+                     near.empty() ? "it has none like that" : "did you mean '" + near + "'?");
     }
     known->second = value;
   }
@@ -76,8 +80,12 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
   return spec;
 }
 
-RenderedKernel Operator::Naive(const KernelSpec& spec) const { return Plain(PlainSource(), PlainPlan(spec, false), spec.compute_dtype, false); }
-RenderedKernel Operator::OracleKernel(const KernelSpec& spec) const { return Plain(PlainSource(), PlainPlan(spec, true), spec.compute_dtype, true); }
+RenderedKernel Operator::Naive(const KernelSpec& spec) const {
+  return Plain(PlainSource(), PlainPlan(spec, false), spec.compute_dtype, false);
+}
+RenderedKernel Operator::OracleKernel(const KernelSpec& spec) const {
+  return Plain(PlainSource(), PlainPlan(spec, true), spec.compute_dtype, true);
+}
 
 const Operator* FindOperator(std::string_view name) {
   std::string wanted = Normalised(name);

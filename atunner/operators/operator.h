@@ -1,4 +1,5 @@
-// What an operator computes: its signature, its float64 reference, its plain kernels and its work. How fast is no concern here.
+// What an operator computes: its signature, its float64 reference, its plain kernels and its work. How fast is no
+// concern here.
 #pragma once
 
 #include <memory>
@@ -36,7 +37,8 @@ class Operator {
  public:
   virtual ~Operator() = default;
   virtual const OperatorInfo& info() const = 0;
-  /// The task: dims, arguments, work. kInvalidInput says what is wrong with the shapes or attributes and shows a right one.
+  /// The task: dims, arguments, work. kInvalidInput says what is wrong with the shapes or attributes and shows a right
+  /// one.
   Result<KernelSpec> Instantiate(const OperatorRequest& request) const;
   /// float64 on the CPU. `inputs` and `outputs` are the spec's input and output tensors in order, dense and row-major.
   virtual Status Reference(const KernelSpec& spec, const Dims& dims, std::span<const std::vector<double>> inputs,

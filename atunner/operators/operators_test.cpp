@@ -1,12 +1,11 @@
 // References against closed forms and independent computations.
-#include "atunner/operators/operator.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "atunner/base/random.h"
+#include "atunner/operators/operator.h"
 
 namespace atunner {
 namespace {
@@ -35,7 +34,9 @@ Instance Make(const char* name, std::vector<std::vector<int64_t>> shapes, Attrib
   return instance;
 }
 
-void Compute(Instance& i) { ASSERT_TRUE(FindOperator(i.spec.name)->Reference(i.spec, i.spec.dims, i.inputs, i.outputs)); }
+void Compute(Instance& i) {
+  ASSERT_TRUE(FindOperator(i.spec.name)->Reference(i.spec, i.spec.dims, i.inputs, i.outputs));
+}
 
 TEST(Softmax, RowsSumToOneAndShiftDoesNotMatter) {
   Instance a = Make("softmax", {{3, 5, 17}});
@@ -121,12 +122,17 @@ TEST(Conv2d, OneByOneIsMatmul) {
       EXPECT_NEAR(conv.outputs[0][pixel * 6 + k], want, 1e-12);
     }
   }
-  EXPECT_EQ(Make("conv2d", {{1, 7, 7, 1}, {1, 3, 3}}, {{"stride", int64_t{2}}, {"padding", int64_t{1}}}).spec.dims.at("P"), 4);
+  EXPECT_EQ(
+      Make("conv2d", {{1, 7, 7, 1}, {1, 3, 3}}, {{"stride", int64_t{2}}, {"padding", int64_t{1}}}).spec.dims.at("P"),
+      4);
 }
 
 TEST(Instantiate, SaysWhatIsWrong) {
   const auto fail = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {}) {
-    return FindOperator(name)->Instantiate({std::move(shapes), DType::kFloat32, std::move(attributes)}).error().ToString();
+    return FindOperator(name)
+        ->Instantiate({std::move(shapes), DType::kFloat32, std::move(attributes)})
+        .error()
+        .ToString();
   };
   EXPECT_THAT(fail("softmax", {{8, 0}}), HasSubstr("at least 1"));
   EXPECT_THAT(fail("softmax", {}), HasSubstr("one shape"));

@@ -12,10 +12,20 @@ using Tensors = std::span<const std::vector<double>>;
 using Outputs = std::span<std::vector<double>>;
 
 ArgSpec Matrix(std::string name, Role role, DType dtype) {
-  return {.name = std::move(name), .role = role, .dtype = dtype, .shape = {Expr::MustParse("rows"), Expr::MustParse("cols")}, .value = {}, .fill = {}};
+  return {.name = std::move(name),
+          .role = role,
+          .dtype = dtype,
+          .shape = {Expr::MustParse("rows"), Expr::MustParse("cols")},
+          .value = {},
+          .fill = {}};
 }
 ArgSpec Row(std::string name, Role role, DType dtype) {
-  return {.name = std::move(name), .role = role, .dtype = dtype, .shape = {Expr::MustParse("cols")}, .value = {}, .fill = {}};
+  return {.name = std::move(name),
+          .role = role,
+          .dtype = dtype,
+          .shape = {Expr::MustParse("cols")},
+          .value = {},
+          .fill = {}};
 }
 
 LaunchStep RowStep(std::string entry) {
@@ -38,7 +48,8 @@ class RowOperator : public Operator {
   explicit RowOperator(OperatorInfo info) : info_(std::move(info)) {}
 
   Status Fold(const OperatorRequest& request, KernelSpec& spec) const {
-    if (request.shapes.size() != 1 || request.shapes[0].empty()) return WrongShape("needs one shape, " + std::to_string(request.shapes.size()) + " given");
+    if (request.shapes.size() != 1 || request.shapes[0].empty())
+      return WrongShape("needs one shape, " + std::to_string(request.shapes.size()) + " given");
     int64_t rows = 1;
     const std::vector<int64_t>& shape = request.shapes[0];
     for (size_t i = 0; i + 1 < shape.size(); ++i) {
@@ -62,7 +73,8 @@ class Softmax : public RowOperator {
     const auto cols = static_cast<size_t>(dims.at("cols"));
     for (size_t r = 0; r < in[0].size(); r += cols) {
       double top = -INFINITY;
-      for (size_t i = r; i < r + cols; ++i) top = std::isnan(in[0][i]) || std::isnan(top) ? NAN : std::max(top, in[0][i]);
+      for (size_t i = r; i < r + cols; ++i)
+        top = std::isnan(in[0][i]) || std::isnan(top) ? NAN : std::max(top, in[0][i]);
       double sum = 0;
       for (size_t i = r; i < r + cols; ++i) sum += out[0][i] = std::exp(in[0][i] - top);
       for (size_t i = r; i < r + cols; ++i) out[0][i] /= sum;
@@ -87,7 +99,8 @@ class Softmax : public RowOperator {
 
 class SoftmaxBackward : public RowOperator {
  public:
-  SoftmaxBackward() : RowOperator({"softmax_backward", "dx = y · (dy - sum(y · dy)) along the last axis", kRowShape, {}}) {}
+  SoftmaxBackward()
+      : RowOperator({"softmax_backward", "dx = y · (dy - sum(y · dy)) along the last axis", kRowShape, {}}) {}
 
   Status Reference(const KernelSpec&, const Dims& dims, Tensors in, Outputs out) const override {
     const auto cols = static_cast<size_t>(dims.at("cols"));
@@ -102,13 +115,15 @@ class SoftmaxBackward : public RowOperator {
  protected:
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
     ATUNNER_RETURN_IF_ERROR(Fold(request, spec));
-    spec.args = {Matrix("y", Role::kInput, request.dtype), Matrix("dy", Role::kInput, request.dtype), Matrix("dx", Role::kOutput, request.dtype)};
+    spec.args = {Matrix("y", Role::kInput, request.dtype), Matrix("dy", Role::kInput, request.dtype),
+                 Matrix("dx", Role::kOutput, request.dtype)};
     spec.flops = Expr::MustParse("4 * rows * cols");
     return {};
   }
   LaunchPlan PlainPlan(const KernelSpec&, bool) const override {
     LaunchStep step = RowStep("softmax_backward");
-    step.args = {ArgBinding::Tensor("y"), ArgBinding::Tensor("dy"), ArgBinding::Tensor("dx"), Long("rows"), Long("cols")};
+    step.args = {ArgBinding::Tensor("y"), ArgBinding::Tensor("dy"), ArgBinding::Tensor("dx"), Long("rows"),
+                 Long("cols")};
     return {.steps = {step}};
   }
 };
@@ -137,7 +152,9 @@ Moments MomentsOf(const double* row, size_t cols, double eps) {
 
 class LayerNorm : public RowOperator {
  public:
-  LayerNorm() : RowOperator({"layernorm", "y = (x - mean) / sqrt(var + eps) · weight + bias along the last axis", kRowShape, kNormAttributes}) {}
+  LayerNorm()
+      : RowOperator({"layernorm", "y = (x - mean) / sqrt(var + eps) · weight + bias along the last axis", kRowShape,
+                     kNormAttributes}) {}
 
   Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in, Outputs out) const override {
     const auto cols = static_cast<size_t>(dims.at("cols"));
@@ -154,20 +171,29 @@ class LayerNorm : public RowOperator {
     ATUNNER_RETURN_IF_ERROR(Fold(request, spec));
     ATUNNER_RETURN_IF_ERROR(CheckEpsilon(spec));
     const DType t = request.dtype;
-    spec.args = {Matrix("x", Role::kInput, t), Row("weight", Role::kInput, t), Row("bias", Role::kInput, t), Matrix("y", Role::kOutput, t)};
+    spec.args = {Matrix("x", Role::kInput, t), Row("weight", Role::kInput, t), Row("bias", Role::kInput, t),
+                 Matrix("y", Role::kOutput, t)};
     spec.flops = Expr::MustParse("7 * rows * cols");
     return {};
   }
   LaunchPlan PlainPlan(const KernelSpec&, bool) const override {
     LaunchStep step = RowStep("layernorm");
-    step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("weight"), ArgBinding::Tensor("bias"), ArgBinding::Tensor("y"), Epsilon(), Long("rows"), Long("cols")};
+    step.args = {ArgBinding::Tensor("x"),
+                 ArgBinding::Tensor("weight"),
+                 ArgBinding::Tensor("bias"),
+                 ArgBinding::Tensor("y"),
+                 Epsilon(),
+                 Long("rows"),
+                 Long("cols")};
     return {.steps = {step}};
   }
 };
 
 class LayerNormBackward : public RowOperator {
  public:
-  LayerNormBackward() : RowOperator({"layernorm_backward", "gradients of layernorm: x, dy, weight → dx, dweight, dbias", kRowShape, kNormAttributes}) {}
+  LayerNormBackward()
+      : RowOperator({"layernorm_backward", "gradients of layernorm: x, dy, weight → dx, dweight, dbias", kRowShape,
+                     kNormAttributes}) {}
 
   Status Reference(const KernelSpec& spec, const Dims& dims, Tensors in, Outputs out) const override {
     const auto cols = static_cast<size_t>(dims.at("cols"));
@@ -201,7 +227,7 @@ class LayerNormBackward : public RowOperator {
     ATUNNER_RETURN_IF_ERROR(Fold(request, spec));
     ATUNNER_RETURN_IF_ERROR(CheckEpsilon(spec));
     const DType t = request.dtype;
-    spec.args = {Matrix("x", Role::kInput, t),   Matrix("dy", Role::kInput, t),  Row("weight", Role::kInput, t),
+    spec.args = {Matrix("x", Role::kInput, t),   Matrix("dy", Role::kInput, t),    Row("weight", Role::kInput, t),
                  Matrix("dx", Role::kOutput, t), Row("dweight", Role::kOutput, t), Row("dbias", Role::kOutput, t)};
     spec.flops = Expr::MustParse("15 * rows * cols");
     return {};
@@ -210,13 +236,24 @@ class LayerNormBackward : public RowOperator {
     LaunchPlan plan;
     plan.workspaces = {{"stats", Expr::MustParse(wide ? "rows * 16" : "rows * 8")}};
     LaunchStep input = RowStep("layernorm_backward_input");
-    input.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("dy"), ArgBinding::Tensor("weight"), ArgBinding::Tensor("dx"), Epsilon(), Long("rows"), Long("cols")};
+    input.args = {ArgBinding::Tensor("x"),
+                  ArgBinding::Tensor("dy"),
+                  ArgBinding::Tensor("weight"),
+                  ArgBinding::Tensor("dx"),
+                  Epsilon(),
+                  Long("rows"),
+                  Long("cols")};
     LaunchStep statistics = RowStep("layernorm_statistics");
     statistics.args = {ArgBinding::Tensor("x"), ArgBinding::Workspace("stats"), Epsilon(), Long("rows"), Long("cols")};
     LaunchStep parameters = RowStep("layernorm_backward_parameters");
     parameters.grid = {Expr::MustParse("ceil_div(cols, 256)"), 1, 1};
-    parameters.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("dy"), ArgBinding::Workspace("stats"), ArgBinding::Tensor("dweight"),
-                       ArgBinding::Tensor("dbias"), Long("rows"), Long("cols")};
+    parameters.args = {ArgBinding::Tensor("x"),
+                       ArgBinding::Tensor("dy"),
+                       ArgBinding::Workspace("stats"),
+                       ArgBinding::Tensor("dweight"),
+                       ArgBinding::Tensor("dbias"),
+                       Long("rows"),
+                       Long("cols")};
     plan.steps = {input, statistics, parameters};
     return plan;
   }

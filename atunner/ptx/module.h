@@ -13,7 +13,30 @@
 namespace atunner::ptx {
 
 /// Fundamental types of registers, variables and instruction modifiers.
-enum class Type : uint8_t { kNone, kPred, kB8, kB16, kB32, kB64, kB128, kU8, kU16, kU32, kU64, kS8, kS16, kS32, kS64, kF16, kF16x2, kBF16, kBF16x2, kTF32, kF32, kF64 };
+enum class Type : uint8_t {
+  kNone,
+  kPred,
+  kB8,
+  kB16,
+  kB32,
+  kB64,
+  kB128,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kF16,
+  kF16x2,
+  kBF16,
+  kBF16x2,
+  kTF32,
+  kF32,
+  kF64
+};
 /// Bits of a type; 1 for predicates, 0 for kNone.
 int BitsOf(Type type);
 /// "f32" → kF32; kNone when it is no type.
@@ -22,28 +45,28 @@ Type ParseType(std::string_view text);
 struct Operand {
   enum class Kind : uint8_t { kRegister, kImmediate, kVector, kAddress, kSymbol, kSpecial, kSink };
   Kind kind = Kind::kSink;
-  int reg = -1;             ///< kRegister; kAddress: base register or -1
-  bool negated = false;     ///< !%p
-  bool is_float = false;    ///< kImmediate given as 0f…, 0d… or with a point
-  bool is_single = false;   ///< kImmediate given as 0f…: `bits` are those of a float
-  uint64_t bits = 0;        ///< kImmediate: integer, or float64/float32 bits; kAddress: offset (two's complement)
-  std::string name;         ///< kSymbol, kSpecial ("%tid.x"), kAddress with a symbol as base, labels
+  int reg = -1;                   ///< kRegister; kAddress: base register or -1
+  bool negated = false;           ///< !%p
+  bool is_float = false;          ///< kImmediate given as 0f…, 0d… or with a point
+  bool is_single = false;         ///< kImmediate given as 0f…: `bits` are those of a float
+  uint64_t bits = 0;              ///< kImmediate: integer, or float64/float32 bits; kAddress: offset (two's complement)
+  std::string name;               ///< kSymbol, kSpecial ("%tid.x"), kAddress with a symbol as base, labels
   std::vector<Operand> elements;  ///< kVector
   std::optional<int> second;      ///< the `|%q` of a destination pair
 };
 
 struct Instruction {
-  std::string opcode;               ///< "ld"
+  std::string opcode;                  ///< "ld"
   std::vector<std::string> modifiers;  ///< "global", "nc", "v4", "f32"
-  int guard = -1;                   ///< predicate register, or -1
+  int guard = -1;                      ///< predicate register, or -1
   bool guard_negated = false;
   std::vector<Operand> operands;
-  uint32_t line = 0;                ///< in the PTX text, from 1
-  uint32_t source_file = 0;         ///< index of .file, 0 = unknown
+  uint32_t line = 0;         ///< in the PTX text, from 1
+  uint32_t source_file = 0;  ///< index of .file, 0 = unknown
   uint32_t source_line = 0;
 
   bool Has(std::string_view modifier) const;
-  std::string Mnemonic() const;     ///< "ld.global.nc.v4.f32"
+  std::string Mnemonic() const;  ///< "ld.global.nc.v4.f32"
 };
 
 struct Register {
@@ -65,10 +88,10 @@ struct Variable {
 struct Function {
   std::string name;
   bool is_entry = false;
-  std::vector<Variable> params;    ///< packed as the launch ABI packs them
+  std::vector<Variable> params;  ///< packed as the launch ABI packs them
   uint64_t param_bytes = 0;
   std::vector<Register> registers;
-  std::vector<Variable> shared;    ///< static; offsets from 0
+  std::vector<Variable> shared;  ///< static; offsets from 0
   uint64_t shared_bytes = 0;
   std::vector<std::string> extern_shared;  ///< names of dynamic shared arrays: they start behind the static part
   uint32_t extern_shared_align = 16;
@@ -77,7 +100,7 @@ struct Function {
   std::vector<Instruction> body;
   std::map<std::string, uint32_t> labels;  ///< → index into body
   std::map<std::string, std::vector<std::string>> branch_targets;
-  uint32_t required_threads = 0;   ///< .reqntid product, 0 = none
+  uint32_t required_threads = 0;  ///< .reqntid product, 0 = none
 };
 
 /// A parsed module. Only Parse makes one: names are resolved, operands are well-formed.

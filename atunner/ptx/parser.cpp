@@ -11,10 +11,11 @@ namespace atunner::ptx {
 namespace {
 
 constexpr std::pair<std::string_view, Type> kTypes[] = {
-    {"pred", Type::kPred}, {"b8", Type::kB8},   {"b16", Type::kB16}, {"b32", Type::kB32},   {"b64", Type::kB64},
-    {"b128", Type::kB128}, {"u8", Type::kU8},   {"u16", Type::kU16}, {"u32", Type::kU32},   {"u64", Type::kU64},
-    {"s8", Type::kS8},     {"s16", Type::kS16}, {"s32", Type::kS32}, {"s64", Type::kS64},   {"f16", Type::kF16},
-    {"f16x2", Type::kF16x2}, {"bf16", Type::kBF16}, {"bf16x2", Type::kBF16x2}, {"tf32", Type::kTF32}, {"f32", Type::kF32},
+    {"pred", Type::kPred}, {"b8", Type::kB8},         {"b16", Type::kB16},   {"b32", Type::kB32},
+    {"b64", Type::kB64},   {"b128", Type::kB128},     {"u8", Type::kU8},     {"u16", Type::kU16},
+    {"u32", Type::kU32},   {"u64", Type::kU64},       {"s8", Type::kS8},     {"s16", Type::kS16},
+    {"s32", Type::kS32},   {"s64", Type::kS64},       {"f16", Type::kF16},   {"f16x2", Type::kF16x2},
+    {"bf16", Type::kBF16}, {"bf16x2", Type::kBF16x2}, {"tf32", Type::kTF32}, {"f32", Type::kF32},
     {"f64", Type::kF64},
 };
 
@@ -24,8 +25,12 @@ struct Token {
   uint32_t line = 0;
 };
 
-bool IsWordStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
-bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == ':'; }
+bool IsWordStart(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+}
+bool IsWord(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == ':';
+}
 
 class Lexer {
  public:
@@ -42,9 +47,10 @@ class Lexer {
         if (end == std::string_view::npos) return Invalid("string without end", "PTX line " + std::to_string(line_));
         at_ = end + 1;
       } else if (std::isdigit(static_cast<unsigned char>(c))) {
-        while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
-                                      ((text_[at_] == '+' || text_[at_] == '-') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
-                                       text_.substr(start, 2) != "0x" && text_.substr(start, 2) != "0X"))) {
+        while (at_ < text_.size() &&
+               (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
+                ((text_[at_] == '+' || text_[at_] == '-') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
+                 text_.substr(start, 2) != "0x" && text_.substr(start, 2) != "0X"))) {
           ++at_;
         }
       } else if (IsWordStart(c)) {
@@ -80,7 +86,8 @@ class Lexer {
         at_ = std::min(text_.find('\n', at_), text_.size());
       } else if (text_.substr(at_, 2) == "/*") {
         const size_t end = std::min(text_.find("*/", at_), text_.size());
-        line_ += static_cast<uint32_t>(std::count(text_.begin() + static_cast<long>(at_), text_.begin() + static_cast<long>(end), '\n'));
+        line_ += static_cast<uint32_t>(
+            std::count(text_.begin() + static_cast<long>(at_), text_.begin() + static_cast<long>(end), '\n'));
         at_ = std::min(end + 2, text_.size());
       } else {
         return true;
@@ -118,10 +125,38 @@ std::vector<std::string> SplitDots(std::string_view word) {
 uint64_t AlignUp(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
 
 constexpr std::string_view kSpecials[] = {
-    "%tid", "%ntid", "%laneid", "%warpid", "%nwarpid", "%ctaid", "%nctaid", "%smid", "%nsmid", "%gridid", "%clock", "%clock64",
-    "%clock_hi", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%lanemask_eq", "%lanemask_le", "%lanemask_lt",
-    "%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size", "%total_smem_size", "%cluster_ctaid", "%cluster_nctaid",
-    "%cluster_ctarank", "%cluster_nctarank", "%clusterid", "%nclusterid", "%is_explicit_cluster", "%envreg", "%pm",
+    "%tid",
+    "%ntid",
+    "%laneid",
+    "%warpid",
+    "%nwarpid",
+    "%ctaid",
+    "%nctaid",
+    "%smid",
+    "%nsmid",
+    "%gridid",
+    "%clock",
+    "%clock64",
+    "%clock_hi",
+    "%globaltimer",
+    "%globaltimer_lo",
+    "%globaltimer_hi",
+    "%lanemask_eq",
+    "%lanemask_le",
+    "%lanemask_lt",
+    "%lanemask_ge",
+    "%lanemask_gt",
+    "%dynamic_smem_size",
+    "%total_smem_size",
+    "%cluster_ctaid",
+    "%cluster_nctaid",
+    "%cluster_ctarank",
+    "%cluster_nctarank",
+    "%clusterid",
+    "%nclusterid",
+    "%is_explicit_cluster",
+    "%envreg",
+    "%pm",
 };
 
 bool IsSpecial(std::string_view name) {
@@ -133,13 +168,29 @@ bool IsSpecial(std::string_view name) {
 
 int BitsOf(Type type) {
   switch (type) {
-    case Type::kNone: return 0;
-    case Type::kPred: return 1;
-    case Type::kB8: case Type::kU8: case Type::kS8: return 8;
-    case Type::kB16: case Type::kU16: case Type::kS16: case Type::kF16: case Type::kBF16: return 16;
-    case Type::kB64: case Type::kU64: case Type::kS64: case Type::kF64: return 64;
-    case Type::kB128: return 128;
-    default: return 32;
+    case Type::kNone:
+      return 0;
+    case Type::kPred:
+      return 1;
+    case Type::kB8:
+    case Type::kU8:
+    case Type::kS8:
+      return 8;
+    case Type::kB16:
+    case Type::kU16:
+    case Type::kS16:
+    case Type::kF16:
+    case Type::kBF16:
+      return 16;
+    case Type::kB64:
+    case Type::kU64:
+    case Type::kS64:
+    case Type::kF64:
+      return 64;
+    case Type::kB128:
+      return 128;
+    default:
+      return 32;
   }
 }
 
@@ -150,7 +201,9 @@ Type ParseType(std::string_view text) {
   return Type::kNone;
 }
 
-bool Instruction::Has(std::string_view modifier) const { return std::ranges::find(modifiers, modifier) != modifiers.end(); }
+bool Instruction::Has(std::string_view modifier) const {
+  return std::ranges::find(modifiers, modifier) != modifiers.end();
+}
 
 std::string Instruction::Mnemonic() const {
   std::string text = opcode;
@@ -307,9 +360,12 @@ class Parser {
       int depth = 1;
       while (depth > 0) {
         if (End()) return Bad("initialiser without end");
-        if (Accept("{")) ++depth;
-        else if (Accept("}")) --depth;
-        else if (!Accept(",")) ATUNNER_RETURN_IF_ERROR(InitialValue(variable));
+        if (Accept("{"))
+          ++depth;
+        else if (Accept("}"))
+          --depth;
+        else if (!Accept(","))
+          ATUNNER_RETURN_IF_ERROR(InitialValue(variable));
       }
     } else {
       ATUNNER_RETURN_IF_ERROR(InitialValue(variable));
@@ -356,7 +412,8 @@ class Parser {
       uint32_t product = 1;
       while (!End() && Peek() != "{" && Peek() != ";" && !Peek().starts_with('.')) {
         const std::string_view token = Next();
-        if (std::isdigit(static_cast<unsigned char>(token[0]))) product *= static_cast<uint32_t>(std::strtoul(std::string(token).c_str(), nullptr, 0));
+        if (std::isdigit(static_cast<unsigned char>(token[0])))
+          product *= static_cast<uint32_t>(std::strtoul(std::string(token).c_str(), nullptr, 0));
       }
       if (directive == ".reqntid") function.required_threads = product;
     }
@@ -562,7 +619,8 @@ class Parser {
     }
     if (!IsWordStart(token[0])) return Bad("unexpected '" + std::string(token) + "'");
     operand.kind = IsSpecial(token) ? Operand::Kind::kSpecial : Operand::Kind::kSymbol;
-    if (operand.kind == Operand::Kind::kSymbol && token.starts_with('%')) return Bad("unknown register '" + std::string(token) + "'");
+    if (operand.kind == Operand::Kind::kSymbol && token.starts_with('%'))
+      return Bad("unknown register '" + std::string(token) + "'");
     operand.name = std::string(Next());
     if (operand.kind == Operand::Kind::kSymbol && Accept("+")) {
       ATUNNER_TRY(operand.bits, Number());
@@ -613,7 +671,8 @@ class Parser {
       operand.is_float = true;
       operand.bits = std::bit_cast<uint64_t>(std::strtod(token.c_str(), nullptr) * (minus ? -1 : 1));
     } else {
-      const uint64_t magnitude = token.starts_with("0b") ? std::strtoull(token.c_str() + 2, nullptr, 2) : std::strtoull(token.c_str(), nullptr, 0);
+      const uint64_t magnitude = token.starts_with("0b") ? std::strtoull(token.c_str() + 2, nullptr, 2)
+                                                         : std::strtoull(token.c_str(), nullptr, 0);
       operand.bits = minus ? ~magnitude + 1 : magnitude;
     }
     return operand;

@@ -74,7 +74,8 @@ TEST(Parse, ReadsWhatTheCompilerWrites) {
 }
 
 TEST(Parse, ErrorsNameTheLine) {
-  EXPECT_THAT(Parse(".version 9.0\n.target sm_80\n.entry f() {\n bra nowhere;\n}").error().ToString(), HasSubstr("line 4"));
+  EXPECT_THAT(Parse(".version 9.0\n.target sm_80\n.entry f() {\n bra nowhere;\n}").error().ToString(),
+              HasSubstr("line 4"));
   EXPECT_THAT(Parse("hello").error().what, HasSubstr("hello"));
   EXPECT_FALSE(Parse("").has_value());
   EXPECT_THAT(Parse(".target sm_80\n.entry f() { .reg .b32 %r<2>; mov.b32 %r1, %q7; }").error().what, HasSubstr("%q7"));
@@ -91,9 +92,14 @@ TEST(Parse, SurvivesDamage) {
     for (int k = 0; k < 3; ++k) {
       const size_t at = random.Below(damaged.size());
       switch (random.Below(3)) {
-        case 0: damaged[at] = static_cast<char>(32 + random.Below(95)); break;
-        case 1: damaged.erase(at, 1 + random.Below(20)); break;
-        default: damaged.insert(at, damaged.substr(random.Below(damaged.size()), 10));
+        case 0:
+          damaged[at] = static_cast<char>(32 + random.Below(95));
+          break;
+        case 1:
+          damaged.erase(at, 1 + random.Below(20));
+          break;
+        default:
+          damaged.insert(at, damaged.substr(random.Below(damaged.size()), 10));
       }
     }
     (void)Parse(damaged);

@@ -34,7 +34,8 @@ class Process {
     const Vector z = (y.array() - mean_) / deviation_;
     double best = -INFINITY;
     for (double length : {0.25, 0.5, 1.0, 2.0}) {
-      Eigen::LLT<Matrix> factor(Kernel(x_, x_, length) + (kNoise / (deviation_ * deviation_) + 1e-6) * Matrix::Identity(x.rows(), x.rows()));
+      Eigen::LLT<Matrix> factor(Kernel(x_, x_, length) +
+                                (kNoise / (deviation_ * deviation_) + 1e-6) * Matrix::Identity(x.rows(), x.rows()));
       if (factor.info() != Eigen::Success) continue;
       const Vector alpha = factor.solve(z);
       const double likelihood = -0.5 * z.dot(alpha) - factor.matrixL().toDenseMatrix().diagonal().array().log().sum();
@@ -146,7 +147,9 @@ class Bayes : public Searcher {
   double DistanceToKnown(uint64_t at) const {
     const std::vector<double> here = asked_.index().Features(at);
     double least = INFINITY;
-    const auto look = [&](uint64_t other) { least = std::min(least, SquaredDistance(here, asked_.index().Features(other))); };
+    const auto look = [&](uint64_t other) {
+      least = std::min(least, SquaredDistance(here, asked_.index().Features(other)));
+    };
     for (uint64_t other : told_) look(other);
     for (uint64_t other : pending_) look(other);
     return std::isinf(least) ? 1.0 : least;
@@ -230,7 +233,8 @@ class Bayes : public Searcher {
       best = std::min(best, time);
       sum += time;
     }
-    for (size_t i = 0; i < liars.size(); ++i) y(static_cast<Eigen::Index>(rows.size() + i)) = sum / static_cast<double>(rows.size());
+    for (size_t i = 0; i < liars.size(); ++i)
+      y(static_cast<Eigen::Index>(rows.size() + i)) = sum / static_cast<double>(rows.size());
     rows.insert(rows.end(), liars.begin(), liars.end());
     Process process;
     process.Fit(FeatureMatrix(rows), y);
@@ -241,7 +245,8 @@ class Bayes : public Searcher {
     uint64_t chosen = candidates[0];
     for (size_t i = 0; i < candidates.size(); ++i) {
       const auto row = static_cast<Eigen::Index>(i);
-      const double gain = ExpectedImprovement(best, mean(row), deviation(row)) * SuccessProbability(asked_.index().Features(candidates[i]));
+      const double gain = ExpectedImprovement(best, mean(row), deviation(row)) *
+                          SuccessProbability(asked_.index().Features(candidates[i]));
       if (gain > most) {
         most = gain;
         chosen = candidates[i];

@@ -69,7 +69,8 @@ TEST(SpaceIndex, NamesTheCulprit) {
 
 TEST(SpaceIndex, DrawsUniformly) {
   ParameterSpace space;
-  space.parameters = {{"a", {int64_t{1}, int64_t{2}, int64_t{4}, int64_t{8}}, ""}, {"b", {int64_t{1}, int64_t{2}, int64_t{3}}, ""}};
+  space.parameters = {{"a", {int64_t{1}, int64_t{2}, int64_t{4}, int64_t{8}}, ""},
+                      {"b", {int64_t{1}, int64_t{2}, int64_t{3}}, ""}};
   space.constraints = {{Expr::MustParse("a != 8 or b == 1"), ""}};
   const auto index = SpaceIndex::Build(space, {}).value();
   ASSERT_EQ(index.size(), 10u);
@@ -100,7 +101,8 @@ std::optional<double> Objective(const Configuration& one) {
   const double z = std::log2(ToDouble(one.values[2]));
   const std::string mode = ToString(one.values[3]);
   if (mode == "c" && z > 5) return std::nullopt;
-  return 100 + 8 * (x - 6) * (x - 6) + 5 * (y - 3) * (y - 3) + 3 * std::fabs(z - 4) + (mode == "b" ? 0 : 40) + 3 * (x - y - 3) * (x - y - 3);
+  return 100 + 8 * (x - 6) * (x - 6) + 5 * (y - 3) * (y - 3) + 3 * std::fabs(z - 4) + (mode == "b" ? 0 : 40) +
+         3 * (x - y - 3) * (x - y - 3);
 }
 
 double BestAfter(const std::string& strategy, uint64_t seed, int budget) {
@@ -131,7 +133,8 @@ class EveryStrategy : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryStrategy, CoversASmallSpaceWithoutRepeatsUnderFaults) {
   ParameterSpace space;
-  space.parameters = {{"a", {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}}, ""}, {"b", {int64_t{1}, int64_t{2}, int64_t{3}}, ""}};
+  space.parameters = {{"a", {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}}, ""},
+                      {"b", {int64_t{1}, int64_t{2}, int64_t{3}}, ""}};
   const auto index = std::make_shared<const SpaceIndex>(SpaceIndex::Build(space, {}).value());
   SearchOptions options{.seed = 5};
   options.first = Configuration{{int64_t{3}, int64_t{2}}};
@@ -143,9 +146,9 @@ TEST_P(EveryStrategy, CoversASmallSpaceWithoutRepeatsUnderFaults) {
     if (round == 0) EXPECT_EQ(asked.at(0), *options.first);
     for (size_t i = 0; i < asked.size(); ++i) {
       EXPECT_TRUE(seen.insert(index->IndexOf(asked[i])).second) << "asked twice";
-      if (i == 1) continue;                              // lost: never told
+      if (i == 1) continue;  // lost: never told
       searcher->Tell({asked[i], i == 2 ? std::nullopt : std::optional(10.0 + static_cast<double>(i))});
-      searcher->Tell({asked[i], 10.0});                  // told twice
+      searcher->Tell({asked[i], 10.0});  // told twice
     }
   }
   EXPECT_EQ(seen.size(), 11u) << "all but the one known before";

@@ -9,7 +9,8 @@ namespace {
 /// All configurations in canonical order.
 class Exhaustive : public Searcher {
  public:
-  Exhaustive(std::shared_ptr<const SpaceIndex> index, const SearchOptions& options) : asked_(std::move(index), options) {}
+  Exhaustive(std::shared_ptr<const SpaceIndex> index, const SearchOptions& options)
+      : asked_(std::move(index), options) {}
   std::string_view name() const override { return "exhaustive"; }
   std::vector<Configuration> Ask(size_t n) override {
     std::vector<Configuration> out;
@@ -38,7 +39,8 @@ class Exhaustive : public Searcher {
 /// Uniform, without replacement.
 class RandomSearch : public Searcher {
  public:
-  RandomSearch(std::shared_ptr<const SpaceIndex> index, const SearchOptions& options) : asked_(std::move(index), options), random_(options.seed) {}
+  RandomSearch(std::shared_ptr<const SpaceIndex> index, const SearchOptions& options)
+      : asked_(std::move(index), options), random_(options.seed) {}
   std::string_view name() const override { return "random"; }
   std::vector<Configuration> Ask(size_t n) override {
     std::vector<Configuration> out;
@@ -69,7 +71,8 @@ std::vector<StrategyInfo> Strategies() {
           {"random", "uniform, without repeats"}};
 }
 
-Result<std::unique_ptr<Searcher>> MakeSearcher(std::string_view strategy, std::shared_ptr<const SpaceIndex> index, SearchOptions options) {
+Result<std::unique_ptr<Searcher>> MakeSearcher(std::string_view strategy, std::shared_ptr<const SpaceIndex> index,
+                                               SearchOptions options) {
   if (strategy == "exhaustive") return std::make_unique<Exhaustive>(std::move(index), options);
   if (strategy == "random") return std::make_unique<RandomSearch>(std::move(index), options);
   if (strategy == "bayes" || strategy == "auto") return MakeBayes(std::move(index), std::move(options));

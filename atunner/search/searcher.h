@@ -43,6 +43,7 @@ struct StrategyInfo {
 std::vector<StrategyInfo> Strategies();
 
 /// kInvalidInput lists the strategies.
-Result<std::unique_ptr<Searcher>> MakeSearcher(std::string_view strategy, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
+Result<std::unique_ptr<Searcher>> MakeSearcher(std::string_view strategy, std::shared_ptr<const SpaceIndex> index,
+                                               SearchOptions options);
 
 }  // namespace atunner

@@ -9,7 +9,8 @@ namespace {
 /// Enumerates valid position tuples in lexicographic order.
 class Enumerator {
  public:
-  Enumerator(const ParameterSpace& space, const Dims& dims, uint64_t limit) : space_(space), dims_(dims), limit_(limit) {
+  Enumerator(const ParameterSpace& space, const Dims& dims, uint64_t limit)
+      : space_(space), dims_(dims), limit_(limit) {
     names_ = space.Names();
     values_.resize(names_.size());
     ready_.resize(names_.size() + 1);
@@ -55,7 +56,9 @@ class Enumerator {
 
   Status Descend(size_t depth) {
     if (depth == names_.size()) {
-      if (found_.size() / std::max<size_t>(names_.size(), 1) >= limit_) return Invalid("the space has more than " + std::to_string(limit_) + " valid configurations", "", "add constraints or remove values");
+      if (found_.size() / std::max<size_t>(names_.size(), 1) >= limit_)
+        return Invalid("the space has more than " + std::to_string(limit_) + " valid configurations", "",
+                       "add constraints or remove values");
       found_.insert(found_.end(), chosen_.begin(), chosen_.end());
       return {};
     }
@@ -85,7 +88,8 @@ class Enumerator {
 Result<SpaceIndex> SpaceIndex::Build(const ParameterSpace& space, const Dims& dims, uint64_t limit) {
   ATUNNER_RETURN_IF_ERROR(space.Validate(dims));
   for (const Parameter& parameter : space.parameters) {
-    if (parameter.values.size() > 65535) return Invalid("parameter '" + parameter.name + "' has more than 65535 values");
+    if (parameter.values.size() > 65535)
+      return Invalid("parameter '" + parameter.name + "' has more than 65535 values");
   }
   Enumerator enumerator(space, dims, limit);
   SpaceIndex index;
@@ -93,7 +97,8 @@ Result<SpaceIndex> SpaceIndex::Build(const ParameterSpace& space, const Dims& di
   index.space_ = space;
   index.count_ = space.parameters.empty() ? 1 : index.positions_.size() / space.parameters.size();
   if (index.count_ == 0) {
-    return Invalid("no configuration satisfies all constraints", "constraint '" + enumerator.Culprit() + "'", "this one rejects most; widen it or the values it uses");
+    return Invalid("no configuration satisfies all constraints", "constraint '" + enumerator.Culprit() + "'",
+                   "this one rejects most; widen it or the values it uses");
   }
   return index;
 }
@@ -120,10 +125,14 @@ uint64_t SpaceIndex::IndexOf(const Configuration& configuration) const {
   while (low < high) {
     const uint64_t middle = (low + high) / 2;
     const uint16_t* row = positions_.data() + middle * n;
-    if (std::lexicographical_compare(row, row + n, wanted.begin(), wanted.end())) low = middle + 1;
-    else high = middle;
+    if (std::lexicographical_compare(row, row + n, wanted.begin(), wanted.end()))
+      low = middle + 1;
+    else
+      high = middle;
   }
-  return low < count_ && std::equal(wanted.begin(), wanted.end(), positions_.begin() + static_cast<long>(low * n)) ? low : count_;
+  return low < count_ && std::equal(wanted.begin(), wanted.end(), positions_.begin() + static_cast<long>(low * n))
+             ? low
+             : count_;
 }
 
 std::vector<uint64_t> SpaceIndex::Neighbours(uint64_t index, bool adjacent_only) const {

@@ -12,8 +12,8 @@ namespace atunner {
 
 class SpaceIndex {
  public:
-  /// Enumerates by backtracking: a constraint is tested as soon as its names are bound. kInvalidInput names the constraint
-  /// that leaves nothing, or says that there are more than `limit` valid configurations.
+  /// Enumerates by backtracking: a constraint is tested as soon as its names are bound. kInvalidInput names the
+  /// constraint that leaves nothing, or says that there are more than `limit` valid configurations.
   static Result<SpaceIndex> Build(const ParameterSpace& space, const Dims& dims, uint64_t limit = 20'000'000);
 
   const ParameterSpace& space() const { return space_; }

@@ -27,7 +27,8 @@ PRAGMA user_version = 1;
 /// A prepared statement; parameters count from 1.
 class Statement {
  public:
-  Statement(sqlite3* handle, const char* sql) : ok_(sqlite3_prepare_v2(handle, sql, -1, &statement_, nullptr) == SQLITE_OK) {}
+  Statement(sqlite3* handle, const char* sql)
+      : ok_(sqlite3_prepare_v2(handle, sql, -1, &statement_, nullptr) == SQLITE_OK) {}
   ~Statement() { sqlite3_finalize(statement_); }
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
@@ -42,8 +43,10 @@ class Statement {
     return *this;
   }
   Statement& Real(int at, std::optional<double> value) {
-    if (value) sqlite3_bind_double(statement_, at, *value);
-    else sqlite3_bind_null(statement_, at);
+    if (value)
+      sqlite3_bind_double(statement_, at, *value);
+    else
+      sqlite3_bind_null(statement_, at);
     return *this;
   }
   /// SQLITE_ROW, SQLITE_DONE or an error.
@@ -59,10 +62,11 @@ class Statement {
   bool ok_;
 };
 
-constexpr const char* kRunColumns = "SELECT id, key, command, created, status, evidence, device, spec, space, summary, seconds FROM runs ";
+constexpr const char* kRunColumns =
+    "SELECT id, key, command, created, status, evidence, device, spec, space, summary, seconds FROM runs ";
 
 RunRecord ReadRun(const Statement& row) {
-  return {row.Column(0), row.Column(1), row.Column(2), row.Column(3), row.Column(4), row.Column(5),
+  return {row.Column(0), row.Column(1), row.Column(2), row.Column(3), row.Column(4),     row.Column(5),
           row.Column(6), row.Column(7), row.Column(8), row.Column(9), row.RealColumn(10)};
 }
 
@@ -71,11 +75,16 @@ RunRecord ReadRun(const Statement& row) {
 std::unexpected<Error> Store::Failure(std::string_view action) const {
   const int code = sqlite3_errcode(handle_);
   std::string hint;
-  if (code == SQLITE_FULL || code == SQLITE_IOERR) hint = "free some disk space, or choose another place with --store";
-  else if (code == SQLITE_READONLY || code == SQLITE_CANTOPEN || code == SQLITE_PERM) hint = "choose a place you may write to with --store";
-  else if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT) hint = "this file is no store, or it is damaged; move it away, or name another with --store";
-  else if (code == SQLITE_BUSY) hint = "another process holds the store; try again";
-  return Fail(hint.empty() ? ErrorCode::kInternal : ErrorCode::kInvalidInput, "cannot " + std::string(action) + ": " + sqlite3_errmsg(handle_), file_.string(), hint);
+  if (code == SQLITE_FULL || code == SQLITE_IOERR)
+    hint = "free some disk space, or choose another place with --store";
+  else if (code == SQLITE_READONLY || code == SQLITE_CANTOPEN || code == SQLITE_PERM)
+    hint = "choose a place you may write to with --store";
+  else if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+    hint = "this file is no store, or it is damaged; move it away, or name another with --store";
+  else if (code == SQLITE_BUSY)
+    hint = "another process holds the store; try again";
+  return Fail(hint.empty() ? ErrorCode::kInternal : ErrorCode::kInvalidInput,
+              "cannot " + std::string(action) + ": " + sqlite3_errmsg(handle_), file_.string(), hint);
 }
 
 Status Store::Execute(const char* sql) {
@@ -90,7 +99,8 @@ Result<std::unique_ptr<Store>> Store::Open(const Path& file) {
   std::unique_ptr<Store> store(new Store(handle, file));
   if (code != SQLITE_OK) return store->Failure("open the store");
   sqlite3_busy_timeout(handle, kBusyMilliseconds);
-  ATUNNER_RETURN_IF_ERROR(store->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"));
+  ATUNNER_RETURN_IF_ERROR(
+      store->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"));
   ATUNNER_RETURN_IF_ERROR(store->Migrate());
   return store;
 }
@@ -107,7 +117,8 @@ Status Store::Migrate() {
   }
   if (version > kSchemaVersion) {
     (void)Execute("ROLLBACK");
-    return Invalid("the store was written by a newer atunner (schema " + std::to_string(version) + ", this one knows " + std::to_string(kSchemaVersion) + ")",
+    return Invalid("the store was written by a newer atunner (schema " + std::to_string(version) + ", this one knows " +
+                       std::to_string(kSchemaVersion) + ")",
                    file_.string(), "use that version, or another file with --store");
   }
   if (version == 0) ATUNNER_RETURN_IF_ERROR(Execute(kSchema));
@@ -117,8 +128,17 @@ Status Store::Migrate() {
 Result<RunRecord> Store::OpenRun(const RunRecord& wanted, bool& resumed) {
   resumed = false;
   Statement insert(handle_, "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING");
-  insert.Text(1, wanted.id).Text(2, wanted.key).Text(3, wanted.command).Text(4, wanted.created).Text(5, wanted.status).Text(6, wanted.evidence);
-  insert.Text(7, wanted.device).Text(8, wanted.spec).Text(9, wanted.space).Text(10, wanted.summary).Real(11, wanted.seconds);
+  insert.Text(1, wanted.id)
+      .Text(2, wanted.key)
+      .Text(3, wanted.command)
+      .Text(4, wanted.created)
+      .Text(5, wanted.status)
+      .Text(6, wanted.evidence);
+  insert.Text(7, wanted.device)
+      .Text(8, wanted.spec)
+      .Text(9, wanted.space)
+      .Text(10, wanted.summary)
+      .Real(11, wanted.seconds);
   if (insert.Step() != SQLITE_DONE) return Failure("record the run");
   resumed = sqlite3_changes(handle_) == 0;
   Statement find(handle_, (std::string(kRunColumns) + "WHERE key = ?").c_str());
@@ -144,7 +164,10 @@ Status Store::DeleteRun(const std::string& id) {
 Status Store::AppendTrial(const std::string& run, const ParameterSpace& space, const Trial& trial) {
   Statement insert(handle_, "INSERT OR IGNORE INTO trials VALUES (?,?,?,?,?,?,?)");
   insert.Text(1, run).Integer(2, trial.number).Text(3, space.DigestOfConfiguration(trial.configuration).ToHex());
-  insert.Text(4, trial.binary.ToHex()).Text(5, std::string(Name(trial.verdict.kind))).Real(6, trial.ObjectiveNs()).Text(7, ToJson(trial).dump());
+  insert.Text(4, trial.binary.ToHex())
+      .Text(5, std::string(Name(trial.verdict.kind)))
+      .Real(6, trial.ObjectiveNs())
+      .Text(7, ToJson(trial).dump());
   if (insert.Step() != SQLITE_DONE) return Failure("store a trial");
   return {};
 }
@@ -165,13 +188,18 @@ Result<std::vector<Trial>> Store::Trials(const std::string& run) {
 
 Result<RunRecord> Store::FindRun(const std::string& name) {
   const bool last = name.empty() || name == "last";
-  Statement find(handle_, (std::string(kRunColumns) + (last ? "ORDER BY created DESC, id DESC LIMIT 1" : "WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 LIMIT 2")).c_str());
+  Statement find(handle_,
+                 (std::string(kRunColumns) + (last ? "ORDER BY created DESC, id DESC LIMIT 1"
+                                                   : "WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 LIMIT 2"))
+                     .c_str());
   if (!last) find.Text(1, name);
   if (find.Step() != SQLITE_ROW) {
-    return Fail(ErrorCode::kNotFound, last ? "there is no run yet" : "there is no run '" + name + "'", file_.string(), last ? "start one with `atunner optimize`" : "`atunner history` lists the runs");
+    return Fail(ErrorCode::kNotFound, last ? "there is no run yet" : "there is no run '" + name + "'", file_.string(),
+                last ? "start one with `atunner optimize`" : "`atunner history` lists the runs");
   }
   RunRecord run = ReadRun(find);
-  if (!last && run.id != name && find.Step() == SQLITE_ROW) return Invalid("more than one run begins with '" + name + "'", "", "`atunner history` lists the runs");
+  if (!last && run.id != name && find.Step() == SQLITE_ROW)
+    return Invalid("more than one run begins with '" + name + "'", "", "`atunner history` lists the runs");
   return run;
 }
 

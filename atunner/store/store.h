@@ -23,16 +23,16 @@ struct RunRecord {
   std::string status;    ///< "running", "finished", "stopped"
   std::string evidence;  ///< "measured" or "predicted"
   std::string device;
-  std::string spec;      ///< KernelSpec as JSON
-  std::string space;     ///< ParameterSpace as JSON
-  std::string summary;   ///< JSON: baselines, best, settings; written when the run ends
-  double seconds = 0;    ///< wall time spent, all sessions together
+  std::string spec;     ///< KernelSpec as JSON
+  std::string space;    ///< ParameterSpace as JSON
+  std::string summary;  ///< JSON: baselines, best, settings; written when the run ends
+  double seconds = 0;   ///< wall time spent, all sessions together
 };
 
 class Store {
  public:
-  /// Opens or makes the file. A clear message for a folder that is not writable, a full disk, a file that is no store or one
-  /// of a newer version.
+  /// Opens or makes the file. A clear message for a folder that is not writable, a full disk, a file that is no store
+  /// or one of a newer version.
   static Result<std::unique_ptr<Store>> Open(const Path& file);
   ~Store();
 

@@ -29,7 +29,9 @@ Trial MakeTrial(int64_t n) {
   return trial;
 }
 
-RunRecord MakeRun(const std::string& id) { return {id, "key-" + id, "cmd", "2026-01-01T00:00:00Z", "running", "predicted", "A100", "{}", "{}", "{}", 0}; }
+RunRecord MakeRun(const std::string& id) {
+  return {id, "key-" + id, "cmd", "2026-01-01T00:00:00Z", "running", "predicted", "A100", "{}", "{}", "{}", 0};
+}
 
 TEST(Store, KeepsRunsAndTrials) {
   TemporaryDirectory dir;

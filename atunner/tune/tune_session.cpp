@@ -12,7 +12,7 @@
 namespace atunner {
 namespace {
 
-constexpr double kCloseToFloor = 1.04;   // nothing worth looking for is left
+constexpr double kCloseToFloor = 1.04;  // nothing worth looking for is left
 constexpr size_t kFinalists = 3;
 constexpr int kPairs = 11;
 constexpr uint64_t kMaxVerifiedAgain = 5;
@@ -29,7 +29,9 @@ std::vector<std::string> EntriesOf(const LaunchPlan& plan) {
 
 TuneSession::Compiled TuneSession::CompileOne(const Configuration& configuration) const {
   Compiled compiled{configuration, request_.schedule->Render(configuration), CompileOutcome{}};
-  if (compiled.rendered) compiled.outcome = compiler_.Compile({compiled.rendered->source, EntriesOf(compiled.rendered->plan), request_.arch});
+  if (compiled.rendered)
+    compiled.outcome =
+        compiler_.Compile({compiled.rendered->source, EntriesOf(compiled.rendered->plan), request_.arch});
   return compiled;
 }
 
@@ -49,7 +51,8 @@ Result<Trial> TuneSession::JudgeOne(Compiled compiled) {
   trial.binary = outcome.module->binary;
   trial.compile_seconds = outcome.module->compile_seconds;
   result_.compile_seconds += trial.compile_seconds;
-  const CandidateKernel candidate{*std::move(outcome.module), compiled.rendered->plan, request_.schedule->CheckDims(compiled.configuration)};
+  const CandidateKernel candidate{*std::move(outcome.module), compiled.rendered->plan,
+                                  request_.schedule->CheckDims(compiled.configuration)};
   JudgeOrder order;
   order.seed = request_.seed;
   order.incumbent_ns = BestNs();
@@ -95,12 +98,16 @@ std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
   return "";
 }
 
-Status TuneSession::Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop, const Listener& listener) {
+Status TuneSession::Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop,
+                         const Listener& listener) {
   // Compiling runs ahead of judging: the device does not wait for the compiler.
   std::deque<std::future<Compiled>> ahead;
   const auto refill = [&] {
     const auto wanted = static_cast<size_t>(std::max(1, request_.compile_threads));
-    const size_t left = request_.budget.trials ? static_cast<size_t>(std::max<int64_t>(0, *request_.budget.trials - static_cast<int64_t>(result_.trials.size()))) : wanted;
+    const size_t left = request_.budget.trials
+                            ? static_cast<size_t>(std::max<int64_t>(
+                                  0, *request_.budget.trials - static_cast<int64_t>(result_.trials.size())))
+                            : wanted;
     const size_t room = std::min(wanted, left);
     if (ahead.size() >= room) return;
     for (Configuration& configuration : searcher.Ask(room - ahead.size())) {
@@ -136,8 +143,10 @@ Status TuneSession::MeasureNaive(const Listener& listener) {
   ATUNNER_TRY(CompileOutcome outcome, compiler_.Compile({naive->source, EntriesOf(naive->plan), request_.arch}));
   if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the plain kernel does not compile: " + outcome.error);
   // The plain kernel serves any size: it is checked at the smallest the schedule names.
-  naive_ = CandidateKernel{*std::move(outcome.module), naive->plan, request_.schedule->CheckDims(request_.schedule->Default())};
-  ATUNNER_TRY(JudgeAnswer answer, judge_.Examine(*naive_, {.time = true, .thorough = false, .incumbent_ns = {}, .seed = request_.seed}));
+  naive_ = CandidateKernel{*std::move(outcome.module), naive->plan,
+                           request_.schedule->CheckDims(request_.schedule->Default())};
+  ATUNNER_TRY(JudgeAnswer answer,
+              judge_.Examine(*naive_, {.time = true, .thorough = false, .incumbent_ns = {}, .seed = request_.seed}));
   baseline.verdict = std::move(answer.verdict);
   baseline.measurement = std::move(answer.measurement);
   baseline.estimate = std::move(answer.estimate);
@@ -157,7 +166,8 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
   }
   std::ranges::stable_sort(ranking, {}, [](const Trial* trial) { return *trial->ObjectiveNs(); });
   if (ranking.empty()) return {};
-  Emit(listener, TuneEvent::Kind::kFinalists, nullptr, fmt::format("verifying the best {} again with new inputs", std::min(kFinalists, ranking.size())));
+  Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
+       fmt::format("verifying the best {} again with new inputs", std::min(kFinalists, ranking.size())));
   // A fresh process and seeds nobody saw: what survives here is reported.
   const uint64_t seed = Mix64(request_.seed ^ 0xf17a1);
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({request_.schedule->spec(), seed, 60}));
@@ -165,9 +175,11 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
   for (size_t i = 0; i < ranking.size() && i < kFinalists + kMaxVerifiedAgain && survived < kFinalists; ++i) {
     Compiled compiled = CompileOne(ranking[i]->configuration);
     if (!compiled.rendered || !compiled.outcome || !compiled.outcome->ok()) continue;
-    const CandidateKernel candidate{*compiled.outcome->module, compiled.rendered->plan, request_.schedule->CheckDims(compiled.configuration)};
+    const CandidateKernel candidate{*compiled.outcome->module, compiled.rendered->plan,
+                                    request_.schedule->CheckDims(compiled.configuration)};
     const double start = clock_.Now();
-    ATUNNER_TRY(JudgeAnswer answer, judge_.Examine(candidate, {.time = true, .thorough = true, .incumbent_ns = {}, .seed = seed}));
+    ATUNNER_TRY(JudgeAnswer answer,
+                judge_.Examine(candidate, {.time = true, .thorough = true, .incumbent_ns = {}, .seed = seed}));
     result_.judge_seconds += clock_.Now() - start;
     Trial again = *ranking[i];
     again.verdict = std::move(answer.verdict);
@@ -189,8 +201,10 @@ Status TuneSession::CompareBaselines(const Listener& listener) {
   for (Baseline& baseline : result_.baselines) {
     if (!baseline.verdict.correct() || !naive_) continue;
     auto comparison = judge_.Compare(*naive_, *result_.winner, kPairs, seed);
-    if (comparison) baseline.comparison = *comparison;
-    else baseline.note = comparison.error().ToString();
+    if (comparison)
+      baseline.comparison = *comparison;
+    else
+      baseline.note = comparison.error().ToString();
   }
   for (const std::string& name : request_.vendors) {
     ATUNNER_TRY(Baseline vendor, judge_.CompareVendor(name, *result_.winner, kPairs, seed));
@@ -203,7 +217,8 @@ Status TuneSession::CompareBaselines(const Listener& listener) {
   return {};
 }
 
-Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atomic<bool>& stop, const Listener& listener) {
+Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atomic<bool>& stop,
+                                    const Listener& listener) {
   started_ = clock_.Now();
   spent_before_ = run.seconds;
   const ScheduleTemplate& schedule = *request_.schedule;
@@ -218,7 +233,8 @@ Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atom
     ATUNNER_TRY(result_.trials, store->Trials(run.id));
     for (const Trial& trial : result_.trials) searcher->Tell({trial.configuration, trial.ObjectiveNs()});
   }
-  Emit(listener, TuneEvent::Kind::kStarted, nullptr, result_.trials.empty() ? "" : fmt::format("resuming: {} trials are known", result_.trials.size()));
+  Emit(listener, TuneEvent::Kind::kStarted, nullptr,
+       result_.trials.empty() ? "" : fmt::format("resuming: {} trials are known", result_.trials.size()));
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({schedule.spec(), request_.seed, 20}));
   ATUNNER_RETURN_IF_ERROR(MeasureNaive(listener));
   ATUNNER_RETURN_IF_ERROR(Loop(*searcher, store, run, stop, listener));

@@ -19,7 +19,7 @@ namespace atunner {
 
 struct TuneRequest {
   const ScheduleTemplate* schedule = nullptr;
-  DeviceProfile profile;   ///< of the target
+  DeviceProfile profile;  ///< of the target
   std::string arch;
   std::string strategy = "bayes";
   Budget budget;
@@ -43,15 +43,15 @@ struct TuneEvent {
 
 struct TuneResult {
   std::vector<Trial> trials;
-  std::optional<Trial> best;              ///< re-verified with inputs nobody saw before, measured at length
+  std::optional<Trial> best;  ///< re-verified with inputs nobody saw before, measured at length
   std::optional<CandidateKernel> winner;
   std::optional<RenderedKernel> winner_source;
   std::vector<Baseline> baselines;
   uint64_t space_size = 0;
-  double floor_ns = 0;                    ///< physical floor of the task on the target
-  double seconds = 0;                     ///< this session
-  double judge_seconds = 0;               ///< of them, the device was judging
-  double compile_seconds = 0;             ///< summed over threads
+  double floor_ns = 0;         ///< physical floor of the task on the target
+  double seconds = 0;          ///< this session
+  double judge_seconds = 0;    ///< of them, the device was judging
+  double compile_seconds = 0;  ///< summed over threads
   std::string stop_reason;
 };
 
@@ -59,10 +59,11 @@ class TuneSession {
  public:
   using Listener = std::function<void(const TuneEvent&)>;
 
-  TuneSession(TuneRequest request, Compiler& compiler, Judge& judge, Clock& clock) : request_(std::move(request)), compiler_(compiler), judge_(judge), clock_(clock) {}
+  TuneSession(TuneRequest request, Compiler& compiler, Judge& judge, Clock& clock)
+      : request_(std::move(request)), compiler_(compiler), judge_(judge), clock_(clock) {}
 
-  /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and not repeated. `stop` ends the
-  /// session early with what was found.
+  /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and not repeated. `stop`
+  /// ends the session early with what was found.
   Result<TuneResult> Run(Store* store, RunRecord run, const std::atomic<bool>& stop, const Listener& listener);
 
  private:
@@ -73,7 +74,8 @@ class TuneSession {
   };
   Compiled CompileOne(const Configuration& configuration) const;
   Result<Trial> JudgeOne(Compiled compiled);
-  Status Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop, const Listener& listener);
+  Status Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop,
+              const Listener& listener);
   std::string StopReason(const std::atomic<bool>& stop) const;
   Status MeasureNaive(const Listener& listener);
   Status ChooseWinner(const Listener& listener);

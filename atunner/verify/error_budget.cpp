@@ -8,9 +8,9 @@
 namespace atunner {
 namespace {
 
-/// Floors of the honest figures, in units of roundoff u. Rounding the exact result to a 16-bit type costs up to u per element
-/// and about u/√3 in the norm, and float32 arithmetic before it adds next to nothing. In float32 itself a handful of
-/// operations, each within u, is honest: exp2 of a scaled difference errs by 2 to 3 u where exp errs by 1.
+/// Floors of the honest figures, in units of roundoff u. Rounding the exact result to a 16-bit type costs up to u per
+/// element and about u/√3 in the norm, and float32 arithmetic before it adds next to nothing. In float32 itself a
+/// handful of operations, each within u, is honest: exp2 of a scaled difference errs by 2 to 3 u where exp errs by 1.
 struct Floor {
   double norm;
   double element;
@@ -21,7 +21,8 @@ Floor FloorOf(DType dtype) { return SizeOf(dtype) <= 2 ? Floor{0.6, 1.05} : Floo
 /// n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
 double OrderRoom(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? 4.0 : 256.0; }
 
-/// Above this share of wrong elements with a small norm the pattern is that of a lower precision, not of a wrong answer.
+/// Above this share of wrong elements with a small norm the pattern is that of a lower precision, not of a wrong
+/// answer.
 constexpr double kWidespread = 0.02;
 constexpr double kSmallNorm = 0.05;
 
@@ -53,18 +54,25 @@ ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance) {
   return budget;
 }
 
-OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats, const ErrorBudget& budget, bool sampled) {
-  const auto at = [&] { return stats.first_bad == ~uint64_t{0} ? "" : fmt::format(", first at element {}", stats.first_bad); };
+OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats, const ErrorBudget& budget,
+                            bool sampled) {
+  const auto at = [&] {
+    return stats.first_bad == ~uint64_t{0} ? "" : fmt::format(", first at element {}", stats.first_bad);
+  };
   if (stats.unwritten > 0 && !sampled) {
-    return {VerdictKind::kNotWritten, fmt::format("{} of {} elements of '{}' were not written{}", stats.unwritten, stats.elements, output, at())};
+    return {VerdictKind::kNotWritten,
+            fmt::format("{} of {} elements of '{}' were not written{}", stats.unwritten, stats.elements, output, at())};
   }
   if (stats.lost_nan > 0) {
-    return {VerdictKind::kNonFinite, fmt::format("{} elements of '{}' should be NaN and are not{}", stats.lost_nan, output, at())};
+    return {VerdictKind::kNonFinite,
+            fmt::format("{} elements of '{}' should be NaN and are not{}", stats.lost_nan, output, at())};
   }
   if (stats.new_nonfinite > 0) {
-    return {VerdictKind::kNonFinite, fmt::format("{} elements of '{}' are NaN or infinite and should not be{}", stats.new_nonfinite, output, at())};
+    return {VerdictKind::kNonFinite, fmt::format("{} elements of '{}' are NaN or infinite and should not be{}",
+                                                 stats.new_nonfinite, output, at())};
   }
-  if (sampled && stats.finite == 0) return {VerdictKind::kNotWritten, fmt::format("no element of '{}' was written", output)};
+  if (sampled && stats.finite == 0)
+    return {VerdictKind::kNotWritten, fmt::format("no element of '{}' was written", output)};
   // `!(error <= bound)` and not `error > bound`: a NaN never passes.
   const double norm = stats.RelativeNorm();
   const bool norm_passes = norm <= budget.norm;
@@ -72,8 +80,9 @@ OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats
   if (norm_passes && element_passes) return {};
   const double share = stats.finite ? static_cast<double>(stats.beyond) / static_cast<double>(stats.finite) : 1.0;
   const bool widespread = norm < kSmallNorm && (share > kWidespread || (element_passes && !norm_passes));
-  const std::string text = fmt::format("'{}': relative error {:.3g} (bound {:.3g}), worst element {:.3g} (bound {:.3g}), {:.2f} % of elements beyond{}",
-                                       output, norm, budget.norm, stats.worst, budget.element, 100 * share, at());
+  const std::string text = fmt::format(
+      "'{}': relative error {:.3g} (bound {:.3g}), worst element {:.3g} (bound {:.3g}), {:.2f} % of elements beyond{}",
+      output, norm, budget.norm, stats.worst, budget.element, 100 * share, at());
   return {widespread ? VerdictKind::kLowPrecision : VerdictKind::kWrongResult, text};
 }
 

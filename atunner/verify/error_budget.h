@@ -1,4 +1,5 @@
-// How much error a candidate may make: k times what an honest algorithm of the task's precision makes on the same inputs.
+// How much error a candidate may make: k times what an honest algorithm of the task's precision makes on the same
+// inputs.
 #pragma once
 
 #include <string>
@@ -10,16 +11,16 @@
 namespace atunner {
 
 struct ErrorBudget {
-  double norm = 0;      ///< bound on ‖y - r‖ / ‖r‖
-  double element = 0;   ///< bound on |y - r| / (|r| + rms(r)), every element
-  double honest_norm = 0;     ///< the honest algorithm's figures; 0 when there is none
+  double norm = 0;         ///< bound on ‖y - r‖ / ‖r‖
+  double element = 0;      ///< bound on |y - r| / (|r| + rms(r)), every element
+  double honest_norm = 0;  ///< the honest algorithm's figures; 0 when there is none
   double honest_element = 0;
 };
 
 /// Budget from the honest algorithm's error. A task's own tolerance, where stated, replaces the derived bounds.
 ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance);
-/// Budget without an honest algorithm (a user's kernel is its own oracle): room for another order of summation in the same
-/// precision, and no more: plain TF32 or a half-precision accumulator does not fit in.
+/// Budget without an honest algorithm (a user's kernel is its own oracle): room for another order of summation in the
+/// same precision, and no more: plain TF32 or a half-precision accumulator does not fit in.
 ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance);
 
 /// What the statistics of one output mean. `sampled`: only some blocks ran, so unwritten elements are expected.
@@ -27,6 +28,7 @@ struct OutputJudgement {
   VerdictKind kind = VerdictKind::kCorrect;
   std::string reason;
 };
-OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats, const ErrorBudget& budget, bool sampled);
+OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats, const ErrorBudget& budget,
+                            bool sampled);
 
 }  // namespace atunner

@@ -15,7 +15,8 @@ enum class InputFamily : uint8_t {
 constexpr std::string_view Name(InputFamily family) {
   switch (family) {
 #define ATUNNER_INPUT_FAMILY(id, name, meaning) \
-  case InputFamily::id: return name;
+  case InputFamily::id:                         \
+    return name;
 #include "atunner/verify/input_family.def"
 #undef ATUNNER_INPUT_FAMILY
   }

@@ -32,10 +32,14 @@ KernelArg Arg(T value) {
 
 double LargestFinite(DType dtype) {
   switch (dtype) {
-    case DType::kFloat16: return 65504.0;
-    case DType::kBFloat16: return 0x1.fep127;
-    case DType::kFloat32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
+    case DType::kFloat16:
+      return 65504.0;
+    case DType::kBFloat16:
+      return 0x1.fep127;
+    case DType::kFloat32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 
@@ -57,10 +61,14 @@ Spike SpikeOf(const InputInstance& instance, uint64_t elements, size_t position)
 int FillKindCode(Fill::Kind kind) {
   switch (kind) {
     case Fill::Kind::kZeros:
-    case Fill::Kind::kConstant: return 1;
-    case Fill::Kind::kIota: return 2;
-    case Fill::Kind::kUniform: return 3;
-    default: return 0;
+    case Fill::Kind::kConstant:
+      return 1;
+    case Fill::Kind::kIota:
+      return 2;
+    case Fill::Kind::kUniform:
+      return 3;
+    default:
+      return 0;
   }
 }
 
@@ -85,7 +93,8 @@ Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compile
   return kernels;
 }
 
-Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args, uint32_t grid) {
+Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args,
+                         uint32_t grid) {
   // As many blocks as the work needs and no more: on the virtual GPU every block costs time.
   const uint64_t wanted = std::clamp<uint64_t>((elements + block * 4 - 1) / (block * 4), 1, 4096);
   const LaunchShape shape{{grid ? grid : static_cast<uint32_t>(wanted), 1, 1}, {block, 1, 1}, {}, 0};
@@ -93,7 +102,8 @@ Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t b
   options.check_hazards = false;
   options.timeout_seconds = 600;
   ATUNNER_TRY(const LaunchOutcome outcome, device_.Launch(*module_, entry, shape, args, options));
-  if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the judge's kernel " + entry + " failed: " + outcome.message);
+  if (!outcome.completed())
+    return Fail(ErrorCode::kInternal, "the judge's kernel " + entry + " failed: " + outcome.message);
   return {};
 }
 
@@ -112,14 +122,15 @@ Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint6
   const uint64_t seed = Mix64(instance.seed * 1315423911u + position);
   return Run("judge_fill", elements, kFillBlock,
              {KernelArg::Address(address), Arg(static_cast<int32_t>(arg.dtype)), Arg(elements), Arg(int32_t{kind}),
-              Arg(static_cast<int32_t>(instance.family)), Arg(seed), Arg(static_cast<int32_t>(position)), Arg(low), Arg(high),
-              Arg(spike.at), Arg(spike.value)});
+              Arg(static_cast<int32_t>(instance.family)), Arg(seed), Arg(static_cast<int32_t>(position)), Arg(low),
+              Arg(high), Arg(spike.at), Arg(spike.value)});
 }
 
 Result<uint64_t> JudgeKernels::Fingerprint(DeviceAddress address, uint64_t bytes) {
   const auto grid = static_cast<uint32_t>(std::clamp<uint64_t>(bytes / 4096, 1, kFingerprintBlocks));
   ATUNNER_RETURN_IF_ERROR(Run("judge_fingerprint", bytes, 256,
-                              {KernelArg::Address(address), Arg(bytes), KernelArg::Address(scratch_->address())}, grid));
+                              {KernelArg::Address(address), Arg(bytes), KernelArg::Address(scratch_->address())},
+                              grid));
   std::vector<uint64_t> partial(grid);
   ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partial)), scratch_->address()));
   uint64_t sum = 0;
@@ -127,11 +138,13 @@ Result<uint64_t> JudgeKernels::Fingerprint(DeviceAddress address, uint64_t bytes
   return sum;
 }
 
-Status JudgeKernels::EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes, DeviceAddress slot) {
+Status JudgeKernels::EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes,
+                                        DeviceAddress slot) {
   const KernelArg args[] = {KernelArg::Address(address), Arg(bytes), KernelArg::Address(slot)};
   const LaunchOutcome outcome =
       device.Enqueue(*module_, "judge_fingerprint", {{kFingerprintBlocks, 1, 1}, {256, 1, 1}, {}, 0}, args);
-  if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the judge's fingerprint kernel failed: " + outcome.message);
+  if (!outcome.completed())
+    return Fail(ErrorCode::kInternal, "the judge's fingerprint kernel failed: " + outcome.message);
   return {};
 }
 
@@ -145,13 +158,14 @@ Status JudgeKernels::Widen(DeviceAddress data, DType dtype, uint64_t elements, D
 }
 
 Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
-  const auto grid = static_cast<uint32_t>(std::clamp<uint64_t>(request.elements / (kCompareBlock * 4), 1, kCompareGrid));
-  ATUNNER_RETURN_IF_ERROR(
-      Run("judge_compare", request.elements, kCompareBlock,
-          {KernelArg::Address(request.data), Arg(static_cast<int32_t>(request.dtype)), KernelArg::Address(request.reference),
-           Arg(request.elements), Arg(request.key), Arg(request.scale), Arg(LargestFinite(request.dtype)),
-           Arg(request.element_bound), Arg(int32_t{request.poison_counts}), KernelArg::Address(scratch_->address())},
-          grid));
+  const auto grid =
+      static_cast<uint32_t>(std::clamp<uint64_t>(request.elements / (kCompareBlock * 4), 1, kCompareGrid));
+  ATUNNER_RETURN_IF_ERROR(Run("judge_compare", request.elements, kCompareBlock,
+                              {KernelArg::Address(request.data), Arg(static_cast<int32_t>(request.dtype)),
+                               KernelArg::Address(request.reference), Arg(request.elements), Arg(request.key),
+                               Arg(request.scale), Arg(LargestFinite(request.dtype)), Arg(request.element_bound),
+                               Arg(int32_t{request.poison_counts}), KernelArg::Address(scratch_->address())},
+                              grid));
   std::vector<ComparePartial> partials(grid);
   ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partials)), scratch_->address()));
   CompareStats stats;

@@ -37,7 +37,7 @@ struct CompareRequest {
   DeviceAddress reference = 0;  ///< float64, masked with `key` (0 = plain)
   uint64_t elements = 0;
   uint64_t key = 0;
-  double scale = 0;             ///< rms of the reference
+  double scale = 0;  ///< rms of the reference
   double element_bound = 1e300;
   bool poison_counts = true;
 };
@@ -47,7 +47,8 @@ class JudgeKernels {
   static Result<std::unique_ptr<JudgeKernels>> Make(Device& device, Compiler& compiler);
 
   /// Draws one tensor of an instance. `position` is the argument's index in the spec.
-  Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position, const InputInstance& instance);
+  Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
+                    const InputInstance& instance);
   Result<uint64_t> Fingerprint(DeviceAddress address, uint64_t bytes);
   /// Puts the fingerprint's kernel into the stream; `slot` receives kFingerprintBlocks partial sums.
   Status EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes, DeviceAddress slot);
@@ -59,7 +60,8 @@ class JudgeKernels {
 
  private:
   JudgeKernels(Device& device) : device_(device) {}
-  Status Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args, uint32_t grid = 0);
+  Status Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args,
+             uint32_t grid = 0);
 
   Device& device_;
   std::unique_ptr<LoadedModule> module_;

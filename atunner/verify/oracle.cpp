@@ -55,7 +55,8 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
   return store;
 }
 
-Result<std::unique_ptr<OracleStore::Program>> OracleStore::Build(Compiler& compiler, const RenderedKernel& kernel) const {
+Result<std::unique_ptr<OracleStore::Program>> OracleStore::Build(Compiler& compiler,
+                                                                 const RenderedKernel& kernel) const {
   ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile({kernel.source, EntriesOf(kernel.plan), device_.arch()}));
   if (!outcome.ok()) return Invalid("the reference does not compile: " + outcome.error, kernel.source.name);
   auto program = std::make_unique<Program>();
@@ -110,7 +111,7 @@ Result<Reference> OracleStore::Compute(const TaskBuffers& buffers) {
     reference.bytes += output.elements * sizeof(double);
     reference.outputs.push_back(std::move(output));
   }
-  const Status computed = UseCpu(buffers.dims())  ? ComputeOnCpu(buffers, reference)
+  const Status computed = UseCpu(buffers.dims()) ? ComputeOnCpu(buffers, reference)
                           : operator_ != nullptr ? ComputeByOperatorKernel(buffers, reference)
                                                  : ComputeByUserKernel(buffers, reference);
   if (!computed) return std::unexpected(computed.error());
@@ -129,7 +130,8 @@ Status OracleStore::ComputeOnCpu(const TaskBuffers& buffers, Reference& referenc
   }
   ATUNNER_RETURN_IF_ERROR(operator_->Reference(spec_, buffers.dims(), inputs, outputs));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    ATUNNER_RETURN_IF_ERROR(device_.CopyIn(reference.outputs[i].masked->address(), std::as_bytes(std::span(outputs[i]))));
+    ATUNNER_RETURN_IF_ERROR(
+        device_.CopyIn(reference.outputs[i].masked->address(), std::as_bytes(std::span(outputs[i]))));
   }
   return {};
 }
@@ -142,9 +144,10 @@ Status OracleStore::ComputeByOperatorKernel(const TaskBuffers& buffers, Referenc
     return std::nullopt;
   };
   ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, oracle_kernel_->plan, spec_, buffers, wide_outputs));
-  ATUNNER_TRY(const LaunchOutcome outcome,
-              RunPlan(device_, *oracle_kernel_->module, plan, {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
-  if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the float64 reference kernel failed: " + outcome.message);
+  ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *oracle_kernel_->module, plan,
+                                                   {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+  if (!outcome.completed())
+    return Fail(ErrorCode::kInternal, "the float64 reference kernel failed: " + outcome.message);
   return {};
 }
 
@@ -152,12 +155,13 @@ Status OracleStore::ComputeByUserKernel(const TaskBuffers& buffers, Reference& r
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
   ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, user_kernel_->plan, spec_, buffers));
   ATUNNER_RETURN_IF_ERROR(CopySymbols(device_, *user_kernel_->module, plan));
-  ATUNNER_TRY(const LaunchOutcome outcome,
-              RunPlan(device_, *user_kernel_->module, plan, {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+  ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *user_kernel_->module, plan,
+                                                   {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
   if (!outcome.completed()) {
-    return Invalid("the kernel as given does not run: " +
-                       (outcome.hazards.empty() ? outcome.message : outcome.hazards[0].where + ": " + outcome.hazards[0].detail),
-                   spec_.name, "check its launch, argument sizes and problem size");
+    return Invalid(
+        "the kernel as given does not run: " +
+            (outcome.hazards.empty() ? outcome.message : outcome.hazards[0].where + ": " + outcome.hazards[0].detail),
+        spec_.name, "check its launch, argument sizes and problem size");
   }
   for (Reference::Output& output : reference.outputs) {
     const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
@@ -194,8 +198,8 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
   if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the plain kernel failed: " + outcome.message);
   for (Reference::Output& output : reference.outputs) {
     const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
-    ATUNNER_TRY(const CompareStats honest,
-                kernels_.Compare({tensor->address, output.dtype, output.masked->address(), output.elements, output.key, output.rms}));
+    ATUNNER_TRY(const CompareStats honest, kernels_.Compare({tensor->address, output.dtype, output.masked->address(),
+                                                             output.elements, output.key, output.rms}));
     if (instance.family != InputFamily::kNan && (honest.unwritten || honest.new_nonfinite)) {
       output.discriminates = false;  // even the plain kernel overflows here: nothing can be learned
     }
@@ -204,7 +208,8 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
   return {};
 }
 
-Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output, const CompareStats& self) {
+Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output,
+                                       const CompareStats& self) {
   const double bound = output.budget.norm;
   if (!(self.squared_reference > 0)) {  // the right answer is zero everywhere: zeros would pass
     output.discriminates = false;
@@ -215,10 +220,12 @@ Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Ou
   const double constant = std::sqrt(std::max(0.0, 1.0 - n * mean * mean / self.squared_reference));
   const double half = std::sqrt(self.squared_reference_second_half / self.squared_reference);
   // Zeros err by 1, the best constant by `constant`, an output whose second half is zero by `half`.
-  if (1.0 <= bound || (constant <= bound && output.elements > 1) || (half <= bound && output.elements > 1)) output.discriminates = false;
+  if (1.0 <= bound || (constant <= bound && output.elements > 1) || (half <= bound && output.elements > 1))
+    output.discriminates = false;
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     if (tensor.spec->role != Role::kInput || static_cast<uint64_t>(tensor.shape.elements) != output.elements) continue;
-    CompareRequest copy{tensor.address, tensor.spec->dtype, output.masked->address(), output.elements, output.key, output.rms};
+    CompareRequest copy{tensor.address,  tensor.spec->dtype, output.masked->address(),
+                        output.elements, output.key,         output.rms};
     copy.poison_counts = false;
     ATUNNER_TRY(const CompareStats stats, kernels_.Compare(copy));
     if (stats.RelativeNorm() <= bound) output.discriminates = false;

@@ -16,8 +16,8 @@
 
 namespace atunner {
 
-/// The right answer to one input instance at one problem size. The values lie masked in device memory, so that a candidate
-/// that searches memory for them finds noise.
+/// The right answer to one input instance at one problem size. The values lie masked in device memory, so that a
+/// candidate that searches memory for them finds noise.
 struct Reference {
   struct Output {
     std::string name;

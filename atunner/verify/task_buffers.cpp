@@ -33,7 +33,8 @@ Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec
     tensor.position = i;
     ATUNNER_TRY(tensor.shape, ShapeOf(arg, spec, dims));
     const uint64_t lead = buffers.guard_bytes_ == 0 ? 0 : buffers.guard_bytes_ + skew * kSkewBytes;
-    ATUNNER_TRY(tensor.memory, device.Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + buffers.guard_bytes_));
+    ATUNNER_TRY(tensor.memory,
+                device.Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + buffers.guard_bytes_));
     tensor.address = tensor.memory->address() + lead;
     buffers.tensors_.push_back(std::move(tensor));
   }
@@ -50,8 +51,8 @@ const TaskBuffers::Tensor* TaskBuffers::Find(std::string_view name) const {
 Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const {
   for (const Tensor& tensor : tensors_) {
     if (!tensor.is_input()) continue;
-    ATUNNER_RETURN_IF_ERROR(kernels.FillTensor(tensor.address, *tensor.spec, static_cast<uint64_t>(tensor.shape.elements),
-                                               tensor.position, instance));
+    ATUNNER_RETURN_IF_ERROR(kernels.FillTensor(
+        tensor.address, *tensor.spec, static_cast<uint64_t>(tensor.shape.elements), tensor.position, instance));
   }
   return {};
 }
@@ -108,14 +109,15 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
     return tensor ? std::optional(tensor->address) : std::nullopt;
   };
   for (const ConcreteStep& step : concrete.steps) {
-    BoundStep& out = bound.steps.emplace_back(BoundStep{step.entry, {step.grid, step.block, step.cluster, step.shared_bytes}, {}});
+    BoundStep& out =
+        bound.steps.emplace_back(BoundStep{step.entry, {step.grid, step.block, step.cluster, step.shared_bytes}, {}});
     for (const ConcreteArg& arg : step.args) {
       if (arg.kind == ArgBinding::Kind::kScalar) {
         out.args.push_back(KernelArg::Scalar(arg.scalar));
         continue;
       }
       const bool is_tensor = arg.kind == ArgBinding::Kind::kTensor;
-      const auto address = is_tensor                        ? address_of(arg.name)
+      const auto address = is_tensor                       ? address_of(arg.name)
                            : workspaces.contains(arg.name) ? std::optional(workspaces[arg.name])
                                                            : std::nullopt;
       if (!address) return Invalid("the launch of '" + step.entry + "' names the unknown argument '" + arg.name + "'");
@@ -134,15 +136,16 @@ Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan) 
   for (const BoundPlan::Copy& copy : plan.symbol_copies) {
     ATUNNER_TRY(const auto found, device.FindSymbol(module, copy.symbol));
     if (found.second < copy.bytes) {
-      return Invalid("symbol '" + copy.symbol + "' holds " + std::to_string(found.second) + " bytes, the argument has " +
-                     std::to_string(copy.bytes));
+      return Invalid("symbol '" + copy.symbol + "' holds " + std::to_string(found.second) +
+                     " bytes, the argument has " + std::to_string(copy.bytes));
     }
     ATUNNER_RETURN_IF_ERROR(device.CopyWithin(found.first, copy.from, copy.bytes));
   }
   return {};
 }
 
-Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundPlan& plan, const LaunchOptions& options) {
+Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundPlan& plan,
+                              const LaunchOptions& options) {
   LaunchOutcome all;
   for (const BoundStep& step : plan.steps) {
     ATUNNER_TRY(LaunchOutcome outcome, device.Launch(module, step.entry, step.shape, step.args, options));

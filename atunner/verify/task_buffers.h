@@ -28,7 +28,8 @@ class TaskBuffers {
     bool is_output() const { return spec->role != Role::kInput; }
   };
 
-  /// `skew` moves every payload by skew × 256 bytes inside its allocation, so that two sets differ in their pointers' low bits.
+  /// `skew` moves every payload by skew × 256 bytes inside its allocation, so that two sets differ in their pointers'
+  /// low bits.
   static Result<TaskBuffers> Allocate(Device& device, const KernelSpec& spec, const Dims& dims, uint32_t skew);
 
   const Dims& dims() const { return dims_; }
@@ -84,6 +85,7 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
 Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan);
 
 /// Runs all steps and waits. Stops at the first that does not complete.
-Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundPlan& plan, const LaunchOptions& options);
+Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundPlan& plan,
+                              const LaunchOptions& options);
 
 }  // namespace atunner

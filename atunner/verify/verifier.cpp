@@ -13,16 +13,21 @@ namespace {
 VerdictKind VerdictOf(const Hazard& hazard) {
   switch (hazard.kind) {
     case Hazard::Kind::kOutOfBounds:
-    case Hazard::Kind::kMisaligned: return VerdictKind::kOutOfBounds;
+    case Hazard::Kind::kMisaligned:
+      return VerdictKind::kOutOfBounds;
     case Hazard::Kind::kUninitialisedShared:
     case Hazard::Kind::kUninitialisedGlobal:
     case Hazard::Kind::kAsyncCopyInFlight:
     case Hazard::Kind::kInvalidShuffle:
-    case Hazard::Kind::kRace: return VerdictKind::kRace;
+    case Hazard::Kind::kRace:
+      return VerdictKind::kRace;
     case Hazard::Kind::kDivergentBarrier:
-    case Hazard::Kind::kDeadlock: return VerdictKind::kDeadlock;
-    case Hazard::Kind::kInstructionBudget: return VerdictKind::kTimeout;
-    case Hazard::Kind::kTrap: return VerdictKind::kCrash;
+    case Hazard::Kind::kDeadlock:
+      return VerdictKind::kDeadlock;
+    case Hazard::Kind::kInstructionBudget:
+      return VerdictKind::kTimeout;
+    case Hazard::Kind::kTrap:
+      return VerdictKind::kCrash;
   }
   return VerdictKind::kCrash;
 }
@@ -35,10 +40,14 @@ std::pair<VerdictKind, std::string> VerdictOf(const LaunchOutcome& outcome) {
     return {VerdictOf(first), text};
   }
   switch (outcome.kind) {
-    case LaunchOutcome::Kind::kRefused: return {VerdictKind::kLaunchFailure, outcome.message};
-    case LaunchOutcome::Kind::kTimeout: return {VerdictKind::kTimeout, outcome.message};
-    case LaunchOutcome::Kind::kUnsupported: return {VerdictKind::kUnsupported, outcome.message};
-    default: return {VerdictKind::kCrash, outcome.message};
+    case LaunchOutcome::Kind::kRefused:
+      return {VerdictKind::kLaunchFailure, outcome.message};
+    case LaunchOutcome::Kind::kTimeout:
+      return {VerdictKind::kTimeout, outcome.message};
+    case LaunchOutcome::Kind::kUnsupported:
+      return {VerdictKind::kUnsupported, outcome.message};
+    default:
+      return {VerdictKind::kCrash, outcome.message};
   }
 }
 
@@ -73,7 +82,8 @@ std::optional<std::string> ResourceObstacle(const DeviceProfile& profile, const 
     const uint64_t threads = step.block.Count();
     const uint64_t shared = uint64_t{resources->static_shared_bytes} + step.shared_bytes;
     if (shared > static_cast<uint64_t>(profile.shared_per_block)) {
-      return fmt::format("{} needs {} bytes of shared memory per block, {} has {}", step.entry, shared, profile.name, profile.shared_per_block);
+      return fmt::format("{} needs {} bytes of shared memory per block, {} has {}", step.entry, shared, profile.name,
+                         profile.shared_per_block);
     }
     if (threads > resources->max_threads) {
       return fmt::format("{} can run at most {} threads per block ({} registers each), {} are asked for", step.entry,
@@ -82,7 +92,8 @@ std::optional<std::string> ResourceObstacle(const DeviceProfile& profile, const 
     const uint64_t per_warp = (uint64_t{resources->registers} * 32 + 255) / 256 * 256;
     const uint64_t registers = per_warp * ((threads + 31) / 32);
     if (profile.registers_per_sm > 0 && registers > static_cast<uint64_t>(profile.registers_per_sm)) {
-      return fmt::format("{} needs {} registers per block, an SM has {}", step.entry, registers, profile.registers_per_sm);
+      return fmt::format("{} needs {} registers per block, an SM has {}", step.entry, registers,
+                         profile.registers_per_sm);
     }
   }
   return std::nullopt;
@@ -98,7 +109,8 @@ struct Verifier::Session {
 
   /// Records a check; false when it failed, with the verdict set.
   bool Record(const char* check, const Case& one, VerdictKind kind, std::string detail) {
-    CheckRecord record{.check = check, .family = std::string(Name(one.instance.family)), .dims = one.dims, .detail = detail};
+    CheckRecord record{
+        .check = check, .family = std::string(Name(one.instance.family)), .dims = one.dims, .detail = detail};
     record.passed = kind == VerdictKind::kCorrect;
     if (one.instance.mutated) record.family += ", one element changed";
     verdict.checks.push_back(std::move(record));
@@ -109,7 +121,8 @@ struct Verifier::Session {
   }
 };
 
-Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compiler, KernelSpec spec, VerifyOptions options) {
+Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compiler, KernelSpec spec,
+                                                 VerifyOptions options) {
   std::unique_ptr<Verifier> verifier(new Verifier(device, std::move(spec), options));
   ATUNNER_TRY(verifier->kernels_, JudgeKernels::Make(device, compiler));
   ATUNNER_TRY(verifier->oracle_, OracleStore::Make(device, compiler, *verifier->kernels_, verifier->spec_));
@@ -129,7 +142,8 @@ std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
   std::vector<Dims> sizes = candidate.check_dims;
   // The virtual GPU cannot run a full problem in useful time when there is a small one that the same binary serves.
   const bool too_slow = device_.evidence() == Evidence::kPredicted && !sizes.empty();
-  if (options_.full_size && !too_slow && std::ranges::find(sizes, spec_.dims) == sizes.end()) sizes.push_back(spec_.dims);
+  if (options_.full_size && !too_slow && std::ranges::find(sizes, spec_.dims) == sizes.end())
+    sizes.push_back(spec_.dims);
   if (sizes.empty()) sizes.push_back(spec_.dims);
   return sizes;
 }
@@ -142,8 +156,8 @@ std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) con
     const bool last = i + 1 == sizes.size();  // the largest, on a real device the task's own
     const uint64_t seed = Mix64(options_.seed + i);
     cases.push_back({sizes[i], {kNormal, seed, false}, 0, true});
-    // At once, at the same pointers, with one element different: a result kept by pointer, by a prefix or by a checksum of a
-    // sample is stale.
+    // At once, at the same pointers, with one element different: a result kept by pointer, by a prefix or by a checksum
+    // of a sample is stale.
     if (last) cases.push_back({sizes[i], {kNormal, seed, true}, 0, false});
     cases.push_back({sizes[i], {kNeedle, seed, false}, 1, false});
     if (!last) continue;
@@ -154,10 +168,13 @@ std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) con
     cases.push_back({sizes[i], {kNan, seed, false}, 1, false});
   }
   const bool has_float_input = std::ranges::any_of(spec_.args, [](const ArgSpec& arg) {
-    return (arg.role == Role::kInput || arg.role == Role::kInOut) && IsFloat(arg.dtype) && arg.fill.kind == Fill::Kind::kFamilies;
+    return (arg.role == Role::kInput || arg.role == Role::kInOut) && IsFloat(arg.dtype) &&
+           arg.fill.kind == Fill::Kind::kFamilies;
   });
   // Where every input has a stated fill the families are all alike: fresh seeds are what is left.
-  if (!has_float_input) std::erase_if(cases, [](const Case& one) { return one.instance.family != kNormal && one.instance.family != kNeedle; });
+  if (!has_float_input)
+    std::erase_if(cases,
+                  [](const Case& one) { return one.instance.family != kNormal && one.instance.family != kNeedle; });
   return cases;
 }
 
@@ -213,7 +230,8 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   ATUNNER_TRY(bool passed, CheckLaunch(session, one, *buffers, *plan));
   ATUNNER_TRY(const auto state_after, device_.StateFingerprint(*session.module));
   if (passed && state_before != state_after) {
-    return session.Record("state", one, VerdictKind::kStaleResult, "leaves its module's variables changed: what one launch keeps, a later one can replay");
+    return session.Record("state", one, VerdictKind::kStaleResult,
+                          "leaves its module's variables changed: what one launch keeps, a later one can replay");
   }
   if (passed) {
     ATUNNER_TRY(passed, CheckInputs(session, one, *buffers, before));
@@ -227,7 +245,8 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   return passed;
 }
 
-Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan) {
+Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers,
+                                   const BoundPlan& plan) {
   LaunchOptions options;
   options.timeout_seconds = options_.launch_timeout_seconds;
   options.blocks = session.blocks;
@@ -241,23 +260,27 @@ Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const Task
   return true;
 }
 
-Result<bool> Verifier::CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers, const std::vector<uint64_t>& before) {
+Result<bool> Verifier::CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
+                                   const std::vector<uint64_t>& before) {
   ATUNNER_TRY(const std::vector<uint64_t> after, FingerprintWhere(buffers, false));
   size_t at = 0;
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     if (tensor.spec->role != Role::kInput) continue;
     if (before[at] != after[at]) {
-      return session.Record("inputs", one, VerdictKind::kMutatedInput, "the input '" + tensor.spec->name + "' was changed");
+      return session.Record("inputs", one, VerdictKind::kMutatedInput,
+                            "the input '" + tensor.spec->name + "' was changed");
     }
     ++at;
   }
   return true;
 }
 
-Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers, const Reference& reference) {
+Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers,
+                                    const Reference& reference) {
   for (const Reference::Output& output : reference.outputs) {
     const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
-    CompareRequest request{tensor->address, output.dtype, output.masked->address(), output.elements, output.key, output.rms, output.budget.element};
+    CompareRequest request{tensor->address, output.dtype, output.masked->address(), output.elements,
+                           output.key,      output.rms,   output.budget.element};
     // All-ones bits are a legitimate integer, and an in-out tensor was never poisoned.
     request.poison_counts = tensor->spec->role == Role::kOutput && (IsFloat(output.dtype) || !session.blocks.empty());
     ATUNNER_TRY(const CompareStats stats, kernels_->Compare(request));
@@ -271,13 +294,15 @@ Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Tas
     record.error = stats.RelativeNorm();
     record.bound = output.budget.norm;
     record.honest = output.budget.honest_norm;
-    if (passed && record.detail.empty()) record.detail = fmt::format("'{}' against {}", output.name, oracle_->Describe(one.dims));
+    if (passed && record.detail.empty())
+      record.detail = fmt::format("'{}' against {}", output.name, oracle_->Describe(one.dims));
     if (!passed) return false;
   }
   return true;
 }
 
-Result<bool> Verifier::CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan) {
+Result<bool> Verifier::CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers,
+                                   const BoundPlan& plan) {
   if (spec_.tolerance.allow_nondeterminism) return true;
   ATUNNER_TRY(const std::vector<uint64_t> first, FingerprintWhere(buffers, true));
   const int repeats = device_.evidence() == Evidence::kPredicted ? 1 : 3;
@@ -288,7 +313,8 @@ Result<bool> Verifier::CheckRepeat(Session& session, const Case& one, const Task
     if (!ran) return false;
     ATUNNER_TRY(const std::vector<uint64_t> again, FingerprintWhere(buffers, true));
     if (again != first) {
-      return session.Record("repeat", one, VerdictKind::kNondeterministic, "the same inputs gave other bits the second time");
+      return session.Record("repeat", one, VerdictKind::kNondeterministic,
+                            "the same inputs gave other bits the second time");
     }
   }
   return session.Record("repeat", one, VerdictKind::kCorrect, fmt::format("bit-equal in {} runs", repeats + 1));

@@ -39,8 +39,8 @@ class VerifiedKernel {
 
 struct VerifyOptions {
   uint64_t seed = 1;
-  double launch_timeout_seconds = 20;   ///< one launch on the virtual GPU
-  bool full_size = true;                ///< check at the task's own size, not only at check_dims
+  double launch_timeout_seconds = 20;  ///< one launch on the virtual GPU
+  bool full_size = true;               ///< check at the task's own size, not only at check_dims
   /// Virtual GPU: a grid whose reference took longer than this is checked on a sample of its blocks.
   double sample_above_seconds = 1.0;
 };
@@ -51,7 +51,8 @@ std::optional<std::string> ResourceObstacle(const DeviceProfile& profile, const 
 
 class Verifier {
  public:
-  static Result<std::unique_ptr<Verifier>> Make(Device& device, Compiler& compiler, KernelSpec spec, VerifyOptions options);
+  static Result<std::unique_ptr<Verifier>> Make(Device& device, Compiler& compiler, KernelSpec spec,
+                                                VerifyOptions options);
 
   /// The proof, or the verdict that says why not. An Error means that the device or the task is unusable.
   Result<std::variant<VerifiedKernel, Verdict>> Verify(std::shared_ptr<const CandidateKernel> candidate);
@@ -77,7 +78,8 @@ class Verifier {
   std::vector<Case> Plan(const CandidateKernel& candidate) const;
   Result<bool> RunCase(Session& session, const Case& one);
   Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
-  Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers, const std::vector<uint64_t>& before);
+  Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
+                           const std::vector<uint64_t>& before);
   Result<bool> CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers, const Reference& reference);
   Result<bool> CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
   Result<std::vector<uint64_t>> FingerprintWhere(const TaskBuffers& buffers, bool outputs);

@@ -37,25 +37,54 @@ void Ternary(Exec& x, const Op& op, uint32_t mask, F f) {
 
 // Handlers are made from stateless function objects, so that each is one tight loop.
 template <class T, class F>
-void UnaryOp(Exec& x, const Op& op, uint32_t mask) { Unary<T>(x, op, mask, F{}); }
+void UnaryOp(Exec& x, const Op& op, uint32_t mask) {
+  Unary<T>(x, op, mask, F{});
+}
 template <class T, class F>
-void BinaryOp(Exec& x, const Op& op, uint32_t mask) { Binary<T>(x, op, mask, F{}); }
+void BinaryOp(Exec& x, const Op& op, uint32_t mask) {
+  Binary<T>(x, op, mask, F{});
+}
 template <class T, class F>
-void TernaryOp(Exec& x, const Op& op, uint32_t mask) { Ternary<T>(x, op, mask, F{}); }
+void TernaryOp(Exec& x, const Op& op, uint32_t mask) {
+  Ternary<T>(x, op, mask, F{});
+}
 
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
 // ---- integers: arithmetic wraps, so it is done unsigned ------------------------------------------------------------
-struct Add { template <class T> T operator()(T a, T b) const { return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b)); } };
-struct Sub { template <class T> T operator()(T a, T b) const { return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b)); } };
-struct MulLo { template <class T> T operator()(T a, T b) const { return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); } };
-struct MadLo { template <class T> T operator()(T a, T b, T c) const { return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b) + static_cast<uint64_t>(c)); } };
+struct Add {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
+  }
+};
+struct Sub {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
+  }
+};
+struct MulLo {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  }
+};
+struct MadLo {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b) + static_cast<uint64_t>(c));
+  }
+};
 struct MulHi {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     if constexpr (sizeof(T) == 8) {
-      if constexpr (std::is_signed_v<T>) return static_cast<T>((static_cast<__int128_t>(a) * b) >> 64);
-      else return static_cast<T>((static_cast<__uint128_t>(a) * b) >> 64);
+      if constexpr (std::is_signed_v<T>)
+        return static_cast<T>((static_cast<__int128_t>(a) * b) >> 64);
+      else
+        return static_cast<T>((static_cast<__uint128_t>(a) * b) >> 64);
     } else if constexpr (std::is_signed_v<T>) {
       return static_cast<T>((static_cast<int64_t>(a) * b) >> (8 * sizeof(T)));
     } else {
@@ -63,9 +92,15 @@ struct MulHi {
     }
   }
 };
-struct MadHi { template <class T> T operator()(T a, T b, T c) const { return Add{}(MulHi{}(a, b), c); } };
+struct MadHi {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return Add{}(MulHi{}(a, b), c);
+  }
+};
 struct Div {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     if (b == 0) return static_cast<T>(~T{0});  // the ISA leaves it open; hardware gives all ones
     if constexpr (std::is_signed_v<T>) {
       if (b == -1) return Sub{}(T{0}, a);
@@ -74,7 +109,8 @@ struct Div {
   }
 };
 struct Rem {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     if (b == 0) return a;
     if constexpr (std::is_signed_v<T>) {
       if (b == -1) return 0;
@@ -82,17 +118,43 @@ struct Rem {
     return static_cast<T>(a % b);
   }
 };
-struct Min { template <class T> T operator()(T a, T b) const { return a < b ? a : b; } };
-struct Max { template <class T> T operator()(T a, T b) const { return a > b ? a : b; } };
-struct Abs { template <class T> T operator()(T a) const { return a < 0 ? Sub{}(T{0}, a) : a; } };
-struct Neg { template <class T> T operator()(T a) const { return Sub{}(T{0}, a); } };
+struct Min {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a < b ? a : b;
+  }
+};
+struct Max {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
+struct Abs {
+  template <class T>
+  T operator()(T a) const {
+    return a < 0 ? Sub{}(T{0}, a) : a;
+  }
+};
+struct Neg {
+  template <class T>
+  T operator()(T a) const {
+    return Sub{}(T{0}, a);
+  }
+};
 struct AddSat {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     const int64_t sum = static_cast<int64_t>(a) + b;
     return static_cast<T>(std::min<int64_t>(std::max<int64_t>(sum, INT32_MIN), INT32_MAX));
   }
 };
-struct Sad { template <class T> T operator()(T a, T b, T c) const { return Add{}(c, static_cast<T>(a < b ? b - a : a - b)); } };
+struct Sad {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return Add{}(c, static_cast<T>(a < b ? b - a : a - b));
+  }
+};
 
 // ---- floats --------------------------------------------------------------------------------------------------------
 template <bool kFtz>
@@ -108,20 +170,57 @@ inline float Saturate(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f;
 /// float32 operation with .ftz and .sat as template switches.
 template <class F, bool kFtz, bool kSat>
 struct F32 {
-  template <class... A> float operator()(A... a) const {
+  template <class... A>
+  float operator()(A... a) const {
     const float r = Flush<kFtz>(F{}(Flush<kFtz>(a)...));
     return kSat ? Saturate(r) : r;
   }
 };
-struct FAdd { template <class T> T operator()(T a, T b) const { return a + b; } };
-struct FSub { template <class T> T operator()(T a, T b) const { return a - b; } };
-struct FMul { template <class T> T operator()(T a, T b) const { return a * b; } };
-struct FDiv { template <class T> T operator()(T a, T b) const { return a / b; } };
-struct FFma { template <class T> T operator()(T a, T b, T c) const { return std::fma(a, b, c); } };
-struct FNeg { template <class T> T operator()(T a) const { return -a; } };
-struct FAbs { template <class T> T operator()(T a) const { return std::fabs(a); } };
+struct FAdd {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct FSub {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+struct FMul {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+struct FDiv {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a / b;
+  }
+};
+struct FFma {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return std::fma(a, b, c);
+  }
+};
+struct FNeg {
+  template <class T>
+  T operator()(T a) const {
+    return -a;
+  }
+};
+struct FAbs {
+  template <class T>
+  T operator()(T a) const {
+    return std::fabs(a);
+  }
+};
 struct FMin {  // a NaN operand loses; -0 < +0
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
     if (std::isnan(b)) return a;
     if (a == b) return std::signbit(a) ? a : b;
@@ -129,24 +228,65 @@ struct FMin {  // a NaN operand loses; -0 < +0
   }
 };
 struct FMax {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
     if (std::isnan(b)) return a;
     if (a == b) return std::signbit(a) ? b : a;
     return a > b ? a : b;
   }
 };
-struct FMinNan { template <class T> T operator()(T a, T b) const { return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : FMin{}(a, b); } };
-struct FMaxNan { template <class T> T operator()(T a, T b) const { return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : FMax{}(a, b); } };
-struct FSqrt { template <class T> T operator()(T a) const { return std::sqrt(a); } };
-struct FRcp { template <class T> T operator()(T a) const { return T{1} / a; } };
-struct FRsqrt { template <class T> T operator()(T a) const { return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a))); } };
-struct FEx2 { float operator()(float a) const { return std::exp2(a); } };
-struct FLg2 { float operator()(float a) const { return std::log2(a); } };
-struct FSin { float operator()(float a) const { return static_cast<float>(std::sin(static_cast<double>(a))); } };
-struct FCos { float operator()(float a) const { return static_cast<float>(std::cos(static_cast<double>(a))); } };
-struct FTanh { float operator()(float a) const { return static_cast<float>(std::tanh(static_cast<double>(a))); } };
-struct FCopysign { template <class T> T operator()(T a, T b) const { return std::copysign(b, a); } };
+struct FMinNan {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : FMin{}(a, b);
+  }
+};
+struct FMaxNan {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : FMax{}(a, b);
+  }
+};
+struct FSqrt {
+  template <class T>
+  T operator()(T a) const {
+    return std::sqrt(a);
+  }
+};
+struct FRcp {
+  template <class T>
+  T operator()(T a) const {
+    return T{1} / a;
+  }
+};
+struct FRsqrt {
+  template <class T>
+  T operator()(T a) const {
+    return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
+  }
+};
+struct FEx2 {
+  float operator()(float a) const { return std::exp2(a); }
+};
+struct FLg2 {
+  float operator()(float a) const { return std::log2(a); }
+};
+struct FSin {
+  float operator()(float a) const { return static_cast<float>(std::sin(static_cast<double>(a))); }
+};
+struct FCos {
+  float operator()(float a) const { return static_cast<float>(std::cos(static_cast<double>(a))); }
+};
+struct FTanh {
+  float operator()(float a) const { return static_cast<float>(std::tanh(static_cast<double>(a))); }
+};
+struct FCopysign {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::copysign(b, a);
+  }
+};
 
 /// Directed rounding through the machine's rounding mode; rare, so not vectorised. `volatile` keeps the order.
 template <class T, class F, int kArity, int kMode>
@@ -198,9 +338,12 @@ Handler Float32(const Form& form) {
   }
   const auto pick = [&]<bool kFtz, bool kSat>() -> Handler {
     using G = F32<F, kFtz, kSat>;
-    if constexpr (kArity == 1) return UnaryOp<float, G>;
-    else if constexpr (kArity == 2) return BinaryOp<float, G>;
-    else return TernaryOp<float, G>;
+    if constexpr (kArity == 1)
+      return UnaryOp<float, G>;
+    else if constexpr (kArity == 2)
+      return BinaryOp<float, G>;
+    else
+      return TernaryOp<float, G>;
   };
   if (ftz) return sat ? pick.template operator()<true, true>() : pick.template operator()<true, false>();
   return sat ? pick.template operator()<false, true>() : pick.template operator()<false, false>();
@@ -209,9 +352,12 @@ Handler Float32(const Form& form) {
 template <class F, int kArity>
 Handler Float64(const Form& form) {
   if (Handler directed = DirectedFor<double, F, kArity>(form)) return directed;
-  if constexpr (kArity == 1) return UnaryOp<double, F>;
-  else if constexpr (kArity == 2) return BinaryOp<double, F>;
-  else return TernaryOp<double, F>;
+  if constexpr (kArity == 1)
+    return UnaryOp<double, F>;
+  else if constexpr (kArity == 2)
+    return BinaryOp<double, F>;
+  else
+    return TernaryOp<double, F>;
 }
 
 template <class F, int kArity>
@@ -224,25 +370,39 @@ Handler Floating(const Form& form) {
 template <class F>
 Handler IntegerBinary(Type type) {
   switch (type) {
-    case Type::kU16: return BinaryOp<uint16_t, F>;
-    case Type::kS16: return BinaryOp<int16_t, F>;
-    case Type::kU32: return BinaryOp<uint32_t, F>;
-    case Type::kS32: return BinaryOp<int32_t, F>;
-    case Type::kU64: return BinaryOp<uint64_t, F>;
-    case Type::kS64: return BinaryOp<int64_t, F>;
-    default: return nullptr;
+    case Type::kU16:
+      return BinaryOp<uint16_t, F>;
+    case Type::kS16:
+      return BinaryOp<int16_t, F>;
+    case Type::kU32:
+      return BinaryOp<uint32_t, F>;
+    case Type::kS32:
+      return BinaryOp<int32_t, F>;
+    case Type::kU64:
+      return BinaryOp<uint64_t, F>;
+    case Type::kS64:
+      return BinaryOp<int64_t, F>;
+    default:
+      return nullptr;
   }
 }
 template <class F>
 Handler IntegerTernary(Type type) {
   switch (type) {
-    case Type::kU16: return TernaryOp<uint16_t, F>;
-    case Type::kS16: return TernaryOp<int16_t, F>;
-    case Type::kU32: return TernaryOp<uint32_t, F>;
-    case Type::kS32: return TernaryOp<int32_t, F>;
-    case Type::kU64: return TernaryOp<uint64_t, F>;
-    case Type::kS64: return TernaryOp<int64_t, F>;
-    default: return nullptr;
+    case Type::kU16:
+      return TernaryOp<uint16_t, F>;
+    case Type::kS16:
+      return TernaryOp<int16_t, F>;
+    case Type::kU32:
+      return TernaryOp<uint32_t, F>;
+    case Type::kS32:
+      return TernaryOp<int32_t, F>;
+    case Type::kU64:
+      return TernaryOp<uint64_t, F>;
+    case Type::kS64:
+      return TernaryOp<int64_t, F>;
+    default:
+      return nullptr;
   }
 }
 
@@ -262,11 +422,16 @@ void Wide(Exec& x, const Op& op, uint32_t mask) {
 template <bool kAdd>
 Handler WideFor(Type type) {
   switch (type) {
-    case Type::kU16: return Wide<uint16_t, uint32_t, kAdd>;
-    case Type::kS16: return Wide<int16_t, int32_t, kAdd>;
-    case Type::kU32: return Wide<uint32_t, uint64_t, kAdd>;
-    case Type::kS32: return Wide<int32_t, int64_t, kAdd>;
-    default: return nullptr;
+    case Type::kU16:
+      return Wide<uint16_t, uint32_t, kAdd>;
+    case Type::kS16:
+      return Wide<int16_t, int32_t, kAdd>;
+    case Type::kU32:
+      return Wide<uint32_t, uint64_t, kAdd>;
+    case Type::kS32:
+      return Wide<int32_t, int64_t, kAdd>;
+    default:
+      return nullptr;
   }
 }
 
@@ -302,10 +467,14 @@ Handler MinMaxHandler(const Form& form, bool min) {
 Handler AbsNegHandler(const Form& form, bool abs) {
   if (Handler floating = abs ? Floating<FAbs, 1>(form) : Floating<FNeg, 1>(form)) return floating;
   switch (form.type) {
-    case Type::kS16: return abs ? UnaryOp<int16_t, Abs> : UnaryOp<int16_t, Neg>;
-    case Type::kS32: return abs ? UnaryOp<int32_t, Abs> : UnaryOp<int32_t, Neg>;
-    case Type::kS64: return abs ? UnaryOp<int64_t, Abs> : UnaryOp<int64_t, Neg>;
-    default: return nullptr;
+    case Type::kS16:
+      return abs ? UnaryOp<int16_t, Abs> : UnaryOp<int16_t, Neg>;
+    case Type::kS32:
+      return abs ? UnaryOp<int32_t, Abs> : UnaryOp<int32_t, Neg>;
+    case Type::kS64:
+      return abs ? UnaryOp<int64_t, Abs> : UnaryOp<int64_t, Neg>;
+    default:
+      return nullptr;
   }
 }
 
@@ -324,11 +493,36 @@ void Dp4a(Exec& x, const Op& op, uint32_t mask) {
 }
 
 // ---- logic ---------------------------------------------------------------------------------------------------------
-struct And { template <class T> T operator()(T a, T b) const { return static_cast<T>(a & b); } };
-struct Or { template <class T> T operator()(T a, T b) const { return static_cast<T>(a | b); } };
-struct Xor { template <class T> T operator()(T a, T b) const { return static_cast<T>(a ^ b); } };
-struct Not { template <class T> T operator()(T a) const { return static_cast<T>(~a); } };
-struct Cnot { template <class T> T operator()(T a) const { return static_cast<T>(a == 0); } };
+struct And {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
+struct Or {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
+};
+struct Xor {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a ^ b);
+  }
+};
+struct Not {
+  template <class T>
+  T operator()(T a) const {
+    return static_cast<T>(~a);
+  }
+};
+struct Cnot {
+  template <class T>
+  T operator()(T a) const {
+    return static_cast<T>(a == 0);
+  }
+};
 
 /// Shift amounts are 32-bit whatever is shifted, and clamp at the width.
 template <class T, bool kLeft>
@@ -341,16 +535,22 @@ void Shift(Exec& x, const Op& op, uint32_t mask) {
     const T v = Lane<T>::Get(a, l);
     const uint32_t n = b[l];
     T r;
-    if constexpr (kLeft) r = n >= kBits ? T{0} : static_cast<T>(static_cast<Unsigned<T>>(v) << n);
-    else if constexpr (std::is_signed_v<T>) r = static_cast<T>(v >> (n >= kBits ? kBits - 1 : n));
-    else r = n >= kBits ? T{0} : static_cast<T>(v >> n);
+    if constexpr (kLeft)
+      r = n >= kBits ? T{0} : static_cast<T>(static_cast<Unsigned<T>>(v) << n);
+    else if constexpr (std::is_signed_v<T>)
+      r = static_cast<T>(v >> (n >= kBits ? kBits - 1 : n));
+    else
+      r = n >= kBits ? T{0} : static_cast<T>(v >> n);
     Lane<T>::Set(d, l, r);
   });
 }
 
 template <class F>
 Handler BitwiseBinary(int bits) {
-  return bits == 16 ? BinaryOp<uint16_t, F> : bits == 32 ? BinaryOp<uint32_t, F> : bits == 64 ? BinaryOp<uint64_t, F> : nullptr;
+  return bits == 16   ? BinaryOp<uint16_t, F>
+         : bits == 32 ? BinaryOp<uint32_t, F>
+         : bits == 64 ? BinaryOp<uint64_t, F>
+                      : nullptr;
 }
 
 /// Predicates are one word of lane bits.
@@ -404,8 +604,18 @@ struct FunnelShift {
   }
 };
 
-struct Popc { template <class T> uint32_t operator()(T a) const { return static_cast<uint32_t>(std::popcount(a)); } };
-struct Clz { template <class T> uint32_t operator()(T a) const { return static_cast<uint32_t>(std::countl_zero(a)); } };
+struct Popc {
+  template <class T>
+  uint32_t operator()(T a) const {
+    return static_cast<uint32_t>(std::popcount(a));
+  }
+};
+struct Clz {
+  template <class T>
+  uint32_t operator()(T a) const {
+    return static_cast<uint32_t>(std::countl_zero(a));
+  }
+};
 /// Unary with a 32-bit result whatever the source's width.
 template <class T, class F>
 void Census(Exec& x, const Op& op, uint32_t mask) {
@@ -415,7 +625,8 @@ void Census(Exec& x, const Op& op, uint32_t mask) {
 }
 template <bool kShift>
 struct BfindU {
-  template <class T> uint32_t operator()(T a) const {
+  template <class T>
+  uint32_t operator()(T a) const {
     if (a == 0) return ~0u;
     const auto zeros = static_cast<uint32_t>(std::countl_zero(a));
     return kShift ? zeros : 8 * static_cast<uint32_t>(sizeof(T)) - 1 - zeros;
@@ -423,7 +634,10 @@ struct BfindU {
 };
 template <bool kShift>
 struct BfindS {
-  template <class T> uint32_t operator()(T a) const { return BfindU<kShift>{}(static_cast<Unsigned<T>>(a < 0 ? ~a : a)); }
+  template <class T>
+  uint32_t operator()(T a) const {
+    return BfindU<kShift>{}(static_cast<Unsigned<T>>(a < 0 ? ~a : a));
+  }
 };
 
 template <class T>
@@ -432,7 +646,12 @@ T Reverse(T v) {
   for (size_t i = 0; i < 8 * sizeof(T); ++i) r = static_cast<T>(r | (((v >> i) & 1) << (8 * sizeof(T) - 1 - i)));
   return r;
 }
-struct Brev { template <class T> T operator()(T a) const { return Reverse(a); } };
+struct Brev {
+  template <class T>
+  T operator()(T a) const {
+    return Reverse(a);
+  }
+};
 
 /// bfe: `len` bits from `pos`, sign-extended for signed types.
 template <class T>
@@ -491,17 +710,67 @@ struct Bmsk {
 };
 
 // ---- comparison ----------------------------------------------------------------------------------------------------
-struct Eq { template <class T> bool operator()(T a, T b) const { return a == b; } };
-struct Ne { template <class T> bool operator()(T a, T b) const { return a != b && !(a != a) && !(b != b); } };
-struct Lt { template <class T> bool operator()(T a, T b) const { return a < b; } };
-struct Le { template <class T> bool operator()(T a, T b) const { return a <= b; } };
-struct Gt { template <class T> bool operator()(T a, T b) const { return a > b; } };
-struct Ge { template <class T> bool operator()(T a, T b) const { return a >= b; } };
-struct Num { template <class T> bool operator()(T a, T b) const { return a == a && b == b; } };
-struct Nan { template <class T> bool operator()(T a, T b) const { return !(a == a && b == b); } };
+struct Eq {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+struct Ne {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a != b && !(a != a) && !(b != b);
+  }
+};
+struct Lt {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct Le {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+struct Gt {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a > b;
+  }
+};
+struct Ge {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a >= b;
+  }
+};
+struct Num {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a == a && b == b;
+  }
+};
+struct Nan {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return !(a == a && b == b);
+  }
+};
 template <class F>
-struct OrUnordered { template <class T> bool operator()(T a, T b) const { return F{}(a, b) || a != a || b != b; } };
-struct INe { template <class T> bool operator()(T a, T b) const { return a != b; } };
+struct OrUnordered {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return F{}(a, b) || a != a || b != b;
+  }
+};
+struct INe {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a != b;
+  }
+};
 
 /// Lane bits of a comparison.
 template <class T, class F>
@@ -523,10 +792,14 @@ void Setp(Exec& x, const Op& op, uint32_t mask) {
   if (op.variant) other = *x.Source(op.src[2]) ^ (op.variant & 0x80 ? ~0u : 0u);
   const auto combine = [&](uint32_t v) {
     switch (op.variant & 0x7f) {
-      case 1: return v & other;
-      case 2: return v | other;
-      case 3: return v ^ other;
-      default: return v;
+      case 1:
+        return v & other;
+      case 2:
+        return v | other;
+      case 3:
+        return v ^ other;
+      default:
+        return v;
     }
   };
   uint32_t* d = x.Slot(op.dst);
@@ -589,15 +862,27 @@ template <bool kSet>
 Handler CompareByType(const Form& form, Type type) {
   const std::string& name = form.instruction->modifiers[0];
   switch (type) {
-    case Type::kB16: case Type::kU16: return CompareFor<uint16_t, kSet>(name);
-    case Type::kS16: return CompareFor<int16_t, kSet>(name);
-    case Type::kB32: case Type::kU32: return CompareFor<uint32_t, kSet>(name);
-    case Type::kS32: return CompareFor<int32_t, kSet>(name);
-    case Type::kB64: case Type::kU64: return CompareFor<uint64_t, kSet>(name);
-    case Type::kS64: return CompareFor<int64_t, kSet>(name);
-    case Type::kF32: return CompareFor<float, kSet>(name);
-    case Type::kF64: return CompareFor<double, kSet>(name);
-    default: return nullptr;
+    case Type::kB16:
+    case Type::kU16:
+      return CompareFor<uint16_t, kSet>(name);
+    case Type::kS16:
+      return CompareFor<int16_t, kSet>(name);
+    case Type::kB32:
+    case Type::kU32:
+      return CompareFor<uint32_t, kSet>(name);
+    case Type::kS32:
+      return CompareFor<int32_t, kSet>(name);
+    case Type::kB64:
+    case Type::kU64:
+      return CompareFor<uint64_t, kSet>(name);
+    case Type::kS64:
+      return CompareFor<int64_t, kSet>(name);
+    case Type::kF32:
+      return CompareFor<float, kSet>(name);
+    case Type::kF64:
+      return CompareFor<double, kSet>(name);
+    default:
+      return nullptr;
   }
 }
 
@@ -610,7 +895,12 @@ void Selp(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) { Lane<T>::Set(d, l, (p >> l) & 1u ? Lane<T>::Get(a, l) : Lane<T>::Get(b, l)); });
 }
 
-struct Same { template <class T> T operator()(T a) const { return a; } };
+struct Same {
+  template <class T>
+  T operator()(T a) const {
+    return a;
+  }
+};
 
 template <class C>
 void Slct(Exec& x, const Op& op, uint32_t mask) {
@@ -677,12 +967,16 @@ Handler LogicHandler(const Form& form, Op& op) {
   if (opcode == "and") return BitwiseBinary<And>(bits);
   if (opcode == "or") return BitwiseBinary<Or>(bits);
   if (opcode == "xor") return BitwiseBinary<Xor>(bits);
-  if (opcode == "not") return bits == 16 ? UnaryOp<uint16_t, Not> : bits == 32 ? UnaryOp<uint32_t, Not> : UnaryOp<uint64_t, Not>;
-  if (opcode == "cnot") return bits == 16 ? UnaryOp<uint16_t, Cnot> : bits == 32 ? UnaryOp<uint32_t, Cnot> : UnaryOp<uint64_t, Cnot>;
-  if (opcode == "shl") return bits == 16 ? Shift<uint16_t, true> : bits == 32 ? Shift<uint32_t, true> : Shift<uint64_t, true>;
+  if (opcode == "not")
+    return bits == 16 ? UnaryOp<uint16_t, Not> : bits == 32 ? UnaryOp<uint32_t, Not> : UnaryOp<uint64_t, Not>;
+  if (opcode == "cnot")
+    return bits == 16 ? UnaryOp<uint16_t, Cnot> : bits == 32 ? UnaryOp<uint32_t, Cnot> : UnaryOp<uint64_t, Cnot>;
+  if (opcode == "shl")
+    return bits == 16 ? Shift<uint16_t, true> : bits == 32 ? Shift<uint32_t, true> : Shift<uint64_t, true>;
   if (opcode == "shr") {
     const bool is_signed = form.type == Type::kS16 || form.type == Type::kS32 || form.type == Type::kS64;
-    if (is_signed) return bits == 16 ? Shift<int16_t, false> : bits == 32 ? Shift<int32_t, false> : Shift<int64_t, false>;
+    if (is_signed)
+      return bits == 16 ? Shift<int16_t, false> : bits == 32 ? Shift<int32_t, false> : Shift<int64_t, false>;
     return bits == 16 ? Shift<uint16_t, false> : bits == 32 ? Shift<uint32_t, false> : Shift<uint64_t, false>;
   }
   if (opcode == "lop3" && bits == 32) {
@@ -691,8 +985,11 @@ Handler LogicHandler(const Form& form, Op& op) {
   }
   if (opcode == "prmt" && form.instruction->modifiers.size() == 1) return TernaryOp<uint32_t, Prmt>;
   if (opcode == "shf") {
-    if (form.Has("l")) return form.Has("wrap") ? TernaryOp<uint32_t, FunnelShift<true, true>> : TernaryOp<uint32_t, FunnelShift<true, false>>;
-    return form.Has("wrap") ? TernaryOp<uint32_t, FunnelShift<false, true>> : TernaryOp<uint32_t, FunnelShift<false, false>>;
+    if (form.Has("l"))
+      return form.Has("wrap") ? TernaryOp<uint32_t, FunnelShift<true, true>>
+                              : TernaryOp<uint32_t, FunnelShift<true, false>>;
+    return form.Has("wrap") ? TernaryOp<uint32_t, FunnelShift<false, true>>
+                            : TernaryOp<uint32_t, FunnelShift<false, false>>;
   }
   if (opcode == "popc") return bits == 64 ? Census<uint64_t, Popc> : Census<uint32_t, Popc>;
   if (opcode == "clz") return bits == 64 ? Census<uint64_t, Clz> : Census<uint32_t, Clz>;
@@ -700,20 +997,30 @@ Handler LogicHandler(const Form& form, Op& op) {
   if (opcode == "bfind") {
     const bool shift = form.Has("shiftamt");
     switch (form.type) {
-      case Type::kU32: return shift ? Census<uint32_t, BfindU<true>> : Census<uint32_t, BfindU<false>>;
-      case Type::kU64: return shift ? Census<uint64_t, BfindU<true>> : Census<uint64_t, BfindU<false>>;
-      case Type::kS32: return shift ? Census<int32_t, BfindS<true>> : Census<int32_t, BfindS<false>>;
-      case Type::kS64: return shift ? Census<int64_t, BfindS<true>> : Census<int64_t, BfindS<false>>;
-      default: return nullptr;
+      case Type::kU32:
+        return shift ? Census<uint32_t, BfindU<true>> : Census<uint32_t, BfindU<false>>;
+      case Type::kU64:
+        return shift ? Census<uint64_t, BfindU<true>> : Census<uint64_t, BfindU<false>>;
+      case Type::kS32:
+        return shift ? Census<int32_t, BfindS<true>> : Census<int32_t, BfindS<false>>;
+      case Type::kS64:
+        return shift ? Census<int64_t, BfindS<true>> : Census<int64_t, BfindS<false>>;
+      default:
+        return nullptr;
     }
   }
   if (opcode == "bfe") {
     switch (form.type) {
-      case Type::kU32: return Bfe<uint32_t>;
-      case Type::kS32: return Bfe<int32_t>;
-      case Type::kU64: return Bfe<uint64_t>;
-      case Type::kS64: return Bfe<int64_t>;
-      default: return nullptr;
+      case Type::kU32:
+        return Bfe<uint32_t>;
+      case Type::kS32:
+        return Bfe<int32_t>;
+      case Type::kU64:
+        return Bfe<uint64_t>;
+      case Type::kS64:
+        return Bfe<int64_t>;
+      default:
+        return nullptr;
     }
   }
   if (opcode == "bfi") return bits == 64 ? Bfi<uint64_t> : Bfi<uint32_t>;
@@ -750,10 +1057,14 @@ Handler CompareHandler(const Form& form, Op& op) {
   }
   if (opcode == "selp") {
     switch (ptx::BitsOf(form.type)) {
-      case 16: return Selp<uint16_t>;
-      case 32: return Selp<uint32_t>;
-      case 64: return Selp<uint64_t>;
-      default: return nullptr;
+      case 16:
+        return Selp<uint16_t>;
+      case 32:
+        return Selp<uint32_t>;
+      case 64:
+        return Selp<uint64_t>;
+      default:
+        return nullptr;
     }
   }
   if (opcode == "slct" && ptx::BitsOf(form.from) == 32) return form.type == Type::kF32 ? Slct<float> : Slct<int32_t>;
@@ -762,14 +1073,19 @@ Handler CompareHandler(const Form& form, Op& op) {
 
 Handler MoveHandler(int bits) {
   switch (bits) {
-    case 1: return [](Exec& x, const Op& op, uint32_t mask) {
-      uint32_t* d = x.Slot(op.dst);
-      *d = (*d & ~mask) | (*x.Source(op.src[0]) & mask);
-    };
-    case 16: return UnaryOp<uint16_t, Same>;
-    case 32: return UnaryOp<uint32_t, Same>;
-    case 64: return UnaryOp<uint64_t, Same>;
-    default: return nullptr;
+    case 1:
+      return [](Exec& x, const Op& op, uint32_t mask) {
+        uint32_t* d = x.Slot(op.dst);
+        *d = (*d & ~mask) | (*x.Source(op.src[0]) & mask);
+      };
+    case 16:
+      return UnaryOp<uint16_t, Same>;
+    case 32:
+      return UnaryOp<uint32_t, Same>;
+    case 64:
+      return UnaryOp<uint64_t, Same>;
+    default:
+      return nullptr;
   }
 }
 

@@ -7,16 +7,22 @@ namespace atunner::vgpu {
 std::string_view Name(OpClass op_class) {
   switch (op_class) {
 #define ATUNNER_OP_CLASS(id, name) \
-  case OpClass::id: return name;
+  case OpClass::id:                \
+    return name;
 #include "atunner/vgpu/op_class.def"
 #undef ATUNNER_OP_CLASS
-    case OpClass::kCount: break;
+    case OpClass::kCount:
+      break;
   }
   return "";
 }
 
-uint64_t Counts::TotalWarpInstructions() const { return std::accumulate(warp_instructions.begin(), warp_instructions.end(), uint64_t{0}); }
-uint64_t Counts::TotalThreadInstructions() const { return std::accumulate(thread_instructions.begin(), thread_instructions.end(), uint64_t{0}); }
+uint64_t Counts::TotalWarpInstructions() const {
+  return std::accumulate(warp_instructions.begin(), warp_instructions.end(), uint64_t{0});
+}
+uint64_t Counts::TotalThreadInstructions() const {
+  return std::accumulate(thread_instructions.begin(), thread_instructions.end(), uint64_t{0});
+}
 
 Counts& Counts::operator+=(const Counts& o) {
   for (size_t i = 0; i < warp_instructions.size(); ++i) {

@@ -19,22 +19,22 @@ std::string_view Name(OpClass op_class);
 struct Counts {
   std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> warp_instructions{};    ///< issued, per warp
   std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> thread_instructions{};  ///< times active lanes
-  uint64_t branches = 0;             ///< executed by a warp
-  uint64_t divergent_branches = 0;   ///< of those, both sides taken
-  double tensor_flops = 0;           ///< of mma instructions, 2 per multiply-add
-  uint64_t global_loads = 0;         ///< warp requests
+  uint64_t branches = 0;                                                             ///< executed by a warp
+  uint64_t divergent_branches = 0;                                                   ///< of those, both sides taken
+  double tensor_flops = 0;    ///< of mma instructions, 2 per multiply-add
+  uint64_t global_loads = 0;  ///< warp requests
   uint64_t global_stores = 0;
   uint64_t global_load_sectors = 0;  ///< 32-byte sectors, per request
   uint64_t global_store_sectors = 0;
-  uint64_t global_load_bytes = 0;    ///< asked for by the lanes
+  uint64_t global_load_bytes = 0;  ///< asked for by the lanes
   uint64_t global_store_bytes = 0;
   uint64_t unique_load_sectors = 0;  ///< distinct within each block, summed over blocks
   uint64_t unique_store_sectors = 0;
   uint64_t shared_requests = 0;
-  uint64_t shared_wavefronts = 0;    ///< bank conflicts make more than the data needs
+  uint64_t shared_wavefronts = 0;  ///< bank conflicts make more than the data needs
   uint64_t local_requests = 0;
-  uint64_t atomics = 0;              ///< global atomic lanes
-  uint64_t barriers = 0;             ///< per warp
+  uint64_t atomics = 0;   ///< global atomic lanes
+  uint64_t barriers = 0;  ///< per warp
   uint64_t async_copy_bytes = 0;
   uint64_t dependent_load_rounds = 0;  ///< times a warp had to wait for loads it had issued
   uint64_t blocks = 0;

@@ -13,7 +13,24 @@ using ptx::Type;
 
 constexpr int32_t kNoSlot = INT32_MIN;
 
-enum class Family : uint8_t { kArithmetic, kLogic, kCompare, kConvert, kSpecial, kMemory, kAtomic, kWarp, kTensor, kMove, kAddressSpace, kBarrier, kBranch, kExit, kTrap, kCall };
+enum class Family : uint8_t {
+  kArithmetic,
+  kLogic,
+  kCompare,
+  kConvert,
+  kSpecial,
+  kMemory,
+  kAtomic,
+  kWarp,
+  kTensor,
+  kMove,
+  kAddressSpace,
+  kBarrier,
+  kBranch,
+  kExit,
+  kTrap,
+  kCall
+};
 
 struct Row {
   const char* opcode;
@@ -35,11 +52,43 @@ const Row* FindRow(std::string_view opcode) {
 
 /// Special registers by code, in the order that ReadSpecial knows.
 constexpr std::string_view kSpecialNames[] = {
-    "%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y",
-    "%nctaid.z", "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%clock", "%clock64", "%globaltimer", "%lanemask_eq",
-    "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size", "%total_smem_size", "%cluster_ctarank",
-    "%cluster_nctarank", "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z", "%gridid", "%clusterid.x", "%nclusterid.x",
-    "%cluster_nctaid.x", "%globaltimer_lo",
+    "%tid.x",
+    "%tid.y",
+    "%tid.z",
+    "%ntid.x",
+    "%ntid.y",
+    "%ntid.z",
+    "%ctaid.x",
+    "%ctaid.y",
+    "%ctaid.z",
+    "%nctaid.x",
+    "%nctaid.y",
+    "%nctaid.z",
+    "%laneid",
+    "%warpid",
+    "%nwarpid",
+    "%smid",
+    "%nsmid",
+    "%clock",
+    "%clock64",
+    "%globaltimer",
+    "%lanemask_eq",
+    "%lanemask_le",
+    "%lanemask_lt",
+    "%lanemask_ge",
+    "%lanemask_gt",
+    "%dynamic_smem_size",
+    "%total_smem_size",
+    "%cluster_ctarank",
+    "%cluster_nctarank",
+    "%cluster_ctaid.x",
+    "%cluster_ctaid.y",
+    "%cluster_ctaid.z",
+    "%gridid",
+    "%clusterid.x",
+    "%nclusterid.x",
+    "%cluster_nctaid.x",
+    "%globaltimer_lo",
 };
 
 bool IsFloat(Type type) { return type == Type::kF32 || type == Type::kF64; }
@@ -50,33 +99,42 @@ OpClass ClassOf(const Row& row, const Instruction& instruction, Type type, Space
     case Family::kArithmetic:
     case Family::kSpecial:
       if (type == Type::kF64) return OpClass::kFp64;
-      if (type == Type::kF16 || type == Type::kF16x2 || type == Type::kBF16 || type == Type::kBF16x2) return OpClass::kFp16;
+      if (type == Type::kF16 || type == Type::kF16x2 || type == Type::kBF16 || type == Type::kBF16x2)
+        return OpClass::kFp16;
       if (row.family == Family::kSpecial) return OpClass::kSpecial;
       if (type == Type::kF32) return instruction.opcode == "div" ? OpClass::kSpecial : OpClass::kFp32;
-      return instruction.opcode == "mul" || instruction.opcode == "mad" || instruction.opcode == "div" || instruction.opcode == "rem" || instruction.opcode == "dp4a"
+      return instruction.opcode == "mul" || instruction.opcode == "mad" || instruction.opcode == "div" ||
+                     instruction.opcode == "rem" || instruction.opcode == "dp4a"
                  ? OpClass::kMultiply
                  : OpClass::kInteger;
     case Family::kMemory:
     case Family::kAtomic:
       switch (space) {
-        case Space::kShared: return OpClass::kShared;
-        case Space::kLocal: return OpClass::kLocal;
+        case Space::kShared:
+          return OpClass::kShared;
+        case Space::kLocal:
+          return OpClass::kLocal;
         case Space::kParam:
-        case Space::kConst: return OpClass::kConstant;
-        default: return OpClass::kGlobal;
+        case Space::kConst:
+          return OpClass::kConstant;
+        default:
+          return OpClass::kGlobal;
       }
     case Family::kConvert:
       // Extensions between integers are moves or logic to the hardware.
-      return IsFloat(type) || type == Type::kF16 || type == Type::kBF16 || instruction.Has("f32") || instruction.Has("f64") || instruction.Has("f16")
+      return IsFloat(type) || type == Type::kF16 || type == Type::kBF16 || instruction.Has("f32") ||
+                     instruction.Has("f64") || instruction.Has("f16")
                  ? OpClass::kConversion
                  : OpClass::kInteger;
-    default: return row.op_class;
+    default:
+      return row.op_class;
   }
 }
 
 class Decoder {
  public:
-  Decoder(const ptx::ValidModule& module, const ptx::Function& function, const std::unordered_map<std::string, uint64_t>& symbols)
+  Decoder(const ptx::ValidModule& module, const ptx::Function& function,
+          const std::unordered_map<std::string, uint64_t>& symbols)
       : module_(module), function_(function), symbols_(symbols) {}
 
   Result<Kernel> Run() {
@@ -109,7 +167,8 @@ class Decoder {
   }
 
   std::unexpected<Error> Unsupported(const Instruction& instruction, std::string_view detail = "") const {
-    return Fail(ErrorCode::kUnsupported, "the virtual GPU does not support '" + instruction.Mnemonic() + "'" + std::string(detail),
+    return Fail(ErrorCode::kUnsupported,
+                "the virtual GPU does not support '" + instruction.Mnemonic() + "'" + std::string(detail),
                 "PTX line " + std::to_string(instruction.line) + " of " + function_.name);
   }
 
@@ -153,15 +212,18 @@ class Decoder {
   /// Slot of a source operand read as `type`; kNoSlot when it cannot be one.
   int32_t Source(const Operand& operand, Type type) {
     switch (operand.kind) {
-      case Operand::Kind::kRegister: return slots_[static_cast<size_t>(operand.reg)];
-      case Operand::Kind::kImmediate: return Constant(ImmediateBits(operand, type), ptx::BitsOf(type) == 64);
+      case Operand::Kind::kRegister:
+        return slots_[static_cast<size_t>(operand.reg)];
+      case Operand::Kind::kImmediate:
+        return Constant(ImmediateBits(operand, type), ptx::BitsOf(type) == 64);
       case Operand::Kind::kSymbol: {
         Space space = Space::kGlobal;
         const auto address = SymbolAddress(operand.name, &space);
         if (!address) return kNoSlot;
         return Constant(*address + operand.bits, ptx::BitsOf(type) == 64);
       }
-      default: return kNoSlot;
+      default:
+        return kNoSlot;
     }
   }
 
@@ -173,7 +235,10 @@ class Decoder {
       return operand.bits;
     }
     const bool wide = ptx::BitsOf(type) == 64;
-    if (operand.is_single) return wide && type == Type::kF64 ? std::bit_cast<uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(operand.bits)))) : operand.bits;
+    if (operand.is_single)
+      return wide && type == Type::kF64 ? std::bit_cast<uint64_t>(static_cast<double>(
+                                              std::bit_cast<float>(static_cast<uint32_t>(operand.bits))))
+                                        : operand.bits;
     return wide ? operand.bits : std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(operand.bits)));
   }
 
@@ -207,19 +272,34 @@ class Decoder {
       case Family::kArithmetic:
       case Family::kSpecial:
       case Family::kLogic:
-      case Family::kConvert: return DecodePlain(row, form, op);
-      case Family::kCompare: return DecodeCompare(form, op);
-      case Family::kMove: return DecodeMove(form, op);
-      case Family::kAddressSpace: return DecodeAddressSpace(form, op);
-      case Family::kMemory: return instruction.opcode == "cp" ? DecodeAsync(form, op) : DecodeMemory(form, op);
-      case Family::kAtomic: return DecodeAtomic(form, op);
-      case Family::kWarp: return DecodeWarp(form, op);
-      case Family::kTensor: return DecodeTensor(form, op);
-      case Family::kBarrier: return DecodeBarrier(form, op);
-      case Family::kBranch: return DecodeBranch(instruction, op);
-      case Family::kExit: op.flow = Flow::kExit; return {};
-      case Family::kTrap: op.flow = Flow::kTrap; return {};
-      case Family::kCall: return DecodeCall(instruction, op);
+      case Family::kConvert:
+        return DecodePlain(row, form, op);
+      case Family::kCompare:
+        return DecodeCompare(form, op);
+      case Family::kMove:
+        return DecodeMove(form, op);
+      case Family::kAddressSpace:
+        return DecodeAddressSpace(form, op);
+      case Family::kMemory:
+        return instruction.opcode == "cp" ? DecodeAsync(form, op) : DecodeMemory(form, op);
+      case Family::kAtomic:
+        return DecodeAtomic(form, op);
+      case Family::kWarp:
+        return DecodeWarp(form, op);
+      case Family::kTensor:
+        return DecodeTensor(form, op);
+      case Family::kBarrier:
+        return DecodeBarrier(form, op);
+      case Family::kBranch:
+        return DecodeBranch(instruction, op);
+      case Family::kExit:
+        op.flow = Flow::kExit;
+        return {};
+      case Family::kTrap:
+        op.flow = Flow::kTrap;
+        return {};
+      case Family::kCall:
+        return DecodeCall(instruction, op);
     }
     return {};
   }
@@ -254,7 +334,8 @@ class Decoder {
       op.src[2] = Source(operands[3], Type::kU32);
       op.src[3] = Source(operands[4], Type::kU32);
     }
-    if ((opcode == "mad") && form.Has("wide")) op.src[2] = Source(operands[3], type == Type::kU16 || type == Type::kS16 ? Type::kU32 : Type::kU64);
+    if ((opcode == "mad") && form.Has("wide"))
+      op.src[2] = Source(operands[3], type == Type::kU16 || type == Type::kS16 ? Type::kU32 : Type::kU64);
     if (opcode == "lop3" || opcode == "prmt" || opcode == "bfe") {
       if (op.dst2 >= 0) return Unsupported(*form.instruction);
     }
@@ -266,10 +347,17 @@ class Decoder {
     op.run = HalfHandler(form, op);
     if (op.run) return {};
     switch (row.family) {
-      case Family::kArithmetic: op.run = ArithmeticHandler(form, op); break;
-      case Family::kSpecial: op.run = SpecialHandler(form, op); break;
-      case Family::kLogic: op.run = LogicHandler(form, op); break;
-      default: op.run = ConvertHandler(form, op);
+      case Family::kArithmetic:
+        op.run = ArithmeticHandler(form, op);
+        break;
+      case Family::kSpecial:
+        op.run = SpecialHandler(form, op);
+        break;
+      case Family::kLogic:
+        op.run = LogicHandler(form, op);
+        break;
+      default:
+        op.run = ConvertHandler(form, op);
     }
     return {};
   }
@@ -338,15 +426,19 @@ class Decoder {
   static void AddWindow(Exec& x, const Op& op, uint32_t mask) {
     uint32_t* d = x.Slot(op.dst);
     const uint32_t* a = x.Source(op.src[0]);
-    ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(d, l, (op.narrow_address ? a[l] : Lane<uint64_t>::Get(a, l)) | op.imm); });
+    ForLanes(mask, [&](int l) {
+      Lane<uint64_t>::Set(d, l, (op.narrow_address ? a[l] : Lane<uint64_t>::Get(a, l)) | op.imm);
+    });
   }
   static void DropWindow(Exec& x, const Op& op, uint32_t mask) {
     uint32_t* d = x.Slot(op.dst);
     const uint32_t* a = x.Source(op.src[0]);
     ForLanes(mask, [&](int l) {
       const uint64_t v = Lane<uint64_t>::Get(a, l) & ~kWindowMask;
-      if (op.narrow_address) d[l] = static_cast<uint32_t>(v);
-      else Lane<uint64_t>::Set(d, l, v);
+      if (op.narrow_address)
+        d[l] = static_cast<uint32_t>(v);
+      else
+        Lane<uint64_t>::Set(d, l, v);
     });
   }
   static void IsSpace(Exec& x, const Op& op, uint32_t mask) {
@@ -364,27 +456,34 @@ class Decoder {
     op.src[0] = Source(instruction.operands[1], Type::kU64);
     if (op.dst == kNoSlot || op.src[0] == kNoSlot) return Unsupported(instruction);
     const bool shared = form.Has("shared") || form.Has("shared::cta");
-    const uint64_t window = shared ? kSharedWindow : form.Has("local") ? kLocalWindow : form.Has("param") ? kParamWindow : 0;
+    const uint64_t window = shared              ? kSharedWindow
+                            : form.Has("local") ? kLocalWindow
+                            : form.Has("param") ? kParamWindow
+                                                : 0;
     op.imm = window;
     if (instruction.opcode == "isspacep") {
       op.run = IsSpace;
     } else if (window == 0) {
       op.run = MoveHandler(ptx::BitsOf(form.type));
     } else {
-      op.narrow_address = instruction.operands[1].kind == Operand::Kind::kRegister && RegisterBits(instruction.operands[1].reg) == 32;
+      op.narrow_address =
+          instruction.operands[1].kind == Operand::Kind::kRegister && RegisterBits(instruction.operands[1].reg) == 32;
       if (form.Has("to")) op.narrow_address = RegisterBits(instruction.operands[0].reg) == 32;
       op.run = form.Has("to") ? DropWindow : AddWindow;
     }
     return {};
   }
 
-  Status List(const std::vector<Operand>& elements, Op& op, const Instruction& instruction, bool destination, Type type = Type::kB32) {
-    if (kernel_.lists.size() + elements.size() > 65535) return Unsupported(instruction, ": too many vector operands in one kernel");
+  Status List(const std::vector<Operand>& elements, Op& op, const Instruction& instruction, bool destination,
+              Type type = Type::kB32) {
+    if (kernel_.lists.size() + elements.size() > 65535)
+      return Unsupported(instruction, ": too many vector operands in one kernel");
     op.list = static_cast<uint16_t>(kernel_.lists.size());
     op.list_size = static_cast<uint8_t>(elements.size());
     for (const Operand& element : elements) {
       const int32_t slot = destination ? Destination(element) : Source(element, type);
-      if (slot == kNoSlot && !(destination && element.kind == Operand::Kind::kSink)) return Unsupported(instruction, ": vector element");
+      if (slot == kNoSlot && !(destination && element.kind == Operand::Kind::kSink))
+        return Unsupported(instruction, ": vector element");
       kernel_.lists.push_back(slot);
     }
     return {};
@@ -466,8 +565,11 @@ class Decoder {
     ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[0], instruction, op, op.src[0]));
     op.space = Space::kGlobal;
     op.width = static_cast<uint8_t>(instruction.operands[2].bits);
-    op.src[2] = instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kRegister ? Source(instruction.operands[3], Type::kU32) : kNoSlot;
-    if (instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kImmediate) op.src[2] = Constant(instruction.operands[3].bits, false);
+    op.src[2] = instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kRegister
+                    ? Source(instruction.operands[3], Type::kU32)
+                    : kNoSlot;
+    if (instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kImmediate)
+      op.src[2] = Constant(instruction.operands[3].bits, false);
     return {};
   }
 
@@ -480,7 +582,8 @@ class Decoder {
     op.dst = reduction ? kNoSlot : Destination(instruction.operands[0]);
     ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[first], instruction, op, op.src[0]));
     op.src[1] = Source(instruction.operands[first + 1], form.type);
-    op.src[2] = instruction.operands.size() > first + 2 ? Source(instruction.operands[first + 2], form.type) : op.src[1];
+    op.src[2] =
+        instruction.operands.size() > first + 2 ? Source(instruction.operands[first + 2], form.type) : op.src[1];
     if (op.src[1] == kNoSlot || op.src[2] == kNoSlot) return Unsupported(instruction);
     const uint64_t offset = op.imm;
     op.run = AtomicHandler(form, op);
@@ -514,7 +617,8 @@ class Decoder {
   Status DecodeTensor(const Form& form, Op& op) {
     const Instruction& instruction = *form.instruction;
     if (instruction.opcode == "ldmatrix") {
-      if (instruction.operands.size() != 2 || instruction.operands[0].kind != Operand::Kind::kVector) return Unsupported(instruction);
+      if (instruction.operands.size() != 2 || instruction.operands[0].kind != Operand::Kind::kVector)
+        return Unsupported(instruction);
       ATUNNER_RETURN_IF_ERROR(List(instruction.operands[0].elements, op, instruction, true));
       ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[1], instruction, op, op.src[0]));
       op.space = Space::kShared;
@@ -525,10 +629,15 @@ class Decoder {
     if (instruction.operands.size() != 4) return Unsupported(instruction);
     std::vector<Operand> all;
     for (const Operand& operand : instruction.operands) {
-      if (operand.kind == Operand::Kind::kVector) all.insert(all.end(), operand.elements.begin(), operand.elements.end());
-      else all.push_back(operand);
+      if (operand.kind == Operand::Kind::kVector)
+        all.insert(all.end(), operand.elements.begin(), operand.elements.end());
+      else
+        all.push_back(operand);
     }
-    ATUNNER_RETURN_IF_ERROR(List(all, op, instruction, false, form.type == Type::kF64 ? Type::kF64 : form.type == Type::kF32 ? Type::kF32 : Type::kB32));
+    ATUNNER_RETURN_IF_ERROR(List(all, op, instruction, false,
+                                 form.type == Type::kF64   ? Type::kF64
+                                 : form.type == Type::kF32 ? Type::kF32
+                                                           : Type::kB32));
     op.run = TensorHandler(form, op);
     return {};
   }
@@ -562,7 +671,8 @@ class Decoder {
 
   Status DecodeBranch(const Instruction& instruction, Op& op) {
     if (instruction.opcode == "brx") {
-      const auto targets = function_.branch_targets.find(instruction.operands.size() == 2 ? instruction.operands[1].name : "");
+      const auto targets =
+          function_.branch_targets.find(instruction.operands.size() == 2 ? instruction.operands[1].name : "");
       if (targets == function_.branch_targets.end()) return Unsupported(instruction);
       op.flow = Flow::kBranchIndexed;
       op.src[0] = Source(instruction.operands[0], Type::kU32);
@@ -604,7 +714,8 @@ class Decoder {
 
 }  // namespace
 
-Result<Kernel> Decode(const ptx::ValidModule& module, const ptx::Function& function, const std::unordered_map<std::string, uint64_t>& symbols) {
+Result<Kernel> Decode(const ptx::ValidModule& module, const ptx::Function& function,
+                      const std::unordered_map<std::string, uint64_t>& symbols) {
   return Decoder(module, function, symbols).Run();
 }
 

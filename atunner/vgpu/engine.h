@@ -18,12 +18,12 @@
 namespace atunner::vgpu {
 
 struct ExecOptions {
-  bool check_hazards = true;       ///< shared-memory races, initialisation, barriers; bounds are checked always
-  bool count = false;              ///< fill Counts beyond instruction numbers (sectors, conflicts)
-  double deadline_seconds = 60;    ///< of wall clock for the launch
+  bool check_hazards = true;     ///< shared-memory races, initialisation, barriers; bounds are checked always
+  bool count = false;            ///< fill Counts beyond instruction numbers (sectors, conflicts)
+  double deadline_seconds = 60;  ///< of wall clock for the launch
   uint64_t max_warp_instructions_per_block = uint64_t{1} << 33;
-  unsigned threads = 0;            ///< 0 = all cores
-  std::vector<uint64_t> blocks;    ///< linear indices; empty = the whole grid
+  unsigned threads = 0;          ///< 0 = all cores
+  std::vector<uint64_t> blocks;  ///< linear indices; empty = the whole grid
 };
 
 struct ExecResult {
@@ -45,7 +45,8 @@ class Program {
   virtual uint64_t StateFingerprint() const = 0;
 };
 
-/// kUnsupported names the first opcode or form that the engine lacks, with its PTX line. `memory` must outlive the program.
+/// kUnsupported names the first opcode or form that the engine lacks, with its PTX line. `memory` must outlive the
+/// program.
 Result<std::unique_ptr<Program>> LoadProgram(ptx::ValidModule module, Memory& memory);
 
 /// Opcodes of the table, for documentation and `doctor`.

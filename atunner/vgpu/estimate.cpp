@@ -11,8 +11,9 @@ constexpr double kUncertainty = 0.3;
 /// Share of the peak DRAM bandwidth that streaming kernels reach on every GPU we know.
 constexpr double kDramEfficiency = 0.9;
 
-
-double Of(const Counts& counts, OpClass op_class) { return static_cast<double>(counts.warp_instructions[static_cast<size_t>(op_class)]); }
+double Of(const Counts& counts, OpClass op_class) {
+  return static_cast<double>(counts.warp_instructions[static_cast<size_t>(op_class)]);
+}
 
 /// Cycles that one SM's pipes need for the counted instructions: each pipe works alone, the slowest bounds.
 struct PipeTimes {
@@ -32,7 +33,8 @@ PipeTimes Pipes(const DeviceProfile& p, const Counts& c) {
   const double tensor_rate = p.tensor_fp16_fma_per_clk * p.mma_sync_share;
   t.tensor = tensor_rate > 0 ? c.tensor_flops / 2 / tensor_rate : 0;
   const double global = static_cast<double>(c.global_load_sectors + c.global_store_sectors) / 4;  // 128 bytes per clock
-  t.memory_pipe = static_cast<double>(c.shared_wavefronts) + global + Of(c, OpClass::kShuffle) + static_cast<double>(c.local_requests) * 4;
+  t.memory_pipe = static_cast<double>(c.shared_wavefronts) + global + Of(c, OpClass::kShuffle) +
+                  static_cast<double>(c.local_requests) * 4;
   return t;
 }
 
@@ -80,7 +82,8 @@ Estimate EstimateTime(const EstimateInput& in) {
     const char* name;
     double ns;
   };
-  const Candidate bounds[] = {{"SM pipes", throughput_ns + tail_ns}, {"L2", l2_ns}, {"DRAM", dram_ns}, {"latency", latency_ns}};
+  const Candidate bounds[] = {
+      {"SM pipes", throughput_ns + tail_ns}, {"L2", l2_ns}, {"DRAM", dram_ns}, {"latency", latency_ns}};
   const Candidate* worst = std::ranges::max_element(bounds, {}, &Candidate::ns);
   Estimate estimate;
   double total = launch_ns + worst->ns;
@@ -98,7 +101,11 @@ Estimate EstimateTime(const EstimateInput& in) {
   estimate.high_ns = total * (1 + kUncertainty);
   estimate.limiter = worst->name;
   if (worst->name == std::string("SM pipes")) {
-    estimate.limiter = pipes.tensor == pipes.Worst() ? "tensor cores" : pipes.math == pipes.Worst() ? "arithmetic" : pipes.special == pipes.Worst() ? "special functions" : pipes.memory_pipe == pipes.Worst() ? "shared memory and L1" : "instruction issue";
+    estimate.limiter = pipes.tensor == pipes.Worst()        ? "tensor cores"
+                       : pipes.math == pipes.Worst()        ? "arithmetic"
+                       : pipes.special == pipes.Worst()     ? "special functions"
+                       : pipes.memory_pipe == pipes.Worst() ? "shared memory and L1"
+                                                            : "instruction issue";
   }
   estimate.device = p.name;
   estimate.blocks_executed = in.blocks_executed;

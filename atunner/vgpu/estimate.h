@@ -13,9 +13,9 @@ struct EstimateInput {
   KernelResources resources;
   LaunchShape shape;
   Occupancy occupancy;
-  Counts counts;                 ///< of the executed blocks
+  Counts counts;  ///< of the executed blocks
   uint64_t blocks_executed = 0;
-  double footprint_bytes = 0;    ///< distinct global bytes the whole launch can touch
+  double footprint_bytes = 0;  ///< distinct global bytes the whole launch can touch
 };
 
 /// Parts that are not marked overlapped add up to time_ns.

@@ -7,8 +7,8 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr uint32_t kSlice = 20000;        // operations a warp may run before another gets its turn
-constexpr uint32_t kSpinLimit = 512;      // backward branches before a diverged sibling gets its turn
+constexpr uint32_t kSlice = 20000;    // operations a warp may run before another gets its turn
+constexpr uint32_t kSpinLimit = 512;  // backward branches before a diverged sibling gets its turn
 constexpr size_t kMaxHazards = 16;
 
 /// Merges groups at equal places and sorts by place: the earliest runs first, so that diverged lanes meet again.
@@ -69,7 +69,9 @@ void CheckBarriers(Exec& x) {
 void Arrive(Exec& x, const Op& op, Group& group, uint32_t mask) {
   const int first = std::countr_zero(mask);
   const auto id = static_cast<int>(x.Source(op.src[0])[first]);
-  if (id < 0 || id > 15) return Report(x, op, Hazard::Kind::kDivergentBarrier, first, "barrier number " + std::to_string(id) + " does not exist");
+  if (id < 0 || id > 15)
+    return Report(x, op, Hazard::Kind::kDivergentBarrier, first,
+                  "barrier number " + std::to_string(id) + " does not exist");
   if (x.check && !op.relaxed && mask != x.warp->alive) {
     return Report(x, op, Hazard::Kind::kDivergentBarrier, first, "only some lanes of the warp reach this barrier");
   }
@@ -120,7 +122,8 @@ int PickGroup(Warp& warp) {
 uint32_t Limit(const Warp& warp, size_t running) {
   uint32_t limit = ~0u;
   for (size_t i = 0; i < warp.groups.size(); ++i) {
-    if (i != running && warp.groups[i].barrier < 0 && warp.groups[i].pc > warp.groups[running].pc) limit = std::min(limit, warp.groups[i].pc);
+    if (i != running && warp.groups[i].barrier < 0 && warp.groups[i].pc > warp.groups[running].pc)
+      limit = std::min(limit, warp.groups[i].pc);
   }
   return limit;
 }
@@ -128,10 +131,13 @@ uint32_t Limit(const Warp& warp, size_t running) {
 void CountDependence(Exec& x, const Op& op) {
   Warp& warp = *x.warp;
   if (warp.pending_loads.empty()) return;
-  const auto pending = [&](int32_t slot) { return slot >= 0 && std::ranges::find(warp.pending_loads, slot) != warp.pending_loads.end(); };
+  const auto pending = [&](int32_t slot) {
+    return slot >= 0 && std::ranges::find(warp.pending_loads, slot) != warp.pending_loads.end();
+  };
   bool waits = std::ranges::any_of(op.src, pending);
   const bool reads_list = op.run != nullptr && op.list_size > 0;
-  for (int i = 0; reads_list && !waits && i < op.list_size; ++i) waits = pending(x.kernel->lists[op.list + static_cast<size_t>(i)]);
+  for (int i = 0; reads_list && !waits && i < op.list_size; ++i)
+    waits = pending(x.kernel->lists[op.list + static_cast<size_t>(i)]);
   if (!waits) return;
   ++x.counts.dependent_load_rounds;
   warp.pending_loads.clear();
@@ -164,7 +170,9 @@ bool RunWarp(Exec& x) {
         if (x.count) CountDependence(x, op);
         if (active != 0) op.run(x, op, active);
         if (x.count && x.loads_pending) {
-          if (op.list_size > 0) warp.pending_loads.insert(warp.pending_loads.end(), x.kernel->lists.begin() + op.list, x.kernel->lists.begin() + op.list + op.list_size);
+          if (op.list_size > 0)
+            warp.pending_loads.insert(warp.pending_loads.end(), x.kernel->lists.begin() + op.list,
+                                      x.kernel->lists.begin() + op.list + op.list_size);
           x.loads_pending = false;
         }
         ++pc;
@@ -202,7 +210,8 @@ bool RunWarp(Exec& x) {
               Report(x, op, Hazard::Kind::kTrap, l, "indexed branch outside its table");
               break;
             }
-            warp.groups.push_back({static_cast<uint32_t>(x.kernel->lists[op.list + selector[l]]), 1u << l, -1, nullptr});
+            warp.groups.push_back(
+                {static_cast<uint32_t>(x.kernel->lists[op.list + selector[l]]), 1u << l, -1, nullptr});
           }
           pc = pc + 1;
           regroup = true;
@@ -249,7 +258,8 @@ bool RunWarp(Exec& x) {
           if (active != 0) Report(x, op, Hazard::Kind::kTrap, std::countr_zero(active), "the kernel trapped");
           ++pc;
           break;
-        case Flow::kNone: break;
+        case Flow::kNone:
+          break;
       }
     }
     if (index < warp.groups.size()) warp.groups[index].pc = pc;
@@ -266,10 +276,13 @@ void ReportDeadlock(Exec& x) {
       if (group.mask == 0 || group.barrier < 0) continue;
       x.warp = &warp;
       const Op& op = x.kernel->ops[group.pc - 1];
-      const std::string which = group.barrier == kWarpBarrier ? "a warp-level barrier" : "barrier " + std::to_string(group.barrier);
-      const uint32_t arrived = group.barrier == kWarpBarrier ? static_cast<uint32_t>(std::popcount(group.mask)) : x.barriers[static_cast<size_t>(group.barrier)].arrived;
+      const std::string which =
+          group.barrier == kWarpBarrier ? "a warp-level barrier" : "barrier " + std::to_string(group.barrier);
+      const uint32_t arrived = group.barrier == kWarpBarrier ? static_cast<uint32_t>(std::popcount(group.mask))
+                                                             : x.barriers[static_cast<size_t>(group.barrier)].arrived;
       return Report(x, op, Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
-                    "waits for ever at " + which + ": " + std::to_string(arrived) + " of " + std::to_string(x.alive_threads) + " threads arrived");
+                    "waits for ever at " + which + ": " + std::to_string(arrived) + " of " +
+                        std::to_string(x.alive_threads) + " threads arrived");
     }
   }
 }
@@ -278,7 +291,8 @@ void InitialiseBlock(Exec& x, uint64_t block) {
   const Launch& launch = *x.launch;
   const Dim3& grid = launch.shape.grid;
   x.block = block;
-  x.ctaid = {static_cast<uint32_t>(block % grid.x), static_cast<uint32_t>(block / grid.x % grid.y), static_cast<uint32_t>(block / grid.x / grid.y)};
+  x.ctaid = {static_cast<uint32_t>(block % grid.x), static_cast<uint32_t>(block / grid.x % grid.y),
+             static_cast<uint32_t>(block / grid.x / grid.y)};
   x.epoch = 1;
   x.barriers = {};
   x.instructions = 0;
@@ -309,9 +323,11 @@ void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::strin
   hazard.kernel = x.kernel->function->name;
   const std::string file = x.launch->module->SourceFile(op.source_file);
   const size_t slash = file.rfind('/');
-  hazard.where = op.source_line ? (slash == std::string::npos ? file : file.substr(slash + 1)) + ":" + std::to_string(op.source_line)
+  hazard.where = op.source_line ? (slash == std::string::npos ? file : file.substr(slash + 1)) + ":" +
+                                      std::to_string(op.source_line)
                                 : "PTX line " + std::to_string(op.line);
-  hazard.detail = "block " + std::to_string(x.block) + ", thread " + std::to_string(x.warp ? x.ThreadOf(lane) : 0) + " " + what;
+  hazard.detail =
+      "block " + std::to_string(x.block) + ", thread " + std::to_string(x.warp ? x.ThreadOf(lane) : 0) + " " + what;
   x.hazards.push_back(std::move(hazard));
 }
 
@@ -328,7 +344,8 @@ void Prepare(Exec& x, const Launch& launch) {
     x.warps[i].registers.assign(static_cast<size_t>(launch.kernel->register_slots) * kLanes, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
-  x.shared.resize(std::max<size_t>(launch.kernel->static_shared, launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared));
+  x.shared.resize(std::max<size_t>(launch.kernel->static_shared,
+                                   launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared));
   x.local.resize(launch.kernel->function->local_bytes * x.threads);
   if (x.check) {
     x.shadow.resize((x.shared.size() + 3) / 4 + 8);
@@ -408,8 +425,10 @@ void MovePack(Exec& x, const Op& op, uint32_t mask) {
       const uint64_t part = x.Source(x.kernel->lists[op.list + static_cast<size_t>(i)])[l];
       whole |= (op.width == 4 ? part : part & ((1u << (8 * op.width)) - 1)) << (8 * op.width * i);
     }
-    if (wide) Lane<uint64_t>::Set(d, l, whole);
-    else d[l] = static_cast<uint32_t>(whole);
+    if (wide)
+      Lane<uint64_t>::Set(d, l, whole);
+    else
+      d[l] = static_cast<uint32_t>(whole);
   });
 }
 
@@ -419,41 +438,76 @@ void ReadSpecial(Exec& x, const Op& op, uint32_t mask) {
   const auto value = [&](uint32_t thread, int lane) -> uint64_t {
     const Dim3& b = shape.block;
     switch (op.imm) {
-      case 0: return thread % b.x;
-      case 1: return thread / b.x % b.y;
-      case 2: return thread / b.x / b.y;
-      case 3: return b.x;
-      case 4: return b.y;
-      case 5: return b.z;
-      case 6: return x.ctaid[0];
-      case 7: return x.ctaid[1];
-      case 8: return x.ctaid[2];
-      case 9: return shape.grid.x;
-      case 10: return shape.grid.y;
-      case 11: return shape.grid.z;
-      case 12: return static_cast<uint64_t>(lane);
-      case 13: return x.warp->index;
-      case 14: return x.warps.size();
-      case 15: return 0;
-      case 16: return 1;
-      case 17: case 18: case 19: case 36: return x.clock += 4;
-      case 20: return 1u << lane;
-      case 21: return (2ull << lane) - 1;
-      case 22: return (1u << lane) - 1;
-      case 23: return static_cast<uint32_t>(~((1u << lane) - 1));
-      case 24: return static_cast<uint32_t>(~((2ull << lane) - 1));
-      case 25: return shape.dynamic_shared_bytes;
-      case 26: return x.shared.size();
-      case 28: case 35: return 1;
-      case 33: return x.ctaid[0];
-      case 34: return shape.grid.x;
-      default: return 0;
+      case 0:
+        return thread % b.x;
+      case 1:
+        return thread / b.x % b.y;
+      case 2:
+        return thread / b.x / b.y;
+      case 3:
+        return b.x;
+      case 4:
+        return b.y;
+      case 5:
+        return b.z;
+      case 6:
+        return x.ctaid[0];
+      case 7:
+        return x.ctaid[1];
+      case 8:
+        return x.ctaid[2];
+      case 9:
+        return shape.grid.x;
+      case 10:
+        return shape.grid.y;
+      case 11:
+        return shape.grid.z;
+      case 12:
+        return static_cast<uint64_t>(lane);
+      case 13:
+        return x.warp->index;
+      case 14:
+        return x.warps.size();
+      case 15:
+        return 0;
+      case 16:
+        return 1;
+      case 17:
+      case 18:
+      case 19:
+      case 36:
+        return x.clock += 4;
+      case 20:
+        return 1u << lane;
+      case 21:
+        return (2ull << lane) - 1;
+      case 22:
+        return (1u << lane) - 1;
+      case 23:
+        return static_cast<uint32_t>(~((1u << lane) - 1));
+      case 24:
+        return static_cast<uint32_t>(~((2ull << lane) - 1));
+      case 25:
+        return shape.dynamic_shared_bytes;
+      case 26:
+        return x.shared.size();
+      case 28:
+      case 35:
+        return 1;
+      case 33:
+        return x.ctaid[0];
+      case 34:
+        return shape.grid.x;
+      default:
+        return 0;
     }
   };
   ForLanes(mask, [&](int l) {
     const uint64_t v = value(x.ThreadOf(l), l);
-    if (op.width == 8) Lane<uint64_t>::Set(d, l, v);
-    else d[l] = static_cast<uint32_t>(v);
+    if (op.width == 8)
+      Lane<uint64_t>::Set(d, l, v);
+    else
+      d[l] = static_cast<uint32_t>(v);
   });
 }
 

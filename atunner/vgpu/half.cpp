@@ -11,27 +11,40 @@ namespace {
 
 using ptx::Type;
 
-bool IsFloatType(Type type) { return type == Type::kF16 || type == Type::kBF16 || type == Type::kF32 || type == Type::kF64 || type == Type::kTF32; }
+bool IsFloatType(Type type) {
+  return type == Type::kF16 || type == Type::kBF16 || type == Type::kF32 || type == Type::kF64 || type == Type::kTF32;
+}
 bool IsSigned(Type type) { return type == Type::kS8 || type == Type::kS16 || type == Type::kS32 || type == Type::kS64; }
 
 double LoadReal(Type type, const uint32_t* slot, int lane) {
   switch (type) {
-    case Type::kF64: return Lane<double>::Get(slot, lane);
-    case Type::kF16: return HalfToFloat(static_cast<uint16_t>(slot[lane]));
-    case Type::kBF16: return BFloat16ToFloat(static_cast<uint16_t>(slot[lane]));
-    default: return Lane<float>::Get(slot, lane);
+    case Type::kF64:
+      return Lane<double>::Get(slot, lane);
+    case Type::kF16:
+      return HalfToFloat(static_cast<uint16_t>(slot[lane]));
+    case Type::kBF16:
+      return BFloat16ToFloat(static_cast<uint16_t>(slot[lane]));
+    default:
+      return Lane<float>::Get(slot, lane);
   }
 }
 
 int64_t LoadInteger(Type type, const uint32_t* slot, int lane) {
   switch (type) {
-    case Type::kS8: return static_cast<int8_t>(slot[lane]);
-    case Type::kU8: return static_cast<uint8_t>(slot[lane]);
-    case Type::kS16: return static_cast<int16_t>(slot[lane]);
-    case Type::kU16: return static_cast<uint16_t>(slot[lane]);
-    case Type::kS32: return static_cast<int32_t>(slot[lane]);
-    case Type::kU32: return static_cast<uint32_t>(slot[lane]);
-    default: return Lane<int64_t>::Get(slot, lane);
+    case Type::kS8:
+      return static_cast<int8_t>(slot[lane]);
+    case Type::kU8:
+      return static_cast<uint8_t>(slot[lane]);
+    case Type::kS16:
+      return static_cast<int16_t>(slot[lane]);
+    case Type::kU16:
+      return static_cast<uint16_t>(slot[lane]);
+    case Type::kS32:
+      return static_cast<int32_t>(slot[lane]);
+    case Type::kU32:
+      return static_cast<uint32_t>(slot[lane]);
+    default:
+      return Lane<int64_t>::Get(slot, lane);
   }
 }
 
@@ -39,10 +52,14 @@ enum class Rounding : uint8_t { kNearest, kZero, kDown, kUp, kAway };
 
 double RoundToInteger(double v, Rounding rounding) {
   switch (rounding) {
-    case Rounding::kZero: return std::trunc(v);
-    case Rounding::kDown: return std::floor(v);
-    case Rounding::kUp: return std::ceil(v);
-    default: return std::nearbyint(v);
+    case Rounding::kZero:
+      return std::trunc(v);
+    case Rounding::kDown:
+      return std::floor(v);
+    case Rounding::kUp:
+      return std::ceil(v);
+    default:
+      return std::nearbyint(v);
   }
 }
 
@@ -53,36 +70,51 @@ double RoundToDigits(double v, int digits, int lowest, Rounding rounding) {
   std::frexp(v, &exponent);
   const int place = std::max(exponent - digits, lowest);
   const double scaled = std::ldexp(v, -place);
-  const double r = rounding == Rounding::kAway ? std::copysign(std::floor(std::fabs(scaled) + 0.5), v) : RoundToInteger(scaled, rounding);
+  const double r = rounding == Rounding::kAway ? std::copysign(std::floor(std::fabs(scaled) + 0.5), v)
+                                               : RoundToInteger(scaled, rounding);
   return std::ldexp(r, place);
 }
 
 double RoundTo(Type type, double v, Rounding rounding) {
-  const bool toward_zero_side = rounding == Rounding::kZero || (rounding == Rounding::kDown && v > 0) || (rounding == Rounding::kUp && v < 0);
+  const bool toward_zero_side =
+      rounding == Rounding::kZero || (rounding == Rounding::kDown && v > 0) || (rounding == Rounding::kUp && v < 0);
   const auto limit = [&](double r, double largest) {
     if (std::fabs(r) <= largest || !std::isfinite(v)) return r;
     return std::copysign(toward_zero_side ? largest : std::numeric_limits<double>::infinity(), r);
   };
   switch (type) {
-    case Type::kF16: return limit(RoundToDigits(v, 11, -24, rounding), 65504.0);
-    case Type::kBF16: return limit(RoundToDigits(v, 8, -133, rounding), 0x1.fep127);
-    case Type::kTF32: return limit(RoundToDigits(v, 11, -136, rounding), 0x1.ffcp127);
-    case Type::kF32: return limit(RoundToDigits(v, 24, -149, rounding), std::numeric_limits<float>::max());
-    default: return v;
+    case Type::kF16:
+      return limit(RoundToDigits(v, 11, -24, rounding), 65504.0);
+    case Type::kBF16:
+      return limit(RoundToDigits(v, 8, -133, rounding), 0x1.fep127);
+    case Type::kTF32:
+      return limit(RoundToDigits(v, 11, -136, rounding), 0x1.ffcp127);
+    case Type::kF32:
+      return limit(RoundToDigits(v, 24, -149, rounding), std::numeric_limits<float>::max());
+    default:
+      return v;
   }
 }
 
 void StoreReal(Type type, uint32_t* slot, int lane, double v) {
   switch (type) {
-    case Type::kF64: Lane<double>::Set(slot, lane, v); break;
-    case Type::kF16: slot[lane] = FloatToHalf(static_cast<float>(v)); break;
-    case Type::kBF16: slot[lane] = FloatToBFloat16(static_cast<float>(v)); break;
-    default: Lane<float>::Set(slot, lane, static_cast<float>(v));
+    case Type::kF64:
+      Lane<double>::Set(slot, lane, v);
+      break;
+    case Type::kF16:
+      slot[lane] = FloatToHalf(static_cast<float>(v));
+      break;
+    case Type::kBF16:
+      slot[lane] = FloatToBFloat16(static_cast<float>(v));
+      break;
+    default:
+      Lane<float>::Set(slot, lane, static_cast<float>(v));
   }
 }
 
 int64_t Saturated(Type to, double v) {
-  if (std::isnan(v)) return 0;  // sm_75 and later; 64-bit gives the sign bit, as does hardware for f32 → s64 only in old parts
+  if (std::isnan(v))
+    return 0;  // sm_75 and later; 64-bit gives the sign bit, as does hardware for f32 → s64 only in old parts
   const int bits = ptx::BitsOf(to);
   if (IsSigned(to)) {
     const double high = std::ldexp(1.0, bits - 1);
@@ -107,11 +139,20 @@ int64_t ClampInteger(Type to, Type from, int64_t v) {
 void StoreInteger(Type type, uint32_t* slot, int lane, int64_t v) {
   if (ptx::BitsOf(type) == 64) return Lane<int64_t>::Set(slot, lane, v);
   switch (type) {  // a wider register receives the value extended by the type's sign
-    case Type::kS8: v = static_cast<int8_t>(v); break;
-    case Type::kU8: v = static_cast<uint8_t>(v); break;
-    case Type::kS16: v = static_cast<int16_t>(v); break;
-    case Type::kU16: v = static_cast<uint16_t>(v); break;
-    default: break;
+    case Type::kS8:
+      v = static_cast<int8_t>(v);
+      break;
+    case Type::kU8:
+      v = static_cast<uint8_t>(v);
+      break;
+    case Type::kS16:
+      v = static_cast<int16_t>(v);
+      break;
+    case Type::kU16:
+      v = static_cast<uint16_t>(v);
+      break;
+    default:
+      break;
   }
   slot[lane] = static_cast<uint32_t>(v);
 }
@@ -128,16 +169,24 @@ uint64_t Pack(const ConvertOptions& o) {
          static_cast<uint64_t>(o.integer_round) << 27 | static_cast<uint64_t>(o.wide_destination) << 28;
 }
 ConvertOptions Unpack(uint64_t v) {
-  return {static_cast<Type>(v & 255), static_cast<Type>((v >> 8) & 255), static_cast<Rounding>((v >> 16) & 255),
-          (v >> 24 & 1) != 0, (v >> 25 & 1) != 0, (v >> 26 & 1) != 0, (v >> 27 & 1) != 0, (v >> 28 & 1) != 0};
+  return {static_cast<Type>(v & 255),
+          static_cast<Type>((v >> 8) & 255),
+          static_cast<Rounding>((v >> 16) & 255),
+          (v >> 24 & 1) != 0,
+          (v >> 25 & 1) != 0,
+          (v >> 26 & 1) != 0,
+          (v >> 27 & 1) != 0,
+          (v >> 28 & 1) != 0};
 }
 
 double FlushSingle(double v) { return std::fabs(v) < 0x1p-126 ? std::copysign(0.0, v) : v; }
 
 double ConvertReal(const ConvertOptions& o, double v) {
   if (o.ftz && o.from == Type::kF32) v = FlushSingle(v);
-  if (o.integer_round) v = RoundToInteger(v, o.rounding);
-  else v = RoundTo(o.to, v, o.rounding);
+  if (o.integer_round)
+    v = RoundToInteger(v, o.rounding);
+  else
+    v = RoundTo(o.to, v, o.rounding);
   if (o.ftz && o.to == Type::kF32) v = FlushSingle(v);
   if (o.sat) v = v > 0 ? std::min(v, 1.0) : 0.0;
   if (o.relu) v = v > 0 ? v : (std::isnan(v) ? v : 0.0);
@@ -230,12 +279,14 @@ Handler FastConversion(const ConvertOptions& o) {
   if (t == Type::kF32 && f == Type::kF64) return Extend<double, float>;
   if (ptx::BitsOf(t) == 64 && f == Type::kU32 && !IsFloatType(t)) return Extend<uint32_t, uint64_t>;
   if (ptx::BitsOf(t) == 64 && f == Type::kS32 && !IsFloatType(t)) return Extend<int32_t, int64_t>;
-  if (ptx::BitsOf(t) == 32 && ptx::BitsOf(f) == 64 && !IsFloatType(t) && !IsFloatType(f)) return Extend<uint64_t, uint32_t>;
+  if (ptx::BitsOf(t) == 32 && ptx::BitsOf(f) == 64 && !IsFloatType(t) && !IsFloatType(f))
+    return Extend<uint64_t, uint32_t>;
   if (t == Type::kU32 && f == Type::kU16) return Extend<uint16_t, uint32_t>;
   return nullptr;
 }
 
-// ---- 16-bit float arithmetic: exact in float (products, sums of two) or in double (fma), then rounded once ---------------
+// ---- 16-bit float arithmetic: exact in float (products, sums of two) or in double (fma), then rounded once
+// ---------------
 struct HalfTraits {
   static float Widen(uint16_t v) { return HalfToFloat(v); }
   static uint16_t Narrow(double v) {
@@ -253,18 +304,46 @@ struct BrainTraits {
   }
 };
 
-struct HAdd { double operator()(double a, double b, double) const { return a + b; } };
-struct HSub { double operator()(double a, double b, double) const { return a - b; } };
-struct HMul { double operator()(double a, double b, double) const { return a * b; } };
-struct HFma { double operator()(double a, double b, double c) const { return std::fma(a, b, c); } };
-struct HNeg { double operator()(double a, double, double) const { return -a; } };
-struct HAbs { double operator()(double a, double, double) const { return std::fabs(a); } };
-struct HMin { double operator()(double a, double b, double) const { return std::isnan(a) ? b : std::isnan(b) ? a : std::min(a, b); } };
-struct HMax { double operator()(double a, double b, double) const { return std::isnan(a) ? b : std::isnan(b) ? a : std::max(a, b); } };
-struct HMinNan { double operator()(double a, double b, double) const { return std::isnan(a) || std::isnan(b) ? std::nan("") : std::min(a, b); } };
-struct HMaxNan { double operator()(double a, double b, double) const { return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b); } };
-struct HEx2 { double operator()(double a, double, double) const { return std::exp2(a); } };
-struct HTanh { double operator()(double a, double, double) const { return std::tanh(a); } };
+struct HAdd {
+  double operator()(double a, double b, double) const { return a + b; }
+};
+struct HSub {
+  double operator()(double a, double b, double) const { return a - b; }
+};
+struct HMul {
+  double operator()(double a, double b, double) const { return a * b; }
+};
+struct HFma {
+  double operator()(double a, double b, double c) const { return std::fma(a, b, c); }
+};
+struct HNeg {
+  double operator()(double a, double, double) const { return -a; }
+};
+struct HAbs {
+  double operator()(double a, double, double) const { return std::fabs(a); }
+};
+struct HMin {
+  double operator()(double a, double b, double) const { return std::isnan(a) ? b : std::isnan(b) ? a : std::min(a, b); }
+};
+struct HMax {
+  double operator()(double a, double b, double) const { return std::isnan(a) ? b : std::isnan(b) ? a : std::max(a, b); }
+};
+struct HMinNan {
+  double operator()(double a, double b, double) const {
+    return std::isnan(a) || std::isnan(b) ? std::nan("") : std::min(a, b);
+  }
+};
+struct HMaxNan {
+  double operator()(double a, double b, double) const {
+    return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
+  }
+};
+struct HEx2 {
+  double operator()(double a, double, double) const { return std::exp2(a); }
+};
+struct HTanh {
+  double operator()(double a, double, double) const { return std::tanh(a); }
+};
 
 /// `variant`: bit 0 saturate, bit 1 relu.
 template <class Traits, class F, int kHalves>
@@ -276,7 +355,9 @@ void HalfOp(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     uint32_t r = 0;
     for (int h = 0; h < kHalves; ++h) {
-      const auto part = [&](const uint32_t* s) { return static_cast<double>(Traits::Widen(static_cast<uint16_t>(s[l] >> (16 * h)))); };
+      const auto part = [&](const uint32_t* s) {
+        return static_cast<double>(Traits::Widen(static_cast<uint16_t>(s[l] >> (16 * h))));
+      };
       double v = F{}(part(a), part(b), part(c));
       if (op.variant & 1) v = v > 0 ? std::min(v, 1.0) : 0.0;
       if (op.variant & 2) v = std::isnan(v) ? v : std::max(v, 0.0);
@@ -289,11 +370,16 @@ void HalfOp(Exec& x, const Op& op, uint32_t mask) {
 template <class F>
 Handler HalfFor(Type type) {
   switch (type) {
-    case Type::kF16: return HalfOp<HalfTraits, F, 1>;
-    case Type::kF16x2: return HalfOp<HalfTraits, F, 2>;
-    case Type::kBF16: return HalfOp<BrainTraits, F, 1>;
-    case Type::kBF16x2: return HalfOp<BrainTraits, F, 2>;
-    default: return nullptr;
+    case Type::kF16:
+      return HalfOp<HalfTraits, F, 1>;
+    case Type::kF16x2:
+      return HalfOp<HalfTraits, F, 2>;
+    case Type::kBF16:
+      return HalfOp<BrainTraits, F, 1>;
+    case Type::kBF16x2:
+      return HalfOp<BrainTraits, F, 2>;
+    default:
+      return nullptr;
   }
 }
 
@@ -301,14 +387,22 @@ Handler HalfFor(Type type) {
 bool CompareReal(int code, double a, double b) {
   const bool unordered = std::isnan(a) || std::isnan(b);
   switch (code & 7) {
-    case 0: return unordered ? (code & 8) != 0 : a == b;
-    case 1: return unordered ? (code & 8) != 0 : a != b;
-    case 2: return unordered ? (code & 8) != 0 : a < b;
-    case 3: return unordered ? (code & 8) != 0 : a <= b;
-    case 4: return unordered ? (code & 8) != 0 : a > b;
-    case 5: return unordered ? (code & 8) != 0 : a >= b;
-    case 6: return !unordered;
-    default: return unordered;
+    case 0:
+      return unordered ? (code & 8) != 0 : a == b;
+    case 1:
+      return unordered ? (code & 8) != 0 : a != b;
+    case 2:
+      return unordered ? (code & 8) != 0 : a < b;
+    case 3:
+      return unordered ? (code & 8) != 0 : a <= b;
+    case 4:
+      return unordered ? (code & 8) != 0 : a > b;
+    case 5:
+      return unordered ? (code & 8) != 0 : a >= b;
+    case 6:
+      return !unordered;
+    default:
+      return unordered;
   }
 }
 template <class Traits, int kHalves>
@@ -319,7 +413,9 @@ void HalfSetp(Exec& x, const Op& op, uint32_t mask) {
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     for (int h = 0; h < kHalves; ++h) {
-      const auto part = [&](const uint32_t* s) { return static_cast<double>(Traits::Widen(static_cast<uint16_t>(s[l] >> (16 * h)))); };
+      const auto part = [&](const uint32_t* s) {
+        return static_cast<double>(Traits::Widen(static_cast<uint16_t>(s[l] >> (16 * h))));
+      };
       if (CompareReal(static_cast<int>(op.imm), part(a), part(b))) bits[h] |= 1u << l;
     }
   }
@@ -343,7 +439,9 @@ void HalfSet(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     uint32_t r = 0;
     for (int h = 0; h < kHalves; ++h) {
-      const auto part = [&](const uint32_t* s) { return static_cast<double>(Traits::Widen(static_cast<uint16_t>(s[l] >> (16 * h)))); };
+      const auto part = [&](const uint32_t* s) {
+        return static_cast<double>(Traits::Widen(static_cast<uint16_t>(s[l] >> (16 * h))));
+      };
       if (CompareReal(static_cast<int>(op.imm), part(a), part(b))) r |= one << (16 * h);
     }
     if (kHalves == 1 && op.variant == 0 && r != 0) r = ~0u;
@@ -352,8 +450,9 @@ void HalfSet(Exec& x, const Op& op, uint32_t mask) {
 }
 
 int CompareCode(const std::string& name) {
-  static constexpr std::pair<std::string_view, int> kCodes[] = {{"eq", 0}, {"ne", 1}, {"lt", 2}, {"le", 3}, {"gt", 4}, {"ge", 5}, {"num", 6}, {"nan", 7},
-                                                                {"equ", 8}, {"neu", 9}, {"ltu", 10}, {"leu", 11}, {"gtu", 12}, {"geu", 13}};
+  static constexpr std::pair<std::string_view, int> kCodes[] = {
+      {"eq", 0},  {"ne", 1},  {"lt", 2},  {"le", 3},   {"gt", 4},   {"ge", 5},   {"num", 6},
+      {"nan", 7}, {"equ", 8}, {"neu", 9}, {"ltu", 10}, {"leu", 11}, {"gtu", 12}, {"geu", 13}};
   for (const auto& [text, code] : kCodes) {
     if (text == name) return code;
   }
@@ -365,7 +464,14 @@ int CompareCode(const std::string& name) {
 Handler ConvertHandler(const Form& form, Op& op) {
   const ptx::Instruction& instruction = *form.instruction;
   if (form.from == Type::kNone) return nullptr;
-  ConvertOptions o{form.from, form.type, Rounding::kNearest, form.Has("ftz"), form.Has("sat") || form.Has("satfinite"), form.Has("relu"), false, false};
+  ConvertOptions o{form.from,
+                   form.type,
+                   Rounding::kNearest,
+                   form.Has("ftz"),
+                   form.Has("sat") || form.Has("satfinite"),
+                   form.Has("relu"),
+                   false,
+                   false};
   if (o.to == Type::kF16x2 || o.to == Type::kBF16x2) {
     if (o.from != Type::kF32 || !form.Has("rn") || form.Has("satfinite")) return nullptr;
     if (o.to == Type::kF16x2) return o.relu ? PackPair<FloatToHalf, true> : PackPair<FloatToHalf, false>;
@@ -377,7 +483,8 @@ Handler ConvertHandler(const Form& form, Op& op) {
   if (form.Has("rna")) o.rounding = Rounding::kAway;
   o.integer_round = form.Has("rni") || form.Has("rzi") || form.Has("rmi") || form.Has("rpi");
   for (const std::string& modifier : instruction.modifiers) {
-    if (modifier.starts_with("e4m3") || modifier.starts_with("e5m2") || modifier == "scaled" || modifier == "pack") return nullptr;
+    if (modifier.starts_with("e4m3") || modifier.starts_with("e5m2") || modifier == "scaled" || modifier == "pack")
+      return nullptr;
   }
   op.imm = Pack(o);
   if (Handler fast = FastConversion(o)) return fast;
@@ -404,12 +511,18 @@ Handler HalfHandler(const Form& form, Op& op) {
     const int code = CompareCode(form.instruction->modifiers[0]);
     if (code < 0 || form.instruction->operands.size() != 3) return nullptr;
     op.imm = static_cast<uint64_t>(code);
-    op.variant = form.from == Type::kF16 || form.from == Type::kF16x2 ? 1 : form.from == Type::kBF16 || form.from == Type::kBF16x2 ? 2 : 0;
+    op.variant = form.from == Type::kF16 || form.from == Type::kF16x2     ? 1
+                 : form.from == Type::kBF16 || form.from == Type::kBF16x2 ? 2
+                                                                          : 0;
     switch (type) {
-      case Type::kF16: return HalfSet<HalfTraits, 1>;
-      case Type::kF16x2: return HalfSet<HalfTraits, 2>;
-      case Type::kBF16: return HalfSet<BrainTraits, 1>;
-      default: return HalfSet<BrainTraits, 2>;
+      case Type::kF16:
+        return HalfSet<HalfTraits, 1>;
+      case Type::kF16x2:
+        return HalfSet<HalfTraits, 2>;
+      case Type::kBF16:
+        return HalfSet<BrainTraits, 1>;
+      default:
+        return HalfSet<BrainTraits, 2>;
     }
   }
   if (opcode == "setp") {
@@ -418,10 +531,14 @@ Handler HalfHandler(const Form& form, Op& op) {
     op.imm = static_cast<uint64_t>(code);
     op.variant = 0;
     switch (type) {
-      case Type::kF16: return HalfSetp<HalfTraits, 1>;
-      case Type::kF16x2: return HalfSetp<HalfTraits, 2>;
-      case Type::kBF16: return HalfSetp<BrainTraits, 1>;
-      default: return HalfSetp<BrainTraits, 2>;
+      case Type::kF16:
+        return HalfSetp<HalfTraits, 1>;
+      case Type::kF16x2:
+        return HalfSetp<HalfTraits, 2>;
+      case Type::kBF16:
+        return HalfSetp<BrainTraits, 1>;
+      default:
+        return HalfSetp<BrainTraits, 2>;
     }
   }
   return nullptr;

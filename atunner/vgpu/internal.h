@@ -1,5 +1,5 @@
-// The engine's inner types. Everything below lives in an inline-less namespace per instruction set: the handlers are compiled
-// twice, for AVX2 and for any x86-64, and the loader picks one.
+// The engine's inner types. Everything below lives in an inline-less namespace per instruction set: the handlers are
+// compiled twice, for AVX2 and for any x86-64, and the loader picks one.
 #pragma once
 
 #include <array>
@@ -38,27 +38,28 @@ using Handler = void (*)(Exec&, const Op&, uint32_t mask);
 /// What the main loop must treat itself.
 enum class Flow : uint8_t { kNone, kBranch, kBranchIndexed, kExit, kBarrier, kWarpSync, kTrap };
 
-/// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers, < 0 in the constants.
+/// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers, < 0 in the
+/// constants.
 struct Op {
   Handler run = nullptr;
   int32_t dst = 0;
   int32_t dst2 = 0;
   std::array<int32_t, 4> src{};
-  int32_t guard = -1;          ///< register slot of the predicate
-  uint32_t target = 0;         ///< branch: op index; barrier: fixed id
-  uint64_t imm = 0;            ///< address offset, packed options
-  uint16_t list = 0;           ///< first of `list_size` further slots in Kernel::lists
+  int32_t guard = -1;   ///< register slot of the predicate
+  uint32_t target = 0;  ///< branch: op index; barrier: fixed id
+  uint64_t imm = 0;     ///< address offset, packed options
+  uint16_t list = 0;    ///< first of `list_size` further slots in Kernel::lists
   uint8_t list_size = 0;
   bool guard_negated = false;
   Flow flow = Flow::kNone;
   OpClass op_class = OpClass::kMove;
   Space space = Space::kGeneric;
-  uint8_t width = 4;           ///< bytes of one memory element
+  uint8_t width = 4;  ///< bytes of one memory element
   bool sign_extend = false;
-  bool narrow_address = false; ///< address register has 32 bits
-  bool relaxed = false;        ///< volatile, acquire, release: takes no part in race checks
+  bool narrow_address = false;  ///< address register has 32 bits
+  bool relaxed = false;         ///< volatile, acquire, release: takes no part in race checks
   uint8_t variant = 0;
-  uint32_t line = 0;           ///< PTX
+  uint32_t line = 0;  ///< PTX
   uint32_t source_file = 0;
   uint32_t source_line = 0;
 };
@@ -77,7 +78,7 @@ struct Kernel {
 struct Group {
   uint32_t pc = 0;
   uint32_t mask = 0;
-  int barrier = -1;            ///< waits at this barrier; kWarpBarrier = for lanes of its own warp
+  int barrier = -1;               ///< waits at this barrier; kWarpBarrier = for lanes of its own warp
   const Op* reduction = nullptr;  ///< bar.red that receives a result when the barrier opens
 };
 constexpr int kWarpBarrier = 64;
@@ -87,9 +88,9 @@ struct Warp {
   std::vector<Group> groups;
   uint32_t alive = 0;
   uint32_t index = 0;
-  uint32_t sync_epoch = 0;  ///< grows with every warp-level synchronisation
-  uint32_t members = 0;     ///< mask of the bar.warp.sync that lanes wait at
-  uint32_t spins = 0;       ///< backward branches since another group ran
+  uint32_t sync_epoch = 0;             ///< grows with every warp-level synchronisation
+  uint32_t members = 0;                ///< mask of the bar.warp.sync that lanes wait at
+  uint32_t spins = 0;                  ///< backward branches since another group ran
   std::vector<int32_t> pending_loads;  ///< slots with a load in flight, while counting
 };
 
@@ -100,9 +101,9 @@ struct SharedShadow {
   uint32_t write_sync = 0;
   uint32_t read_sync = 0;
   uint16_t writer = 0xffff;
-  uint16_t reader = 0xffff;     ///< 0xfffe = several of several warps
-  uint8_t initialised = 0;      ///< one bit per byte
-  uint8_t in_flight = 0;        ///< async copies not yet waited for
+  uint16_t reader = 0xffff;  ///< 0xfffe = several of several warps
+  uint8_t initialised = 0;   ///< one bit per byte
+  uint8_t in_flight = 0;     ///< async copies not yet waited for
   uint32_t write_line = 0;
   uint32_t read_line = 0;
 };
@@ -181,17 +182,25 @@ struct Lane {
   static T Get(const uint32_t* slot, int lane) {
     Store raw;
     std::memcpy(&raw, slot + lane * (kWide ? 2 : 1), sizeof raw);
-    if constexpr (sizeof(T) == 8) return std::bit_cast<T>(raw);
-    else if constexpr (sizeof(T) == 4) return std::bit_cast<T>(raw);
-    else if constexpr (sizeof(T) == 2) return std::bit_cast<T>(static_cast<uint16_t>(raw));
-    else return std::bit_cast<T>(static_cast<uint8_t>(raw));
+    if constexpr (sizeof(T) == 8)
+      return std::bit_cast<T>(raw);
+    else if constexpr (sizeof(T) == 4)
+      return std::bit_cast<T>(raw);
+    else if constexpr (sizeof(T) == 2)
+      return std::bit_cast<T>(static_cast<uint16_t>(raw));
+    else
+      return std::bit_cast<T>(static_cast<uint8_t>(raw));
   }
   static void Set(uint32_t* slot, int lane, T value) {
     Store raw;
-    if constexpr (sizeof(T) == 8) raw = std::bit_cast<uint64_t>(value);
-    else if constexpr (sizeof(T) == 4) raw = std::bit_cast<uint32_t>(value);
-    else if constexpr (sizeof(T) == 2) raw = std::bit_cast<uint16_t>(value);
-    else raw = std::bit_cast<uint8_t>(value);
+    if constexpr (sizeof(T) == 8)
+      raw = std::bit_cast<uint64_t>(value);
+    else if constexpr (sizeof(T) == 4)
+      raw = std::bit_cast<uint32_t>(value);
+    else if constexpr (sizeof(T) == 2)
+      raw = std::bit_cast<uint16_t>(value);
+    else
+      raw = std::bit_cast<uint8_t>(value);
     std::memcpy(slot + lane * (kWide ? 2 : 1), &raw, sizeof raw);
   }
 };
@@ -213,8 +222,8 @@ Result<Kernel> Decode(const ptx::ValidModule& module, const ptx::Function& funct
 // Handler look-ups, one per subject; nullptr = that form is not supported.
 struct Form {
   const ptx::Instruction* instruction = nullptr;
-  ptx::Type type = ptx::Type::kNone;    ///< last type modifier
-  ptx::Type from = ptx::Type::kNone;    ///< second to last type modifier, if any
+  ptx::Type type = ptx::Type::kNone;  ///< last type modifier
+  ptx::Type from = ptx::Type::kNone;  ///< second to last type modifier, if any
   bool Has(std::string_view modifier) const { return instruction->Has(modifier); }
 };
 Handler ArithmeticHandler(const Form& form, Op& op);

@@ -18,12 +18,14 @@ Result<uint64_t> Memory::Allocate(uint64_t bytes) {
   const std::unique_lock lock(mutex_);
   if (bytes > capacity_ - used_) {
     return Fail(ErrorCode::kUnavailable, "out of device memory: " + std::to_string(bytes) + " bytes asked for, " +
-                                             std::to_string(capacity_ - used_) + " free of " + std::to_string(capacity_));
+                                             std::to_string(capacity_ - used_) + " free of " +
+                                             std::to_string(capacity_));
   }
   const uint64_t payload = (bytes + kPage - 1) / kPage * kPage;
   const uint64_t mapped = payload + 2 * kRedZone;
   void* mapping = ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) return Fail(ErrorCode::kUnavailable, "the system gives no address space for " + std::to_string(bytes) + " bytes");
+  if (mapping == MAP_FAILED)
+    return Fail(ErrorCode::kUnavailable, "the system gives no address space for " + std::to_string(bytes) + " bytes");
   char* start = static_cast<char*>(mapping) + kRedZone;
   if (payload > 0 && ::mprotect(start, payload, PROT_READ | PROT_WRITE) != 0) {
     ::munmap(mapping, mapped);
@@ -67,11 +69,15 @@ std::string Memory::Describe(uint64_t address) const {
   if (after != allocations_.begin()) {
     const auto& [base, allocation] = *std::prev(after);
     best = address - (base + allocation.bytes);
-    if (address < base + allocation.bytes) return std::to_string(address - base) + " bytes into an allocation of " + std::to_string(allocation.bytes) + " bytes";
-    nearest = std::to_string(best) + " bytes after the end of an allocation of " + std::to_string(allocation.bytes) + " bytes";
+    if (address < base + allocation.bytes)
+      return std::to_string(address - base) + " bytes into an allocation of " + std::to_string(allocation.bytes) +
+             " bytes";
+    nearest = std::to_string(best) + " bytes after the end of an allocation of " + std::to_string(allocation.bytes) +
+              " bytes";
   }
   if (after != allocations_.end() && after->first - address < best) {
-    nearest = std::to_string(after->first - address) + " bytes before an allocation of " + std::to_string(after->second.bytes) + " bytes";
+    nearest = std::to_string(after->first - address) + " bytes before an allocation of " +
+              std::to_string(after->second.bytes) + " bytes";
   }
   return nearest;
 }

@@ -1,5 +1,5 @@
-// Global memory of the virtual GPU. A device address is the host address of the byte; every access is checked against the
-// table of allocations. Pages are reserved lazily, so a large tensor that is barely touched costs little.
+// Global memory of the virtual GPU. A device address is the host address of the byte; every access is checked against
+// the table of allocations. Pages are reserved lazily, so a large tensor that is barely touched costs little.
 #pragma once
 
 #include <cstdint>

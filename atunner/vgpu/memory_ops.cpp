@@ -26,16 +26,24 @@ uint64_t AddressOf(const Exec& x, const Op& op, int lane) {
 Space Resolve(Space space, uint64_t& address) {
   if (space != Space::kGeneric) return space;
   switch (address & kWindowMask) {
-    case kSharedWindow: address &= ~kWindowMask; return Space::kShared;
-    case kLocalWindow: address &= ~kWindowMask; return Space::kLocal;
-    case kParamWindow: address &= ~kWindowMask; return Space::kParam;
-    default: return Space::kGlobal;
+    case kSharedWindow:
+      address &= ~kWindowMask;
+      return Space::kShared;
+    case kLocalWindow:
+      address &= ~kWindowMask;
+      return Space::kLocal;
+    case kParamWindow:
+      address &= ~kWindowMask;
+      return Space::kParam;
+    default:
+      return Space::kGlobal;
   }
 }
 
 bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   if ((address & (bytes - 1)) == 0) return true;
-  Report(x, op, Hazard::Kind::kMisaligned, lane, "address " + Hex(address) + " is not a multiple of " + std::to_string(bytes));
+  Report(x, op, Hazard::Kind::kMisaligned, lane,
+         "address " + Hex(address) + " is not a multiple of " + std::to_string(bytes));
   return false;
 }
 
@@ -45,7 +53,8 @@ std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t address, uint
     const auto range = x.launch->memory->Find(address);
     if (!range || !range->Contains(address, address + bytes)) {
       Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-             std::string(verb) + " of " + std::to_string(bytes) + " bytes at " + Hex(address) + ", " + x.launch->memory->Describe(address));
+             std::string(verb) + " of " + std::to_string(bytes) + " bytes at " + Hex(address) + ", " +
+                 x.launch->memory->Describe(address));
       return nullptr;
     }
     x.last_range = *range;
@@ -53,18 +62,22 @@ std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t address, uint
   return reinterpret_cast<std::byte*>(address);
 }
 
-std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address, uint32_t bytes, const char* verb) {
+std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address, uint32_t bytes,
+                         const char* verb) {
   const auto inside = [&](uint64_t size) { return address + bytes <= size && address + bytes >= address; };
   switch (space) {
     case Space::kShared:
       if (inside(x.shared.size())) return x.shared.data() + address;
       Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-             std::string(verb) + " of " + std::to_string(bytes) + " bytes at shared address " + Hex(address) + ", the block has " + std::to_string(x.shared.size()));
+             std::string(verb) + " of " + std::to_string(bytes) + " bytes at shared address " + Hex(address) +
+                 ", the block has " + std::to_string(x.shared.size()));
       return nullptr;
     case Space::kLocal: {
       const uint64_t per_thread = x.kernel->function->local_bytes;
       if (inside(per_thread)) return x.local.data() + x.ThreadOf(lane) * per_thread + address;
-      Report(x, op, Hazard::Kind::kOutOfBounds, lane, std::string(verb) + " at local address " + Hex(address) + ", the thread has " + std::to_string(per_thread) + " bytes");
+      Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+             std::string(verb) + " at local address " + Hex(address) + ", the thread has " +
+                 std::to_string(per_thread) + " bytes");
       return nullptr;
     }
     default:
@@ -78,8 +91,8 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
 std::string Other(const SharedShadow& word, bool writer) {
   const uint16_t thread = writer ? word.writer : word.reader;
   return (writer ? "written by thread " : "read by ") +
-         (thread >= 0xfffe ? std::string("several threads") : (writer ? "" : "thread ") + std::to_string(thread)) + " at line " +
-         std::to_string(writer ? word.write_line : word.read_line) + " with no barrier between";
+         (thread >= 0xfffe ? std::string("several threads") : (writer ? "" : "thread ") + std::to_string(thread)) +
+         " at line " + std::to_string(writer ? word.write_line : word.read_line) + " with no barrier between";
 }
 
 bool SameWarpOrdered(const Exec& x, uint16_t other, uint32_t other_sync) {
@@ -94,10 +107,12 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t byte
     const uint64_t high = std::min(address + bytes, word * 4 + 4) - word * 4;
     const auto need = static_cast<uint8_t>(((1u << (high - low)) - 1u) << low);
     if ((s.initialised & need) != need) {
-      return Report(x, op, Hazard::Kind::kUninitialisedShared, lane, "reads shared address " + Hex(address) + " before anything was written there");
+      return Report(x, op, Hazard::Kind::kUninitialisedShared, lane,
+                    "reads shared address " + Hex(address) + " before anything was written there");
     }
     if (s.in_flight) {
-      return Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane, "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight");
+      return Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
+                    "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight");
     }
     if (op.relaxed) continue;
     if (s.write_epoch == x.epoch && s.writer != thread && !SameWarpOrdered(x, s.writer, s.write_sync)) {
@@ -121,10 +136,12 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t byt
     const bool whole = high - low == 4;  // bytes of one word may belong to different threads: only whole words can race
     if (!atomic && !op.relaxed && whole && !same_value) {
       if (s.write_epoch == x.epoch && s.writer != thread && !SameWarpOrdered(x, s.writer, s.write_sync)) {
-        return Report(x, op, Hazard::Kind::kRace, lane, "writes shared address " + Hex(address) + ", " + Other(s, true));
+        return Report(x, op, Hazard::Kind::kRace, lane,
+                      "writes shared address " + Hex(address) + ", " + Other(s, true));
       }
       if (s.read_epoch == x.epoch && s.reader != thread && !SameWarpOrdered(x, s.reader, s.read_sync)) {
-        return Report(x, op, Hazard::Kind::kRace, lane, "writes shared address " + Hex(address) + ", " + Other(s, false));
+        return Report(x, op, Hazard::Kind::kRace, lane,
+                      "writes shared address " + Hex(address) + ", " + Other(s, false));
       }
     }
     s.initialised |= static_cast<uint8_t>(((1u << (high - low)) - 1u) << low);
@@ -183,12 +200,16 @@ void StoreRegister(uint32_t* slot, int lane, uint64_t raw, const Op& op, bool wi
     const int shift = 64 - 8 * op.width;
     raw = static_cast<uint64_t>(static_cast<int64_t>(raw << shift) >> shift);
   }
-  if (wide) Lane<uint64_t>::Set(slot, lane, raw);
-  else slot[lane] = static_cast<uint32_t>(raw);
+  if (wide)
+    Lane<uint64_t>::Set(slot, lane, raw);
+  else
+    slot[lane] = static_cast<uint32_t>(raw);
 }
 
 /// Slot of element `i` of a vector access; imm2 bit i of `variant` says that it is 64 bits wide.
-int32_t ElementSlot(const Exec& x, const Op& op, int i) { return x.kernel->lists[static_cast<size_t>(op.list) + static_cast<size_t>(i)]; }
+int32_t ElementSlot(const Exec& x, const Op& op, int i) {
+  return x.kernel->lists[static_cast<size_t>(op.list) + static_cast<size_t>(i)];
+}
 
 void ReadConverted(Exec& x, const Op& op, int lane, const std::byte* from) {
   for (int i = 0; i < op.list_size; ++i) {
@@ -213,7 +234,8 @@ void Load(Exec& x, const Op& op, uint32_t mask) {
     addresses[l] = address;
     if (space != Space::kParam && !CheckAligned(x, op, l, address, bytes)) return;
     const bool global = space == Space::kGlobal || space == Space::kConst;
-    const std::byte* from = global ? GlobalPointer(x, op, l, address, bytes, "load") : WindowPointer(x, op, l, space, address, bytes, "load");
+    const std::byte* from = global ? GlobalPointer(x, op, l, address, bytes, "load")
+                                   : WindowPointer(x, op, l, space, address, bytes, "load");
     if (from == nullptr) return;
     if (space == Space::kShared) {
       shared_mask |= 1u << l;
@@ -267,7 +289,8 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
     const Space space = Resolve(op.space, address);
     addresses[l] = address;
     if (!CheckAligned(x, op, l, address, bytes)) return;
-    std::byte* to = space == Space::kGlobal ? GlobalPointer(x, op, l, address, bytes, "store") : WindowPointer(x, op, l, space, address, bytes, "store");
+    std::byte* to = space == Space::kGlobal ? GlobalPointer(x, op, l, address, bytes, "store")
+                                            : WindowPointer(x, op, l, space, address, bytes, "store");
     if (to == nullptr) return;
     std::byte value[32];
     for (int i = 0; i < op.list_size; ++i) {
@@ -277,7 +300,9 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
     }
     if (space == Space::kShared) {
       shared_mask |= 1u << l;
-      if (x.check) ShadowWrite(x, op, l, address, bytes, std::memcmp(to, value, bytes) == 0 && x.shadow[address / 4].initialised, false);
+      if (x.check)
+        ShadowWrite(x, op, l, address, bytes, std::memcmp(to, value, bytes) == 0 && x.shadow[address / 4].initialised,
+                    false);
     }
     if (space == Space::kGlobal) global_mask |= 1u << l;
     std::memcpy(to, value, bytes);
@@ -295,22 +320,35 @@ template <class T>
 T Combine(AtomicOp what, T old, T b, T c) {
   switch (what) {
     case AtomicOp::kAdd:
-      if constexpr (std::is_floating_point_v<T>) return old + b;
-      else return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(b));
-    case AtomicOp::kMin: return old < b ? old : b;
-    case AtomicOp::kMax: return old > b ? old : b;
-    case AtomicOp::kExch: return b;
-    case AtomicOp::kCas: return old == b ? c : old;
-    default: break;
+      if constexpr (std::is_floating_point_v<T>)
+        return old + b;
+      else
+        return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(b));
+    case AtomicOp::kMin:
+      return old < b ? old : b;
+    case AtomicOp::kMax:
+      return old > b ? old : b;
+    case AtomicOp::kExch:
+      return b;
+    case AtomicOp::kCas:
+      return old == b ? c : old;
+    default:
+      break;
   }
   if constexpr (std::is_integral_v<T>) {
     switch (what) {
-      case AtomicOp::kAnd: return static_cast<T>(old & b);
-      case AtomicOp::kOr: return static_cast<T>(old | b);
-      case AtomicOp::kXor: return static_cast<T>(old ^ b);
-      case AtomicOp::kInc: return old >= b ? T{0} : static_cast<T>(old + 1);
-      case AtomicOp::kDec: return old == 0 || old > b ? b : static_cast<T>(old - 1);
-      default: break;
+      case AtomicOp::kAnd:
+        return static_cast<T>(old & b);
+      case AtomicOp::kOr:
+        return static_cast<T>(old | b);
+      case AtomicOp::kXor:
+        return static_cast<T>(old ^ b);
+      case AtomicOp::kInc:
+        return old >= b ? T{0} : static_cast<T>(old + 1);
+      case AtomicOp::kDec:
+        return old == 0 || old > b ? b : static_cast<T>(old - 1);
+      default:
+        break;
     }
   }
   return old;
@@ -323,7 +361,8 @@ uint32_t AddPair(uint32_t old, uint32_t b) {
   for (int h = 0; h < 32; h += 16) {
     const auto x16 = static_cast<uint16_t>(old >> h);
     const auto y16 = static_cast<uint16_t>(b >> h);
-    const uint16_t sum = kBrain ? FloatToBFloat16(BFloat16ToFloat(x16) + BFloat16ToFloat(y16)) : FloatToHalf(HalfToFloat(x16) + HalfToFloat(y16));
+    const uint16_t sum = kBrain ? FloatToBFloat16(BFloat16ToFloat(x16) + BFloat16ToFloat(y16))
+                                : FloatToHalf(HalfToFloat(x16) + HalfToFloat(y16));
     r |= static_cast<uint32_t>(sum) << h;
   }
   return r;
@@ -352,11 +391,13 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
     const Space space = Resolve(op.space, address);
     if (!CheckAligned(x, op, l, address, sizeof(Bits))) return;
     const bool global = space == Space::kGlobal;
-    std::byte* at = global ? GlobalPointer(x, op, l, address, sizeof(Bits), "atomic") : WindowPointer(x, op, l, space, address, sizeof(Bits), "atomic");
+    std::byte* at = global ? GlobalPointer(x, op, l, address, sizeof(Bits), "atomic")
+                           : WindowPointer(x, op, l, space, address, sizeof(Bits), "atomic");
     if (at == nullptr) return;
     if (space == Space::kShared && x.check) {
       if (!(x.shadow[address / 4].initialised)) {
-        return Report(x, op, Hazard::Kind::kUninitialisedShared, l, "atomic on shared address " + Hex(address) + " before anything was written there");
+        return Report(x, op, Hazard::Kind::kUninitialisedShared, l,
+                      "atomic on shared address " + Hex(address) + " before anything was written there");
       }
       ShadowWrite(x, op, l, address, sizeof(Bits), false, true);
     }
@@ -391,7 +432,8 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
     const int l = std::countr_zero(m);
     uint64_t to_address = AddressOf(x, op, l);
     if (Resolve(Space::kGeneric, to_address) == Space::kShared) to_address &= ~kWindowMask;
-    const uint64_t from_address = Lane<uint64_t>::Get(x.Source(op.src[1]), l) + static_cast<uint64_t>(static_cast<int64_t>(op.dst2));
+    const uint64_t from_address =
+        Lane<uint64_t>::Get(x.Source(op.src[1]), l) + static_cast<uint64_t>(static_cast<int64_t>(op.dst2));
     const uint32_t take = op.src[2] == INT32_MIN ? bytes : std::min(bytes, x.Source(op.src[2])[l]);
     sources[l] = from_address;
     if (!CheckAligned(x, op, l, to_address, bytes) || !CheckAligned(x, op, l, from_address, bytes)) return;
@@ -443,14 +485,24 @@ void NoEffect(Exec&, const Op&, uint32_t) {}
 
 Handler AtomicFor(Type type) {
   switch (type) {
-    case Type::kB32: case Type::kU32: return Atomic<uint32_t>;
-    case Type::kS32: return Atomic<int32_t>;
-    case Type::kB64: case Type::kU64: return Atomic<uint64_t>;
-    case Type::kS64: return Atomic<int64_t>;
-    case Type::kF32: return Atomic<float>;
-    case Type::kF64: return Atomic<double>;
-    case Type::kB16: return Atomic<uint16_t>;
-    default: return nullptr;
+    case Type::kB32:
+    case Type::kU32:
+      return Atomic<uint32_t>;
+    case Type::kS32:
+      return Atomic<int32_t>;
+    case Type::kB64:
+    case Type::kU64:
+      return Atomic<uint64_t>;
+    case Type::kS64:
+      return Atomic<int64_t>;
+    case Type::kF32:
+      return Atomic<float>;
+    case Type::kF64:
+      return Atomic<double>;
+    case Type::kB16:
+      return Atomic<uint16_t>;
+    default:
+      return nullptr;
   }
 }
 
@@ -464,7 +516,8 @@ Handler MemoryHandler(const Form& form, Op& op) {
     return Load;
   }
   if (opcode == "st") return Store;
-  if (opcode == "prefetch" || opcode == "prefetchu" || opcode == "discard" || opcode == "applypriority") return NoEffect;
+  if (opcode == "prefetch" || opcode == "prefetchu" || opcode == "discard" || opcode == "applypriority")
+    return NoEffect;
   if (opcode != "cp" || !form.Has("async") || form.Has("bulk") || form.Has("mbarrier")) return nullptr;
   if (form.Has("commit_group")) return AsyncCommit;
   if (form.Has("wait_group") || form.Has("wait_all")) return AsyncWait;
@@ -472,9 +525,10 @@ Handler MemoryHandler(const Form& form, Op& op) {
 }
 
 Handler AtomicHandler(const Form& form, Op& op) {
-  static constexpr std::pair<std::string_view, AtomicOp> kOps[] = {{"add", AtomicOp::kAdd}, {"min", AtomicOp::kMin}, {"max", AtomicOp::kMax}, {"and", AtomicOp::kAnd},
-                                                                  {"or", AtomicOp::kOr},   {"xor", AtomicOp::kXor}, {"exch", AtomicOp::kExch}, {"cas", AtomicOp::kCas},
-                                                                  {"inc", AtomicOp::kInc}, {"dec", AtomicOp::kDec}};
+  static constexpr std::pair<std::string_view, AtomicOp> kOps[] = {
+      {"add", AtomicOp::kAdd}, {"min", AtomicOp::kMin}, {"max", AtomicOp::kMax},   {"and", AtomicOp::kAnd},
+      {"or", AtomicOp::kOr},   {"xor", AtomicOp::kXor}, {"exch", AtomicOp::kExch}, {"cas", AtomicOp::kCas},
+      {"inc", AtomicOp::kInc}, {"dec", AtomicOp::kDec}};
   for (const auto& [name, what] : kOps) {
     if (!form.Has(name)) continue;
     op.variant = static_cast<uint8_t>(what);

@@ -56,7 +56,8 @@ class LoadedProgram : public Program {
     return print;
   }
 
-  ExecResult Run(const std::string& entry, const LaunchShape& shape, std::span<const std::byte> params, const ExecOptions& options) const override {
+  ExecResult Run(const std::string& entry, const LaunchShape& shape, std::span<const std::byte> params,
+                 const ExecOptions& options) const override {
     ExecResult result;
     const auto found = kernels_.find(entry);
     if (found == kernels_.end()) {
@@ -82,7 +83,8 @@ class LoadedProgram : public Program {
       ATUNNER_TRY(const uint64_t address, memory_.Allocate(std::max<uint64_t>(variable.bytes, 1)));
       allocations_.push_back(address);
       symbols_[variable.name] = address;
-      if (!variable.initial.empty()) std::memcpy(reinterpret_cast<void*>(address), variable.initial.data(), variable.initial.size());
+      if (!variable.initial.empty())
+        std::memcpy(reinterpret_cast<void*>(address), variable.initial.data(), variable.initial.size());
     }
     return {};
   }
@@ -91,7 +93,8 @@ class LoadedProgram : public Program {
     for (const ptx::Variable& variable : variables) {
       for (const auto& [offset, name] : variable.references) {
         const auto target = symbols_.find(name);
-        if (target == symbols_.end()) return Fail(ErrorCode::kUnsupported, "the initialiser of '" + variable.name + "' refers to '" + name + "'");
+        if (target == symbols_.end())
+          return Fail(ErrorCode::kUnsupported, "the initialiser of '" + variable.name + "' refers to '" + name + "'");
         if (offset + 8 > variable.bytes) continue;
         uint64_t value = 0;
         auto* at = reinterpret_cast<std::byte*>(symbols_[variable.name] + offset);

@@ -272,7 +272,8 @@ extern "C" __global__ void k(const __nv_bfloat16* a, const __nv_bfloat16* b, flo
   for (size_t i = 0; i < 16; ++i) {
     for (size_t j = 0; j < 8; ++j) {
       double want = 0;
-      for (size_t k = 0; k < 16; ++k) want += static_cast<double>(BFloat16ToFloat(a[i * 16 + k])) * BFloat16ToFloat(b[j * 16 + k]);
+      for (size_t k = 0; k < 16; ++k)
+        want += static_cast<double>(BFloat16ToFloat(a[i * 16 + k])) * BFloat16ToFloat(b[j * 16 + k]);
       ASSERT_NEAR(got[i * 8 + j], want, 1e-4);
     }
   }
@@ -309,24 +310,48 @@ constexpr Bug kBugs[] = {
     {"WritesBeforeTheStart", "  y[(int)threadIdx.x - 1] = 0; // BUG\n", Hazard::Kind::kOutOfBounds},
     {"NullPointer", "  *(float*)(size_t)(threadIdx.x * 4) = 1; // BUG\n", Hazard::Kind::kOutOfBounds},
     {"Misaligned", "  y[0] = *(const float*)((const char*)x + 2); // BUG\n", Hazard::Kind::kMisaligned},
-    {"SharedPastTheEnd", "  extern __shared__ float d[];\n  d[threadIdx.x + 4000] = 1; // BUG\n  y[0] = d[0];\n", Hazard::Kind::kOutOfBounds},
-    {"UninitialisedShared", "  __shared__ float s[64];\n  y[threadIdx.x] = s[threadIdx.x]; // BUG\n", Hazard::Kind::kUninitialisedShared},
-    {"PartlyInitialisedShared", "  __shared__ float s[64];\n  if (threadIdx.x < 40) s[threadIdx.x] = 1;\n  __syncthreads();\n  y[threadIdx.x] = s[threadIdx.x]; // BUG\n", Hazard::Kind::kUninitialisedShared},
-    {"MissingBarrier", "  __shared__ float s[64];\n  s[threadIdx.x] = 0;\n  __syncthreads();\n  s[threadIdx.x] = x[threadIdx.x];\n  y[threadIdx.x] = s[threadIdx.x ^ 32]; // BUG\n", Hazard::Kind::kRace},
-    {"MissingBarrierBeforeOverwrite", "  __shared__ float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  __syncthreads();\n  float v = s[63 - threadIdx.x];\n  s[threadIdx.x] = v + 1; // BUG\n  __syncthreads();\n  y[threadIdx.x] = s[threadIdx.x];\n", Hazard::Kind::kRace},
-    {"MissingSyncwarp", "  __shared__ float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  y[threadIdx.x] = s[threadIdx.x ^ 1]; // BUG\n", Hazard::Kind::kRace},
-    {"TwoWriters", "  __shared__ float s[1];\n  s[0] = x[threadIdx.x]; // BUG\n  __syncthreads();\n  y[threadIdx.x] = s[0];\n", Hazard::Kind::kRace},
-    {"DivergentBarrier", "  if (threadIdx.x < 16) __syncthreads(); // BUG\n  y[threadIdx.x] = 1;\n", Hazard::Kind::kDivergentBarrier},
-    {"BarrierForHalfTheWarps", "  asm volatile(\"bar.sync 1, 128;\"); // BUG\n  y[threadIdx.x] = 1;\n", Hazard::Kind::kDeadlock},
-    {"ShuffleFromAbsentLane", "  if (threadIdx.x % 32 < 16) y[threadIdx.x] = __shfl_sync(0xffffu, x[threadIdx.x], 20); // BUG\n", Hazard::Kind::kInvalidShuffle},
+    {"SharedPastTheEnd", "  extern __shared__ float d[];\n  d[threadIdx.x + 4000] = 1; // BUG\n  y[0] = d[0];\n",
+     Hazard::Kind::kOutOfBounds},
+    {"UninitialisedShared", "  __shared__ float s[64];\n  y[threadIdx.x] = s[threadIdx.x]; // BUG\n",
+     Hazard::Kind::kUninitialisedShared},
+    {"PartlyInitialisedShared",
+     "  __shared__ float s[64];\n  if (threadIdx.x < 40) s[threadIdx.x] = 1;\n  __syncthreads();\n  y[threadIdx.x] = "
+     "s[threadIdx.x]; // BUG\n",
+     Hazard::Kind::kUninitialisedShared},
+    {"MissingBarrier",
+     "  __shared__ float s[64];\n  s[threadIdx.x] = 0;\n  __syncthreads();\n  s[threadIdx.x] = x[threadIdx.x];\n  "
+     "y[threadIdx.x] = s[threadIdx.x ^ 32]; // BUG\n",
+     Hazard::Kind::kRace},
+    {"MissingBarrierBeforeOverwrite",
+     "  __shared__ float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  __syncthreads();\n  float v = s[63 - "
+     "threadIdx.x];\n  s[threadIdx.x] = v + 1; // BUG\n  __syncthreads();\n  y[threadIdx.x] = s[threadIdx.x];\n",
+     Hazard::Kind::kRace},
+    {"MissingSyncwarp",
+     "  __shared__ float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  y[threadIdx.x] = s[threadIdx.x ^ 1]; // BUG\n",
+     Hazard::Kind::kRace},
+    {"TwoWriters",
+     "  __shared__ float s[1];\n  s[0] = x[threadIdx.x]; // BUG\n  __syncthreads();\n  y[threadIdx.x] = s[0];\n",
+     Hazard::Kind::kRace},
+    {"DivergentBarrier", "  if (threadIdx.x < 16) __syncthreads(); // BUG\n  y[threadIdx.x] = 1;\n",
+     Hazard::Kind::kDivergentBarrier},
+    {"BarrierForHalfTheWarps", "  asm volatile(\"bar.sync 1, 128;\"); // BUG\n  y[threadIdx.x] = 1;\n",
+     Hazard::Kind::kDeadlock},
+    {"ShuffleFromAbsentLane",
+     "  if (threadIdx.x % 32 < 16) y[threadIdx.x] = __shfl_sync(0xffffu, x[threadIdx.x], 20); // BUG\n",
+     Hazard::Kind::kInvalidShuffle},
     {"Trap", "  if (threadIdx.x == 5) __trap(); // BUG\n  y[0] = 1;\n", Hazard::Kind::kTrap},
-    {"AsyncCopyNotWaitedFor", "  __shared__ __align__(16) float s[4 * 64];\n  unsigned p = (unsigned)__cvta_generic_to_shared(s + threadIdx.x);\n  asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" ::\"r\"(p), \"l\"(x + threadIdx.x) : \"memory\");\n  __syncthreads();\n  y[threadIdx.x] = s[threadIdx.x]; // BUG\n", Hazard::Kind::kAsyncCopyInFlight},
+    {"AsyncCopyNotWaitedFor",
+     "  __shared__ __align__(16) float s[4 * 64];\n  unsigned p = (unsigned)__cvta_generic_to_shared(s + "
+     "threadIdx.x);\n  asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" ::\"r\"(p), \"l\"(x + threadIdx.x) : "
+     "\"memory\");\n  __syncthreads();\n  y[threadIdx.x] = s[threadIdx.x]; // BUG\n",
+     Hazard::Kind::kAsyncCopyInFlight},
 };
 
 class PlantedBug : public VgpuTest, public testing::WithParamInterface<Bug> {};
 
 TEST_P(PlantedBug, IsFoundAtItsLine) {
-  const std::string text = std::string("extern \"C\" __global__ void k(const float* x, float* y) {\n") + GetParam().body + "}\n";
+  const std::string text =
+      std::string("extern \"C\" __global__ void k(const float* x, float* y) {\n") + GetParam().body + "}\n";
   Load(text);
   const ExecResult result = Run({1, 1, 1}, {64, 1, 1}, 1024, Put(Randoms(64, 9)), Put(std::vector<float>(64)));
   ASSERT_FALSE(result.outcome.hazards.empty()) << ptx_;
@@ -335,43 +360,74 @@ TEST_P(PlantedBug, IsFoundAtItsLine) {
   const size_t at = text.find("BUG");
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(at), '\n');
   // Of a race's two sides the later in time is the place, the other stands in the text.
-  const bool named = hazard.where == "mine.cu:" + std::to_string(line) || hazard.detail.find("at line " + std::to_string(line)) != std::string::npos;
+  const bool named = hazard.where == "mine.cu:" + std::to_string(line) ||
+                     hazard.detail.find("at line " + std::to_string(line)) != std::string::npos;
   EXPECT_TRUE(named) << hazard.where << ": " << hazard.detail << ", expected line " << line;
 }
-INSTANTIATE_TEST_SUITE_P(All, PlantedBug, testing::ValuesIn(kBugs), [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, PlantedBug, testing::ValuesIn(kBugs),
+                         [](const auto& each) { return std::string(each.param.name); });
 
-// ---- tricky but correct: no report -----------------------------------------------------------------------------------
+// ---- tricky but correct: no report
+// -----------------------------------------------------------------------------------
 struct Correct {
   const char* name;
   const char* body;
 };
 
 constexpr Correct kCorrect[] = {
-    {"WarpSynchronousWithSyncwarp", "  __shared__ float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  __syncwarp();\n  y[threadIdx.x] = s[threadIdx.x ^ 1];\n"},
-    {"WarpReductionTree", "  __shared__ volatile float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  for (int o = 16; o; o >>= 1) { __syncwarp(); float v = s[threadIdx.x ^ o]; __syncwarp(); s[threadIdx.x] += v; }\n  __syncwarp();\n  y[threadIdx.x] = s[threadIdx.x];\n"},
-    {"AtomicsOnly", "  __shared__ int s;\n  if (threadIdx.x == 0) s = 0;\n  __syncthreads();\n  atomicAdd(&s, 1);\n  __syncthreads();\n  y[threadIdx.x] = s;\n"},
+    {"WarpSynchronousWithSyncwarp",
+     "  __shared__ float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  __syncwarp();\n  y[threadIdx.x] = s[threadIdx.x "
+     "^ 1];\n"},
+    {"WarpReductionTree",
+     "  __shared__ volatile float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  for (int o = 16; o; o >>= 1) { "
+     "__syncwarp(); float v = s[threadIdx.x ^ o]; __syncwarp(); s[threadIdx.x] += v; }\n  __syncwarp();\n  "
+     "y[threadIdx.x] = s[threadIdx.x];\n"},
+    {"AtomicsOnly",
+     "  __shared__ int s;\n  if (threadIdx.x == 0) s = 0;\n  __syncthreads();\n  atomicAdd(&s, 1);\n  "
+     "__syncthreads();\n  y[threadIdx.x] = s;\n"},
     {"EarlyExitBeforeNoBarrier", "  if (threadIdx.x > 40) return;\n  y[threadIdx.x] = x[threadIdx.x];\n"},
     {"SameValueByAll", "  __shared__ int flag;\n  flag = 7;\n  __syncthreads();\n  y[threadIdx.x] = flag;\n"},
-    {"NamedBarrierOfOneWarpPair", "  __shared__ float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  asm volatile(\"bar.sync 3, 64;\" ::: \"memory\");\n  y[threadIdx.x] = s[63 - threadIdx.x];\n"},
-    {"SyncthreadsCount", "  y[threadIdx.x] = __syncthreads_count(threadIdx.x < 10) + __syncthreads_or(threadIdx.x == 3) + __syncthreads_and(1);\n"},
-    {"DivergedThenMet", "  float v;\n  if (threadIdx.x & 1) v = x[threadIdx.x] * 2; else v = x[threadIdx.x] + 1;\n  v += __shfl_xor_sync(~0u, v, 1);\n  __shared__ float s[64];\n  s[threadIdx.x] = v;\n  __syncthreads();\n  y[threadIdx.x] = s[63 - threadIdx.x];\n"},
-    {"LoopWithDifferentTripCounts", "  float v = 0;\n  for (int i = 0; i < threadIdx.x; ++i) v += x[i];\n  __syncthreads();\n  y[threadIdx.x] = v;\n"},
-    {"BytesOfOneWord", "  __shared__ unsigned char s[64];\n  s[threadIdx.x] = threadIdx.x;\n  __syncthreads();\n  y[threadIdx.x] = s[63 - threadIdx.x];\n"},
-    {"DoubleBuffer", "  __shared__ float s[2][64];\n  s[0][threadIdx.x] = x[threadIdx.x];\n  __syncthreads();\n  for (int i = 0; i < 5; ++i) {\n    s[(i + 1) & 1][threadIdx.x] = s[i & 1][(threadIdx.x + 1) & 63];\n    __syncthreads();\n  }\n  y[threadIdx.x] = s[1][threadIdx.x];\n"},
-    {"BallotAndMatch", "  unsigned b = __ballot_sync(~0u, threadIdx.x & 1);\n  unsigned m = __match_any_sync(~0u, threadIdx.x & 3);\n  y[threadIdx.x] = __popc(b) + __popc(m);\n"},
-    {"LocalArray", "  float a[16];\n  for (int i = 0; i < 16; ++i) a[i] = x[(threadIdx.x + i) & 63];\n  float v = 0;\n  for (int i = 0; i < 16; ++i) v += a[(i * 7 + threadIdx.x) & 15];\n  y[threadIdx.x] = v;\n"},
+    {"NamedBarrierOfOneWarpPair",
+     "  __shared__ float s[64];\n  s[threadIdx.x] = x[threadIdx.x];\n  asm volatile(\"bar.sync 3, 64;\" ::: "
+     "\"memory\");\n  y[threadIdx.x] = s[63 - threadIdx.x];\n"},
+    {"SyncthreadsCount",
+     "  y[threadIdx.x] = __syncthreads_count(threadIdx.x < 10) + __syncthreads_or(threadIdx.x == 3) + "
+     "__syncthreads_and(1);\n"},
+    {"DivergedThenMet",
+     "  float v;\n  if (threadIdx.x & 1) v = x[threadIdx.x] * 2; else v = x[threadIdx.x] + 1;\n  v += "
+     "__shfl_xor_sync(~0u, v, 1);\n  __shared__ float s[64];\n  s[threadIdx.x] = v;\n  __syncthreads();\n  "
+     "y[threadIdx.x] = s[63 - threadIdx.x];\n"},
+    {"LoopWithDifferentTripCounts",
+     "  float v = 0;\n  for (int i = 0; i < threadIdx.x; ++i) v += x[i];\n  __syncthreads();\n  y[threadIdx.x] = v;\n"},
+    {"BytesOfOneWord",
+     "  __shared__ unsigned char s[64];\n  s[threadIdx.x] = threadIdx.x;\n  __syncthreads();\n  y[threadIdx.x] = s[63 "
+     "- threadIdx.x];\n"},
+    {"DoubleBuffer",
+     "  __shared__ float s[2][64];\n  s[0][threadIdx.x] = x[threadIdx.x];\n  __syncthreads();\n  for (int i = 0; i < "
+     "5; ++i) {\n    s[(i + 1) & 1][threadIdx.x] = s[i & 1][(threadIdx.x + 1) & 63];\n    __syncthreads();\n  }\n  "
+     "y[threadIdx.x] = s[1][threadIdx.x];\n"},
+    {"BallotAndMatch",
+     "  unsigned b = __ballot_sync(~0u, threadIdx.x & 1);\n  unsigned m = __match_any_sync(~0u, threadIdx.x & 3);\n  "
+     "y[threadIdx.x] = __popc(b) + __popc(m);\n"},
+    {"LocalArray",
+     "  float a[16];\n  for (int i = 0; i < 16; ++i) a[i] = x[(threadIdx.x + i) & 63];\n  float v = 0;\n  for (int i = "
+     "0; i < 16; ++i) v += a[(i * 7 + threadIdx.x) & 15];\n  y[threadIdx.x] = v;\n"},
     {"Printf", "  if (threadIdx.x == 0) printf(\"%d\\n\", (int)x[0]);\n  y[threadIdx.x] = 1;\n"},
-    {"HalfWarpShuffle", "  float v = x[threadIdx.x];\n  if (threadIdx.x % 32 < 16) v += __shfl_down_sync(0xffffu, v, 8, 16);\n  y[threadIdx.x] = v;\n"},
+    {"HalfWarpShuffle",
+     "  float v = x[threadIdx.x];\n  if (threadIdx.x % 32 < 16) v += __shfl_down_sync(0xffffu, v, 8, 16);\n  "
+     "y[threadIdx.x] = v;\n"},
 };
 
 class CorrectProgram : public VgpuTest, public testing::WithParamInterface<Correct> {};
 
 TEST_P(CorrectProgram, HasNoReport) {
   Load(std::string("extern \"C\" __global__ void k(const float* x, float* y) {\n") + GetParam().body + "}\n");
-  const ExecResult result = Run({2, 1, 1}, {64, 1, 1}, 0, Put(std::vector<float>(64, 1.0f)), Put(std::vector<float>(64)));
+  const ExecResult result =
+      Run({2, 1, 1}, {64, 1, 1}, 0, Put(std::vector<float>(64, 1.0f)), Put(std::vector<float>(64)));
   EXPECT_TRUE(result.outcome.completed()) << result.outcome.message << "\n" << ptx_;
 }
-INSTANTIATE_TEST_SUITE_P(All, CorrectProgram, testing::ValuesIn(kCorrect), [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, CorrectProgram, testing::ValuesIn(kCorrect),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 TEST_F(VgpuTest, InfiniteLoopEnds) {
   Load("extern \"C\" __global__ void k(volatile int* x) { while (*x == 0) {} }");
@@ -380,7 +436,8 @@ TEST_F(VgpuTest, InfiniteLoopEnds) {
 }
 
 TEST_F(VgpuTest, MissingOpcodeIsNamed) {
-  const auto module = ptx::Parse(".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n wgmma.fence.sync.aligned;\n ret;\n}");
+  const auto module = ptx::Parse(
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n wgmma.fence.sync.aligned;\n ret;\n}");
   ASSERT_TRUE(module.has_value());
   const auto program = LoadProgram(*module, memory_);
   ASSERT_FALSE(program.has_value());

@@ -51,7 +51,8 @@ std::vector<uint64_t> Sample(uint64_t total) {
 std::vector<std::byte> PackParams(const ptx::Function& entry, std::span<const KernelArg> args) {
   std::vector<std::byte> params(entry.param_bytes);
   for (size_t i = 0; i < args.size() && i < entry.params.size(); ++i) {
-    std::memcpy(params.data() + entry.params[i].offset, args[i].bytes.data(), std::min<size_t>(args[i].size, entry.params[i].bytes));
+    std::memcpy(params.data() + entry.params[i].offset, args[i].bytes.data(),
+                std::min<size_t>(args[i].size, entry.params[i].bytes));
   }
   return params;
 }
@@ -64,7 +65,8 @@ VirtualGpu::VirtualGpu(DeviceProfile profile, unsigned threads)
 Status VirtualGpu::CheckRange(DeviceAddress address, uint64_t bytes) const {
   const auto range = memory_.Find(address);
   if (bytes == 0 || (range && range->Contains(address, address + bytes))) return {};
-  return Fail(ErrorCode::kInternal, "copy of " + std::to_string(bytes) + " bytes outside an allocation: " + memory_.Describe(address));
+  return Fail(ErrorCode::kInternal,
+              "copy of " + std::to_string(bytes) + " bytes outside an allocation: " + memory_.Describe(address));
 }
 
 Result<std::unique_ptr<Buffer>> VirtualGpu::Allocate(uint64_t bytes) {
@@ -98,7 +100,8 @@ Status VirtualGpu::Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) {
 }
 
 Result<std::unique_ptr<LoadedModule>> VirtualGpu::Load(const CompiledModule& module) {
-  if (module.ptx.empty()) return Fail(ErrorCode::kUnsupported, "the virtual GPU runs PTX, this candidate is a cubin only");
+  if (module.ptx.empty())
+    return Fail(ErrorCode::kUnsupported, "the virtual GPU runs PTX, this candidate is a cubin only");
   ATUNNER_TRY(ptx::ValidModule parsed, ptx::Parse(module.ptx));
   auto loaded = std::make_unique<VirtualModule>();
   ATUNNER_TRY(loaded->program, LoadProgram(std::move(parsed), memory_));
@@ -119,13 +122,21 @@ Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Fu
   LaunchOutcome outcome;
   outcome.kind = LaunchOutcome::Kind::kRefused;
   const uint64_t threads = shape.block.Count();
-  if (entry == nullptr) outcome.message = "there is no kernel '" + name + "'";
-  else if (args.size() != entry->params.size()) outcome.message = "'" + name + "' takes " + std::to_string(entry->params.size()) + " arguments, " + std::to_string(args.size()) + " are given";
-  else if (threads == 0 || threads > 1024 || shape.block.z > 64 || shape.grid.Count() == 0) outcome.message = "invalid configuration: block of " + std::to_string(threads) + " threads";
-  else if (entry->shared_bytes + shape.dynamic_shared_bytes > static_cast<uint64_t>(profile_.shared_per_block)) outcome.message = "too much shared memory";
-  else if (entry->required_threads && entry->required_threads != threads) outcome.message = "the kernel requires blocks of " + std::to_string(entry->required_threads) + " threads";
-  else if (shape.cluster.Count() > 1) outcome.kind = LaunchOutcome::Kind::kUnsupported, outcome.message = "the virtual GPU does not run clusters yet";
-  else outcome.kind = LaunchOutcome::Kind::kCompleted;
+  if (entry == nullptr)
+    outcome.message = "there is no kernel '" + name + "'";
+  else if (args.size() != entry->params.size())
+    outcome.message = "'" + name + "' takes " + std::to_string(entry->params.size()) + " arguments, " +
+                      std::to_string(args.size()) + " are given";
+  else if (threads == 0 || threads > 1024 || shape.block.z > 64 || shape.grid.Count() == 0)
+    outcome.message = "invalid configuration: block of " + std::to_string(threads) + " threads";
+  else if (entry->shared_bytes + shape.dynamic_shared_bytes > static_cast<uint64_t>(profile_.shared_per_block))
+    outcome.message = "too much shared memory";
+  else if (entry->required_threads && entry->required_threads != threads)
+    outcome.message = "the kernel requires blocks of " + std::to_string(entry->required_threads) + " threads";
+  else if (shape.cluster.Count() > 1)
+    outcome.kind = LaunchOutcome::Kind::kUnsupported, outcome.message = "the virtual GPU does not run clusters yet";
+  else
+    outcome.kind = LaunchOutcome::Kind::kCompleted;
   return outcome;
 }
 
@@ -144,12 +155,15 @@ Result<LaunchOutcome> VirtualGpu::Launch(LoadedModule& module, const std::string
   return loaded.program->Run(mangled, shape, PackParams(*function, args), exec).outcome;
 }
 
-Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape, std::span<const KernelArg> args) {
+Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
+                                     std::span<const KernelArg> args) {
   const auto& loaded = static_cast<VirtualModule&>(module);
   const std::string mangled = loaded.Mangled(resources.entry);
   const ptx::Function* function = loaded.program->FindEntry(mangled);
   ATUNNER_TRY(const LaunchOutcome refused, Refuse(shape, function, resources.entry, args));
-  if (!refused.completed()) return Fail(refused.kind == LaunchOutcome::Kind::kUnsupported ? ErrorCode::kUnsupported : ErrorCode::kInvalidInput, refused.message);
+  if (!refused.completed())
+    return Fail(refused.kind == LaunchOutcome::Kind::kUnsupported ? ErrorCode::kUnsupported : ErrorCode::kInvalidInput,
+                refused.message);
   ExecOptions exec;
   exec.check_hazards = false;
   exec.count = true;
@@ -170,7 +184,8 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
     uint64_t address = 0;
     if (arg.size != sizeof address) continue;
     std::memcpy(&address, arg.bytes.data(), sizeof address);
-    if (const auto range = memory_.Find(address)) input.footprint_bytes += static_cast<double>(range->end - range->base);
+    if (const auto range = memory_.Find(address))
+      input.footprint_bytes += static_cast<double>(range->end - range->base);
   }
   return EstimateTime(input);
 }

@@ -35,7 +35,8 @@ class VirtualGpu : public PredictingDevice {
 
  private:
   Status CheckRange(DeviceAddress address, uint64_t bytes) const;
-  Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name, std::span<const KernelArg> args) const;
+  Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,
+                               std::span<const KernelArg> args) const;
 
   DeviceProfile profile_;
   unsigned threads_;

@@ -14,7 +14,8 @@ using ptx::Type;
 /// Every executing lane must be named in the mask of a .sync instruction.
 bool CheckMember(Exec& x, const Op& op, uint32_t mask, uint32_t members) {
   if ((mask & ~members) == 0) return true;
-  Report(x, op, Hazard::Kind::kInvalidShuffle, std::countr_zero(mask & ~members), "executes a .sync instruction whose mask does not name it");
+  Report(x, op, Hazard::Kind::kInvalidShuffle, std::countr_zero(mask & ~members),
+         "executes a .sync instruction whose mask does not name it");
   return false;
 }
 
@@ -39,15 +40,28 @@ void Shuffle(Exec& x, const Op& op, uint32_t mask) {
     int from = l;
     bool valid = false;
     switch (op.variant) {
-      case kUp: from = l - delta; valid = from >= high; break;
-      case kDown: from = l + delta; valid = from <= high; break;
-      case kButterfly: from = l ^ delta; valid = from <= high; break;
-      default: from = low | (delta & ~segment); valid = from <= high; break;
+      case kUp:
+        from = l - delta;
+        valid = from >= high;
+        break;
+      case kDown:
+        from = l + delta;
+        valid = from <= high;
+        break;
+      case kButterfly:
+        from = l ^ delta;
+        valid = from <= high;
+        break;
+      default:
+        from = low | (delta & ~segment);
+        valid = from <= high;
+        break;
     }
     if (!valid) from = l;
     if (valid) inside |= 1u << l;
     if (x.check && valid && !((mask >> from) & 1u)) {
-      return Report(x, op, Hazard::Kind::kInvalidShuffle, l, "shuffles from lane " + std::to_string(from) + ", which does not take part");
+      return Report(x, op, Hazard::Kind::kInvalidShuffle, l,
+                    "shuffles from lane " + std::to_string(from) + ", which does not take part");
     }
     d[l] = source[from];
   }
@@ -107,12 +121,23 @@ void Redux(Exec& x, const Op& op, uint32_t mask) {
   for (uint32_t m = mask & (mask - 1); m != 0; m &= m - 1) {
     const T v = Lane<T>::Get(a, std::countr_zero(m));
     switch (op.variant) {
-      case kReduceAdd: r = static_cast<T>(static_cast<uint32_t>(r) + static_cast<uint32_t>(v)); break;
-      case kReduceMin: r = std::min(r, v); break;
-      case kReduceMax: r = std::max(r, v); break;
-      case kReduceAnd: r = static_cast<T>(r & v); break;
-      case kReduceOr: r = static_cast<T>(r | v); break;
-      default: r = static_cast<T>(r ^ v);
+      case kReduceAdd:
+        r = static_cast<T>(static_cast<uint32_t>(r) + static_cast<uint32_t>(v));
+        break;
+      case kReduceMin:
+        r = std::min(r, v);
+        break;
+      case kReduceMax:
+        r = std::max(r, v);
+        break;
+      case kReduceAnd:
+        r = static_cast<T>(r & v);
+        break;
+      case kReduceOr:
+        r = static_cast<T>(r | v);
+        break;
+      default:
+        r = static_cast<T>(r ^ v);
     }
   }
   uint32_t* d = x.Slot(op.dst);
@@ -140,17 +165,21 @@ void Elect(Exec& x, const Op& op, uint32_t mask) {
 void NoEffect(Exec&, const Op&, uint32_t) {}
 
 // ---- matrix loads --------------------------------------------------------------------------------------------------
-/// Reads one 8-byte-aligned row of 16 bytes through the ordinary checks: an 8×8 matrix row belongs to one lane's address.
+/// Reads one 8-byte-aligned row of 16 bytes through the ordinary checks: an 8×8 matrix row belongs to one lane's
+/// address.
 bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
   const uint32_t* a = x.Source(op.src[0]);
   uint64_t address = (op.narrow_address ? a[lane] : Lane<uint64_t>::Get(a, lane)) + op.imm;
   if ((address & kWindowMask) == kSharedWindow) address &= ~kWindowMask;
   if (address % 16 != 0) {
-    Report(x, op, Hazard::Kind::kMisaligned, lane, "matrix row address " + std::to_string(address) + " is not a multiple of 16");
+    Report(x, op, Hazard::Kind::kMisaligned, lane,
+           "matrix row address " + std::to_string(address) + " is not a multiple of 16");
     return false;
   }
   if (address + 16 > x.shared.size()) {
-    Report(x, op, Hazard::Kind::kOutOfBounds, lane, "matrix row at shared address " + std::to_string(address) + ", the block has " + std::to_string(x.shared.size()));
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+           "matrix row at shared address " + std::to_string(address) + ", the block has " +
+               std::to_string(x.shared.size()));
     return false;
   }
   row = reinterpret_cast<const uint32_t*>(x.shared.data() + address);
@@ -158,19 +187,24 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
   for (uint64_t w = address / 4; w < address / 4 + 4; ++w) {
     SharedShadow& s = x.shadow[w];
     if (s.in_flight) {
-      Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane, "matrix load reads bytes of an asynchronous copy that was not waited for");
+      Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
+             "matrix load reads bytes of an asynchronous copy that was not waited for");
       return false;
     }
     if (s.initialised != 0xf) {
-      Report(x, op, Hazard::Kind::kUninitialisedShared, lane, "matrix load reads shared memory before anything was written there");
+      Report(x, op, Hazard::Kind::kUninitialisedShared, lane,
+             "matrix load reads shared memory before anything was written there");
       return false;
     }
     const bool own_warp = s.writer < 0xfffe && s.writer / kLanes == x.warp->index;
     if (s.write_epoch == x.epoch && !own_warp) {
-      Report(x, op, Hazard::Kind::kRace, lane, "matrix load reads what thread " + std::to_string(s.writer) + " wrote at line " + std::to_string(s.write_line) + " with no barrier between");
+      Report(x, op, Hazard::Kind::kRace, lane,
+             "matrix load reads what thread " + std::to_string(s.writer) + " wrote at line " +
+                 std::to_string(s.write_line) + " with no barrier between");
       return false;
     }
-    s.reader = s.read_epoch == x.epoch && s.reader / kLanes != x.warp->index ? uint16_t{0xfffe} : static_cast<uint16_t>(x.ThreadOf(lane));
+    s.reader = s.read_epoch == x.epoch && s.reader / kLanes != x.warp->index ? uint16_t{0xfffe}
+                                                                             : static_cast<uint16_t>(x.ThreadOf(lane));
     s.read_epoch = x.epoch;
     s.read_sync = x.warp->sync_epoch;
     s.read_line = op.source_line ? op.source_line : op.line;
@@ -184,7 +218,8 @@ void CountMatrixRows(Exec& x, const uint32_t* const* rows, int matrices) {
     int banks[32] = {};
     int worst = 1;
     for (int r = 0; r < 8; ++r) {
-      const auto word = static_cast<uint64_t>(reinterpret_cast<const std::byte*>(rows[i * 8 + r]) - x.shared.data()) / 4;
+      const auto word =
+          static_cast<uint64_t>(reinterpret_cast<const std::byte*>(rows[i * 8 + r]) - x.shared.data()) / 4;
       for (uint64_t k = 0; k < 4; ++k) worst = std::max(worst, ++banks[(word + k) % 32]);
     }
     x.counts.shared_wavefronts += static_cast<uint64_t>(worst);
@@ -192,7 +227,9 @@ void CountMatrixRows(Exec& x, const uint32_t* const* rows, int matrices) {
 }
 
 void LoadMatrix(Exec& x, const Op& op, uint32_t mask) {
-  if (mask != ~0u) return Report(x, op, Hazard::Kind::kInvalidShuffle, std::countr_zero(~mask), "ldmatrix needs all lanes of the warp");
+  if (mask != ~0u)
+    return Report(x, op, Hazard::Kind::kInvalidShuffle, std::countr_zero(~mask),
+                  "ldmatrix needs all lanes of the warp");
   const int matrices = op.list_size;
   const uint32_t* rows[kLanes] = {};
   for (int r = 0; r < matrices * 8; ++r) {
@@ -284,7 +321,8 @@ void StoreAccumulator(Exec& x, const Op& op, bool half, const float (&c)[16][8])
     uint32_t* d = x.Slot(ListSlot(x, op, r));
     for (int l = 0; l < kLanes; ++l) {
       if (half) {
-        d[l] = FloatToHalf(c[l / 4 + 8 * r][(l % 4) * 2]) | static_cast<uint32_t>(FloatToHalf(c[l / 4 + 8 * r][(l % 4) * 2 + 1])) << 16;
+        d[l] = FloatToHalf(c[l / 4 + 8 * r][(l % 4) * 2]) |
+               static_cast<uint32_t>(FloatToHalf(c[l / 4 + 8 * r][(l % 4) * 2 + 1])) << 16;
       } else {
         Lane<float>::Set(d, l, c[l / 4 + 8 * (r >> 1)][(l % 4) * 2 + (r & 1)]);
       }
@@ -320,7 +358,9 @@ void MmaTf32(Exec& x, const Op& op, uint32_t mask) {
   constexpr int kBRegs = kK / 4;
   Tile<kK> t;
   float c[16][8];
-  const auto tf32 = [](uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000u); };  // the hardware ignores the low bits
+  const auto tf32 = [](uint32_t bits) {
+    return std::bit_cast<float>(bits & 0xffffe000u);
+  };  // the hardware ignores the low bits
   for (int r = 0; r < kARegs; ++r) {
     const uint32_t* s = x.Source(ListSlot(x, op, 4 + r));
     for (int l = 0; l < kLanes; ++l) t.a[l / 4 + 8 * (r & 1)][l % 4 + 4 * (r >> 1)] = tf32(s[l]);
@@ -350,7 +390,8 @@ void MmaInt8(Exec& x, const Op& op, uint32_t mask) {
   for (int r = 0; r < kARegs; ++r) {
     const uint32_t* s = x.Source(ListSlot(x, op, 4 + r));
     for (int l = 0; l < kLanes; ++l) {
-      for (int i = 0; i < 4; ++i) a[l / 4 + 8 * (r & 1)][(l % 4) * 4 + i + 16 * (r >> 1)] = byte(s[l], i, op.variant & 2);
+      for (int i = 0; i < 4; ++i)
+        a[l / 4 + 8 * (r & 1)][(l % 4) * 4 + i + 16 * (r >> 1)] = byte(s[l], i, op.variant & 2);
     }
   }
   for (int r = 0; r < kBRegs; ++r) {
@@ -456,7 +497,8 @@ Handler TensorHandler(const Form& form, Op& op) {
   }
   if (types.size() != 4) return nullptr;
   const bool half_acc = types[0] == Type::kF16;
-  op.variant = static_cast<uint8_t>((half_acc ? 1 : 0) | (types[1] == Type::kU8 ? 2 : 0) | (types[2] == Type::kU8 ? 4 : 0) | (form.Has("satfinite") ? 8 : 0));
+  op.variant = static_cast<uint8_t>((half_acc ? 1 : 0) | (types[1] == Type::kU8 ? 2 : 0) |
+                                    (types[2] == Type::kU8 ? 4 : 0) | (form.Has("satfinite") ? 8 : 0));
   if (form.Has("m8n8k4") && types[0] == Type::kF64) return MmaDouble;
   if (types[0] != types[3] || !form.Has("row") || !form.Has("col")) return nullptr;
   const bool k16 = form.Has("m16n8k16");
@@ -464,7 +506,8 @@ Handler TensorHandler(const Form& form, Op& op) {
   if (types[1] == Type::kF16) return k16 ? MmaHalf<false, 16> : k8 ? MmaHalf<false, 8> : nullptr;
   if (types[1] == Type::kBF16) return k16 ? MmaHalf<true, 16> : k8 ? MmaHalf<true, 8> : nullptr;
   if (types[1] == Type::kTF32) return k8 ? MmaTf32<8> : form.Has("m16n8k4") ? MmaTf32<4> : nullptr;
-  if (types[1] == Type::kS8 || types[1] == Type::kU8) return form.Has("m16n8k32") ? MmaInt8<32> : k16 ? MmaInt8<16> : nullptr;
+  if (types[1] == Type::kS8 || types[1] == Type::kU8)
+    return form.Has("m16n8k32") ? MmaInt8<32> : k16 ? MmaInt8<16> : nullptr;
   return nullptr;
 }
 

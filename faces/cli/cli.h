@@ -45,8 +45,11 @@ Result<int> Export(const std::string& run, const std::string& format, const Comm
 // Rendering, in render.cpp.
 std::string FormatTime(double ns);
 /// The run as Markdown: what was asked, device, evidence, baselines, best, rejected.
-std::string RenderMarkdown(const RunRecord& run, const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space, const DeviceProfile& profile);
-std::string RenderTable(const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space, const DeviceProfile& profile, Evidence evidence);
-Status WriteArtifact(const Path& folder, const RunRecord& run, const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space, const DeviceProfile& profile);
+std::string RenderMarkdown(const RunRecord& run, const TuneResult& result, const KernelSpec& spec,
+                           const ParameterSpace& space, const DeviceProfile& profile);
+std::string RenderTable(const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space,
+                        const DeviceProfile& profile, Evidence evidence);
+Status WriteArtifact(const Path& folder, const RunRecord& run, const TuneResult& result, const KernelSpec& spec,
+                     const ParameterSpace& space, const DeviceProfile& profile);
 
 }  // namespace atunner::cli

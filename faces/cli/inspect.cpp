@@ -26,14 +26,18 @@ Result<int> Devices(const Common& common) {
     return 0;
   }
   if (devices) {
-    for (const RealDeviceInfo& device : *devices) fmt::print("GPU {}: {} ({} SMs, {:.0f} GB): measured\n", device.index, device.name, device.profile.sms, static_cast<double>(device.memory_bytes) / 1e9);
+    for (const RealDeviceInfo& device : *devices)
+      fmt::print("GPU {}: {} ({} SMs, {:.0f} GB): measured\n", device.index, device.name, device.profile.sms,
+                 static_cast<double>(device.memory_bytes) / 1e9);
   } else {
     fmt::print("no GPU here: {}. Every GPU below can be predicted for.\n", devices.error().what);
   }
-  fmt::print("\n{:<16} {:>4} {:>5} {:>6} {:>8} {:>9} {:>11} {:>12}  {}\n", "name", "cc", "SMs", "GHz", "DRAM GB", "GB/s", "fp32 TF/s", "fp16 TC TF/s", "source");
+  fmt::print("\n{:<16} {:>4} {:>5} {:>6} {:>8} {:>9} {:>11} {:>12}  {}\n", "name", "cc", "SMs", "GHz", "DRAM GB",
+             "GB/s", "fp32 TF/s", "fp16 TC TF/s", "source");
   for (const DeviceProfile& p : KnownProfiles()) {
-    fmt::print("{:<16} {:>4} {:>5} {:>6.2f} {:>8} {:>9.0f} {:>11.1f} {:>12.0f}  {}\n", p.name, fmt::format("{}.{}", p.cc_major, p.cc_minor), p.sms, p.clock_ghz, p.dram_bytes >> 30,
-               p.dram_gbps, p.PeakFlops(DType::kFloat32, false) / 1e12, p.PeakFlops(DType::kFloat16, true) / 1e12, p.source);
+    fmt::print("{:<16} {:>4} {:>5} {:>6.2f} {:>8} {:>9.0f} {:>11.1f} {:>12.0f}  {}\n", p.name,
+               fmt::format("{}.{}", p.cc_major, p.cc_minor), p.sms, p.clock_ghz, p.dram_bytes >> 30, p.dram_gbps,
+               p.PeakFlops(DType::kFloat32, false) / 1e12, p.PeakFlops(DType::kFloat16, true) / 1e12, p.source);
   }
   return 0;
 }
@@ -46,28 +50,50 @@ Result<int> Doctor(const Common& common) {
     const char* how;
   };
   const Part parts[] = {
-      {"NVIDIA driver", {"libcuda.so.1"}, "measuring", "install the driver of your distribution or from nvidia.com; predictions work without it"},
-      {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, "compiling: everything", "Debian: enable non-free, apt install nvidia-cuda-toolkit; or CUDA from developer.nvidia.com"},
+      {"NVIDIA driver",
+       {"libcuda.so.1"},
+       "measuring",
+       "install the driver of your distribution or from nvidia.com; predictions work without it"},
+      {"NVRTC",
+       {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+       "compiling: everything",
+       "Debian: enable non-free, apt install nvidia-cuda-toolkit; or CUDA from developer.nvidia.com"},
       {"nvJitLink", {"libnvJitLink.so.13", "libnvJitLink.so.12"}, "PTX candidates", "comes with the CUDA toolkit"},
       {"NVML", {"libnvidia-ml.so.1"}, "clocks, power, throttling", "comes with the driver"},
-      {"cuBLAS", {"libcublas.so.13", "libcublas.so.12", "libcublas.so"}, "baseline of matmul", "comes with the CUDA toolkit"},
+      {"cuBLAS",
+       {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
+       "baseline of matmul",
+       "comes with the CUDA toolkit"},
       {"cuDNN", {"libcudnn.so.9", "libcudnn.so"}, "baselines of later versions", "from developer.nvidia.com/cudnn"},
-      {"CUPTI", {"libcupti.so.13", "libcupti.so.12", "libcupti.so"}, "counters of later versions", "comes with the CUDA toolkit"},
+      {"CUPTI",
+       {"libcupti.so.13", "libcupti.so.12", "libcupti.so"},
+       "counters of later versions",
+       "comes with the CUDA toolkit"},
   };
   Json rows = Json::array();
   for (const Part& part : parts) {
     const auto library = DynamicLibrary::Open(part.files, CudaLibraryFolders());
-    rows.push_back({{"part", part.name}, {"found", library.has_value()}, {"path", library ? library->path() : ""}, {"needed_for", part.needed_for}, {"how_to_get", library ? "" : part.how}});
+    rows.push_back({{"part", part.name},
+                    {"found", library.has_value()},
+                    {"path", library ? library->path() : ""},
+                    {"needed_for", part.needed_for},
+                    {"how_to_get", library ? "" : part.how}});
   }
   const auto headers = CudaIncludeFolders();
-  rows.push_back({{"part", "CUDA headers"}, {"found", !headers.empty()}, {"path", headers.empty() ? "" : headers[0]}, {"needed_for", "float16 and bfloat16 kernels"}, {"how_to_get", headers.empty() ? "come with the CUDA toolkit" : ""}});
+  rows.push_back({{"part", "CUDA headers"},
+                  {"found", !headers.empty()},
+                  {"path", headers.empty() ? "" : headers[0]},
+                  {"needed_for", "float16 and bfloat16 kernels"},
+                  {"how_to_get", headers.empty() ? "come with the CUDA toolkit" : ""}});
   if (common.json) {
     fmt::print("{}\n", Json{{"parts", rows}}.dump());
     return 0;
   }
   for (const Json& row : rows) {
     fmt::print("{:<14} {}\n", row["part"].get<std::string>(),
-               row["found"].get<bool>() ? row["path"].get<std::string>() : fmt::format("missing (for {}): {}", row["needed_for"].get<std::string>(), row["how_to_get"].get<std::string>()));
+               row["found"].get<bool>() ? row["path"].get<std::string>()
+                                        : fmt::format("missing (for {}): {}", row["needed_for"].get<std::string>(),
+                                                      row["how_to_get"].get<std::string>()));
   }
   return 0;
 }
@@ -77,11 +103,15 @@ Result<int> Operators(const Common& common) {
   for (const Operator* op : AllOperators()) {
     const OperatorInfo& info = op->info();
     Json attributes = Json::array();
-    for (const AttributeInfo& attribute : info.attributes) attributes.push_back({{"name", attribute.name}, {"default", ToString(attribute.fallback)}, {"meaning", attribute.meaning}});
-    json.push_back({{"name", info.name}, {"summary", info.summary}, {"shape", info.shape_help}, {"attributes", attributes}});
+    for (const AttributeInfo& attribute : info.attributes)
+      attributes.push_back(
+          {{"name", attribute.name}, {"default", ToString(attribute.fallback)}, {"meaning", attribute.meaning}});
+    json.push_back(
+        {{"name", info.name}, {"summary", info.summary}, {"shape", info.shape_help}, {"attributes", attributes}});
     if (common.json) continue;
     fmt::print("{}: {}\n  {}\n", info.name, info.summary, info.shape_help);
-    for (const AttributeInfo& attribute : info.attributes) fmt::print("  --attr {}={}: {}\n", attribute.name, ToString(attribute.fallback), attribute.meaning);
+    for (const AttributeInfo& attribute : info.attributes)
+      fmt::print("  --attr {}={}: {}\n", attribute.name, ToString(attribute.fallback), attribute.meaning);
   }
   if (common.json) fmt::print("{}\n", json.dump());
   return 0;
@@ -92,11 +122,19 @@ Result<int> History(const Common& common) {
   ATUNNER_TRY(const std::vector<RunRecord> runs, store->Runs(50));
   Json json = Json::array();
   for (const RunRecord& run : runs) {
-    json.push_back({{"run", run.id}, {"created", run.created}, {"status", run.status}, {"evidence", run.evidence}, {"device", run.device}, {"command", run.command}});
-    if (!common.json) fmt::print("{:<40} {:<9} {:<10} {:<22} {}\n", run.id, run.status, run.evidence, run.device, run.command);
+    json.push_back({{"run", run.id},
+                    {"created", run.created},
+                    {"status", run.status},
+                    {"evidence", run.evidence},
+                    {"device", run.device},
+                    {"command", run.command}});
+    if (!common.json)
+      fmt::print("{:<40} {:<9} {:<10} {:<22} {}\n", run.id, run.status, run.evidence, run.device, run.command);
   }
-  if (common.json) fmt::print("{}\n", json.dump());
-  else if (runs.empty()) fmt::print("no runs yet\n");
+  if (common.json)
+    fmt::print("{}\n", json.dump());
+  else if (runs.empty())
+    fmt::print("no runs yet\n");
   return 0;
 }
 
@@ -110,16 +148,19 @@ Result<int> ShowReport(const std::string& name, const Common& common) {
   ATUNNER_TRY(const std::vector<Trial> trials, store->Trials(run.id));
   ATUNNER_TRY(const Json space_json, ParseJson(run.space));
   ATUNNER_TRY(const ParameterSpace space, FromJson<ParameterSpace>(space_json));
-  fmt::print("{} on {} ({}), {}: {} trials\n{}\n\n", run.id, run.device, run.evidence, run.status, trials.size(), run.command);
+  fmt::print("{} on {} ({}), {}: {} trials\n{}\n\n", run.id, run.device, run.evidence, run.status, trials.size(),
+             run.command);
   for (const Trial& trial : trials) {
     const auto ns = trial.ObjectiveNs();
-    fmt::print("{:>4}  {:>12}  {}  {}\n", trial.number, ns ? FormatTime(*ns) : std::string(Name(trial.verdict.kind)), space.Describe(trial.configuration), trial.verdict.reason.substr(0, 120));
+    fmt::print("{:>4}  {:>12}  {}  {}\n", trial.number, ns ? FormatTime(*ns) : std::string(Name(trial.verdict.kind)),
+               space.Describe(trial.configuration), trial.verdict.reason.substr(0, 120));
   }
   return 0;
 }
 
 Result<int> Export(const std::string& name, const std::string& format, const Common& common) {
-  if (format != "csv" && format != "json") return Invalid("unknown format '" + format + "'", "--format", "use csv or json");
+  if (format != "csv" && format != "json")
+    return Invalid("unknown format '" + format + "'", "--format", "use csv or json");
   ATUNNER_TRY(const auto store, OpenStore(common.store));
   ATUNNER_TRY(const RunRecord run, store->FindRun(name));
   ATUNNER_TRY(const std::vector<Trial> trials, store->Trials(run.id));
@@ -128,7 +169,11 @@ Result<int> Export(const std::string& name, const std::string& format, const Com
   if (format == "json") {
     Json all = Json::array();
     for (const Trial& trial : trials) all.push_back(ToJson(trial));
-    fmt::print("{}\n", Json{{"run", run.id}, {"evidence", run.evidence}, {"device", run.device}, {"space", space_json}, {"trials", all}}.dump());
+    fmt::print(
+        "{}\n",
+        Json{
+            {"run", run.id}, {"evidence", run.evidence}, {"device", run.device}, {"space", space_json}, {"trials", all}}
+            .dump());
     return 0;
   }
   std::string header = "number,verdict," + run.evidence + "_ns";
@@ -136,7 +181,8 @@ Result<int> Export(const std::string& name, const std::string& format, const Com
   fmt::print("{}\n", header);
   for (const Trial& trial : trials) {
     const auto ns = trial.ObjectiveNs();
-    std::string line = fmt::format("{},{},{}", trial.number, Name(trial.verdict.kind), ns ? fmt::format("{}", *ns) : "");
+    std::string line =
+        fmt::format("{},{},{}", trial.number, Name(trial.verdict.kind), ns ? fmt::format("{}", *ns) : "");
     for (const Value& value : trial.configuration.values) line += "," + ToString(value);
     fmt::print("{}\n", line);
   }

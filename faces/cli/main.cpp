@@ -21,7 +21,8 @@ int Finish(const Result<int>& result, const Common& common) {
   if (result) return *result;
   const Error& error = result.error();
   if (common.json) {
-    const nlohmann::ordered_json json{{"error", {{"code", Name(error.code)}, {"what", error.what}, {"where", error.where}, {"hint", error.hint}}}};
+    const nlohmann::ordered_json json{
+        {"error", {{"code", Name(error.code)}, {"what", error.what}, {"where", error.where}, {"hint", error.hint}}}};
     std::puts(json.dump().c_str());
   } else {
     std::fprintf(stderr, "atunner: %s\n", error.ToString().c_str());
@@ -37,7 +38,8 @@ void AddCommon(CLI::App* verb, Common& common) {
 }
 
 void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
-  verb->add_option("--operator", flags.operator_name, "operator to compute (`atunner operators` lists them)")->required();
+  verb->add_option("--operator", flags.operator_name, "operator to compute (`atunner operators` lists them)")
+      ->required();
   verb->add_option("--input-shape", flags.shapes, "shapes, as the operator asks for them")->required();
   verb->add_option("--dtype", flags.dtype, "float32, float16 or bfloat16");
   verb->add_option("--attr", flags.attributes, "operator attribute, key=value");
@@ -75,7 +77,8 @@ int Main(int argc, char** argv) {
   exporting->add_option("--format", format, "csv or json");
   CLI::App* self_test = app.add_subcommand("test", "compile, run and verify one kernel per operator on this machine");
   self_test->add_option("--target-gpu", target, "GPU to test for");
-  for (CLI::App* verb : {optimize_verb, devices, doctor, operators, history, report, exporting, self_test}) AddCommon(verb, common);
+  for (CLI::App* verb : {optimize_verb, devices, doctor, operators, history, report, exporting, self_test})
+    AddCommon(verb, common);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -29,7 +29,9 @@ Result<std::vector<int64_t>> ParseShape(const std::string& text) {
     char* end = nullptr;
     errno = 0;
     const long long value = std::strtoll(part.c_str(), &end, 10);
-    if (part.empty() || *end != '\0' || errno == ERANGE) return Invalid("'" + part + "' is no dimension", "--input-shape " + text, "write numbers with commas between: 8,1024,4096");
+    if (part.empty() || *end != '\0' || errno == ERANGE)
+      return Invalid("'" + part + "' is no dimension", "--input-shape " + text,
+                     "write numbers with commas between: 8,1024,4096");
     shape.push_back(value);
     at = comma + 1;
   }
@@ -40,7 +42,8 @@ Result<Attributes> ParseAttributes(const std::vector<std::string>& texts) {
   Attributes attributes;
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) return Invalid("'" + text + "' is no attribute", "--attr", "write key=value");
+    if (equals == std::string::npos || equals == 0)
+      return Invalid("'" + text + "' is no attribute", "--attr", "write key=value");
     auto value = Expr::Parse(text.substr(equals + 1));
     if (!value) return std::unexpected(value.error());
     auto evaluated = value->Evaluate({});
@@ -55,7 +58,8 @@ Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
     std::vector<std::string> names;
     for (const Operator* each : AllOperators()) names.push_back(each->info().name);
     const std::string near = ClosestName(flags.operator_name, names);
-    return Invalid("unknown operator '" + flags.operator_name + "'", "--operator", near.empty() ? "`atunner operators` lists them" : "did you mean '" + near + "'?");
+    return Invalid("unknown operator '" + flags.operator_name + "'", "--operator",
+                   near.empty() ? "`atunner operators` lists them" : "did you mean '" + near + "'?");
   }
   OperatorRequest request;
   const auto dtype = ParseDType(flags.dtype);
@@ -69,15 +73,18 @@ Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
   return op->Instantiate(request);
 }
 
-/// Everything that decides a run, digested: the same command resumes, another one starts anew. The budget is not part of it:
-/// a longer one goes on where a shorter one ended.
-RunRecord RecordOf(const OptimizeFlags& flags, const KernelSpec& spec, const ParameterSpace& space, const Target& target, const std::string& command) {
+/// Everything that decides a run, digested: the same command resumes, another one starts anew. The budget is not part
+/// of it: a longer one goes on where a shorter one ended.
+RunRecord RecordOf(const OptimizeFlags& flags, const KernelSpec& spec, const ParameterSpace& space,
+                   const Target& target, const std::string& command) {
   RunRecord run;
-  const std::vector<std::string> fields = {spec.ContentDigest().ToHex(), ToJson(space).dump(), ToJson(target.profile).dump(), std::string(Name(target.evidence())),
-                                           flags.strategy, std::to_string(flags.seed)};
+  const std::vector<std::string> fields = {
+      spec.ContentDigest().ToHex(),         ToJson(space).dump(), ToJson(target.profile).dump(),
+      std::string(Name(target.evidence())), flags.strategy,       std::to_string(flags.seed)};
   run.key = DigestOf(fields).ToHex();
   run.created = UtcTimestamp();
-  run.id = run.created.substr(0, 4) + run.created.substr(5, 2) + run.created.substr(8, 2) + "-" + run.created.substr(11, 2) + run.created.substr(14, 2) + "-" + spec.name + "-" + run.key.substr(0, 4);
+  run.id = run.created.substr(0, 4) + run.created.substr(5, 2) + run.created.substr(8, 2) + "-" +
+           run.created.substr(11, 2) + run.created.substr(14, 2) + "-" + spec.name + "-" + run.key.substr(0, 4);
   run.command = command;
   run.status = "running";
   run.evidence = std::string(Name(target.evidence()));
@@ -92,22 +99,35 @@ RunRecord RecordOf(const OptimizeFlags& flags, const KernelSpec& spec, const Par
 class Progress {
  public:
   Progress(const Common& common, const ParameterSpace& space, const Budget& budget, Evidence evidence)
-      : silent_(common.quiet || common.json), explain_(common.explain), terminal_(::isatty(2) == 1), space_(space), budget_(budget), evidence_(evidence) {}
+      : silent_(common.quiet || common.json),
+        explain_(common.explain),
+        terminal_(::isatty(2) == 1),
+        space_(space),
+        budget_(budget),
+        evidence_(evidence) {}
 
   void operator()(const TuneEvent& event) {
     if (silent_) return;
     switch (event.kind) {
       case TuneEvent::Kind::kStarted:
-        Line(fmt::format("{} valid configurations; budget {}{}", event.space_size, budget_.ToString(), event.text.empty() ? "" : "; " + event.text));
+        Line(fmt::format("{} valid configurations; budget {}{}", event.space_size, budget_.ToString(),
+                         event.text.empty() ? "" : "; " + event.text));
         break;
       case TuneEvent::Kind::kBaseline: {
         const auto ns = event.baseline->ObjectiveNs();
-        Line(fmt::format("baseline {}: {}", event.baseline->name, ns ? FormatTime(*ns) + " " + std::string(Name(evidence_)) : event.baseline->note));
+        Line(fmt::format("baseline {}: {}", event.baseline->name,
+                         ns ? FormatTime(*ns) + " " + std::string(Name(evidence_)) : event.baseline->note));
         break;
       }
-      case TuneEvent::Kind::kTrial: Trial(event); break;
-      case TuneEvent::Kind::kFinalists: Line(event.text); break;
-      case TuneEvent::Kind::kFinished: Line("stopped: " + event.text); break;
+      case TuneEvent::Kind::kTrial:
+        Trial(event);
+        break;
+      case TuneEvent::Kind::kFinalists:
+        Line(event.text);
+        break;
+      case TuneEvent::Kind::kFinished:
+        Line("stopped: " + event.text);
+        break;
     }
   }
 
@@ -116,13 +136,15 @@ class Progress {
     const auto ns = event.trial->ObjectiveNs();
     const std::string outcome = ns ? FormatTime(*ns) : std::string(Name(event.trial->verdict.kind));
     if (explain_) {
-      Line(fmt::format("trial {}: {} -> {}{}{}", event.trial->number, space_.Describe(event.trial->configuration), outcome,
-                       event.trial->verdict.reason.empty() ? "" : " (" + event.trial->verdict.reason + ")", event.trial->note.empty() ? "" : "; " + event.trial->note));
+      Line(fmt::format("trial {}: {} -> {}{}{}", event.trial->number, space_.Describe(event.trial->configuration),
+                       outcome, event.trial->verdict.reason.empty() ? "" : " (" + event.trial->verdict.reason + ")",
+                       event.trial->note.empty() ? "" : "; " + event.trial->note));
       return;
     }
     const std::string best = event.best_ns ? FormatTime(*event.best_ns) : "none yet";
-    const std::string left = budget_.trials ? fmt::format("{}/{} trials", event.trials_done, *budget_.trials)
-                             : budget_.seconds ? fmt::format("{} trials, {:.0f} s left", event.trials_done, std::max(0.0, *budget_.seconds - event.seconds))
+    const std::string left = budget_.trials    ? fmt::format("{}/{} trials", event.trials_done, *budget_.trials)
+                             : budget_.seconds ? fmt::format("{} trials, {:.0f} s left", event.trials_done,
+                                                             std::max(0.0, *budget_.seconds - event.seconds))
                                                : fmt::format("{} trials", event.trials_done);
     const std::string text = fmt::format("{}, this one {}, best {} {}", left, outcome, best, Name(evidence_));
     if (terminal_) {
@@ -149,15 +171,24 @@ class Progress {
 };
 
 Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space) {
-  Json json{{"run", run.id}, {"evidence", run.evidence}, {"device", run.device}, {"space_size", result.space_size}, {"trials", result.trials.size()},
-            {"stop_reason", result.stop_reason}, {"floor_ns", result.floor_ns}, {"seconds", result.seconds}, {"judge_seconds", result.judge_seconds},
+  Json json{{"run", run.id},
+            {"evidence", run.evidence},
+            {"device", run.device},
+            {"space_size", result.space_size},
+            {"trials", result.trials.size()},
+            {"stop_reason", result.stop_reason},
+            {"floor_ns", result.floor_ns},
+            {"seconds", result.seconds},
+            {"judge_seconds", result.judge_seconds},
             {"compile_seconds", result.compile_seconds}};
   json["baselines"] = Json::array();
   for (const Baseline& baseline : result.baselines) json["baselines"].push_back(ToJson(baseline));
   if (result.best) {
     json["best"] = ToJson(*result.best);
     Json configuration = Json::object();
-    for (size_t i = 0; i < space.parameters.size(); ++i) std::visit([&](const auto& value) { configuration[space.parameters[i].name] = value; }, result.best->configuration.values[i]);
+    for (size_t i = 0; i < space.parameters.size(); ++i)
+      std::visit([&](const auto& value) { configuration[space.parameters[i].name] = value; },
+                 result.best->configuration.values[i]);
     json["best_configuration"] = configuration;
   }
   return json;
@@ -190,12 +221,15 @@ Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std
   request.strategy = flags.strategy;
   request.budget = budget;
   request.seed = flags.seed;
-  request.compile_threads = flags.compile_threads > 0 ? flags.compile_threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  request.compile_threads = flags.compile_threads > 0
+                                ? flags.compile_threads
+                                : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (target.real_index) request.vendors = VendorNames(spec);
   const auto judge = MakeRunner(target, 180);
   TuneSession session(request, *compiler, *judge, SystemClock());
   Progress progress(common, schedule->space(), budget, target.evidence());
-  ATUNNER_TRY(TuneResult result, session.Run(store.get(), run, g_stop, [&](const TuneEvent& event) { progress(event); }));
+  ATUNNER_TRY(TuneResult result,
+              session.Run(store.get(), run, g_stop, [&](const TuneEvent& event) { progress(event); }));
 
   run.seconds += result.seconds;
   run.status = g_stop ? "stopped" : "finished";
@@ -208,7 +242,9 @@ Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std
     printed["artifact"] = out.string();
     fmt::print("{}\n", printed.dump());
   } else {
-    fmt::print("{}\nartifact: {}\nreport:   {}\n", RenderTable(result, spec, schedule->space(), target.profile, target.evidence()), out.string(), (out / "report.md").string());
+    fmt::print("{}\nartifact: {}\nreport:   {}\n",
+               RenderTable(result, spec, schedule->space(), target.profile, target.evidence()), out.string(),
+               (out / "report.md").string());
   }
   return result.best ? 0 : 1;
 }
@@ -242,16 +278,30 @@ Result<int> SelfTest(const Common& common, const std::string& target_name) {
       Verdict verdict{VerdictKind::kCompileError, outcome.error, {}, false};
       if (outcome.ok()) {
         ATUNNER_RETURN_IF_ERROR(judge->Begin({spec, 1, 60}));
-        ATUNNER_TRY(const JudgeAnswer answer, judge->Examine({*outcome.module, kernel.plan, check_dims}, {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
+        ATUNNER_TRY(const JudgeAnswer answer,
+                    judge->Examine({*outcome.module, kernel.plan, check_dims},
+                                   {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
         verdict = answer.verdict;
       }
       failed += !verdict.correct();
-      rows.push_back({{"operator", op->info().name}, {"dtype", Name(dtype)}, {"kernel", which}, {"verdict", Name(verdict.kind)}, {"reason", verdict.reason}, {"error", verdict.WorstError()}});
-      if (!common.json) fmt::print("{:<20} {:<9} {:<13} {} {}\n", op->info().name, Name(dtype), which, Name(verdict.kind), verdict.reason);
+      rows.push_back({{"operator", op->info().name},
+                      {"dtype", Name(dtype)},
+                      {"kernel", which},
+                      {"verdict", Name(verdict.kind)},
+                      {"reason", verdict.reason},
+                      {"error", verdict.WorstError()}});
+      if (!common.json)
+        fmt::print("{:<20} {:<9} {:<13} {} {}\n", op->info().name, Name(dtype), which, Name(verdict.kind),
+                   verdict.reason);
     }
   }
-  if (common.json) fmt::print("{}\n", Json{{"device", target.profile.name}, {"evidence", Name(target.evidence())}, {"failed", failed}, {"rows", rows}}.dump());
-  else fmt::print("{} failed\n", failed);
+  if (common.json)
+    fmt::print(
+        "{}\n",
+        Json{{"device", target.profile.name}, {"evidence", Name(target.evidence())}, {"failed", failed}, {"rows", rows}}
+            .dump());
+  else
+    fmt::print("{} failed\n", failed);
   return failed ? 1 : 0;
 }
 

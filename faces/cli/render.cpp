@@ -14,7 +14,8 @@ namespace {
 std::string Rates(double ns, const TuneResult& result, const KernelSpec& spec) {
   const double bytes = MinimumBytes(spec, spec.dims).value_or(0);
   const double flops = FlopCount(spec, spec.dims).value_or(0);
-  return fmt::format("{:.0f} GB/s, {:.2f} TFLOP/s, {:.0f} % of the floor", bytes / ns, flops / ns / 1e3, 100 * result.floor_ns / ns);
+  return fmt::format("{:.0f} GB/s, {:.2f} TFLOP/s, {:.0f} % of the floor", bytes / ns, flops / ns / 1e3,
+                     100 * result.floor_ns / ns);
 }
 
 std::map<std::string, int> Rejections(const TuneResult& result) {
@@ -34,46 +35,62 @@ std::string FormatTime(double ns) {
   return fmt::format("{:.3f} s", ns / 1e9);
 }
 
-std::string RenderTable(const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space, const DeviceProfile& profile, Evidence evidence) {
-  std::string text = fmt::format("\n{} on {} ({})\n{:<10} {:>14} {:>3}{}\n", spec.name, profile.name, Name(evidence), "kernel", std::string(Name(evidence)), "speed-up", "");
+std::string RenderTable(const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space,
+                        const DeviceProfile& profile, Evidence evidence) {
+  std::string text = fmt::format("\n{} on {} ({})\n{:<10} {:>14} {:>3}{}\n", spec.name, profile.name, Name(evidence),
+                                 "kernel", std::string(Name(evidence)), "speed-up", "");
   const auto best = result.best ? result.best->ObjectiveNs() : std::nullopt;
   for (const Baseline& baseline : result.baselines) {
     const auto ns = baseline.ObjectiveNs();
-    text += fmt::format("{:<10} {:>14} {:>3}{}\n", baseline.name, ns ? FormatTime(*ns) : "-", "", ns ? Rates(*ns, result, spec) : baseline.note);
+    text += fmt::format("{:<10} {:>14} {:>3}{}\n", baseline.name, ns ? FormatTime(*ns) : "-", "",
+                        ns ? Rates(*ns, result, spec) : baseline.note);
   }
   if (!best) return text + "no correct kernel was found\n";
   text += fmt::format("{:<10} {:>14} {:>3}{}\n", "atunner", FormatTime(*best), "", Rates(*best, result, spec));
   for (const Baseline& baseline : result.baselines) {
     const auto ns = baseline.ObjectiveNs();
     if (baseline.comparison) {
-      text += fmt::format("  against {}: {:.2f} times as fast [{:.2f}, {:.2f}], {} pairs\n", baseline.name, baseline.comparison->ratio, baseline.comparison->low, baseline.comparison->high, baseline.comparison->pairs);
+      text += fmt::format("  against {}: {:.2f} times as fast [{:.2f}, {:.2f}], {} pairs\n", baseline.name,
+                          baseline.comparison->ratio, baseline.comparison->low, baseline.comparison->high,
+                          baseline.comparison->pairs);
     } else if (ns) {
       text += fmt::format("  against {}: {:.2f} times as fast ({})\n", baseline.name, *ns / *best, Name(evidence));
     }
   }
-  text += fmt::format("  configuration: {}\n  {} trials, {:.1f} s; judging {:.0f} % of the time; {}\n", space.Describe(result.best->configuration), result.trials.size(), result.seconds,
+  text += fmt::format("  configuration: {}\n  {} trials, {:.1f} s; judging {:.0f} % of the time; {}\n",
+                      space.Describe(result.best->configuration), result.trials.size(), result.seconds,
                       result.seconds > 0 ? 100 * result.judge_seconds / result.seconds : 0.0, result.stop_reason);
   return text;
 }
 
-std::string RenderMarkdown(const RunRecord& run, const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space, const DeviceProfile& profile) {
+std::string RenderMarkdown(const RunRecord& run, const TuneResult& result, const KernelSpec& spec,
+                           const ParameterSpace& space, const DeviceProfile& profile) {
   const Evidence evidence = run.evidence == "measured" ? Evidence::kMeasured : Evidence::kPredicted;
-  std::string text = fmt::format("# {} on {}\n\nEvery time below is **{}**. Run `{}`: `{}`\n\n```\n{}```\n", spec.name, run.device, run.evidence, run.id, run.command,
-                                 RenderTable(result, spec, space, profile, evidence));
+  std::string text =
+      fmt::format("# {} on {}\n\nEvery time below is **{}**. Run `{}`: `{}`\n\n```\n{}```\n", spec.name, run.device,
+                  run.evidence, run.id, run.command, RenderTable(result, spec, space, profile, evidence));
   if (result.best) {
-    text += "\n## Verification of the best kernel\n\n| check | inputs | size | error | bound | plain kernel's error | |\n|---|---|---|---|---|---|---|\n";
+    text +=
+        "\n## Verification of the best kernel\n\n| check | inputs | size | error | bound | plain kernel's error | "
+        "|\n|---|---|---|---|---|---|---|\n";
     for (const CheckRecord& check : result.best->verdict.checks) {
       std::string dims;
-      for (const auto& [name, extent] : check.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", name, extent);
-      text += fmt::format("| {} | {} | {} | {:.2e} | {:.2e} | {:.2e} | {} |\n", check.check, check.family, dims, check.error, check.bound, check.honest, check.passed ? "passed" : "FAILED");
+      for (const auto& [name, extent] : check.dims)
+        dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", name, extent);
+      text += fmt::format("| {} | {} | {} | {:.2e} | {:.2e} | {:.2e} | {} |\n", check.check, check.family, dims,
+                          check.error, check.bound, check.honest, check.passed ? "passed" : "FAILED");
     }
     if (result.best->estimate) {
-      text += fmt::format("\n## Where the predicted time goes (limited by {})\n\n| part | time | |\n|---|---|---|\n", result.best->estimate->limiter);
-      for (const Estimate::Part& part : result.best->estimate->parts) text += fmt::format("| {} | {} | {} |\n", part.name, FormatTime(part.ns), part.overlapped ? "hidden" : "counts");
+      text += fmt::format("\n## Where the predicted time goes (limited by {})\n\n| part | time | |\n|---|---|---|\n",
+                          result.best->estimate->limiter);
+      for (const Estimate::Part& part : result.best->estimate->parts)
+        text +=
+            fmt::format("| {} | {} | {} |\n", part.name, FormatTime(part.ns), part.overlapped ? "hidden" : "counts");
     }
     text += "\n## Resources\n\n";
     for (const KernelResources& kernel : result.best->resources) {
-      text += fmt::format("- `{}`: {} registers, {} bytes static shared, {} bytes spilled\n", kernel.entry, kernel.registers, kernel.static_shared_bytes, kernel.spill_store_bytes);
+      text += fmt::format("- `{}`: {} registers, {} bytes static shared, {} bytes spilled\n", kernel.entry,
+                          kernel.registers, kernel.static_shared_bytes, kernel.spill_store_bytes);
     }
   }
   text += "\n## Convergence\n\n| trial | best so far |\n|---|---|\n";
@@ -90,17 +107,31 @@ std::string RenderMarkdown(const RunRecord& run, const TuneResult& result, const
   return text;
 }
 
-Status WriteArtifact(const Path& folder, const RunRecord& run, const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space, const DeviceProfile& profile) {
+Status WriteArtifact(const Path& folder, const RunRecord& run, const TuneResult& result, const KernelSpec& spec,
+                     const ParameterSpace& space, const DeviceProfile& profile) {
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "report.md", RenderMarkdown(run, result, spec, space, profile)));
   if (!result.winner) return {};
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "kernel.cu", result.winner_source->source.text));
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "kernel.ptx", result.winner->module.ptx));
-  if (!result.winner->module.cubin.empty()) ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "kernel.cubin", result.winner->module.cubin));
+  if (!result.winner->module.cubin.empty())
+    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "kernel.cubin", result.winner->module.cubin));
   Json resources = Json::array();
   for (const KernelResources& kernel : result.best->resources) resources.push_back(ToJson(kernel));
-  const Json manifest{{"format", "atunner-artifact-1"}, {"atunner", ATUNNER_VERSION}, {"run", run.id}, {"evidence", run.evidence}, {"device", run.device}, {"arch", result.winner->module.arch},
-                      {"compiler", result.winner->module.compiler}, {"spec", ToJson(spec)}, {"plan", ToJson(result.winner->plan)}, {"resources", resources}, {"trial", ToJson(*result.best)},
-                      {"digests", {{"kernel.cu", DigestOf(result.winner_source->source.text).ToHex()}, {"kernel.ptx", DigestOf(result.winner->module.ptx).ToHex()}, {"kernel.cubin", DigestOf(result.winner->module.cubin).ToHex()}}}};
+  const Json manifest{{"format", "atunner-artifact-1"},
+                      {"atunner", ATUNNER_VERSION},
+                      {"run", run.id},
+                      {"evidence", run.evidence},
+                      {"device", run.device},
+                      {"arch", result.winner->module.arch},
+                      {"compiler", result.winner->module.compiler},
+                      {"spec", ToJson(spec)},
+                      {"plan", ToJson(result.winner->plan)},
+                      {"resources", resources},
+                      {"trial", ToJson(*result.best)},
+                      {"digests",
+                       {{"kernel.cu", DigestOf(result.winner_source->source.text).ToHex()},
+                        {"kernel.ptx", DigestOf(result.winner->module.ptx).ToHex()},
+                        {"kernel.cubin", DigestOf(result.winner->module.cubin).ToHex()}}}};
   return WriteFileAtomic(folder / "manifest.json", manifest.dump(2));
 }
 

@@ -15,9 +15,12 @@ namespace atunner {
 Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
   const auto devices = ListRealDevices();
   if (name == "auto") {
-    if (force_virtual) return Invalid("'auto' names the GPU in this machine, and --virtual forbids it", "--target-gpu", "name a GPU, for example --target-gpu A100");
+    if (force_virtual)
+      return Invalid("'auto' names the GPU in this machine, and --virtual forbids it", "--target-gpu",
+                     "name a GPU, for example --target-gpu A100");
     if (!devices) {
-      return Fail(ErrorCode::kUnavailable, "no GPU to measure on: " + devices.error().what, "--target-gpu auto", "name a GPU to predict for, for example --target-gpu A100");
+      return Fail(ErrorCode::kUnavailable, "no GPU to measure on: " + devices.error().what, "--target-gpu auto",
+                  "name a GPU to predict for, for example --target-gpu A100");
     }
     return Target{devices->front().profile, devices->front().index};
   }

@@ -12,8 +12,7 @@ constexpr int FRAGMENTS_K = TILE_K / 8;
 constexpr int FRAGMENTS_D = UNITS;
 constexpr int STEPS = UNITS / 2;  // of 16 along DIM
 constexpr bool ALIGNED = DIM % 8 == 0;  // rows start at multiples of 16 bytes
-constexpr float INFINITE = __builtin_huge_valf();
-constexpr float MASKED = NEGATIVE ? INFINITE : -INFINITE;
+#define MASKED __int_as_float(NEGATIVE ? 0x7f800000 : 0xff800000)  // the infinity whose weight is zero
 
 /// The score whose weight is larger.
 DEVICE float stronger(float a, float b) { return NEGATIVE ? fminf(a, b) : fmaxf(a, b); }

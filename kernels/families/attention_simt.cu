@@ -10,8 +10,7 @@ constexpr int KEYS = TILE_K / 16;        // keys of a thread
 constexpr int OUT = (UNITS + 15) / 16;   // units of a thread
 constexpr int WEIGHT_PITCH = TILE_K + 4;
 constexpr bool ALIGNED = DIM % 4 == 0;
-constexpr float INFINITE = __builtin_huge_valf();
-constexpr float MASKED = NEGATIVE ? INFINITE : -INFINITE;
+#define MASKED __int_as_float(NEGATIVE ? 0x7f800000 : 0xff800000)  // the infinity whose weight is zero
 
 /// The score whose weight is larger.
 DEVICE float stronger(float a, float b) { return NEGATIVE ? fminf(a, b) : fmaxf(a, b); }

@@ -22,8 +22,10 @@ constexpr BadInput kTable[] = {
     {"UnknownFlag", SOFTMAX "--input-shape 8,8 --bogus", 2, "--bogus"},
     {"NoOperator", "$A optimize --input-shape 8,8", 2, "--operator"},
     {"NoShape", "$A optimize --operator softmax", 2, "--input-shape"},
-    {"UnknownOperator", "$A optimize --operator sofmax --input-shape 8,8 --target-gpu A100", 2, "did you mean 'softmax'"},
-    {"UnknownOperatorFar", "$A optimize --operator zzzzzzzz --input-shape 8,8 --target-gpu A100", 2, "atunner operators"},
+    {"UnknownOperator", "$A optimize --operator sofmax --input-shape 8,8 --target-gpu A100", 2,
+     "did you mean 'softmax'"},
+    {"UnknownOperatorFar", "$A optimize --operator zzzzzzzz --input-shape 8,8 --target-gpu A100", 2,
+     "atunner operators"},
     {"ShapeZero", SOFTMAX "--input-shape 8,0", 2, "at least 1"},
     {"ShapeNegative", SOFTMAX "--input-shape=-8,8", 2, "at least 1"},
     {"ShapeWord", SOFTMAX "--input-shape 8,x", 2, "'x' is no dimension"},
@@ -35,37 +37,61 @@ constexpr BadInput kTable[] = {
     {"ShapeOverflowProduct", SOFTMAX "--input-shape 9999999999,9999999999,8", 2, "too many elements"},
     {"TwoShapes", SOFTMAX "--input-shape 8,8 --input-shape 8,8", 2, "one shape"},
     {"MatmulTwoNumbers", "$A optimize --operator matmul --input-shape 8,8 --target-gpu A100 --virtual", 2, "M,N,K"},
-    {"MatmulFourNumbers", "$A optimize --operator matmul --input-shape 8,8,8,8 --target-gpu A100 --virtual", 2, "M,N,K"},
-    {"ConvOneShape", "$A optimize --operator conv2d --input-shape 1,8,8,4 --target-gpu A100 --virtual", 2, "two shapes"},
-    {"ConvFilterTooLarge", "$A optimize --operator conv2d --input-shape 1,2,2,1 --input-shape 1,5,5 --target-gpu A100 --virtual", 2, "larger"},
-    {"ConvStrideZero", "$A optimize --operator conv2d --input-shape 1,8,8,1 --input-shape 1,3,3 --attr stride=0 --target-gpu A100 --virtual", 2, "stride"},
-    {"AttentionDimTooLarge", "$A optimize --operator attention --input-shape 1,1,8,512 --target-gpu A100 --virtual", 2, "256"},
-    {"AttentionThreeNumbers", "$A optimize --operator attention --input-shape 1,8,8 --target-gpu A100 --virtual", 2, "four numbers"},
+    {"MatmulFourNumbers", "$A optimize --operator matmul --input-shape 8,8,8,8 --target-gpu A100 --virtual", 2,
+     "M,N,K"},
+    {"ConvOneShape", "$A optimize --operator conv2d --input-shape 1,8,8,4 --target-gpu A100 --virtual", 2,
+     "two shapes"},
+    {"ConvFilterTooLarge",
+     "$A optimize --operator conv2d --input-shape 1,2,2,1 --input-shape 1,5,5 --target-gpu A100 --virtual", 2,
+     "larger"},
+    {"ConvStrideZero",
+     "$A optimize --operator conv2d --input-shape 1,8,8,1 --input-shape 1,3,3 --attr stride=0 --target-gpu A100 "
+     "--virtual",
+     2, "stride"},
+    {"AttentionDimTooLarge", "$A optimize --operator attention --input-shape 1,1,8,512 --target-gpu A100 --virtual", 2,
+     "256"},
+    {"AttentionThreeNumbers", "$A optimize --operator attention --input-shape 1,8,8 --target-gpu A100 --virtual", 2,
+     "four numbers"},
     {"DtypeUnknown", SOFTMAX "--input-shape 8,8 --dtype float12", 2, "float12"},
     {"DtypeNotServed", SOFTMAX "--input-shape 8,8 --dtype int32", 2, "int32"},
     {"AttributeWithoutValue", SOFTMAX "--input-shape 8,8 --attr eps", 2, "key=value"},
-    {"AttributeUnknown", "$A optimize --operator layernorm --input-shape 8,8 --attr epz=1 --target-gpu A100 --virtual", 2, "did you mean 'eps'"},
+    {"AttributeUnknown", "$A optimize --operator layernorm --input-shape 8,8 --attr epz=1 --target-gpu A100 --virtual",
+     2, "did you mean 'eps'"},
     {"AttributeOfNone", SOFTMAX "--input-shape 8,8 --attr foo=1", 2, "unknown attribute 'foo'"},
-    {"EpsNegative", "$A optimize --operator layernorm --input-shape 8,8 --attr eps=-1 --target-gpu A100 --virtual", 2, "positive"},
-    {"EpsWord", "$A optimize --operator layernorm --input-shape 8,8 --attr eps=small --target-gpu A100 --virtual", 2, "positive"},
-    {"EpsBroken", "$A optimize --operator layernorm --input-shape 8,8 --attr 'eps=(1' --target-gpu A100 --virtual", 2, "')'"},
+    {"EpsNegative", "$A optimize --operator layernorm --input-shape 8,8 --attr eps=-1 --target-gpu A100 --virtual", 2,
+     "positive"},
+    {"EpsWord", "$A optimize --operator layernorm --input-shape 8,8 --attr eps=small --target-gpu A100 --virtual", 2,
+     "positive"},
+    {"EpsBroken", "$A optimize --operator layernorm --input-shape 8,8 --attr 'eps=(1' --target-gpu A100 --virtual", 2,
+     "')'"},
     {"GpuUnknown", "$A optimize --operator softmax --input-shape 8,8 --target-gpu GTX480", 2, "GTX480"},
     {"GpuEmpty", "$A optimize --operator softmax --input-shape 8,8 --target-gpu ''", 2, "unknown GPU"},
     {"AutoAndVirtual", "$A optimize --operator softmax --input-shape 8,8 --target-gpu auto --virtual", 2, "name a GPU"},
     {"StrategyUnknown", SOFTMAX "--input-shape 8,8 --strategy magic", 2, "bayes"},
-    {"BudgetWord", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget lots", 2, "budget"},
-    {"BudgetZero", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget 0", 2, "budget"},
-    {"BudgetNegative", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget=-5s", 2, "budget"},
-    {"BudgetUnit", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget 5weeks", 2, "weeks"},
-    {"BudgetFraction", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget 1.5", 2, "whole number"},
-    {"BudgetNan", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget nan", 2, "budget"},
+    {"BudgetWord", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget lots", 2,
+     "budget"},
+    {"BudgetZero", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget 0", 2,
+     "budget"},
+    {"BudgetNegative", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget=-5s", 2,
+     "budget"},
+    {"BudgetUnit", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget 5weeks", 2,
+     "weeks"},
+    {"BudgetFraction", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget 1.5", 2,
+     "whole number"},
+    {"BudgetNan", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget nan", 2,
+     "budget"},
     {"SeedWord", SOFTMAX "--input-shape 8,8 --seed x", 2, "seed"},
     {"SeedNegative", SOFTMAX "--input-shape 8,8 --seed=-1", 2, "seed"},
     {"ThreadsWord", SOFTMAX "--input-shape 8,8 --compile-threads many", 2, "compile-threads"},
     {"StoreIsFolder", SOFTMAX "--input-shape 8,8 --store /tmp", 2, "--store"},
-    {"StoreIsText", "head -c 5000 /dev/zero | tr '\\0' x > text.db; " SOFTMAX "--input-shape 8,8 --store text.db", 2, "no store"},
+    {"StoreIsText", "head -c 5000 /dev/zero | tr '\\0' x > text.db; " SOFTMAX "--input-shape 8,8 --store text.db", 2,
+     "no store"},
     {"StoreUnwritable", SOFTMAX "--input-shape 8,8 --store /proc/x/s.db", 2, "/proc/x"},
-    {"StoreNewer", SOFTMAX "--input-shape 8,8 --store new.db --quiet >/dev/null; python3 -c \"import sqlite3; c=sqlite3.connect('new.db'); c.execute('PRAGMA user_version=99'); c.commit()\"; $A history --store new.db", 2, "newer"},
+    {"StoreNewer",
+     SOFTMAX
+     "--input-shape 8,8 --store new.db --quiet >/dev/null; python3 -c \"import sqlite3; c=sqlite3.connect('new.db'); "
+     "c.execute('PRAGMA user_version=99'); c.commit()\"; $A history --store new.db",
+     2, "newer"},
     {"OutIsFile", "touch file; " SOFTMAX "--input-shape 8,8 --out file", 2, "file"},
     {"OutUnwritable", SOFTMAX "--input-shape 8,8 --out /proc/best", 2, "/proc/best"},
     {"DiskFull", "ulimit -f 8; " SOFTMAX "--input-shape 8,8 --store small.db", 2, "small.db"},
@@ -78,9 +104,12 @@ constexpr BadInput kTable[] = {
     {"TestUnknownGpu", "$A test --target-gpu Nope", 2, "Nope"},
     {"DevicesExtraWord", "$A devices now", 2, "--help"},
     {"JsonErrorsAreJson", "$A optimize --operator nope --input-shape 8,8 --json; exit $?", 2, ""},
-    {"BudgetMixedBroken", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget 5,", 2, "budget"},
-    {"RowsTooLongForGradient", "$A optimize --operator layernorm_backward --input-shape 2,4000000 --target-gpu A100 --virtual", 3, "too long"},
-    {"NoFamilyYet", "$A optimize --operator matmul --input-shape 8,8,8 --target-gpu A100 --virtual", 3, "no schedule family"},
+    {"BudgetMixedBroken", "$A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual --budget 5,", 2,
+     "budget"},
+    {"RowsTooLongForGradient",
+     "$A optimize --operator layernorm_backward --input-shape 2,4000000 --target-gpu A100 --virtual", 3, "too long"},
+    {"NoFamilyYet", "$A optimize --operator matmul --input-shape 8,8,8 --target-gpu A100 --virtual", 3,
+     "no schedule family"},
 };
 
 class BadInputs : public testing::TestWithParam<BadInput> {};
@@ -94,16 +123,21 @@ TEST_P(BadInputs, GetOneMessage) {
   EXPECT_EQ(outcome.signal, 0);
   // One message: it names the program once.
   size_t count = 0;
-  for (size_t at = outcome.err.find("atunner: "); at != std::string::npos; at = outcome.err.find("atunner: ", at + 1)) ++count;
+  for (size_t at = outcome.err.find("atunner: "); at != std::string::npos; at = outcome.err.find("atunner: ", at + 1))
+    ++count;
   EXPECT_LE(count, 1u) << outcome.err;
 }
-INSTANTIATE_TEST_SUITE_P(Table, BadInputs, testing::ValuesIn(kTable), [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(Table, BadInputs, testing::ValuesIn(kTable),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 TEST(BadInput, WithoutNvrtcItSaysHowToGetIt) {
   TemporaryDirectory dir;
   // A root without CUDA: nothing is found in the usual places when they are hidden by an empty mount namespace.
-  const Outcome outcome = RunShell(dir.path().string(), "unshare -rm bash -c 'mount -t tmpfs none /usr/local && $A optimize --operator softmax --input-shape 8,8 --target-gpu A100 --virtual' || exit 77");
-  if (outcome.exit_code == 77 && outcome.err.find("NVRTC") == std::string::npos) GTEST_SKIP() << "this machine allows no mount namespace";
+  const Outcome outcome = RunShell(dir.path().string(),
+                                   "unshare -rm bash -c 'mount -t tmpfs none /usr/local && $A optimize --operator "
+                                   "softmax --input-shape 8,8 --target-gpu A100 --virtual' || exit 77");
+  if (outcome.exit_code == 77 && outcome.err.find("NVRTC") == std::string::npos)
+    GTEST_SKIP() << "this machine allows no mount namespace";
   EXPECT_THAT(outcome.err, testing::HasSubstr("nvidia-cuda-toolkit"));
 }
 

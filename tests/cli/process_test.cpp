@@ -1,4 +1,6 @@
 // The command line end to end, without a GPU: predicted runs, resuming, killing.
+#include "tests/cli/process.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,14 +15,14 @@
 #include "atunner/base/random.h"
 #include "atunner/model/json.h"
 #include "atunner/store/store.h"
-#include "tests/cli/process.h"
 
 namespace atunner {
 
 Outcome RunShell(const std::string& home, const std::string& shell) {
   const std::string out = home + "/.out";
   const std::string err = home + "/.err";
-  const std::string script = "export A=" ATUNNER_EXECUTABLE " XDG_DATA_HOME=" + home + "/data XDG_CACHE_HOME=" + home + "/cache; cd " + home + "; (" + shell + ") >" + out + " 2>" + err + " </dev/null";
+  const std::string script = "export A=" ATUNNER_EXECUTABLE " XDG_DATA_HOME=" + home + "/data XDG_CACHE_HOME=" + home +
+                             "/cache; cd " + home + "; (" + shell + ") >" + out + " 2>" + err + " </dev/null";
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::execl("/bin/bash", "bash", "-c", script.c_str(), nullptr);
@@ -43,14 +45,16 @@ using testing::HasSubstr;
 class CommandLine : public testing::Test {
  protected:
   void SetUp() override {
-    if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") == std::string::npos) GTEST_SKIP() << "NVRTC is not installed";
+    if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") == std::string::npos)
+      GTEST_SKIP() << "NVRTC is not installed";
   }
   std::string home() const { return dir_.path().string(); }
   Outcome Run(const std::string& shell) { return RunShell(home(), shell); }
   TemporaryDirectory dir_;
 };
 
-constexpr const char* kOptimize = "$A optimize --operator softmax --input-shape 64,512 --target-gpu A100 --virtual --seed 3";
+constexpr const char* kOptimize =
+    "$A optimize --operator softmax --input-shape 64,512 --target-gpu A100 --virtual --seed 3";
 
 TEST_F(CommandLine, OptimizePredictsAndWritesAnArtifact) {
   const Outcome outcome = Run(std::string(kOptimize) + " --budget 12 --json --out best");
@@ -60,7 +64,8 @@ TEST_F(CommandLine, OptimizePredictsAndWritesAnArtifact) {
   EXPECT_EQ(json["trials"], 12);
   EXPECT_FALSE(json["best"]["estimate"].is_null());
   EXPECT_TRUE(json["best"]["measurement"].is_null()) << "what is predicted is never called measured";
-  for (const char* file : {"kernel.cu", "kernel.ptx", "kernel.cubin", "manifest.json", "report.md"}) EXPECT_TRUE(std::filesystem::exists(home() + "/best/" + file)) << file;
+  for (const char* file : {"kernel.cu", "kernel.ptx", "kernel.cubin", "manifest.json", "report.md"})
+    EXPECT_TRUE(std::filesystem::exists(home() + "/best/" + file)) << file;
   EXPECT_THAT(ReadFile(home() + "/best/report.md").value(), HasSubstr("**predicted**"));
   EXPECT_THAT(Run("$A history").out, HasSubstr("finished"));
   EXPECT_THAT(Run("$A export last").out, HasSubstr("predicted_ns"));
@@ -73,7 +78,10 @@ TEST_F(CommandLine, TheSameCommandGoesOnWhereItEnded) {
   const Json second = ParseJson(Run(std::string(kOptimize) + " --budget 10 --json").out).value();
   EXPECT_EQ(first["run"], second["run"]);
   EXPECT_EQ(second["trials"], 10);
-  const Json other = ParseJson(Run("$A optimize --operator softmax --input-shape 64,512 --target-gpu A100 --virtual --seed 4 --budget 3 --json").out).value();
+  const Json other = ParseJson(Run("$A optimize --operator softmax --input-shape 64,512 --target-gpu A100 --virtual "
+                                   "--seed 4 --budget 3 --json")
+                                   .out)
+                         .value();
   EXPECT_NE(other["run"], first["run"]);
 }
 

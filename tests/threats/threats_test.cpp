@@ -25,7 +25,9 @@ LaunchPlan Plan(bool too_much_shared) {
   step.grid[0] = Expr::MustParse("rows");
   step.block[0] = 128;
   if (too_much_shared) step.shared_bytes = 400000;
-  step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")), ArgBinding::Scalar(DType::kInt32, Expr::MustParse("cols"))};
+  step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y"),
+               ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")),
+               ArgBinding::Scalar(DType::kInt32, Expr::MustParse("cols"))};
   return {.steps = {step}};
 }
 
@@ -64,7 +66,8 @@ class Threats : public testing::Test {
     const CompileOutcome outcome = compiler_->Compile(request).value();
     EXPECT_TRUE(outcome.ok()) << outcome.error;
     // The virtual GPU's small size and the task's own are the same here, so every check sees the size that is timed.
-    auto answer = judge_->Examine({*outcome.module, Plan(too_much_shared), {}}, {.time = true, .thorough = false, .incumbent_ns = {}, .seed = 1});
+    auto answer = judge_->Examine({*outcome.module, Plan(too_much_shared), {}},
+                                  {.time = true, .thorough = false, .incumbent_ns = {}, .seed = 1});
     EXPECT_TRUE(answer.has_value()) << answer.error().ToString();
     return answer ? answer->verdict : Verdict{VerdictKind::kInconclusive, "", {}, false};
   }
@@ -79,7 +82,8 @@ class Threats : public testing::Test {
       const auto& allowed = real ? hostile.caught_real : hostile.caught_virtual;
       EXPECT_TRUE(std::ranges::find(allowed, verdict.kind) != allowed.end())
           << hostile.id << " (" << hostile.what << ") was judged " << Name(verdict.kind) << ": " << verdict.reason;
-      std::printf("%-18s %-18s %s\n", hostile.id, std::string(Name(verdict.kind)).c_str(), verdict.reason.substr(0, 110).c_str());
+      std::printf("%-18s %-18s %s\n", hostile.id, std::string(Name(verdict.kind)).c_str(),
+                  verdict.reason.substr(0, 110).c_str());
     }
     EXPECT_EQ(Name(Judge(HonestSoftmax(), false).kind), Name(VerdictKind::kCorrect)) << "the judge survives them all";
   }
