@@ -98,6 +98,8 @@ class TensorCoreGemm : public GemmTemplate {
     Add("4 <= (tile_m // warp_m) * (tile_n // warp_n) <= 16", "4 to 16 warps");
     Add(fmt::format("(tile_m * tile_k + tile_k * tile_n) * 2 * stages <= {}", profile.shared_per_block),
         "shared memory");
+    const std::string threads = "((tile_m // warp_m) * (tile_n // warp_n) * 32)";
+    Add(threads + " // (tile_k // 8) <= tile_m and " + threads + " // (tile_n // 8) <= tile_k", "every thread copies whole rows' worth");
     // Accumulators and two sets of fragments of a thread, and all threads in one register file.
     Add("warp_m * warp_n // 32 + (warp_m + warp_n) // 2 <= 208", "registers of a thread");
     Add("(warp_m * warp_n // 32 + (warp_m + warp_n) // 2 + 40) * 32 * (tile_m // warp_m) * (tile_n // warp_n) <= 65536",

@@ -130,7 +130,7 @@ uint16_t FloatToHalf(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7fffu);
+  if (magnitude > 0x7f800000u) return 0x7fff;  // the canonical NaN, as the hardware converts; never all ones
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to 65536 or above
   if (magnitude < 0x38800000u) {                                               // subnormal or zero result
     const float scaled = std::fabs(value) * 0x1p24f;

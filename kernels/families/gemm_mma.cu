@@ -60,26 +60,36 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm(const T* __restrict__
   const int warp_m = warp / WARPS_N * WARP_M;
   const int warp_n = warp % WARPS_N * WARP_N;
 
+  // Every thread copies the same unit of every A_ROWS-th row of a's tile and B_ROWS-th row of b's: addresses advance by
+  // constants, so that the main loop computes next to none.
+  constexpr int A_ROWS = THREADS / A_UNITS;
+  constexpr int B_ROWS = THREADS / B_UNITS;
+  const int a_row = threadIdx.x / A_UNITS, a_unit = threadIdx.x % A_UNITS;
+  const int b_row = threadIdx.x / B_UNITS, b_unit = threadIdx.x % B_UNITS;
+  const T* a_from = a + (tile_m + a_row) * k + a_unit * 8;
+  const T* b_from = b + b_row * n + tile_n + b_unit * 8;
+  const long long a_step = A_ROWS * k, b_step = B_ROWS * n, b_tile = TILE_K * n;
+  const int rows_left = (int)(m - tile_m < TILE_M ? m - tile_m : TILE_M);
+  const bool b_inside = tile_n + b_unit * 8 < n;
   const auto fetch = [&](long long step, int stage) {
     const long long k0 = step * TILE_K;
     const int base = stage * STAGE_BYTES;
+    const int depth_left = (int)(k - k0 < TILE_K ? k - k0 : TILE_K);
 #pragma unroll
-    for (int i = threadIdx.x; i < TILE_M * A_UNITS; i += THREADS) {
-      const int row = i / A_UNITS, unit = i % A_UNITS;
-      const long long gm = tile_m + row, gk = k0 + unit * 8;
-      const int at = base + swizzled<A_UNITS>(row, unit);
-      const bool valid = gm < m && gk < k;
-      if (ALIGNED) copy_async(shared_at + at, a + (valid ? gm * k + gk : 0), valid ? 16 : 0);
-      else gather(shared + at, a + (gm < m ? gm : 0) * k, gk, k, gm < m);
+    for (int i = 0; i < TILE_M / A_ROWS; ++i) {
+      const int row = a_row + i * A_ROWS;
+      const int at = base + swizzled<A_UNITS>(row, a_unit);
+      const bool valid = row < rows_left && a_unit * 8 < depth_left;
+      if (ALIGNED) copy_async(shared_at + at, valid ? a_from + k0 + i * a_step : a, valid ? 16 : 0);
+      else gather(shared + at, a + (row < rows_left ? tile_m + row : 0) * k, k0 + a_unit * 8, k, row < rows_left);
     }
 #pragma unroll
-    for (int i = threadIdx.x; i < TILE_K * B_UNITS; i += THREADS) {
-      const int row = i / B_UNITS, unit = i % B_UNITS;
-      const long long gk = k0 + row, gn = tile_n + unit * 8;
-      const int at = base + A_BYTES + swizzled<B_UNITS>(row, unit);
-      const bool valid = gk < k && gn < n;
-      if (ALIGNED) copy_async(shared_at + at, b + (valid ? gk * n + gn : 0), valid ? 16 : 0);
-      else gather(shared + at, b + (gk < k ? gk : 0) * n, gn, n, gk < k);
+    for (int i = 0; i < TILE_K / B_ROWS; ++i) {
+      const int row = b_row + i * B_ROWS;
+      const int at = base + A_BYTES + swizzled<B_UNITS>(row, b_unit);
+      const bool valid = row < depth_left && b_inside;
+      if (ALIGNED) copy_async(shared_at + at, valid ? b_from + step * b_tile + i * b_step : b, valid ? 16 : 0);
+      else gather(shared + at, b + (row < depth_left ? k0 + row : 0) * n, tile_n + b_unit * 8, n, row < depth_left);
     }
   };
   const auto commit = [] { asm volatile("cp.async.commit_group;" ::: "memory"); };
