@@ -9,6 +9,7 @@
 #include "atunner/model/device_profile.h"
 #include "atunner/model/kernel_spec.h"
 #include "atunner/model/parameter_space.h"
+#include "atunner/model/size_freedom.h"
 
 namespace atunner {
 
@@ -28,6 +29,9 @@ class ScheduleTemplate {
   /// Problem sizes, small enough for the virtual GPU with all checks on, at which this configuration's very binary is
   /// valid. Empty: only the task's own size is.
   virtual std::vector<Dims> CheckDims(const Configuration&) const { return {}; }
+  /// All problem sizes at which this configuration's very binary is valid, as far as the template can say: what a loader
+  /// may launch it for. Must hold for every one of CheckDims. Empty: only the task's own size.
+  virtual SizeFreedom FreeSizes(const Configuration&) const { return {}; }
   /// A rough time in ns for ranking before anything is compiled; nullopt when the template has no model.
   virtual std::optional<double> Cost(const Configuration&, const DeviceProfile&) const { return std::nullopt; }
 };
