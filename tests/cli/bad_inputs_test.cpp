@@ -108,7 +108,7 @@ constexpr BadInput kTable[] = {
      "budget"},
     {"RowsTooLongForGradient",
      "$A optimize --operator layernorm_backward --input-shape 2,4000000 --target-gpu A100 --virtual", 3, "too long"},
-    {"NoFamilyYet", "$A optimize --operator matmul --input-shape 8,8,8 --target-gpu A100 --virtual", 3,
+    {"NoFamilyYet", "$A optimize --operator conv2d --input-shape 1,8,8,4 --input-shape 4,3,3 --target-gpu A100 --virtual", 3,
      "no schedule family"},
 };
 
