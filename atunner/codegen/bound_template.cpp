@@ -20,6 +20,17 @@ ConstantBlock& ConstantBlock::Bool(std::string_view name, bool value, std::strin
   return *this;
 }
 
+ConstantBlock& ConstantBlock::Define(std::string_view name, int64_t value) {
+  text_ += fmt::format("#define {} {}\n", name, value);
+  return *this;
+}
+
+ConstantBlock& ConstantBlock::Line(std::string_view line) {
+  text_ += line;
+  text_ += '\n';
+  return *this;
+}
+
 std::optional<RenderedKernel> BoundTemplate::Naive() const { return FindOperator(spec_.name)->Naive(spec_); }
 
 int64_t BoundTemplate::attribute(std::string_view name) const {
@@ -76,6 +87,7 @@ SourceUnit BoundTemplate::Emit(const Configuration& configuration, const Constan
   }
   source.text += constants.text();
   for (const std::string_view text : texts) {
+    if (text.empty()) continue;
     source.text += '\n';
     source.text += text;
   }

@@ -20,6 +20,9 @@ class ConstantBlock {
  public:
   ConstantBlock& Int(std::string_view name, int64_t value, std::string_view comment = {});
   ConstantBlock& Bool(std::string_view name, bool value, std::string_view comment = {});
+  /// For what the preprocessor decides.
+  ConstantBlock& Define(std::string_view name, int64_t value);
+  ConstantBlock& Line(std::string_view line);
   const std::string& text() const { return text_; }
 
  private:

@@ -2,7 +2,7 @@
 
 namespace atunner {
 
-std::vector<const Family*> AllFamilies() { return {&RowFamily(), &GemmFamily(), &AttentionFamily()}; }
+std::vector<const Family*> AllFamilies() { return {&RowFamily(), &GemmFamily(), &ConvFamily(), &AttentionFamily()}; }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {
   for (const Family* family : AllFamilies()) {

@@ -26,6 +26,7 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, c
 
 const Family& RowFamily();
 const Family& GemmFamily();
+const Family& ConvFamily();
 const Family& AttentionFamily();
 
 }  // namespace atunner

@@ -357,9 +357,20 @@ class Decoder {
         op.run = LogicHandler(form, op);
         break;
       default:
+        MarkWideRegisters(form, op);
         op.run = ConvertHandler(form, op);
     }
     return {};
+  }
+
+  /// cvt may read and write 64-bit registers as narrower types: bit 0 of the variant = the source is one, bit 1 = the
+  /// destination.
+  void MarkWideRegisters(const Form& form, Op& op) const {
+    const auto& operands = form.instruction->operands;
+    const auto wide = [&](const Operand& operand, Type type) {
+      return operand.kind == Operand::Kind::kRegister && RegisterBits(operand.reg) == 64 && ptx::BitsOf(type) < 64;
+    };
+    op.variant = static_cast<uint8_t>((wide(operands[1], form.type) ? 1 : 0) | (wide(operands[0], form.from) ? 2 : 0));
   }
 
   Status DecodeCompare(const Form& form, Op& op) {

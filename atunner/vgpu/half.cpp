@@ -136,6 +136,13 @@ int64_t ClampInteger(Type to, Type from, int64_t v) {
   return std::clamp(v, low, high);
 }
 
+/// Cut to an integer type and extended again by that type's sign.
+int64_t Truncated(Type type, int64_t v) {
+  const uint64_t bits = static_cast<uint64_t>(v);
+  const uint32_t words[2] = {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)};
+  return LoadInteger(type, words, 0);
+}
+
 void StoreInteger(Type type, uint32_t* slot, int lane, int64_t v) {
   if (ptx::BitsOf(type) == 64) return Lane<int64_t>::Set(slot, lane, v);
   switch (type) {  // a wider register receives the value extended by the type's sign
@@ -161,12 +168,13 @@ void StoreInteger(Type type, uint32_t* slot, int lane, int64_t v) {
 struct ConvertOptions {
   Type to, from;
   Rounding rounding;
-  bool ftz, sat, relu, integer_round, wide_destination;
+  bool ftz, sat, relu, integer_round, wide_source, wide_destination;
 };
 uint64_t Pack(const ConvertOptions& o) {
   return static_cast<uint64_t>(o.to) | static_cast<uint64_t>(o.from) << 8 | static_cast<uint64_t>(o.rounding) << 16 |
          static_cast<uint64_t>(o.ftz) << 24 | static_cast<uint64_t>(o.sat) << 25 | static_cast<uint64_t>(o.relu) << 26 |
-         static_cast<uint64_t>(o.integer_round) << 27 | static_cast<uint64_t>(o.wide_destination) << 28;
+         static_cast<uint64_t>(o.integer_round) << 27 | static_cast<uint64_t>(o.wide_source) << 28 |
+         static_cast<uint64_t>(o.wide_destination) << 29;
 }
 ConvertOptions Unpack(uint64_t v) {
   return {static_cast<Type>(v & 255),
@@ -176,7 +184,8 @@ ConvertOptions Unpack(uint64_t v) {
           (v >> 25 & 1) != 0,
           (v >> 26 & 1) != 0,
           (v >> 27 & 1) != 0,
-          (v >> 28 & 1) != 0};
+          (v >> 28 & 1) != 0,
+          (v >> 29 & 1) != 0};
 }
 
 double FlushSingle(double v) { return std::fabs(v) < 0x1p-126 ? std::copysign(0.0, v) : v; }
@@ -204,10 +213,11 @@ void ConvertGeneric(Exec& x, const Op& op, uint32_t mask) {
       if (o.ftz && o.from == Type::kF32) v = FlushSingle(v);
       return StoreInteger(o.to, d, l, Saturated(o.to, RoundToInteger(v, o.rounding)));
     }
-    const int64_t v = LoadInteger(o.from, a, l);
+    // The low half of a lane of a 64-bit register is the narrower value.
+    const int64_t v = o.wide_source ? LoadInteger(o.from, a + 2 * l, 0) : LoadInteger(o.from, a, l);
     if (!IsFloatType(o.to)) {
       const int64_t r = o.sat ? ClampInteger(o.to, o.from, v) : v;
-      if (o.wide_destination) return StoreInteger(o.to, d, l, r);
+      if (o.wide_destination) return Lane<int64_t>::Set(d, l, Truncated(o.to, r));
       return StoreInteger(o.to, d, l, r);
     }
     // 64-bit integers do not fit a double: round them once, to odd first where a second rounding follows.
@@ -266,7 +276,10 @@ void PackPair(Exec& x, const Op& op, uint32_t mask) {
 }
 
 Handler FastConversion(const ConvertOptions& o) {
-  if (o.sat || o.relu || o.integer_round || o.ftz || o.rounding != Rounding::kNearest) return nullptr;
+  if (o.sat || o.relu || o.integer_round || o.ftz || o.wide_source || o.wide_destination ||
+      o.rounding != Rounding::kNearest) {
+    return nullptr;
+  }
   const Type t = o.to;
   const Type f = o.from;
   if (t == Type::kF32 && f == Type::kF16) return HalfToSingle;
@@ -471,7 +484,11 @@ Handler ConvertHandler(const Form& form, Op& op) {
                    form.Has("sat") || form.Has("satfinite"),
                    form.Has("relu"),
                    false,
-                   false};
+                   (op.variant & 1) != 0,
+                   (op.variant & 2) != 0};
+  // Only integers have registers wider than their type.
+  if ((o.wide_source && IsFloatType(o.from)) || (o.wide_destination && IsFloatType(o.to))) return nullptr;
+  op.variant = 0;
   if (o.to == Type::kF16x2 || o.to == Type::kBF16x2) {
     if (o.from != Type::kF32 || !form.Has("rn") || form.Has("satfinite")) return nullptr;
     if (o.to == Type::kF16x2) return o.relu ? PackPair<FloatToHalf, true> : PackPair<FloatToHalf, false>;

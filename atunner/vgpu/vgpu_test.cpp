@@ -429,6 +429,34 @@ TEST_P(CorrectProgram, HasNoReport) {
 INSTANTIATE_TEST_SUITE_P(All, CorrectProgram, testing::ValuesIn(kCorrect),
                          [](const auto& each) { return std::string(each.param.name); });
 
+TEST_F(VgpuTest, ConversionsReadAndWriteNarrowTypesInWideRegisters) {
+  Load(R"(
+extern "C" __global__ void k(const long long* x, long long* y) {
+  long long v = x[threadIdx.x], low, byte, half;
+  unsigned word;
+  asm("cvt.s64.s32 %0, %1;" : "=l"(low) : "l"(v));
+  asm("cvt.u32.u8 %0, %1;" : "=r"(word) : "l"(v));
+  asm("cvt.s64.s8 %0, %1;" : "=l"(byte) : "l"(v));
+  asm("cvt.s16.s64 %0, %1;" : "=l"(half) : "l"(v));
+  y[threadIdx.x * 4] = low;
+  y[threadIdx.x * 4 + 1] = word;
+  y[threadIdx.x * 4 + 2] = byte;
+  y[threadIdx.x * 4 + 3] = half;
+})");
+  std::vector<int64_t> x(32);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int64_t>(Mix64(i));
+  const uint64_t py = Put(std::vector<int64_t>(128));
+  const ExecResult result = Run({1, 1, 1}, {32, 1, 1}, 0, Put(x), py);
+  ASSERT_TRUE(result.outcome.completed()) << result.outcome.message;
+  const auto y = Get<int64_t>(py, 128);
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(y[i * 4], static_cast<int32_t>(x[i]));
+    EXPECT_EQ(y[i * 4 + 1], static_cast<uint8_t>(x[i]));
+    EXPECT_EQ(y[i * 4 + 2], static_cast<int8_t>(x[i]));
+    EXPECT_EQ(y[i * 4 + 3], static_cast<int16_t>(x[i]));
+  }
+}
+
 TEST_F(VgpuTest, InfiniteLoopEnds) {
   Load("extern \"C\" __global__ void k(volatile int* x) { while (*x == 0) {} }");
   const ExecResult result = Run({1, 1, 1}, {32, 1, 1}, 0, Put(std::vector<int>(1)));

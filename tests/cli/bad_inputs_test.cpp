@@ -108,8 +108,9 @@ constexpr BadInput kTable[] = {
      "budget"},
     {"RowsTooLongForGradient",
      "$A optimize --operator layernorm_backward --input-shape 2,4000000 --target-gpu A100 --virtual", 3, "too long"},
-    {"NoFamilyYet", "$A optimize --operator conv2d --input-shape 1,8,8,4 --input-shape 4,3,3 --target-gpu A100 --virtual", 3,
-     "no schedule family"},
+    {"ConvFilterTooWide",
+     "$A optimize --operator conv2d --input-shape 1,80,80,8 --input-shape 4,40,40 --target-gpu A100 --virtual", 3,
+     "at most 64"},
 };
 
 class BadInputs : public testing::TestWithParam<BadInput> {};

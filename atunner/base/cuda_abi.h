@@ -1,0 +1,67 @@
+// The part of the CUDA driver's C interface that is used, declared here so that building needs no CUDA headers.
+// Values and layouts: cuda.h of CUDA 12 and 13 (stable ABI).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace atunner::cuda {
+
+using Result = int;
+using Device = int;
+using Context = struct ContextTag*;
+using Module = struct ModuleTag*;
+using Function = struct FunctionTag*;
+using Stream = struct StreamTag*;
+using Event = struct EventTag*;
+using DevicePointer = unsigned long long;
+
+constexpr Result kSuccess = 0;
+constexpr Result kInvalidValue = 1;
+constexpr Result kOutOfMemory = 2;
+constexpr Result kInvalidContext = 201;
+constexpr Result kNoBinaryForGpu = 209;
+constexpr Result kInvalidPtx = 218;
+constexpr Result kInvalidHandle = 400;
+constexpr Result kNotFound = 500;
+constexpr Result kIllegalAddress = 700;
+constexpr Result kNotSupported = 801;
+
+// CUdevice_attribute
+constexpr int kMaxSharedPerBlockOptin = 97;
+constexpr int kMultiprocessorCount = 16;
+constexpr int kClockRateKhz = 13;
+constexpr int kL2CacheSize = 38;
+constexpr int kMaxSharedPerMultiprocessor = 81;
+constexpr int kComputeCapabilityMajor = 75;
+constexpr int kComputeCapabilityMinor = 76;
+constexpr int kReservedSharedPerBlock = 111;
+
+constexpr int kFuncMaxDynamicShared = 8;     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr int kFuncNonPortableCluster = 14;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+constexpr int kLaunchAttributeClusterDimension = 4;
+
+// CUjit_option
+constexpr int kJitErrorLogBuffer = 5;
+constexpr int kJitErrorLogBufferBytes = 6;
+
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    char bytes[64];
+    struct {
+      unsigned x, y, z;
+    } cluster;
+  } value;
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  Stream stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
+}  // namespace atunner::cuda

@@ -1,0 +1,27 @@
+// Products in float16 and bfloat16 on tensor cores through mma.sync (kernels/families/mma_tile.cuh).
+#pragma once
+
+#include "atunner/codegen/product_template.h"
+
+namespace atunner {
+
+class MmaTemplate : public ProductTemplate {
+ public:
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override;
+
+ protected:
+  MmaTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents);
+
+  int64_t Threads(const Configuration& configuration) const override;
+  int64_t SharedBytes(const Configuration& configuration) const override;
+  std::vector<std::vector<int64_t>> Starts() const override;
+  /// The constants that mma_tile.cuh expects.
+  ConstantBlock TileConstants(const Configuration& configuration, bool b_transposed) const;
+};
+
+/// Largest power of two up to 8 that divides `extent`: elements that are sure to start at a multiple of their size.
+int64_t Alignment(int64_t extent);
+/// Workspace `to` = tensor `from` of `rows` × `width` elements with its rows widened to a multiple of 8 (widen.cuh).
+void AddWidening(LaunchPlan& plan, const char* from, const char* to, const std::string& rows, const std::string& width);
+
+}  // namespace atunner

@@ -1,0 +1,106 @@
+#include "atunner/codegen/product_template.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace atunner {
+namespace {
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// ns from a block's start to its first product, and from its last to its end: measured on none, about two DRAM
+/// latencies.
+constexpr double kBlockStartNs = 1500;
+/// ns that one more kernel in the stream costs.
+constexpr double kSecondStepNs = 3000;
+
+}  // namespace
+
+void ProductTemplate::AddOrderAndSplit() {
+  space_.parameters.push_back({"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
+  space_.parameters.push_back(
+      {"split_k", Integers({1, 2, 4, 8}), "blocks that share one tile of the result, each with its part of the depth"});
+  Add(fmt::format("split_k == 1 or {} >= 4 * tile_k * split_k", extents_.k), "too little depth to split");
+  Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * split_k <= {}", extents_.m, extents_.n,
+                  4 * profile_.sms),
+      "enough blocks without a split");
+}
+
+Configuration ProductTemplate::Default() const {
+  Configuration best;
+  double least = INFINITY;
+  for (const std::vector<int64_t>& start : Starts()) {
+    for (const int64_t split : {1, 2, 4, 8}) {
+      Configuration one{{start.begin(), start.end()}};
+      one.values.insert(one.values.end(), {int64_t{8}, split});
+      // What a family adds of its own stands behind and starts with its first value.
+      for (size_t i = one.values.size(); i < space_.parameters.size(); ++i) {
+        one.values.push_back(space_.parameters[i].values[0]);
+      }
+      if (!Allows(one)) continue;
+      const double cost = Cost(one, profile_).value_or(INFINITY);
+      if (cost < least) {
+        least = cost;
+        best = one;
+      }
+    }
+  }
+  return best;
+}
+
+LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, const char* entry, const char* m,
+                                        const char* n) const {
+  LaunchStep step;
+  step.entry = entry;
+  step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n)", m, n));
+  step.grid[1] = Expr::MustParse("split_k");
+  step.block[0] = Expr(Threads(configuration));
+  step.shared_bytes = Expr(SharedBytes(configuration));
+  return step;
+}
+
+ArgBinding ProductTemplate::Destination(const Configuration& configuration, const char* output) const {
+  return Split(configuration) ? ArgBinding::Workspace("shares") : ArgBinding::Tensor(output);
+}
+
+void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan& plan, const char* output,
+                                  const char* m, const char* n) const {
+  if (!Split(configuration)) return;
+  const std::string elements = fmt::format("({}) * ({})", m, n);
+  plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
+  LaunchStep step;
+  step.entry = "add_shares";
+  step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({}, 1024), 4096)", elements));
+  step.block[0] = 256;
+  step.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor(output),
+               ArgBinding::Scalar(DType::kInt64, Expr::MustParse(elements))};
+  plan.steps.push_back(step);
+}
+
+int64_t ProductTemplate::BlocksPerSm(const Configuration& configuration) const {
+  const int64_t blocks = CeilDiv(extents_.m, Integer(configuration, "tile_m")) *
+                         CeilDiv(extents_.n, Integer(configuration, "tile_n")) * Integer(configuration, "split_k");
+  return CeilDiv(blocks, profile_.sms);
+}
+
+double ProductTemplate::Time(const Configuration& configuration, double rate_per_sm, int64_t resident) const {
+  const int64_t tile_m = Integer(configuration, "tile_m");
+  const int64_t tile_n = Integer(configuration, "tile_n");
+  const int64_t split = Integer(configuration, "split_k");
+  const int64_t per_sm = BlocksPerSm(configuration);
+  const double depth = static_cast<double>(extents_.k) / static_cast<double>(split);
+  const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / rate_per_sm * 1e9;
+  const double elements =
+      static_cast<double>(extents_.k) *
+      static_cast<double>(extents_.m * CeilDiv(extents_.n, tile_n) + extents_.n * CeilDiv(extents_.m, tile_m));
+  const double traffic = elements * static_cast<double>(SizeOf(spec_.compute_dtype)) / profile_.l2_gbps;
+  const double dram = MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps;
+  const double start = kBlockStartNs * static_cast<double>(CeilDiv(per_sm, resident));
+  const double shares =
+      split == 1 ? 0 : kSecondStepNs + static_cast<double>(extents_.m * extents_.n * split) * 8.0 / profile_.dram_gbps;
+  return std::max({products, traffic, dram}) + start + shares;
+}
+
+}  // namespace atunner

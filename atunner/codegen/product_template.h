@@ -1,0 +1,50 @@
+// Schedules for c[m, n] = a[m, k] · b[k, n]: tiles of the result, an order of blocks, and a split over the depth k. A
+// matrix product is one; a convolution is one whose left operand is gathered.
+#pragma once
+
+#include <span>
+
+#include "atunner/codegen/bound_template.h"
+
+namespace atunner {
+
+class ProductTemplate : public BoundTemplate {
+ public:
+  Configuration Default() const override;
+
+ protected:
+  struct Extents {
+    int64_t m = 1, n = 1, k = 1;
+  };
+  ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents)
+      : BoundTemplate(spec, profile), extents_(extents) {}
+
+  /// Resources of one block.
+  virtual int64_t Threads(const Configuration& configuration) const = 0;
+  virtual int64_t SharedBytes(const Configuration& configuration) const = 0;
+  /// Schedules worth starting from: values of the parameters before group_m. Default is the cheapest of them.
+  virtual std::vector<std::vector<int64_t>> Starts() const = 0;
+
+  /// group_m and split_k, and what rules splits out.
+  void AddOrderAndSplit();
+  int64_t Integer(const Configuration& configuration, const char* name) const {
+    return GetInt(space_, configuration, name);
+  }
+  bool Split(const Configuration& configuration) const { return Integer(configuration, "split_k") > 1; }
+  /// The product's step without its arguments. `m` and `n` are expressions over the task's dims.
+  LaunchStep ProductStep(const Configuration& configuration, const char* entry, const char* m, const char* n) const;
+  /// The argument that receives the product: `output`, or the workspace of shares when k is split.
+  ArgBinding Destination(const Configuration& configuration, const char* output) const;
+  /// With a split: the workspace of shares, and the step that adds them up into `output`.
+  void FinishSplit(const Configuration& configuration, LaunchPlan& plan, const char* output, const char* m,
+                   const char* n) const;
+  /// ns for a block rate in FLOP/s per SM with `resident` blocks on each: the busiest SM's products, or L2's traffic
+  /// where that takes longer, and the costs of starting blocks and of adding up a split.
+  double Time(const Configuration& configuration, double rate_per_sm, int64_t resident) const;
+  /// Blocks of the busiest SM.
+  int64_t BlocksPerSm(const Configuration& configuration) const;
+
+  Extents extents_;
+};
+
+}  // namespace atunner

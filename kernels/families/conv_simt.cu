@@ -1,0 +1,78 @@
+// y[n, p, q, k] = conv(x[n, h, w, c], w[k, r, s, c]) in float32, channels last, as the matrix product
+// y[npq, k] = x'[npq, rsc] · w[k, rsc]ᵀ: row npq of x' is gathered from the image while it is copied, zeros where the filter
+// reaches over the edge.
+constexpr int DEPTH = R * S * C;
+constexpr int STEP_UNIT = C % 4 == 0 ? 4 : 1;  // floats that surely belong to one pixel
+
+/// Bit r: filter row r lies inside the image; bit R + s: column s.
+template <bool WIDE> struct MaskOf { typedef unsigned type; };
+template <> struct MaskOf<true> { typedef unsigned long long type; };
+typedef MaskOf<(R + S > 32)>::type Mask;
+
+/// TILE_M pixels × TILE_K of x', walking along its rows. A thread keeps its unit column.
+struct PixelWalker {
+  static constexpr int STRIDE = THREADS / K_UNITS;
+  static constexpr int COUNT = (TILE_M + STRIDE - 1) / STRIDE;
+  const float* x;
+  int corner[COUNT];  // index of the filter's first tap, in STEP_UNITs
+  Mask mask[COUNT];
+  int position;  // in DEPTH, of this thread's unit
+  int width;
+
+  DEVICE PixelWalker(const float* x, long long first_row, long long pixels, int first, int h, int w, int p, int q)
+      : x(x), position(first + threadIdx.x % K_UNITS * 4), width(w) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      const unsigned row = (unsigned)first_row + threadIdx.x / K_UNITS + i * STRIDE;
+      const unsigned image = row / (unsigned)(p * q), rest = row % (unsigned)(p * q);
+      const int top = (int)(rest / q) * STEP - PADDING, left = (int)(rest % q) * STEP - PADDING;
+      corner[i] = (((int)image * h + top) * w + left) * (C / STEP_UNIT);
+      mask[i] = 0;
+      if (row >= pixels) continue;
+#pragma unroll
+      for (int r = 0; r < R; ++r) {
+        if (top + r * DILATION >= 0 && top + r * DILATION < h) mask[i] |= (Mask)1 << r;
+      }
+#pragma unroll
+      for (int s = 0; s < S; ++s) {
+        if (left + s * DILATION >= 0 && left + s * DILATION < w) mask[i] |= (Mask)1 << (R + s);
+      }
+    }
+  }
+  DEVICE void fetch(float4* to) {
+    const int row = threadIdx.x / K_UNITS, unit = threadIdx.x % K_UNITS;
+#pragma unroll
+    for (int e = 0; e < 4; e += STEP_UNIT) {
+      const unsigned tap = (unsigned)(position + e) / C, c = (unsigned)(position + e) % C, r = tap / S, s = tap % S;
+      const int offset = (int)((r * DILATION * width + s * DILATION) * (C / STEP_UNIT) + c / STEP_UNIT);
+      const bool inside = position + e < DEPTH;
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) {
+        if (STRIDE > TILE_M && row >= TILE_M) break;
+        const bool valid = inside && (mask[i] >> r & mask[i] >> (R + s) & 1) != 0;
+        copy_async<STEP_UNIT * 4>((float*)(to + (row + i * STRIDE) * K_PITCH + unit) + e,
+                                  x + (long long)(corner[i] + offset) * STEP_UNIT, valid);
+      }
+    }
+    position += TILE_K;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) conv2d(const float* __restrict__ x, const float* __restrict__ w,
+                                                            float* __restrict__ y, int images, int height, int width,
+                                                            int filters, int p, int q) {
+  extern __shared__ float4 shared[];
+  const long long pixels = (long long)images * p * q;
+  const Tile tile = tile_of_block(pixels, filters);
+  constexpr int tiles = (DEPTH + TILE_K - 1) / TILE_K;
+  const int first = tiles * blockIdx.y / SPLIT_K;
+  const int last = tiles * (blockIdx.y + 1) / SPLIT_K;
+  PixelWalker rows(x, tile.row, pixels, first * TILE_K, height, width, p, q);
+  RowWalker<TILE_N, DEPTH % 4 == 0> columns(w, DEPTH, filters, tile.column, first * TILE_K, DEPTH);
+  Sums sums;
+  multiply_tiles(shared, last - first, sums, [&](float4* to) {
+    rows.fetch(to);
+    columns.fetch(to + A_SIZE);
+  });
+  store_tile(sums, y + blockIdx.y * pixels * filters, tile, pixels, filters);
+}
