@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "atunner/base/closest_name.h"
 #include "atunner/operators/operator_list.h"
 #include "embed/operators.h"
 
@@ -12,20 +13,6 @@ std::string Normalised(std::string_view name) {
   std::string text(name);
   std::ranges::replace(text, '-', '_');
   return text;
-}
-
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
-    }
-  }
-  return row[b.size()];
 }
 
 RenderedKernel Plain(std::string_view source, LaunchPlan plan, DType dtype, bool wide) {
@@ -98,18 +85,5 @@ const Operator* FindOperator(std::string_view name) {
 }
 
 std::vector<const Operator*> AllOperators() { return OperatorList(); }
-
-std::string ClosestName(std::string_view name, std::span<const std::string> candidates) {
-  std::string best;
-  size_t least = std::max<size_t>(2, name.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    const size_t distance = EditDistance(Normalised(name), Normalised(candidate));
-    if (distance < least) {
-      least = distance;
-      best = candidate;
-    }
-  }
-  return best;
-}
 
 }  // namespace atunner

@@ -60,7 +60,5 @@ class Operator {
 /// nullptr when there is none; hyphens and underscores are the same.
 const Operator* FindOperator(std::string_view name);
 std::vector<const Operator*> AllOperators();
-/// The name most like `name` among `candidates` ("sofmax" → "softmax"), or "" when none is near.
-std::string ClosestName(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace atunner

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "atunner/base/random.h"
+#include "atunner/base/closest_name.h"
 #include "atunner/operators/operator.h"
 
 namespace atunner {

@@ -139,7 +139,8 @@ Status TuneSession::MeasureNaive(const Listener& listener) {
   const auto naive = request_.schedule->Naive();
   if (!naive) return {};
   Baseline baseline;
-  baseline.name = "naive";
+  // A user's kernel is its own baseline.
+  baseline.name = request_.schedule->spec().oracle.kind == Oracle::Kind::kKernel ? "as given" : "naive";
   ATUNNER_TRY(CompileOutcome outcome, compiler_.Compile({naive->source, EntriesOf(naive->plan), request_.arch}));
   if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the plain kernel does not compile: " + outcome.error);
   // The plain kernel serves any size: it is checked at the smallest the schedule names.

@@ -7,6 +7,7 @@
 #include "atunner/base/result.h"
 #include "atunner/store/store.h"
 #include "atunner/tune/tune_session.h"
+#include "faces/wiring/wiring.h"
 
 namespace atunner::cli {
 
@@ -18,11 +19,8 @@ struct Common {
   std::string store;
 };
 
-struct OptimizeFlags {
-  std::string operator_name;
-  std::vector<std::string> shapes;
-  std::string dtype = "float32";
-  std::vector<std::string> attributes;
+/// How to search, on what, and where to put the result: flags of every verb that tunes.
+struct TuneFlags {
   std::string target = "auto";
   std::string strategy = "bayes";
   std::string budget = "60 trials";
@@ -33,7 +31,31 @@ struct OptimizeFlags {
   int compile_threads = 0;
 };
 
+struct OptimizeFlags {
+  std::string operator_name;
+  std::vector<std::string> shapes;
+  std::string dtype = "float32";
+  std::vector<std::string> attributes;
+  TuneFlags tune;
+};
+
+struct SourceFlags {
+  std::string source;
+  std::string kernel;
+  bool auto_tune = false;
+  TuneFlags tune;
+};
+
+/// Searches, verifies, compares and reports: what every tuning verb ends in.
+Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
+                      const Common& common, const std::string& command);
+
 Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std::string& command);
+/// A kernel TOML or a T1 JSON.
+Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common, const std::string& command);
+Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command);
+/// The spec of an operator as flags name it; used by every verb that takes --operator.
+Result<KernelSpec> SpecOf(const OptimizeFlags& flags);
 Result<int> SelfTest(const Common& common, const std::string& target);
 Result<int> Devices(const Common& common);
 Result<int> Doctor(const Common& common);

@@ -37,12 +37,7 @@ void AddCommon(CLI::App* verb, Common& common) {
   verb->add_option("--store", common.store, "file that remembers runs and trials");
 }
 
-void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
-  verb->add_option("--operator", flags.operator_name, "operator to compute (`atunner operators` lists them)")
-      ->required();
-  verb->add_option("--input-shape", flags.shapes, "shapes, as the operator asks for them")->required();
-  verb->add_option("--dtype", flags.dtype, "float32, float16 or bfloat16");
-  verb->add_option("--attr", flags.attributes, "operator attribute, key=value");
+void AddTune(CLI::App* verb, TuneFlags& flags) {
   verb->add_option("--target-gpu", flags.target, "a GPU of `atunner devices`, or auto");
   verb->add_option("--strategy", flags.strategy, "bayes, random or exhaustive");
   verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
@@ -51,6 +46,15 @@ void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
   verb->add_flag("--virtual", flags.force_virtual, "predict, even if the GPU is in this machine");
   verb->add_flag("--fresh", flags.fresh, "forget what an earlier run of the same command found");
   verb->add_option("--compile-threads", flags.compile_threads, "0 = all cores");
+}
+
+void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
+  verb->add_option("--operator", flags.operator_name, "operator to compute (`atunner operators` lists them)")
+      ->required();
+  verb->add_option("--input-shape", flags.shapes, "shapes, as the operator asks for them")->required();
+  verb->add_option("--dtype", flags.dtype, "float32, float16 or bfloat16");
+  verb->add_option("--attr", flags.attributes, "operator attribute, key=value");
+  AddTune(verb, flags.tune);
 }
 
 int Main(int argc, char** argv) {
@@ -66,6 +70,18 @@ int Main(int argc, char** argv) {
   std::string target = "A100";
   CLI::App* optimize_verb = app.add_subcommand("optimize", "tune an operator");
   AddOptimize(optimize_verb, optimize);
+  TuneFlags tune;
+  std::string kernel_file;
+  CLI::App* tune_verb =
+      app.add_subcommand("tune", "tune a kernel described by a .toml, or by a Kernel Tuner / BAT T1 .json");
+  tune_verb->add_option("file", kernel_file, "kernel.toml or space.json")->required();
+  AddTune(tune_verb, tune);
+  SourceFlags source;
+  CLI::App* source_verb = app.add_subcommand("hardware-optimize", "tune a kernel in a .cu file as it is");
+  source_verb->add_option("--source", source.source, "the .cu file")->required();
+  source_verb->add_option("--kernel", source.kernel, "which kernel of the file");
+  source_verb->add_flag("--auto-tune", source.auto_tune, "tune what was found; without it, only say what was found");
+  AddTune(source_verb, source.tune);
   CLI::App* devices = app.add_subcommand("devices", "GPUs of this machine and the table of known ones");
   CLI::App* doctor = app.add_subcommand("doctor", "what was found on this machine, what is missing, how to get it");
   CLI::App* operators = app.add_subcommand("operators", "operators and their attributes");
@@ -77,7 +93,8 @@ int Main(int argc, char** argv) {
   exporting->add_option("--format", format, "csv or json");
   CLI::App* self_test = app.add_subcommand("test", "compile, run and verify one kernel per operator on this machine");
   self_test->add_option("--target-gpu", target, "GPU to test for");
-  for (CLI::App* verb : {optimize_verb, devices, doctor, operators, history, report, exporting, self_test})
+  for (CLI::App* verb :
+       {optimize_verb, tune_verb, source_verb, devices, doctor, operators, history, report, exporting, self_test})
     AddCommon(verb, common);
   try {
     app.parse(argc, argv);
@@ -87,6 +104,8 @@ int Main(int argc, char** argv) {
     return 2;
   }
   if (*optimize_verb) return Finish(Optimize(optimize, common, CommandLine(argc, argv)), common);
+  if (*tune_verb) return Finish(TuneFile(kernel_file, tune, common, CommandLine(argc, argv)), common);
+  if (*source_verb) return Finish(HardwareOptimize(source, common, CommandLine(argc, argv)), common);
   if (*devices) return Finish(Devices(common), common);
   if (*doctor) return Finish(Doctor(common), common);
   if (*operators) return Finish(Operators(common), common);

@@ -1,24 +1,13 @@
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <csignal>
+// `optimize`: an operator by name.
 #include <nlohmann/json.hpp>
-#include <thread>
 
-#include "atunner/base/clock.h"
+#include "atunner/base/closest_name.h"
 #include "atunner/codegen/family.h"
-#include "atunner/measure/vendor.h"
-#include "atunner/model/json.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
-#include "faces/wiring/wiring.h"
 
 namespace atunner::cli {
 namespace {
-
-std::atomic<bool> g_stop{false};  // set by the signal handler, the one place where a global cannot be avoided
 
 Result<std::vector<int64_t>> ParseShape(const std::string& text) {
   std::vector<int64_t> shape;
@@ -52,6 +41,8 @@ Result<Attributes> ParseAttributes(const std::vector<std::string>& texts) {
   return attributes;
 }
 
+}  // namespace
+
 Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
   const Operator* op = FindOperator(flags.operator_name);
   if (op == nullptr) {
@@ -73,236 +64,11 @@ Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
   return op->Instantiate(request);
 }
 
-/// Everything that decides a run, digested: the same command resumes, another one starts anew. The budget is not part
-/// of it: a longer one goes on where a shorter one ended.
-RunRecord RecordOf(const OptimizeFlags& flags, const KernelSpec& spec, const ParameterSpace& space,
-                   const Target& target, const std::string& command) {
-  RunRecord run;
-  const std::vector<std::string> fields = {
-      spec.ContentDigest().ToHex(),         ToJson(space).dump(), ToJson(target.profile).dump(),
-      std::string(Name(target.evidence())), flags.strategy,       std::to_string(flags.seed)};
-  run.key = DigestOf(fields).ToHex();
-  run.created = UtcTimestamp();
-  run.id = run.created.substr(0, 4) + run.created.substr(5, 2) + run.created.substr(8, 2) + "-" +
-           run.created.substr(11, 2) + run.created.substr(14, 2) + "-" + spec.name + "-" + run.key.substr(0, 4);
-  run.command = command;
-  run.status = "running";
-  run.evidence = std::string(Name(target.evidence()));
-  run.device = target.profile.full_name.empty() ? target.profile.name : target.profile.full_name;
-  run.spec = ToJson(spec).dump();
-  run.space = ToJson(space).dump();
-  run.summary = "{}";
-  return run;
-}
-
-/// Progress: a line rewritten on a terminal, plain lines when piped.
-class Progress {
- public:
-  Progress(const Common& common, const ParameterSpace& space, const Budget& budget, Evidence evidence)
-      : silent_(common.quiet || common.json),
-        explain_(common.explain),
-        terminal_(::isatty(2) == 1),
-        space_(space),
-        budget_(budget),
-        evidence_(evidence) {}
-
-  void operator()(const TuneEvent& event) {
-    if (silent_) return;
-    switch (event.kind) {
-      case TuneEvent::Kind::kStarted:
-        Line(fmt::format("{} valid configurations; budget {}{}", event.space_size, budget_.ToString(),
-                         event.text.empty() ? "" : "; " + event.text));
-        break;
-      case TuneEvent::Kind::kBaseline: {
-        const auto ns = event.baseline->ObjectiveNs();
-        Line(fmt::format("baseline {}: {}", event.baseline->name,
-                         ns ? FormatTime(*ns) + " " + std::string(Name(evidence_)) : event.baseline->note));
-        break;
-      }
-      case TuneEvent::Kind::kTrial:
-        Trial(event);
-        break;
-      case TuneEvent::Kind::kFinalists:
-        Line(event.text);
-        break;
-      case TuneEvent::Kind::kFinished:
-        Line("stopped: " + event.text);
-        break;
-    }
-  }
-
- private:
-  void Trial(const TuneEvent& event) {
-    const auto ns = event.trial->ObjectiveNs();
-    const std::string outcome = ns ? FormatTime(*ns) : std::string(Name(event.trial->verdict.kind));
-    if (explain_) {
-      Line(fmt::format("trial {}: {} -> {}{}{}", event.trial->number, space_.Describe(event.trial->configuration),
-                       outcome, event.trial->verdict.reason.empty() ? "" : " (" + event.trial->verdict.reason + ")",
-                       event.trial->note.empty() ? "" : "; " + event.trial->note));
-      return;
-    }
-    const std::string best = event.best_ns ? FormatTime(*event.best_ns) : "none yet";
-    const std::string left = budget_.trials    ? fmt::format("{}/{} trials", event.trials_done, *budget_.trials)
-                             : budget_.seconds ? fmt::format("{} trials, {:.0f} s left", event.trials_done,
-                                                             std::max(0.0, *budget_.seconds - event.seconds))
-                                               : fmt::format("{} trials", event.trials_done);
-    const std::string text = fmt::format("{}, this one {}, best {} {}", left, outcome, best, Name(evidence_));
-    if (terminal_) {
-      fmt::print(stderr, "\r\033[K{}", text);
-      open_line_ = true;
-    } else if (event.trials_done % 10 == 0 || event.trials_done == 1) {
-      Line(text);
-    }
-  }
-
-  void Line(const std::string& text) {
-    if (open_line_) fmt::print(stderr, "\n");
-    open_line_ = false;
-    fmt::print(stderr, "{}\n", text);
-  }
-
-  bool silent_;
-  bool explain_;
-  bool terminal_;
-  bool open_line_ = false;
-  const ParameterSpace& space_;
-  Budget budget_;
-  Evidence evidence_;
-};
-
-Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space) {
-  Json json{{"run", run.id},
-            {"evidence", run.evidence},
-            {"device", run.device},
-            {"space_size", result.space_size},
-            {"trials", result.trials.size()},
-            {"stop_reason", result.stop_reason},
-            {"floor_ns", result.floor_ns},
-            {"seconds", result.seconds},
-            {"judge_seconds", result.judge_seconds},
-            {"compile_seconds", result.compile_seconds}};
-  json["baselines"] = Json::array();
-  for (const Baseline& baseline : result.baselines) json["baselines"].push_back(ToJson(baseline));
-  if (result.best) {
-    json["best"] = ToJson(*result.best);
-    Json configuration = Json::object();
-    for (size_t i = 0; i < space.parameters.size(); ++i)
-      std::visit([&](const auto& value) { configuration[space.parameters[i].name] = value; },
-                 result.best->configuration.values[i]);
-    json["best_configuration"] = configuration;
-  }
-  return json;
-}
-
-}  // namespace
-
 Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std::string& command) {
   ATUNNER_TRY(const KernelSpec spec, SpecOf(flags));
-  ATUNNER_TRY(const Budget budget, Budget::Parse(flags.budget));
-  ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
+  ATUNNER_TRY(const Target target, ChooseTarget(flags.tune.target, flags.tune.force_virtual));
   ATUNNER_TRY(const auto schedule, MakeTemplate(spec, target.profile));
-  ATUNNER_TRY(const auto compiler, OpenCompiler());
-  ATUNNER_TRY(const auto store, OpenStore(common.store));
-  RunRecord wanted = RecordOf(flags, spec, schedule->space(), target, command);
-  bool resumed = false;
-  ATUNNER_TRY(RunRecord run, store->OpenRun(wanted, resumed));
-  if (resumed && flags.fresh) {
-    ATUNNER_RETURN_IF_ERROR(store->DeleteRun(run.id));
-    ATUNNER_TRY(run, store->OpenRun(wanted, resumed));
-  }
-  const Path out = flags.out.empty() ? UserDataDirectory() / "runs" / run.id : Path(flags.out);
-  ATUNNER_RETURN_IF_ERROR(MakeDirectories(out));
-
-  std::signal(SIGINT, [](int) { g_stop = true; });
-  TuneRequest request;
-  request.schedule = schedule.get();
-  request.profile = target.profile;
-  request.arch = target.profile.Arch();
-  request.strategy = flags.strategy;
-  request.budget = budget;
-  request.seed = flags.seed;
-  request.compile_threads = flags.compile_threads > 0
-                                ? flags.compile_threads
-                                : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (target.real_index) request.vendors = VendorNames(spec);
-  const auto judge = MakeRunner(target, 180);
-  TuneSession session(request, *compiler, *judge, SystemClock());
-  Progress progress(common, schedule->space(), budget, target.evidence());
-  ATUNNER_TRY(TuneResult result,
-              session.Run(store.get(), run, g_stop, [&](const TuneEvent& event) { progress(event); }));
-
-  run.seconds += result.seconds;
-  run.status = g_stop ? "stopped" : "finished";
-  const Json summary = Summary(run, result, schedule->space());
-  run.summary = summary.dump();
-  ATUNNER_RETURN_IF_ERROR(store->UpdateRun(run));
-  ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, spec, schedule->space(), target.profile));
-  if (common.json) {
-    Json printed = summary;
-    printed["artifact"] = out.string();
-    fmt::print("{}\n", printed.dump());
-  } else {
-    fmt::print("{}\nartifact: {}\nreport:   {}\n",
-               RenderTable(result, spec, schedule->space(), target.profile, target.evidence()), out.string(),
-               (out / "report.md").string());
-  }
-  return result.best ? 0 : 1;
-}
-
-Result<int> SelfTest(const Common& common, const std::string& target_name) {
-  ATUNNER_TRY(const Target target, ChooseTarget(target_name, false));
-  ATUNNER_TRY(const auto compiler, OpenCompiler());
-  const auto judge = MakeRunner(target, 180);
-  int failed = 0;
-  Json rows = Json::array();
-  for (const Operator* op : AllOperators()) {
-    for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-      OperatorRequest request{{{17, 509}}, dtype, {}};
-      if (op->info().name == "matmul") request.shapes = {{33, 47, 29}};
-      if (op->info().name == "conv2d") request.shapes = {{2, 7, 9, 5}, {6, 3, 3}};
-      if (op->info().name == "flash_attention") request.shapes = {{1, 2, 37, 24}};
-      ATUNNER_TRY(const KernelSpec spec, op->Instantiate(request));
-      auto schedule = MakeTemplate(spec, target.profile);
-      RenderedKernel kernel = op->Naive(spec);
-      std::string which = "plain kernel";
-      std::vector<Dims> check_dims;
-      if (schedule) {
-        const Configuration configuration = (*schedule)->Default();
-        ATUNNER_TRY(kernel, (*schedule)->Render(configuration));
-        check_dims = (*schedule)->CheckDims(configuration);
-        which = "schedule";
-      }
-      std::vector<std::string> entries;
-      for (const LaunchStep& step : kernel.plan.steps) entries.push_back(step.entry);
-      ATUNNER_TRY(const CompileOutcome outcome, compiler->Compile({kernel.source, entries, target.profile.Arch()}));
-      Verdict verdict{VerdictKind::kCompileError, outcome.error, {}, false};
-      if (outcome.ok()) {
-        ATUNNER_RETURN_IF_ERROR(judge->Begin({spec, 1, 60}));
-        ATUNNER_TRY(const JudgeAnswer answer,
-                    judge->Examine({*outcome.module, kernel.plan, check_dims},
-                                   {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
-        verdict = answer.verdict;
-      }
-      failed += !verdict.correct();
-      rows.push_back({{"operator", op->info().name},
-                      {"dtype", Name(dtype)},
-                      {"kernel", which},
-                      {"verdict", Name(verdict.kind)},
-                      {"reason", verdict.reason},
-                      {"error", verdict.WorstError()}});
-      if (!common.json)
-        fmt::print("{:<20} {:<9} {:<13} {} {}\n", op->info().name, Name(dtype), which, Name(verdict.kind),
-                   verdict.reason);
-    }
-  }
-  if (common.json)
-    fmt::print(
-        "{}\n",
-        Json{{"device", target.profile.name}, {"evidence", Name(target.evidence())}, {"failed", failed}, {"rows", rows}}
-            .dump());
-  else
-    fmt::print("{} failed\n", failed);
-  return failed ? 1 : 0;
+  return RunTuning(*schedule, target, flags.tune, common, command);
 }
 
 }  // namespace atunner::cli

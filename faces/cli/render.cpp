@@ -10,12 +10,16 @@
 namespace atunner::cli {
 namespace {
 
-/// Achieved rates and the share of the physical floor.
+/// Achieved rates and the share of the physical floor, as far as the task states its work.
 std::string Rates(double ns, const TuneResult& result, const KernelSpec& spec) {
   const double bytes = MinimumBytes(spec, spec.dims).value_or(0);
   const double flops = FlopCount(spec, spec.dims).value_or(0);
-  return fmt::format("{:.0f} GB/s, {:.2f} TFLOP/s, {:.0f} % of the floor", bytes / ns, flops / ns / 1e3,
-                     100 * result.floor_ns / ns);
+  std::string text;
+  const auto add = [&](const std::string& piece) { text += (text.empty() ? "   " : ", ") + piece; };
+  if (bytes > 0) add(fmt::format("{:.0f} GB/s", bytes / ns));
+  if (flops > 0) add(fmt::format("{:.2f} TFLOP/s", flops / ns / 1e3));
+  if (result.floor_ns > 0) add(fmt::format("{:.0f} % of the floor", 100 * result.floor_ns / ns));
+  return text;
 }
 
 std::map<std::string, int> Rejections(const TuneResult& result) {

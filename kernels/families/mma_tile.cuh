@@ -105,19 +105,17 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, Sums& sums, const F
   }
   if (tiles <= 0) return;
   unsigned fa[2][FRAGMENTS_M][4], fb[2][FRAGMENTS_N / 2][4];
-  const auto load_fragments = [&](int stage, int step, int into) {
+  constexpr int LOADS = FRAGMENTS_M + FRAGMENTS_N / 2;
+  const auto load_fragment = [&](int which, int stage, int step, int into) {
     const unsigned at_a = shared_at + stage * STAGE_BYTES, at_b = at_a + A_BYTES;
-#pragma unroll
-    for (int i = 0; i < FRAGMENTS_M; ++i) {
-      load_matrices(fa[into][i], at_a + swizzled<A_UNITS>(warp_m + i * 16 + lane % 16, step * 2 + lane / 16));
-    }
-#pragma unroll
-    for (int j = 0; j < FRAGMENTS_N / 2; ++j) {
-      if (B_TRANSPOSED) {
-        load_matrices(fb[into][j], at_b + swizzled<B_UNITS>(warp_n + j * 16 + lane / 16 * 8 + lane % 8, step * 2 + lane / 8 % 2));
-      } else {
-        load_transposed(fb[into][j], at_b + swizzled<B_UNITS>(step * 16 + lane % 16, warp_n / 8 + j * 2 + lane / 16));
-      }
+    if (which < FRAGMENTS_M) {
+      load_matrices(fa[into][which], at_a + swizzled<A_UNITS>(warp_m + which * 16 + lane % 16, step * 2 + lane / 16));
+    } else if (B_TRANSPOSED) {
+      const int j = which - FRAGMENTS_M;
+      load_matrices(fb[into][j], at_b + swizzled<B_UNITS>(warp_n + j * 16 + lane / 16 * 8 + lane % 8, step * 2 + lane / 8 % 2));
+    } else {
+      const int j = which - FRAGMENTS_M;
+      load_transposed(fb[into][j], at_b + swizzled<B_UNITS>(step * 16 + lane % 16, warp_n / 8 + j * 2 + lane / 16));
     }
   };
 
@@ -128,29 +126,37 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, Sums& sums, const F
   }
   wait_copies<STAGES - 2>();
   __syncthreads();
-  load_fragments(0, 0, 0);
+#pragma unroll
+  for (int which = 0; which < LOADS; ++which) load_fragment(which, 0, 0, 0);
   int stage = 0;
   for (int tile = 0; tile < tiles; ++tile) {
     const int next_stage = stage + 1 == STAGES ? 0 : stage + 1;
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
-      if (step == STEPS - 1) {  // the next tile must have landed before its first fragments are read
+      const bool last = step == STEPS - 1;
+      if (last) {  // the next tile must have landed before its first fragments are read
         wait_copies<STAGES - 2>();
         __syncthreads();
-        if (tile + 1 < tiles) load_fragments(next_stage, 0, (step + 1) % 2);
-      } else {
-        load_fragments(stage, step + 1, (step + 1) % 2);
       }
       if (step == 0) {  // into the buffer that everybody left at the last barrier
         if (tile + STAGES - 1 < tiles) fetch((stage == 0 ? STAGES - 1 : stage - 1) * STAGE_BYTES);
         commit_copies();
       }
+      const bool more = !last || tile + 1 < tiles;
+      // Reads of the next fragments are spread among the products, so that neither waits for the other's queue. Columns go
+      // back and forth: every product shares a fragment with the one before.
 #pragma unroll
-      for (int i = 0; i < FRAGMENTS_M; ++i) {
-#pragma unroll
-        for (int j = 0; j < FRAGMENTS_N; ++j) {
-          multiply(sums[i][j], fa[step % 2][i], fb[step % 2][j / 2][j % 2 * 2], fb[step % 2][j / 2][j % 2 * 2 + 1]);
+      for (int p = 0; p < FRAGMENTS_M * FRAGMENTS_N; ++p) {
+        constexpr int APART = FRAGMENTS_M * FRAGMENTS_N / LOADS > 0 ? FRAGMENTS_M * FRAGMENTS_N / LOADS : 1;
+        if (more && p % APART == 0 && p / APART < LOADS) {
+          load_fragment(p / APART, last ? next_stage : stage, last ? 0 : step + 1, (step + 1) % 2);
         }
+        const int i = p / FRAGMENTS_N, j = i % 2 ? FRAGMENTS_N - 1 - p % FRAGMENTS_N : p % FRAGMENTS_N;
+        multiply(sums[i][j], fa[step % 2][i], fb[step % 2][j / 2][j % 2 * 2], fb[step % 2][j / 2][j % 2 * 2 + 1]);
+      }
+#pragma unroll
+      for (int which = FRAGMENTS_M * FRAGMENTS_N; which < LOADS; ++which) {
+        if (more) load_fragment(which, last ? next_stage : stage, last ? 0 : step + 1, (step + 1) % 2);
       }
     }
     stage = next_stage;

@@ -127,10 +127,6 @@ extern "C" __global__ void judge_mask(u64* reference, u64 n, u64 key) {
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) reference[i] ^= mix(key + i);
 }
 
-extern "C" __global__ void judge_widen(const void* data, int dtype, u64 n, double* wide) {
-  const u64 stride = (u64)gridDim.x * blockDim.x;
-  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) wide[i] = load(dtype, data, i);
-}
 
 /// What one block found; mirrored by ComparePartial in judge_kernels.cpp.
 struct ComparePartial {
@@ -156,6 +152,20 @@ __device__ bool is_poison(int dtype, const void* data, u64 i) {
   }
 }
 
+/// In a reference: the kernel as given leaves this element unwritten, and so must every candidate.
+constexpr u64 kLeftUnwritten = 0x7ff8a70000000001ull;
+
+extern "C" __global__ void judge_widen(const void* data, int dtype, u64 n, double* wide) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    if (is_poison(dtype, data, i)) {
+      ((u64*)wide)[i] = kLeftUnwritten;
+    } else {
+      wide[i] = load(dtype, data, i);
+    }
+  }
+}
+
 __device__ void merge(ComparePartial& a, const ComparePartial& b) {
   a.squared_difference += b.squared_difference;
   a.squared_reference += b.squared_reference;
@@ -178,8 +188,16 @@ extern "C" __global__ void judge_compare(const void* data, int dtype, const u64*
   ComparePartial mine = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ~0ull};
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
-    const double r = __longlong_as_double((long long)(key ? reference[i] ^ mix(key + i) : reference[i]));
+    const u64 bits = key ? reference[i] ^ mix(key + i) : reference[i];
+    const double r = __longlong_as_double((long long)bits);
     bool bad = false;
+    if (bits == kLeftUnwritten) {
+      if (poison_counts && !is_poison(dtype, data, i)) {
+        ++mine.new_nonfinite;
+        if (i < mine.first_bad) mine.first_bad = i;
+      }
+      continue;
+    }
     if (poison_counts && is_poison(dtype, data, i)) {
       ++mine.unwritten;
       if (i < mine.first_bad) mine.first_bad = i;

@@ -1,0 +1,279 @@
+#include "atunner/intake/bare_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Result<UserKernel> Parse(const std::string& source, SourceOptions options = {}) {
+  return ParseBareSource(source, "k.cu", options);
+}
+
+std::string ErrorOf(const std::string& source) {
+  auto kernel = Parse(source);
+  if (!kernel) return kernel.error().ToString();
+  auto made = MakeUserTemplate(*kernel);
+  return made ? "" : made.error().ToString();
+}
+
+/// The launch of the initial configuration.
+ConcreteStep Launched(UserKernel& kernel) {
+  auto made = MakeUserTemplate(kernel);
+  EXPECT_TRUE(made) << made.error().ToString();
+  if (!made) return {};
+  const auto rendered = (*made)->Render((*made)->Default());
+  const auto plan = Resolve(rendered->plan, kernel.spec.dims, {});
+  EXPECT_TRUE(plan) << plan.error().ToString();
+  return plan ? plan->steps[0] : ConcreteStep{};
+}
+
+std::string Space(const UserKernel& kernel) { return kernel.space.Describe(kernel.initial); }
+
+constexpr const char* kPlain = R"(
+#include <cstdio>
+#include <vector>
+__global__ void scale(const float* x, float* y, float a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a * x[i];
+}
+int main() {
+  const int n = 1 << 20;
+  std::vector<float> h(n);
+  float *dx, *dy;
+  cudaMalloc(&dx, n * sizeof(float));
+  cudaMalloc((void**)&dy, n * sizeof(float));
+  int threads = 256;
+  int blocks = (n + threads - 1) / threads;
+  scale<<<blocks, threads>>>(dx, dy, 2.0f, n);
+}
+)";
+
+TEST(BareSource, AnUnmodifiedProgramNeedsNothing) {
+  auto kernel = Parse(kPlain);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Space(*kernel), "threads=256");
+  EXPECT_EQ(kernel->spec.dims.at("n"), 1 << 20);
+  ASSERT_EQ(kernel->spec.args.size(), 2u);
+  EXPECT_EQ(kernel->spec.args[0].role, Role::kInput);
+  EXPECT_EQ(kernel->spec.args[1].role, Role::kOutput);
+  const ConcreteStep step = Launched(*kernel);
+  EXPECT_EQ(step.grid.x, 4096u);
+  EXPECT_EQ(step.block.x, 256u);
+  EXPECT_EQ(step.args.size(), 4u);
+  EXPECT_THAT(kernel->source.text, Not(HasSubstr("cudaMalloc")));
+}
+
+TEST(BareSource, HostSizesAreHalvedForTheCheck) {
+  auto kernel = Parse(kPlain);
+  ASSERT_TRUE(kernel);
+  ASSERT_EQ(kernel->check_dims.size(), 1u);
+  EXPECT_EQ(kernel->check_dims[0].at("n"), 1 << 14);
+  // A grid that does not follow from the size: one thread per element may be assumed.
+  std::string fixed = kPlain;
+  fixed.replace(fixed.find("<<<blocks, threads>>>"), 21, "<<<4096, 256>>>");
+  auto left = Parse(fixed);
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(left->check_dims.empty());
+}
+
+TEST(BareSource, LiteralLaunchesFollowTheBlock) {
+  std::string source = kPlain;
+  source.replace(source.find("<<<blocks, threads>>>"), 21, "<<<(n + 255) / 256, 256>>>");
+  auto kernel = Parse(source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Space(*kernel), "block_x=256");
+  EXPECT_EQ(Launched(*kernel).grid.x, 4096u);
+  auto made = MakeUserTemplate(*kernel);
+  const auto rendered = (*made)->Render({{int64_t{64}}});
+  EXPECT_EQ(Resolve(rendered->plan, kernel->spec.dims, {})->steps[0].grid.x, 16384u);
+}
+
+TEST(BareSource, MacrosShapeKernelAndLaunch) {
+  auto kernel = Parse(R"(
+#ifndef TILE
+#define TILE 16
+#endif
+#define N 1024
+__global__ void transpose(const float* in, float* out, int n) {
+  __shared__ float tile[TILE][TILE + 1];
+  int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
+  tile[threadIdx.y][threadIdx.x] = in[y * n + x];
+  __syncthreads();
+  out[(blockIdx.x * TILE + threadIdx.y) * n + blockIdx.y * TILE + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}
+void run() {
+  float *a, *b;
+  size_t bytes = sizeof(float) * N * N;
+  cudaMalloc(&a, bytes); cudaMalloc(&b, bytes);
+  dim3 block(TILE, TILE);
+  dim3 grid(N / TILE, N / TILE);
+  transpose<<<grid, block>>>(a, b, N);
+})");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Space(*kernel), "TILE=16");
+  EXPECT_EQ(kernel->spec.dims.at("N"), 1024);
+  const ConcreteStep step = Launched(*kernel);
+  EXPECT_EQ(step.grid, (Dim3{64, 64, 1}));
+  EXPECT_EQ(step.block, (Dim3{16, 16, 1}));
+  auto made = MakeUserTemplate(*kernel);
+  const auto rendered = (*made)->Render({{int64_t{32}}});
+  EXPECT_THAT(rendered->source.text, HasSubstr("#define TILE 32"));
+}
+
+TEST(BareSource, TemplateArgumentsAreTunables) {
+  auto kernel = Parse(R"(
+template <int BLOCK, typename T> __global__ void sum(const T* in, T* out, int n) {
+  __shared__ T s[BLOCK];
+  s[threadIdx.x] = in[blockIdx.x * BLOCK + threadIdx.x];
+  out[blockIdx.x] = s[0];
+}
+int main(int argc, char** argv) {
+  int n = argc > 1 ? atoi(argv[1]) : 65536;
+  double *in, *out;
+  cudaMalloc(&in, n * sizeof(double));
+  cudaMalloc(&out, n / 256 * sizeof(double));
+  sum<256, double><<<n / 256, 256>>>(in, out, n);
+})");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Space(*kernel), "BLOCK=256");
+  EXPECT_EQ(kernel->plan.steps[0].entry, "sum<{BLOCK}, double>");
+  EXPECT_EQ(kernel->spec.args[0].dtype, DType::kFloat64);
+  EXPECT_EQ(kernel->spec.dims.at("n"), 65536);
+  EXPECT_EQ(Launched(*kernel).grid.x, 256u);
+}
+
+TEST(BareSource, WrapperFunctionsAreFollowed) {
+  auto kernel = Parse(R"(
+typedef float real;
+#define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
+__global__ void add(const real* a, real* b, unsigned n) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) b[i] += a[i];
+}
+void launch(real* x, real* y, unsigned count, cudaStream_t s) {
+  const dim3 threads = 128;
+  add<<<CEIL_DIV(count, threads.x), threads, 0, s>>>(x, y, count);
+}
+int main() {
+  real *p, *q;
+  constexpr unsigned kCount = 5000;
+  cudaMalloc(&p, kCount * sizeof(real));
+  cudaMalloc(&q, kCount * sizeof(*q));
+  launch(p, q, kCount, 0);
+})");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->spec.args[1].role, Role::kInOut);
+  EXPECT_EQ(Launched(*kernel).grid.x, 40u);
+}
+
+TEST(BareSource, AsksForEverythingAtOnce) {
+  const std::string error = ErrorOf("__global__ void k(const float* x, float* y, int n) { y[threadIdx.x] = x[n]; }");
+  EXPECT_THAT(error, HasSubstr("k.cu:1"));
+  for (const char* line : {"// atunner: block = 256", "// atunner: grid = ", "// atunner: arg x in float32[ELEMENTS]",
+                           "// atunner: arg y out float32[ELEMENTS]", "// atunner: arg n = VALUE"}) {
+    EXPECT_THAT(error, HasSubstr(line));
+  }
+}
+
+TEST(BareSource, AnnotationsAnswer) {
+  auto kernel = Parse(R"(
+// atunner: size n = 1 << 16
+// atunner: block = block_x
+// atunner: grid = ceil_div(n, block_x)
+// atunner: tune block_x = 64, 128
+// atunner: arg x in float32[n]
+// atunner: fill x = uniform 0 1
+// atunner: arg y out float32[n]
+// atunner: check n = 1000
+// atunner: tolerance = 1e-4
+__global__ void k(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i];
+})");
+  // block_x is named by the annotation alone: there is no initial value to start from.
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->spec.tolerance.relative, 1e-4);
+  EXPECT_EQ(kernel->spec.args[0].fill.kind, Fill::Kind::kUniform);
+  ASSERT_EQ(kernel->check_dims.size(), 1u);
+  EXPECT_EQ(Space(*kernel), "block_x=64");
+  EXPECT_EQ(Launched(*kernel).grid.x, 1024u);
+}
+
+TEST(BareSource, FixedBlocksAreLeftAloneWithAReason) {
+  std::string source = kPlain;
+  source.replace(source.find("if (i < n)"), 10, "__shared__ float s[256]; s[threadIdx.x] = 0; if (i < n)");
+  auto fixed = Parse(source);
+  ASSERT_TRUE(fixed);
+  EXPECT_TRUE(fixed->space.parameters.empty());
+  EXPECT_THAT(fixed->notes, testing::Contains(HasSubstr("shared array [256]")));
+  source = kPlain;
+  source.replace(source.find("blockDim.x"), 10, "256");
+  auto literal = Parse(source);
+  ASSERT_TRUE(literal);
+  EXPECT_THAT(literal->notes, testing::Contains(HasSubstr("blockDim.x")));
+}
+
+TEST(BareSource, GridStrideLoopsFreeTheGrid) {
+  std::string source = kPlain;
+  source.replace(source.find("if (i < n) y[i] = a * x[i];"), 27,
+                 "for (; i < n; i += gridDim.x * blockDim.x) y[i] = a * x[i];");
+  auto kernel = Parse(source, {.kernel = "", .extra_tunables = true, .multiprocessors = 132});
+  ASSERT_TRUE(kernel);
+  EXPECT_GE(kernel->space.Find("grid_x"), 0);
+  EXPECT_GE(kernel->space.Find("max_registers"), 0);
+  EXPECT_EQ(Launched(*kernel).grid.x, 4096u);
+}
+
+TEST(BareSource, AliasedBuffersAreOneTensor) {
+  std::string source = kPlain;
+  source.replace(source.find("(dx, dy, 2.0f, n)"), 17, "(dx, dx, 2.0f, n)");
+  auto kernel = Parse(source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  ASSERT_EQ(kernel->spec.args.size(), 1u);
+  EXPECT_EQ(kernel->spec.args[0].role, Role::kInOut);
+}
+
+TEST(BareSource, SeveralKernelsNeedAChoice) {
+  const std::string two =
+      std::string(kPlain) + "__global__ void other(float* x) { x[0] = 1; }\nvoid f(float* d) { other<<<1, 1>>>(d); }";
+  EXPECT_THAT(ErrorOf(two), HasSubstr("--kernel NAME"));
+  EXPECT_TRUE(Parse(two, {.kernel = "scale", .extra_tunables = false, .multiprocessors = 1}));
+  EXPECT_THAT(Parse(two, {.kernel = "nope", .extra_tunables = false, .multiprocessors = 1}).error().ToString(),
+              HasSubstr("the file has scale, other"));
+}
+
+TEST(BareSource, MistakesInAnnotationsNameTheirLine) {
+  EXPECT_THAT(ErrorOf("\n// atunner: tune\n__global__ void k() {}"), HasSubstr("k.cu:2"));
+  EXPECT_THAT(ErrorOf("// atunner: frobnicate 3\n__global__ void k() {}"), HasSubstr("unknown annotation"));
+  EXPECT_THAT(ErrorOf("// atunner: arg x sideways float32[n]\n__global__ void k() {}"), HasSubstr("sideways"));
+  EXPECT_THAT(ErrorOf("int main() {}"), HasSubstr("no __global__ kernel"));
+  EXPECT_THAT(ErrorOf(std::string("// atunner: tune FOO = 1, 2\n") + kPlain), HasSubstr("'FOO'"));
+  EXPECT_THAT(ErrorOf("// atunner: block = 32\n// atunner: grid = 1\n__global__ void k() {}"), HasSubstr("no output"));
+}
+
+TEST(BareSource, RolesFollowTheBody) {
+  const auto role = [](const std::string& body) {
+    auto kernel = Parse(
+        "// atunner: block = 32\n// atunner: grid = 1\n// atunner: arg n = 4\n__global__ void k(float* p, float* q, "
+        "int n) { " +
+        body + " }\nvoid f() { float *a, *b; cudaMalloc(&a, 64); cudaMalloc(&b, 64); k<<<1, 32>>>(a, b, 4); }");
+    return kernel ? std::string(Name(kernel->spec.args[0].role)) : kernel.error().ToString();
+  };
+  EXPECT_EQ(role("p[0] = 1;"), Name(Role::kOutput));
+  EXPECT_EQ(role("p[n * (n + p[1])] = 1;"), Name(Role::kInOut));
+  EXPECT_EQ(role("p[0] += 1;"), Name(Role::kInOut));
+  EXPECT_EQ(role("q[0] = p[0];"), Name(Role::kInput));
+  EXPECT_EQ(role("*p = 1;"), Name(Role::kOutput));
+  EXPECT_EQ(role("atomicAdd(&p[0], 1.f);"), Name(Role::kInOut));
+  EXPECT_EQ(role("atomicAdd(p + n, 1.f);"), Name(Role::kInOut));
+  EXPECT_EQ(role("q[0] = n * p[0];"), Name(Role::kInput));
+  EXPECT_EQ(role("q[0] = n == p[0];"), Name(Role::kInput));
+  EXPECT_EQ(role("p[0]++;"), Name(Role::kInOut));
+  EXPECT_EQ(role("reinterpret_cast<float4*>(p)[0] = make_float4(0, 0, 0, 0);"), Name(Role::kInOut));
+}
+
+}  // namespace
+}  // namespace atunner

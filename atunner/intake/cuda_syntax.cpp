@@ -1,0 +1,437 @@
+#include "atunner/intake/cuda_syntax.h"
+
+#include <algorithm>
+#include <set>
+
+#include "atunner/intake/value_list.h"
+
+namespace atunner {
+namespace {
+
+bool IsQualifier(std::string_view word) {
+  static const std::set<std::string_view> kQualifiers = {
+      "const",    "volatile",   "__restrict__", "__restrict",      "restrict",    "__grid_constant__", "struct",
+      "register", "static",     "inline",       "__forceinline__", "extern",      "constexpr",         "typename",
+      "class",    "__device__", "__host__",     "__shared__",      "__constant__"};
+  return kQualifiers.contains(word);
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view source) {
+    syntax_.source = source;
+    syntax_.lexed = Lex(source);
+  }
+
+  CudaSyntax Run() {
+    Directives();
+    Scope(0, Count(), "");
+    Launches();
+    return std::move(syntax_);
+  }
+
+ private:
+  size_t Count() const { return syntax_.lexed.tokens.size(); }
+  const Token& At(size_t i) const { return syntax_.lexed.tokens[i]; }
+  bool Is(size_t i, std::string_view text) const { return i < Count() && At(i).Is(text); }
+  bool IsWord(size_t i) const { return i < Count() && At(i).kind == Token::Kind::kWord; }
+
+  // --- preprocessor ---
+
+  void Directives() {
+    std::string guard;  // name of the #ifndef directly before
+    for (const Token& token : syntax_.lexed.tokens) {
+      if (token.kind != Token::Kind::kDirective) {
+        guard.clear();
+        continue;
+      }
+      const std::string line = Trim(token.text.substr(1));
+      if (line.starts_with("ifndef")) {
+        guard = Trim(line.substr(6));
+      } else if (line.starts_with("define")) {
+        Define(token, guard);
+        guard.clear();
+      } else {
+        guard.clear();
+      }
+    }
+  }
+
+  void Define(const Token& token, const std::string& guard) {
+    size_t at = token.text.find("define") + 6;
+    const auto skip = [&] {
+      while (at < token.text.size() && (token.text[at] == ' ' || token.text[at] == '\t')) ++at;
+    };
+    skip();
+    const size_t start = at;
+    while (at < token.text.size() &&
+           (std::isalnum(static_cast<unsigned char>(token.text[at])) || token.text[at] == '_'))
+      ++at;
+    const std::string name(token.text.substr(start, at - start));
+    if (name.empty() || (at < token.text.size() && token.text[at] == '(')) return;  // a macro with parameters
+    skip();
+    const std::string value = Trim(token.text.substr(at));
+    if (value.empty()) return;
+    syntax_.constants.push_back(
+        {name, FileConstant::Kind::kMacro, value, token.offset + at, value.size(), guard == name, token.line});
+  }
+
+  // --- declarations ---
+
+  /// Declarations in [begin, end) inside namespace `path`.
+  void Scope(size_t begin, size_t end, const std::string& path) {
+    size_t i = begin;
+    while (i < end) {
+      if (At(i).kind == Token::Kind::kDirective || Is(i, ";") || Is(i, "}")) {
+        ++i;
+      } else if (Is(i, "namespace") || (Is(i, "inline") && Is(i + 1, "namespace"))) {
+        i = Namespace(i, end, path);
+      } else if (Is(i, "extern") && i + 2 < end && At(i + 1).kind == Token::Kind::kText && Is(i + 2, "{")) {
+        const size_t close = MatchingClose(syntax_, i + 2);
+        Scope(i + 3, std::min(close, end), path);
+        i = close + 1;
+      } else {
+        i = Declaration(i, end, path);
+      }
+    }
+  }
+
+  size_t Namespace(size_t i, size_t end, const std::string& path) {
+    while (i < end && !Is(i, "namespace")) ++i;
+    std::string name;
+    size_t at = i + 1;
+    while (at < end && (IsWord(at) || Is(at, "::"))) name += At(at++).text;
+    if (!Is(at, "{")) return at + 1;  // an alias
+    const size_t close = std::min(MatchingClose(syntax_, at), end);
+    Scope(at + 1, close, name.empty() ? path : path + name + "::");
+    return close + 1;
+  }
+
+  /// One declaration or definition from its first token; returns the place after it.
+  size_t Declaration(size_t begin, size_t end, const std::string& path) {
+    size_t i = begin;
+    std::vector<TemplateParameter> templates;
+    while (Is(i, "template") && Is(i + 1, "<")) {
+      const size_t close = MatchingClose(syntax_, i + 1);
+      templates = Templates({i + 2, close});
+      i = close + 1;
+    }
+    bool device = false;
+    bool global = false;
+    bool is_constexpr = false;
+    size_t open_paren = SIZE_MAX;  // of the parameter list: the last "word(" before the body that is no attribute
+    size_t at = i;
+    for (; at < end; ++at) {
+      const Token& token = At(at);
+      if (token.kind == Token::Kind::kDirective) continue;
+      device |= token.Is("__device__") || token.Is("__shared__") || token.Is("__constant__") || token.Is("__managed__");
+      global |= token.Is("__global__");
+      is_constexpr |= token.Is("constexpr") || token.Is("consteval");
+      if (token.Is("=") && open_paren == SIZE_MAX) break;  // a variable
+      if (token.Is("(")) {
+        if (at > i && IsWord(at - 1) && !IsAttribute(At(at - 1).text) && open_paren == SIZE_MAX) open_paren = at;
+        if (at > i && IsWord(at - 1) && At(at - 1).Is("operator")) open_paren = at;
+        at = MatchingClose(syntax_, at);
+      } else if (token.Is("{") || token.Is(";")) {
+        break;
+      }
+    }
+    if (at >= end) return end;
+    if (Is(at, "{") && open_paren != SIZE_MAX)
+      return Function(begin, i, open_paren, at, end, path, std::move(templates), global, device, is_constexpr);
+    return Other(begin, i, at, end, device || is_constexpr);
+  }
+
+  static bool IsAttribute(std::string_view word) {
+    static const std::set<std::string_view> kAttributes = {
+        "__launch_bounds__", "__attribute__", "__cluster_dims__", "__maxnreg__", "__block_size__", "alignas",
+        "__align__",         "decltype",      "__declspec",       "noexcept",    "explicit",       "asm"};
+    return kAttributes.contains(word);
+  }
+
+  size_t Function(size_t begin, size_t head, size_t open_paren, size_t brace, size_t end, const std::string& path,
+                  std::vector<TemplateParameter> templates, bool global, bool device, bool is_constexpr) {
+    const size_t close = std::min(MatchingClose(syntax_, brace), end);
+    const std::string name(At(open_paren - 1).text);
+    const TokenRange parameters{open_paren + 1, MatchingClose(syntax_, open_paren)};
+    if (global) {
+      KernelDefinition kernel{name,           path + name,        std::move(templates), Parameters(parameters),
+                              {begin, brace}, {brace + 1, close}, At(head).line};
+      syntax_.kernels.push_back(std::move(kernel));
+    } else if (!device) {
+      // A function without __device__ cannot be called by a kernel, unless it is constexpr.
+      if (!is_constexpr) syntax_.host_only.push_back({begin, close + 1});
+      syntax_.functions.push_back({name, parameters, {brace + 1, close}, {begin, close + 1}});
+    }
+    return close + 1;
+  }
+
+  /// A declaration without a function body: variable, type, using, prototype.
+  size_t Other(size_t begin, size_t head, size_t at, size_t end, bool device) {
+    size_t stop = at;
+    while (stop < end && !Is(stop, ";")) stop = IsOpening(stop) ? MatchingClose(syntax_, stop) + 1 : stop + 1;
+    stop = std::min(stop + 1, end);
+    const TokenRange whole{begin, stop};
+    if (Is(head, "using") || Is(head, "typedef")) {
+      Alias(head, stop);
+    } else if (Is(head, "enum")) {
+      Enumerators({at, stop});
+    } else {
+      Variable(head, stop);
+    }
+    if (!device && IsHostOnly(whole)) syntax_.host_only.push_back(whole);
+    return stop;
+  }
+
+  bool IsOpening(size_t i) const { return Is(i, "(") || Is(i, "[") || Is(i, "{"); }
+
+  /// Does a declaration name what a device compiler lacks: the host's standard library, the runtime API?
+  bool IsHostOnly(TokenRange range) const {
+    bool device = false;
+    bool host = false;
+    for (size_t i = range.begin; i < range.end; ++i) {
+      const std::string_view text = At(i).text;
+      device |= text == "__device__" || text == "__constant__" || text == "__global__";
+      const bool std_name = text == "std" && Is(i + 1, "::") && i + 2 < range.end;
+      static const std::set<std::string_view> kDeviceStd = {
+          "size_t",  "numeric_limits", "integral_constant", "is_same",  "is_same_v", "conditional_t", "enable_if_t",
+          "int32_t", "uint32_t",       "int64_t",           "uint64_t", "uint8_t",   "int8_t"};
+      host |= std_name && !kDeviceStd.contains(At(i + 2).text);
+      host |= text == "std" && Is(i + 1, ";");  // using namespace std;
+      host |= text.starts_with("cuda") && text.size() > 4 &&
+              (std::isupper(static_cast<unsigned char>(text[4])) || text == "cuda_stream") && !Is(i + 1, "::");
+      host |= text == "FILE" || text == "thrust" || text == "ofstream" || text == "ifstream";
+    }
+    return host && !device;
+  }
+
+  void Alias(size_t head, size_t stop) {
+    if (Is(head, "using")) {
+      if (!IsWord(head + 1) || !Is(head + 2, "=")) return;
+      syntax_.aliases[std::string(At(head + 1).text)] = std::string(syntax_.Text({head + 3, stop - 1}));
+    } else if (stop >= head + 4 && IsWord(stop - 2)) {
+      syntax_.aliases[std::string(At(stop - 2).text)] = std::string(syntax_.Text({head + 1, stop - 2}));
+    }
+  }
+
+  void Enumerators(TokenRange range) {
+    for (size_t i = range.begin; i + 2 < range.end; ++i) {
+      if (IsWord(i) && Is(i + 1, "=") && At(i + 2).kind == Token::Kind::kNumber) {
+        AddVariable(i, {i + 2, i + 3});
+      }
+    }
+  }
+
+  /// constexpr int A = 4, B = 2;
+  void Variable(size_t head, size_t stop) {
+    bool constant = false;
+    for (size_t i = head; i < stop && !Is(i, "="); ++i) constant |= Is(i, "constexpr") || Is(i, "const");
+    if (!constant || stop == 0) return;
+    for (const TokenRange& piece : SplitArguments(syntax_, {head, stop - 1}, true)) {
+      for (size_t i = piece.begin; i + 1 < piece.end; ++i) {
+        if (!IsWord(i) || !Is(i + 1, "=")) continue;
+        AddVariable(i, {i + 2, piece.end});
+        break;
+      }
+    }
+  }
+
+  void AddVariable(size_t name, TokenRange value) {
+    if (value.empty()) return;
+    const std::string_view text = syntax_.Text(value);
+    syntax_.constants.push_back({std::string(At(name).text), FileConstant::Kind::kVariable, std::string(text),
+                                 At(value.begin).offset, text.size(), false, At(name).line});
+  }
+
+  std::vector<TemplateParameter> Templates(TokenRange range) const {
+    std::vector<TemplateParameter> all;
+    for (const TokenRange& piece : SplitArguments(syntax_, range, true)) {
+      TemplateParameter parameter;
+      size_t end = piece.end;
+      for (size_t i = piece.begin; i < piece.end; ++i) {
+        if (!Is(i, "=")) continue;
+        parameter.fallback = std::string(syntax_.Text({i + 1, piece.end}));
+        end = i;
+        break;
+      }
+      if (piece.begin >= end) continue;
+      if (IsWord(end - 1) && end - 1 > piece.begin) parameter.name = std::string(At(end - 1).text);
+      parameter.type = std::string(syntax_.Text({piece.begin, parameter.name.empty() ? end : end - 1}));
+      all.push_back(std::move(parameter));
+    }
+    return all;
+  }
+
+  std::vector<KernelParameter> Parameters(TokenRange range) const {
+    std::vector<KernelParameter> all;
+    for (const TokenRange& piece : SplitArguments(syntax_, range, true)) {
+      KernelParameter parameter;
+      std::vector<std::string> words;
+      for (size_t i = piece.begin; i < piece.end && !Is(i, "="); ++i) {
+        if (Is(i, "*")) {
+          parameter.pointer = true;
+        } else if (Is(i, "[")) {
+          parameter.pointer = true;
+          i = MatchingClose(syntax_, i);
+        } else if (Is(i, "const")) {
+          parameter.is_const |= !parameter.pointer;
+        } else if (Is(i, "(") && i > piece.begin) {  // __attribute__((...)), __align__(8)
+          i = MatchingClose(syntax_, i);
+        } else if (Is(i, "::") && !words.empty() && IsWord(i + 1)) {
+          words.back() += "::" + std::string(At(++i).text);
+        } else if (IsWord(i) && !IsQualifier(At(i).text) && !IsAttribute(At(i).text)) {
+          words.emplace_back(At(i).text);
+        } else if (Is(i, "<") && !words.empty()) {
+          const size_t close = MatchingClose(syntax_, i);
+          words.back() += std::string(syntax_.Text({i, std::min(close + 1, piece.end)}));
+          i = close;
+        }
+      }
+      if (words.empty() || (words.size() == 1 && words[0] == "void")) continue;
+      if (words.size() > 1) {
+        parameter.name = words.back();
+        words.pop_back();
+      }
+      for (const std::string& word : words) parameter.type += (parameter.type.empty() ? "" : " ") + word;
+      all.push_back(std::move(parameter));
+    }
+    return all;
+  }
+
+  // --- launches ---
+
+  bool IsTriple(size_t i, std::string_view symbol) const {
+    return Is(i, symbol) && Is(i + 1, symbol) && Is(i + 2, symbol) && At(i + 1).offset == At(i).offset + 1 &&
+           At(i + 2).offset == At(i).offset + 2;
+  }
+
+  void Launches() {
+    for (size_t i = 0; i + 3 < Count(); ++i) {
+      if (IsTriple(i, "<")) OneLaunch(i);
+    }
+  }
+
+  void OneLaunch(size_t open) {
+    size_t close = open + 3;
+    while (close < Count() && !IsTriple(close, ">")) {
+      if (Is(close, ";") || Is(close, "{")) {
+        // dim3{...} is fine; a statement's end is not.
+        if (Is(close, ";")) return;
+        close = MatchingClose(syntax_, close);
+      }
+      close = Is(close, "(") || Is(close, "[") ? MatchingClose(syntax_, close) + 1 : close + 1;
+    }
+    if (close + 3 >= Count() || !Is(close + 3, "(") || open == 0) return;
+    KernelLaunch launch;
+    size_t name = open - 1;
+    if (Is(name, ">")) {  // k<128, float><<<...>>>
+      size_t depth = 0;
+      size_t start = name;
+      for (; start > 0; --start) {
+        if (Is(start, ">")) ++depth;
+        if (Is(start, "<") && --depth == 0) break;
+      }
+      if (start == 0) return;
+      launch.template_args = SplitArguments(syntax_, {start + 1, name}, true);
+      name = start - 1;
+    }
+    if (!IsWord(name)) return;
+    launch.token = name;
+    launch.line = At(name).line;
+    launch.kernel = std::string(At(name).text);
+    while (name >= 2 && Is(name - 1, "::") && IsWord(name - 2)) {
+      name -= 2;
+      launch.kernel = std::string(At(name).text) + "::" + launch.kernel;
+    }
+    launch.configuration = SplitArguments(syntax_, {open + 3, close}, false);
+    launch.arguments = SplitArguments(syntax_, {close + 4, MatchingClose(syntax_, close + 3)}, true);
+    for (size_t f = 0; f < syntax_.functions.size(); ++f) {
+      if (syntax_.functions[f].body.begin <= open && open < syntax_.functions[f].body.end) launch.function = f;
+    }
+    syntax_.launches.push_back(std::move(launch));
+  }
+
+  CudaSyntax syntax_;
+};
+
+}  // namespace
+
+std::string_view CudaSyntax::Text(TokenRange range) const {
+  if (range.empty() || range.begin >= lexed.tokens.size()) return {};
+  const Token& last = lexed.tokens[std::min(range.end, lexed.tokens.size()) - 1];
+  const size_t start = lexed.tokens[range.begin].offset;
+  return source.substr(start, last.offset + last.text.size() - start);
+}
+
+const FileConstant* CudaSyntax::FindConstant(std::string_view name) const {
+  for (const FileConstant& constant : constants) {
+    if (constant.name == name) return &constant;
+  }
+  return nullptr;
+}
+
+size_t MatchingClose(const CudaSyntax& syntax, size_t open) {
+  const std::vector<Token>& tokens = syntax.lexed.tokens;
+  if (open >= tokens.size()) return tokens.size();
+  const bool angle = tokens[open].Is("<");
+  int depth = 0;
+  int angles = 0;
+  for (size_t i = open; i < tokens.size(); ++i) {
+    const Token& token = tokens[i];
+    if (token.kind != Token::Kind::kSymbol) continue;
+    if (token.Is("(") || token.Is("[") || token.Is("{")) ++depth;
+    if (token.Is(")") || token.Is("]") || token.Is("}")) --depth;
+    if (angle && depth == 0 && token.Is("<")) ++angles;
+    if (angle && depth == 0 && token.Is(">")) --angles;
+    if (angle ? (angles == 0 || depth < 0) : depth == 0) return i;
+  }
+  return tokens.size();
+}
+
+std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles) {
+  std::vector<TokenRange> pieces;
+  size_t start = range.begin;
+  int angle_depth = 0;
+  const size_t end = std::min(range.end, syntax.lexed.tokens.size());
+  for (size_t i = range.begin; i < end; ++i) {
+    const Token& token = syntax.token(i);
+    if (token.Is("(") || token.Is("[") || token.Is("{")) {
+      i = std::min(MatchingClose(syntax, i), end);
+    } else if (angles && token.Is("<") && i > range.begin && syntax.token(i - 1).kind == Token::Kind::kWord) {
+      ++angle_depth;
+    } else if (angles && token.Is(">") && angle_depth > 0) {
+      --angle_depth;
+    } else if (token.Is(",") && angle_depth == 0) {
+      pieces.push_back({start, i});
+      start = i + 1;
+    }
+  }
+  if (start < end) pieces.push_back({start, end});
+  return pieces;
+}
+
+CudaSyntax ParseCuda(std::string_view source) { return Parser(source).Run(); }
+
+std::string DeviceText(const CudaSyntax& syntax) {
+  std::string text(syntax.source);
+  for (const TokenRange& range : syntax.host_only) {
+    const std::string_view gone = syntax.Text(range);
+    if (gone.empty()) continue;
+    const auto start = static_cast<size_t>(gone.data() - syntax.source.data());
+    // Directives inside stay: an #endif among them may belong to an #if outside.
+    size_t at = start;
+    for (size_t i = range.begin; i <= range.end; ++i) {
+      const bool last = i == range.end || i >= syntax.lexed.tokens.size();
+      if (!last && syntax.token(i).kind != Token::Kind::kDirective) continue;
+      const size_t stop = last ? start + gone.size() : syntax.token(i).offset;
+      for (; at < stop; ++at) {
+        if (text[at] != '\n') text[at] = ' ';
+      }
+      if (last) break;
+      at = std::min(syntax.token(i).offset + syntax.token(i).text.size(), start + gone.size());
+    }
+  }
+  return text;
+}
+
+}  // namespace atunner

@@ -1,0 +1,101 @@
+// What a CUDA source declares that tuning cares about: kernels, launches, constants, host functions. A tolerant grammar
+// over tokens: it copes with files as they are and reports only what it understood.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "atunner/intake/cuda_lexer.h"
+
+namespace atunner {
+
+/// Half-open range of tokens.
+struct TokenRange {
+  size_t begin = 0;
+  size_t end = 0;
+  bool empty() const { return begin >= end; }
+};
+
+struct KernelParameter {
+  std::string type;  ///< without qualifiers: "float", "unsigned int", "T"
+  std::string name;
+  bool pointer = false;
+  bool is_const = false;  ///< pointer to const
+};
+
+struct TemplateParameter {
+  std::string type;  ///< "int", "typename"
+  std::string name;
+  std::string fallback;  ///< default argument; may be empty
+};
+
+struct KernelDefinition {
+  std::string name;       ///< "reduce"
+  std::string qualified;  ///< "ns::reduce": what a name expression needs
+  std::vector<TemplateParameter> templates;
+  std::vector<KernelParameter> parameters;
+  TokenRange head;  ///< from template or __global__ to the body
+  TokenRange body;  ///< between the braces
+  int line = 0;
+};
+
+struct KernelLaunch {
+  std::string kernel;                     ///< as written, without template arguments: "ns::reduce"
+  std::vector<TokenRange> template_args;  ///< of "k<128, float>"
+  std::vector<TokenRange> configuration;  ///< between <<< and >>>
+  std::vector<TokenRange> arguments;
+  size_t function = SIZE_MAX;  ///< index of the enclosing host function
+  size_t token = 0;            ///< of the kernel's name
+  int line = 0;
+};
+
+/// A named constant of the whole file: macro without parameters, constexpr, const, enumerator.
+struct FileConstant {
+  enum class Kind : uint8_t { kMacro, kVariable };
+  std::string name;
+  Kind kind = Kind::kMacro;
+  std::string value;  ///< text
+  size_t offset = 0;  ///< of the value in the source
+  size_t length = 0;
+  bool guarded = false;  ///< #ifndef X around #define X
+  int line = 0;
+};
+
+struct HostFunction {
+  std::string name;
+  TokenRange parameters;
+  TokenRange body;
+  TokenRange whole;  ///< from its first declaration token to the closing brace
+};
+
+struct CudaSyntax {
+  std::string_view source;
+  LexedSource lexed;
+  std::vector<KernelDefinition> kernels;
+  std::vector<KernelLaunch> launches;
+  std::vector<FileConstant> constants;
+  std::vector<HostFunction> functions;
+  std::map<std::string, std::string, std::less<>> aliases;  ///< typedef and using: "real" -> "float"
+  std::vector<TokenRange> host_only;  ///< top-level declarations that a device compiler cannot take
+
+  const Token& token(size_t i) const { return lexed.tokens[i]; }
+  /// Source text of a range, from its first token's start to its last one's end.
+  std::string_view Text(TokenRange range) const;
+  const FileConstant* FindConstant(std::string_view name) const;
+};
+
+CudaSyntax ParseCuda(std::string_view source);
+
+/// The source with everything blanked that only a host compiler understands: host functions, their includes stay (the
+/// compiler knows them). Lines keep their numbers and every remaining byte its offset.
+std::string DeviceText(const CudaSyntax& syntax);
+
+/// Pieces of a range at commas outside of (), [], {} and, with `angles`, <>.
+std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles);
+/// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the end of the tokens when nothing does.
+size_t MatchingClose(const CudaSyntax& syntax, size_t open);
+
+}  // namespace atunner

@@ -1,0 +1,83 @@
+// Values of host expressions at one place of a source: what `threads`, `grid` or `n * sizeof(float)` is when a kernel
+// is launched there. Follows definitions in the function, its caller's arguments, and constants of the file.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/intake/cuda_syntax.h"
+#include "atunner/model/value.h"
+
+namespace atunner {
+
+/// A name with a literal value that expressions keep as a name: a problem size or a tunable.
+struct Leaf {
+  std::string name;
+  int64_t value = 0;
+  bool of_file = false;  ///< a macro or constant of the file: device code may see it too
+};
+
+class HostScope {
+ public:
+  /// `stated` are values from annotations; they come before everything else.
+  HostScope(const CudaSyntax& syntax, size_t function, size_t position, const Dims& stated);
+
+  /// The expression in the language of model/expr. kInvalidInput names what could not be resolved.
+  Result<std::string> Expression(TokenRange range);
+  /// Three extents of a dim3 or a number; missing ones are "1".
+  Result<std::array<std::string, 3>> Extents(TokenRange range);
+  /// Bytes of the buffer that a pointer argument names, and its name. Follows casts and containers.
+  struct Buffer {
+    std::string name;
+    std::string bytes;
+    std::string type;  ///< declared element type; may be empty
+  };
+  Result<Buffer> BufferOf(TokenRange range);
+
+  /// Every leaf that an expression of this scope (or of its callers') referred to.
+  const std::map<std::string, Leaf, std::less<>>& leaves() const { return *leaves_; }
+
+ private:
+  using Tokens = std::vector<Token>;
+  struct Caller {
+    size_t function = 0;
+    size_t token = 0;
+    std::vector<TokenRange> arguments;
+  };
+  struct Pieces;  // one conversion under way
+
+  HostScope(const HostScope& parent, size_t function, size_t position);
+  void Collect();
+  void CollectDefinition(size_t name, size_t end);
+  void CollectAllocation(size_t call, size_t end);
+  void CollectDeclaredType(size_t star);
+  Tokens Copy(TokenRange range) const;
+  Result<std::string> Convert(const Tokens& tokens, int depth);
+  Result<std::string> ConvertPlain(const Tokens& tokens, int depth);
+  Result<size_t> Word(const Tokens& tokens, size_t i, int depth, Pieces& out);
+  Result<std::string> NameValue(const std::string& name, int depth);
+  Result<std::string> NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth);
+  Result<std::array<std::string, 3>> ExtentsOf(const Tokens& tokens, int depth);
+  std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> InCaller(const std::string& name) const;
+
+  const CudaSyntax& syntax_;
+  size_t function_;
+  size_t position_;
+  Dims stated_;
+  int level_ = 0;
+  std::map<std::string, TokenRange, std::less<>> definitions_;
+  std::map<std::string, std::array<TokenRange, 3>, std::less<>> members_;  ///< grid.x = …
+  std::map<std::string, TokenRange, std::less<>> allocations_;             ///< bytes
+  std::map<std::string, TokenRange, std::less<>> containers_;              ///< element count
+  std::map<std::string, std::string, std::less<>> types_;                  ///< of declared pointers and containers
+  std::shared_ptr<std::map<std::string, Leaf, std::less<>>> leaves_;
+  std::shared_ptr<std::deque<std::string>> texts_;  ///< of re-lexed constants
+};
+
+}  // namespace atunner

@@ -1,0 +1,100 @@
+#include "atunner/intake/kernel_body.h"
+
+#include <algorithm>
+
+namespace atunner {
+namespace {
+
+struct Use {
+  bool reads = false;
+  bool writes = false;
+};
+
+/// The use of a pointer whose name is token `at`.
+Use UseAt(const CudaSyntax& syntax, size_t at, size_t end) {
+  const auto is = [&](size_t i, std::string_view text) { return i < end && syntax.token(i).Is(text); };
+  const Use both{true, true};
+  size_t next = at + 1;
+  const bool indexed = is(next, "[");
+  while (is(next, "[")) next = MatchingClose(syntax, next) + 1;
+  const bool dereferenced = at > 0 && syntax.token(at - 1).Is("*") && at > 1 &&
+                            syntax.token(at - 2).kind != Token::Kind::kWord &&
+                            syntax.token(at - 2).kind != Token::Kind::kNumber && !syntax.token(at - 2).Is(")") &&
+                            !syntax.token(at - 2).Is("]");
+  if (!indexed && !dereferenced) return both;         // it escapes
+  while (is(next, ".") && next + 1 < end) next += 2;  // p[i].x
+  if (at > 0 && (syntax.token(at - 1).Is("&") || syntax.token(at - 1).Is("++") || syntax.token(at - 1).Is("--"))) {
+    const bool address = !syntax.token(at - 1).Is("&") || at < 2 ||
+                         (syntax.token(at - 2).kind != Token::Kind::kWord && !syntax.token(at - 2).Is(")"));
+    if (address) return both;
+  }
+  if (is(next, "=")) return {false, true};
+  for (std::string_view op : {"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}) {
+    if (is(next, op)) return both;
+  }
+  return {true, false};
+}
+
+}  // namespace
+
+Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const KernelParameter& parameter) {
+  if (parameter.is_const) return Role::kInput;
+  Use all;
+  for (size_t i = kernel.body.begin; i < kernel.body.end; ++i) {
+    if (!syntax.token(i).Is(parameter.name) || syntax.token(i).kind != Token::Kind::kWord) continue;
+    if (i > 0 && (syntax.token(i - 1).Is(".") || syntax.token(i - 1).Is("->"))) continue;  // a member of that name
+    const Use use = UseAt(syntax, i, kernel.body.end);
+    all.reads |= use.reads;
+    all.writes |= use.writes;
+  }
+  if (!all.writes) return Role::kInput;
+  return all.reads ? Role::kInOut : Role::kOutput;
+}
+
+bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name, std::string_view axis) {
+  for (size_t i = kernel.body.begin; i + 2 < kernel.body.end; ++i) {
+    if (syntax.token(i).Is(name) && syntax.token(i + 1).Is(".") && syntax.token(i + 2).Is(axis)) return true;
+  }
+  return false;
+}
+
+bool Uses(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name) {
+  for (const TokenRange range : {kernel.head, kernel.body}) {
+    for (size_t i = range.begin; i < range.end; ++i) {
+      const Token& token = syntax.token(i);
+      if (token.Is(name)) return true;
+      // #pragma unroll UNROLL, #if USE_LDG
+      if (token.kind == Token::Kind::kDirective && token.text.find(name) != std::string_view::npos) return true;
+    }
+  }
+  return false;
+}
+
+std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const KernelDefinition& kernel,
+                                            const std::vector<std::string>& free_names) {
+  for (size_t i = kernel.body.begin; i < kernel.body.end; ++i) {
+    if (!syntax.token(i).Is("__shared__")) continue;
+    if (i > 0 && syntax.token(i - 1).Is("extern")) continue;
+    for (size_t at = i; at < kernel.body.end && !syntax.token(at).Is(";"); ++at) {
+      if (!syntax.token(at).Is("[")) continue;
+      const TokenRange extent{at + 1, MatchingClose(syntax, at)};
+      bool follows = false;
+      for (size_t t = extent.begin; t < extent.end; ++t)
+        follows |= std::ranges::find(free_names, syntax.token(t).text) != free_names.end();
+      if (!follows && !extent.empty()) return std::string(syntax.Text(extent));
+      at = extent.end;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel) {
+  for (size_t i = kernel.head.begin; i + 1 < kernel.head.end; ++i) {
+    if (!syntax.token(i).Is("__launch_bounds__")) continue;
+    const auto pieces = SplitArguments(syntax, {i + 2, MatchingClose(syntax, i + 1)}, false);
+    return pieces.empty() ? "" : std::string(syntax.Text(pieces.front()));
+  }
+  return "";
+}
+
+}  // namespace atunner

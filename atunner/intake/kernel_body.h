@@ -1,0 +1,26 @@
+// What a kernel's body tells about its arguments and about how free its launch is.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "atunner/intake/cuda_syntax.h"
+#include "atunner/model/kernel_spec.h"
+
+namespace atunner {
+
+/// kInput, kOutput or kInOut, from the uses of a pointer parameter. A pointer that escapes (passed on, aliased) counts
+/// as read and written unless it points to const.
+Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const KernelParameter& parameter);
+
+/// Does the body read `name.axis` ("blockDim", "x")?
+bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name, std::string_view axis);
+/// Is the name used in the head or the body?
+bool Uses(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name);
+/// Text of a static shared array's extent that none of `free_names` decides: it hard-wires a block size.
+std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const KernelDefinition& kernel,
+                                            const std::vector<std::string>& free_names);
+/// N of __launch_bounds__(N, …) as written; empty without one.
+std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel);
+
+}  // namespace atunner

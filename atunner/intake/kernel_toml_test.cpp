@@ -1,0 +1,124 @@
+#include "atunner/intake/kernel_toml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kSaxpy = R"toml(
+name = "saxpy"
+source = "saxpy.cu"
+options = ["-use_fast_math"]
+constraints = ["block * items <= 2048"]
+flops = "2 * n"
+check = [{ n = 1000 }]
+
+[sizes]
+n = 16777216
+
+[parameters]
+block = [64, 128, 256]
+items = "[2**i for i in range(4)]"
+
+[default]
+block = 128
+
+[[argument]]
+name = "a"
+type = "float"
+value = 2.5
+
+[[argument]]
+name = "x"
+type = "float32"
+shape = "n"
+fill = "uniform -1 1"
+
+[[argument]]
+name = "y"
+type = "float32"
+shape = ["n"]
+role = "inout"
+
+[[launch]]
+kernel = "saxpy<{items}>"
+grid = "ceil_div(n, block * items)"
+block = "block"
+arguments = ["a", "x", "y", "n: int32"]
+
+[tolerance]
+relative = 1e-6
+)toml";
+
+const FileReader kAnyFile = [](const std::string&) {
+  return Result<std::string>("template <int I> __global__ void saxpy() {}");
+};
+
+std::string Without(std::string text, const std::string& piece, const std::string& instead = "") {
+  const size_t at = text.find(piece);
+  EXPECT_NE(at, std::string::npos) << piece;
+  return text.replace(at, piece.size(), instead);
+}
+
+std::string ErrorOf(const std::string& text) {
+  auto kernel = ParseKernelToml(text, "kernel.toml", kAnyFile);
+  if (!kernel) return kernel.error().ToString();
+  auto made = MakeUserTemplate(*kernel);
+  return made ? "" : made.error().ToString();
+}
+
+TEST(KernelToml, ReadsAWholeDescription) {
+  auto kernel = ParseKernelToml(kSaxpy, "kernel.toml", kAnyFile);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->spec.args.size(), 3u);
+  EXPECT_EQ(kernel->spec.args[1].fill.kind, Fill::Kind::kUniform);
+  EXPECT_EQ(kernel->spec.args[2].role, Role::kInOut);
+  EXPECT_EQ(kernel->spec.tolerance.relative, 1e-6);
+  ASSERT_EQ(kernel->check_dims.size(), 1u);
+  EXPECT_EQ(kernel->check_dims[0].at("n"), 1000);
+  auto schedule = MakeUserTemplate(*kernel);
+  ASSERT_TRUE(schedule) << schedule.error().ToString();
+  EXPECT_EQ((*schedule)->space().Describe((*schedule)->Default()), "block=128, items=1");
+  const auto rendered = (*schedule)->Render({{int64_t{256}, int64_t{4}}});
+  ASSERT_TRUE(rendered);
+  EXPECT_EQ(rendered->plan.steps[0].entry, "saxpy<4>");
+  const auto plan = Resolve(rendered->plan, (*schedule)->spec().dims, {});
+  ASSERT_TRUE(plan) << plan.error().ToString();
+  EXPECT_EQ(plan->steps[0].grid.x, 16384u);
+  EXPECT_EQ(plan->steps[0].args.size(), 4u);
+}
+
+TEST(KernelToml, MistakesNameLineAndRemedy) {
+  const std::string good = kSaxpy;
+  ASSERT_EQ(ErrorOf(good), "");
+  EXPECT_THAT(ErrorOf(Without(good, "options", "optoins")), HasSubstr("kernel.toml:4: unknown key 'optoins'"));
+  EXPECT_THAT(ErrorOf(Without(good, "options", "optoins")), HasSubstr("did you mean 'options'"));
+  EXPECT_THAT(ErrorOf(Without(good, "float32\"\nshape = \"n\"", "floaty\"\nshape = \"n\"")),
+              HasSubstr("unknown type 'floaty'"));
+  EXPECT_THAT(ErrorOf(Without(good, "role = \"inout\"")), HasSubstr("no output"));
+  EXPECT_THAT(ErrorOf(Without(good, "block = 128", "block = 100")), HasSubstr("none of the values"));
+  EXPECT_THAT(ErrorOf(Without(good, "[64, 128, 256]", "[]")), HasSubstr("no values"));
+  EXPECT_THAT(ErrorOf(Without(good, "\"a\", \"x\"", "\"a\", \"xx\"")), HasSubstr("did you mean 'x'"));
+  EXPECT_THAT(ErrorOf(Without(good, "block * items <= 2048", "block * itms <= 2048")), HasSubstr("itms"));
+  EXPECT_THAT(ErrorOf(Without(good, "block * items <= 2048", "block * items <= 2")), HasSubstr("block * items <= 2"));
+  EXPECT_THAT(ErrorOf(Without(good, "n = 1000 }", "m = 1000 }")), HasSubstr("'m' is not among [sizes]"));
+  EXPECT_THAT(ErrorOf(Without(good, "uniform -1 1", "gauss")), HasSubstr("unknown fill 'gauss'"));
+  EXPECT_THAT(ErrorOf(Without(good, "grid = ", "gird = ")), HasSubstr("did you mean 'grid'"));
+  EXPECT_THAT(ErrorOf(good + "\n[[launch"), HasSubstr("kernel.toml:"));
+  EXPECT_THAT(ErrorOf("source = \"a.cu\""), HasSubstr("no [[launch]]"));
+}
+
+TEST(KernelToml, MissingSourceNamesTheLine) {
+  const FileReader none = [](const std::string& name) -> Result<std::string> {
+    return Fail(ErrorCode::kNotFound, "no such file: " + name);
+  };
+  const auto kernel = ParseKernelToml(kSaxpy, "kernel.toml", none);
+  ASSERT_FALSE(kernel);
+  EXPECT_THAT(kernel.error().ToString(), HasSubstr("kernel.toml:3"));
+}
+
+}  // namespace
+}  // namespace atunner

@@ -1,0 +1,157 @@
+#include "atunner/intake/user_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/search/space_index.h"
+
+namespace atunner {
+namespace {
+
+/// Configurations that are looked at to find the valid one nearest to the user's.
+constexpr uint64_t kMostLookedAt = 100'000;
+
+std::string WithParameters(std::string entry, const ParameterSpace& space, const Configuration& configuration) {
+  for (size_t i = 0; i < space.parameters.size(); ++i) {
+    const std::string place = "{" + space.parameters[i].name + "}";
+    for (size_t at = entry.find(place); at != std::string::npos; at = entry.find(place, at)) {
+      entry.replace(at, place.size(), ToString(configuration.values[i]));
+    }
+  }
+  return entry;
+}
+
+class UserTemplate : public ScheduleTemplate {
+ public:
+  explicit UserTemplate(UserKernel kernel) : kernel_(std::move(kernel)) {}
+
+  const KernelSpec& spec() const override { return kernel_.spec; }
+  const ParameterSpace& space() const override { return kernel_.space; }
+  Configuration Default() const override { return kernel_.initial; }
+  std::optional<RenderedKernel> Naive() const override { return Rendered(kernel_.initial); }
+  std::vector<Dims> CheckDims(const Configuration&) const override { return kernel_.check_dims; }
+  Result<RenderedKernel> Render(const Configuration& configuration) const override { return Rendered(configuration); }
+
+  RenderedKernel Rendered(const Configuration& configuration) const {
+    RenderedKernel rendered{kernel_.source, kernel_.plan};
+    Inject(configuration, rendered.source);
+    for (LaunchStep& step : rendered.plan.steps) step.entry = WithParameters(step.entry, kernel_.space, configuration);
+    rendered.plan.parameter_names = kernel_.space.Names();
+    rendered.plan.parameter_values = configuration.values;
+    return rendered;
+  }
+
+  KernelSpec& mutable_spec() { return kernel_.spec; }
+
+ private:
+  void Inject(const Configuration& configuration, SourceUnit& source) const {
+    struct Replacement {
+      size_t offset, length;
+      std::string text;
+    };
+    std::vector<Replacement> replacements;
+    for (size_t i = 0; i < kernel_.injections.size(); ++i) {
+      const Injection& injection = kernel_.injections[i];
+      const std::string value = ToString(configuration.values[i]);
+      switch (injection.kind) {
+        case Injection::Kind::kDefine:
+          source.defines.emplace_back(kernel_.space.parameters[i].name, value);
+          break;
+        case Injection::Kind::kReplace:
+          replacements.push_back({injection.offset, injection.length, value});
+          break;
+        case Injection::Kind::kOption:
+          if (Truthy(configuration.values[i])) source.options.push_back(injection.option + value);
+          break;
+        case Injection::Kind::kLaunch:
+          break;
+      }
+    }
+    // From the back, so that offsets in front stay true.
+    std::ranges::sort(replacements, std::ranges::greater{}, &Replacement::offset);
+    for (const Replacement& one : replacements) source.text.replace(one.offset, one.length, one.text);
+  }
+
+  UserKernel kernel_;
+};
+
+int Differences(const Configuration& a, const Configuration& b) {
+  int count = 0;
+  for (size_t i = 0; i < a.values.size(); ++i) count += !LooselyEqual(a.values[i], b.values[i]);
+  return count;
+}
+
+/// The initial configuration, or the valid one that differs from it in the fewest parameters.
+Status MakeInitialValid(UserKernel& kernel) {
+  kernel.initial = NearestListed(kernel.space, kernel.initial.values);
+  ATUNNER_TRY(const bool allowed, kernel.space.Allows(kernel.initial, kernel.spec.dims));
+  if (allowed) return {};
+  ATUNNER_TRY(const SpaceIndex index, SpaceIndex::Build(kernel.space, kernel.spec.dims));
+  const uint64_t step = std::max<uint64_t>(1, index.size() / kMostLookedAt);
+  Configuration nearest = index.At(0);
+  for (uint64_t i = 0; i < index.size(); i += step) {
+    Configuration one = index.At(i);
+    if (Differences(one, kernel.initial) < Differences(nearest, kernel.initial)) nearest = std::move(one);
+  }
+  kernel.notes.push_back("the stated defaults break a constraint; starting from " + kernel.space.Describe(nearest));
+  kernel.initial = std::move(nearest);
+  return {};
+}
+
+Status CheckPlan(const UserKernel& kernel, const RenderedKernel& rendered) {
+  for (const LaunchStep& step : kernel.plan.steps) {
+    for (const ArgBinding& arg : step.args) {
+      if (arg.kind != ArgBinding::Kind::kTensor || kernel.spec.FindArg(arg.name) != nullptr) continue;
+      return Invalid("kernel '" + step.entry + "' is given the unknown argument '" + arg.name + "'",
+                     kernel.source.name);
+    }
+  }
+  const bool has_output = std::ranges::any_of(
+      kernel.spec.args, [](const ArgSpec& arg) { return arg.role == Role::kOutput || arg.role == Role::kInOut; });
+  if (!has_output) {
+    return Invalid("kernel '" + kernel.spec.name + "' has no output to verify", kernel.source.name,
+                   "mark the argument that it writes as out or inout");
+  }
+  for (const ArgSpec& arg : kernel.spec.args) {
+    if (arg.role != Role::kScalar) ATUNNER_RETURN_IF_ERROR(ShapeOf(arg, kernel.spec, kernel.spec.dims));
+  }
+  ATUNNER_RETURN_IF_ERROR(Resolve(rendered.plan, kernel.spec.dims, kernel.spec.attributes));
+  for (const Dims& dims : kernel.check_dims) {
+    ATUNNER_RETURN_IF_ERROR(Resolve(rendered.plan, dims, kernel.spec.attributes));
+  }
+  return {};
+}
+
+}  // namespace
+
+Configuration NearestListed(const ParameterSpace& space, const std::vector<Value>& wanted) {
+  Configuration nearest;
+  for (size_t i = 0; i < space.parameters.size(); ++i) {
+    const std::vector<Value>& values = space.parameters[i].values;
+    const auto distance = [&](const Value& value) {
+      if (LooselyEqual(value, wanted[i])) return -1.0;
+      const double gap = std::abs(ToDouble(value) - ToDouble(wanted[i]));
+      return std::isnan(gap) ? 1e300 : gap;
+    };
+    nearest.values.push_back(*std::ranges::min_element(values, {}, distance));
+  }
+  return nearest;
+}
+
+Result<std::unique_ptr<ScheduleTemplate>> MakeUserTemplate(UserKernel& kernel) {
+  ATUNNER_CHECK(kernel.injections.size() == kernel.space.parameters.size());
+  ATUNNER_CHECK(kernel.initial.values.size() == kernel.space.parameters.size());
+  ATUNNER_RETURN_IF_ERROR(kernel.space.Validate(kernel.spec.dims));
+  ATUNNER_RETURN_IF_ERROR(MakeInitialValid(kernel));
+  auto made = std::make_unique<UserTemplate>(kernel);
+  const RenderedKernel as_given = made->Rendered(kernel.initial);
+  ATUNNER_RETURN_IF_ERROR(CheckPlan(kernel, as_given));
+  Oracle oracle;
+  oracle.kind = Oracle::Kind::kKernel;
+  oracle.kernel = kernel.reference ? *kernel.reference : as_given;
+  kernel.spec.oracle = oracle;
+  made->mutable_spec().oracle = std::move(oracle);
+  return made;
+}
+
+}  // namespace atunner

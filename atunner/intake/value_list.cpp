@@ -1,0 +1,173 @@
+#include "atunner/intake/value_list.h"
+
+#include <cctype>
+#include <optional>
+
+namespace atunner {
+namespace {
+
+constexpr size_t kMostValues = 65536;
+constexpr int kMostNested = 16;
+
+std::unexpected<Error> TooMany() { return Invalid("a list of more than 65536 values"); }
+
+bool IsOpening(char c) { return c == '(' || c == '[' || c == '{'; }
+bool IsClosing(char c) { return c == ')' || c == ']' || c == '}'; }
+
+/// Position of `word` as a word of its own outside of brackets and quotes, from `from` on; npos when there is none.
+size_t FindWord(std::string_view text, std::string_view word, size_t from = 0) {
+  int depth = 0;
+  char quote = 0;
+  for (size_t i = from; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+      continue;
+    }
+    if (c == '\'' || c == '"') quote = c;
+    depth += IsOpening(c) - IsClosing(c);
+    if (depth != 0 || !text.substr(i).starts_with(word)) continue;
+    const auto is_word = [](char x) { return std::isalnum(static_cast<unsigned char>(x)) || x == '_'; };
+    const bool starts = i == 0 || !is_word(text[i - 1]);
+    const bool ends = i + word.size() >= text.size() || !is_word(text[i + word.size()]);
+    if (starts && ends) return i;
+  }
+  return std::string_view::npos;
+}
+
+/// The inside of "name(...)" when the whole text is that call.
+std::optional<std::string_view> InsideOf(std::string_view text, std::string_view opening, char closing) {
+  if (!text.starts_with(opening) || !text.ends_with(closing)) return std::nullopt;
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    depth += IsOpening(text[i]) - IsClosing(text[i]);
+    if (depth == 0 && i >= opening.size() - 1 && i + 1 < text.size()) return std::nullopt;  // closes before the end
+  }
+  return text.substr(opening.size(), text.size() - opening.size() - 1);
+}
+
+Result<std::vector<Value>> Piece(std::string_view text, int depth);
+
+Result<std::vector<Value>> Sum(std::string_view text, int depth) {
+  if (depth > kMostNested) return Invalid("a list nested too deeply");
+  std::vector<Value> all;
+  for (const std::string& piece : SplitOutsideBrackets(text, '+')) {
+    ATUNNER_TRY(const std::vector<Value> values, Piece(piece, depth + 1));
+    all.insert(all.end(), values.begin(), values.end());
+    if (all.size() > kMostValues) return TooMany();
+  }
+  return all;
+}
+
+Result<std::vector<Value>> Range(std::string_view arguments) {
+  std::vector<int64_t> numbers;
+  for (const std::string& text : SplitOutsideBrackets(arguments, ',')) {
+    ATUNNER_TRY(const Expr expr, Expr::Parse(text));
+    ATUNNER_TRY(const int64_t number, expr.EvaluateInt({}));
+    numbers.push_back(number);
+  }
+  if (numbers.empty() || numbers.size() > 3) return Invalid("range() takes one to three integers");
+  const int64_t start = numbers.size() > 1 ? numbers[0] : 0;
+  const int64_t stop = numbers.size() > 1 ? numbers[1] : numbers[0];
+  const int64_t step = numbers.size() > 2 ? numbers[2] : 1;
+  if (step == 0) return Invalid("range() with a step of 0");
+  std::vector<Value> values;
+  int64_t i = start;
+  while (step > 0 ? i < stop : i > stop) {
+    values.emplace_back(i);
+    if (values.size() > kMostValues) return TooMany();
+    if (__builtin_add_overflow(i, step, &i)) break;
+  }
+  return values;
+}
+
+Result<std::vector<Value>> Comprehension(std::string_view inside, size_t at_for, int depth) {
+  const size_t at_in = FindWord(inside, "in", at_for + 3);
+  if (at_in == std::string_view::npos) return Invalid("'for' without 'in'");
+  const std::string variable = Trim(inside.substr(at_for + 3, at_in - at_for - 3));
+  const size_t at_if = FindWord(inside, "if", at_in + 2);
+  ATUNNER_TRY(const Expr element, Expr::Parse(Trim(inside.substr(0, at_for))));
+  ATUNNER_TRY(const std::vector<Value> source,
+              Sum(inside.substr(at_in + 2, at_if == std::string_view::npos ? at_if : at_if - at_in - 2), depth));
+  std::optional<Expr> condition;
+  if (at_if != std::string_view::npos) {
+    ATUNNER_TRY(condition, Expr::Parse(Trim(inside.substr(at_if + 2))));
+  }
+  std::vector<Value> values;
+  const std::vector<std::string> names = {variable};
+  for (const Value& each : source) {
+    const std::vector<Value> bound = {each};
+    Bindings bindings;
+    bindings.Add(names, bound);
+    if (condition) {
+      ATUNNER_TRY(const bool wanted, condition->EvaluateBool(bindings));
+      if (!wanted) continue;
+    }
+    ATUNNER_TRY(Value value, element.Evaluate(bindings));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+Result<std::vector<Value>> Elements(std::string_view inside, int depth) {
+  if (const size_t at_for = FindWord(inside, "for"); at_for != std::string_view::npos)
+    return Comprehension(inside, at_for, depth);
+  std::vector<Value> values;
+  for (const std::string& text : SplitOutsideBrackets(inside, ',')) {
+    ATUNNER_TRY(const Expr expr, Expr::Parse(text));
+    ATUNNER_TRY(Value value, expr.Evaluate({}));
+    values.push_back(std::move(value));
+    if (values.size() > kMostValues) return TooMany();
+  }
+  return values;
+}
+
+Result<std::vector<Value>> Piece(std::string_view text, int depth) {
+  if (const auto inside = InsideOf(text, "list(", ')')) return Sum(*inside, depth);
+  if (const auto inside = InsideOf(text, "range(", ')')) return Range(*inside);
+  if (const auto inside = InsideOf(text, "[", ']')) return Elements(*inside, depth);
+  if (const auto inside = InsideOf(text, "(", ')')) return Elements(*inside, depth);
+  return Invalid("'" + std::string(text) + "' is no list", "", "write [1, 2, 4] or a comprehension over range()");
+}
+
+}  // namespace
+
+std::string Trim(std::string_view text) {
+  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  while (!text.empty() && space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && space(text.back())) text.remove_suffix(1);
+  return std::string(text);
+}
+
+std::vector<std::string> SplitOutsideBrackets(std::string_view text, char separator) {
+  std::vector<std::string> pieces;
+  int depth = 0;
+  char quote = 0;
+  size_t start = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (c == separator && depth == 0) {
+      pieces.push_back(Trim(text.substr(start, i - start)));
+      start = i + 1;
+    } else {
+      depth += IsOpening(c) - IsClosing(c);
+    }
+  }
+  std::string last = Trim(text.substr(start));
+  if (!last.empty() || !pieces.empty()) pieces.push_back(std::move(last));
+  if (pieces.size() > 1 && pieces.back().empty()) pieces.pop_back();  // a trailing comma
+  return pieces;
+}
+
+Result<std::vector<Value>> ParseValueList(std::string_view text) {
+  const std::string trimmed = Trim(text);
+  if (trimmed.empty()) return Invalid("an empty list");
+  const bool bracketed = trimmed.find('[') != std::string::npos || trimmed.find("range") != std::string::npos;
+  return bracketed ? Sum(trimmed, 0) : Elements(trimmed, 0);
+}
+
+}  // namespace atunner

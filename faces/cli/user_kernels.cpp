@@ -1,0 +1,115 @@
+// `tune` and `hardware-optimize`: kernels that users bring.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "atunner/intake/bare_source.h"
+#include "atunner/intake/kernel_toml.h"
+#include "atunner/intake/t1.h"
+#include "atunner/model/json.h"
+#include "faces/cli/cli.h"
+
+namespace atunner::cli {
+namespace {
+
+constexpr size_t kLargestSource = size_t{16} << 20;
+
+/// Files are named relative to the one that names them; so are the headers that a source includes.
+FileReader Beside(const Path& file) {
+  return [folder = file.parent_path()](const std::string& name) { return ReadFile(folder / name, kLargestSource); };
+}
+
+void FindHeaders(UserKernel& kernel, const Path& file) {
+  const Path folder = std::filesystem::absolute(file).parent_path();
+  const auto add = [&](SourceUnit& source) {
+    source.include_folders.push_back((folder / source.name).parent_path().string());
+    for (std::string& option : source.options) {  // -I relative to the describing file
+      if (option.starts_with("-I") && option.size() > 2 && option[2] != '/')
+        option = "-I" + (folder / option.substr(2)).string();
+    }
+  };
+  add(kernel.source);
+  if (kernel.reference) add(kernel.reference->source);
+  for (ArgSpec& arg : kernel.spec.args) {
+    if (arg.fill.kind == Fill::Kind::kFile) arg.fill.path = (folder / arg.fill.path).string();
+  }
+}
+
+void PrintNotes(const UserKernel& kernel, const Common& common) {
+  if (common.quiet || common.json) return;
+  for (const std::string& note : kernel.notes) fmt::print(stderr, "note: {}\n", note);
+}
+
+std::string ShapeText(const ArgSpec& arg) {
+  std::string text;
+  for (const Expr& extent : arg.shape) text += (text.empty() ? "" : ", ") + extent.text();
+  return std::string(Name(arg.dtype)) + "[" + text + "]";
+}
+
+/// What was understood of a bare source, for people: `hardware-optimize` without --auto-tune.
+int PrintUnderstood(const UserKernel& kernel, const Common& common) {
+  const LaunchStep& step = kernel.plan.steps.front();
+  if (common.json) {
+    Json json{
+        {"kernel", kernel.spec.name}, {"entry", step.entry}, {"notes", kernel.notes}, {"space", ToJson(kernel.space)}};
+    json["sizes"] = Json::object();
+    for (const auto& [name, value] : kernel.spec.dims) json["sizes"][name] = value;
+    json["arguments"] = Json::array();
+    for (const ArgSpec& arg : kernel.spec.args)
+      json["arguments"].push_back({{"name", arg.name}, {"role", Name(arg.role)}, {"shape", ShapeText(arg)}});
+    fmt::print("{}\n", json.dump());
+    return 0;
+  }
+  fmt::print("kernel     {}\n", step.entry);
+  for (const auto& [name, value] : kernel.spec.dims) fmt::print("size       {} = {}\n", name, value);
+  for (const ArgSpec& arg : kernel.spec.args)
+    fmt::print("argument   {} {} {}\n", arg.name, Name(arg.role), ShapeText(arg));
+  fmt::print("grid       {}, {}, {}\nblock      {}, {}, {}\n", step.grid[0].text(), step.grid[1].text(),
+             step.grid[2].text(), step.block[0].text(), step.block[1].text(), step.block[2].text());
+  for (const Parameter& parameter : kernel.space.parameters) {
+    std::string values;
+    for (const Value& value : parameter.values) values += (values.empty() ? "" : ", ") + ToString(value);
+    fmt::print("tunable    {} = {}{}\n", parameter.name, values,
+               parameter.meaning.empty() ? "" : "  (" + parameter.meaning + ")");
+  }
+  for (const std::string& note : kernel.notes) fmt::print("note       {}\n", note);
+  fmt::print("add --auto-tune to tune it\n");
+  return 0;
+}
+
+Result<int> TuneKernel(UserKernel& kernel, const Path& file, const Target& target, const TuneFlags& flags,
+                       const Common& common, const std::string& command) {
+  FindHeaders(kernel, file);
+  ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
+  PrintNotes(kernel, common);
+  return RunTuning(*schedule, target, flags, common, command);
+}
+
+}  // namespace
+
+Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common,
+                     const std::string& command) {
+  ATUNNER_TRY(const std::string text, ReadFile(file, kLargestSource));
+  const bool json = file.ends_with(".json");
+  if (!json && !file.ends_with(".toml")) {
+    return Invalid("'" + file + "' is neither a kernel .toml nor a T1 .json", "tune",
+                   file.ends_with(".cu") ? "for a bare source: atunner hardware-optimize --source " + file : "");
+  }
+  ATUNNER_TRY(UserKernel kernel, json ? ParseT1(text, file, Beside(file)) : ParseKernelToml(text, file, Beside(file)));
+  ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
+  return TuneKernel(kernel, file, target, flags, common, command);
+}
+
+Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command) {
+  ATUNNER_TRY(const std::string text, ReadFile(flags.source, kLargestSource));
+  ATUNNER_TRY(const Target target, ChooseTarget(flags.tune.target, flags.tune.force_virtual));
+  SourceOptions options;
+  options.kernel = flags.kernel;
+  options.extra_tunables = flags.auto_tune;
+  options.multiprocessors = target.profile.sms;
+  ATUNNER_TRY(UserKernel kernel, ParseBareSource(text, Path(flags.source).filename().string(), options));
+  if (!flags.auto_tune) return PrintUnderstood(kernel, common);
+  return TuneKernel(kernel, flags.source, target, flags.tune, common, command);
+}
+
+}  // namespace atunner::cli
