@@ -1,30 +1,32 @@
-// Rows: softmax and layernorm, forward and backward. The row is kept in registers or shared memory, or read again.
+// Rows: softmax and layernorm, forward and backward. A row stays in registers or shared memory between the passes over
+// it, or is read again; one block serves several rows, or several blocks one row.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
-#include "atunner/operators/operator.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
 
-/// What distinguishes the operators: their text, arguments and what a thread must hold per column.
+/// What distinguishes the operators.
 struct RowKernel {
   std::string_view name;
   std::string_view text;
-  int kept_tensors;  ///< tensors that a second pass needs
-  int extra_words;   ///< float32 registers per column beside the kept tensors
-  bool parameter_gradients;
+  int64_t tensors;     ///< that are read row by row
+  int64_t parameters;  ///< values per column: weight, bias
+  int64_t part_bytes;  ///< what one part of a split row leaves for the second kernel
+  bool gradients;      ///< of the parameters: sums over each column
 };
 
 const RowKernel kKernels[] = {
-    {"softmax", embed::kSoftmaxCu, 1, 0, false},
-    {"softmax_backward", embed::kSoftmaxBackwardCu, 2, 0, false},
-    {"layernorm", embed::kLayernormCu, 1, 0, false},
-    {"layernorm_backward", embed::kLayernormBackwardCu, 2, 2, true},
+    {"softmax", embed::kSoftmaxCu, 1, 0, 8, false},
+    {"softmax_backward", embed::kSoftmaxBackwardCu, 2, 0, 4, false},
+    {"layernorm", embed::kLayernormCu, 1, 2, 8, false},
+    {"layernorm_backward", embed::kLayernormBackwardCu, 2, 1, 16, true},
 };
 
 const RowKernel* FindKernel(std::string_view name) {
@@ -32,52 +34,45 @@ const RowKernel* FindKernel(std::string_view name) {
   return at == std::end(kKernels) ? nullptr : at;
 }
 
-/// Registers a thread may spend on kept elements: 255 less what addresses and reductions take.
-constexpr int kMaxHeldWords = 128;
+/// Registers that addresses, reductions and temporaries take beside the kept elements.
+constexpr int64_t kOtherRegisters = 40;
+constexpr int64_t kAddGroups = 8;         // shares of column sums that one block adds at a time
+constexpr int64_t kColumnRowBlocks = 64;  // blocks that share the rows in the pass over columns
 
-std::vector<Value> Integers(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
-
-class RowTemplate : public ScheduleTemplate {
+class RowTemplate : public BoundTemplate {
  public:
   RowTemplate(const RowKernel& kernel, const KernelSpec& spec, const DeviceProfile& profile)
-      : kernel_(kernel), spec_(spec), profile_(profile) {
-    cols_ = spec_.dims.at("cols");
-    rows_ = spec_.dims.at("rows");
-    element_ = static_cast<int64_t>(SizeOf(spec_.compute_dtype));
+      : BoundTemplate(spec, profile),
+        kernel_(kernel),
+        cols_(dim("cols")),
+        rows_(dim("rows")),
+        element_(static_cast<int64_t>(SizeOf(spec.compute_dtype))) {
     MakeSpace();
   }
 
-  const KernelSpec& spec() const override { return spec_; }
-  const ParameterSpace& space() const override { return space_; }
-  std::optional<RenderedKernel> Naive() const override { return FindOperator(spec_.name)->Naive(spec_); }
-
   Configuration Default() const override {
-    // Wide loads, a few of them in flight per thread, and no more threads per row than that leaves work for.
-    int64_t vector = 16 / element_;
-    while (cols_ % vector != 0) vector /= 2;
-    // 128 bytes per thread of a tensor, shared among the tensors that are kept: measured best on an H200 for 4k to 16k
-    // columns.
-    const int64_t per_thread = kernel_.parameter_gradients ? 8 : 128 / element_;
-    int64_t threads = 8;
-    while (threads < 1024 && threads * std::max<int64_t>(vector, per_thread / kernel_.kept_tensors) < cols_)
-      threads *= 2;
-    const int64_t rows = std::max<int64_t>(1, 128 / threads);
+    // threads, rows, vector, storage, unroll, blocks per SM, stream, cluster, split, prefetch, keep, fused, shared
+    // sums.
     Configuration best;
     double least = INFINITY;
-    // The nearest valid configuration, by logarithmic distance.
-    for (int64_t t : {8, 16, 32, 64, 128, 256, 512, 1024}) {
-      for (int64_t r : {1, 2, 4, 8, 16, 32}) {
+    const int64_t vector = 16 / element_;
+    for (int64_t threads : {8, 16, 32, 64, 128, 256, 512, 1024}) {
+      for (int64_t rows : {1, 2, 4, 8, 16, 32}) {
         for (const char* storage : {"registers", "shared", "reload"}) {
           for (int64_t cluster : {1, 2, 4, 8}) {
-            const Configuration one = Assemble(t, r, vector, storage, cluster);
-            if (!InSpace(one) || !space_.Allows(one, spec_.dims).value_or(false)) continue;
-            const double kind = storage == std::string("registers") ? 0 : storage == std::string("shared") ? 1.5 : 6;
-            const double distance = std::fabs(std::log2(static_cast<double>(t) / static_cast<double>(threads))) +
-                                    std::fabs(std::log2(static_cast<double>(r) / static_cast<double>(rows))) + kind +
-                                    std::log2(static_cast<double>(cluster));
-            if (distance < least) {
-              least = distance;
-              best = one;
+            for (int64_t sums : {0, 1, 2, 4, 8}) {
+              for (int64_t fused : {1, 0}) {
+                const Configuration one{{threads, rows, std::min(vector, LargestVector()), std::string(storage),
+                                         int64_t{4}, int64_t{fused && kernel_.gradients ? 2 : 0}, int64_t{0}, cluster,
+                                         int64_t{1}, int64_t{0}, int64_t{0},
+                                         fused && kernel_.gradients ? int64_t{1} : int64_t{0}, sums}};
+                if (!InSpace(one) || !Allows(one)) continue;
+                const double cost = Estimate(one);
+                if (cost < least) {
+                  least = cost;
+                  best = one;
+                }
+              }
             }
           }
         }
@@ -87,56 +82,49 @@ class RowTemplate : public ScheduleTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const std::string storage = ToString(Get(space_, configuration, "storage"));
-    const int64_t rows_per_block = integer("rows_per_block");
-    const int64_t threads = integer("threads_per_row") * rows_per_block;
-    const int64_t waves = integer("blocks_per_sm");
-    const int64_t cluster = integer("cluster");
-    RenderedKernel rendered;
-    rendered.source.name = spec_.name + ".cu";
-    rendered.source.text = fmt::format(
-        "// {}: rows of {} {} elements, scheduled by atunner.\n// {}\n#include <cuda_bf16.h>\n#include "
-        "<cuda_fp16.h>\n\n"
-        "typedef {} T;\nconstexpr int COLS = {};\nconstexpr int THREADS_PER_ROW = {};\nconstexpr int ROWS_PER_BLOCK = "
-        "{};\n"
-        "constexpr int VEC = {};\n#define CLUSTER {}\nconstexpr bool PREFETCH = {};\nconstexpr int UNROLL = "
-        "{};\nconstexpr bool STREAM = {};\nenum Storage {{ REGISTERS, SHARED, RELOAD }};\n"
-        "constexpr Storage STORAGE = {};\n\n{}\n{}",
-        spec_.name, cols_, Name(spec_.compute_dtype), space_.Describe(configuration), CudaName(spec_.compute_dtype),
-        cols_, integer("threads_per_row"), rows_per_block, integer("vector"), cluster, integer("prefetch") != 0,
-        storage == "registers" ? 1024 : integer("unroll"), integer("stream") ? "true" : "false",
-        storage == "registers" ? "REGISTERS"
-        : storage == "shared"  ? "SHARED"
-                               : "RELOAD",
-        embed::kRowCommonCuh, kernel_.text);
-    LaunchStep step;
-    step.entry = "kernel";
-    const std::string groups = fmt::format("ceil_div(rows, {})", rows_per_block);
-    const std::string blocks = waves == 0 ? fmt::format("min({}, {})", groups, 2147483647 / cluster)
-                                          : fmt::format("min({}, {})", groups, waves * profile_.sms / cluster);
-    step.grid[0] = Expr::MustParse(fmt::format("{} * {}", blocks, cluster));
-    step.cluster[0] = Expr(cluster);
-    step.block[0] = Expr(threads);
-    if (storage == "shared")
-      step.shared_bytes = Expr(rows_per_block * kernel_.kept_tensors * cols_ / cluster * element_);
-    for (const ArgSpec& arg : spec_.args) {
-      if (arg.name != "dweight" && arg.name != "dbias") step.args.push_back(ArgBinding::Tensor(arg.name));
+    const Choice choice = Read(configuration);
+    ConstantBlock constants;
+    if (!half_precision()) constants.Line("typedef float T;");
+    constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
+    constants.Line(fmt::format("constexpr Storage STORAGE = {};", choice.storage == "registers" ? "REGISTERS"
+                                                                  : choice.storage == "shared"  ? "SHARED"
+                                                                                                : "RELOAD"));
+    constants.Int("COLS", cols_)
+        .Int("THREADS_PER_ROW", choice.threads)
+        .Int("ROWS_PER_BLOCK", choice.rows)
+        .Int("VEC", choice.vector, "elements per load")
+        .Int("UNROLL", choice.unroll)
+        .Int("TENSORS", kernel_.tensors, "read row by row")
+        .Int("PARAMETERS", kernel_.parameters, "values per column")
+        .Int("SHARED_SUMS", choice.shared_sums, "chunks whose column sums lie in shared memory")
+        .Int("ADD_GROUPS", kAddGroups)
+        .Bool("STREAM", choice.stream, "evict-first loads and stores")
+        .Bool("PREFETCH", choice.prefetch, "the next rows are copied meanwhile")
+        .Bool("KEEP_PARAMETERS", choice.keep, "in shared memory")
+        .Define("CLUSTER", choice.cluster)
+        .Define("SPLIT", choice.split)
+        .Define("FUSED", choice.fused ? 1 : 0)
+        .Define("SAVE_STATS", 0)
+        .Define("SAVED_STATS", 0)
+        .Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
+    LaunchPlan plan = Plan(configuration, {});
+    if (choice.split > 1) {
+      AddSplit(choice, plan);
+    } else {
+      LaunchStep step = RowStep("kernel", choice);
+      AddArguments(step, choice, false);
+      plan.steps.push_back(std::move(step));
     }
-    if (kernel_.parameter_gradients) step.args.push_back(ArgBinding::Workspace("shares"));
-    if (spec_.attributes.contains("eps"))
-      step.args.push_back(ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps")));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
-    rendered.plan.steps.push_back(step);
-    if (kernel_.parameter_gradients) AddShares(rendered.plan, blocks, rows_per_block);
-    rendered.plan.parameter_names = space_.Names();
-    rendered.plan.parameter_values = configuration.values;
-    return rendered;
+    if (kernel_.gradients) AddGradients(choice, plan);
+    return RenderedKernel{
+        Emit(configuration, constants,
+             {embed::kRowCommonCuh, kernel_.parameters > 0 ? embed::kRowMomentsCuh : std::string_view(), kernel_.text}),
+        std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     // Only the number of rows is free: enough to fill several blocks and leave the last one partly empty.
-    const int64_t per_block = GetInt(space_, configuration, "rows_per_block");
+    const int64_t per_block = Read(configuration).rows;
     const int64_t few = std::clamp<int64_t>(200000 / cols_, 1, 2 * per_block + 1);
     std::vector<Dims> sizes;
     for (int64_t rows : {int64_t{1}, few}) {
@@ -146,77 +134,113 @@ class RowTemplate : public ScheduleTemplate {
     return sizes;
   }
 
-  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const bool reload = ToString(Get(space_, configuration, "storage")) == "reload";
-    const double reads = reload ? 1.6 : 1.0;
-    const auto vector = static_cast<double>(GetInt(space_, configuration, "vector") * element_);
-    const auto threads = static_cast<double>(GetInt(space_, configuration, "threads_per_row"));
-    const double per_thread = static_cast<double>(cols_) / threads;
-    // Narrow loads, idle lanes and threads with a single load in flight all waste bandwidth.
-    const double width = vector >= 16 ? 1.0 : vector >= 8 ? 1.05 : vector >= 4 ? 1.2 : 1.6;
-    const double idle = std::ceil(per_thread / (vector / static_cast<double>(element_))) * vector /
-                        static_cast<double>(element_) / per_thread;
-    return bytes * reads * width * (0.5 + 0.5 * idle) / profile.dram_gbps;
+  SizeFreedom FreeSizes(const Configuration&) const override { return {{"rows"}, {}}; }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile&) const override {
+    return Estimate(configuration);
   }
 
  private:
+  struct Choice {
+    int64_t threads, rows, vector;
+    std::string storage;
+    int64_t unroll, blocks_per_sm, cluster, split, shared_sums;
+    bool stream, prefetch, keep, fused;
+    int64_t block() const { return threads * rows; }
+    int64_t parts() const { return cluster * split; }
+  };
+
+  Choice Read(const Configuration& configuration) const {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    return {.threads = integer("threads_per_row"),
+            .rows = integer("rows_per_block"),
+            .vector = integer("vector"),
+            .storage = ToString(Get(space_, configuration, "storage")),
+            .unroll = integer("unroll"),
+            .blocks_per_sm = integer("blocks_per_sm"),
+            .cluster = integer("cluster"),
+            .split = integer("split"),
+            .shared_sums = integer("shared_sums"),
+            .stream = integer("stream") != 0,
+            .prefetch = integer("prefetch") != 0,
+            .keep = integer("keep") != 0,
+            .fused = integer("fused") != 0};
+  }
+
+  int64_t LargestVector() const {
+    int64_t vector = 16 / element_;
+    while (vector > 1 && vector > cols_) vector /= 2;
+    return vector;
+  }
+
+  // --- space ---
+
   void MakeSpace() {
     std::vector<Value> vectors;
-    for (int64_t v = 1; v * element_ <= 16; v *= 2) {
-      if (v * element_ >= 2 && cols_ % v == 0) vectors.emplace_back(v);
-    }
-    std::vector<Value> storages = {std::string("registers")};
-    if (!kernel_.parameter_gradients) {
-      storages.emplace_back(std::string("shared"));
-      storages.emplace_back(std::string("reload"));
-    }
+    for (int64_t v = 1; v <= LargestVector(); v *= 2) vectors.emplace_back(v);
+    const bool affine = kernel_.parameters > 0;
     space_.parameters = {
         {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}), "threads that share one row"},
         {"rows_per_block", Integers({1, 2, 4, 8, 16, 32}), "rows one block works on at once"},
         {"vector", vectors, "elements per load"},
-        {"storage", storages, "where the row stays between the passes"},
+        {"storage",
+         {std::string("registers"), std::string("shared"), std::string("reload")},
+         "where the row stays between the passes"},
         {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
-        {"blocks_per_sm", kernel_.parameter_gradients ? Integers({1, 2, 3, 4}) : Integers({0, 2, 4, 8}),
-         "0 = one block per row group, else a persistent grid"},
+        {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
         {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8}) : Integers({1}),
          "blocks that share one row through distributed shared memory"},
-        {"prefetch", kernel_.parameter_gradients ? Integers({0, 1}) : Integers({0}),
-         "load the next rows while these are reduced"},
+        {"split", Integers({1, 4, 16, 64}), "blocks that share one row, in two kernels"},
+        {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
+         "copy the next rows to shared memory while these are reduced"},
+        {"keep", affine ? Integers({0, 1}) : Integers({0}), "keep the values per column in shared memory"},
+        {"fused", kernel_.gradients ? Integers({1, 0}) : Integers({0}),
+         "column sums in the pass that gives dx, or in a pass of their own"},
+        {"shared_sums", kernel_.gradients ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
+         "chunks whose column sums lie in shared memory"},
     };
-    const auto add = [&](const std::string& text, const char* reason) {
-      space_.constraints.push_back({Expr::MustParse(text), reason});
-    };
-    add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
-    add("threads_per_row * rows_per_block >= 32", "whole warps only");
-    add(fmt::format("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and {0} >= 4096 and {0} % "
-                    "(cluster * vector) == 0 and storage != 'reload')",
-                    cols_),
+    Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
+    Add("threads_per_row * rows_per_block >= 32", "whole warps only");
+    Add(fmt::format("rows_per_block <= max(1, {})", rows_), "more rows than there are");
+    Add(fmt::format("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and {} >= 4096)", cols_),
         "clusters serve long rows");
-    add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8", cols_),
+    Add(fmt::format("split == 1 or (cluster == 1 and rows_per_block == 1 and threads_per_row >= 128 and storage == "
+                    "'reload' and prefetch == 0 and fused == 0 and "
+                    "{} >= split * threads_per_row * vector)",
+                    cols_),
+        "splitting serves long rows");
+    Add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8", cols_),
         "more threads than elements");
-    const std::string held =
-        fmt::format("(ceil_div({}, cluster * threads_per_row * vector) * vector * ({} + prefetch * {}) // 4)", cols_,
-                    HeldBytes(), kernel_.kept_tensors * element_);
-    add(fmt::format("storage != 'registers' or {} <= {}", held, kMaxHeldWords), "the row does not fit in registers");
-    // Held words, addresses and temporaries of all threads share 65 536 registers.
-    add(fmt::format("storage != 'registers' or ({} + 24) * threads_per_row * rows_per_block <= 65536", held),
-        "the block does not fit in the register file");
-    add(fmt::format("storage != 'shared' or rows_per_block * {} // cluster <= {}",
-                    kernel_.kept_tensors * cols_ * element_, profile_.shared_per_block - 4096),
-        "the rows do not fit in shared memory");
-    add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
-    add(fmt::format("rows_per_block <= max(1, {})", rows_), "more rows than there are");
+    Add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
+    Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
+    Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and {} % vector == 0 and blocks_per_sm > 0)", element_, cols_),
+        "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
+    Add("fused == 0 or (blocks_per_sm > 0 and storage != 'reload')", "column sums need a block that goes on");
+    const std::string chunks =
+        fmt::format("ceil_div({} + vector, cluster * split * threads_per_row * vector)", cols_ - 1);
+    Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
+    const std::string registers = fmt::format(
+        "((storage == 'registers') * {0} * vector * {1} // 4 + fused * max(0, {0} - shared_sums) * vector * 2 + {2} + "
+        "8 * vector // 4)",
+        chunks, kernel_.tensors * element_, kOtherRegisters);
+    Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
+    Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
+        "the blocks do not fit in the register file");
+    Add(fmt::format("fused == 0 or {} <= 32", chunks), "code that is too long");
+    Add(fmt::format("({}) * max(1, fused * blocks_per_sm) <= {}", SharedText(), profile_.shared_per_block - 8192),
+        "shared memory");
   }
 
-  /// Bytes of registers that one column costs its thread: what was loaded, and float32 sums.
-  int64_t HeldBytes() const { return kernel_.kept_tensors * element_ + 4 * kernel_.extra_words; }
-
-  Configuration Assemble(int64_t threads, int64_t rows, int64_t vector, const std::string& storage,
-                         int64_t cluster) const {
-    return {{threads, rows, vector, storage, int64_t{4}, int64_t{kernel_.parameter_gradients ? 2 : 0}, int64_t{0},
-             cluster, int64_t{0}}};
+  /// Dynamic shared memory of a block over the parameters, as row_common.cuh and ColumnSums lay it out.
+  std::string SharedText() const {
+    const std::string chunks =
+        fmt::format("ceil_div(ceil_div({0} + ({0} % vector != 0) * (vector - 1), vector), cluster * split)", cols_);
+    const std::string per_thread = fmt::format("ceil_div({}, threads_per_row)", chunks);
+    return fmt::format(
+        "threads_per_row * rows_per_block * vector * ((((storage == 'shared') + prefetch) * {0} + keep * {1}) * {2} * "
+        "{3} + shared_sums * 8)",
+        kernel_.tensors, kernel_.parameters, per_thread, element_);
   }
 
   bool InSpace(const Configuration& one) const {
@@ -227,24 +251,131 @@ class RowTemplate : public ScheduleTemplate {
     return true;
   }
 
-  void AddShares(LaunchPlan& plan, const std::string& grid, int64_t rows_per_block) const {
-    plan.workspaces = {{"shares", Expr::MustParse(fmt::format("({}) * {} * 8 * {}", grid, rows_per_block, cols_))}};
+  /// A rough time in ns: traffic, and what wastes bandwidth.
+  double Estimate(const Configuration& configuration) const {
+    const Choice choice = Read(configuration);
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
+    const auto tensors = static_cast<double>(kernel_.tensors);
+    double passes = tensors + 1;
+    // What is read again comes from L2 where the rows in flight fit, at a price.
+    const double row_bytes = static_cast<double>(cols_ * element_) * tensors;
+    const double in_flight = row_bytes * static_cast<double>(profile_.sms) * 2 / static_cast<double>(choice.parts());
+    if (choice.storage == "reload")
+      passes += tensors * (choice.split == 1 && in_flight < 0.7 * static_cast<double>(profile_.l2_bytes) ? 0.35 : 1.0);
+    if (kernel_.gradients && !choice.fused) passes += tensors;
+    const auto width = static_cast<double>(choice.vector * element_);
+    const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.05 : width >= 4 ? 1.2 : 1.6;
+    const auto per_thread = static_cast<double>(cols_) / static_cast<double>(choice.threads * choice.parts());
+    const double chunks = std::ceil(per_thread / static_cast<double>(choice.vector));
+    const double idle = chunks * static_cast<double>(choice.vector) / per_thread;
+    // About 128 bytes per thread, shared among the tensors that are kept, measured best on an H200 from 4k to 16k
+    // columns.
+    const double off = std::fabs(std::log2(per_thread * static_cast<double>(element_) * tensors / 128.0));
+    const double group = std::fabs(std::log2(static_cast<double>(choice.block()) /
+                                             (choice.threads >= 128 ? static_cast<double>(choice.threads) : 128.0)));
+    const double kind = choice.storage == "shared" ? 1.03 : 1.0;
+    return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * kind *
+           (1 + 0.02 * off + 0.01 * group + 0.02 * std::log2(static_cast<double>(choice.cluster)) +
+            0.002 * static_cast<double>(choice.shared_sums)) /
+           profile_.dram_gbps;
+  }
+
+  // --- launch ---
+
+  std::string Groups(const Choice& choice) const {
+    const std::string groups = fmt::format("ceil_div(rows, {})", choice.rows);
+    const int64_t most = choice.blocks_per_sm == 0
+                             ? INT32_MAX / choice.parts()
+                             : std::max<int64_t>(1, choice.blocks_per_sm * profile_.sms / choice.parts());
+    return fmt::format("min({}, {})", groups, most);
+  }
+
+  LaunchStep RowStep(const char* entry, const Choice& choice) const {
+    LaunchStep step;
+    step.entry = entry;
+    step.grid[0] = Expr::MustParse(fmt::format("{} * {}", Groups(choice), choice.parts()));
+    step.block[0] = Expr(choice.block());
+    step.cluster[0] = Expr(choice.cluster);
+    step.shared_bytes = Expr::MustParse(SharedText());
+    return step;
+  }
+
+  void AddTensors(LaunchStep& step, bool outputs) const {
+    for (const ArgSpec& arg : spec_.args) {
+      const bool gradient = arg.name == "dweight" || arg.name == "dbias";
+      if (arg.role == Role::kScalar || gradient || (arg.role == Role::kOutput) != outputs) continue;
+      step.args.push_back(ArgBinding::Tensor(arg.name));
+    }
+  }
+
+  bool KeepsStatistics(const Choice& choice) const { return kernel_.gradients && !choice.fused; }
+
+  /// Inputs, statistics, the output, and what the kernel hands on.
+  void AddArguments(LaunchStep& step, const Choice& choice, bool finishing) const {
+    AddTensors(step, false);
+    if (KeepsStatistics(choice)) {
+      step.args.push_back(ArgBinding::Workspace("mean"));
+      step.args.push_back(ArgBinding::Workspace("rstd"));
+    }
+    AddTensors(step, true);
+    if (choice.fused) step.args.push_back(ArgBinding::Workspace("shares"));
+    if (finishing) step.args.push_back(ArgBinding::Workspace("parts"));
+    AddScalars(step);
+  }
+
+  void AddScalars(LaunchStep& step) const {
+    if (spec_.attributes.contains("eps"))
+      step.args.push_back(ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps")));
+    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
+  }
+
+  void AddSplit(const Choice& choice, LaunchPlan& plan) const {
+    plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("rows * {}", choice.split * kernel_.part_bytes))});
+    LaunchStep partial = RowStep("partial", choice);
+    for (const ArgSpec& arg : spec_.args) {
+      const bool affine = arg.name == "weight" || arg.name == "bias";
+      if (arg.role == Role::kInput && (!affine || kernel_.gradients))
+        partial.args.push_back(ArgBinding::Tensor(arg.name));
+    }
+    partial.args.push_back(ArgBinding::Workspace("parts"));
+    partial.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
+    plan.steps.push_back(std::move(partial));
+    LaunchStep finish = RowStep("finish", choice);
+    AddArguments(finish, choice, true);
+    plan.steps.push_back(std::move(finish));
+  }
+
+  /// Shares of the column sums, if the rows' pass did not make them, and their sum.
+  void AddGradients(const Choice& choice, LaunchPlan& plan) const {
+    const std::string count =
+        choice.fused ? Groups(choice) : fmt::format("min({}, ceil_div(rows, 8))", kColumnRowBlocks);
+    plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * cols_))});
+    if (!choice.fused) {
+      for (const char* name : {"mean", "rstd"}) plan.workspaces.push_back({name, Expr::MustParse("rows * 4")});
+      LaunchStep columns;
+      columns.entry = "columns";
+      const int64_t width = cols_ % choice.vector == 0 ? choice.vector : 1;
+      columns.grid[0] = Expr((cols_ + 32 * width - 1) / (32 * width));
+      columns.grid[1] = Expr::MustParse(count);
+      columns.block[0] = Expr(256);
+      columns.args = {ArgBinding::Tensor("x"),         ArgBinding::Tensor("dy"),
+                      ArgBinding::Workspace("mean"),   ArgBinding::Workspace("rstd"),
+                      ArgBinding::Workspace("shares"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows"))};
+      plan.steps.push_back(std::move(columns));
+    }
     LaunchStep add;
     add.entry = "add_shares";
-    add.grid[0] = Expr(static_cast<int64_t>((cols_ + 31) / 32));
-    add.block[0] = 256;
+    add.grid[0] = Expr((cols_ + 31) / 32);
+    add.block[0] = Expr(32 * kAddGroups);
     add.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor("dweight"), ArgBinding::Tensor("dbias"),
-                ArgBinding::Scalar(DType::kInt32, Expr::MustParse(fmt::format("({}) * {}", grid, rows_per_block)))};
-    plan.steps.push_back(add);
+                ArgBinding::Scalar(DType::kInt32, Expr::MustParse(count))};
+    plan.steps.push_back(std::move(add));
   }
 
   const RowKernel& kernel_;
-  KernelSpec spec_;
-  DeviceProfile profile_;
-  ParameterSpace space_;
-  int64_t cols_ = 1;
-  int64_t rows_ = 1;
-  int64_t element_ = 4;
+  int64_t cols_;
+  int64_t rows_;
+  int64_t element_;
 };
 
 class Rows : public Family {

@@ -1,127 +1,332 @@
-// One persistent pass gives dx and each block's share of dweight and dbias; a second kernel adds the shares in a fixed order,
-// so that the result does not depend on timing.
-extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                          T* __restrict__ dx, float* __restrict__ shares, float eps, long long rows) {
-  const int t = threadIdx.x % THREADS_PER_ROW;
-  const int r = threadIdx.x / THREADS_PER_ROW;
-  int slot = 0;
-  float dw[CHUNKS * VEC], db[CHUNKS * VEC];
-#pragma unroll
-  for (int i = 0; i < CHUNKS * VEC; ++i) dw[i] = db[i] = 0;
-  Vector a[CHUNKS], g[CHUNKS], next_a[CHUNKS], next_g[CHUNKS];
-  const auto fetch = [&](long long first, Vector (&to_a)[CHUNKS], Vector (&to_g)[CHUNKS]) {
-    const long long base = (ROWS_PER_BLOCK == 1 || first + r < rows ? first + r : first) * COLS + OFFSET;
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
-      const int col = (c * THREADS_PER_ROW + t) * VEC;
-      if (!inside(col)) continue;
-      to_a[c] = load(x + base + col);
-      to_g[c] = load(dy + base + col);
-    }
-  };
-  if (PREFETCH && GROUP * ROWS_PER_BLOCK < rows) fetch(GROUP * ROWS_PER_BLOCK, next_a, next_g);
-  for (long long first = GROUP * ROWS_PER_BLOCK; first < rows; first += GROUPS * ROWS_PER_BLOCK) {
-    const bool active = ROWS_PER_BLOCK == 1 || first + r < rows;
-    const long long base = (active ? first + r : first) * COLS + OFFSET;  // idle threads repeat a row, so that barriers meet
-    if (PREFETCH) {  // the next rows travel while these are reduced
-#pragma unroll
-      for (int c = 0; c < CHUNKS; ++c) {
-        a[c] = next_a[c];
-        g[c] = next_g[c];
-      }
-      const long long next = first + GROUPS * ROWS_PER_BLOCK;
-      if (next < rows) fetch(next, next_a, next_g);
-    } else {
-      fetch(first, a, g);
-    }
-    float sum = 0;
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
-      if (!inside((c * THREADS_PER_ROW + t) * VEC)) continue;
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) sum += to_float(a[c].element[e]);
-    }
-    const float mean = row_reduce<Sum>(sum, r, t, slot ^= 1) * (1.0f / COLS);
-    float squares = 0;
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
-      if (!inside((c * THREADS_PER_ROW + t) * VEC)) continue;
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) squares += (to_float(a[c].element[e]) - mean) * (to_float(a[c].element[e]) - mean);
-    }
-    const float scale = rsqrtf(row_reduce<Sum>(squares, r, t, slot ^= 1) * (1.0f / COLS) + eps);
-    float mean_g = 0, mean_gx = 0;
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
-      const int col = (c * THREADS_PER_ROW + t) * VEC;
-      if (!inside(col)) continue;
-      Vector w;
-      w.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(weight + OFFSET + col);
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) {
-        const float normal = (to_float(a[c].element[e]) - mean) * scale;
-        const float grad = to_float(g[c].element[e]);
-        mean_g += grad * to_float(w.element[e]);
-        mean_gx += grad * to_float(w.element[e]) * normal;
-        if (active) {
-          dw[c * VEC + e] += grad * normal;
-          db[c * VEC + e] += grad;
-        }
-      }
-    }
-    mean_g = row_reduce<Sum>(mean_g, r, t, slot ^= 1) * (1.0f / COLS);
-    mean_gx = row_reduce<Sum>(mean_gx, r, t, slot ^= 1) * (1.0f / COLS);
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
-      const int col = (c * THREADS_PER_ROW + t) * VEC;
-      if (!inside(col)) continue;
-      Vector w, out;
-      w.raw = *(const typename Raw<VEC * sizeof(T)>::type*)(weight + OFFSET + col);
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) {
-        const float normal = (to_float(a[c].element[e]) - mean) * scale;
-        out.element[e] = from_float<T>(scale * (to_float(g[c].element[e]) * to_float(w.element[e]) - mean_g - normal * mean_gx));
-      }
-      if (active) store(dx + base + col, out);
-    }
+// dx needs two sums over each row; dweight and dbias are sums over each column. FUSED: one persistent pass gives dx and every
+// block's share of the column sums. Otherwise `columns` takes the shares in a pass of its own. Either way `add_shares` adds
+// them in a fixed order, so that the result does not depend on timing.
+#if SAVED_STATS
+#define STATISTICS const float *__restrict__ mean, const float *__restrict__ rstd,
+#define SAVED(row) Norm{mean[row], rstd[row]}
+#else
+#define SAVED(row) Norm{0.0f, 0.0f}
+#if FUSED
+#define STATISTICS
+#else
+#define STATISTICS float *__restrict__ mean, float *__restrict__ rstd,
+#endif
+#endif
+#if FUSED
+#define SHARES float *__restrict__ shares,
+#else
+#define SHARES
+#endif
+#if SAVED_STATS || FUSED
+#define SAVE(row, norm)
+#else
+#define SAVE(row, norm)                 \
+  if (team.t == 0 && PART_INDEX == 0) { \
+    mean[row] = (norm).mean;            \
+    rstd[row] = (norm).scale;           \
   }
-  // Shares: [gridDim.x * ROWS_PER_BLOCK][2][COLS]
-  float* mine = shares + (GROUP * ROWS_PER_BLOCK + r) * 2 * COLS + OFFSET;
+#endif
+
+/// What some elements of a row contribute: moments of x; sums of g = dy * weight and of g * (x - mean).
+struct Contribution {
+  Moments x;
+  float g = 0;
+  float gx = 0;
+
+  /// Refers gx to another mean.
+  DEVICE float gx_about(float mean) const { return gx + (x.mean - mean) * g; }
+};
+/// What dx needs of its row: norm, and the means of g and of g * (x - mean) * scale.
+struct RowSums {
+  Norm norm;
+  float mean_g;
+  float mean_gx;
+};
+DEVICE RowSums row_sums(const Norm& norm, float g, float gx) { return {norm, g * (1.0f / COLS), gx * norm.scale * (1.0f / COLS)}; }
+
+/// Sums over a row that is kept: the mean first (unless it is given), then the rest about it.
+DEVICE RowSums measure(const Matrices& in, const Parameters& affine, const Lane& lane, const Kept& kept, Team& team, float eps, Norm norm) {
+  if (!SAVED_STATS) {
+    float sum = 0;
+#pragma unroll PASS_UNROLL
+    for (int c = 0; c < CHUNKS; ++c) {
+      if (!lane.has(c)) continue;
+      const Vector v = kept.get(in, lane, c, 0);
 #pragma unroll
+      for (int e = 0; e < VEC; ++e) sum += v[e];
+    }
+    norm.mean = row_reduce<Sum>(sum, team) * (1.0f / COLS);
+  }
+  float sums[SAVED_STATS ? 2 : 3] = {};  // g, gx, squares
+#pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
+    if (!lane.has(c)) continue;
+    const Vector v = kept.get(in, lane, c, 0);
+    const Vector u = kept.get(in, lane, c, 1);
+    const Vector w = affine.get(lane, c);
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {
-      const int col = (c * THREADS_PER_ROW + t) * VEC + e;
-      if (!inside(col)) continue;
-      mine[col] = dw[c * VEC + e];
-      mine[COLS + col] = db[c * VEC + e];
+      const float deviation = lane.has(c, e) ? v[e] - norm.mean : 0.0f;
+      const float g = u[e] * w[e];
+      sums[0] += g;
+      sums[1] += g * deviation;
+      if (!SAVED_STATS) sums[SAVED_STATS ? 0 : 2] += deviation * deviation;
     }
   }
-  leave();
+  row_reduce<Sum>(sums, team);
+  if (!SAVED_STATS) norm = norm_of({COLS, norm.mean, sums[SAVED_STATS ? 0 : 2]}, eps);
+  return row_sums(norm, sums[0], sums[1]);
 }
 
-// 32 columns by 8 groups of shares per block.
-extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ dweight, T* __restrict__ dbias, int count) {
-  __shared__ float w_part[8][32], b_part[8][32];
-  const int col = blockIdx.x * 32 + threadIdx.x % 32;
-  const int group = threadIdx.x / 32;
-  float w = 0, b = 0;
-  if (col < COLS) {
-#pragma unroll 4
-    for (int i = group; i < count; i += 8) {
-      w += shares[(long long)i * 2 * COLS + col];
-      b += shares[(long long)i * 2 * COLS + COLS + col];
+/// One pass over this thread's elements of a row that has to be read again.
+DEVICE Contribution scan(const Matrices& in, const Parameters& affine, const Lane& lane) {
+  Contribution all;
+#pragma unroll UNROLL
+  for (int c = 0; c < CHUNKS; ++c) {
+    if (!lane.has(c)) continue;
+    const Vector v = fetch(in[0], lane, c);
+    const Vector u = fetch(in[1], lane, c);
+    const Vector w = affine.get(lane, c);
+    const Moments m = moments_of(v, lane, c);
+    const float before = all.x.mean;
+    all.x.add(m.count, m.mean, m.squares);
+    all.gx += (before - all.x.mean) * all.g;
+#pragma unroll
+    for (int e = 0; e < VEC; ++e) {
+      const float g = u[e] * w[e];
+      all.g += g;
+      all.gx += lane.has(c, e) ? g * (v[e] - all.x.mean) : 0.0f;
     }
   }
-  w_part[group][threadIdx.x % 32] = w;
-  b_part[group][threadIdx.x % 32] = b;
-  __syncthreads();
-  if (group != 0 || col >= COLS) return;
+  return all;
+}
+
+/// The row's contribution (or that of the block's part) from its threads': `count` elements in all.
+DEVICE Contribution combine(const Contribution& mine, float count, Team& team) {
+  Contribution all;
+  all.x.count = count;
+  all.x.mean = row_reduce<Sum>(mine.x.count * mine.x.mean, team) / count;
+  const float delta = mine.x.mean - all.x.mean;
+  float sums[3] = {mine.x.squares + mine.x.count * delta * delta, mine.g, mine.gx_about(all.x.mean)};
+  row_reduce<Sum>(sums, team);
+  all.x.squares = sums[0];
+  all.g = sums[1];
+  all.gx = sums[2];
+  return all;
+}
+
+DEVICE RowSums row_sums(const Contribution& all, float eps, const Norm& saved) {
+  if (SAVED_STATS) return row_sums(saved, all.g, all.gx_about(saved.mean));
+  return row_sums(norm_of(all.x, eps), all.g, all.gx);
+}
+
+#if FUSED
+/// Column sums of the rows seen so far, for the columns of this thread's vectors: those of the first SHARED_SUMS chunks in
+/// shared memory, the others in registers.
+struct ColumnSums {
+  float held[CHUNKS > SHARED_SUMS ? (CHUNKS - SHARED_SUMS) * VEC * 2 : 1];
+  float* shared;
+
+  DEVICE ColumnSums() {
+    shared = (float*)((Vector*)dynamic_shared + (KEPT_VECTORS + PARAMETER_VECTORS) * BLOCK) + threadIdx.x;
 #pragma unroll
-  for (int i = 1; i < 8; ++i) {
-    w += w_part[i][threadIdx.x % 32];
-    b += b_part[i][threadIdx.x % 32];
+    for (int i = 0; i < sizeof(held) / sizeof(float); ++i) held[i] = 0;
+    for (int i = 0; i < SHARED_SUMS * VEC * 2; ++i) shared[i * BLOCK] = 0;
   }
-  dweight[col] = from_float<T>(w);
-  dbias[col] = from_float<T>(b);
+  DEVICE void add(int c, int e, float dweight, float dbias) {
+    const int i = (c * VEC + e) * 2;
+    if (c < SHARED_SUMS) {
+      shared[i * BLOCK] += dweight;
+      shared[(i + 1) * BLOCK] += dbias;
+    } else {
+      held[i - SHARED_SUMS * VEC * 2] += dweight;
+      held[i + 1 - SHARED_SUMS * VEC * 2] += dbias;
+    }
+  }
+  /// Adds what the rows of the block have and writes it to share[dweight, dbias][COLS].
+  DEVICE void store(float* share, const Team& team) const {
+    const Lane lane(0, team);
+#pragma unroll
+    for (int c = 0; c < CHUNKS; ++c) {
+#pragma unroll
+      for (int i = 0; i < VEC * 2; ++i) {
+        const float sum = add_rows(get(c, i / 2, i % 2), team);
+        if (team.r == 0 && lane.has(c)) share[i % 2 * COLS + lane.at(c) + i / 2 - lane.first] = sum;
+      }
+    }
+  }
+
+ private:
+  DEVICE float get(int c, int e, int which) const {
+    const int i = (c * VEC + e) * 2 + which;
+    return c < SHARED_SUMS ? shared[i * BLOCK] : held[i - SHARED_SUMS * VEC * 2];
+  }
+  /// The sum over the block's rows, for the threads of its first one.
+  static DEVICE float add_rows(float value, const Team& team) {
+    if (ROWS_PER_BLOCK == 1) return value;
+    __shared__ float part[ROWS_PER_BLOCK][THREADS_PER_ROW];
+    __syncthreads();
+    part[team.r][team.t] = value;
+    __syncthreads();
+#pragma unroll
+    for (int r = 1; r < ROWS_PER_BLOCK; ++r) value += team.r == 0 ? part[r][team.t] : 0.0f;
+    return value;
+  }
+};
+#else
+struct ColumnSums {
+  DEVICE void add(int, int, float, float) {}
+};
+#endif
+
+DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lane& lane, const Kept& kept, const RowSums& row, ColumnSums& columns) {
+#pragma unroll FUSED ? 1024 : PASS_UNROLL  // column sums in registers are known by number
+  for (int c = 0; c < CHUNKS; ++c) {
+    if (!lane.has(c)) continue;
+    const Vector v = kept.get(in, lane, c, 0);
+    const Vector u = kept.get(in, lane, c, 1);
+    const Vector w = affine.get(lane, c);
+    float out[VEC];
+#pragma unroll
+    for (int e = 0; e < VEC; ++e) {
+      const float normal = (v[e] - row.norm.mean) * row.norm.scale;
+      out[e] = row.norm.scale * (u[e] * w[e] - row.mean_g - normal * row.mean_gx);
+      columns.add(c, e, u[e] * normal, u[e]);
+    }
+    put(dx, lane, c, out);
+  }
+}
+
+#if SPLIT == 1
+extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
+                                                          STATISTICS T* __restrict__ dx, SHARES float eps, long long rows) {
+  const Matrices in = {x, dy};
+  Team team;
+  Kept kept;
+  ColumnSums columns;
+  enter();
+  kept.begin(in, team, rows);
+  const Parameters affine({weight}, team);
+  FOR_EACH_GROUP(group) {
+    const long long row = row_of(group, team, rows);
+    const Lane lane(row, team);
+    kept.read(in, lane, group, team, rows);
+    const RowSums sums = STORAGE == RELOAD ? row_sums(combine(scan(in, affine, lane), COLS, team), eps, SAVED(row))
+                                           : measure(in, affine, lane, kept, team, eps, SAVED(row));
+    if (!active(group, team, rows)) continue;
+    write(in, affine, dx, lane, kept, sums, columns);
+    SAVE(row, sums.norm)
+  }
+#if FUSED
+  columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS, team);
+#endif
+}
+#else
+extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
+                                                           float4* __restrict__ parts, long long rows) {
+  const Matrices in = {x, dy};
+  Team team;
+  const Parameters affine({weight}, team);
+  FOR_EACH_GROUP(row) {
+    const Lane lane(row, team);
+    const Contribution all = combine(scan(in, affine, lane), max(1, lane.count()), team);
+    if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float4(all.x.mean, all.x.squares, all.g, all.gx);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
+                                                          STATISTICS T* __restrict__ dx, const float4* __restrict__ parts, float eps, long long rows) {
+  const Matrices in = {x, dy};
+  Team team;
+  ColumnSums none;
+  const Parameters affine({weight}, team);
+  FOR_EACH_GROUP(row) {
+    Contribution mine;
+    for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
+      const float4 part = parts[row * SPLIT + p];
+      const float before = mine.x.mean;
+      mine.x.add(count_of_part(row, p), part.x, part.y);
+      mine.gx += (before - mine.x.mean) * mine.g + part.w + (part.x - mine.x.mean) * part.z;
+      mine.g += part.z;
+    }
+    const RowSums sums = row_sums(combine(mine, COLS, team), eps, SAVED(row));
+    write(in, affine, dx, Lane(row, team), Kept(), sums, none);
+    SAVE(row, sums.norm)
+  }
+}
+#endif
+
+#if !FUSED
+/// Shares of the column sums: each warp takes every eighth row of its block's, each thread WIDTH columns.
+extern "C" __global__ void __launch_bounds__(256) columns(const T* __restrict__ x, const T* __restrict__ dy, const float* __restrict__ mean,
+                                                         const float* __restrict__ rstd, float* __restrict__ shares, long long rows) {
+  constexpr int WIDTH = PEELED ? 1 : VEC;
+  constexpr int WARPS = 8;
+  __shared__ float part[2][WARPS][32 * WIDTH];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int column = (blockIdx.x * 32 + lane) * WIDTH;
+  float dweight[WIDTH] = {}, dbias[WIDTH] = {};
+  if (column < COLS) {
+#pragma unroll 4
+    for (long long row = blockIdx.y * WARPS + warp; row < rows; row += gridDim.y * WARPS) {
+      const long long at = row * COLS + column;
+      Vector v, u;
+      if (WIDTH == VEC) {
+        v = load(x + at);
+        u = load(dy + at);
+      } else {
+        v.element[0] = x[at];
+        u.element[0] = dy[at];
+      }
+      const Norm norm = {mean[row], rstd[row]};
+#pragma unroll
+      for (int e = 0; e < WIDTH; ++e) {
+        dweight[e] += u[e] * ((v[e] - norm.mean) * norm.scale);
+        dbias[e] += u[e];
+      }
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < WIDTH; ++e) {
+    part[0][warp][e * 32 + lane] = dweight[e];
+    part[1][warp][e * 32 + lane] = dbias[e];
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < 2 * 32 * WIDTH; i += 256) {
+    const int which = i / (32 * WIDTH), place = i % (32 * WIDTH);
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) sum += part[which][w][place];
+    const int to = (blockIdx.x * 32 + place % 32) * WIDTH + place / 32;
+    if (to < COLS) shares[((long long)blockIdx.y * 2 + which) * COLS + to] = sum;
+  }
+}
+#endif
+
+/// Adds `count` shares: 32 columns per block, ADD_GROUPS shares at a time.
+extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) add_shares(const float* __restrict__ shares, T* __restrict__ dweight,
+                                                                        T* __restrict__ dbias, int count) {
+  __shared__ float part[2][ADD_GROUPS][32];
+  const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
+  const int column = blockIdx.x * 32 + lane;
+  float w = 0, b = 0;
+  if (column < COLS) {
+#pragma unroll 8
+    for (int i = group; i < count; i += ADD_GROUPS) {
+      const float* share = shares + (long long)i * 2 * COLS + column;
+      w += share[0];
+      b += share[COLS];
+    }
+  }
+  part[0][group][lane] = w;
+  part[1][group][lane] = b;
+  __syncthreads();
+  if (group != 0 || column >= COLS) return;
+#pragma unroll
+  for (int g = 1; g < ADD_GROUPS; ++g) {
+    w += part[0][g][lane];
+    b += part[1][g][lane];
+  }
+  dweight[column] = from_float<T>(w);
+  dbias[column] = from_float<T>(b);
 }

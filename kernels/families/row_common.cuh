@@ -1,22 +1,45 @@
-// Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads; a block serves ROWS_PER_BLOCK rows.
-// Thread t owns the vectors at (chunk * THREADS_PER_ROW + t) * VEC.
-// With CLUSTER > 1 the blocks of a cluster share one row: each has PART of its columns.
-constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
-constexpr int PART = COLS / CLUSTER;
-constexpr int CHUNKS = (PART + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
-constexpr bool EXACT = CHUNKS * THREADS_PER_ROW * VEC == PART;  // no thread looks beyond its part
-#define GROUP ((long long)(blockIdx.x / CLUSTER))
-#define GROUPS ((long long)(gridDim.x / CLUSTER))
-#define OFFSET ((blockIdx.x % CLUSTER) * PART)
-constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
+// Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
+// serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
+// a split row through a workspace, between two kernels.
+// Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
+// of vectors; those vectors are moved element by element.
+#define DEVICE __device__ __forceinline__
 
-__device__ __forceinline__ float to_float(float v) { return v; }
-__device__ __forceinline__ float to_float(__half v) { return __half2float(v); }
-__device__ __forceinline__ float to_float(__nv_bfloat16 v) { return __bfloat162float(v); }
-template <class To> __device__ __forceinline__ To from_float(float v);
-template <> __device__ __forceinline__ float from_float<float>(float v) { return v; }
-template <> __device__ __forceinline__ __half from_float<__half>(float v) { return __float2half_rn(v); }
-template <> __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float v) { return __float2bfloat16_rn(v); }
+constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
+constexpr int PARTS = CLUSTER * SPLIT;                 // blocks that share a row
+constexpr bool PEELED = COLS % VEC != 0;               // rows begin at any element
+constexpr int WINDOW = COLS + (PEELED ? VEC - 1 : 0);  // elements of the vectors that a row touches, at most
+constexpr int PART = ((WINDOW + VEC - 1) / VEC + PARTS - 1) / PARTS * VEC;
+constexpr int CHUNKS = (PART + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
+constexpr bool EVEN = !PEELED && PART * PARTS == COLS;                 // all parts are equally long
+constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;  // no thread looks beyond its part
+constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
+constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;  // registers are known by number: unrolled fully
+// Buffers for rows in shared memory: to keep them, and to receive the next ones meanwhile.
+constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0);
+
+// Dynamic shared memory. All of it belongs to single threads, so that none of it needs a barrier: what thread i has at place
+// p of an area lies at p * BLOCK + i.
+constexpr int KEPT_VECTORS = STAGES * TENSORS * CHUNKS;
+constexpr int PARAMETER_VECTORS = KEEP_PARAMETERS ? PARAMETERS * CHUNKS : 0;
+extern __shared__ __align__(16) unsigned char dynamic_shared[];
+
+#define MINUS_INFINITY __int_as_float(0xff800000)
+#define PART_INDEX ((int)(blockIdx.x % PARTS))
+#define FIRST_GROUP ((long long)(blockIdx.x / PARTS) * ROWS_PER_BLOCK)  // first of the rows that a block begins with
+#define GROUP_STEP ((long long)(gridDim.x / PARTS) * ROWS_PER_BLOCK)
+#define FOR_EACH_GROUP(group) for (long long group = FIRST_GROUP; group < rows; group += GROUP_STEP)
+
+DEVICE float to_float(float v) { return v; }
+DEVICE void from_float(float& to, float v) { to = v; }
+#ifdef __CUDA_FP16_TYPES_EXIST__
+DEVICE float to_float(__half v) { return __half2float(v); }
+DEVICE void from_float(__half& to, float v) { to = __float2half_rn(v); }
+#endif
+#ifdef __CUDA_BF16_TYPES_EXIST__
+DEVICE float to_float(__nv_bfloat16 v) { return __bfloat162float(v); }
+DEVICE void from_float(__nv_bfloat16& to, float v) { to = __float2bfloat16_rn(v); }
+#endif
 
 /// VEC elements moved by one instruction. The raw words keep the compiler from splitting the access.
 template <int BYTES> struct Raw;
@@ -24,9 +47,10 @@ template <> struct Raw<2> { typedef unsigned short type; };
 template <> struct Raw<4> { typedef unsigned int type; };
 template <> struct Raw<8> { typedef uint2 type; };
 template <> struct Raw<16> { typedef uint4 type; };
+typedef typename Raw<VEC * sizeof(T)>::type RawVector;
 struct Vector {
   union {
-    typename Raw<VEC * sizeof(T)>::type raw;
+    RawVector raw;
     T element[VEC];
   };
   __device__ Vector() {}
@@ -35,70 +59,244 @@ struct Vector {
     raw = other.raw;
     return *this;
   }
+  DEVICE float operator[](int e) const { return to_float(element[e]); }
 };
 
-__device__ __forceinline__ Vector load(const T* at) {
+DEVICE Vector load(const T* at) {
   Vector v;
-  v.raw = STREAM ? __ldcs((const typename Raw<VEC * sizeof(T)>::type*)at) : *(const typename Raw<VEC * sizeof(T)>::type*)at;
+  v.raw = STREAM ? __ldcs((const RawVector*)at) : *(const RawVector*)at;
   return v;
 }
-__device__ __forceinline__ void store(T* at, const Vector& v) {
-  if (STREAM) __stcs((typename Raw<VEC * sizeof(T)>::type*)at, v.raw);
-  else *(typename Raw<VEC * sizeof(T)>::type*)at = v.raw;
+DEVICE void store(T* at, const Vector& v) {
+  if (STREAM) __stcs((RawVector*)at, v.raw);
+  else *(RawVector*)at = v.raw;
 }
 
-struct Sum { static __device__ __forceinline__ float of(float a, float b) { return a + b; } };
-// NaN wins: the maximum of a row with a NaN is NaN.
-struct Max { static __device__ __forceinline__ float of(float a, float b) { return (a > b || a != a) ? a : b; } };
+/// Where a thread stands in its block, and which half of the reductions' memory comes next: as it alternates, one barrier
+/// per reduction is enough.
+struct Team {
+  int t = threadIdx.x % THREADS_PER_ROW;  // thread of the row
+  int r = threadIdx.x / THREADS_PER_ROW;  // row of the block
+  int slot = 0;
+};
+
+/// Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.
+DEVICE bool active(long long group, const Team& team, long long rows) { return ROWS_PER_BLOCK == 1 || group + team.r < rows; }
+DEVICE long long row_of(long long group, const Team& team, long long rows) { return active(group, team, rows) ? group + team.r : group; }
+
+/// One thread's share of one row: its vector c lies `at(c)` elements behind `base`, which is where the block's part begins.
+struct Lane {
+  int t;           // among the threads of the row
+  long long base;  // a multiple of VEC
+  int first, end;  // the row's elements, counted from base
+
+  DEVICE Lane(long long row, const Team& team) : t(team.t) {
+    const long long start = row * COLS;
+    const int skip = PEELED ? (int)(start & (VEC - 1)) : 0;
+    const int offset = PART_INDEX * PART;
+    base = start - skip + offset;
+    first = skip - offset;
+    end = EVEN ? PART : min(PART, COLS + first);
+  }
+  DEVICE int at(int c) const { return (c * THREADS_PER_ROW + t) * VEC; }
+  /// Does vector c hold an element of the row?
+  DEVICE bool has(int c) const { return EXACT || at(c) < end; }
+  /// Are all its elements of the row? Only the first and the last chunk can say no, which unrolled loops know when compiled.
+  DEVICE bool whole(int c) const {
+    const bool edge = c == 0 || (PARTS - 1) * PART + (c + 1) * THREADS_PER_ROW * VEC > COLS;
+    return !PEELED || !edge || (at(c) >= first && at(c) + VEC <= end);
+  }
+  DEVICE bool has(int c, int e) const { return whole(c) || (at(c) + e >= first && at(c) + e < end); }
+  /// Elements of the row in the block's part.
+  DEVICE int count() const { return max(0, end - max(0, first)); }
+};
+
+/// Vector c of a matrix; NEUTRAL stands in for elements that are not of the row.
+DEVICE Vector fetch(const T* matrix, const Lane& lane, int c) {
+  const T* from = matrix + lane.base + lane.at(c);
+  if (lane.whole(c)) return load(from);
+  Vector v;
+#pragma unroll
+  for (int e = 0; e < VEC; ++e) {
+    if (lane.has(c, e)) v.element[e] = from[e];
+    else from_float(v.element[e], NEUTRAL);
+  }
+  return v;
+}
+
+/// Rounds to T and stores what is of the row.
+DEVICE void put(T* matrix, const Lane& lane, int c, const float (&values)[VEC]) {
+  Vector v;
+#pragma unroll
+  for (int e = 0; e < VEC; ++e) from_float(v.element[e], values[e]);
+  T* to = matrix + lane.base + lane.at(c);
+  if (lane.whole(c)) {
+    store(to, v);
+    return;
+  }
+#pragma unroll
+  for (int e = 0; e < VEC; ++e) {
+    if (lane.has(c, e)) to[e] = v.element[e];
+  }
+}
+
+/// 16, 8 or 4 bytes from global to shared memory, behind the thread's back.
+DEVICE void copy_async(Vector* to, const T* from) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+  if (sizeof(Vector) == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"((int)sizeof(Vector)) : "memory");
+#endif
+}
+DEVICE void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+typedef const T* Matrices[TENSORS];
+
+/// Rows between two passes over them: kept in registers, kept in shared memory, or read again. With PREFETCH the rows that
+/// the block serves next are copied to shared memory meanwhile.
+struct Kept {
+  Vector held[TENSORS][STORAGE == REGISTERS ? CHUNKS : 1];
+  int stage = STAGES - 1;  // buffer of the rows at hand; the other one, if any, receives the next
+
+  static DEVICE Vector* place(int buffer, int tensor, int c) {
+    return (Vector*)dynamic_shared + ((buffer * TENSORS + tensor) * CHUNKS + c) * BLOCK + threadIdx.x;
+  }
+  static DEVICE void request(const Matrices& matrices, const Lane& lane, int buffer) {
+#pragma unroll
+    for (int tensor = 0; tensor < TENSORS; ++tensor) {
+#pragma unroll
+      for (int c = 0; c < CHUNKS; ++c) {
+        if (lane.has(c)) copy_async(place(buffer, tensor, c), matrices[tensor] + lane.base + lane.at(c));
+      }
+    }
+  }
+  /// Asks for the rows that the block begins with.
+  DEVICE void begin(const Matrices& matrices, const Team& team, long long rows) {
+    if (PREFETCH && FIRST_GROUP < rows) request(matrices, Lane(row_of(FIRST_GROUP, team, rows), team), 0);
+  }
+  /// Has the rows of `group` at hand, and asks for those that come next.
+  DEVICE void read(const Matrices& matrices, const Lane& lane, long long group, const Team& team, long long rows) {
+    if (PREFETCH) {
+      wait_for_copies();
+      stage = STAGES - 1 - stage;
+      if (STORAGE == REGISTERS) move(lane);
+      const long long next = group + GROUP_STEP;
+      if (next < rows) request(matrices, Lane(row_of(next, team, rows), team), STAGES - 1 - stage);
+    } else if (STORAGE != RELOAD) {
+#pragma unroll
+      for (int tensor = 0; tensor < TENSORS; ++tensor) {
+#pragma unroll PASS_UNROLL
+        for (int c = 0; c < CHUNKS; ++c) {
+          if (!lane.has(c)) continue;
+          if (STORAGE == REGISTERS) held[tensor][STORAGE == REGISTERS ? c : 0] = fetch(matrices[tensor], lane, c);
+          else *place(0, tensor, c) = fetch(matrices[tensor], lane, c);
+        }
+      }
+    }
+  }
+  DEVICE Vector get(const Matrices& matrices, const Lane& lane, int c, int tensor = 0) const {
+    if (STORAGE == REGISTERS) return held[tensor][STORAGE == REGISTERS ? c : 0];
+    if (STORAGE == SHARED) return *place(stage, tensor, c);
+    return fetch(matrices[tensor], lane, c);
+  }
+
+ private:
+  DEVICE void move(const Lane& lane) {
+#pragma unroll
+    for (int tensor = 0; tensor < TENSORS; ++tensor) {
+#pragma unroll
+      for (int c = 0; c < CHUNKS; ++c) {
+        if (lane.has(c)) held[tensor][STORAGE == REGISTERS ? c : 0] = *place(0, tensor, c);
+      }
+    }
+  }
+};
+
+struct Sum {
+  static DEVICE float of(float a, float b) { return a + b; }
+};
+/// NaN wins: the maximum of a row with a NaN is NaN.
+struct Max {
+  static DEVICE float of(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+    float c;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+#else
+    return (a > b || a != a) ? a : b;
+#endif
+  }
+};
 
 #if CLUSTER > 1
-__device__ __forceinline__ void cluster_barrier() {
+DEVICE void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-/// Combines one value per block over the cluster through distributed shared memory.
-template <class Op>
-__device__ __forceinline__ float cluster_reduce(float v, int slot) {
-  __shared__ float mine[2];
-  if (threadIdx.x == 0) mine[slot] = v;
-  cluster_barrier();
-  const unsigned local = (unsigned)__cvta_generic_to_shared(&mine[slot]);
-  float all = 0;
+
+/// Combines the blocks' values, which all threads of a block agree on, over the cluster: each block sends its own to all.
+template <class Op, int N>
+DEVICE void cluster_reduce(float (&values)[N], int slot) {
+  __shared__ __align__(16) float inbox[2][N][CLUSTER];
+  if (threadIdx.x < CLUSTER) {
 #pragma unroll
-  for (int rank = 0; rank < CLUSTER; ++rank) {
-    unsigned remote;
-    float part;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(rank));
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(part) : "r"(remote));
-    all = rank == 0 ? part : Op::of(all, part);
+    for (int i = 0; i < N; ++i) {
+      const unsigned local = (unsigned)__cvta_generic_to_shared(&inbox[slot][i][PART_INDEX]);
+      unsigned remote;
+      asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(threadIdx.x));
+      asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(values[i]) : "memory");
+    }
   }
-  return all;
+  cluster_barrier();
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    values[i] = inbox[slot][i][0];
+#pragma unroll
+    for (int rank = 1; rank < CLUSTER; ++rank) values[i] = Op::of(values[i], inbox[slot][i][rank]);
+  }
 }
 #endif
 
-/// All threads of the row get the combined value. `slot` alternates, so that one barrier per reduction is enough.
-template <class Op>
-__device__ __forceinline__ float row_reduce(float v, int row_in_block, int t, int slot) {
+/// Nobody may write into a block's shared memory before the block runs.
+DEVICE void enter() {
+#if CLUSTER > 1
+  cluster_barrier();
+#endif
+}
+
+/// Combines `values` over the threads of a row; every thread gets the result.
+template <class Op, int N>
+DEVICE void row_reduce(float (&values)[N], Team& team) {
 #pragma unroll
-  for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) v = Op::of(v, __shfl_xor_sync(0xffffffffu, v, offset));
+  for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
+  }
+  team.slot ^= 1;
   if (WARPS_PER_ROW > 1) {
-    __shared__ float part[2][ROWS_PER_BLOCK][WARPS_PER_ROW];
-    if (t % 32 == 0) part[slot][row_in_block][t / 32] = v;
-    __syncthreads();
-    v = part[slot][row_in_block][0];
+    __shared__ __align__(16) float part[2][ROWS_PER_BLOCK][N][WARPS_PER_ROW];
+    if (team.t % 32 == 0) {
 #pragma unroll
-    for (int w = 1; w < WARPS_PER_ROW; ++w) v = Op::of(v, part[slot][row_in_block][w]);
+      for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      values[i] = part[team.slot][team.r][i][0];
+#pragma unroll
+      for (int w = 1; w < WARPS_PER_ROW; ++w) values[i] = Op::of(values[i], part[team.slot][team.r][i][w]);
+    }
   }
 #if CLUSTER > 1
-  v = cluster_reduce<Op>(v, slot);
+  cluster_reduce<Op>(values, team.slot);
 #endif
-  return v;
 }
-
-__device__ __forceinline__ bool inside(int col) { return EXACT || col < PART; }
-
-/// No block may end while another of its cluster can still read its shared memory.
-__device__ __forceinline__ void leave() {
-#if CLUSTER > 1
-  cluster_barrier();
-#endif
+template <class Op>
+DEVICE float row_reduce(float value, Team& team) {
+  float values[1] = {value};
+  row_reduce<Op>(values, team);
+  return values[0];
 }

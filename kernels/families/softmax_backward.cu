@@ -1,41 +1,62 @@
-extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ y, const T* __restrict__ dy, T* __restrict__ dx, long long rows) {
-  const int t = threadIdx.x % THREADS_PER_ROW;
-  const int r = threadIdx.x / THREADS_PER_ROW;
-  int slot = 0;
-  for (long long first = GROUP * ROWS_PER_BLOCK; first < rows; first += GROUPS * ROWS_PER_BLOCK) {
-    const bool active = ROWS_PER_BLOCK == 1 || first + r < rows;
-    const long long base = (active ? first + r : first) * COLS + OFFSET;  // idle threads repeat a row, so that barriers meet
-    extern __shared__ __align__(16) unsigned char dynamic[];
-    T* kept = (T*)dynamic + r * 2 * PART;
-    Vector a[STORAGE == REGISTERS ? CHUNKS : 1], b[STORAGE == REGISTERS ? CHUNKS : 1];
-    float dot = 0;
-#pragma unroll UNROLL
-    for (int c = 0; c < CHUNKS; ++c) {
-      const int col = (c * THREADS_PER_ROW + t) * VEC;
-      if (!inside(col)) continue;
-      const Vector u = load(y + base + col);
-      const Vector v = load(dy + base + col);
-      if (STORAGE == REGISTERS) {
-        a[STORAGE == REGISTERS ? c : 0] = u;
-        b[STORAGE == REGISTERS ? c : 0] = v;
-      } else if (STORAGE == SHARED) {
-        *(Vector*)(kept + col) = u;
-        *(Vector*)(kept + PART + col) = v;
-      }
+/// This thread's share of sum(y * dy).
+DEVICE float dot(const Matrices& in, const Lane& lane, const Kept& kept) {
+  float sum = 0;
+#pragma unroll PASS_UNROLL
+  for (int c = 0; c < CHUNKS; ++c) {
+    if (!lane.has(c)) continue;
+    const Vector y = kept.get(in, lane, c, 0);
+    const Vector dy = kept.get(in, lane, c, 1);
 #pragma unroll
-      for (int e = 0; e < VEC; ++e) dot += to_float(u.element[e]) * to_float(v.element[e]);
-    }
-    dot = row_reduce<Sum>(dot, r, t, slot ^= 1);
-#pragma unroll UNROLL
-    for (int c = 0; c < CHUNKS; ++c) {
-      const int col = (c * THREADS_PER_ROW + t) * VEC;
-      if (!inside(col)) continue;
-      Vector u = STORAGE == REGISTERS ? a[STORAGE == REGISTERS ? c : 0] : STORAGE == SHARED ? *(const Vector*)(kept + col) : load(y + base + col);
-      const Vector v = STORAGE == REGISTERS ? b[STORAGE == REGISTERS ? c : 0] : STORAGE == SHARED ? *(const Vector*)(kept + PART + col) : load(dy + base + col);
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) u.element[e] = from_float<T>(to_float(u.element[e]) * (to_float(v.element[e]) - dot));
-      if (active) store(dx + base + col, u);
-    }
+    for (int e = 0; e < VEC; ++e) sum += y[e] * dy[e];
   }
-  leave();
+  return sum;
 }
+
+DEVICE void write(const Matrices& in, T* dx, const Lane& lane, const Kept& kept, float sum) {
+#pragma unroll PASS_UNROLL
+  for (int c = 0; c < CHUNKS; ++c) {
+    if (!lane.has(c)) continue;
+    const Vector y = kept.get(in, lane, c, 0);
+    const Vector dy = kept.get(in, lane, c, 1);
+    float out[VEC];
+#pragma unroll
+    for (int e = 0; e < VEC; ++e) out[e] = y[e] * (dy[e] - sum);
+    put(dx, lane, c, out);
+  }
+}
+
+#if SPLIT == 1
+extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ y, const T* __restrict__ dy, T* __restrict__ dx, long long rows) {
+  const Matrices in = {y, dy};
+  Team team;
+  Kept kept;
+  enter();
+  kept.begin(in, team, rows);
+  FOR_EACH_GROUP(group) {
+    const Lane lane(row_of(group, team, rows), team);
+    kept.read(in, lane, group, team, rows);
+    const float sum = row_reduce<Sum>(dot(in, lane, kept), team);
+    if (active(group, team, rows)) write(in, dx, lane, kept, sum);
+  }
+}
+#else
+extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ y, const T* __restrict__ dy, float* __restrict__ parts, long long rows) {
+  const Matrices in = {y, dy};
+  Team team;
+  FOR_EACH_GROUP(row) {
+    const float sum = row_reduce<Sum>(dot(in, Lane(row, team), Kept()), team);
+    if (team.t == 0) parts[row * SPLIT + PART_INDEX] = sum;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__ y, const T* __restrict__ dy, T* __restrict__ dx,
+                                                          const float* __restrict__ parts, long long rows) {
+  const Matrices in = {y, dy};
+  Team team;
+  FOR_EACH_GROUP(row) {
+    float sum = 0;
+    for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) sum += parts[row * SPLIT + p];
+    write(in, dx, Lane(row, team), Kept(), row_reduce<Sum>(sum, team));
+  }
+}
+#endif

@@ -1,0 +1,108 @@
+// Mean and variance of rows, and values per column: for layernorm and its gradient.
+
+/// One value per column, the same for every row: read through the caches, or kept in shared memory.
+struct Parameters {
+  const T* values[PARAMETERS];
+
+  static DEVICE Vector* place(int which, int c) {
+    return (Vector*)dynamic_shared + (KEPT_VECTORS + which * CHUNKS + c) * BLOCK + threadIdx.x;
+  }
+  DEVICE Parameters(const T* const (&from)[PARAMETERS], const Team& team) {
+#pragma unroll
+    for (int which = 0; which < PARAMETERS; ++which) {
+      values[which] = from[which];
+      if (!KEEP_PARAMETERS) continue;
+      const Lane lane(0, team);
+      for (int c = 0; c < CHUNKS; ++c) {
+        if (lane.has(c)) *place(which, c) = read(lane, c, which);
+      }
+    }
+  }
+  /// Those that belong to vector c of a row.
+  DEVICE Vector get(const Lane& lane, int c, int which = 0) const {
+    return KEEP_PARAMETERS ? *place(which, c) : read(lane, c, which);
+  }
+
+ private:
+  DEVICE Vector read(const Lane& lane, int c, int which) const {
+    const T* from = values[which] + lane.at(c) - lane.first;
+    Vector v;
+    if (!PEELED) {
+      v.raw = *(const RawVector*)from;
+      return v;
+    }
+#pragma unroll
+    for (int e = 0; e < VEC; ++e) {
+      if (lane.has(c, e)) v.element[e] = from[e];
+      else from_float(v.element[e], 0.0f);
+    }
+    return v;
+  }
+};
+
+/// What is known of some elements of a row: how many, their mean, the sum of their squared deviations from it.
+struct Moments {
+  float count = 0;
+  float mean = 0;
+  float squares = 0;
+
+  /// Takes in `n` more elements (Chan, Golub and LeVeque).
+  DEVICE void add(float n, float other_mean, float other_squares) {
+    if (n == 0) return;
+    count += n;
+    const float share = __fdividef(n, count);
+    const float delta = other_mean - mean;
+    mean += delta * share;
+    squares += other_squares + delta * delta * (count - n) * share;
+  }
+};
+
+/// A row's mean and 1 / standard deviation.
+struct Norm {
+  float mean;
+  float scale;
+};
+
+/// Moments of vector c's elements of the row.
+DEVICE Moments moments_of(const Vector& v, const Lane& lane, int c) {
+  Moments m;
+  if (lane.whole(c)) {
+    float sum = 0;
+#pragma unroll
+    for (int e = 0; e < VEC; ++e) sum += v[e];
+    m.count = VEC;
+    m.mean = sum * (1.0f / VEC);
+  } else {
+    float sum = 0;
+#pragma unroll
+    for (int e = 0; e < VEC; ++e) {
+      m.count += lane.has(c, e) ? 1.0f : 0.0f;
+      sum += lane.has(c, e) ? v[e] : 0.0f;
+    }
+    m.mean = sum / m.count;
+  }
+#pragma unroll
+  for (int e = 0; e < VEC; ++e) {
+    const float deviation = lane.has(c, e) ? v[e] - m.mean : 0.0f;
+    m.squares += deviation * deviation;
+  }
+  return m;
+}
+
+/// The row's moments (or those of the block's part) from its threads': `count` elements in all.
+DEVICE Moments combine(const Moments& mine, float count, Team& team) {
+  Moments all;
+  all.count = count;
+  all.mean = row_reduce<Sum>(mine.count * mine.mean, team) / count;
+  const float delta = mine.mean - all.mean;
+  all.squares = row_reduce<Sum>(mine.squares + mine.count * delta * delta, team);
+  return all;
+}
+
+DEVICE Norm norm_of(const Moments& m, float eps) { return {m.mean, rsqrtf(m.squares * (1.0f / COLS) + eps)}; }
+
+/// Elements of the row in part p, as Lane::count says for the block's own.
+DEVICE int count_of_part(long long row, int p) {
+  const int first = (PEELED ? (int)((row * COLS) & (VEC - 1)) : 0) - p * PART;
+  return max(0, min(PART, COLS + first) - max(0, first));
+}
