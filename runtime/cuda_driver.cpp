@@ -142,6 +142,18 @@ Result<std::shared_ptr<const ModuleOwner>> ModuleOwner::Load(std::shared_ptr<con
   return std::unexpected(status.error());
 }
 
+Status ModuleOwner::AllowShared(cuda::Function function, uint32_t bytes, const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  uint32_t& allowed = shared_[function];
+  if (bytes <= allowed) return {};
+  const Driver& driver = context_->driver();
+  ATUNNER_RETURN_IF_ERROR(
+      driver.Check(driver.cu().set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(bytes)),
+                   "give '" + name + "' " + std::to_string(bytes) + " bytes of shared memory"));
+  allowed = bytes;
+  return {};
+}
+
 ModuleOwner::~ModuleOwner() {
   if (handle_ == nullptr) return;
   const ContextScope scope(*context_);

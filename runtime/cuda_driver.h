@@ -2,7 +2,9 @@
 // owners.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "atunner/base/cuda_abi.h"
@@ -111,11 +113,17 @@ class ModuleOwner {
   const ContextOwner& context() const { return *context_; }
   cuda::Module handle() const { return handle_; }
 
+  /// Lets a function of this module have `bytes` of dynamic shared memory. Never lowers what another kernel of the
+  /// module was given before. The context must be current. Thread-safe.
+  Status AllowShared(cuda::Function function, uint32_t bytes, const std::string& name) const;
+
  private:
   explicit ModuleOwner(std::shared_ptr<const ContextOwner> context) : context_(std::move(context)) {}
 
   std::shared_ptr<const ContextOwner> context_;
   cuda::Module handle_ = nullptr;
+  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::map<cuda::Function, uint32_t> shared_;
 };
 
 }  // namespace atunner::loader

@@ -88,9 +88,7 @@ Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concr
 /// What must be allowed before a launch may ask for it.
 Status LoadedKernel::Prepare(const Step& step) const {
   if (step.shared_bytes > kSharedWithoutOptIn) {
-    ATUNNER_RETURN_IF_ERROR(driver().Check(
-        driver().cu().set_function(step.function, cuda::kFuncMaxDynamicShared, static_cast<int>(step.shared_bytes)),
-        "give '" + step.entry + "' " + std::to_string(step.shared_bytes) + " bytes of shared memory"));
+    ATUNNER_RETURN_IF_ERROR(module_->AllowShared(step.function, step.shared_bytes, step.entry));
   }
   if (step.cluster.Count() <= 1) return {};
   if (driver().cu().launch_extended == nullptr)

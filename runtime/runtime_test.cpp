@@ -268,6 +268,18 @@ TEST_F(Runtime, AllowsLargeSharedMemoryAndClusters) {
   EXPECT_THAT(cuda_.log(), HasSubstr("cuLaunchKernelEx scale grid=64,1,1 block=64,1,1 cluster=16,1,1 shared=100000"));
 }
 
+TEST_F(Runtime, ASmallerSizeLeavesALargerOneItsSharedMemory) {
+  Artifact artifact = ScaleArtifact();
+  artifact.plan.steps[0].shared_bytes = Expr::MustParse("48 * n");
+  const runtime::Set set = SetOf(artifact);
+  const runtime::Kernel large = set.Choose({"", "", {{"n", 2000}}, {}}, 0);
+  const runtime::Kernel small = set.Choose({"", "", {{"n", 1500}}, {}}, 0);
+  const runtime::Kernel larger = set.Choose({"", "", {{"n", 2500}}, {}}, 0);
+  EXPECT_THAT(cuda_.log(), HasSubstr("8=96000"));
+  EXPECT_THAT(cuda_.log(), Not(HasSubstr("8=72000"))) << "one function serves both: it would take from the larger";
+  EXPECT_THAT(cuda_.log(), HasSubstr("8=120000"));
+}
+
 TEST_F(Runtime, WorksInTheCallersContext) {
   const runtime::Set set = SetOf(ScaleArtifact());
   EXPECT_THAT(ErrorOf(ATUNNER_INVALID, [&] { set.Choose({"", "", {{"n", 10}}, {}}); }),
