@@ -134,6 +134,8 @@ class RowTemplate : public ScheduleTemplate {
     return rendered;
   }
 
+  SizeFreedom FreeSizes(const Configuration&) const override { return {{"rows"}, {}}; }
+
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     // Only the number of rows is free: enough to fill several blocks and leave the last one partly empty.
     const int64_t per_block = GetInt(space_, configuration, "rows_per_block");
