@@ -12,6 +12,7 @@
 #include "atunner/measure/vendor.h"
 #include "atunner/model/json.h"
 #include "atunner/operators/operator.h"
+#include "faces/cli/artifact_writer.h"
 #include "faces/cli/cli.h"
 #include "faces/wiring/wiring.h"
 
@@ -212,6 +213,7 @@ Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std
   }
   const Path out = flags.out.empty() ? UserDataDirectory() / "runs" / run.id : Path(flags.out);
   ATUNNER_RETURN_IF_ERROR(MakeDirectories(out));
+  ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(out));
 
   std::signal(SIGINT, [](int) { g_stop = true; });
   TuneRequest request;
@@ -236,7 +238,7 @@ Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std
   const Json summary = Summary(run, result, schedule->space());
   run.summary = summary.dump();
   ATUNNER_RETURN_IF_ERROR(store->UpdateRun(run));
-  ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, spec, schedule->space(), target.profile));
+  ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, *schedule, target.profile));
   if (common.json) {
     Json printed = summary;
     printed["artifact"] = out.string();
