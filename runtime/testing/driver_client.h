@@ -1,4 +1,4 @@
-// The virtual driver as a test's own program uses it.
+// A CUDA driver, the virtual or the real one, as a test's own program uses it.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,10 +20,45 @@ class Client {
     Call<int(unsigned)>("cuInit", 0u);
   }
 
+  /// Why the library cannot be used here; "" if it can.
+  static std::string Missing(const char* library) {
+    void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (opened == nullptr) return ::dlerror();
+    const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(opened, "cuInit"));
+    const auto count = reinterpret_cast<int (*)(int*)>(::dlsym(opened, "cuDeviceGetCount"));
+    int devices = 0;
+    const bool usable = init != nullptr && init(0) == cuda::kSuccess && count(&devices) == cuda::kSuccess;
+    return usable && devices > 0 ? "" : "there is no GPU";
+  }
+
   /// A function of the library by its name; its signature is the caller's to know.
   template <class Signature, class... Args>
   std::invoke_result_t<Signature*, Args...> Call(const char* name, Args... args) const {
     return reinterpret_cast<Signature*>(::dlsym(library_, name))(args...);
+  }
+
+  /// Makes the first GPU's primary context current, for as long as the process lives.
+  void MakeCurrent() const {
+    cuda::Device device = 0;
+    cuda::Context context = nullptr;
+    EXPECT_EQ(Call<int(cuda::Device*, int)>("cuDeviceGet", &device, 0), 0);
+    EXPECT_EQ(Call<int(cuda::Context*, cuda::Device)>("cuDevicePrimaryCtxRetain", &context, device), 0);
+    EXPECT_EQ(Call<int(cuda::Context)>("cuCtxSetCurrent", context), 0);
+  }
+  /// Of the first GPU.
+  int Attribute(int which) const {
+    int value = 0;
+    EXPECT_EQ(Call<int(int*, int, cuda::Device)>("cuDeviceGetAttribute", &value, which, cuda::Device{0}), 0);
+    return value;
+  }
+  /// A stream that waits for the default one, in which uploads run.
+  void* NewStream() const {
+    cuda::Stream stream = nullptr;
+    EXPECT_EQ(Call<int(cuda::Stream*, unsigned)>("cuStreamCreate", &stream, 0u), 0);
+    return stream;
+  }
+  void Synchronize(void* stream) const {
+    EXPECT_EQ(Call<int(cuda::Stream)>("cuStreamSynchronize", static_cast<cuda::Stream>(stream)), 0);
   }
 
   // What virtual_cuda.h adds to the driver's interface.
