@@ -1,7 +1,7 @@
 /* Loads kernels that atunner tuned and launches them on your stream.
  *
- * C99, no CUDA headers needed: a CUstream (or cudaStream_t) travels as void*, a CUdeviceptr as uint64_t. The CUDA driver
- * (libcuda.so.1) is opened at run time, when the first kernel is chosen.
+ * C99, no CUDA headers needed: a CUstream (or cudaStream_t) travels as void*, a CUdeviceptr as uint64_t. The CUDA
+ * driver (libcuda.so.1) is opened at run time, when the first kernel is chosen.
  *
  *   atunner_set* set = NULL;
  *   atunner_set_create(NULL, &set);
@@ -92,8 +92,8 @@ ATUNNER_API size_t atunner_set_size(const atunner_set* set);
 
 typedef struct atunner_artifact_info {
   size_t struct_size;
-  const char* name;     /* "softmax" */
-  const char* dtype;    /* the type computed in: "float32" */
+  const char* name;  /* "softmax" */
+  const char* dtype; /* the type computed in: "float32" */
   const char* folder;
   const char* device;   /* "NVIDIA H200" */
   const char* arch;     /* "sm_90a" */
@@ -139,9 +139,9 @@ typedef struct atunner_problem {
 /* The current CUDA context of the calling thread, in place of a device's number. */
 #define ATUNNER_CURRENT_CONTEXT (-1)
 
-/* Chooses the best match, loads it and sets it up. `device` is the driver's number of a GPU, whose primary context (that
- * of the CUDA runtime and of PyTorch) is used, or ATUNNER_CURRENT_CONTEXT. ATUNNER_NOT_FOUND says of each artifact why
- * it does not serve. Do this once per problem, outside the hot path. */
+/* Chooses the best match, loads it and sets it up. `device` is the driver's number of a GPU, whose primary context
+ * (that of the CUDA runtime and of PyTorch) is used, or ATUNNER_CURRENT_CONTEXT. ATUNNER_NOT_FOUND says of each
+ * artifact why it does not serve. Do this once per problem, outside the hot path. */
 ATUNNER_API atunner_status atunner_choose(atunner_set* set, const atunner_problem* problem, int device,
                                           atunner_kernel** kernel);
 /* NULL is allowed. Launches may still be running. */
