@@ -27,6 +27,9 @@ class AttentionTemplate : public BoundTemplate {
     const int64_t length = std::max(queries, 2 * keys) + 5;
     return {{{"heads", 1}, {"sequence", 1}, {"dim", dim_}}, {{"heads", 2}, {"sequence", length}, {"dim", dim_}}};
   }
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    return {{"heads", "sequence"}, {{Expr::MustParse("sequence <= 1073741824"), "31-bit counters"}}};
+  }
 
  protected:
   ConstantBlock Constants(const Configuration& configuration) const {

@@ -102,6 +102,11 @@ LaunchPlan BoundTemplate::Plan(const Configuration& configuration, std::vector<L
   return plan;
 }
 
+Constraint WholeSteps(std::string_view dim, int64_t step) {
+  return {Expr::MustParse(fmt::format("{} % {} == 0", dim, step)),
+          fmt::format("rows are moved {} elements at a time", step)};
+}
+
 Status NeedsAmpere(const KernelSpec& spec, const DeviceProfile& profile) {
   if (spec.compute_dtype == DType::kFloat32 || profile.cc_major >= 8) return {};
   return Fail(ErrorCode::kUnsupported,

@@ -60,6 +60,9 @@ class BoundTemplate : public ScheduleTemplate {
   ParameterSpace space_;
 };
 
+/// For FreeSizes: a source that moves `step` elements at once is right only where rows are whole multiples of them.
+Constraint WholeSteps(std::string_view dim, int64_t step);
+
 /// kUnsupported where `spec` needs tensor cores with asynchronous copies (16-bit types) and the device has none.
 Status NeedsAmpere(const KernelSpec& spec, const DeviceProfile& profile);
 

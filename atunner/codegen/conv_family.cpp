@@ -44,6 +44,21 @@ Dims SmallImage(const KernelSpec& spec, int64_t pixels, int64_t filters) {
           {"Q", q}};
 }
 
+/// Any image and any number of filters of this geometry that the sources' 31-bit counters reach.
+SizeFreedom FreeImages(int64_t filter_step) {
+  const auto outputs = [](const char* out, const char* in, const char* taps) {
+    return Constraint{
+        Expr::MustParse(fmt::format("{} == ({} + 2 * padding - dilation * ({} - 1) - 1) // stride + 1", out, in, taps)),
+        "the outputs of this filter"};
+  };
+  SizeFreedom freedom{{"N", "H", "W", "K", "P", "Q"}, {outputs("P", "H", "R"), outputs("Q", "W", "S")}};
+  for (const char* count : {"N * P * Q", "N * (H + 64) * (W + 64) * ceil_div(C, 4)", "K"}) {
+    freedom.constraints.push_back({Expr::MustParse(fmt::format("{} <= {}", count, INT32_MAX)), "31-bit counters"});
+  }
+  if (filter_step > 1) freedom.constraints.push_back(WholeSteps("K", filter_step));
+  return freedom;
+}
+
 /// The filter's geometry, which the sources bake in; the image's size comes at run time.
 void AddFilter(ConstantBlock& constants, const KernelSpec& spec, int64_t channels) {
   constants.Int("C", channels).Int("R", spec.dims.at("R")).Int("S", spec.dims.at("S"));
@@ -93,6 +108,7 @@ class TensorCoreConv : public MmaTemplate {
     return {SmallImage(spec_, 1, step),
             SmallImage(spec_, Integer(configuration, "tile_m") + 20, Integer(configuration, "tile_n") / 2 + step)};
   }
+  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(extents_.n % 8 == 0 ? 8 : 1); }
 
  private:
   /// Channels of the images that the kernel reads: rounded up to whole 16-byte units.
@@ -128,6 +144,7 @@ class SimtConv : public SimtTemplate {
     return {SmallImage(spec_, 1, step),
             SmallImage(spec_, Integer(configuration, "tile_m") + 20, Integer(configuration, "tile_n") / 2 + step)};
   }
+  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(extents_.n % 4 == 0 ? 4 : 1); }
 };
 
 class Conv : public Family {

@@ -18,6 +18,17 @@ std::vector<Dims> PartialTiles(const ParameterSpace& space, const Configuration&
           {{"M", at("tile_m") + 3}, {"N", at("tile_n") / 2 + n_step}, {"K", 3 * at("tile_k") + k_step}}};
 }
 
+/// Any size whose rows of a and b are whole multiples of what the source moves at once. Extents are counted in 31 bits.
+SizeFreedom FreeExtents(int64_t k_step, int64_t n_step) {
+  SizeFreedom freedom{{"M", "N", "K"}, {}};
+  for (const char* extent : {"K", "N"}) {
+    freedom.constraints.push_back({Expr::MustParse(fmt::format("{} <= {}", extent, INT32_MAX / 2)), "31-bit counters"});
+  }
+  if (k_step > 1) freedom.constraints.push_back(WholeSteps("K", k_step));
+  if (n_step > 1) freedom.constraints.push_back(WholeSteps("N", n_step));
+  return freedom;
+}
+
 class TensorCoreGemm : public MmaTemplate {
  public:
   TensorCoreGemm(const KernelSpec& spec, const DeviceProfile& profile)
@@ -57,6 +68,11 @@ class TensorCoreGemm : public MmaTemplate {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return PartialTiles(space_, configuration, a_align_, b_align_);
   }
+  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+    // Widened operands are aligned at any size. What stays as it is keeps the alignment of the task's.
+    const bool widen = Integer(configuration, "widen") != 0;
+    return FreeExtents(widen && a_align_ != 8 ? 1 : a_align_, widen && b_align_ != 8 ? 1 : b_align_);
+  }
 
  private:
   static ArgBinding Long(const char* value) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(value)); }
@@ -89,6 +105,9 @@ class SimtGemm : public SimtTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return PartialTiles(space_, configuration, extents_.k % 4 == 0 ? 4 : 1, extents_.n % 4 == 0 ? 4 : 1);
+  }
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    return FreeExtents(extents_.k % 4 == 0 ? 4 : 1, extents_.n % 4 == 0 ? 4 : 1);
   }
 };
 

@@ -117,13 +117,47 @@ class Sibling {
   Path path_;
 };
 
-}  // namespace
-
-Status SaveArtifact(const Path& folder, const Artifact& artifact, const ArtifactFiles& files) {
+/// The folder without links and a trailing slash, so that its parent and its name are known.
+Result<Path> Place(const Path& folder) {
   std::error_code error;
   const Path target = std::filesystem::weakly_canonical(std::filesystem::absolute(folder / "."), error);
   if (error) return Invalid("is no usable path: " + error.message(), folder.string());
-  const Path place = target.has_filename() ? target : target.parent_path();
+  return target.has_filename() ? target : target.parent_path();
+}
+
+/// The manifest last: without it there is no artifact.
+Status WriteAll(const Path& folder, const std::string& manifest, const ArtifactFiles& files) {
+  for (const std::string_view file : kAllButManifest) {
+    if (TextOf(files, file).empty()) continue;
+    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / file, TextOf(files, file)));
+  }
+  return WriteFileAtomic(folder / kManifest, manifest);
+}
+
+/// For a folder that cannot be replaced as a whole; `why` is told when it cannot be written either.
+Status SaveInPlace(const Path& folder, const std::string& manifest, const ArtifactFiles& files, const Error& why) {
+  if (why.code == ErrorCode::kUnavailable || !MakeDirectories(folder)) return std::unexpected(why);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return std::unexpected(why);
+  // The old manifest goes first: it must never stand beside files of another kernel.
+  std::error_code ignored;
+  std::filesystem::remove(folder / kManifest, ignored);
+  for (const std::string_view file : kAllButManifest) std::filesystem::remove(folder / file, ignored);
+  return WriteAll(folder, manifest, files);
+}
+
+}  // namespace
+
+Status CheckArtifactFolder(const Path& folder) {
+  ATUNNER_TRY(const Path place, Place(folder));
+  ATUNNER_RETURN_IF_ERROR(CheckReplaceable(place));
+  std::error_code error;
+  if (std::filesystem::exists(place, error) && ::access(place.c_str(), W_OK | X_OK) != 0)
+    return SystemFailure("cannot be written", place);
+  return {};
+}
+
+Status SaveArtifact(const Path& folder, const Artifact& artifact, const ArtifactFiles& files) {
+  ATUNNER_TRY(const Path place, Place(folder));
   Artifact complete = artifact;
   complete.digests.clear();
   for (const std::string_view file : kArtifactKernelFiles) {
@@ -133,13 +167,11 @@ Status SaveArtifact(const Path& folder, const Artifact& artifact, const Artifact
   // What cannot be read back must not be written.
   ATUNNER_TRY([[maybe_unused]] const Artifact readable, ParseArtifactManifest(manifest, "artifact"));
   ATUNNER_RETURN_IF_ERROR(CheckReplaceable(place));
-  ATUNNER_TRY(Sibling sibling, Sibling::Make(place));
-  for (const std::string_view file : kAllButManifest) {
-    if (TextOf(files, file).empty()) continue;
-    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(sibling.path() / file, TextOf(files, file)));
-  }
-  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(sibling.path() / kManifest, manifest));
-  return sibling.MoveTo(place);
+  auto sibling = Sibling::Make(place);
+  if (!sibling) return SaveInPlace(place, manifest, files, sibling.error());
+  ATUNNER_RETURN_IF_ERROR(WriteAll(sibling->path(), manifest, files));
+  const Status moved = sibling->MoveTo(place);
+  return moved ? moved : SaveInPlace(place, manifest, files, moved.error());
 }
 
 Result<std::string> ReadArtifactFile(const Path& folder, const Artifact& artifact, std::string_view file) {

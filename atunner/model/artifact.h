@@ -60,9 +60,14 @@ struct ArtifactFiles {
 /// Files whose digests the manifest holds. Reports are for people, who may edit them.
 constexpr std::array<std::string_view, 3> kArtifactKernelFiles = {"kernel.cu", "kernel.ptx", "kernel.cubin"};
 
-/// Writes the folder: complete in a sibling first, then renamed to `folder`, so that nobody ever sees half of it.
-/// Replaces an earlier artifact; refuses a
-/// folder that holds anything else. `artifact.digests` is computed from `files`.
+/// Whether an artifact may be put at `folder`: nothing is there, or an empty folder, an artifact or reports, and it can
+/// be written. To be asked before a long run, whose result would have no place.
+Status CheckArtifactFolder(const Path& folder);
+
+/// Writes the folder: complete in a sibling first, then renamed to `folder`, so that nobody ever sees half of it. Where
+/// that cannot be (the parent is read-only, the folder is a mount), file by file with the manifest last, so that half
+/// of it is no artifact. Replaces an earlier artifact; refuses a folder that holds anything else. `artifact.digests` is
+/// computed from `files`.
 Status SaveArtifact(const Path& folder, const Artifact& artifact, const ArtifactFiles& files);
 
 /// Reads and checks a folder: format, consistency, digests of all files. kNotFound when it is no artifact,

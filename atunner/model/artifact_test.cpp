@@ -152,6 +152,34 @@ TEST_F(ArtifactFolder, NothingIsLeftWhereWritingIsImpossible) {
   EXPECT_EQ(Entries(), 1u);
 }
 
+TEST_F(ArtifactFolder, IsWrittenInPlaceWhereItCannotBeReplaced) {
+  // A name so long that a sibling's would be too long stands for a mount or a read-only parent.
+  const Path place = dir_.path() / std::string(250, 'a');
+  ASSERT_EQ(Problem(SaveArtifact(place, Sample(), kFiles)), "");
+  EXPECT_EQ(LoadArtifact(place)->run, Sample().run);
+  Artifact next = Sample();
+  next.run = "another";
+  ASSERT_EQ(Problem(SaveArtifact(place, next, {.source = "s", .ptx = "p"})), "");
+  EXPECT_EQ(LoadArtifact(place)->run, "another");
+  EXPECT_FALSE(std::filesystem::exists(place / "kernel.cubin")) << "nothing of the old one may stay";
+  EXPECT_EQ(Entries(), 1u);
+}
+
+TEST_F(ArtifactFolder, CanBeAskedBeforehand) {
+  EXPECT_EQ(Problem(CheckArtifactFolder(folder())), "");
+  EXPECT_FALSE(std::filesystem::exists(folder())) << "asking makes nothing";
+  Save();
+  EXPECT_EQ(Problem(CheckArtifactFolder(folder())), "");
+  ASSERT_TRUE(WriteFileAtomic(folder() / "notes.txt", "mine").has_value());
+  EXPECT_THAT(Problem(CheckArtifactFolder(folder())), HasSubstr("'notes.txt'"));
+  if (::geteuid() != 0) {  // root may write anywhere
+    std::filesystem::remove(folder() / "notes.txt");
+    ::chmod(folder().c_str(), 0555);
+    EXPECT_THAT(Problem(CheckArtifactFolder(folder())), HasSubstr("cannot be written"));
+    ::chmod(folder().c_str(), 0755);
+  }
+}
+
 TEST_F(ArtifactFolder, SaysWhichFileIsMissingOrChanged) {
   EXPECT_THAT(LoadProblem(), HasSubstr("no artifact"));
   EXPECT_EQ(LoadArtifact(folder()).error().code, ErrorCode::kNotFound);

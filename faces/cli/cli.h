@@ -71,7 +71,5 @@ std::string RenderMarkdown(const RunRecord& run, const TuneResult& result, const
                            const ParameterSpace& space, const DeviceProfile& profile);
 std::string RenderTable(const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space,
                         const DeviceProfile& profile, Evidence evidence);
-Status WriteArtifact(const Path& folder, const RunRecord& run, const TuneResult& result, const KernelSpec& spec,
-                     const ParameterSpace& space, const DeviceProfile& profile);
 
 }  // namespace atunner::cli

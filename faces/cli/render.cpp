@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "atunner/model/json.h"
 #include "faces/cli/cli.h"
 
 namespace atunner::cli {
@@ -109,34 +107,6 @@ std::string RenderMarkdown(const RunRecord& run, const TuneResult& result, const
   for (const auto& [kind, count] : Rejections(result)) text += fmt::format("- {}: {}\n", kind, count);
   if (Rejections(result).empty()) text += "none\n";
   return text;
-}
-
-Status WriteArtifact(const Path& folder, const RunRecord& run, const TuneResult& result, const KernelSpec& spec,
-                     const ParameterSpace& space, const DeviceProfile& profile) {
-  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "report.md", RenderMarkdown(run, result, spec, space, profile)));
-  if (!result.winner) return {};
-  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "kernel.cu", result.winner_source->source.text));
-  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "kernel.ptx", result.winner->module.ptx));
-  if (!result.winner->module.cubin.empty())
-    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "kernel.cubin", result.winner->module.cubin));
-  Json resources = Json::array();
-  for (const KernelResources& kernel : result.best->resources) resources.push_back(ToJson(kernel));
-  const Json manifest{{"format", "atunner-artifact-1"},
-                      {"atunner", ATUNNER_VERSION},
-                      {"run", run.id},
-                      {"evidence", run.evidence},
-                      {"device", run.device},
-                      {"arch", result.winner->module.arch},
-                      {"compiler", result.winner->module.compiler},
-                      {"spec", ToJson(spec)},
-                      {"plan", ToJson(result.winner->plan)},
-                      {"resources", resources},
-                      {"trial", ToJson(*result.best)},
-                      {"digests",
-                       {{"kernel.cu", DigestOf(result.winner_source->source.text).ToHex()},
-                        {"kernel.ptx", DigestOf(result.winner->module.ptx).ToHex()},
-                        {"kernel.cubin", DigestOf(result.winner->module.cubin).ToHex()}}}};
-  return WriteFileAtomic(folder / "manifest.json", manifest.dump(2));
 }
 
 }  // namespace atunner::cli

@@ -11,6 +11,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/measure/vendor.h"
 #include "atunner/model/json.h"
+#include "faces/cli/artifact_writer.h"
 #include "faces/cli/cli.h"
 
 namespace atunner::cli {
@@ -156,6 +157,7 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
   }
   const Path out = flags.out.empty() ? UserDataDirectory() / "runs" / run.id : Path(flags.out);
   ATUNNER_RETURN_IF_ERROR(MakeDirectories(out));
+  ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(out));
 
   std::signal(SIGINT, [](int) { g_stop = true; });
   TuneRequest request;
@@ -180,7 +182,7 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
   const Json summary = Summary(run, result, schedule.space());
   run.summary = summary.dump();
   ATUNNER_RETURN_IF_ERROR(store->UpdateRun(run));
-  ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, spec, schedule.space(), target.profile));
+  ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, schedule, target.profile));
   if (common.json) {
     Json printed = summary;
     printed["artifact"] = out.string();

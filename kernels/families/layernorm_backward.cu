@@ -327,6 +327,6 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) add_shares(const f
     w += part[0][g][lane];
     b += part[1][g][lane];
   }
-  dweight[column] = from_float<T>(w);
-  dbias[column] = from_float<T>(b);
+  from_float(dweight[column], w);
+  from_float(dbias[column], b);
 }

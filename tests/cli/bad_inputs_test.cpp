@@ -94,6 +94,7 @@ constexpr BadInput kTable[] = {
      2, "newer"},
     {"OutIsFile", "touch file; " SOFTMAX "--input-shape 8,8 --out file", 2, "file"},
     {"OutUnwritable", SOFTMAX "--input-shape 8,8 --out /proc/best", 2, "/proc/best"},
+    {"OutHoldsOtherFiles", "mkdir mine; touch mine/notes.txt; " SOFTMAX "--input-shape 8,8 --out mine", 2, "notes.txt"},
     {"DiskFull", "ulimit -f 8; " SOFTMAX "--input-shape 8,8 --store small.db", 2, "small.db"},
     {"ReportUnknownRun", "$A report nosuchrun", 2, "history"},
     {"ReportNoRunYet", "$A report --store empty.db", 2, "no run yet"},

@@ -1,0 +1,129 @@
+// The few functions of the CUDA driver that loading and launching need, opened at run time; contexts and modules with
+// owners.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "atunner/base/cuda_abi.h"
+#include "atunner/base/result.h"
+
+namespace atunner::loader {
+
+struct DriverFunctions {
+  cuda::Result (*init)(unsigned) = nullptr;
+  cuda::Result (*error_name)(cuda::Result, const char**) = nullptr;
+  cuda::Result (*error_string)(cuda::Result, const char**) = nullptr;
+  cuda::Result (*device_count)(int*) = nullptr;
+  cuda::Result (*device)(cuda::Device*, int) = nullptr;
+  cuda::Result (*device_name)(char*, int, cuda::Device) = nullptr;
+  cuda::Result (*device_attribute)(int*, int, cuda::Device) = nullptr;
+  cuda::Result (*retain_primary)(cuda::Context*, cuda::Device) = nullptr;
+  cuda::Result (*release_primary)(cuda::Device) = nullptr;
+  cuda::Result (*current_context)(cuda::Context*) = nullptr;
+  cuda::Result (*context_device)(cuda::Device*) = nullptr;
+  cuda::Result (*push_context)(cuda::Context) = nullptr;
+  cuda::Result (*pop_context)(cuda::Context*) = nullptr;
+  cuda::Result (*load)(cuda::Module*, const void*, unsigned, int*, void**) = nullptr;
+  cuda::Result (*unload)(cuda::Module) = nullptr;
+  cuda::Result (*function)(cuda::Function*, cuda::Module, const char*) = nullptr;
+  cuda::Result (*global)(cuda::DevicePointer*, size_t*, cuda::Module, const char*) = nullptr;
+  cuda::Result (*set_function)(cuda::Function, int, int) = nullptr;
+  cuda::Result (*copy_within)(cuda::DevicePointer, cuda::DevicePointer, size_t, cuda::Stream) = nullptr;
+  cuda::Result (*launch)(cuda::Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         cuda::Stream, void**, void**) = nullptr;
+  // What older drivers lack; null then.
+  cuda::Result (*launch_extended)(const cuda::LaunchConfig*, cuda::Function, void**, void**) = nullptr;  // 11.8
+  cuda::Result (*allocate_async)(cuda::DevicePointer*, size_t, cuda::Stream) = nullptr;                  // 11.2
+  cuda::Result (*free_async)(cuda::DevicePointer, cuda::Stream) = nullptr;                               // 11.2
+};
+
+class Driver {
+ public:
+  /// `path` "": $ATUNNER_LIBCUDA, else libcuda.so.1. kUnavailable when there is none or it does not start.
+  static Result<std::shared_ptr<const Driver>> Open(const std::string& path);
+
+  const DriverFunctions& cu() const { return functions_; }
+  /// kUnavailable with the driver's own words; success for kSuccess.
+  Status Check(cuda::Result code, const std::string& action) const;
+
+ private:
+  DriverFunctions functions_;
+};
+
+/// What choosing must know of a GPU.
+struct DeviceFacts {
+  std::string name;
+  int cc_major = 0;
+  int cc_minor = 0;
+  int shared_per_block = 0;  ///< bytes, opt-in limit
+};
+
+/// A context that modules live in: the primary one of a device (held while this object lives) or the caller's own.
+class ContextOwner {
+ public:
+  static Result<std::shared_ptr<const ContextOwner>> Primary(std::shared_ptr<const Driver> driver, int ordinal);
+  static Result<std::shared_ptr<const ContextOwner>> Current(std::shared_ptr<const Driver> driver);
+  ~ContextOwner();
+  ContextOwner(const ContextOwner&) = delete;
+  ContextOwner& operator=(const ContextOwner&) = delete;
+
+  const Driver& driver() const { return *driver_; }
+  cuda::Context handle() const { return handle_; }
+  const DeviceFacts& facts() const { return facts_; }
+
+ private:
+  ContextOwner(std::shared_ptr<const Driver> driver, cuda::Device device)
+      : driver_(std::move(driver)), device_(device) {}
+  Status ReadFacts();
+
+  std::shared_ptr<const Driver> driver_;
+  cuda::Device device_ = 0;
+  cuda::Context handle_ = nullptr;
+  bool retained_ = false;
+  DeviceFacts facts_;
+};
+
+/// Makes a context current for a scope and restores what was.
+class ContextScope {
+ public:
+  explicit ContextScope(const ContextOwner& context);
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  Status status() const;
+
+ private:
+  const ContextOwner& context_;
+  cuda::Result code_;
+};
+
+/// A loaded image.
+class ModuleOwner {
+ public:
+  /// `image` is a cubin, or PTX text that the driver compiles. kUnsupported when the device cannot run it.
+  static Result<std::shared_ptr<const ModuleOwner>> Load(std::shared_ptr<const ContextOwner> context,
+                                                         const std::string& image);
+  ~ModuleOwner();
+  ModuleOwner(const ModuleOwner&) = delete;
+  ModuleOwner& operator=(const ModuleOwner&) = delete;
+
+  const ContextOwner& context() const { return *context_; }
+  cuda::Module handle() const { return handle_; }
+
+  /// Lets a function of this module have `bytes` of dynamic shared memory. Never lowers what another kernel of the
+  /// module was given before. The context must be current. Thread-safe.
+  Status AllowShared(cuda::Function function, uint32_t bytes, const std::string& name) const;
+
+ private:
+  explicit ModuleOwner(std::shared_ptr<const ContextOwner> context) : context_(std::move(context)) {}
+
+  std::shared_ptr<const ContextOwner> context_;
+  cuda::Module handle_ = nullptr;
+  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::map<cuda::Function, uint32_t> shared_;
+};
+
+}  // namespace atunner::loader

@@ -1,0 +1,193 @@
+#include "runtime/loaded_kernel.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace atunner::loader {
+namespace {
+
+/// Above this a kernel must be told how much dynamic shared memory it may have (CUDA programming guide, "shared
+/// memory").
+constexpr uint32_t kSharedWithoutOptIn = 48 * 1024;
+/// Larger clusters are "non-portable" and must be allowed per kernel.
+constexpr uint64_t kPortableCluster = 8;
+
+constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Make(std::shared_ptr<const ModuleOwner> module,
+                                                         const Artifact& artifact, const Dims& dims, Choice choice) {
+  std::unique_ptr<LoadedKernel> kernel(new LoadedKernel(std::move(module)));
+  kernel->choice_ = std::move(choice);
+  const ContextScope scope(kernel->module_->context());
+  ATUNNER_RETURN_IF_ERROR(scope.status());
+  ATUNNER_RETURN_IF_ERROR(kernel->AddArguments(artifact, dims));
+  ATUNNER_TRY(const ConcretePlan plan, Resolve(artifact.plan, dims, artifact.spec.attributes));
+  std::map<std::string, uint64_t> offsets;
+  for (const ConcreteWorkspace& workspace : plan.workspaces) {
+    offsets[workspace.name] = kernel->workspace_bytes_;
+    kernel->workspace_bytes_ += RoundUp(workspace.bytes, kWorkspaceAlignment);
+  }
+  ATUNNER_RETURN_IF_ERROR(kernel->AddSymbols(plan));
+  for (const ConcreteStep& step : plan.steps) ATUNNER_RETURN_IF_ERROR(kernel->AddStep(artifact, step, offsets));
+  return kernel;
+}
+
+Status LoadedKernel::AddArguments(const Artifact& artifact, const Dims& dims) {
+  for (const ArgSpec& spec : artifact.spec.args) {
+    if (spec.role == Role::kScalar) continue;
+    ATUNNER_TRY(TensorShape shape, ShapeOf(spec, artifact.spec, dims));
+    arguments_.push_back({spec.name, spec.role, spec.dtype, std::string(Name(spec.dtype)), std::move(shape)});
+  }
+  return {};
+}
+
+Result<size_t> LoadedKernel::TensorIndex(const std::string& name) const {
+  const auto at = std::ranges::find(arguments_, name, &Argument::name);
+  if (at == arguments_.end()) return Invalid("the launch plan names the unknown argument '" + name + "'");
+  return static_cast<size_t>(at - arguments_.begin());
+}
+
+Status LoadedKernel::AddSymbols(const ConcretePlan& plan) {
+  for (const SymbolCopy& copy : plan.symbols) {
+    ATUNNER_TRY(const size_t tensor, TensorIndex(copy.tensor));
+    cuda::DevicePointer address = 0;
+    size_t bytes = 0;
+    ATUNNER_RETURN_IF_ERROR(
+        driver().Check(driver().cu().global(&address, &bytes, module_->handle(), copy.symbol.c_str()),
+                       "find the symbol '" + copy.symbol + "'"));
+    if (bytes < static_cast<uint64_t>(arguments_[tensor].shape.bytes)) {
+      return Invalid("the symbol '" + copy.symbol + "' holds " + std::to_string(bytes) + " bytes, argument '" +
+                     copy.tensor + "' has " + std::to_string(arguments_[tensor].shape.bytes));
+    }
+    copies_.push_back({address, tensor});
+  }
+  return {};
+}
+
+Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concrete,
+                             const std::map<std::string, uint64_t>& offsets) {
+  Step& step = steps_.emplace_back(
+      Step{concrete.entry, nullptr, concrete.grid, concrete.block, concrete.cluster, concrete.shared_bytes, {}});
+  for (const ConcreteArg& arg : concrete.args) {
+    Parameter& parameter = step.parameters.emplace_back(Parameter{arg.kind, 0, 0, arg.scalar});
+    if (arg.kind == ArgBinding::Kind::kWorkspace) parameter.offset = offsets.at(arg.name);
+    if (arg.kind == ArgBinding::Kind::kTensor) {
+      ATUNNER_TRY(parameter.tensor, TensorIndex(arg.name));
+    }
+  }
+  const auto resources = std::ranges::find(artifact.resources, concrete.entry, &KernelResources::entry);
+  const std::string& symbol = resources->mangled.empty() ? resources->entry : resources->mangled;
+  ATUNNER_RETURN_IF_ERROR(driver().Check(driver().cu().function(&step.function, module_->handle(), symbol.c_str()),
+                                         "find the kernel '" + symbol + "'"));
+  return Prepare(step);
+}
+
+/// What must be allowed before a launch may ask for it.
+Status LoadedKernel::Prepare(const Step& step) const {
+  if (step.shared_bytes > kSharedWithoutOptIn) {
+    ATUNNER_RETURN_IF_ERROR(module_->AllowShared(step.function, step.shared_bytes, step.entry));
+  }
+  if (step.cluster.Count() <= 1) return {};
+  if (driver().cu().launch_extended == nullptr)
+    return Fail(ErrorCode::kUnsupported, "'" + step.entry + "' needs clusters, which this driver lacks", "",
+                "update the driver");
+  if (step.cluster.Count() > kPortableCluster) {
+    ATUNNER_RETURN_IF_ERROR(driver().Check(driver().cu().set_function(step.function, cuda::kFuncNonPortableCluster, 1),
+                                           "allow clusters of that size"));
+  }
+  return {};
+}
+
+Status LoadedKernel::CheckRequest(const LaunchRequest& request) const {
+  if (request.tensors.size() != arguments_.size()) {
+    return Invalid("the kernel takes " + std::to_string(arguments_.size()) + " tensors, " +
+                   std::to_string(request.tensors.size()) + " are given");
+  }
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    if (request.tensors[i] == 0) return Invalid("argument '" + arguments_[i].name + "' is null");
+    if (request.tensors[i] % kTensorAlignment != 0) {
+      return Invalid(
+          "argument '" + arguments_[i].name + "' is not aligned to " + std::to_string(kTensorAlignment) + " bytes", "",
+          "copy the tensor to memory of its own");
+    }
+  }
+  if (request.workspace == 0) return {};
+  if (request.workspace_bytes < workspace_bytes_) {
+    return Invalid("the workspace has " + std::to_string(request.workspace_bytes) + " bytes, " +
+                   std::to_string(workspace_bytes_) + " are needed");
+  }
+  if (request.workspace % kWorkspaceAlignment != 0)
+    return Invalid("the workspace is not aligned to " + std::to_string(kWorkspaceAlignment) + " bytes");
+  return {};
+}
+
+Status LoadedKernel::CopySymbols(const LaunchRequest& request) const {
+  for (const Copy& copy : copies_) {
+    const auto bytes = static_cast<size_t>(arguments_[copy.tensor].shape.bytes);
+    ATUNNER_RETURN_IF_ERROR(
+        driver().Check(driver().cu().copy_within(copy.symbol, request.tensors[copy.tensor], bytes, request.stream),
+                       "copy '" + arguments_[copy.tensor].name + "' to its symbol"));
+  }
+  return {};
+}
+
+Status LoadedKernel::LaunchStep(const Step& step, const LaunchRequest& request, cuda::DevicePointer workspace) const {
+  std::vector<ScalarBytes> values(step.parameters.size());
+  std::vector<void*> pointers(step.parameters.size());
+  for (size_t i = 0; i < step.parameters.size(); ++i) {
+    const Parameter& parameter = step.parameters[i];
+    values[i] = parameter.scalar;
+    if (parameter.kind != ArgBinding::Kind::kScalar) {
+      const cuda::DevicePointer address = parameter.kind == ArgBinding::Kind::kTensor
+                                              ? request.tensors[parameter.tensor]
+                                              : workspace + parameter.offset;
+      std::memcpy(values[i].bytes.data(), &address, sizeof address);
+    }
+    pointers[i] = values[i].bytes.data();
+  }
+  const DriverFunctions& cu = driver().cu();
+  cuda::Result code = cuda::kSuccess;
+  if (step.cluster.Count() <= 1) {
+    code = cu.launch(step.function, step.grid.x, step.grid.y, step.grid.z, step.block.x, step.block.y, step.block.z,
+                     step.shared_bytes, request.stream, pointers.data(), nullptr);
+  } else {
+    cuda::LaunchAttribute cluster{};
+    cluster.id = cuda::kLaunchAttributeClusterDimension;
+    cluster.value.cluster = {step.cluster.x, step.cluster.y, step.cluster.z};
+    const cuda::LaunchConfig config{step.grid.x,  step.grid.y,       step.grid.z,    step.block.x, step.block.y,
+                                    step.block.z, step.shared_bytes, request.stream, &cluster,     1};
+    code = cu.launch_extended(&config, step.function, pointers.data(), nullptr);
+  }
+  return driver().Check(code, "launch '" + step.entry + "'");
+}
+
+Status LoadedKernel::Launch(const LaunchRequest& request) const {
+  ATUNNER_RETURN_IF_ERROR(CheckRequest(request));
+  const ContextScope scope(module_->context());
+  ATUNNER_RETURN_IF_ERROR(scope.status());
+  cuda::DevicePointer workspace = request.workspace;
+  const bool pooled = workspace_bytes_ > 0 && workspace == 0;
+  if (pooled) {
+    if (driver().cu().allocate_async == nullptr || driver().cu().free_async == nullptr)
+      return Fail(ErrorCode::kUnsupported, "this driver has no memory pool", "",
+                  "pass a workspace, or update the driver");
+    ATUNNER_RETURN_IF_ERROR(
+        driver().Check(driver().cu().allocate_async(&workspace, workspace_bytes_, request.stream),
+                       "take " + std::to_string(workspace_bytes_) + " bytes of scratch memory from the driver's pool"));
+  }
+  Status launched = CopySymbols(request);
+  for (const Step& step : steps_) {
+    if (launched) launched = LaunchStep(step, request, workspace);
+  }
+  if (pooled) {
+    const Status freed =
+        driver().Check(driver().cu().free_async(workspace, request.stream), "give the scratch memory back");
+    if (launched && !freed) return freed;
+  }
+  return launched;
+}
+
+}  // namespace atunner::loader

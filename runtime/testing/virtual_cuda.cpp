@@ -1,0 +1,359 @@
+#include "runtime/testing/virtual_cuda.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "atunner/base/cuda_abi.h"
+#include "atunner/device/profiles.h"
+#include "atunner/ptx/module.h"
+#include "atunner/vgpu/virtual_gpu.h"
+
+namespace atunner {
+namespace {
+
+using cuda::Result;
+
+/// A kernel of a loaded image.
+struct VirtualFunction {
+  std::string name;
+  LoadedModule* module = nullptr;     ///< null: a cubin's, recorded only
+  std::vector<uint32_t> param_bytes;  ///< empty for a cubin's
+};
+
+struct VirtualImage {
+  std::unique_ptr<LoadedModule> module;
+  std::map<std::string, std::vector<uint32_t>> params;
+  std::map<std::string, std::unique_ptr<VirtualFunction>> functions;
+};
+
+/// The one GPU and everything that lives on it. A driver is global by nature.
+struct Machine {
+  std::mutex mutex;
+  DeviceProfile profile;
+  std::unique_ptr<vgpu::VirtualGpu> gpu;
+  std::map<cuda::DevicePointer, std::unique_ptr<Buffer>> buffers;
+  std::map<VirtualImage*, std::unique_ptr<VirtualImage>> images;
+  std::string log;
+  std::string fail_function;
+  int fail_code = 0;
+  bool accept_cubins = false;
+  int primary_references = 0;
+
+  Machine() {
+    const char* name = std::getenv("ATUNNER_VIRTUAL_CUDA_GPU");
+    Play(name != nullptr ? name : "A100");
+  }
+  bool Play(const char* name) {
+    const auto found = FindProfile(name);
+    if (!found) return false;
+    profile = *found;
+    // Memory survives a change of name, so that a test may play several GPUs; only the first makes the device.
+    if (!gpu) gpu = std::make_unique<vgpu::VirtualGpu>(profile);
+    return true;
+  }
+  /// Records a call; the code it must fail with, if a test asked for that.
+  template <class... Args>
+  Result Record(const char* function, fmt::format_string<Args...> format, Args&&... args) {
+    log += std::string(function) + fmt::format(format, std::forward<Args>(args)...) + "\n";
+    if (fail_function != function) return cuda::kSuccess;
+    fail_function.clear();
+    return fail_code;
+  }
+};
+
+Machine& TheMachine() {
+  static Machine machine;
+  return machine;
+}
+
+std::vector<cuda::Context>& ContextStack() {
+  thread_local std::vector<cuda::Context> stack;
+  return stack;
+}
+
+cuda::Context PrimaryContext() { return reinterpret_cast<cuda::Context>(uintptr_t{0xc0}); }
+
+Result CodeOf(const Status& status) { return status ? cuda::kSuccess : cuda::kInvalidValue; }
+
+Result LoadImage(Machine& machine, VirtualImage& image, const char* bytes) {
+  if (std::memcmp(bytes,
+                  "\x7f"
+                  "ELF",
+                  4) == 0)
+    return machine.accept_cubins ? cuda::kSuccess : cuda::kNoBinaryForGpu;
+  const auto parsed = ptx::Parse(bytes);
+  if (!parsed) return cuda::kInvalidPtx;
+  CompiledModule module;
+  module.ptx = bytes;
+  auto loaded = machine.gpu->Load(module);
+  if (!loaded) return cuda::kInvalidPtx;
+  image.module = *std::move(loaded);
+  for (const ptx::Function& function : parsed->functions()) {
+    auto& sizes = image.params[function.name];
+    for (const ptx::Variable& param : function.params) sizes.push_back(static_cast<uint32_t>(param.bytes));
+  }
+  return cuda::kSuccess;
+}
+
+std::vector<KernelArg> ReadArgs(const VirtualFunction& function, void** params) {
+  std::vector<KernelArg> args;
+  for (size_t i = 0; i < function.param_bytes.size(); ++i) {
+    KernelArg& arg = args.emplace_back();
+    arg.size = function.param_bytes[i];
+    std::memcpy(arg.bytes.data(), params[i], arg.size);
+  }
+  return args;
+}
+
+std::string Hex(const std::vector<KernelArg>& args) {
+  std::string text;
+  for (const KernelArg& arg : args) {
+    uint64_t value = 0;
+    std::memcpy(&value, arg.bytes.data(), arg.size);
+    text += fmt::format("{}{:x}", text.empty() ? "" : ",", value);
+  }
+  return text;
+}
+
+Result Launch(Machine& machine, const char* call, const LaunchShape& shape, cuda::Stream stream,
+              const VirtualFunction& function, void** params) {
+  const std::vector<KernelArg> args = ReadArgs(function, params);
+  const auto extent = [](const Dim3& d) { return fmt::format("{},{},{}", d.x, d.y, d.z); };
+  const Result asked = machine.Record(call, " {} grid={} block={} cluster={} shared={} stream={} args={}",
+                                      function.name, extent(shape.grid), extent(shape.block), extent(shape.cluster),
+                                      shape.dynamic_shared_bytes, static_cast<void*>(stream), Hex(args));
+  if (asked != cuda::kSuccess || function.module == nullptr) return asked;
+  const auto outcome = machine.gpu->Launch(*function.module, function.name, shape, args, {});
+  if (!outcome || !outcome->completed()) {
+    machine.log += "  failed: " + (outcome ? outcome->message : outcome.error().what) + "\n";
+    for (const Hazard& hazard : outcome ? outcome->hazards : std::vector<Hazard>())
+      machine.log += "  " + std::string(Name(hazard.kind)) + ": " + hazard.detail + "\n";
+    return cuda::kIllegalAddress;
+  }
+  return cuda::kSuccess;
+}
+
+Result Allocate(Machine& machine, cuda::DevicePointer* address, size_t bytes) {
+  auto buffer = machine.gpu->Allocate(bytes);
+  if (!buffer) return cuda::kOutOfMemory;
+  *address = (*buffer)->address();
+  machine.buffers[*address] = *std::move(buffer);
+  return cuda::kSuccess;
+}
+
+int Attribute(const DeviceProfile& profile, int which) {
+  switch (which) {
+    case cuda::kComputeCapabilityMajor:
+      return profile.cc_major;
+    case cuda::kComputeCapabilityMinor:
+      return profile.cc_minor;
+    case cuda::kMaxSharedPerBlockOptin:
+      return profile.shared_per_block;
+    case cuda::kMultiprocessorCount:
+      return profile.sms;
+    default:
+      return 0;
+  }
+}
+
+using Lock = std::lock_guard<std::mutex>;
+
+}  // namespace
+}  // namespace atunner
+
+// NOLINTBEGIN(readability-identifier-naming): the driver's names.
+using namespace atunner;  // a file of C functions
+
+/// A driver function: its machine is locked, the call recorded, and a failure that a test asked for returned.
+#define VIRTUAL_CUDA_CALL(...)                                                        \
+  Machine& machine = TheMachine();                                                    \
+  const Lock lock(machine.mutex);                                                     \
+  if (const cuda::Result asked = machine.Record(__func__, __VA_ARGS__)) return asked; \
+  static_assert(true)
+
+extern "C" {
+
+const char* virtual_cuda_log() {
+  static std::string copy;
+  const Lock lock(TheMachine().mutex);
+  copy = TheMachine().log;
+  return copy.c_str();
+}
+void virtual_cuda_reset_log() {
+  const Lock lock(TheMachine().mutex);
+  TheMachine().log.clear();
+}
+int virtual_cuda_play(const char* gpu) { return TheMachine().Play(gpu) ? 0 : 1; }
+void virtual_cuda_accept_cubins(int accept) { TheMachine().accept_cubins = accept != 0; }
+void virtual_cuda_fail_next(const char* function, int code) {
+  TheMachine().fail_function = function;
+  TheMachine().fail_code = code;
+}
+int virtual_cuda_context_depth() { return static_cast<int>(ContextStack().size()); }
+
+int cuInit(unsigned flags) {
+  VIRTUAL_CUDA_CALL(" {}", flags);
+  return cuda::kSuccess;
+}
+int cuGetErrorName(int code, const char** name) {
+  *name = code == cuda::kNoBinaryForGpu ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
+          : code == cuda::kOutOfMemory  ? "CUDA_ERROR_OUT_OF_MEMORY"
+                                        : "CUDA_ERROR_OF_THE_VIRTUAL_DRIVER";
+  return cuda::kSuccess;
+}
+int cuGetErrorString(int, const char** text) {
+  *text = "as the virtual driver says";
+  return cuda::kSuccess;
+}
+int cuDeviceGetCount(int* count) {
+  *count = 1;
+  return cuda::kSuccess;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  *device = ordinal;
+  return ordinal == 0 ? cuda::kSuccess : cuda::kInvalidValue;
+}
+int cuDeviceGetName(char* name, int bytes, int) {
+  std::strncpy(name, TheMachine().profile.full_name.c_str(), static_cast<size_t>(bytes) - 1);
+  return cuda::kSuccess;
+}
+int cuDeviceGetAttribute(int* value, int which, int) {
+  *value = Attribute(TheMachine().profile, which);
+  return cuda::kSuccess;
+}
+int cuDevicePrimaryCtxRetain(cuda::Context* context, int device) {
+  VIRTUAL_CUDA_CALL(" {}", device);
+  ++machine.primary_references;
+  *context = PrimaryContext();
+  return cuda::kSuccess;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  VIRTUAL_CUDA_CALL(" {}", device);
+  return --machine.primary_references < 0 ? cuda::kInvalidContext : cuda::kSuccess;
+}
+int cuCtxGetCurrent(cuda::Context* context) {
+  *context = ContextStack().empty() ? nullptr : ContextStack().back();
+  return cuda::kSuccess;
+}
+int cuCtxSetCurrent(cuda::Context context) {
+  if (!ContextStack().empty()) ContextStack().pop_back();
+  if (context != nullptr) ContextStack().push_back(context);
+  return cuda::kSuccess;
+}
+int cuCtxGetDevice(int* device) {
+  *device = 0;
+  return ContextStack().empty() ? cuda::kInvalidContext : cuda::kSuccess;
+}
+int cuCtxPushCurrent_v2(cuda::Context context) {
+  if (context == nullptr) return cuda::kInvalidContext;
+  ContextStack().push_back(context);
+  return cuda::kSuccess;
+}
+int cuCtxPopCurrent_v2(cuda::Context* context) {
+  if (ContextStack().empty()) return cuda::kInvalidContext;
+  *context = ContextStack().back();
+  ContextStack().pop_back();
+  return cuda::kSuccess;
+}
+
+int cuModuleLoadDataEx(cuda::Module* module, const void* bytes, unsigned, int*, void**) {
+  if (ContextStack().empty()) return cuda::kInvalidContext;
+  const auto* text = static_cast<const char*>(bytes);
+  VIRTUAL_CUDA_CALL(" {}", text[0] == '\x7f' ? "cubin" : "ptx");
+  auto image = std::make_unique<VirtualImage>();
+  if (const cuda::Result code = LoadImage(machine, *image, text)) return code;
+  *module = reinterpret_cast<cuda::Module>(image.get());
+  machine.images[image.get()] = std::move(image);
+  return cuda::kSuccess;
+}
+int cuModuleUnload(cuda::Module module) {
+  VIRTUAL_CUDA_CALL("{}", "");
+  return machine.images.erase(reinterpret_cast<VirtualImage*>(module)) == 1 ? cuda::kSuccess : cuda::kInvalidHandle;
+}
+int cuModuleGetFunction(cuda::Function* function, cuda::Module module, const char* name) {
+  VIRTUAL_CUDA_CALL(" {}", name);
+  auto* image = reinterpret_cast<VirtualImage*>(module);
+  if (image->module && !image->params.contains(name)) return cuda::kNotFound;
+  auto& slot = image->functions[name];
+  if (!slot) slot = std::make_unique<VirtualFunction>(VirtualFunction{name, image->module.get(), image->params[name]});
+  *function = reinterpret_cast<cuda::Function>(slot.get());
+  return cuda::kSuccess;
+}
+int cuModuleGetGlobal_v2(cuda::DevicePointer* address, size_t* bytes, cuda::Module module, const char* name) {
+  VIRTUAL_CUDA_CALL(" {}", name);
+  auto* image = reinterpret_cast<VirtualImage*>(module);
+  if (!image->module) return cuda::kNotFound;
+  const auto found = machine.gpu->FindSymbol(*image->module, name);
+  if (!found) return cuda::kNotFound;
+  *address = found->first;
+  *bytes = found->second;
+  return cuda::kSuccess;
+}
+int cuFuncSetAttribute(cuda::Function function, int which, int value) {
+  VIRTUAL_CUDA_CALL(" {} {}={}", reinterpret_cast<VirtualFunction*>(function)->name, which, value);
+  return cuda::kSuccess;
+}
+
+int cuLaunchKernel(cuda::Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, cuda::Stream stream, void** params, void**) {
+  if (ContextStack().empty()) return cuda::kInvalidContext;
+  const Lock lock(TheMachine().mutex);
+  return Launch(TheMachine(), __func__, {{gx, gy, gz}, {bx, by, bz}, {}, shared}, stream,
+                *reinterpret_cast<VirtualFunction*>(function), params);
+}
+int cuLaunchKernelEx(const cuda::LaunchConfig* config, cuda::Function function, void** params, void**) {
+  if (ContextStack().empty()) return cuda::kInvalidContext;
+  LaunchShape shape{{config->grid_x, config->grid_y, config->grid_z},
+                    {config->block_x, config->block_y, config->block_z},
+                    {},
+                    config->shared_bytes};
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const auto& cluster = config->attributes[i].value.cluster;
+    if (config->attributes[i].id == cuda::kLaunchAttributeClusterDimension)
+      shape.cluster = {cluster.x, cluster.y, cluster.z};
+  }
+  const Lock lock(TheMachine().mutex);
+  return Launch(TheMachine(), __func__, shape, config->stream, *reinterpret_cast<VirtualFunction*>(function), params);
+}
+
+int cuMemAlloc_v2(cuda::DevicePointer* address, size_t bytes) {
+  VIRTUAL_CUDA_CALL(" {}", bytes);
+  return Allocate(machine, address, bytes);
+}
+int cuMemFree_v2(cuda::DevicePointer address) {
+  VIRTUAL_CUDA_CALL("{}", "");
+  return machine.buffers.erase(address) == 1 ? cuda::kSuccess : cuda::kInvalidValue;
+}
+int cuMemAllocAsync(cuda::DevicePointer* address, size_t bytes, cuda::Stream stream) {
+  VIRTUAL_CUDA_CALL(" {} stream={}", bytes, static_cast<void*>(stream));
+  return Allocate(machine, address, bytes);
+}
+int cuMemFreeAsync(cuda::DevicePointer address, cuda::Stream stream) {
+  VIRTUAL_CUDA_CALL(" stream={}", static_cast<void*>(stream));
+  return machine.buffers.erase(address) == 1 ? cuda::kSuccess : cuda::kInvalidValue;
+}
+int cuMemcpyHtoD_v2(cuda::DevicePointer to, const void* from, size_t bytes) {
+  VIRTUAL_CUDA_CALL(" {}", bytes);
+  return CodeOf(machine.gpu->CopyIn(to, {static_cast<const std::byte*>(from), bytes}));
+}
+int cuMemcpyDtoH_v2(void* to, cuda::DevicePointer from, size_t bytes) {
+  VIRTUAL_CUDA_CALL(" {}", bytes);
+  return CodeOf(machine.gpu->CopyOut({static_cast<std::byte*>(to), bytes}, from));
+}
+int cuMemcpyDtoDAsync_v2(cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes, cuda::Stream stream) {
+  VIRTUAL_CUDA_CALL(" {} stream={}", bytes, static_cast<void*>(stream));
+  return CodeOf(machine.gpu->CopyWithin(to, from, bytes));
+}
+int cuStreamCreate(cuda::Stream* stream, unsigned) {
+  *stream = reinterpret_cast<cuda::Stream>(uintptr_t{0x57});
+  return cuda::kSuccess;
+}
+int cuStreamSynchronize(cuda::Stream) { return cuda::kSuccess; }
+int cuStreamDestroy_v2(cuda::Stream) { return cuda::kSuccess; }
+}
+// NOLINTEND(readability-identifier-naming)
