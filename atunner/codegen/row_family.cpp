@@ -216,6 +216,8 @@ class RowTemplate : public BoundTemplate {
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
     Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and {} % vector == 0 and blocks_per_sm > 0)", element_, cols_),
         "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
+    Add(fmt::format("(fused == 0 and keep == 0) or {} % vector == 0", cols_),
+        "where rows begin inside of vectors, no thread keeps to its columns");
     Add("fused == 0 or (blocks_per_sm > 0 and storage != 'reload')", "column sums need a block that goes on");
     const std::string chunks =
         fmt::format("ceil_div({} + vector, cluster * split * threads_per_row * vector)", cols_ - 1);

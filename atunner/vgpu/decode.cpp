@@ -621,6 +621,10 @@ class Decoder {
     }
     op.imm = opcode == "vote" && instruction.operands.size() > 1 && instruction.operands[1].negated;
     if (op.dst == kNoSlot && opcode != "elect") return Unsupported(instruction);
+    if (opcode == "shfl" || opcode == "vote" || opcode == "match" || opcode == "redux") {
+      op.flow = Flow::kCollective;
+      op.target = opcode == "shfl" ? 3 : 1;  // the operand that names the lanes
+    }
     op.run = WarpHandler(form, op);
     return {};
   }

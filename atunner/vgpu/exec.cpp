@@ -103,6 +103,37 @@ void ArriveWarp(Exec& x, const Op& op, size_t index, uint32_t mask) {
   Normalise(warp);
 }
 
+/// Lanes of the same warp that a collective at `pc` has to wait for. Those that wait at this very place join the group.
+/// False: run it now, with the lanes there are.
+bool MustWait(Exec& x, const Op& op, size_t index, uint32_t pc) {
+  Warp& warp = *x.warp;
+  Group& group = warp.groups[index];
+  const uint32_t named = x.Source(op.src[op.target])[std::countr_zero(group.mask)];
+  if ((named & warp.alive & ~group.mask) == 0) return false;
+  bool other_runs = false;
+  for (size_t i = 0; i < warp.groups.size(); ++i) {
+    Group& other = warp.groups[i];
+    if (i == index || other.mask == 0) continue;
+    if (other.barrier == kCollective && other.pc == pc) {
+      group.mask |= other.mask;
+      other.mask = 0;
+    } else {
+      other_runs |= other.barrier < 0;
+    }
+  }
+  return other_runs && (named & warp.alive & ~group.mask) != 0;
+}
+
+/// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
+bool ReleaseCollective(Warp& warp) {
+  for (Group& group : warp.groups) {
+    if (group.barrier != kCollective) continue;
+    group.barrier = -1;
+    return true;
+  }
+  return false;
+}
+
 /// The group to run: the earliest that does not wait; a sibling's turn comes when the first one spins.
 int PickGroup(Warp& warp) {
   int first = -1;
@@ -151,7 +182,10 @@ bool RunWarp(Exec& x) {
   bool ran = false;
   while (left > 0 && !x.stop) {
     const int picked = PickGroup(warp);
-    if (picked < 0) return ran;
+    if (picked < 0) {
+      if (ReleaseCollective(warp)) continue;
+      return ran;
+    }
     ran = true;
     auto index = static_cast<size_t>(picked);
     uint32_t limit = Limit(warp, index);
@@ -254,6 +288,23 @@ bool RunWarp(Exec& x) {
           }
           ArriveWarp(x, op, index, active);
           goto next_group;
+        case Flow::kCollective:
+          if (active != 0 && active == mask && warp.groups.size() > 1) {
+            warp.groups[index].pc = pc;
+            if (MustWait(x, op, index, pc)) {
+              warp.groups[index].barrier = kCollective;
+              Normalise(warp);
+              goto next_group;
+            }
+            if (warp.groups[index].mask != mask) {  // others had waited here: start again with them
+              Normalise(warp);
+              goto next_group;
+            }
+          }
+          if (x.count) CountDependence(x, op);
+          if (active != 0) op.run(x, op, active);
+          ++pc;
+          break;
         case Flow::kTrap:
           if (active != 0) Report(x, op, Hazard::Kind::kTrap, std::countr_zero(active), "the kernel trapped");
           ++pc;

@@ -36,7 +36,7 @@ struct Op;
 using Handler = void (*)(Exec&, const Op&, uint32_t mask);
 
 /// What the main loop must treat itself.
-enum class Flow : uint8_t { kNone, kBranch, kBranchIndexed, kExit, kBarrier, kWarpSync, kTrap };
+enum class Flow : uint8_t { kNone, kBranch, kBranchIndexed, kExit, kBarrier, kWarpSync, kCollective, kTrap };
 
 /// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers, < 0 in the
 /// constants.
@@ -82,6 +82,7 @@ struct Group {
   const Op* reduction = nullptr;  ///< bar.red that receives a result when the barrier opens
 };
 constexpr int kWarpBarrier = 64;
+constexpr int kCollective = 65;  ///< before a shuffle, vote or product, for the lanes that it names
 
 struct Warp {
   std::vector<uint32_t> registers;  ///< slots × 32 lanes

@@ -474,5 +474,60 @@ TEST_F(VgpuTest, MissingOpcodeIsNamed) {
   EXPECT_THAT(program.error().ToString(), HasSubstr("line 5"));
 }
 
+// Lanes that leave a long loop early must wait for the others before a shuffle, however long those take.
+TEST_F(VgpuTest, ShufflesWaitForLanesThatLoopLonger) {
+  Load(R"(extern "C" __global__ void k(int* out, int n) {
+    int sum = 0;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < n; i += 32) {
+      if (i % 7 == 3) sum += i; else sum += 1;
+    }
+    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    out[threadIdx.x] = sum + (__ballot_sync(0xffffffffu, threadIdx.x < 3) == 7);
+  })");
+  constexpr int kElements = 40 * 32 * 100 + 17;
+  int expected = 1;
+  for (int i = 0; i < kElements; ++i) expected += i % 7 == 3 ? i : 1;
+  const uint64_t out = Put(std::vector<int>(32));
+  const ExecResult result = Run({1, 1, 1}, {32, 1, 1}, 0, out, kElements);
+  ASSERT_TRUE(result.outcome.completed())
+      << (result.outcome.hazards.empty() ? result.outcome.message : result.outcome.hazards[0].detail);
+  EXPECT_THAT(Get<int>(out, 32), testing::Each(expected));
+}
+
+// A shuffle among the lanes of one branch does not wait for those of the other, which may spin until it is done.
+TEST_F(VgpuTest, ShufflesOfAPartDoNotWaitForTheRest) {
+  Load(R"(extern "C" __global__ void k(int* out, volatile int* flag) {
+    const int lane = threadIdx.x;
+    if (lane < 16) {
+      int v = __shfl_xor_sync(0xffffu, lane, 1);
+      if (lane == 0) *flag = 1;
+      out[lane] = v;
+    } else {
+      while (*flag == 0) {}
+      out[lane] = -1;
+    }
+  })");
+  const uint64_t out = Put(std::vector<int>(32));
+  const uint64_t flag = Put(std::vector<int>(1));
+  const ExecResult result = Run({1, 1, 1}, {32, 1, 1}, 0, out, flag);
+  ASSERT_TRUE(result.outcome.completed()) << result.outcome.message;
+  EXPECT_EQ(Get<int>(out, 32)[3], 2);
+  EXPECT_EQ(Get<int>(out, 32)[20], -1);
+}
+
+// Who waits for a lane that never comes goes on without it, and the mistake is named.
+TEST_F(VgpuTest, ShufflesThatNameAnAbsentLaneAreReported) {
+  Load(R"(extern "C" __global__ void k(int* out) {
+    int v = threadIdx.x;
+    if (threadIdx.x < 16) v = __shfl_xor_sync(0xffffffffu, v, 16);
+    out[threadIdx.x] = v;
+  })");
+  const uint64_t out = Put(std::vector<int>(32));
+  const ExecResult result = Run({1, 1, 1}, {32, 1, 1}, 0, out);
+  ASSERT_FALSE(result.outcome.hazards.empty());
+  EXPECT_EQ(result.outcome.hazards[0].kind, Hazard::Kind::kInvalidShuffle);
+}
+
 }  // namespace
 }  // namespace atunner::vgpu
