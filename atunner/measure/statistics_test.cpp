@@ -21,6 +21,14 @@ std::vector<double> Iota(int n) {
 /// Skewed like real times: most near 100, a tail above. The median is 100.
 double SkewedTime(Random& random) { return 100.0 * std::exp(0.2 * random.Normal()); }
 
+std::vector<int> Counts() {
+  std::vector<int> counts(300 - 5);
+  std::iota(counts.begin(), counts.end(), 6);
+  counts.push_back(999);
+  counts.push_back(1000);
+  return counts;
+}
+
 TEST(Median, OfOddEvenAndUnsorted) {
   EXPECT_DOUBLE_EQ(Median(std::vector<double>{7}), 7);
   EXPECT_DOUBLE_EQ(Median(std::vector<double>{3, 1, 2}), 2);
@@ -37,7 +45,7 @@ TEST(MedianInterval, OfFewSamplesIsTheWholeRange) {
 // The number of samples below the true median is binomial with p = 1/2, so the coverage of two order statistics is a
 // sum of binomial coefficients, whatever the distribution. Samples 0 … n-1 make the interval's ends their own ranks.
 TEST(MedianInterval, CoversAtLeast95PercentForEveryCount) {
-  for (int n = 6; n <= 300; ++n) {
+  for (int n : Counts()) {
     const Interval interval = MedianInterval(Iota(n));
     double outside = 0;
     double probability = std::exp2(-n);
@@ -51,6 +59,13 @@ TEST(MedianInterval, CoversAtLeast95PercentForEveryCount) {
       EXPECT_GE(outside, 0.015) << n << " samples: wider than it has to be";
     }
   }
+}
+
+TEST(MedianInterval, OfMoreThanAThousandSamplesGoesOnWhereTheExactOneEnds) {
+  const Interval exact = MedianInterval(Iota(1000));
+  const Interval approximate = MedianInterval(Iota(1001));
+  EXPECT_NEAR(approximate.low, exact.low, 1.5);
+  EXPECT_NEAR(approximate.high, exact.high, 1.5);
 }
 
 TEST(MedianInterval, CoversTheTrueMedianOfSkewedTimes) {
