@@ -81,6 +81,7 @@ TEST(JudgeOutput, ANanErrorNeverPasses) {
   EXPECT_NE(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
   stats = Honest(0, 0);
   stats.squared_difference = NAN;
+  EXPECT_EQ(stats.RelativeNorm(), 1e300) << "kept and sent as a number";
   EXPECT_NE(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
 }
 
@@ -116,6 +117,15 @@ TEST(JudgeOutput, TellsLowPrecisionFromAWrongAnswer) {
   CompareStats everywhere_a_lot = Honest(0.7, 2);
   everywhere_a_lot.beyond = 1000;
   EXPECT_EQ(JudgeOutput("y", everywhere_a_lot, budget, false).kind, VerdictKind::kWrongResult);
+}
+
+TEST(CompareStats, WhatOverflowsIsStillANumber) {
+  const CompareStats overflown = Honest(INFINITY, 1e300);
+  EXPECT_EQ(overflown.RelativeNorm(), 1e300);
+  const ErrorBudget budget = BudgetFromHonest(overflown, DType::kFloat64, {});
+  EXPECT_TRUE(std::isfinite(budget.norm));
+  EXPECT_TRUE(std::isfinite(budget.element));
+  EXPECT_NE(JudgeOutput("y", overflown, budget, false).kind, VerdictKind::kCorrect);
 }
 
 TEST(CompareStats, AZeroReferenceIsMatchedByZerosOnly) {
