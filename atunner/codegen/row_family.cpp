@@ -194,7 +194,10 @@ class RowTemplate : public ScheduleTemplate {
                     "(cluster * vector) == 0 and storage != 'reload')",
                     cols_),
         "clusters serve long rows");
-    add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8", cols_),
+    // One warp alone on a row is always allowed: a single short row needs some block of a whole warp.
+    add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8 or "
+                    "(threads_per_row == 32 and rows_per_block == 1)",
+                    cols_),
         "more threads than elements");
     const std::string held =
         fmt::format("(ceil_div({}, cluster * threads_per_row * vector) * vector * ({} + prefetch * {}) // 4)", cols_,
