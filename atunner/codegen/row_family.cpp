@@ -51,30 +51,19 @@ class RowTemplate : public BoundTemplate {
   }
 
   Configuration Default() const override {
-    // threads, rows, vector, storage, unroll, blocks per SM, stream, cluster, split, prefetch, keep, fused, shared
-    // sums.
     Configuration best;
     double least = INFINITY;
-    const int64_t vector = 16 / element_;
+    const auto consider = [&](const Configuration& one) {
+      if (!InSpace(one) || !Allows(one)) return;
+      const double cost = Estimate(one);
+      if (cost >= least) return;
+      least = cost;
+      best = one;
+    };
     for (int64_t threads : {8, 16, 32, 64, 128, 256, 512, 1024}) {
       for (int64_t rows : {1, 2, 4, 8, 16, 32}) {
         for (const char* storage : {"registers", "shared", "reload"}) {
-          for (int64_t cluster : {1, 2, 4, 8}) {
-            for (int64_t sums : {0, 1, 2, 4, 8}) {
-              for (int64_t fused : {1, 0}) {
-                const Configuration one{{threads, rows, std::min(vector, LargestVector()), std::string(storage),
-                                         int64_t{4}, int64_t{fused && kernel_.gradients ? 2 : 0}, int64_t{0}, cluster,
-                                         int64_t{1}, int64_t{0}, int64_t{0},
-                                         fused && kernel_.gradients ? int64_t{1} : int64_t{0}, sums}};
-                if (!InSpace(one) || !Allows(one)) continue;
-                const double cost = Estimate(one);
-                if (cost < least) {
-                  least = cost;
-                  best = one;
-                }
-              }
-            }
-          }
+          for (int64_t cluster : {1, 2, 4, 8, 16}) ForEachWay(threads, rows, storage, cluster, consider);
         }
       }
     }
@@ -141,6 +130,28 @@ class RowTemplate : public BoundTemplate {
   }
 
  private:
+  /// The ways to schedule blocks of one shape that are worth starting from. Column sums want a block that goes on, with
+  /// the next rows under way and the parameters at hand.
+  template <class Consider>
+  void ForEachWay(int64_t threads, int64_t rows, const char* storage, int64_t cluster, const Consider& consider) const {
+    const int64_t vector = std::min<int64_t>(16 / element_, LargestVector());
+    const auto assemble = [&](int64_t blocks, int64_t prefetch, int64_t keep, int64_t fused, int64_t sums) {
+      consider({{threads, rows, vector, std::string(storage), int64_t{4}, blocks, int64_t{0}, cluster, int64_t{1},
+                 prefetch, keep, fused, sums}});
+    };
+    if (!kernel_.gradients) {
+      assemble(0, 0, 0, 0, 0);
+      if (kernel_.parameters > 0) assemble(8, 0, 1, 0, 0);
+      return;
+    }
+    for (int64_t sums : {0, 1, 2, 4, 8}) {
+      assemble(1, 1, 1, 1, sums);
+      assemble(1, 0, 1, 1, sums);
+      assemble(2, 0, 0, 1, sums);
+    }
+    assemble(0, 0, 0, 0, 0);
+  }
+
   struct Choice {
     int64_t threads, rows, vector;
     std::string storage;
@@ -189,7 +200,7 @@ class RowTemplate : public BoundTemplate {
         {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
         {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
-        {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8}) : Integers({1}),
+        {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8, 16}) : Integers({1}),
          "blocks that share one row through distributed shared memory"},
         {"split", Integers({1, 4, 16, 64}), "blocks that share one row, in two kernels"},
         {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
@@ -210,7 +221,10 @@ class RowTemplate : public BoundTemplate {
                     "{} >= split * threads_per_row * vector)",
                     cols_),
         "splitting serves long rows");
-    Add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8", cols_),
+    // One warp alone on a row is always allowed: a single short row needs some block of a whole warp.
+    Add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8 or "
+                    "(threads_per_row == 32 and rows_per_block == 1)",
+                    cols_),
         "more threads than elements");
     Add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
@@ -253,33 +267,52 @@ class RowTemplate : public BoundTemplate {
     return true;
   }
 
-  /// A rough time in ns: traffic, and what wastes bandwidth.
+  /// Blocks that an SM holds, from registers, shared memory and threads.
+  double Resident(const Choice& choice) const {
+    const int64_t per_thread = (cols_ + choice.threads * choice.parts() - 1) / (choice.threads * choice.parts());
+    const int64_t tensor_bytes = per_thread * element_ * kernel_.tensors;
+    const int64_t sums = choice.fused ? 8 * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
+    const int64_t registers = ((choice.storage == "registers" ? tensor_bytes : 0) + sums) / 4 + kOtherRegisters;
+    const int64_t copies = (choice.storage == "shared" ? 1 : 0) + (choice.prefetch ? 1 : 0);
+    const int64_t shared =
+        choice.block() * (copies * tensor_bytes + (choice.keep ? kernel_.parameters * per_thread * element_ : 0) +
+                          8 * choice.shared_sums * choice.vector) +
+        2048;
+    const int64_t most = std::min({int64_t{65536} / (registers * choice.block()), profile_.shared_per_sm / shared,
+                                   int64_t{2048} / choice.block()});
+    return static_cast<double>(
+        std::max<int64_t>(1, choice.blocks_per_sm > 0 ? std::min(most, choice.blocks_per_sm) : most));
+  }
+
+  /// A rough time in ns: traffic, what wastes bandwidth, and how much of a block's pauses other blocks fill.
   double Estimate(const Configuration& configuration) const {
     const Choice choice = Read(configuration);
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const auto tensors = static_cast<double>(kernel_.tensors);
     double passes = tensors + 1;
     // What is read again comes from L2 where the rows in flight fit, at a price.
-    const double row_bytes = static_cast<double>(cols_ * element_) * tensors;
-    const double in_flight = row_bytes * static_cast<double>(profile_.sms) * 2 / static_cast<double>(choice.parts());
-    if (choice.storage == "reload")
-      passes += tensors * (choice.split == 1 && in_flight < 0.7 * static_cast<double>(profile_.l2_bytes) ? 0.35 : 1.0);
+    const auto row_bytes = static_cast<double>(cols_ * element_);
+    const double in_flight = row_bytes * tensors * profile_.sms * 2 / static_cast<double>(choice.parts());
+    const bool cached = choice.split == 1 && in_flight < 0.7 * static_cast<double>(profile_.l2_bytes);
+    if (choice.storage == "reload") passes += tensors * (cached ? 0.5 : 1.0);
     if (kernel_.gradients && !choice.fused) passes += tensors;
+    // Parameters that every row reads again come from L2.
+    if (!choice.keep && row_bytes > 65536) passes += 0.25 * static_cast<double>(kernel_.parameters);
     const auto width = static_cast<double>(choice.vector * element_);
-    const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.05 : width >= 4 ? 1.2 : 1.6;
+    const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
     const auto per_thread = static_cast<double>(cols_) / static_cast<double>(choice.threads * choice.parts());
-    const double chunks = std::ceil(per_thread / static_cast<double>(choice.vector));
-    const double idle = chunks * static_cast<double>(choice.vector) / per_thread;
-    // About 128 bytes per thread, shared among the tensors that are kept, measured best on an H200 from 4k to 16k
-    // columns.
-    const double off = std::fabs(std::log2(per_thread * static_cast<double>(element_) * tensors / 128.0));
-    const double group = std::fabs(std::log2(static_cast<double>(choice.block()) /
-                                             (choice.threads >= 128 ? static_cast<double>(choice.threads) : 128.0)));
-    const double kind = choice.storage == "shared" ? 1.03 : 1.0;
-    return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * kind *
-           (1 + 0.02 * off + 0.01 * group + 0.02 * std::log2(static_cast<double>(choice.cluster)) +
-            0.002 * static_cast<double>(choice.shared_sums)) /
-           profile_.dram_gbps;
+    const double idle =
+        std::ceil(per_thread / static_cast<double>(choice.vector)) * static_cast<double>(choice.vector) / per_thread;
+    // A group of rows costs its traffic at the SM's share of bandwidth, and pauses: reductions, barriers, first loads.
+    const double work = row_bytes * (tensors + 1) * static_cast<double>(choice.rows) /
+                        static_cast<double>(choice.parts()) * profile_.sms / profile_.dram_gbps;
+    const double pauses = 1200 + (choice.cluster > 1 ? 1200 : 0) + 150 * std::log2(static_cast<double>(choice.block()));
+    const double overlap = Resident(choice) + (choice.prefetch ? 1.5 : 0);
+    const double filled = 1 + pauses / (overlap * work);
+    const double lean = 1 + 0.002 * static_cast<double>(choice.shared_sums) +
+                        0.01 * std::log2(static_cast<double>(choice.cluster)) +
+                        (choice.storage == "shared" ? 0.02 : 0.0);
+    return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * filled * lean / profile_.dram_gbps;
   }
 
   // --- launch ---

@@ -1,6 +1,7 @@
 #include "atunner/judge/runner_judge.h"
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "atunner/model/json.h"
 
@@ -32,6 +33,7 @@ Json Encode(const JudgeAnswer& answer) {
 Result<JudgeAnswer> DecodeAnswer(const Json& json) {
   JudgeAnswer answer;
   ATUNNER_TRY(answer.verdict, FromJson<Verdict>(json.at("verdict")));
+  (void)json["verdict"].at("kind");  // an empty object is no acquittal
   answer.note = json.value("note", "");
   if (json.contains("measurement")) {
     ATUNNER_TRY(answer.measurement, FromJson<Measurement>(json["measurement"]));
@@ -42,18 +44,47 @@ Result<JudgeAnswer> DecodeAnswer(const Json& json) {
   return answer;
 }
 
+// A missing field keeps its default, so what must be there is asked for by name.
+Result<Comparison> DecodeComparison(const Json& json) {
+  (void)json.at("ratio");
+  return FromJson<Comparison>(json);
+}
+
+Result<Baseline> DecodeBaseline(const Json& json) {
+  (void)json.at("name");
+  return FromJson<Baseline>(json);
+}
+
 Json EncodeError(const Error& error) {
   return {
       {"error",
        {{"code", static_cast<int>(error.code)}, {"what", error.what}, {"where", error.where}, {"hint", error.hint}}}};
 }
 
-Result<Json> DecodeReply(const std::string& text) {
-  ATUNNER_TRY(Json json, ParseJson(text, "the runner's answer"));
-  if (!json.contains("error")) return json;
-  const Json& error = json["error"];
-  return std::unexpected(Error{static_cast<ErrorCode>(error.at("code").get<int>()), error.at("what"), error.at("where"),
-                               error.at("hint")});
+Error DecodeError(const Json& json) {
+  const int code = json.at("code");
+  if (code < 0 || code > static_cast<int>(ErrorCode::kInternal)) throw std::out_of_range("error code");
+  return {static_cast<ErrorCode>(code), json.at("what"), json.at("where"), json.at("hint")};
+}
+
+/// The runner's reply: what `decode` makes of it, or the error it reports. A candidate may have corrupted the process
+/// that wrote it, so a reply that makes no sense is kInternal and nothing worse.
+template <class T>
+Result<T> DecodeReply(const std::string& text, Result<T> (*decode)(const Json&)) {
+  const auto garbage = [](const std::string& what) {
+    return Fail(ErrorCode::kInternal, "the runner's answer makes no sense: " + what);
+  };
+  const auto json = ParseJson(text, "the runner's answer");
+  if (!json) return garbage(json.error().what);
+  try {
+    if (json->contains("error")) return std::unexpected(DecodeError((*json)["error"]));
+    if (!json->is_object()) return garbage("not an object");
+    Result<T> value = decode(*json);
+    if (!value) return garbage(value.error().what);
+    return value;
+  } catch (const std::exception& error) {
+    return garbage(error.what());
+  }
 }
 
 Result<Json> Serve(Judge& judge, const Json& request) {
@@ -130,8 +161,8 @@ Status RunnerJudge::EnsureRunning() {
     return Fail(reply.error().code,
                 "the runner could not begin: " + reply.error().what + (words.empty() ? "" : "\n" + words));
   }
-  ATUNNER_TRY(const Json done, DecodeReply(*reply));
-  (void)done;
+  ATUNNER_TRY(const bool begun, DecodeReply<bool>(*reply, [](const Json&) -> Result<bool> { return true; }));
+  (void)begun;
   return {};
 }
 
@@ -152,19 +183,17 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
   if (order.incumbent_ns) request["incumbent_ns"] = *order.incumbent_ns;
   auto reply = Call(request.dump(), options_.examine_timeout_seconds);
   if (reply) {
-    auto json = DecodeReply(*reply);
+    auto answer = DecodeReply<JudgeAnswer>(*reply, DecodeAnswer);
     // An error of the device while a candidate was on it is the candidate's doing more often than not: judge it so, and
     // begin anew.
-    if (!json && json.error().code != ErrorCode::kInvalidInput) {
+    if (!answer && answer.error().code != ErrorCode::kInvalidInput) {
       worker_->Kill();
-      JudgeAnswer answer;
-      answer.verdict.kind = VerdictKind::kCrash;
-      answer.verdict.reason = "the device failed: " + json.error().ToString();
-      return answer;
+      JudgeAnswer crashed;
+      crashed.verdict.kind = VerdictKind::kCrash;
+      crashed.verdict.reason = "the device failed: " + answer.error().ToString();
+      return crashed;
     }
-    if (!json) return std::unexpected(json.error());
-    ATUNNER_TRY(JudgeAnswer answer, DecodeAnswer(*json));
-    if (LosesTheContext(answer.verdict.kind)) worker_->Kill();
+    if (answer && LosesTheContext(answer->verdict.kind)) worker_->Kill();
     return answer;
   }
   JudgeAnswer answer;
@@ -183,8 +212,7 @@ Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline, const C
                      {"pairs", pairs},
                      {"seed", seed}};
   ATUNNER_TRY(const std::string reply, Call(request.dump(), 2 * options_.examine_timeout_seconds));
-  ATUNNER_TRY(const Json json, DecodeReply(reply));
-  return FromJson<Comparison>(json);
+  return DecodeReply<Comparison>(reply, DecodeComparison);
 }
 
 Result<Baseline> RunnerJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
@@ -193,8 +221,7 @@ Result<Baseline> RunnerJudge::CompareVendor(const std::string& name, const Candi
   const Json request{
       {"op", "vendor"}, {"name", name}, {"candidate", Encode(candidate)}, {"pairs", pairs}, {"seed", seed}};
   ATUNNER_TRY(const std::string reply, Call(request.dump(), 2 * options_.examine_timeout_seconds));
-  ATUNNER_TRY(const Json json, DecodeReply(reply));
-  return FromJson<Baseline>(json);
+  return DecodeReply<Baseline>(reply, DecodeBaseline);
 }
 
 }  // namespace atunner

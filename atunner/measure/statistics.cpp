@@ -20,6 +20,23 @@ double MedianOfSorted(const std::vector<double>& sorted) {
   return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
+/// Samples that lie outside the interval on each side: the most for which fewer than that below the true median have a
+/// probability of at most 2.5 %.
+size_t IntervalRank(size_t count) {
+  constexpr size_t kExact = 1000;  // 2^-n underflows beyond it
+  const auto n = static_cast<double>(count);
+  if (count > kExact) return static_cast<size_t>(0.5 * n - 0.98 * std::sqrt(n)) - 1;  // 1.96 · √(n/4)
+  double exactly = std::exp2(-n);
+  double at_most = exactly;
+  size_t below = 0;
+  while (at_most <= 0.025) {
+    ++below;
+    exactly *= (n - static_cast<double>(below) + 1) / static_cast<double>(below);
+    at_most += exactly;
+  }
+  return below == 0 ? 0 : below - 1;  // too few samples for 95 %: all of them
+}
+
 }  // namespace
 
 double Median(std::span<const double> samples) {
@@ -30,14 +47,8 @@ double Median(std::span<const double> samples) {
 Interval MedianInterval(std::span<const double> samples) {
   const std::vector<double> sorted = Sorted(samples);
   ATUNNER_CHECK(!sorted.empty());
-  const auto n = static_cast<double>(sorted.size());
-  if (sorted.size() < 6) return {sorted.front(), sorted.back()};
-  const double half = 0.98 * std::sqrt(n);  // 1.96 · √(n/4)
-  const auto low = static_cast<int64_t>(std::floor(0.5 * n - half));
-  const auto high = static_cast<int64_t>(std::ceil(0.5 * n + half));
-  const auto last = static_cast<int64_t>(sorted.size()) - 1;
-  return {sorted[static_cast<size_t>(std::clamp<int64_t>(low, 0, last))],
-          sorted[static_cast<size_t>(std::clamp<int64_t>(high, 0, last))]};
+  const size_t rank = IntervalRank(sorted.size());
+  return {sorted[rank], sorted[sorted.size() - 1 - rank]};
 }
 
 Comparison ComparePairs(std::span<const double> baseline_ns, std::span<const double> candidate_ns, uint64_t seed) {

@@ -21,6 +21,9 @@ Floor FloorOf(DType dtype) { return SizeOf(dtype) <= 2 ? Floor{0.6, 1.05} : Floo
 /// n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
 double OrderRoom(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? 4.0 : 256.0; }
 
+/// Below the 1e300 that stands for errors beyond numbers: such an error never passes.
+constexpr double kLargestBound = 1e299;
+
 /// Above this share of wrong elements with a small norm the pattern is that of a lower precision, not of a wrong
 /// answer.
 constexpr double kWidespread = 0.02;
@@ -38,8 +41,11 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
   budget.honest_norm = honest.RelativeNorm();
   budget.honest_element = honest.worst;
   if (!IsFloat(dtype)) return budget;  // integers must be equal
-  budget.norm = tolerance.budget_factor * std::max(budget.honest_norm, FloorOf(dtype).norm * u);
-  budget.element = tolerance.budget_factor * std::max(budget.honest_element, FloorOf(dtype).element * u);
+  const auto times = [&](double error, double floor) {
+    return std::min(kLargestBound, tolerance.budget_factor * std::max(error, floor * u));
+  };
+  budget.norm = times(budget.honest_norm, FloorOf(dtype).norm);
+  budget.element = times(budget.honest_element, FloorOf(dtype).element);
   ApplyTolerance(tolerance, budget);
   return budget;
 }

@@ -75,8 +75,10 @@ int FillKindCode(Fill::Kind kind) {
 }  // namespace
 
 double CompareStats::RelativeNorm() const {
-  if (squared_reference > 0) return std::sqrt(squared_difference / squared_reference);
-  return squared_difference > 0 ? 1e300 : 0.0;
+  if (squared_reference == 0 && squared_difference == 0) return 0.0;
+  // Squares overflow long before float64 does; what is kept of an error must be a number.
+  const double ratio = std::sqrt(squared_difference / squared_reference);
+  return std::isfinite(ratio) ? ratio : 1e300;
 }
 
 Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compiler& compiler) {

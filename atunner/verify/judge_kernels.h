@@ -27,7 +27,8 @@ struct CompareStats {
   uint64_t first_bad = ~uint64_t{0};
   uint64_t elements = 0;
 
-  /// ‖y - r‖ / ‖r‖ over the finite elements; ‖y‖-like 1e300 when r is all zero and y is not.
+  /// ‖y - r‖ / ‖r‖ over the finite elements; 1e300 for what is beyond numbers: r all zero and y not, squares that
+  /// overflow.
   double RelativeNorm() const;
 };
 

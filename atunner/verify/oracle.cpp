@@ -38,6 +38,10 @@ bool Reference::discriminates() const {
   return std::ranges::all_of(outputs, [](const Output& output) { return output.discriminates; });
 }
 
+bool Reference::overflows() const {
+  return std::ranges::any_of(outputs, [](const Output& output) { return output.overflows; });
+}
+
 Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler& compiler, JudgeKernels& kernels,
                                                        const KernelSpec& spec) {
   std::unique_ptr<OracleStore> store(new OracleStore(device, kernels, spec));
@@ -201,7 +205,8 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
     ATUNNER_TRY(const CompareStats honest, kernels_.Compare({tensor->address, output.dtype, output.masked->address(),
                                                              output.elements, output.key, output.rms}));
     if (instance.family != InputFamily::kNan && (honest.unwritten || honest.new_nonfinite)) {
-      output.discriminates = false;  // even the plain kernel overflows here: nothing can be learned
+      output.overflows = true;
+      output.discriminates = false;
     }
     output.budget = BudgetFromHonest(honest, output.dtype, spec_.tolerance);
   }

@@ -29,11 +29,14 @@ struct Reference {
     ErrorBudget budget;
     /// False when zeros, a constant or a copy of an input would pass: this instance proves nothing.
     bool discriminates = true;
+    /// True when even the plain kernel leaves its type's range here: no candidate can be held to this instance.
+    bool overflows = false;
   };
   std::vector<Output> outputs;
   uint64_t bytes = 0;
 
   bool discriminates() const;
+  bool overflows() const;
 };
 
 /// Makes references and keeps the recent ones within a memory limit.

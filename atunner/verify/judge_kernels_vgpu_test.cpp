@@ -1,0 +1,403 @@
+// The judge's device code, as it runs on the virtual GPU, against the host.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "atunner/base/random.h"
+#include "atunner/verify/error_budget.h"
+#include "atunner/verify/judge_kernels.h"
+#include "atunner/verify/virtual_gpu_test.h"
+
+namespace atunner {
+namespace {
+
+constexpr size_t kMany = 4096;
+constexpr double kSpikeValue = 24;
+
+ArgSpec Tensor(DType dtype, Fill fill = {}) {
+  return {.name = "x", .role = Role::kInput, .dtype = dtype, .shape = {}, .value = {}, .fill = std::move(fill)};
+}
+
+class JudgeFillTest : public VirtualGpuTest {
+ protected:
+  std::vector<double> Draw(const ArgSpec& arg, const InputInstance& instance, size_t position = 0,
+                           size_t count = kMany) {
+    const auto buffer = Room(count * SizeOf(arg.dtype));
+    EXPECT_TRUE(kernels_->FillTensor(buffer->address(), arg, count, position, instance));
+    const auto raw = Get<std::byte>(buffer->address(), count * SizeOf(arg.dtype));
+    std::vector<double> values(count);
+    for (size_t i = 0; i < count; ++i) values[i] = LoadElement(arg.dtype, raw.data(), i);
+    return values;
+  }
+  std::vector<double> Family(InputFamily family, DType dtype = DType::kFloat32, size_t position = 0) {
+    return Draw(Tensor(dtype), {family, 7, false}, position);
+  }
+  static double Mean(const std::vector<double>& v) {
+    return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+  }
+  static double Deviation(const std::vector<double>& v) {
+    const double mean = Mean(v);
+    double sum = 0;
+    for (double x : v) sum += (x - mean) * (x - mean);
+    return std::sqrt(sum / static_cast<double>(v.size()));
+  }
+  static double Largest(const std::vector<double>& v) {
+    return std::abs(*std::ranges::max_element(v, {}, [](double x) { return std::abs(x); }));
+  }
+};
+
+constexpr DType kFloats[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+
+TEST_F(JudgeFillTest, NormalUniformAndMixedSign) {
+  for (DType dtype : kFloats) {
+    const auto normal = Family(InputFamily::kNormal, dtype);
+    EXPECT_NEAR(Mean(normal), 0, 0.06) << Name(dtype);
+    EXPECT_NEAR(Deviation(normal), 1, 0.05) << Name(dtype);
+    const auto uniform = Family(InputFamily::kUniform, dtype);
+    EXPECT_GE(*std::ranges::min_element(uniform), 0) << Name(dtype);
+    EXPECT_LE(*std::ranges::max_element(uniform), 1) << Name(dtype);
+    EXPECT_NEAR(Mean(uniform), 0.5, 0.02) << Name(dtype);
+    const auto mixed = Family(InputFamily::kMixedSign, dtype);
+    EXPECT_NEAR(Mean(mixed), 0, 0.04) << Name(dtype);
+    EXPECT_LE(Largest(mixed), 1) << Name(dtype);
+    EXPECT_NEAR(Deviation(mixed), 1 / std::sqrt(3.0), 0.03) << Name(dtype);
+  }
+}
+
+TEST_F(JudgeFillTest, ElementsAreNotRepeated) {
+  const auto values = Family(InputFamily::kNormal);
+  EXPECT_GT(std::set<double>(values.begin(), values.end()).size(), kMany - 8);
+}
+
+TEST_F(JudgeFillTest, HeavyTailHasOneAndIsClipped) {
+  const auto values = Family(InputFamily::kHeavyTail);
+  EXPECT_GT(Largest(values), 20) << "a normal of this many never gets there";
+  EXPECT_LE(Largest(values), 256);
+}
+
+TEST_F(JudgeFillTest, LargeLogitsOverflowAnUnshiftedExponential) {
+  for (DType dtype : kFloats) {
+    const auto values = Family(InputFamily::kLargeLogits, dtype);
+    EXPECT_NEAR(Deviation(values), 40, 2) << Name(dtype);
+    EXPECT_GT(*std::ranges::max_element(values), 88.8) << "exp of it is beyond float32";
+  }
+}
+
+TEST_F(JudgeFillTest, NeedleIsOneSpikeInNoise) {
+  for (DType dtype : kFloats) {
+    const auto values = Family(InputFamily::kNeedle, dtype);
+    EXPECT_EQ(std::ranges::count(values, kSpikeValue), 1) << Name(dtype);
+    EXPECT_EQ(std::ranges::count_if(values, [](double x) { return std::abs(x) > 0.1; }), 1) << Name(dtype);
+    EXPECT_GT(Deviation(values), 0.005) << "and the noise is there";
+  }
+  const auto place = [&](uint64_t seed) {
+    const auto values = Draw(Tensor(DType::kFloat32), {InputFamily::kNeedle, seed, false});
+    return std::ranges::find(values, kSpikeValue) - values.begin();
+  };
+  EXPECT_NE(place(1), place(2)) << "its place cannot be known";
+}
+
+TEST_F(JudgeFillTest, CancellingPairsNearlyCancel) {
+  const auto values = Family(InputFamily::kCancelling, DType::kFloat32, 0);
+  const auto other = Family(InputFamily::kCancelling, DType::kFloat32, 1);
+  double sum_of_sizes = 0;
+  double sum = 0;
+  for (size_t i = 0; i < kMany; i += 2) {
+    EXPECT_LT(std::abs(values[i] + values[i + 1]), 1);
+    sum_of_sizes += std::abs(values[i]) + std::abs(values[i + 1]);
+    sum += values[i] * other[i] + values[i + 1] * other[i + 1];
+  }
+  EXPECT_GT(sum_of_sizes / kMany, 6) << "the terms are large";
+  EXPECT_LT(std::abs(sum), sum_of_sizes / 500) << "their sum is not";
+  for (double x : other) EXPECT_NEAR(x, 1, 0.1);
+}
+
+TEST_F(JudgeFillTest, DenormalsAreDenormal) {
+  for (DType dtype : kFloats) {
+    const double smallest_normal = dtype == DType::kFloat16 ? 0x1p-14 : 0x1p-126;
+    const auto values = Family(InputFamily::kDenormal, dtype);
+    EXPECT_LT(Largest(values), 6 * smallest_normal) << Name(dtype);
+    const auto subnormal =
+        std::ranges::count_if(values, [&](double x) { return x != 0 && std::abs(x) < smallest_normal; });
+    EXPECT_GT(subnormal, static_cast<int64_t>(kMany) / 2) << Name(dtype) << ": flushed to zero they prove nothing";
+  }
+}
+
+TEST_F(JudgeFillTest, NanIsOneAndInTheFirstTensor) {
+  const auto first = Family(InputFamily::kNan, DType::kBFloat16, 0);
+  const auto second = Family(InputFamily::kNan, DType::kBFloat16, 1);
+  const auto is_nan = [](double x) { return std::isnan(x); };
+  EXPECT_EQ(std::ranges::count_if(first, is_nan), 1);
+  EXPECT_EQ(std::ranges::count_if(second, is_nan), 0);
+}
+
+TEST_F(JudgeFillTest, EverythingElseIsFiniteInEveryType) {
+#define ATUNNER_INPUT_FAMILY(id, name, meaning)                                                                 \
+  for (DType dtype : kFloats) {                                                                                 \
+    const auto values = Family(InputFamily::id, dtype, 1);                                                      \
+    EXPECT_TRUE(std::ranges::all_of(values, [](double x) { return std::isfinite(x); })) << name << Name(dtype); \
+  }
+#include "atunner/verify/input_family.def"
+#undef ATUNNER_INPUT_FAMILY
+}
+
+TEST_F(JudgeFillTest, AMutationIsExactlyOneElement) {
+  for (uint64_t seed : {1u, 2u, 3u}) {
+    for (size_t position : {0u, 1u}) {
+      const auto before = Draw(Tensor(DType::kFloat16), {InputFamily::kNormal, seed, false}, position);
+      const auto after = Draw(Tensor(DType::kFloat16), {InputFamily::kNormal, seed, true}, position);
+      size_t changed = 0;
+      for (size_t i = 0; i < kMany; ++i) changed += before[i] != after[i];
+      EXPECT_EQ(changed, 1u);
+    }
+  }
+}
+
+TEST_F(JudgeFillTest, InstancesAreReproducibleAndDiffer) {
+  const ArgSpec arg = Tensor(DType::kFloat32);
+  const InputInstance instance{InputFamily::kNormal, 5, false};
+  EXPECT_EQ(Draw(arg, instance), Draw(arg, instance));
+  EXPECT_NE(Draw(arg, instance), Draw(arg, {InputFamily::kNormal, 6, false}));
+  EXPECT_NE(Draw(arg, instance, 0), Draw(arg, instance, 1)) << "two operands must not be equal";
+}
+
+TEST_F(JudgeFillTest, StatedFillsArePromises) {
+  const InputInstance needle{InputFamily::kNeedle, 3, true};
+  EXPECT_THAT(Draw(Tensor(DType::kFloat32, {.kind = Fill::Kind::kConstant, .low = 2.5, .path = {}}), needle),
+              testing::Each(2.5));
+  EXPECT_THAT(Draw(Tensor(DType::kFloat16, {.kind = Fill::Kind::kZeros, .low = 9, .path = {}}), needle),
+              testing::Each(0));
+  const auto iota = Draw(Tensor(DType::kInt32, {.kind = Fill::Kind::kIota, .path = {}}), needle);
+  for (size_t i = 0; i < kMany; ++i) ASSERT_EQ(iota[i], static_cast<double>(i));
+  const auto indices =
+      Draw(Tensor(DType::kInt64, {.kind = Fill::Kind::kUniform, .low = 3, .high = 7, .path = {}}), needle);
+  EXPECT_EQ(std::set<double>(indices.begin(), indices.end()), (std::set<double>{3, 4, 5, 6}));
+}
+
+TEST_F(JudgeFillTest, IntegersWithoutAFillAreSmallAndOfBothSignsWherePossible) {
+  const InputInstance instance{InputFamily::kLargeLogits, 3, false};
+  const auto range = [&](DType dtype) {
+    const auto values = Draw(Tensor(dtype), instance);
+    return std::pair(*std::ranges::min_element(values), *std::ranges::max_element(values));
+  };
+  EXPECT_EQ(range(DType::kInt8), std::pair(-8.0, 8.0));
+  EXPECT_EQ(range(DType::kInt64), std::pair(-8.0, 8.0));
+  EXPECT_EQ(range(DType::kUInt16), std::pair(0.0, 8.0));
+  EXPECT_EQ(range(DType::kBool), std::pair(0.0, 1.0));
+}
+
+class FingerprintTest : public VirtualGpuTest {};
+
+TEST_F(FingerprintTest, AnyFlippedByteShows) {
+  for (size_t bytes : {1u, 3u, 4u, 7u, 4099u}) {
+    std::vector<uint8_t> data(bytes);
+    Random random(bytes);
+    for (uint8_t& byte : data) byte = static_cast<uint8_t>(random.Next());
+    const auto buffer = Put(data);
+    const uint64_t before = kernels_->Fingerprint(buffer->address(), bytes).value();
+    EXPECT_EQ(kernels_->Fingerprint(buffer->address(), bytes).value(), before);
+    for (size_t at : {size_t{0}, bytes / 2, bytes - 1}) {
+      data[at] ^= 0x10;
+      ASSERT_TRUE(gpu_.CopyIn(buffer->address(), std::as_bytes(std::span(data))));
+      EXPECT_NE(kernels_->Fingerprint(buffer->address(), bytes).value(), before) << at << " of " << bytes;
+      data[at] ^= 0x10;
+    }
+  }
+}
+
+TEST_F(FingerprintTest, PlacesMatter) {
+  std::vector<uint32_t> data = {1, 2, 3, 4};
+  const auto a = Put(data);
+  std::swap(data[1], data[2]);
+  const auto b = Put(data);
+  EXPECT_NE(kernels_->Fingerprint(a->address(), 16).value(), kernels_->Fingerprint(b->address(), 16).value());
+}
+
+class MaskTest : public VirtualGpuTest {};
+
+TEST_F(MaskTest, HidesEveryValueAndGivesItBack) {
+  const std::vector<double> reference(777, 0.25);
+  const auto buffer = Put(reference);
+  ASSERT_TRUE(kernels_->Mask(buffer->address(), reference.size(), 0x1234567));
+  const auto masked = Get<double>(buffer->address(), reference.size());
+  EXPECT_EQ(std::ranges::count(masked, 0.25), 0);
+  EXPECT_EQ(std::set<double>(masked.begin(), masked.end()).size(), masked.size()) << "equal values do not look equal";
+  ASSERT_TRUE(kernels_->Mask(buffer->address(), reference.size(), 0x1234567));
+  EXPECT_EQ(Get<double>(buffer->address(), reference.size()), reference);
+}
+
+TEST_F(MaskTest, WidenIsExactForEveryType) {
+  const std::pair<DType, std::vector<double>> cases[] = {{DType::kFloat64, {0.1, -1e300}},
+                                                         {DType::kFloat32, {0x1.fffffep127, 0x1p-149}},
+                                                         {DType::kFloat16, {65504, 0x1p-24, -0.333251953125}},
+                                                         {DType::kBFloat16, {0x1.fep127, 0x1p-133, -3.140625}},
+                                                         {DType::kInt8, {-128, 127}},
+                                                         {DType::kInt16, {-32768, 32767}},
+                                                         {DType::kInt32, {-2147483648.0, 2147483647.0}},
+                                                         {DType::kInt64, {-0x1p53, 0x1p53}},
+                                                         {DType::kUInt8, {0, 255}},
+                                                         {DType::kUInt16, {0, 65535}},
+                                                         {DType::kUInt32, {0, 4294967295.0}},
+                                                         {DType::kUInt64, {0, 0x1p53}},
+                                                         {DType::kBool, {0, 1}}};
+  for (const auto& [dtype, values] : cases) {
+    std::vector<std::byte> raw(values.size() * SizeOf(dtype));
+    for (size_t i = 0; i < values.size(); ++i) StoreElement(dtype, raw.data(), i, values[i]);
+    const auto data = Put(raw);
+    const auto wide = Room(values.size() * sizeof(double));
+    ASSERT_TRUE(kernels_->Widen(data->address(), dtype, values.size(), wide->address()));
+    EXPECT_EQ(Get<double>(wide->address(), values.size()), values) << Name(dtype);
+  }
+}
+
+class CompareTest : public VirtualGpuTest {
+ protected:
+  CompareStats Compare(const std::vector<float>& data, const std::vector<double>& reference, double scale = 0,
+                       double element_bound = 1e300, uint64_t key = 0) {
+    const auto y = Put(data);
+    const auto r = Put(reference);
+    if (key) EXPECT_TRUE(kernels_->Mask(r->address(), reference.size(), key));
+    return kernels_->Compare({y->address(), DType::kFloat32, r->address(), reference.size(), key, scale, element_bound})
+        .value();
+  }
+  CompareStats CompareHalf(double value, double reference) {
+    std::vector<uint16_t> data(1);
+    StoreElement(DType::kFloat16, data.data(), 0, value);
+    const auto y = Put(data);
+    const auto r = Put(std::vector<double>{reference});
+    return kernels_->Compare({y->address(), DType::kFloat16, r->address(), 1}).value();
+  }
+};
+
+TEST_F(CompareTest, StatisticsAreThoseOfTheHost) {
+  Random random(3);
+  constexpr size_t kCount = 3001;  // more than one block's worth, no multiple of anything
+  std::vector<double> reference(kCount);
+  std::vector<float> data(kCount);
+  double difference = 0;
+  double squares = 0;
+  double second_half = 0;
+  double sum = 0;
+  double worst = 0;
+  uint64_t beyond = 0;
+  constexpr double kScale = 1.5;
+  constexpr double kBound = 1e-3;
+  uint64_t first = ~uint64_t{0};
+  for (size_t i = 0; i < kCount; ++i) {
+    reference[i] = random.Normal();
+    data[i] = static_cast<float>(reference[i] * (1 + 2e-3 * random.Normal()));
+    const double d = std::abs(static_cast<double>(data[i]) - reference[i]);
+    difference += d * d;
+    squares += reference[i] * reference[i];
+    sum += reference[i];
+    if (i >= kCount / 2) second_half += reference[i] * reference[i];
+    const double error = d / (std::abs(reference[i]) + kScale);
+    worst = std::max(worst, error);
+    if (error > kBound) {
+      ++beyond;
+      first = std::min<uint64_t>(first, i);
+    }
+  }
+  ASSERT_GT(beyond, 0u);
+  const CompareStats stats = Compare(data, reference, kScale, kBound, 0xfeed);
+  EXPECT_NEAR(stats.squared_difference, difference, 1e-12 * difference);
+  EXPECT_NEAR(stats.squared_reference, squares, 1e-12 * squares);
+  EXPECT_NEAR(stats.squared_reference_second_half, second_half, 1e-12 * squares);
+  EXPECT_NEAR(stats.sum_reference, sum, 1e-9);
+  EXPECT_NEAR(stats.worst, worst, 1e-15);
+  EXPECT_EQ(stats.beyond, beyond);
+  EXPECT_EQ(stats.first_bad, first);
+  EXPECT_EQ(stats.finite, kCount);
+  EXPECT_EQ(stats.elements, kCount);
+}
+
+TEST_F(CompareTest, WithTheWrongKeyNothingFits) {
+  const std::vector<double> reference(64, 1.0);
+  const auto y = Put(std::vector<float>(64, 1.0f));
+  const auto r = Put(reference);
+  ASSERT_TRUE(kernels_->Mask(r->address(), 64, 41));
+  EXPECT_EQ(kernels_->Compare({y->address(), DType::kFloat32, r->address(), 64, 41}).value().RelativeNorm(), 0);
+  const CompareStats wrong = kernels_->Compare({y->address(), DType::kFloat32, r->address(), 64, 42}).value();
+  EXPECT_FALSE(wrong.RelativeNorm() == 0 && wrong.lost_nan + wrong.new_nonfinite == 0);
+}
+
+TEST_F(CompareTest, PoisonIsUnwritten) {
+  std::vector<float> data = {1, 2, 3, 4};
+  reinterpret_cast<uint32_t&>(data[2]) = 0xffffffffu;
+  const CompareStats stats = Compare(data, {1, 2, 3, 4});
+  EXPECT_EQ(stats.unwritten, 1u);
+  EXPECT_EQ(stats.first_bad, 2u);
+  EXPECT_EQ(stats.finite, 3u);
+  EXPECT_EQ(stats.new_nonfinite, 0u);
+}
+
+TEST_F(CompareTest, NanMustStayNanAndNothingElseMayBecomeOne) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();  // 0x7fc00000, not the poison
+  EXPECT_EQ(Compare({nan, 1}, {NAN, 1}).lost_nan, 0u);
+  EXPECT_EQ(Compare({0, 1}, {NAN, 1}).lost_nan, 1u);
+  EXPECT_EQ(Compare({INFINITY, 1}, {NAN, 1}).lost_nan, 1u) << "infinity is not NaN";
+  EXPECT_EQ(Compare({1, nan}, {1, 1}).new_nonfinite, 1u);
+  EXPECT_EQ(Compare({1, INFINITY}, {1, 1}).new_nonfinite, 1u);
+  EXPECT_EQ(Compare({1, INFINITY}, {1, 1}).first_bad, 1u);
+}
+
+TEST_F(CompareTest, BeyondTheTypesRangeInfinityAndTheLargestNumberAreRight) {
+  EXPECT_EQ(CompareHalf(INFINITY, 1e5).new_nonfinite, 0u);
+  EXPECT_EQ(CompareHalf(65504, 1e5).new_nonfinite, 0u) << "saturating is honest";
+  EXPECT_EQ(CompareHalf(-INFINITY, 1e5).new_nonfinite, 1u);
+  EXPECT_EQ(CompareHalf(1000, 1e5).new_nonfinite, 1u);
+  EXPECT_EQ(CompareHalf(INFINITY, 65504).new_nonfinite, 1u);
+}
+
+// The documented limits of results that are nearly right: in float32 the floors allow 8 u in the norm and 16 u in an
+// element; in 16-bit types 2.4 u and 4.2 u.
+class UlpTest : public CompareTest {
+ protected:
+  OutputJudgement OffBy(DType dtype, int ulps, bool everywhere) {
+    constexpr size_t kCount = 2048;
+    Random random(17);
+    std::vector<double> reference(kCount);
+    std::vector<std::byte> raw(kCount * SizeOf(dtype));
+    double squares = 0;
+    for (size_t i = 0; i < kCount; ++i) {
+      StoreElement(dtype, raw.data(), i, random.Normal());
+      reference[i] = LoadElement(dtype, raw.data(), i);
+      squares += reference[i] * reference[i];
+      if (!everywhere && i != 5) continue;
+      if (SizeOf(dtype) == 4)
+        reinterpret_cast<uint32_t*>(raw.data())[i] += static_cast<uint32_t>(ulps);
+      else
+        reinterpret_cast<uint16_t*>(raw.data())[i] += static_cast<uint16_t>(ulps);
+    }
+    const auto y = Put(raw);
+    const auto r = Put(reference);
+    const ErrorBudget budget = BudgetFromHonest({}, dtype, {});
+    const CompareStats stats =
+        kernels_->Compare({y->address(), dtype, r->address(), kCount, 0, std::sqrt(squares / kCount), budget.element})
+            .value();
+    return JudgeOutput("y", stats, budget, false);
+  }
+};
+
+TEST_F(UlpTest, Float32) {
+  EXPECT_EQ(OffBy(DType::kFloat32, 2, true).kind, VerdictKind::kCorrect) << "about 3 u";
+  EXPECT_EQ(OffBy(DType::kFloat32, 8, true).kind, VerdictKind::kLowPrecision) << "about 12 u";
+  EXPECT_EQ(OffBy(DType::kFloat32, 2, false).kind, VerdictKind::kCorrect);
+  EXPECT_EQ(OffBy(DType::kFloat32, 200, false).kind, VerdictKind::kWrongResult) << "one element, beyond 16 u";
+}
+
+TEST_F(UlpTest, SixteenBits) {
+  for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    EXPECT_EQ(OffBy(dtype, 1, true).kind, VerdictKind::kCorrect) << "about 1.5 u in the norm";
+    EXPECT_EQ(OffBy(dtype, 2, true).kind, VerdictKind::kLowPrecision) << "about 3 u in the norm";
+    EXPECT_EQ(OffBy(dtype, 2, false).kind, VerdictKind::kCorrect) << "one element by 4 u at most";
+    EXPECT_EQ(OffBy(dtype, 40, false).kind, VerdictKind::kWrongResult);
+  }
+}
+
+}  // namespace
+}  // namespace atunner

@@ -1,0 +1,271 @@
+// The verifier as a whole on the virtual GPU: guard zones, hidden references, tasks where little can be proven.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <type_traits>
+
+#include "atunner/operators/operator.h"
+#include "atunner/verify/verifier.h"
+#include "atunner/verify/virtual_gpu_test.h"
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+static_assert(!std::is_constructible_v<VerifiedKernel, std::shared_ptr<const CandidateKernel>, Verdict>,
+              "nothing but the verifier makes a proof");
+static_assert(!std::is_default_constructible_v<VerifiedKernel>);
+
+KernelSpec Softmax(int64_t rows, int64_t cols, DType dtype = DType::kFloat32) {
+  return FindOperator("softmax")->Instantiate({{{rows, cols}}, dtype, {}}).value();
+}
+
+/// One thread per row is enough here.
+LaunchPlan RowPlan() {
+  LaunchStep step;
+  step.entry = "k";
+  step.grid[0] = Expr::MustParse("rows");
+  step.block[0] = 32;
+  step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y"),
+               ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")),
+               ArgBinding::Scalar(DType::kInt64, Expr::MustParse("cols"))};
+  return {.steps = {step}};
+}
+
+/// Honest row softmax followed by `more`, all in thread 0.
+std::string RowKernel(const std::string& more) {
+  return "extern \"C\" __global__ void k(const float* x, float* y, long long rows, long long cols) {\n"
+         "  if (threadIdx.x) return;\n  const long long at = blockIdx.x * cols;\n  float m = x[at], s = 0;\n"
+         "  for (int i = 0; i < cols; ++i) m = (x[at + i] > m || x[at + i] != x[at + i]) ? x[at + i] : m;\n"
+         "  for (int i = 0; i < cols; ++i) s += expf(x[at + i] - m);\n"
+         "  for (int i = 0; i < cols; ++i) y[at + i] = expf(x[at + i] - m) / s;\n" +
+         more + "}\n";
+}
+
+class VerifierTest : public VirtualGpuTest {
+ protected:
+  Verdict Judge(Device& device, const KernelSpec& spec, const CandidateKernel& candidate) {
+    auto verifier = Verifier::Make(device, *compiler_, spec, {});
+    EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
+    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate));
+    EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
+    if (const auto* refused = std::get_if<Verdict>(&*verified)) return *refused;
+    return std::get<VerifiedKernel>(*verified).verdict();
+  }
+};
+
+class GuardTest : public VirtualGpuTest {
+ protected:
+  UncheckedGpu device_{gpu_};
+};
+
+TEST_F(GuardTest, OneByteBeyondEitherEndShowsAndTheEndsThemselvesDoNot) {
+  const KernelSpec spec = Softmax(3, 7);
+  for (uint32_t skew : {0u, 1u}) {
+    const TaskBuffers buffers = TaskBuffers::Allocate(device_, spec, spec.dims, skew).value();
+    for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+      const auto bytes = static_cast<uint64_t>(tensor.shape.bytes);
+      const auto touched = [&](DeviceAddress at) {
+        EXPECT_TRUE(buffers.ArmGuards());
+        EXPECT_TRUE(device_.Fill(at, 0, 1));
+        return buffers.BrokenGuard().value().value_or("");
+      };
+      EXPECT_EQ(touched(tensor.address), "");
+      EXPECT_EQ(touched(tensor.address + bytes - 1), "");
+      EXPECT_EQ(touched(tensor.address + bytes), tensor.spec->name + ", 0 bytes after its end");
+      EXPECT_EQ(touched(tensor.address + bytes + 16383), tensor.spec->name + ", 16383 bytes after its end");
+      EXPECT_EQ(touched(tensor.address - 1), tensor.spec->name + ", 1 bytes before its start");
+      EXPECT_EQ(touched(tensor.address - 16384), tensor.spec->name + ", 16384 bytes before its start");
+    }
+  }
+}
+
+TEST_F(GuardTest, SlotsDifferInEveryPointersLowBits) {
+  const KernelSpec spec = Softmax(3, 7);
+  const TaskBuffers zero = TaskBuffers::Allocate(device_, spec, spec.dims, 0).value();
+  const TaskBuffers one = TaskBuffers::Allocate(device_, spec, spec.dims, 1).value();
+  for (const char* name : {"x", "y"}) {
+    EXPECT_EQ(zero.Find(name)->address % 256, 0u);
+    EXPECT_EQ((one.Find(name)->address - one.Find(name)->memory->address()) -
+                  (zero.Find(name)->address - zero.Find(name)->memory->address()),
+              256u);
+  }
+}
+
+TEST_F(VerifierTest, AByteBesideTheOutputIsOutOfBoundsWithAndWithoutBoundsChecks) {
+  const KernelSpec spec = Softmax(4, 33);
+  UncheckedGpu unchecked(gpu_);
+  const auto beyond =
+      Compile(RowKernel("  if (blockIdx.x == rows - 1) ((char*)(y + rows * cols))[0] = 1;\n"), RowPlan());
+  const auto before = Compile(RowKernel("  if (blockIdx.x == 0) ((char*)y)[-1] = 1;\n"), RowPlan());
+  const auto inside = Compile(RowKernel(""), RowPlan());
+  for (Device* device : {static_cast<Device*>(&gpu_), static_cast<Device*>(&unchecked)}) {
+    EXPECT_EQ(Judge(*device, spec, beyond).kind, VerdictKind::kOutOfBounds);
+    EXPECT_EQ(Judge(*device, spec, before).kind, VerdictKind::kOutOfBounds);
+    const Verdict fine = Judge(*device, spec, inside);
+    EXPECT_EQ(fine.kind, VerdictKind::kCorrect) << fine.reason;
+  }
+  EXPECT_THAT(Judge(unchecked, spec, beyond).reason, HasSubstr("y, 0 bytes after its end"));
+}
+
+TEST_F(VerifierTest, AProofListsItsChecksWithErrorAndBound) {
+  const KernelSpec spec = Softmax(4, 33);
+  const Verdict verdict = Judge(gpu_, spec, Compile(RowKernel(""), RowPlan()));
+  ASSERT_EQ(verdict.kind, VerdictKind::kCorrect) << verdict.reason;
+  std::vector<std::string> families;
+  for (const CheckRecord& check : verdict.checks) {
+    EXPECT_TRUE(check.passed);
+    if (check.check != "oracle") continue;
+    families.push_back(check.family);
+    if (check.family == "nan") continue;
+    EXPECT_GT(check.bound, 0) << check.family;
+    EXPECT_LE(check.error, check.bound) << check.family;
+    EXPECT_EQ(check.dims, spec.dims);
+  }
+  for (const char* family : {"normal", "normal, one element changed", "needle", "heavy-tail", "large-logits", "nan"})
+    EXPECT_THAT(families, testing::Contains(family));
+}
+
+// Softmax of rows of one element is 1 whatever the input: every instance is one that a constant would pass. What passes
+// then has shown little, but what fails has still failed.
+TEST_F(VerifierTest, WhereNothingDiscriminatesAWrongKernelIsStillWrong) {
+  const KernelSpec spec = Softmax(9, 1);
+  const Verdict honest = Judge(gpu_, spec, Compile(RowKernel(""), RowPlan()));
+  EXPECT_EQ(honest.kind, VerdictKind::kCorrect) << honest.reason;
+  EXPECT_FALSE(honest.checks.empty()) << "no proof without a check";
+  const std::string open = "extern \"C\" __global__ void k(const float* x, float* y, long long rows, long long cols) {";
+  EXPECT_EQ(Judge(gpu_, spec, Compile(open + "}", RowPlan())).kind, VerdictKind::kNotWritten);
+  EXPECT_NE(Judge(gpu_, spec, Compile(open + " y[blockIdx.x] = 0; }", RowPlan())).kind, VerdictKind::kCorrect);
+}
+
+// Scores of 1e38 · 64 are beyond float32 and their softmax is not: only the float64 reference has an answer.
+TEST_F(VerifierTest, WhereEvenThePlainKernelOverflowsNothingIsDecided) {
+  KernelSpec spec = FindOperator("attention")->Instantiate({{{1, 1, 8, 64}}, DType::kFloat32, {}}).value();
+  for (ArgSpec& arg : spec.args) {
+    if (arg.role == Role::kInput) arg.fill = {.kind = Fill::Kind::kConstant, .low = 1e19, .path = {}};
+  }
+  const RenderedKernel naive = FindOperator("attention")->Naive(spec);
+  const Verdict verdict = Judge(gpu_, spec, Compile(naive.source.text, naive.plan));
+  EXPECT_EQ(verdict.kind, VerdictKind::kInconclusive) << verdict.reason;
+}
+
+TEST_F(VerifierTest, InfinityIsTheRightAnswerBeyondTheTypesRange) {
+  KernelSpec spec = FindOperator("matmul")->Instantiate({{{8, 8, 8}}, DType::kFloat16, {}}).value();
+  for (ArgSpec& arg : spec.args) {
+    if (arg.role == Role::kInput) arg.fill = {.kind = Fill::Kind::kConstant, .low = 200, .path = {}};
+  }
+  const RenderedKernel naive = FindOperator("matmul")->Naive(spec);
+  const Verdict verdict = Judge(gpu_, spec, Compile(naive.source.text, naive.plan));
+  // 8 · 200² is beyond 65504.
+  EXPECT_EQ(verdict.kind, VerdictKind::kCorrect) << verdict.reason;
+}
+
+TEST_F(VerifierTest, IntegersThatEqualThePoisonAreLegitimate) {
+  KernelSpec spec;
+  spec.name = "minus_one";
+  spec.dims = {{"n", 40}};
+  const auto tensor = [](const char* name, Role role) {
+    return ArgSpec{
+        .name = name, .role = role, .dtype = DType::kInt32, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}};
+  };
+  spec.args = {tensor("x", Role::kInput), tensor("y", Role::kOutput)};
+  LaunchStep step;
+  step.entry = "k";
+  step.block[0] = 64;
+  step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y"),
+               ArgBinding::Scalar(DType::kInt32, Expr::MustParse("n"))};
+  const LaunchPlan plan{.steps = {step}};
+  const auto text = [](const char* value) {
+    return std::string(
+               "extern \"C\" __global__ void k(const int* x, int* y, int n) { int i = threadIdx.x; if (i < n) y[i] "
+               "= ") +
+           value + "; }";
+  };
+  spec.oracle.kind = Oracle::Kind::kKernel;
+  RenderedKernel oracle;
+  oracle.source.text = text("x[i] > 0 ? -1 : x[i]");
+  oracle.plan = plan;
+  spec.oracle.kernel = oracle;
+  const Verdict same = Judge(gpu_, spec, Compile(text("x[i] <= 0 ? x[i] : -1"), plan));
+  EXPECT_EQ(same.kind, VerdictKind::kCorrect) << same.reason;
+  EXPECT_NE(Judge(gpu_, spec, Compile(text("x[i] > 0 ? -1 : x[i] + (i == 7)"), plan)).kind, VerdictKind::kCorrect);
+}
+
+TEST_F(VerifierTest, ReferencesLieMaskedInMemoryAndAreKept) {
+  const KernelSpec spec = Softmax(5, 19);
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+  const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
+  const InputInstance instance{InputFamily::kNormal, 3, false};
+  ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+  const Reference* reference = oracle->Get(buffers, instance).value();
+  EXPECT_EQ(oracle->Get(buffers, instance).value(), reference) << "computed once";
+  ASSERT_EQ(reference->outputs.size(), 1u);
+  const Reference::Output& output = reference->outputs[0];
+
+  std::vector<std::vector<double>> in(1);
+  for (float v : Get<float>(buffers.Find("x")->address, 95)) in[0].push_back(static_cast<double>(v));
+  std::vector<std::vector<double>> out = {std::vector<double>(95)};
+  ASSERT_TRUE(FindOperator("softmax")->Reference(spec, spec.dims, in, out));
+  const auto masked = Get<double>(output.masked->address(), 95);
+  for (size_t i = 0; i < 95; ++i) EXPECT_NE(masked[i], out[0][i]) << i;
+  ASSERT_TRUE(kernels_->Mask(output.masked->address(), 95, output.key));
+  EXPECT_EQ(Get<double>(output.masked->address(), 95), out[0]);
+  double squares = 0;
+  for (double v : out[0]) squares += v * v;
+  EXPECT_NEAR(output.rms, std::sqrt(squares / 95), 1e-12);
+  EXPECT_GT(output.budget.honest_norm, 0) << "the plain kernel ran";
+  EXPECT_TRUE(reference->discriminates());
+}
+
+TEST_F(VerifierTest, OldReferencesGiveWayWhenMemoryIsShort) {
+  const KernelSpec spec = Softmax(5, 19);
+  UncheckedGpu device(gpu_);
+  device.free_bytes = 3 * 95 * sizeof(double);  // a third of it: one reference
+  auto oracle = OracleStore::Make(device, *compiler_, *kernels_, spec).value();
+  const TaskBuffers buffers = TaskBuffers::Allocate(device, spec, spec.dims, 0).value();
+  const auto key_of = [&](uint64_t seed) {
+    const InputInstance instance{InputFamily::kNormal, seed, false};
+    EXPECT_TRUE(buffers.DrawInputs(*kernels_, instance));
+    return oracle->Get(buffers, instance).value()->outputs[0].key;
+  };
+  const uint64_t first = key_of(1);
+  EXPECT_EQ(key_of(1), first);
+  (void)key_of(2);
+  EXPECT_NE(key_of(1), first) << "was evicted, so it was computed and masked anew";
+}
+
+TEST(ResourceObstacle, NamesTheResource) {
+  const DeviceProfile profile = FindProfile("A100").value();
+  const KernelSpec spec = Softmax(8, 64);
+  CandidateKernel candidate;
+  candidate.plan = RowPlan();
+  KernelResources resources;
+  resources.entry = resources.mangled = "k";
+  resources.registers = 32;
+  const auto obstacle = [&] {
+    candidate.module.kernels = {resources};
+    return ResourceObstacle(profile, candidate, spec).value_or("");
+  };
+  EXPECT_EQ(obstacle(), "");
+  resources.static_shared_bytes = 100;
+  candidate.plan.steps[0].shared_bytes = profile.shared_per_block - 100;
+  EXPECT_EQ(obstacle(), "") << "exactly full";
+  candidate.plan.steps[0].shared_bytes = profile.shared_per_block - 99;
+  EXPECT_THAT(obstacle(), HasSubstr("shared memory"));
+  candidate.plan.steps[0].shared_bytes = 0;
+  candidate.plan.steps[0].block[0] = 256;
+  resources.max_threads = 128;
+  EXPECT_THAT(obstacle(), HasSubstr("at most 128 threads"));
+  resources.max_threads = 1024;
+  candidate.plan.steps[0].block[0] = 1024;
+  resources.registers = 64;
+  EXPECT_EQ(obstacle(), "");
+  resources.registers = 65;
+  EXPECT_THAT(obstacle(), HasSubstr("registers per block"));
+  resources.entry = resources.mangled = "other";
+  EXPECT_THAT(obstacle(), HasSubstr("no kernel 'k'"));
+}
+
+}  // namespace
+}  // namespace atunner

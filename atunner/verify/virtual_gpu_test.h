@@ -1,0 +1,87 @@
+// What tests of this room share: the judge's kernels on a virtual GPU, and a device that leaves bounds unchecked.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/device/profiles.h"
+#include "atunner/verify/verifier.h"
+#include "atunner/vgpu/virtual_gpu.h"
+
+namespace atunner {
+
+/// A virtual GPU that passes for one that does not look at addresses, as real ones do not: guard zones must do it.
+class UncheckedGpu : public Device {
+ public:
+  explicit UncheckedGpu(Device& inner) : inner_(inner) {}
+  uint64_t free_bytes = 0;  ///< 0 = as the inner device says
+
+  const DeviceProfile& profile() const override { return inner_.profile(); }
+  Evidence evidence() const override { return inner_.evidence(); }
+  std::string arch() const override { return inner_.arch(); }
+  bool checks_bounds() const override { return false; }
+  Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) override { return inner_.Allocate(bytes); }
+  Status CopyIn(DeviceAddress to, std::span<const std::byte> from) override { return inner_.CopyIn(to, from); }
+  Status CopyOut(std::span<std::byte> to, DeviceAddress from) override { return inner_.CopyOut(to, from); }
+  Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) override {
+    return inner_.CopyWithin(to, from, bytes);
+  }
+  Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override { return inner_.Fill(to, byte, bytes); }
+  Result<uint64_t> FreeBytes() override { return free_bytes ? Result<uint64_t>(free_bytes) : inner_.FreeBytes(); }
+  Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override { return inner_.Load(module); }
+  Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) override {
+    return inner_.FindSymbol(module, symbol);
+  }
+  Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                               std::span<const KernelArg> args, const LaunchOptions& options) override {
+    return inner_.Launch(module, entry, shape, args, options);
+  }
+
+ private:
+  Device& inner_;
+};
+
+class VirtualGpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = MakeNvrtcCompiler();
+    if (!made) GTEST_SKIP() << made.error().ToString();
+    compiler_ = *std::move(made);
+    auto kernels = JudgeKernels::Make(gpu_, *compiler_);
+    ASSERT_TRUE(kernels.has_value()) << kernels.error().ToString();
+    kernels_ = *std::move(kernels);
+  }
+
+  std::unique_ptr<Buffer> Room(uint64_t bytes) { return gpu_.Allocate(bytes).value(); }
+  template <class T>
+  std::unique_ptr<Buffer> Put(const std::vector<T>& values) {
+    auto buffer = Room(values.size() * sizeof(T));
+    EXPECT_TRUE(gpu_.CopyIn(buffer->address(), std::as_bytes(std::span(values))));
+    return buffer;
+  }
+  template <class T>
+  std::vector<T> Get(DeviceAddress address, size_t count) {
+    std::vector<T> values(count);
+    EXPECT_TRUE(gpu_.CopyOut(std::as_writable_bytes(std::span(values)), address));
+    return values;
+  }
+
+  CandidateKernel Compile(const std::string& text, LaunchPlan plan) {
+    CompileRequest request;
+    request.source.text = text;
+    request.arch = gpu_.arch();
+    for (const LaunchStep& step : plan.steps) request.entries.push_back(step.entry);
+    const CompileOutcome outcome = compiler_->Compile(request).value();
+    EXPECT_TRUE(outcome.ok()) << outcome.error;
+    return {outcome.ok() ? *outcome.module : CompiledModule{}, std::move(plan), {}};
+  }
+
+  vgpu::VirtualGpu gpu_{FindProfile("A100").value(), 2};
+  std::unique_ptr<Compiler> compiler_;
+  std::unique_ptr<JudgeKernels> kernels_;
+};
+
+}  // namespace atunner
