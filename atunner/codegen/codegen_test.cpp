@@ -48,22 +48,33 @@ TEST(Golden, Rows) {
                                                {"blocks_per_sm", int64_t{4}},
                                                {"stream", int64_t{1}}});
   EXPECT_EQ(Head(kernel, {"row_common.cuh", "softmax.cu"}),
-            R"(// softmax: rows of 1024 bfloat16 elements, scheduled by atunner.
-// threads_per_row=32, rows_per_block=4, vector=8, storage=shared, unroll=2, blocks_per_sm=4, stream=1, cluster=1, prefetch=0
+            R"(// softmax in bfloat16, scheduled by atunner.
+// threads_per_row=32, rows_per_block=4, vector=8, storage=shared, unroll=2, blocks_per_sm=4, stream=1, cluster=1, split=1, prefetch=0, keep=0, fused=0, shared_sums=0
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 typedef __nv_bfloat16 T;
+#define MMA_TYPE "bf16"
+enum Storage { REGISTERS, SHARED, RELOAD };
+constexpr Storage STORAGE = SHARED;
 constexpr int COLS = 1024;
 constexpr int THREADS_PER_ROW = 32;
 constexpr int ROWS_PER_BLOCK = 4;
-constexpr int VEC = 8;
-#define CLUSTER 1
-constexpr bool PREFETCH = false;
+constexpr int VEC = 8;  // elements per load
 constexpr int UNROLL = 2;
-constexpr bool STREAM = true;
-enum Storage { REGISTERS, SHARED, RELOAD };
-constexpr Storage STORAGE = SHARED;
+constexpr int TENSORS = 1;  // read row by row
+constexpr int PARAMETERS = 0;  // values per column
+constexpr int SHARED_SUMS = 0;  // chunks whose column sums lie in shared memory
+constexpr int ADD_GROUPS = 8;
+constexpr bool STREAM = true;  // evict-first loads and stores
+constexpr bool PREFETCH = false;  // the next rows are copied meanwhile
+constexpr bool KEEP_PARAMETERS = false;  // in shared memory
+#define CLUSTER 1
+#define SPLIT 1
+#define FUSED 0
+#define SAVE_STATS 0
+#define SAVED_STATS 0
+#define NEUTRAL MINUS_INFINITY
 
 )");
   ASSERT_EQ(kernel.plan.steps.size(), 1u);
@@ -87,7 +98,7 @@ TEST(Golden, TensorCoreGemm) {
                                                {"split_k", int64_t{1}}});
   EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_tile.cuh", "gemm_mma.cu"}),
             R"(// matmul in float16, scheduled by atunner.
-// tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, widen=0
+// tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, persistent=0, widen=0
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -102,6 +113,7 @@ constexpr int WARP_M = 64;
 constexpr int WARP_N = 64;
 constexpr int STAGES = 4;
 constexpr int GROUP_M = 8;
+constexpr bool PERSISTENT = false;  // tile after tile
 constexpr bool B_TRANSPOSED = false;
 constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
 constexpr int A_ALIGN = 8;  // elements at whose multiples rows of a start
@@ -164,7 +176,7 @@ TEST(Golden, ConvThatWidensItsChannels) {
                      {"split_k", int64_t{1}}});
   EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_tile.cuh", "conv_mma.cu", "widen.cuh"}),
             R"(// conv2d in bfloat16, scheduled by atunner.
-// tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=32, stages=3, group_m=4, split_k=1
+// tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=32, stages=3, group_m=4, split_k=1, persistent=0
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -179,6 +191,7 @@ constexpr int WARP_M = 32;
 constexpr int WARP_N = 32;
 constexpr int STAGES = 3;
 constexpr int GROUP_M = 4;
+constexpr bool PERSISTENT = false;  // tile after tile
 constexpr bool B_TRANSPOSED = true;
 constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
 constexpr int C = 8;

@@ -90,7 +90,7 @@ class TensorCoreConv : public MmaTemplate {
       AddWidening(plan, "x", "wide_x", "N * H * W", "C");
       AddWidening(plan, "w", "wide_w", "K * R * S", "C");
     }
-    LaunchStep step = ProductStep(configuration, "conv2d", "N * P * Q", "K");
+    LaunchStep step = TileStep(configuration, "conv2d", "N * P * Q", "K");
     step.args = {widened ? ArgBinding::Workspace("wide_x") : ArgBinding::Tensor("x"),
                  widened ? ArgBinding::Workspace("wide_w") : ArgBinding::Tensor("w"), Destination(configuration, "y")};
     AddImageArguments(step);

@@ -1,9 +1,9 @@
 // Tasks of every family, and configurations drawn from their spaces.
 #pragma once
 
-#include <algorithm>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -50,7 +50,7 @@ class TensorCoreGemm : public MmaTemplate {
     LaunchPlan plan = Plan(configuration, {});
     if (wide_a) AddWidening(plan, "a", "wide_a", "M", "K");
     if (wide_b) AddWidening(plan, "b", "wide_b", "K", "N");
-    LaunchStep step = ProductStep(configuration, "gemm", "M", "N");
+    LaunchStep step = TileStep(configuration, "gemm", "M", "N");
     step.args = {wide_a ? ArgBinding::Workspace("wide_a") : ArgBinding::Tensor("a"),
                  wide_b ? ArgBinding::Workspace("wide_b") : ArgBinding::Tensor("b"), Destination(configuration, "c")};
     for (const char* extent : {"M", "N", "K"}) step.args.push_back(Long(extent));

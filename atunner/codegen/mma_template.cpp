@@ -54,6 +54,15 @@ MmaTemplate::MmaTemplate(const KernelSpec& spec, const DeviceProfile& profile, E
   Add(fmt::format("tile_m == 64 or tile_m < 2 * {}", extents.m), "more rows than there are");
   Add(fmt::format("tile_n == 64 or tile_n < 2 * {}", extents.n), "more columns than there are");
   AddOrderAndSplit();
+  space_.parameters.push_back({"persistent", Integers({0, 1}),
+                               "blocks that take one tile after the other, storing one while the next is fetched"});
+  Add("persistent == 0 or split_k == 1", "a share is stored at once");
+  Add(fmt::format("persistent == 0 or (tile_m + tile_n) * tile_k * 2 * stages + tile_m * tile_n * 32 // warp_m <= {}",
+                  profile.shared_per_block),
+      "shared memory");
+  Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) > {}", extents.m, extents.n,
+                  profile.sms),
+      "every block has one tile at most");
 }
 
 std::vector<std::vector<int64_t>> MmaTemplate::Starts() const {
@@ -70,9 +79,33 @@ int64_t MmaTemplate::Threads(const Configuration& configuration) const {
 }
 
 int64_t MmaTemplate::SharedBytes(const Configuration& configuration) const {
-  // Sixteen rows of every warp are staged for the store, which never takes more.
-  return (Integer(configuration, "tile_m") + Integer(configuration, "tile_n")) * Integer(configuration, "tile_k") * 2 *
-         Integer(configuration, "stages");
+  const int64_t tile_m = Integer(configuration, "tile_m");
+  const int64_t tile_n = Integer(configuration, "tile_n");
+  // Sixteen rows of every warp are staged for the store: in the buffers, or behind them when those are in use.
+  const int64_t staged = Persistent(configuration) ? tile_m / Integer(configuration, "warp_m") * tile_n * 32 : 0;
+  return (tile_m + tile_n) * Integer(configuration, "tile_k") * 2 * Integer(configuration, "stages") + staged;
+}
+
+int64_t MmaTemplate::Resident(const Configuration& configuration) const {
+  const int64_t warp_m = Integer(configuration, "warp_m");
+  const int64_t warp_n = Integer(configuration, "warp_n");
+  const int64_t registers = warp_m * warp_n / 32 + (warp_m + warp_n) / 2 + 44;
+  return std::clamp<int64_t>(
+      std::min(profile_.shared_per_sm / (SharedBytes(configuration) + profile_.shared_reserved_per_block),
+               profile_.registers_per_sm / (registers * Threads(configuration))),
+      1, 8);
+}
+
+LaunchStep MmaTemplate::TileStep(const Configuration& configuration, const char* entry, const char* m,
+                                 const char* n) const {
+  LaunchStep step = ProductStep(configuration, entry, m, n);
+  // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
+  if (Persistent(configuration)) {
+    const int64_t waves =
+        std::max<int64_t>(1, (BlocksPerSm(configuration) + Resident(configuration) - 1) / Resident(configuration));
+    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, {})", step.grid[0].text(), waves));
+  }
+  return step;
 }
 
 ConstantBlock MmaTemplate::TileConstants(const Configuration& configuration, bool b_transposed) const {
@@ -88,6 +121,7 @@ ConstantBlock MmaTemplate::TileConstants(const Configuration& configuration, boo
                                         {"GROUP_M", "group_m"}}) {
     block.Int(name, Integer(configuration, parameter));
   }
+  block.Bool("PERSISTENT", Persistent(configuration), "tile after tile");
   block.Bool("B_TRANSPOSED", b_transposed);
   block.Bool("C_ALIGNED", extents_.n % kUnit == 0, "rows of the result start at multiples of 16 bytes");
   return block;
@@ -97,11 +131,7 @@ std::optional<double> MmaTemplate::Cost(const Configuration& configuration, cons
   const int64_t warps = Threads(configuration) / 32;
   const int64_t warp_m = Integer(configuration, "warp_m");
   const int64_t warp_n = Integer(configuration, "warp_n");
-  const int64_t registers = warp_m * warp_n / 32 + (warp_m + warp_n) / 2 + 44;
-  const int64_t resident = std::clamp<int64_t>(
-      std::min({profile.shared_per_sm / (SharedBytes(configuration) + profile.shared_reserved_per_block),
-                profile.registers_per_sm / (registers * warps * 32), BlocksPerSm(configuration)}),
-      1, 8);
+  const int64_t resident = std::min(Resident(configuration), BlocksPerSm(configuration));
   // A warp tile of w × v reads w + v rows of shared memory for w · v products: small ones starve the tensor cores. Two
   // warps per scheduler hide each other's latencies; few stages leave the copies' latency uncovered.
   const double fed = std::min(1.0, static_cast<double>(warp_m * warp_n) / static_cast<double>(warp_m + warp_n) / 32.0);
@@ -110,7 +140,9 @@ std::optional<double> MmaTemplate::Cost(const Configuration& configuration, cons
       static_cast<double>((Integer(configuration, "stages") - 1) * Integer(configuration, "tile_k") * resident);
   const double covered = std::min(1.0, 0.8 + 0.2 * ahead / 96.0);
   const double rate = profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share / profile.sms;
-  return Time(configuration, rate * (0.5 + 0.5 * fed) * hidden * covered, resident);
+  // Storing one tile while the next is fetched hides the blocks' starts, all but the first.
+  const double time = Time(configuration, rate * (0.5 + 0.5 * fed) * hidden * covered, resident);
+  return Persistent(configuration) ? time * 0.98 : time;
 }
 
 }  // namespace atunner

@@ -15,6 +15,11 @@ class MmaTemplate : public ProductTemplate {
   int64_t Threads(const Configuration& configuration) const override;
   int64_t SharedBytes(const Configuration& configuration) const override;
   std::vector<std::vector<int64_t>> Starts() const override;
+  bool Persistent(const Configuration& configuration) const { return Integer(configuration, "persistent") != 0; }
+  /// Blocks that an SM holds.
+  int64_t Resident(const Configuration& configuration) const;
+  /// The product's step: a block per tile, or as many blocks as the device holds.
+  LaunchStep TileStep(const Configuration& configuration, const char* entry, const char* m, const char* n) const;
   /// The constants that mma_tile.cuh expects.
   ConstantBlock TileConstants(const Configuration& configuration, bool b_transposed) const;
 };

@@ -54,14 +54,15 @@ class RowTemplate : public BoundTemplate {
     Configuration best;
     double least = INFINITY;
     const auto consider = [&](const Configuration& one) {
-      if (!InSpace(one) || !Allows(one)) return;
+      if (!InSpace(one)) return;
       const double cost = Estimate(one);
-      if (cost >= least) return;
+      if (cost >= least || !Allows(one)) return;  // the dearer question last
       least = cost;
       best = one;
     };
     for (int64_t threads : {8, 16, 32, 64, 128, 256, 512, 1024}) {
       for (int64_t rows : {1, 2, 4, 8, 16, 32}) {
+        if (threads * rows < 32 || threads * rows > 1024) continue;
         for (const char* storage : {"registers", "shared", "reload"}) {
           for (int64_t cluster : {1, 2, 4, 8, 16}) ForEachWay(threads, rows, storage, cluster, consider);
         }
@@ -98,9 +99,9 @@ class RowTemplate : public BoundTemplate {
         .Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
     LaunchPlan plan = Plan(configuration, {});
     if (choice.split > 1) {
-      AddSplit(choice, plan);
+      AddSplit(configuration, choice, plan);
     } else {
-      LaunchStep step = RowStep("kernel", choice);
+      LaunchStep step = RowStep("kernel", configuration, choice);
       AddArguments(step, choice, false);
       plan.steps.push_back(std::move(step));
     }
@@ -259,6 +260,13 @@ class RowTemplate : public BoundTemplate {
         kernel_.tensors, kernel_.parameters, per_thread, element_);
   }
 
+  int64_t SharedBytes(const Configuration& configuration) const {
+    const std::vector<std::string> names = space_.Names();
+    Bindings bindings;
+    bindings.Add(names, configuration.values);
+    return Expr::MustParse(SharedText()).EvaluateInt(bindings).value();
+  }
+
   bool InSpace(const Configuration& one) const {
     for (size_t i = 0; i < one.values.size(); ++i) {
       if (std::ranges::find(space_.parameters[i].values, one.values[i]) == space_.parameters[i].values.end())
@@ -325,13 +333,13 @@ class RowTemplate : public BoundTemplate {
     return fmt::format("min({}, {})", groups, most);
   }
 
-  LaunchStep RowStep(const char* entry, const Choice& choice) const {
+  LaunchStep RowStep(const char* entry, const Configuration& configuration, const Choice& choice) const {
     LaunchStep step;
     step.entry = entry;
     step.grid[0] = Expr::MustParse(fmt::format("{} * {}", Groups(choice), choice.parts()));
     step.block[0] = Expr(choice.block());
     step.cluster[0] = Expr(choice.cluster);
-    step.shared_bytes = Expr::MustParse(SharedText());
+    step.shared_bytes = Expr(SharedBytes(configuration));
     return step;
   }
 
@@ -364,9 +372,9 @@ class RowTemplate : public BoundTemplate {
     step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
   }
 
-  void AddSplit(const Choice& choice, LaunchPlan& plan) const {
+  void AddSplit(const Configuration& configuration, const Choice& choice, LaunchPlan& plan) const {
     plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("rows * {}", choice.split * kernel_.part_bytes))});
-    LaunchStep partial = RowStep("partial", choice);
+    LaunchStep partial = RowStep("partial", configuration, choice);
     for (const ArgSpec& arg : spec_.args) {
       const bool affine = arg.name == "weight" || arg.name == "bias";
       if (arg.role == Role::kInput && (!affine || kernel_.gradients))
@@ -375,7 +383,7 @@ class RowTemplate : public BoundTemplate {
     partial.args.push_back(ArgBinding::Workspace("parts"));
     partial.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
     plan.steps.push_back(std::move(partial));
-    LaunchStep finish = RowStep("finish", choice);
+    LaunchStep finish = RowStep("finish", configuration, choice);
     AddArguments(finish, choice, true);
     plan.steps.push_back(std::move(finish));
   }

@@ -58,20 +58,36 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d(const T* __restrict
                                                             int images, int height, int width, int filters, int p, int q) {
   extern __shared__ __align__(128) unsigned char shared[];
   const long long pixels = (long long)images * p * q;
-  const Tile tile = tile_of_block(pixels, filters);
   constexpr int tiles = (DEPTH + TILE_K - 1) / TILE_K;
   const int first = tiles * blockIdx.y / SPLIT_K;
   const int last = tiles * (blockIdx.y + 1) / SPLIT_K;
-  PixelWalker rows(x, tile.row, pixels, first * TILE_K, height, width, p, q);
-  RowWalker<TILE_N, 8> columns(w, DEPTH, filters, tile.column, first * TILE_K, DEPTH);
-  Sums sums;
-  multiply_tiles(shared, last - first, sums, [&](int at) {
+  const unsigned all = tile_count(pixels, filters);
+  unsigned at_hand = blockIdx.x, ahead = blockIdx.x;  // tiles of the result: being multiplied, being fetched
+  Tile next = tile_at(ahead, pixels, filters);
+  PixelWalker rows(x, next.row, pixels, first * TILE_K, height, width, p, q);
+  RowWalker<TILE_N, 8> columns(w, DEPTH, filters, next.column, first * TILE_K, DEPTH);
+  int fetched = 0;
+  const auto fetch = [&](int at) {
+    if (PERSISTENT && fetched == tiles) {
+      fetched = 0;
+      ahead += gridDim.x;
+      next = tile_at(ahead, pixels, filters);
+      rows = PixelWalker(x, next.row, pixels, 0, height, width, p, q);
+      columns = RowWalker<TILE_N, 8>(w, DEPTH, filters, next.column, 0, DEPTH);
+    }
     rows.fetch(shared, at);
     columns.fetch(shared, at + A_BYTES);
-  });
+    ++fetched;
+  };
+  Sums sums;
+  const auto finish = [&] {
 #if SPLIT_K > 1
-  store_share(sums, y + blockIdx.y * pixels * filters, tile, pixels, filters);
+    store_share(sums, y + blockIdx.y * pixels * filters, tile_at(at_hand, pixels, filters), pixels, filters);
 #else
-  store_tile(shared, sums, y, tile, pixels, filters);
+    store_tile(shared, sums, y, tile_at(at_hand, pixels, filters), pixels, filters);
 #endif
+    at_hand += gridDim.x;
+  };
+  const int mine = PERSISTENT ? (int)((all - blockIdx.x + gridDim.x - 1) / gridDim.x) : 1;
+  multiply_tiles(shared, (last - first) * mine, last - first, sums, fetch, finish);
 }

@@ -92,18 +92,23 @@ struct ColumnWalker {
   }
 };
 
-/// Adds `tiles` tiles to the sums. fetch(at) starts the copies of the next tile into the buffer at byte `at`.
-template <class Fetch>
-DEVICE void multiply_tiles(unsigned char* shared, int tiles, Sums& sums, const Fetch& fetch) {
-  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int warp_m = warp / WARPS_N * WARP_M, warp_n = warp % WARPS_N * WARP_N;
+DEVICE void clear(Sums& sums) {
 #pragma unroll
   for (int i = 0; i < FRAGMENTS_M; ++i) {
 #pragma unroll
     for (int j = 0; j < FRAGMENTS_N; ++j) sums[i][j][0] = sums[i][j][1] = sums[i][j][2] = sums[i][j][3] = 0;
   }
-  if (tiles <= 0) return;
+}
+
+/// Multiplies `tiles` tiles, which make a tile of the result every `depth` of them: then finish() takes the sums, while the
+/// copies for the next one are under way. fetch(at) starts the copies of the next tile into the buffer at byte `at`.
+template <class Fetch, class Finish>
+DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& sums, const Fetch& fetch, const Finish& finish) {
+  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp_m = warp / WARPS_N * WARP_M, warp_n = warp % WARPS_N * WARP_N;
+  clear(sums);
+  if (tiles <= 0) return finish();
   unsigned fa[2][FRAGMENTS_M][4], fb[2][FRAGMENTS_N / 2][4];
   constexpr int LOADS = FRAGMENTS_M + FRAGMENTS_N / 2;
   const auto load_fragment = [&](int which, int stage, int step, int into) {
@@ -129,6 +134,7 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, Sums& sums, const F
 #pragma unroll
   for (int which = 0; which < LOADS; ++which) load_fragment(which, 0, 0, 0);
   int stage = 0;
+  int left = depth;
   for (int tile = 0; tile < tiles; ++tile) {
     const int next_stage = stage + 1 == STAGES ? 0 : stage + 1;
 #pragma unroll
@@ -160,18 +166,26 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, Sums& sums, const F
       }
     }
     stage = next_stage;
+    if (--left == 0) {
+      finish();
+      if (PERSISTENT) clear(sums);
+      left = depth;
+    }
   }
 }
 
 /// Rounds the sums and writes the tile, sixteen rows of a warp at a time through shared memory, so that whole units are written.
+/// A persistent block has a place for that behind its buffers, which are in use.
 DEVICE void store_tile(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n) {
   constexpr int UNITS = WARP_N / 8;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const long long first_row = tile.row + warp / WARPS_N * WARP_M;
   const long long first_column = tile.column + warp % WARPS_N * WARP_N;
-  unsigned char* staging = shared + warp * 16 * UNITS * 16;
-  wait_copies<0>();
-  __syncthreads();  // nobody reads the tiles any more
+  unsigned char* staging = shared + (PERSISTENT ? STAGES * STAGE_BYTES : 0) + warp * 16 * UNITS * 16;
+  if (!PERSISTENT) {
+    wait_copies<0>();
+    __syncthreads();  // nobody reads the tiles any more
+  }
 #pragma unroll
   for (int i = 0; i < FRAGMENTS_M; ++i) {
 #pragma unroll
