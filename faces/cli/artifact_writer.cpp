@@ -33,8 +33,13 @@ Artifact MakeArtifact(const RunRecord& run, const TuneResult& result, const Sche
 Status WriteArtifact(const Path& folder, const RunRecord& run, const TuneResult& result,
                      const ScheduleTemplate& schedule, const DeviceProfile& profile) {
   ArtifactFiles files;
-  files.report_markdown = RenderMarkdown(run, result, schedule.spec(), schedule.space(), profile);
-  if (!result.winner) return WriteFileAtomic(folder / "report.md", files.report_markdown);
+  const Report report = MakeReport(run, result, schedule.spec(), schedule.space(), profile);
+  files.report_markdown = RenderMarkdown(report);
+  files.report_html = RenderHtml(report);
+  if (!result.winner) {
+    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "report.html", files.report_html));
+    return WriteFileAtomic(folder / "report.md", files.report_markdown);
+  }
   files.source = result.winner_source->source.text;
   files.ptx = result.winner->module.ptx;
   files.cubin = result.winner->module.cubin;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
+#include "atunner/report/report.h"
 #include "atunner/store/store.h"
 #include "atunner/tune/tune_session.h"
 #include "faces/wiring/wiring.h"
@@ -61,15 +62,18 @@ Result<int> Devices(const Common& common);
 Result<int> Doctor(const Common& common);
 Result<int> Operators(const Common& common);
 Result<int> History(const Common& common);
-Result<int> ShowReport(const std::string& run, const Common& common);
+/// Formats: "text" (a line per trial), "md", "html", "json". `out`: a file instead of standard output.
+Result<int> ShowReport(const std::string& run, const std::string& format, const std::string& out, const Common& common);
 Result<int> Export(const std::string& run, const std::string& format, const Common& common);
 
 // Rendering, in render.cpp.
-std::string FormatTime(double ns);
-/// The run as Markdown: what was asked, device, evidence, baselines, best, rejected.
-std::string RenderMarkdown(const RunRecord& run, const TuneResult& result, const KernelSpec& spec,
-                           const ParameterSpace& space, const DeviceProfile& profile);
-std::string RenderTable(const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space,
-                        const DeviceProfile& profile, Evidence evidence);
+/// The run as a small table for the terminal.
+std::string RenderTable(const Report& report);
+
+/// What a finished run's record, trials and template say, for the report.
+Report MakeReport(const RunRecord& run, const TuneResult& result, const KernelSpec& spec, const ParameterSpace& space,
+                  const DeviceProfile& profile);
+/// The same from the store alone. kInvalidInput for a run that was interrupted before it had a summary.
+Result<Report> ReportOf(Store& store, const RunRecord& run);
 
 }  // namespace atunner::cli

@@ -138,23 +138,45 @@ Result<int> History(const Common& common) {
   return 0;
 }
 
-Result<int> ShowReport(const std::string& name, const Common& common) {
-  ATUNNER_TRY(const auto store, OpenStore(common.store));
-  ATUNNER_TRY(const RunRecord run, store->FindRun(name));
-  if (common.json) {
-    fmt::print("{}\n", run.summary);
-    return 0;
-  }
-  ATUNNER_TRY(const std::vector<Trial> trials, store->Trials(run.id));
+namespace {
+
+Result<std::string> TrialLines(Store& store, const RunRecord& run) {
+  ATUNNER_TRY(const std::vector<Trial> trials, store.Trials(run.id));
   ATUNNER_TRY(const Json space_json, ParseJson(run.space));
   ATUNNER_TRY(const ParameterSpace space, FromJson<ParameterSpace>(space_json));
-  fmt::print("{} on {} ({}), {}: {} trials\n{}\n\n", run.id, run.device, run.evidence, run.status, trials.size(),
-             run.command);
+  std::string text = fmt::format("{} on {} ({}), {}: {} trials\n{}\n\n", run.id, run.device, run.evidence, run.status,
+                                 trials.size(), run.command);
   for (const Trial& trial : trials) {
     const auto ns = trial.ObjectiveNs();
-    fmt::print("{:>4}  {:>12}  {}  {}\n", trial.number, ns ? FormatTime(*ns) : std::string(Name(trial.verdict.kind)),
-               space.Describe(trial.configuration), trial.verdict.reason.substr(0, 120));
+    text += fmt::format("{:>4}  {:>12}  {}  {}\n", trial.number,
+                        ns ? FormatTime(*ns) : std::string(Name(trial.verdict.kind)),
+                        space.Describe(trial.configuration), trial.verdict.reason.substr(0, 120));
   }
+  return text;
+}
+
+}  // namespace
+
+Result<int> ShowReport(const std::string& name, const std::string& format, const std::string& out,
+                       const Common& common) {
+  if (format != "text" && format != "md" && format != "html" && format != "json")
+    return Invalid("unknown format '" + format + "'", "--format", "use text, md, html or json");
+  ATUNNER_TRY(const auto store, OpenStore(common.store));
+  ATUNNER_TRY(const RunRecord run, store->FindRun(name));
+  std::string text;
+  if (common.json || format == "json") {
+    text = run.summary + "\n";
+  } else if (format == "text") {
+    ATUNNER_TRY(text, TrialLines(*store, run));
+  } else {
+    ATUNNER_TRY(const Report report, ReportOf(*store, run));
+    text = format == "md" ? RenderMarkdown(report) : RenderHtml(report);
+  }
+  if (!out.empty()) {
+    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(out, text));
+    return 0;
+  }
+  fmt::print("{}", text);
   return 0;
 }
 

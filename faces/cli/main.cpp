@@ -88,6 +88,10 @@ int Main(int argc, char** argv) {
   CLI::App* history = app.add_subcommand("history", "earlier runs");
   CLI::App* report = app.add_subcommand("report", "what a run found");
   report->add_option("run", run, "run, prefix of one, or last");
+  std::string report_format = "text";
+  std::string report_out;
+  report->add_option("--format", report_format, "text, md, html or json");
+  report->add_option("--out", report_out, "file to write instead of printing");
   CLI::App* exporting = app.add_subcommand("export", "a run's trials");
   exporting->add_option("run", run, "run, prefix of one, or last");
   exporting->add_option("--format", format, "csv or json");
@@ -110,7 +114,7 @@ int Main(int argc, char** argv) {
   if (*doctor) return Finish(Doctor(common), common);
   if (*operators) return Finish(Operators(common), common);
   if (*history) return Finish(History(common), common);
-  if (*report) return Finish(ShowReport(run, common), common);
+  if (*report) return Finish(ShowReport(run, report_format, report_out, common), common);
   if (*exporting) return Finish(Export(run, format, common), common);
   return Finish(SelfTest(common, target), common);
 }

@@ -116,7 +116,8 @@ class Progress {
   Evidence evidence_;
 };
 
-Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space) {
+Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space,
+             const DeviceProfile& profile) {
   Json json{{"run", run.id},
             {"evidence", run.evidence},
             {"device", run.device},
@@ -129,6 +130,7 @@ Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpac
             {"compile_seconds", result.compile_seconds}};
   json["baselines"] = Json::array();
   for (const Baseline& baseline : result.baselines) json["baselines"].push_back(ToJson(baseline));
+  json["profile"] = ToJson(profile);
   if (result.best) {
     json["best"] = ToJson(*result.best);
     Json configuration = Json::object();
@@ -179,7 +181,7 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
 
   run.seconds += result.seconds;
   run.status = g_stop ? "stopped" : "finished";
-  const Json summary = Summary(run, result, schedule.space());
+  const Json summary = Summary(run, result, schedule.space(), target.profile);
   run.summary = summary.dump();
   ATUNNER_RETURN_IF_ERROR(store->UpdateRun(run));
   ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, schedule, target.profile));
@@ -189,8 +191,8 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
     fmt::print("{}\n", printed.dump());
   } else {
     fmt::print("{}\nartifact: {}\nreport:   {}\n",
-               RenderTable(result, spec, schedule.space(), target.profile, target.evidence()), out.string(),
-               (out / "report.md").string());
+               RenderTable(MakeReport(run, result, spec, schedule.space(), target.profile)), out.string(),
+               (out / "report.html").string());
   }
   return result.best ? 0 : 1;
 }

@@ -1,0 +1,78 @@
+#include "atunner/report/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace atunner {
+
+std::string FormatTime(double ns) {
+  if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
+  if (ns < 1e6) return fmt::format("{:.2f} us", ns / 1e3);
+  if (ns < 1e9) return fmt::format("{:.3f} ms", ns / 1e6);
+  return fmt::format("{:.3f} s", ns / 1e9);
+}
+
+std::string RatesOf(const Report& report, double ns) {
+  const double bytes = MinimumBytes(report.spec, report.spec.dims).value_or(0);
+  const double flops = FlopCount(report.spec, report.spec.dims).value_or(0);
+  std::string text;
+  const auto add = [&](const std::string& piece) { text += (text.empty() ? "" : ", ") + piece; };
+  if (bytes > 0) add(fmt::format("{:.0f} GB/s", bytes / ns));
+  if (flops > 0) add(fmt::format("{:.2f} TFLOP/s", flops / ns / 1e3));
+  if (report.floor_ns > 0) add(fmt::format("{:.0f} % of the floor", 100 * report.floor_ns / ns));
+  return text;
+}
+
+std::vector<Rejection> RejectionsOf(const Report& report) {
+  std::map<std::string, Rejection> by_verdict;
+  for (const Trial& trial : report.trials) {
+    if (trial.verdict.correct()) continue;
+    const std::string name(Name(trial.verdict.kind));
+    Rejection& rejection = by_verdict[name];
+    if (rejection.count++ == 0) rejection = {name, 1, trial.verdict.reason};
+  }
+  std::vector<Rejection> all;
+  for (auto& [name, rejection] : by_verdict) all.push_back(std::move(rejection));
+  std::ranges::stable_sort(all, std::ranges::greater{}, &Rejection::count);
+  return all;
+}
+
+std::vector<std::pair<int64_t, double>> ConvergenceOf(const Report& report) {
+  std::vector<std::pair<int64_t, double>> points;
+  for (const Trial& trial : report.trials) {
+    const auto ns = trial.ObjectiveNs();
+    if (ns && (points.empty() || *ns < points.back().second)) points.emplace_back(trial.number, *ns);
+  }
+  return points;
+}
+
+std::vector<std::string> WhyOf(const Report& report) {
+  std::vector<std::string> why;
+  const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
+  if (!best) return why;
+  const double bytes = MinimumBytes(report.spec, report.spec.dims).value_or(0);
+  const double flops = FlopCount(report.spec, report.spec.dims).value_or(0);
+  if (report.floor_ns > 0) {
+    const double memory_ns = bytes / report.profile.dram_gbps;
+    const bool memory = memory_ns >= 0.99 * report.floor_ns;
+    why.push_back(fmt::format("The task is bound by {}: {} at {} is the floor. The best kernel reaches {:.0f} % of it.",
+                              memory ? "memory" : "arithmetic",
+                              memory ? fmt::format("{:.1f} MB", bytes / 1e6) : fmt::format("{:.2f} GFLOP", flops / 1e9),
+                              FormatTime(report.floor_ns), 100 * report.floor_ns / *best));
+  }
+  if (const auto& estimate = report.best->estimate) {
+    why.push_back(fmt::format("The model sees it limited by {}, with {:.0f} % of the warps resident.",
+                              estimate->limiter, 100 * estimate->occupancy));
+  }
+  for (const KernelResources& kernel : report.best->resources) {
+    why.push_back(fmt::format(
+        "Kernel {}: {} registers per thread, {} bytes of static shared memory, {}.", kernel.entry, kernel.registers,
+        kernel.static_shared_bytes,
+        kernel.spill_store_bytes > 0 ? fmt::format("{} bytes spilled", kernel.spill_store_bytes) : "nothing spilled"));
+  }
+  return why;
+}
+
+}  // namespace atunner
