@@ -58,6 +58,53 @@ TEST_F(NvrtcTest, ErrorsPointIntoTheUsersFile) {
   EXPECT_THAT(Compile("__global__ void f() {}", {"g"}).error, HasSubstr("g"));
 }
 
+TEST_F(NvrtcTest, ErrorsNameTheLineWhateverStandsInFront) {
+  CompileRequest request;
+  request.source.name = "folder/kernels.cu";
+  request.source.text =
+      "// one\n\ntemplate <int N> __global__ void f(float* x) {\n  x[0] = SCALE * N;\n  x[1] = missing;\n}\n";
+  request.source.defines = {{"SCALE", "2.0f"}};
+  request.source.options = {"-use_fast_math", "-O3", "-Xcompiler=-Wall"};
+  request.entries = {"f<3>"};
+  request.arch = "sm_80";
+  const auto outcome = compiler_->Compile(request).value();
+  EXPECT_FALSE(outcome.ok());
+  EXPECT_FALSE(outcome.timed_out);
+  EXPECT_THAT(outcome.error, HasSubstr("folder/kernels.cu(5)"));
+  EXPECT_THAT(outcome.error, HasSubstr("missing"));
+  EXPECT_THAT(outcome.error, testing::Not(HasSubstr("SCALE")));
+}
+
+TEST_F(NvrtcTest, ErrorsPointIntoTheUsersHeader) {
+  TemporaryDirectory folder;
+  ASSERT_TRUE(WriteFileAtomic(folder.path() / "mine.cuh", "#pragma once\n\n__device__ float g() { return absent; }\n"));
+  CompileRequest request;
+  request.source.name = "user.cu";
+  request.source.text = "#include \"mine.cuh\"\nextern \"C\" __global__ void f(float* x) { x[0] = g(); }";
+  request.source.include_folders = {folder.path().string()};
+  request.entries = {"f"};
+  request.arch = "sm_80";
+  EXPECT_THAT(compiler_->Compile(request).value().error, HasSubstr("mine.cuh(3)"));
+  request.source.include_folders.clear();
+  EXPECT_THAT(compiler_->Compile(request).value().error, HasSubstr("user.cu(1)"));
+}
+
+TEST_F(NvrtcTest, AKernelThatIsNotThereIsNamed) {
+  const auto outcome = Compile("extern \"C\" __global__ void f() {}", {"f", "ghost"});
+  EXPECT_FALSE(outcome.ok());
+  EXPECT_THAT(outcome.error, HasSubstr("ghost"));
+}
+
+TEST_F(NvrtcTest, RegistersBoundTheBlock) {
+  // As the hardware checks a launch: whole warps in four partitions of 16 384 registers, given in units of 256.
+  EXPECT_EQ(MaxThreadsForRegisters(0), 1024u);
+  EXPECT_EQ(MaxThreadsForRegisters(64), 1024u);
+  EXPECT_EQ(MaxThreadsForRegisters(65), 896u);
+  EXPECT_EQ(MaxThreadsForRegisters(128), 512u);
+  EXPECT_EQ(MaxThreadsForRegisters(200), 256u) << "2 warps of 6400 per partition, not 10 of them in 65 536";
+  EXPECT_EQ(MaxThreadsForRegisters(255), 256u);
+}
+
 TEST_F(NvrtcTest, HostHeadersDoNotHurt) {
   EXPECT_TRUE(
       Compile("#include <stdio.h>\n#include <cuda_runtime.h>\n#include <cstdint>\n#include <cmath>\n#include <cfloat>\n"
