@@ -60,7 +60,7 @@ Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request) {
   Json json{{"format", kFormat}, {"error", outcome.error}};
   if (outcome.module) json["module"] = ToJson(*outcome.module);
   // A cache that cannot be written (full disk, read-only home) slows down and does no other harm.
-  (void)WriteFileAtomic(file, json.dump());
+  (void)WriteFileAtomic(file, DumpJson(json));
   return outcome;
 }
 

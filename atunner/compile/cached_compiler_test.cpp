@@ -30,6 +30,10 @@ class CountingCompiler : public Compiler {
       outcome.error = "took too long";
       return outcome;
     }
+    if (request.source.text == "latin-1") {
+      outcome.error = "mine.cu(1): error: na\xefve";
+      return outcome;
+    }
     if (request.source.text == "wrong") {
       outcome.error = "mine.cu(1): error: wrong";
       return outcome;
@@ -101,6 +105,12 @@ TEST_F(CacheTest, KeepsRejectionsButNotTimeoutsOrErrors) {
   EXPECT_FALSE(Open().Compile(Request("no compiler")));
   EXPECT_FALSE(Open().Compile(Request("no compiler")));
   EXPECT_EQ(calls_, 5);
+}
+
+TEST_F(CacheTest, MessagesNeedNotBeUtf8) {
+  EXPECT_THAT(Open().Compile(Request("latin-1"))->error, HasSubstr("mine.cu(1)"));
+  EXPECT_THAT(Open().Compile(Request("latin-1"))->error, HasSubstr("na\xef\xbf\xbdve"));
+  EXPECT_EQ(calls_, 1);
 }
 
 TEST_F(CacheTest, EverythingThatDecidesIsInTheKey) {

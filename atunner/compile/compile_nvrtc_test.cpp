@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "atunner/base/files.h"
+#include "atunner/base/mutation_test.h"
 #include "atunner/base/random.h"
 #include "atunner/compile/cached_compiler.h"
 #include "atunner/compile/cubin.h"
@@ -161,13 +162,26 @@ TEST_F(NvrtcTest, CacheKeepsSuccessAndFailure) {
 
 TEST_F(NvrtcTest, CubinReaderSurvivesDamage) {
   const std::string cubin = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"}).module->cubin;
+  const auto whole = ReadCubin(cubin);
+  ASSERT_TRUE(whole.has_value());
   Random random(1);
-  for (int i = 0; i < 3000; ++i) {
-    std::string damaged = cubin.substr(0, i % 3 ? cubin.size() : random.Below(cubin.size()));
-    for (int k = 0; k < 4 && !damaged.empty(); ++k)
-      damaged[random.Below(damaged.size())] = static_cast<char>(random.Next());
-    (void)ReadCubin(damaged);
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    auto kernels = ReadCubin(Mutated(cubin, random));
+    if (!kernels) {
+      ++refused;
+      continue;
+    }
+    for (const KernelResources& kernel : *kernels) EXPECT_LE(kernel.max_threads, 1024u);
   }
+  EXPECT_GT(refused, 0);
+  std::vector<KernelResources> kernels = *whole;
+  const std::string log =
+      "Function properties for f\n    8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads\n";
+  ApplySpills(log, kernels);
+  EXPECT_EQ(kernels[0].spill_store_bytes, 12u);
+  EXPECT_EQ(kernels[0].spill_load_bytes, 16u);
+  for (int i = 0; i < 5000; ++i) ApplySpills(Mutated(log, random), kernels);
   EXPECT_FALSE(ReadCubin("").has_value());
 }
 
