@@ -62,7 +62,7 @@ void FuzzModel(std::string_view text) {
 
 }  // namespace atunner
 
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // tests call the function above
+#ifdef ATUNNER_FUZZER  // tests call the function above
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   atunner::FuzzModel({reinterpret_cast<const char*>(data), size});
   return 0;
