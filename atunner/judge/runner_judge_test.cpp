@@ -175,7 +175,7 @@ TEST_F(RunnerJudgeTest, ADeathIsTheCandidatesVerdictAndTheNextOneIsJudged) {
 TEST_F(RunnerJudgeTest, TheSignalIsNamed) {
   RunnerJudge judge(Options());
   ASSERT_TRUE(judge.Begin(Task()));
-  EXPECT_THAT(judge.Examine(Script("segfault"), Order())->verdict.reason, HasSubstr("signal 11"));
+  EXPECT_THAT(judge.Examine(Script("killed"), Order())->verdict.reason, HasSubstr("signal 9"));
 }
 
 TEST_F(RunnerJudgeTest, AHangIsATimeout) {

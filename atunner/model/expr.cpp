@@ -11,9 +11,9 @@ namespace {
 using Node = Expr::Node;
 using Kind = Node::Kind;
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxDepth = 64;  // a level of parentheses costs a dozen frames
 /// A chain a + b + … is a tree as deep as it is long, and trees are walked and destroyed recursively.
-constexpr int kMaxOperators = 2000;
+constexpr int kMaxOperators = 500;
 
 class Parser {
  public:

@@ -125,6 +125,9 @@ std::vector<std::string> SplitDots(std::string_view word) {
 /// ".b32" → kB32; kNone for anything else, the empty word at the end of the text included.
 Type TypeOfWord(std::string_view word) { return word.starts_with('.') ? ParseType(word.substr(1)) : Type::kNone; }
 
+/// Contents that a module brings along are held in memory; a file that states a few may claim any size.
+constexpr uint64_t kMaxInitialisedBytes = uint64_t{1} << 28;
+
 /// Operands nest twice at most: a vector in an address.
 constexpr int kMaxOperandDepth = 16;
 
@@ -352,7 +355,7 @@ class Parser {
         continue;
       }
       ATUNNER_TRY(const uint64_t extent, Number());
-      if (extent > (uint64_t{1} << 34)) return Bad("array is too large");
+      if (extent > 0 && count > (uint64_t{1} << 34) / extent) return Bad("array is too large");
       count *= extent;
       if (!Accept("]")) return Bad("expected ']'");
     }
@@ -376,6 +379,7 @@ class Parser {
     } else {
       ATUNNER_RETURN_IF_ERROR(InitialValue(variable));
     }
+    if (variable.bytes > kMaxInitialisedBytes) return Bad("initialised array is too large");
     if (variable.bytes == 0) variable.bytes = variable.initial.size();
     variable.initial.resize(variable.bytes);
     return {};

@@ -97,6 +97,13 @@ TEST(Parse, CutOffAndEndlessTextsAreErrors) {
   }
 }
 
+TEST(Parse, ArraysBeyondMemoryAreErrors) {
+  const std::string head = ".version 9.0\n.target sm_80\n";
+  EXPECT_TRUE(Parse(head + ".global .b32 x[4] = {1, 2};").has_value());
+  EXPECT_FALSE(Parse(head + ".global .b8 x[17179869184] = {1};").has_value());
+  EXPECT_FALSE(Parse(head + ".global .b8 x[17179869184][17179869184];").has_value()) << "the product is 2^68";
+}
+
 TEST(Parse, SurvivesDamage) {
   Random random(5);
   for (int i = 0; i < 4000; ++i) {
