@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "atunner/codegen/family_tasks_test.h"
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/verify/verifier.h"

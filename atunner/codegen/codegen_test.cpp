@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "atunner/base/files.h"
 #include "atunner/codegen/family_tasks_test.h"
 

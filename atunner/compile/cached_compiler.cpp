@@ -10,13 +10,21 @@ namespace {
 
 constexpr const char* kFormat = "atunner-compile-1";
 
+/// The text of a member, or nothing when it is not there or no text.
+std::optional<std::string> TextOf(const Json& json, const char* name) {
+  const auto at = json.find(name);
+  return at != json.end() && at->is_string() ? std::optional(at->get<std::string>()) : std::nullopt;
+}
+
 std::optional<CompileOutcome> Load(const Path& file) {
   const auto text = ReadFile(file);
   if (!text) return std::nullopt;
   const auto json = ParseJson(*text);
-  if (!json || !json->is_object() || json->value("format", "") != kFormat) return std::nullopt;
+  if (!json || !json->is_object() || TextOf(*json, "format") != kFormat) return std::nullopt;
   CompileOutcome outcome;
-  outcome.error = json->value("error", "");
+  auto error = TextOf(*json, "error");
+  if (!error) return std::nullopt;
+  outcome.error = *std::move(error);
   if (json->contains("module")) {
     auto module = FromJson<CompiledModule>((*json)["module"]);
     if (!module) return std::nullopt;
@@ -52,7 +60,7 @@ Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request) {
   Json json{{"format", kFormat}, {"error", outcome.error}};
   if (outcome.module) json["module"] = ToJson(*outcome.module);
   // A cache that cannot be written (full disk, read-only home) slows down and does no other harm.
-  (void)WriteFileAtomic(file, json.dump());
+  (void)WriteFileAtomic(file, DumpJson(json));
   return outcome;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "atunner/base/files.h"
+#include "atunner/base/mutation_test.h"
 #include "atunner/base/random.h"
 #include "atunner/compile/cached_compiler.h"
 #include "atunner/compile/cubin.h"
@@ -56,6 +57,53 @@ TEST_F(NvrtcTest, ErrorsPointIntoTheUsersFile) {
   EXPECT_FALSE(outcome.ok());
   EXPECT_THAT(outcome.error, HasSubstr("mine.cu(2)"));
   EXPECT_THAT(Compile("__global__ void f() {}", {"g"}).error, HasSubstr("g"));
+}
+
+TEST_F(NvrtcTest, ErrorsNameTheLineWhateverStandsInFront) {
+  CompileRequest request;
+  request.source.name = "folder/kernels.cu";
+  request.source.text =
+      "// one\n\ntemplate <int N> __global__ void f(float* x) {\n  x[0] = SCALE * N;\n  x[1] = missing;\n}\n";
+  request.source.defines = {{"SCALE", "2.0f"}};
+  request.source.options = {"-use_fast_math", "-O3", "-Xcompiler=-Wall"};
+  request.entries = {"f<3>"};
+  request.arch = "sm_80";
+  const auto outcome = compiler_->Compile(request).value();
+  EXPECT_FALSE(outcome.ok());
+  EXPECT_FALSE(outcome.timed_out);
+  EXPECT_THAT(outcome.error, HasSubstr("folder/kernels.cu(5)"));
+  EXPECT_THAT(outcome.error, HasSubstr("missing"));
+  EXPECT_THAT(outcome.error, testing::Not(HasSubstr("SCALE")));
+}
+
+TEST_F(NvrtcTest, ErrorsPointIntoTheUsersHeader) {
+  TemporaryDirectory folder;
+  ASSERT_TRUE(WriteFileAtomic(folder.path() / "mine.cuh", "#pragma once\n\n__device__ float g() { return absent; }\n"));
+  CompileRequest request;
+  request.source.name = "user.cu";
+  request.source.text = "#include \"mine.cuh\"\nextern \"C\" __global__ void f(float* x) { x[0] = g(); }";
+  request.source.include_folders = {folder.path().string()};
+  request.entries = {"f"};
+  request.arch = "sm_80";
+  EXPECT_THAT(compiler_->Compile(request).value().error, HasSubstr("mine.cuh(3)"));
+  request.source.include_folders.clear();
+  EXPECT_THAT(compiler_->Compile(request).value().error, HasSubstr("user.cu(1)"));
+}
+
+TEST_F(NvrtcTest, AKernelThatIsNotThereIsNamed) {
+  const auto outcome = Compile("extern \"C\" __global__ void f() {}", {"f", "ghost"});
+  EXPECT_FALSE(outcome.ok());
+  EXPECT_THAT(outcome.error, HasSubstr("ghost"));
+}
+
+TEST_F(NvrtcTest, RegistersBoundTheBlock) {
+  // As the hardware checks a launch: whole warps in four partitions of 16 384 registers, given in units of 256.
+  EXPECT_EQ(MaxThreadsForRegisters(0), 1024u);
+  EXPECT_EQ(MaxThreadsForRegisters(64), 1024u);
+  EXPECT_EQ(MaxThreadsForRegisters(65), 896u);
+  EXPECT_EQ(MaxThreadsForRegisters(128), 512u);
+  EXPECT_EQ(MaxThreadsForRegisters(200), 256u) << "2 warps of 6400 per partition, not 10 of them in 65 536";
+  EXPECT_EQ(MaxThreadsForRegisters(255), 256u);
 }
 
 TEST_F(NvrtcTest, HostHeadersDoNotHurt) {
@@ -114,13 +162,26 @@ TEST_F(NvrtcTest, CacheKeepsSuccessAndFailure) {
 
 TEST_F(NvrtcTest, CubinReaderSurvivesDamage) {
   const std::string cubin = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"}).module->cubin;
+  const auto whole = ReadCubin(cubin);
+  ASSERT_TRUE(whole.has_value());
   Random random(1);
-  for (int i = 0; i < 3000; ++i) {
-    std::string damaged = cubin.substr(0, i % 3 ? cubin.size() : random.Below(cubin.size()));
-    for (int k = 0; k < 4 && !damaged.empty(); ++k)
-      damaged[random.Below(damaged.size())] = static_cast<char>(random.Next());
-    (void)ReadCubin(damaged);
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    auto kernels = ReadCubin(Mutated(cubin, random));
+    if (!kernels) {
+      ++refused;
+      continue;
+    }
+    for (const KernelResources& kernel : *kernels) EXPECT_LE(kernel.max_threads, 1024u);
   }
+  EXPECT_GT(refused, 0);
+  std::vector<KernelResources> kernels = *whole;
+  const std::string log =
+      "Function properties for f\n    8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads\n";
+  ApplySpills(log, kernels);
+  EXPECT_EQ(kernels[0].spill_store_bytes, 12u);
+  EXPECT_EQ(kernels[0].spill_load_bytes, 16u);
+  for (int i = 0; i < 5000; ++i) ApplySpills(Mutated(log, random), kernels);
   EXPECT_FALSE(ReadCubin("").has_value());
 }
 

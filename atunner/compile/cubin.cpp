@@ -109,8 +109,9 @@ constexpr std::string_view kTextPrefix = ".text.";
 }  // namespace
 
 uint32_t MaxThreadsForRegisters(uint32_t registers) {
+  constexpr uint32_t kPartitions = 4;
   const uint32_t per_warp = std::max(1u, (registers * 32 + 255) / 256) * 256;
-  return std::min(1024u, 65536u / per_warp * 32);
+  return std::min(1024u, 65536u / kPartitions / per_warp * kPartitions * 32);
 }
 
 Result<std::vector<KernelResources>> ReadCubin(std::string_view bytes) {

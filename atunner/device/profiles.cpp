@@ -213,10 +213,12 @@ Occupancy ComputeOccupancy(const DeviceProfile& p, const KernelResources& resour
   };
   limit(p.max_warps_per_sm / std::max<int64_t>(warps, 1), "warps");
   if (resources.registers > 0) {
-    // Registers are given per warp and warps are spread over the four partitions of the register file.
+    // Registers are given per warp, and warps lie in the four partitions of the register file. Whether one block fits
+    // at all is decided as if its warps filled the partitions evenly.
     const int64_t per_warp = round_up(int64_t{resources.registers} * 32, p.register_allocation_unit);
+    const bool fits = per_warp * round_up(warps, p.schedulers_per_sm) <= p.registers_per_sm;
     const int64_t per_partition = p.registers_per_sm / p.schedulers_per_sm / per_warp;
-    limit(per_partition * p.schedulers_per_sm / round_up(warps, p.schedulers_per_sm), "registers");
+    limit(fits ? per_partition * p.schedulers_per_sm / std::max<int64_t>(warps, 1) : 0, "registers");
   }
   const int64_t shared = int64_t{resources.static_shared_bytes} + shape.dynamic_shared_bytes;
   const int64_t per_block = round_up(shared + p.shared_reserved_per_block, p.shared_allocation_unit);

@@ -137,7 +137,7 @@ int ServeJudge(Judge& judge) {
     } catch (const std::exception& error) {
       reply = EncodeError({ErrorCode::kInternal, std::string("malformed request: ") + error.what(), "", ""});
     }
-    if (!channel.Send(reply.dump(-1, ' ', false, Json::error_handler_t::replace))) return 0;
+    if (!channel.Send(DumpJson(reply))) return 0;
   }
   return 0;
 }
@@ -155,7 +155,7 @@ Status RunnerJudge::EnsureRunning() {
                    {"spec", ToJson(task_->spec)},
                    {"seed", task_->seed},
                    {"launch_timeout", task_->launch_timeout_seconds}};
-  auto reply = Call(begin.dump(), options_.begin_timeout_seconds);
+  auto reply = Call(DumpJson(begin), options_.begin_timeout_seconds);
   if (!reply) {
     const std::string words = worker_->death() ? worker_->death()->last_words : "";
     return Fail(reply.error().code,
@@ -181,7 +181,7 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
                {"thorough", order.thorough},
                {"seed", order.seed}};
   if (order.incumbent_ns) request["incumbent_ns"] = *order.incumbent_ns;
-  auto reply = Call(request.dump(), options_.examine_timeout_seconds);
+  auto reply = Call(DumpJson(request), options_.examine_timeout_seconds);
   if (reply) {
     auto answer = DecodeReply<JudgeAnswer>(*reply, DecodeAnswer);
     // An error of the device while a candidate was on it is the candidate's doing more often than not: judge it so, and
@@ -211,7 +211,7 @@ Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline, const C
                      {"candidate", Encode(candidate)},
                      {"pairs", pairs},
                      {"seed", seed}};
-  ATUNNER_TRY(const std::string reply, Call(request.dump(), 2 * options_.examine_timeout_seconds));
+  ATUNNER_TRY(const std::string reply, Call(DumpJson(request), 2 * options_.examine_timeout_seconds));
   return DecodeReply<Comparison>(reply, DecodeComparison);
 }
 
@@ -220,7 +220,7 @@ Result<Baseline> RunnerJudge::CompareVendor(const std::string& name, const Candi
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
   const Json request{
       {"op", "vendor"}, {"name", name}, {"candidate", Encode(candidate)}, {"pairs", pairs}, {"seed", seed}};
-  ATUNNER_TRY(const std::string reply, Call(request.dump(), 2 * options_.examine_timeout_seconds));
+  ATUNNER_TRY(const std::string reply, Call(DumpJson(request), 2 * options_.examine_timeout_seconds));
   return DecodeReply<Baseline>(reply, DecodeBaseline);
 }
 

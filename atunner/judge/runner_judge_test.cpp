@@ -134,6 +134,7 @@ TEST_F(RunnerJudgeTest, OrderAndCandidateArriveWhole) {
   ASSERT_TRUE(judge.Begin(Task()));
   CandidateKernel candidate = Script("echo");
   for (int i = 0; i < 256; ++i) candidate.module.cubin += static_cast<char>(i);
+  candidate.module.log = "a Latin-1 comment: na\xefve";
   candidate.check_dims = {{{"n", 1}}, {{"n", 2}}};
   const auto answer = judge.Examine(
       candidate, {.time = true, .thorough = true, .incumbent_ns = 2.5, .seed = std::numeric_limits<uint64_t>::max()});
@@ -174,7 +175,7 @@ TEST_F(RunnerJudgeTest, ADeathIsTheCandidatesVerdictAndTheNextOneIsJudged) {
 TEST_F(RunnerJudgeTest, TheSignalIsNamed) {
   RunnerJudge judge(Options());
   ASSERT_TRUE(judge.Begin(Task()));
-  EXPECT_THAT(judge.Examine(Script("segfault"), Order())->verdict.reason, HasSubstr("signal 11"));
+  EXPECT_THAT(judge.Examine(Script("killed"), Order())->verdict.reason, HasSubstr("signal 9"));
 }
 
 TEST_F(RunnerJudgeTest, AHangIsATimeout) {

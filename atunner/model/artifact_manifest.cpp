@@ -210,7 +210,7 @@ std::string ArtifactManifest(const Artifact& artifact) {
   for (const KernelResources& kernel : artifact.resources) json["resources"].push_back(ToJson(kernel));
   for (const Baseline& baseline : artifact.baselines) json["baselines"].push_back(ToJson(baseline));
   for (const auto& [file, digest] : artifact.digests) json["digests"][file] = digest.ToHex();
-  return json.dump(2) + "\n";
+  return DumpJson(json, 2) + "\n";
 }
 
 Result<Artifact> ParseArtifactManifest(std::string_view text, std::string_view where) {

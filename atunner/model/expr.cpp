@@ -11,7 +11,9 @@ namespace {
 using Node = Expr::Node;
 using Kind = Node::Kind;
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxDepth = 64;  // a level of parentheses costs a dozen frames
+/// A chain a + b + … is a tree as deep as it is long, and trees are walked and destroyed recursively.
+constexpr int kMaxOperators = 500;
 
 class Parser {
  public:
@@ -84,6 +86,7 @@ class Parser {
   Result<Node> Logical(Kind kind, std::string_view word, std::string_view symbol, int next) {
     ATUNNER_TRY(Node left, Binary(next));
     while (Word(word) || Symbol(symbol)) {
+      if (++operators_ > kMaxOperators) return Expected("fewer operators");
       ATUNNER_TRY(Node right, Binary(next));
       left = Join(kind, "", std::move(left), std::move(right));
     }
@@ -179,6 +182,7 @@ class Parser {
       }
       if (found.empty()) return left;
       Symbol(found);
+      if (++operators_ > kMaxOperators) return Expected("fewer operators");
       ATUNNER_TRY(Node right, Binary(next));
       left = Join(Kind::kBinary, found, std::move(left), std::move(right));
     }
@@ -195,7 +199,9 @@ class Parser {
     }
     ATUNNER_TRY(Node base, Primary());
     if (!Symbol("**")) return base;
+    if (++depth_ > kMaxDepth) return Expected("fewer powers");
     ATUNNER_TRY(Node exponent, Unary());
+    --depth_;
     return Join(Kind::kBinary, "**", std::move(base), std::move(exponent));
   }
 
@@ -314,6 +320,7 @@ class Parser {
   std::string_view text_;
   size_t at_ = 0;
   int depth_ = 0;
+  int operators_ = 0;
 };
 
 std::unexpected<Error> Bad(std::string what) { return Invalid(std::move(what)); }

@@ -32,6 +32,10 @@ struct Verdict;
 /// Parses text; kInvalidInput with the byte offset. Nesting is limited, so hostile text cannot exhaust the stack.
 Result<Json> ParseJson(std::string_view text, std::string_view where = "JSON");
 
+/// Text of any JSON, one line unless `indent` is given. Bytes that are not UTF-8 (a Latin-1 comment in a compiler's
+/// message) become U+FFFD, so that this never fails.
+std::string DumpJson(const Json& json, int indent = -1);
+
 #define ATUNNER_JSON_TYPES(X)                                                                                         \
   X(ArgSpec)                                                                                                          \
   X(Baseline) X(Budget) X(CompiledModule) X(Comparison) X(Configuration) X(DeviceProfile) X(Estimate)                 \

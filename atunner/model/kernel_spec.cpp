@@ -27,7 +27,7 @@ const ArgSpec* KernelSpec::FindArg(std::string_view arg_name) const {
   return nullptr;
 }
 
-Digest KernelSpec::ContentDigest() const { return DigestOf(ToJson(*this).dump()); }
+Digest KernelSpec::ContentDigest() const { return DigestOf(DumpJson(ToJson(*this))); }
 
 Result<TensorShape> ShapeOf(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;

@@ -93,12 +93,20 @@ Result<ScalarBytes> PackScalar(DType dtype, const Value& value) {
     return packed;
   }
   const double real = ToDouble(value);
-  if (!IsFloat(dtype) && real != std::floor(real)) return Invalid(ToString(value) + " is not a whole number");
+  if (!IsFloat(dtype) && dtype != DType::kBool) {
+    if (real != std::floor(real)) return Invalid(ToString(value) + " is not a whole number");
+    if (!(std::fabs(real) < 0x1p63)) return Invalid(ToString(value) + " does not fit " + std::string(Name(dtype)));
+    return PackScalar(dtype, static_cast<int64_t>(real));
+  }
   StoreElement(dtype, packed.bytes.data(), 0, real);
   return packed;
 }
 
 Result<ConcretePlan> Resolve(const LaunchPlan& plan, const Dims& dims, const Attributes& attributes) {
+  if (plan.parameter_names.size() != plan.parameter_values.size()) {
+    return Invalid("the launch plan has " + std::to_string(plan.parameter_names.size()) + " parameter names and " +
+                   std::to_string(plan.parameter_values.size()) + " values");
+  }
   Bindings bindings;
   bindings.Add(plan.parameter_names, plan.parameter_values).Add(dims).Add(attributes);
   ConcretePlan concrete;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/random.h"
@@ -189,6 +190,29 @@ TEST(Json, Base64) {
   }
   EXPECT_FALSE(Base64Decode("abc").has_value());
   EXPECT_FALSE(Base64Decode("ab!=").has_value());
+}
+
+TEST(LaunchPlan, ForeignPlansAreCheckedAndNotTrusted) {
+  LaunchPlan plan;
+  plan.steps.emplace_back().entry = "k";
+  EXPECT_TRUE(Resolve(plan, {}, {}).has_value());
+  plan.parameter_names = {"a", "b"};
+  plan.parameter_values = {int64_t{1}};
+  const auto uneven = Resolve(plan, {}, {});
+  ASSERT_FALSE(uneven.has_value());
+  EXPECT_EQ(uneven.error().code, ErrorCode::kInvalidInput);
+}
+
+TEST(PackScalar, RefusesWhatAnIntegerCannotHold) {
+  EXPECT_TRUE(PackScalar(DType::kInt8, -128.0).has_value());
+  EXPECT_TRUE(PackScalar(DType::kInt32, true).has_value());
+  EXPECT_FALSE(PackScalar(DType::kInt8, 128.0).has_value());
+  EXPECT_FALSE(PackScalar(DType::kUInt16, -1.0).has_value());
+  EXPECT_FALSE(PackScalar(DType::kInt32, 1e30).has_value());
+  EXPECT_FALSE(PackScalar(DType::kInt64, 1e300).has_value());
+  EXPECT_FALSE(PackScalar(DType::kInt64, std::numeric_limits<double>::infinity()).has_value());
+  EXPECT_FALSE(PackScalar(DType::kInt64, std::numeric_limits<double>::quiet_NaN()).has_value());
+  EXPECT_FALSE(PackScalar(DType::kInt32, 1.5).has_value());
 }
 
 }  // namespace

@@ -122,6 +122,15 @@ std::vector<std::string> SplitDots(std::string_view word) {
   return parts;
 }
 
+/// ".b32" → kB32; kNone for anything else, the empty word at the end of the text included.
+Type TypeOfWord(std::string_view word) { return word.starts_with('.') ? ParseType(word.substr(1)) : Type::kNone; }
+
+/// Contents that a module brings along are held in memory; a file that states a few may claim any size.
+constexpr uint64_t kMaxInitialisedBytes = uint64_t{1} << 28;
+
+/// Operands nest twice at most: a vector in an address.
+constexpr int kMaxOperandDepth = 16;
+
 uint64_t AlignUp(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
 
 constexpr std::string_view kSpecials[] = {
@@ -327,7 +336,7 @@ class Parser {
         while (Peek() == ".global" || Peek() == ".shared" || Peek() == ".const" || Peek() == ".local") Next();
       } else if (word == ".v2" || word == ".v4") {
         lanes = word == ".v2" ? 2 : 4;
-      } else if (const Type type = ParseType(word.substr(1)); type != Type::kNone) {
+      } else if (const Type type = TypeOfWord(word); type != Type::kNone) {
         element = static_cast<uint64_t>(std::max(8, BitsOf(type))) / 8;
         last_type_ = type;
       } else if (word == ".attribute") {
@@ -346,7 +355,7 @@ class Parser {
         continue;
       }
       ATUNNER_TRY(const uint64_t extent, Number());
-      if (extent > (uint64_t{1} << 34)) return Bad("array is too large");
+      if (extent > 0 && count > (uint64_t{1} << 34) / extent) return Bad("array is too large");
       count *= extent;
       if (!Accept("]")) return Bad("expected ']'");
     }
@@ -370,6 +379,7 @@ class Parser {
     } else {
       ATUNNER_RETURN_IF_ERROR(InitialValue(variable));
     }
+    if (variable.bytes > kMaxInitialisedBytes) return Bad("initialised array is too large");
     if (variable.bytes == 0) variable.bytes = variable.initial.size();
     variable.initial.resize(variable.bytes);
     return {};
@@ -495,7 +505,7 @@ class Parser {
     Next();
     std::string_view type_word = Next();
     if (type_word == ".v2" || type_word == ".v4") type_word = Next();
-    const Type type = ParseType(type_word.substr(1));
+    const Type type = TypeOfWord(type_word);
     if (type == Type::kNone) return Bad("unknown register type '" + std::string(type_word) + "'");
     do {
       const std::string name(Next());
@@ -578,6 +588,14 @@ class Parser {
   }
 
   Result<Operand> ParseOperand(const Function& function) {
+    if (operand_depth_ >= kMaxOperandDepth) return Bad("operands are nested too deeply");
+    ++operand_depth_;
+    Result<Operand> operand = NestedOperand(function);
+    --operand_depth_;
+    return operand;
+  }
+
+  Result<Operand> NestedOperand(const Function& function) {
     Operand operand;
     if (Accept("{") || Peek() == "(") {
       const bool paren = Accept("(");
@@ -718,6 +736,7 @@ class Parser {
   uint64_t element_bytes_ = 1;
   uint32_t source_file_ = 0;
   uint32_t source_line_ = 0;
+  int operand_depth_ = 0;
 };
 
 Result<ValidModule> Parse(std::string_view text) {

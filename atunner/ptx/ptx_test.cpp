@@ -85,6 +85,25 @@ TEST(Parse, DirectivesMayTouchTheirTypes) {
   EXPECT_TRUE(Parse(".target sm_80\n.entry f() { {.reg.b32 a,b; mov.b32 a, 1; mov.b32 b, a;} ret; }").has_value());
 }
 
+TEST(Parse, CutOffAndEndlessTextsAreErrors) {
+  const std::string head = ".version 9.0\n.target sm_80\n.entry f() {\n";
+  for (const char* rest : {"", ".reg", ".reg .v2", ".reg .", ".reg b32", ".shared", ".shared .", ".loc", "@", "bra",
+                           "mov.b32 {", "mov.b32 [", ".branchtargets", "x:", ".shared .align", "mov.b32 !"})
+    EXPECT_FALSE(Parse(head + rest).has_value()) << rest;
+  for (const char* nested : {"{", "!", "(", "[a,"}) {
+    std::string text = head + "mov.b32 ";
+    for (int i = 0; i < 100000; ++i) text += nested;
+    EXPECT_FALSE(Parse(text).has_value()) << nested;
+  }
+}
+
+TEST(Parse, ArraysBeyondMemoryAreErrors) {
+  const std::string head = ".version 9.0\n.target sm_80\n";
+  EXPECT_TRUE(Parse(head + ".global .b32 x[4] = {1, 2};").has_value());
+  EXPECT_FALSE(Parse(head + ".global .b8 x[17179869184] = {1};").has_value());
+  EXPECT_FALSE(Parse(head + ".global .b8 x[17179869184][17179869184];").has_value()) << "the product is 2^68";
+}
+
 TEST(Parse, SurvivesDamage) {
   Random random(5);
   for (int i = 0; i < 4000; ++i) {

@@ -167,7 +167,7 @@ Status Store::AppendTrial(const std::string& run, const ParameterSpace& space, c
   insert.Text(4, trial.binary.ToHex())
       .Text(5, std::string(Name(trial.verdict.kind)))
       .Real(6, trial.ObjectiveNs())
-      .Text(7, ToJson(trial).dump());
+      .Text(7, DumpJson(ToJson(trial)));
   if (insert.Step() != SQLITE_DONE) return Failure("store a trial");
   return {};
 }

@@ -90,8 +90,10 @@ std::optional<std::string> ResourceObstacle(const DeviceProfile& profile, const 
       return fmt::format("{} can run at most {} threads per block ({} registers each), {} are asked for", step.entry,
                          resources->max_threads, resources->registers, threads);
     }
+    // A launch is checked as if its warps filled the partitions of the register file evenly.
     const uint64_t per_warp = (uint64_t{resources->registers} * 32 + 255) / 256 * 256;
-    const uint64_t registers = per_warp * ((threads + 31) / 32);
+    const auto partitions = static_cast<uint64_t>(std::max(1, profile.schedulers_per_sm));
+    const uint64_t registers = per_warp * (((threads + 31) / 32 + partitions - 1) / partitions * partitions);
     if (profile.registers_per_sm > 0 && registers > static_cast<uint64_t>(profile.registers_per_sm)) {
       return fmt::format("{} needs {} registers per block, an SM has {}", step.entry, registers,
                          profile.registers_per_sm);

@@ -263,6 +263,9 @@ TEST(ResourceObstacle, NamesTheResource) {
   EXPECT_EQ(obstacle(), "");
   resources.registers = 65;
   EXPECT_THAT(obstacle(), HasSubstr("registers per block"));
+  resources.registers = 200;
+  candidate.plan.steps[0].block[0] = 320;
+  EXPECT_THAT(obstacle(), HasSubstr("registers per block")) << "ten warps count as twelve";
   resources.entry = resources.mangled = "other";
   EXPECT_THAT(obstacle(), HasSubstr("no kernel 'k'"));
 }
