@@ -34,7 +34,7 @@ Report Sample() {
   report.profile.dram_gbps = 2000;
   report.profile.fp32_per_clk = 64;
   report.profile.sms = 108;
-  report.profile.clock_mhz = 1410;
+  report.profile.clock_ghz = 1.41;
   report.spec.name = "copy";
   report.spec.dims = {{"n", 1 << 20}};
   report.spec.flops = Expr::MustParse("n");

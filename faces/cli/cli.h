@@ -47,6 +47,16 @@ struct SourceFlags {
   TuneFlags tune;
 };
 
+struct BenchmarkFlags {
+  std::string operator_name;
+  std::vector<std::string> shapes;  ///< empty: usual ones
+  std::string dtype = "float32";
+  std::vector<std::string> attributes;
+  std::string target = "auto";
+  bool force_virtual = false;
+  bool performance_mode = false;  ///< tune before comparing
+};
+
 /// Searches, verifies, compares and reports: what every tuning verb ends in.
 Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
                       const Common& common, const std::string& command);
@@ -58,7 +68,13 @@ Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, con
 /// The spec of an operator as flags name it; used by every verb that takes --operator.
 Result<KernelSpec> SpecOf(const OptimizeFlags& flags);
 Result<int> SelfTest(const Common& common, const std::string& target);
-Result<int> Devices(const Common& common);
+/// `probe`: measure the first GPU and keep its profile beside the table's.
+Result<int> Devices(bool probe, const Common& common);
+Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common);
+Result<int> ShowArtifact(const std::string& folder, const Common& common);
+/// Judges an artifact's binaries again, with inputs nobody saw before.
+Result<int> VerifyArtifact(const std::string& folder, const std::string& target, bool force_virtual,
+                           const Common& common);
 Result<int> Doctor(const Common& common);
 Result<int> Operators(const Common& common);
 Result<int> History(const Common& common);

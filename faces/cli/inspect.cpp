@@ -5,6 +5,7 @@
 #include "atunner/base/dylib.h"
 #include "atunner/device/profiles.h"
 #include "atunner/device/real_device.h"
+#include "atunner/measure/probe.h"
 #include "atunner/model/json.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
@@ -12,7 +13,34 @@
 
 namespace atunner::cli {
 
-Result<int> Devices(const Common& common) {
+namespace {
+
+Result<int> ProbeDevice(const Common& common) {
+  ATUNNER_TRY(const Target target, ChooseTarget("auto", false));
+  ATUNNER_TRY(const auto compiler, OpenCompiler());
+  ATUNNER_TRY(const auto device, OpenRealDevice(*target.real_index));
+  ATUNNER_TRY(const ProbeResult probed, Probe(*device, *compiler));
+  const Path file = UserDataDirectory() / "profiles" / (probed.profile.name + ".json");
+  Json json{{"profile", ToJson(probed.profile)}, {"rates", Json::array()}};
+  for (const ProbedRate& rate : probed.rates)
+    json["rates"].push_back(
+        {{"name", rate.name}, {"unit", rate.unit}, {"measured", rate.measured}, {"stated", rate.stated}});
+  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(file, json.dump(2) + "\n"));
+  if (common.json) {
+    fmt::print("{}\n", json.dump());
+    return 0;
+  }
+  fmt::print("{}\n{:<26} {:>12} {:>12}\n", target.profile.full_name, "", "measured", "stated");
+  for (const ProbedRate& rate : probed.rates)
+    fmt::print("{:<26} {:>12.1f} {:>12.1f} {}\n", rate.name, rate.measured, rate.stated, rate.unit);
+  fmt::print("kept in {}\n", file.string());
+  return 0;
+}
+
+}  // namespace
+
+Result<int> Devices(bool probe, const Common& common) {
+  if (probe) return ProbeDevice(common);
   const auto devices = ListRealDevices();
   Json json{{"present", Json::array()}, {"known", Json::array()}};
   if (devices) {

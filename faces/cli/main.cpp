@@ -83,6 +83,27 @@ int Main(int argc, char** argv) {
   source_verb->add_flag("--auto-tune", source.auto_tune, "tune what was found; without it, only say what was found");
   AddTune(source_verb, source.tune);
   CLI::App* devices = app.add_subcommand("devices", "GPUs of this machine and the table of known ones");
+  bool probe = false;
+  devices->add_flag("--probe", probe, "measure the GPU of this machine and keep its profile");
+  BenchmarkFlags benchmark;
+  CLI::App* benchmark_verb =
+      app.add_subcommand("benchmark", "an operator at usual sizes against plain kernel and vendor library");
+  benchmark_verb->add_option("--operator", benchmark.operator_name, "operator")->required();
+  benchmark_verb->add_option("--input-shape", benchmark.shapes, "one size instead of the usual ones");
+  benchmark_verb->add_option("--dtype", benchmark.dtype, "float32, float16 or bfloat16");
+  benchmark_verb->add_option("--attr", benchmark.attributes, "operator attribute, key=value");
+  benchmark_verb->add_option("--target-gpu", benchmark.target, "a GPU of `atunner devices`, or auto");
+  benchmark_verb->add_flag("--virtual", benchmark.force_virtual, "predict, even if the GPU is in this machine");
+  benchmark_verb->add_flag("--performance-mode", benchmark.performance_mode, "tune each size before comparing");
+  std::string folder;
+  std::string verify_target;
+  bool verify_virtual = false;
+  CLI::App* show = app.add_subcommand("show", "what an artifact is");
+  show->add_option("folder", folder, "artifact folder")->required();
+  CLI::App* verify = app.add_subcommand("verify", "judge an artifact again, with inputs nobody saw before");
+  verify->add_option("folder", folder, "artifact folder")->required();
+  verify->add_option("--target-gpu", verify_target, "GPU to verify on; default: the artifact's");
+  verify->add_flag("--virtual", verify_virtual, "on the virtual GPU, even if the GPU is in this machine");
   CLI::App* doctor = app.add_subcommand("doctor", "what was found on this machine, what is missing, how to get it");
   CLI::App* operators = app.add_subcommand("operators", "operators and their attributes");
   CLI::App* history = app.add_subcommand("history", "earlier runs");
@@ -97,8 +118,8 @@ int Main(int argc, char** argv) {
   exporting->add_option("--format", format, "csv or json");
   CLI::App* self_test = app.add_subcommand("test", "compile, run and verify one kernel per operator on this machine");
   self_test->add_option("--target-gpu", target, "GPU to test for");
-  for (CLI::App* verb :
-       {optimize_verb, tune_verb, source_verb, devices, doctor, operators, history, report, exporting, self_test})
+  for (CLI::App* verb : {optimize_verb, tune_verb, source_verb, benchmark_verb, show, verify, devices, doctor,
+                         operators, history, report, exporting, self_test})
     AddCommon(verb, common);
   try {
     app.parse(argc, argv);
@@ -110,7 +131,10 @@ int Main(int argc, char** argv) {
   if (*optimize_verb) return Finish(Optimize(optimize, common, CommandLine(argc, argv)), common);
   if (*tune_verb) return Finish(TuneFile(kernel_file, tune, common, CommandLine(argc, argv)), common);
   if (*source_verb) return Finish(HardwareOptimize(source, common, CommandLine(argc, argv)), common);
-  if (*devices) return Finish(Devices(common), common);
+  if (*benchmark_verb) return Finish(Benchmark(benchmark, common), common);
+  if (*show) return Finish(ShowArtifact(folder, common), common);
+  if (*verify) return Finish(VerifyArtifact(folder, verify_target, verify_virtual, common), common);
+  if (*devices) return Finish(Devices(probe, common), common);
   if (*doctor) return Finish(Doctor(common), common);
   if (*operators) return Finish(Operators(common), common);
   if (*history) return Finish(History(common), common);

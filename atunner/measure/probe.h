@@ -1,0 +1,27 @@
+// Measures what a device can do, for the profile that predictions and rooflines use.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "atunner/compile/compiler.h"
+#include "atunner/device/device.h"
+
+namespace atunner {
+
+struct ProbedRate {
+  std::string name;  ///< "copy bandwidth"
+  std::string unit;  ///< "GB/s"
+  double measured = 0;
+  double stated = 0;  ///< the table's figure; 0 when it has none
+};
+
+struct ProbeResult {
+  DeviceProfile profile;  ///< the device's with the measured figures in place
+  std::vector<ProbedRate> rates;
+};
+
+/// Takes a few seconds. Medians of events, clocks as they are. kInternal when a probe does not run.
+Result<ProbeResult> Probe(TimedDevice& device, Compiler& compiler);
+
+}  // namespace atunner
