@@ -46,8 +46,9 @@ def time_us(function, arguments, flush, samples=15):
     return statistics.median(times)
 
 
-def atunner(path, name, rows, cols, dtype, budget):
-    command = [path, "optimize", "--operator", name, "--input-shape", f"{rows},{cols}", "--dtype", dtype, "--budget", budget, "--json", "--fresh"]
+def run_atunner(path, operator, dtype, budget):
+    """`operator`: its name and the flags that describe the task."""
+    command = [path, "optimize", "--operator", *operator, "--dtype", dtype, "--budget", budget, "--json", "--fresh"]
     result = subprocess.run(command, capture_output=True, text=True)
     try:
         return json.loads(result.stdout)
@@ -89,7 +90,7 @@ def main():
                         pass
                 del arguments
                 torch.cuda.empty_cache()
-                run = atunner(options.atunner, name, rows, cols, dtype, options.budget)
+                run = run_atunner(options.atunner, [name, "--input-shape", f"{rows},{cols}"], dtype, options.budget)
                 if "error" in run or "best" not in run:
                     why = run.get("error", {}).get("what", "no correct kernel")
                     print(f"{name:<19}{dtype:<10}{f'{rows}x{cols}':<16}{'':>10}{eager:>10.1f}{compiled:>11.1f}  {why}", flush=True)

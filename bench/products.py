@@ -1,0 +1,79 @@
+"""Matrix products, convolutions and attention on the GPU of this machine: naive, PyTorch eager (cuBLAS, cuDNN), torch.compile
+and atunner, in one run and one table.
+
+Times are medians of CUDA events with L2 emptied by a write before each sample.
+Usage: python3 bench/products.py --atunner build/atunner [--budget 80,40s] [--only matmul,conv2d,attention]
+"""
+import argparse
+import os
+import sys
+
+import torch
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rows import DTYPES, run_atunner, time_us  # noqa: E402
+
+MATMULS = [(4096, 4096, 4096), (8192, 8192, 8192)]
+# n, h, w, c, k, r, s, stride, padding
+CONVS = [(64, 56, 56, 64, 64, 3, 3, 1, 1), (32, 28, 28, 128, 128, 3, 3, 1, 1), (32, 28, 28, 256, 256, 3, 3, 1, 1), (32, 56, 56, 256, 64, 1, 1, 1, 0)]
+# batch, heads, sequence, dim, causal
+ATTENTIONS = [(4, 16, 4096, 128, False), (4, 16, 4096, 128, True), (4, 16, 4096, 64, False)]
+
+
+def matmul(m, n, k, dtype):
+    a, b = (torch.randn(s, device="cuda", dtype=dtype) for s in ((m, k), (k, n)))
+    return torch.matmul, (a, b), 2 * m * n * k, ["matmul", "--input-shape", f"{m},{n},{k}"]
+
+
+def conv(n, h, w, c, k, r, s, stride, padding, dtype):
+    x = torch.randn(n, c, h, w, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)
+    f = torch.randn(k, c, r, s, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)
+    p, q = (h + 2 * padding - r) // stride + 1, (w + 2 * padding - s) // stride + 1
+    arguments = ["conv2d", "--input-shape", f"{n},{h},{w},{c}", f"{k},{r},{s}", "--attr", f"stride={stride}", f"padding={padding}"]
+    return (lambda x, f: torch.nn.functional.conv2d(x, f, stride=stride, padding=padding)), (x, f), 2 * n * p * q * k * c * r * s, arguments
+
+
+def attention(b, h, s, d, causal, dtype):
+    q, k, v = (torch.randn(b, h, s, d, device="cuda", dtype=dtype) for _ in range(3))
+
+    def cudnn(q, k, v):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    flops = 4 * b * h * s * s * d / (2 if causal else 1)
+    return cudnn, (q, k, v), flops, ["flash_attention", "--input-shape", f"{b},{h},{s},{d}", "--attr", f"causal={str(causal).lower()}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--atunner", default="build/atunner")
+    parser.add_argument("--budget", default="80,40s")
+    parser.add_argument("--only", default="matmul,conv2d,attention")
+    parser.add_argument("--dtypes", default="bfloat16,float16")
+    options = parser.parse_args()
+    torch.backends.cudnn.benchmark = True
+    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+    print(f"{torch.cuda.get_device_name()}, all measured; TFLOP/s and time in us; ratio = library time / atunner time")
+    print(f"{'operator':<44} {'dtype':<9} {'naive':>10} {'library':>9} {'compile':>9} {'atunner':>9} {'TFLOP/s':>8} {'roof %':>6} {'ratio':>6}")
+    for kind, make, sizes in (("matmul", matmul, MATMULS), ("conv2d", conv, CONVS), ("attention", attention, ATTENTIONS)):
+        if kind not in options.only.split(","):
+            continue
+        for size in sizes:
+            for name in options.dtypes.split(","):
+                function, arguments, flops, command = make(*size, DTYPES[name])
+                library = time_us(function, arguments, flush)
+                try:
+                    compiled = time_us(torch.compile(function, dynamic=False), arguments, flush)
+                except Exception:  # a backend that inductor cannot trace
+                    compiled = float("nan")
+                answer = run_atunner(options.atunner, command, name, options.budget)
+                best = answer.get("best", {}).get("measurement", {}).get("median_ns", float("nan")) / 1e3
+                naive = next((b["measurement"]["median_ns"] / 1e3 for b in answer.get("baselines", []) if b["name"] == "naive" and b.get("measurement")), float("nan"))
+                roof = answer.get("floor_ns", 0) / 1e3 / best * 100
+                print(f"{kind + ' ' + str(size):<44} {name:<9} {naive:>10.1f} {library:>9.1f} {compiled:>9.1f} {best:>9.1f} {flops / best / 1e6:>8.0f} {roof:>6.0f} "
+                      f"{library / best:>6.2f} {answer.get('error', {}).get('what', '')[:60]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
