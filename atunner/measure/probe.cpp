@@ -86,7 +86,7 @@ class Prober {
     ATUNNER_TRY(const auto to, device_.Allocate(kCopyBytes));
     ATUNNER_RETURN_IF_ERROR(device_.Fill(from->address(), 1, kCopyBytes));
     ATUNNER_TRY(const double copy,
-                Time("probe_copy", Sms() * 16, 512,
+                Time("probe_copy", static_cast<uint32_t>(kCopyBytes / 16 / 4 / 256), 256,
                      {KernelArg::Address(from->address()), KernelArg::Address(to->address()), Long(kCopyBytes / 16)}));
     Add("copy bandwidth", "GB/s", 2.0 * static_cast<double>(kCopyBytes) / copy, stated.dram_gbps);
     // A quarter of L2, read by every SM.
@@ -129,6 +129,7 @@ class Prober {
     constexpr int kSteps = 2000;
     const auto chase = [&](uint64_t bytes) -> Result<double> {
       ATUNNER_TRY(const auto ring, MakeRing(bytes));
+      ATUNNER_RETURN_IF_ERROR(device_.Fill(sink_->address(), 0, 256));
       ATUNNER_TRY(const double ns,
                   Time("probe_chase", 1, 1, {KernelArg::Address(ring->address()), Int(kSteps), Sink()}));
       return ns / kSteps;

@@ -90,6 +90,7 @@ class TuneSession {
   TuneResult result_;
   std::optional<CandidateKernel> naive_;
   double started_ = 0;
+  double search_started_ = 0;  ///< baselines done
   double spent_before_ = 0;
 };
 

@@ -2,8 +2,14 @@
 #include <cuda_bf16.h>
 
 extern "C" __global__ void probe_copy(const uint4* from, uint4* to, long long n) {
-  const long long stride = (long long)gridDim.x * blockDim.x;
-  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) to[i] = from[i];
+  // Each block copies one stretch, four units of a thread under way at once. n is a multiple of 4 * blockDim.x.
+  const long long first = (long long)blockIdx.x * blockDim.x * 4 + threadIdx.x;
+  if (first >= n) return;
+  uint4 v[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) v[i] = __ldcs(from + first + i * blockDim.x);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) __stcs(to + first + i * blockDim.x, v[i]);
 }
 
 /// Reads `n` units `rounds` times, every block all of them: from L2 when they fit.
@@ -32,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(1024) probe_shared(int rounds, unsi
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       uint4 v;
-      asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"((unsigned)__cvta_generic_to_shared(data + ((at + i * 32) & 1023))));
+      asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"((unsigned)__cvta_generic_to_shared(data + ((at + i * 32 + round * 7) & 1023))));
       sum ^= v.x ^ v.y ^ v.z ^ v.w;
     }
   }
@@ -77,9 +83,9 @@ extern "C" __global__ void __launch_bounds__(256) probe_mma(int rounds, unsigned
 #endif
 }
 
-/// One thread follows `steps` pointers: ring[i] is the index of the next.
+/// One thread follows `steps` pointers from where the launch before ended: ring[i] is the index of the next.
 extern "C" __global__ void probe_chase(const unsigned* ring, int steps, unsigned* sink) {
-  unsigned at = 0;
+  unsigned at = *sink;
   for (int i = 0; i < steps; ++i) {
     unsigned next;
     asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(next) : "l"(ring + at));

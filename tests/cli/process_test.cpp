@@ -97,5 +97,57 @@ TEST_F(CommandLine, CtrlCEndsWithWhatWasFound) {
   EXPECT_TRUE(std::filesystem::exists(home() + "/best/manifest.json"));
 }
 
+// The report's script runs in a real browser, where there is one.
+TEST_F(CommandLine, TheReportDrawsItsHeatmapInABrowser) {
+  const Outcome browser = Run("command -v chromium || command -v chromium-browser || command -v google-chrome");
+  if (browser.exit_code != 0) GTEST_SKIP() << "no Chromium on this machine";
+  ASSERT_EQ(Run(std::string(kOptimize) + " --budget 12 --quiet --out best").exit_code, 0);
+  const std::string path = browser.out.substr(0, browser.out.find('\n'));
+  const Outcome page =
+      Run("HOME=. timeout 60 " + path +
+          " --headless --no-sandbox --disable-gpu --virtual-time-budget=4000 --dump-dom best/report.html");
+  if (page.out.empty()) GTEST_SKIP() << "the browser does not start here: " << page.err.substr(0, 200);
+  const size_t drawn = page.out.find("data-drawn=\"");
+  ASSERT_NE(drawn, std::string::npos) << page.out.substr(0, 2000);
+  EXPECT_GT(std::stoi(page.out.substr(drawn + 12)), 0);
+  EXPECT_THAT(page.out, testing::HasSubstr("<option value=\"1\">"));
+}
+
+TEST_F(CommandLine, ArtifactsAreShownAndVerifiedAgain) {
+  ASSERT_EQ(Run(std::string(kOptimize) + " --budget 3 --quiet --out best").exit_code, 0);
+  const Outcome shown = Run("$A show best");
+  EXPECT_EQ(shown.exit_code, 0);
+  EXPECT_THAT(shown.out, testing::HasSubstr("serves any     rows"));
+  const Outcome verified = Run("$A verify best --virtual --json");
+  ASSERT_EQ(verified.exit_code, 0) << verified.err << verified.out;
+  EXPECT_EQ((*ParseJson(verified.out))["verdict"]["kind"], "correct");
+  // Another byte in the binary is noticed before anything runs.
+  Run("printf x >> best/kernel.cubin");
+  EXPECT_EQ(Run("$A verify best --virtual").exit_code, 2);
+}
+
+TEST_F(CommandLine, BareSourcesTuneAndTheirReportIsMadeAnew) {
+  const std::string source = std::string(ATUNNER_SOURCE_DIR) + "/examples/kernels/transpose.cu";
+  const Outcome found = Run("$A hardware-optimize --source " + source + " --target-gpu A100 --virtual");
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_THAT(found.out, testing::HasSubstr("tunable    TILE"));
+  const Outcome tuned = Run("$A hardware-optimize --source " + source +
+                            " --target-gpu A100 --virtual --auto-tune --budget 6 --json --out best");
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_TRUE(ParseJson(tuned.out)->contains("best"));
+  const Outcome page = Run("$A report last --format html");
+  EXPECT_THAT(page.out, testing::HasSubstr("<h1>transpose on"));
+  EXPECT_THAT(Run("$A report last --format md").out, testing::HasSubstr("as given"));
+}
+
+TEST_F(CommandLine, DescribedKernelsTune) {
+  const std::string folder = std::string(ATUNNER_SOURCE_DIR) + "/examples/kernels/";
+  for (const char* file : {"reduce.toml", "convolution.json"}) {
+    const Outcome tuned = Run("$A tune " + folder + file + " --target-gpu A100 --virtual --budget 4 --json --out best");
+    ASSERT_EQ(tuned.exit_code, 0) << file << tuned.err << tuned.out;
+    EXPECT_TRUE(ParseJson(tuned.out)->contains("best")) << file;
+  }
+}
+
 }  // namespace
 }  // namespace atunner
