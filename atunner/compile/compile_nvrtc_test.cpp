@@ -185,5 +185,22 @@ TEST_F(NvrtcTest, CubinReaderSurvivesDamage) {
   EXPECT_FALSE(ReadCubin("").has_value());
 }
 
+// What the system keeps for itself from sm_90 on is no kernel's.
+TEST_F(NvrtcTest, ReservedSharedMemoryIsNotCounted) {
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    CompileRequest request;
+    request.source.text =
+        "extern \"C\" __global__ void none(float* x) { x[1] = 5; }\n"
+        "extern \"C\" __global__ void some(float* x) { __shared__ float s[64]; s[threadIdx.x] = x[0]; __syncthreads(); "
+        "x[1] = s[5]; }\n";
+    request.entries = {"none", "some"};
+    request.arch = arch;
+    const CompileOutcome outcome = compiler_->Compile(request).value();
+    ASSERT_TRUE(outcome.ok()) << outcome.error;
+    EXPECT_EQ(outcome.module->Find("none")->static_shared_bytes, 0u) << arch;
+    EXPECT_EQ(outcome.module->Find("some")->static_shared_bytes, 256u) << arch;
+  }
+}
+
 }  // namespace
 }  // namespace atunner

@@ -106,6 +106,11 @@ std::vector<Attribute> Attributes(std::string_view info) {
 
 constexpr std::string_view kTextPrefix = ".text.";
 
+/// From sm_90 on a kernel's shared section begins with what the system keeps for itself, and a section of this name
+/// says so.
+constexpr std::string_view kReservedShared = ".nv.shared.reserved.0";
+constexpr uint32_t kReservedSharedBytes = 1024;
+
 }  // namespace
 
 uint32_t MaxThreadsForRegisters(uint32_t registers) {
@@ -132,13 +137,17 @@ Result<std::vector<KernelResources>> ReadCubin(std::string_view bytes) {
   };
   const std::vector<std::string_view> symbols = elf.SymbolNames();
   std::map<std::string_view, uint32_t> bounds;
+  const bool reserves = std::ranges::any_of(
+      elf.sections(), [&](const Elf64_Shdr& section) { return elf.NameOf(section) == kReservedShared; });
   for (const Elf64_Shdr& section : elf.sections()) {
     const std::string_view name = elf.NameOf(section);
     const auto after = [&](std::string_view prefix) {
       return name.starts_with(prefix) ? find(name.substr(prefix.size())) : nullptr;
     };
-    if (KernelResources* kernel = after(".nv.shared."))
-      kernel->static_shared_bytes = static_cast<uint32_t>(section.sh_size);
+    if (KernelResources* kernel = after(".nv.shared.")) {
+      const auto size = static_cast<uint32_t>(section.sh_size);
+      kernel->static_shared_bytes = reserves ? size - std::min(size, kReservedSharedBytes) : size;
+    }
     if (KernelResources* kernel = after(".nv.constant0."))
       kernel->constant_bytes = static_cast<uint32_t>(section.sh_size);
     if (!name.starts_with(".nv.info")) continue;
