@@ -246,7 +246,7 @@ class LayerNormBackward : public RowOperator {
     LaunchStep statistics = RowStep("layernorm_statistics");
     statistics.args = {ArgBinding::Tensor("x"), ArgBinding::Workspace("stats"), Epsilon(), Long("rows"), Long("cols")};
     LaunchStep parameters = RowStep("layernorm_backward_parameters");
-    parameters.grid = {Expr::MustParse("ceil_div(cols, 256)"), 1, 1};
+    parameters.grid = {Expr::MustParse("ceil_div(cols, 8)"), 1, 1};
     parameters.args = {ArgBinding::Tensor("x"),
                        ArgBinding::Tensor("dy"),
                        ArgBinding::Workspace("stats"),

@@ -84,15 +84,25 @@ extern "C" __global__ void layernorm_statistics(const T* x, ACC* stats, float ep
   }
 }
 
-// One thread per column: the sums over all rows.
+// Sums over all rows, eight columns per block.
 extern "C" __global__ void layernorm_backward_parameters(const T* x, const T* dy, const ACC* stats, OUT* dweight, OUT* dbias, long long rows, long long cols) {
-  const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= cols) return;
+  constexpr int COLUMNS = 8, GROUPS = THREADS / COLUMNS;  // each group of threads takes every GROUPS-th row
+  __shared__ ACC part[2][GROUPS][COLUMNS];
+  const int column = threadIdx.x % COLUMNS, group = threadIdx.x / COLUMNS;
+  const long long i = (long long)blockIdx.x * COLUMNS + column;
   ACC w = 0, b = 0;
-  for (long long r = 0; r < rows; ++r) {
+  for (long long r = group; i < cols && r < rows; r += GROUPS) {
     const ACC g = IN(dy[r * cols + i]);
     w += g * (IN(x[r * cols + i]) - stats[2 * r]) * stats[2 * r + 1];
     b += g;
+  }
+  part[0][group][column] = w;
+  part[1][group][column] = b;
+  __syncthreads();
+  if (group != 0 || i >= cols) return;
+  for (int other = 1; other < GROUPS; ++other) {
+    w += part[0][other][column];
+    b += part[1][other][column];
   }
   dweight[i] = RESULT(w);
   dbias[i] = RESULT(b);
