@@ -51,7 +51,7 @@ TEST(Golden, Rows) {
                                                {"stream", int64_t{1}}});
   EXPECT_EQ(Head(kernel, {"row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
-// threads_per_row=32, rows_per_block=4, vector=8, storage=shared, unroll=2, blocks_per_sm=4, stream=1, cluster=1, split=1, prefetch=0, keep=0, fused=0, shared_sums=0
+// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

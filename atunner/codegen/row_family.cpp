@@ -137,8 +137,8 @@ class RowTemplate : public BoundTemplate {
   void ForEachWay(int64_t threads, int64_t rows, const char* storage, int64_t cluster, const Consider& consider) const {
     const int64_t vector = std::min<int64_t>(16 / element_, LargestVector());
     const auto assemble = [&](int64_t blocks, int64_t prefetch, int64_t keep, int64_t fused, int64_t sums) {
-      consider({{threads, rows, vector, std::string(storage), int64_t{storage == std::string("registers") ? 4 : 8},
-                 blocks, int64_t{0}, cluster, int64_t{1}, prefetch, keep, fused, sums}});
+      consider({{threads, rows, vector, cluster, int64_t{1}, std::string(storage), fused, sums, prefetch, keep, blocks,
+                 int64_t{storage == std::string("registers") ? 4 : 8}, int64_t{0}}});
     };
     if (!kernel_.gradients) {
       assemble(0, 0, 0, 0, 0);
@@ -191,37 +191,40 @@ class RowTemplate : public BoundTemplate {
     std::vector<Value> vectors;
     for (int64_t v = 1; v <= LargestVector(); v *= 2) vectors.emplace_back(v);
     const bool affine = kernel_.parameters > 0;
+    // What constraints ask for early stands early: the space is enumerated in this order.
     space_.parameters = {
         {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}), "threads that share one row"},
         {"rows_per_block", Integers({1, 2, 4, 8, 16, 32}), "rows one block works on at once"},
         {"vector", vectors, "elements per load"},
-        {"storage",
-         {std::string("registers"), std::string("shared"), std::string("reload")},
-         "where the row stays between the passes"},
-        {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
-        {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
         {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8, 16}) : Integers({1}),
          "blocks that share one row through distributed shared memory"},
         {"split", Integers({1, 4, 16, 64}), "blocks that share one row, in two kernels"},
-        {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
-         "copy the next rows to shared memory while these are reduced"},
-        {"keep", affine ? Integers({0, 1}) : Integers({0}), "keep the values per column in shared memory"},
+        {"storage",
+         {std::string("registers"), std::string("shared"), std::string("reload")},
+         "where the row stays between the passes"},
         {"fused", kernel_.gradients ? Integers({1, 0}) : Integers({0}),
          "column sums in the pass that gives dx, or in a pass of their own"},
         {"shared_sums", kernel_.gradients ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
          "chunks whose column sums lie in shared memory"},
+        {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
+         "copy the next rows to shared memory while these are reduced"},
+        {"keep", affine ? Integers({0, 1}) : Integers({0}), "keep the values per column in shared memory"},
+        {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
+        {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
+        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     Add(fmt::format("rows_per_block <= max(1, {})", rows_), "more rows than there are");
     Add(fmt::format("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and {} >= 4096)", cols_),
         "clusters serve long rows");
-    Add(fmt::format("split == 1 or (cluster == 1 and rows_per_block == 1 and threads_per_row >= 128 and storage == "
-                    "'reload' and prefetch == 0 and fused == 0 and "
-                    "{} >= split * threads_per_row * vector)",
+    Add(fmt::format("split == 1 or (cluster == 1 and rows_per_block == 1 and threads_per_row >= 128 and {} >= split * "
+                    "threads_per_row * vector)",
                     cols_),
         "splitting serves long rows");
+    Add("split == 1 or storage == 'reload'", "a split row is read twice");
+    Add("split == 1 or fused == 0", "column sums need whole rows");
+    Add("split == 1 or prefetch == 0", "a split row is read twice");
     // One warp alone on a row is always allowed: a single short row needs some block of a whole warp.
     Add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8 or "
                     "(threads_per_row == 32 and rows_per_block == 1)",
@@ -233,7 +236,8 @@ class RowTemplate : public BoundTemplate {
         "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
     Add(fmt::format("(fused == 0 and keep == 0) or {} % vector == 0", cols_),
         "where rows begin inside of vectors, no thread keeps to its columns");
-    Add("fused == 0 or (blocks_per_sm > 0 and storage != 'reload')", "column sums need a block that goes on");
+    Add("fused == 0 or storage != 'reload'", "column sums go with a row that is kept");
+    Add("fused == 0 or blocks_per_sm > 0", "column sums need a block that goes on");
     const std::string chunks =
         fmt::format("ceil_div({} + vector, cluster * split * threads_per_row * vector)", cols_ - 1);
     Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
