@@ -248,7 +248,8 @@ class RowTemplate : public BoundTemplate {
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
         "the blocks do not fit in the register file");
-    Add(fmt::format("fused == 0 or {} <= 32", chunks), "code that is too long");
+    Add(fmt::format("fused == 0 or {} * vector * rows_per_block <= 512", chunks),
+        "column sums of many rows are added by code that takes long to compile");
     Add(fmt::format("({}) * max(1, fused * blocks_per_sm) <= {}", SharedText(), profile_.shared_per_block - 8192),
         "shared memory");
   }
