@@ -42,7 +42,7 @@ class Threats : public testing::Test {
     int index = -1;
     if (real) {
       const auto devices = ListRealDevices();
-      if (!devices) GTEST_SKIP() << devices.error().what;
+      if (!devices) GTEST_SKIP() << "[atunner] every test skipped: " << devices.error().what;
       profile = devices->front().profile;
       index = devices->front().index;
     }
