@@ -14,14 +14,6 @@
 namespace atunner {
 namespace {
 
-std::vector<std::string> EntriesOf(const LaunchPlan& plan) {
-  std::vector<std::string> entries;
-  for (const LaunchStep& step : plan.steps) {
-    if (std::ranges::find(entries, step.entry) == entries.end()) entries.push_back(step.entry);
-  }
-  return entries;
-}
-
 class FamilyNumbers : public testing::Test {
  protected:
   void SetUp() override {

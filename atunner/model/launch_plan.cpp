@@ -1,5 +1,6 @@
 #include "atunner/model/launch_plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -81,6 +82,14 @@ Digest SourceUnit::ContentDigest() const {
   for (const std::string& option : options) fields.push_back("O" + option);
   for (const std::string& folder : include_folders) fields.push_back("I" + folder);
   return DigestOf(fields);
+}
+
+std::vector<std::string> EntriesOf(const LaunchPlan& plan) {
+  std::vector<std::string> entries;
+  for (const LaunchStep& step : plan.steps) {
+    if (std::ranges::find(entries, step.entry) == entries.end()) entries.push_back(step.entry);
+  }
+  return entries;
 }
 
 Result<ScalarBytes> PackScalar(DType dtype, const Value& value) {

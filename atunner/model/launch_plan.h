@@ -84,6 +84,9 @@ struct LaunchPlan {
   std::vector<Value> parameter_values;
 };
 
+/// The kernels that a plan launches, each once, in order: what a compiler is asked to keep.
+std::vector<std::string> EntriesOf(const LaunchPlan& plan);
+
 /// A scalar as the kernel receives it.
 struct ScalarBytes {
   std::array<std::byte, 8> bytes{};

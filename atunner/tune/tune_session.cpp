@@ -17,14 +17,6 @@ constexpr size_t kFinalists = 3;
 constexpr int kPairs = 11;
 constexpr uint64_t kMaxVerifiedAgain = 5;
 
-std::vector<std::string> EntriesOf(const LaunchPlan& plan) {
-  std::vector<std::string> entries;
-  for (const LaunchStep& step : plan.steps) {
-    if (std::ranges::find(entries, step.entry) == entries.end()) entries.push_back(step.entry);
-  }
-  return entries;
-}
-
 }  // namespace
 
 TuneSession::Compiled TuneSession::CompileOne(const Configuration& configuration) const {

@@ -24,14 +24,6 @@ Result<std::vector<double>> DownloadWide(Device& device, const TaskBuffers::Tens
   return wide;
 }
 
-std::vector<std::string> EntriesOf(const LaunchPlan& plan) {
-  std::vector<std::string> entries;
-  for (const LaunchStep& step : plan.steps) {
-    if (std::ranges::find(entries, step.entry) == entries.end()) entries.push_back(step.entry);
-  }
-  return entries;
-}
-
 }  // namespace
 
 bool Reference::discriminates() const {

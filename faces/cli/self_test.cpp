@@ -33,9 +33,8 @@ Result<int> SelfTest(const Common& common, const std::string& target_name) {
         check_dims = (*schedule)->CheckDims(configuration);
         which = "schedule";
       }
-      std::vector<std::string> entries;
-      for (const LaunchStep& step : kernel.plan.steps) entries.push_back(step.entry);
-      ATUNNER_TRY(const CompileOutcome outcome, compiler->Compile({kernel.source, entries, target.profile.Arch()}));
+      ATUNNER_TRY(const CompileOutcome outcome,
+                  compiler->Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
       Verdict verdict{VerdictKind::kCompileError, outcome.error, {}, false};
       if (outcome.ok()) {
         ATUNNER_RETURN_IF_ERROR(judge->Begin({spec, 1, 60}));
