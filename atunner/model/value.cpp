@@ -42,4 +42,10 @@ bool LooselyEqual(const Value& a, const Value& b) {
   return ToDouble(a) == ToDouble(b);
 }
 
+std::string ToString(const Dims& dims) {
+  std::string text;
+  for (const auto& [name, extent] : dims) text += (text.empty() ? "" : " ") + name + "=" + std::to_string(extent);
+  return text;
+}
+
 }  // namespace atunner

@@ -23,5 +23,7 @@ bool LooselyEqual(const Value& a, const Value& b);
 using Attributes = std::map<std::string, Value, std::less<>>;
 /// Named problem sizes.
 using Dims = std::map<std::string, int64_t, std::less<>>;
+/// "cols=1000 rows=3"
+std::string ToString(const Dims& dims);
 
 }  // namespace atunner

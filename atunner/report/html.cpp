@@ -134,10 +134,8 @@ std::string Best(const Report& report) {
       "<h2>How it was verified</h2>\n<div class=\"scroll\"><table><tr><th>check</th><th "
       "class=\"number\">error</th><th>bound</th><th>plain kernel</th><th>inputs</th><th></th></tr>\n";
   for (const CheckRecord& check : report.best->verdict.checks) {
-    std::string dims;
-    for (const auto& [name, extent] : check.dims) dims += fmt::format(" {}={}", name, extent);
     html += Row({Escape(check.check), fmt::format("{:.2e}", check.error), fmt::format("{:.2e}", check.bound),
-                 fmt::format("{:.2e}", check.honest), Escape(check.family + dims),
+                 fmt::format("{:.2e}", check.honest), Escape(check.family + " " + ToString(check.dims)),
                  check.passed ? "<span class=\"passed\">passed</span>" : "<span class=\"failed\">failed</span>"});
   }
   return html + "</table></div>\n";

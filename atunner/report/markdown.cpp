@@ -30,10 +30,9 @@ std::string Checks(const Trial& best) {
       "\n## Verification of the best kernel\n\n| check | inputs | size | error | bound | plain kernel's error | "
       "|\n|---|---|---|---|---|---|---|\n";
   for (const CheckRecord& check : best.verdict.checks) {
-    std::string dims;
-    for (const auto& [name, extent] : check.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", name, extent);
-    text += fmt::format("| {} | {} | {} | {:.2e} | {:.2e} | {:.2e} | {} |\n", check.check, check.family, dims,
-                        check.error, check.bound, check.honest, check.passed ? "passed" : "FAILED");
+    text +=
+        fmt::format("| {} | {} | {} | {:.2e} | {:.2e} | {:.2e} | {} |\n", check.check, check.family,
+                    ToString(check.dims), check.error, check.bound, check.honest, check.passed ? "passed" : "FAILED");
   }
   return text;
 }

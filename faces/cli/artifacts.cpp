@@ -28,13 +28,11 @@ Result<CandidateKernel> CandidateOf(const Path& folder, const Artifact& artifact
     ATUNNER_TRY(candidate.module.cubin, ReadArtifactFile(folder, artifact, "kernel.cubin"));
   } else {
     ATUNNER_TRY(const std::string ptx, ReadArtifactFile(folder, artifact, "kernel.ptx"));
-    std::vector<std::string> entries;
-    for (const LaunchStep& step : artifact.plan.steps) entries.push_back(step.entry);
     SourceUnit source;
     source.name = "kernel.ptx";
     source.text = ptx;
     source.language = Language::kPtx;
-    ATUNNER_TRY(CompileOutcome outcome, compiler.Compile({source, entries, target.profile.Arch()}));
+    ATUNNER_TRY(CompileOutcome outcome, compiler.Compile({source, EntriesOf(artifact.plan), target.profile.Arch()}));
     if (!outcome.ok())
       return Invalid("the artifact's PTX does not assemble for " + target.profile.name + ": " + outcome.error,
                      folder.string());
@@ -73,10 +71,7 @@ Result<int> ShowArtifact(const std::string& folder, const Common& common) {
       fmt::print("  {:<14} {:.2f} times as fast ({})\n", "vs " + baseline.name, *other / *ns, Name(artifact.evidence));
     }
   }
-  std::string sizes;
-  for (const auto& [name, value] : artifact.spec.dims)
-    sizes += fmt::format("{}{}={}", sizes.empty() ? "" : " ", name, value);
-  fmt::print("  {:<14} {}\n", "tuned for", sizes);
+  fmt::print("  {:<14} {}\n", "tuned for", ToString(artifact.spec.dims));
   fmt::print(
       "  {:<14} {}\n", "serves any",
       artifact.freedom.dims.empty() ? "no other size" : fmt::format("{}", fmt::join(artifact.freedom.dims, ", ")));
@@ -123,10 +118,8 @@ Result<int> VerifyArtifact(const std::string& folder, const std::string& target_
     return answer.verdict.correct() ? 0 : 1;
   }
   for (const CheckRecord& check : answer.verdict.checks) {
-    std::string dims;
-    for (const auto& [name, extent] : check.dims) dims += fmt::format(" {}={}", name, extent);
-    fmt::print("{:<7} {:<12} {:<28}{}  error {:.2e}, bound {:.2e}\n", check.passed ? "passed" : "FAILED", check.check,
-               check.family, dims, check.error, check.bound);
+    fmt::print("{:<7} {:<12} {:<28} {}  error {:.2e}, bound {:.2e}\n", check.passed ? "passed" : "FAILED", check.check,
+               check.family, ToString(check.dims), check.error, check.bound);
   }
   fmt::print("{} on {} with seed {}: {}{}\n", artifact.name, target.profile.name, seed, Name(answer.verdict.kind),
              answer.verdict.reason.empty() ? "" : ": " + answer.verdict.reason);
