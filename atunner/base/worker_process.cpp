@@ -41,15 +41,23 @@ bool SendAll(int fd, const void* data, size_t size) {
 
 enum class ReadEnd { kComplete, kClosed, kDeadline };
 
-/// Reads exactly `size` bytes, waiting until `deadline` (SystemClock seconds; negative = for ever).
-ReadEnd ReceiveAll(int fd, void* data, size_t size, double deadline) {
+constexpr double kStopPollMs = 50;
+
+/// How long a reader waits at most: to `deadline` (SystemClock seconds; negative = for ever) or until `stop`.
+struct Patience {
+  double deadline = -1;
+  std::stop_token stop;
+};
+
+/// Reads exactly `size` bytes.
+ReadEnd ReceiveAll(int fd, void* data, size_t size, const Patience& patience) {
   char* at = static_cast<char*>(data);
   while (size > 0) {
     int wait_ms = -1;
-    if (deadline >= 0) {
-      const double left = deadline - SystemClock().Now();
-      if (left <= 0) return ReadEnd::kDeadline;
-      wait_ms = static_cast<int>(std::min(left * 1000.0 + 1.0, 1e9));
+    if (patience.deadline >= 0) {
+      const double left = patience.deadline - SystemClock().Now();
+      if (left <= 0 || patience.stop.stop_requested()) return ReadEnd::kDeadline;
+      wait_ms = static_cast<int>(std::min(left * 1000.0 + 1.0, patience.stop.stop_possible() ? kStopPollMs : 1e9));
     }
     pollfd waiting{fd, POLLIN, 0};
     const int ready = ::poll(&waiting, 1, wait_ms);
@@ -69,13 +77,13 @@ bool SendMessage(int fd, std::string_view message) {
   return SendAll(fd, &size, sizeof size) && SendAll(fd, message.data(), message.size());
 }
 
-ReadEnd ReceiveMessage(int fd, std::string& message, double deadline) {
+ReadEnd ReceiveMessage(int fd, std::string& message, const Patience& patience) {
   uint64_t size = 0;
-  ReadEnd end = ReceiveAll(fd, &size, sizeof size, deadline);
+  ReadEnd end = ReceiveAll(fd, &size, sizeof size, patience);
   if (end != ReadEnd::kComplete) return end;
   if (size > kMaxMessageBytes) return ReadEnd::kClosed;
   message.resize(size);
-  return ReceiveAll(fd, message.data(), size, deadline);
+  return ReceiveAll(fd, message.data(), size, patience);
 }
 
 /// What runs between fork and exec: async-signal-safe calls only.
@@ -195,11 +203,11 @@ void WorkerProcess::Reap(bool timed_out) {
   death_ = std::move(death);
 }
 
-Result<std::string> WorkerProcess::Call(std::string_view request, double timeout_seconds) {
+Result<std::string> WorkerProcess::Call(std::string_view request, double timeout_seconds, const std::stop_token& stop) {
   if (!alive()) return Fail(ErrorCode::kUnavailable, "the worker is not running");
-  const double deadline = SystemClock().Now() + timeout_seconds;
+  const Patience patience{SystemClock().Now() + timeout_seconds, stop};
   std::string answer;
-  const ReadEnd end = SendMessage(socket_, request) ? ReceiveMessage(socket_, answer, deadline) : ReadEnd::kClosed;
+  const ReadEnd end = SendMessage(socket_, request) ? ReceiveMessage(socket_, answer, patience) : ReadEnd::kClosed;
   if (end == ReadEnd::kComplete) return answer;
   Reap(end == ReadEnd::kDeadline);
   return Fail(death_->timed_out ? ErrorCode::kTimeout : ErrorCode::kUnavailable, "the worker " + death_->ToString());
@@ -216,7 +224,7 @@ WorkerChannel::WorkerChannel() {
 
 std::optional<std::string> WorkerChannel::Receive() {
   std::string message;
-  if (ReceiveMessage(kChannelFd, message, -1) != ReadEnd::kComplete) return std::nullopt;
+  if (ReceiveMessage(kChannelFd, message, {}) != ReadEnd::kComplete) return std::nullopt;
   return message;
 }
 

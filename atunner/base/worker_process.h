@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,8 +42,8 @@ class WorkerProcess {
   WorkerProcess& operator=(WorkerProcess&& other) noexcept;
 
   /// Sends one message and waits for the answer. On a time-out the worker is killed and the error is kTimeout; when it
-  /// died by itself the error is kUnavailable. `death()` then says more.
-  Result<std::string> Call(std::string_view request, double timeout_seconds);
+  /// died by itself the error is kUnavailable. `death()` then says more. A stop that is requested counts as a time-out.
+  Result<std::string> Call(std::string_view request, double timeout_seconds, const std::stop_token& stop = {});
 
   bool alive() const { return pid_ > 0; }
   pid_t pid() const { return pid_; }

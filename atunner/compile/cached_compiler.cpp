@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/dylib.h"
+#include "atunner/compile/messages.h"
 #include "atunner/model/json.h"
 
 namespace atunner {
@@ -10,30 +11,15 @@ namespace {
 
 constexpr const char* kFormat = "atunner-compile-1";
 
-/// The text of a member, or nothing when it is not there or no text.
-std::optional<std::string> TextOf(const Json& json, const char* name) {
-  const auto at = json.find(name);
-  return at != json.end() && at->is_string() ? std::optional(at->get<std::string>()) : std::nullopt;
-}
-
 std::optional<CompileOutcome> Load(const Path& file) {
   const auto text = ReadFile(file);
   if (!text) return std::nullopt;
   const auto json = ParseJson(*text);
-  if (!json || !json->is_object() || TextOf(*json, "format") != kFormat) return std::nullopt;
-  CompileOutcome outcome;
-  auto error = TextOf(*json, "error");
-  if (!error) return std::nullopt;
-  outcome.error = *std::move(error);
-  if (json->contains("module")) {
-    auto module = FromJson<CompiledModule>((*json)["module"]);
-    if (!module) return std::nullopt;
-    module->from_cache = true;
-    outcome.module = *std::move(module);
-  } else if (outcome.error.empty()) {
-    return std::nullopt;
-  }
-  return outcome;
+  if (!json || !json->is_object() || !json->contains("format") || (*json)["format"] != kFormat) return std::nullopt;
+  auto outcome = OutcomeFromJson(*json);
+  if (!outcome) return std::nullopt;
+  if (outcome->module) outcome->module->from_cache = true;
+  return *std::move(outcome);
 }
 
 }  // namespace
@@ -45,7 +31,7 @@ Digest CacheKey(const CompileRequest& request, const std::string& compiler_versi
   return DigestOf(fields);
 }
 
-Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request) {
+Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request, const std::stop_token& stop) {
   const Digest key = CacheKey(request, Version());
   const std::string name = key.ToHex();
   const Path file = folder_ / name.substr(0, 2) / (name + ".json");
@@ -54,11 +40,12 @@ Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request) {
   if (cacheable) {
     if (auto known = Load(file)) return *std::move(known);
   }
-  ATUNNER_TRY(CompileOutcome outcome, inner_->Compile(request));
+  ATUNNER_TRY(CompileOutcome outcome, inner_->Compile(request, stop));
   if (outcome.module) outcome.module->source = key;
-  if (!cacheable || outcome.timed_out) return outcome;
-  Json json{{"format", kFormat}, {"error", outcome.error}};
-  if (outcome.module) json["module"] = ToJson(*outcome.module);
+  // A busy machine may be to blame for a time-out or a death; the source is for the rest.
+  if (!cacheable || outcome.timed_out || outcome.crashed) return outcome;
+  Json json = ToJson(outcome);
+  json["format"] = kFormat;
   // A cache that cannot be written (full disk, read-only home) slows down and does no other harm.
   (void)WriteFileAtomic(file, DumpJson(json));
   return outcome;

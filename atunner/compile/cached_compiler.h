@@ -15,7 +15,7 @@ class CachedCompiler : public Compiler {
  public:
   CachedCompiler(std::unique_ptr<Compiler> inner, Path folder) : inner_(std::move(inner)), folder_(std::move(folder)) {}
 
-  Result<CompileOutcome> Compile(const CompileRequest& request) override;
+  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& stop = {}) override;
   std::string Version() const override { return inner_->Version(); }
 
  private:

@@ -21,7 +21,7 @@ class CountingCompiler : public Compiler {
  public:
   explicit CountingCompiler(std::atomic<int>& calls, std::string version = "counting 1.0")
       : calls_(calls), version_(std::move(version)) {}
-  Result<CompileOutcome> Compile(const CompileRequest& request) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
     ++calls_;
     CompileOutcome outcome;
     if (request.source.text == "no compiler") return Fail(ErrorCode::kUnavailable, "gone");

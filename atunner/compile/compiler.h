@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct CompileOutcome {
   std::optional<CompiledModule> module;
   std::string error;  ///< the compiler's messages, pointing into the user's file, when there is no module
   bool timed_out = false;
+  bool crashed = false;  ///< the compiler died over it
 
   bool ok() const { return module.has_value(); }
 };
@@ -31,8 +33,9 @@ struct CompileOutcome {
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  /// An Error means no compiling is possible at all (no NVRTC). Thread-safe.
-  virtual Result<CompileOutcome> Compile(const CompileRequest& request) = 0;
+  /// An Error means no compiling is possible at all (no NVRTC). Thread-safe. A compiler that can be interrupted ends
+  /// with a time-out when `stop` is requested.
+  virtual Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& stop = {}) = 0;
   /// "NVRTC 13.0", part of the cache key.
   virtual std::string Version() const = 0;
 };

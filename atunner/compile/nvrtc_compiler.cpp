@@ -134,7 +134,7 @@ class NvrtcCompiler : public Compiler {
 
   std::string Version() const override { return version_; }
 
-  Result<CompileOutcome> Compile(const CompileRequest& request) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
     const double start = SystemClock().Now();
     CompiledModule module;
     module.arch = request.arch;

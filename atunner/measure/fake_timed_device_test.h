@@ -239,7 +239,7 @@ class FakeTimedDevice : public TimedDevice {
 /// "Compiles" anything: a module that has every kernel asked for.
 class FakeCompiler : public Compiler {
  public:
-  Result<CompileOutcome> Compile(const CompileRequest& request) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
     CompileOutcome outcome;
     outcome.module.emplace();
     outcome.module->ptx = request.source.text;

@@ -157,7 +157,7 @@ ATUNNER_FIELDS(Budget, trials, seconds)
 static void to_json(Json& json, const Configuration& value) { json = value.values; }
 static void from_json(const Json& json, Configuration& value) { value.values = json.get<std::vector<Value>>(); }
 
-ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources, binary,
+ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources, binary, same_as,
                compile_seconds, judge_seconds, note)
 ATUNNER_FIELDS(Baseline, name, verdict, measurement, estimate, comparison, note)
 

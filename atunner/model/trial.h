@@ -33,10 +33,11 @@ struct Trial {
   std::optional<Measurement> measurement;  ///< correct and timed on the GPU
   std::optional<Estimate> estimate;        ///< correct and predicted
   std::vector<KernelResources> resources;
-  Digest binary;  ///< equal binaries are judged once
+  Digest binary;
+  int64_t same_as = 0;  ///< number of the trial whose binary and launches are the same: judged there; 0 = none
   double compile_seconds = 0;
   double judge_seconds = 0;
-  std::string note;  ///< "same binary as trial 12", "raced out after 3 samples", …
+  std::string note;  ///< "same binary and launch as trial 12", "raced out after 3 samples", …
 
   /// The time the search minimises, ns: the measurement's median or the estimate; nullopt when the trial failed.
   std::optional<double> ObjectiveNs() const;

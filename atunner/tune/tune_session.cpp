@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
-#include <future>
 
 #include "atunner/base/random.h"
 #include "atunner/measure/harness.h"
@@ -19,11 +17,11 @@ constexpr uint64_t kMaxVerifiedAgain = 5;
 
 }  // namespace
 
-TuneSession::Compiled TuneSession::CompileOne(const Configuration& configuration) const {
+Compiled TuneSession::CompileOne(const Configuration& configuration, const std::stop_token& stop) const {
   Compiled compiled{configuration, request_.schedule->Render(configuration), CompileOutcome{}};
   if (compiled.rendered)
     compiled.outcome =
-        compiler_.Compile({compiled.rendered->source, EntriesOf(compiled.rendered->plan), request_.arch});
+        compiler_.Compile({compiled.rendered->source, EntriesOf(compiled.rendered->plan), request_.arch}, stop);
   return compiled;
 }
 
@@ -45,6 +43,22 @@ Result<Trial> TuneSession::JudgeOne(Compiled compiled) {
   result_.compile_seconds += trial.compile_seconds;
   const CandidateKernel candidate{*std::move(outcome.module), compiled.rendered->plan,
                                   request_.schedule->CheckDims(compiled.configuration)};
+  ATUNNER_RETURN_IF_ERROR(Examine(candidate, trial));
+  return trial;
+}
+
+Status TuneSession::Examine(const CandidateKernel& candidate, Trial& trial) {
+  const auto number = static_cast<int64_t>(result_.trials.size()) + 1;
+  const int64_t twin = judged_before_.FirstOf(candidate, request_.schedule->spec(), number);
+  if (twin != number) {
+    const Trial& first = result_.trials[twin - 1];
+    trial.same_as = twin;
+    trial.verdict = first.verdict;
+    trial.measurement = first.measurement;
+    trial.estimate = first.estimate;
+    trial.note = fmt::format("same binary and launch as trial {}", twin);
+    return {};
+  }
   JudgeOrder order;
   order.seed = request_.seed;
   order.incumbent_ns = BestNs();
@@ -56,7 +70,7 @@ Result<Trial> TuneSession::JudgeOne(Compiled compiled) {
   trial.measurement = std::move(answer.measurement);
   trial.estimate = std::move(answer.estimate);
   trial.note = std::move(answer.note);
-  return trial;
+  return {};
 }
 
 std::optional<double> TuneSession::BestNs() const {
@@ -94,7 +108,7 @@ std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
 Status TuneSession::Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop,
                          const Listener& listener) {
   // Compiling runs ahead of judging: the device does not wait for the compiler.
-  std::deque<std::future<Compiled>> ahead;
+  CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) { return CompileOne(one, end); });
   const auto refill = [&] {
     const auto wanted = static_cast<size_t>(std::max(1, request_.compile_threads));
     const size_t left = request_.budget.trials
@@ -103,21 +117,19 @@ Status TuneSession::Loop(Searcher& searcher, Store* store, const RunRecord& run,
                             : wanted;
     const size_t room = std::min(wanted, left);
     if (ahead.size() >= room) return;
-    for (Configuration& configuration : searcher.Ask(room - ahead.size())) {
-      ahead.push_back(std::async(std::launch::async, [this, c = std::move(configuration)] { return CompileOne(c); }));
-    }
+    for (Configuration& configuration : searcher.Ask(room - ahead.size())) ahead.Submit(std::move(configuration));
   };
   while (true) {
     result_.stop_reason = StopReason(stop);
     if (!result_.stop_reason.empty()) break;
     refill();
-    if (ahead.empty()) {
+    if (ahead.size() == 0) {
       result_.stop_reason = "every configuration was tried";
       break;
     }
-    Compiled compiled = ahead.front().get();
-    ahead.pop_front();
-    ATUNNER_TRY(Trial trial, JudgeOne(std::move(compiled)));
+    std::optional<Compiled> compiled = ahead.Take([&] { return !StopReason(stop).empty(); });
+    if (!compiled) continue;
+    ATUNNER_TRY(Trial trial, JudgeOne(*std::move(compiled)));
     trial.number = static_cast<int64_t>(result_.trials.size()) + 1;
     trial.proposer = trial.number == 1 ? "default" : std::string(searcher.name());
     searcher.Tell({trial.configuration, trial.ObjectiveNs()});
@@ -156,7 +168,7 @@ Status TuneSession::MeasureNaive(const Listener& listener) {
 Status TuneSession::ChooseWinner(const Listener& listener) {
   std::vector<const Trial*> ranking;
   for (const Trial& trial : result_.trials) {
-    if (trial.ObjectiveNs()) ranking.push_back(&trial);
+    if (trial.ObjectiveNs() && trial.same_as == 0) ranking.push_back(&trial);
   }
   std::ranges::stable_sort(ranking, {}, [](const Trial* trial) { return *trial->ObjectiveNs(); });
   if (ranking.empty()) return {};

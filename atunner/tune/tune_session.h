@@ -14,6 +14,8 @@
 #include "atunner/model/schedule_template.h"
 #include "atunner/search/searcher.h"
 #include "atunner/store/store.h"
+#include "atunner/tune/compile_ahead.h"
+#include "atunner/tune/judged_before.h"
 
 namespace atunner {
 
@@ -67,13 +69,9 @@ class TuneSession {
   Result<TuneResult> Run(Store* store, RunRecord run, const std::atomic<bool>& stop, const Listener& listener);
 
  private:
-  struct Compiled {
-    Configuration configuration;
-    Result<RenderedKernel> rendered;
-    Result<CompileOutcome> outcome;
-  };
-  Compiled CompileOne(const Configuration& configuration) const;
+  Compiled CompileOne(const Configuration& configuration, const std::stop_token& stop = {}) const;
   Result<Trial> JudgeOne(Compiled compiled);
+  Status Examine(const CandidateKernel& candidate, Trial& trial);
   Status Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop,
               const Listener& listener);
   std::string StopReason(const std::atomic<bool>& stop) const;
@@ -89,6 +87,7 @@ class TuneSession {
   Clock& clock_;
   TuneResult result_;
   std::optional<CandidateKernel> naive_;
+  JudgedBefore judged_before_;
   double started_ = 0;
   double search_started_ = 0;  ///< baselines done
   double spent_before_ = 0;

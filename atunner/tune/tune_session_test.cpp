@@ -56,7 +56,7 @@ class Schedule : public ScheduleTemplate {
 
 class TextCompiler : public Compiler {
  public:
-  Result<CompileOutcome> Compile(const CompileRequest& request) override {
+  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
     CompileOutcome outcome;
     if (broken.contains(request.source.text)) {
       outcome.error = "mine.cu(3): error";
@@ -64,11 +64,13 @@ class TextCompiler : public Compiler {
     }
     outcome.module.emplace();
     outcome.module->ptx = request.source.text;
-    outcome.module->binary = DigestOf(std::string_view(request.source.text));
+    const auto twin = twins.find(request.source.text);
+    outcome.module->binary = DigestOf(std::string_view(twin == twins.end() ? request.source.text : twin->second));
     return outcome;
   }
   std::string Version() const override { return "text"; }
   std::set<std::string> broken;
+  std::map<std::string, std::string> twins;  ///< text → text that compiles to the same binary
 };
 
 /// Answers by the candidate's text. Time passes on the clock while it works.
@@ -257,6 +259,27 @@ TEST_F(TuneSessionTest, TheDefaultComesFirstAndNobodyIsJudgedTwice) {
   const std::set<std::string> distinct(judge_.examined.begin(), judge_.examined.begin() + 30);
   EXPECT_EQ(distinct.size(), 30u);
   for (size_t i = 0; i < result.trials.size(); ++i) EXPECT_EQ(result.trials[i].number, static_cast<int64_t>(i) + 1);
+}
+
+TEST_F(TuneSessionTest, EqualBinariesAreJudgedOnce) {
+  compiler_.twins = {{"5", "0"}, {"7", "3"}};
+  judge_.candidates["3"].verdict = VerdictKind::kWrongResult;
+  judge_.candidates["0"].ns = 1e6;
+  const TuneResult result = Tune(Schedule(10));
+  ASSERT_EQ(result.trials.size(), 10u);
+  EXPECT_EQ(std::ranges::count(judge_.examined, "5") + std::ranges::count(judge_.examined, "0"), 2)
+      << "once, and once as a finalist";
+  EXPECT_EQ(std::ranges::count(judge_.examined, "3") + std::ranges::count(judge_.examined, "7"), 1);
+  int copies = 0;
+  for (const Trial& trial : result.trials) {
+    if (trial.same_as == 0) continue;
+    ++copies;
+    const Trial& first = result.trials[trial.same_as - 1];
+    EXPECT_LT(first.number, trial.number);
+    EXPECT_EQ(first.verdict.kind, trial.verdict.kind);
+    EXPECT_EQ(first.ObjectiveNs(), trial.ObjectiveNs());
+  }
+  EXPECT_EQ(copies, 2);
 }
 
 TEST_F(TuneSessionTest, TheTrialBudgetIsExact) {

@@ -30,6 +30,7 @@ struct TuneFlags {
   bool force_virtual = false;
   bool fresh = false;
   int compile_threads = 0;
+  double compile_timeout = kCompileTimeoutSeconds;
 };
 
 struct OptimizeFlags {

@@ -46,6 +46,8 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
   verb->add_flag("--virtual", flags.force_virtual, "predict, even if the GPU is in this machine");
   verb->add_flag("--fresh", flags.fresh, "forget what an earlier run of the same command found");
   verb->add_option("--compile-threads", flags.compile_threads, "0 = all cores");
+  verb->add_option("--compile-timeout", flags.compile_timeout, "seconds one candidate may compile")
+      ->check(CLI::PositiveNumber);
 }
 
 void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
@@ -60,6 +62,7 @@ void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
 int Main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is a write error with a message, not a death
   if (argc == 4 && std::string_view(argv[1]) == "__runner") return RunnerMain(argv[2], std::atoi(argv[3]));
+  if (argc == 2 && std::string_view(argv[1]) == "__compiler") return CompilerMain();
   CLI::App app{"atunner: give it an operator, get back a faster kernel for your GPU, verified, with the evidence"};
   app.set_version_flag("--version", "atunner " ATUNNER_VERSION);
   app.require_subcommand(1);

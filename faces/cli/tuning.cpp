@@ -148,7 +148,7 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
                       const Common& common, const std::string& command) {
   const KernelSpec& spec = schedule.spec();
   ATUNNER_TRY(const Budget budget, Budget::Parse(flags.budget));
-  ATUNNER_TRY(const auto compiler, OpenCompiler());
+  ATUNNER_TRY(const auto compiler, OpenCompiler(flags.compile_timeout));
   ATUNNER_TRY(const auto store, OpenStore(common.store));
   RunRecord wanted = RecordOf(flags, spec, schedule.space(), target, command);
   bool resumed = false;

@@ -1,9 +1,13 @@
 #include "faces/wiring/wiring.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 
 #include "atunner/compile/cached_compiler.h"
 #include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/compile/worker_compiler.h"
 #include "atunner/device/profiles.h"
 #include "atunner/device/real_device.h"
 #include "atunner/judge/local_judge.h"
@@ -11,6 +15,24 @@
 #include "atunner/vgpu/virtual_gpu.h"
 
 namespace atunner {
+namespace {
+
+std::unique_ptr<Compiler> Remembering(std::unique_ptr<Compiler> compiler) {
+  return std::make_unique<CachedCompiler>(std::move(compiler), UserCacheDirectory() / "compile");
+}
+
+/// What one source may make the compiler allocate: half of the machine, so that the machine stays usable.
+uint64_t CompilerMemoryBytes() {
+  constexpr uint64_t kLeast = uint64_t{4} << 30;
+  return std::max(kLeast, static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE) / 2);
+}
+
+int FailWorker(const Error& error) {
+  std::fprintf(stderr, "%s\n", error.ToString().c_str());
+  return ExitCode(error.code);
+}
+
+}  // namespace
 
 Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
   const auto devices = ListRealDevices();
@@ -33,9 +55,18 @@ Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
   return Target{profile, std::nullopt};
 }
 
-Result<std::unique_ptr<Compiler>> OpenCompiler() {
-  ATUNNER_TRY(auto compiler, MakeNvrtcCompiler());
-  return std::make_unique<CachedCompiler>(std::move(compiler), UserCacheDirectory() / "compile");
+Result<std::unique_ptr<Compiler>> OpenCompiler(double timeout_seconds) {
+  ATUNNER_TRY(const auto nvrtc, MakeNvrtcCompiler());  // is there one at all, and which
+  CompileWorkerOptions options;
+  options.worker.arguments = {"__compiler"};
+  options.worker.address_space_bytes = CompilerMemoryBytes();
+  options.timeout_seconds = timeout_seconds;
+  return Remembering(std::make_unique<WorkerCompiler>(std::move(options), nvrtc->Version()));
+}
+
+int CompilerMain() {
+  const auto compiler = MakeNvrtcCompiler();
+  return compiler ? ServeCompiler(**compiler) : FailWorker(compiler.error());
 }
 
 std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds) {
@@ -46,22 +77,20 @@ std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_s
 }
 
 int RunnerMain(const std::string& profile_name, int real_index) {
-  const auto fail = [](const Error& error) {
-    std::fprintf(stderr, "%s\n", error.ToString().c_str());
-    return ExitCode(error.code);
-  };
-  auto compiler = OpenCompiler();
-  if (!compiler) return fail(compiler.error());
+  // The judge's own kernels need no protection from the compiler.
+  auto nvrtc = MakeNvrtcCompiler();
+  if (!nvrtc) return FailWorker(nvrtc.error());
+  const auto compiler = Remembering(*std::move(nvrtc));
   if (real_index >= 0) {
     auto device = OpenRealDevice(real_index);
-    if (!device) return fail(device.error());
-    LocalJudge judge(**device, device->get(), nullptr, **compiler);
+    if (!device) return FailWorker(device.error());
+    LocalJudge judge(**device, device->get(), nullptr, *compiler);
     return ServeJudge(judge);
   }
   auto profile = FindProfile(profile_name);
-  if (!profile) return fail(profile.error());
+  if (!profile) return FailWorker(profile.error());
   vgpu::VirtualGpu device(*profile);
-  LocalJudge judge(device, nullptr, &device, **compiler);
+  LocalJudge judge(device, nullptr, &device, *compiler);
   return ServeJudge(judge);
 }
 

@@ -19,11 +19,17 @@ struct Target {
   Evidence evidence() const { return real_index ? Evidence::kMeasured : Evidence::kPredicted; }
 };
 
+inline constexpr double kCompileTimeoutSeconds = 60;
+
 /// "auto" = the GPU in this machine; a name of the profile table is measured when that GPU is here, else predicted.
 /// `force_virtual` predicts in any case.
 Result<Target> ChooseTarget(const std::string& name, bool force_virtual);
 
-Result<std::unique_ptr<Compiler>> OpenCompiler();
+/// Compiles in worker processes of this executable and remembers. A source may take `timeout_seconds`.
+Result<std::unique_ptr<Compiler>> OpenCompiler(double timeout_seconds = kCompileTimeoutSeconds);
+
+/// Main of a compile worker: "__compiler".
+int CompilerMain();
 
 /// A judge in a runner process of this executable.
 std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds);

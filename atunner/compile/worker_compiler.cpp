@@ -1,0 +1,82 @@
+#include "atunner/compile/worker_compiler.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "atunner/compile/messages.h"
+#include "atunner/model/json.h"
+
+namespace atunner {
+namespace {
+
+/// An outcome, or under "failure" the Error of a worker that cannot compile at all.
+Result<CompileOutcome> DecodeReply(const std::string& reply) {
+  ATUNNER_TRY(const Json json, ParseJson(reply, "the compile worker's answer"));
+  if (json.is_object() && json.contains("failure")) {
+    return Fail(ErrorCode::kUnavailable, "the compile worker cannot compile: " + DumpJson(json["failure"]));
+  }
+  return OutcomeFromJson(json);
+}
+
+Json Serve(Compiler& compiler, const std::string& message) {
+  const auto answer = [&]() -> Result<CompileOutcome> {
+    ATUNNER_TRY(const Json json, ParseJson(message, "compile request"));
+    ATUNNER_TRY(const CompileRequest request, RequestFromJson(json));
+    return compiler.Compile(request);
+  }();
+  return answer ? ToJson(*answer) : Json{{"failure", answer.error().ToString()}};
+}
+
+}  // namespace
+
+Result<WorkerProcess> WorkerCompiler::Take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      WorkerProcess worker = std::move(idle_.back());
+      idle_.pop_back();
+      return worker;
+    }
+  }
+  return WorkerProcess::Start(options_.worker);
+}
+
+void WorkerCompiler::Return(WorkerProcess worker) {
+  if (!worker.alive()) return;
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(worker));
+}
+
+CompileOutcome WorkerCompiler::Obituary(const WorkerDeath& death, const std::stop_token& stop) const {
+  CompileOutcome outcome;
+  outcome.timed_out = death.timed_out;
+  outcome.crashed = !death.timed_out;
+  if (stop.stop_requested()) {
+    outcome.error = "compiling was stopped";
+  } else if (death.timed_out) {
+    outcome.error = fmt::format("did not compile within {:g} s", options_.timeout_seconds);
+  } else {
+    outcome.error = "the compiler " + death.ToString() + (death.last_words.empty() ? "" : "\n" + death.last_words);
+  }
+  return outcome;
+}
+
+Result<CompileOutcome> WorkerCompiler::Compile(const CompileRequest& request, const std::stop_token& stop) {
+  ATUNNER_TRY(WorkerProcess worker, Take());
+  const auto reply = worker.Call(DumpJson(ToJson(request)), options_.timeout_seconds, stop);
+  if (!reply) return Obituary(*worker.death(), stop);
+  auto outcome = DecodeReply(*reply);
+  Return(std::move(worker));
+  return outcome;
+}
+
+int ServeCompiler(Compiler& compiler) {
+  WorkerChannel channel;
+  while (const std::optional<std::string> message = channel.Receive()) {
+    if (!channel.Send(DumpJson(Serve(compiler, *message)))) break;
+  }
+  return 0;
+}
+
+}  // namespace atunner

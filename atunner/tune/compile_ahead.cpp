@@ -1,0 +1,41 @@
+#include "atunner/tune/compile_ahead.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace atunner {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+constexpr Seconds kPoll{0.02};
+
+bool IsReady(const std::future<Compiled>& one) { return one.wait_for(Seconds(0)) == std::future_status::ready; }
+
+}  // namespace
+
+CompileAhead::~CompileAhead() { stop_.request_stop(); }
+
+void CompileAhead::Submit(Configuration configuration) {
+  ahead_.push_back(std::async(std::launch::async, [this, one = std::move(configuration), stop = stop_.get_token()] {
+    return work_(one, stop);
+  }));
+}
+
+std::optional<Compiled> CompileAhead::Take(const std::function<bool()>& give_up, double patience_seconds) {
+  const auto patience_ends = std::chrono::steady_clock::now() + Seconds(patience_seconds);
+  auto ready = ahead_.begin();
+  while (!IsReady(*ready)) {
+    if (give_up()) return std::nullopt;
+    if (std::chrono::steady_clock::now() >= patience_ends) {
+      ready = std::ranges::find_if(ahead_, IsReady);
+      if (ready != ahead_.end()) break;
+      ready = ahead_.begin();
+    }
+    ready->wait_for(kPoll);
+  }
+  Compiled compiled = ready->get();
+  ahead_.erase(ready);
+  return compiled;
+}
+
+}  // namespace atunner

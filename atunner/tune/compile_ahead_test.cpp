@@ -1,0 +1,64 @@
+#include "atunner/tune/compile_ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace atunner {
+namespace {
+
+Configuration Named(const std::string& name) { return {{Value(name)}}; }
+
+/// "slow" compiles until it is told to stop.
+Compiled Work(const Configuration& configuration, const std::stop_token& stop) {
+  while (configuration == Named("slow") && !stop.stop_requested())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return {configuration, RenderedKernel{}, CompileOutcome{}};
+}
+
+bool Never() { return false; }
+
+TEST(CompileAhead, InTheOrderOfSubmission) {
+  CompileAhead ahead([](const Configuration& one, const std::stop_token& stop) {
+    if (one == Named("first")) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return Work(one, stop);
+  });
+  for (const char* name : {"first", "second", "third"}) ahead.Submit(Named(name));
+  for (const char* name : {"first", "second", "third"}) EXPECT_EQ(ahead.Take(Never, 1e9)->configuration, Named(name));
+  EXPECT_EQ(ahead.size(), 0u);
+}
+
+TEST(CompileAhead, WhatIsReadyOvertakesWhatIsSlow) {
+  CompileAhead ahead(Work);
+  for (const char* name : {"slow", "second", "third"}) ahead.Submit(Named(name));
+  EXPECT_EQ(ahead.Take(Never, 0)->configuration, Named("second"));
+  EXPECT_EQ(ahead.Take(Never, 0)->configuration, Named("third"));
+  EXPECT_EQ(ahead.size(), 1u);
+}
+
+TEST(CompileAhead, GivesUpWhenTold) {
+  CompileAhead ahead(Work);
+  ahead.Submit(Named("slow"));
+  int asked = 0;
+  EXPECT_FALSE(ahead.Take([&] { return ++asked == 3; }));
+  EXPECT_EQ(ahead.size(), 1u);
+}
+
+TEST(CompileAhead, EndingItStopsWhoIsAtWork) {
+  std::atomic<int> ended = 0;
+  {
+    CompileAhead ahead([&](const Configuration& one, const std::stop_token& stop) {
+      Compiled compiled = Work(one, stop);
+      ++ended;
+      return compiled;
+    });
+    ahead.Submit(Named("slow"));
+    ahead.Submit(Named("slow"));
+  }
+  EXPECT_EQ(ended, 2);
+}
+
+}  // namespace
+}  // namespace atunner
