@@ -49,6 +49,13 @@ std::string Kernel(const std::string& globals, const std::string& body) {
 
 std::string HonestSoftmax() { return Kernel("", "  honest_row(x + at, y + at, cols);\n"); }
 
+std::string PinningSoftmax() {
+  return Kernel("",
+                "  for (int i = threadIdx.x * 32; i < cols; i += 128 * 32)\n"
+                "    asm volatile(\"prefetch.global.L2::evict_last [%0];\" :: \"l\"(x + at + i));\n"
+                "  honest_row(x + at, y + at, cols);\n");
+}
+
 std::vector<Hostile> HostileCandidates() {
   // The texts are kept alive for the whole program: Hostile holds plain pointers so that tables read well.
   static const std::string replay =

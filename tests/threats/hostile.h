@@ -21,6 +21,8 @@ struct Hostile {
 
 /// The honest kernel all of them pretend to be.
 std::string HonestSoftmax();
+/// T1: the honest kernel, whose input stays in L2 if asking for that is enough.
+std::string PinningSoftmax();
 std::vector<Hostile> HostileCandidates();
 
 }  // namespace atunner

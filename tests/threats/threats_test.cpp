@@ -17,7 +17,9 @@
 namespace atunner {
 namespace {
 
-KernelSpec Spec() { return FindOperator("softmax")->Instantiate({{{9, 509}}, DType::kFloat32, {}}).value(); }
+KernelSpec Spec(int64_t rows = 9, int64_t cols = 509) {
+  return FindOperator("softmax")->Instantiate({{{rows, cols}}, DType::kFloat32, {}}).value();
+}
 
 LaunchPlan Plan(bool too_much_shared) {
   LaunchStep step;
@@ -57,7 +59,8 @@ class Threats : public testing::Test {
     ASSERT_TRUE(judge_->Begin({Spec(), 1, 3}));
   }
 
-  Verdict Judge(const std::string& text, bool too_much_shared) {
+  /// The virtual GPU's small size and the task's own are the same here, so every check sees the size that is timed.
+  CandidateKernel Candidate(const std::string& text, bool too_much_shared = false) {
     CompileRequest request;
     request.source.name = "hostile.cu";
     request.source.text = text;
@@ -65,8 +68,11 @@ class Threats : public testing::Test {
     request.arch = arch_;
     const CompileOutcome outcome = compiler_->Compile(request).value();
     EXPECT_TRUE(outcome.ok()) << outcome.error;
-    // The virtual GPU's small size and the task's own are the same here, so every check sees the size that is timed.
-    auto answer = judge_->Examine({*outcome.module, Plan(too_much_shared), {}},
+    return {*outcome.module, Plan(too_much_shared), {}};
+  }
+
+  Verdict Judge(const std::string& text, bool too_much_shared) {
+    auto answer = judge_->Examine(Candidate(text, too_much_shared),
                                   {.time = true, .thorough = false, .incumbent_ns = {}, .seed = 1});
     EXPECT_TRUE(answer.has_value()) << answer.error().ToString();
     return answer ? answer->verdict : Verdict{VerdictKind::kInconclusive, "", {}, false};
@@ -95,6 +101,19 @@ class Threats : public testing::Test {
 
 #ifdef ATUNNER_THREATS_ON_GPU
 TEST_F(Threats, AreCaughtOnTheRealGpu) { CatchAll(true); }
+
+// T1. No verdict: the kernel is right. What it hopes for is a flush that leaves its 16 MiB in L2, which would show as a
+// multiple; this is no claim about speed.
+TEST_F(Threats, PinnedInputIsFlushedLikeAnyOther) {
+  Open(true);
+  if (IsSkipped() || HasFatalFailure()) return;
+  ASSERT_TRUE(judge_->Begin({Spec(2048, 2048), 1, 3}));
+  const auto comparison = judge_->Compare(Candidate(HonestSoftmax()), Candidate(PinningSoftmax()), 11, 1);
+  ASSERT_TRUE(comparison) << comparison.error().ToString();
+  std::printf("T1                 pinning gains %.3f [%.3f, %.3f]\n", comparison->ratio, comparison->low,
+              comparison->high);
+  EXPECT_LT(comparison->low, 1.15);
+}
 #else
 TEST_F(Threats, AreCaughtOnTheVirtualGpu) { CatchAll(false); }
 #endif
