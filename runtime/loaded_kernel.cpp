@@ -7,9 +7,6 @@
 namespace atunner::loader {
 namespace {
 
-/// Above this a kernel must be told how much dynamic shared memory it may have (CUDA programming guide, "shared
-/// memory").
-constexpr uint32_t kSharedWithoutOptIn = 48 * 1024;
 /// Larger clusters are "non-portable" and must be allowed per kernel.
 constexpr uint64_t kPortableCluster = 8;
 
@@ -87,7 +84,9 @@ Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concr
 
 /// What must be allowed before a launch may ask for it.
 Status LoadedKernel::Prepare(const Step& step) const {
-  if (step.shared_bytes > kSharedWithoutOptIn) {
+  // Above 48 KiB, what the kernel declares included, dynamic shared memory must be asked for (CUDA programming guide,
+  // "shared memory").
+  if (step.shared_bytes > 0) {
     ATUNNER_RETURN_IF_ERROR(module_->AllowShared(step.function, step.shared_bytes, step.entry));
   }
   if (step.cluster.Count() <= 1) return {};

@@ -246,7 +246,8 @@ class RealDevice : public TimedDevice {
     auto& loaded = static_cast<RealModule&>(module);
     const auto function = FunctionOf(loaded, entry);
     if (!function) return {LaunchOutcome::Kind::kRefused, function.error().what, {}, 0};
-    if (shape.dynamic_shared_bytes > 48 * 1024) {
+    // With what the kernel declares, less than 48 KiB can already be more than is allowed unasked.
+    if (shape.dynamic_shared_bytes > 0) {
       if (const auto code = driver_.set_function(*function, cuda::kFuncMaxDynamicShared,
                                                  static_cast<int>(shape.dynamic_shared_bytes));
           code != cuda::kSuccess) {
@@ -316,7 +317,7 @@ class RealDevice : public TimedDevice {
   }
   Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry, const LaunchShape& shape) override {
     ATUNNER_TRY(const cuda::Function function, FunctionOf(static_cast<RealModule&>(module), entry));
-    if (shape.dynamic_shared_bytes > 48 * 1024)
+    if (shape.dynamic_shared_bytes > 0)
       driver_.set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(shape.dynamic_shared_bytes));
     int blocks = 0;
     ATUNNER_RETURN_IF_ERROR(

@@ -47,8 +47,8 @@ struct ArgSpec {
 /// When two results count as equal, if the task says so itself. Otherwise the judge derives a budget from the error of
 /// an honest same-precision algorithm (see docs/verification.md).
 struct Tolerance {
-  std::optional<double> relative;  ///< bound on |y - r| / max(|r|, rms(r))
-  std::optional<double> absolute;
+  std::optional<double> relative;     ///< bound on |y - r| / max(|r|, rms(r))
+  std::optional<double> absolute;     ///< with it, |y - r| <= absolute + relative * |r| for every element
   double budget_factor = 4.0;         ///< k: times the honest algorithm's error
   bool allow_nondeterminism = false;  ///< atomics in floating point: repeated runs need not be bit-equal
 };

@@ -29,8 +29,23 @@ constexpr double kLargestBound = 1e299;
 constexpr double kWidespread = 0.02;
 constexpr double kSmallNorm = 0.05;
 
-void ApplyTolerance(const Tolerance& tolerance, ErrorBudget& budget) {
-  if (tolerance.relative) budget.norm = budget.element = *tolerance.relative;
+/// Stands for 0 in a task that states an absolute tolerance alone.
+constexpr double kLeastRelative = 1e-30;
+
+double RelativeOf(const Tolerance& tolerance) { return std::max(tolerance.relative.value_or(0), kLeastRelative); }
+
+void ApplyTolerance(const Tolerance& tolerance, double rms, ErrorBudget& budget) {
+  if (tolerance.absolute) {
+    budget.element = RelativeOf(tolerance);
+    // What elements within the bound can add up to.
+    budget.norm = std::min(kLargestBound, RelativeOf(tolerance) + *tolerance.absolute / std::max(rms, kLeastRelative));
+  } else if (tolerance.relative) {
+    budget.norm = budget.element = *tolerance.relative;
+  }
+}
+
+double Rms(const CompareStats& stats) {
+  return stats.finite > 0 ? std::sqrt(stats.squared_reference / static_cast<double>(stats.finite)) : 0.0;
 }
 
 }  // namespace
@@ -46,17 +61,21 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
   };
   budget.norm = times(budget.honest_norm, FloorOf(dtype).norm);
   budget.element = times(budget.honest_element, FloorOf(dtype).element);
-  ApplyTolerance(tolerance, budget);
+  ApplyTolerance(tolerance, Rms(honest), budget);
   return budget;
 }
 
-ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance) {
+double ElementScale(const Tolerance& tolerance, double rms) {
+  return tolerance.absolute ? *tolerance.absolute / RelativeOf(tolerance) : rms;
+}
+
+ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance, double rms) {
   ErrorBudget budget;
   if (!IsFloat(dtype)) return budget;
   const double u = UnitRoundoff(dtype);
   budget.norm = OrderRoom(dtype) * u;
   budget.element = 16 * budget.norm;
-  ApplyTolerance(tolerance, budget);
+  ApplyTolerance(tolerance, rms, budget);
   return budget;
 }
 

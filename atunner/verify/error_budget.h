@@ -12,7 +12,7 @@ namespace atunner {
 
 struct ErrorBudget {
   double norm = 0;         ///< bound on ‖y - r‖ / ‖r‖
-  double element = 0;      ///< bound on |y - r| / (|r| + rms(r)), every element
+  double element = 0;      ///< bound on |y - r| / (|r| + ElementScale), every element
   double honest_norm = 0;  ///< the honest algorithm's figures; 0 when there is none
   double honest_element = 0;
 };
@@ -21,7 +21,11 @@ struct ErrorBudget {
 ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance);
 /// Budget without an honest algorithm (a user's kernel is its own oracle): room for another order of summation in the
 /// same precision, and no more: plain TF32 or a half-precision accumulator does not fit in.
-ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance);
+/// `rms`: of the reference.
+ErrorBudget DefaultBudget(DType dtype, const Tolerance& tolerance, double rms);
+/// What |r| is increased by in an element's relative error: the reference's rms, or, where the task states an absolute
+/// tolerance a beside its relative one t, a / t: then `error ≤ t` is |y - r| ≤ a + t·|r|.
+double ElementScale(const Tolerance& tolerance, double rms);
 
 /// What the statistics of one output mean. `sampled`: only some blocks ran, so unwritten elements are expected.
 struct OutputJudgement {

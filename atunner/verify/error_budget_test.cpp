@@ -47,7 +47,20 @@ TEST(ErrorBudget, ATasksOwnToleranceReplacesIt) {
   const ErrorBudget derived = BudgetFromHonest(Honest(1e-3, 5e-3), DType::kFloat32, own);
   EXPECT_DOUBLE_EQ(derived.norm, 1e-5) << "also where it is the stricter one";
   EXPECT_DOUBLE_EQ(derived.element, 1e-5);
-  EXPECT_DOUBLE_EQ(DefaultBudget(DType::kBFloat16, own).norm, 1e-5);
+  EXPECT_DOUBLE_EQ(DefaultBudget(DType::kBFloat16, own, 1).norm, 1e-5);
+}
+
+TEST(ErrorBudget, AnAbsoluteToleranceIsBesideTheRelativeOne) {
+  Tolerance own;
+  own.relative = 1e-3;
+  own.absolute = 1e-5;
+  EXPECT_DOUBLE_EQ(ElementScale({}, 7), 7);
+  // |y - r| / (|r| + scale) <= element is |y - r| <= 1e-5 + 1e-3 |r|.
+  EXPECT_DOUBLE_EQ(ElementScale(own, 7) * DefaultBudget(DType::kFloat32, own, 7).element, 1e-5);
+  EXPECT_DOUBLE_EQ(DefaultBudget(DType::kFloat32, own, 7).element, 1e-3);
+  EXPECT_DOUBLE_EQ(DefaultBudget(DType::kFloat32, own, 2).norm, 1e-3 + 1e-5 / 2);
+  own.relative.reset();
+  EXPECT_DOUBLE_EQ(ElementScale(own, 7) * DefaultBudget(DType::kFloat32, own, 7).element, 1e-5) << "alone";
 }
 
 TEST(ErrorBudget, IntegersMustBeEqual) {
@@ -55,16 +68,16 @@ TEST(ErrorBudget, IntegersMustBeEqual) {
   loose.relative = 0.5;
   for (DType dtype : {DType::kInt8, DType::kInt32, DType::kUInt64, DType::kBool}) {
     EXPECT_EQ(BudgetFromHonest(Honest(0.1, 0.1), dtype, loose).norm, 0);
-    EXPECT_EQ(DefaultBudget(dtype, loose).element, 0);
+    EXPECT_EQ(DefaultBudget(dtype, loose, 1).element, 0);
   }
 }
 
 TEST(ErrorBudget, WithoutAnHonestAlgorithmThereIsRoomForAnotherOrderButNotForLowerPrecision) {
   const double order = std::sqrt(65536.0) * UnitRoundoff(DType::kFloat32);
   const double tf32 = 0x1p-11;
-  EXPECT_GE(DefaultBudget(DType::kFloat32, {}).norm, order);
-  EXPECT_LT(DefaultBudget(DType::kFloat32, {}).norm, tf32 / 4);
-  EXPECT_LT(DefaultBudget(DType::kFloat16, {}).norm, UnitRoundoff(DType::kBFloat16)) << "bfloat16 is not float16";
+  EXPECT_GE(DefaultBudget(DType::kFloat32, {}, 1).norm, order);
+  EXPECT_LT(DefaultBudget(DType::kFloat32, {}, 1).norm, tf32 / 4);
+  EXPECT_LT(DefaultBudget(DType::kFloat16, {}, 1).norm, UnitRoundoff(DType::kBFloat16)) << "bfloat16 is not float16";
 }
 
 TEST(JudgeOutput, TheBoundItselfPassesAndAnythingMoreFails) {

@@ -85,7 +85,7 @@ Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compile
   CompileRequest request;
   request.source.name = "judge.cu";
   request.source.text = std::string(embed::kJudgeCu);
-  request.entries = {"judge_fill", "judge_fingerprint", "judge_mask", "judge_widen", "judge_compare"};
+  request.entries = {"judge_fill", "judge_nudge", "judge_fingerprint", "judge_mask", "judge_widen", "judge_compare"};
   request.arch = device.arch();
   ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile(request));
   if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the judge's kernels do not compile: " + outcome.error);
@@ -126,6 +126,10 @@ Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint6
              {KernelArg::Address(address), Arg(static_cast<int32_t>(arg.dtype)), Arg(elements), Arg(int32_t{kind}),
               Arg(static_cast<int32_t>(instance.family)), Arg(seed), Arg(static_cast<int32_t>(position)), Arg(low),
               Arg(high), Arg(spike.at), Arg(spike.value)});
+}
+
+Status JudgeKernels::Nudge(DeviceAddress address, uint64_t elements, uint64_t seed) {
+  return Run("judge_nudge", elements, kFillBlock, {KernelArg::Address(address), Arg(elements), Arg(seed)});
 }
 
 Result<uint64_t> JudgeKernels::Fingerprint(DeviceAddress address, uint64_t bytes) {

@@ -50,6 +50,8 @@ class JudgeKernels {
   /// Draws one tensor of an instance. `position` is the argument's index in the spec.
   Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
                     const InputInstance& instance);
+  /// Moves about three quarters of a float32 tensor's elements by one unit in the last place; the same call moves them back.
+  Status Nudge(DeviceAddress address, uint64_t elements, uint64_t seed);
   Result<uint64_t> Fingerprint(DeviceAddress address, uint64_t bytes);
   /// Puts the fingerprint's kernel into the stream; `slot` receives kFingerprintBlocks partial sums.
   Status EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes, DeviceAddress slot);

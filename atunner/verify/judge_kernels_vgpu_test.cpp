@@ -217,6 +217,20 @@ TEST_F(FingerprintTest, PlacesMatter) {
   EXPECT_NE(kernels_->Fingerprint(a->address(), 16).value(), kernels_->Fingerprint(b->address(), 16).value());
 }
 
+class NudgeTest : public VirtualGpuTest {};
+
+TEST_F(NudgeTest, MovesThreeQuartersByOneUnitAndBack) {
+  const std::vector<float> data(4000, 1.5f);
+  const auto buffer = Put(data);
+  ASSERT_TRUE(kernels_->Nudge(buffer->address(), data.size(), 7));
+  const auto nudged = Get<float>(buffer->address(), data.size());
+  const auto moved = std::ranges::count(nudged, std::nextafter(1.5f, 2.0f));
+  EXPECT_NEAR(static_cast<double>(moved), 3000, 150);
+  EXPECT_EQ(std::ranges::count(nudged, 1.5f), 4000 - moved);
+  ASSERT_TRUE(kernels_->Nudge(buffer->address(), data.size(), 7));
+  EXPECT_EQ(Get<float>(buffer->address(), data.size()), data);
+}
+
 class MaskTest : public VirtualGpuTest {};
 
 TEST_F(MaskTest, HidesEveryValueAndGivesItBack) {

@@ -4,12 +4,15 @@
 #include <cmath>
 #include <random>
 
+#include "atunner/base/random.h"
+
 namespace atunner {
 namespace {
 
 constexpr double kCpuFlops = 2e8;         // about a tenth of a second of the float64 reference on one core
 constexpr double kCpuFlopsVirtual = 5e9;  // with a virtual GPU the alternative is to interpret a kernel: slower still
 constexpr double kCpuElements = 4e6;
+constexpr uint64_t kSmallBytes = 8 << 20;  // where an unlucky element is not averaged out, several runs cost little
 
 uint64_t FreshKey() {
   std::random_device entropy;
@@ -174,8 +177,9 @@ Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& inst
     self.poison_counts = false;
     ATUNNER_TRY(const CompareStats stats, kernels_.Compare(self));
     selves.push_back(stats);
-    output.rms = stats.finite ? std::sqrt(stats.squared_reference / static_cast<double>(stats.finite)) : 0.0;
-    output.budget = DefaultBudget(output.dtype, spec_.tolerance);
+    const double rms = stats.finite ? std::sqrt(stats.squared_reference / static_cast<double>(stats.finite)) : 0.0;
+    output.scale = ElementScale(spec_.tolerance, rms);
+    output.budget = DefaultBudget(output.dtype, spec_.tolerance, rms);
     output.key = FreshKey();
     ATUNNER_RETURN_IF_ERROR(kernels_.Mask(output.masked->address(), output.elements, output.key));
   }
@@ -186,16 +190,53 @@ Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& inst
   return {};
 }
 
-Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
+Result<std::vector<CompareStats>> OracleStore::RunHonest(const TaskBuffers& buffers, const Reference& reference) {
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
   ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, naive_->plan, spec_, buffers));
   ATUNNER_TRY(const LaunchOutcome outcome,
               RunPlan(device_, *naive_->module, plan, {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
   if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the plain kernel failed: " + outcome.message);
-  for (Reference::Output& output : reference.outputs) {
+  std::vector<CompareStats> stats;
+  for (const Reference::Output& output : reference.outputs) {
     const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
-    ATUNNER_TRY(const CompareStats honest, kernels_.Compare({tensor->address, output.dtype, output.masked->address(),
-                                                             output.elements, output.key, output.rms}));
+    ATUNNER_TRY(const CompareStats one, kernels_.Compare({tensor->address, output.dtype, output.masked->address(),
+                                                          output.elements, output.key, output.scale}));
+    stats.push_back(one);
+  }
+  return stats;
+}
+
+Result<std::vector<CompareStats>> OracleStore::RunHonestNudged(const TaskBuffers& buffers, const Reference& reference,
+                                                               uint64_t seed) {
+  const auto nudge = [&]() -> Status {
+    for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+      if (tensor.spec->role != Role::kInput || tensor.spec->dtype != DType::kFloat32) continue;
+      ATUNNER_RETURN_IF_ERROR(
+          kernels_.Nudge(tensor.address, static_cast<uint64_t>(tensor.shape.elements), seed + tensor.position));
+    }
+    return {};
+  };
+  ATUNNER_RETURN_IF_ERROR(nudge());
+  ATUNNER_TRY(auto stats, RunHonest(buffers, reference));
+  ATUNNER_RETURN_IF_ERROR(nudge());
+  return stats;
+}
+
+Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
+  ATUNNER_TRY(std::vector<CompareStats> worst, RunHonest(buffers, reference));
+  // Exponentials of large numbers amplify every rounding, and how much of it one run shows is luck. What the last bit
+  // of the inputs changes is what no algorithm of this precision can promise.
+  const int draws = instance.family != InputFamily::kLargeLogits ? 0 : reference.bytes < kSmallBytes ? 4 : 1;
+  for (int draw = 0; draw < draws; ++draw) {
+    ATUNNER_TRY(const auto nudged, RunHonestNudged(buffers, reference, Mix64(instance.seed + draw)));
+    for (size_t i = 0; i < worst.size(); ++i) {
+      worst[i].squared_difference = std::max(worst[i].squared_difference, nudged[i].squared_difference);
+      worst[i].worst = std::max(worst[i].worst, nudged[i].worst);
+    }
+  }
+  for (size_t i = 0; i < reference.outputs.size(); ++i) {
+    Reference::Output& output = reference.outputs[i];
+    const CompareStats& honest = worst[i];
     if (instance.family != InputFamily::kNan && (honest.unwritten || honest.new_nonfinite)) {
       output.overflows = true;
       output.discriminates = false;
@@ -222,7 +263,7 @@ Status OracleStore::TestNullCandidates(const TaskBuffers& buffers, Reference::Ou
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     if (tensor.spec->role != Role::kInput || static_cast<uint64_t>(tensor.shape.elements) != output.elements) continue;
     CompareRequest copy{tensor.address,  tensor.spec->dtype, output.masked->address(),
-                        output.elements, output.key,         output.rms};
+                        output.elements, output.key,         output.scale};
     copy.poison_counts = false;
     ATUNNER_TRY(const CompareStats stats, kernels_.Compare(copy));
     if (stats.RelativeNorm() <= bound) output.discriminates = false;

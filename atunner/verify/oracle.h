@@ -25,7 +25,7 @@ struct Reference {
     std::unique_ptr<Buffer> masked;  ///< float64
     uint64_t elements = 0;
     uint64_t key = 0;
-    double rms = 0;
+    double scale = 0;  ///< ElementScale
     ErrorBudget budget;
     /// False when zeros, a constant or a copy of an input would pass: this instance proves nothing.
     bool discriminates = true;
@@ -66,6 +66,9 @@ class OracleStore {
   Status ComputeByUserKernel(const TaskBuffers& buffers, Reference& reference) const;
   Status Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
   Status MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
+  Result<std::vector<CompareStats>> RunHonest(const TaskBuffers& buffers, const Reference& reference);
+  Result<std::vector<CompareStats>> RunHonestNudged(const TaskBuffers& buffers, const Reference& reference,
+                                                    uint64_t seed);
   Status TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output, const CompareStats& self);
   void Evict();
 

@@ -310,7 +310,7 @@ Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Tas
   for (const Reference::Output& output : reference.outputs) {
     const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
     CompareRequest request{tensor->address, output.dtype, output.masked->address(), output.elements,
-                           output.key,      output.rms,   output.budget.element};
+                           output.key,      output.scale, output.budget.element};
     // All-ones bits are a legitimate integer, and an in-out tensor was never poisoned.
     request.poison_counts = tensor->spec->role == Role::kOutput && (IsFloat(output.dtype) || !session.blocks.empty());
     ATUNNER_TRY(const CompareStats stats, kernels_->Compare(request));

@@ -213,7 +213,7 @@ TEST_F(VerifierTest, ReferencesLieMaskedInMemoryAndAreKept) {
   EXPECT_EQ(Get<double>(output.masked->address(), 95), out[0]);
   double squares = 0;
   for (double v : out[0]) squares += v * v;
-  EXPECT_NEAR(output.rms, std::sqrt(squares / 95), 1e-12);
+  EXPECT_NEAR(output.scale, std::sqrt(squares / 95), 1e-12);
   EXPECT_GT(output.budget.honest_norm, 0) << "the plain kernel ran";
   EXPECT_TRUE(reference->discriminates());
 }

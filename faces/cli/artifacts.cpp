@@ -108,13 +108,12 @@ Result<int> VerifyArtifact(const std::string& folder, const std::string& target_
   trial.estimate = answer.estimate;
   const auto ns = answer.verdict.correct() ? TimeOf(trial) : std::nullopt;
   if (common.json) {
-    fmt::print("{}\n", Json{{"artifact", folder},
-                            {"device", target.profile.name},
-                            {"evidence", Name(target.evidence())},
-                            {"seed", seed},
-                            {"verdict", ToJson(answer.verdict)},
-                            {"ns", ns ? Json(*ns) : Json()}}
-                           .dump());
+    PrintJson({{"artifact", folder},
+               {"device", target.profile.name},
+               {"evidence", Name(target.evidence())},
+               {"seed", seed},
+               {"verdict", ToJson(answer.verdict)},
+               {"ns", ns ? Json(*ns) : Json()}});
     return answer.verdict.correct() ? 0 : 1;
   }
   for (const CheckRecord& check : answer.verdict.checks) {

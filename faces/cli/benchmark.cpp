@@ -48,7 +48,8 @@ Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common) {
   wanted.dtype = flags.dtype;
   wanted.attributes = flags.attributes;
   const Operator* op = FindOperator(flags.operator_name);
-  const auto shapes = !flags.shapes.empty() || op == nullptr ? std::vector<std::vector<std::string>>{flags.shapes} : UsualShapes(op->info().name);
+  const auto shapes = !flags.shapes.empty() || op == nullptr ? std::vector<std::vector<std::string>>{flags.shapes}
+                                                             : UsualShapes(op->info().name);
   ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
   ATUNNER_TRY(const auto compiler, OpenCompiler());
   Json rows = Json::array();
@@ -87,12 +88,11 @@ Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common) {
                best ? RatesOf(report, *best) : "");
   }
   if (common.json)
-    fmt::print("{}\n", Json{{"operator", flags.operator_name},
-                            {"dtype", flags.dtype},
-                            {"device", target.profile.name},
-                            {"evidence", Name(target.evidence())},
-                            {"rows", rows}}
-                           .dump());
+    PrintJson({{"operator", flags.operator_name},
+               {"dtype", flags.dtype},
+               {"device", target.profile.name},
+               {"evidence", Name(target.evidence())},
+               {"rows", rows}});
   return all_found ? 0 : 1;
 }
 

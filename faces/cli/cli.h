@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
+#include "atunner/model/json.h"
 #include "atunner/report/report.h"
 #include "atunner/store/store.h"
 #include "atunner/tune/tune_session.h"
@@ -84,6 +85,8 @@ Result<int> ShowReport(const std::string& run, const std::string& format, const 
 Result<int> Export(const std::string& run, const std::string& format, const Common& common);
 
 // Rendering, in render.cpp.
+/// One line on standard output.
+void PrintJson(const Json& json);
 /// The run as a small table for the terminal.
 std::string RenderTable(const Report& report);
 

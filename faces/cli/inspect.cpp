@@ -25,9 +25,9 @@ Result<int> ProbeDevice(const Common& common) {
   for (const ProbedRate& rate : probed.rates)
     json["rates"].push_back(
         {{"name", rate.name}, {"unit", rate.unit}, {"measured", rate.measured}, {"stated", rate.stated}});
-  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(file, json.dump(2) + "\n"));
+  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(file, DumpJson(json, 2) + "\n"));
   if (common.json) {
-    fmt::print("{}\n", json.dump());
+    PrintJson(json);
     return 0;
   }
   fmt::print("{}\n{:<26} {:>12} {:>12}\n", target.profile.full_name, "", "measured", "stated");
@@ -50,7 +50,7 @@ Result<int> Devices(bool probe, const Common& common) {
   }
   for (const DeviceProfile& profile : KnownProfiles()) json["known"].push_back(ToJson(profile));
   if (common.json) {
-    fmt::print("{}\n", json.dump());
+    PrintJson(json);
     return 0;
   }
   if (devices) {
@@ -114,7 +114,7 @@ Result<int> Doctor(const Common& common) {
                   {"needed_for", "float16 and bfloat16 kernels"},
                   {"how_to_get", headers.empty() ? "come with the CUDA toolkit" : ""}});
   if (common.json) {
-    fmt::print("{}\n", Json{{"parts", rows}}.dump());
+    PrintJson(Json{{"parts", rows}});
     return 0;
   }
   for (const Json& row : rows) {
@@ -141,7 +141,7 @@ Result<int> Operators(const Common& common) {
     for (const AttributeInfo& attribute : info.attributes)
       fmt::print("  --attr {}={}: {}\n", attribute.name, ToString(attribute.fallback), attribute.meaning);
   }
-  if (common.json) fmt::print("{}\n", json.dump());
+  if (common.json) PrintJson(json);
   return 0;
 }
 
@@ -160,7 +160,7 @@ Result<int> History(const Common& common) {
       fmt::print("{:<40} {:<9} {:<10} {:<22} {}\n", run.id, run.status, run.evidence, run.device, run.command);
   }
   if (common.json)
-    fmt::print("{}\n", json.dump());
+    PrintJson(json);
   else if (runs.empty())
     fmt::print("no runs yet\n");
   return 0;
@@ -219,11 +219,8 @@ Result<int> Export(const std::string& name, const std::string& format, const Com
   if (format == "json") {
     Json all = Json::array();
     for (const Trial& trial : trials) all.push_back(ToJson(trial));
-    fmt::print(
-        "{}\n",
-        Json{
-            {"run", run.id}, {"evidence", run.evidence}, {"device", run.device}, {"space", space_json}, {"trials", all}}
-            .dump());
+    PrintJson(
+        {{"run", run.id}, {"evidence", run.evidence}, {"device", run.device}, {"space", space_json}, {"trials", all}});
     return 0;
   }
   std::string header = "number,verdict," + run.evidence + "_ns";

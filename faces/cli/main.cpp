@@ -21,9 +21,9 @@ int Finish(const Result<int>& result, const Common& common) {
   if (result) return *result;
   const Error& error = result.error();
   if (common.json) {
-    const nlohmann::ordered_json json{
+    const Json json{
         {"error", {{"code", Name(error.code)}, {"what", error.what}, {"where", error.where}, {"hint", error.hint}}}};
-    std::puts(json.dump().c_str());
+    PrintJson(json);
   } else {
     std::fprintf(stderr, "atunner: %s\n", error.ToString().c_str());
   }

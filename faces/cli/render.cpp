@@ -6,6 +6,9 @@
 #include "faces/cli/cli.h"
 
 namespace atunner::cli {
+
+void PrintJson(const Json& json) { fmt::print("{}\n", DumpJson(json)); }
+
 std::string RenderTable(const Report& result) {
   std::string text = fmt::format("\n{} on {} ({})\n{:<10} {:>14} {:>3}{}\n", result.spec.name, result.profile.name,
                                  Name(result.evidence), "kernel", std::string(Name(result.evidence)), "speed-up", "");

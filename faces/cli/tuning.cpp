@@ -25,8 +25,8 @@ RunRecord RecordOf(const TuneFlags& flags, const KernelSpec& spec, const Paramet
                    const std::string& command) {
   RunRecord run;
   const std::vector<std::string> fields = {
-      spec.ContentDigest().ToHex(),         ToJson(space).dump(), ToJson(target.profile).dump(),
-      std::string(Name(target.evidence())), flags.strategy,       std::to_string(flags.seed)};
+      spec.ContentDigest().ToHex(),         DumpJson(ToJson(space)), DumpJson(ToJson(target.profile)),
+      std::string(Name(target.evidence())), flags.strategy,          std::to_string(flags.seed)};
   run.key = DigestOf(fields).ToHex();
   run.created = UtcTimestamp();
   run.id = run.created.substr(0, 4) + run.created.substr(5, 2) + run.created.substr(8, 2) + "-" +
@@ -35,8 +35,8 @@ RunRecord RecordOf(const TuneFlags& flags, const KernelSpec& spec, const Paramet
   run.status = "running";
   run.evidence = std::string(Name(target.evidence()));
   run.device = target.profile.full_name.empty() ? target.profile.name : target.profile.full_name;
-  run.spec = ToJson(spec).dump();
-  run.space = ToJson(space).dump();
+  run.spec = DumpJson(ToJson(spec));
+  run.space = DumpJson(ToJson(space));
   run.summary = "{}";
   return run;
 }
@@ -182,17 +182,17 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
   run.seconds += result.seconds;
   run.status = g_stop ? "stopped" : "finished";
   const Json summary = Summary(run, result, schedule.space(), target.profile);
-  run.summary = summary.dump();
+  run.summary = DumpJson(summary);
   ATUNNER_RETURN_IF_ERROR(store->UpdateRun(run));
   ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, schedule, target.profile));
   if (common.json) {
     Json printed = summary;
-    printed["artifact"] = out.string();
-    fmt::print("{}\n", printed.dump());
+    if (result.winner) printed["artifact"] = out.string();
+    printed["report"] = (out / "report.html").string();
+    PrintJson(printed);
   } else {
-    fmt::print("{}\nartifact: {}\nreport:   {}\n",
-               RenderTable(MakeReport(run, result, spec, schedule.space(), target.profile)), out.string(),
-               (out / "report.html").string());
+    fmt::print("{}\n{}report:   {}\n", RenderTable(MakeReport(run, result, spec, schedule.space(), target.profile)),
+               result.winner ? "artifact: " + out.string() + "\n" : "", (out / "report.html").string());
   }
   return result.best ? 0 : 1;
 }

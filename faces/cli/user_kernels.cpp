@@ -57,7 +57,7 @@ int PrintUnderstood(const UserKernel& kernel, const Common& common) {
     json["arguments"] = Json::array();
     for (const ArgSpec& arg : kernel.spec.args)
       json["arguments"].push_back({{"name", arg.name}, {"role", Name(arg.role)}, {"shape", ShapeText(arg)}});
-    fmt::print("{}\n", json.dump());
+    PrintJson(json);
     return 0;
   }
   fmt::print("kernel     {}\n", step.entry);

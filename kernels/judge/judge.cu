@@ -101,6 +101,13 @@ extern "C" __global__ void judge_fill(void* data, int dtype, u64 n, int kind, in
   }
 }
 
+/// Flips the last bit of three in four float32, picked by `seed`; done twice, it undoes itself.
+extern "C" __global__ void judge_nudge(unsigned* data, u64 n, u64 seed) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
+    if ((mix(mix(seed) + i) & 3) != 0) data[i] ^= 1u;
+}
+
 /// Order-independent 64-bit fingerprint: partial[block] = sum of mix(word, position). The host adds the blocks' sums.
 extern "C" __global__ void judge_fingerprint(const void* data, u64 bytes, u64* partial) {
   const u64 words = bytes / 4;
