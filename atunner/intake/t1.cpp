@@ -3,50 +3,61 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/cuda_syntax.h"
+#include "atunner/intake/t1_argument.h"
+#include "atunner/intake/t1_json.h"
 #include "atunner/intake/value_list.h"
 
 namespace atunner {
 namespace {
 
-using nlohmann::json;
+using t1::At;
+using t1::json;
+using t1::TextOf;
 
-/// Text of a number or a string: T1 writes expressions as either.
-std::optional<std::string> TextOf(const json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number() || value.is_boolean()) return value.dump();
-  return std::nullopt;
-}
+bool IsIdentifierStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool IsIdentifierPart(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-void ReplaceAll(std::string& text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
+/// "kernel<block_size_x, float>" -> "kernel<{block_size_x}, float>": a name expression sees no macros.
+std::string EntryOf(const std::string& name, const ParameterSpace& space) {
+  const size_t open = name.find('<');
+  if (open == std::string::npos) return name;
+  std::string entry = name.substr(0, open);
+  for (size_t i = open; i < name.size();) {
+    size_t end = i + 1;
+    if (IsIdentifierStart(name[i])) {
+      while (end < name.size() && IsIdentifierPart(name[end])) ++end;
+    }
+    const std::string word = name.substr(i, end - i);
+    entry += space.Find(word) >= 0 ? "{" + word + "}" : word;
+    i = end;
+  }
+  return entry;
 }
 
 class Reader {
  public:
-  Reader(const json& root, std::string where, const FileReader& read)
-      : root_(root), where_(std::move(where)), read_(read) {}
+  Reader(const json& root, std::string where, const FileReader& read) : root_(root), read_(read) {
+    scope_.where = std::move(where);
+  }
 
   Result<UserKernel> Run() {
     ATUNNER_RETURN_IF_ERROR(Space());
     ATUNNER_RETURN_IF_ERROR(Kernel());
+    ATUNNER_RETURN_IF_ERROR(ProblemSize());
     ATUNNER_RETURN_IF_ERROR(Arguments());
     ATUNNER_RETURN_IF_ERROR(Launch());
+    ATUNNER_RETURN_IF_ERROR(CompareWithSource());
+    Reference();
+    kernel_.space = std::move(scope_.space);
     return std::move(kernel_);
   }
 
  private:
   std::unexpected<Error> Bad(const std::string& key, const std::string& what, const std::string& hint = "") const {
-    return Invalid(what, where_ + ": " + key, hint);
-  }
-  static const json& At(const json& object, const char* key) {
-    static const json none;
-    if (!object.is_object()) return none;
-    const auto found = object.find(key);
-    return found == object.end() ? none : *found;
+    return scope_.Bad(key, what, hint);
   }
   Result<std::string> Text(const json& object, const char* key, const std::string& path) const {
     const json& value = At(object, key);
@@ -66,7 +77,7 @@ class Reader {
       if (!text) return Bad("ConfigurationSpace.Conditions", "a condition without an Expression");
       auto condition = Expr::Parse(*text);
       if (!condition) return Bad("ConfigurationSpace.Conditions", condition.error().ToString());
-      kernel_.space.constraints.push_back({*std::move(condition), ""});
+      scope_.space.constraints.push_back({*std::move(condition), ""});
     }
     return {};
   }
@@ -84,72 +95,57 @@ class Reader {
     for (const Value& value : *parsed) {
       if (std::ranges::find(parameter.values, value) == parameter.values.end()) parameter.values.push_back(value);
     }
-    Value initial = parameter.values.front();
-    if (const json& stated = At(each, "Default"); !stated.is_null()) {
-      const auto text = TextOf(stated);
-      auto expr = Expr::Parse(text.value_or(""));
-      auto value = expr ? expr->Evaluate({}) : Result<Value>(std::unexpected(expr.error()));
-      initial = value ? *value : Value(text.value_or(""));
-    }
-    kernel_.initial.values.push_back(std::move(initial));
+    kernel_.initial.values.push_back(DefaultOf(At(each, "Default"), parameter));
     kernel_.injections.push_back({});
-    kernel_.space.parameters.push_back(std::move(parameter));
+    scope_.space.parameters.push_back(std::move(parameter));
     return {};
+  }
+
+  /// A list of one value is found in published files, too.
+  static Value DefaultOf(const json& stated, const Parameter& parameter) {
+    const auto text = TextOf(stated.is_array() && !stated.empty() ? stated.front() : stated);
+    if (!text) return parameter.values.front();
+    const auto expr = Expr::Parse(*text);
+    const auto value = expr ? expr->Evaluate({}) : Result<Value>(std::unexpected(expr.error()));
+    return value ? *value : Value(*text);
   }
 
   Status Kernel() {
     const json& spec = At(root_, "KernelSpecification");
     if (!spec.is_object()) return Bad("KernelSpecification", "missing");
-    if (const json& language = At(spec, "Language"); language.is_string() && language != "CUDA")
-      return Bad("KernelSpecification.Language", "'" + language.get<std::string>() + "' is not CUDA");
-    ATUNNER_TRY(kernel_.spec.name, Text(spec, "KernelName", "KernelSpecification"));
+    if (const json& language = At(spec, "Language"); language.is_string()) {
+      const auto name = language.get<std::string>();
+      const auto same = [&](const char* known) { return t1::EqualsIgnoringCase(name, known); };
+      // Kernel Tuner's names of its CUDA backends.
+      if (!same("CUDA") && !same("CUPY") && !same("NVCUDA"))
+        return Bad("KernelSpecification.Language", "'" + name + "' is not CUDA");
+    }
+    ATUNNER_TRY(const std::string name, Text(spec, "KernelName", "KernelSpecification"));
+    kernel_.spec.name = name.substr(0, name.find('<'));
     ATUNNER_TRY(kernel_.source.name, Text(spec, "KernelFile", "KernelSpecification"));
     auto text = read_(kernel_.source.name);
     if (!text) return Bad("KernelSpecification.KernelFile", text.error().ToString());
     kernel_.source.text = *std::move(text);
     // What Kernel Tuner defines for every kernel.
     kernel_.source.defines.emplace_back("kernel_tuner", "1");
-    for (const json& option : At(spec, "CompilerOptions")) {
-      if (option.is_string()) kernel_.source.options.push_back(option.get<std::string>());
-    }
-    return ProblemSize(At(spec, "ProblemSize"));
-  }
-
-  Status ProblemSize(const json& stated) {
-    if (stated.is_null()) return {};
-    const json list = stated.is_array() ? stated : json::array({stated});
-    for (const json& each : list) {
-      const auto text = TextOf(each);
-      auto expr = Expr::Parse(text.value_or(""));
-      if (!expr) return Bad("KernelSpecification.ProblemSize", expr.error().ToString());
-      auto size = expr->EvaluateInt({});
-      if (!size || *size < 1) return Bad("KernelSpecification.ProblemSize", "'" + *text + "' is no size");
-      problem_.push_back(*size);
+    const json& options = At(spec, "CompilerOptions");
+    for (const json& option : options.is_string() ? json::array({options}) : options) {
+      if (option.is_string() && option != "") kernel_.source.options.push_back(option.get<std::string>());
     }
     return {};
   }
 
-  /// Size expressions see the parameters as lists, as Kernel Tuner does: max(filter_width).
-  Result<int64_t> Size(const json& stated, const std::string& path) const {
-    auto text = TextOf(stated);
-    if (!text) return Bad(path, "missing");
-    for (size_t i = 0; i < problem_.size(); ++i)
-      ReplaceAll(*text, fmt::format("ProblemSize[{}]", i), std::to_string(problem_[i]));
-    std::vector<std::string> names;
-    std::vector<Value> largest;
-    for (const Parameter& parameter : kernel_.space.parameters) {
-      const auto [low, high] = std::ranges::minmax_element(parameter.values, {}, ToDouble);
-      ReplaceAll(*text, "max(" + parameter.name + ")", ToString(*high));
-      ReplaceAll(*text, "min(" + parameter.name + ")", ToString(*low));
-      names.push_back(parameter.name);
-      largest.push_back(*high);
+  Status ProblemSize() {
+    const json& stated = At(At(root_, "KernelSpecification"), "ProblemSize");
+    if (stated.is_null()) return {};
+    const std::string path = "KernelSpecification.ProblemSize";
+    const json list = stated.is_array() ? stated : json::array({stated});
+    for (const json& each : list) {
+      ATUNNER_RETURN_IF_ERROR(scope_.Size(each, path));
+      scope_.problem.push_back(scope_.Substituted(*TextOf(each)));
     }
-    auto expr = Expr::Parse(*text);
-    if (!expr) return Bad(path, expr.error().ToString());
-    auto size = expr->EvaluateInt(Bindings().Add(names, largest));
-    if (!size) return Bad(path, size.error().ToString());
-    if (*size < 1) return Bad(path, fmt::format("a size of {}", *size));
-    return *size;
+    if (list.empty() || list.size() > 3) return Bad(path, "one to three sizes are needed");
+    return {};
   }
 
   Status Arguments() {
@@ -159,132 +155,163 @@ class Reader {
                  "add one entry per parameter of kernel '" + kernel_.spec.name +
                      "': Name, Type, MemoryType, AccessType, Size");
     }
-    for (const json& each : list) ATUNNER_RETURN_IF_ERROR(OneArgument(each));
     // Where outputs are marked, writable buffers without the mark are scratch to whoever wrote the file; they are
     // compared all the same.
-    return {};
-  }
-
-  Status OneArgument(const json& each) {
-    ArgSpec arg;
-    ATUNNER_TRY(arg.name, Text(each, "Name", "KernelSpecification.Arguments[]"));
-    const std::string path = "KernelSpecification.Arguments." + arg.name;
-    ATUNNER_TRY(const std::string type_name, Text(each, "Type", path.substr(0, path.size())));
-    const auto type = ParseCType(type_name);
-    if (!type) return Bad(path + ".Type", "unknown type '" + type_name + "'", "use " + DTypeNames());
-    arg.dtype = type->dtype;
-    if (At(each, "MemoryType") == "Scalar") return Scalar(each, std::move(arg), path);
-    ATUNNER_TRY(const int64_t elements, Size(At(each, "Size"), path + ".Size"));
-    arg.shape = {Expr(elements * type->lanes)};
-    const json& access = At(each, "AccessType");
-    arg.role = access == "WriteOnly" ? Role::kOutput : access == "ReadWrite" ? Role::kInOut : Role::kInput;
-    if (arg.role == Role::kInput && At(each, "Output") == 1) arg.role = Role::kInOut;
-    ATUNNER_RETURN_IF_ERROR(SetFill(each, arg, path));
-    if (At(each, "MemType") == "Constant") {
-      kernel_.plan.symbols.push_back({arg.name, arg.name});
-    } else {
-      bindings_.push_back(ArgBinding::Tensor(arg.name));
-    }
-    kernel_.spec.args.push_back(std::move(arg));
-    return {};
-  }
-
-  Status Scalar(const json& each, ArgSpec arg, const std::string& path) {
-    const auto text = TextOf(At(each, "FillValue"));
-    if (!text) return Bad(path + ".FillValue", "missing", "a scalar needs its value");
-    auto value = Expr::Parse(*text);
-    if (!value) return Bad(path + ".FillValue", value.error().ToString());
-    bindings_.push_back(ArgBinding::Scalar(arg.dtype, *value));
-    arg.role = Role::kScalar;
-    arg.value = *std::move(value);
-    kernel_.spec.args.push_back(std::move(arg));
-    return {};
-  }
-
-  Status SetFill(const json& each, ArgSpec& arg, const std::string& path) const {
-    const json& kind = At(each, "FillType");
-    const json& value = At(each, "FillValue");
-    const double number = value.is_number() ? value.get<double>() : 1.0;
-    if (kind == "Constant") {
-      arg.fill = {.kind = Fill::Kind::kConstant, .low = number, .high = number, .path = {}};
-    } else if (kind == "Random" || kind.is_null()) {
-      // As the KTT loader reads it: uniform from zero up to FillValue.
-      arg.fill = {.kind = Fill::Kind::kUniform, .low = 0, .high = number > 0 ? number : 1.0, .path = {}};
-    } else if (kind == "BinaryRaw") {
-      const auto source = TextOf(At(each, "DataSource"));
-      if (!source) return Bad(path + ".DataSource", "missing", "name the raw file");
-      arg.fill = {.kind = Fill::Kind::kFile, .low = 0, .high = 1, .path = *source};
-    } else if (kind == "Generator" && At(each, "DataSource") == "i") {
-      arg.fill = {.kind = Fill::Kind::kIota, .low = 0, .high = 1, .path = {}};
-    } else {
-      return Bad(path + ".FillType", kind.dump() + " is not supported",
-                 "use Constant, Random, BinaryRaw, or Generator with DataSource \"i\"");
+    for (const json& each : list) {
+      ATUNNER_TRY(t1::Argument argument, t1::ReadArgument(scope_, each, kernel_.spec.args.size()));
+      if (!argument.note.empty()) kernel_.notes.push_back(argument.note);
+      ATUNNER_RETURN_IF_ERROR(Place(std::move(argument)));
     }
     return {};
   }
 
-  Result<Expr> Expression(const json& stated, const std::string& path) const {
-    const auto text = TextOf(stated);
-    if (!text) return Bad(path, "missing, or neither a number nor a text");
-    auto expr = Expr::Parse(*text);
-    if (!expr) return Bad(path, expr.error().ToString());
-    return *std::move(expr);
+  Status Place(t1::Argument argument) {
+    using enum t1::Argument::Place;
+    ArgSpec& spec = argument.spec;
+    const std::string path = "KernelSpecification.Arguments." + spec.name;
+    if (kernel_.spec.FindArg(spec.name) != nullptr) return Bad(path, "a second argument of this name");
+    if (argument.place == kShared) {
+      step_.shared_bytes = Expr::MustParse(step_.shared_bytes.text() + " + " + argument.shared_bytes.text());
+      return {};
+    }
+    if (argument.place == kSymbol) {
+      if (kernel_.source.text.find(spec.name) == std::string::npos &&
+          kernel_.source.text.find("#include") == std::string::npos) {
+        return Bad(path, "'" + kernel_.source.name + "' has no symbol of this name",
+                   "name the argument as the __constant__ variable that it fills");
+      }
+      kernel_.plan.symbols.push_back({spec.name, spec.name});
+    } else {
+      step_.args.push_back(spec.role == Role::kScalar ? ArgBinding::Scalar(spec.dtype, *spec.value)
+                                                      : ArgBinding::Tensor(spec.name));
+    }
+    kernel_.spec.args.push_back(std::move(spec));
+    return {};
   }
 
   Status Launch() {
     const json& spec = At(root_, "KernelSpecification");
-    LaunchStep step;
-    step.entry = kernel_.spec.name;
-    step.args = std::move(bindings_);
+    step_.entry = EntryOf(At(spec, "KernelName").get<std::string>(), scope_.space);
     constexpr const char* kAxes[] = {"X", "Y", "Z"};
     for (size_t i = 0; i < 3; ++i) {
       if (const json& size = At(At(spec, "LocalSize"), kAxes[i]); !size.is_null()) {
-        ATUNNER_TRY(step.block[i], Expression(size, fmt::format("KernelSpecification.LocalSize.{}", kAxes[i])));
+        ATUNNER_TRY(step_.block[i], scope_.Parse(size, fmt::format("KernelSpecification.LocalSize.{}", kAxes[i])));
       } else if (i == 0) {
         return Bad("KernelSpecification.LocalSize.X", "missing");
       }
-      ATUNNER_RETURN_IF_ERROR(GridAxis(spec, i, kAxes[i], step));
+      ATUNNER_RETURN_IF_ERROR(GridAxis(spec, i, kAxes[i]));
     }
     if (const json& shared = At(spec, "SharedMemory"); !shared.is_null()) {
-      ATUNNER_TRY(step.shared_bytes, Expression(shared, "KernelSpecification.SharedMemory"));
+      ATUNNER_TRY(const Expr bytes, scope_.Parse(shared, "KernelSpecification.SharedMemory"));
+      const bool more = step_.shared_bytes != Expr(0);
+      step_.shared_bytes = more ? Expr::MustParse("(" + bytes.text() + ") + " + step_.shared_bytes.text()) : bytes;
     }
-    kernel_.plan.steps.push_back(std::move(step));
+    kernel_.plan.steps.push_back(std::move(step_));
     kernel_.spec.bytes = Expr(0);  // buffers may be larger than what the kernel touches: no floor can be claimed
     return {};
   }
 
   /// Kernel Tuner divides ProblemSize by the GridDiv products (the block's size without them). Without a ProblemSize
   /// the GlobalSize counts blocks, or threads when its type is OpenCL.
-  Status GridAxis(const json& spec, size_t i, const std::string& axis, LaunchStep& step) const {
-    if (!problem_.empty()) {
-      if (i >= problem_.size()) return {};
+  Status GridAxis(const json& spec, size_t i, const std::string& axis) {
+    if (!scope_.problem.empty()) {
+      if (i >= scope_.problem.size()) return {};
       std::string divisor;
       if (const json& divisors = At(spec, ("GridDiv" + axis).c_str()); divisors.is_array()) {
         for (const json& each : divisors) divisor += (divisor.empty() ? "(" : " * (") + TextOf(each).value_or("") + ")";
       } else {
-        divisor = step.block[i].text();
+        divisor = step_.block[i].text();
       }
       if (divisor.empty()) divisor = "1";
-      auto grid = Expr::Parse(fmt::format("ceil_div({}, {})", problem_[i], divisor));
+      auto grid = Expr::Parse(fmt::format("ceil_div({}, {})", scope_.problem[i], divisor));
       if (!grid) return Bad("KernelSpecification.GridDiv" + axis, grid.error().ToString());
-      step.grid[i] = *std::move(grid);
+      step_.grid[i] = *std::move(grid);
       return {};
     }
     const json& size = At(At(spec, "GlobalSize"), axis.c_str());
     if (size.is_null())
       return i == 0 ? Status(Bad("KernelSpecification.GlobalSize.X", "missing, and no ProblemSize")) : Status();
-    ATUNNER_TRY(step.grid[i], Expression(size, "KernelSpecification.GlobalSize." + axis));
-    if (At(spec, "GlobalSizeType") == "OpenCL")
-      step.grid[i] = Expr::MustParse(fmt::format("ceil_div({}, {})", step.grid[i].text(), step.block[i].text()));
+    ATUNNER_TRY(step_.grid[i], scope_.Parse(size, "KernelSpecification.GlobalSize." + axis));
+    const std::string type = TextOf(At(spec, "GlobalSizeType")).value_or("CUDA");
+    if (t1::EqualsIgnoringCase(type, "OpenCL")) {
+      step_.grid[i] = Expr::MustParse(fmt::format("ceil_div({}, {})", step_.grid[i].text(), step_.block[i].text()));
+    } else if (!t1::EqualsIgnoringCase(type, "CUDA") && !t1::EqualsIgnoringCase(type, "Vulkan")) {
+      return Bad("KernelSpecification.GlobalSizeType", "'" + type + "' is unknown", "there are CUDA and OpenCL");
+    }
     return {};
   }
 
+  /// What the kernel's declaration can tell about a wrong list of arguments: an argument too many or of another size
+  /// would otherwise be launched as it is.
+  Status CompareWithSource() {
+    const CudaSyntax syntax = ParseCuda(kernel_.source.text);
+    for (const FileConstant& constant : syntax.constants) {
+      if (constant.kind != FileConstant::Kind::kMacro || constant.guarded || scope_.space.Find(constant.name) < 0)
+        continue;
+      kernel_.notes.push_back(
+          fmt::format("{}:{} defines '{}' itself: where that takes effect, its values are not tried",
+                      kernel_.source.name, constant.line, constant.name));
+    }
+    const auto named = [&](const KernelDefinition& kernel) {
+      return kernel.name == kernel_.spec.name || kernel.qualified == kernel_.spec.name;
+    };
+    if (std::ranges::count_if(syntax.kernels, named) != 1) return {};
+    const KernelDefinition& kernel = *std::ranges::find_if(syntax.kernels, named);
+    for (size_t i = kernel.head.begin; i < kernel.head.end; ++i) {
+      if (syntax.token(i).kind == Token::Kind::kDirective) return {};  // the parameters depend on macros
+    }
+    const LaunchStep& step = kernel_.plan.steps.front();
+    const bool needs_arguments = std::ranges::any_of(kernel.templates, [](const TemplateParameter& parameter) {
+      return parameter.fallback.empty() && parameter.type != "typename" && parameter.type != "class";
+    });
+    if (needs_arguments && step.entry.find('<') == std::string::npos) {
+      return Bad("KernelSpecification.KernelName", "'" + kernel.name + "' is a template",
+                 "write its arguments: \"" + kernel.name + "<block_size_x, float>\"");
+    }
+    return CompareArguments(kernel, step);
+  }
+
+  Status CompareArguments(const KernelDefinition& kernel, const LaunchStep& step) const {
+    const std::string place = fmt::format("{}:{}", kernel_.source.name, kernel.line);
+    if (kernel.parameters.size() != step.args.size()) {
+      return Bad("KernelSpecification.Arguments",
+                 fmt::format("{} are passed, '{}' takes {} ({})", step.args.size(), kernel.name,
+                             kernel.parameters.size(), place),
+                 "list one per parameter; what fills a __constant__ variable has MemType Constant");
+    }
+    for (size_t i = 0; i < step.args.size(); ++i) {
+      const KernelParameter& parameter = kernel.parameters[i];
+      const bool scalar = step.args[i].kind == ArgBinding::Kind::kScalar;
+      const auto type = ParseCType(parameter.type);
+      if (!scalar || parameter.pointer || !type) continue;
+      const DType dtype = step.args[i].dtype;
+      if (type->lanes == 1 && SizeOf(type->dtype) == SizeOf(dtype) && IsFloat(type->dtype) == IsFloat(dtype)) continue;
+      return Bad("KernelSpecification.Arguments",
+                 fmt::format("number {} is a scalar {}, parameter '{}' of '{}' is {} ({})", i + 1, Name(dtype),
+                             parameter.name, kernel.name, parameter.type, place));
+    }
+    return {};
+  }
+
+  void Reference() {
+    const json& list = At(At(root_, "KernelSpecification"), "ReferenceArguments");
+    if (!list.is_array() || list.empty()) return;
+    std::string note = "ReferenceArguments are not read: the default configuration says what is right";
+    for (const json& each : list) {
+      const json& threshold = At(each, "ValidationThreshold");
+      if (At(each, "ValidationMethod") != "SideBySideRelativeComparison" || !threshold.is_number()) continue;
+      kernel_.spec.tolerance.relative = std::max(kernel_.spec.tolerance.relative.value_or(0), threshold.get<double>());
+      note =
+          "of the ReferenceArguments only the relative threshold is read: the default configuration says what is right";
+    }
+    kernel_.notes.push_back(std::move(note));
+  }
+
   const json& root_;
-  std::string where_;
   const FileReader& read_;
+  t1::Scope scope_;
   UserKernel kernel_;
-  std::vector<int64_t> problem_;
-  std::vector<ArgBinding> bindings_;
+  LaunchStep step_;
 };
 
 }  // namespace

@@ -29,7 +29,12 @@ constexpr const char* kConvolution = R"json({
       {"Name": "d_filter", "Type": "float", "MemoryType": "Vector", "AccessType": "ReadOnly", "MemType": "Constant", "FillType": "Random", "Size": "max(filter_width)"},
       {"Name": "n", "Type": "int32", "MemoryType": "Scalar", "AccessType": "ReadOnly", "FillValue": 4096}]}})json";
 
-const FileReader kAnyFile = [](const std::string&) { return Result<std::string>("__global__ void k() {}"); };
+constexpr const char* kSource = R"cuda(
+__constant__ float d_filter[filter_width];
+extern "C" __global__ void convolution_kernel(float* out, const float* in, int n) {}
+)cuda";
+
+const FileReader kAnyFile = [](const std::string&) { return Result<std::string>(kSource); };
 
 Result<UserKernel> Parse(const nlohmann::json& json) { return ParseT1(json.dump(), "space.json", kAnyFile); }
 
@@ -70,7 +75,7 @@ TEST(T1, ReadsKernelTunersConventions) {
 TEST(T1, GlobalSizeCountsBlocksOrThreads) {
   auto json = nlohmann::json::parse(kConvolution);
   auto& spec = json["KernelSpecification"];
-  spec["Arguments"].erase(1);  // its size refers to ProblemSize
+  spec["Arguments"][1]["Size"] = 128;  // as it was, it refers to ProblemSize
   spec["Arguments"][0]["Size"] = 64;
   spec.erase("ProblemSize");
   spec["GlobalSize"] = {{"X", "4096 // block_size_x"}};

@@ -93,7 +93,7 @@ Status MakeInitialValid(UserKernel& kernel) {
     Configuration one = index.At(i);
     if (Differences(one, kernel.initial) < Differences(nearest, kernel.initial)) nearest = std::move(one);
   }
-  kernel.notes.push_back("the stated defaults break a constraint; starting from " + kernel.space.Describe(nearest));
+  kernel.notes.push_back("the default values break a constraint; starting from " + kernel.space.Describe(nearest));
   kernel.initial = std::move(nearest);
   return {};
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "atunner/base/random.h"
+#include "atunner/verify/host_fill.h"
 
 namespace atunner {
 namespace {
@@ -23,6 +24,8 @@ Status FillByTiles(PredictingDevice& device, const TaskBuffers::Tensor& tensor) 
       if (!IsFloat(tensor.spec->dtype)) value = std::floor(value);
     } else if (fill.kind == Fill::Kind::kConstant) {
       value = fill.low;
+    } else if (fill.kind == Fill::Kind::kIota) {
+      value = static_cast<double>(i);
     } else if (fill.kind == Fill::Kind::kFamilies) {
       value = IsFloat(tensor.spec->dtype) ? random.Normal() : static_cast<double>(random.Below(9));
     }
@@ -61,7 +64,13 @@ void Merge(Estimate& total, const Estimate& step) {
 Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const KernelSpec& spec) {
   ATUNNER_TRY(TaskBuffers buffers, TaskBuffers::Allocate(device, spec, spec.dims, 0));
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
-    if (tensor.is_input()) ATUNNER_RETURN_IF_ERROR(FillByTiles(device, tensor));
+    if (!tensor.is_input()) continue;
+    if (FillsFromHost(tensor.spec->fill)) {
+      ATUNNER_TRY(const auto data, HostFill(*tensor.spec, static_cast<uint64_t>(tensor.shape.elements)));
+      ATUNNER_RETURN_IF_ERROR(device.CopyIn(tensor.address, data));
+    } else {
+      ATUNNER_RETURN_IF_ERROR(FillByTiles(device, tensor));
+    }
   }
   return buffers;
 }

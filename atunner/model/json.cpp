@@ -93,7 +93,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Fill::Kind, {{Fill::Kind::kFamilies, "families"},
                                           {Fill::Kind::kConstant, "constant"},
                                           {Fill::Kind::kIota, "iota"},
                                           {Fill::Kind::kUniform, "uniform"},
-                                          {Fill::Kind::kFile, "file"}})
+                                          {Fill::Kind::kFile, "file"},
+                                          {Fill::Kind::kGenerator, "generator"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(Oracle::Kind, {{Oracle::Kind::kOperator, "operator"}, {Oracle::Kind::kKernel, "kernel"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(ArgBinding::Kind, {{ArgBinding::Kind::kTensor, "tensor"},
                                                 {ArgBinding::Kind::kWorkspace, "workspace"},

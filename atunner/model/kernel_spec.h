@@ -23,10 +23,11 @@ struct Fill {
   enum class Kind : uint8_t {
     kFamilies,  ///< floats: the input families of evaluation (normal, uniform, heavy tail, …); the default
     kZeros,
-    kConstant,  ///< `low`
-    kIota,      ///< 0, 1, 2, …
-    kUniform,   ///< uniform in [low, high); integers: inclusive of low, exclusive of high
-    kFile,      ///< raw little-endian elements from `path`
+    kConstant,   ///< `low`
+    kIota,       ///< 0, 1, 2, …
+    kUniform,    ///< uniform in [low, high); integers: inclusive of low, exclusive of high
+    kFile,       ///< raw little-endian elements from the file `path`
+    kGenerator,  ///< the value of the expression `path` at each index i
   };
   Kind kind = Kind::kFamilies;
   double low = 0;

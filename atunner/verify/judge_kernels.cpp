@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "atunner/base/random.h"
+#include "atunner/verify/host_fill.h"
 #include "embed/judge_kernels.h"
 
 namespace atunner {
@@ -14,6 +15,7 @@ namespace {
 constexpr uint32_t kCompareBlock = 128;
 constexpr uint32_t kCompareGrid = 512;
 constexpr uint32_t kFillBlock = 256;
+constexpr size_t kMostHostFillBytes = size_t{1} << 30;
 constexpr double kSpike = 24.0;  // large against unit noise, and 24² still fits float16
 
 /// Mirrors ComparePartial in judge.cu.
@@ -111,6 +113,7 @@ Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t b
 
 Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
                                 const InputInstance& instance) {
+  if (FillsFromHost(arg.fill)) return CopyHostFill(address, arg, elements);
   Spike spike = SpikeOf(instance, elements, position);
   int kind = FillKindCode(arg.fill.kind);
   double low = arg.fill.kind == Fill::Kind::kZeros ? 0.0 : arg.fill.low;
@@ -130,6 +133,22 @@ Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint6
 
 Status JudgeKernels::Nudge(DeviceAddress address, uint64_t elements, uint64_t seed) {
   return Run("judge_nudge", elements, kFillBlock, {KernelArg::Address(address), Arg(elements), Arg(seed)});
+}
+
+Status JudgeKernels::CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements) {
+  const std::string key = std::to_string(static_cast<int>(arg.dtype)) + ' ' + std::to_string(elements) + ' ' +
+                          (arg.fill.kind == Fill::Kind::kFile ? 'f' : 'g') + arg.fill.path;
+  auto found = host_fills_.find(key);
+  if (found == host_fills_.end()) {
+    ATUNNER_TRY(std::vector<std::byte> data, HostFill(arg, elements));
+    if (host_fill_bytes_ + data.size() > kMostHostFillBytes) {
+      host_fills_.clear();
+      host_fill_bytes_ = 0;
+    }
+    host_fill_bytes_ += data.size();
+    found = host_fills_.emplace(key, std::move(data)).first;
+  }
+  return device_.CopyIn(address, found->second);
 }
 
 Result<uint64_t> JudgeKernels::Fingerprint(DeviceAddress address, uint64_t bytes) {

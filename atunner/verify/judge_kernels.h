@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "atunner/compile/compiler.h"
@@ -66,9 +68,14 @@ class JudgeKernels {
   Status Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args,
              uint32_t grid = 0);
 
+  /// Every instance sees the same contents, so they are made once.
+  Status CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements);
+
   Device& device_;
   std::unique_ptr<LoadedModule> module_;
   std::unique_ptr<Buffer> scratch_;
+  std::map<std::string, std::vector<std::byte>> host_fills_;
+  size_t host_fill_bytes_ = 0;
 };
 
 }  // namespace atunner

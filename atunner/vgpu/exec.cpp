@@ -124,6 +124,22 @@ bool MustWait(Exec& x, const Op& op, size_t index, uint32_t pc) {
   return other_runs && (named & warp.alive & ~group.mask) != 0;
 }
 
+/// A sibling that got its turn early is not divergent yet: it waits for the lanes behind it, which may still come.
+/// Those that wait at this very place join the group.
+bool WaitsForSiblings(Warp& warp, size_t index, uint32_t pc) {
+  bool behind = false;
+  for (size_t i = 0; i < warp.groups.size(); ++i) {
+    Group& other = warp.groups[i];
+    if (i == index || other.mask == 0) continue;
+    if (other.barrier == kCollective && other.pc == pc) {
+      warp.groups[index].mask |= other.mask;
+      other.mask = 0;
+    }
+    behind |= other.barrier < 0 && other.mask != 0 && other.pc < pc;
+  }
+  return behind;
+}
+
 /// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
 bool ReleaseCollective(Warp& warp) {
   for (Group& group : warp.groups) {
@@ -215,7 +231,7 @@ bool RunWarp(Exec& x) {
       switch (op.flow) {
         case Flow::kBranch: {
           ++x.counts.branches;
-          if (op.target <= pc && active != 0) ++warp.spins;
+          if (op.target <= pc && active != 0) warp.spins = warp.groups.size() > 1 ? warp.spins + 1 : 0;
           if (active == mask) {
             pc = op.target;
             // Going back, others may now be ahead: their places bound the run again.
@@ -268,9 +284,18 @@ bool RunWarp(Exec& x) {
             ++pc;
             break;
           }
+          if (active == mask && warp.groups.size() > 1) {
+            warp.groups[index].pc = pc;
+            if (WaitsForSiblings(warp, index, pc)) {
+              warp.groups[index].barrier = kCollective;
+              Normalise(warp);
+              goto next_group;
+            }
+            active = warp.groups[index].mask;
+          }
           ++pc;
           warp.groups[index].pc = pc;
-          if (active != mask) {
+          if (active != warp.groups[index].mask) {
             warp.groups[index].mask = mask & ~active;
             warp.groups.push_back({pc, active, -1, nullptr});
             index = warp.groups.size() - 1;

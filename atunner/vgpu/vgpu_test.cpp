@@ -399,6 +399,13 @@ constexpr Correct kCorrect[] = {
      "y[threadIdx.x] = s[63 - threadIdx.x];\n"},
     {"LoopWithDifferentTripCounts",
      "  float v = 0;\n  for (int i = 0; i < threadIdx.x; ++i) v += x[i];\n  __syncthreads();\n  y[threadIdx.x] = v;\n"},
+    {"BarrierAfterALongLoopOfAll",
+     "  float v = 0;\n  int n = 900 + (int)(x[0] * 0);\n#pragma unroll 1\n  for (int i = 0; i < n; ++i) v = v * 0.5f + "
+     "x[i & 63];\n  if (threadIdx.x < 40) {\n    y[threadIdx.x] = v;\n    __threadfence();\n  }\n  __syncthreads();\n  "
+     "if (threadIdx.x >= 40) y[threadIdx.x] = y[0];\n"},
+    {"BarrierAfterALongLoopOfSome",
+     "  float v = 0;\n  int n = threadIdx.x < 40 ? 2000 : 1;\n#pragma unroll 1\n  for (int i = 0; i < n; ++i) v = v * "
+     "0.5f + x[i & 63];\n  __syncthreads();\n  y[threadIdx.x] = v;\n"},
     {"BytesOfOneWord",
      "  __shared__ unsigned char s[64];\n  s[threadIdx.x] = threadIdx.x;\n  __syncthreads();\n  y[threadIdx.x] = s[63 "
      "- threadIdx.x];\n"},

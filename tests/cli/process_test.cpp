@@ -140,14 +140,5 @@ TEST_F(CommandLine, BareSourcesTuneAndTheirReportIsMadeAnew) {
   EXPECT_THAT(Run("$A report last --format md").out, testing::HasSubstr("as given"));
 }
 
-TEST_F(CommandLine, DescribedKernelsTune) {
-  const std::string folder = std::string(ATUNNER_SOURCE_DIR) + "/examples/kernels/";
-  for (const char* file : {"reduce.toml", "convolution.json"}) {
-    const Outcome tuned = Run("$A tune " + folder + file + " --target-gpu A100 --virtual --budget 4 --json --out best");
-    ASSERT_EQ(tuned.exit_code, 0) << file << tuned.err << tuned.out;
-    EXPECT_TRUE(ParseJson(tuned.out)->contains("best")) << file;
-  }
-}
-
 }  // namespace
 }  // namespace atunner

@@ -1,0 +1,61 @@
+#include "atunner/verify/host_fill.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "atunner/base/files.h"
+
+namespace atunner {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ArgSpec Argument(DType dtype, Fill::Kind kind, const std::string& source) {
+  ArgSpec arg;
+  arg.name = "x";
+  arg.dtype = dtype;
+  arg.fill.kind = kind;
+  arg.fill.path = source;
+  return arg;
+}
+
+template <class T>
+std::vector<T> Elements(const Result<std::vector<std::byte>>& data) {
+  EXPECT_TRUE(data) << data.error().ToString();
+  std::vector<T> elements(data->size() / sizeof(T));
+  std::memcpy(elements.data(), data->data(), data->size());
+  return elements;
+}
+
+TEST(HostFill, EvaluatesAnExpressionOfTheIndex) {
+  const ArgSpec floats = Argument(DType::kFloat32, Fill::Kind::kGenerator, "(i//4) * 0.5 if i%4 < 3 else -1");
+  EXPECT_THAT(Elements<float>(HostFill(floats, 6)), ElementsAre(0, 0, 0, -1, 0.5f, 0.5f));
+  const ArgSpec bytes = Argument(DType::kUInt8, Fill::Kind::kGenerator, "(37 * i + 3) % 251");
+  EXPECT_THAT(Elements<uint8_t>(HostFill(bytes, 3)), ElementsAre(3, 40, 77));
+}
+
+TEST(HostFill, SaysWhereAnExpressionHasNoValue) {
+  const auto data = HostFill(Argument(DType::kInt32, Fill::Kind::kGenerator, "12 // (i - 2)"), 4);
+  ASSERT_FALSE(data);
+  EXPECT_THAT(data.error().ToString(), HasSubstr("the fill of 'x' at i = 2"));
+}
+
+TEST(HostFill, ReadsRawElements) {
+  TemporaryDirectory folder;
+  const std::vector<int32_t> written = {5, -7, 9};
+  const std::string file = (folder.path() / "data.bin").string();
+  ASSERT_TRUE(WriteFileAtomic(file, std::string(reinterpret_cast<const char*>(written.data()), 12)));
+  const ArgSpec arg = Argument(DType::kInt32, Fill::Kind::kFile, file);
+  EXPECT_EQ(Elements<int32_t>(HostFill(arg, 3)), written);
+  EXPECT_THAT(Elements<int32_t>(HostFill(arg, 2)), ElementsAre(5, -7));  // a smaller problem reads its part
+  const auto more = HostFill(arg, 4);
+  ASSERT_FALSE(more);
+  EXPECT_THAT(more.error().ToString(), HasSubstr("holds 12 bytes, argument 'x' has 16"));
+  EXPECT_FALSE(HostFill(Argument(DType::kInt32, Fill::Kind::kFile, file + ".missing"), 1));
+}
+
+}  // namespace
+}  // namespace atunner

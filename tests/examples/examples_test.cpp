@@ -1,0 +1,76 @@
+// Every example in examples/kernels tunes on the virtual GPU as its user would tune it, and every configuration that is
+// tried computes the right result.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "atunner/base/files.h"
+#include "atunner/model/json.h"
+#include "atunner/store/store.h"
+#include "tests/cli/process.h"
+
+namespace atunner {
+namespace {
+
+constexpr int kTrials = 4;
+
+Path Folder() { return Path(ATUNNER_SOURCE_DIR) / "examples/kernels"; }
+
+/// Described kernels by their description; sources that nothing describes as they are.
+std::vector<std::string> Examples() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(Folder())) {
+    const Path file = entry.path();
+    const auto described = [&](const char* kind) {
+      return std::filesystem::exists(Path(file).replace_extension(kind));
+    };
+    const bool bare = file.extension() == ".cu" && !described(".json") && !described(".toml");
+    if (bare || file.extension() == ".json" || file.extension() == ".toml") names.push_back(file.filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+class Example : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (Run("$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") == std::string::npos)
+      GTEST_SKIP() << "NVRTC is not installed";
+  }
+  Outcome Run(const std::string& shell) { return RunShell(dir_.path().string(), shell); }
+  TemporaryDirectory dir_;
+};
+
+TEST_P(Example, TunesOnTheVirtualGpu) {
+  const std::string file = (Folder() / GetParam()).string();
+  const bool bare = file.ends_with(".cu");
+  const Outcome tuned = Run((bare ? "$A hardware-optimize --auto-tune --source " : "$A tune ") + file +
+                            " --target-gpu A100 --virtual --seed 7 --json --store runs.db --out best --budget " +
+                            std::to_string(kTrials));
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err << tuned.out;
+  const auto json = ParseJson(tuned.out);
+  ASSERT_TRUE(json) << tuned.out;
+  EXPECT_EQ((*json)["evidence"], "predicted");
+  EXPECT_EQ((*json)["best"]["verdict"]["kind"], "correct");
+
+  const auto store = Store::Open(dir_.path() / "runs.db");
+  ASSERT_TRUE(store) << store.error().ToString();
+  const auto run = (*store)->FindRun("last");
+  ASSERT_TRUE(run) << run.error().ToString();
+  const auto trials = (*store)->Trials(run->id);
+  ASSERT_TRUE(trials) << trials.error().ToString();
+  EXPECT_GT(trials->size(), 1u);
+  for (const Trial& trial : *trials) EXPECT_EQ(trial.verdict.kind, VerdictKind::kCorrect) << trial.verdict.reason;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Example, testing::ValuesIn(Examples()), [](const auto& each) {
+  std::string name = each.param;
+  std::ranges::replace(name, '.', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace atunner
