@@ -179,6 +179,9 @@ class RowTemplate : public BoundTemplate {
             .fused = integer("fused") != 0};
   }
 
+  /// Registers of one column's elements, in bytes. Exponentials are held in float32.
+  int64_t HeldBytes() const { return kernel_.name == "softmax" ? 4 : kernel_.tensors * element_; }
+
   int64_t LargestVector() const {
     int64_t vector = 16 / element_;
     while (vector > 1 && vector > cols_) vector /= 2;
@@ -244,7 +247,7 @@ class RowTemplate : public BoundTemplate {
     const std::string registers = fmt::format(
         "((storage == 'registers') * {0} * vector * {1} // 4 + fused * max(0, {0} - shared_sums) * vector * 2 + {2} + "
         "8 * vector // 4)",
-        chunks, kernel_.tensors * element_, kOtherRegisters);
+        chunks, HeldBytes(), kOtherRegisters);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
         "the blocks do not fit in the register file");
@@ -285,7 +288,8 @@ class RowTemplate : public BoundTemplate {
     const int64_t per_thread = (cols_ + choice.threads * choice.parts() - 1) / (choice.threads * choice.parts());
     const int64_t tensor_bytes = per_thread * element_ * kernel_.tensors;
     const int64_t sums = choice.fused ? 8 * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
-    const int64_t registers = ((choice.storage == "registers" ? tensor_bytes : 0) + sums) / 4 + kOtherRegisters;
+    const int64_t held = choice.storage == "registers" ? per_thread * HeldBytes() : 0;
+    const int64_t registers = (held + sums) / 4 + kOtherRegisters;
     const int64_t copies = (choice.storage == "shared" ? 1 : 0) + (choice.prefetch ? 1 : 0);
     const int64_t shared =
         choice.block() * (copies * tensor_bytes + (choice.keep ? kernel_.parameters * per_thread * element_ : 0) +
@@ -320,7 +324,7 @@ class RowTemplate : public BoundTemplate {
     // A group of rows costs its traffic at the SM's share of bandwidth, and pauses: reductions, barriers, first loads.
     const double work = row_bytes * (tensors + 1) * static_cast<double>(choice.rows) /
                         static_cast<double>(choice.parts()) * profile_.sms / profile_.dram_gbps;
-    const double pauses = 1200 + (choice.cluster > 1 ? 1200 : 0) + 150 * std::log2(static_cast<double>(choice.block()));
+    const double pauses = 1200 + (choice.cluster > 1 ? 600 : 0) + 150 * std::log2(static_cast<double>(choice.block()));
     const double overlap = Resident(choice) + (choice.prefetch ? 1.5 : 0);
     const double filled = 1 + pauses / (overlap * work);
     // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k columns.

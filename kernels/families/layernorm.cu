@@ -8,7 +8,7 @@ DEVICE Norm measure(const Matrices& in, const Lane& lane, const Kept& kept, Team
 #pragma unroll
     for (int e = 0; e < VEC; ++e) sum += v[e];
   }
-  const float mean = row_reduce<Sum>(sum, team) * (1.0f / COLS);
+  const float mean = block_reduce<Sum>(sum, team) / max(1, lane.count());
   float squares = 0;
 #pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
@@ -17,7 +17,7 @@ DEVICE Norm measure(const Matrices& in, const Lane& lane, const Kept& kept, Team
 #pragma unroll
     for (int e = 0; e < VEC; ++e) squares += lane.has(c, e) ? (v[e] - mean) * (v[e] - mean) : 0.0f;
   }
-  return norm_of({COLS, mean, row_reduce<Sum>(squares, team)}, eps);
+  return norm_of(over_cluster({(float)lane.count(), mean, block_reduce<Sum>(squares, team)}, team), eps);
 }
 
 /// This thread's share of a row that has to be read again, in one pass.
@@ -71,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
   FOR_EACH_GROUP(group) {
     const Lane lane(row_of(group, team, rows), team);
     kept.read(in, lane, group, team, rows);
-    const Norm norm = STORAGE == RELOAD ? norm_of(combine(scan(in, lane), COLS, team), eps) : measure(in, lane, kept, team, eps);
+    const Norm norm = STORAGE == RELOAD ? norm_of(over_cluster(in_block(scan(in, lane), lane.count(), team), team), eps) : measure(in, lane, kept, team, eps);
     if (!active(group, team, rows)) continue;
     write(in, affine, y, lane, kept, norm);
     SAVE(group + team.r, norm)
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict_
   Team team;
   FOR_EACH_GROUP(row) {
     const Lane lane(row, team);
-    const Moments m = combine(scan(in, lane), max(1, lane.count()), team);
+    const Moments m = in_block(scan(in, lane), lane.count(), team);
     if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float2(m.mean, m.squares);
   }
 }
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
       const float2 part = parts[row * SPLIT + p];
       mine.add(count_of_part(row, p), part.x, part.y);
     }
-    const Norm norm = norm_of(combine(mine, COLS, team), eps);
+    const Norm norm = norm_of(in_block(mine, COLS, team), eps);
     write(in, affine, y, Lane(row, team), Kept(), norm);
     SAVE(row, norm)
   }

@@ -43,9 +43,38 @@ struct RowSums {
   float mean_gx;
 };
 DEVICE RowSums row_sums(const Norm& norm, float g, float gx) { return {norm, g * (1.0f / COLS), gx * norm.scale * (1.0f / COLS)}; }
+DEVICE RowSums row_sums(const Contribution& all, float eps, const Norm& saved) {
+  if (SAVED_STATS) return row_sums(saved, all.g, all.gx_about(saved.mean));
+  return row_sums(norm_of(all.x, eps), all.g, all.gx);
+}
+
+/// The row's contribution from those of the blocks that share it.
+DEVICE Contribution over_cluster(const Contribution& mine, Team& team) {
+#if CLUSTER > 1
+  const float values[5] = {mine.x.count, mine.x.mean, mine.x.squares, mine.g, mine.gx};
+  const auto sent = exchange(values, team);
+  Contribution all;
+  all.x.count = COLS;
+#pragma unroll
+  for (int rank = 0; rank < CLUSTER; ++rank) all.x.mean += sent[0][rank] * (1.0f / COLS) * sent[1][rank];
+#pragma unroll
+  for (int rank = 0; rank < CLUSTER; ++rank) {
+    const float delta = sent[1][rank] - all.x.mean;
+    all.x.squares += sent[2][rank] + sent[0][rank] * delta * delta;
+    all.g += sent[3][rank];
+    all.gx += sent[4][rank] + delta * sent[3][rank];
+  }
+  return all;
+#else
+  return mine;
+#endif
+}
 
 /// Sums over a row that is kept: the mean first (unless it is given), then the rest about it.
-DEVICE RowSums measure(const Matrices& in, const Parameters& affine, const Lane& lane, const Kept& kept, Team& team, float eps, Norm norm) {
+DEVICE RowSums measure(const Matrices& in, const Parameters& affine, const Lane& lane, const Kept& kept, Team& team, float eps, const Norm& saved) {
+  Contribution part;  // of the block
+  part.x.count = lane.count();
+  part.x.mean = saved.mean;
   if (!SAVED_STATS) {
     float sum = 0;
 #pragma unroll PASS_UNROLL
@@ -55,7 +84,7 @@ DEVICE RowSums measure(const Matrices& in, const Parameters& affine, const Lane&
 #pragma unroll
       for (int e = 0; e < VEC; ++e) sum += v[e];
     }
-    norm.mean = row_reduce<Sum>(sum, team) * (1.0f / COLS);
+    part.x.mean = block_reduce<Sum>(sum, team) / max(1, lane.count());
   }
   float sums[SAVED_STATS ? 2 : 3] = {};  // g, gx, squares
 #pragma unroll PASS_UNROLL
@@ -66,16 +95,18 @@ DEVICE RowSums measure(const Matrices& in, const Parameters& affine, const Lane&
     const Vector w = affine.get(lane, c);
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {
-      const float deviation = lane.has(c, e) ? v[e] - norm.mean : 0.0f;
+      const float deviation = lane.has(c, e) ? v[e] - part.x.mean : 0.0f;
       const float g = u[e] * w[e];
       sums[0] += g;
       sums[1] += g * deviation;
       if (!SAVED_STATS) sums[SAVED_STATS ? 0 : 2] += deviation * deviation;
     }
   }
-  row_reduce<Sum>(sums, team);
-  if (!SAVED_STATS) norm = norm_of({COLS, norm.mean, sums[SAVED_STATS ? 0 : 2]}, eps);
-  return row_sums(norm, sums[0], sums[1]);
+  block_reduce<Sum>(sums, team);
+  part.g = sums[0];
+  part.gx = sums[1];
+  part.x.squares = SAVED_STATS ? 0 : sums[SAVED_STATS ? 0 : 2];
+  return row_sums(over_cluster(part, team), eps, saved);
 }
 
 /// One pass over this thread's elements of a row that has to be read again.
@@ -101,23 +132,18 @@ DEVICE Contribution scan(const Matrices& in, const Parameters& affine, const Lan
   return all;
 }
 
-/// The row's contribution (or that of the block's part) from its threads': `count` elements in all.
-DEVICE Contribution combine(const Contribution& mine, float count, Team& team) {
+/// The contribution of the block's part, `count` elements, from its threads'.
+DEVICE Contribution in_block(const Contribution& mine, int count, Team& team) {
   Contribution all;
   all.x.count = count;
-  all.x.mean = row_reduce<Sum>(mine.x.count * mine.x.mean, team) / count;
+  all.x.mean = block_reduce<Sum>(mine.x.count * mine.x.mean, team) / max(1, count);
   const float delta = mine.x.mean - all.x.mean;
   float sums[3] = {mine.x.squares + mine.x.count * delta * delta, mine.g, mine.gx_about(all.x.mean)};
-  row_reduce<Sum>(sums, team);
+  block_reduce<Sum>(sums, team);
   all.x.squares = sums[0];
   all.g = sums[1];
   all.gx = sums[2];
   return all;
-}
-
-DEVICE RowSums row_sums(const Contribution& all, float eps, const Norm& saved) {
-  if (SAVED_STATS) return row_sums(saved, all.g, all.gx_about(saved.mean));
-  return row_sums(norm_of(all.x, eps), all.g, all.gx);
 }
 
 #if FUSED
@@ -211,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
     const long long row = row_of(group, team, rows);
     const Lane lane(row, team);
     kept.read(in, lane, group, team, rows);
-    const RowSums sums = STORAGE == RELOAD ? row_sums(combine(scan(in, affine, lane), COLS, team), eps, SAVED(row))
+    const RowSums sums = STORAGE == RELOAD ? row_sums(over_cluster(in_block(scan(in, affine, lane), lane.count(), team), team), eps, SAVED(row))
                                            : measure(in, affine, lane, kept, team, eps, SAVED(row));
     if (!active(group, team, rows)) continue;
     write(in, affine, dx, lane, kept, sums, columns);
@@ -229,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict_
   const Parameters affine({weight}, team);
   FOR_EACH_GROUP(row) {
     const Lane lane(row, team);
-    const Contribution all = combine(scan(in, affine, lane), max(1, lane.count()), team);
+    const Contribution all = in_block(scan(in, affine, lane), lane.count(), team);
     if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float4(all.x.mean, all.x.squares, all.g, all.gx);
   }
 }
@@ -249,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
       mine.gx += (before - mine.x.mean) * mine.g + part.w + (part.x - mine.x.mean) * part.z;
       mine.g += part.z;
     }
-    const RowSums sums = row_sums(combine(mine, COLS, team), eps, SAVED(row));
+    const RowSums sums = row_sums(in_block(mine, COLS, team), eps, SAVED(row));
     write(in, affine, dx, Lane(row, team), Kept(), sums, none);
     SAVE(row, sums.norm)
   }

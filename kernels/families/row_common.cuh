@@ -78,6 +78,7 @@ struct Team {
   int t = threadIdx.x % THREADS_PER_ROW;  // thread of the row
   int r = threadIdx.x / THREADS_PER_ROW;  // row of the block
   int slot = 0;
+  unsigned exchanges = 0;  // with the other blocks of the cluster, so far
 };
 
 /// Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.
@@ -108,7 +109,7 @@ struct Lane {
   }
   DEVICE bool has(int c, int e) const { return whole(c) || (at(c) + e >= first && at(c) + e < end); }
   /// Elements of the row in the block's part.
-  DEVICE int count() const { return max(0, end - max(0, first)); }
+  DEVICE int count() const { return PARTS == 1 ? COLS : max(0, end - max(0, first)); }
 };
 
 /// Vector c of a matrix; NEUTRAL stands in for elements that are not of the row.
@@ -233,70 +234,92 @@ struct Max {
 };
 
 #if CLUSTER > 1
-DEVICE void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+/// What the blocks of a cluster tell each other arrives in two boxes in turn, each with a barrier that counts the senders.
+/// A block sends for the second time from now only when all have sent for the next time, and so have read this one's.
+DEVICE unsigned arrivals(int slot) {
+  __shared__ unsigned long long barrier[2];
+  return (unsigned)__cvta_generic_to_shared(&barrier[slot]);
+}
+DEVICE unsigned at_rank(unsigned local, unsigned rank) {
+  unsigned remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(rank));
+  return remote;
 }
 
-/// Combines the blocks' values, which all threads of a block agree on, over the cluster: each block sends its own to all.
-template <class Op, int N>
-DEVICE void cluster_reduce(float (&values)[N], int slot) {
+/// Sends `values`, which all threads of the block agree on, to every block of the cluster. Returns what each rank sent.
+template <int N>
+DEVICE const float (*exchange(const float (&values)[N], Team& team))[CLUSTER] {
   __shared__ __align__(16) float inbox[2][N][CLUSTER];
+  const int slot = team.exchanges & 1;
+  const unsigned parity = team.exchanges >> 1 & 1;
+  ++team.exchanges;
   if (threadIdx.x < CLUSTER) {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      const unsigned local = (unsigned)__cvta_generic_to_shared(&inbox[slot][i][PART_INDEX]);
-      unsigned remote;
-      asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(threadIdx.x));
-      asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(values[i]) : "memory");
+      const unsigned to = at_rank((unsigned)__cvta_generic_to_shared(&inbox[slot][i][PART_INDEX]), threadIdx.x);
+      asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(to), "f"(values[i]) : "memory");
     }
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(at_rank(arrivals(slot), threadIdx.x)) : "memory");
   }
-  cluster_barrier();
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    values[i] = inbox[slot][i][0];
-#pragma unroll
-    for (int rank = 1; rank < CLUSTER; ++rank) values[i] = Op::of(values[i], inbox[slot][i][rank]);
+  unsigned all = 0;
+  while (!all) {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+        : "=r"(all)
+        : "r"(arrivals(slot)), "r"(parity)
+        : "memory");
   }
+  return inbox[slot];
 }
 #endif
 
-/// Nobody may write into a block's shared memory before the block runs.
+/// Before blocks of a cluster may speak to each other.
 DEVICE void enter() {
 #if CLUSTER > 1
-  cluster_barrier();
+  if (threadIdx.x < 2) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(arrivals(threadIdx.x)), "r"(CLUSTER) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 
-/// Combines `values` over the threads of a row; every thread gets the result.
+/// Combines in a tree: among many small terms and a large one, a chain would round in the same direction every time.
 template <class Op, int N>
-DEVICE void row_reduce(float (&values)[N], Team& team) {
+DEVICE float tree(const float (&leaves)[N]) {
+  float v[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) v[i] = leaves[i];
+#pragma unroll
+  for (int half = N / 2; half > 0; half /= 2) {
+#pragma unroll
+    for (int i = 0; i < half; ++i) v[i] = Op::of(v[i], v[i + half]);
+  }
+  return v[0];
+}
+
+/// Combines `values` over the threads of the block that share a row; every thread gets the result.
+template <class Op, int N>
+DEVICE void block_reduce(float (&values)[N], Team& team) {
 #pragma unroll
   for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) {
 #pragma unroll
     for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
   }
+  if (WARPS_PER_ROW == 1) return;
   team.slot ^= 1;
-  if (WARPS_PER_ROW > 1) {
-    __shared__ __align__(16) float part[2][ROWS_PER_BLOCK][N][WARPS_PER_ROW];
-    if (team.t % 32 == 0) {
+  __shared__ __align__(16) float part[2][ROWS_PER_BLOCK][N][WARPS_PER_ROW];
+  if (team.t % 32 == 0) {
 #pragma unroll
-      for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      values[i] = part[team.slot][team.r][i][0];
-#pragma unroll
-      for (int w = 1; w < WARPS_PER_ROW; ++w) values[i] = Op::of(values[i], part[team.slot][team.r][i][w]);
-    }
+    for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
   }
-#if CLUSTER > 1
-  cluster_reduce<Op>(values, team.slot);
-#endif
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < N; ++i) values[i] = tree<Op>(part[team.slot][team.r][i]);
 }
 template <class Op>
-DEVICE float row_reduce(float value, Team& team) {
+DEVICE float block_reduce(float value, Team& team) {
   float values[1] = {value};
-  row_reduce<Op>(values, team);
+  block_reduce<Op>(values, team);
   return values[0];
 }

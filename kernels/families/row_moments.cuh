@@ -89,13 +89,33 @@ DEVICE Moments moments_of(const Vector& v, const Lane& lane, int c) {
   return m;
 }
 
-/// The row's moments (or those of the block's part) from its threads': `count` elements in all.
-DEVICE Moments combine(const Moments& mine, float count, Team& team) {
+/// The row's moments from those of the blocks that share it.
+DEVICE Moments over_cluster(const Moments& mine, Team& team) {
+#if CLUSTER > 1
+  const float values[3] = {mine.count, mine.mean, mine.squares};
+  const auto sent = exchange(values, team);
+  Moments all;
+  all.count = COLS;
+#pragma unroll
+  for (int rank = 0; rank < CLUSTER; ++rank) all.mean += sent[0][rank] * (1.0f / COLS) * sent[1][rank];
+#pragma unroll
+  for (int rank = 0; rank < CLUSTER; ++rank) {
+    const float delta = sent[1][rank] - all.mean;
+    all.squares += sent[2][rank] + sent[0][rank] * delta * delta;
+  }
+  return all;
+#else
+  return mine;
+#endif
+}
+
+/// The moments of the block's part, `count` elements, from its threads'.
+DEVICE Moments in_block(const Moments& mine, int count, Team& team) {
   Moments all;
   all.count = count;
-  all.mean = row_reduce<Sum>(mine.count * mine.mean, team) / count;
+  all.mean = block_reduce<Sum>(mine.count * mine.mean, team) / max(1, count);
   const float delta = mine.mean - all.mean;
-  all.squares = row_reduce<Sum>(mine.squares + mine.count * delta * delta, team);
+  all.squares = block_reduce<Sum>(mine.squares + mine.count * delta * delta, team);
   return all;
 }
 

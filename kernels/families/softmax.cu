@@ -12,11 +12,33 @@ struct Peak {
   float top = MINUS_INFINITY;
   float total = 0;
 };
-/// exp(v - top). Where there was nothing but minus infinity, that counts as zero.
+/// exp(v - top). Where there was nothing but minus infinity, that counts as zero. The difference comes first: a row of
+/// nothing but the type's least number (a mask) has a right answer too.
 DEVICE float weight(float v, float top) { return power_of_two((v - (top == MINUS_INFINITY ? 0.0f : top)) * LOG2E); }
 
-/// The row is kept as it was read; its exponentials are cheaper to take twice than to keep.
-DEVICE Peak measure(const Matrices& in, const Lane& lane, const Kept& kept, Team& team) {
+/// The row's peak from those of the blocks that share it.
+DEVICE Peak over_cluster(const Peak& mine, Team& team) {
+#if CLUSTER > 1
+  const float values[2] = {mine.top, mine.total};
+  const auto sent = exchange(values, team);
+  Peak all;
+  all.top = tree<Max>(sent[0]);
+  float totals[CLUSTER];
+#pragma unroll
+  for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * weight(sent[0][rank], all.top);
+  all.total = tree<Sum>(totals);
+  return all;
+#else
+  return mine;
+#endif
+}
+
+/// The row's exponentials over its block's largest, where it stays in registers; else they are cheaper to take twice.
+struct Exponentials {
+  float held[STORAGE == REGISTERS ? CHUNKS : 1][VEC];
+};
+
+DEVICE Peak measure(const Matrices& in, const Lane& lane, const Kept& kept, Exponentials& exponentials, Team& team) {
   Peak peak;
 #pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
@@ -25,15 +47,19 @@ DEVICE Peak measure(const Matrices& in, const Lane& lane, const Kept& kept, Team
 #pragma unroll
     for (int e = 0; e < VEC; ++e) peak.top = Max::of(peak.top, v[e]);
   }
-  peak.top = row_reduce<Max>(peak.top, team);
+  peak.top = block_reduce<Max>(peak.top, team);
 #pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     const Vector v = kept.get(in, lane, c);
 #pragma unroll
-    for (int e = 0; e < VEC; ++e) peak.total += weight(v[e], peak.top);
+    for (int e = 0; e < VEC; ++e) {
+      const float w = weight(v[e], peak.top);
+      if (STORAGE == REGISTERS) exponentials.held[STORAGE == REGISTERS ? c : 0][e] = w;
+      peak.total += w;
+    }
   }
-  peak.total = row_reduce<Sum>(peak.total, team);
+  peak.total = block_reduce<Sum>(peak.total, team);
   return peak;
 }
 
@@ -56,21 +82,28 @@ DEVICE Peak scan(const Matrices& in, const Lane& lane) {
   return peak;
 }
 
-/// The row's peak (or that of the block's part) from its threads'.
-DEVICE Peak combine(const Peak& mine, Team& team) {
-  const float top = row_reduce<Max>(mine.top, team);
-  return {top, row_reduce<Sum>(mine.total * weight(mine.top, top), team)};
+/// The peak of the block's part from its threads'.
+DEVICE Peak in_block(const Peak& mine, Team& team) {
+  const float top = block_reduce<Max>(mine.top, team);
+  return {top, block_reduce<Sum>(mine.total * weight(mine.top, top), team)};
 }
 
-DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, const Peak& peak) {
+/// `part`: what the exponentials, where they are held, were taken over.
+DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, const Exponentials& exponentials, const Peak& part, const Peak& peak) {
   const float scale = 1.0f / peak.total;
+  const float held_scale = CLUSTER == 1 ? scale : scale * weight(part.top, peak.top);
 #pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
-    const Vector v = kept.get(in, lane, c);
     float out[VEC];
+    if (STORAGE == REGISTERS) {
 #pragma unroll
-    for (int e = 0; e < VEC; ++e) out[e] = weight(v[e], peak.top) * scale;
+      for (int e = 0; e < VEC; ++e) out[e] = exponentials.held[STORAGE == REGISTERS ? c : 0][e] * held_scale;
+    } else {
+      const Vector v = kept.get(in, lane, c);
+#pragma unroll
+      for (int e = 0; e < VEC; ++e) out[e] = weight(v[e], peak.top) * scale;
+    }
     put(y, lane, c, out);
   }
 }
@@ -85,8 +118,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
   FOR_EACH_GROUP(group) {
     const Lane lane(row_of(group, team, rows), team);
     kept.read(in, lane, group, team, rows);
-    const Peak peak = STORAGE == RELOAD ? combine(scan(in, lane), team) : measure(in, lane, kept, team);
-    if (active(group, team, rows)) write(in, y, lane, kept, peak);
+    Exponentials exponentials;
+    const Peak part = STORAGE == RELOAD ? in_block(scan(in, lane), team) : measure(in, lane, kept, exponentials, team);
+    const Peak peak = over_cluster(part, team);
+    if (active(group, team, rows)) write(in, y, lane, kept, exponentials, part, peak);
   }
 }
 #else
@@ -94,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict_
   const Matrices in = {x};
   Team team;
   FOR_EACH_GROUP(row) {
-    const Peak peak = combine(scan(in, Lane(row, team)), team);
+    const Peak peak = in_block(scan(in, Lane(row, team)), team);
     if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float2(peak.top, peak.total);
   }
 }
@@ -110,7 +145,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
       mine.total = mine.total * weight(mine.top, top) + part.y * weight(part.x, top);
       mine.top = top;
     }
-    write(in, y, Lane(row, team), Kept(), combine(mine, team));
+    const Peak peak = in_block(mine, team);
+    write(in, y, Lane(row, team), Kept(), Exponentials(), peak, peak);
   }
 }
 #endif

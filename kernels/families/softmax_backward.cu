@@ -12,6 +12,18 @@ DEVICE float dot(const Matrices& in, const Lane& lane, const Kept& kept) {
   return sum;
 }
 
+/// The row's sum from its threads'.
+DEVICE float combine(float mine, Team& team) {
+  const float sum = block_reduce<Sum>(mine, team);
+#if CLUSTER > 1
+  const float values[1] = {sum};
+  const auto sent = exchange(values, team);
+  return tree<Sum>(sent[0]);
+#else
+  return sum;
+#endif
+}
+
 DEVICE void write(const Matrices& in, T* dx, const Lane& lane, const Kept& kept, float sum) {
 #pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
@@ -35,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
   FOR_EACH_GROUP(group) {
     const Lane lane(row_of(group, team, rows), team);
     kept.read(in, lane, group, team, rows);
-    const float sum = row_reduce<Sum>(dot(in, lane, kept), team);
+    const float sum = combine(dot(in, lane, kept), team);
     if (active(group, team, rows)) write(in, dx, lane, kept, sum);
   }
 }
@@ -44,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict_
   const Matrices in = {y, dy};
   Team team;
   FOR_EACH_GROUP(row) {
-    const float sum = row_reduce<Sum>(dot(in, Lane(row, team), Kept()), team);
+    const float sum = combine(dot(in, Lane(row, team), Kept()), team);
     if (team.t == 0) parts[row * SPLIT + PART_INDEX] = sum;
   }
 }
@@ -56,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
   FOR_EACH_GROUP(row) {
     float sum = 0;
     for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) sum += parts[row * SPLIT + p];
-    write(in, dx, Lane(row, team), Kept(), row_reduce<Sum>(sum, team));
+    write(in, dx, Lane(row, team), Kept(), combine(sum, team));
   }
 }
 #endif
