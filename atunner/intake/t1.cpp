@@ -125,7 +125,7 @@ class Reader {
     ATUNNER_TRY(kernel_.source.name, Text(spec, "KernelFile", "KernelSpecification"));
     auto text = read_(kernel_.source.name);
     if (!text) return Bad("KernelSpecification.KernelFile", text.error().ToString());
-    kernel_.source.text = *std::move(text);
+    kernel_.source.text = CompilableText(ParseCuda(*text));
     // What Kernel Tuner defines for every kernel.
     kernel_.source.defines.emplace_back("kernel_tuner", "1");
     const json& options = At(spec, "CompilerOptions");

@@ -35,6 +35,22 @@ void FindHeaders(UserKernel& kernel, const Path& file) {
   }
 }
 
+/// A missing file is the user's to mend, before anything is compiled.
+Status CheckFiles(const UserKernel& kernel) {
+  for (const ArgSpec& arg : kernel.spec.args) {
+    if (arg.fill.kind != Fill::Kind::kFile) continue;
+    ATUNNER_TRY(const TensorShape shape, ShapeOf(arg, kernel.spec, kernel.spec.dims));
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(arg.fill.path, error);
+    if (error) return Invalid("argument '" + arg.name + "': cannot read the file: " + error.message(), arg.fill.path);
+    if (bytes != static_cast<uintmax_t>(shape.bytes)) {
+      return Invalid(fmt::format("argument '{}' has {} bytes, the file {}", arg.name, shape.bytes, bytes),
+                     arg.fill.path, "raw little-endian elements are expected, and nothing else");
+    }
+  }
+  return {};
+}
+
 void PrintNotes(const UserKernel& kernel, const Common& common) {
   if (common.quiet || common.json) return;
   for (const std::string& note : kernel.notes) fmt::print(stderr, "note: {}\n", note);
@@ -81,6 +97,7 @@ Result<int> TuneKernel(UserKernel& kernel, const Path& file, const Target& targe
                        const Common& common, const std::string& command) {
   FindHeaders(kernel, file);
   ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
+  ATUNNER_RETURN_IF_ERROR(CheckFiles(kernel));
   PrintNotes(kernel, common);
   return RunTuning(*schedule, target, flags, common, command);
 }
