@@ -6,6 +6,7 @@
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/cuda_syntax.h"
+#include "atunner/intake/kernel_body.h"
 #include "atunner/intake/t1_argument.h"
 #include "atunner/intake/t1_json.h"
 #include "atunner/intake/value_list.h"
@@ -268,7 +269,20 @@ class Reader {
       return Bad("KernelSpecification.KernelName", "'" + kernel.name + "' is a template",
                  "write its arguments: \"" + kernel.name + "<block_size_x, float>\"");
     }
-    return CompareArguments(kernel, step);
+    ATUNNER_RETURN_IF_ERROR(CompareArguments(kernel, step));
+    MarkWritten(syntax, kernel, step);
+    return {};
+  }
+
+  /// Published files mark results as ReadOnly now and then; a kernel that only assigns to a buffer says otherwise.
+  void MarkWritten(const CudaSyntax& syntax, const KernelDefinition& kernel, const LaunchStep& step) {
+    for (size_t i = 0; i < step.args.size(); ++i) {
+      if (step.args[i].kind != ArgBinding::Kind::kTensor) continue;
+      const auto arg = std::ranges::find(kernel_.spec.args, step.args[i].name, &ArgSpec::name);
+      if (arg->role != Role::kInput || RoleOf(syntax, kernel, kernel.parameters[i]) != Role::kOutput) continue;
+      arg->role = Role::kInOut;
+      kernel_.notes.push_back("'" + arg->name + "' is marked ReadOnly and the kernel writes it: taken as ReadWrite");
+    }
   }
 
   Status CompareArguments(const KernelDefinition& kernel, const LaunchStep& step) const {

@@ -171,6 +171,22 @@ TEST(T1, TheKernelsDeclarationIsComparedWithTheArguments) {
   EXPECT_THAT(ErrorOf(json), HasSubstr("4 are passed, 'convolution_kernel' takes 3 (convolution.cu:3)"));
 }
 
+TEST(T1, AResultMarkedReadOnlyIsTakenAsWritten) {
+  auto json = nlohmann::json::parse(kConvolution);
+  json["KernelSpecification"]["Arguments"][0] = {
+      {"Name", "out"}, {"Type", "float"}, {"MemoryType", "Vector"}, {"AccessType", "ReadOnly"}, {"Size", 64}};
+  const FileReader read = [](const std::string&) {
+    return Result<std::string>(
+        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* in,"
+        " int n) { if (n > 3) out[threadIdx.x] = in[0] + d_filter[0]; }");
+  };
+  const auto kernel = ParseT1(json.dump(), "space.json", read);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->spec.FindArg("out")->role, Role::kInOut);
+  EXPECT_EQ(kernel->spec.FindArg("in")->role, Role::kInput);
+  EXPECT_THAT(kernel->notes, testing::Contains(HasSubstr("'out' is marked ReadOnly and the kernel writes it")));
+}
+
 TEST(T1, TemplatesNeedTheirArguments) {
   const FileReader read = [](const std::string&) {
     return Result<std::string>(
