@@ -172,7 +172,7 @@ class Reader {
     const std::string path = "KernelSpecification.Arguments." + spec.name;
     if (kernel_.spec.FindArg(spec.name) != nullptr) return Bad(path, "a second argument of this name");
     if (argument.place == kShared) {
-      step_.shared_bytes = Expr::MustParse(step_.shared_bytes.text() + " + " + argument.shared_bytes.text());
+      ATUNNER_TRY(step_.shared_bytes, Expr::Parse(step_.shared_bytes.text() + " + " + argument.shared_bytes.text()));
       return {};
     }
     if (argument.place == kSymbol) {
@@ -204,8 +204,7 @@ class Reader {
     }
     if (const json& shared = At(spec, "SharedMemory"); !shared.is_null()) {
       ATUNNER_TRY(const Expr bytes, scope_.Parse(shared, "KernelSpecification.SharedMemory"));
-      const bool more = step_.shared_bytes != Expr(0);
-      step_.shared_bytes = more ? Expr::MustParse("(" + bytes.text() + ") + " + step_.shared_bytes.text()) : bytes;
+      ATUNNER_TRY(step_.shared_bytes, Expr::Parse("(" + bytes.text() + ") + " + step_.shared_bytes.text()));
     }
     kernel_.plan.steps.push_back(std::move(step_));
     kernel_.spec.bytes = Expr(0);  // buffers may be larger than what the kernel touches: no floor can be claimed
@@ -235,7 +234,8 @@ class Reader {
     ATUNNER_TRY(step_.grid[i], scope_.Parse(size, "KernelSpecification.GlobalSize." + axis));
     const std::string type = TextOf(At(spec, "GlobalSizeType")).value_or("CUDA");
     if (t1::EqualsIgnoringCase(type, "OpenCL")) {
-      step_.grid[i] = Expr::MustParse(fmt::format("ceil_div({}, {})", step_.grid[i].text(), step_.block[i].text()));
+      ATUNNER_TRY(step_.grid[i],
+                  Expr::Parse(fmt::format("ceil_div({}, {})", step_.grid[i].text(), step_.block[i].text())));
     } else if (!t1::EqualsIgnoringCase(type, "CUDA") && !t1::EqualsIgnoringCase(type, "Vulkan")) {
       return Bad("KernelSpecification.GlobalSizeType", "'" + type + "' is unknown", "there are CUDA and OpenCL");
     }
