@@ -13,6 +13,7 @@ namespace atunner::cli {
 namespace {
 
 constexpr size_t kLargestSource = size_t{16} << 20;
+constexpr size_t kLargestData = size_t{64} << 30;
 
 /// Files are named relative to the one that names them; so are the headers that a source includes.
 FileReader Beside(const Path& file) {
@@ -35,18 +36,19 @@ void FindHeaders(UserKernel& kernel, const Path& file) {
   }
 }
 
-/// A missing file is the user's to mend, before anything is compiled.
-Status CheckFiles(const UserKernel& kernel) {
-  for (const ArgSpec& arg : kernel.spec.args) {
+/// Data files are the user's to mend before anything is compiled. Other contents are another task: trials are not
+/// shared.
+Status CheckFiles(UserKernel& kernel) {
+  for (ArgSpec& arg : kernel.spec.args) {
     if (arg.fill.kind != Fill::Kind::kFile) continue;
     ATUNNER_TRY(const TensorShape shape, ShapeOf(arg, kernel.spec, kernel.spec.dims));
-    std::error_code error;
-    const auto bytes = std::filesystem::file_size(arg.fill.path, error);
-    if (error) return Invalid("argument '" + arg.name + "': cannot read the file: " + error.message(), arg.fill.path);
-    if (bytes != static_cast<uintmax_t>(shape.bytes)) {
-      return Invalid(fmt::format("argument '{}' has {} bytes, the file {}", arg.name, shape.bytes, bytes),
+    const auto bytes = ReadFile(arg.fill.path, kLargestData);
+    if (!bytes) return Invalid("argument '" + arg.name + "': " + bytes.error().what, arg.fill.path);
+    if (bytes->size() != static_cast<size_t>(shape.bytes)) {
+      return Invalid(fmt::format("argument '{}' has {} bytes, the file {}", arg.name, shape.bytes, bytes->size()),
                      arg.fill.path, "raw little-endian elements are expected, and nothing else");
     }
+    arg.fill.digest = DigestOf(*bytes).ToHex();
   }
   return {};
 }
@@ -96,8 +98,8 @@ int PrintUnderstood(const UserKernel& kernel, const Common& common) {
 Result<int> TuneKernel(UserKernel& kernel, const Path& file, const Target& target, const TuneFlags& flags,
                        const Common& common, const std::string& command) {
   FindHeaders(kernel, file);
-  ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
   ATUNNER_RETURN_IF_ERROR(CheckFiles(kernel));
+  ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
   PrintNotes(kernel, common);
   return RunTuning(*schedule, target, flags, common, command);
 }

@@ -83,14 +83,14 @@ class T1Features : public Tuning {
       std::filesystem::copy_file(Path(ATUNNER_SOURCE_DIR) / "tests/examples/t1_features" / name, dir_.path() / name);
     }
   }
-  void WriteParticles(size_t count) {
+  void WriteParticles(size_t count, float y = 1.0f) {
     struct Particle {
       float x, y;
       int32_t kind, spare;
     };
     std::string bytes;
     for (size_t i = 0; i < count; ++i) {
-      const Particle one = {static_cast<float>(i) * 0.5f, 1.0f, static_cast<int32_t>(i % 4), 0};
+      const Particle one = {static_cast<float>(i) * 0.5f, y, static_cast<int32_t>(i % 4), 0};
       bytes.append(reinterpret_cast<const char*>(&one), sizeof one);
     }
     ASSERT_TRUE(WriteFileAtomic(dir_.path() / "particles.bin", bytes));
@@ -103,6 +103,17 @@ TEST_F(T1Features, AreAllExecuted) {
   const Outcome tuned = Tune();
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err << tuned.out;
   EXPECT_EQ((*ParseJson(tuned.out))["best"]["verdict"]["kind"], "correct");
+}
+
+TEST_F(T1Features, OtherDataIsAnotherRun) {
+  WriteParticles(1000);
+  const auto first = ParseJson(Tune().out);
+  const auto again = ParseJson(Tune().out);
+  WriteParticles(1000, 2.0f);
+  const auto other = ParseJson(Tune().out);
+  ASSERT_TRUE(first && again && other);
+  EXPECT_EQ((*first)["run"], (*again)["run"]);
+  EXPECT_NE((*first)["run"], (*other)["run"]);
 }
 
 TEST_F(T1Features, AFileOfAnotherSizeIsRefused) {
