@@ -201,6 +201,15 @@ TEST(T1, TemplatesNeedTheirArguments) {
   const auto with = ParseT1(json.dump(), "space.json", read);
   ASSERT_TRUE(with) << with.error().ToString();
   EXPECT_EQ(with->plan.steps[0].entry, "convolution_kernel<{block_size_x} * {block_size_y}>");
+  // A value that looks like a place for itself is put in once.
+  json["ConfigurationSpace"]["TuningParameters"].push_back(
+      {{"Name", "odd"}, {"Type", "string"}, {"Values", "['{odd}']"}});
+  json["KernelSpecification"]["KernelName"] = "convolution_kernel<odd>";
+  auto odd = ParseT1(json.dump(), "space.json", read);
+  ASSERT_TRUE(odd) << odd.error().ToString();
+  const auto schedule = MakeUserTemplate(*odd);
+  ASSERT_TRUE(schedule) << schedule.error().ToString();
+  EXPECT_EQ((*schedule)->Render((*schedule)->Default())->plan.steps[0].entry, "convolution_kernel<{odd}>");
 }
 
 }  // namespace
