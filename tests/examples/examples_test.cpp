@@ -15,7 +15,7 @@
 namespace atunner {
 namespace {
 
-constexpr int kTrials = 4;
+constexpr int kTrials = 3;
 
 Path Folder() { return Path(ATUNNER_SOURCE_DIR) / "examples/kernels"; }
 
