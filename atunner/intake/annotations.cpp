@@ -180,9 +180,17 @@ Result<Fill> ParseFill(const std::string& text) {
   } else if (kind == "file" && words.size() > 1) {
     fill.kind = Fill::Kind::kFile;
     fill.path = words[1];
+  } else if (kind == "generator" && words.size() > 1) {
+    fill.kind = Fill::Kind::kGenerator;
+    fill.path = Trim(text).substr(kind.size() + 1);
+    ATUNNER_TRY(const Expr expr, Expr::Parse(fill.path));
+    for (const std::string& name : expr.Names()) {
+      if (name != "i")
+        return Invalid("'" + text + "': unknown name '" + name + "'", "", "a generator knows the index i");
+    }
   } else {
     return Invalid("unknown fill '" + text + "'", "",
-                   "use normal, uniform LOW HIGH, constant V, zeros, iota or file PATH");
+                   "use normal, uniform LOW HIGH, constant V, zeros, iota, generator EXPRESSION or file PATH");
   }
   return fill;
 }

@@ -434,4 +434,9 @@ std::string DeviceText(const CudaSyntax& syntax) {
   return text;
 }
 
+std::string CompilableText(const CudaSyntax& syntax) {
+  const bool has_main = std::ranges::any_of(syntax.functions, [](const HostFunction& f) { return f.name == "main"; });
+  return has_main || !syntax.launches.empty() ? DeviceText(syntax) : std::string(syntax.source);
+}
+
 }  // namespace atunner

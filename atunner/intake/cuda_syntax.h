@@ -93,6 +93,10 @@ CudaSyntax ParseCuda(std::string_view source);
 /// compiler knows them). Lines keep their numbers and every remaining byte its offset.
 std::string DeviceText(const CudaSyntax& syntax);
 
+/// DeviceText of a whole program (it has a main or launches kernels); any other source as it is: what its functions are
+/// meant for cannot be told, and the compiler takes them for device functions.
+std::string CompilableText(const CudaSyntax& syntax);
+
 /// Pieces of a range at commas outside of (), [], {} and, with `angles`, <>.
 std::vector<TokenRange> SplitArguments(const CudaSyntax& syntax, TokenRange range, bool angles);
 /// The token that closes the bracket at `open` ("(", "[", "{" or "<"); the end of the tokens when nothing does.

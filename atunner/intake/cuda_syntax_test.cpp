@@ -157,5 +157,12 @@ TEST(CudaSyntax, DeviceTextBlanksWhatIsTheHosts) {
   for (const char* gone : {"main", "<<<", "std::vector", "namespace std"}) EXPECT_THAT(text, Not(HasSubstr(gone)));
 }
 
+TEST(CudaSyntax, OnlyWholeProgramsLoseTheirHostFunctions) {
+  const std::string helper = "int twice(int x) { return 2 * x; }\n__global__ void k(int* x) { x[0] = twice(1); }\n";
+  EXPECT_EQ(CompilableText(ParseCuda(helper)), helper);  // jitify takes it, and so do we
+  EXPECT_THAT(CompilableText(ParseCuda(helper + "int main() {}\n")), Not(HasSubstr("main")));
+  EXPECT_THAT(CompilableText(ParseCuda(helper + "void run() { k<<<1, 1>>>(0); }\n")), Not(HasSubstr("run")));
+}
+
 }  // namespace
 }  // namespace atunner

@@ -11,6 +11,7 @@
 #include "atunner/base/closest_name.h"
 #include "atunner/intake/annotations.h"
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/cuda_syntax.h"
 #include "atunner/intake/value_list.h"
 
 namespace atunner {
@@ -221,7 +222,7 @@ class Reader {
     ATUNNER_TRY(source.name, Text(table, "source"));
     auto text = read_(source.name);
     if (!text) return Bad(*table.get("source"), text.error().ToString());
-    source.text = *std::move(text);
+    source.text = CompilableText(ParseCuda(*text));
     if (const toml::node* options = table.get("options")) {
       const toml::array* list = options->as_array();
       if (list == nullptr) return Bad(*options, "'options' is a list of texts");

@@ -106,6 +106,8 @@ TEST(KernelToml, MistakesNameLineAndRemedy) {
   EXPECT_THAT(ErrorOf(Without(good, "block * items <= 2048", "block * items <= 2")), HasSubstr("block * items <= 2"));
   EXPECT_THAT(ErrorOf(Without(good, "n = 1000 }", "m = 1000 }")), HasSubstr("'m' is not among [sizes]"));
   EXPECT_THAT(ErrorOf(Without(good, "uniform -1 1", "gauss")), HasSubstr("unknown fill 'gauss'"));
+  EXPECT_EQ(ErrorOf(Without(good, "uniform -1 1", "generator (i * 7) % 5 - 2")), "");
+  EXPECT_THAT(ErrorOf(Without(good, "uniform -1 1", "generator i * n")), HasSubstr("unknown name 'n'"));
   EXPECT_THAT(ErrorOf(Without(good, "grid = ", "gird = ")), HasSubstr("did you mean 'grid'"));
   EXPECT_THAT(ErrorOf(good + "\n[[launch"), HasSubstr("kernel.toml:"));
   EXPECT_THAT(ErrorOf("source = \"a.cu\""), HasSubstr("no [[launch]]"));

@@ -6,6 +6,7 @@
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/cuda_syntax.h"
+#include "atunner/intake/kernel_body.h"
 #include "atunner/intake/t1_argument.h"
 #include "atunner/intake/t1_json.h"
 #include "atunner/intake/value_list.h"
@@ -125,7 +126,7 @@ class Reader {
     ATUNNER_TRY(kernel_.source.name, Text(spec, "KernelFile", "KernelSpecification"));
     auto text = read_(kernel_.source.name);
     if (!text) return Bad("KernelSpecification.KernelFile", text.error().ToString());
-    kernel_.source.text = *std::move(text);
+    kernel_.source.text = CompilableText(ParseCuda(*text));
     // What Kernel Tuner defines for every kernel.
     kernel_.source.defines.emplace_back("kernel_tuner", "1");
     const json& options = At(spec, "CompilerOptions");
@@ -171,7 +172,7 @@ class Reader {
     const std::string path = "KernelSpecification.Arguments." + spec.name;
     if (kernel_.spec.FindArg(spec.name) != nullptr) return Bad(path, "a second argument of this name");
     if (argument.place == kShared) {
-      step_.shared_bytes = Expr::MustParse(step_.shared_bytes.text() + " + " + argument.shared_bytes.text());
+      ATUNNER_TRY(step_.shared_bytes, Expr::Parse(step_.shared_bytes.text() + " + " + argument.shared_bytes.text()));
       return {};
     }
     if (argument.place == kSymbol) {
@@ -203,8 +204,7 @@ class Reader {
     }
     if (const json& shared = At(spec, "SharedMemory"); !shared.is_null()) {
       ATUNNER_TRY(const Expr bytes, scope_.Parse(shared, "KernelSpecification.SharedMemory"));
-      const bool more = step_.shared_bytes != Expr(0);
-      step_.shared_bytes = more ? Expr::MustParse("(" + bytes.text() + ") + " + step_.shared_bytes.text()) : bytes;
+      ATUNNER_TRY(step_.shared_bytes, Expr::Parse("(" + bytes.text() + ") + " + step_.shared_bytes.text()));
     }
     kernel_.plan.steps.push_back(std::move(step_));
     kernel_.spec.bytes = Expr(0);  // buffers may be larger than what the kernel touches: no floor can be claimed
@@ -234,7 +234,8 @@ class Reader {
     ATUNNER_TRY(step_.grid[i], scope_.Parse(size, "KernelSpecification.GlobalSize." + axis));
     const std::string type = TextOf(At(spec, "GlobalSizeType")).value_or("CUDA");
     if (t1::EqualsIgnoringCase(type, "OpenCL")) {
-      step_.grid[i] = Expr::MustParse(fmt::format("ceil_div({}, {})", step_.grid[i].text(), step_.block[i].text()));
+      ATUNNER_TRY(step_.grid[i],
+                  Expr::Parse(fmt::format("ceil_div({}, {})", step_.grid[i].text(), step_.block[i].text())));
     } else if (!t1::EqualsIgnoringCase(type, "CUDA") && !t1::EqualsIgnoringCase(type, "Vulkan")) {
       return Bad("KernelSpecification.GlobalSizeType", "'" + type + "' is unknown", "there are CUDA and OpenCL");
     }
@@ -268,7 +269,20 @@ class Reader {
       return Bad("KernelSpecification.KernelName", "'" + kernel.name + "' is a template",
                  "write its arguments: \"" + kernel.name + "<block_size_x, float>\"");
     }
-    return CompareArguments(kernel, step);
+    ATUNNER_RETURN_IF_ERROR(CompareArguments(kernel, step));
+    MarkWritten(syntax, kernel, step);
+    return {};
+  }
+
+  /// Published files mark results as ReadOnly now and then; a kernel that only assigns to a buffer says otherwise.
+  void MarkWritten(const CudaSyntax& syntax, const KernelDefinition& kernel, const LaunchStep& step) {
+    for (size_t i = 0; i < step.args.size(); ++i) {
+      if (step.args[i].kind != ArgBinding::Kind::kTensor) continue;
+      const auto arg = std::ranges::find(kernel_.spec.args, step.args[i].name, &ArgSpec::name);
+      if (arg->role != Role::kInput || RoleOf(syntax, kernel, kernel.parameters[i]) != Role::kOutput) continue;
+      arg->role = Role::kInOut;
+      kernel_.notes.push_back("'" + arg->name + "' is marked ReadOnly and the kernel writes it: taken as ReadWrite");
+    }
   }
 
   Status CompareArguments(const KernelDefinition& kernel, const LaunchStep& step) const {

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <cmath>
 
 #include "atunner/intake/c_type.h"
 
 namespace atunner::t1 {
 namespace {
+
+constexpr int64_t kLargestCustomType = 65536;
 
 /// "half4", "float8", "double16": T1 takes OpenCL's vectors, wider ones than CUDA has.
 std::optional<CType> WideType(std::string_view name) {
@@ -66,8 +68,8 @@ class Reader {
   /// A structure is compared byte by byte.
   Status CustomType() {
     const json& size = At(stated_, "TypeSize");
-    if (!size.is_number_integer() || size.get<int64_t>() < 1)
-      return Bad("TypeSize", "missing", "a custom type needs its size in bytes");
+    if (!size.is_number_integer() || size.get<int64_t>() < 1 || size.get<int64_t>() > kLargestCustomType)
+      return Bad("TypeSize", "missing, or no size", "a custom type needs its size in bytes");
     out_.spec.dtype = DType::kUInt8;
     lanes_ = size.get<int64_t>();
     custom_ = true;
@@ -96,20 +98,18 @@ class Reader {
     if (lanes_ != 1) return Bad("Type", "a scalar of a vector or custom type is not supported", "pass its parts");
     if (At(stated_, "FillValue").is_null()) return Bad("FillValue", "missing", "a scalar needs its value");
     ATUNNER_TRY(Expr value, scope_.Parse(At(stated_, "FillValue"), path_ + ".FillValue"));
-    if (!value.Names().empty()) {
-      const auto names = scope_.space.Names();
-      std::vector<Value> only;
-      for (const Parameter& parameter : scope_.space.parameters) only.push_back(parameter.values.front());
-      for (const std::string& name : value.Names()) {
-        const int at = scope_.space.Find(name);
-        if (at < 0) return Bad("FillValue", "unknown name '" + name + "'");
-        if (scope_.space.parameters[static_cast<size_t>(at)].values.size() > 1)
-          return Bad("FillValue", "'" + name + "' varies", "the kernel knows it as a macro");
-      }
-      auto known = value.Evaluate(Bindings().Add(names, only));
-      if (!known) return Bad("FillValue", known.error().ToString());
-      value = Expr::MustParse(ToString(*known));
+    std::vector<Value> only;
+    for (const Parameter& parameter : scope_.space.parameters) only.push_back(parameter.values.front());
+    const auto names = scope_.space.Names();
+    for (const std::string& name : value.Names()) {
+      const int at = scope_.space.Find(name);
+      if (at >= 0 && scope_.space.parameters[static_cast<size_t>(at)].values.size() > 1)
+        return Bad("FillValue", "'" + name + "' varies", "the kernel knows it as a macro");
     }
+    auto known = value.Evaluate(Bindings().Add(names, only));
+    if (!known) return Bad("FillValue", known.error().ToString());
+    if (!std::isfinite(ToDouble(*known))) return Bad("FillValue", "'" + ToString(*known) + "' is no number");
+    ATUNNER_TRY(value, Expr::Parse(ToString(*known)));
     out_.spec.role = Role::kScalar;
     out_.spec.value = std::move(value);
     return {};
@@ -118,8 +118,8 @@ class Reader {
   Status Shared() {
     ATUNNER_TRY(const Expr elements, scope_.Parse(At(stated_, "Size"), path_ + ".Size"));
     out_.place = Argument::Place::kShared;
-    out_.shared_bytes = Expr::MustParse(
-        fmt::format("({}) * {}", elements.text(), lanes_ * static_cast<int64_t>(SizeOf(out_.spec.dtype))));
+    ATUNNER_TRY(out_.shared_bytes, Expr::Parse(fmt::format("({}) * {}", elements.text(),
+                                                           lanes_ * static_cast<int64_t>(SizeOf(out_.spec.dtype)))));
     return {};
   }
 
@@ -149,7 +149,9 @@ class Reader {
     ATUNNER_TRY(const Expr expr, scope_.Parse(stated, path_ + ".FillValue"));
     auto value = expr.Evaluate({});
     if (!value) return Bad("FillValue", value.error().ToString());
-    return ToDouble(*value);
+    const double number = ToDouble(*value);
+    if (!std::isfinite(number)) return Bad("FillValue", "'" + ToString(*value) + "' is no number");
+    return number;
   }
 
   Status SetFill() {

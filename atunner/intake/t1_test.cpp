@@ -128,5 +128,89 @@ TEST(T1, MistakesNameTheKey) {
   EXPECT_FALSE(ParseT1("{\"ConfigurationSpace\": 3}", "space.json", kAnyFile));
 }
 
+/// The golden files read well; these do not, each with one message that says where and what.
+TEST(T1, WhatIsNotSupportedIsRefused) {
+  const auto good = nlohmann::json::parse(kConvolution);
+  const auto with_argument = [&](size_t at, const char* key, const nlohmann::json& value) {
+    auto json = good;
+    json["KernelSpecification"]["Arguments"][at][key] = value;
+    return ErrorOf(json);
+  };
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    auto json = good;
+    json["KernelSpecification"][key] = value;
+    return ErrorOf(json);
+  };
+  EXPECT_THAT(with_argument(1, "MemType", "Texture"), HasSubstr("Arguments.in.MemType: \"Texture\" is not supported"));
+  EXPECT_THAT(with_argument(1, "MemoryType", "Image"),
+              HasSubstr("Arguments.in.MemoryType: \"Image\" is not supported"));
+  EXPECT_THAT(with_argument(1, "FillType", "Script"), HasSubstr("Arguments.in.FillType: \"Script\" is not supported"));
+  EXPECT_THAT(with_argument(1, "FillType", "BinaryHDF"), HasSubstr("\"BinaryHDF\" is not supported"));
+  EXPECT_THAT(with_argument(1, "FillType", "BinaryRaw"), HasSubstr("Arguments.in.DataSource: missing"));
+  EXPECT_THAT(with_argument(1, "AccessType", "Write"), HasSubstr("Arguments.in.AccessType"));
+  EXPECT_THAT(with_argument(1, "Type", "custom"), HasSubstr("Arguments.in.TypeSize: missing"));
+  EXPECT_THAT(with_argument(1, "Name", "out"), HasSubstr("a second argument of this name"));
+  EXPECT_THAT(with_argument(2, "Name", "e_filter"), HasSubstr("'convolution.cu' has no symbol of this name"));
+  EXPECT_THAT(with_argument(3, "Type", "float4"), HasSubstr("a scalar of a vector or custom type"));
+  EXPECT_THAT(with_argument(3, "FillValue", "block_size_x"), HasSubstr("'block_size_x' varies"));
+  EXPECT_EQ(with("GlobalSizeType", "Metal"), "");  // ProblemSize decides
+  EXPECT_THAT(with("ProblemSize", {1, 2, 3, 4}), HasSubstr("one to three sizes"));
+}
+
+TEST(T1, TheKernelsDeclarationIsComparedWithTheArguments) {
+  auto json = nlohmann::json::parse(kConvolution);
+  auto& arguments = json["KernelSpecification"]["Arguments"];
+  arguments[3]["Type"] = "double";
+  EXPECT_THAT(ErrorOf(json), HasSubstr("number 3 is a scalar float64, parameter 'n' of 'convolution_kernel' is int "
+                                       "(convolution.cu:3)"));
+  arguments[3]["Type"] = "float";  // as wide, and read as another number
+  EXPECT_THAT(ErrorOf(json), HasSubstr("number 3 is a scalar float32"));
+  arguments[3]["Type"] = "uint32";
+  EXPECT_EQ(ErrorOf(json), "");
+  arguments[2]["MemType"] = "Global";
+  EXPECT_THAT(ErrorOf(json), HasSubstr("4 are passed, 'convolution_kernel' takes 3 (convolution.cu:3)"));
+}
+
+TEST(T1, AResultMarkedReadOnlyIsTakenAsWritten) {
+  auto json = nlohmann::json::parse(kConvolution);
+  json["KernelSpecification"]["Arguments"][0] = {
+      {"Name", "out"}, {"Type", "float"}, {"MemoryType", "Vector"}, {"AccessType", "ReadOnly"}, {"Size", 64}};
+  const FileReader read = [](const std::string&) {
+    return Result<std::string>(
+        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* in,"
+        " int n) { if (n > 3) out[threadIdx.x] = in[0] + d_filter[0]; }");
+  };
+  const auto kernel = ParseT1(json.dump(), "space.json", read);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->spec.FindArg("out")->role, Role::kInOut);
+  EXPECT_EQ(kernel->spec.FindArg("in")->role, Role::kInput);
+  EXPECT_THAT(kernel->notes, testing::Contains(HasSubstr("'out' is marked ReadOnly and the kernel writes it")));
+}
+
+TEST(T1, TemplatesNeedTheirArguments) {
+  const FileReader read = [](const std::string&) {
+    return Result<std::string>(
+        "template <int B> __global__ void convolution_kernel(float* o, const float* i, int n) {}\n"
+        "__constant__ float d_filter[15];");
+  };
+  auto json = nlohmann::json::parse(kConvolution);
+  const auto without = ParseT1(json.dump(), "space.json", read);
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().ToString(), HasSubstr("'convolution_kernel' is a template"));
+  json["KernelSpecification"]["KernelName"] = "convolution_kernel<block_size_x * block_size_y>";
+  const auto with = ParseT1(json.dump(), "space.json", read);
+  ASSERT_TRUE(with) << with.error().ToString();
+  EXPECT_EQ(with->plan.steps[0].entry, "convolution_kernel<{block_size_x} * {block_size_y}>");
+  // A value that looks like a place for itself is put in once.
+  json["ConfigurationSpace"]["TuningParameters"].push_back(
+      {{"Name", "odd"}, {"Type", "string"}, {"Values", "['{odd}']"}});
+  json["KernelSpecification"]["KernelName"] = "convolution_kernel<odd>";
+  auto odd = ParseT1(json.dump(), "space.json", read);
+  ASSERT_TRUE(odd) << odd.error().ToString();
+  const auto schedule = MakeUserTemplate(*odd);
+  ASSERT_TRUE(schedule) << schedule.error().ToString();
+  EXPECT_EQ((*schedule)->Render((*schedule)->Default())->plan.steps[0].entry, "convolution_kernel<{odd}>");
+}
+
 }  // namespace
 }  // namespace atunner

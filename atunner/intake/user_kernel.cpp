@@ -14,9 +14,9 @@ constexpr uint64_t kMostLookedAt = 100'000;
 std::string WithParameters(std::string entry, const ParameterSpace& space, const Configuration& configuration) {
   for (size_t i = 0; i < space.parameters.size(); ++i) {
     const std::string place = "{" + space.parameters[i].name + "}";
-    for (size_t at = entry.find(place); at != std::string::npos; at = entry.find(place, at)) {
-      entry.replace(at, place.size(), ToString(configuration.values[i]));
-    }
+    const std::string value = ToString(configuration.values[i]);
+    for (size_t at = entry.find(place); at != std::string::npos; at = entry.find(place, at + value.size()))
+      entry.replace(at, place.size(), value);
   }
   return entry;
 }

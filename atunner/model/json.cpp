@@ -129,7 +129,7 @@ static void from_json(const Json& json, Expr& value) {
     NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(ATUNNER_READ_FIELD, __VA_ARGS__))  \
   }
 
-ATUNNER_FIELDS(Fill, kind, low, high, path)
+ATUNNER_FIELDS(Fill, kind, low, high, path, digest)
 ATUNNER_FIELDS(ArgSpec, name, role, dtype, shape, value, fill)
 ATUNNER_FIELDS(SourceUnit, name, text, language, defines, options, include_folders)
 ATUNNER_FIELDS(ArgBinding, kind, name, dtype, value)

@@ -33,6 +33,7 @@ struct Fill {
   double low = 0;
   double high = 1;
   std::string path;
+  std::string digest;  ///< kFile: of its contents, so that other data is another task
 };
 
 /// One argument of the task: a dense row-major tensor, or a scalar.

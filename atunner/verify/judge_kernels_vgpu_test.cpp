@@ -178,6 +178,17 @@ TEST_F(JudgeFillTest, StatedFillsArePromises) {
   EXPECT_EQ(std::set<double>(indices.begin(), indices.end()), (std::set<double>{3, 4, 5, 6}));
 }
 
+TEST_F(JudgeFillTest, HostFillsReachTheDevice) {
+  const InputInstance needle{InputFamily::kNeedle, 3, true};
+  const ArgSpec squares = Tensor(DType::kInt32, {.kind = Fill::Kind::kGenerator, .path = "i * i % 1000"});
+  for (int again = 0; again < 2; ++again) {  // the second time they are remembered
+    const auto values = Draw(squares, needle);
+    for (size_t i = 0; i < kMany; ++i) ASSERT_EQ(values[i], static_cast<double>(i * i % 1000));
+  }
+  const auto others = Draw(Tensor(DType::kFloat64, {.kind = Fill::Kind::kGenerator, .path = "0.5 - i"}), needle);
+  EXPECT_EQ(others[7], -6.5);
+}
+
 TEST_F(JudgeFillTest, IntegersWithoutAFillAreSmallAndOfBothSignsWherePossible) {
   const InputInstance instance{InputFamily::kLargeLogits, 3, false};
   const auto range = [&](DType dtype) {

@@ -13,6 +13,7 @@ namespace atunner::cli {
 namespace {
 
 constexpr size_t kLargestSource = size_t{16} << 20;
+constexpr size_t kLargestData = size_t{64} << 30;
 
 /// Files are named relative to the one that names them; so are the headers that a source includes.
 FileReader Beside(const Path& file) {
@@ -33,6 +34,23 @@ void FindHeaders(UserKernel& kernel, const Path& file) {
   for (ArgSpec& arg : kernel.spec.args) {
     if (arg.fill.kind == Fill::Kind::kFile) arg.fill.path = (folder / arg.fill.path).string();
   }
+}
+
+/// Data files are the user's to mend before anything is compiled. Other contents are another task: trials are not
+/// shared.
+Status CheckFiles(UserKernel& kernel) {
+  for (ArgSpec& arg : kernel.spec.args) {
+    if (arg.fill.kind != Fill::Kind::kFile) continue;
+    ATUNNER_TRY(const TensorShape shape, ShapeOf(arg, kernel.spec, kernel.spec.dims));
+    const auto bytes = ReadFile(arg.fill.path, kLargestData);
+    if (!bytes) return Invalid("argument '" + arg.name + "': " + bytes.error().what, arg.fill.path);
+    if (bytes->size() != static_cast<size_t>(shape.bytes)) {
+      return Invalid(fmt::format("argument '{}' has {} bytes, the file {}", arg.name, shape.bytes, bytes->size()),
+                     arg.fill.path, "raw little-endian elements are expected, and nothing else");
+    }
+    arg.fill.digest = DigestOf(*bytes).ToHex();
+  }
+  return {};
 }
 
 void PrintNotes(const UserKernel& kernel, const Common& common) {
@@ -80,6 +98,7 @@ int PrintUnderstood(const UserKernel& kernel, const Common& common) {
 Result<int> TuneKernel(UserKernel& kernel, const Path& file, const Target& target, const TuneFlags& flags,
                        const Common& common, const std::string& command) {
   FindHeaders(kernel, file);
+  ATUNNER_RETURN_IF_ERROR(CheckFiles(kernel));
   ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
   PrintNotes(kernel, common);
   return RunTuning(*schedule, target, flags, common, command);

@@ -15,7 +15,7 @@
 namespace atunner {
 namespace {
 
-constexpr int kTrials = 4;
+constexpr int kTrials = 3;
 
 Path Folder() { return Path(ATUNNER_SOURCE_DIR) / "examples/kernels"; }
 
@@ -34,7 +34,7 @@ std::vector<std::string> Examples() {
   return names;
 }
 
-class Example : public testing::TestWithParam<std::string> {
+class Tuning : public testing::Test {
  protected:
   void SetUp() override {
     if (Run("$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") == std::string::npos)
@@ -43,6 +43,8 @@ class Example : public testing::TestWithParam<std::string> {
   Outcome Run(const std::string& shell) { return RunShell(dir_.path().string(), shell); }
   TemporaryDirectory dir_;
 };
+
+class Example : public Tuning, public testing::WithParamInterface<std::string> {};
 
 TEST_P(Example, TunesOnTheVirtualGpu) {
   const std::string file = (Folder() / GetParam()).string();
@@ -71,6 +73,56 @@ INSTANTIATE_TEST_SUITE_P(All, Example, testing::ValuesIn(Examples()), [](const a
   std::ranges::replace(name, '.', '_');
   return name;
 });
+
+/// Everything that a T1 file can pass, in a source with host code; the data of one argument lies in a file.
+class T1Features : public Tuning {
+ protected:
+  void SetUp() override {
+    Tuning::SetUp();
+    for (const char* name : {"features.cu", "features.json"}) {
+      std::filesystem::copy_file(Path(ATUNNER_SOURCE_DIR) / "tests/examples/t1_features" / name, dir_.path() / name);
+    }
+  }
+  void WriteParticles(size_t count, float y = 1.0f) {
+    struct Particle {
+      float x, y;
+      int32_t kind, spare;
+    };
+    std::string bytes;
+    for (size_t i = 0; i < count; ++i) {
+      const Particle one = {static_cast<float>(i) * 0.5f, y, static_cast<int32_t>(i % 4), 0};
+      bytes.append(reinterpret_cast<const char*>(&one), sizeof one);
+    }
+    ASSERT_TRUE(WriteFileAtomic(dir_.path() / "particles.bin", bytes));
+  }
+  Outcome Tune() { return Run("$A tune features.json --target-gpu A100 --virtual --json --out best --budget 3"); }
+};
+
+TEST_F(T1Features, AreAllExecuted) {
+  WriteParticles(1000);
+  const Outcome tuned = Tune();
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err << tuned.out;
+  EXPECT_EQ((*ParseJson(tuned.out))["best"]["verdict"]["kind"], "correct");
+}
+
+TEST_F(T1Features, OtherDataIsAnotherRun) {
+  WriteParticles(1000);
+  const auto first = ParseJson(Tune().out);
+  const auto again = ParseJson(Tune().out);
+  WriteParticles(1000, 2.0f);
+  const auto other = ParseJson(Tune().out);
+  ASSERT_TRUE(first && again && other);
+  EXPECT_EQ((*first)["run"], (*again)["run"]);
+  EXPECT_NE((*first)["run"], (*other)["run"]);
+}
+
+TEST_F(T1Features, AFileOfAnotherSizeIsRefused) {
+  EXPECT_EQ(Tune().exit_code, 2);
+  WriteParticles(999);
+  const Outcome tuned = Tune();
+  EXPECT_EQ(tuned.exit_code, 2);
+  EXPECT_THAT(tuned.out, testing::HasSubstr("argument 'particles' has 16000 bytes, the file 15984"));
+}
 
 }  // namespace
 }  // namespace atunner
