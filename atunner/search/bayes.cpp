@@ -198,7 +198,7 @@ class Bayes : public Searcher {
     for (const auto& [at, time] : times_) order.emplace_back(time, at);
     std::ranges::sort(order);
     for (size_t i = 0; i < std::min<size_t>(order.size(), 4); ++i) {
-      for (uint64_t at : asked_.index().Neighbours(order[i].second, false)) {
+      for (uint64_t at : asked_.index().Neighbours(order[i].second, Neighbourhood::kHamming)) {
         if (!asked_.Contains(at)) candidates.insert(at);
       }
     }

@@ -55,7 +55,7 @@ TEST(SpaceIndex, AgreesWithBruteForceAndRoundTrips) {
       const Configuration one = index->At(k);
       ASSERT_TRUE(space.Allows(one, {}).value());
       ASSERT_EQ(index->IndexOf(one), k);
-      for (uint64_t neighbour : index->Neighbours(k, true)) ASSERT_LT(neighbour, index->size());
+      for (uint64_t neighbour : index->Neighbours(k, Neighbourhood::kAdjacent)) ASSERT_LT(neighbour, index->size());
     }
   }
 }
