@@ -168,10 +168,10 @@ TEST_P(EveryStrategy, IsDeterministic) {
   };
   EXPECT_EQ(run(), run());
 }
-INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::Values("exhaustive", "random", "bayes"));
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::Values("exhaustive", "random", "bayes", "auto"));
 
 TEST(MakeSearcher, UnknownNameListsStrategies) {
-  EXPECT_THAT(MakeSearcher("baies", Synthetic(), {}).error().ToString(), HasSubstr("bayes, exhaustive, random"));
+  EXPECT_THAT(MakeSearcher("baies", Synthetic(), {}).error().ToString(), HasSubstr("auto, bayes, exhaustive, random"));
 }
 
 }  // namespace

@@ -8,32 +8,6 @@
 namespace atunner {
 namespace {
 
-std::vector<std::vector<double>> CoordinatesOf(const Parameter& parameter) {
-  const auto& values = parameter.values;
-  std::vector<std::vector<double>> coordinates(values.size());
-  if (values.size() < 2) return coordinates;
-  const bool texts = std::ranges::any_of(values, [](const Value& v) { return std::holds_alternative<std::string>(v); });
-  if (texts) {
-    for (size_t v = 0; v < values.size(); ++v) {
-      coordinates[v].assign(values.size(), 0.0);
-      coordinates[v][v] = 0.7;  // two texts are a distance of 1 apart
-    }
-    return coordinates;
-  }
-  double low = INFINITY;
-  double high = -INFINITY;
-  for (const Value& value : values) {
-    low = std::min(low, ToDouble(value));
-    high = std::max(high, ToDouble(value));
-  }
-  const auto scale = [&](double v) { return low > 0 && high / low >= 4 ? std::log2(v) : v; };
-  for (size_t v = 0; v < values.size(); ++v) {
-    const double span = scale(high) - scale(low);
-    coordinates[v] = {span > 0 ? (scale(ToDouble(values[v])) - scale(low)) / span : 0.0};
-  }
-  return coordinates;
-}
-
 Status CheckValueCounts(const ParameterSpace& space) {
   for (const Parameter& parameter : space.parameters) {
     if (parameter.values.size() > 65535)
@@ -43,14 +17,6 @@ Status CheckValueCounts(const ParameterSpace& space) {
 }
 
 }  // namespace
-
-SpaceIndex::SpaceIndex(ParameterSpace space, DecisionDiagram diagram)
-    : space_(std::move(space)), diagram_(std::move(diagram)) {
-  for (const Parameter& parameter : space_.parameters) {
-    coordinates_.push_back(CoordinatesOf(parameter));
-    feature_count_ += coordinates_.back()[0].size();
-  }
-}
 
 Result<SpaceIndex> SpaceIndex::Build(const ParameterSpace& space, const Dims& dims) {
   ATUNNER_RETURN_IF_ERROR(space.Validate(dims));
@@ -120,17 +86,6 @@ std::vector<uint64_t> SpaceIndex::Neighbours(uint64_t index, Neighbourhood kind)
     neighbours.push_back(at);
   });
   return neighbours;
-}
-
-std::vector<double> SpaceIndex::Features(uint64_t index) const {
-  const std::vector<uint16_t> positions = PositionsAt(index);
-  std::vector<double> features;
-  features.reserve(feature_count_);
-  for (size_t i = 0; i < positions.size(); ++i) {
-    const auto& own = coordinates_[i][positions[i]];
-    features.insert(features.end(), own.begin(), own.end());
-  }
-  return features;
 }
 
 }  // namespace atunner

@@ -42,18 +42,12 @@ class SpaceIndex {
   uint64_t IndexOfPositions(std::span<const uint16_t> positions) const { return diagram_.IndexOf(positions); }
   uint64_t Draw(Random& random) const { return random.Below(size()); }
   std::vector<uint64_t> Neighbours(uint64_t index, Neighbourhood kind) const;
-  /// Coordinates in [0, 1] per feature: numbers by rank on a log scale where that is natural, texts one-hot.
-  std::vector<double> Features(uint64_t index) const;
-  size_t feature_count() const { return feature_count_; }
 
  private:
-  SpaceIndex(ParameterSpace space, DecisionDiagram diagram);
+  SpaceIndex(ParameterSpace space, DecisionDiagram diagram) : space_(std::move(space)), diagram_(std::move(diagram)) {}
 
   ParameterSpace space_;
   DecisionDiagram diagram_;
-  /// Per parameter and value its coordinates; empty where a parameter has one value.
-  std::vector<std::vector<std::vector<double>>> coordinates_;
-  size_t feature_count_ = 0;
 };
 
 }  // namespace atunner

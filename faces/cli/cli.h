@@ -23,7 +23,7 @@ struct Common {
 /// How to search, on what, and where to put the result: flags of every verb that tunes.
 struct TuneFlags {
   std::string target = "auto";
-  std::string strategy = "bayes";
+  std::string strategy = "auto";
   std::string budget = "60 trials";
   uint64_t seed = 1;
   std::string out;

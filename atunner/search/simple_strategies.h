@@ -1,0 +1,14 @@
+// Strategies that look at no result.
+#pragma once
+
+#include "atunner/search/strategy.h"
+
+namespace atunner {
+
+/// All configurations by number.
+std::unique_ptr<Strategy> MakeExhaustive(std::string name, std::shared_ptr<const SpaceIndex> index,
+                                         SearchOptions options);
+/// Uniform, without replacement.
+std::unique_ptr<Strategy> MakeRandom(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
+
+}  // namespace atunner
