@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
+#include "atunner/search/acquisition.h"
 #include "atunner/search/coordinates.h"
 #include "atunner/search/gaussian_process.h"
 #include "atunner/search/length_scales.h"
@@ -21,42 +21,6 @@ constexpr size_t kMostRows = 200;    // of the process when it is made anew
 constexpr size_t kMostFitted = 100;  // of those, for the length scales
 constexpr double kGrowth = 1.15;     // the process is made anew when that many more are known
 constexpr size_t kMostGrowth = 60;
-constexpr double kCut = 0.4;  // times above median + 0.4 (median − best) are all the same: bad
-
-/// Log times as standardised values.
-struct ValueScale {
-  double centre = 0;
-  double spread = 1;
-  double top = 1;
-
-  explicit ValueScale(const std::set<std::pair<double, uint64_t>>& ranking) {
-    std::vector<double> values;
-    for (const auto& [value, at] : ranking) values.push_back(value);
-    const double middle = values[values.size() / 2];
-    const double cut = middle + kCut * (middle - values.front());
-    double sum = 0;
-    double squares = 0;
-    for (double value : values) {
-      value = std::min(value, cut) - values.front();
-      sum += value;
-      squares += value * value;
-    }
-    const auto count = static_cast<double>(values.size());
-    centre = values.front() + sum / count;
-    spread = std::max(1e-6, std::sqrt(std::max(0.0, squares / count - sum / count * (sum / count))));
-    top = (cut - centre) / spread;
-  }
-  double Of(const std::optional<double>& log_time) const {
-    return log_time ? std::min(top, (*log_time - centre) / spread) : top;
-  }
-};
-
-double ExpectedImprovement(double best, double mean, double deviation) {
-  const double z = (best - mean) / deviation;
-  const double density = std::exp(-0.5 * z * z) / std::sqrt(2 * std::numbers::pi);
-  const double gain = deviation * (z * 0.5 * std::erfc(-z / std::numbers::sqrt2) + density);
-  return gain > 1e-12 ? gain : 1e-12 * z;  // hopeless ones keep their order
-}
 
 class Bayes : public Strategy {
  public:

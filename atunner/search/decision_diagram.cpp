@@ -1,6 +1,7 @@
 #include "atunner/search/decision_diagram.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace atunner {
@@ -106,6 +107,19 @@ uint64_t DecisionDiagram::IndexOf(std::span<const uint16_t> positions) const {
   if (size_ == 0) return 0;
   const int64_t index = Descend(0, 0, positions);
   return index < 0 ? size_ : static_cast<uint64_t>(index);
+}
+
+uint64_t DecisionDiagram::Near(std::span<const double> wanted) const {
+  uint64_t index = 0;
+  uint32_t node = 0;
+  for (const Level& level : levels_) {
+    const auto edges = level.EdgesOf(node);
+    const double value = wanted[level.parameter];
+    const auto nearest = std::ranges::min_element(edges, {}, [&](const Edge& e) { return std::fabs(e.value - value); });
+    index += nearest->before;
+    node = nearest->child;
+  }
+  return index;
 }
 
 }  // namespace atunner

@@ -43,7 +43,9 @@ class DecisionDiagram {
   void PositionsAt(uint64_t index, std::span<uint16_t> positions) const;
   /// size() when the tuple is not in the set.
   uint64_t IndexOf(std::span<const uint16_t> positions) const;
-  /// Calls visit(level, value, index) for every tuple that differs from `positions` (which is in the set) in one
+  /// A tuple of the set near `wanted`, level by level the nearest value that leads on; size() must not be 0.
+  uint64_t Near(std::span<const double> wanted) const;
+  /// Calls visit(parameter, value, index) for every tuple that differs from `positions` (which is in the set) in one
   /// parameter.
   template <class Visit>
   void VisitHamming(std::span<const uint16_t> positions, const Visit& visit) const;

@@ -1,7 +1,12 @@
 #include "atunner/search/searcher.h"
 
 #include "atunner/search/bayes.h"
+#include "atunner/search/forest_search.h"
+#include "atunner/search/local_search.h"
+#include "atunner/search/population.h"
+#include "atunner/search/portfolio.h"
 #include "atunner/search/simple_strategies.h"
+#include "atunner/search/tree_parzen.h"
 
 namespace atunner {
 namespace {
@@ -16,10 +21,21 @@ struct Entry {
 
 /// By name.
 constexpr Entry kStrategies[] = {
-    {"auto", "the default: see bayes", MakeBayes},
+    {"annealing", "simulated annealing over neighbours, reheated when cold", MakeAnnealing},
+    {"auto", "the default: what scores best on recorded spaces", MakeBayes},
     {"bayes", "Gaussian process on log time with expected improvement; failures are learned", MakeBayes},
+    {"differential", "differential evolution, best/1/bin", MakeDifferential},
     {"exhaustive", "every valid configuration in order", MakeExhaustive},
+    {"forest", "expected improvement by randomised regression trees", MakeForest},
+    {"genetic", "genetic algorithm, steady state", MakeGenetic},
+    {"greedy", "first improvement among neighbours, random restarts", MakeGreedy},
+    {"iterated", "the same, restarted near the best", MakeIterated},
+    {"latin", "Latin hypercube samples, one after another", MakeLatinHypercube},
+    {"parzen", "tree-structured Parzen estimator", MakeTreeParzen},
+    {"portfolio", "a bandit over the others, which share what they learn", MakePortfolio},
     {"random", "uniform, without repeats", MakeRandom},
+    {"swarm", "particle swarm", MakeParticleSwarm},
+    {"tabu", "the best neighbour not visited lately, better or not", MakeTabu},
 };
 
 }  // namespace

@@ -40,6 +40,8 @@ class SpaceIndex {
   void PositionsAt(uint64_t index, std::span<uint16_t> positions) const { diagram_.PositionsAt(index, positions); }
   std::vector<uint16_t> PositionsAt(uint64_t index) const;
   uint64_t IndexOfPositions(std::span<const uint16_t> positions) const { return diagram_.IndexOf(positions); }
+  /// A valid configuration near these positions, which need be neither whole nor valid.
+  uint64_t Near(std::span<const double> positions) const { return diagram_.Near(positions); }
   uint64_t Draw(Random& random) const { return random.Below(size()); }
   std::vector<uint64_t> Neighbours(uint64_t index, Neighbourhood kind) const;
 
