@@ -22,7 +22,7 @@ struct Entry {
 /// By name.
 constexpr Entry kStrategies[] = {
     {"annealing", "simulated annealing over neighbours, reheated when cold", MakeAnnealing},
-    {"auto", "the default: what scores best on recorded spaces", MakeBayes},
+    {"auto", "the default: bayes and forest in turns", MakeAuto},
     {"bayes", "Gaussian process on log time with expected improvement; failures are learned", MakeBayes},
     {"differential", "differential evolution, best/1/bin", MakeDifferential},
     {"exhaustive", "every valid configuration in order", MakeExhaustive},
