@@ -23,7 +23,7 @@ struct TuneRequest {
   const ScheduleTemplate* schedule = nullptr;
   DeviceProfile profile;  ///< of the target
   std::string arch;
-  std::string strategy = "bayes";
+  std::string strategy = "auto";
   Budget budget;
   uint64_t seed = 1;
   int compile_threads = 2;

@@ -24,7 +24,7 @@ struct Common {
 /// How to search, on what, and where to put the result: flags of every verb that tunes.
 struct TuneFlags {
   std::string target = "auto";
-  std::string strategy = "bayes";
+  std::string strategy = "auto";
   std::string budget = "60 trials";
   uint64_t seed = 1;
   std::string out;
@@ -59,6 +59,14 @@ struct BenchmarkFlags {
   bool performance_mode = false;  ///< tune before comparing
 };
 
+struct SearchBenchFlags {
+  std::string spaces;
+  std::vector<std::string> strategies = {"auto"};
+  int repeats = 30;
+  uint64_t seed = 1;
+  size_t batch = 1;
+};
+
 /// Searches, verifies, compares and reports: what every tuning verb ends in.
 Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
                       const Common& common, const std::string& command);
@@ -73,6 +81,8 @@ Result<int> SelfTest(const Common& common, const std::string& target);
 /// `probe`: measure the first GPU and keep its profile beside the table's.
 Result<int> Devices(bool probe, const Common& common);
 Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common);
+/// Replays recorded spaces; exit code 1 when a strategy broke its contract (asked twice, stopped early).
+Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common);
 Result<int> ShowArtifact(const std::string& folder, const Common& common);
 /// Judges an artifact's binaries again, with inputs nobody saw before.
 Result<int> VerifyArtifact(const std::string& folder, const std::string& target, bool force_virtual,

@@ -39,7 +39,7 @@ void AddCommon(CLI::App* verb, Common& common) {
 
 void AddTune(CLI::App* verb, TuneFlags& flags) {
   verb->add_option("--target-gpu", flags.target, "a GPU of `atunner devices`, or auto");
-  verb->add_option("--strategy", flags.strategy, "bayes, random or exhaustive");
+  verb->add_option("--strategy", flags.strategy, "search strategy (`auto` unless you know better; a wrong name lists them)");
   verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
   verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(CLI::NonNegativeNumber);
   verb->add_option("--out", flags.out, "folder for the artifact");
@@ -57,6 +57,14 @@ void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
   verb->add_option("--dtype", flags.dtype, "float32, float16 or bfloat16");
   verb->add_option("--attr", flags.attributes, "operator attribute, key=value");
   AddTune(verb, flags.tune);
+}
+
+void AddSearchBench(CLI::App* verb, SearchBenchFlags& flags) {
+  verb->add_option("--spaces", flags.spaces, "folder of Kernel Tuner cache files (*.json, *.json.gz)")->required();
+  verb->add_option("--strategy", flags.strategies, "strategies, or all; random is always beside");
+  verb->add_option("--repeats", flags.repeats, "runs per space, each with its own seed")->check(CLI::Range(1, 10000));
+  verb->add_option("--seed", flags.seed, "seed of the first run")->check(CLI::NonNegativeNumber);
+  verb->add_option("--batch", flags.batch, "configurations asked for at once")->check(CLI::Range(1, 10000));
 }
 
 int Main(int argc, char** argv) {
@@ -98,6 +106,9 @@ int Main(int argc, char** argv) {
   benchmark_verb->add_option("--target-gpu", benchmark.target, "a GPU of `atunner devices`, or auto");
   benchmark_verb->add_flag("--virtual", benchmark.force_virtual, "predict, even if the GPU is in this machine");
   benchmark_verb->add_flag("--performance-mode", benchmark.performance_mode, "tune each size before comparing");
+  SearchBenchFlags search_bench;
+  CLI::App* search_bench_verb = app.add_subcommand("search-bench", "score search strategies on recorded tuning spaces");
+  AddSearchBench(search_bench_verb, search_bench);
   std::string folder;
   std::string verify_target;
   bool verify_virtual = false;
@@ -121,8 +132,8 @@ int Main(int argc, char** argv) {
   exporting->add_option("--format", format, "csv or json");
   CLI::App* self_test = app.add_subcommand("test", "compile, run and verify one kernel per operator on this machine");
   self_test->add_option("--target-gpu", target, "GPU to test for");
-  for (CLI::App* verb : {optimize_verb, tune_verb, source_verb, benchmark_verb, show, verify, devices, doctor,
-                         operators, history, report, exporting, self_test})
+  for (CLI::App* verb : {optimize_verb, tune_verb, source_verb, benchmark_verb, search_bench_verb, show, verify,
+                         devices, doctor, operators, history, report, exporting, self_test})
     AddCommon(verb, common);
   try {
     app.parse(argc, argv);
@@ -135,6 +146,7 @@ int Main(int argc, char** argv) {
   if (*tune_verb) return Finish(TuneFile(kernel_file, tune, common, CommandLine(argc, argv)), common);
   if (*source_verb) return Finish(HardwareOptimize(source, common, CommandLine(argc, argv)), common);
   if (*benchmark_verb) return Finish(Benchmark(benchmark, common), common);
+  if (*search_bench_verb) return Finish(SearchBench(search_bench, common), common);
   if (*show) return Finish(ShowArtifact(folder, common), common);
   if (*verify) return Finish(VerifyArtifact(folder, verify_target, verify_virtual, common), common);
   if (*devices) return Finish(Devices(probe, common), common);

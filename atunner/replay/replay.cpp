@@ -1,0 +1,131 @@
+#include "atunner/replay/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace atunner {
+namespace {
+
+struct Run {
+  std::vector<double> best;      ///< so far, per evaluation
+  std::vector<double> spent_ms;  ///< so far, as recorded
+  std::vector<double> overhead_ms;
+  bool asked_twice = false;
+  bool stopped_early = false;
+};
+
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double MeanOf(const std::vector<double>& values) {
+  if (values.empty()) return 0;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline, const ReplayOptions& options,
+                    uint64_t seed, const Clock& clock) {
+  ATUNNER_TRY(const auto searcher, MakeSearcher(options.strategy, space.index, {.seed = seed}));
+  Run run;
+  std::vector<bool> asked(space.index->size(), false);
+  double best = baseline.worst;
+  double spent = 0;
+  while (run.best.size() < baseline.budget) {
+    const double start = clock.Now();
+    const auto batch = searcher->Ask(std::min<size_t>(options.batch, baseline.budget - run.best.size()));
+    double overhead = clock.Now() - start;
+    if (batch.empty()) {
+      run.stopped_early = std::ranges::count(asked, true) < static_cast<long>(asked.size());
+      break;
+    }
+    for (const Configuration& one : batch) {
+      const uint64_t at = space.index->IndexOf(one);
+      ATUNNER_CHECK(at < space.index->size());
+      if (asked[at]) run.asked_twice = true;
+      asked[at] = true;
+      if (space.time_ms[at]) best = std::min(best, *space.time_ms[at]);
+      spent += space.spent_ms[at];
+      run.best.push_back(best);
+      run.spent_ms.push_back(spent);
+    }
+    const double told = clock.Now();
+    for (const Configuration& one : batch) {
+      const auto& time = space.time_ms[space.index->IndexOf(one)];
+      searcher->Tell({one, time ? std::optional(*time * 1e6) : std::nullopt});
+    }
+    overhead += clock.Now() - told;
+    run.overhead_ms.insert(run.overhead_ms.end(), batch.size(), overhead * 1e3 / static_cast<double>(batch.size()));
+  }
+  run.best.resize(baseline.budget, best);
+  run.spent_ms.resize(baseline.budget, spent);
+  return run;
+}
+
+/// The budget in time is what its evaluations cost at the mean; a run is looked at when random search, at that mean,
+/// would have finished each evaluation.
+std::vector<double> OverTime(const Run& run, double worst, double mean_cost) {
+  std::vector<double> curve;
+  size_t done = 0;
+  for (size_t i = 0; i < run.best.size(); ++i) {
+    const double now = mean_cost * static_cast<double>(i + 1);
+    while (done < run.best.size() && run.spent_ms[done] <= now) ++done;
+    curve.push_back(done == 0 ? worst : run.best[done - 1]);
+  }
+  return curve;
+}
+
+std::vector<double> Aggregate(const std::vector<std::vector<double>>& curves,
+                              double (*by)(const std::vector<double>&)) {
+  std::vector<double> out;
+  std::vector<double> column(curves.size());
+  for (size_t i = 0; i < curves[0].size(); ++i) {
+    for (size_t r = 0; r < curves.size(); ++r) column[r] = curves[r][i];
+    out.push_back(by(column));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<ReplayScore> Replay(const RecordedSpace& space, const ReplayOptions& options, const Clock& clock) {
+  ReplayScore score;
+  score.space = space.name;
+  score.size = space.index->size();
+  auto baseline = BaselineOf(space.time_ms);
+  if (!baseline) {
+    baseline.error().where = space.name;
+    return std::unexpected(baseline.error());
+  }
+  score.baseline = *std::move(baseline);
+  if (options.repeats < 1 || options.batch < 1) return Invalid("repeats and batch must be at least 1");
+  const double mean_cost = MeanOf(space.spent_ms);
+  std::vector<std::vector<double>> curves;
+  std::vector<std::vector<double>> over_time;
+  std::vector<double> overheads;
+  int reached = 0;
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
+    ATUNNER_TRY(Run run, RunOnce(space, score.baseline, options, options.seed + static_cast<uint64_t>(repeat), clock));
+    over_time.push_back(OverTime(run, score.baseline.worst, mean_cost));
+    reached += run.best.back() <= score.baseline.target;
+    overheads.insert(overheads.end(), run.overhead_ms.begin(), run.overhead_ms.end());
+    score.asked_twice |= run.asked_twice;
+    score.stopped_early |= run.stopped_early;
+    curves.push_back(std::move(run.best));
+  }
+  score.mean_curve = Aggregate(curves, MeanOf);
+  score.median_curve = Aggregate(curves, [](const std::vector<double>& v) { return MedianOf(v); });
+  score.mean_score = ScoreOf(score.baseline, score.mean_curve);
+  score.median_score = ScoreOf(score.baseline, score.median_curve);
+  score.time_score = ScoreOf(score.baseline, Aggregate(over_time, MeanOf));
+  score.reach_rate = static_cast<double>(reached) / options.repeats;
+  score.median_overhead_ms = MedianOf(overheads);
+  score.mean_overhead_ms = MeanOf(overheads);
+  return score;
+}
+
+}  // namespace atunner

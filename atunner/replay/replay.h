@@ -1,0 +1,40 @@
+// A strategy let loose on a recorded space, many times, and its score.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "atunner/base/clock.h"
+#include "atunner/replay/baseline.h"
+#include "atunner/replay/recorded_space.h"
+#include "atunner/search/searcher.h"
+
+namespace atunner {
+
+struct ReplayOptions {
+  std::string strategy = "auto";
+  int repeats = 30;  ///< with seeds seed, seed + 1, …
+  uint64_t seed = 1;
+  size_t batch = 1;  ///< configurations asked for at once, as parallel workers do
+};
+
+struct ReplayScore {
+  std::string space;
+  uint64_t size = 0;
+  SearchBaseline baseline;
+  std::vector<double> mean_curve;    ///< best so far after each evaluation, mean of the repeats
+  std::vector<double> median_curve;  ///< and their median
+  double mean_score = 0;             ///< of the mean curve
+  double median_score = 0;           ///< of the median curve
+  double reach_rate = 0;             ///< share of repeats that came to the target within the budget
+  double time_score = 0;             ///< as mean_score, over recorded seconds in place of evaluations
+  double median_overhead_ms = 0;     ///< of the strategy, per evaluation
+  double mean_overhead_ms = 0;
+  bool asked_twice = false;    ///< a broken strategy
+  bool stopped_early = false;  ///< asked for nothing though the space was not exhausted: another one
+};
+
+/// Until a repeat has found anything that works its best so far is the worst time recorded.
+Result<ReplayScore> Replay(const RecordedSpace& space, const ReplayOptions& options, const Clock& clock);
+
+}  // namespace atunner

@@ -1,0 +1,98 @@
+#include "atunner/search/strategy.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace atunner {
+namespace {
+
+constexpr int kWishes = 24;  // per question, before a uniform draw stands in
+
+}  // namespace
+
+Strategy::Strategy(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options)
+    : name_(std::move(name)), index_(std::move(index)), options_(std::move(options)), random_(options_.seed) {
+  if (options_.first) {
+    const uint64_t first = index_->IndexOf(*options_.first);
+    if (first < index_->size()) first_ = first;
+  }
+}
+
+std::optional<uint64_t> Strategy::AskOne() {
+  if (Exhausted()) return std::nullopt;
+  std::optional<uint64_t> at;
+  if (first_ && !IsAsked(*first_)) at = first_;
+  for (int i = 0; i < kWishes && !at; ++i) {
+    const auto wish = Propose();
+    if (!wish) break;
+    if (!IsAsked(*wish)) at = wish;
+  }
+  if (!at) at = DrawNew();
+  MarkAsked(*at);
+  return at;
+}
+
+void Strategy::MarkAsked(uint64_t at) {
+  if (asked_.insert(at).second) OnAsked(at);
+}
+
+std::vector<Configuration> Strategy::Ask(size_t n) {
+  std::vector<Configuration> out;
+  while (out.size() < n) {
+    const auto at = AskOne();
+    if (!at) break;
+    out.push_back(index_->At(*at));
+  }
+  return out;
+}
+
+void Strategy::TellOne(uint64_t at, std::optional<double> log_time) {
+  MarkAsked(at);
+  const auto [entry, fresh] = results_.try_emplace(at, log_time);
+  if (!fresh) {
+    if (entry->second || !log_time) return;
+    entry->second = log_time;
+  }
+  if (log_time) ranking_.emplace(*log_time, at);
+  OnTold(at, log_time);
+}
+
+void Strategy::Tell(const Observation& observation) {
+  const uint64_t at = index_->IndexOf(observation.configuration);
+  if (at >= index_->size()) return;
+  const auto& time = observation.objective_ns;
+  TellOne(at, time && *time > 0 && std::isfinite(*time) ? std::optional(std::log(*time)) : std::nullopt);
+}
+
+const std::optional<double>* Strategy::ResultOf(uint64_t at) const {
+  const auto entry = results_.find(at);
+  return entry == results_.end() ? nullptr : &entry->second;
+}
+
+std::optional<uint64_t> Strategy::DrawNew() {
+  if (Exhausted()) return std::nullopt;
+  for (int tries = 0; tries < 64; ++tries) {
+    const uint64_t at = index_->Draw(random_);
+    if (!IsAsked(at)) return at;
+  }
+  // Nearly exhausted: the next free one behind a random place.
+  uint64_t at = index_->Draw(random_);
+  while (IsAsked(at)) at = (at + 1) % index_->size();
+  return at;
+}
+
+std::vector<std::pair<double, uint64_t>> Strategy::DrawCheap(int draws) {
+  std::vector<std::pair<double, uint64_t>> drawn;
+  for (int i = 0; i < draws; ++i) {
+    const auto at = DrawNew();
+    if (!at) break;
+    const auto cost = options_.cost ? options_.cost(index_->At(*at)) : std::nullopt;
+    drawn.emplace_back(cost.value_or(0.0), *at);
+  }
+  if (!options_.cost) return drawn;
+  std::ranges::sort(drawn);
+  drawn.resize((drawn.size() + 2) / 3);
+  return drawn;
+}
+
+}  // namespace atunner
