@@ -82,6 +82,10 @@ Bits Exchange(std::byte* at, bool global, F&& f) {
 
 template <class Bits, class F>
 void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
+  x.polled = true;
+  // A lock's compare-and-swap and exchange order its critical sections even where the program says so nowhere else.
+  const auto what = static_cast<AtomicOp>(op.variant);
+  if (op.fence || what == AtomicOp::kCas || what == AtomicOp::kExch) OrderAll(x);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     uint64_t address = AddressOf(x, op, l);
@@ -118,6 +122,13 @@ void Atomic(Exec& x, const Op& op, uint32_t mask) {
 template <bool kBrain>
 void AtomicPair(Exec& x, const Op& op, uint32_t mask) {
   AtomicLanes<uint32_t>(x, op, mask, [](uint32_t old, uint32_t b, uint32_t) { return AddPair<kBrain>(old, b); });
+}
+
+/// One 16-bit float.
+template <bool kBrain>
+void AtomicHalf(Exec& x, const Op& op, uint32_t mask) {
+  AtomicLanes<uint16_t>(
+      x, op, mask, [](uint16_t old, uint16_t b, uint16_t) { return static_cast<uint16_t>(AddPair<kBrain>(old, b)); });
 }
 
 Handler AtomicFor(Type type) {
@@ -157,6 +168,8 @@ Handler AtomicHandler(const Form& form, Op& op) {
     if (is_float && what != AtomicOp::kAdd && what != AtomicOp::kExch) return nullptr;
     if (form.type == Type::kF16x2) return what == AtomicOp::kAdd ? AtomicPair<false> : nullptr;
     if (form.type == Type::kBF16x2) return what == AtomicOp::kAdd ? AtomicPair<true> : nullptr;
+    if (form.type == Type::kF16) return what == AtomicOp::kAdd ? AtomicHalf<false> : nullptr;
+    if (form.type == Type::kBF16) return what == AtomicOp::kAdd ? AtomicHalf<true> : nullptr;
     return AtomicFor(form.type);
   }
   return nullptr;

@@ -142,7 +142,8 @@ int64_t Saturated(Type to, Type from, Exact v) {
 
 int64_t ClampInteger(Type to, Type from, int64_t v) {
   const int bits = ptx::BitsOf(to);
-  if (bits == 64) return v;
+  if (bits == 64 && IsSigned(to)) return from == Type::kU64 && v < 0 ? INT64_MAX : v;
+  if (bits == 64) return IsSigned(from) && v < 0 ? 0 : v;
   const int64_t high = IsSigned(to) ? (int64_t{1} << (bits - 1)) - 1 : (int64_t{1} << bits) - 1;
   const int64_t low = IsSigned(to) ? -(int64_t{1} << (bits - 1)) : 0;
   if (from == Type::kU64 && v < 0) return high;
