@@ -117,10 +117,8 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
     SharedShadow& s = owner.shadow[word];
     const uint8_t need = BytesOfWord(word, address, bytes);
-    if ((s.initialised & need) != need) {
-      return Report(x, op, Hazard::Kind::kUninitialisedShared, lane,
-                    "reads shared address " + Hex(shown) + " before anything was written there");
-    }
+    if ((s.initialised & need) != need)
+      ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there");
     if (s.in_flight) {
       return Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
                     "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight");

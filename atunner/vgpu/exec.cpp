@@ -111,9 +111,16 @@ void Arrive(Exec& x, const Op& op, Group& group, uint32_t mask) {
   if (state.arrived >= (state.expected ? state.expected : x.alive_threads)) Release(x, id);
 }
 
+/// All lanes that the masks of `lanes` name: tiles of a warp pass different ones.
+uint32_t Named(const uint32_t* masks, uint32_t lanes) {
+  uint32_t named = 0;
+  ForLanes(lanes, [&](int l) { named |= masks[l]; });
+  return named;
+}
+
 void ArriveWarp(Exec& x, const Op& op, size_t index, uint32_t mask) {
   Warp& warp = *x.warp;
-  warp.members = x.Source(op.src[0])[std::countr_zero(mask)];
+  warp.members = Named(x.Source(op.src[0]), mask);
   warp.groups[index].barrier = kWarpBarrier;
   uint32_t arrived = 0;
   for (const Group& group : warp.groups) {
@@ -132,7 +139,7 @@ void ArriveWarp(Exec& x, const Op& op, size_t index, uint32_t mask) {
 bool MustWait(Exec& x, const Op& op, size_t index, uint32_t pc) {
   Warp& warp = *x.warp;
   Group& group = warp.groups[index];
-  const uint32_t named = x.Source(op.src[op.target])[std::countr_zero(group.mask)];
+  const uint32_t named = Named(x.Source(op.src[op.target]), group.mask);
   if ((named & warp.alive & ~group.mask) == 0) return false;
   bool other_runs = false;
   for (size_t i = 0; i < warp.groups.size(); ++i) {
@@ -328,10 +335,15 @@ Next WarpSync(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     ++c.pc;
     return Next::kContinue;
   }
-  const uint32_t named = x.Source(op.src[0])[std::countr_zero(active)];
-  if (x.check && (active & ~named) != 0)
-    Report(x, op, Hazard::Kind::kInvalidShuffle, std::countr_zero(active & ~named),
-           "executes a warp barrier whose mask does not name it");
+  const uint32_t* masks = x.Source(op.src[0]);
+  const uint32_t named = Named(masks, active);
+  for (uint32_t m = x.check ? active : 0; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    if ((masks[l] >> l & 1u) == 0) {
+      Report(x, op, Hazard::Kind::kInvalidShuffle, l, "executes a warp barrier whose mask does not name it");
+      break;
+    }
+  }
   if (active == c.mask && (named & warp.alive & ~c.mask) == 0) {
     ++c.pc;
     ++warp.sync_epoch;
@@ -357,7 +369,12 @@ Next Collective(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     }
   }
   if (x.count) CountDependence(x, op);
-  if (active != 0) op.run(x, op, active);
+  const int32_t members = op.src[op.target];
+  for (uint32_t left = active; left != 0 && !x.stop;) {
+    const uint32_t together = members < 0 ? left : LanesAlike(x.Source(members), left);
+    op.run(x, op, together);
+    left &= ~together;
+  }
   ++c.pc;
   return Next::kContinue;
 }
@@ -519,6 +536,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     for (auto& stack : warp.stack) stack.clear();
   }
   x.cluster_phase.assign(x.threads, ~0u);
+  x.unwritten.reset();
   x.yield = false;
 }
 
@@ -539,6 +557,14 @@ Round RunRound(Exec& x) {
   return round;
 }
 
+/// A read of unwritten memory comes first in the report, unless a race explains it.
+void ReportUnwrittenReads(Exec& x) {
+  if (!x.unwritten) return;
+  x.stop = true;
+  if (x.hazards.empty() || x.hazards[0].kind != Hazard::Kind::kRace) x.hazards.insert(x.hazards.begin(), *x.unwritten);
+  x.unwritten.reset();
+}
+
 void FinishBlock(Exec& x) {
   ++x.counts.blocks;
   x.counts.warps += x.warps.size();
@@ -551,9 +577,8 @@ void FinishBlock(Exec& x) {
 
 }  // namespace
 
-void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what) {
-  x.stop = true;
-  if (x.hazards.size() >= kMaxHazards) return;
+namespace {
+Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what) {
   Hazard hazard;
   hazard.kind = kind;
   hazard.kernel = x.kernel->function->name;
@@ -564,7 +589,24 @@ void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::strin
                                 : "PTX line " + std::to_string(op.line);
   hazard.detail =
       "block " + std::to_string(x.block) + ", thread " + std::to_string(x.warp ? x.ThreadOf(lane) : 0) + " " + what;
-  x.hazards.push_back(std::move(hazard));
+  return hazard;
+}
+}  // namespace
+
+void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what) {
+  x.stop = true;
+  if (x.hazards.size() < kMaxHazards) x.hazards.push_back(Describe(x, op, kind, lane, what));
+}
+
+void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what) {
+  if (!x.unwritten) x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what);
+}
+
+uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
+  const uint32_t value = slot[std::countr_zero(mask)];
+  uint32_t alike = 0;
+  for (int l = 0; l < kLanes; ++l) alike |= (slot[l] == value ? 1u : 0u) << l;
+  return alike & mask;
 }
 
 void Prepare(Exec& x, const Launch& launch) {
@@ -611,22 +653,28 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
       const Round round = RunRound(*member);
       all.alive |= round.alive;
       all.ran |= round.ran;
-      if (member->stop) return;
+      if (member->stop) return ReportUnwrittenReads(*member);
       slices += member->warps.size();
     }
     if (!all.alive) break;
     if (!all.ran) {
       for (Exec* member : gang.members) {
-        if (member->alive_threads > 0) return ReportDeadlock(*member);
+        if (member->alive_threads == 0) continue;
+        ReportDeadlock(*member);
+        return ReportUnwrittenReads(*member);
       }
     }
     if (slices * kSlice / 4 > budget || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
       outcome.kind = LaunchOutcome::Kind::kTimeout;
       outcome.message = "block " + std::to_string(blocks[0]) + " did not end within its limit";
+      for (Exec* member : gang.members) ReportUnwrittenReads(*member);
       return;
     }
   }
-  for (Exec* member : gang.members) FinishBlock(*member);
+  for (Exec* member : gang.members) {
+    ReportUnwrittenReads(*member);
+    FinishBlock(*member);
+  }
 }
 
 void CollectCounts(const Exec& x, Counts& counts) {

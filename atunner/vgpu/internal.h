@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -205,6 +206,9 @@ struct Exec {
   Range last_range;
   std::vector<Hazard> hazards;
   std::string printed;  ///< by printf
+  /// The first read of shared memory that nothing was written to. A later write without a barrier makes it a race;
+  /// otherwise it is reported when the block ends.
+  std::optional<Hazard> unwritten;
   bool stop = false;
   bool check = false;
   bool count = false;
@@ -252,6 +256,10 @@ struct Launch {
 };
 
 void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what);
+/// Notes a read of unwritten shared memory, see Exec::unwritten.
+void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what);
+/// Lanes of `mask` whose value in `slot` is that of its first lane.
+uint32_t LanesAlike(const uint32_t* slot, uint32_t mask);
 
 /// A lane's value of type T in a slot; 8-byte types span two slots, narrower ones use the low bits of 32.
 template <class T>

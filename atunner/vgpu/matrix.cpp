@@ -32,11 +32,8 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
              "matrix load reads bytes of an asynchronous copy that was not waited for");
       return false;
     }
-    if (s.initialised != 0xf) {
-      Report(x, op, Hazard::Kind::kUninitialisedShared, lane,
-             "matrix load reads shared memory before anything was written there");
-      return false;
-    }
+    if (s.initialised != 0xf)
+      ReportUnwritten(x, op, lane, "matrix load reads shared memory before anything was written there");
     const bool own_warp = s.writer < 0xfffe && s.writer / kLanes == x.warp->index;
     if (s.write_epoch == x.epoch && !own_warp) {
       Report(x, op, Hazard::Kind::kRace, lane,

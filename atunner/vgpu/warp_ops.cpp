@@ -89,6 +89,7 @@ void Vote(Exec& x, const Op& op, uint32_t mask) {
 
 template <class T, bool kAllEqual>
 void Match(Exec& x, const Op& op, uint32_t mask) {
+  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
   const uint32_t* a = x.Source(op.src[0]);
   T values[kLanes];
   ForLanes(mask, [&](int l) { values[l] = Lane<T>::Get(a, l); });
@@ -115,6 +116,7 @@ enum ReduceMode : uint8_t { kReduceAdd, kReduceMin, kReduceMax, kReduceAnd, kRed
 
 template <class T>
 void Redux(Exec& x, const Op& op, uint32_t mask) {
+  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
   const uint32_t* a = x.Source(op.src[0]);
   T r = Lane<T>::Get(a, std::countr_zero(mask));
   for (uint32_t m = mask & (mask - 1); m != 0; m &= m - 1) {
@@ -150,6 +152,7 @@ void ActiveMask(Exec& x, const Op& op, uint32_t mask) {
 }
 
 void Elect(Exec& x, const Op& op, uint32_t mask) {
+  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[0])[std::countr_zero(mask)])) return;
   const auto leader = static_cast<uint32_t>(std::countr_zero(mask));
   if (op.dst != INT32_MIN) {
     uint32_t* d = x.Slot(op.dst);

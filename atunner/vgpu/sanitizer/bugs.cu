@@ -28,7 +28,8 @@ KERNEL vector_read_over_end(In x, Out y) {
 }
 // out of bounds
 KERNEL null_pointer(In x, Out y) {
-  const float* p = x[0] > 1e30f ? x : nullptr;
+  const float* p;
+  asm volatile("mov.u64 %0, 0;" : "=l"(p));
   y[threadIdx.x] = *p;  // BUG
 }
 // out of bounds
@@ -132,7 +133,7 @@ KERNEL misaligned_float2(In x, Out y) { *(float2*)(y + threadIdx.x / 2 + 1) = ma
 // misaligned address
 KERNEL misaligned_float4(In x, Out y) {
   float4 v = *(const float4*)(x + threadIdx.x % 8 + 1);  // BUG
-  y[threadIdx.x] = v.x;
+  y[threadIdx.x] = v.x + v.y + v.z + v.w;
 }
 // misaligned address
 KERNEL misaligned_shared(In x, Out y) {
@@ -159,7 +160,7 @@ KERNEL misaligned_ldmatrix(In x, Out y) {
 KERNEL misaligned_bulk_copy(In x, Out y) {
   __shared__ __align__(16) float s[64];
   if (threadIdx.x == 0)
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 8;" ::"l"(y), "r"(address_of(s)) : "memory");  // BUG
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(y), "r"(address_of(s)), "r"(8 + (int)(x[0] > 1e30f)) : "memory");  // BUG
 }
 // misaligned address
 KERNEL misaligned_mbarrier(In x, Out y) {
@@ -365,7 +366,7 @@ KERNEL __cluster_dims__(2, 1, 1) cluster_block_does_not_arrive(In x, Out y) {
 // deadlock
 KERNEL syncwarp_for_absent_lanes(In x, Out y) {
   if (threadIdx.x % 32 < 16)
-    asm volatile("bar.sync 1, 64;" ::: "memory");
+    asm volatile("barrier.sync 1, 64;" ::: "memory");  // BUG
   else
     __syncwarp();  // BUG
   y[threadIdx.x] = x[0];
