@@ -26,7 +26,7 @@ std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_
                x.launch->memory->Describe(address));
     return nullptr;
   }
-  x.last_range = *range;
+  x.ranges[x.oldest_range++ % x.ranges.size()] = *range;
   return reinterpret_cast<std::byte*>(address);
 }
 

@@ -34,12 +34,14 @@ inline Space Resolve(Space space, uint64_t& address) {
 }
 
 bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes);
-/// The allocation around an access becomes Exec::last_range; nullptr after reporting that there is none.
+/// The allocation around an access joins Exec::ranges; nullptr after reporting that there is none.
 std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb);
 /// Host pointer of a global access, or nullptr after reporting.
 inline std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb) {
-  if (x.last_range.Contains(address, address + bytes) && address + bytes >= address)
-    return reinterpret_cast<std::byte*>(address);
+  for (const Range& range : x.ranges) {
+    if (range.Contains(address, address + bytes) && address + bytes >= address)
+      return reinterpret_cast<std::byte*>(address);
+  }
   return FindGlobal(x, op, lane, address, bytes, verb);
 }
 /// The block whose shared memory an address means: the cluster's block of the rank in its upper bits, which it loses.

@@ -203,7 +203,8 @@ struct Exec {
   std::array<BarrierState, 16> barriers{};
   std::vector<std::vector<PendingCopy>> pending;  ///< per thread
   std::vector<uint32_t> copy_group;               ///< per thread
-  Range last_range;
+  std::array<Range, 4> ranges{};                  ///< allocations that were last touched
+  uint32_t oldest_range = 0;
   std::vector<Hazard> hazards;
   std::string printed;  ///< by printf
   /// The first read of shared memory that nothing was written to. A later write without a barrier makes it a race;
