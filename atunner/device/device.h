@@ -57,6 +57,7 @@ struct LaunchOutcome {
   std::string message;
   std::vector<Hazard> hazards;
   uint64_t blocks_executed = 0;  ///< all of the grid unless `LaunchOptions::blocks` selected some
+  std::string printed;           ///< virtual GPU: what the kernel's printf wrote, bounded
 
   bool completed() const { return kind == Kind::kCompleted && hazards.empty(); }
 };

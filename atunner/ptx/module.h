@@ -1,6 +1,7 @@
 // PTX as a checked structure: what the text says, with names resolved to indices. No meaning of opcodes here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -35,7 +36,13 @@ enum class Type : uint8_t {
   kBF16x2,
   kTF32,
   kF32,
-  kF64
+  kF64,
+  kU16x2,
+  kS16x2,
+  kE4M3x2,
+  kE5M2x2,
+  kE4M3,
+  kE5M2
 };
 /// Bits of a type; 1 for predicates, 0 for kNone.
 int BitsOf(Type type);
@@ -90,17 +97,19 @@ struct Function {
   bool is_entry = false;
   std::vector<Variable> params;  ///< packed as the launch ABI packs them
   uint64_t param_bytes = 0;
+  std::vector<Variable> returns;  ///< of a .func
   std::vector<Register> registers;
   std::vector<Variable> shared;  ///< static; offsets from 0
   uint64_t shared_bytes = 0;
   std::vector<std::string> extern_shared;  ///< names of dynamic shared arrays: they start behind the static part
   uint32_t extern_shared_align = 16;
-  std::vector<Variable> local;
+  std::vector<Variable> local;  ///< names are unique: those of inner scopes carry a number behind '#'
   uint64_t local_bytes = 0;
   std::vector<Instruction> body;
   std::map<std::string, uint32_t> labels;  ///< → index into body
   std::map<std::string, std::vector<std::string>> branch_targets;
-  uint32_t required_threads = 0;  ///< .reqntid product, 0 = none
+  uint32_t required_threads = 0;                  ///< .reqntid product, 0 = none
+  std::array<uint32_t, 3> required_cluster = {};  ///< .reqnctapercluster, zeros = none
 };
 
 /// A parsed module. Only Parse makes one: names are resolved, operands are well-formed.

@@ -11,12 +11,13 @@ namespace atunner::ptx {
 namespace {
 
 constexpr std::pair<std::string_view, Type> kTypes[] = {
-    {"pred", Type::kPred}, {"b8", Type::kB8},         {"b16", Type::kB16},   {"b32", Type::kB32},
-    {"b64", Type::kB64},   {"b128", Type::kB128},     {"u8", Type::kU8},     {"u16", Type::kU16},
-    {"u32", Type::kU32},   {"u64", Type::kU64},       {"s8", Type::kS8},     {"s16", Type::kS16},
-    {"s32", Type::kS32},   {"s64", Type::kS64},       {"f16", Type::kF16},   {"f16x2", Type::kF16x2},
-    {"bf16", Type::kBF16}, {"bf16x2", Type::kBF16x2}, {"tf32", Type::kTF32}, {"f32", Type::kF32},
-    {"f64", Type::kF64},
+    {"pred", Type::kPred},     {"b8", Type::kB8},         {"b16", Type::kB16},     {"b32", Type::kB32},
+    {"b64", Type::kB64},       {"b128", Type::kB128},     {"u8", Type::kU8},       {"u16", Type::kU16},
+    {"u32", Type::kU32},       {"u64", Type::kU64},       {"s8", Type::kS8},       {"s16", Type::kS16},
+    {"s32", Type::kS32},       {"s64", Type::kS64},       {"f16", Type::kF16},     {"f16x2", Type::kF16x2},
+    {"bf16", Type::kBF16},     {"bf16x2", Type::kBF16x2}, {"tf32", Type::kTF32},   {"f32", Type::kF32},
+    {"f64", Type::kF64},       {"u16x2", Type::kU16x2},   {"s16x2", Type::kS16x2}, {"e4m3x2", Type::kE4M3x2},
+    {"e5m2x2", Type::kE5M2x2}, {"e4m3", Type::kE4M3},     {"e5m2", Type::kE5M2},
 };
 
 /// One lexical piece. `text` points into the module's text.
@@ -164,12 +165,13 @@ constexpr std::string_view kSpecials[] = {
     "%clusterid",
     "%nclusterid",
     "%is_explicit_cluster",
-    "%envreg",
+    "%warpsize",
     "%pm",
 };
 
 bool IsSpecial(std::string_view name) {
   const std::string_view base = name.substr(0, name.find('.'));
+  if (base.starts_with("%envreg")) return true;
   return std::ranges::find(kSpecials, base) != std::end(kSpecials);
 }
 
@@ -184,12 +186,16 @@ int BitsOf(Type type) {
     case Type::kB8:
     case Type::kU8:
     case Type::kS8:
+    case Type::kE4M3:
+    case Type::kE5M2:
       return 8;
     case Type::kB16:
     case Type::kU16:
     case Type::kS16:
     case Type::kF16:
     case Type::kBF16:
+    case Type::kE4M3x2:
+    case Type::kE5M2x2:
       return 16;
     case Type::kB64:
     case Type::kU64:
@@ -412,20 +418,23 @@ class Parser {
   Status ParseFunction() {
     Function function;
     function.is_entry = Next() == ".entry";
-    if (Accept("(")) {  // return parameters of a .func
-      while (!End() && !Accept(")")) Next();
+    if (Accept("(")) {
+      uint64_t bytes = 0;
+      ATUNNER_RETURN_IF_ERROR(Params(function.returns, bytes));
     }
     function.name = std::string(Next());
-    if (Accept("(")) ATUNNER_RETURN_IF_ERROR(Params(function));
+    if (Accept("(")) ATUNNER_RETURN_IF_ERROR(Params(function.params, function.param_bytes));
     while (Peek().starts_with('.')) {
       const std::string_view directive = Next();
-      uint32_t product = 1;
+      std::array<uint32_t, 3> extents = {1, 1, 1};
+      size_t count = 0;
       while (!End() && Peek() != "{" && Peek() != ";" && !Peek().starts_with('.')) {
         const std::string_view token = Next();
-        if (std::isdigit(static_cast<unsigned char>(token[0])))
-          product *= static_cast<uint32_t>(std::strtoul(std::string(token).c_str(), nullptr, 0));
+        if (std::isdigit(static_cast<unsigned char>(token[0])) && count < extents.size())
+          extents[count++] = static_cast<uint32_t>(std::strtoul(std::string(token).c_str(), nullptr, 0));
       }
-      if (directive == ".reqntid") function.required_threads = product;
+      if (directive == ".reqntid") function.required_threads = extents[0] * extents[1] * extents[2];
+      if (directive == ".reqnctapercluster") function.required_cluster = extents;
     }
     if (Accept(";")) return {};  // a declaration
     if (!Accept("{")) return Bad("expected '{'");
@@ -435,6 +444,7 @@ class Parser {
     function.extern_shared_align = std::max<uint32_t>(16, extern_align_);
     registers_.clear();
     source_file_ = source_line_ = 0;
+    StartScopes();
     ATUNNER_RETURN_IF_ERROR(Body(function));
     ATUNNER_RETURN_IF_ERROR(ResolveLabels(function));
     module_.functions_.push_back(std::move(function));
@@ -447,12 +457,12 @@ class Parser {
     used += variable.bytes;
   }
 
-  Status Params(Function& function) {
+  Status Params(std::vector<Variable>& list, uint64_t& bytes) {
     while (!Accept(")")) {
       if (Next() != ".param") return Bad("expected '.param'");
       ATUNNER_TRY(Variable variable, Declaration());
-      Place(variable, function.param_bytes);
-      function.params.push_back(std::move(variable));
+      Place(variable, bytes);
+      list.push_back(std::move(variable));
       Accept(",");
       if (End()) return Bad("parameter list without end");
     }
@@ -465,8 +475,9 @@ class Parser {
       if (End()) return Bad("function '" + function.name + "' without end");
       if (Accept("{")) {
         ++depth;
+        OpenScope();
       } else if (Accept("}")) {
-        --depth;
+        if (--depth > 0) CloseScope();
       } else {
         ATUNNER_RETURN_IF_ERROR(Statement(function));
       }
@@ -494,7 +505,7 @@ class Parser {
         }
         return {};
       }
-      function.labels[label] = static_cast<uint32_t>(function.body.size());
+      function.labels[InScope(label, scope_)] = static_cast<uint32_t>(function.body.size());
       return {};
     }
     if (word.starts_with('.')) return Bad("unknown directive '" + std::string(word) + "'");
@@ -522,6 +533,8 @@ class Parser {
   }
 
   void Define(Function& function, std::string name, Type type) {
+    const auto known = registers_.find(name);
+    if (scope_ != 0) undo_.push_back({name, known == registers_.end() ? -1 : known->second, true, {}});
     registers_[name] = static_cast<int>(function.registers.size());
     function.registers.push_back({std::move(name), type});
   }
@@ -536,9 +549,56 @@ class Parser {
       function.shared.push_back(std::move(variable));
     } else {  // .param variables of calls live on the stack like locals
       Place(variable, function.local_bytes);
+      if (scope_ != 0) Rename(variable.name);
       function.local.push_back(std::move(variable));
     }
     return {};
+  }
+
+  // Braces open scopes: registers, call parameters and labels of inline assembly are declared anew in each.
+  struct Hidden {
+    std::string name;
+    int reg = -1;
+    bool is_register = false;
+    std::string variable;
+  };
+  void StartScopes() {
+    scope_ = 0;
+    scope_parents_.assign(1, 0);
+    undo_.clear();
+    undo_starts_.clear();
+    renamed_.clear();
+  }
+  void OpenScope() {
+    scope_parents_.push_back(scope_);
+    scope_ = static_cast<uint32_t>(scope_parents_.size() - 1);
+    undo_starts_.push_back(undo_.size());
+  }
+  void CloseScope() {
+    for (size_t i = undo_.size(); i > undo_starts_.back(); --i) {
+      const Hidden& hidden = undo_[i - 1];
+      if (hidden.is_register && hidden.reg >= 0) registers_[hidden.name] = hidden.reg;
+      if (!hidden.is_register && hidden.variable.empty()) renamed_.erase(hidden.name);
+      if (!hidden.is_register && !hidden.variable.empty()) renamed_[hidden.name] = hidden.variable;
+    }
+    undo_.resize(undo_starts_.back());
+    undo_starts_.pop_back();
+    scope_ = scope_parents_[scope_];
+  }
+  void Rename(std::string& name) {
+    const auto known = renamed_.find(name);
+    undo_.push_back({name, -1, false, known == renamed_.end() ? "" : known->second});
+    std::string unique = name + "#" + std::to_string(scope_);
+    renamed_[name] = unique;
+    name = std::move(unique);
+  }
+  std::string Renamed(std::string_view name) const {
+    if (renamed_.empty()) return std::string(name);
+    const auto at = renamed_.find(std::string(name));
+    return at == renamed_.end() ? std::string(name) : at->second;
+  }
+  static std::string InScope(const std::string& label, uint32_t scope) {
+    return scope == 0 ? label : label + "#" + std::to_string(scope);
   }
 
   Status Location() {
@@ -583,8 +643,18 @@ class Parser {
       instruction.operands.push_back(std::move(operand));
       Accept(",");
     }
+    if (instruction.opcode == "bra" && instruction.operands.size() == 1 &&
+        !ResolveLater(instruction.operands[0].name, function.body.size()))
+      return Bad("branch without a label");
     function.body.push_back(std::move(instruction));
     return {};
+  }
+
+  /// A branch inside braces may mean a label of its scope or of one around it, seen or yet to come.
+  bool ResolveLater(const std::string& label, size_t index) {
+    if (label.empty()) return false;
+    if (scope_ != 0) branches_.emplace_back(index, scope_);
+    return true;
   }
 
   Result<Operand> ParseOperand(const Function& function) {
@@ -618,6 +688,7 @@ class Parser {
     if (token.empty()) return Bad("expected an operand");
     if (token == "_") {
       Next();
+      if (Accept("|")) ATUNNER_RETURN_IF_ERROR(Second(operand));
       return operand;
     }
     if (std::isdigit(static_cast<unsigned char>(token[0])) || token == "-") return Immediate();
@@ -625,25 +696,28 @@ class Parser {
       Next();
       operand.kind = Operand::Kind::kRegister;
       operand.reg = found->second;
-      if (Accept("|")) {
-        const std::string_view second = Next();
-        if (second != "_") {
-          const auto at = registers_.find(std::string(second));
-          if (at == registers_.end()) return Bad("unknown register '" + std::string(second) + "'");
-          operand.second = at->second;
-        }
-      }
+      if (Accept("|")) ATUNNER_RETURN_IF_ERROR(Second(operand));
       return operand;
     }
     if (!IsWordStart(token[0])) return Bad("unexpected '" + std::string(token) + "'");
     operand.kind = IsSpecial(token) ? Operand::Kind::kSpecial : Operand::Kind::kSymbol;
     if (operand.kind == Operand::Kind::kSymbol && token.starts_with('%'))
       return Bad("unknown register '" + std::string(token) + "'");
-    operand.name = std::string(Next());
+    operand.name = Renamed(Next());
     if (operand.kind == Operand::Kind::kSymbol && Accept("+")) {
       ATUNNER_TRY(operand.bits, Number());
     }
     return operand;
+  }
+
+  /// The part of a destination pair behind the bar.
+  Status Second(Operand& operand) {
+    const std::string_view second = Next();
+    if (second == "_") return {};
+    const auto at = registers_.find(std::string(second));
+    if (at == registers_.end()) return Bad("unknown register '" + std::string(second) + "'");
+    operand.second = at->second;
+    return {};
   }
 
   /// "[%rd1+16]", "[name+4]", "[%rd1]", "[16]", "[tensor, {x, y}]" (elements)
@@ -655,7 +729,7 @@ class Parser {
       Next();
       operand.reg = found->second;
     } else if (!token.empty() && IsWordStart(token[0])) {
-      operand.name = std::string(Next());
+      operand.name = Renamed(Next());
     } else {
       ATUNNER_TRY(const Operand absolute, Immediate());
       operand.bits = absolute.bits;
@@ -701,7 +775,14 @@ class Parser {
     return value.bits;
   }
 
-  Status ResolveLabels(const Function& function) {
+  Status ResolveLabels(Function& function) {
+    for (const auto& [index, inner] : branches_) {
+      std::string& name = function.body[index].operands[0].name;
+      uint32_t scope = inner;
+      while (scope != 0 && !function.labels.contains(InScope(name, scope))) scope = scope_parents_[scope];
+      name = InScope(name, scope);
+    }
+    branches_.clear();
     for (const Instruction& instruction : function.body) {
       if (instruction.opcode != "bra") continue;
       if (instruction.operands.size() != 1 || !function.labels.contains(instruction.operands[0].name)) {
@@ -737,6 +818,12 @@ class Parser {
   uint32_t source_file_ = 0;
   uint32_t source_line_ = 0;
   int operand_depth_ = 0;
+  uint32_t scope_ = 0;
+  std::vector<uint32_t> scope_parents_{0};
+  std::vector<Hidden> undo_;
+  std::vector<size_t> undo_starts_;
+  std::unordered_map<std::string, std::string> renamed_;
+  std::vector<std::pair<size_t, uint32_t>> branches_;  ///< instructions inside scopes whose label is not yet resolved
 };
 
 Result<ValidModule> Parse(std::string_view text) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -27,6 +28,7 @@ constexpr int kLanes = 32;
 constexpr uint64_t kSharedWindow = uint64_t{0x01} << 56;
 constexpr uint64_t kLocalWindow = uint64_t{0x02} << 56;
 constexpr uint64_t kParamWindow = uint64_t{0x03} << 56;
+constexpr uint64_t kFunctionWindow = uint64_t{0x04} << 56;  ///< pointers to functions: index in the module
 constexpr uint64_t kWindowMask = uint64_t{0xff} << 56;
 
 enum class Space : uint8_t { kGeneric, kGlobal, kShared, kLocal, kConst, kParam };
@@ -35,8 +37,24 @@ struct Exec;
 struct Op;
 using Handler = void (*)(Exec&, const Op&, uint32_t mask);
 
+/// Shared addresses of other blocks of the cluster carry the block's rank + 1 from this bit upwards.
+constexpr int kRankShift = 24;
+
 /// What the main loop must treat itself.
-enum class Flow : uint8_t { kNone, kBranch, kBranchIndexed, kExit, kBarrier, kWarpSync, kCollective, kTrap };
+enum class Flow : uint8_t {
+  kNone,
+  kBranch,
+  kBranchIndexed,
+  kExit,
+  kBarrier,
+  kClusterBarrier,
+  kWarpSync,
+  kCollective,
+  kTrap,
+  kCall,
+  kReturn,
+  kPatient  ///< runs like kNone, and gives others a turn when it set Exec::yield
+};
 
 /// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers, < 0 in the
 /// constants.
@@ -48,7 +66,7 @@ struct Op {
   int32_t guard = -1;   ///< register slot of the predicate
   uint32_t target = 0;  ///< branch: op index; barrier: fixed id
   uint64_t imm = 0;     ///< address offset, packed options
-  uint16_t list = 0;    ///< first of `list_size` further slots in Kernel::lists
+  uint32_t list = 0;    ///< first of `list_size` further slots in Kernel::lists
   uint8_t list_size = 0;
   bool guard_negated = false;
   Flow flow = Flow::kNone;
@@ -58,14 +76,46 @@ struct Op {
   bool sign_extend = false;
   bool narrow_address = false;  ///< address register has 32 bits
   bool relaxed = false;         ///< volatile, acquire, release: takes no part in race checks
+  bool fence = false;           ///< acquire or release: orders what other threads did before
   uint8_t variant = 0;
   uint32_t line = 0;  ///< PTX
   uint32_t source_file = 0;
   uint32_t source_line = 0;
 };
 
+/// A stretch of bytes in a stack frame.
+struct FramePart {
+  uint32_t offset = 0;
+  uint32_t bytes = 0;
+};
+
+/// One call instruction: what it passes, as offsets in the caller's frame.
+struct CallSite {
+  int target = -1;  ///< index into Kernel::code, -1 = by pointer
+  std::vector<FramePart> arguments;
+  std::vector<FramePart> results;
+};
+
+/// The kernel itself (index 0) or a function it calls, within Kernel::ops.
+struct Code {
+  const ptx::Function* function = nullptr;
+  uint32_t first_op = 0;
+  uint32_t frame_bytes = 0;  ///< parameters, results and local variables
+  std::vector<FramePart> parameters;
+  std::vector<FramePart> results;
+  int32_t first_slot = 0;
+  uint32_t slots = 0;
+  int32_t frame_slot = 0;  ///< holds where the frame lies in local memory
+  bool recursive = false;  ///< its registers are saved at each call
+};
+
 struct Kernel {
   const ptx::Function* function = nullptr;
+  std::vector<Code> code;
+  std::vector<CallSite> calls;
+  std::unordered_map<uint32_t, int> code_of_function;  ///< index in the module → index into `code`
+  uint32_t local_bytes = 0;                            ///< stack of one thread
+  bool cooperative = false;                            ///< synchronises the whole grid
   std::vector<Op> ops;
   std::vector<int32_t> lists;
   std::vector<uint32_t> constants;  ///< slots × 32
@@ -80,9 +130,18 @@ struct Group {
   uint32_t mask = 0;
   int barrier = -1;               ///< waits at this barrier; kWarpBarrier = for lanes of its own warp
   const Op* reduction = nullptr;  ///< bar.red that receives a result when the barrier opens
+  uint32_t depth = 0;             ///< of calls
 };
 constexpr int kWarpBarrier = 64;
-constexpr int kCollective = 65;  ///< before a shuffle, vote or product, for the lanes that it names
+constexpr int kCollective = 65;      ///< before a shuffle, vote or product, for the lanes that it names
+constexpr int kClusterBarrier = 66;  ///< for the threads of all blocks of the cluster
+
+/// What a lane comes back to.
+struct ReturnPoint {
+  uint32_t call_op = 0;
+  uint32_t frame = 0;           ///< of the caller
+  std::vector<uint32_t> saved;  ///< registers of a recursive callee's outer activation
+};
 
 struct Warp {
   std::vector<uint32_t> registers;  ///< slots × 32 lanes
@@ -91,8 +150,11 @@ struct Warp {
   uint32_t index = 0;
   uint32_t sync_epoch = 0;             ///< grows with every warp-level synchronisation
   uint32_t members = 0;                ///< mask of the bar.warp.sync that lanes wait at
+  uint32_t carry = 0;                  ///< CC register: one bit per lane
+  uint32_t turn = 0;                   ///< of the groups, when one spins
   uint32_t spins = 0;                  ///< backward branches since another group ran
   std::vector<int32_t> pending_loads;  ///< slots with a load in flight, while counting
+  std::array<std::vector<ReturnPoint>, kLanes> stack;
 };
 
 /// Shadow of one shared 32-bit word.
@@ -123,6 +185,7 @@ struct BarrierState {
 };
 
 struct Launch;
+struct Gang;
 
 /// Everything one worker thread needs while it executes one block. Reused from block to block.
 struct Exec {
@@ -140,8 +203,13 @@ struct Exec {
   std::array<BarrierState, 16> barriers{};
   std::vector<std::vector<PendingCopy>> pending;  ///< per thread
   std::vector<uint32_t> copy_group;               ///< per thread
-  Range last_range;
+  std::array<Range, 4> ranges{};                  ///< allocations that were last touched
+  uint32_t oldest_range = 0;
   std::vector<Hazard> hazards;
+  std::string printed;  ///< by printf
+  /// The first read of shared memory that nothing was written to. A later write without a barrier makes it a race;
+  /// otherwise it is reported when the block ends.
+  std::optional<Hazard> unwritten;
   bool stop = false;
   bool check = false;
   bool count = false;
@@ -154,6 +222,11 @@ struct Exec {
   uint64_t clock = 0;
   bool loads_pending = false;
   uint64_t alive_threads = 0;
+  bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others
+  bool yield = false;   ///< a kPatient operation waits for others
+  Gang* gang = nullptr;
+  uint32_t rank = 0;                    ///< in the gang
+  std::vector<uint32_t> cluster_phase;  ///< per thread: in which it last arrived
 
   uint32_t* Slot(int32_t slot) { return warp->registers.data() + static_cast<size_t>(slot) * kLanes; }
   const uint32_t* Source(int32_t slot) const {
@@ -163,17 +236,31 @@ struct Exec {
   uint32_t ThreadOf(int lane) const { return warp->index * kLanes + static_cast<uint32_t>(lane); }
 };
 
+/// Blocks that run side by side: a cluster, the whole grid of a cooperative launch, or one block.
+struct Gang {
+  std::vector<Exec*> members;
+  uint64_t cluster_arrived = 0;  ///< threads at barrier.cluster
+  uint32_t cluster_phase = 0;    ///< times that it opened
+};
+
 struct Launch {
   const Kernel* kernel = nullptr;
   const ptx::ValidModule* module = nullptr;
   const Memory* memory = nullptr;
   LaunchShape shape;
   std::vector<std::byte> params;
+  Dim3 cluster{1, 1, 1};
+  uint64_t grid_workspace = 0;  ///< of a cooperative launch
+  DeviceHeap* heap = nullptr;
   bool check = false;
   bool count = false;
 };
 
 void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what);
+/// Notes a read of unwritten shared memory, see Exec::unwritten.
+void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what);
+/// Lanes of `mask` whose value in `slot` is that of its first lane.
+uint32_t LanesAlike(const uint32_t* slot, uint32_t mask);
 
 /// A lane's value of type T in a slot; 8-byte types span two slots, narrower ones use the low bits of 32.
 template <class T>
@@ -216,7 +303,7 @@ inline void ForLanes(uint32_t mask, F&& f) {
   }
 }
 
-/// Decodes one function. kUnsupported names what is missing.
+/// Decodes a kernel and the functions it can call. kUnsupported names what is missing.
 Result<Kernel> Decode(const ptx::ValidModule& module, const ptx::Function& function,
                       const std::unordered_map<std::string, uint64_t>& symbols);
 
@@ -227,7 +314,9 @@ struct Form {
   ptx::Type from = ptx::Type::kNone;  ///< second to last type modifier, if any
   bool Has(std::string_view modifier) const { return instruction->Has(modifier); }
 };
-Handler ArithmeticHandler(const Form& form, Op& op);
+Handler IntegerHandler(const Form& form, Op& op);
+Handler FloatHandler(const Form& form, Op& op);
+Handler VideoHandler(const Form& form, Op& op);
 Handler LogicHandler(const Form& form, Op& op);
 Handler CompareHandler(const Form& form, Op& op);
 Handler ConvertHandler(const Form& form, Op& op);
@@ -237,16 +326,34 @@ Handler MemoryHandler(const Form& form, Op& op);
 Handler AtomicHandler(const Form& form, Op& op);
 Handler WarpHandler(const Form& form, Op& op);
 Handler TensorHandler(const Form& form, Op& op);
+Handler AsyncHandler(const Form& form, Op& op);
+Handler MbarrierHandler(const Form& form, Op& op);
+Handler MatrixHandler(const Form& form, Op& op);
+Handler WmmaHandler(const Form& form, Op& op);
+/// printf, malloc and what else the driver provides to kernels; Op::imm is the call site.
+Handler SystemCallHandler(std::string_view name, size_t arguments, size_t results);
+/// Matrix instructions need all lanes; false after reporting that some are missing.
+bool WholeWarp(Exec& x, const Op& op, uint32_t mask);
+/// An 8-bit float of kE4M3x2's or kE5M2x2's element type.
+float WidenFp8(ptx::Type type, uint32_t bits);
 Handler MoveHandler(int bits);
 void MoveUnpack(Exec& x, const Op& op, uint32_t mask);
 void MovePack(Exec& x, const Op& op, uint32_t mask);
 void ReadSpecial(Exec& x, const Op& op, uint32_t mask);
 void CompleteAsyncCopies(Exec& x, const Op& op, uint32_t mask);
 
+/// Where lanes of `mask` go on after a call from `pc`, appended to the warp's groups one level deeper.
+void Call(Exec& x, const Op& op, uint32_t mask, uint32_t pc);
+/// Likewise after a return, one level up.
+void Return(Exec& x, const Op& op, uint32_t mask, uint32_t depth);
+/// The thread's stack frame byte `offset` of the function whose frame slot is `frame_slot`.
+std::byte* FrameByte(Exec& x, int32_t frame_slot, int lane, uint32_t offset);
+
 /// Makes `x` ready for blocks of `launch`.
 void Prepare(Exec& x, const Launch& launch);
-/// Runs one block to its end. `outcome` is set when it does not complete.
-void RunBlock(Exec& x, uint64_t block, double deadline, uint64_t budget, LaunchOutcome& outcome);
+/// Runs the blocks of a gang to their end; `blocks` are linear indices, one per member. `outcome` is set when they do
+/// not complete.
+void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, uint64_t budget, LaunchOutcome& outcome);
 /// Adds what `x` executed to `counts`.
 void CollectCounts(const Exec& x, Counts& counts);
 

@@ -82,4 +82,28 @@ std::string Memory::Describe(uint64_t address) const {
   return nearest;
 }
 
+DeviceHeap::~DeviceHeap() {
+  for (const auto& [address, bytes] : live_) memory_.Free(address);
+}
+
+uint64_t DeviceHeap::Take(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes == 0 || bytes > limit_ - used_) return 0;
+  const auto address = memory_.Allocate(bytes);
+  if (!address) return 0;
+  live_[*address] = bytes;
+  used_ += bytes;
+  return *address;
+}
+
+bool DeviceHeap::Give(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto at = live_.find(address);
+  if (at == live_.end()) return false;
+  used_ -= at->second;
+  live_.erase(at);
+  memory_.Free(address);
+  return true;
+}
+
 }  // namespace atunner::vgpu

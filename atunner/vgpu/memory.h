@@ -47,4 +47,22 @@ class Memory {
   uint64_t used_ = 0;
 };
 
+/// What kernels allocate with malloc; freed with the program.
+class DeviceHeap {
+ public:
+  DeviceHeap(Memory& memory, uint64_t limit_bytes) : memory_(memory), limit_(limit_bytes) {}
+  ~DeviceHeap();
+  /// 0 when the heap is full, as on hardware.
+  uint64_t Take(uint64_t bytes);
+  /// False when `address` is none of the heap's.
+  bool Give(uint64_t address);
+
+ private:
+  Memory& memory_;
+  std::mutex mutex_;
+  std::map<uint64_t, uint64_t> live_;
+  uint64_t limit_;
+  uint64_t used_ = 0;
+};
+
 }  // namespace atunner::vgpu

@@ -13,9 +13,14 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
+constexpr uint64_t kHeapBytes = uint64_t{8} << 20;  // of kernels' malloc, as the driver's default
+constexpr uint64_t kGridWorkspaceBytes = 256;
+constexpr uint64_t kMaxGang = 4096;
+
 class LoadedProgram : public Program {
  public:
-  LoadedProgram(ptx::ValidModule module, Memory& memory) : module_(std::move(module)), memory_(memory) {}
+  LoadedProgram(ptx::ValidModule module, Memory& memory)
+      : module_(std::move(module)), memory_(memory), heap_(memory, kHeapBytes) {}
   ~LoadedProgram() override {
     for (uint64_t address : allocations_) memory_.Free(address);
   }
@@ -73,7 +78,20 @@ class LoadedProgram : public Program {
     launch.params.resize(std::max<size_t>(launch.params.size(), found->second.function->param_bytes));
     launch.check = options.check_hazards;
     launch.count = options.count;
+    launch.heap = &heap_;
+    launch.cluster = shape.cluster.Count() > 1 ? shape.cluster : RequiredCluster(*found->second.function);
+    if (auto refusal = Refuse(launch); !refusal.empty()) {
+      result.outcome = {LaunchOutcome::Kind::kRefused, std::move(refusal), {}, 0};
+      return result;
+    }
+    uint64_t workspace = 0;
+    if (launch.kernel->cooperative) {
+      const auto allocated = memory_.Allocate(kGridWorkspaceBytes);
+      if (allocated) workspace = *allocated;
+    }
+    launch.grid_workspace = workspace;
     RunBlocks(launch, options, result);
+    if (workspace) memory_.Free(workspace);
     return result;
   }
 
@@ -93,36 +111,102 @@ class LoadedProgram : public Program {
     for (const ptx::Variable& variable : variables) {
       for (const auto& [offset, name] : variable.references) {
         const auto target = symbols_.find(name);
-        if (target == symbols_.end())
+        const ptx::Function* function = module_.Find(name);
+        if (target == symbols_.end() && function == nullptr)
           return Fail(ErrorCode::kUnsupported, "the initialiser of '" + variable.name + "' refers to '" + name + "'");
         if (offset + 8 > variable.bytes) continue;
         uint64_t value = 0;
         auto* at = reinterpret_cast<std::byte*>(symbols_[variable.name] + offset);
         std::memcpy(&value, at, 8);
-        value += target->second;
+        value += target != symbols_.end()
+                     ? target->second
+                     : kFunctionWindow | static_cast<uint64_t>(function - module_.functions().data());
         std::memcpy(at, &value, 8);
       }
     }
     return {};
   }
 
+  static Dim3 RequiredCluster(const ptx::Function& function) {
+    const auto& c = function.required_cluster;
+    return {std::max(1u, c[0]), std::max(1u, c[1]), std::max(1u, c[2])};
+  }
+
+  /// Why a launch cannot run, or "".
+  static std::string Refuse(const Launch& launch) {
+    const Dim3& g = launch.shape.grid;
+    const Dim3& c = launch.cluster;
+    if (c.Count() == 0 || c.Count() > 16 || g.x % c.x != 0 || g.y % c.y != 0 || g.z % c.z != 0)
+      return "the grid is no multiple of the cluster";
+    if (launch.kernel->cooperative && g.Count() > kMaxGang)
+      return "a cooperative launch of " + std::to_string(g.Count()) + " blocks is too large to be resident at once";
+    return "";
+  }
+
+  /// Blocks that run side by side, as lists of linear indices: the `i`-th of all.
+  static std::vector<uint64_t> GangBlocks(const Launch& launch, uint64_t first_block) {
+    const Dim3& g = launch.shape.grid;
+    const Dim3& c = launch.cluster;
+    std::vector<uint64_t> blocks;
+    if (launch.kernel->cooperative) {
+      for (uint64_t i = 0; i < g.Count(); ++i) blocks.push_back(i);
+      return blocks;
+    }
+    const uint64_t x0 = first_block % g.x / c.x * c.x;
+    const uint64_t y0 = first_block / g.x % g.y / c.y * c.y;
+    const uint64_t z0 = first_block / g.x / g.y / c.z * c.z;
+    for (uint64_t z = 0; z < c.z; ++z) {
+      for (uint64_t y = 0; y < c.y; ++y) {
+        for (uint64_t x = 0; x < c.x; ++x) blocks.push_back(((z0 + z) * g.y + y0 + y) * g.x + x0 + x);
+      }
+    }
+    return blocks;
+  }
+
+  /// First blocks of the gangs that a launch runs: of all, or of those with selected blocks.
+  static std::vector<uint64_t> Gangs(const Launch& launch, const std::vector<uint64_t>& selected) {
+    std::vector<uint64_t> firsts;
+    const uint64_t total = launch.shape.grid.Count();
+    const bool single = launch.cluster.Count() == 1;
+    if (launch.kernel->cooperative) return {0};
+    if (selected.empty() && single) return {};  // every block is its own gang: no list needed
+    const auto add = [&](uint64_t block) { firsts.push_back(single ? block : GangBlocks(launch, block).front()); };
+    if (selected.empty()) {
+      for (uint64_t i = 0; i < total; ++i) add(i);
+    }
+    for (uint64_t block : selected) {
+      if (block < total) add(block);
+    }
+    std::ranges::sort(firsts);
+    firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+    return firsts;
+  }
+
   static void RunBlocks(const Launch& launch, const ExecOptions& options, ExecResult& result) {
-    const uint64_t total = options.blocks.empty() ? launch.shape.grid.Count() : options.blocks.size();
+    const std::vector<uint64_t> gangs = Gangs(launch, options.blocks);
+    const bool all = gangs.empty() && options.blocks.empty();
+    const uint64_t total = all ? launch.shape.grid.Count() : gangs.size();
+    const uint64_t members = launch.kernel->cooperative ? launch.shape.grid.Count() : launch.cluster.Count();
     const double deadline = SystemClock().Now() + options.deadline_seconds;
     std::atomic<uint64_t> next{0};
     std::atomic<bool> stop{false};
     std::mutex mutex;
     const auto work = [&] {
-      Exec x;
-      Prepare(x, launch);
+      std::vector<Exec> execs(members);
+      Gang gang;
+      for (Exec& x : execs) {
+        Prepare(x, launch);
+        gang.members.push_back(&x);
+      }
       LaunchOutcome outcome;
       while (!stop) {
         const uint64_t i = next++;
         if (i >= total) break;
-        const uint64_t block = options.blocks.empty() ? i : options.blocks[i];
-        if (block >= launch.shape.grid.Count()) continue;
-        RunBlock(x, block, deadline, options.max_warp_instructions_per_block, outcome);
-        if (!x.hazards.empty() || outcome.kind != LaunchOutcome::Kind::kCompleted) stop = true;
+        const uint64_t first = all ? i : gangs[i];
+        const std::vector<uint64_t> blocks = members == 1 ? std::vector<uint64_t>{first} : GangBlocks(launch, first);
+        RunGang(gang, blocks, deadline, options.max_warp_instructions_per_block * members, outcome);
+        const bool found = std::ranges::any_of(execs, [](const Exec& x) { return !x.hazards.empty(); });
+        if (found || outcome.kind != LaunchOutcome::Kind::kCompleted) stop = true;
         if (i % 256 == 255 && SystemClock().Now() > deadline && i + 1 < total) {
           outcome.kind = LaunchOutcome::Kind::kTimeout;
           outcome.message = "the launch did not end within its limit";
@@ -130,9 +214,12 @@ class LoadedProgram : public Program {
         }
       }
       const std::lock_guard lock(mutex);
-      CollectCounts(x, result.counts);
-      result.outcome.blocks_executed += x.counts.blocks;
-      Merge(x, outcome, result.outcome);
+      for (const Exec& x : execs) {
+        CollectCounts(x, result.counts);
+        result.outcome.blocks_executed += x.counts.blocks;
+        result.outcome.printed += x.printed;
+        Merge(x, outcome, result.outcome);
+      }
     };
     const uint64_t wanted = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     const uint64_t workers = std::min<uint64_t>(wanted, total);
@@ -158,6 +245,7 @@ class LoadedProgram : public Program {
   std::unordered_map<std::string, uint64_t> symbols_;
   std::vector<uint64_t> allocations_;
   std::map<std::string, Kernel> kernels_;
+  mutable DeviceHeap heap_;
 };
 
 }  // namespace

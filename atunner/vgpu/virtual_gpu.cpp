@@ -133,8 +133,6 @@ Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Fu
     outcome.message = "too much shared memory";
   else if (entry->required_threads && entry->required_threads != threads)
     outcome.message = "the kernel requires blocks of " + std::to_string(entry->required_threads) + " threads";
-  else if (shape.cluster.Count() > 1)
-    outcome.kind = LaunchOutcome::Kind::kUnsupported, outcome.message = "the virtual GPU does not run clusters yet";
   else
     outcome.kind = LaunchOutcome::Kind::kCompleted;
   return outcome;

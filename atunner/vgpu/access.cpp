@@ -1,0 +1,208 @@
+// Addresses, bounds, and the shadow that finds races and uninitialised reads of shared memory.
+#include "atunner/vgpu/access.h"
+
+#include <algorithm>
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+
+std::string Hex(uint64_t v) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(v));
+  return text;
+}
+
+bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+  if ((address & (bytes - 1)) == 0) return true;
+  Report(x, op, Hazard::Kind::kMisaligned, lane,
+         "address " + Hex(address) + " is not a multiple of " + std::to_string(bytes));
+  return false;
+}
+
+std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb) {
+  const auto range = x.launch->memory->Find(address);
+  if (!range || address + bytes < address || !range->Contains(address, address + bytes)) {
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+           std::string(verb) + " of " + std::to_string(bytes) + " bytes at " + Hex(address) + ", " +
+               x.launch->memory->Describe(address));
+    return nullptr;
+  }
+  x.ranges[x.oldest_range++ % x.ranges.size()] = *range;
+  return reinterpret_cast<std::byte*>(address);
+}
+
+Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address) {
+  const uint64_t rank = address >> kRankShift;
+  if (rank == 0) return &x;
+  const uint64_t blocks = x.launch->cluster.Count();
+  if (rank > blocks || rank > x.gang->members.size()) {
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+           "names shared memory of block " + std::to_string(rank - 1) + " of a cluster of " + std::to_string(blocks));
+    return nullptr;
+  }
+  address &= (uint64_t{1} << kRankShift) - 1;
+  Exec* owner = x.gang->members[rank - 1];
+  if (owner->alive_threads > 0) return owner;
+  Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+         "reaches into shared memory of block " + std::to_string(rank - 1) + " of the cluster, which has ended");
+  return nullptr;
+}
+
+std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address, uint64_t bytes,
+                         const char* verb) {
+  const auto inside = [&](uint64_t size) { return address + bytes <= size && address + bytes >= address; };
+  switch (space) {
+    case Space::kShared: {
+      if (inside(x.shared.size())) return x.shared.data() + address;
+      Exec* owner = SharedOwner(x, op, lane, address);
+      if (owner == nullptr) return nullptr;
+      if (inside(owner->shared.size())) return owner->shared.data() + address;
+      Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+             std::string(verb) + " of " + std::to_string(bytes) + " bytes at shared address " + Hex(address) +
+                 ", the block has " + std::to_string(x.shared.size()));
+      return nullptr;
+    }
+    case Space::kLocal: {
+      const uint64_t per_thread = x.kernel->local_bytes;
+      if (inside(per_thread)) return x.local.data() + x.ThreadOf(lane) * per_thread + address;
+      Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+             std::string(verb) + " at local address " + Hex(address) + ", the thread has " +
+                 std::to_string(per_thread) + " bytes");
+      return nullptr;
+    }
+    default:
+      if (inside(x.launch->params.size())) return const_cast<std::byte*>(x.launch->params.data()) + address;
+      Report(x, op, Hazard::Kind::kOutOfBounds, lane, std::string(verb) + " outside the parameters");
+      return nullptr;
+  }
+}
+
+namespace {
+
+// ---- shared-memory shadow ------------------------------------------------------------------------------------------
+std::string Other(const SharedShadow& word, bool writer) {
+  const uint16_t thread = writer ? word.writer : word.reader;
+  return (writer ? "written by thread " : "read by ") +
+         (thread >= 0xfffe ? std::string("several threads") : (writer ? "" : "thread ") + std::to_string(thread)) +
+         " at line " + std::to_string(writer ? word.write_line : word.read_line) + " with no barrier between";
+}
+
+bool SameWarpOrdered(const Exec& x, uint16_t other, uint32_t other_sync) {
+  return other < 0xfffe && other / kLanes == x.warp->index && other_sync != x.warp->sync_epoch;
+}
+
+uint8_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
+  const uint64_t low = std::max(address, word * 4) - word * 4;
+  const uint64_t high = std::min(address + bytes, word * 4 + 4) - word * 4;
+  return static_cast<uint8_t>(((1u << (high - low)) - 1u) << low);
+}
+
+/// The block that an address means, without reporting: the caller has a pointer already.
+Exec& OwnerOf(Exec& x, uint64_t& address) {
+  const uint64_t rank = address >> kRankShift;
+  address &= (uint64_t{1} << kRankShift) - 1;
+  return rank == 0 || rank > x.gang->members.size() ? x : *x.gang->members[rank - 1];
+}
+
+}  // namespace
+
+bool Initialised(Exec& x, uint64_t address) {
+  Exec& owner = OwnerOf(x, address);
+  return owner.shadow[address / 4].initialised != 0;
+}
+
+void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
+  const uint64_t shown = address;
+  Exec& owner = OwnerOf(x, address);
+  const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
+  for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
+    SharedShadow& s = owner.shadow[word];
+    const uint8_t need = BytesOfWord(word, address, bytes);
+    if ((s.initialised & need) != need)
+      ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there");
+    if (s.in_flight) {
+      return Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
+                    "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight");
+    }
+    if (op.relaxed || &owner != &x) continue;
+    if (s.write_epoch == x.epoch && s.writer != thread && !SameWarpOrdered(x, s.writer, s.write_sync)) {
+      return Report(x, op, Hazard::Kind::kRace, lane, "reads shared address " + Hex(address) + ", " + Other(s, true));
+    }
+    // Of several readers in one warp the latest stands for all; of several warps nobody can.
+    const bool other_warp = s.read_epoch == x.epoch && (s.reader >= 0xfffe || s.reader / kLanes != x.warp->index);
+    s.reader = other_warp ? uint16_t{0xfffe} : thread;
+    s.read_epoch = x.epoch;
+    s.read_sync = x.warp->sync_epoch;
+    s.read_line = op.source_line ? op.source_line : op.line;
+  }
+}
+
+void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value, bool atomic) {
+  Exec& owner = OwnerOf(x, address);
+  const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
+  for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
+    SharedShadow& s = owner.shadow[word];
+    const uint8_t written = BytesOfWord(word, address, bytes);
+    s.initialised |= written;
+    if (&owner != &x) continue;
+    const bool whole = written == 0xf;  // bytes of one word may belong to different threads: only whole words can race
+    if (!atomic && !op.relaxed && whole && !same_value) {
+      if (s.write_epoch == x.epoch && s.writer != thread && !SameWarpOrdered(x, s.writer, s.write_sync)) {
+        return Report(x, op, Hazard::Kind::kRace, lane,
+                      "writes shared address " + Hex(address) + ", " + Other(s, true));
+      }
+      if (s.read_epoch == x.epoch && s.reader != thread && !SameWarpOrdered(x, s.reader, s.read_sync)) {
+        return Report(x, op, Hazard::Kind::kRace, lane,
+                      "writes shared address " + Hex(address) + ", " + Other(s, false));
+      }
+    }
+    if (atomic || op.relaxed || !whole) continue;
+    s.write_epoch = x.epoch;
+    s.writer = thread;
+    s.write_sync = x.warp->sync_epoch;
+    s.write_line = op.source_line ? op.source_line : op.line;
+  }
+}
+
+// ---- counting ------------------------------------------------------------------------------------------------------
+void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store) {
+  uint64_t sectors[kLanes * 2];
+  int n = 0;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const uint64_t a = addresses[std::countr_zero(m)];
+    for (uint64_t s = a / 32; s <= (a + bytes - 1) / 32; ++s) {
+      if (n == 0 || sectors[n - 1] != s) sectors[n++] = s;
+    }
+  }
+  if (!std::is_sorted(sectors, sectors + n)) std::sort(sectors, sectors + n);
+  n = static_cast<int>(std::unique(sectors, sectors + n) - sectors);
+  auto& unique = store ? x.store_sectors : x.load_sectors;
+  for (int i = 0; i < n; ++i) unique.insert(sectors[i]);
+  const auto lanes = static_cast<uint64_t>(std::popcount(mask));
+  (store ? x.counts.global_stores : x.counts.global_loads) += 1;
+  (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += static_cast<uint64_t>(n);
+  (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += lanes * bytes;
+}
+
+/// Wavefronts of a shared access: the most distinct words that fall into one bank, per part of the warp served at once.
+void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+  ++x.counts.shared_requests;
+  const int parts = bytes <= 4 ? 1 : bytes == 8 ? 2 : 4;
+  const int lanes_per_part = kLanes / parts;
+  for (int part = 0; part < parts; ++part) {
+    uint64_t words[kLanes * 4];
+    int n = 0;
+    for (int l = part * lanes_per_part; l < (part + 1) * lanes_per_part; ++l) {
+      if (!((mask >> l) & 1u)) continue;
+      for (uint64_t w = addresses[l] / 4; w <= (addresses[l] + bytes - 1) / 4; ++w) words[n++] = w;
+    }
+    if (n == 0) continue;
+    std::sort(words, words + n);
+    n = static_cast<int>(std::unique(words, words + n) - words);
+    int banks[32] = {};
+    int worst = 1;
+    for (int i = 0; i < n; ++i) worst = std::max(worst, ++banks[words[i] % 32]);
+    x.counts.shared_wavefronts += static_cast<uint64_t>(worst);
+  }
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

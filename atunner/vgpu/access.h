@@ -1,0 +1,67 @@
+// How every access to memory is resolved, checked and counted.
+#pragma once
+
+#include <string>
+
+#include "atunner/vgpu/internal.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+
+std::string Hex(uint64_t v);
+
+inline uint64_t AddressOf(const Exec& x, const Op& op, int lane) {
+  if (op.src[0] == INT32_MIN) return op.imm;
+  const uint32_t* a = x.Source(op.src[0]);
+  return (op.narrow_address ? a[lane] : Lane<uint64_t>::Get(a, lane)) + op.imm;
+}
+
+/// The space of a generic address, which loses its window.
+inline Space Resolve(Space space, uint64_t& address) {
+  if (space != Space::kGeneric) return space;
+  switch (address & kWindowMask) {
+    case kSharedWindow:
+      address &= ~kWindowMask;
+      return Space::kShared;
+    case kLocalWindow:
+      address &= ~kWindowMask;
+      return Space::kLocal;
+    case kParamWindow:
+      address &= ~kWindowMask;
+      return Space::kParam;
+    default:
+      return Space::kGlobal;
+  }
+}
+
+bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes);
+/// The allocation around an access joins Exec::ranges; nullptr after reporting that there is none.
+std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb);
+/// Host pointer of a global access, or nullptr after reporting.
+inline std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb) {
+  for (const Range& range : x.ranges) {
+    if (range.Contains(address, address + bytes) && address + bytes >= address)
+      return reinterpret_cast<std::byte*>(address);
+  }
+  return FindGlobal(x, op, lane, address, bytes, verb);
+}
+/// The block whose shared memory an address means: the cluster's block of the rank in its upper bits, which it loses.
+/// nullptr after reporting.
+Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address);
+/// Host pointer of an access to shared, local or parameter memory, or nullptr after reporting.
+std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address, uint64_t bytes,
+                         const char* verb);
+
+/// Checks and marks of the shared-memory shadow. `address` may name another block of the cluster: then only
+/// initialisation is looked at.
+void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
+void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value, bool atomic);
+/// Whether anything was written to the word of a shared address.
+bool Initialised(Exec& x, uint64_t address);
+
+void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store);
+void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
+
+/// Synchronisation that the race check cannot follow word by word: what happened before is ordered before what follows.
+inline void OrderAll(Exec& x) { ++x.epoch; }
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

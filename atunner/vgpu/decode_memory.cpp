@@ -1,0 +1,293 @@
+// Addresses, loads, stores, atomics and asynchronous copies.
+#include <algorithm>
+
+#include "atunner/vgpu/decoder.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+void AddWindow(Exec& x, const Op& op, uint32_t mask) {
+  uint32_t* d = x.Slot(op.dst);
+  const uint32_t* a = x.Source(op.src[0]);
+  ForLanes(mask,
+           [&](int l) { Lane<uint64_t>::Set(d, l, (op.narrow_address ? a[l] : Lane<uint64_t>::Get(a, l)) | op.imm); });
+}
+void DropWindow(Exec& x, const Op& op, uint32_t mask) {
+  uint32_t* d = x.Slot(op.dst);
+  const uint32_t* a = x.Source(op.src[0]);
+  ForLanes(mask, [&](int l) {
+    const uint64_t v = Lane<uint64_t>::Get(a, l) & ~kWindowMask;
+    if (op.narrow_address)
+      d[l] = static_cast<uint32_t>(v);
+    else
+      Lane<uint64_t>::Set(d, l, v);
+  });
+}
+void IsSpace(Exec& x, const Op& op, uint32_t mask) {
+  const uint32_t* a = x.Source(op.src[0]);
+  uint32_t bits = 0;
+  ForLanes(mask, [&](int l) { bits |= ((Lane<uint64_t>::Get(a, l) & kWindowMask) == op.imm ? 1u : 0u) << l; });
+  uint32_t* d = x.Slot(op.dst);
+  *d = (*d & ~mask) | (bits & mask);
+}
+
+/// The same place in the shared memory of block `rank` of the cluster.
+void MapToRank(Exec& x, const Op& op, uint32_t mask) {
+  uint32_t* d = x.Slot(op.dst);
+  const uint32_t* a = x.Source(op.src[0]);
+  const uint32_t* rank = x.Source(op.src[1]);
+  constexpr uint64_t kOffset = (uint64_t{1} << kRankShift) - 1;
+  ForLanes(mask, [&](int l) {
+    const uint64_t from = op.narrow_address ? a[l] : Lane<uint64_t>::Get(a, l);
+    const uint64_t to = (from & (kWindowMask | kOffset)) | (uint64_t{rank[l]} + 1) << kRankShift;
+    if (op.narrow_address)
+      d[l] = static_cast<uint32_t>(to);
+    else
+      Lane<uint64_t>::Set(d, l, to);
+  });
+}
+void RankOf(Exec& x, const Op& op, uint32_t mask) {
+  uint32_t* d = x.Slot(op.dst);
+  const uint32_t* a = x.Source(op.src[0]);
+  ForLanes(mask, [&](int l) {
+    const uint64_t address = (op.narrow_address ? a[l] : Lane<uint64_t>::Get(a, l)) & ~kWindowMask;
+    const uint64_t rank = address >> kRankShift;
+    d[l] = rank ? static_cast<uint32_t>(rank - 1) : x.rank;
+  });
+}
+
+}  // namespace
+
+Status Decoder::DecodeAddressSpace(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  if (instruction.opcode == "mapa" || instruction.opcode == "getctarank") return DecodeClusterAddress(form, op);
+  if (instruction.operands.size() != 2) return Unsupported(instruction);
+  op.dst = Destination(instruction.operands[0]);
+  op.src[0] = Source(instruction.operands[1], Type::kU64);
+  if (op.dst == kNoSlot || op.src[0] == kNoSlot) return Unsupported(instruction);
+  const Space space = SpaceOf(form);
+  op.imm = space == Space::kShared  ? kSharedWindow
+           : space == Space::kLocal ? kLocalWindow
+           : space == Space::kParam ? kParamWindow
+                                    : 0;
+  if (instruction.opcode == "isspacep") {
+    op.run = IsSpace;
+  } else if (op.imm == 0) {
+    op.run = MoveHandler(ptx::BitsOf(form.type));
+  } else {
+    const Operand& narrow = instruction.operands[form.Has("to") ? 0 : 1];
+    op.narrow_address = narrow.kind == Operand::Kind::kRegister && RegisterBits(narrow.reg) == 32;
+    op.run = form.Has("to") ? DropWindow : AddWindow;
+  }
+  return {};
+}
+
+/// mapa d, a, rank and getctarank d, a, of 32-bit shared or of generic addresses.
+Status Decoder::DecodeClusterAddress(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const bool map = instruction.opcode == "mapa";
+  if (instruction.operands.size() != (map ? 3u : 2u)) return Unsupported(instruction);
+  op.dst = Destination(instruction.operands[0]);
+  const bool wide =
+      map ? ptx::BitsOf(form.type) == 64
+          : instruction.operands[1].kind == Operand::Kind::kRegister && RegisterBits(instruction.operands[1].reg) == 64;
+  op.src[0] = Source(instruction.operands[1], wide ? Type::kU64 : Type::kU32);
+  op.src[1] = map ? Source(instruction.operands[2], Type::kU32) : op.src[0];
+  if (op.dst == kNoSlot || op.src[0] == kNoSlot || op.src[1] == kNoSlot) return Unsupported(instruction);
+  op.narrow_address = !wide;
+  op.run = map ? MapToRank : RankOf;
+  return {};
+}
+
+Space Decoder::SpaceOf(const Form& form) const {
+  if (form.Has("global")) return Space::kGlobal;
+  if (form.Has("shared") || form.Has("shared::cta") || form.Has("shared::cluster")) return Space::kShared;
+  if (form.Has("local")) return Space::kLocal;
+  if (form.Has("const")) return Space::kConst;
+  const bool param = form.Has("param") || form.Has("param::entry") || form.Has("param::func");
+  if (param) return IsEntry() ? Space::kParam : Space::kLocal;  // those of functions lie in their frame
+  return Space::kGeneric;
+}
+
+/// Base register or absolute address into `base` and Op::imm.
+Status Decoder::Address(const Operand& operand, const Instruction& instruction, Op& op, int32_t& base) {
+  op.imm = operand.bits;
+  base = kNoSlot;
+  if (operand.kind != Operand::Kind::kAddress) return Unsupported(instruction, ": address expected");
+  if (operand.reg >= 0) {
+    base = slots_[static_cast<size_t>(operand.reg)];
+    op.narrow_address = RegisterBits(operand.reg) == 32;
+    return {};
+  }
+  if (operand.name.empty()) return {};
+  Space space = Space::kGeneric;
+  bool in_frame = false;
+  const auto address = SymbolAddress(operand.name, space, in_frame);
+  if (!address) return Unsupported(instruction, ": unknown symbol '" + operand.name + "'");
+  op.imm += *address;
+  if (in_frame) {
+    base = frame_slot_;
+    op.narrow_address = true;
+  }
+  // .param variables of calls are kept on the stack; module constants lie in global memory.
+  if (op.space == Space::kParam || op.space == Space::kGeneric) op.space = space;
+  return {};
+}
+
+Status Decoder::DecodeMemory(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  if (instruction.operands.empty()) return Unsupported(instruction);
+  op.space = SpaceOf(form);
+  op.relaxed = form.Has("volatile") || form.Has("relaxed") || form.Has("acquire") || form.Has("release");
+  const bool store = instruction.opcode == "st";
+  const bool load = instruction.opcode == "ld" || instruction.opcode == "ldu";
+  if (!store && !load) {
+    op.run = MemoryHandler(form, op);
+    return {};
+  }
+  op.fence = form.Has("acquire") || form.Has("release");
+  if (instruction.operands.size() < 2 || form.type == Type::kB128) return Unsupported(instruction);
+  const Operand& address = instruction.operands[store ? 0 : 1];
+  const Operand& value = instruction.operands[store ? 1 : 0];
+  op.width = static_cast<uint8_t>(std::max(8, ptx::BitsOf(form.type)) / 8);
+  op.sign_extend = form.type == Type::kS8 || form.type == Type::kS16 || form.type == Type::kS32;
+  ATUNNER_RETURN_IF_ERROR(Address(address, instruction, op, op.src[0]));
+  std::vector<Operand> single;
+  if (value.kind != Operand::Kind::kVector) single.push_back(value);
+  const std::vector<Operand>& elements = single.empty() ? value.elements : single;
+  ATUNNER_RETURN_IF_ERROR(List(elements, op, instruction, load, form.type));
+  // Bit 0: the registers have 64 bits.
+  for (const Operand& element : elements) {
+    if (element.kind == Operand::Kind::kRegister && RegisterBits(element.reg) == 64) op.variant |= 1;
+  }
+  op.run = MemoryHandler(form, op);
+  return {};
+}
+
+Status Decoder::DecodeAtomic(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const bool reduction = instruction.opcode == "red";
+  const size_t first = reduction ? 0 : 1;
+  if (instruction.operands.size() < first + 2) return Unsupported(instruction);
+  op.space = SpaceOf(form);
+  op.dst = reduction ? kNoSlot : Destination(instruction.operands[0]);
+  ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[first], instruction, op, op.src[0]));
+  op.src[1] = Source(instruction.operands[first + 1], form.type);
+  op.src[2] = instruction.operands.size() > first + 2 ? Source(instruction.operands[first + 2], form.type) : op.src[1];
+  if (op.src[1] == kNoSlot || op.src[2] == kNoSlot) return Unsupported(instruction);
+  op.fence = form.Has("acquire") || form.Has("release") || form.Has("acq_rel") || form.Has("seq_cst");
+  const uint64_t offset = op.imm;
+  op.run = AtomicHandler(form, op);
+  op.imm = offset;
+  return {};
+}
+
+Status Decoder::DecodeAsync(const Form& form, Op& op) {
+  if (form.instruction->opcode == "mbarrier") return DecodeMbarrier(form, op);
+  if (form.Has("bulk") && !form.Has("tensor")) return DecodeBulkCopy(form, op);
+  return DecodeAsyncCopy(form, op);
+}
+
+Status Decoder::DecodeAsyncCopy(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  op.run = AsyncHandler(form, op);
+  if (op.run == nullptr) return {};
+  op.space = Space::kGlobal;
+  if (form.Has("commit_group")) return {};
+  if (form.Has("mbarrier")) {
+    if (instruction.operands.size() != 1) return Unsupported(instruction);
+    ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[0], instruction, op, op.src[0]));
+    if (op.src[0] != kNoSlot && op.imm != 0) return Unsupported(instruction, ": mbarrier with an offset");
+    if (op.src[0] == kNoSlot) op.src[0] = Constant(op.imm, false), op.narrow_address = true;
+    op.variant = op.narrow_address;
+    return {};
+  }
+  if (form.Has("wait_group") || form.Has("wait_all")) {
+    op.imm = form.Has("wait_all") ? ~uint64_t{0} : instruction.operands.empty() ? 0 : instruction.operands[0].bits;
+    return {};
+  }
+  if (instruction.operands.size() < 3) return Unsupported(instruction);
+  Op source;
+  ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[1], instruction, source, op.src[1]));
+  if (op.src[1] == kNoSlot) return Unsupported(instruction);
+  op.dst2 = static_cast<int32_t>(static_cast<int64_t>(source.imm));
+  ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[0], instruction, op, op.src[0]));
+  op.space = Space::kGlobal;
+  op.width = static_cast<uint8_t>(instruction.operands[2].bits);
+  op.src[2] = instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kRegister
+                  ? Source(instruction.operands[3], Type::kU32)
+                  : kNoSlot;
+  if (instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kImmediate)
+    op.src[2] = Constant(instruction.operands[3].bits, false);
+  return {};
+}
+
+/// cp.async.bulk and cp.reduce.async.bulk without a tensor map. src: destination, source, size, mbarrier; the list
+/// holds a multicast mask.
+Status Decoder::DecodeBulkCopy(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const auto& operands = instruction.operands;
+  op.run = AsyncHandler(form, op);
+  if (op.run == nullptr || form.Has("commit_group")) return {};
+  if (form.Has("wait_group")) {
+    op.imm = operands.empty() ? 0 : operands[0].bits;
+    return {};
+  }
+  const bool prefetch = form.Has("prefetch");
+  if (operands.size() < (prefetch ? 2u : 3u)) return Unsupported(instruction);
+  if (prefetch) return {};
+  Op to;
+  Op from;
+  ATUNNER_RETURN_IF_ERROR(Address(operands[0], instruction, to, op.src[0]));
+  ATUNNER_RETURN_IF_ERROR(Address(operands[1], instruction, from, op.src[1]));
+  op.src[2] = Source(operands[2], Type::kU32);
+  if (op.src[0] == kNoSlot) op.src[0] = Constant(0, false), to.narrow_address = true;
+  if (op.src[1] == kNoSlot) op.src[1] = Constant(0, false), from.narrow_address = true;
+  // Offsets ride in `imm` (destination) and `target` (source); bit 0 and 1 of `variant`: 32-bit addresses.
+  op.imm = to.imm;
+  op.target = static_cast<uint32_t>(from.imm);
+  op.variant = static_cast<uint8_t>((to.narrow_address ? 1 : 0) | (from.narrow_address ? 2 : 0));
+  op.src[3] = kNoSlot;
+  if (operands.size() > 3 && operands[3].kind == Operand::Kind::kAddress) {
+    Op barrier;
+    ATUNNER_RETURN_IF_ERROR(Address(operands[3], instruction, barrier, op.src[3]));
+    if (barrier.imm != 0 && op.src[3] != kNoSlot) return Unsupported(instruction, ": mbarrier with an offset");
+    if (op.src[3] == kNoSlot) op.src[3] = Constant(barrier.imm, false), barrier.narrow_address = true;
+    if (barrier.narrow_address) op.variant |= 4;
+  }
+  std::vector<Operand> multicast;
+  if (form.Has("multicast::cluster") && operands.size() > 4) multicast.push_back(operands[4]);
+  return List(multicast, op, instruction, false, Type::kB16);
+}
+
+/// mbarrier: src[0] the object, src[1] count or phase, src[2] a second operand; dst a state or a predicate.
+Status Decoder::DecodeMbarrier(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const auto& operands = instruction.operands;
+  op.space = Space::kShared;
+  op.run = MbarrierHandler(form, op);
+  if (op.run == nullptr) return {};
+  const uint8_t kind = op.variant;
+  size_t at = 0;
+  op.dst = op.dst2 = kNoSlot;
+  if (form.Has("pending_count")) {
+    if (operands.size() != 2) return Unsupported(instruction);
+    op.dst = Destination(operands[0]);
+    op.src[0] = Source(operands[1], Type::kB64);
+    return op.dst == kNoSlot || op.src[0] == kNoSlot ? Status(Unsupported(instruction)) : Status{};
+  }
+  while (at < operands.size() && operands[at].kind != Operand::Kind::kAddress) ++at;
+  if (at == operands.size()) return Unsupported(instruction);
+  if (at > 0) op.dst = Destination(operands[0]);
+  ATUNNER_RETURN_IF_ERROR(Address(operands[at], instruction, op, op.src[0]));
+  op.variant = kind;
+  op.src[1] = op.src[2] = kNoSlot;
+  for (size_t i = at + 1; i < operands.size() && i < at + 3; ++i) {
+    const bool state = (form.Has("test_wait") || form.Has("try_wait")) && !form.Has("parity") && i == at + 1;
+    op.src[i - at] = Source(operands[i], state ? Type::kB64 : Type::kU32);
+    if (op.src[i - at] == kNoSlot) return Unsupported(instruction);
+  }
+  return {};
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

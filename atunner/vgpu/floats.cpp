@@ -1,0 +1,298 @@
+// float32 and float64 arithmetic, special functions included.
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <limits>
+
+#include "atunner/vgpu/lanes.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+using ptx::Type;
+
+// ---- floats --------------------------------------------------------------------------------------------------------
+inline float Saturate(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }  // NaN becomes +0
+
+/// float32 operation with .ftz and .sat as template switches.
+template <class F, bool kFtz, bool kSat>
+struct F32 {
+  template <class... A>
+  float operator()(A... a) const {
+    const float r = Flush<kFtz>(F{}(Flush<kFtz>(a)...));
+    return kSat ? Saturate(r) : r;
+  }
+};
+struct FAdd {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct FSub {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+struct FMul {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+struct FDiv {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a / b;
+  }
+};
+struct FFma {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return std::fma(a, b, c);
+  }
+};
+struct FNeg {
+  template <class T>
+  T operator()(T a) const {
+    return -a;
+  }
+};
+struct FAbs {
+  template <class T>
+  T operator()(T a) const {
+    return std::fabs(a);
+  }
+};
+struct FMin {  // a NaN operand loses; -0 < +0
+  template <class T>
+  T operator()(T a, T b) const {
+    if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
+    if (std::isnan(b)) return a;
+    if (a == b) return std::signbit(a) ? a : b;
+    return a < b ? a : b;
+  }
+};
+struct FMax {
+  template <class T>
+  T operator()(T a, T b) const {
+    if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
+    if (std::isnan(b)) return a;
+    if (a == b) return std::signbit(a) ? b : a;
+    return a > b ? a : b;
+  }
+};
+struct FMinNan {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : FMin{}(a, b);
+  }
+};
+struct FMaxNan {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : FMax{}(a, b);
+  }
+};
+struct FSqrt {
+  template <class T>
+  T operator()(T a) const {
+    return std::sqrt(a);
+  }
+};
+struct FRcp {
+  template <class T>
+  T operator()(T a) const {
+    return T{1} / a;
+  }
+};
+struct FRsqrt {
+  template <class T>
+  T operator()(T a) const {
+    return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));  // -0 gives -inf, as IEEE's rSqrt
+  }
+};
+struct FEx2 {
+  float operator()(float a) const { return std::exp2(a); }
+};
+struct FLg2 {
+  float operator()(float a) const { return std::log2(a); }
+};
+struct FSin {
+  float operator()(float a) const { return static_cast<float>(std::sin(static_cast<double>(a))); }
+};
+struct FCos {
+  float operator()(float a) const { return static_cast<float>(std::cos(static_cast<double>(a))); }
+};
+struct FTanh {
+  float operator()(float a) const { return static_cast<float>(std::tanh(static_cast<double>(a))); }
+};
+struct FCopysign {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::copysign(b, a);
+  }
+};
+
+/// Directed rounding through the machine's rounding mode; rare, so not vectorised. `volatile` keeps the order.
+template <class T, class F, int kArity, int kMode>
+void Directed(Exec& x, const Op& op, uint32_t mask) {
+  const int saved = std::fegetround();
+  std::fesetround(kMode);
+  uint32_t* d = x.Slot(op.dst);
+  const uint32_t* a = x.Source(op.src[0]);
+  const uint32_t* b = x.Source(op.src[1]);
+  const uint32_t* c = x.Source(op.src[2]);
+  for (; mask != 0; mask &= mask - 1) {
+    const int l = std::countr_zero(mask);
+    volatile T p = Lane<T>::Get(a, l);
+    volatile T result;
+    if constexpr (kArity == 3) {
+      volatile T q = Lane<T>::Get(b, l);
+      volatile T r = Lane<T>::Get(c, l);
+      result = F{}(static_cast<T>(p), static_cast<T>(q), static_cast<T>(r));
+    } else if constexpr (kArity == 2) {
+      volatile T q = Lane<T>::Get(b, l);
+      result = F{}(static_cast<T>(p), static_cast<T>(q));
+    } else {
+      result = F{}(static_cast<T>(p));
+    }
+    Lane<T>::Set(d, l, result);
+  }
+  std::fesetround(saved);
+}
+
+template <class T, class F, int kArity>
+Handler DirectedFor(const Form& form) {
+  if (form.Has("rz")) return Directed<T, F, kArity, FE_TOWARDZERO>;
+  if (form.Has("rm")) return Directed<T, F, kArity, FE_DOWNWARD>;
+  if (form.Has("rp")) return Directed<T, F, kArity, FE_UPWARD>;
+  return nullptr;
+}
+
+template <class F, int kArity, bool kFtz, bool kSat>
+Handler Float32With(const Form& form) {
+  using G = F32<F, kFtz, kSat>;
+  if (Handler directed = DirectedFor<float, G, kArity>(form)) return directed;
+  if constexpr (kArity == 1)
+    return UnaryOp<float, G>;
+  else if constexpr (kArity == 2)
+    return BinaryOp<float, G>;
+  else
+    return TernaryOp<float, G>;
+}
+template <class F, int kArity>
+Handler Float32(const Form& form) {
+  const bool sat = form.Has("sat");
+  if (form.Has("ftz"))
+    return sat ? Float32With<F, kArity, true, true>(form) : Float32With<F, kArity, true, false>(form);
+  return sat ? Float32With<F, kArity, false, true>(form) : Float32With<F, kArity, false, false>(form);
+}
+
+template <class F, int kArity>
+Handler Float64(const Form& form) {
+  if (Handler directed = DirectedFor<double, F, kArity>(form)) return directed;
+  if constexpr (kArity == 1)
+    return UnaryOp<double, F>;
+  else if constexpr (kArity == 2)
+    return BinaryOp<double, F>;
+  else
+    return TernaryOp<double, F>;
+}
+
+template <class F, int kArity>
+Handler Floating(const Form& form) {
+  if (form.type == Type::kF32) return Float32<F, kArity>(form);
+  if (form.type == Type::kF64) return Float64<F, kArity>(form);
+  return nullptr;
+}
+
+/// min and max with .NaN (a NaN operand wins) and .xorsign.abs (of magnitudes, with the product's sign).
+template <class F>
+struct XorSignAbs {
+  template <class T>
+  T operator()(T a, T b) const {
+    const T r = std::fabs(F{}(std::fabs(a), std::fabs(b)));
+    return std::signbit(a) != std::signbit(b) ? -r : r;
+  }
+};
+template <class F, class FNan>
+Handler MinMax(const Form& form) {
+  if (form.Has("xorsign")) {
+    if (form.type != Type::kF32) return nullptr;
+    return form.Has("NaN") ? Float32<XorSignAbs<FNan>, 2>(form) : Float32<XorSignAbs<F>, 2>(form);
+  }
+  return form.Has("NaN") ? Floating<FNan, 2>(form) : Floating<F, 2>(form);
+}
+
+/// rcp and rsqrt .approx.ftz.f64: the upper 32 bits of operand and result count, subnormals are zeros.
+template <class F>
+struct UpperHalf {
+  double operator()(double a) const {
+    uint64_t bits = std::bit_cast<uint64_t>(a) & ~uint64_t{0xffffffff};
+    if ((bits & (uint64_t{0x7ff} << 52)) == 0) bits &= uint64_t{1} << 63;
+    bits = std::bit_cast<uint64_t>(F{}(std::bit_cast<double>(bits))) & ~uint64_t{0xffffffff};
+    if ((bits & (uint64_t{0x7ff} << 52)) == 0) bits &= uint64_t{1} << 63;
+    return std::bit_cast<double>(bits);
+  }
+};
+
+/// testp: lane bits of a class of float. `variant` counts the names below.
+constexpr std::string_view kClasses[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+template <class T>
+void Testp(Exec& x, const Op& op, uint32_t mask) {
+  const uint32_t* a = x.Source(op.src[0]);
+  uint32_t bits = 0;
+  ForLanes(mask, [&](int l) {
+    const T v = Lane<T>::Get(a, l);
+    const bool answers[] = {std::isfinite(v), std::isinf(v),    !std::isnan(v),
+                            std::isnan(v),    std::isnormal(v), std::fpclassify(v) == FP_SUBNORMAL};
+    bits |= (answers[op.variant] ? 1u : 0u) << l;
+  });
+  uint32_t* d = x.Slot(op.dst);
+  *d = (*d & ~mask) | bits;
+}
+Handler TestpHandler(const Form& form, Op& op) {
+  for (op.variant = 0; op.variant < 6; ++op.variant) {
+    if (!form.Has(kClasses[op.variant])) continue;
+    return form.type == Type::kF32 ? Testp<float> : form.type == Type::kF64 ? Testp<double> : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Handler FloatHandler(const Form& form, Op& op) {
+  const std::string& opcode = form.instruction->opcode;
+  if (form.type != Type::kF32 && form.type != Type::kF64) return nullptr;
+  if (opcode == "add") return Floating<FAdd, 2>(form);
+  if (opcode == "sub") return Floating<FSub, 2>(form);
+  if (opcode == "mul") return Floating<FMul, 2>(form);
+  if (opcode == "mad" || opcode == "fma") return Floating<FFma, 3>(form);
+  if (opcode == "min") return MinMax<FMin, FMinNan>(form);
+  if (opcode == "max") return MinMax<FMax, FMaxNan>(form);
+  if (opcode == "abs") return Floating<FAbs, 1>(form);
+  if (opcode == "neg") return Floating<FNeg, 1>(form);
+  if (opcode == "div") return Floating<FDiv, 2>(form);
+  if (opcode == "copysign") return Floating<FCopysign, 2>(form);
+  if (opcode == "testp") return TestpHandler(form, op);
+  return nullptr;
+}
+
+Handler SpecialHandler(const Form& form, Op&) {
+  const std::string& opcode = form.instruction->opcode;
+  const bool upper_half = form.type == Type::kF64 && form.Has("approx") && form.Has("ftz");
+  if (opcode == "rcp") return upper_half ? UnaryOp<double, UpperHalf<FRcp>> : Floating<FRcp, 1>(form);
+  if (opcode == "sqrt") return Floating<FSqrt, 1>(form);
+  if (opcode == "rsqrt") return upper_half ? UnaryOp<double, UpperHalf<FRsqrt>> : Floating<FRsqrt, 1>(form);
+  if (form.type != Type::kF32) return nullptr;
+  if (opcode == "ex2") return Float32<FEx2, 1>(form);
+  if (opcode == "lg2") return Float32<FLg2, 1>(form);
+  if (opcode == "sin") return Float32<FSin, 1>(form);
+  if (opcode == "cos") return Float32<FCos, 1>(form);
+  if (opcode == "tanh") return Float32<FTanh, 1>(form);
+  return nullptr;
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

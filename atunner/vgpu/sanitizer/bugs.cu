@@ -1,0 +1,475 @@
+// Kernels with one planted bug each, on the line marked BUG. The comment before a kernel names the kind of hazard. All are
+// launched with 2 blocks of 64 threads, 1024 bytes of dynamic shared memory, and x and y of 64 floats.
+#include <cuda_fp16.h>
+
+#define KERNEL extern "C" __global__ void
+typedef const float* In;
+typedef float* Out;
+__device__ unsigned address_of(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+
+// ---- out of bounds
+// out of bounds
+KERNEL read_past_end(In x, Out y) { y[threadIdx.x] = x[threadIdx.x + 64 * blockIdx.x]; }  // BUG
+// out of bounds
+KERNEL write_past_end(In x, Out y) { y[threadIdx.x * 2] = x[threadIdx.x]; }  // BUG
+// out of bounds
+KERNEL read_before_start(In x, Out y) { y[threadIdx.x] = x[(int)threadIdx.x - 1]; }  // BUG
+// out of bounds
+KERNEL off_by_one_loop(In x, Out y) {
+  float s = 0;
+  for (int i = 0; i <= 64; ++i)
+    s += x[i];  // BUG
+  y[threadIdx.x] = s;
+}
+// out of bounds
+KERNEL vector_read_over_end(In x, Out y) {
+  float4 v = *(const float4*)(x + threadIdx.x / 4 * 4 + 4);  // BUG
+  y[threadIdx.x] = v.x + v.w;
+}
+// out of bounds
+KERNEL null_pointer(In x, Out y) {
+  const float* p;
+  asm volatile("mov.u64 %0, 0;" : "=l"(p));
+  y[threadIdx.x] = *p;  // BUG
+}
+// out of bounds
+KERNEL wild_pointer(In x, Out y) {
+  *(float*)(0x123456789000ull + (unsigned long long)(x[0] > 1e30f)) = 1.0f;  // BUG
+  y[threadIdx.x] = 0;
+}
+// out of bounds
+KERNEL atomic_past_end(In x, Out y) { atomicAdd(y + threadIdx.x + 1, x[threadIdx.x]); }  // BUG
+// out of bounds
+KERNEL reduction_past_end(In x, Out y) {
+  asm volatile("red.global.add.f32 [%0], %1;" ::"l"(y + 64 + threadIdx.x), "f"(x[0]) : "memory");  // BUG
+}
+// out of bounds
+KERNEL shared_past_end(In x, Out y) {
+  extern __shared__ float s[];
+  s[threadIdx.x * 5] = x[threadIdx.x];  // BUG
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];
+}
+// out of bounds
+KERNEL shared_generic_past_end(In x, Out y) {
+  extern __shared__ float s[];
+  float* p = x[0] > 1e30f ? y : s;
+  p[256 + threadIdx.x] = 1.0f;  // BUG
+}
+// out of bounds
+KERNEL shared_atomic_past_end(In x, Out y) {
+  extern __shared__ int n[];
+  atomicAdd(n + 256 + threadIdx.x, 1);  // BUG
+  y[threadIdx.x] = x[0];
+}
+// out of bounds
+KERNEL local_array_past_end(In x, Out y) {
+  float a[8];
+  for (int i = 0; i < 8; ++i) a[i] = x[i];
+  y[threadIdx.x] = a[threadIdx.x + (int)x[0] * 0];  // BUG
+}
+// out of bounds
+KERNEL async_copy_past_end(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(address_of(s + threadIdx.x % 16 * 4)), "l"(x + threadIdx.x * 4) : "memory");  // BUG
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+// out of bounds
+KERNEL async_copy_beyond_shared(In x, Out y) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(1024 + threadIdx.x * 4), "l"(x + threadIdx.x) : "memory");  // BUG
+  y[threadIdx.x] = 0;
+}
+// out of bounds
+KERNEL ldmatrix_past_end(In x, Out y) {
+  extern __shared__ __align__(16) unsigned words[];
+  for (int i = threadIdx.x; i < 256; i += 64) words[i] = i;
+  __syncthreads();
+  unsigned r;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + 1024 - threadIdx.x % 8 * 16));  // BUG
+  y[threadIdx.x] = r;
+}
+// out of bounds
+KERNEL stack_overflow_deep(In x, Out y);
+__device__ __noinline__ float descend(In x, int n) { return n == 0 ? 0 : x[n & 63] + descend(x, n + 1) * 0.5f; }  // BUG
+KERNEL stack_overflow_deep(In x, Out y) { y[threadIdx.x] = descend(x, 1); }
+// out of bounds
+KERNEL use_after_free(In x, Out y) {
+  float* p = (float*)malloc(64);
+  *p = x[0];
+  free(p);
+  y[threadIdx.x] = *(volatile float*)p;  // BUG
+}
+// out of bounds
+KERNEL double_free(In x, Out y) {
+  float* p = (float*)malloc(64);
+  y[threadIdx.x] = x[0];
+  free(p);
+  free(p);  // BUG
+}
+// out of bounds
+KERNEL __cluster_dims__(2, 1, 1) cluster_rank_beyond(In x, Out y) {
+  __shared__ float s;
+  s = 1;
+  unsigned there;
+  float v;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, 2;" : "=r"(there) : "r"(address_of(&s)));
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(there));  // BUG
+  y[threadIdx.x] = v + x[0];
+}
+// out of bounds
+KERNEL bulk_copy_past_end(In x, Out y) {
+  __shared__ __align__(16) float s[128];
+  __shared__ unsigned long long b;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 512, [%2];" ::"r"(address_of(s)), "l"(x), "r"(address_of(&b)) : "memory");  // BUG
+  }
+}
+
+// ---- misaligned
+// misaligned address
+KERNEL misaligned_float2(In x, Out y) { *(float2*)(y + threadIdx.x / 2 + 1) = make_float2(x[0], x[1]); }  // BUG
+// misaligned address
+KERNEL misaligned_float4(In x, Out y) {
+  float4 v = *(const float4*)(x + threadIdx.x % 8 + 1);  // BUG
+  y[threadIdx.x] = v.x + v.y + v.z + v.w;
+}
+// misaligned address
+KERNEL misaligned_shared(In x, Out y) {
+  extern __shared__ char bytes[];
+  *(float*)(bytes + 2 * threadIdx.x) = x[threadIdx.x];  // BUG
+}
+// misaligned address
+KERNEL misaligned_atomic(In x, Out y) { atomicAdd((unsigned long long*)(y + 1), (unsigned long long)x[0]); }  // BUG
+// misaligned address
+KERNEL misaligned_async_copy(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address_of(s)), "l"(x + 1) : "memory");  // BUG
+}
+// misaligned address
+KERNEL misaligned_ldmatrix(In x, Out y) {
+  extern __shared__ __align__(16) unsigned words[];
+  for (int i = threadIdx.x; i < 256; i += 64) words[i] = i;
+  __syncthreads();
+  unsigned r;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + 8));  // BUG
+  y[threadIdx.x] = r;
+}
+// misaligned address
+KERNEL misaligned_bulk_copy(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  if (threadIdx.x == 0)
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(y), "r"(address_of(s)), "r"(8 + (int)(x[0] > 1e30f)) : "memory");  // BUG
+}
+// misaligned address
+KERNEL misaligned_mbarrier(In x, Out y) {
+  extern __shared__ char bytes[];
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(bytes) + 4) : "memory");  // BUG
+}
+
+// ---- uninitialised shared memory
+// uninitialised shared memory
+KERNEL uninitialised_static(In x, Out y) {
+  __shared__ float s[64];
+  y[threadIdx.x] = s[threadIdx.x] + x[0];  // BUG
+}
+// uninitialised shared memory
+KERNEL uninitialised_dynamic(In x, Out y) {
+  extern __shared__ float s[];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x + 1];  // BUG
+}
+// uninitialised shared memory
+KERNEL uninitialised_half_of_word(In x, Out y) {
+  __shared__ short s[128];
+  s[threadIdx.x * 2] = 1;
+  __syncthreads();
+  y[threadIdx.x] = *(int*)(s + threadIdx.x * 2);  // BUG
+}
+// uninitialised shared memory
+KERNEL uninitialised_counter(In x, Out y) {
+  __shared__ int n;
+  atomicAdd(&n, 1);  // BUG
+  y[threadIdx.x] = x[0];
+}
+// uninitialised shared memory
+KERNEL uninitialised_tail(In x, Out y) {
+  extern __shared__ float s[];
+  if (threadIdx.x < 60) s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[63 - threadIdx.x];  // BUG
+}
+// uninitialised shared memory
+KERNEL uninitialised_matrix(In x, Out y) {
+  extern __shared__ __align__(16) unsigned words[];
+  if (threadIdx.x < 16) words[threadIdx.x] = 1;
+  __syncthreads();
+  unsigned r;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + threadIdx.x % 8 * 16));  // BUG
+  y[threadIdx.x] = r;
+}
+// uninitialised shared memory
+KERNEL mbarrier_without_init(In x, Out y) {
+  __shared__ unsigned long long b;
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&b)) : "memory");  // BUG
+}
+
+// ---- races in shared memory
+// race
+KERNEL no_barrier_at_all(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  y[threadIdx.x] = s[63 - threadIdx.x];  // BUG
+}
+// race
+KERNEL no_syncwarp(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  y[threadIdx.x] = s[threadIdx.x ^ 1];  // BUG
+}
+// race
+KERNEL read_then_overwrite(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  float v = s[63 - threadIdx.x];
+  s[threadIdx.x] = v * 2;  // BUG
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];
+}
+// race
+KERNEL many_writers(In x, Out y) {
+  __shared__ float s;
+  s = x[threadIdx.x];  // BUG
+  __syncthreads();
+  y[threadIdx.x] = s;
+}
+// race
+KERNEL syncwarp_across_warps(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncwarp();
+  y[threadIdx.x] = s[threadIdx.x ^ 32];  // BUG
+}
+// race
+KERNEL reduction_without_last_barrier(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  for (int o = 32; o > 0; o >>= 1) {
+    if (threadIdx.x < o) s[threadIdx.x] += s[threadIdx.x + o];  // BUG
+    if (o == 32) __syncthreads();
+  }
+  y[threadIdx.x] = threadIdx.x ? 0 : s[0];
+}
+// race
+KERNEL stencil_in_place(In x, Out y) {
+  __shared__ float s[66];
+  s[threadIdx.x + 1] = x[threadIdx.x];
+  if (threadIdx.x < 2) s[threadIdx.x * 65] = 0;
+  __syncthreads();
+  s[threadIdx.x + 1] = s[threadIdx.x] + s[threadIdx.x + 2];  // BUG
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x + 1];
+}
+// race
+KERNEL double_buffer_reused_early(In x, Out y) {
+  __shared__ float s[2][64];
+  float v = x[threadIdx.x];
+  for (int i = 0; i < 4; ++i) {
+    s[i & 1][threadIdx.x] = v;  // BUG
+    if (i % 2 == 0) __syncthreads();
+    v = s[i & 1][63 - threadIdx.x] + 1;  // the odd turns have no barrier
+  }
+  y[threadIdx.x] = v;
+}
+// race
+KERNEL plain_counter(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;
+  __syncthreads();
+  n += (int)x[threadIdx.x] * 0 + threadIdx.x;  // BUG
+  __syncthreads();
+  y[threadIdx.x] = n;
+}
+// race
+KERNEL matrix_before_barrier(In x, Out y) {
+  __shared__ __align__(16) unsigned s[64];
+  s[63 - threadIdx.x] = threadIdx.x;
+  unsigned r;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(s) + threadIdx.x % 8 * 16));  // BUG
+  y[threadIdx.x] = r;
+}
+// race
+KERNEL barriers_of_other_numbers(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  if (threadIdx.x < 32)
+    asm volatile("bar.sync 1, 32;" ::: "memory");
+  y[threadIdx.x] = s[threadIdx.x ^ 1];  // BUG
+}
+// race
+KERNEL transpose_without_barrier(In x, Out y) {
+  __shared__ float s[8][9];
+  s[threadIdx.x / 8][threadIdx.x % 8] = x[threadIdx.x];
+  y[threadIdx.x] = s[threadIdx.x % 8][threadIdx.x / 8];  // BUG
+}
+
+// ---- barriers
+// divergent barrier
+KERNEL barrier_in_branch(In x, Out y) {
+  if (threadIdx.x % 32 < 16) __syncthreads();  // BUG
+  y[threadIdx.x] = x[0];
+}
+// divergent barrier
+KERNEL barrier_in_uneven_loop(In x, Out y) {
+  for (int i = 0; i < threadIdx.x % 3 + 1; ++i)
+    __syncthreads();  // BUG
+  y[threadIdx.x] = x[0];
+}
+// divergent barrier
+KERNEL barrier_number_beyond(In x, Out y) {
+  asm volatile("barrier.sync %0;" ::"r"(16 + (int)(x[0] > 1e30f)) : "memory");  // BUG
+  y[threadIdx.x] = 1;
+}
+// divergent barrier
+KERNEL __cluster_dims__(2, 1, 1) cluster_barrier_in_branch(In x, Out y) {
+  if (threadIdx.x % 2) asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");  // BUG
+  y[threadIdx.x] = x[0];
+}
+// deadlock
+KERNEL barrier_for_too_many(In x, Out y) {
+  asm volatile("bar.sync 2, 96;" ::: "memory");  // BUG
+  y[threadIdx.x] = x[0];
+}
+// deadlock
+KERNEL barrier_of_one_warp(In x, Out y) {
+  if (threadIdx.x < 32) {
+    asm volatile("bar.sync 1, 64;" ::: "memory");  // BUG
+  } else {
+    asm volatile("bar.sync 2, 64;" ::: "memory");  // BUG
+  }
+  y[threadIdx.x] = x[0];
+}
+// deadlock
+KERNEL __cluster_dims__(2, 1, 1) cluster_block_does_not_arrive(In x, Out y) {
+  if (blockIdx.x == 0) {
+    asm volatile("barrier.cluster.arrive;" ::: "memory");
+    asm volatile("barrier.cluster.wait;" ::: "memory");  // BUG
+  } else {
+    asm volatile("bar.sync 3, 128;" ::: "memory");  // BUG
+  }
+  y[threadIdx.x] = x[0];
+}
+// deadlock
+KERNEL syncwarp_for_absent_lanes(In x, Out y) {
+  if (threadIdx.x % 32 < 16)
+    asm volatile("barrier.sync 1, 64;" ::: "memory");  // BUG
+  else
+    __syncwarp();  // BUG
+  y[threadIdx.x] = x[0];
+}
+
+// ---- shuffles and other collectives
+// invalid warp-level operation
+KERNEL shuffle_from_absent(In x, Out y) {
+  if (threadIdx.x % 32 < 16)
+    y[threadIdx.x] = __shfl_sync(0xffffu, x[threadIdx.x], 20);  // BUG
+}
+// invalid warp-level operation
+KERNEL shuffle_not_named(In x, Out y) {
+  y[threadIdx.x] = __shfl_xor_sync(0xffffu, x[threadIdx.x], 1);  // BUG
+}
+// invalid warp-level operation
+KERNEL vote_not_named(In x, Out y) {
+  y[threadIdx.x] = __ballot_sync(0x0000ffffu, x[threadIdx.x] > 0);  // BUG
+}
+// invalid warp-level operation
+KERNEL match_not_named(In x, Out y) {
+  y[threadIdx.x] = __match_any_sync(0x7fffffffu, threadIdx.x & 3);  // BUG
+}
+// invalid warp-level operation
+KERNEL reduce_not_named(In x, Out y) {
+  y[threadIdx.x] = __reduce_add_sync(0xfffffffeu, threadIdx.x);  // BUG
+}
+// invalid warp-level operation
+KERNEL syncwarp_not_named(In x, Out y) {
+  asm volatile("bar.warp.sync 0x0000ffff;" ::: "memory");  // BUG
+  y[threadIdx.x] = x[0];
+}
+// invalid warp-level operation
+KERNEL matrix_by_half_a_warp(In x, Out y) {
+  extern __shared__ __align__(16) unsigned words[];
+  for (int i = threadIdx.x; i < 256; i += 64) words[i] = i;
+  __syncthreads();
+  unsigned r = 0;
+  if (threadIdx.x % 32 < 16)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(words) + threadIdx.x % 8 * 16));  // BUG
+  y[threadIdx.x] = r;
+}
+// invalid warp-level operation
+KERNEL product_by_half_a_warp(In x, Out y) {
+  float c[4] = {0, 0, 0, 0};
+  if (threadIdx.x % 32 >= 8)
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4}, {%4}, {%0,%1,%2,%3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(0x3c003c00));  // BUG
+  y[threadIdx.x] = c[0] + x[0];
+}
+
+// ---- asynchronous copies
+// asynchronous copy in flight
+KERNEL async_copy_not_waited(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(x + threadIdx.x) : "memory");
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];  // BUG
+}
+// asynchronous copy in flight
+KERNEL async_group_too_many_left(In x, Out y) {
+  __shared__ __align__(16) float s[2][64];
+  for (int i = 0; i < 2; ++i) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s[i] + threadIdx.x)), "l"(x + threadIdx.x) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+  asm volatile("cp.async.wait_group 1;" ::: "memory");
+  __syncthreads();
+  y[threadIdx.x] = s[1][threadIdx.x];  // BUG
+}
+// race
+KERNEL async_copy_without_barrier(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(x + threadIdx.x) : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  y[threadIdx.x] = s[63 - threadIdx.x];  // BUG
+}
+// asynchronous copy in flight
+KERNEL async_matrix_not_waited(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(x + threadIdx.x) : "memory");
+  __syncthreads();
+  unsigned r;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(address_of(s) + threadIdx.x % 8 * 16));  // BUG
+  y[threadIdx.x] = r;
+}
+
+// ---- traps
+// trap
+KERNEL explicit_trap(In x, Out y) {
+  if (threadIdx.x == 5) __trap();  // BUG
+  y[threadIdx.x] = x[0];
+}
+// trap
+KERNEL mbarrier_too_many_arrivals(In x, Out y) {
+  __shared__ unsigned long long b;
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(address_of(&b)) : "memory");
+  __syncthreads();
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], 3;" ::"r"(address_of(&b)) : "memory");  // BUG
+  y[threadIdx.x] = x[0];
+}
+// trap
+KERNEL null_function(In x, Out y) {
+  typedef float (*Function)(float);
+  Function f = (Function)(unsigned long long)(x[0] > 1e30f);
+  y[threadIdx.x] = f(x[0]);  // BUG
+}

@@ -1,0 +1,590 @@
+// Correct kernels, tricky ones among them: no report may come. Launched as bugs.cu is, with x all ones.
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cuda_fp16.h>
+#include <mma.h>
+
+#define KERNEL extern "C" __global__ void
+typedef const float* In;
+typedef float* Out;
+namespace cg = cooperative_groups;
+__device__ unsigned address_of(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void wait_parity(unsigned b, int parity) {
+  asm volatile("{\n .reg .pred p;\n WAIT:\n mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n @p bra DONE;\n bra WAIT;\n DONE:\n}" ::"r"(b), "r"(parity) : "memory");
+}
+
+KERNEL barrier_between(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[63 - threadIdx.x];
+}
+KERNEL warp_synchronous(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncwarp();
+  y[threadIdx.x] = s[threadIdx.x ^ 1];
+}
+KERNEL warp_tree(In x, Out y) {
+  __shared__ volatile float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  for (int o = 16; o; o >>= 1) {
+    __syncwarp();
+    float v = s[threadIdx.x ^ o];
+    __syncwarp();
+    s[threadIdx.x] += v;
+  }
+  __syncwarp();
+  y[threadIdx.x] = s[threadIdx.x];
+}
+KERNEL block_tree(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  for (int o = 32; o > 0; o >>= 1) {
+    if (threadIdx.x < o) s[threadIdx.x] += s[threadIdx.x + o];
+    __syncthreads();
+  }
+  y[threadIdx.x] = s[0];
+}
+KERNEL block_tree_then_warp(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    float v = s[threadIdx.x] + s[threadIdx.x + 32];
+    for (int o = 16; o > 0; o >>= 1) v += __shfl_down_sync(~0u, v, o);
+    if (threadIdx.x == 0) s[0] = v;
+  }
+  __syncthreads();
+  y[threadIdx.x] = s[0];
+}
+KERNEL atomics_only(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;
+  __syncthreads();
+  atomicAdd(&n, 1);
+  __syncthreads();
+  y[threadIdx.x] = n;
+}
+KERNEL atomic_of_all_kinds(In x, Out y) {
+  __shared__ unsigned n[8];
+  if (threadIdx.x < 8) n[threadIdx.x] = 0;
+  __syncthreads();
+  atomicMax(n + 1, threadIdx.x), atomicMin(n + 2, threadIdx.x), atomicOr(n + 3, 1u << threadIdx.x % 32);
+  atomicXor(n + 4, threadIdx.x), atomicInc(n + 5, 40), atomicExch(n + 6, threadIdx.x), atomicCAS(n + 7, 0, threadIdx.x);
+  __syncthreads();
+  y[threadIdx.x] = n[threadIdx.x % 8];
+}
+KERNEL histogram(In x, Out y) {
+  __shared__ int bins[16];
+  if (threadIdx.x < 16) bins[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(bins + (threadIdx.x * 7 + (int)x[threadIdx.x]) % 16, 1);
+  __syncthreads();
+  y[threadIdx.x] = bins[threadIdx.x % 16];
+}
+KERNEL early_exit(In x, Out y) {
+  if (threadIdx.x > 40) return;
+  y[threadIdx.x] = x[threadIdx.x];
+}
+KERNEL whole_warp_exits_before_barrier(In x, Out y) {
+  __shared__ float s[64];
+  if (threadIdx.x >= 32) return;
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[31 - threadIdx.x];
+}
+KERNEL same_value_by_all(In x, Out y) {
+  __shared__ int flag;
+  flag = 7;
+  __syncthreads();
+  y[threadIdx.x] = flag + x[0];
+}
+KERNEL named_barrier(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  asm volatile("bar.sync 3, 64;" ::: "memory");
+  y[threadIdx.x] = s[63 - threadIdx.x];
+}
+KERNEL barriers_of_single_warps(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  asm volatile("bar.sync %0, 32;" ::"r"(1 + threadIdx.x / 32) : "memory");
+  y[threadIdx.x] = s[threadIdx.x ^ 31];
+}
+KERNEL producer_consumer_barriers(In x, Out y) {
+  __shared__ float s[32];
+  for (int i = 0; i < 4; ++i) {
+    if (threadIdx.x < 32) {
+      s[threadIdx.x] = x[threadIdx.x] + i;
+      asm volatile("bar.arrive 1, 64;" ::: "memory");
+      asm volatile("bar.sync 2, 64;" ::: "memory");
+    } else {
+      asm volatile("bar.sync 1, 64;" ::: "memory");
+      y[threadIdx.x] = s[63 - threadIdx.x];
+      asm volatile("bar.arrive 2, 64;" ::: "memory");
+    }
+  }
+}
+KERNEL barrier_reductions(In x, Out y) {
+  y[threadIdx.x] = __syncthreads_count(threadIdx.x < 10) + __syncthreads_or(threadIdx.x == 3) + __syncthreads_and(x[0] > 0);
+}
+KERNEL diverged_then_met(In x, Out y) {
+  __shared__ float s[64];
+  float v = threadIdx.x & 1 ? x[threadIdx.x] * 2 : x[threadIdx.x] + 1;
+  if (threadIdx.x % 3 == 0) v += 1;
+  v += __shfl_xor_sync(~0u, v, 1);
+  s[threadIdx.x] = v;
+  __syncthreads();
+  y[threadIdx.x] = s[63 - threadIdx.x];
+}
+KERNEL uneven_loops(In x, Out y) {
+  float v = 0;
+  for (int i = 0; i < threadIdx.x; ++i) v += x[i];
+  __syncthreads();
+  y[threadIdx.x] = v;
+}
+KERNEL bytes_of_one_word(In x, Out y) {
+  __shared__ unsigned char s[64];
+  s[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  y[threadIdx.x] = s[63 - threadIdx.x] + x[0];
+}
+KERNEL halves_of_one_word(In x, Out y) {
+  __shared__ __half s[64];
+  s[threadIdx.x] = __float2half(x[threadIdx.x]);
+  __syncthreads();
+  __half2 v = *(__half2*)(s + (threadIdx.x & ~1));
+  y[threadIdx.x] = __half2float(__hadd(v.x, v.y));
+}
+KERNEL double_buffer(In x, Out y) {
+  __shared__ float s[2][64];
+  s[0][threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  for (int i = 0; i < 5; ++i) {
+    s[(i + 1) & 1][threadIdx.x] = s[i & 1][(threadIdx.x + 1) & 63];
+    __syncthreads();
+  }
+  y[threadIdx.x] = s[1][threadIdx.x];
+}
+KERNEL transpose_padded(In x, Out y) {
+  __shared__ float s[8][9];
+  s[threadIdx.x / 8][threadIdx.x % 8] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x % 8][threadIdx.x / 8];
+}
+KERNEL ballot_and_match(In x, Out y) {
+  y[threadIdx.x] = __popc(__ballot_sync(~0u, threadIdx.x & 1)) + __popc(__match_any_sync(~0u, threadIdx.x & 3)) + x[0];
+}
+KERNEL match_all(In x, Out y) {
+  int same;
+  unsigned m = __match_all_sync(~0u, threadIdx.x / 32, &same);
+  y[threadIdx.x] = __popc(m) + same + x[0];
+}
+KERNEL warp_reduce_instructions(In x, Out y) {
+  y[threadIdx.x] = __reduce_add_sync(~0u, threadIdx.x) + __reduce_max_sync(~0u, (int)x[threadIdx.x]) + __reduce_or_sync(~0u, 1u);
+}
+KERNEL half_warp_shuffle(In x, Out y) {
+  float v = x[threadIdx.x];
+  if (threadIdx.x % 32 < 16) v += __shfl_down_sync(0xffffu, v, 8, 16);
+  y[threadIdx.x] = v;
+}
+KERNEL shuffle_by_active_mask(In x, Out y) {
+  if (threadIdx.x % 3 == 0) {
+    unsigned m = __activemask();
+    y[threadIdx.x] = __shfl_sync(m, x[threadIdx.x], __ffs(m) - 1);
+  }
+}
+KERNEL warp_aggregated_atomic(In x, Out y) {
+  __shared__ int n;
+  if (threadIdx.x == 0) n = 0;
+  __syncthreads();
+  if (threadIdx.x % 5 < 3) {
+    cg::coalesced_group g = cg::coalesced_threads();
+    int first = 0;
+    if (g.thread_rank() == 0) first = atomicAdd(&n, g.size());
+    y[g.shfl(first, 0) + g.thread_rank()] = x[threadIdx.x];
+  }
+}
+KERNEL tiles(In x, Out y) {
+  auto tile = cg::tiled_partition<8>(cg::this_thread_block());
+  float v = x[threadIdx.x];
+  for (int o = 4; o; o >>= 1) v += tile.shfl_xor(v, o);
+  tile.sync();
+  y[threadIdx.x] = v + cg::reduce(tile, v, cg::plus<float>());
+}
+KERNEL spin_lock(In x, Out y) {
+  __shared__ int lock, n;
+  if (threadIdx.x == 0) lock = n = 0;
+  __syncthreads();
+  bool done = false;
+  while (!done) {
+    if (atomicCAS(&lock, 0, 1) == 0) {
+      __threadfence_block();
+      n = n + 1;
+      __threadfence_block();
+      atomicExch(&lock, 0);
+      done = true;
+    }
+  }
+  __syncthreads();
+  y[threadIdx.x] = n + x[0];
+}
+KERNEL flag_between_warps(In x, Out y) {
+  __shared__ volatile int ready;
+  __shared__ float s[32];
+  if (threadIdx.x == 0) ready = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncwarp();
+    __threadfence_block();
+    if (threadIdx.x == 0) ready = 1;
+  } else {
+    while (ready == 0) {
+    }
+    __threadfence_block();
+    y[threadIdx.x] = s[threadIdx.x - 32];
+  }
+}
+KERNEL flag_within_a_warp(In x, Out y) {
+  __shared__ volatile int ready;
+  if (threadIdx.x == 0) ready = 0;
+  __syncthreads();
+  if (threadIdx.x % 32 == 7) {
+    ready = 1;
+  } else {
+    while (ready == 0) {
+    }
+  }
+  y[threadIdx.x] = x[0];
+}
+KERNEL last_block_sums(In x, Out y) {
+  __shared__ bool last;
+  static __device__ unsigned done = 0;
+  static __device__ float part[2];
+  if (threadIdx.x == 0) {
+    part[blockIdx.x] = x[0] + blockIdx.x;
+    __threadfence();
+    last = atomicInc(&done, gridDim.x - 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last) y[threadIdx.x] = *(volatile float*)&part[0] + *(volatile float*)&part[1];
+}
+KERNEL look_back(In x, Out y) {
+  static __device__ volatile int state[2];
+  if (threadIdx.x == 0) {
+    if (blockIdx.x > 0) {
+      while (state[blockIdx.x - 1] == 0) {
+      }
+    }
+    __threadfence();
+    state[blockIdx.x] = 1;
+  }
+  __syncthreads();
+  y[threadIdx.x] = x[0];
+}
+KERNEL local_array(In x, Out y) {
+  float a[16];
+  for (int i = 0; i < 16; ++i) a[i] = x[(threadIdx.x + i) & 63];
+  float v = 0;
+  for (int i = 0; i < 16; ++i) v += a[(i * 7 + threadIdx.x) & 15];
+  y[threadIdx.x] = v;
+}
+KERNEL prints(In x, Out y) {
+  if (threadIdx.x == 0) printf("%d %s %5.2f\n", (int)x[0], "text", 2.5);
+  y[threadIdx.x] = 1;
+}
+__device__ __noinline__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+KERNEL recursion(In x, Out y) { y[threadIdx.x] = fibonacci(threadIdx.x % 9) + x[0]; }
+struct Shape {
+  __device__ virtual float area() const = 0;
+};
+struct Square : Shape {
+  float a;
+  __device__ float area() const override { return a * a; }
+};
+struct Circle : Shape {
+  float r;
+  __device__ float area() const override { return 3 * r * r; }
+};
+KERNEL virtual_functions(In x, Out y) {
+  Square square;
+  Circle circle;
+  square.a = x[0] + threadIdx.x, circle.r = threadIdx.x;
+  const Shape* shape = threadIdx.x % 2 ? (const Shape*)&square : (const Shape*)&circle;
+  y[threadIdx.x] = shape->area();
+}
+__device__ __noinline__ float twice(float v) { return v * 2; }
+__device__ __noinline__ float thrice(float v) { return v * 3; }
+__device__ float (*const table[2])(float) = {twice, thrice};
+KERNEL function_table(In x, Out y) { y[threadIdx.x] = table[threadIdx.x % 2](x[threadIdx.x]); }
+__device__ __noinline__ float sum_with_barrier(float v) {
+  __shared__ float s[64];
+  s[threadIdx.x] = v;
+  __syncthreads();
+  float r = s[threadIdx.x ^ 63];
+  __syncthreads();
+  return r;
+}
+KERNEL barrier_in_a_function(In x, Out y) { y[threadIdx.x] = sum_with_barrier(x[threadIdx.x]) + sum_with_barrier(1); }
+KERNEL big_switch(In x, Out y) {
+  float v = x[threadIdx.x];
+  switch (threadIdx.x % 8) {
+    case 0: v += 1; break;
+    case 1: v *= 3; break;
+    case 2: v -= 7; break;
+    case 3: v = v * v + 1; break;
+    case 4: v = -v; break;
+    case 5: v = sqrtf(v + 3); break;
+    case 6: v = v / 3; break;
+    default: v = 9;
+  }
+  __syncwarp();
+  y[threadIdx.x] = v;
+}
+KERNEL device_malloc(In x, Out y) {
+  float* p = (float*)malloc(16);
+  if (p == nullptr) return;
+  p[3] = x[threadIdx.x];
+  y[threadIdx.x] = p[3];
+  free(p);
+}
+KERNEL async_pipeline(In x, Out y) {
+  __shared__ __align__(16) float s[2][64];
+  float v = 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s[0] + threadIdx.x)), "l"(x + threadIdx.x) : "memory");
+  asm volatile("cp.async.commit_group;" ::: "memory");
+  for (int i = 0; i < 4; ++i) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s[(i + 1) & 1] + threadIdx.x)), "l"(x + threadIdx.x) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    __syncthreads();
+    v += s[i & 1][63 - threadIdx.x];
+    __syncthreads();
+  }
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  y[threadIdx.x] = v;
+}
+KERNEL mbarrier_phases(In x, Out y) {
+  __shared__ unsigned long long b;
+  __shared__ float s[64];
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 64;" ::"r"(address_of(&b)) : "memory");
+  __syncthreads();
+  float v = x[threadIdx.x];
+  for (int i = 0; i < 6; ++i) {
+    s[threadIdx.x] = v;
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&b)) : "memory");
+    wait_parity(address_of(&b), (2 * i) & 1);
+    v = s[63 - threadIdx.x] + 1;
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&b)) : "memory");
+    wait_parity(address_of(&b), (2 * i + 1) & 1);
+  }
+  y[threadIdx.x] = v;
+}
+KERNEL mbarrier_producer_consumer(In x, Out y) {
+  __shared__ unsigned long long full[2], empty[2];
+  __shared__ float s[2][32];
+  if (threadIdx.x < 2) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(address_of(full + threadIdx.x)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(address_of(empty + threadIdx.x)) : "memory");
+  }
+  __syncthreads();
+  float v = 0;
+  for (int i = 0; i < 8; ++i) {
+    const int slot = i & 1, phase = (i >> 1) & 1;
+    if (threadIdx.x < 32) {
+      wait_parity(address_of(empty + slot), phase ^ 1);
+      s[slot][threadIdx.x] = x[threadIdx.x] + i;
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(full + slot)) : "memory");
+    } else {
+      wait_parity(address_of(full + slot), phase);
+      v += s[slot][63 - threadIdx.x];
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(empty + slot)) : "memory");
+    }
+  }
+  y[threadIdx.x] = v;
+}
+KERNEL bulk_copy(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];" ::"r"(address_of(s)), "l"(x), "r"(address_of(&b)) : "memory");
+  }
+  wait_parity(address_of(&b), 0);
+  float v = s[63 - threadIdx.x];
+  __syncthreads();
+  s[threadIdx.x] = v * 2;
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" ::"l"(y), "r"(address_of(s)) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  }
+}
+KERNEL async_copy_with_mbarrier(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 64;" ::"r"(address_of(&b)) : "memory");
+  __syncthreads();
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(x + threadIdx.x) : "memory");
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address_of(&b)) : "memory");
+  wait_parity(address_of(&b), 0);
+  y[threadIdx.x] = s[63 - threadIdx.x];
+}
+KERNEL __cluster_dims__(2, 1, 1) distributed_shared(In x, Out y) {
+  __shared__ float s[64];
+  auto cluster = cg::this_cluster();
+  s[threadIdx.x] = x[threadIdx.x] + cluster.block_rank();
+  cluster.sync();
+  const float* other = cluster.map_shared_rank(s, cluster.block_rank() ^ 1);
+  y[threadIdx.x] = other[63 - threadIdx.x];
+  cluster.sync();
+}
+KERNEL __cluster_dims__(2, 1, 1) distributed_atomics(In x, Out y) {
+  __shared__ int n;
+  auto cluster = cg::this_cluster();
+  if (threadIdx.x == 0) n = 0;
+  cluster.sync();
+  atomicAdd(cluster.map_shared_rank(&n, 0), 1);
+  cluster.sync();
+  y[threadIdx.x] = cluster.block_rank() == 0 ? n : x[0];
+}
+KERNEL __cluster_dims__(2, 1, 1) remote_arrival(In x, Out y) {
+  __shared__ unsigned long long b;
+  auto cluster = cg::this_cluster();
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 64;" ::"r"(address_of(&b)) : "memory");
+  cluster.sync();
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(&b)), "r"(cluster.block_rank() ^ 1));
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
+  wait_parity(address_of(&b), 0);
+  y[threadIdx.x] = x[0];
+  cluster.sync();
+}
+KERNEL grid_barrier(In x, Out y) {
+  static __device__ float part[2];
+  if (threadIdx.x == 0) part[blockIdx.x] = x[0] + blockIdx.x;
+  cg::this_grid().sync();
+  y[threadIdx.x] = part[0] + part[1];
+}
+KERNEL matrix_load_and_product(In x, Out y) {
+  __shared__ __align__(16) __half a[2][16 * 16];
+  __half* mine = a[threadIdx.x / 32];
+  for (int i = threadIdx.x % 32; i < 256; i += 32) mine[i] = __float2half(x[i % 64]);
+  __syncwarp();
+  unsigned r[4];
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address_of(mine + threadIdx.x % 16 * 16 + threadIdx.x % 32 / 16 * 8)));
+  float c[4] = {0, 0, 0, 0};
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%4,%5}, {%0,%1,%2,%3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]));
+  y[threadIdx.x] = c[0];
+}
+KERNEL fragments_from_shared(In x, Out y) {
+  using namespace nvcuda;
+  __shared__ __align__(32) __half a[256];
+  __shared__ __align__(32) float d[2][256];
+  for (int i = threadIdx.x; i < 256; i += 64) a[i] = __float2half(x[i % 64]);
+  __syncthreads();
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+  wmma::fill_fragment(fc, 0.0f);
+  wmma::load_matrix_sync(fa, a, 16);
+  wmma::load_matrix_sync(fb, a, 16);
+  wmma::mma_sync(fc, fa, fb, fc);
+  wmma::store_matrix_sync(d[threadIdx.x / 32], fc, 16, wmma::mem_row_major);
+  __syncwarp();
+  y[threadIdx.x] = d[threadIdx.x / 32][threadIdx.x];
+}
+KERNEL matrix_store(In x, Out y) {
+  __shared__ __align__(16) unsigned s[2][32];
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(address_of(s[threadIdx.x / 32]) + threadIdx.x % 8 * 16), "r"(threadIdx.x) : "memory");
+  __syncwarp();
+  y[threadIdx.x] = s[threadIdx.x / 32][threadIdx.x % 32] + x[0];
+}
+KERNEL prefix_scan(In x, Out y) {
+  __shared__ float warp_sum[2];
+  const int lane = threadIdx.x % 32;
+  float v = x[threadIdx.x];
+  for (int o = 1; o < 32; o <<= 1) {
+    const float u = __shfl_up_sync(~0u, v, o);
+    if (lane >= o) v += u;
+  }
+  if (lane == 31) warp_sum[threadIdx.x / 32] = v;
+  __syncthreads();
+  if (threadIdx.x >= 32) v += warp_sum[0];
+  y[threadIdx.x] = v;
+}
+KERNEL dynamic_shared_of_two_types(In x, Out y) {
+  extern __shared__ char raw[];
+  float* f = (float*)raw;
+  int* n = (int*)(raw + 512);
+  f[threadIdx.x] = x[threadIdx.x], n[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  y[threadIdx.x] = f[63 - threadIdx.x] + n[threadIdx.x ^ 7];
+}
+KERNEL generic_pointer(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = 2;
+  __syncthreads();
+  const float* p = threadIdx.x % 2 ? s : x;
+  y[threadIdx.x] = p[63 - threadIdx.x];
+}
+KERNEL guarded_tail(In x, Out y) {
+  for (int i = threadIdx.x * 3; i < 64; ++i) {
+    if (i >= threadIdx.x * 3 + 3) break;
+    y[i] = x[i];
+  }
+}
+KERNEL elected_leader(In x, Out y) {
+  unsigned leader = 0;
+  asm volatile("{\n .reg .pred p;\n elect.sync _|p, 0xffffffff;\n selp.u32 %0, 1, 0, p;\n}" : "=r"(leader));
+  y[threadIdx.x] = leader + x[0];
+}
+KERNEL sleeping_poll(In x, Out y) {
+  __shared__ volatile int n;
+  if (threadIdx.x == 0) n = 0;
+  __syncthreads();
+  if (threadIdx.x == 40) n = 1;
+  while (n == 0) __nanosleep(20);
+  y[threadIdx.x] = x[0];
+}
+KERNEL acquire_release(In x, Out y) {
+  __shared__ int ready;
+  __shared__ float s;
+  if (threadIdx.x == 0) ready = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    s = x[0];
+    asm volatile("st.release.cta.shared.u32 [%0], 1;" ::"r"(address_of(&ready)) : "memory");
+  } else if (threadIdx.x == 32) {
+    int v;
+    do {
+      asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(address_of(&ready)) : "memory");
+    } while (v == 0);
+    y[0] = s;
+  }
+}
+KERNEL assertion_that_holds(In x, Out y) {
+  if (!(x[0] > 0)) __trap();
+  y[threadIdx.x] = x[0];
+}
+KERNEL barrier_in_uniform_loop(In x, Out y) {
+  __shared__ float s[64];
+  float v = x[threadIdx.x];
+  for (int i = 0; i < 10; ++i) {
+    s[threadIdx.x] = v;
+    __syncthreads();
+    v += s[(threadIdx.x + i) & 63];
+    __syncthreads();
+  }
+  y[threadIdx.x] = v;
+}

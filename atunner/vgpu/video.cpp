@@ -1,0 +1,178 @@
+// Video instructions: scalar ones on a byte, half or word of each source, and packed ones on two halves or four bytes.
+#include <algorithm>
+#include <cstdlib>
+
+#include "atunner/vgpu/lanes.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+using ptx::Type;
+
+enum class What : uint8_t { kAdd, kSub, kAbsDiff, kMin, kMax, kAverage, kCompare };
+enum class Second : uint8_t { kNone, kAdd, kMin, kMax };
+
+/// Packed into Op::imm.
+struct Options {
+  What what = What::kAdd;
+  Second second = Second::kNone;
+  uint8_t comparison = 0;  ///< eq ne lt le gt ge
+  uint8_t parts = 1;       ///< 1, 2 or 4
+  bool signed_d = false, signed_a = false, signed_b = false, saturate = false;
+};
+uint64_t Pack(const Options& o) {
+  return static_cast<uint64_t>(o.what) | static_cast<uint64_t>(o.second) << 8 | uint64_t{o.comparison} << 16 |
+         uint64_t{o.parts} << 24 | uint64_t{o.signed_d} << 32 | uint64_t{o.signed_a} << 33 |
+         uint64_t{o.signed_b} << 34 | uint64_t{o.saturate} << 35;
+}
+Options Unpack(uint64_t v) {
+  return {static_cast<What>(v & 255),
+          static_cast<Second>(v >> 8 & 255),
+          static_cast<uint8_t>(v >> 16),
+          static_cast<uint8_t>(v >> 24),
+          (v >> 32 & 1) != 0,
+          (v >> 33 & 1) != 0,
+          (v >> 34 & 1) != 0,
+          (v >> 35 & 1) != 0};
+}
+
+int64_t Part(uint32_t word, int index, int bits, bool is_signed) {
+  const uint64_t raw = (uint64_t{word} >> (index * bits)) & ((uint64_t{1} << bits) - 1);
+  return is_signed ? static_cast<int64_t>(raw << (64 - bits)) >> (64 - bits) : static_cast<int64_t>(raw);
+}
+
+bool Holds(uint8_t comparison, int64_t a, int64_t b) {
+  switch (comparison) {
+    case 0:
+      return a == b;
+    case 1:
+      return a != b;
+    case 2:
+      return a < b;
+    case 3:
+      return a <= b;
+    case 4:
+      return a > b;
+    default:
+      return a >= b;
+  }
+}
+
+int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
+  int64_t r = 0;
+  switch (o.what) {
+    case What::kAdd:
+      r = a + b;
+      break;
+    case What::kSub:
+      r = a - b;
+      break;
+    case What::kAbsDiff:
+      r = std::abs(a - b);
+      break;
+    case What::kMin:
+      r = std::min(a, b);
+      break;
+    case What::kMax:
+      r = std::max(a, b);
+      break;
+    case What::kAverage:  // rounds half up, away from zero for negative sums
+      r = a + b >= 0 ? (a + b + 1) >> 1 : (a + b) >> 1;
+      break;
+    case What::kCompare:
+      return Holds(o.comparison, a, b) ? 1 : 0;
+  }
+  if (!o.saturate) return r;
+  const int64_t high = o.signed_d ? (int64_t{1} << (bits - 1)) - 1 : (int64_t{1} << bits) - 1;
+  const int64_t low = o.signed_d ? -(int64_t{1} << (bits - 1)) : 0;
+  return std::clamp(r, low, high);
+}
+
+/// vadd2/4, vsub2/4, vavrg2/4, vabsdiff2/4, vmin2/4, vmax2/4, vset2/4 with the default selectors. With .add the parts'
+/// results are summed into c; otherwise every part replaces c's.
+void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
+  const Options o = Unpack(op.imm);
+  const int bits = 32 / o.parts;
+  Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t packed = 0;
+    uint32_t sum = c;
+    for (int i = 0; i < o.parts; ++i) {
+      const int64_t r = First(o, Part(a, i, bits, o.signed_a), Part(b, i, bits, o.signed_b), bits);
+      packed |= static_cast<uint32_t>(static_cast<uint64_t>(r) & ((uint64_t{1} << bits) - 1)) << (i * bits);
+      sum += static_cast<uint32_t>(r);
+    }
+    return o.second == Second::kAdd ? sum : packed;
+  });
+}
+
+/// vadd, vsub, vabsdiff, vmin, vmax, vset on whole words, with an optional second operation on c.
+void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
+  const Options o = Unpack(op.imm);
+  Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
+    const int64_t r = First(o, Part(a, 0, 32, o.signed_a), Part(b, 0, 32, o.signed_b), 32);
+    const auto low = static_cast<uint32_t>(r);
+    switch (o.second) {
+      case Second::kAdd:
+        return low + c;
+      case Second::kMin:
+        return o.signed_d ? static_cast<uint32_t>(std::min(static_cast<int32_t>(low), static_cast<int32_t>(c)))
+                          : std::min(low, c);
+      case Second::kMax:
+        return o.signed_d ? static_cast<uint32_t>(std::max(static_cast<int32_t>(low), static_cast<int32_t>(c)))
+                          : std::max(low, c);
+      default:
+        return low;
+    }
+  });
+}
+
+bool ReadWhat(std::string_view name, What& what) {
+  static constexpr std::pair<std::string_view, What> kNames[] = {
+      {"vadd", What::kAdd}, {"vsub", What::kSub},      {"vabsdiff", What::kAbsDiff}, {"vmin", What::kMin},
+      {"vmax", What::kMax}, {"vavrg", What::kAverage}, {"vset", What::kCompare}};
+  for (const auto& [text, value] : kNames) {
+    if (text != name) continue;
+    what = value;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Handler VideoHandler(const Form& form, Op& op) {
+  std::string name = form.instruction->opcode;
+  Options o;
+  if (name.ends_with('2') || name.ends_with('4')) {
+    o.parts = static_cast<uint8_t>(name.back() - '0');
+    name.pop_back();
+  }
+  if (!ReadWhat(name, o.what) || (o.what == What::kAverage && o.parts == 1)) return nullptr;
+  std::vector<bool> types;
+  size_t last_type = 0;
+  const auto& modifiers = form.instruction->modifiers;
+  for (size_t i = 0; i < modifiers.size(); ++i) {
+    const Type type = ptx::ParseType(modifiers[i]);
+    if (type != Type::kU32 && type != Type::kS32) continue;
+    types.push_back(type == Type::kS32);
+    last_type = i;
+  }
+  o.saturate = form.Has("sat");
+  if (o.what == What::kCompare) types.insert(types.begin(), false);
+  if (types.size() != 3) return nullptr;
+  o.signed_d = types[0];
+  o.signed_a = types[1];
+  o.signed_b = types[2];
+  for (size_t i = last_type + 1; i < modifiers.size(); ++i) {
+    static constexpr std::string_view kComparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    const auto at = std::ranges::find(kComparisons, modifiers[i]);
+    if (at != std::end(kComparisons)) o.comparison = static_cast<uint8_t>(at - std::begin(kComparisons));
+    if (modifiers[i] == "add") o.second = Second::kAdd;
+    if (modifiers[i] == "min") o.second = Second::kMin;
+    if (modifiers[i] == "max") o.second = Second::kMax;
+  }
+  op.imm = Pack(o);
+  return o.parts == 1 ? ScalarVideo : PackedVideo;
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

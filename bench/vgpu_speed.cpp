@@ -1,0 +1,161 @@
+// Speed of the virtual GPU: thread-instructions per second of one core, for kernels of five kinds, with checks off,
+// with all checks on, and while counting for a prediction.
+//   cmake --build build/dev --target vgpu_speed && build/dev/atunner/vgpu/vgpu_speed [SECONDS PER FIGURE]
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/vgpu/engine.h"
+
+namespace {
+
+using namespace atunner;
+
+struct Benchmark {
+  const char* name;
+  Dim3 grid, block;
+  const char* source;  // void k(const float* x, float* y, int n), with 4 Mi elements behind x and y
+};
+
+constexpr Benchmark kBenchmarks[] = {
+    {"softmax", {256, 1, 1}, {256, 1, 1}, R"(
+extern "C" __global__ void k(const float* x, float* y, int n) {
+  __shared__ float part[8];
+  const float* row = x + blockIdx.x * 4096;
+  float m = -1e30f, s = 0;
+  for (int i = threadIdx.x; i < 4096; i += 256) m = fmaxf(m, row[i]);
+  for (int o = 16; o; o >>= 1) m = fmaxf(m, __shfl_xor_sync(~0u, m, o));
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = m;
+  __syncthreads();
+  for (int w = 0; w < 8; ++w) m = fmaxf(m, part[w]);
+  __syncthreads();
+  for (int i = threadIdx.x; i < 4096; i += 256) s += __expf(row[i] - m);
+  for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(~0u, s, o);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = s;
+  __syncthreads();
+  s = 0;
+  for (int w = 0; w < 8; ++w) s += part[w];
+  for (int i = threadIdx.x; i < 4096; i += 256) y[blockIdx.x * 4096 + i] = __expf(row[i] - m) / s;
+})"},
+    {"sgemm", {8, 8, 1}, {256, 1, 1}, R"(
+extern "C" __global__ void k(const float* a, float* c, int n) {
+  __shared__ float sa[8][128], sb[8][128];
+  const float* b = a + (1 << 20);
+  const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  float acc[8][8] = {};
+  for (int k0 = 0; k0 < 256; k0 += 8) {
+    for (int i = threadIdx.x; i < 1024; i += 256) {
+      sa[i % 8][i / 8] = a[(blockIdx.y * 128 + i / 8) * 1024 + k0 + i % 8];
+      sb[i / 128][i % 128] = b[(k0 + i / 128) * 1024 + blockIdx.x * 128 + i % 128];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      float u[8], v[8];
+      for (int i = 0; i < 8; ++i) u[i] = sa[k][ty * 8 + i], v[i] = sb[k][tx * 8 + i];
+      for (int i = 0; i < 8; ++i)
+        for (int j = 0; j < 8; ++j) acc[i][j] += u[i] * v[j];
+    }
+    __syncthreads();
+  }
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 8; ++j) c[(blockIdx.y * 128 + ty * 8 + i) * 1024 + blockIdx.x * 128 + tx * 8 + j] = acc[i][j];
+})"},
+    {"divergent", {256, 1, 1}, {256, 1, 1}, R"(
+extern "C" __global__ void k(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float v = x[i];
+  int steps = 0;
+#pragma unroll 1
+  for (int k = 0; k < (i % 61) * 8; ++k) {
+    if (v > 0.5f) v = v * 0.75f - 0.25f; else v = v * v + 0.3f;
+    ++steps;
+  }
+  y[i] = v + steps;
+})"},
+    {"stencil", {256, 4, 1}, {256, 1, 1}, R"(
+extern "C" __global__ void k(const float* x, float* y, int n) {
+  const int c = 1 + (blockIdx.x % 4) * 256 + threadIdx.x;
+  for (int r = 1 + blockIdx.y * 256; r < 255 + blockIdx.y * 256; ++r) {
+    const float* p = x + r * 2048 + c;
+    y[r * 2048 + c] = 0.2f * (p[0] + p[1] + p[-1] + p[2048] + p[-2048]);
+  }
+})"},
+    {"tensor core", {64, 1, 1}, {128, 1, 1}, R"(
+extern "C" __global__ void k(const float* x, float* y, int n) {
+  float c[4] = {0, 0, 0, 0};
+  unsigned a = __float_as_uint(x[threadIdx.x]), b = __float_as_uint(x[threadIdx.x + 128]);
+#pragma unroll 4
+  for (int i = 0; i < 256; ++i)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%4,%5}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a & 0x3fff3fff), "r"(b & 0x3fff3fff));
+  y[blockIdx.x * 128 + threadIdx.x] = c[0] + c[1] + c[2] + c[3];
+})"},
+};
+
+/// G thread-instructions per second of one core, or a negative number after printing why not.
+double Speed(const vgpu::Program& program, const Benchmark& benchmark, const std::vector<std::byte>& params,
+             vgpu::ExecOptions options, double seconds) {
+  options.threads = 1;
+  options.deadline_seconds = 600;
+  double instructions = 0;
+  const auto cpu_seconds = [] {
+    return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  };  // others may share the core
+  const double start = cpu_seconds();
+  double now = start;
+  while (now - start < seconds) {
+    const vgpu::ExecResult result = program.Run("k", {benchmark.grid, benchmark.block, {1, 1, 1}, 0}, params, options);
+    if (!result.outcome.completed()) {
+      std::printf("%s: %s\n", benchmark.name, result.outcome.message.c_str());
+      return -1;
+    }
+    instructions += static_cast<double>(result.counts.TotalThreadInstructions());
+    now = cpu_seconds();
+  }
+  return instructions / (now - start) * 1e-9;
+}
+
+int Run(double seconds) {
+  auto compiler = MakeNvrtcCompiler();
+  if (!compiler) {
+    std::puts(compiler.error().ToString().c_str());
+    return 1;
+  }
+  std::puts("G thread-instructions per second and core\nkernel        no checks  all checks  counting");
+  for (const Benchmark& benchmark : kBenchmarks) {
+    CompileRequest request;
+    request.source.text = benchmark.source;
+    request.entries = {"k"};
+    request.arch = "sm_80";
+    const CompileOutcome outcome = (*compiler)->Compile(request).value();
+    if (!outcome.ok()) {
+      std::puts(outcome.error.c_str());
+      return 1;
+    }
+    vgpu::Memory memory(uint64_t{1} << 32);
+    auto program = vgpu::LoadProgram(ptx::Parse(outcome.module->ptx).value(), memory).value();
+    const uint64_t x = memory.Allocate(uint64_t{4} << 22).value();
+    const uint64_t y = memory.Allocate(uint64_t{4} << 22).value();
+    for (uint64_t i = 0; i < uint64_t{1} << 22; ++i) {
+      const float v = static_cast<float>(i % 1009) / 1009.0f;
+      std::memcpy(reinterpret_cast<void*>(x + 4 * i), &v, 4);
+    }
+    std::vector<std::byte> params(20);
+    std::memcpy(params.data(), &x, 8);
+    std::memcpy(params.data() + 8, &y, 8);
+    vgpu::ExecOptions plain;
+    plain.check_hazards = false;
+    vgpu::ExecOptions counting = plain;
+    counting.count = true;
+    std::printf("%-12s  %9.2f  %10.2f  %8.2f\n", benchmark.name, Speed(*program, benchmark, params, plain, seconds),
+                Speed(*program, benchmark, params, {}, seconds), Speed(*program, benchmark, params, counting, seconds));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return Run(argc > 1 ? std::atof(argv[1]) : 1.0); }
