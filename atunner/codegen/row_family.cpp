@@ -146,8 +146,10 @@ class RowTemplate : public BoundTemplate {
       return;
     }
     for (int64_t sums : {0, 1, 2, 4, 8}) {
-      assemble(1, 1, 1, 1, sums);
-      assemble(1, 0, 1, 1, sums);
+      for (int64_t blocks : {1, 2, 3}) {
+        assemble(blocks, 1, 1, 1, sums);
+        assemble(blocks, 0, 1, 1, sums);
+      }
       assemble(2, 0, 0, 1, sums);
     }
     assemble(0, 0, 0, 0, 0);
