@@ -303,6 +303,20 @@ class RowTemplate : public BoundTemplate {
         std::max<int64_t>(1, choice.blocks_per_sm > 0 ? std::min(most, choice.blocks_per_sm) : most));
   }
 
+  /// What a group of rows waits for (reductions, barriers, first loads) and other blocks do not fill, as a share of
+  /// `work`, the ns that its traffic takes.
+  double Pauses(const Choice& choice, double work) const {
+    const double log_block = std::log2(static_cast<double>(choice.block()));
+    if (kernel_.gradients && choice.cluster > 1) {
+      // The parameters' gradients leave few blocks room on an SM: each takes its turn through all its barriers, and a
+      // prefetch hides the loads alone. Measured on an H200 at 65 536 columns.
+      const double turn = 600 + 600 * log_block + (choice.prefetch ? 0 : work);
+      return std::max(0.1, turn / (Resident(choice) * work) - 1);
+    }
+    const double pauses = 1200 + (choice.cluster > 1 ? 600 : 0) + 150 * log_block;
+    return pauses / ((Resident(choice) + (choice.prefetch ? 1.5 : 0)) * work);
+  }
+
   /// A rough time in ns: traffic, what wastes bandwidth, and how much of a block's pauses other blocks fill.
   double Estimate(const Configuration& configuration) const {
     const Choice choice = Read(configuration);
@@ -323,12 +337,10 @@ class RowTemplate : public BoundTemplate {
     const auto per_thread = static_cast<double>(cols_) / static_cast<double>(choice.threads * choice.parts());
     const double idle =
         std::ceil(per_thread / static_cast<double>(choice.vector)) * static_cast<double>(choice.vector) / per_thread;
-    // A group of rows costs its traffic at the SM's share of bandwidth, and pauses: reductions, barriers, first loads.
+    // A group of rows costs its traffic at the SM's share of bandwidth, and pauses.
     const double work = row_bytes * (tensors + 1) * static_cast<double>(choice.rows) /
                         static_cast<double>(choice.parts()) * profile_.sms / profile_.dram_gbps;
-    const double pauses = 1200 + (choice.cluster > 1 ? 600 : 0) + 150 * std::log2(static_cast<double>(choice.block()));
-    const double overlap = Resident(choice) + (choice.prefetch ? 1.5 : 0);
-    const double filled = 1 + pauses / (overlap * work);
+    const double filled = 1 + Pauses(choice, work);
     // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k columns.
     const double off = std::fabs(std::log2(per_thread * static_cast<double>(element_) * tensors / 128.0));
     const double lean = 1 + 0.03 * off + 0.002 * static_cast<double>(choice.shared_sums) +
