@@ -148,5 +148,52 @@ TEST(Replay, KnownAnswersOfExhaustiveSearch) {
   EXPECT_FALSE(Replay(space, {.strategy = "nonsense"}, SystemClock()).has_value());
 }
 
+/// Like a tiled kernel: threads in multiples of 32, a best amount of work per thread, a mode that interacts, noise, and
+/// failures where a thread needs too much.
+RecordedSpace Tiled() {
+  RecordedSpace recorded;
+  recorded.name = "tiled";
+  ParameterSpace space;
+  space.parameters = {{"threads_x", {}, ""},
+                      {"threads_y", {}, ""},
+                      {"work_x", {}, ""},
+                      {"work_y", {}, ""},
+                      {"mode", {std::string("global"), std::string("shared"), std::string("texture")}, ""}};
+  for (int64_t v = 16; v <= 256; v += 16) space.parameters[0].values.emplace_back(v);
+  for (int64_t v = 1; v <= 16; v *= 2) space.parameters[1].values.emplace_back(v);
+  for (int64_t v = 1; v <= 6; ++v) space.parameters[2].values.emplace_back(v);
+  for (int64_t v = 1; v <= 6; ++v) space.parameters[3].values.emplace_back(v);
+  space.constraints = {{Expr::MustParse("32 <= threads_x * threads_y <= 1024"), ""}};
+  recorded.index = std::make_shared<const SpaceIndex>(SpaceIndex::Build(space, {}).value());
+  Random noise(1);
+  for (uint64_t i = 0; i < recorded.index->size(); ++i) {
+    const Configuration one = recorded.index->At(i);
+    const double x = ToDouble(one.values[0]);
+    const double threads = x * ToDouble(one.values[1]);
+    const double work = ToDouble(one.values[2]) * ToDouble(one.values[3]);
+    const bool shared = ToString(one.values[4]) == "shared";
+    double time = 4 + 2 * std::pow(std::log2(threads / 256), 2) + std::pow(std::log2(work / (shared ? 8 : 4)), 2);
+    time *= (std::fmod(x, 64) == 0 ? 1.0 : std::fmod(x, 32) == 0 ? 1.15 : 1.6) * (shared ? 0.8 : 1.0);
+    const bool fails = work * threads > 12000;
+    recorded.time_ms.push_back(fails ? std::nullopt : std::optional(time * std::exp(0.02 * noise.Normal())));
+    recorded.spent_ms.push_back(100);
+  }
+  recorded.ok =
+      static_cast<uint64_t>(std::ranges::count_if(recorded.time_ms, [](const auto& t) { return t.has_value(); }));
+  return recorded;
+}
+
+TEST(Replay, AutoFindsTheBestLongBeforeRandomAlsoInBatches) {
+  const RecordedSpace space = Tiled();
+  EXPECT_LT(space.ok, space.index->size());
+  for (const size_t batch : {size_t{1}, size_t{4}}) {
+    const ReplayScore score = Replay(space, {.strategy = "auto", .repeats = 10, .batch = batch}, SystemClock()).value();
+    EXPECT_GT(score.mean_score, 0.8) << batch;
+    EXPECT_GE(score.reach_rate, 0.9) << batch;
+    EXPECT_FALSE(score.asked_twice);
+    EXPECT_FALSE(score.stopped_early);
+  }
+}
+
 }  // namespace
 }  // namespace atunner

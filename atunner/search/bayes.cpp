@@ -52,7 +52,17 @@ class Bayes : public Strategy {
   }
 
  private:
+  /// The middle of every list of values: seldom good, seldom hopeless.
+  uint64_t Middle() const {
+    std::vector<double> middle;
+    for (const Parameter& parameter : index().space().parameters)
+      middle.push_back(static_cast<double>(parameter.values.size() - 1) / 2);
+    return index().Near(middle);
+  }
+
+  /// Far from what is known, starting in the middle.
   std::optional<uint64_t> Spread() {
+    if (order_.empty()) return Middle();
     const size_t from = order_.size() > kSpreadLooksBack ? order_.size() - kSpreadLooksBack : 0;
     std::vector<std::vector<float>> known;
     for (size_t i = from; i < order_.size(); ++i) known.push_back(coordinates_.Of(order_[i]));

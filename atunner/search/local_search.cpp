@@ -161,10 +161,10 @@ class Annealing : public Walk {
   }
 
  private:
-  // Of log time: at first doubling the time is taken with even odds, at last a few parts in a thousand.
-  static constexpr double kHot = 1.0;
+  // Of log time: at first a third more is taken at odds of 1 to e, at last a few parts in a thousand.
+  static constexpr double kHot = 0.3;
   static constexpr double kCold = 0.004;
-  static constexpr double kCooling = 0.975;
+  static constexpr double kCooling = 0.97;
   static constexpr int kFreeSteps = 64;
 
   void Stand(uint64_t at, double value) { MoveTo(at, value, 0); }

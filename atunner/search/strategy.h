@@ -1,7 +1,6 @@
 // What strategies share: which configurations were asked and told, the ranking, and the contract of Searcher.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>

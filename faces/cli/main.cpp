@@ -39,7 +39,8 @@ void AddCommon(CLI::App* verb, Common& common) {
 
 void AddTune(CLI::App* verb, TuneFlags& flags) {
   verb->add_option("--target-gpu", flags.target, "a GPU of `atunner devices`, or auto");
-  verb->add_option("--strategy", flags.strategy, "search strategy (`auto` unless you know better; a wrong name lists them)");
+  verb->add_option("--strategy", flags.strategy,
+                   "search strategy (`auto` unless you know better; a wrong name lists them)");
   verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
   verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(CLI::NonNegativeNumber);
   verb->add_option("--out", flags.out, "folder for the artifact");

@@ -1,6 +1,8 @@
 // `search-bench`: how good the search strategies are, on recorded tuning spaces.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/clock.h"
@@ -86,6 +88,10 @@ Json SummaryOf(const Sum& sum, const std::string& strategy) {
 Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common) {
   ATUNNER_TRY(const std::vector<RecordedSpace> spaces, ReadRecordedSpaces(flags.spaces));
   std::vector<std::string> strategies = flags.strategies;
+  if (strategies == std::vector<std::string>{"all"}) {
+    strategies.clear();
+    for (const StrategyInfo& info : Strategies()) strategies.push_back(info.name);
+  }
   if (std::ranges::find(strategies, "random") == strategies.end()) strategies.push_back("random");
   Json rows = Json::array();
   std::vector<Sum> sums(strategies.size());

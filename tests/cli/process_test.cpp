@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -138,6 +140,32 @@ TEST_F(CommandLine, BareSourcesTuneAndTheirReportIsMadeAnew) {
   const Outcome page = Run("$A report last --format html");
   EXPECT_THAT(page.out, testing::HasSubstr("<h1>transpose on"));
   EXPECT_THAT(Run("$A report last --format md").out, testing::HasSubstr("as given"));
+}
+
+TEST(SearchBench, ScoresStrategiesOnAFolder) {
+  const TemporaryDirectory folder;
+  std::string values;
+  std::string entries;
+  for (int x = 0; x < 200; ++x) {
+    const std::string n = std::to_string(x);
+    const std::string separator = x ? ", " : "";
+    values += separator + n;
+    entries +=
+        separator + "\"" + n + R"(": {"x": )" + n + R"(, "time": )" + std::to_string(1 + std::abs(x - 140)) + "}";
+  }
+  const std::string cache = R"({"tune_params": {"x": [)" + values + R"(]}, "cache": {)" + entries + "}}";
+  ASSERT_TRUE(WriteFileAtomic(folder.path() / "slope.json", cache).has_value());
+  const Outcome outcome =
+      RunShell(folder.path().string(), "$A search-bench --spaces . --repeats 5 --strategy all --json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = ParseJson(outcome.out).value();
+  std::map<std::string, double> scores;
+  for (const Json& row : json["summary"]) scores[row["strategy"]] = row["score"];
+  EXPECT_GT(scores.size(), 10u);
+  EXPECT_TRUE(scores.contains("random"));
+  EXPECT_GT(scores["auto"], 0.3);
+  const Outcome table = RunShell(folder.path().string(), "$A search-bench --spaces . --repeats 2");
+  EXPECT_THAT(table.out, HasSubstr("mean of 1 spaces"));
 }
 
 }  // namespace
