@@ -48,7 +48,7 @@ Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline, 
       ATUNNER_CHECK(at < space.index->size());
       if (asked[at]) run.asked_twice = true;
       asked[at] = true;
-      if (space.time_ms[at]) best = std::min(best, *space.time_ms[at]);
+      if (const auto& time = space.time_ms[at]; time.has_value()) best = std::min(best, *time);
       spent += space.spent_ms[at];
       run.best.push_back(best);
       run.spent_ms.push_back(spent);

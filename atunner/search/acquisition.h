@@ -20,9 +20,11 @@ struct ValueScale {
   double spread = 1;
   double top = 1;
 
+  ValueScale() = default;
   /// Of log times, best first; at least one.
   explicit ValueScale(const std::set<std::pair<double, uint64_t>>& ranking) {
     std::vector<double> values;
+    values.reserve(ranking.size());
     for (const auto& [value, at] : ranking) values.push_back(value);
     const double middle = values[values.size() / 2];
     const double cut = middle + kCut * (middle - values.front());

@@ -47,7 +47,7 @@ class Bayes : public Strategy {
   void OnTold(uint64_t at, std::optional<double> log_time) override {
     const auto row = rows_.find(at);
     if (row == rows_.end()) return;
-    process_->Correct(row->second, scale_->Of(log_time));
+    process_->Correct(row->second, scale_.Of(log_time));
     corrected_ = true;
   }
 
@@ -105,7 +105,7 @@ class Bayes : public Strategy {
       const std::vector<float> point = coordinates_.Of(at);
       const auto row = static_cast<Eigen::Index>(i);
       x.row(row) = Eigen::Map<const Eigen::RowVectorXf>(point.data(), x.cols());
-      z[row] = scale_->Of(*ResultOf(at));
+      z[row] = scale_.Of(*ResultOf(at));
     }
     scales_.Improve(x, z);
   }
@@ -113,17 +113,17 @@ class Bayes : public Strategy {
   void Renew() {
     const auto known = static_cast<double>(asked_count());
     renew_at_ = std::min(static_cast<size_t>(std::ceil(known * kGrowth)), asked_count() + kMostGrowth);
-    scale_.emplace(ranking());
+    scale_ = ValueScale(ranking());
     const std::vector<uint64_t> rows = ChooseRows();
     FitScales(rows);
-    process_.emplace(scales_.PerCoordinate(), scales_.noise());
+    process_ = std::make_unique<GaussianProcess>(scales_.PerCoordinate(), scales_.noise());
     rows_.clear();
     members_.clear();
     place_.clear();
     expanded_.clear();
     // What is told comes first: what is pending is then believed to be what that says of it.
     for (uint64_t at : rows) {
-      if (const auto* result = ResultOf(at)) rows_[at] = process_->Observe(coordinates_.Of(at), scale_->Of(*result));
+      if (const auto* result = ResultOf(at)) rows_[at] = process_->Observe(coordinates_.Of(at), scale_.Of(*result));
     }
     for (uint64_t at : rows) {
       if (ResultOf(at) == nullptr) Enter(at);
@@ -163,7 +163,7 @@ class Bayes : public Strategy {
   }
 
   std::optional<uint64_t> MostPromising() const {
-    const double best = scale_->Of(ranking().begin()->first);
+    const double best = scale_.Of(ranking().begin()->first);
     double most = -INFINITY;
     std::optional<uint64_t> chosen;
     for (size_t i = 0; i < members_.size(); ++i) {
@@ -179,8 +179,8 @@ class Bayes : public Strategy {
   Coordinates coordinates_;
   LengthScales scales_;
   std::vector<uint64_t> order_;  ///< asked, in order
-  std::optional<ValueScale> scale_;
-  std::optional<GaussianProcess> process_;
+  ValueScale scale_;
+  std::unique_ptr<GaussianProcess> process_;
   bool corrected_ = false;
   size_t renew_at_ = 0;
   std::unordered_map<uint64_t, size_t> rows_;   ///< of the process, by configuration

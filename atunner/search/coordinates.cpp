@@ -30,6 +30,7 @@ bool AddScaled(const std::vector<double>& raw, std::vector<std::vector<float>>& 
 
 std::vector<double> Sizes(const Parameter& parameter) {
   std::vector<double> raw;
+  raw.reserve(parameter.values.size());
   for (const Value& value : parameter.values) raw.push_back(ToDouble(value));
   const auto [low, high] = std::ranges::minmax(raw);
   if (low > 0 && high / low >= kLogSpan) {

@@ -17,12 +17,12 @@ class Walk : public Strategy {
   using Strategy::Strategy;
 
  protected:
-  bool started() const { return centre_.has_value(); }
-  uint64_t centre() const { return *centre_; }
+  bool started() const { return started_; }
+  uint64_t centre() const { return centre_; }
   double value() const { return value_; }
-  std::vector<uint64_t>& left() { return left_; }
 
   void MoveTo(uint64_t at, double value, size_t most_neighbours = SIZE_MAX) {
+    started_ = true;
     centre_ = at;
     value_ = value;
     left_ = index().Neighbours(at, Neighbourhood::kHamming);
@@ -30,7 +30,7 @@ class Walk : public Strategy {
     if (left_.size() > most_neighbours) left_.resize(most_neighbours);
   }
   void StartAnew() {
-    centre_.reset();
+    started_ = false;
     left_.clear();
   }
   std::optional<uint64_t> NextNeighbour() {
@@ -43,7 +43,8 @@ class Walk : public Strategy {
   }
 
  private:
-  std::optional<uint64_t> centre_;
+  bool started_ = false;
+  uint64_t centre_ = 0;
   double value_ = 0;
   std::vector<uint64_t> left_;
 };

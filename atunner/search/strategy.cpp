@@ -28,7 +28,7 @@ std::optional<uint64_t> Strategy::AskOne() {
     if (!IsAsked(*wish)) at = wish;
   }
   if (!at) at = DrawNew();
-  MarkAsked(*at);
+  if (at) MarkAsked(*at);
   return at;
 }
 

@@ -24,7 +24,7 @@ std::string Plot(const ReplayScore& score) {
     const size_t i = std::min(budget - 1, (2 * column + 1) * budget / (2 * kPlotColumns));
     const double room = score.baseline.random[i] - score.baseline.best;
     const double part = room > 0 ? (score.baseline.random[i] - score.mean_curve[i]) / room : 1.0;
-    line += kBlocks[static_cast<size_t>(std::clamp(part, 0.0, 1.0) * 8.0 + 0.5)];
+    line += kBlocks[static_cast<size_t>(std::lround(std::clamp(part, 0.0, 1.0) * 8.0))];
   }
   return line;
 }
