@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <sstream>
 
 #include "atunner/base/files.h"
+#include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
 #include "atunner/vgpu/conformance_cases.h"
 
@@ -94,6 +96,85 @@ TEST(ConformanceFile, DifferencesAreFound) {
   size_t cases = 0;
   EXPECT_EQ(CheckConformance(forms, 90, std::ref(runner), cases).size(), 1u);
   EXPECT_EQ(cases, 2u);
+}
+
+/// Opcodes of 523 PTX files compiled from public projects; those that need textures or wgmma are not there yet.
+TEST(Opcodes, OfPublicProjectsAreThere) {
+  const std::vector<std::string> supported = SupportedOpcodes();
+  for (const char* opcode :
+       {"abs",           "activemask", "add",      "and",    "atom",      "bar",   "barrier",  "bfi",
+        "bfind",         "bmsk",       "bra",      "brev",   "brkpt",     "call",  "clz",      "copysign",
+        "cos",           "cp",         "cvt",      "cvta",   "div",       "dp4a",  "elect",    "ex2",
+        "exit",          "fence",      "fma",      "ld",     "ldmatrix",  "lg2",   "mad",      "mapa",
+        "match",         "max",        "mbarrier", "membar", "min",       "mma",   "mov",      "movmatrix",
+        "mul",           "nanosleep",  "neg",      "not",    "or",        "popc",  "prefetch", "prmt",
+        "rcp",           "red",        "redux",    "rem",    "ret",       "rsqrt", "selp",     "setmaxnreg",
+        "setp",          "shf",        "shfl",     "shl",    "shr",       "sin",   "sqrt",     "st",
+        "stmatrix",      "sub",        "tanh",     "trap",   "vabsdiff4", "vote",  "wmma",     "xor",
+        "griddepcontrol"})
+    EXPECT_THAT(supported, testing::Contains(opcode));
+}
+
+/// The how-to page names files of this room and the look-ups in them.
+TEST(HowToPage, NamesWhatThereIs) {
+  const Path root = ATUNNER_SOURCE_DIR;
+  const std::string page = ReadFile(root / "docs" / "how-to" / "add-a-ptx-instruction.md").value();
+  std::string sources;
+  std::istringstream words(page);
+  size_t files = 0;
+  for (std::string word; words >> word;) {
+    const size_t start = word.find('`');
+    const size_t end = word.find(".cpp`");
+    if (start == std::string::npos || end == std::string::npos || word.find('/') != std::string::npos) continue;
+    const auto text = ReadFile(root / "atunner" / "vgpu" / word.substr(start + 1, end + 3 - start));
+    ASSERT_TRUE(text.has_value()) << word;
+    sources += *text;
+    ++files;
+  }
+  EXPECT_GT(files, 15u);
+  for (size_t at = page.find("Handler`"); at != std::string::npos; at = page.find("Handler`", at + 1)) {
+    const size_t start = page.rfind('`', at) + 1;
+    EXPECT_THAT(sources, testing::HasSubstr(page.substr(start, at + 7 - start) + "("));
+  }
+}
+
+/// Token soup: whatever a module says, loading and running it ends in an error or a report, never in a crash.
+TEST(HostileModules, EndInErrorsOrReports) {
+  std::vector<std::string> lines;
+  std::istringstream in(ConformanceModule(Forms("integers"), 90) + ConformanceModule(Forms("halves"), 90));
+  for (std::string line; std::getline(in, line);) {
+    if (line.find(';') != std::string::npos && line.find(".reg") == std::string::npos) lines.push_back(line);
+  }
+  Random random(11);
+  int loaded = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::string text =
+        ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry form0(.param .u64 in, .param .u64 "
+        "out, .param .u32 count)\n{\n.reg .pred %past, %q;\n.reg .b32 %n, %i, %block, %in0, %in1;\n.reg "
+        ".b64 %from, %to, %in2, %out0;\n.reg .b16 %in3, %out1;\nld.param.u64 %from, [in];\nld.param.u64 "
+        "%to, [out];\n";
+    for (int i = 0; i < 6; ++i) text += lines[random.Below(lines.size())] + "\n";
+    // One word of the text in the place of another.
+    std::vector<size_t> starts;
+    for (size_t i = text.find("[out]"); i < text.size(); ++i) {
+      if (text[i] == ' ' || text[i] == ',') starts.push_back(i);
+    }
+    const size_t a = starts[random.Below(starts.size())];
+    const size_t b = starts[random.Below(starts.size())];
+    text.insert(a, text.substr(b, text.find_first_of(",;\n", b + 1) - b));
+    text += "END: ret;\n}\n";
+    auto module = ptx::Parse(text);
+    if (!module) continue;
+    Memory memory(uint64_t{1} << 28);
+    auto program = portable::Load(*std::move(module), memory);
+    if (!program) continue;
+    ++loaded;
+    ExecOptions options;
+    options.deadline_seconds = 1;
+    options.max_warp_instructions_per_block = 100000;
+    (void)(*program)->Run("form0", {{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0}, std::vector<std::byte>(20), options);
+  }
+  EXPECT_GT(loaded, 0);
 }
 
 }  // namespace

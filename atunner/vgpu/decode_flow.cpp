@@ -87,7 +87,8 @@ Status Decoder::DecodeTensor(const Form& form, Op& op) {
                                : form.type == Type::kF32 ? Type::kF32
                                                          : Type::kB32));
   op.variant = variant;
-  return all.size() == op.imm ? Status{} : Status(Unsupported(instruction, ": number of registers"));
+  const bool fits = all.size() == op.imm && Writable(op, Flatten({instruction.operands[0]}).size());
+  return fits ? Status{} : Status(Unsupported(instruction, ": registers"));
 }
 
 /// wmma.load r, [p], stride; wmma.store [p], r, stride; wmma.mma d, a, b, c. The shape is packed in `target`.
@@ -100,7 +101,8 @@ Status Decoder::DecodeWmma(const Form& form, Op& op) {
   const bool wide = form.Has("f64");
   if (form.Has("mma")) {
     if (operands.size() != 4) return Unsupported(instruction);
-    return List(Flatten(operands), op, instruction, false, wide ? Type::kF64 : Type::kB32);
+    ATUNNER_RETURN_IF_ERROR(List(Flatten(operands), op, instruction, false, wide ? Type::kF64 : Type::kB32));
+    return Writable(op, operands[0].elements.size()) ? Status{} : Status(Unsupported(instruction));
   }
   const bool load = form.Has("load");
   if (operands.size() < 2) return Unsupported(instruction);
@@ -214,7 +216,7 @@ Status Decoder::DecodeCall(const Instruction& instruction, Op& op) {
     }
     edges_.emplace_back(code_, -1);
     op.flow = Flow::kCall;
-  } else if (const ptx::Function* function = module_.Find(target->name)) {
+  } else if (const ptx::Function* function = module_.Find(target->name); function && !function->is_entry) {
     site.target = CodeOf(*function);
     if (site.arguments.size() != function->params.size())
       return Unsupported(instruction, ": wrong number of arguments");

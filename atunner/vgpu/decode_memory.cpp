@@ -155,6 +155,8 @@ Status Decoder::DecodeMemory(const Form& form, Op& op) {
   std::vector<Operand> single;
   if (value.kind != Operand::Kind::kVector) single.push_back(value);
   const std::vector<Operand>& elements = single.empty() ? value.elements : single;
+  const size_t bytes = op.width * elements.size();
+  if (elements.empty() || bytes > 32 || (bytes & (bytes - 1)) != 0) return Unsupported(instruction);
   ATUNNER_RETURN_IF_ERROR(List(elements, op, instruction, load, form.type));
   // Bit 0: the registers have 64 bits.
   for (const Operand& element : elements) {
@@ -214,6 +216,7 @@ Status Decoder::DecodeAsyncCopy(const Form& form, Op& op) {
   ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[0], instruction, op, op.src[0]));
   op.space = Space::kGlobal;
   op.width = static_cast<uint8_t>(instruction.operands[2].bits);
+  if (op.width != 4 && op.width != 8 && op.width != 16) return Unsupported(instruction, ": size");
   op.src[2] = instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kRegister
                   ? Source(instruction.operands[3], Type::kU32)
                   : kNoSlot;

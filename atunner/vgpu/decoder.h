@@ -63,6 +63,8 @@ class Decoder {
   bool IsEntry() const { return code_ == 0; }
 
   // decode.cpp: operands
+  /// Every source and the destination of a handler that takes them all as slots.
+  Status Complete(const Instruction& instruction, const Op& op) const;
   std::unexpected<Error> Unsupported(const Instruction& instruction, std::string_view detail = "") const;
   int RegisterBits(int reg) const { return ptx::BitsOf(function_->registers[static_cast<size_t>(reg)].type); }
   int32_t Constant(uint64_t bits, bool wide);
@@ -73,6 +75,8 @@ class Decoder {
   int32_t Source(const Operand& operand, Type type);
   static uint64_t ImmediateBits(const Operand& operand, Type type);
   int32_t Destination(const Operand& operand) const;
+  /// Registers of the first `count` entries of an operation's list, which it writes.
+  bool Writable(const Op& op, size_t count) const;
   Status List(const std::vector<Operand>& elements, Op& op, const Instruction& instruction, bool destination,
               Type type = Type::kB32);
   /// dst, up to four sources, all of one type except where the opcode says otherwise.

@@ -117,7 +117,7 @@ struct SubSat {
 struct Sad {
   template <class T>
   T operator()(T a, T b, T c) const {
-    return Add{}(c, static_cast<T>(a < b ? b - a : a - b));
+    return Add{}(c, a < b ? Sub{}(b, a) : Sub{}(a, b));
   }
 };
 

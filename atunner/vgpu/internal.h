@@ -24,6 +24,7 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 constexpr int kLanes = 32;
+constexpr uint32_t kPaddingSlots = 4;  // behind the last register: an operand of a wrong width stays inside
 // Windows of the generic address space. No host mapping lies there.
 constexpr uint64_t kSharedWindow = uint64_t{0x01} << 56;
 constexpr uint64_t kLocalWindow = uint64_t{0x02} << 56;

@@ -588,3 +588,23 @@ KERNEL barrier_in_uniform_loop(In x, Out y) {
   }
   y[threadIdx.x] = v;
 }
+KERNEL barrier_after_a_long_loop_of_all(In x, Out y) {
+  float v = 0;
+  int n = 900 + (int)(x[0] * 0);
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) v = v * 0.5f + x[i & 63];
+  if (threadIdx.x < 40) {
+    y[threadIdx.x] = v;
+    __threadfence();
+  }
+  __syncthreads();
+  if (threadIdx.x >= 40) y[threadIdx.x] = y[0];
+}
+KERNEL barrier_after_a_long_loop_of_some(In x, Out y) {
+  float v = 0;
+  int n = threadIdx.x < 40 ? 2000 : 1;
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) v = v * 0.5f + x[i & 63];
+  __syncthreads();
+  y[threadIdx.x] = v;
+}
