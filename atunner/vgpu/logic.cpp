@@ -149,7 +149,7 @@ struct PrmtMode {
                                                  {0x0000, 0x1111, 0x2222, 0x3333},   // rc8
                                                  {0x3210, 0x3211, 0x3222, 0x3333},   // ecl
                                                  {0x0000, 0x1110, 0x2210, 0x3210},   // ecr
-                                                 {0x1010, 0x1010, 0x3232, 0x3232}};  // rc16
+                                                 {0x1010, 0x3232, 0x1010, 0x3232}};  // rc16
     return Prmt{}(a, b, kPatterns[kMode][selector & 3u]);
   }
 };
@@ -221,6 +221,13 @@ struct Brev {
   }
 };
 
+/// A position or length of a bit field. The ISA asks for 0 … 255; of what lies beyond, an H200 takes the low byte in the
+/// 32-bit forms and counts it as 255 in the 64-bit ones, which are made of shifts.
+template <class T>
+uint32_t Place(uint32_t value) {
+  return sizeof(T) == 8 ? std::min(value, 255u) : value & 255u;
+}
+
 /// bfe: `len` bits from `pos`, sign-extended for signed types.
 template <class T>
 void Bfe(Exec& x, const Op& op, uint32_t mask) {
@@ -231,8 +238,8 @@ void Bfe(Exec& x, const Op& op, uint32_t mask) {
   constexpr uint32_t kBits = 8 * sizeof(T);
   ForLanes(mask, [&](int l) {
     const T v = Lane<T>::Get(a, l);
-    const uint32_t pos = b[l] & 255u;
-    const uint32_t len = c[l] & 255u;
+    const uint32_t pos = Place<T>(b[l]);
+    const uint32_t len = Place<T>(c[l]);
     Unsigned<T> r = 0;
     const bool negative = std::is_signed_v<T> && len > 0 && ((v >> std::min(pos + len - 1, kBits - 1)) & 1);
     for (uint32_t i = 0; i < kBits; ++i) {
@@ -254,8 +261,8 @@ void Bfi(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     T r = Lane<T>::Get(b, l);
     const T v = Lane<T>::Get(a, l);
-    const uint32_t pos = c[l] & 255u;
-    const uint32_t len = e[l] & 255u;
+    const uint32_t pos = Place<T>(c[l]);
+    const uint32_t len = Place<T>(e[l]);
     for (uint32_t i = 0; i < len && pos + i < kBits; ++i) {
       const T bit = static_cast<T>(T{1} << (pos + i));
       r = static_cast<T>((r & static_cast<T>(~bit)) | (((v >> i) & 1) ? bit : T{0}));
