@@ -3,7 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "faces/cli/cli.h"
 #include "faces/wiring/wiring.h"
@@ -51,112 +54,144 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
       ->check(CLI::PositiveNumber);
 }
 
-void AddOptimize(CLI::App* verb, OptimizeFlags& flags) {
-  verb->add_option("--operator", flags.operator_name, "operator to compute (`atunner operators` lists them)")
-      ->required();
-  verb->add_option("--input-shape", flags.shapes, "shapes, as the operator asks for them")->required();
-  verb->add_option("--dtype", flags.dtype, "float32, float16 or bfloat16");
-  verb->add_option("--attr", flags.attributes, "operator attribute, key=value");
-  AddTune(verb, flags.tune);
-}
+/// The verbs, each with its flags and what it does.
+class Verbs {
+ public:
+  explicit Verbs(std::string command) : command_(std::move(command)) {
+    app_.set_version_flag("--version", "atunner " ATUNNER_VERSION);
+    app_.require_subcommand(1);
+    AddTuning();
+    AddBenchmarks();
+    AddArtifacts();
+    AddMachine();
+    AddRuns();
+  }
 
-void AddSearchBench(CLI::App* verb, SearchBenchFlags& flags) {
-  verb->add_option("--spaces", flags.spaces, "folder of Kernel Tuner cache files (*.json, *.json.gz)")->required();
-  verb->add_option("--strategy", flags.strategies, "strategies, or all; random is always beside");
-  verb->add_option("--repeats", flags.repeats, "runs per space, each with its own seed")->check(CLI::Range(1, 10000));
-  verb->add_option("--seed", flags.seed, "seed of the first run")->check(CLI::NonNegativeNumber);
-  verb->add_option("--batch", flags.batch, "configurations asked for at once")->check(CLI::Range(1, 10000));
-}
+  int Run(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) return app_.exit(error);
+      std::fprintf(stderr, "atunner: %s\n  hint: `atunner --help` or `atunner VERB --help`\n", error.what());
+      return 2;
+    }
+    for (const auto& [verb, run] : runs_) {
+      if (*verb) return Finish(run(), common_);
+    }
+    return 2;  // a verb is required, so that one was found
+  }
+
+ private:
+  CLI::App* Add(const char* name, const char* meaning, std::function<Result<int>()> run) {
+    CLI::App* verb = app_.add_subcommand(name, meaning);
+    AddCommon(verb, common_);
+    runs_.emplace_back(verb, std::move(run));
+    return verb;
+  }
+
+  void AddOperator(CLI::App* verb, std::string& name, std::string& dtype, std::vector<std::string>& attributes) {
+    verb->add_option("--operator", name, "operator to compute (`atunner operators` lists them)")->required();
+    verb->add_option("--dtype", dtype, "float32, float16 or bfloat16");
+    verb->add_option("--attr", attributes, "operator attribute, key=value");
+  }
+
+  void AddTuning() {
+    CLI::App* verb = Add("optimize", "tune an operator", [this] { return Optimize(optimize_, common_, command_); });
+    AddOperator(verb, optimize_.operator_name, optimize_.dtype, optimize_.attributes);
+    verb->add_option("--input-shape", optimize_.shapes, "shapes, as the operator asks for them")->required();
+    AddTune(verb, optimize_.tune);
+
+    verb = Add("tune", "tune a kernel described by a .toml, or by a Kernel Tuner / BAT T1 .json",
+               [this] { return TuneFile(kernel_file_, tune_, common_, command_); });
+    verb->add_option("file", kernel_file_, "kernel.toml or space.json")->required();
+    AddTune(verb, tune_);
+
+    verb = Add("hardware-optimize", "tune a kernel in a .cu file as it is",
+               [this] { return HardwareOptimize(source_, common_, command_); });
+    verb->add_option("--source", source_.source, "the .cu file")->required();
+    verb->add_option("--kernel", source_.kernel, "which kernel of the file");
+    verb->add_flag("--auto-tune", source_.auto_tune, "tune what was found; without it, only say what was found");
+    AddTune(verb, source_.tune);
+  }
+
+  void AddBenchmarks() {
+    CLI::App* verb = Add("benchmark", "an operator at usual sizes against plain kernel and vendor library",
+                         [this] { return Benchmark(benchmark_, common_); });
+    AddOperator(verb, benchmark_.operator_name, benchmark_.dtype, benchmark_.attributes);
+    verb->add_option("--input-shape", benchmark_.shapes, "one size instead of the usual ones");
+    verb->add_option("--target-gpu", benchmark_.target, "a GPU of `atunner devices`, or auto");
+    verb->add_flag("--virtual", benchmark_.force_virtual, "predict, even if the GPU is in this machine");
+    verb->add_flag("--performance-mode", benchmark_.performance_mode, "tune each size before comparing");
+
+    SearchBenchFlags& flags = search_bench_;
+    verb = Add("search-bench", "score search strategies on recorded tuning spaces",
+               [this] { return SearchBench(search_bench_, common_); });
+    verb->add_option("--spaces", flags.spaces, "folder of Kernel Tuner cache files (*.json, *.json.gz)")->required();
+    verb->add_option("--strategy", flags.strategies, "strategies, or all; random is always beside");
+    verb->add_option("--repeats", flags.repeats, "runs per space, each with its own seed")->check(CLI::Range(1, 10000));
+    verb->add_option("--seed", flags.seed, "seed of the first run")->check(CLI::NonNegativeNumber);
+    verb->add_option("--batch", flags.batch, "configurations asked for at once")->check(CLI::Range(1, 10000));
+  }
+
+  void AddArtifacts() {
+    CLI::App* verb = Add("show", "what an artifact is", [this] { return ShowArtifact(folder_, common_); });
+    verb->add_option("folder", folder_, "artifact folder")->required();
+    verb = Add("verify", "judge an artifact again, with inputs nobody saw before",
+               [this] { return VerifyArtifact(folder_, verify_target_, verify_virtual_, common_); });
+    verb->add_option("folder", folder_, "artifact folder")->required();
+    verb->add_option("--target-gpu", verify_target_, "GPU to verify on; default: the artifact's");
+    verb->add_flag("--virtual", verify_virtual_, "on the virtual GPU, even if the GPU is in this machine");
+  }
+
+  void AddMachine() {
+    CLI::App* verb =
+        Add("devices", "GPUs of this machine and the table of known ones", [this] { return Devices(probe_, common_); });
+    verb->add_flag("--probe", probe_, "measure the GPU of this machine and keep its profile");
+    Add("doctor", "what was found on this machine, what is missing, how to get it", [this] { return Doctor(common_); });
+    Add("operators", "operators and their attributes", [this] { return Operators(common_); });
+    verb = Add("test", "compile, run and verify one kernel per operator on this machine",
+               [this] { return SelfTest(common_, test_target_); });
+    verb->add_option("--target-gpu", test_target_, "GPU to test for");
+  }
+
+  void AddRuns() {
+    Add("history", "earlier runs", [this] { return History(common_); });
+    CLI::App* verb =
+        Add("report", "what a run found", [this] { return ShowReport(run_, report_format_, report_out_, common_); });
+    verb->add_option("run", run_, "run, prefix of one, or last");
+    verb->add_option("--format", report_format_, "text, md, html or json");
+    verb->add_option("--out", report_out_, "file to write instead of printing");
+    verb = Add("export", "a run's trials", [this] { return Export(run_, export_format_, common_); });
+    verb->add_option("run", run_, "run, prefix of one, or last");
+    verb->add_option("--format", export_format_, "csv or json");
+  }
+
+  CLI::App app_{"atunner: give it an operator, get back a faster kernel for your GPU, verified, with the evidence"};
+  std::vector<std::pair<CLI::App*, std::function<Result<int>()>>> runs_;
+  std::string command_;
+  Common common_;
+  OptimizeFlags optimize_;
+  TuneFlags tune_;
+  std::string kernel_file_;
+  SourceFlags source_;
+  BenchmarkFlags benchmark_;
+  SearchBenchFlags search_bench_;
+  std::string folder_;
+  std::string verify_target_;
+  bool verify_virtual_ = false;
+  bool probe_ = false;
+  std::string test_target_ = "A100";
+  std::string run_ = "last";
+  std::string report_format_ = "text";
+  std::string report_out_;
+  std::string export_format_ = "csv";
+};
 
 int Main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is a write error with a message, not a death
   if (argc == 4 && std::string_view(argv[1]) == "__runner") return RunnerMain(argv[2], std::atoi(argv[3]));
   if (argc == 2 && std::string_view(argv[1]) == "__compiler") return CompilerMain();
-  CLI::App app{"atunner: give it an operator, get back a faster kernel for your GPU, verified, with the evidence"};
-  app.set_version_flag("--version", "atunner " ATUNNER_VERSION);
-  app.require_subcommand(1);
-  Common common;
-  OptimizeFlags optimize;
-  std::string run = "last";
-  std::string format = "csv";
-  std::string target = "A100";
-  CLI::App* optimize_verb = app.add_subcommand("optimize", "tune an operator");
-  AddOptimize(optimize_verb, optimize);
-  TuneFlags tune;
-  std::string kernel_file;
-  CLI::App* tune_verb =
-      app.add_subcommand("tune", "tune a kernel described by a .toml, or by a Kernel Tuner / BAT T1 .json");
-  tune_verb->add_option("file", kernel_file, "kernel.toml or space.json")->required();
-  AddTune(tune_verb, tune);
-  SourceFlags source;
-  CLI::App* source_verb = app.add_subcommand("hardware-optimize", "tune a kernel in a .cu file as it is");
-  source_verb->add_option("--source", source.source, "the .cu file")->required();
-  source_verb->add_option("--kernel", source.kernel, "which kernel of the file");
-  source_verb->add_flag("--auto-tune", source.auto_tune, "tune what was found; without it, only say what was found");
-  AddTune(source_verb, source.tune);
-  CLI::App* devices = app.add_subcommand("devices", "GPUs of this machine and the table of known ones");
-  bool probe = false;
-  devices->add_flag("--probe", probe, "measure the GPU of this machine and keep its profile");
-  BenchmarkFlags benchmark;
-  CLI::App* benchmark_verb =
-      app.add_subcommand("benchmark", "an operator at usual sizes against plain kernel and vendor library");
-  benchmark_verb->add_option("--operator", benchmark.operator_name, "operator")->required();
-  benchmark_verb->add_option("--input-shape", benchmark.shapes, "one size instead of the usual ones");
-  benchmark_verb->add_option("--dtype", benchmark.dtype, "float32, float16 or bfloat16");
-  benchmark_verb->add_option("--attr", benchmark.attributes, "operator attribute, key=value");
-  benchmark_verb->add_option("--target-gpu", benchmark.target, "a GPU of `atunner devices`, or auto");
-  benchmark_verb->add_flag("--virtual", benchmark.force_virtual, "predict, even if the GPU is in this machine");
-  benchmark_verb->add_flag("--performance-mode", benchmark.performance_mode, "tune each size before comparing");
-  SearchBenchFlags search_bench;
-  CLI::App* search_bench_verb = app.add_subcommand("search-bench", "score search strategies on recorded tuning spaces");
-  AddSearchBench(search_bench_verb, search_bench);
-  std::string folder;
-  std::string verify_target;
-  bool verify_virtual = false;
-  CLI::App* show = app.add_subcommand("show", "what an artifact is");
-  show->add_option("folder", folder, "artifact folder")->required();
-  CLI::App* verify = app.add_subcommand("verify", "judge an artifact again, with inputs nobody saw before");
-  verify->add_option("folder", folder, "artifact folder")->required();
-  verify->add_option("--target-gpu", verify_target, "GPU to verify on; default: the artifact's");
-  verify->add_flag("--virtual", verify_virtual, "on the virtual GPU, even if the GPU is in this machine");
-  CLI::App* doctor = app.add_subcommand("doctor", "what was found on this machine, what is missing, how to get it");
-  CLI::App* operators = app.add_subcommand("operators", "operators and their attributes");
-  CLI::App* history = app.add_subcommand("history", "earlier runs");
-  CLI::App* report = app.add_subcommand("report", "what a run found");
-  report->add_option("run", run, "run, prefix of one, or last");
-  std::string report_format = "text";
-  std::string report_out;
-  report->add_option("--format", report_format, "text, md, html or json");
-  report->add_option("--out", report_out, "file to write instead of printing");
-  CLI::App* exporting = app.add_subcommand("export", "a run's trials");
-  exporting->add_option("run", run, "run, prefix of one, or last");
-  exporting->add_option("--format", format, "csv or json");
-  CLI::App* self_test = app.add_subcommand("test", "compile, run and verify one kernel per operator on this machine");
-  self_test->add_option("--target-gpu", target, "GPU to test for");
-  for (CLI::App* verb : {optimize_verb, tune_verb, source_verb, benchmark_verb, search_bench_verb, show, verify,
-                         devices, doctor, operators, history, report, exporting, self_test})
-    AddCommon(verb, common);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    std::fprintf(stderr, "atunner: %s\n  hint: `atunner --help` or `atunner VERB --help`\n", error.what());
-    return 2;
-  }
-  if (*optimize_verb) return Finish(Optimize(optimize, common, CommandLine(argc, argv)), common);
-  if (*tune_verb) return Finish(TuneFile(kernel_file, tune, common, CommandLine(argc, argv)), common);
-  if (*source_verb) return Finish(HardwareOptimize(source, common, CommandLine(argc, argv)), common);
-  if (*benchmark_verb) return Finish(Benchmark(benchmark, common), common);
-  if (*search_bench_verb) return Finish(SearchBench(search_bench, common), common);
-  if (*show) return Finish(ShowArtifact(folder, common), common);
-  if (*verify) return Finish(VerifyArtifact(folder, verify_target, verify_virtual, common), common);
-  if (*devices) return Finish(Devices(probe, common), common);
-  if (*doctor) return Finish(Doctor(common), common);
-  if (*operators) return Finish(Operators(common), common);
-  if (*history) return Finish(History(common), common);
-  if (*report) return Finish(ShowReport(run, report_format, report_out, common), common);
-  if (*exporting) return Finish(Export(run, format, common), common);
-  return Finish(SelfTest(common, target), common);
+  return Verbs(CommandLine(argc, argv)).Run(argc, argv);
 }
 
 }  // namespace
