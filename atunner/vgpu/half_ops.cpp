@@ -165,20 +165,7 @@ bool CompareReal(int code, double a, double b) {
   if ((code & 7) == 6) return !unordered;
   if ((code & 7) == 7) return unordered;
   if (unordered) return (code & 8) != 0;
-  switch (code & 7) {
-    case 0:
-      return a == b;
-    case 1:
-      return a != b;
-    case 2:
-      return a < b;
-    case 3:
-      return a <= b;
-    case 4:
-      return a > b;
-    default:
-      return a >= b;
-  }
+  return CompareByCode(code & 7, a, b);
 }
 template <class Traits>
 bool CompareHalf(const Op& op, uint32_t a, uint32_t b, int half) {

@@ -8,6 +8,25 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
+/// A comparison by its code: eq, ne, lt, le, gt, ge.
+template <class T>
+bool CompareByCode(int code, T a, T b) {
+  switch (code) {
+    case 0:
+      return a == b;
+    case 1:
+      return a != b;
+    case 2:
+      return a < b;
+    case 3:
+      return a <= b;
+    case 4:
+      return a > b;
+    default:
+      return a >= b;
+  }
+}
+
 template <class T, class F>
 void Unary(Exec& x, const Op& op, uint32_t mask, F f) {
   uint32_t* d = x.Slot(op.dst);

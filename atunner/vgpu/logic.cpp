@@ -221,8 +221,8 @@ struct Brev {
   }
 };
 
-/// A position or length of a bit field. The ISA asks for 0 … 255; of what lies beyond, an H200 takes the low byte in the
-/// 32-bit forms and counts it as 255 in the 64-bit ones, which are made of shifts.
+/// A position or length of a bit field. The ISA asks for 0 … 255; of what lies beyond, an H200 takes the low byte in
+/// the 32-bit forms and counts it as 255 in the 64-bit ones, which are made of shifts.
 template <class T>
 uint32_t Place(uint32_t value) {
   return sizeof(T) == 8 ? std::min(value, 255u) : value & 255u;

@@ -41,23 +41,6 @@ int64_t Part(uint32_t word, int index, int bits, bool is_signed) {
   return is_signed ? static_cast<int64_t>(raw << (64 - bits)) >> (64 - bits) : static_cast<int64_t>(raw);
 }
 
-bool Holds(uint8_t comparison, int64_t a, int64_t b) {
-  switch (comparison) {
-    case 0:
-      return a == b;
-    case 1:
-      return a != b;
-    case 2:
-      return a < b;
-    case 3:
-      return a <= b;
-    case 4:
-      return a > b;
-    default:
-      return a >= b;
-  }
-}
-
 int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
   int64_t r = 0;
   switch (o.what) {
@@ -80,7 +63,7 @@ int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
       r = a + b >= 0 ? (a + b + 1) >> 1 : (a + b) >> 1;
       break;
     case What::kCompare:
-      return Holds(o.comparison, a, b) ? 1 : 0;
+      return CompareByCode(o.comparison, a, b) ? 1 : 0;
   }
   if (!o.saturate) return r;
   const int64_t high = o.signed_d ? (int64_t{1} << (bits - 1)) - 1 : (int64_t{1} << bits) - 1;
