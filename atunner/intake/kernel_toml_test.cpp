@@ -113,6 +113,13 @@ TEST(KernelToml, MistakesNameLineAndRemedy) {
   EXPECT_THAT(ErrorOf("source = \"a.cu\""), HasSubstr("no [[launch]]"));
 }
 
+TEST(KernelToml, LettersBeyondAsciiOutsideOfStringsAreAMistakeAndNothingWorse) {
+  for (const char* letter : {"é", "ƨ", "ᚠ", "\u3042", "\U0001f600"}) {
+    EXPECT_THAT(ErrorOf("[defaul" + std::string(letter) + "]\n" + kSaxpy), HasSubstr("kernel.toml:1")) << letter;
+    EXPECT_EQ(ErrorOf("# " + std::string(letter) + "\n" + kSaxpy), "") << letter;
+  }
+}
+
 TEST(KernelToml, MissingSourceNamesTheLine) {
   const FileReader none = [](const std::string& name) -> Result<std::string> {
     return Fail(ErrorCode::kNotFound, "no such file: " + name);
