@@ -120,6 +120,11 @@ TEST(KernelToml, LettersBeyondAsciiOutsideOfStringsAreAMistakeAndNothingWorse) {
   }
 }
 
+TEST(KernelToml, AHeaderWithoutAKeyIsAMistake) {
+  for (const char* header : {"[=]", "[#]", "[[,]]", "[.a]", "[\x01]"})
+    EXPECT_THAT(ErrorOf(std::string(header) + "\n" + kSaxpy), HasSubstr("kernel.toml:1")) << header;
+}
+
 TEST(KernelToml, MissingSourceNamesTheLine) {
   const FileReader none = [](const std::string& name) -> Result<std::string> {
     return Fail(ErrorCode::kNotFound, "no such file: " + name);
