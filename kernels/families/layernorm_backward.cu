@@ -54,15 +54,11 @@ DEVICE Contribution over_cluster(const Contribution& mine, Team& team) {
   const float values[5] = {mine.x.count, mine.x.mean, mine.x.squares, mine.g, mine.gx};
   const auto sent = exchange(values, team);
   Contribution all;
-  all.x.count = COLS;
-#pragma unroll
-  for (int rank = 0; rank < CLUSTER; ++rank) all.x.mean += sent[0][rank] * (1.0f / COLS) * sent[1][rank];
+  all.x = merge(sent);
 #pragma unroll
   for (int rank = 0; rank < CLUSTER; ++rank) {
-    const float delta = sent[1][rank] - all.x.mean;
-    all.x.squares += sent[2][rank] + sent[0][rank] * delta * delta;
     all.g += sent[3][rank];
-    all.gx += sent[4][rank] + delta * sent[3][rank];
+    all.gx += sent[4][rank] + (sent[1][rank] - all.x.mean) * sent[3][rank];
   }
   return all;
 #else

@@ -89,11 +89,9 @@ DEVICE Moments moments_of(const Vector& v, const Lane& lane, int c) {
   return m;
 }
 
-/// The row's moments from those of the blocks that share it.
-DEVICE Moments over_cluster(const Moments& mine, Team& team) {
 #if CLUSTER > 1
-  const float values[3] = {mine.count, mine.mean, mine.squares};
-  const auto sent = exchange(values, team);
+/// The row's moments from what the blocks that share it sent: counts, means, squares.
+DEVICE Moments merge(const float (*sent)[CLUSTER]) {
   Moments all;
   all.count = COLS;
 #pragma unroll
@@ -104,6 +102,14 @@ DEVICE Moments over_cluster(const Moments& mine, Team& team) {
     all.squares += sent[2][rank] + sent[0][rank] * delta * delta;
   }
   return all;
+}
+#endif
+
+/// The row's moments from those of the blocks that share it.
+DEVICE Moments over_cluster(const Moments& mine, Team& team) {
+#if CLUSTER > 1
+  const float values[3] = {mine.count, mine.mean, mine.squares};
+  return merge(exchange(values, team));
 #else
   return mine;
 #endif
