@@ -16,6 +16,7 @@ namespace {
 
 class FamilyNumbers : public testing::Test {
  protected:
+  explicit FamilyNumbers(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) {}
   void SetUp() override {
     auto made = MakeNvrtcCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
@@ -48,16 +49,18 @@ class FamilyNumbers : public testing::Test {
     SCOPED_TRACE(Describe(task, dtype));
     const auto schedule = MakeTemplate(SpecOf(task, dtype), gpu_.profile());
     ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
-    const KernelSpec& spec = (*schedule)->spec();
+    CheckConfigurations(**schedule, DrawConfigurations(**schedule, 2, seed), seed);
+  }
+  void CheckConfigurations(const ScheduleTemplate& schedule, const std::vector<Configuration>& drawn, uint64_t seed) {
+    const KernelSpec& spec = schedule.spec();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-    std::vector<Configuration> drawn = DrawConfigurations(**schedule, 2, seed);
     for (const Configuration& one : drawn) {
-      SCOPED_TRACE((*schedule)->space().Describe(one));
-      const RenderedKernel kernel = (*schedule)->Render(one).value();
+      SCOPED_TRACE(schedule.space().Describe(one));
+      const RenderedKernel kernel = schedule.Render(one).value();
       const CompiledModule module = Compile(kernel);
       ASSERT_FALSE(HasFailure());
       EXPECT_EQ(ResourceObstacle(gpu_.profile(), {module, kernel.plan, {}}, spec).value_or(""), "");
-      for (const Dims& dims : (*schedule)->CheckDims(one)) {
+      for (const Dims& dims : schedule.CheckDims(one)) {
         const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, dims, 0).value();
         const InputInstance instance{InputFamily::kNormal, seed, false};
         ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
@@ -80,7 +83,7 @@ class FamilyNumbers : public testing::Test {
     for (DType dtype : kTaskTypes) CheckTask(task, dtype, seed);
   }
 
-  vgpu::VirtualGpu gpu_{FindProfile("A100").value(), 2};
+  vgpu::VirtualGpu gpu_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<JudgeKernels> kernels_;
 };
@@ -93,6 +96,27 @@ TEST_F(FamilyNumbers, SoftmaxAndItsGradient) {
 TEST_F(FamilyNumbers, LayerNormAndItsGradient) {
   CheckAllTypes({"layernorm", {{300, 768}}, {}}, 3);
   CheckAllTypes({"layernorm_backward", {{300, 129}}, {}}, 4);
+}
+
+class ClusterNumbers : public FamilyNumbers {
+ protected:
+  ClusterNumbers() : FamilyNumbers("H200") {}
+};
+
+TEST_F(ClusterNumbers, BlocksThatShareARowAgree) {
+  for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"}) {
+    for (const auto& [cols, dtype] : {std::pair(8192, DType::kFloat32), std::pair(8201, DType::kBFloat16)}) {
+      const FamilyTask task{op, {{5, cols}}, {}};
+      SCOPED_TRACE(Describe(task, dtype));
+      const auto schedule = MakeTemplate(SpecOf(task, dtype), gpu_.profile()).value();
+      std::vector<Configuration> clustered;
+      for (const Configuration& one : DrawConfigurations(*schedule, 60, 21)) {
+        if (clustered.size() < 3 && GetInt(schedule->space(), one, "cluster") > 1) clustered.push_back(one);
+      }
+      ASSERT_EQ(clustered.size(), 3u);
+      CheckConfigurations(*schedule, clustered, 21);
+    }
+  }
 }
 
 TEST_F(FamilyNumbers, RowsOfOneElement) {
