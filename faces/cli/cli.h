@@ -25,6 +25,7 @@ struct Common {
 struct TuneFlags {
   std::string target = "auto";
   std::string strategy = "auto";
+  std::vector<std::string> where;  ///< conditions on the parameters, besides the template's own
   std::string budget = "60 trials";
   uint64_t seed = 1;
   std::string out;

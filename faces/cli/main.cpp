@@ -44,6 +44,8 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
   verb->add_option("--target-gpu", flags.target, "a GPU of `atunner devices`, or auto");
   verb->add_option("--strategy", flags.strategy,
                    "search strategy (`auto` unless you know better; a wrong name lists them)");
+  verb->add_option("--where", flags.where,
+                   "only configurations for which this holds: \"tile_m == 128 and stages > 3\"");
   verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
   verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(CLI::NonNegativeNumber);
   verb->add_option("--out", flags.out, "folder for the artifact");

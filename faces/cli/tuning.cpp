@@ -11,6 +11,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/measure/vendor.h"
 #include "atunner/model/json.h"
+#include "atunner/tune/restricted_schedule.h"
 #include "faces/cli/artifact_writer.h"
 #include "faces/cli/cli.h"
 
@@ -144,8 +145,9 @@ Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpac
 
 }  // namespace
 
-Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
+Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags,
                       const Common& common, const std::string& command) {
+  ATUNNER_TRY(const RestrictedSchedule schedule, RestrictedSchedule::Make(whole, flags.where));
   const KernelSpec& spec = schedule.spec();
   ATUNNER_TRY(const Budget budget, Budget::Parse(flags.budget));
   ATUNNER_TRY(const auto compiler, OpenCompiler(flags.compile_timeout));
