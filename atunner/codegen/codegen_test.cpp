@@ -249,7 +249,7 @@ TEST(Golden, Attention) {
                      {"stages", int64_t{2}},
                      {"q_registers", int64_t{1}},
                      {"head_group", int64_t{4}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "attention_mma.cu"}),
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "attention_tensor.cuh", "attention_mma.cu"}),
             R"(// flash_attention in bfloat16, scheduled by atunner.
 // tile_q=128, warp_q=16, tile_k=64, stages=2, q_registers=1, head_group=4
 #include <cuda_bf16.h>
@@ -263,8 +263,10 @@ constexpr int TILE_K = 64;
 constexpr int HEAD_GROUP = 4;
 constexpr bool CAUSAL = true;
 constexpr bool NEGATIVE = false;  // the scale's sign: the least score weighs most
+constexpr int THREADS = 256;
 constexpr int WARP_Q = 16;
 constexpr int STAGES = 2;
+constexpr int PANEL = 16;  // units of 16 bytes that lie side by side in shared memory
 constexpr bool Q_REGISTERS = true;
 
 )");

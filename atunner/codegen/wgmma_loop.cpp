@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "atunner/codegen/main_loop.h"
+#include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -11,30 +12,6 @@ namespace {
 /// Of the tensor-core peak, what a block reaches that never waits: measured on an H200, whose clock falls under this
 /// load.
 constexpr double kSustained = 0.8;
-
-/// `multiply` of a group of four warps with a tile of `columns`: the instruction names each accumulator.
-std::string MultiplyText(int64_t columns) {
-  const int64_t sums = columns / 2;
-  std::string outputs;
-  std::string operands;
-  for (int64_t i = 0; i < sums; ++i) {
-    const bool last = i + 1 == sums;
-    if (i % 16 == 0) outputs += "      \"";
-    outputs += fmt::format("%{}{}", i, last ? "" : ",");
-    if (i % 16 == 15 || last) outputs += "\"\n";
-    operands += fmt::format("\"+f\"(d[{}][{}]){}", i / 4, i % 4, last ? "" : i % 8 == 7 ? ",\n        " : ", ");
-  }
-  return fmt::format(R"(/// d[64, {0}] += a[64, 16] · b[16, {0}], in the background.
-DEVICE void multiply(float (&d)[{1}][4], unsigned long long a, unsigned long long b) {{
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n{0}k16.f32." MMA_TYPE "." MMA_TYPE " {{"
-{2}      "}}, %{3}, %{4}, 1, 1, 1, 0, %{5};"
-      : {6}
-      : "l"(a), "l"(b), "n"(B_TRANSPOSED ? 0 : 1));
-}}
-)",
-                     columns, columns / 8, outputs, sums, sums + 1, sums + 2, operands);
-}
 
 class Wgmma : public MainLoop {
  public:
@@ -76,7 +53,10 @@ class Wgmma : public MainLoop {
     constants.Int("GROUP_ROWS", chosen["group_rows"]);
   }
   std::string Text(const Chosen& chosen) const override {
-    return fmt::format("{}\n{}\n{}", embed::kWgmmaCommonCuh, MultiplyText(chosen["tile_n"]), embed::kWgmmaLoopCuh);
+    return fmt::format(
+        "{}\n{}\n{}", embed::kWgmmaCommonCuh,
+        WgmmaText({.name = "multiply", .columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1"}),
+        embed::kWgmmaLoopCuh);
   }
 };
 

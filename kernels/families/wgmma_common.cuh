@@ -11,3 +11,27 @@ template <int PENDING>
 DEVICE void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
+/// After the wait: keeps the compiler from reading accumulators, or writing them, before it.
+template <int M, int N>
+DEVICE void settle(float (&sums)[M][N][4]) {
+#pragma unroll
+  for (int i = 0; i < M; ++i) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) asm volatile("" : "+f"(sums[i][j][0]), "+f"(sums[i][j][1]), "+f"(sums[i][j][2]), "+f"(sums[i][j][3])::"memory");
+  }
+}
+/// After the wait: until here the tensor cores read these registers.
+template <int M, int N>
+DEVICE void hold(const unsigned (&operands)[M][N]) {
+#pragma unroll
+  for (int i = 0; i < M; ++i) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) asm volatile("" ::"r"(operands[i][j]) : "memory");
+  }
+}
+
+/// Describes an operand at `at` to wgmma: 128-byte swizzle, 1024 bytes from one eight rows of 128 bytes to the next, and
+/// `panels` bytes from one panel of 64 columns to the next where an operand [depth][columns] is read.
+DEVICE unsigned long long operand(unsigned at, unsigned panels = 16) {
+  return 1ull << 62 | (unsigned long long)(1024 >> 4) << 32 | (unsigned long long)(panels >> 4) << 16 | (at & 0x3ffff) >> 4;
+}

@@ -14,11 +14,6 @@ typedef float Sums[FRAGMENTS_M][FRAGMENTS_N][4];
 DEVICE int fragment_row(int i) { return threadIdx.x / 128 * GROUP_ROWS + i * 64 + threadIdx.x / 32 % 4 * 16; }
 DEVICE int warp_column() { return 0; }
 
-/// Describes an operand at `at` to wgmma: 128-byte swizzle, 1024 bytes from one eight rows of 128 bytes to the next, and
-/// `panels` bytes from one panel of 64 columns to the next where b is row-major.
-DEVICE unsigned long long operand(unsigned at, unsigned panels = 16) {
-  return 1ull << 62 | (unsigned long long)(1024 >> 4) << 32 | (unsigned long long)(panels >> 4) << 16 | (at & 0x3ffff) >> 4;
-}
 /// Bytes from one depth of 16 to the next.
 constexpr int A_STEP = 32, B_STEP = B_TRANSPOSED ? 32 : 16 * B_PANEL * 2;
 
@@ -57,6 +52,7 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& su
       free = free + 1 == STAGES ? 0 : free + 1;
     }
     wait_products<0>();
+    settle(sums);
     finish();
     if (PERSISTENT) clear(sums);
   }
