@@ -80,29 +80,41 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention(const T* __re
   settle(scores);
   weigh(0);
   pack_all();
-  for (int tile = 0; tile < tiles; ++tile) {
+  // The next keys and this tile's values are here, and nobody reads those before them any more.
+  const auto arrive = [&] {
     wait_copies<STAGES - 2>();
     show_to_tensor_cores();
-    // The next keys and these values are here, and nobody reads the keys and values before them any more.
     __syncthreads();
-    const bool more = tile + 1 < mine;
-    if (more) start_scores(scores[0], shared_at + group_row * 128, shared_at + KEYS_AT + (tile + 1) % STAGES * K_BYTES);
-    if (tile < mine) start_output(out[0], weights, shared_at + VALUES_AT + tile % STAGES * K_BYTES);
+  };
+  const auto fetch_ahead = [&](int tile) {
     fetch_k(tile + STAGES);
     fetch_v(tile + STAGES - 1);
     commit_copies();
-    if (more) {
-      wait_products<1>();
-      settle(scores);
-      weigh(tile + 1);
-    }
+  };
+  int tile = 0;
+  for (; tile + 1 < mine; ++tile) {
+    arrive();
+    start_scores(scores[0], shared_at + group_row * 128, shared_at + KEYS_AT + (tile + 1) % STAGES * K_BYTES);
+    start_output(out[0], weights, shared_at + VALUES_AT + tile % STAGES * K_BYTES);
+    fetch_ahead(tile);
+    wait_products<1>();
+    settle(scores);
+    weigh(tile + 1);
     wait_products<0>();
     settle(out);
     hold(weights);
-    if (more) {
-      rescale(out[0], keep);
-      pack_all();
-    }
+    rescale(out[0], keep);
+    pack_all();
+  }
+  arrive();
+  start_output(out[0], weights, shared_at + VALUES_AT + tile % STAGES * K_BYTES);
+  fetch_ahead(tile);
+  wait_products<0>();
+  settle(out);
+  hold(weights);
+  while (++tile < tiles) {  // what the other groups still need
+    arrive();
+    fetch_ahead(tile);
   }
   store_rows(shared, warp_row, out[0], running, queries, y, sequence);
 }
