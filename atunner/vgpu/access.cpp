@@ -136,6 +136,31 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
   }
 }
 
+bool ProductRead(Exec& x, const Op& op, uint64_t address, uint64_t bytes) {
+  for (uint64_t word = address / 4; word < (address + bytes) / 4; ++word) {
+    SharedShadow& s = x.shadow[word];
+    if (s.initialised != 0xf)
+      ReportUnwritten(x, op, 0,
+                      "multiplies what lies at shared address " + Hex(word * 4) + " before anything was written there");
+    if (s.in_flight) {
+      Report(
+          x, op, Hazard::Kind::kAsyncCopyInFlight, 0,
+          "multiplies what lies at shared address " + Hex(word * 4) + " while an asynchronous copy to it is in flight");
+      return false;
+    }
+    if (s.write_epoch == x.epoch && s.writer != 0xffff) {
+      Report(x, op, Hazard::Kind::kRace, 0,
+             "multiplies what lies at shared address " + Hex(word * 4) + ", " + Other(s, true));
+      return false;
+    }
+    s.reader = 0xfffe;
+    s.read_epoch = x.epoch;
+    s.read_sync = x.warp->sync_epoch;
+    s.read_line = op.source_line ? op.source_line : op.line;
+  }
+  return true;
+}
+
 void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value, bool atomic) {
   Exec& owner = OwnerOf(x, address);
   const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));

@@ -55,6 +55,8 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
 /// initialisation is looked at.
 void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
 void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value, bool atomic);
+/// Likewise what an asynchronous product reads, by the whole warp group; false after reporting.
+bool ProductRead(Exec& x, const Op& op, uint64_t address, uint64_t bytes);
 /// Whether anything was written to the word of a shared address.
 bool Initialised(Exec& x, uint64_t address);
 

@@ -136,7 +136,8 @@ Status Decoder::DecodeOne(const Instruction& instruction, Op& op) {
   }
   ATUNNER_RETURN_IF_ERROR(ByFamily(*row, form, op));
   op.op_class = ClassOf(*row, instruction, form.type, op.space);
-  const bool handled = op.flow == Flow::kNone || op.flow == Flow::kCollective || op.flow == Flow::kPatient;
+  const bool handled =
+      op.flow == Flow::kNone || op.flow == Flow::kCollective || op.flow == Flow::kPatient || op.flow == Flow::kAligned;
   if (handled && op.run == nullptr) return Unsupported(instruction);
   return {};
 }
@@ -170,6 +171,8 @@ Status Decoder::ByFamily(const Row& row, const Form& form, Op& op) {
       return DecodeTensor(form, op);
     case Family::kWmma:
       return DecodeWmma(form, op);
+    case Family::kWgmma:
+      return DecodeWgmma(form, op);
     case Family::kBarrier:
       return DecodeBarrier(form, op);
     case Family::kBranch:

@@ -25,6 +25,7 @@ enum class Family : uint8_t {
   kMatrix,
   kTensor,
   kWmma,
+  kWgmma,
   kMove,
   kAddressSpace,
   kBarrier,
@@ -107,6 +108,7 @@ class Decoder {
   Status DecodeMatrix(const Form& form, Op& op);
   Status DecodeTensor(const Form& form, Op& op);
   Status DecodeWmma(const Form& form, Op& op);
+  Status DecodeWgmma(const Form& form, Op& op);
   Status DecodeBarrier(const Form& form, Op& op);
   Status DecodeBranch(const Instruction& instruction, Op& op);
   Status DecodeReturn(Op& op);

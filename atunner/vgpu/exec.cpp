@@ -105,6 +105,8 @@ void ReportDeadlock(Exec& x) {
       if (group.mask == 0 || group.barrier < 0) continue;
       x.warp = &warp;
       const Op& op = x.kernel->ops[group.pc - 1];
+      if (group.barrier == kGroupBarrier)
+        return Report(x, op, Hazard::Kind::kDeadlock, 0, "waits for ever for the other warps of its warp group");
       const std::string which = group.barrier == kWarpBarrier      ? "a warp-level barrier"
                                 : group.barrier == kClusterBarrier ? "the cluster's barrier"
                                                                    : "barrier " + std::to_string(group.barrier);

@@ -2,6 +2,7 @@
 #include "atunner/vgpu/flow.h"
 
 #include <algorithm>
+#include <span>
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
@@ -285,6 +286,53 @@ Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kSwitch;
 }
 
+/// Runs an operation for the four warps of a group once the last of them is there.
+void MeetInGroup(Exec& x, const Op& op, Group& group) {
+  const uint32_t first = x.warp->index / kGroupWarps * kGroupWarps;
+  if (first + kGroupWarps > x.warps.size())
+    return Report(x, op, Hazard::Kind::kDivergentBarrier, 0, "has no whole warp group: the block's warps end before");
+  group.barrier = kGroupBarrier;
+  const uint32_t place = group.pc;
+  const auto meets = [&](const Group& other) { return other.barrier == kGroupBarrier && other.pc == place; };
+  const auto warps = std::span(x.warps).subspan(first, kGroupWarps);
+  for (const Warp& warp : warps) {
+    if (std::ranges::none_of(warp.groups, meets)) return;
+  }
+  op.run(x, op, ~0u);
+  for (Warp& warp : warps) {
+    std::ranges::find_if(warp.groups, meets)->barrier = -1;
+    Normalise(warp);
+  }
+}
+
+/// .sync.aligned: all lanes of the warp, and for some operations of its warp group, execute it together.
+Next Aligned(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  if (active == 0) {
+    ++c.pc;
+    return Next::kContinue;
+  }
+  Warp& warp = *x.warp;
+  if (active == c.mask && warp.groups.size() > 1) {
+    warp.groups[c.index].pc = c.pc;
+    if (WaitsForSiblings(warp, c.index, c.pc)) {
+      warp.groups[c.index].barrier = kCollective;
+      Normalise(warp);
+      return Next::kSwitch;
+    }
+    active = c.mask = warp.groups[c.index].mask;
+  }
+  if (active != (op.target == kWholeGroup ? ~0u : warp.alive))
+    Report(x, op, Hazard::Kind::kDivergentBarrier, std::countr_zero(active),
+           "only some lanes of the warp reach this instruction, which all of them must execute");
+  Separate(warp, c, active);
+  if (op.target == kWholeGroup)
+    MeetInGroup(x, op, warp.groups[c.index]);
+  else
+    op.run(x, op, active);
+  Normalise(warp);
+  return Next::kSwitch;
+}
+
 /// `variant` 0: arrive, 1: wait for the phase in which the thread arrived.
 Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   if (active == 0) {
@@ -395,6 +443,8 @@ Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active) {
       return WarpSync(x, op, c, active);
     case Flow::kCollective:
       return Collective(x, op, c, active);
+    case Flow::kAligned:
+      return Aligned(x, op, c, active);
     case Flow::kCall:
     case Flow::kReturn:
       return CallOrReturn(x, op, c, active);

@@ -54,7 +54,8 @@ enum class Flow : uint8_t {
   kTrap,
   kCall,
   kReturn,
-  kPatient  ///< runs like kNone, and gives others a turn when it set Exec::yield
+  kAligned,  ///< by all lanes of the warp; of the warp group where Op::target says kWholeGroup
+  kPatient   ///< runs like kNone, and gives others a turn when it set Exec::yield
 };
 
 /// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers, < 0 in the
@@ -78,6 +79,7 @@ struct Op {
   bool narrow_address = false;  ///< address register has 32 bits
   bool relaxed = false;         ///< volatile, acquire, release: takes no part in race checks
   bool fence = false;           ///< acquire or release: orders what other threads did before
+  bool list_written = false;    ///< the list holds destinations
   uint8_t variant = 0;
   uint32_t line = 0;  ///< PTX
   uint32_t source_file = 0;
@@ -136,6 +138,9 @@ struct Group {
 constexpr int kWarpBarrier = 64;
 constexpr int kCollective = 65;      ///< before a shuffle, vote or product, for the lanes that it names
 constexpr int kClusterBarrier = 66;  ///< for the threads of all blocks of the cluster
+constexpr int kGroupBarrier = 67;    ///< before a product, for the other warps of the warp group
+constexpr uint32_t kGroupWarps = 4;
+constexpr uint32_t kWholeGroup = 1;
 
 /// What a lane comes back to.
 struct ReturnPoint {
@@ -144,19 +149,36 @@ struct ReturnPoint {
   std::vector<uint32_t> saved;  ///< registers of a recursive callee's outer activation
 };
 
+/// What a wgmma of a warp does until wgmma.wait_group.
+struct PendingProduct {
+  uint32_t group = 0;          ///< wgmma.commit_group before it
+  std::vector<int32_t> slots;  ///< registers in use, see Warp::held
+};
+enum Held : uint8_t { kFree, kRead, kWritten };
+
 struct Warp {
   std::vector<uint32_t> registers;  ///< slots × 32 lanes
   std::vector<Group> groups;
   uint32_t alive = 0;
   uint32_t index = 0;
-  uint32_t sync_epoch = 0;             ///< grows with every warp-level synchronisation
-  uint32_t members = 0;                ///< mask of the bar.warp.sync that lanes wait at
+  uint32_t sync_epoch = 0;      ///< grows with every warp-level synchronisation
+  uint32_t members = 0;         ///< mask of the bar.warp.sync that lanes wait at
+  uint32_t seen_epoch = 0;      ///< what happened before this epoch is ordered before what follows
+  uint32_t proxy_epoch = 0;     ///< of the last fence.proxy.async
+  uint32_t product_groups = 0;  ///< wgmma.commit_group so far
+  std::vector<PendingProduct> products;
+  std::vector<Held> held;              ///< per slot: what pending products do with it; empty = nothing
   uint32_t carry = 0;                  ///< CC register: one bit per lane
   uint32_t turn = 0;                   ///< of the groups, when one spins
   uint32_t spins = 0;                  ///< backward branches since another group ran
   std::vector<int32_t> pending_loads;  ///< slots with a load in flight, while counting
   std::array<std::vector<ReturnPoint>, kLanes> stack;
 };
+
+/// What happens to a shared word asynchronously, and was not yet waited for.
+enum InFlight : uint8_t { kThreadCopy = 1, kBulkCopy = 2, kProductRead = 4 };
+/// SharedShadow::writer or reader that is no thread of the block.
+enum Party : uint16_t { kBulkParty = 0xfffd, kSeveral = 0xfffe, kNobody = 0xffff };
 
 /// Shadow of one shared 32-bit word.
 struct SharedShadow {
@@ -167,7 +189,7 @@ struct SharedShadow {
   uint16_t writer = 0xffff;
   uint16_t reader = 0xffff;  ///< 0xfffe = several of several warps
   uint8_t initialised = 0;   ///< one bit per byte
-  uint8_t in_flight = 0;     ///< async copies not yet waited for
+  uint8_t in_flight = 0;     ///< see InFlight
   uint32_t write_line = 0;
   uint32_t read_line = 0;
 };
@@ -176,6 +198,19 @@ struct PendingCopy {
   uint32_t word = 0;
   uint32_t words = 0;
   uint32_t group = 0;
+};
+
+/// Shared words that a bulk copy wrote, in flight until the phase of its mbarrier ends.
+struct BulkLanding {
+  uint64_t barrier = 0;  ///< shared address in the same block
+  uint32_t word = 0;
+  uint32_t words = 0;
+};
+/// Shared words that products of a warp group read, until one of its warps waits for them.
+struct ProductReads {
+  uint32_t warp_group = 0;
+  uint32_t group = 0;           ///< as PendingProduct::group
+  std::vector<uint32_t> words;  ///< first of the four of each chunk
 };
 
 /// Arrivals at one barrier of a block.
@@ -222,6 +257,10 @@ struct Exec {
   uint64_t instructions = 0;
   uint64_t clock = 0;
   bool loads_pending = false;
+  bool watch = false;  ///< operations need a look before they run: counting, or products hold registers of this warp
+  std::vector<ProductReads> product_reads;
+  std::vector<BulkLanding> landings;
+  std::unordered_map<uint64_t, uint32_t> phase_epoch;  ///< of an mbarrier: when its last phase ended
   uint64_t alive_threads = 0;
   bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others
   bool yield = false;   ///< a kPatient operation waits for others
@@ -331,6 +370,7 @@ Handler AsyncHandler(const Form& form, Op& op);
 Handler MbarrierHandler(const Form& form, Op& op);
 Handler MatrixHandler(const Form& form, Op& op);
 Handler WmmaHandler(const Form& form, Op& op);
+Handler WgmmaHandler(const Form& form, Op& op);
 /// printf, malloc and what else the driver provides to kernels; Op::imm is the call site.
 Handler SystemCallHandler(std::string_view name, size_t arguments, size_t results);
 /// Matrix instructions need all lanes; false after reporting that some are missing.
