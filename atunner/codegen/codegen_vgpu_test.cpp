@@ -98,12 +98,25 @@ TEST_F(FamilyNumbers, LayerNormAndItsGradient) {
   CheckAllTypes({"layernorm_backward", {{300, 129}}, {}}, 4);
 }
 
-class ClusterNumbers : public FamilyNumbers {
+class HopperNumbers : public FamilyNumbers {
  protected:
-  ClusterNumbers() : FamilyNumbers("H200") {}
+  HopperNumbers() : FamilyNumbers("H200") {}
 };
 
-TEST_F(ClusterNumbers, BlocksThatShareARowAgree) {
+TEST_F(HopperNumbers, ProductsOfGroupsOfWarps) {
+  CheckTask({"matmul", {{512, 512, 512}}, {}}, DType::kBFloat16, 31);
+  CheckTask({"matmul", {{97, 101, 103}}, {}}, DType::kFloat16, 32);
+  CheckTask({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16, 33);
+  CheckTask({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, DType::kBFloat16, 34);
+}
+
+TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {
+  CheckTask({"flash_attention", {{1, 4, 512, 64}}, {}}, DType::kBFloat16, 35);
+  CheckTask({"flash_attention", {{1, 4, 512, 128}}, {{"causal", true}}}, DType::kFloat16, 36);
+  CheckTask({"flash_attention", {{1, 4, 512, 37}}, {{"scale", -0.3}, {"causal", true}}}, DType::kFloat16, 37);
+}
+
+TEST_F(HopperNumbers, BlocksThatShareARowAgree) {
   for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"}) {
     for (const auto& [cols, dtype] : {std::pair(8192, DType::kFloat32), std::pair(8201, DType::kBFloat16)}) {
       const FamilyTask task{op, {{5, cols}}, {}};
