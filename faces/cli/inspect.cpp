@@ -92,7 +92,7 @@ Result<int> Doctor(const Common& common) {
        {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
        "baseline of matmul",
        "comes with the CUDA toolkit"},
-      {"cuDNN", {"libcudnn.so.9", "libcudnn.so"}, "baselines of later versions", "from developer.nvidia.com/cudnn"},
+      {"cuDNN", {"libcudnn.so.9", "libcudnn.so"}, "baselines of conv2d and softmax", "from developer.nvidia.com/cudnn"},
       {"CUPTI",
        {"libcupti.so.13", "libcupti.so.12", "libcupti.so"},
        "counters of later versions",
