@@ -90,16 +90,16 @@ struct Running {
       const float shift = __fmul_rn(peak, scale_log2);
       keep[half] = peak == top[half] ? 1.0f : power_of_two(__fmul_rn(top[half], scale_log2) - shift);
       top[half] = peak;
-      float sum = 0;
+      float sums[4] = {};  // four short chains in place of a long one
 #pragma unroll
       for (int j = 0; j < FRAGMENTS; ++j) {
 #pragma unroll
         for (int e = half * 2; e < half * 2 + 2; ++e) {
           scores[j][e] = power_of_two(fmaf(scores[j][e], scale_log2, -shift));
-          sum += scores[j][e];
+          sums[(j * 2 + e) % 4] += scores[j][e];
         }
       }
-      total[half] = total[half] * keep[half] + sum;
+      total[half] = total[half] * keep[half] + ((sums[0] + sums[1]) + (sums[2] + sums[3]));
     }
   }
   /// 1 / the sum over all keys.
