@@ -6,14 +6,31 @@
 
 #include "atunner/base/random.h"
 #include "atunner/measure/harness.h"
+#include "atunner/search/finalists.h"
+#include "atunner/tune/transfer.h"
 
 namespace atunner {
 namespace {
 
 constexpr double kCloseToFloor = 1.04;  // nothing worth looking for is left
-constexpr size_t kFinalists = 3;
 constexpr int kPairs = 11;
 constexpr uint64_t kMaxVerifiedAgain = 5;
+
+/// Standard error of a trial's time over the time, from the 95 % interval of its median; an estimate is exact.
+double RelativeError(const Trial& trial) {
+  if (!trial.measurement || !(trial.measurement->median_ns > 0)) return 0;
+  return (trial.measurement->high_ns - trial.measurement->low_ns) / (2 * 1.96 * trial.measurement->median_ns);
+}
+
+Observation ObservationOf(const Trial& trial) {
+  return {trial.configuration, trial.ObjectiveNs(), RelativeError(trial)};
+}
+
+size_t FinalistsOf(const std::vector<const Trial*>& ranking) {
+  std::vector<Contender> contenders;
+  for (const Trial* trial : ranking) contenders.push_back({*trial->ObjectiveNs(), RelativeError(*trial)});
+  return FinalistCount(contenders);
+}
 
 }  // namespace
 
@@ -132,7 +149,7 @@ Status TuneSession::Loop(Searcher& searcher, Store* store, const RunRecord& run,
     ATUNNER_TRY(Trial trial, JudgeOne(*std::move(compiled)));
     trial.number = static_cast<int64_t>(result_.trials.size()) + 1;
     trial.proposer = trial.number == 1 ? "default" : std::string(searcher.name());
-    searcher.Tell({trial.configuration, trial.ObjectiveNs()});
+    searcher.Tell(ObservationOf(trial));
     if (store) ATUNNER_RETURN_IF_ERROR(store->AppendTrial(run.id, request_.schedule->space(), trial));
     result_.trials.push_back(std::move(trial));
     Emit(listener, TuneEvent::Kind::kTrial, &result_.trials.back(), "");
@@ -172,15 +189,16 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
   }
   std::ranges::stable_sort(ranking, {}, [](const Trial* trial) { return *trial->ObjectiveNs(); });
   if (ranking.empty()) return {};
+  const size_t finalists = FinalistsOf(ranking);
   Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
-       fmt::format("verifying the best {} again with new inputs", std::min(kFinalists, ranking.size())));
+       fmt::format("verifying the best {} again with new inputs", finalists));
   // A fresh process and seeds nobody saw: what survives here is reported.
   const uint64_t seed = Mix64(request_.seed ^ 0xf17a1);
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({request_.schedule->spec(), seed, 60}));
   size_t survived = 0;
   // Whoever fails now deceived the screening; the search for one that did not goes on until it is found.
   const auto enough = [&](size_t tried) {
-    return survived == kFinalists || (survived > 0 && tried >= kFinalists + kMaxVerifiedAgain);
+    return survived == finalists || (survived > 0 && tried >= finalists + kMaxVerifiedAgain);
   };
   for (size_t i = 0; i < ranking.size() && !enough(i); ++i) {
     Compiled compiled = CompileOne(ranking[i]->configuration);
@@ -229,6 +247,22 @@ Status TuneSession::CompareBaselines(const Listener& listener) {
   return {};
 }
 
+/// What is said of it; nothing when there is nothing to learn from.
+Result<std::string> TuneSession::LearnFromOthers(Store& store, const RunRecord& run,
+                                                 std::shared_ptr<const SpaceIndex> index,
+                                                 SearchOptions& options) const {
+  ATUNNER_TRY(std::vector<Teacher> teachers,
+              TeachersOf(store, run, request_.schedule->spec(), request_.schedule->space()));
+  std::vector<PastRun> runs;
+  std::string names;
+  for (Teacher& teacher : teachers) {
+    names += (names.empty() ? "" : ", ") + teacher.run;
+    runs.push_back(std::move(teacher.past));
+  }
+  options.prior = Prior::Make(std::move(index), runs, request_.seed);
+  return options.prior ? "learning from " + names + " (--no-transfer: from nothing)" : "";
+}
+
 Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atomic<bool>& stop,
                                     const Listener& listener) {
   started_ = clock_.Now();
@@ -240,13 +274,17 @@ Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atom
   result_.floor_ns = PhysicalFloorNs(schedule.spec(), request_.profile);
   SearchOptions options{.seed = request_.seed, .first = schedule.Default()};
   options.cost = [&](const Configuration& one) { return schedule.Cost(one, request_.profile); };
+  std::string started;
+  if (store && request_.transfer) {
+    ATUNNER_TRY(started, LearnFromOthers(*store, run, index, options));
+  }
   ATUNNER_TRY(const auto searcher, MakeSearcher(request_.strategy, index, options));
   if (store) {
     ATUNNER_TRY(result_.trials, store->Trials(run.id));
-    for (const Trial& trial : result_.trials) searcher->Tell({trial.configuration, trial.ObjectiveNs()});
+    for (const Trial& trial : result_.trials) searcher->Tell(ObservationOf(trial));
   }
-  Emit(listener, TuneEvent::Kind::kStarted, nullptr,
-       result_.trials.empty() ? "" : fmt::format("resuming: {} trials are known", result_.trials.size()));
+  if (!result_.trials.empty()) started = fmt::format("resuming: {} trials are known", result_.trials.size());
+  Emit(listener, TuneEvent::Kind::kStarted, nullptr, started);
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({schedule.spec(), request_.seed, 20}));
   ATUNNER_RETURN_IF_ERROR(MeasureNaive(listener));
   search_started_ = clock_.Now();

@@ -28,6 +28,7 @@ struct TuneRequest {
   uint64_t seed = 1;
   int compile_threads = 2;
   std::vector<std::string> vendors;  ///< libraries to compare the winner with
+  bool transfer = false;             ///< learn from runs of the store that are clearly alike (transfer.h)
 };
 
 /// What is told while a session runs.
@@ -74,6 +75,8 @@ class TuneSession {
   Status Examine(const CandidateKernel& candidate, Trial& trial);
   Status Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop,
               const Listener& listener);
+  Result<std::string> LearnFromOthers(Store& store, const RunRecord& run, std::shared_ptr<const SpaceIndex> index,
+                                      SearchOptions& options) const;
   std::string StopReason(const std::atomic<bool>& stop) const;
   Status MeasureNaive(const Listener& listener);
   Status ChooseWinner(const Listener& listener);

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
+
+#include "atunner/model/json.h"
 
 namespace atunner {
 namespace {
@@ -391,6 +394,28 @@ TEST_F(ResumeTest, TheSameKeyGoesOnWhereItStopped) {
   EXPECT_EQ(judge_.examined.size(), 12u + 3u) << "only the new ones, and the finalists";
   EXPECT_EQ(second.trials.back().number, 20);
   EXPECT_EQ(Winner(second), "0");
+}
+
+TEST_F(ResumeTest, ARunOfTheSameTaskTeachesThisOneWhereToBegin) {
+  for (int i = 0; i < 60; ++i) judge_.candidates[std::to_string(i)].ns = 1e8 + 1e6 * ((i * 37 + 23) % 60);
+  const Schedule schedule(60);
+  const auto record = [&](const char* id) {
+    RunRecord run = run_;
+    run.id = run.key = id;
+    run.spec = DumpJson(ToJson(schedule.spec()));
+    run.space = DumpJson(ToJson(schedule.space()));
+    bool resumed = false;
+    return store_->OpenRun(run, resumed).value();
+  };
+  (void)Tune(schedule, store_.get(), record("teacher"));
+  request_.strategy = "auto";
+  request_.budget.trials = 4;
+  const auto second = [&](const char* id) {
+    return ToString(Tune(schedule, store_.get(), record(id)).trials.at(1).configuration.values[0]);
+  };
+  EXPECT_NE(second("untaught"), "1");
+  request_.transfer = true;
+  EXPECT_EQ(second("pupil"), "1") << "the teacher's best";
 }
 
 TEST_F(ResumeTest, KnownTrialsCountAgainstTheBudget) {

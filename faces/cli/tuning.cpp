@@ -169,6 +169,7 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
   request.strategy = flags.strategy;
   request.budget = budget;
   request.seed = flags.seed;
+  request.transfer = !flags.no_transfer && !flags.fresh;
   request.compile_threads = flags.compile_threads > 0
                                 ? flags.compile_threads
                                 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
