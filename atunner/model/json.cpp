@@ -178,7 +178,7 @@ static void to_json(Json& json, const Configuration& value) { json = value.value
 static void from_json(const Json& json, Configuration& value) { value.values = json.get<std::vector<Value>>(); }
 
 ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources, binary, same_as,
-               compile_seconds, judge_seconds, note)
+               memory_bytes, compile_seconds, judge_seconds, note)
 ATUNNER_FIELDS(Baseline, name, verdict, measurement, estimate, comparison, note)
 
 static void to_json(Json& json, const DeviceProfile& value) {

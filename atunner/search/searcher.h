@@ -18,6 +18,7 @@ struct Observation {
   Configuration configuration;
   std::optional<double> objective_ns;  ///< nullopt: it failed
   double relative_error = 0;           ///< standard error of the time over the time; 0: exact
+  std::vector<double> others = {};     ///< further objectives, in the order of the run's; smaller is better
 };
 
 class Searcher {
@@ -38,6 +39,7 @@ struct SearchOptions {
   std::optional<Configuration> first;  ///< asked before anything else
   /// A rough cost for ranking before anything is known; nullopt = unknown.
   std::function<std::optional<double>(const Configuration&)> cost;
+  size_t objectives = 1;                         ///< of several a front is looked for (pareto.h)
   std::shared_ptr<const Prior> prior = nullptr;  ///< what earlier runs found (prior.h); nullptr: nothing is known
 };
 

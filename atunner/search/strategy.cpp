@@ -36,10 +36,18 @@ std::optional<uint64_t> Strategy::AskOne() {
   return at;
 }
 
+bool Strategy::IsInBetterHalf(const std::optional<double>& log_time) const {
+  if (!log_time) return false;
+  const auto middle = std::next(ranking_.begin(), static_cast<std::ptrdiff_t>(ranking_.size() / 2));
+  return ranking_.size() < 2 || *log_time < middle->first;
+}
+
+/// A leader that disappoints is the last one.
 std::optional<uint64_t> Strategy::WarmStart() const {
   if (!options_.prior || !Learns() || asked_count() >= 2 * kWarmStarts || asked_count() % 2 == 0) return std::nullopt;
   for (uint64_t leader : options_.prior->leaders()) {
     if (!IsAsked(leader)) return leader;
+    if (const auto* result = ResultOf(leader); result != nullptr && !IsInBetterHalf(*result)) break;
   }
   return std::nullopt;
 }

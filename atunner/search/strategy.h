@@ -68,6 +68,7 @@ class Strategy : public Searcher {
  private:
   std::vector<std::pair<double, uint64_t>> DrawCheap(int draws);
   std::optional<uint64_t> WarmStart() const;
+  bool IsInBetterHalf(const std::optional<double>& log_time) const;
   void Refine(uint64_t at, double log_time, double error);
 
   std::string name_;

@@ -26,6 +26,8 @@ struct TuneFlags {
   std::string target = "auto";
   std::string strategy = "auto";
   std::string budget = "60 trials";
+  std::string objective = "time";
+  std::string devices;  ///< "", "all" or "0,1"
   uint64_t seed = 1;
   std::string out;
   bool force_virtual = false;

@@ -46,6 +46,8 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
                    "search strategy (`auto` unless you know better; a wrong name lists them)");
   verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
   verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(CLI::NonNegativeNumber);
+  verb->add_option("--objective", flags.objective, "time or memory; of several (time,memory) the front is shown");
+  verb->add_option("--devices", flags.devices, "GPUs that judge in parallel: all, or their numbers (0,1)");
   verb->add_option("--out", flags.out, "folder for the artifact");
   verb->add_flag("--virtual", flags.force_virtual, "predict, even if the GPU is in this machine");
   verb->add_flag("--fresh", flags.fresh,
