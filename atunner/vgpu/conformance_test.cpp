@@ -66,7 +66,7 @@ class Conformance : public testing::TestWithParam<const char*> {
     size_t expected = 0;
     for (const ConformanceForm& form : forms) expected += form.cases.size();
     size_t cases = 0;
-    const auto wrong = CheckConformance(forms, 90, std::ref(runner), cases);
+    const auto wrong = CheckConformance(forms, 120, std::ref(runner), cases);
     EXPECT_THAT(wrong, IsEmpty());
     EXPECT_EQ(cases, expected);
     RecordProperty("cases", static_cast<int>(cases));

@@ -3,6 +3,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/vgpu/flow.h"
+#include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -57,7 +58,7 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     ++x.executed[c.pc];
     x.lanes[c.pc] += static_cast<uint64_t>(std::popcount(active));
     if (op.flow == Flow::kNone) {
-      if (x.count) CountDependence(x, op);
+      if (x.watch) Watch(x, op);
       if (active != 0) op.run(x, op, active);
       if (x.count && x.loads_pending) NoteLoads(x, op);
       ++c.pc;
@@ -71,6 +72,7 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
 /// Runs the current warp until all its groups wait or have exited, or its slice is over. False = nothing could run.
 bool RunWarp(Exec& x) {
   Warp& warp = *x.warp;
+  x.watch = x.count || !warp.products.empty();
   uint32_t left = kSlice;
   bool ran = false;
   while (left > 0 && !x.stop) {
@@ -135,6 +137,11 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     std::ranges::fill(x.shadow, SharedShadow{});
     for (auto& pending : x.pending) pending.clear();
     std::ranges::fill(x.copy_group, 0u);
+    std::ranges::fill(x.bulk_groups, 0u);
+    x.async_reads.clear();
+    x.landings.clear();
+    x.phase_epoch.clear();
+    x.proxy_seen = 0;
   }
   for (Warp& warp : x.warps) {
     const uint32_t first = warp.index * kLanes;
@@ -142,6 +149,9 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.alive = lanes == kLanes ? ~0u : (1u << lanes) - 1;
     warp.groups.assign(1, Group{0, warp.alive, -1, nullptr, 0});
     warp.sync_epoch = 1;
+    warp.seen_epoch = warp.proxy_epoch = warp.product_groups = 0;
+    warp.products.clear();
+    std::ranges::fill(warp.held, kFree);
     warp.spins = 0;
     warp.pending_loads.clear();
     for (auto& stack : warp.stack) stack.clear();
@@ -241,6 +251,7 @@ void Prepare(Exec& x, const Launch& launch) {
     x.shadow.resize((x.shared.size() + 3) / 4 + 8);
     x.pending.resize(x.threads);
     x.copy_group.resize(x.threads);
+    x.bulk_groups.resize(x.threads);
   }
   x.executed.assign(launch.kernel->ops.size(), 0);
   x.lanes.assign(launch.kernel->ops.size(), 0);

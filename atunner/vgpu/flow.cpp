@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <span>
 
+#include "atunner/vgpu/pending.h"
+
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 void Normalise(Warp& warp) {
@@ -68,6 +70,7 @@ void WriteReduction(Exec& x, Warp& warp, const Group& group, const BarrierState&
 
 void Release(Exec& x, int id) {
   BarrierState& state = x.barriers[static_cast<size_t>(id)];
+  ++x.epoch;
   for (Warp& warp : x.warps) {
     bool any = false;
     for (Group& group : warp.groups) {
@@ -77,10 +80,11 @@ void Release(Exec& x, int id) {
       group.reduction = nullptr;
       any = true;
     }
-    if (any) Normalise(warp);
+    if (!any) continue;
+    warp.seen_epoch = x.epoch;
+    Normalise(warp);
   }
   state = {};
-  ++x.epoch;
 }
 
 /// Opens barriers that exited threads were the last missing ones of.
@@ -107,7 +111,9 @@ void CheckClusterBarrier(Gang& gang) {
         group.barrier = -1;
         any = true;
       }
-      if (any) Normalise(warp);
+      if (!any) continue;
+      warp.seen_epoch = member->epoch;
+      Normalise(warp);
     }
   }
 }
@@ -351,7 +357,10 @@ Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   } else {
     bool waits = false;
     ForLanes(active, [&](int l) { waits |= x.cluster_phase[x.ThreadOf(l)] == gang.cluster_phase; });
-    if (waits) x.warp->groups[c.index].barrier = kClusterBarrier;
+    if (waits)
+      x.warp->groups[c.index].barrier = kClusterBarrier;
+    else
+      SeeAll(x);
   }
   Normalise(*x.warp);
   return Next::kSwitch;
@@ -396,7 +405,7 @@ Next Collective(Exec& x, const Op& op, Cursor& c, uint32_t active) {
       return Next::kSwitch;
     }
   }
-  if (x.count) CountDependence(x, op);
+  if (x.watch) Watch(x, op);
   const int32_t members = op.src[op.target];
   for (uint32_t left = active; left != 0 && !x.stop;) {
     const uint32_t together = members < 0 ? left : LanesAlike(x.Source(members), left);

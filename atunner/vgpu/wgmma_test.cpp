@@ -10,7 +10,6 @@
 namespace atunner::vgpu {
 namespace {
 
-
 ExecResult Launch(ProgramLoader load, const std::string& ptx, const std::vector<uint32_t>& input,
                   std::vector<uint32_t>& output, uint32_t threads = 128) {
   Memory memory(uint64_t{1} << 30);
