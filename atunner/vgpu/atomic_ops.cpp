@@ -204,16 +204,28 @@ void Reduce(std::byte* to, const std::byte* from, bool global) {
     return std::bit_cast<Bits>(Combine<T>(kOp, std::bit_cast<T>(old), std::bit_cast<T>(with), T{}));
   });
 }
+/// One or two 16-bit floats; of a NaN and a number the number.
+template <bool kBrain, AtomicOp kOp>
+uint32_t ApplyHalves(uint32_t old, uint32_t with) {
+  if constexpr (kOp == AtomicOp::kAdd) return AddPair<kBrain>(old, with);
+  uint32_t result = 0;
+  for (int h = 0; h < 32; h += 16) {
+    const auto a = static_cast<uint16_t>(old >> h);
+    const auto b = static_cast<uint16_t>(with >> h);
+    const float left = kBrain ? BFloat16ToFloat(a) : HalfToFloat(a);
+    const float right = kBrain ? BFloat16ToFloat(b) : HalfToFloat(b);
+    const bool second = std::isnan(left) || (kOp == AtomicOp::kMin ? right < left : right > left);
+    result |= static_cast<uint32_t>(second ? b : a) << h;
+  }
+  return result;
+}
+
 template <bool kBrain, AtomicOp kOp>
 void ReduceHalf(std::byte* to, const std::byte* from, bool global) {
   uint16_t with = 0;
   std::memcpy(&with, from, sizeof with);
-  const auto value = [](uint16_t bits) { return kBrain ? BFloat16ToFloat(bits) : HalfToFloat(bits); };
-  Exchange<uint16_t>(to, global, [&](uint16_t old) {
-    if (kOp == AtomicOp::kAdd) return static_cast<uint16_t>(AddPair<kBrain>(old, with));
-    const bool less = value(with) < value(old) || std::isnan(value(old));
-    return (kOp == AtomicOp::kMin) == less ? with : old;
-  });
+  Exchange<uint16_t>(to, global,
+                     [&](uint16_t old) { return static_cast<uint16_t>(ApplyHalves<kBrain, kOp>(old, with)); });
 }
 
 template <AtomicOp kOp>
@@ -245,8 +257,6 @@ Reduction ReductionFor(Type type) {
   return nullptr;
 }
 
-}  // namespace
-
 // ---- several elements
 // ------------------------------------------------------------------------------------------------
 /// Of an element's bits and the operand's.
@@ -254,22 +264,6 @@ using Apply = uint32_t (*)(uint32_t old, uint32_t with);
 uint32_t AddFloat(uint32_t old, uint32_t with) {
   return std::bit_cast<uint32_t>(std::bit_cast<float>(old) + std::bit_cast<float>(with));
 }
-/// One or two 16-bit floats; of a NaN and a number the number.
-template <bool kBrain, AtomicOp kOp>
-uint32_t ApplyHalves(uint32_t old, uint32_t with) {
-  if constexpr (kOp == AtomicOp::kAdd) return AddPair<kBrain>(old, with);
-  uint32_t result = 0;
-  for (int h = 0; h < 32; h += 16) {
-    const auto a = static_cast<uint16_t>(old >> h);
-    const auto b = static_cast<uint16_t>(with >> h);
-    const float left = kBrain ? BFloat16ToFloat(a) : HalfToFloat(a);
-    const float right = kBrain ? BFloat16ToFloat(b) : HalfToFloat(b);
-    const bool second = std::isnan(left) || (kOp == AtomicOp::kMin ? right < left : right > left);
-    result |= static_cast<uint32_t>(second ? b : a) << h;
-  }
-  return result;
-}
-
 /// Elements one by one, each atomically. `width` bytes each; operands are the last `variant` entries of the list.
 template <class Bits, Apply kApply>
 void VectorAtomic(Exec& x, const Op& op, uint32_t mask) {

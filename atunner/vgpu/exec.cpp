@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint32_t kSlice = 20000;  // operations a warp may run before another gets its turn
 constexpr size_t kMaxHazards = 16;
+constexpr uint64_t kEndlessRounds = 1000;
 
 /// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
 bool ReleaseCollective(Warp& warp) {
@@ -119,6 +120,37 @@ void ReportDeadlock(Exec& x) {
       return Report(x, op, Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
                     "waits for ever at " + which + ": " + std::to_string(arrived) + " of " +
                         std::to_string(x.alive_threads) + " threads arrived");
+    }
+  }
+}
+
+bool WaitsForPhase(const Exec& x, const Group& group) {
+  if (group.barrier >= 0 || group.pc == 0) return false;
+  const Op& op = x.kernel->ops[group.pc - 1];
+  return op.flow == Flow::kPatient && op.space == Space::kShared;
+}
+
+/// Whether nobody can go on but by an mbarrier's phase, and the epochs of all blocks as one number.
+bool AllWait(const Gang& gang, uint64_t& epochs) {
+  epochs = 0;
+  for (const Exec* member : gang.members) {
+    epochs += member->epoch;
+    for (const Warp& warp : member->warps) {
+      for (const Group& group : warp.groups) {
+        if (group.mask != 0 && group.barrier < 0 && !WaitsForPhase(*member, group)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+void ReportEndlessWait(Exec& x) {
+  for (Warp& warp : x.warps) {
+    for (const Group& group : warp.groups) {
+      if (group.mask == 0 || !WaitsForPhase(x, group)) continue;
+      x.warp = &warp;
+      return Report(x, x.kernel->ops[group.pc - 1], Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
+                    "waits for ever: the phase of its mbarrier does not end");
     }
   }
 }
@@ -268,6 +300,8 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
   }
   uint64_t slices = 0;
   uint64_t rounds = 0;
+  uint64_t quiet_rounds = 0;  // in which all waited and no phase ended
+  uint64_t last_epochs = 0;
   const auto stopped = [&] { return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; }); };
   while (!stopped()) {
     Round all;
@@ -284,6 +318,16 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
         if (member->alive_threads == 0) continue;
         ReportDeadlock(*member);
         return ReportUnwrittenReads(*member);
+      }
+    }
+    uint64_t epochs = 0;
+    quiet_rounds = AllWait(gang, epochs) && epochs == last_epochs ? quiet_rounds + 1 : 0;
+    last_epochs = epochs;
+    if (quiet_rounds > kEndlessRounds) {
+      for (Exec* member : gang.members) {
+        if (member->stop || member->alive_threads == 0) continue;
+        ReportEndlessWait(*member);
+        if (member->stop) return ReportUnwrittenReads(*member);
       }
     }
     if (slices * kSlice / 4 > budget || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {

@@ -228,6 +228,25 @@ Next BranchIndexed(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kRegroup;
 }
 
+std::span<Warp> WarpGroup(Exec& x) {
+  const size_t first = x.warp->index / kGroupWarps * kGroupWarps;
+  return std::span(x.warps).subspan(first, std::min<size_t>(kGroupWarps, x.warps.size() - first));
+}
+
+/// A warp that waits for its group when another of the group has ended waits for ever.
+void CheckGroup(Exec& x) {
+  const std::span<Warp> group = WarpGroup(x);
+  const auto ended = std::ranges::find(group, 0u, &Warp::alive);
+  if (ended == group.end()) return;
+  for (const Warp& warp : group) {
+    for (const Group& waiting : warp.groups) {
+      if (waiting.barrier != kGroupBarrier) continue;
+      return Report(x, x.kernel->ops[waiting.pc - 1], Hazard::Kind::kDivergentBarrier, 0,
+                    "does not go on: warp " + std::to_string(ended->index) + " of its warp group has ended");
+    }
+  }
+}
+
 Next Exit(Exec& x, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
   warp.alive &= ~active;
@@ -238,6 +257,7 @@ Next Exit(Exec& x, Cursor& c, uint32_t active) {
     warp.groups[c.index].pc = c.pc;
     CheckBarriers(x);
     CheckClusterBarrier(*x.gang);
+    if (x.check && warp.alive == 0) CheckGroup(x);
   }
   return Next::kRegroup;
 }
@@ -294,13 +314,13 @@ Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
 
 /// Runs an operation for the four warps of a group once the last of them is there.
 void MeetInGroup(Exec& x, const Op& op, Group& group) {
-  const uint32_t first = x.warp->index / kGroupWarps * kGroupWarps;
-  if (first + kGroupWarps > x.warps.size())
+  const std::span<Warp> warps = WarpGroup(x);
+  if (warps.size() < kGroupWarps)
     return Report(x, op, Hazard::Kind::kDivergentBarrier, 0, "has no whole warp group: the block's warps end before");
   group.barrier = kGroupBarrier;
+  if (x.check) CheckGroup(x);
   const uint32_t place = group.pc;
   const auto meets = [&](const Group& other) { return other.barrier == kGroupBarrier && other.pc == place; };
-  const auto warps = std::span(x.warps).subspan(first, kGroupWarps);
   for (const Warp& warp : warps) {
     if (std::ranges::none_of(warp.groups, meets)) return;
   }

@@ -118,13 +118,13 @@ TEST_F(HopperTest, TensorWorkIsCounted) {
 }
 
 TEST_F(HopperTest, MissingWaitForTheCopy) {
-  EXPECT_THAT(Found("no_full_wait"), testing::HasSubstr("before anything was written there"));
+  EXPECT_THAT(Found("no_full_wait"), testing::HasSubstr("while an asynchronous copy to it is in flight"));
 }
 TEST_F(HopperTest, OldPhase) {
-  EXPECT_THAT(Found("old_phase"), testing::HasSubstr("without waiting for its mbarrier"));
+  EXPECT_THAT(Found("old_phase"), testing::HasSubstr("the phase of its mbarrier does not end"));
 }
 TEST_F(HopperTest, MissingWaitForAnEmptyStage) {
-  EXPECT_THAT(Found("no_empty_wait"), testing::HasSubstr("overwrites shared address"));
+  EXPECT_THAT(Found("no_empty_wait"), testing::HasSubstr("where nobody waited for the last copy"));
 }
 TEST_F(HopperTest, StageReleasedTooEarly) {
   EXPECT_THAT(Found("early_release"), testing::HasSubstr("which an asynchronous operation still reads"));
@@ -136,7 +136,7 @@ TEST_F(HopperTest, MissingProxyFence) {
   EXPECT_THAT(Found("no_fence"), testing::HasSubstr("no fence.proxy.async between"));
 }
 TEST_F(HopperTest, MissingWarp) {
-  EXPECT_THAT(Found("missing_warp"), testing::HasSubstr("other warps of its warp group"));
+  EXPECT_THAT(Found("missing_warp"), testing::HasSubstr("warp 7 of its warp group has ended"));
 }
 TEST_F(HopperTest, DivergentLanes) {
   EXPECT_THAT(Found("divergent"), testing::HasSubstr("only some lanes of the warp"));

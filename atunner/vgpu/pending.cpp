@@ -16,14 +16,21 @@ bool Fenced(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
          (writer < x.warps.size() && x.warps[writer].proxy_epoch > s.write_epoch);
 }
 
+/// Whether all warps that issue a read may rely on what a thread wrote; its own warp may.
+bool OrderedBefore(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
+  for (uint32_t warp = by.first_warp; warp < by.first_warp + by.warps; ++warp) {
+    if (warp != s.writer / kLanes && x.warps[warp].seen_epoch <= s.write_epoch) return false;
+  }
+  return true;
+}
+
 /// Why an asynchronous read must not happen yet.
 enum class Conflict : uint8_t { kNone, kInFlight, kNotAwaited, kNoBarrier, kNoFence };
 Conflict ReadConflict(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
   if (s.in_flight & (kThreadCopy | kBulkCopy)) return Conflict::kInFlight;
   if (s.writer == kNobody || s.write_epoch == 0) return Conflict::kNone;
   if (s.writer == kBulkParty) return by.seen_epoch >= s.write_epoch ? Conflict::kNone : Conflict::kNotAwaited;
-  const bool own = s.writer / kLanes - by.first_warp < by.warps;
-  if (!own && by.seen_epoch <= s.write_epoch) return Conflict::kNoBarrier;
+  if (by.seen_epoch <= s.write_epoch && !OrderedBefore(x, by, s)) return Conflict::kNoBarrier;
   return Fenced(x, by, s) ? Conflict::kNone : Conflict::kNoFence;
 }
 
@@ -134,8 +141,9 @@ AsyncIssuer IssuingGroup(const Exec& x) {
   by.warps = std::min<uint32_t>(kGroupWarps, static_cast<uint32_t>(x.warps.size()) - by.first_warp);
   by.party = static_cast<uint16_t>(kProductParty + by.first_warp / kGroupWarps);
   by.flag = kProductRead;
+  by.seen_epoch = x.warp->seen_epoch;
   for (const Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps)) {
-    by.seen_epoch = std::max(by.seen_epoch, warp.seen_epoch);
+    by.seen_epoch = std::min(by.seen_epoch, warp.seen_epoch);
     by.proxy_epoch = std::max(by.proxy_epoch, warp.proxy_epoch);
   }
   return by;
@@ -182,16 +190,17 @@ bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const A
                 uint64_t bytes, uint64_t barrier) {
   const auto first = static_cast<uint32_t>(address / 4);
   const auto words = static_cast<uint32_t>((address + bytes + 3) / 4) - first;
+  const bool reduces = op.dst2 < 0;  // may meet others at the same place
   for (uint32_t word = first; word < first + words; ++word) {
     SharedShadow& s = owner.shadow[word];
-    const bool same_block = &owner == &issuer_block;
-    if (s.in_flight & (kProductRead | kBulkRead) || (same_block && StillRead(by, s))) {
-      const bool pending = (s.in_flight & (kProductRead | kBulkRead)) != 0;
-      const std::string line = s.in_flight || s.read_line == 0 ? "" : " at line " + std::to_string(s.read_line);
+    const char* conflict = s.in_flight & (kProductRead | kBulkRead) ? ", which an asynchronous operation still reads"
+                           : s.in_flight & kBulkCopy && !reduces    ? ", where nobody waited for the last copy"
+                           : &owner == &issuer_block && StillRead(by, s)
+                               ? ", which others read with no synchronisation between"
+                               : nullptr;
+    if (conflict != nullptr) {
       Report(issuer_block, op, Hazard::Kind::kRace, lane,
-             "overwrites shared address " + Hex(uint64_t{word} * 4) +
-                 (pending ? ", which an asynchronous operation still reads"
-                          : ", which others read" + line + " with no synchronisation between"));
+             "overwrites shared address " + Hex(uint64_t{word} * 4) + conflict);
       return false;
     }
     s.initialised = 0xf;

@@ -16,7 +16,7 @@ struct AsyncIssuer {
   uint16_t party = kNobody;  ///< a thread, or the warp group
   uint32_t first_warp = 0;   ///< those that issue it together
   uint32_t warps = 1;
-  uint32_t seen_epoch = 0;
+  uint32_t seen_epoch = 0;  ///< of all of them
   uint32_t proxy_epoch = 0;
   InFlight flag = kBulkRead;
 };

@@ -334,6 +334,19 @@ def video(f, trio):
                 f.form(f"{ptx} $d, $a, $b, $c;", ["b32"], ["b32"] * 3, cases)
                 if name in ("vabsdiff", "vadd"):
                     f.form(f"{ptx}.add $d, $a, $b, $c;", ["b32"], ["b32"] * 3, sums)
+    amounts = [0, 1, 31, 32, 33, 5, 64, 16]
+    for d, a in (("u32", "u32"), ("s32", "s32"), ("u32", "s32")):
+        shifts = [(v[0], amounts[i % 8], v[2]) for i, v in enumerate(trio)]
+        for mode, limit in (("clamp", lambda s: min(s, 32)), ("wrap", lambda s: s & 31)):
+            for name, function in (("vshl", lambda x, s: x << s), ("vshr", lambda x, s: x >> s)):
+                low, high = (-(1 << 31), (1 << 31) - 1) if d == "s32" else (0, (1 << 32) - 1)
+                shifted = [(v, function(value(a, v[0]), limit(v[1]))) for v in shifts]
+                f.form(f"{name}.{d}.{a}.u32.{mode} $d, $a, $b;", ["b32"], ["b32"] * 2,
+                       [(v[:2], (wrap("b32", r),)) for v, r in shifted])
+                f.form(f"{name}.{d}.{a}.u32.sat.{mode} $d, $a, $b;", ["b32"], ["b32"] * 2,
+                       [(v[:2], (wrap("b32", max(low, min(high, r))),)) for v, r in shifted])
+                f.form(f"{name}.{d}.{a}.u32.{mode}.add $d, $a, $b, $c;", ["b32"], ["b32"] * 3,
+                       [(v, (wrap("b32", r + v[2]),)) for v, r in shifted])
 
 
 def make_logic():
