@@ -133,6 +133,7 @@ Status Decoder::DecodeWgmma(const Form& form, Op& op) {
   if (in_registers) registers.insert(registers.end(), operands[1].elements.begin(), operands[1].elements.end());
   ATUNNER_RETURN_IF_ERROR(List(registers, op, instruction, false));
   if (!Writable(op, accumulators)) return Unsupported(instruction, ": registers");
+  op.width = in_registers ? 4 : 0;  // of the list, registers that are only read
   op.src[0] = in_registers ? Constant(0, true) : Source(operands[1], Type::kB64);
   op.src[1] = Source(operands[2], Type::kB64);
   op.src[2] = Source(operands[3], Type::kPred);

@@ -122,7 +122,7 @@ struct Kernel {
   std::vector<Op> ops;
   std::vector<int32_t> lists;
   std::vector<uint32_t> constants;  ///< slots × 32
-  uint32_t register_slots = 0;
+  uint32_t register_slots = 1;      ///< slot 0 is nobody's: what an operation leaves open names it
   uint64_t static_shared = 0;
   uint32_t dynamic_shared_offset = 0;
 };
@@ -149,10 +149,10 @@ struct ReturnPoint {
   std::vector<uint32_t> saved;  ///< registers of a recursive callee's outer activation
 };
 
-/// What a wgmma of a warp does until wgmma.wait_group.
+/// A wgmma whose registers are in use until wgmma.wait_group, or a move of such a register.
 struct PendingProduct {
-  uint32_t group = 0;          ///< wgmma.commit_group before it
-  std::vector<int32_t> slots;  ///< registers in use, see Warp::held
+  uint32_t group = 0;  ///< wgmma.commit_group before it
+  const Op* op = nullptr;
 };
 enum Held : uint8_t { kFree, kRead, kWritten };
 
@@ -167,7 +167,7 @@ struct Warp {
   uint32_t proxy_epoch = 0;     ///< of the last fence.proxy.async
   uint32_t product_groups = 0;  ///< wgmma.commit_group so far
   std::vector<PendingProduct> products;
-  std::vector<Held> held;              ///< per slot: what pending products do with it; empty = nothing
+  std::vector<Held> held;              ///< per slot: what pending products do with it
   uint32_t carry = 0;                  ///< CC register: one bit per lane
   uint32_t turn = 0;                   ///< of the groups, when one spins
   uint32_t spins = 0;                  ///< backward branches since another group ran
@@ -176,9 +176,9 @@ struct Warp {
 };
 
 /// What happens to a shared word asynchronously, and was not yet waited for.
-enum InFlight : uint8_t { kThreadCopy = 1, kBulkCopy = 2, kProductRead = 4 };
-/// SharedShadow::writer or reader that is no thread of the block.
-enum Party : uint16_t { kBulkParty = 0xfffd, kSeveral = 0xfffe, kNobody = 0xffff };
+enum InFlight : uint8_t { kThreadCopy = 1, kBulkCopy = 2, kProductRead = 4, kBulkRead = 8 };
+/// SharedShadow::writer or reader that is no thread of the block; kProductParty + i: a product of warp group i.
+enum Party : uint16_t { kProductParty = 0xfff0, kBulkParty = 0xfffd, kSeveral = 0xfffe, kNobody = 0xffff };
 
 /// Shadow of one shared 32-bit word.
 struct SharedShadow {
@@ -186,10 +186,10 @@ struct SharedShadow {
   uint32_t read_epoch = 0;
   uint32_t write_sync = 0;
   uint32_t read_sync = 0;
-  uint16_t writer = 0xffff;
-  uint16_t reader = 0xffff;  ///< 0xfffe = several of several warps
-  uint8_t initialised = 0;   ///< one bit per byte
-  uint8_t in_flight = 0;     ///< see InFlight
+  uint16_t writer = kNobody;
+  uint16_t reader = kNobody;  ///< kSeveral: threads of several warps
+  uint8_t initialised = 0;    ///< one bit per byte
+  uint8_t in_flight = 0;      ///< see InFlight
   uint32_t write_line = 0;
   uint32_t read_line = 0;
 };
@@ -200,17 +200,24 @@ struct PendingCopy {
   uint32_t group = 0;
 };
 
-/// Shared words that a bulk copy wrote, in flight until the phase of its mbarrier ends.
+/// Shared words that a bulk copy wrote, in flight until somebody waited for the phase of its mbarrier.
 struct BulkLanding {
-  uint64_t barrier = 0;  ///< shared address in the same block
+  uint64_t barrier = 0;   ///< shared address in the same block
+  bool complete = false;  ///< the phase has ended
   uint32_t word = 0;
   uint32_t words = 0;
+  uint32_t line = 0;
 };
-/// Shared words that products of a warp group read, until one of its warps waits for them.
-struct ProductReads {
-  uint32_t warp_group = 0;
-  uint32_t group = 0;           ///< as PendingProduct::group
-  std::vector<uint32_t> words;  ///< first of the four of each chunk
+struct WordRange {
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+/// Shared words that are read until a wait: by products of a warp group, or by bulk copies of a thread.
+struct AsyncReads {
+  uint16_t reader = kNobody;  ///< a thread or a Party
+  uint32_t group = 0;         ///< commits before
+  uint32_t line = 0;
+  std::vector<WordRange> ranges;
 };
 
 /// Arrivals at one barrier of a block.
@@ -258,9 +265,11 @@ struct Exec {
   uint64_t clock = 0;
   bool loads_pending = false;
   bool watch = false;  ///< operations need a look before they run: counting, or products hold registers of this warp
-  std::vector<ProductReads> product_reads;
+  std::vector<AsyncReads> async_reads;
   std::vector<BulkLanding> landings;
-  std::unordered_map<uint64_t, uint32_t> phase_epoch;  ///< of an mbarrier: when its last phase ended
+  std::unordered_map<uint64_t, uint32_t> phase_epoch;  ///< of an mbarrier: who waited for its last phase has seen this
+  std::vector<uint32_t> bulk_groups;                   ///< per thread: cp.async.bulk.commit_group so far
+  uint32_t proxy_seen = 0;                             ///< Warp::seen_epoch of the latest fence.proxy.async
   uint64_t alive_threads = 0;
   bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others
   bool yield = false;   ///< a kPatient operation waits for others
@@ -367,6 +376,7 @@ Handler AtomicHandler(const Form& form, Op& op);
 Handler WarpHandler(const Form& form, Op& op);
 Handler TensorHandler(const Form& form, Op& op);
 Handler AsyncHandler(const Form& form, Op& op);
+Handler TensorCopyHandler(const Form& form, Op& op);
 Handler MbarrierHandler(const Form& form, Op& op);
 Handler MatrixHandler(const Form& form, Op& op);
 Handler WmmaHandler(const Form& form, Op& op);

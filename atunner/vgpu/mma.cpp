@@ -70,7 +70,7 @@ void MmaTile(Exec& x, const Op& op, uint32_t mask) {
     c[r] = held_c[r];
   }
   MultiplyTile({f.m, 8, inner, a, b, false, true, f.kind, d, c});
-  x.counts.tensor_flops += 2.0 * f.m * 8 * f.k;
+  x.counts.AddProducts(2.0 * f.m * 8 * f.k, BitsOf(f.a));
 }
 
 // ---- the rest, by one description of its fragments -----------------------------------------------------------------
@@ -137,7 +137,7 @@ void MmaBits(Exec& x, const Op& op, uint32_t mask) {
       d[l] = sum;
     }
   }
-  x.counts.tensor_flops += 2.0 * s.m * 8 * s.k;
+  x.counts.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
 void MmaDouble(Exec& x, const Op& op, uint32_t mask) {
@@ -158,7 +158,7 @@ void MmaDouble(Exec& x, const Op& op, uint32_t mask) {
       Lane<double>::Set(d, l, sum);
     }
   }
-  x.counts.tensor_flops += 2.0 * s.m * 8 * s.k;
+  x.counts.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
 /// What follows the layouts: D, A, B and C types; and the shape.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/pending.h"
 #include "atunner/vgpu/product.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -66,9 +67,13 @@ struct Descriptor {
   }
 };
 
+/// Words that a product reads; empty where nothing is checked.
+using Reads = std::vector<WordRange>;
+
 /// Chunks of one operand in shared memory, in the order of WidenRows or WidenTransposed…; false after reporting.
 bool FindChunks(Exec& x, const Op& op, const Descriptor& d, bool transposed, int rows, int k,
-                std::vector<const std::byte*>& chunks) {
+                std::vector<const std::byte*>& chunks, Reads& reads) {
+  const AsyncIssuer by = IssuingGroup(x);
   chunks.clear();
   const int count = transposed ? rows / 8 * k : rows * 2;
   for (int i = 0; i < count; ++i) {
@@ -79,7 +84,8 @@ bool FindChunks(Exec& x, const Op& op, const Descriptor& d, bool transposed, int
           "matrix descriptor reaches shared address " + Hex(at) + ", the block has " + std::to_string(x.shared.size()));
       return false;
     }
-    if (x.check && !ProductRead(x, op, at, kChunkBytes)) return false;
+    if (x.check && !AsyncRead(x, op, 0, by, at, kChunkBytes)) return false;
+    if (x.check) reads.push_back({at / 4, kChunkBytes / 4});
     chunks.push_back(x.shared.data() + at);
   }
   return true;
@@ -105,6 +111,7 @@ struct Buffers {
   std::vector<const std::byte*> chunks;
   std::vector<float> a, rows, b;
   std::vector<uint32_t*> accumulators;
+  Reads reads;
 };
 
 bool LoadTiles(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
@@ -114,19 +121,38 @@ bool LoadTiles(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
   t.b.resize(t.rows.size());
   if (f.a_in_registers)
     FindFragments(x, x.kernel->lists.data() + op.list + f.Accumulators(), t.chunks);
-  else if (!FindChunks(x, op, descriptor(op.src[0]), f.transposed_a, kRows, f.k(), t.chunks))
+  else if (!FindChunks(x, op, descriptor(op.src[0]), f.transposed_a, kRows, f.k(), t.chunks, t.reads))
     return false;
   if (f.transposed_a)
     WidenTransposedA(f.a, t.chunks.data(), kRows, f.k(), t.a.data());
   else
     WidenRows(f.a, t.chunks.data(), kRows, 2, t.a.data());
-  if (!FindChunks(x, op, descriptor(op.src[1]), f.transposed_b, f.n(), f.k(), t.chunks)) return false;
+  if (!FindChunks(x, op, descriptor(op.src[1]), f.transposed_b, f.n(), f.k(), t.chunks, t.reads)) return false;
   if (f.transposed_b) {
     WidenTransposedB(f.b, t.chunks.data(), f.n(), f.k(), t.b.data());
   } else {
     WidenRows(f.b, t.chunks.data(), f.n(), 2, t.rows.data());
     ArrangeB(t.rows.data(), f.n(), f.k(), t.b.data());
   }
+  return true;
+}
+
+/// Until it is waited for, the product holds its registers and the words that it reads.
+void NotePending(Exec& x, const Op& op, Reads& reads) {
+  const AsyncIssuer by = IssuingGroup(x);
+  for (Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps)) HoldRegisters(warp, *x.kernel, op);
+  x.watch = true;
+  x.async_reads.push_back(
+      {by.party, x.warp->product_groups, op.source_line ? op.source_line : op.line, std::move(reads)});
+}
+
+bool FragmentsInUse(Exec& x, const Op& op, const WgmmaForm& f) {
+  const Held* held = x.warp->held.data();
+  const int32_t* slots = x.kernel->lists.data() + op.list + f.Accumulators();
+  if (x.warp->products.empty() ||
+      std::none_of(slots, slots + 4, [&](int32_t s) { return s > 0 && held[s] == kWritten; }))
+    return false;
+  Report(x, op, Hazard::Kind::kRace, 0, "multiplies a register that a wgmma still writes, before wgmma.wait_group");
   return true;
 }
 
@@ -137,6 +163,8 @@ void Product(Exec& x, const Op& op, uint32_t) {
   const uint32_t predicate = *x.Source(op.src[2]);
   if (predicate != 0 && predicate != ~0u)
     return Report(x, op, Hazard::Kind::kTrap, 0, "passes a scale of D that differs between lanes");
+  t.reads.clear();
+  if (x.check && f.a_in_registers && FragmentsInUse(x, op, f)) return;
   if (!LoadTiles(x, op, f, t)) return;
   t.accumulators.clear();
   const uint32_t first = x.warp->index & ~3u;
@@ -153,10 +181,26 @@ void Product(Exec& x, const Op& op, uint32_t) {
   p.d = t.accumulators.data();
   p.c = p.d;
   MultiplyTile(p);
-  x.counts.tensor_flops += 2.0 * kRows * f.n() * f.k();
+  const double flops = 2.0 * kRows * f.n() * f.k();
+  x.counts.tensor_flops += flops;
+  x.counts.wgmma_work += flops * BitsOf(f.a) / 16;
+  if (x.count) x.counts.shared_wavefronts += static_cast<uint64_t>((f.a_in_registers ? 0 : kRows) + f.n()) / 4;
+  if (x.check) NotePending(x, op, t.reads);
 }
 
 void NoEffect(Exec&, const Op&, uint32_t) {}
+
+void Commit(Exec& x, const Op&, uint32_t) { ++x.warp->product_groups; }
+
+/// All but the newest `imm` groups are over. One warp of a group waits for the products of all four.
+void Wait(Exec& x, const Op& op, uint32_t) {
+  if (!x.check) return;
+  const uint32_t groups = x.warp->product_groups;
+  const uint32_t over = groups > op.imm ? groups - static_cast<uint32_t>(op.imm) : 0;
+  ReleaseRegisters(*x.warp, *x.kernel, over);
+  x.watch = x.count || !x.warp->products.empty();
+  FinishReads(x, IssuingGroup(x).party, over);
+}
 
 /// Types D, A, B and the shape; false when they do not go together.
 bool ReadTypes(const Form& form, WgmmaForm& f) {
@@ -187,7 +231,9 @@ bool ReadTypes(const Form& form, WgmmaForm& f) {
 Handler WgmmaHandler(const Form& form, Op& op) {
   if (!form.Has("sync") || !form.Has("aligned")) return nullptr;
   op.flow = Flow::kAligned;
-  if (form.Has("fence") || form.Has("commit_group") || form.Has("wait_group")) return NoEffect;
+  if (form.Has("fence")) return NoEffect;
+  if (form.Has("commit_group")) return Commit;
+  if (form.Has("wait_group")) return Wait;
   if (!form.Has("mma_async") || form.Has("sp")) return nullptr;
   op.target = kWholeGroup;
   const auto& operands = form.instruction->operands;
