@@ -108,7 +108,6 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
     if (op.dst != INT32_MIN) Lane<Bits>::Set(x.Slot(op.dst), l, old);
     if (global) ++x.counts.atomics;
   }
-  x.loads_pending = x.loads_pending || op.dst != INT32_MIN;
 }
 
 template <class T>

@@ -44,16 +44,19 @@ Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
       return Fail(ErrorCode::kUnavailable, "no GPU to measure on: " + devices.error().what, "--target-gpu auto",
                   "name a GPU to predict for, for example --target-gpu A100");
     }
-    return Target{devices->front().profile, devices->front().index};
+    return Target{devices->front().profile, devices->front().index, {}};
   }
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(name));
   if (devices && !force_virtual) {
     for (const RealDeviceInfo& device : *devices) {
-      if (device.profile.name == profile.name) return Target{device.profile, device.index};
+      if (device.profile.name == profile.name) return Target{device.profile, device.index, {}};
     }
   }
-  return Target{profile, std::nullopt};
+  ATUNNER_TRY(const Calibration calibration, LoadCalibration(ProfileFolder().string(), profile));
+  return Target{profile, std::nullopt, calibration};
 }
+
+Path ProfileFolder() { return UserDataDirectory() / "profiles"; }
 
 Result<std::unique_ptr<Compiler>> OpenCompiler(double timeout_seconds) {
   ATUNNER_TRY(const auto nvrtc, MakeNvrtcCompiler());  // is there one at all, and which
@@ -89,7 +92,10 @@ int RunnerMain(const std::string& profile_name, int real_index) {
   }
   auto profile = FindProfile(profile_name);
   if (!profile) return FailWorker(profile.error());
+  auto calibration = LoadCalibration(ProfileFolder().string(), *profile);
+  if (!calibration) return FailWorker(calibration.error());
   vgpu::VirtualGpu device(*profile);
+  device.Calibrate(*calibration);
   LocalJudge judge(device, nullptr, &device, *compiler);
   return ServeJudge(judge);
 }
