@@ -189,6 +189,38 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
   }
 }
 
+namespace {
+
+/// Cycles of the load/store unit for a global request: it takes lanes with 128 bytes in all at once, and looks up one
+/// cache line of them per clock.
+int Lines(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+  const uint32_t together = bytes <= 4 ? kLanes : std::max(1u, 128 / bytes);
+  int lines = 0;
+  for (uint32_t first = 0; first < kLanes; first += together) {
+    uint64_t seen[kLanes];
+    int n = 0;
+    for (uint32_t lane = first; lane < first + together; ++lane) {
+      if (((mask >> lane) & 1u) == 0) continue;
+      const uint64_t line = addresses[lane] / 128;
+      if (n > 0 && seen[n - 1] == line) continue;
+      if (std::find(seen, seen + n, line) == seen + n) seen[n++] = line;
+    }
+    lines += n;
+  }
+  return lines;
+}
+
+/// Whether the block reads the sector for the first time. If not, what it read since then counts.
+bool NoteLoad(Exec& x, uint64_t sector) {
+  const auto now = static_cast<uint32_t>(x.load_sectors.size());
+  const auto [at, fresh] = x.load_sectors.emplace(sector, now);
+  if (!fresh) x.counts.reuse_distance += now - at->second;
+  at->second = now;
+  return fresh;
+}
+
+}  // namespace
+
 // ---- counting ------------------------------------------------------------------------------------------------------
 void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store) {
   uint64_t sectors[kLanes * 2];
@@ -201,44 +233,53 @@ void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
   }
   if (!std::is_sorted(sectors, sectors + n)) std::sort(sectors, sectors + n);
   n = static_cast<int>(std::unique(sectors, sectors + n) - sectors);
-  auto& unique = store ? x.store_sectors : x.load_sectors;
-  for (int i = 0; i < n; ++i) unique.insert(sectors[i]);
+  int fresh = 0;
+  for (int i = 0; i < n; ++i) {
+    fresh += (store ? x.store_sectors.insert(sectors[i]).second : NoteLoad(x, sectors[i])) ? 1 : 0;
+  }
+  const int lines = Lines(addresses, mask, bytes);
   const auto lanes = static_cast<uint64_t>(std::popcount(mask));
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += static_cast<uint64_t>(n);
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += lanes * bytes;
+  const auto wavefronts = static_cast<uint32_t>(lines);
+  x.counts.global_wavefronts += wavefronts;
+  if (!store) x.counts.l1_hit_sectors += static_cast<uint64_t>(n - fresh);
+  x.touch = {fresh > 0 ? Touch::Level::kMiss : Touch::Level::kL1, wavefronts};
 }
 
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
-  auto& unique = store ? x.store_sectors : x.load_sectors;
   const uint64_t first = address / 32;
   const uint64_t end = (address + bytes + 31) / 32;
-  for (uint64_t s = first; s < end; ++s) unique.insert(s);
+  for (uint64_t s = first; s < end; ++s) {
+    if (store) x.store_sectors.insert(s);
+    else NoteLoad(x, s);
+  }
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
+  x.counts.global_wavefronts += (bytes + 127) / 128;
 }
 
-/// Wavefronts of a shared access: the most distinct words that fall into one bank, per part of the warp served at once.
+/// Wavefronts of a shared access: the most distinct words that fall into one bank. Lanes that want the same word share
+/// it.
 void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
-  ++x.counts.shared_requests;
-  const int parts = bytes <= 4 ? 1 : bytes == 8 ? 2 : 4;
-  const int lanes_per_part = kLanes / parts;
-  for (int part = 0; part < parts; ++part) {
-    uint64_t words[kLanes * 4];
-    int n = 0;
-    for (int l = part * lanes_per_part; l < (part + 1) * lanes_per_part; ++l) {
-      if (!((mask >> l) & 1u)) continue;
-      for (uint64_t w = addresses[l] / 4; w <= (addresses[l] + bytes - 1) / 4; ++w) words[n++] = w;
+  uint64_t words[kLanes * 4];
+  int n = 0;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const uint64_t address = addresses[std::countr_zero(m)];
+    for (uint64_t w = address / 4; w <= (address + bytes - 1) / 4; ++w) {
+      if (n == 0 || words[n - 1] != w) words[n++] = w;
     }
-    if (n == 0) continue;
-    std::sort(words, words + n);
-    n = static_cast<int>(std::unique(words, words + n) - words);
-    int banks[32] = {};
-    int worst = 1;
-    for (int i = 0; i < n; ++i) worst = std::max(worst, ++banks[words[i] % 32]);
-    x.counts.shared_wavefronts += static_cast<uint64_t>(worst);
   }
+  if (!std::is_sorted(words, words + n)) std::sort(words, words + n);
+  n = static_cast<int>(std::unique(words, words + n) - words);
+  uint8_t banks[32] = {};
+  uint8_t worst = 1;
+  for (int i = 0; i < n; ++i) worst = std::max(worst, ++banks[words[i] % 32]);
+  ++x.counts.shared_requests;
+  x.counts.shared_wavefronts += worst;
+  x.touch = {Touch::Level::kShared, worst};
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -43,7 +43,6 @@ void AsyncCommit(Exec& x, const Op&, uint32_t mask) {
 
 /// wait_group N: all but the newest N groups have landed. `imm` = N, or ~0 for wait_all.
 void AsyncWait(Exec& x, const Op& op, uint32_t mask) {
-  x.loads_pending = true;
   if (!x.check) return;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);

@@ -110,7 +110,6 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
     if (op.dst != INT32_MIN) Lane<Bits>::Set(x.Slot(op.dst), l, old);
     if (global) ++x.counts.atomics;
   }
-  x.loads_pending = x.loads_pending || op.dst != INT32_MIN;
 }
 
 template <class T>
@@ -288,7 +287,6 @@ void VectorAtomic(Exec& x, const Op& op, uint32_t mask) {
     }
     x.counts.atomics += static_cast<uint64_t>(elements);
   });
-  x.loads_pending = x.loads_pending || results > 0;
 }
 
 template <bool kBrain, AtomicOp kOp>

@@ -1,5 +1,6 @@
 #include "atunner/vgpu/counts.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace atunner::vgpu {
@@ -22,6 +23,43 @@ uint64_t Counts::TotalWarpInstructions() const {
 }
 uint64_t Counts::TotalThreadInstructions() const {
   return std::accumulate(thread_instructions.begin(), thread_instructions.end(), uint64_t{0});
+}
+
+std::vector<std::pair<std::string, double>> Counts::Figures() const {
+  std::vector<std::pair<std::string, double>> figures;
+  const auto add = [&](std::string name, auto value) {
+    figures.emplace_back(std::move(name), static_cast<double>(value));
+  };
+  for (size_t i = 0; i < warp_instructions.size(); ++i)
+    add("ptx " + std::string(Name(static_cast<OpClass>(i))), warp_instructions[i]);
+  for (size_t i = 0; i < pipe_uses.size(); ++i) add("pipe " + std::string(Name(static_cast<Pipe>(i))), pipe_uses[i]);
+  add("issued", issued);
+  add("code_instructions", code_instructions);
+  add("branches", branches);
+  add("divergent_branches", divergent_branches);
+  add("tensor_flops", tensor_flops);
+  add("global_loads", global_loads);
+  add("global_stores", global_stores);
+  add("global_load_sectors", global_load_sectors);
+  add("global_store_sectors", global_store_sectors);
+  add("global_load_bytes", global_load_bytes);
+  add("global_store_bytes", global_store_bytes);
+  add("unique_load_sectors", unique_load_sectors);
+  add("unique_store_sectors", unique_store_sectors);
+  add("l1_hit_sectors", l1_hit_sectors);
+  add("reuse_distance", reuse_distance);
+  add("global_wavefronts", global_wavefronts);
+  add("shared_requests", shared_requests);
+  add("shared_wavefronts", shared_wavefronts);
+  add("local_requests", local_requests);
+  add("atomics", atomics);
+  add("barriers", barriers);
+  add("async_copy_bytes", async_copy_bytes);
+  add("path_l2", path[0]);
+  add("path_dram", path[1]);
+  add("blocks", blocks);
+  add("warps", warps);
+  return figures;
 }
 
 Counts& Counts::operator+=(const Counts& o) {
@@ -48,7 +86,13 @@ Counts& Counts::operator+=(const Counts& o) {
   atomics += o.atomics;
   barriers += o.barriers;
   async_copy_bytes += o.async_copy_bytes;
-  dependent_load_rounds += o.dependent_load_rounds;
+  for (size_t i = 0; i < pipe_uses.size(); ++i) pipe_uses[i] += o.pipe_uses[i];
+  issued += o.issued;
+  code_instructions = std::max(code_instructions, o.code_instructions);
+  global_wavefronts += o.global_wavefronts;
+  l1_hit_sectors += o.l1_hit_sectors;
+  reuse_distance += o.reuse_distance;
+  for (size_t i = 0; i < path.size(); ++i) path[i] += o.path[i];
   blocks += o.blocks;
   warps += o.warps;
   return *this;

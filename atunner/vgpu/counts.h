@@ -3,7 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "atunner/vgpu/op_cost.h"
 
 namespace atunner::vgpu {
 
@@ -34,11 +39,18 @@ struct Counts {
   uint64_t unique_store_sectors = 0;
   uint64_t shared_requests = 0;
   uint64_t shared_wavefronts = 0;  ///< bank conflicts make more than the data needs
-  uint64_t local_requests = 0;
-  uint64_t atomics = 0;   ///< global atomic lanes
-  uint64_t barriers = 0;  ///< per warp
+  uint64_t local_requests = 0;     ///< times the places that a warp's lanes access in their memories
+  uint64_t atomics = 0;            ///< global atomic lanes
+  uint64_t barriers = 0;           ///< per warp
   uint64_t async_copy_bytes = 0;
-  uint64_t dependent_load_rounds = 0;  ///< times a warp had to wait for loads it had issued
+  std::array<uint64_t, kPipes> pipe_uses{};  ///< warp instructions as the assembler makes them, per pipe
+  uint64_t issued = 0;                       ///< of them in all, control flow included
+  uint64_t code_instructions = 0;            ///< distinct ones that ran
+  uint64_t global_wavefronts = 0;            ///< cycles of the load/store unit for global requests
+  uint64_t l1_hit_sectors = 0;               ///< of loads: seen before by the block
+  uint64_t reuse_distance = 0;               ///< of those, in distinct sectors that the block read since, summed
+  std::array<double, 2>
+      path{};  ///< cycles from a block's start to its end without company: misses served by L2, by DRAM
   uint64_t blocks = 0;
   uint64_t warps = 0;
 
@@ -50,6 +62,8 @@ struct Counts {
   uint64_t TotalWarpInstructions() const;
   uint64_t TotalThreadInstructions() const;
   Counts& operator+=(const Counts& other);
+  /// All figures by name.
+  std::vector<std::pair<std::string, double>> Figures() const;
 };
 
 }  // namespace atunner::vgpu

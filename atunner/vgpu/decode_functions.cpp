@@ -21,6 +21,7 @@ Result<Kernel> Decoder::Run() {
   CodeOf(entry_);
   for (size_t i = 0; i < work_.size(); ++i) ATUNNER_RETURN_IF_ERROR(DecodeFunction(static_cast<int>(i)));
   MarkRecursion();
+  MarkLive(kernel_, WordsOfSlots());
   kernel_.constants.resize(kernel_.constants.size() + size_t{kPaddingSlots} * kLanes);
   return std::move(kernel_);
 }
@@ -76,11 +77,13 @@ Status Decoder::DecodeFunction(int code) {
     op.source_line = instruction.source_line;
     ATUNNER_RETURN_IF_ERROR(DecodeOne(instruction, op));
     kernel_.ops.push_back(op);
+    kernel_.tracks.push_back(TrackOf(instruction, slots_, kernel_.track_slots));
   }
   Op end;  // falling off the end returns
   end.op_class = OpClass::kControl;
   ATUNNER_RETURN_IF_ERROR(DecodeReturn(end));
   kernel_.ops.push_back(end);
+  kernel_.tracks.emplace_back();
   return {};
 }
 
@@ -102,6 +105,21 @@ void Decoder::PlaceShared() {
   }
   kernel_.static_shared = used;
   kernel_.dynamic_shared_offset = AlignUp(used, entry_.extern_shared_align);
+}
+
+std::vector<uint8_t> Decoder::WordsOfSlots() const {
+  std::vector<uint8_t> words(kernel_.register_slots, 0);
+  for (size_t i = 0; i < work_.size(); ++i) {
+    auto slot = static_cast<size_t>(kernel_.code[i].first_slot);
+    for (const ptx::Register& reg : work_[i]->registers) {
+      const int bits = ptx::BitsOf(reg.type);
+      // Addresses share a base in uniform registers: one register each, not two.
+      const bool address = bits == 64 && reg.type != ptx::Type::kF64;
+      words[slot] = static_cast<uint8_t>(bits == 1 ? 0 : address ? 1 : std::max(1, bits / 32));
+      slot += bits == 128 ? 4 : bits == 64 ? 2 : 1;
+    }
+  }
+  return words;
 }
 
 /// Which functions can be active twice in one thread, and how deep the stack can get.

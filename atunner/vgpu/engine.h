@@ -14,6 +14,7 @@
 #include "atunner/ptx/module.h"
 #include "atunner/vgpu/counts.h"
 #include "atunner/vgpu/memory.h"
+#include "atunner/vgpu/op_cost.h"
 
 namespace atunner::vgpu {
 
@@ -24,6 +25,8 @@ struct ExecOptions {
   uint64_t max_warp_instructions_per_block = uint64_t{1} << 33;
   unsigned threads = 0;          ///< 0 = all cores
   std::vector<uint64_t> blocks;  ///< linear indices; empty = the whole grid
+  Latencies latencies;           ///< for the timelines of counted blocks
+  uint32_t registers = 0;        ///< that the assembler gave a thread; 0 = as many as it likes
 };
 
 struct ExecResult {

@@ -2,116 +2,247 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace atunner::vgpu {
 namespace {
 
-/// Uncalibrated analytic models of this kind err by 10–30 % on kernels they suit; the interval says so.
-constexpr double kUncertainty = 0.3;
-/// Share of the peak DRAM bandwidth that streaming kernels reach on every GPU we know.
-constexpr double kDramEfficiency = 0.9;
+/// Known error of the model, see docs/benchmarks.md: most predictions lie within, calibrated or not.
+constexpr double kUncertainty = 0.25;
+constexpr double kUncertaintyUncalibrated = 0.4;
+constexpr double kMostSharpness = 4;
+constexpr double kSectorBytes = 32;
+constexpr double kPortBytesPerClk = 64;  // from L2 into one SM
+constexpr double kEvictingBytes = 40e6;  // reads that still find the cache full of another kernel's data
+constexpr double kCodeCacheInstructions = 1500;
 
-double Of(const Counts& counts, OpClass op_class) {
-  return static_cast<double>(counts.warp_instructions[static_cast<size_t>(op_class)]);
-}
-
-/// Cycles that one SM's pipes need for the counted instructions: each pipe works alone, the slowest bounds.
-struct PipeTimes {
-  double issue = 0, math = 0, special = 0, tensor = 0, memory_pipe = 0;
-  double Worst() const { return std::max({issue, math, special, tensor, memory_pipe}); }
+struct Share {
+  std::string name;
+  double value = 0;  ///< cycles or ns
 };
 
-PipeTimes Pipes(const DeviceProfile& p, const Counts& c) {
-  PipeTimes t;
-  t.issue = static_cast<double>(c.TotalWarpInstructions()) / p.schedulers_per_sm;
-  const auto clocks = [&](OpClass op_class, double rate) { return rate > 0 ? Of(c, op_class) * 32 / rate : 0; };
-  // float32 and integer share issue slots but not pipes; the multiplier belongs to the float side.
-  const double fp32 = clocks(OpClass::kFp32, p.fp32_per_clk) + clocks(OpClass::kMultiply, p.imad_per_clk);
-  const double integer = clocks(OpClass::kInteger, p.int_per_clk);
-  t.math = std::max(fp32, integer) + clocks(OpClass::kFp64, p.fp64_per_clk) + clocks(OpClass::kFp16, p.fp16_per_clk);
-  t.special = std::max(clocks(OpClass::kSpecial, p.sfu_per_clk), clocks(OpClass::kConversion, p.cvt_per_clk));
+double Overlap(const std::vector<Share>& shares, double sharpness) {
+  double worst = 0;
+  for (const Share& share : shares) worst = std::max(worst, share.value);
+  if (worst <= 0) return 0;
+  double sum = 0;
+  for (const Share& share : shares) sum += std::pow(share.value / worst, sharpness);
+  return worst * std::pow(sum, 1 / sharpness);
+}
+
+/// How sharply the slower of two things that overlap hides the faster: the sum of p-th powers, p-th root. Work overlaps
+/// with other work that does not wait for it: blocks, or warps where no barrier ties them. One alone adds up its times.
+struct Sharpness {
+  double pipes = 0;   ///< of one SM
+  double waves = 0;   ///< latencies and the SM's throughput
+  double memory = 0;  ///< SMs, L2, DRAM and the launching of blocks
+};
+
+Sharpness SharpnessOf(const EstimateInput& in) {
+  const double blocks_per_sm = std::ceil(static_cast<double>(in.shape.grid.Count()) / in.profile->sms);
+  const double resident = std::max(1.0, std::min<double>(in.occupancy.blocks_per_sm, blocks_per_sm));
+  const double warps = in.counts.barriers > 0 ? 1 : std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
+  const double doublings = std::log2(resident * warps);
+  const auto up_to_most = [](double p) { return std::min(kMostSharpness, p); };
+  const bool prefetches = in.counts.async_copy_bytes > 0;
+  return {up_to_most(3 + doublings), up_to_most(1.5 + 0.75 * doublings),
+          prefetches ? kMostSharpness : up_to_most(1.5 + 0.25 * doublings)};
+}
+
+const Share& Worst(const std::vector<Share>& shares) { return *std::ranges::max_element(shares, {}, &Share::value); }
+
+/// Cycles that an average block keeps each pipe of its SM busy.
+std::vector<Share> Pipes(const EstimateInput& in) {
+  const DeviceProfile& p = *in.profile;
+  const Counts& c = in.counts;
+  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const auto uses = [&](Pipe pipe) { return static_cast<double>(c.pipe_uses[static_cast<size_t>(pipe)]) / blocks; };
+  const auto per_block = [&](auto figure) { return static_cast<double>(figure) / blocks; };
+  const auto clocks = [](double warp_instructions, double lanes_per_clk) {
+    return lanes_per_clk > 0 ? warp_instructions * 32 / lanes_per_clk : 0;
+  };
+  // Multiply-adds of integers use half of the float32 lanes; integer additions go where there is room.
+  const double fma = uses(Pipe::kFma), imad = uses(Pipe::kImad), alu = uses(Pipe::kAlu), either = uses(Pipe::kEither);
+  const double arithmetic = std::max({clocks(fma + imad, p.fp32_per_clk), clocks(imad, p.imad_per_clk),
+                                      clocks(alu, p.int_per_clk), clocks(alu + either + imad, 2 * p.int_per_clk),
+                                      clocks(fma + imad + alu + either, p.fp32_per_clk + p.int_per_clk)});
   const double tensor_rate = p.tensor_fp16_fma_per_clk;  // wgmma reaches it, mma a part
-  t.tensor = tensor_rate > 0 ? (c.mma_work / p.mma_sync_share + c.wgmma_work) / 2 / tensor_rate : 0;
-  const double global = static_cast<double>(c.global_load_sectors + c.global_store_sectors) / 4;  // 128 bytes per clock
-  t.memory_pipe = static_cast<double>(c.shared_wavefronts) + global + Of(c, OpClass::kShuffle) +
-                  static_cast<double>(c.local_requests) * 4;
+  const double tensor_work = c.mma_work / in.calibration.mma_share + c.wgmma_work;
+  const double requests = per_block(c.shared_requests + c.global_loads + c.global_stores);
+  const double lsu = per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests) +
+                     std::max(0.0, uses(Pipe::kLsu) - requests);
+  const double port = per_block(c.unique_load_sectors + c.unique_store_sectors) * kSectorBytes / kPortBytesPerClk;
+  return {{"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
+          {"arithmetic", arithmetic},
+          {"special functions", clocks(uses(Pipe::kSfu), p.sfu_per_clk)},
+          {"float64", clocks(uses(Pipe::kFp64), p.fp64_per_clk)},
+          {"tensor cores", tensor_rate > 0 ? tensor_work / blocks / 2 / tensor_rate : 0},
+          {"shared memory and L1", lsu},
+          {"L2 port", port}};
+}
+
+/// Bytes of the whole launch.
+struct Traffic {
+  double load = 0, store = 0;            ///< between SMs and L2
+  double dram_read = 0, dram_write = 0;  ///< each byte once
+  double evicted = 0;                    ///< another kernel's, pushed out
+  double Dram() const { return dram_read + dram_write + evicted; }
+};
+
+/// Bytes of the executed blocks that are read again, by where they come from.
+struct Reread {
+  double l2 = 0, dram = 0;
+};
+
+Reread RereadOf(const EstimateInput& in) {
+  const Counts& c = in.counts;
+  if (c.l1_hit_sectors == 0) return {};
+  const double resident = std::max(1, in.occupancy.blocks_per_sm);
+  const double distance = kSectorBytes * static_cast<double>(c.reuse_distance) / static_cast<double>(c.l1_hit_sectors);
+  const double shared = in.resources.static_shared_bytes + in.shape.dynamic_shared_bytes;
+  const double l1 = std::max(0.0, in.profile->l1_per_sm - resident * shared);
+  const auto misses = [](double capacity, double meanwhile) {
+    return meanwhile > capacity ? 1 - capacity / meanwhile : 0;
+  };
+  const double bytes = kSectorBytes * static_cast<double>(c.l1_hit_sectors);
+  const double from_l2 = bytes * misses(l1, resident * distance);
+  const double at_work = std::min(static_cast<double>(in.shape.grid.Count()), resident * in.profile->sms);
+  const double all = std::min(at_work * distance, in.footprint_bytes);
+  return {from_l2, from_l2 * misses(static_cast<double>(in.profile->l2_bytes), all)};
+}
+
+Traffic TrafficOf(const EstimateInput& in) {
+  const double scale =
+      static_cast<double>(in.shape.grid.Count()) / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  Traffic t;
+  t.load = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes * scale;
+  t.store = static_cast<double>(in.counts.unique_store_sectors) * kSectorBytes * scale;
+  const double distinct = std::min(t.load + t.store, in.footprint_bytes);
+  t.dram_write = std::min(t.store, distinct);
+  t.dram_read = std::min(t.load, std::max(distinct - t.dram_write, 0.0));
+  // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
+  const Reread reread = RereadOf(in);
+  t.load += reread.l2 * scale;
+  t.dram_read += reread.dram * scale;
+  // Blocks that read what others read find it in L2, unless more than L2 holds went by.
+  const double overflow = std::clamp(1 - static_cast<double>(in.profile->l2_bytes) / std::max(distinct, 1.0), 0.0, 1.0);
+  t.dram_read += 0.1 * overflow * (t.load - t.dram_read);
+  t.evicted = in.calibration.evicted_share * std::min(t.dram_read, kEvictingBytes);
   return t;
+}
+
+/// The SMs' time, with what bounds it.
+struct Execution {
+  double ns = 0;
+  std::string limiter;
+  std::vector<Share> shares;  ///< in ns, of all waves
+};
+
+Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpness& sharpness) {
+  const double blocks = static_cast<double>(in.shape.grid.Count());
+  const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double resident = std::max(1, in.occupancy.blocks_per_sm);
+  const double at_once = resident * in.profile->sms;
+  const std::vector<Share> pipes = Pipes(in);
+  const double demand = Overlap(pipes, sharpness.pipes);
+  const double l2_path = in.counts.path[0] / executed, dram_path = in.counts.path[1] / executed;
+  // The first wave finds nothing in L2; later ones find what is shared.
+  const double later = traffic.load > 0 ? std::clamp(traffic.dram_read / traffic.load, 0.0, 1.0) : 0;
+  Execution e;
+  double path_clk = 0, demand_clk = 0, total = 0;
+  const auto add = [&](double waves, double blocks_per_sm, double dram_share) {
+    const double path = l2_path + (dram_path - l2_path) * dram_share;
+    path_clk += waves * path;
+    demand_clk += waves * blocks_per_sm * demand;
+    total += waves * Overlap({{"", path}, {"", blocks_per_sm * demand}}, sharpness.waves);
+  };
+  const double full = std::floor(blocks / at_once);
+  const double rest = blocks - full * at_once;
+  if (full >= 1) add(1, resident, 1);
+  if (full > 1) add(full - 1, resident, later);
+  if (rest > 0) add(1, std::ceil(rest / in.profile->sms), full >= 1 ? later : 1);
+  const double ns_per_clk = 1 / in.profile->clock_ghz;
+  e.ns = total * ns_per_clk;
+  e.limiter = path_clk > demand_clk ? "latency" : Worst(pipes).name;
+  e.shares.push_back({"latency", path_clk * ns_per_clk});
+  for (const Share& pipe : pipes) {
+    if (pipe.value > 0) e.shares.push_back({pipe.name, demand_clk * ns_per_clk * pipe.value / demand});
+  }
+  return e;
+}
+
+/// Instructions that no cache holds yet.
+double CodeNs(const EstimateInput& in) {
+  const Calibration& c = in.calibration;
+  const auto instructions = static_cast<double>(in.counts.code_instructions);
+  const double far = std::max(0.0, instructions - kCodeCacheInstructions);
+  return c.code_ns + (c.code_clk * instructions + c.far_code_clk * far) / in.profile->clock_ghz;
 }
 
 }  // namespace
 
+Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c) {
+  const auto clk = [](double value) { return static_cast<float>(value); };
+  Latencies l;
+  l.step = clk(c.step_clk);
+  const double quarter = 32.0 * p.schedulers_per_sm;
+  l.alu_busy = clk(quarter / std::max(p.int_per_clk, 1.0));
+  l.special_busy = clk(quarter / std::max(p.sfu_per_clk, 1.0));
+  constexpr double kProduct = 16 * 8 * 16;  // multiply-adds of the usual mma
+  const double tensor_rate = p.tensor_fp16_fma_per_clk * c.mma_share / p.schedulers_per_sm;
+  l.tensor_busy = tensor_rate > 0 ? clk(kProduct / tensor_rate) : 0;
+  const auto wait = [&](Wait kind, double value) { l.wait[static_cast<size_t>(kind)] = clk(value); };
+  wait(Wait::kSpecial, c.special_clk);
+  wait(Wait::kRounded, c.rounded_clk);
+  wait(Wait::kFp64, c.fp64_clk);
+  wait(Wait::kShuffle, c.shuffle_clk);
+  wait(Wait::kTensor, c.tensor_clk);
+  wait(Wait::kConstant, c.l1_clk);
+  wait(Wait::kRegisterRead, c.shuffle_clk);
+  wait(Wait::kFence, c.dram_clk);
+  l.predicate = clk(c.predicate_clk);
+  l.branch = clk(c.branch_clk);
+  l.barrier = clk(c.barrier_clk);
+  l.barrier_per_warp = clk(c.barrier_warp_clk);
+  l.cluster_barrier = clk(c.cluster_barrier_clk);
+  l.shared = clk(c.shared_clk);
+  l.l1 = clk(c.l1_clk);
+  l.miss = {clk(c.l2_clk), clk(c.dram_clk)};
+  return l;
+}
+
 Estimate EstimateTime(const EstimateInput& in) {
-  const DeviceProfile& p = *in.profile;
+  const Traffic traffic = TrafficOf(in);
+  const Sharpness sharpness = SharpnessOf(in);
+  const Execution execution = Execute(in, traffic, sharpness);
   const double blocks = static_cast<double>(in.shape.grid.Count());
-  const double scale = blocks / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
-  const int resident = std::max(1, in.occupancy.blocks_per_sm);
-  const double concurrent = static_cast<double>(resident) * p.sms;
-  const double ns_per_clk = 1.0 / p.clock_ghz;
-  const Counts& c = in.counts;
-
-  // Throughput of the SMs: all blocks' pipe cycles, spread over the SMs, with the tail of the last wave.
-  const PipeTimes pipes = Pipes(p, c);
-  const double waves = std::ceil(blocks / concurrent);
-  const double filled = blocks / (waves * concurrent);
-  const double sms_used = std::min<double>(p.sms, blocks);
-  const double per_sm = scale / sms_used;
-  const double throughput_ns = pipes.Worst() * per_sm * ns_per_clk;
-  const double tail_ns = waves > 1 ? throughput_ns * (1.0 / std::max(filled, 0.05) - 1.0) / waves : 0;
-
-  // Memory: sectors that leave the SM go through L2; distinct bytes come from DRAM.
-  const double load_bytes = static_cast<double>(c.unique_load_sectors) * 32 * scale;
-  const double store_bytes = static_cast<double>(c.unique_store_sectors) * 32 * scale;
-  const double l2_ns = (load_bytes + store_bytes) / p.l2_gbps;
-  const double compulsory = std::min(load_bytes + store_bytes, in.footprint_bytes);
-  // Blocks that read the same bytes find them in L2 as long as the data fits there.
-  const double reuse = load_bytes + store_bytes - compulsory;
-  const double overflow = std::clamp(1.0 - static_cast<double>(p.l2_bytes) / std::max(compulsory, 1.0), 0.0, 1.0);
-  const double dram_bytes = compulsory + 0.1 * overflow * reuse;
-  const double dram_ns = dram_bytes / (p.dram_gbps * kDramEfficiency);
-
-  // Latency: rounds of dependent loads of one warp, one after the other, wave by wave.
-  const double warps = static_cast<double>(std::max<uint64_t>(c.warps, 1));
-  const double rounds = static_cast<double>(c.dependent_load_rounds) / warps;
-  const double barriers = static_cast<double>(c.barriers) / warps;
-  const double hit_share = load_bytes > 0 ? std::clamp(1.0 - dram_bytes / (load_bytes + store_bytes), 0.0, 1.0) : 0;
-  const double latency_clk = rounds * (hit_share * p.l2_latency + (1 - hit_share) * p.dram_latency) + barriers * 20;
-  const double latency_ns = latency_clk * ns_per_clk * waves;
-
-  const double launch_ns = p.launch_overhead_us * 1000;
-  struct Candidate {
-    const char* name;
-    double ns;
-  };
-  const Candidate bounds[] = {
-      {"SM pipes", throughput_ns + tail_ns}, {"L2", l2_ns}, {"DRAM", dram_ns}, {"latency", latency_ns}};
-  const Candidate* worst = std::ranges::max_element(bounds, {}, &Candidate::ns);
+  const std::vector<Share> bounds = {{"SMs", execution.ns},
+                                     {"DRAM", traffic.Dram() / in.calibration.dram_gbps},
+                                     {"L2", (traffic.load + traffic.store) / in.calibration.l2_gbps},
+                                     {"block launches", blocks * in.calibration.block_ns}};
+  const double together = Overlap(bounds, sharpness.memory);
+  const Share& worst = Worst(bounds);
+  const double code = CodeNs(in);
   Estimate estimate;
-  double total = launch_ns + worst->ns;
-  for (const Candidate& bound : bounds) {
-    estimate.parts.push_back({bound.name, bound.ns, &bound != worst});
-    // Nothing overlaps perfectly: a fifth of what hides behind the bound shows.
-    if (&bound != worst) {
-      estimate.parts.push_back({std::string(bound.name) + " not hidden", 0.2 * bound.ns, false});
-      total += 0.2 * bound.ns;
-    }
-  }
-  estimate.parts.push_back({"launch", launch_ns, false});
-  estimate.time_ns = total;
-  estimate.low_ns = total * (1 - kUncertainty);
-  estimate.high_ns = total * (1 + kUncertainty);
-  estimate.limiter = worst->name;
-  if (worst->name == std::string("SM pipes")) {
-    estimate.limiter = pipes.tensor == pipes.Worst()        ? "tensor cores"
-                       : pipes.math == pipes.Worst()        ? "arithmetic"
-                       : pipes.special == pipes.Worst()     ? "special functions"
-                       : pipes.memory_pipe == pipes.Worst() ? "shared memory and L1"
-                                                            : "instruction issue";
-  }
-  estimate.device = p.name;
+  estimate.time_ns = in.calibration.launch_ns + code + together;
+  estimate.parts = {{"launch", in.calibration.launch_ns, false}, {"first instructions", code, false}};
+  for (const Share& bound : bounds) estimate.parts.push_back({bound.name, bound.value, &bound != &worst});
+  estimate.parts.push_back({"not hidden", together - worst.value, false});
+  for (const Share& share : execution.shares) estimate.parts.push_back({"SMs: " + share.name, share.value, true});
+  const double uncertainty =
+      in.calibration.source == Calibration::Expected(*in.profile).source ? kUncertaintyUncalibrated : kUncertainty;
+  estimate.low_ns = estimate.time_ns * (1 - uncertainty);
+  estimate.high_ns = estimate.time_ns * (1 + uncertainty);
+  const bool launching = in.calibration.launch_ns + code > worst.value;
+  estimate.limiter = launching ? "launch" : &worst == &bounds[0] ? execution.limiter : worst.name;
+  estimate.device = in.profile->name;
   estimate.blocks_executed = in.blocks_executed;
   estimate.blocks_total = in.shape.grid.Count();
-  estimate.dram_bytes = dram_bytes;
-  estimate.flops = (Of(c, OpClass::kFp32) * 32 * 2 + c.tensor_flops) * scale;
+  estimate.dram_bytes = traffic.Dram();
+  const double scale = blocks / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  estimate.flops = (static_cast<double>(in.counts.warp_instructions[static_cast<size_t>(OpClass::kFp32)]) * 64 +
+                    in.counts.tensor_flops) *
+                   scale;
   estimate.occupancy = in.occupancy.share;
   return estimate;
 }

@@ -1,6 +1,7 @@
 // Time from counts: an analytic model, explained in docs/timing-model.md. What it gives is a prediction.
 #pragma once
 
+#include "atunner/device/calibration.h"
 #include "atunner/device/device.h"
 #include "atunner/model/device_profile.h"
 #include "atunner/model/performance.h"
@@ -10,6 +11,7 @@ namespace atunner::vgpu {
 
 struct EstimateInput {
   const DeviceProfile* profile = nullptr;
+  Calibration calibration;
   KernelResources resources;
   LaunchShape shape;
   Occupancy occupancy;
@@ -17,6 +19,9 @@ struct EstimateInput {
   uint64_t blocks_executed = 0;
   double footprint_bytes = 0;  ///< distinct global bytes the whole launch can touch
 };
+
+/// Latencies of a GPU, for the timelines of counted blocks.
+Latencies LatenciesOf(const DeviceProfile& profile, const Calibration& calibration);
 
 /// Parts that are not marked overlapped add up to time_ns.
 Estimate EstimateTime(const EstimateInput& input);

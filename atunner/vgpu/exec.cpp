@@ -40,13 +40,6 @@ int PickGroup(Warp& warp) {
   return first;
 }
 
-void NoteLoads(Exec& x, const Op& op) {
-  if (op.list_size > 0)
-    x.warp->pending_loads.insert(x.warp->pending_loads.end(), x.kernel->lists.begin() + op.list,
-                                 x.kernel->lists.begin() + op.list + op.list_size);
-  x.loads_pending = false;
-}
-
 /// Runs one group until its place is another's, its flow changes or its warp's slice is over.
 Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
   const Op* const ops = x.kernel->ops.data();
@@ -61,9 +54,15 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     if (op.flow == Flow::kNone) {
       if (x.watch) Watch(x, op);
       if (active != 0) op.run(x, op, active);
-      if (x.count && x.loads_pending) NoteLoads(x, op);
+      if (x.count) Advance(x, op, c.pc, active != 0);
       ++c.pc;
       continue;
+    }
+    if (x.count) {
+      Advance(x, op, c.pc, active != 0);
+      const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
+      if (op.flow != Flow::kCollective && op.flow != Flow::kWarpSync)
+        EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
     }
     if (const Next next = ChangeFlow(x, op, c, active); next != Next::kContinue) return next;
   }
@@ -73,7 +72,7 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
 /// Runs the current warp until all its groups wait or have exited, or its slice is over. False = nothing could run.
 bool RunWarp(Exec& x) {
   Warp& warp = *x.warp;
-  x.watch = x.count || !warp.products.empty();
+  x.watch = !warp.products.empty();
   uint32_t left = kSlice;
   bool ran = false;
   while (left > 0 && !x.stop) {
@@ -185,10 +184,18 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.products.clear();
     std::ranges::fill(warp.held, kFree);
     warp.spins = 0;
-    warp.pending_loads.clear();
     for (auto& stack : warp.stack) stack.clear();
   }
   x.cluster_phase.assign(x.threads, ~0u);
+  if (x.count) {
+    x.times.resize(x.warps.size());
+    for (WarpTime& time : x.times) {
+      std::vector<Moment> ready = std::move(time.ready);
+      time = {};
+      ready.assign(x.kernel->register_slots + kPaddingSlots, Moment{});
+      time.ready = std::move(ready);
+    }
+  }
   x.unwritten.reset();
   x.yield = false;
 }
@@ -222,6 +229,8 @@ void FinishBlock(Exec& x) {
   ++x.counts.blocks;
   x.counts.warps += x.warps.size();
   if (!x.count) return;
+  const Moment end = EndOfBlock(x);
+  for (size_t i = 0; i < end.size(); ++i) x.counts.path[i] += end[i];
   x.counts.unique_load_sectors += x.load_sectors.size();
   x.counts.unique_store_sectors += x.store_sectors.size();
   x.load_sectors.clear();
@@ -293,6 +302,7 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
              LaunchOutcome& outcome) {
   gang.cluster_arrived = 0;
   gang.cluster_phase = 0;
+  gang.arrivals.clear();
   for (size_t i = 0; i < gang.members.size(); ++i) {
     gang.members[i]->gang = &gang;
     gang.members[i]->rank = static_cast<uint32_t>(i);
@@ -345,11 +355,18 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
 
 void CollectCounts(const Exec& x, Counts& counts) {
   counts += x.counts;
+  uint64_t code = 0;
   for (size_t i = 0; i < x.executed.size(); ++i) {
     const auto op_class = static_cast<size_t>(x.kernel->ops[i].op_class);
     counts.warp_instructions[op_class] += x.executed[i];
     counts.thread_instructions[op_class] += x.lanes[i];
+    if (x.executed[i] == 0) continue;
+    const OpCost& cost = x.kernel->tracks[i].cost;
+    counts.issued += x.executed[i] * cost.issue;
+    code += cost.issue;
+    for (size_t pipe = 0; pipe < kPipes; ++pipe) counts.pipe_uses[pipe] += x.executed[i] * cost.uses[pipe];
   }
+  counts.code_instructions = std::max(counts.code_instructions, code);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

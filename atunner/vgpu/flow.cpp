@@ -35,24 +35,10 @@ uint32_t Limit(const Warp& warp, size_t running) {
   return limit;
 }
 
-void CountDependence(Exec& x, const Op& op) {
-  Warp& warp = *x.warp;
-  if (warp.pending_loads.empty()) return;
-  const auto pending = [&](int32_t slot) {
-    return slot >= 0 && std::ranges::find(warp.pending_loads, slot) != warp.pending_loads.end();
-  };
-  bool waits = std::ranges::any_of(op.src, pending);
-  const bool reads_list = op.run != nullptr && op.list_size > 0;
-  for (int i = 0; reads_list && !waits && i < op.list_size; ++i)
-    waits = pending(x.kernel->lists[op.list + static_cast<size_t>(i)]);
-  if (!waits) return;
-  ++x.counts.dependent_load_rounds;
-  warp.pending_loads.clear();
-}
-
 namespace {
 
-constexpr uint32_t kPatience = 16;  // backward branches with polling before other warps get their turn
+constexpr uint32_t kMostRetries = 1000;  // of a suspended try_wait: then its time limit is over
+constexpr uint32_t kPatience = 16;       // backward branches with polling before other warps get their turn
 
 void WriteReduction(Exec& x, Warp& warp, const Group& group, const BarrierState& state, uint32_t total) {
   Warp* saved = x.warp;
@@ -71,6 +57,7 @@ void WriteReduction(Exec& x, Warp& warp, const Group& group, const BarrierState&
 void Release(Exec& x, int id) {
   BarrierState& state = x.barriers[static_cast<size_t>(id)];
   ++x.epoch;
+  std::vector<uint32_t> met;
   for (Warp& warp : x.warps) {
     bool any = false;
     for (Group& group : warp.groups) {
@@ -83,7 +70,9 @@ void Release(Exec& x, int id) {
     if (!any) continue;
     warp.seen_epoch = x.epoch;
     Normalise(warp);
+    if (x.count) met.push_back(warp.index);
   }
+  if (x.count) Meet(x, met);
   state = {};
 }
 
@@ -102,6 +91,7 @@ void CheckClusterBarrier(Gang& gang) {
   if (gang.cluster_arrived == 0 || gang.cluster_arrived < alive) return;
   gang.cluster_arrived = 0;
   ++gang.cluster_phase;
+  if (gang.members.front()->count) MeetCluster(gang);
   for (Exec* member : gang.members) {
     ++member->epoch;
     for (Warp& warp : member->warps) {
@@ -479,6 +469,13 @@ Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active) {
       return CallOrReturn(x, op, c, active);
     case Flow::kPatient:
       if (active != 0) op.run(x, op, active);
+      if (x.yield && op.variant == kSuspends && x.warp->retries++ < kMostRetries) {
+        --x.executed[c.pc];
+        x.lanes[c.pc] -= static_cast<uint64_t>(std::popcount(active));
+        x.yield = false;
+        return Next::kYield;
+      }
+      x.warp->retries = 0;
       ++c.pc;
       if (!x.yield) return Next::kContinue;
       x.yield = false;

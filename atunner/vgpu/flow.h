@@ -28,8 +28,6 @@ constexpr uint32_t kSpinLimit = 512;  ///< backward branches before a diverged s
 void Normalise(Warp& warp);
 /// The next place of another group: there the running one stops.
 uint32_t Limit(const Warp& warp, size_t running);
-/// Counts a wait when an operation needs a load in flight.
-void CountDependence(Exec& x, const Op& op);
 /// Runs an operation whose flow is not kNone.
 Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active);
 

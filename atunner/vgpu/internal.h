@@ -16,6 +16,7 @@
 #include "atunner/ptx/module.h"
 #include "atunner/vgpu/counts.h"
 #include "atunner/vgpu/memory.h"
+#include "atunner/vgpu/timeline.h"
 
 #ifndef ATUNNER_VGPU_ISA
 #error "define ATUNNER_VGPU_ISA"
@@ -57,6 +58,8 @@ enum class Flow : uint8_t {
   kAligned,  ///< by all lanes of the warp; of the warp group where Op::target says kWholeGroup
   kPatient   ///< runs like kNone, and gives others a turn when it set Exec::yield
 };
+/// Op::variant of a kPatient operation whose thread sleeps until what it waits for is there, or its time limit is over.
+constexpr uint8_t kSuspends = 1;
 
 /// One decoded instruction. Operands are slots of 32 lanes × 4 bytes: ≥ 0 in the warp's registers, < 0 in the
 /// constants.
@@ -121,6 +124,8 @@ struct Kernel {
   bool cooperative = false;                            ///< synchronises the whole grid
   std::vector<Op> ops;
   std::vector<int32_t> lists;
+  std::vector<Track> tracks;         ///< per op, for the timeline
+  std::vector<int32_t> track_slots;  ///< of their registers
   std::vector<uint32_t> constants;  ///< slots × 32
   uint32_t register_slots = 1;      ///< slot 0 is nobody's: what an operation leaves open names it
   uint64_t static_shared = 0;
@@ -171,7 +176,7 @@ struct Warp {
   uint32_t carry = 0;                  ///< CC register: one bit per lane
   uint32_t turn = 0;                   ///< of the groups, when one spins
   uint32_t spins = 0;                  ///< backward branches since another group ran
-  std::vector<int32_t> pending_loads;  ///< slots with a load in flight, while counting
+  uint32_t retries = 0;                ///< of the mbarrier.try_wait at hand
   std::array<std::vector<ReturnPoint>, kLanes> stack;
 };
 
@@ -256,20 +261,21 @@ struct Exec {
   bool stop = false;
   bool check = false;
   bool count = false;
-  std::vector<uint64_t> executed;  ///< per op: times
-  std::vector<uint64_t> lanes;     ///< per op: active lanes
-  std::unordered_set<uint64_t> load_sectors;
+  std::vector<uint64_t> executed;                       ///< per op: times
+  std::vector<uint64_t> lanes;                          ///< per op: active lanes
+  std::unordered_map<uint64_t, uint32_t> load_sectors;  ///< → how many there were at the last access
   std::unordered_set<uint64_t> store_sectors;
   Counts counts;
   uint64_t instructions = 0;
   uint64_t clock = 0;
-  bool loads_pending = false;
-  bool watch = false;  ///< operations need a look before they run: counting, or products hold registers of this warp
+  bool watch = false;  ///< operations need a look before they run: products hold registers of this warp
   std::vector<AsyncReads> async_reads;
   std::vector<BulkLanding> landings;
   std::unordered_map<uint64_t, uint32_t> phase_epoch;  ///< of an mbarrier: who waited for its last phase has seen this
   std::vector<uint32_t> bulk_groups;                   ///< per thread: cp.async.bulk.commit_group so far
   uint32_t proxy_seen = 0;                             ///< Warp::seen_epoch of the latest fence.proxy.async
+  std::vector<WarpTime> times;  ///< per warp, while counting
+  Touch touch;                  ///< of the operation at hand
   uint64_t alive_threads = 0;
   bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others
   bool yield = false;   ///< a kPatient operation waits for others
@@ -288,8 +294,9 @@ struct Exec {
 /// Blocks that run side by side: a cluster, the whole grid of a cooperative launch, or one block.
 struct Gang {
   std::vector<Exec*> members;
-  uint64_t cluster_arrived = 0;  ///< threads at barrier.cluster
-  uint32_t cluster_phase = 0;    ///< times that it opened
+  uint64_t cluster_arrived = 0;                      ///< threads at barrier.cluster
+  uint32_t cluster_phase = 0;                        ///< times that it opened
+  std::unordered_map<const void*, Moment> arrivals;  ///< at mbarriers, while counting
 };
 
 struct Launch {
@@ -301,6 +308,8 @@ struct Launch {
   Dim3 cluster{1, 1, 1};
   uint64_t grid_workspace = 0;  ///< of a cooperative launch
   DeviceHeap* heap = nullptr;
+  Latencies latencies;
+  uint32_t registers = 0;  ///< of a thread, 0 = unknown
   bool check = false;
   bool count = false;
 };

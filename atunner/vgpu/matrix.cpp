@@ -54,6 +54,7 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
 
 void CountMatrixRows(Exec& x, const uint32_t* const* rows, int matrices) {
   x.counts.shared_requests += 1;
+  x.touch = {Touch::Level::kShared, static_cast<uint32_t>(matrices)};
   for (int i = 0; i < matrices; ++i) {
     int banks[32] = {};
     int worst = 1;

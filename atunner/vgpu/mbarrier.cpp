@@ -7,6 +7,8 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
+constexpr double kClusterLatency = 200;  // cycles; of an arrival at another block's mbarrier
+
 /// The object must change hands whole: several instructions of one warp run one after another, blocks of a cluster in
 /// one thread of the host, so plain reads and writes do.
 Mbarrier Read(const std::byte* at) {
@@ -76,10 +78,12 @@ void Transaction(Exec& x, const Op& op, uint32_t mask) {
 template <bool kParity>
 void Wait(Exec& x, const Op& op, uint32_t mask) {
   uint32_t done = 0;
+  const std::byte* waited = nullptr;
   ForLanes(mask, [&](int l) {
     if (x.stop) return;
     const std::byte* at = MbarrierAt(x, op, l, SharedAddress(x, op, l));
     if (at == nullptr) return;
+    waited = at;
     const uint32_t* phase = x.Source(op.src[1]);
     const bool awaited = kParity ? (phase[l] & 1u) != 0 : Mbarrier::Decode(Lane<uint64_t>::Get(phase, l)).phase;
     if (Read(at).phase == awaited) return;
@@ -91,6 +95,7 @@ void Wait(Exec& x, const Op& op, uint32_t mask) {
     *d = (*d & ~mask) | done;
   }
   if (done != mask) x.yield = true;
+  if (x.count && done == mask) NoteWaited(x, waited);
 }
 
 void PendingCount(Exec& x, const Op& op, uint32_t mask) {
@@ -120,6 +125,7 @@ void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int3
   Mbarrier barrier = Read(at);
   barrier.bytes -= bytes;
   Write(x, op, lane, address, at, barrier);
+  if (x.count) NoteArrival(x, at, {x.launch->latencies.miss[0], x.launch->latencies.miss[1]});
 }
 
 uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes, bool drop) {
@@ -136,6 +142,7 @@ uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t co
   barrier.bytes += bytes;
   if (drop) barrier.expected -= count;
   Write(x, op, lane, address, at, barrier);
+  if (x.count) NoteArrival(x, at, {kClusterLatency, kClusterLatency});
   return state;
 }
 
@@ -145,6 +152,7 @@ Handler MbarrierHandler(const Form& form, Op& op) {
   if (form.Has("pending_count")) return PendingCount;
   if (form.Has("test_wait") || form.Has("try_wait")) {
     op.flow = Flow::kPatient;
+    op.variant = form.Has("try_wait") ? kSuspends : 0;
     return form.Has("parity") ? Wait<true> : Wait<false>;
   }
   const bool expects = form.Has("expect_tx");

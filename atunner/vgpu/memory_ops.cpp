@@ -190,10 +190,26 @@ bool QuietWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t byte
   return true;
 }
 
+/// Threads' local memories are interleaved word by word: lanes that access the same place of theirs do so together.
+uint32_t DistinctPlaces(const Exec& x, const uint64_t* addresses, uint32_t mask) {
+  uint64_t places[kLanes];
+  uint32_t n = 0;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const uint64_t place = addresses[std::countr_zero(m)] % std::max(1u, x.kernel->local_bytes);
+    if (n > 0 && places[n - 1] == place) continue;
+    if (std::find(places, places + n, place) == places + n) places[n++] = place;
+  }
+  return n;
+}
+
 void CountAccess(Exec& x, const uint64_t* addresses, uint32_t mask, Space space, uint32_t bytes, bool store) {
   if (space == Space::kGlobal) CountGlobal(x, addresses, mask, bytes, store);
   if (space == Space::kShared) CountShared(x, addresses, mask, bytes);
-  if (space == Space::kLocal) ++x.counts.local_requests;
+  if (space == Space::kLocal) {
+    const uint32_t words = DistinctPlaces(x, addresses, mask);
+    x.counts.local_requests += words;
+    x.touch = {Touch::Level::kL1, words};
+  }
 }
 
 /// Lanes of one access that went one by one, by space, so that they count as one request each.
@@ -232,7 +248,6 @@ void LoadLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
                                    : WindowPointer(x, op, l, space, address, bytes, "load");
     if (from == nullptr) return;
     if (space == Space::kShared && x.check) ShadowRead(x, op, l, address, bytes);
-    if (space == Space::kGlobal) x.loads_pending = true;
     counted.Add(l, address, space);
     ReadConverted(x, op, l, from);
   }
@@ -279,7 +294,6 @@ void Load(Exec& x, const Op& op, uint32_t mask) {
     }
   }
   ReadWarp(x, op, mask, w);
-  if (w.space == Space::kGlobal) x.loads_pending = true;
   if (x.count) CountAccess(x, w.offset, mask, w.space, bytes, false);
 }
 

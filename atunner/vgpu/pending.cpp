@@ -262,7 +262,6 @@ void ReleaseRegisters(Warp& warp, const Kernel& kernel, uint32_t groups) {
 }
 
 void Watch(Exec& x, const Op& op) {
-  if (x.count) CountDependence(x, op);
   if (!x.warp->products.empty()) CheckHeld(x, op);
 }
 

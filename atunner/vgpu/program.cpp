@@ -78,6 +78,8 @@ class LoadedProgram : public Program {
     launch.params.resize(std::max<size_t>(launch.params.size(), found->second.function->param_bytes));
     launch.check = options.check_hazards;
     launch.count = options.count;
+    launch.latencies = options.latencies;
+    launch.registers = options.registers;
     launch.heap = &heap_;
     launch.cluster = shape.cluster.Count() > 1 ? shape.cluster : RequiredCluster(*found->second.function);
     if (auto refusal = Refuse(launch); !refusal.empty()) {

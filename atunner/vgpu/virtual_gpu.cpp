@@ -13,6 +13,7 @@ namespace atunner::vgpu {
 namespace {
 
 constexpr uint64_t kSampledBlocks = 10;
+constexpr uint64_t kLeastSampled = 3;
 constexpr double kPredictSeconds = 30;
 
 class VirtualBuffer : public Buffer {
@@ -41,12 +42,20 @@ struct VirtualModule : LoadedModule {
 };
 
 /// First, last, middle and some at random: enough for kernels whose blocks are alike, which those we tune are.
-std::vector<uint64_t> Sample(uint64_t total) {
-  if (total <= kSampledBlocks) return {};
+/// Of a cluster all blocks run, so that fewer are drawn.
+std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster) {
+  const uint64_t wanted = std::max<uint64_t>(kLeastSampled, kSampledBlocks / std::max<uint64_t>(cluster, 1));
+  if (total <= wanted * cluster) return {};
   std::set<uint64_t> blocks = {0, total / 2, total - 1};
   Random random(total);
-  while (blocks.size() < kSampledBlocks) blocks.insert(random.Below(total));
+  while (blocks.size() < wanted) blocks.insert(random.Below(total));
   return {blocks.begin(), blocks.end()};
+}
+
+uint64_t ClusterSize(const ptx::Function& function, const LaunchShape& shape) {
+  const auto& required = function.required_cluster;
+  const uint64_t named = uint64_t{std::max(1u, required[0])} * std::max(1u, required[1]) * std::max(1u, required[2]);
+  return std::max(named, shape.cluster.Count());
 }
 
 std::vector<std::byte> PackParams(const ptx::Function& entry, std::span<const KernelArg> args) {
@@ -61,7 +70,10 @@ std::vector<std::byte> PackParams(const ptx::Function& entry, std::span<const Ke
 }  // namespace
 
 VirtualGpu::VirtualGpu(DeviceProfile profile, unsigned threads)
-    : profile_(std::move(profile)), threads_(threads), memory_(static_cast<uint64_t>(profile_.dram_bytes)) {}
+    : profile_(std::move(profile)),
+      calibration_(Calibration::Expected(profile_)),
+      threads_(threads),
+      memory_(static_cast<uint64_t>(profile_.dram_bytes)) {}
 
 Status VirtualGpu::CheckRange(DeviceAddress address, uint64_t bytes) const {
   const auto range = memory_.Find(address);
@@ -174,11 +186,14 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   exec.count = true;
   exec.threads = threads_;
   exec.deadline_seconds = kPredictSeconds;
-  exec.blocks = Sample(shape.grid.Count());
+  exec.latencies = LatenciesOf(profile_, calibration_);
+  exec.registers = resources.registers;
+  exec.blocks = Sample(shape.grid.Count(), ClusterSize(*function, shape));
   const ExecResult result = loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
   if (!result.outcome.completed()) return Invalid("the launch does not complete: " + result.outcome.message);
   EstimateInput input;
   input.profile = &profile_;
+  input.calibration = calibration_;
   input.resources = resources;
   input.shape = shape;
   input.occupancy = ComputeOccupancy(profile_, resources, shape);
@@ -196,6 +211,7 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
     if (const auto range = memory_.Find(address))
       input.footprint_bytes += static_cast<double>(range->end - range->base);
   }
+  if (observer_) observer_(input);
   return EstimateTime(input);
 }
 

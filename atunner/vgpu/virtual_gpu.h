@@ -1,10 +1,12 @@
 // The virtual GPU as a Device.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "atunner/device/device.h"
 #include "atunner/vgpu/engine.h"
+#include "atunner/vgpu/estimate.h"
 
 namespace atunner::vgpu {
 
@@ -34,14 +36,21 @@ class VirtualGpu : public PredictingDevice {
   Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
                            std::span<const KernelArg> args) override;
 
+  /// Constants of the time model; those expected of the profile until then.
+  void Calibrate(Calibration calibration) { calibration_ = std::move(calibration); }
+  /// Is told what each estimate is made from.
+  void Observe(std::function<void(const EstimateInput&)> observer) { observer_ = std::move(observer); }
+
  private:
   Status CheckRange(DeviceAddress address, uint64_t bytes) const;
   Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,
                                std::span<const KernelArg> args) const;
 
   DeviceProfile profile_;
+  Calibration calibration_;
   unsigned threads_;
   Memory memory_;
+  std::function<void(const EstimateInput&)> observer_;
 };
 
 }  // namespace atunner::vgpu

@@ -167,7 +167,6 @@ void LoadFragment(Exec& x, const Op& op, uint32_t mask) {
     WriteSlot(x.Slot(ListSlot(x, op, reg)), l, i, lines.bits, values[e]);
   });
   CountLines(x, op, lines, false);
-  x.loads_pending = true;
 }
 
 void StoreFragment(Exec& x, const Op& op, uint32_t mask) {

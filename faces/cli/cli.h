@@ -53,6 +53,13 @@ struct SourceFlags {
   TuneFlags tune;
 };
 
+struct PredictFlags {
+  std::string file;            ///< a kernel's TOML or T1 JSON; empty: the operator
+  OptimizeFlags optimize;      ///< operator, shapes, target
+  std::string configurations;  ///< file; empty: the default configuration
+  bool counts = false;
+};
+
 struct BenchmarkFlags {
   std::string operator_name;
   std::vector<std::string> shapes;  ///< empty: usual ones
@@ -81,11 +88,15 @@ Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std
 /// A kernel TOML or a T1 JSON.
 Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common, const std::string& command);
 Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command);
+/// Times of listed configurations on the virtual GPU. They are not judged.
+Result<int> Predict(const PredictFlags& flags, const Common& common);
+/// The template of a kernel TOML or a T1 JSON.
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOfFile(const std::string& file, const Common& common);
 /// The spec of an operator as flags name it; used by every verb that takes --operator.
 Result<KernelSpec> SpecOf(const OptimizeFlags& flags);
 Result<int> SelfTest(const Common& common, const std::string& target);
-/// `probe`: measure the first GPU and keep its profile beside the table's.
-Result<int> Devices(bool probe, const Common& common);
+/// `probe`: measure the first GPU and keep its profile beside the table's; `calibrate`: and the time model's constants.
+Result<int> Devices(bool probe, bool calibrate, const Common& common);
 Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common);
 /// Replays recorded spaces; exit code 1 when a strategy broke its contract (asked twice, stopped early).
 Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common);

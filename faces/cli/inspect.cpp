@@ -5,6 +5,7 @@
 #include "atunner/base/dylib.h"
 #include "atunner/device/profiles.h"
 #include "atunner/device/real_device.h"
+#include "atunner/measure/calibrate.h"
 #include "atunner/measure/probe.h"
 #include "atunner/model/json.h"
 #include "atunner/operators/operator.h"
@@ -15,16 +16,29 @@ namespace atunner::cli {
 
 namespace {
 
-Result<int> ProbeDevice(const Common& common) {
+void PrintCalibration(const Json& fitted, const DeviceProfile& profile) {
+  const Json expected = ToJson(Calibration::Expected(profile));
+  fmt::print("\n{:<26} {:>12} {:>12}\n", "time model", "fitted", "expected");
+  for (const auto& [name, value] : fitted.items()) {
+    if (value.is_number())
+      fmt::print("{:<26} {:>12.3f} {:>12.3f}\n", name, value.get<double>(), expected[name].get<double>());
+  }
+}
+
+Result<int> ProbeDevice(bool calibrate, const Common& common) {
   ATUNNER_TRY(const Target target, ChooseTarget("auto", false));
   ATUNNER_TRY(const auto compiler, OpenCompiler());
   ATUNNER_TRY(const auto device, OpenRealDevice(*target.real_index));
   ATUNNER_TRY(const ProbeResult probed, Probe(*device, *compiler));
-  const Path file = UserDataDirectory() / "profiles" / (probed.profile.name + ".json");
+  const Path file = ProfileFolder() / (probed.profile.name + ".json");
   Json json{{"profile", ToJson(probed.profile)}, {"rates", Json::array()}};
   for (const ProbedRate& rate : probed.rates)
     json["rates"].push_back(
         {{"name", rate.name}, {"unit", rate.unit}, {"measured", rate.measured}, {"stated", rate.stated}});
+  if (calibrate) {
+    ATUNNER_TRY(const Calibration calibration, Calibrate(*device, *compiler, probed.profile));
+    json[kCalibrationKey] = ToJson(calibration);
+  }
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(file, DumpJson(json, 2) + "\n"));
   if (common.json) {
     PrintJson(json);
@@ -33,14 +47,17 @@ Result<int> ProbeDevice(const Common& common) {
   fmt::print("{}\n{:<26} {:>12} {:>12}\n", target.profile.full_name, "", "measured", "stated");
   for (const ProbedRate& rate : probed.rates)
     fmt::print("{:<26} {:>12.1f} {:>12.1f} {}\n", rate.name, rate.measured, rate.stated, rate.unit);
+  if (calibrate) PrintCalibration(json[kCalibrationKey], probed.profile);
   fmt::print("kept in {}\n", file.string());
   return 0;
 }
 
 }  // namespace
 
-Result<int> Devices(bool probe, const Common& common) {
-  if (probe) return ProbeDevice(common);
+Result<int> Devices(bool probe, bool calibrate, const Common& common) {
+  if (calibrate && !probe)
+    return Invalid("--calibrate goes with --probe", "devices", "atunner devices --probe --calibrate");
+  if (probe) return ProbeDevice(calibrate, common);
   const auto devices = ListRealDevices();
   Json json{{"present", Json::array()}, {"known", Json::array()}};
   if (devices) {

@@ -113,6 +113,18 @@ class Verbs {
     verb->add_option("file", kernel_file_, "kernel.toml or space.json")->required();
     AddTune(verb, tune_);
 
+    verb = Add("predict", "times of listed configurations on the virtual GPU, without judging them",
+               [this] { return Predict(predict_, common_); });
+    verb->add_option("file", predict_.file, "kernel.toml or space.json; without it, --operator");
+    verb->add_option("--operator", predict_.optimize.operator_name, "operator (`atunner operators` lists them)");
+    verb->add_option("--input-shape", predict_.optimize.shapes, "shapes, as the operator asks for them");
+    verb->add_option("--dtype", predict_.optimize.dtype, "float32, float16 or bfloat16");
+    verb->add_option("--attr", predict_.optimize.attributes, "operator attribute, key=value");
+    verb->add_option("--target-gpu", predict_.optimize.tune.target, "a GPU of `atunner devices`")->required();
+    verb->add_option("--configs", predict_.configurations,
+                     "JSON list of configurations, or a run's export; default: the default configuration");
+    verb->add_flag("--counts", predict_.counts, "with --json: what was counted, beside each estimate");
+
     verb = Add("hardware-optimize", "tune a kernel in a .cu file as it is",
                [this] { return HardwareOptimize(source_, common_, command_); });
     verb->add_option("--source", source_.source, "the .cu file")->required();
@@ -154,9 +166,10 @@ class Verbs {
   }
 
   void AddMachine() {
-    CLI::App* verb =
-        Add("devices", "GPUs of this machine and the table of known ones", [this] { return Devices(probe_, common_); });
+    CLI::App* verb = Add("devices", "GPUs of this machine and the table of known ones",
+                         [this] { return Devices(probe_, calibrate_, common_); });
     verb->add_flag("--probe", probe_, "measure the GPU of this machine and keep its profile");
+    verb->add_flag("--calibrate", calibrate_, "with --probe: fit the time model's constants to micro-benchmarks");
     Add("doctor", "what was found on this machine, what is missing, how to get it", [this] { return Doctor(common_); });
     Add("operators", "operators and their attributes", [this] { return Operators(common_); });
     verb = Add("test", "compile, run and verify one kernel per operator on this machine",
@@ -184,12 +197,14 @@ class Verbs {
   TuneFlags tune_;
   std::string kernel_file_;
   SourceFlags source_;
+  PredictFlags predict_;
   BenchmarkFlags benchmark_;
   SearchBenchFlags search_bench_;
   std::string folder_;
   std::string verify_target_;
   bool verify_virtual_ = false;
   bool probe_ = false;
+  bool calibrate_ = false;
   std::string test_target_ = "A100";
   std::string run_ = "last";
   std::string report_format_ = "text";

@@ -25,9 +25,13 @@ std::atomic<bool> g_stop{false};  // set by the signal handler, the one place wh
 RunRecord RecordOf(const TuneFlags& flags, const KernelSpec& spec, const ParameterSpace& space, const Target& target,
                    const std::string& command) {
   RunRecord run;
-  std::vector<std::string> fields = {
-      spec.ContentDigest().ToHex(),         DumpJson(ToJson(space)), DumpJson(ToJson(target.profile)),
-      std::string(Name(target.evidence())), flags.strategy,          std::to_string(flags.seed)};
+  std::vector<std::string> fields = {spec.ContentDigest().ToHex(),
+                                           DumpJson(ToJson(space)),
+                                           DumpJson(ToJson(target.profile)),
+                                           target.real_index ? std::string() : DumpJson(ToJson(target.calibration)),
+                                           std::string(Name(target.evidence())),
+                                           flags.strategy,
+                                           std::to_string(flags.seed)};
   if (flags.objective != "time") fields.push_back(flags.objective);
   run.key = DigestOf(fields).ToHex();
   run.created = UtcTimestamp();
@@ -210,7 +214,8 @@ Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const
 
   run.seconds += result.seconds;
   run.status = g_stop ? "stopped" : "finished";
-  const Json summary = Summary(run, result, schedule.space(), target.profile);
+  Json summary = Summary(run, result, schedule.space(), target.profile);
+  if (!target.real_index) summary["calibration"] = target.calibration.source;
   run.summary = DumpJson(summary);
   ATUNNER_RETURN_IF_ERROR(store->UpdateRun(run));
   ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, schedule, target.profile));

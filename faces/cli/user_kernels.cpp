@@ -95,28 +95,32 @@ int PrintUnderstood(const UserKernel& kernel, const Common& common) {
   return 0;
 }
 
-Result<int> TuneKernel(UserKernel& kernel, const Path& file, const Target& target, const TuneFlags& flags,
-                       const Common& common, const std::string& command) {
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const Path& file, const Common& common) {
   FindHeaders(kernel, file);
   ATUNNER_RETURN_IF_ERROR(CheckFiles(kernel));
-  ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
+  ATUNNER_TRY(auto schedule, MakeUserTemplate(kernel));
   PrintNotes(kernel, common);
-  return RunTuning(*schedule, target, flags, common, command);
+  return schedule;
 }
 
 }  // namespace
 
-Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common,
-                     const std::string& command) {
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOfFile(const std::string& file, const Common& common) {
   ATUNNER_TRY(const std::string text, ReadFile(file, kLargestSource));
   const bool json = file.ends_with(".json");
   if (!json && !file.ends_with(".toml")) {
-    return Invalid("'" + file + "' is neither a kernel .toml nor a T1 .json", "tune",
+    return Invalid("'" + file + "' is neither a kernel .toml nor a T1 .json", "",
                    file.ends_with(".cu") ? "for a bare source: atunner hardware-optimize --source " + file : "");
   }
   ATUNNER_TRY(UserKernel kernel, json ? ParseT1(text, file, Beside(file)) : ParseKernelToml(text, file, Beside(file)));
+  return TemplateOf(kernel, file, common);
+}
+
+Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common,
+                     const std::string& command) {
   ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
-  return TuneKernel(kernel, file, target, flags, common, command);
+  ATUNNER_TRY(const auto schedule, TemplateOfFile(file, common));
+  return RunTuning(*schedule, target, flags, common, command);
 }
 
 Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command) {
@@ -128,7 +132,8 @@ Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, con
   options.multiprocessors = target.profile.sms;
   ATUNNER_TRY(UserKernel kernel, ParseBareSource(text, Path(flags.source).filename().string(), options));
   if (!flags.auto_tune) return PrintUnderstood(kernel, common);
-  return TuneKernel(kernel, flags.source, target, flags.tune, common, command);
+  ATUNNER_TRY(const auto schedule, TemplateOf(kernel, flags.source, common));
+  return RunTuning(*schedule, target, flags.tune, common, command);
 }
 
 }  // namespace atunner::cli

@@ -66,15 +66,16 @@ Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
       return Fail(ErrorCode::kUnavailable, "no GPU to measure on: " + devices.error().what, "--target-gpu auto",
                   "name a GPU to predict for, for example --target-gpu A100");
     }
-    return Target{devices->front().profile, devices->front().index};
+    return Target{devices->front().profile, devices->front().index, {}};
   }
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(name));
   if (devices && !force_virtual) {
     for (const RealDeviceInfo& device : *devices) {
-      if (device.profile.name == profile.name) return Target{device.profile, device.index};
+      if (device.profile.name == profile.name) return Target{device.profile, device.index, {}};
     }
   }
-  return Target{profile, std::nullopt};
+  ATUNNER_TRY(const Calibration calibration, LoadCalibration(ProfileFolder().string(), profile));
+  return Target{profile, std::nullopt, calibration};
 }
 
 Result<std::vector<Target>> DevicesLike(const Target& target, const std::string& devices) {
@@ -85,7 +86,7 @@ Result<std::vector<Target>> DevicesLike(const Target& target, const std::string&
   } else {
     ATUNNER_TRY(const std::vector<RealDeviceInfo> present, ListRealDevices());
     for (const RealDeviceInfo& one : present) {
-      if (one.profile.name == target.profile.name) alike.push_back({one.profile, one.index});
+      if (one.profile.name == target.profile.name) alike.push_back({one.profile, one.index, {}});
     }
   }
   if (devices == "all") return alike;
@@ -100,6 +101,8 @@ Result<std::vector<Target>> DevicesLike(const Target& target, const std::string&
   }
   return chosen;
 }
+
+Path ProfileFolder() { return UserDataDirectory() / "profiles"; }
 
 Result<std::unique_ptr<Compiler>> OpenCompiler(double timeout_seconds) {
   ATUNNER_TRY(const auto nvrtc, MakeNvrtcCompiler());  // is there one at all, and which
@@ -135,7 +138,10 @@ int RunnerMain(const std::string& profile_name, int real_index) {
   }
   auto profile = FindProfile(profile_name);
   if (!profile) return FailWorker(profile.error());
+  auto calibration = LoadCalibration(ProfileFolder().string(), *profile);
+  if (!calibration) return FailWorker(calibration.error());
   vgpu::VirtualGpu device(*profile);
+  device.Calibrate(*calibration);
   LocalJudge judge(device, nullptr, &device, *compiler);
   return ServeJudge(judge);
 }

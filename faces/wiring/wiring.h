@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "atunner/compile/compiler.h"
+#include "atunner/device/calibration.h"
 #include "atunner/device/device.h"
 #include "atunner/judge/judge.h"
 #include "atunner/store/store.h"
@@ -17,6 +18,7 @@ namespace atunner {
 struct Target {
   DeviceProfile profile;
   std::optional<int> real_index;  ///< set: measured on that GPU; empty: predicted by the virtual GPU
+  Calibration calibration;        ///< of the time model: stored by `devices --probe --calibrate`, or expected
   Evidence evidence() const { return real_index ? Evidence::kMeasured : Evidence::kPredicted; }
 };
 
@@ -30,6 +32,9 @@ inline constexpr double kCompileTimeoutSeconds = 60;
 /// "auto" = the GPU in this machine; a name of the profile table is measured when that GPU is here, else predicted.
 /// `force_virtual` predicts in any case.
 Result<Target> ChooseTarget(const std::string& name, bool force_virtual);
+
+/// Where probed profiles and calibrations lie.
+Path ProfileFolder();
 
 /// Compiles in worker processes of this executable and remembers. A source may take `timeout_seconds`.
 Result<std::unique_ptr<Compiler>> OpenCompiler(double timeout_seconds = kCompileTimeoutSeconds);

@@ -1,0 +1,32 @@
+// Constants of the time model that no data sheet states: estimated from the profile, or fitted to micro-benchmarks of
+// the real GPU (`atunner devices --probe --calibrate`).
+#pragma once
+
+#include <string>
+
+#include "atunner/base/result.h"
+#include "atunner/model/device_profile.h"
+#include "atunner/model/json.h"
+
+namespace atunner {
+
+struct Calibration {
+#define ATUNNER_CALIBRATION(name, unit, fallback, meaning) double name = 0;
+#include "atunner/device/calibration.def"
+#undef ATUNNER_CALIBRATION
+  std::string source;  ///< "not calibrated", or when and on what
+
+  /// What the profile's table lets one expect.
+  static Calibration Expected(const DeviceProfile& profile);
+};
+
+Json ToJson(const Calibration& calibration);
+/// Every constant must be there, finite and not negative.
+Result<Calibration> CalibrationFromJson(const Json& json);
+
+/// The file that `devices --probe` writes for a GPU holds a calibration under this key, if it was made.
+inline constexpr const char* kCalibrationKey = "calibration";
+/// From a profile's file in `folder`, or Expected when there is none. kInvalidInput for a file that is broken.
+Result<Calibration> LoadCalibration(const std::string& folder, const DeviceProfile& profile);
+
+}  // namespace atunner

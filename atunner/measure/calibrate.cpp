@@ -1,0 +1,189 @@
+#include "atunner/measure/calibrate.h"
+
+#include <algorithm>
+
+#include "atunner/base/clock.h"
+#include "atunner/measure/statistics.h"
+#include "embed/calibration.h"
+
+namespace atunner {
+namespace {
+
+constexpr int kSamples = 9;
+constexpr int kOperationsPerRound = 16;
+constexpr uint64_t kStreamBytes = uint64_t{512} << 20;
+
+KernelArg Int(int64_t value) { return KernelArg::Scalar(PackScalar(DType::kInt32, value).value()); }
+
+/// Runs the micro-benchmarks of kernels/probe/calibration.cu.
+class Calibrator {
+ public:
+  Calibrator(TimedDevice& device, Compiler& compiler, const DeviceProfile& probed)
+      : device_(device), compiler_(compiler), profile_(probed), fit_(Calibration::Expected(probed)) {}
+
+  Result<Calibration> Run() {
+    ATUNNER_RETURN_IF_ERROR(Prepare());
+    ATUNNER_RETURN_IF_ERROR(Launching());
+    ATUNNER_RETURN_IF_ERROR(Chains());
+    ATUNNER_RETURN_IF_ERROR(Barriers());
+    ATUNNER_RETURN_IF_ERROR(Streams());
+    fit_.source = "calibrated " + UtcTimestamp() + " on " + profile_.full_name;
+    return fit_;
+  }
+
+ private:
+  Status Prepare() {
+    std::vector<std::string> entries = {"cal_step",    "cal_special",   "cal_fp64",      "cal_shuffle", "cal_rounded",
+                                        "cal_barrier", "cal_shared",    "cal_l1",        "cal_branch",  "cal_read",
+                                        "cal_code_64", "cal_code_1024", "cal_code_8192", "cal_empty"};
+    if (profile_.cc_major >= 8) entries.push_back("cal_tensor");
+    if (profile_.cc_major >= 9) entries.push_back("cal_cluster");
+    const CompileRequest request{{.name = "calibration.cu",
+                                  .text = std::string(embed::kCalibrationCu),
+                                  .language = Language::kCudaCpp,
+                                  .defines = {},
+                                  .options = {},
+                                  .include_folders = {}},
+                                 entries,
+                                 device_.arch()};
+    ATUNNER_TRY(CompileOutcome outcome, compiler_.Compile(request));
+    if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the calibration kernels do not compile: " + outcome.error);
+    ATUNNER_TRY(module_, device_.Load(*outcome.module));
+    ATUNNER_TRY(sink_, device_.Allocate(256));
+    ATUNNER_TRY(data_, device_.Allocate(kStreamBytes));
+    ATUNNER_RETURN_IF_ERROR(device_.Fill(data_->address(), 0, kStreamBytes));
+    ATUNNER_TRY(flush_, device_.Allocate(2 * static_cast<uint64_t>(std::max<int64_t>(profile_.l2_bytes, 4 << 20))));
+    ATUNNER_TRY(start_, device_.CreateEvent());
+    ATUNNER_TRY(end_, device_.CreateEvent());
+    return {};
+  }
+
+  KernelArg Sink() const { return KernelArg::Address(sink_->address()); }
+
+  /// Median time in ns of a launch into a cold L2, as the harness measures.
+  Result<double> Time(const char* entry, uint32_t grid, uint32_t block, const std::vector<KernelArg>& args) {
+    std::vector<double> samples;
+    for (int i = 0; i < kSamples + 2; ++i) {
+      ATUNNER_RETURN_IF_ERROR(device_.EnqueueFill(flush_->address(), 0x5a, flush_->bytes()));
+      ATUNNER_RETURN_IF_ERROR(device_.Record(*start_));
+      const LaunchOutcome outcome = device_.Enqueue(*module_, entry, {{grid, 1, 1}, {block, 1, 1}, {1, 1, 1}, 0}, args);
+      if (outcome.kind != LaunchOutcome::Kind::kCompleted)
+        return Fail(ErrorCode::kInternal, std::string(entry) + " does not run: " + outcome.message);
+      ATUNNER_RETURN_IF_ERROR(device_.Record(*end_));
+      ATUNNER_TRY(const double ns, device_.ElapsedNs(*start_, *end_));
+      if (i >= 2) samples.push_back(ns);  // the first ones warm up
+    }
+    return Median(samples);
+  }
+
+  /// Cycles per operation of a kernel (rounds, sink, ...): the difference between two numbers of rounds.
+  Result<double> Cycles(const char* entry, uint32_t grid, uint32_t block, std::vector<KernelArg> more = {}) {
+    constexpr int kFew = 50, kMany = 450;
+    const auto run = [&](int rounds) {
+      std::vector<KernelArg> args = {Int(rounds), Sink()};
+      args.insert(args.end(), more.begin(), more.end());
+      return Time(entry, grid, block, args);
+    };
+    ATUNNER_TRY(const double few, run(kFew));
+    ATUNNER_TRY(const double many, run(kMany));
+    return (many - few) * profile_.clock_ghz / ((kMany - kFew) * kOperationsPerRound);
+  }
+
+  uint32_t Sms() const { return static_cast<uint32_t>(profile_.sms); }
+
+  Status Launching() {
+    constexpr uint32_t kBlocksPerSm = 256;
+    ATUNNER_TRY(fit_.launch_ns, Time("cal_empty", Sms(), 128, {}));
+    ATUNNER_TRY(const double many, Time("cal_empty", Sms() * kBlocksPerSm, 128, {}));
+    fit_.block_ns = std::max(0.0, many - fit_.launch_ns) / (Sms() * (kBlocksPerSm - 1.0));
+    const std::vector<KernelArg> args = {KernelArg::Scalar(PackScalar(DType::kFloat32, 0.5).value()), Sink()};
+    ATUNNER_TRY(const double few, Time("cal_code_64", Sms(), 32, args));
+    ATUNNER_TRY(const double some, Time("cal_code_1024", Sms(), 32, args));
+    ATUNNER_TRY(const double lots, Time("cal_code_8192", Sms(), 32, args));
+    // Once loaded, an instruction issues in one cycle; what it takes beyond is the loading.
+    const double clk = profile_.clock_ghz;
+    fit_.code_clk = std::max(0.0, (some - few) * clk / (1024 - 64) - 1);
+    fit_.code_ns = std::max(0.0, few - fit_.launch_ns - 64 * (1 + fit_.code_clk) / clk);
+    fit_.far_code_clk = std::max(0.0, (lots - some) * clk / (8192 - 1024) - 1 - fit_.code_clk);
+    return {};
+  }
+
+  Status Chains() {
+    ATUNNER_TRY(const double pair, Cycles("cal_step", 1, 32));
+    fit_.step_clk = pair / 2;
+    ATUNNER_TRY(fit_.special_clk, Cycles("cal_special", 1, 32));
+    ATUNNER_TRY(fit_.fp64_clk, Cycles("cal_fp64", 1, 32));
+    ATUNNER_TRY(fit_.shuffle_clk, Cycles("cal_shuffle", 1, 32));
+    if (profile_.cc_major >= 8) {
+      ATUNNER_TRY(fit_.tensor_clk, Cycles("cal_tensor", 1, 32));
+    }
+    constexpr double kStepsOfRoot = 7;  // simple instructions of sqrt.rn, see op_cost.def
+    ATUNNER_TRY(const double root, Cycles("cal_rounded", 1, 32));
+    fit_.rounded_clk = std::max(0.0, root - kStepsOfRoot * fit_.step_clk);
+    // A load and the addition that makes the next address.
+    ATUNNER_TRY(const double shared, Cycles("cal_shared", 1, 32));
+    fit_.shared_clk = shared - fit_.step_clk;
+    ATUNNER_TRY(const double l1, Cycles("cal_l1", 1, 32, {KernelArg::Address(data_->address())}));
+    fit_.l1_clk = l1 - fit_.step_clk;
+    ATUNNER_TRY(const double round, Cycles("cal_branch", 1, 32));
+    const Calibration expected = Calibration::Expected(profile_);
+    const double way = std::max(0.0, round - 2 * fit_.step_clk) / (expected.predicate_clk + expected.branch_clk);
+    fit_.predicate_clk = way * expected.predicate_clk;
+    fit_.branch_clk = way * expected.branch_clk;
+    return {};
+  }
+
+  Status Barriers() {
+    constexpr double kWarps = 32;
+    ATUNNER_TRY(const double one, Cycles("cal_barrier", 1, 32));
+    ATUNNER_TRY(const double many, Cycles("cal_barrier", 1, 1024));
+    fit_.barrier_warp_clk = std::max(0.0, (many - one) / (kWarps - 1));
+    fit_.barrier_clk = std::max(0.0, one - fit_.barrier_warp_clk);
+    if (profile_.cc_major < 9) return {};
+    ATUNNER_TRY(fit_.cluster_barrier_clk, Cycles("cal_cluster", 2, 32));
+    return {};
+  }
+
+  /// Time of reading `bytes`; with `reuse` every block reads all of them `rounds` times.
+  Result<double> Read(uint64_t bytes, uint32_t blocks_per_sm, int rounds, bool reuse) {
+    return Time("cal_read", Sms() * blocks_per_sm, 256,
+                {KernelArg::Address(data_->address()), Int(static_cast<int64_t>(bytes / 16)), Int(rounds), Sink(),
+                 Int(reuse ? 1 : 0)});
+  }
+
+  Status Streams() {
+    constexpr uint32_t kBlocksPerSm = 8;
+    ATUNNER_TRY(const double half, Read(kStreamBytes / 2, kBlocksPerSm, 1, false));
+    ATUNNER_TRY(const double whole, Read(kStreamBytes, kBlocksPerSm, 1, false));
+    fit_.dram_gbps = std::min(profile_.dram_gbps, static_cast<double>(kStreamBytes / 2) / std::max(whole - half, 1.0));
+    constexpr uint64_t kShared = uint64_t{2} << 20;
+    ATUNNER_TRY(const double once, Read(kShared, 4, 1, true));
+    ATUNNER_TRY(const double often, Read(kShared, 4, 4, true));
+    fit_.l2_gbps = 3.0 * static_cast<double>(kShared) * Sms() * 4 / std::max(often - once, 1.0);
+    // Reads into a cache full of other data push that out: what they take beyond their own bytes.
+    constexpr uint64_t kSome = uint64_t{32} << 20;
+    ATUNNER_TRY(const double cold, Read(kSome, kBlocksPerSm, 1, false));
+    const double base = fit_.launch_ns + fit_.code_ns + profile_.dram_latency / profile_.clock_ghz;
+    fit_.evicted_share = std::clamp((cold - base) * fit_.dram_gbps / static_cast<double>(kSome) - 1, 0.0, 1.0);
+    fit_.l2_clk = profile_.l2_latency;
+    fit_.dram_clk = profile_.dram_latency;
+    fit_.mma_share = profile_.mma_sync_share;
+    return {};
+  }
+
+  TimedDevice& device_;
+  Compiler& compiler_;
+  DeviceProfile profile_;
+  Calibration fit_;
+  std::unique_ptr<LoadedModule> module_;
+  std::unique_ptr<Buffer> sink_, data_, flush_;
+  std::unique_ptr<Event> start_, end_;
+};
+
+}  // namespace
+
+Result<Calibration> Calibrate(TimedDevice& device, Compiler& compiler, const DeviceProfile& probed) {
+  return Calibrator(device, compiler, probed).Run();
+}
+
+}  // namespace atunner

@@ -1,0 +1,127 @@
+#include "atunner/vgpu/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include "atunner/device/profiles.h"
+
+namespace atunner::vgpu {
+namespace {
+
+/// A kernel of 1320 blocks that streams: ten of its blocks were executed.
+EstimateInput Streaming() {
+  static const DeviceProfile profile = *FindProfile("H200");
+  EstimateInput in;
+  in.profile = &profile;
+  in.calibration = Calibration::Expected(profile);
+  in.shape = {{1320, 1, 1}, {256, 1, 1}, {1, 1, 1}, 0};
+  in.resources.registers = 32;
+  in.occupancy = {8, 64, 1, "warps"};
+  in.blocks_executed = 10;
+  in.counts.unique_load_sectors = 10 * 4096;
+  in.counts.unique_store_sectors = 10 * 4096;
+  in.counts.global_wavefronts = 10 * 2048;
+  in.counts.issued = 10 * 20000;
+  in.counts.pipe_uses[static_cast<size_t>(Pipe::kFma)] = 10 * 8000;
+  in.counts.code_instructions = 200;
+  in.counts.path = {10 * 5000, 10 * 8000};
+  in.footprint_bytes = 1320.0 * 8192 * 32;
+  return in;
+}
+
+double Time(const EstimateInput& in) { return EstimateTime(in).time_ns; }
+
+TEST(Estimate, PartsAddUp) {
+  for (const double scale : {0.001, 1.0, 1000.0}) {
+    EstimateInput in = Streaming();
+    in.counts.path[1] *= scale;
+    const Estimate estimate = EstimateTime(in);
+    double sum = 0;
+    for (const Estimate::Part& part : estimate.parts) sum += part.overlapped ? 0 : part.ns;
+    EXPECT_NEAR(sum, estimate.time_ns, 1e-6 * estimate.time_ns);
+    EXPECT_LT(estimate.low_ns, estimate.time_ns);
+    EXPECT_GT(estimate.high_ns, estimate.time_ns);
+    EXPECT_FALSE(estimate.limiter.empty());
+  }
+}
+
+TEST(Estimate, MoreWorkIsNeverFaster) {
+  const double base = Time(Streaming());
+  const auto worse = [&](auto&& change) {
+    EstimateInput in = Streaming();
+    change(in);
+    return Time(in) >= base;
+  };
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.unique_load_sectors *= 2; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.issued *= 10; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.shared_wavefronts += 1000000; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.mma_work += 1e12; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.local_requests += 1000000; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.code_instructions = 20000; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.path[1] *= 4; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.shape.grid.x *= 2; }));
+  for (size_t pipe = 0; pipe < kPipes; ++pipe)
+    EXPECT_TRUE(worse([&](EstimateInput& in) { in.counts.pipe_uses[pipe] += 1000000; })) << pipe;
+}
+
+TEST(Estimate, BetterMachinesAreNeverSlower) {
+  const double base = Time(Streaming());
+  const auto faster = [&](auto&& change) {
+    EstimateInput in = Streaming();
+    change(in.calibration);
+    return Time(in) <= base;
+  };
+  EXPECT_TRUE(faster([](Calibration& c) { c.dram_gbps *= 2; }));
+  EXPECT_TRUE(faster([](Calibration& c) { c.l2_gbps *= 2; }));
+  EXPECT_TRUE(faster([](Calibration& c) { c.launch_ns = 0; }));
+  EXPECT_TRUE(faster([](Calibration& c) { c.block_ns = 0; }));
+  EXPECT_TRUE(faster([](Calibration& c) { c.evicted_share = 0; }));
+  EXPECT_TRUE(faster([](Calibration& c) { c.code_ns = c.code_clk = c.far_code_clk = 0; }));
+}
+
+TEST(Estimate, OccupancyHidesLatencyOnly) {
+  EstimateInput waiting = Streaming();
+  waiting.counts.path = {10 * 5e5, 10 * 8e5};
+  EstimateInput alone = waiting;
+  alone.occupancy = {1, 8, 0.125, "shared memory"};
+  EXPECT_GT(Time(alone), 2 * Time(waiting));
+  EXPECT_EQ(EstimateTime(alone).limiter, "latency");
+}
+
+TEST(Estimate, ATailCostsAWave) {
+  EstimateInput in = Streaming();
+  in.counts.path = {10 * 5e5, 10 * 8e5};
+  in.occupancy = {1, 8, 0.125, "shared memory"};
+  in.shape.grid.x = 132;
+  const double one = Time(in);
+  in.shape.grid.x = 133;
+  EXPECT_GT(Time(in), 1.3 * one);
+}
+
+TEST(Estimate, NamesWhatLimits) {
+  EstimateInput in = Streaming();
+  in.counts.pipe_uses[static_cast<size_t>(Pipe::kSfu)] = 10 * 4000000;
+  EXPECT_EQ(EstimateTime(in).limiter, "special functions");
+  in = Streaming();
+  in.counts.mma_work = 1e13;
+  EXPECT_EQ(EstimateTime(in).limiter, "tensor cores");
+  in = Streaming();
+  in.counts.shared_wavefronts = 1000000000;
+  EXPECT_EQ(EstimateTime(in).limiter, "shared memory and L1");
+  in = Streaming();
+  in.counts = {};
+  in.blocks_executed = 10;
+  EXPECT_EQ(EstimateTime(in).limiter, "launch");
+}
+
+TEST(Estimate, EveryProfileGivesATime) {
+  for (const DeviceProfile& profile : KnownProfiles()) {
+    EstimateInput in = Streaming();
+    in.profile = &profile;
+    in.calibration = Calibration::Expected(profile);
+    EXPECT_GT(Time(in), 0) << profile.name;
+    EXPECT_LT(Time(in), 1e9) << profile.name;
+  }
+}
+
+}  // namespace
+}  // namespace atunner::vgpu

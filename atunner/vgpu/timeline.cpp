@@ -1,0 +1,366 @@
+#include "atunner/vgpu/timeline.h"
+
+#include <algorithm>
+
+#include "atunner/vgpu/internal.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+
+/// Opcodes whose first register is no result.
+bool FirstIsSource(const Instruction& instruction) {
+  static constexpr std::string_view kOpcodes[] = {"bar",        "barrier",   "bra", "brx", "call",
+                                                  "setmaxnreg", "nanosleep", "st",  "red"};
+  return std::ranges::find(kOpcodes, instruction.opcode) != std::end(kOpcodes) && !instruction.Has("red");
+}
+
+template <class F>
+void ForRegisters(const Operand& operand, F&& f) {
+  if (operand.kind == Operand::Kind::kVector) {
+    for (const Operand& element : operand.elements) ForRegisters(element, f);
+  } else if (operand.reg >= 0) {
+    f(operand.reg);
+  }
+  if (operand.second) f(*operand.second);
+}
+
+Track::Role RoleOf(const Instruction& instruction) {
+  if (instruction.opcode != "cp" || !instruction.Has("async") || instruction.Has("mbarrier"))
+    return Track::Role::kPlain;
+  if (instruction.Has("commit_group")) return Track::Role::kAsyncCommit;
+  if (instruction.Has("wait_group") || instruction.Has("wait_all")) return Track::Role::kAsyncWait;
+  return instruction.Has("bulk") ? Track::Role::kPlain : Track::Role::kAsyncCopy;
+}
+
+Moment Later(const Moment& moment, double cycles) { return {moment[0] + cycles, moment[1] + cycles}; }
+
+/// Latency of the operation's memory access.
+Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
+  const double extra = touch.wavefronts > 0 ? touch.wavefronts - 1 : 0;
+  switch (touch.level) {
+    case Touch::Level::kMiss:
+      return Later({latencies.miss[0], latencies.miss[1]}, extra);
+    case Touch::Level::kL1:
+      return Later({}, latencies.l1 + extra);
+    case Touch::Level::kShared:
+      return Later({}, latencies.shared + extra);
+    case Touch::Level::kNone:
+      break;
+  }
+  return {};
+}
+
+/// cp.async.wait_group: all but the newest `newest` groups have landed.
+void WaitForCopies(WarpTime& time, uint64_t newest) {
+  if (newest > time.groups.size()) {
+    if (newest == ~uint64_t{0})
+      time.groups.push_back(time.copies), newest = 0;
+    else
+      return;
+  }
+  const size_t landed = time.groups.size() - static_cast<size_t>(newest);
+  for (size_t i = 0; i < landed; ++i) time.start = Latest(time.start, time.groups[i]);
+  time.groups.erase(time.groups.begin(), time.groups.begin() + static_cast<std::ptrdiff_t>(landed));
+}
+
+}  // namespace
+
+namespace {
+
+constexpr size_t kLookahead = 20;  // operations by which the assembler moves arithmetic ahead
+
+/// A load issues no earlier than the place from which the registers of all loads on the way fit beside what is live.
+Moment EarliestLoad(const Launch& launch, WarpTime& time, const Track& track) {
+  constexpr int64_t kLeast = 12;
+  const uint32_t words = time.places.back().load_words + track.load_words;
+  const auto fits = [&](const WarpTime::Place& place) {
+    const int64_t room = std::max<int64_t>(kLeast, int64_t{launch.registers} - place.live);
+    return int64_t{words} - place.load_words <= room;
+  };
+  while (time.oldest + 1 < time.places.size() && !fits(time.places[time.oldest])) ++time.oldest;
+  return time.places[time.oldest].issued;
+}
+
+void Occupy(const Latencies& latencies, WarpTime& time, const OpCost& cost, const Touch& touch) {
+  const auto uses = [&](Pipe pipe) { return static_cast<double>(cost.uses[static_cast<size_t>(pipe)]); };
+  time.slots += cost.issue;
+  time.alu += uses(Pipe::kAlu) * latencies.alu_busy;
+  time.special += uses(Pipe::kSfu) * latencies.special_busy;
+  time.tensor += uses(Pipe::kTensor) * latencies.tensor_busy;
+  time.memory += touch.wavefronts;
+}
+
+Moment AfterStores(WarpTime::Stores& stores, int32_t base, Moment at, bool store) {
+  at = Latest(at, stores.others);
+  if (stores.base != base) at = Latest(at, stores.with_base);
+  if (!store) return at;
+  if (stores.base != base) {
+    stores.others = Latest(stores.others, stores.with_base);
+    stores.base = base;
+  }
+  stores.with_base = at;
+  return at;
+}
+
+void NotePlace(WarpTime& time, const Track& track) {
+  const WarpTime::Place& last = time.places.back();
+  time.places.push_back({time.issued, last.load_words + track.load_words, track.live});
+}
+
+}  // namespace
+
+Moment Latest(const Moment& a, const Moment& b) { return {std::max(a[0], b[0]), std::max(a[1], b[1])}; }
+
+Track TrackOf(const Instruction& instruction, const std::vector<int32_t>& slot_of_register,
+              std::vector<int32_t>& slots) {
+  Track track;
+  track.cost = CostOf(instruction);
+  track.role = RoleOf(instruction);
+  track.store = instruction.opcode == "st" || instruction.opcode == "red" || instruction.opcode == "stmatrix";
+  track.constant = instruction.opcode == "cvta" || (instruction.opcode == "ld" && instruction.Has("param"));
+  track.first = static_cast<uint32_t>(slots.size());
+  std::vector<int32_t> written;
+  const auto slot = [&](int reg) { return slot_of_register[static_cast<size_t>(reg)]; };
+  if (instruction.guard >= 0) slots.push_back(slot(instruction.guard));
+  for (size_t i = 0; i < instruction.operands.size(); ++i) {
+    const Operand& operand = instruction.operands[i];
+    const bool result = i == 0 && operand.kind != Operand::Kind::kAddress && !FirstIsSource(instruction);
+    ForRegisters(operand, [&](int reg) { (result ? written : slots).push_back(slot(reg)); });
+  }
+  track.reads = static_cast<uint8_t>(std::min<size_t>(slots.size() - track.first, 255));
+  slots.resize(track.first + track.reads);
+  track.writes = static_cast<uint8_t>(std::min<size_t>(written.size(), 255));
+  slots.insert(slots.end(), written.begin(), written.begin() + track.writes);
+  return track;
+}
+
+// ---- registers in use
+// ------------------------------------------------------------------------------------------------
+namespace {
+
+/// Backward data flow over the operations of a kernel, block by block, one bit per slot.
+class Liveness {
+ public:
+  Liveness(Kernel& kernel, const std::vector<uint8_t>& words) : kernel_(kernel), words_(words) {
+    for (size_t slot = 0; slot < words_.size(); ++slot) needed_.push_back(words_[slot] > 0);
+    DropConstants();
+    FindBlocks();
+  }
+
+  void Run() {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (size_t b = blocks_.size(); b-- > 0;) changed |= Pass(b, false);
+    }
+    for (size_t b = 0; b < blocks_.size(); ++b) Pass(b, true);
+  }
+
+ private:
+  using Bits = std::vector<bool>;
+  struct Block {
+    uint32_t first = 0, end = 0;
+    std::vector<size_t> next;
+    Bits live_in;
+  };
+
+  /// Slots that nothing but parameters and their addresses are written to live in the constant bank.
+  void DropConstants() {
+    Bits written(words_.size(), false);
+    Bits varies(words_.size(), false);
+    for (const Track& track : kernel_.tracks) {
+      for (int i = 0; i < track.writes; ++i) {
+        const auto slot =
+            static_cast<size_t>(kernel_.track_slots[track.first + track.reads + static_cast<uint32_t>(i)]);
+        written[slot] = true;
+        varies[slot] = varies[slot] || !track.constant;
+      }
+    }
+    for (size_t slot = 0; slot < words_.size(); ++slot) {
+      if (written[slot] && !varies[slot]) needed_[slot] = false;
+    }
+  }
+
+  void FindBlocks() {
+    const size_t n = kernel_.ops.size();
+    std::vector<bool> leads(n + 1, false);
+    leads[0] = leads[n] = true;
+    const auto targets = [&](const Op& op, auto&& f) {
+      if (op.flow == Flow::kBranch) f(op.target);
+      for (uint64_t i = 0; op.flow == Flow::kBranchIndexed && i < op.imm; ++i)
+        f(static_cast<uint32_t>(kernel_.lists[op.list + i]));
+    };
+    for (size_t i = 0; i < n; ++i) {
+      targets(kernel_.ops[i], [&](uint32_t target) { leads[target] = true; });
+      if (Ends(kernel_.ops[i])) leads[i + 1] = true;
+    }
+    std::vector<size_t> block_of(n + 1, 0);
+    for (size_t i = 0; i < n; ++i) {
+      if (leads[i]) blocks_.push_back({static_cast<uint32_t>(i), 0, {}, Bits(words_.size(), false)});
+      block_of[i] = blocks_.size() - 1;
+      blocks_.back().end = static_cast<uint32_t>(i + 1);
+    }
+    for (Block& block : blocks_) {
+      const Op& last = kernel_.ops[block.end - 1];
+      targets(last, [&](uint32_t target) {
+        if (target < n) block.next.push_back(block_of[target]);
+      });
+      const bool leaves = last.guard < 0 && (last.flow == Flow::kBranch || last.flow == Flow::kBranchIndexed ||
+                                             last.flow == Flow::kExit || last.flow == Flow::kReturn);
+      if (!leaves && block.end < n) block.next.push_back(block_of[block.end]);
+    }
+  }
+
+  static bool Ends(const Op& op) {
+    return op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed || op.flow == Flow::kExit ||
+           op.flow == Flow::kReturn;
+  }
+
+  /// From a block's end to its beginning; whether its beginning changed. `note` writes Track::live.
+  bool Pass(size_t index, bool note) {
+    Block& block = blocks_[index];
+    Bits live(words_.size(), false);
+    for (size_t next : block.next) {
+      for (size_t slot = 0; slot < live.size(); ++slot) live[slot] = live[slot] || blocks_[next].live_in[slot];
+    }
+    uint32_t words = 0;
+    for (size_t slot = 0; note && slot < live.size(); ++slot) words += live[slot] ? words_[slot] : 0u;
+    for (uint32_t i = block.end; i-- > block.first;) {
+      Track& track = kernel_.tracks[i];
+      const int32_t* slots = kernel_.track_slots.data() + track.first;
+      for (int w = track.reads; kernel_.ops[i].guard < 0 && w < track.reads + track.writes; ++w)
+        Set(live, static_cast<size_t>(slots[w]), false, words);
+      for (int r = 0; r < track.reads; ++r) Set(live, static_cast<size_t>(slots[r]), true, words);
+      if (note) track.live = static_cast<uint16_t>(std::min(words, 0xffffu));
+    }
+    if (live == block.live_in) return false;
+    block.live_in = std::move(live);
+    return true;
+  }
+
+  void Set(Bits& live, size_t slot, bool value, uint32_t& words) const {
+    if (!needed_[slot] || live[slot] == value) return;
+    live[slot] = value;
+    words = value ? words + words_[slot] : words - std::min<uint32_t>(words, words_[slot]);
+  }
+
+  Kernel& kernel_;
+  const std::vector<uint8_t>& words_;
+  Bits needed_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words_of_slot) {
+  if (kernel.ops.empty()) return;
+  for (size_t i = 0; i < kernel.ops.size(); ++i) {
+    Track& track = kernel.tracks[i];
+    if (track.cost.wait != Wait::kMemory || track.store) continue;
+    const int32_t* slots = kernel.track_slots.data() + track.first + track.reads;
+    for (int w = 0; w < track.writes; ++w)
+      track.load_words = static_cast<uint16_t>(track.load_words + words_of_slot[static_cast<size_t>(slots[w])]);
+  }
+  Liveness(kernel, words_of_slot).Run();
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------------
+void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
+  const Track& track = x.kernel->tracks[pc];
+  WarpTime& time = x.times[x.warp->index];
+  const Touch touch = x.touch;
+  x.touch = {};
+  Occupy(x.launch->latencies, time, track.cost, touch);
+  if (!active && op.flow != Flow::kBranch) return;
+  const Latencies& latencies = x.launch->latencies;
+  const int32_t* slots = x.kernel->track_slots.data() + track.first;
+  if (time.places.empty()) time.places.push_back({time.start, 0, track.live});
+  Moment at = time.start;
+  if (track.load_words > 0 && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
+  if (track.load_words == 0 && time.places.size() > kLookahead)
+    at = Latest(at, time.places[time.places.size() - kLookahead].issued);
+  for (int i = 0; i < track.reads; ++i) at = Latest(at, time.ready[static_cast<size_t>(slots[i])]);
+  const bool shared = touch.level == Touch::Level::kShared;
+  if (touch.level != Touch::Level::kNone)
+    at = AfterStores(shared ? time.shared_stores : time.global_stores, op.src[0], at, track.store);
+  if (op.flow == Flow::kBranch && op.guard >= 0) at = Later(at, latencies.predicate);
+  time.issued = Latest(time.issued, at);
+  const double fixed = track.cost.steps * latencies.step + latencies.wait[static_cast<size_t>(track.cost.wait)];
+  const Moment memory = MemoryLatency(latencies, touch);
+  const Moment done = {at[0] + fixed + memory[0], at[1] + fixed + memory[1]};
+  for (int i = 0; i < track.writes; ++i) time.ready[static_cast<size_t>(slots[track.reads + i])] = done;
+  NotePlace(time, track);
+  if (track.cost.wait == Wait::kRounded) {  // runs alone
+    time.issued = Latest(Later(time.start, time.Busy()), done);
+    EndStretch(x);
+  }
+  switch (track.role) {
+    case Track::Role::kAsyncCopy:
+      time.copies = Latest(time.copies, done);
+      break;
+    case Track::Role::kAsyncCommit:
+      time.groups.push_back(time.copies);
+      time.copies = {};
+      break;
+    case Track::Role::kAsyncWait:
+      EndStretch(x);
+      WaitForCopies(time, op.imm);
+      break;
+    case Track::Role::kPlain:
+      break;
+  }
+}
+
+void EndStretch(Exec& x, double gap) {
+  WarpTime& time = x.times[x.warp->index];
+  time.start = Later(Latest(Later(time.start, time.Busy()), time.issued), gap);
+  time.issued = time.start;
+  time.slots = time.alu = time.special = time.tensor = time.memory = 0;
+  time.places.clear();
+  time.oldest = 0;
+}
+
+void Meet(Exec& x, const std::vector<uint32_t>& waiting) {
+  const Latencies& latencies = x.launch->latencies;
+  Moment last{};
+  for (uint32_t index : waiting) last = Latest(last, x.times[index].start);
+  last = Later(last, latencies.barrier + latencies.barrier_per_warp * static_cast<double>(waiting.size()));
+  for (uint32_t index : waiting) x.times[index].start = x.times[index].issued = last;
+}
+
+void MeetCluster(Gang& gang) {
+  const Exec& first = *gang.members.front();
+  const Latencies& latencies = first.launch->latencies;
+  Moment last{};
+  for (const Exec* member : gang.members) last = Latest(last, EndOfBlock(*member));
+  last = Later(
+      last, latencies.cluster_barrier + latencies.cluster_barrier_per_warp * static_cast<double>(first.warps.size()));
+  for (Exec* member : gang.members) {
+    for (WarpTime& time : member->times) time.start = time.issued = last;
+  }
+}
+
+void NoteArrival(Exec& x, const void* place, const Moment& latency) {
+  const WarpTime& time = x.times[x.warp->index];
+  Moment& arrived = x.gang->arrivals[place];
+  const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
+  arrived = Latest(arrived, {now[0] + latency[0], now[1] + latency[1]});
+}
+
+void NoteWaited(Exec& x, const void* place) {
+  EndStretch(x);
+  WarpTime& time = x.times[x.warp->index];
+  time.start = Latest(time.start, x.gang->arrivals[place]);
+  time.issued = time.start;
+}
+
+Moment EndOfBlock(const Exec& x) {
+  Moment end{};
+  for (const WarpTime& time : x.times) end = Latest(end, Latest(Later(time.start, time.Busy()), time.issued));
+  return end;
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

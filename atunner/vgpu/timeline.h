@@ -1,0 +1,101 @@
+// When each warp of a block would reach each place if nothing else ran on its SM: results become ready after latencies,
+// barriers wait for the last warp. Two runs side by side, with loads that miss L1 served by L2 and by DRAM.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "atunner/ptx/module.h"
+#include "atunner/vgpu/op_cost.h"
+
+#ifndef ATUNNER_VGPU_ISA
+#error "define ATUNNER_VGPU_ISA"
+#endif
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+
+struct Exec;
+struct Kernel;
+struct Gang;
+struct Op;
+
+/// Cycles in the two runs.
+using Moment = std::array<double, 2>;
+Moment Latest(const Moment& a, const Moment& b);
+
+/// What the timeline must know of one operation: register slots that it reads and writes, in Kernel::track_slots.
+struct Track {
+  enum class Role : uint8_t { kPlain, kAsyncCopy, kAsyncCommit, kAsyncWait };
+  uint32_t first = 0;
+  uint8_t reads = 0;
+  uint8_t writes = 0;
+  Role role = Role::kPlain;
+  bool store = false;
+  bool constant = false;    ///< its result is a parameter or an address that needs no register
+  uint16_t load_words = 0;  ///< registers that a load fills
+  uint16_t live = 0;        ///< registers in use before the operation, in the order of the text
+  OpCost cost;
+};
+
+/// How the access of the operation at hand met memory.
+struct Touch {
+  enum class Level : uint8_t { kNone, kShared, kL1, kMiss };
+  Level level = Level::kNone;
+  uint32_t wavefronts = 0;  ///< cycles that the load/store unit needs for it
+};
+
+/// A warp's clock. Within a stretch without branches the assembler moves instructions as early as their operands
+/// allow; between stretches they stay in order.
+struct WarpTime {
+  Moment start{};   ///< of the stretch
+  Moment issued{};  ///< the latest issue in it
+  /// Cycles that the stretch keeps busy: the issue slot, and this warp's share of the narrow pipes.
+  double slots = 0, alu = 0, special = 0, tensor = 0, memory = 0;
+  double Busy() const { return std::max({slots, alu, special, tensor, memory}); }
+  /// Loads do not move above stores that may write the same place; another offset from the same register is another.
+  struct Stores {
+    int32_t base = -1;  ///< address register of the last one
+    Moment with_base{};
+    Moment others{};
+  };
+  Stores shared_stores;
+  Stores global_stores;
+  Moment copies{};             ///< cp.async since the last commit
+  std::vector<Moment> groups;  ///< committed ones, oldest first
+  std::vector<Moment> ready;   ///< per register slot
+  /// Places of the stretch, in the order of the text: how far the order in which instructions must issue has come.
+  struct Place {
+    Moment issued{};
+    uint32_t load_words = 0;  ///< of all loads up to here
+    uint32_t live = 0;
+  };
+  std::vector<Place> places;
+  size_t oldest = 0;  ///< of the places that a load may still move to
+};
+
+/// Slots of an instruction's operands, appended to `slots`.
+Track TrackOf(const ptx::Instruction& instruction, const std::vector<int32_t>& slot_of_register,
+              std::vector<int32_t>& slots);
+
+/// Fills Track::live. The assembler moves loads ahead as long as registers are left.
+void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words_of_slot);
+
+/// One operation of the current warp has run, with `active` lanes or none.
+void Advance(Exec& x, const Op& op, uint32_t pc, bool active);
+/// The stretch ends: what follows issues later, after `gap` cycles.
+void EndStretch(Exec& x, double gap = 0);
+/// The block's barrier opens for these warps.
+void Meet(Exec& x, const std::vector<uint32_t>& waiting);
+/// The cluster's barrier opens for all warps of the gang.
+void MeetCluster(Gang& gang);
+/// An arrival or bytes reach the mbarrier at `place` after `latency`.
+void NoteArrival(Exec& x, const void* place, const Moment& latency);
+/// The current warp saw the mbarrier's phase complete.
+void NoteWaited(Exec& x, const void* place);
+/// The block's last instruction issues then.
+Moment EndOfBlock(const Exec& x);
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,142 @@
+// Latencies, windows and barriers of the timeline, through the engine: PTX in, Counts::path out.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "atunner/vgpu/engine.h"
+#include "atunner/vgpu/op_cost.h"
+
+namespace atunner::vgpu {
+namespace {
+
+constexpr const char* kHead =
+    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
+    ".reg .pred %p<9>;\n.reg .f32 %f<99>;\n.reg .b32 %r<99>;\n.reg .b64 %rd<9>;\n.shared .align 4 .b8 s[4096];\n"
+    "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nmov.f32 %f1, 0f3F800000;\nmov.f32 %f2, 0f3F800000;\n";
+
+struct Measured {
+  std::array<double, 2> path{};
+  Counts counts;
+};
+
+Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t registers = 0) {
+  Memory memory(1 << 24);
+  const uint64_t data = *memory.Allocate(1 << 20);
+  auto module = ptx::Parse(kHead + body + "ret;\n}\n");
+  EXPECT_TRUE(module) << (module ? "" : module.error().ToString());
+  auto program = LoadProgram(*std::move(module), memory);
+  EXPECT_TRUE(program) << (program ? "" : program.error().ToString());
+  std::vector<std::byte> params(8);
+  std::memcpy(params.data(), &data, 8);
+  ExecOptions options;
+  options.check_hazards = false;
+  options.count = true;
+  options.threads = 1;
+  options.registers = registers;
+  const ExecResult done = (*program)->Run("k", {{1, 1, 1}, {threads, 1, 1}, {1, 1, 1}, 0}, params, options);
+  EXPECT_TRUE(done.outcome.completed()) << done.outcome.message;
+  memory.Free(data);
+  return {done.counts.path, done.counts};
+}
+
+std::string Repeat(int times, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(Timeline, DependentInstructionsWaitForEachOther) {
+  const Latencies expected;
+  const double ten = Counted(Repeat(10, "fma.rn.f32 %f1, %f1, %f2, %f2;\n")).path[0];
+  const double fifty = Counted(Repeat(50, "fma.rn.f32 %f1, %f1, %f2, %f2;\n")).path[0];
+  EXPECT_NEAR((fifty - ten) / 40, expected.step, 0.01);
+}
+
+TEST(Timeline, IndependentInstructionsIssueOneACycle) {
+  std::string body;
+  for (int i = 0; i < 90; ++i) body += "add.f32 %f" + std::to_string(5 + i) + ", %f1, %f2;\n";
+  EXPECT_LT(Counted(body).path[0], 90 + 60);
+}
+
+TEST(Timeline, LoadsThatDependPayLatencyEach) {
+  const auto chain = [](int n) {
+    std::string body;
+    for (int i = 0; i < n; ++i)
+      body += "ld.global.u32 %r2, [%rd1+" + std::to_string(i * 128) +
+              "];\ncvt.u64.u32 %rd2, %r2;\nadd.s64 %rd1, %rd1, %rd2;\n";
+    return Counted(body).path;
+  };
+  const Latencies expected;
+  const auto one = chain(1), five = chain(5);
+  EXPECT_NEAR((five[0] - one[0]) / 4, expected.miss[0], 30);
+  EXPECT_NEAR((five[1] - one[1]) / 4, expected.miss[1], 30);
+}
+
+TEST(Timeline, LoadsMoveAheadWhileRegistersLast) {
+  std::string body;
+  for (int i = 0; i < 64; ++i) {
+    body += "ld.global.f32 %f3, [%rd1+" + std::to_string(i * 128) + "];\n";
+    body += "fma.rn.f32 %f1, %f3, %f2, %f1;\n";
+  }
+  const double many = Counted(body, 32, 255).path[1];
+  const double few = Counted(body, 32, 20).path[1];
+  EXPECT_GT(few, 1.8 * many) << "few registers keep few loads in flight";
+  EXPECT_LE(few, 64 * 800);
+}
+
+TEST(Timeline, BarriersWaitForTheLastWarp) {
+  const std::string slow_first =
+      "setp.lt.u32 %p1, %r1, 32;\n@!%p1 bra DONE;\n" + Repeat(100, "sqrt.rn.f32 %f1, %f1;\n") + "DONE:\nbar.sync 0;\n";
+  EXPECT_GT(Counted(slow_first, 64).path[0], 100 * 24);
+  const double one = Counted(Repeat(10, "bar.sync 0;\n"), 32).path[0];
+  const double eight = Counted(Repeat(10, "bar.sync 0;\n"), 256).path[0];
+  EXPECT_GT(eight, one);
+}
+
+TEST(Timeline, StoresHoldBackLoadsOfOtherBases) {
+  const std::string same =
+      "ld.global.f32 %f3, [%rd1];\nst.global.f32 [%rd1], %f3;\nld.global.f32 %f4, [%rd1+256];\nst.global.f32 "
+      "[%rd1+256], %f4;\n";
+  const std::string other =
+      "add.s64 %rd2, %rd1, 256;\nld.global.f32 %f3, [%rd1];\nst.global.f32 [%rd1], %f3;\nld.global.f32 %f4, "
+      "[%rd2];\nst.global.f32 [%rd2], %f4;\n";
+  EXPECT_GT(Counted(other).path[1], Counted(same).path[1] + 500);
+}
+
+TEST(Timeline, SharedConflictsAndBroadcasts) {
+  const auto wavefronts = [](const std::string& scale) {
+    return Counted("mul.lo.s32 %r2, %r1, " + scale + ";\nand.b32 %r2, %r2, 4092;\nld.shared.f32 %f3, [%r2];\n")
+        .counts.shared_wavefronts;
+  };
+  EXPECT_EQ(wavefronts("4"), 1u);
+  EXPECT_EQ(wavefronts("8"), 2u);
+  EXPECT_EQ(wavefronts("128"), 32u);
+  EXPECT_EQ(wavefronts("0"), 1u);
+  EXPECT_EQ(Counted("mov.u32 %r2, 0;\nld.shared.v4.f32 {%f3, %f4, %f5, %f6}, [%r2];\n").counts.shared_wavefronts, 1u)
+      << "lanes that want the same words share them";
+}
+
+TEST(OpCost, RowsFitTheirTypes) {
+  const auto cost = [](const std::string& line) {
+    auto module = ptx::Parse(kHead + line + "\nret;\n}\n");
+    EXPECT_TRUE(module) << line;
+    const auto& body = module->functions().front().body;
+    return CostOf(body[body.size() - 2]);
+  };
+  const auto uses = [&](const std::string& line, Pipe pipe) { return cost(line).uses[static_cast<size_t>(pipe)]; };
+  EXPECT_EQ(uses("fma.rn.f32 %f1, %f1, %f1, %f1;", Pipe::kFma), 1);
+  EXPECT_EQ(uses("add.s32 %r1, %r1, %r1;", Pipe::kEither), 1);
+  EXPECT_EQ(uses("add.s64 %rd1, %rd1, %rd1;", Pipe::kAlu), 2);
+  EXPECT_EQ(uses("mad.lo.s32 %r1, %r1, %r1, %r1;", Pipe::kImad), 1);
+  EXPECT_EQ(uses("ex2.approx.ftz.f32 %f1, %f1;", Pipe::kSfu), 1);
+  EXPECT_EQ(uses("cvt.rzi.s32.f32 %r1, %f1;", Pipe::kSfu), 1);
+  EXPECT_EQ(uses("cvt.rn.f32.s32 %f1, %r1;", Pipe::kAlu), 1);
+  EXPECT_EQ(cost("mov.u32 %r1, %r2;").issue, 0);
+  EXPECT_EQ(cost("cvt.u64.u32 %rd1, %r1;").issue, 0);
+  EXPECT_EQ(cost("sqrt.rn.f32 %f1, %f1;").wait, Wait::kRounded);
+  EXPECT_EQ(cost("ld.param.u64 %rd1, [p];").issue, 0);
+  EXPECT_EQ(cost("ld.global.f32 %f1, [%rd1];").wait, Wait::kMemory);
+}
+
+}  // namespace
+}  // namespace atunner::vgpu

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Predictions of the virtual GPU against measurements, in one table.
+
+    python3 bench/prediction.py --atunner build/atunner --measured FOLDER [--limit N] [--kernels softmax gemm]
+
+FOLDER holds NAME.json, each from `atunner export RUN --format json` of a run on the target GPU (a strategy like random, so
+that the whole space is seen). The tasks stand in TASKS below; kernels of users are those of examples/kernels. Every
+configuration measured there is predicted (`atunner predict`), none is judged.
+
+The columns: Spearman's rank correlation; the best measured time among the five best predicted over the best of all; the
+median of |predicted - measured| / measured. Spaces whose median is less than 1.3 times their best are marked: their ranks are
+noise, they are judged by the top 5 alone.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "kernels")
+# name: class, arguments of `predict`, whether the model was developed on it.
+TASKS = {
+    "softmax": ("memory-bound", ["--operator", "softmax", "--input-shape", "8192,4096"], True),
+    "layernorm": ("memory-bound", ["--operator", "layernorm", "--input-shape", "32768,1024"], False),
+    "softmax_small": ("latency-bound", ["--operator", "softmax", "--input-shape", "256,1000"], False),
+    "matmul_bf16": ("tensor-core", ["--operator", "matmul", "--dtype", "bfloat16", "--input-shape", "2048,2048,2048"], True),
+    "matmul_f32": ("compute-bound", ["--operator", "matmul", "--input-shape", "1024,1024,1024"], False),
+    "conv_bf16": ("tensor-core", ["--operator", "conv2d", "--dtype", "bfloat16", "--input-shape", "32,28,28,128", "128,3,3",
+                                  "--attr", "padding=1"], False),
+    "gemm": ("latency-bound", ["gemm.json"], True),
+    "convolution": ("stencil", ["convolution.json"], False),
+    "hotspot": ("stencil", ["hotspot.json"], True),
+    "pnpoly": ("irregular", ["pnpoly.json"], True),
+    "dedispersion": ("irregular", ["dedispersion.json"], False),
+    "nbody": ("compute-bound", ["nbody.json"], True),
+}
+FLAT = 1.3
+
+
+def ranks(values):
+    order = sorted(range(len(values)), key=values.__getitem__)
+    result = [0.0] * len(values)
+    first = 0
+    while first < len(order):
+        last = first
+        while last + 1 < len(order) and values[order[last + 1]] == values[order[first]]:
+            last += 1
+        for i in range(first, last + 1):
+            result[order[i]] = (first + last) / 2
+        first = last + 1
+    return result
+
+
+def spearman(a, b):
+    return statistics.correlation(ranks(a), ranks(b)) if len(set(a)) > 1 and len(set(b)) > 1 else 0.0
+
+
+def measured_times(path):
+    """Configuration (as JSON text) -> measured ns; failed trials have none and are left out."""
+    with open(path) as file:
+        trials = json.load(file)["trials"]
+    return {json.dumps(t["configuration"]): t["measurement"]["median_ns"] for t in trials if t.get("measurement")}
+
+
+def predict(atunner, target, arguments, configurations):
+    arguments = [os.path.join(KERNELS, a) if a.endswith(".json") else a for a in arguments]
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write("[" + ",".join(configurations) + "]")
+        file.flush()
+        done = subprocess.run([atunner, "predict", *arguments, "--target-gpu", target, "--configs", file.name, "--json"],
+                              stdout=subprocess.PIPE, check=False)
+    answer = json.loads(done.stdout)
+    if "error" in answer:
+        sys.exit(f"predict: {answer['error']['what']}")
+    return answer
+
+
+def row(name, atunner, target, folder, limit):
+    kind, arguments, developed = TASKS[name]
+    times = measured_times(os.path.join(folder, name + ".json"))
+    configurations = list(times)[:limit]
+    answer = predict(atunner, target, arguments, configurations)
+    pairs = [(times[json.dumps(p["configuration"])], p["estimate"]["time_ns"])
+             for p in answer["predictions"] if "estimate" in p]
+    missing = len(configurations) - len(pairs)
+    measured, predicted = [list(column) for column in zip(*pairs)]
+    five = sorted(range(len(pairs)), key=predicted.__getitem__)[:5]
+    return {
+        "kernel": name, "class": kind, "n": len(pairs), "missing": missing, "developed": developed,
+        "flat": statistics.median(measured) < FLAT * min(measured),
+        "spearman": spearman(measured, predicted),
+        "regret": min(measured[i] for i in five) / min(measured) - 1,
+        "error": statistics.median(abs(p - m) / m for m, p in pairs),
+        "rate": len(pairs) / answer["seconds"], "calibration": answer.get("calibration", ""),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--atunner", default="build/atunner")
+    parser.add_argument("--measured", required=True, help="folder of exports")
+    parser.add_argument("--target-gpu", default="H200")
+    parser.add_argument("--limit", type=int, default=None, help="configurations per kernel")
+    parser.add_argument("--kernels", nargs="*", default=list(TASKS))
+    flags = parser.parse_args()
+    print("| kernel | class | configurations | Spearman | best of top 5 vs. best | median error | predictions/s |")
+    print("|---|---|---|---|---|---|---|")
+    rows = []
+    for name in flags.kernels:
+        if not os.path.exists(os.path.join(flags.measured, name + ".json")):
+            continue
+        r = row(name, flags.atunner, flags.target_gpu, flags.measured, flags.limit)
+        rows.append(r)
+        star = "" if r["developed"] else " (unseen)"
+        lost = f" ({r['missing']} not predicted)" if r["missing"] else ""
+        flat = " (flat)" if r["flat"] else ""
+        print(f"| {name}{star} | {r['class']} | {r['n']}{lost} | {r['spearman']:.3f}{flat} | +{100 * r['regret']:.1f} % "
+              f"| {100 * r['error']:.1f} % | {r['rate']:.1f} |", flush=True)
+    for label, chosen in (("all", rows), ("developed on", [r for r in rows if r["developed"]]),
+                          ("unseen", [r for r in rows if not r["developed"]])):
+        if not chosen:
+            continue
+        ranked = [r["spearman"] for r in chosen if not r["flat"]]
+        correlation = f"{statistics.mean(ranked):.3f}" if ranked else "–"
+        print(f"| **{label}** | | {sum(r['n'] for r in chosen)} | {correlation} (mean) "
+              f"| +{100 * max(r['regret'] for r in chosen):.1f} % (worst) "
+              f"| {100 * statistics.mean(r['error'] for r in chosen):.1f} % (mean) | |")
+    if rows:
+        print(f"\ntime model: {rows[0]['calibration']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+// Kernels that show one constant of the time model each, as the difference between two numbers of rounds. Every chain of
+// operations hangs together, so that one warp waits for each. `sink` is never written.
+
+#define CHAIN(name, declare, step, result)                                                  \
+  extern "C" __global__ void name(int rounds, unsigned* sink) {                             \
+    declare;                                                                                \
+    _Pragma("unroll 1") for (int r = 0; r < rounds; ++r) {                                  \
+      _Pragma("unroll") for (int i = 0; i < 16; ++i) { step; }                              \
+    }                                                                                       \
+    if ((result) == 0x12345678u) *sink = 1;                                                 \
+  }
+
+// A multiply-add and a logical operation.
+CHAIN(cal_step, float f = threadIdx.x + 1.5f; unsigned u = rounds,
+      asm volatile("{.reg .f32 t; fma.rn.f32 t, %0, 0f3F7FFFFF, 0f3A83126F; mov.b32 %1, t; xor.b32 %1, %1, 1; mov.b32 %0, %1;}" : "+f"(f), "+r"(u)), u)
+CHAIN(cal_special, float f = threadIdx.x + 1.5f, asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(f)), __float_as_uint(f))
+CHAIN(cal_fp64, double d = threadIdx.x + 1.5, asm volatile("fma.rn.f64 %0, %0, %0, %0;" : "+d"(d)), (unsigned)(d > 1e300))
+CHAIN(cal_shuffle, unsigned u = threadIdx.x, asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+r"(u)), u)
+CHAIN(cal_rounded, float f = threadIdx.x + 1.5f, asm volatile("sqrt.rn.f32 %0, %0;" : "+f"(f)), __float_as_uint(f))
+CHAIN(cal_barrier, unsigned u = 0, __syncthreads(), u)
+#if __CUDA_ARCH__ >= 800
+CHAIN(cal_tensor, float c[4] = {}; unsigned a = 0x3f803f80u + threadIdx.x,
+      asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a)), __float_as_uint(c[0]))
+#endif
+#if __CUDA_ARCH__ >= 900
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cal_cluster(int rounds, unsigned*) {
+#pragma unroll 1
+  for (int r = 0; r < rounds * 16; ++r) asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+#endif
+
+// Each address depends on the value read there, which is zero.
+extern "C" __global__ void cal_shared(int rounds, unsigned* sink) {
+  __shared__ unsigned data[32];
+  data[threadIdx.x % 32] = 0;
+  __syncthreads();
+  unsigned at = (unsigned)__cvta_generic_to_shared(data);
+#pragma unroll 1
+  for (int r = 0; r < rounds; ++r) {
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      unsigned v;
+      asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(at));
+      at += v;
+    }
+  }
+  if (at == 0x12345678u) *sink = 1;
+}
+extern "C" __global__ void cal_l1(int rounds, unsigned* sink, const unsigned* zeros) {
+#pragma unroll 1
+  for (int r = 0; r < rounds; ++r) {
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      unsigned v;
+      asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(v) : "l"(zeros));
+      zeros += v;
+    }
+  }
+  if (zeros == nullptr) *sink = 1;
+}
+// A loop of nothing but its counter: an addition, a comparison, and the way from the predicate to the next round.
+extern "C" __global__ void cal_branch(int rounds, unsigned* sink) {
+  asm volatile("{.reg .pred p; .reg .u32 i; mov.u32 i, 0;\nLOOP: add.u32 i, i, 1; setp.lt.u32 p, i, %0; @p bra LOOP;}" ::"r"(rounds * 16));
+}
+
+/// Sixteen bytes per thread and step; `reuse`: every block reads all of it, from L2, else each byte is read once.
+extern "C" __global__ void __launch_bounds__(256) cal_read(const uint4* from, unsigned n, int rounds, unsigned* sink, int reuse) {
+  unsigned sum = 0;
+  const unsigned step = (reuse ? 1 : gridDim.x) * 1024u;
+  for (int round = 0; round < rounds; ++round) {
+    unsigned base = reuse ? (blockIdx.x * 7919u + round) * 1024u % n : blockIdx.x * 1024u;
+    for (unsigned i = 0; i < n; i += step) {
+      uint4 v[4];
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        const uint4* at = from + base + u * 256 + threadIdx.x;
+        asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[u].x), "=r"(v[u].y), "=r"(v[u].z), "=r"(v[u].w) : "l"(at));
+      }
+#pragma unroll
+      for (int u = 0; u < 4; ++u) sum ^= v[u].x ^ v[u].w;
+      base += step;
+      if (base >= n) base -= n;
+    }
+  }
+  if (sum == 0x12345678u) *sink = sum;
+}
+
+/// Instructions in a row that run once.
+template <int N>
+__device__ void straight(float a, unsigned* sink) {
+  float c[4] = {a, a + 1, a + 2, a + 3};
+#pragma unroll
+  for (int i = 0; i < N / 4; ++i) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) asm volatile("fma.rn.f32 %0, %0, %1, %0;" : "+f"(c[k]) : "f"(a));
+  }
+  if (c[0] + c[1] + c[2] + c[3] == 1.2345f) *sink = 1;
+}
+extern "C" __global__ void cal_code_64(float a, unsigned* sink) { straight<64>(a, sink); }
+extern "C" __global__ void cal_code_1024(float a, unsigned* sink) { straight<1024>(a, sink); }
+extern "C" __global__ void cal_code_8192(float a, unsigned* sink) { straight<8192>(a, sink); }
+extern "C" __global__ void cal_empty() {}
