@@ -182,22 +182,22 @@ std::string Kernel(const WgmmaCase& one, const Placement& a, const Placement& b,
   for (int i = 0; one.a_in_registers && i < 4; ++i)
     load += "  ld.global.b32 %a" + std::to_string(i) + ", [%mine+" + std::to_string(4 * (accumulators + i)) + "];\n";
   const std::string size = std::to_string(bytes);
-  return ".version 8.0\n.target sm_90a\n.address_size 64\n"
+  return ".version 8.4\n.target sm_90a\n.address_size 64\n"
          ".visible .entry product(.param .u64 input, .param .u64 output)\n{\n"
          "  .shared .align 1024 .b8 tile[" +
          size +
          "];\n"
-         "  .reg .pred %more, %add;\n  .reg .b32 %d<128>, %a<4>, %v<4>, %tid, %i, %at, %start;\n"
+         "  .reg .pred %more, %add;\n  .reg .b32 %d<128>, %a<4>, %v<4>, %thread, %i, %at, %start;\n"
          "  .reg .b64 %in, %from, %mine, %to, %base, %da, %db;\n"
-         "  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %tid, %tid.x;\n"
-         "  mov.u32 %start, tile;\n  mul.lo.u32 %i, %tid, 16;\nFILL:\n  cvt.u64.u32 %from, %i;\n"
+         "  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %thread, %tid.x;\n"
+         "  mov.u32 %start, tile;\n  mul.lo.u32 %i, %thread, 16;\nFILL:\n  cvt.u64.u32 %from, %i;\n"
          "  add.u64 %from, %from, %in;\n  ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%from];\n"
          "  add.u32 %at, %start, %i;\n  st.shared.v4.u32 [%at], {%v0, %v1, %v2, %v3};\n"
          "  add.u32 %i, %i, 2048;\n  setp.lt.u32 %more, %i, " +
          size +
          ";\n  @%more bra FILL;\n"
-         "  fence.proxy.async;\n  bar.sync 0;\n  mad.wide.u32 %mine, %tid, " +
-         std::to_string(per_thread) + ", %in;\n  add.u64 %mine, %mine, " + size + ";\n  mad.wide.u32 %to, %tid, " +
+         "  fence.proxy.async;\n  bar.sync 0;\n  mad.wide.u32 %mine, %thread, " +
+         std::to_string(per_thread) + ", %in;\n  add.u64 %mine, %mine, " + size + ";\n  mad.wide.u32 %to, %thread, " +
          std::to_string(4 * accumulators) + ", %to;\n" + load +
          "  shr.u32 %start, %start, 4;\n  cvt.u64.u32 %base, %start;\n  add.u64 %da, %base, " +
          std::to_string(static_cast<int64_t>(a.Descriptor())) + ";\n  add.u64 %db, %base, " +
@@ -338,12 +338,14 @@ std::string MmaKernel(const MmaCase& one, int a, int b, int c) {
     store += "  st.global.b32 [%to+" + std::to_string(4 * i) + "], %d" + std::to_string(i) + ";\n";
   const std::string d = Registers("d", c);
   return ".version 8.4\n.target sm_90a\n.address_size 64\n"
-         ".visible .entry product(.param .u64 input, .param .u64 output)\n{\n  .reg .b32 %a<4>, %b<4>, %d<4>, %tid;\n"
-         "  .reg .b64 %in, %to;\n  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %tid, %tid.x;\n"
-         "  mad.wide.u32 %in, %tid, " +
-         std::to_string(per_thread) + ", %in;\n  mad.wide.u32 %to, %tid, " + std::to_string(4 * c) + ", %to;\n" + load +
-         "  " + one.Mnemonic() + " " + d + ", " + Registers("a", a) + ", " + Registers("b", b) + ", " + d + ";\n" +
-         store + "  ret;\n}\n";
+         ".visible .entry product(.param .u64 input, .param .u64 output)\n{\n  .reg .b32 %a<4>, %b<4>, %d<4>, "
+         "%thread;\n"
+         "  .reg .b64 %in, %to;\n  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %thread, "
+         "%tid.x;\n"
+         "  mad.wide.u32 %in, %thread, " +
+         std::to_string(per_thread) + ", %in;\n  mad.wide.u32 %to, %thread, " + std::to_string(4 * c) + ", %to;\n" +
+         load + "  " + one.Mnemonic() + " " + d + ", " + Registers("a", a) + ", " + Registers("b", b) + ", " + d +
+         ";\n" + store + "  ret;\n}\n";
 }
 }  // namespace
 

@@ -100,9 +100,9 @@ TEST(WgmmaChecks, OperandsInSharedMemory) {
   const WgmmaCase one;
   EXPECT_THAT(After(one, "  fence.proxy.async;\n", ""), testing::HasSubstr("with no fence.proxy.async between"));
   EXPECT_THAT(After(one, "  bar.sync 0;\n", ""), testing::HasSubstr("with no barrier between"));
-  EXPECT_THAT(After(one, kWait, "  st.shared.b32 [tile], %tid;\n" + kWait),
+  EXPECT_THAT(After(one, kWait, "  st.shared.b32 [tile], %thread;\n" + kWait),
               testing::HasSubstr("which an asynchronous operation still reads"));
-  EXPECT_EQ(After(one, kWait, kWait + "  bar.sync 0;\n  st.shared.b8 [tile], %tid;\n"), "");
+  EXPECT_EQ(After(one, kWait, kWait + "  bar.sync 0;\n  st.shared.b8 [tile], %thread;\n"), "");
   EXPECT_THAT(After(one, "  add.u64 %db,", "  add.u64 %base, %base, 3000;\n  add.u64 %db,"),
               testing::HasSubstr("matrix descriptor reaches shared address"));
 }
@@ -111,7 +111,7 @@ TEST(WgmmaChecks, TheWholeGroupTakesPart) {
   const WgmmaCase one;
   EXPECT_THAT(After(one, kWait, kWait, 96), testing::HasSubstr("has no whole warp group"));
   EXPECT_THAT(After(one, "  wgmma.fence.sync.aligned;\n",
-                    "  setp.gt.u32 %more, %tid, 95;\n  @%more exit;\n  wgmma.fence.sync.aligned;\n"),
+                    "  setp.gt.u32 %more, %thread, 95;\n  @%more exit;\n  wgmma.fence.sync.aligned;\n"),
               testing::HasSubstr("warp 3 of its warp group has ended"));
 }
 
