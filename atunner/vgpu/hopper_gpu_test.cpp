@@ -26,7 +26,7 @@ class HopperOnTheGpu : public testing::Test {
   std::unique_ptr<TimedDevice> device_;
 };
 
-TEST_F(HopperOnTheGpu, WgmmaAgreesWithTheCases) {
+TEST_F(HopperOnTheGpu, TensorProductsAgreeWithTheCases) {
   const auto run = [&](const WgmmaData& data) -> Result<std::vector<uint32_t>> {
     CompiledModule compiled;
     compiled.ptx = data.ptx;
@@ -36,13 +36,14 @@ TEST_F(HopperOnTheGpu, WgmmaAgreesWithTheCases) {
     ATUNNER_TRY(const auto to, device_->Allocate(4 * output.size()));
     ATUNNER_RETURN_IF_ERROR(device_->CopyIn(from->address(), std::as_bytes(std::span(data.input))));
     const KernelArg args[] = {KernelArg::Address(from->address()), KernelArg::Address(to->address())};
-    const LaunchShape shape{{1, 1, 1}, {128, 1, 1}, {1, 1, 1}, 0};
+    const LaunchShape shape{{1, 1, 1}, {data.threads, 1, 1}, {1, 1, 1}, 0};
     ATUNNER_TRY(const LaunchOutcome outcome, device_->Launch(*module, "product", shape, args, {}));
     if (!outcome.completed()) return Invalid(outcome.message);
     ATUNNER_RETURN_IF_ERROR(device_->CopyOut(std::as_writable_bytes(std::span(output)), to->address()));
     return output;
   };
   EXPECT_THAT(CheckWgmma(WgmmaCases(), run), testing::IsEmpty());
+  EXPECT_THAT(CheckMma(MmaCases(), run), testing::IsEmpty());
 }
 
 TEST_F(HopperOnTheGpu, TensorCopiesAgreeWithTheCases) {

@@ -10,6 +10,7 @@
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/model/dtype.h"
 #include "atunner/vgpu/engine.h"
+#include "atunner/vgpu/tensor_map.h"
 
 namespace atunner::vgpu {
 namespace {
@@ -21,7 +22,7 @@ constexpr int kInner = 64 * kTiles;
 constexpr uint32_t kSharedBytes = 2 * 3 * 8192 + 32;
 
 const char* const kKernels[] = {"correct",       "no_full_wait", "old_phase",    "no_empty_wait", "early_release",
-                                "no_wait_group", "no_fence",     "missing_warp", "divergent"};
+                                "no_wait_group", "no_fence",     "missing_warp", "divergent",     "by_tensor_maps"};
 
 class HopperTest : public testing::Test {
  protected:
@@ -71,9 +72,40 @@ class HopperTest : public testing::Test {
     std::vector<std::byte> params(28);
     std::memcpy(params.data(), pointers, sizeof pointers);
     std::memcpy(params.data() + 24, &kTiles, 4);
+    return Launch(kernel, params, options);
+  }
+  LaunchOutcome Launch(const std::string& kernel, const std::vector<std::byte>& params, ExecOptions options = {}) {
     options.deadline_seconds = 20;
     result_ = program_->Run(kernel, {{1, 1, 1}, {384, 1, 1}, {1, 1, 1}, kSharedBytes}, params, options);
     return result_.outcome;
+  }
+
+  /// Rows of the matrix with a tensor map of boxes of 64 elements.
+  TensorMap PutRows(const std::vector<int>& matrix, int rows) {
+    TensorMapSpec spec;
+    spec.dtype = DType::kFloat16;
+    spec.address = memory_.Allocate(2 * matrix.size()).value();
+    spec.dims = {kInner, static_cast<uint64_t>(rows)};
+    spec.strides = {2 * kInner};
+    spec.box = {64, static_cast<uint32_t>(rows)};
+    spec.swizzle_bytes = 128;
+    auto* halves = reinterpret_cast<uint16_t*>(spec.address);
+    for (size_t i = 0; i < matrix.size(); ++i) halves[i] = FloatToHalf(static_cast<float>(matrix[i]));
+    EXPECT_TRUE(Check(spec).has_value());
+    return EncodeTensorMap(spec);
+  }
+
+  void ExpectProduct() {
+    std::vector<float> c(kRows * kColumns);
+    std::memcpy(c.data(), reinterpret_cast<const void*>(c_), 4 * c.size());
+    for (int i = 0; i < kRows; ++i) {
+      for (int j = 0; j < kColumns; ++j) {
+        int sum = 0;
+        for (int k = 0; k < kInner; ++k)
+          sum += a_[static_cast<size_t>(i * kInner + k)] * b_[static_cast<size_t>(j * kInner + k)];
+        ASSERT_EQ(c[static_cast<size_t>(i * kColumns + j)], static_cast<float>(sum)) << i << ", " << j;
+      }
+    }
   }
 
   /// The first report of a kernel with a mistake.
@@ -94,16 +126,19 @@ class HopperTest : public testing::Test {
 TEST_F(HopperTest, PipelineWithoutMistakesIsRightAndNotReported) {
   const LaunchOutcome outcome = Run("correct");
   ASSERT_TRUE(outcome.completed()) << outcome.message;
-  std::vector<float> c(kRows * kColumns);
-  std::memcpy(c.data(), reinterpret_cast<const void*>(c_), 4 * c.size());
-  for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kColumns; ++j) {
-      int sum = 0;
-      for (int k = 0; k < kInner; ++k)
-        sum += a_[static_cast<size_t>(i * kInner + k)] * b_[static_cast<size_t>(j * kInner + k)];
-      ASSERT_EQ(c[static_cast<size_t>(i * kColumns + j)], static_cast<float>(sum)) << i << ", " << j;
-    }
-  }
+  ExpectProduct();
+}
+
+TEST_F(HopperTest, TensorMapsAndDescriptorsSwizzleAlike) {
+  const TensorMap maps[] = {PutRows(a_, kRows), PutRows(b_, kColumns)};
+  c_ = memory_.Allocate(4 * kRows * kColumns).value();
+  std::vector<std::byte> params(sizeof maps + 12);
+  std::memcpy(params.data(), maps, sizeof maps);
+  std::memcpy(params.data() + sizeof maps, &c_, 8);
+  std::memcpy(params.data() + sizeof maps + 8, &kTiles, 4);
+  const LaunchOutcome outcome = Launch("by_tensor_maps", params);
+  ASSERT_TRUE(outcome.completed()) << outcome.message;
+  ExpectProduct();
 }
 
 TEST_F(HopperTest, TensorWorkIsCounted) {

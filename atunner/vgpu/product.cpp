@@ -12,8 +12,9 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-/// Eight floats, at any address.
+/// Floats at any address.
 using Eight = float __attribute__((vector_size(32), aligned(4), may_alias));
+using Four = float __attribute__((vector_size(16), aligned(4), may_alias));
 
 constexpr int kWidest = kChunkBytes * 8;  // elements of a chunk of single bits
 
@@ -112,7 +113,7 @@ void Transpose(const Eight (&r)[8], Eight (&t)[8]) {
 
 /// Adds eight sums of one row, even columns first, to the lanes of the accumulators that hold them.
 template <Accumulator kKind>
-void AddRow(const TileProduct& p, int row, int block, const Eight& sums) {
+[[gnu::always_inline]] inline void AddRow(const TileProduct& p, int row, int block, const Eight& sums) {
   const size_t half = p.m == 8 ? 0 : static_cast<size_t>(row % 16 / 8);
   const size_t halves = p.m == 8 ? 1 : 2;
   const size_t first = static_cast<size_t>(row / 16) * p.RegistersPerWarp();
@@ -128,18 +129,18 @@ void AddRow(const TileProduct& p, int row, int block, const Eight& sums) {
     return;
   }
   const size_t at = first + 2 * (static_cast<size_t>(block) * halves + half);
+  const Four parts[2] = {__builtin_shufflevector(sums, sums, 0, 1, 2, 3),
+                         __builtin_shufflevector(sums, sums, 4, 5, 6, 7)};
   for (size_t e = 0; e < 2; ++e) {
     const uint32_t* c = p.c[at + e] + lane;
     uint32_t* d = p.d[at + e] + lane;
+    if constexpr (kKind == Accumulator::kF32) {
+      *reinterpret_cast<Four*>(d) = p.add ? *reinterpret_cast<const Four*>(c) + parts[e] : parts[e];
+      continue;
+    }
     for (int t = 0; t < 4; ++t) {
-      const float sum = sums[t + 4 * static_cast<int>(e)];
-      if constexpr (kKind == Accumulator::kF32) {
-        d[t] = std::bit_cast<uint32_t>(p.add ? std::bit_cast<float>(c[t]) + sum : sum);
-      } else {
-        const int64_t wide = (p.add ? static_cast<int32_t>(c[t]) : 0) + static_cast<int64_t>(sum);
-        d[t] =
-            static_cast<uint32_t>(kKind == Accumulator::kS32 ? wide : std::clamp<int64_t>(wide, INT32_MIN, INT32_MAX));
-      }
+      const int64_t wide = (p.add ? static_cast<int32_t>(c[t]) : 0) + static_cast<int64_t>(parts[e][t]);
+      d[t] = static_cast<uint32_t>(kKind == Accumulator::kS32 ? wide : std::clamp<int64_t>(wide, INT32_MIN, INT32_MAX));
     }
   }
 }
@@ -150,7 +151,10 @@ void MultiplyPanel(const TileProduct& p, int block) {
   for (int row = 0; row < p.m; row += kRows) {
     const float* a = p.a + row * p.k;
     const float* b = p.b + 8 * block;
-    Eight sums[kRows][kBlocks] = {};
+    Eight sums[kRows][kBlocks];
+    for (int r = 0; r < kRows; ++r) {
+      for (int j = 0; j < kBlocks; ++j) sums[r][j] = Eight{};
+    }
     for (int k = 0; k < p.k; ++k, ++a, b += p.n) {
       Eight columns[kBlocks];
       for (int j = 0; j < kBlocks; ++j) columns[j] = *reinterpret_cast<const Eight*>(b + 8 * j);

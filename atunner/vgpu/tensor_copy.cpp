@@ -27,6 +27,10 @@ std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane) {
     Report(x, op, Hazard::Kind::kTrap, lane,
            "names " + std::to_string(op.width) + " coordinates of a tensor of " + std::to_string(map->rank) +
                " dimensions");
+  } else if (map->Rows() * map->RowBytes() > x.shared.size()) {  // before anybody makes room for it
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+           "copies a box of " + std::to_string(map->Rows() * map->RowBytes()) + " bytes, the block has " +
+               std::to_string(x.shared.size()) + " of shared memory");
   } else {
     return map;
   }
@@ -48,7 +52,8 @@ void ForRows(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map,
   const auto length = static_cast<int64_t>(map.dims[0]);
   const int64_t begin = std::clamp<int64_t>(corner[0], 0, length);
   const int64_t end = std::clamp<int64_t>(corner[0] + map.box[0], begin, length);
-  for (uint32_t row = 0; row < map.Rows(); ++row) {
+  const auto rows = static_cast<uint32_t>(map.Rows());
+  for (uint32_t row = 0; row < rows; ++row) {
     uint32_t rest = row;
     uint64_t address = map.address + static_cast<uint64_t>(begin) * map.strides[0];
     bool inside = begin < end;

@@ -63,6 +63,24 @@ TEST_F(TensorCopyTest, BytesThatAreNoMapAreReported) {
   EXPECT_THAT(outcome->message, testing::HasSubstr("no tensor map of this device"));
 }
 
+TEST_F(TensorCopyTest, ABoxLargerThanSharedMemoryIsReported) {
+  const auto tensor = device_.Allocate(4096).value();
+  TensorMapSpec spec;
+  spec.address = tensor->address();
+  spec.dims = {256, 256};
+  spec.strides = {1024};
+  spec.box = {256, 256};
+  KernelArg corner;
+  corner.size = 20;
+  KernelArg bytes;
+  bytes.size = 4;
+  const KernelArg args[] = {KernelArg::Map(device_.EncodeTensorMap(spec).value()), corner,
+                            KernelArg::Address(tensor->address()), bytes};
+  const auto outcome = device_.Launch(*module_, "load2", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_THAT(outcome->message, testing::HasSubstr("copies a box of 262144 bytes"));
+}
+
 TEST(TensorMaps, OldDevicesHaveNone) {
   VirtualGpu device(FindProfile("A100").value());
   TensorMapSpec spec;

@@ -26,8 +26,8 @@ struct VirtualTensorMap {
   /// Elements of the box that are copied along dimension `i`.
   uint32_t Length(size_t i) const { return (uint32_t{box[i]} + steps[i] - 1) / steps[i]; }
   uint32_t RowBytes() const { return box[0] * static_cast<uint32_t>(strides[0]); }
-  uint32_t Rows() const {
-    uint32_t rows = 1;
+  uint64_t Rows() const {
+    uint64_t rows = 1;
     for (size_t i = 1; i < rank; ++i) rows *= Length(i);
     return rows;
   }

@@ -15,7 +15,8 @@ constexpr int kThreads = 128;
 
 int BitsOfType(const std::string& type) {
   if (type == "b1") return 1;
-  if (type == "tf32") return 32;
+  if (type == "s4" || type == "u4") return 4;
+  if (type == "tf32" || type == "f32" || type == "s32") return 32;
   return type == "f16" || type == "bf16" ? 16 : 8;
 }
 int InnerOf(const WgmmaCase& one) { return 256 / BitsOfType(one.a); }
@@ -27,6 +28,7 @@ uint32_t Encode(const std::string& type, int v) {
   if (type == "bf16") return FloatToBFloat16(static_cast<float>(v));
   if (type == "tf32" || type == "f32") return std::bit_cast<uint32_t>(static_cast<float>(v));
   if (type == "s8" || type == "u8") return static_cast<uint8_t>(v);
+  if (type == "s4" || type == "u4") return static_cast<uint32_t>(v) & 15u;
   if (type == "b1" || type == "s32") return static_cast<uint32_t>(v);
   if (v == 0) return 0;
   const int mantissa = type == "e4m3" ? 3 : 2;
@@ -40,6 +42,8 @@ int Draw(Random& random, const std::string& type) {
   if (type == "b1") return static_cast<int>(random.Below(2));
   if (type == "u8") return static_cast<int>(random.Below(256));
   if (type == "s8") return static_cast<int>(random.Below(256)) - 128;
+  if (type == "u4") return static_cast<int>(random.Below(16));
+  if (type == "s4") return static_cast<int>(random.Below(16)) - 8;
   return static_cast<int>(random.Below(9)) - 4;
 }
 
@@ -178,22 +182,22 @@ std::string Kernel(const WgmmaCase& one, const Placement& a, const Placement& b,
   for (int i = 0; one.a_in_registers && i < 4; ++i)
     load += "  ld.global.b32 %a" + std::to_string(i) + ", [%mine+" + std::to_string(4 * (accumulators + i)) + "];\n";
   const std::string size = std::to_string(bytes);
-  return ".version 8.0\n.target sm_90a\n.address_size 64\n"
+  return ".version 8.4\n.target sm_90a\n.address_size 64\n"
          ".visible .entry product(.param .u64 input, .param .u64 output)\n{\n"
          "  .shared .align 1024 .b8 tile[" +
          size +
          "];\n"
-         "  .reg .pred %more, %add;\n  .reg .b32 %d<128>, %a<4>, %v<4>, %tid, %i, %at, %start;\n"
+         "  .reg .pred %more, %add;\n  .reg .b32 %d<128>, %a<4>, %v<4>, %thread, %i, %at, %start;\n"
          "  .reg .b64 %in, %from, %mine, %to, %base, %da, %db;\n"
-         "  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %tid, %tid.x;\n"
-         "  mov.u32 %start, tile;\n  mul.lo.u32 %i, %tid, 16;\nFILL:\n  cvt.u64.u32 %from, %i;\n"
+         "  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %thread, %tid.x;\n"
+         "  mov.u32 %start, tile;\n  mul.lo.u32 %i, %thread, 16;\nFILL:\n  cvt.u64.u32 %from, %i;\n"
          "  add.u64 %from, %from, %in;\n  ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%from];\n"
          "  add.u32 %at, %start, %i;\n  st.shared.v4.u32 [%at], {%v0, %v1, %v2, %v3};\n"
          "  add.u32 %i, %i, 2048;\n  setp.lt.u32 %more, %i, " +
          size +
          ";\n  @%more bra FILL;\n"
-         "  fence.proxy.async;\n  bar.sync 0;\n  mad.wide.u32 %mine, %tid, " +
-         std::to_string(per_thread) + ", %in;\n  add.u64 %mine, %mine, " + size + ";\n  mad.wide.u32 %to, %tid, " +
+         "  fence.proxy.async;\n  bar.sync 0;\n  mad.wide.u32 %mine, %thread, " +
+         std::to_string(per_thread) + ", %in;\n  add.u64 %mine, %mine, " + size + ";\n  mad.wide.u32 %to, %thread, " +
          std::to_string(4 * accumulators) + ", %to;\n" + load +
          "  shr.u32 %start, %start, 4;\n  cvt.u64.u32 %base, %start;\n  add.u64 %da, %base, " +
          std::to_string(static_cast<int64_t>(a.Descriptor())) + ";\n  add.u64 %db, %base, " +
@@ -287,26 +291,128 @@ std::vector<WgmmaCase> WgmmaCases() {
   return cases;
 }
 
+std::string MmaCase::Mnemonic() const {
+  return "mma.sync.aligned.m" + std::to_string(m) + "n8k" + std::to_string(k) + ".row.col." + d + "." + a + "." + b +
+         "." + d + (bit_operation.empty() ? "" : "." + bit_operation + ".popc");
+}
+
+std::vector<MmaCase> MmaCases() {
+  return {{"f16", "f16", "f32", 16, 16},     {"f16", "f16", "f16", 16, 16},       {"f16", "f16", "f32", 16, 8},
+          {"f16", "f16", "f16", 16, 8},      {"bf16", "bf16", "f32", 16, 16},     {"bf16", "bf16", "f32", 16, 8},
+          {"tf32", "tf32", "f32", 16, 8},    {"tf32", "tf32", "f32", 16, 4},      {"e4m3", "e4m3", "f32", 16, 32},
+          {"e5m2", "e4m3", "f32", 16, 32},   {"s8", "s8", "s32", 16, 32},         {"u8", "s8", "s32", 16, 16},
+          {"s8", "u8", "s32", 8, 16},        {"s4", "s4", "s32", 16, 64},         {"u4", "s4", "s32", 16, 32},
+          {"s4", "u4", "s32", 8, 32},        {"b1", "b1", "s32", 16, 256, "and"}, {"b1", "b1", "s32", 16, 128, "xor"},
+          {"b1", "b1", "s32", 8, 128, "xor"}};
+}
+
+namespace {
+/// Registers of A or B of one lane, as the ISA's tables give them; rows of eight come in pairs for A of sixteen rows.
+std::vector<uint32_t> MmaFragment(const Matrix& matrix, const std::string& type, int lane) {
+  const int bits = BitsOfType(type);
+  const int per = 32 / bits;
+  const int pairs = matrix.size() == 16 ? 2 : 1;
+  const auto inner = static_cast<int>(matrix[0].size());
+  std::vector<uint32_t> registers(static_cast<size_t>(pairs * inner / (4 * per)));
+  for (int r = 0; r < static_cast<int>(registers.size()); ++r) {
+    for (int i = 0; i < per; ++i) {
+      const int row = lane / 4 + r % pairs * 8;
+      const int k = lane % 4 * per + i + r / pairs * 4 * per;
+      SetBits(registers, int64_t{r} * 32 + i * bits, bits,
+              Encode(type, matrix[static_cast<size_t>(row)][static_cast<size_t>(k)]));
+    }
+  }
+  return registers;
+}
+
+std::string MmaKernel(const MmaCase& one, int a, int b, int c) {
+  std::string load;
+  std::string store;
+  const int per_thread = 4 * (a + b + c);
+  int at = 0;
+  for (const auto& [name, count] : {std::pair("a", a), std::pair("b", b), std::pair("d", c)}) {
+    for (int i = 0; i < count; ++i, at += 4)
+      load += "  ld.global.b32 %" + std::string(name) + std::to_string(i) + ", [%in+" + std::to_string(at) + "];\n";
+  }
+  for (int i = 0; i < c; ++i)
+    store += "  st.global.b32 [%to+" + std::to_string(4 * i) + "], %d" + std::to_string(i) + ";\n";
+  const std::string d = Registers("d", c);
+  return ".version 8.4\n.target sm_90a\n.address_size 64\n"
+         ".visible .entry product(.param .u64 input, .param .u64 output)\n{\n  .reg .b32 %a<4>, %b<4>, %d<4>, "
+         "%thread;\n"
+         "  .reg .b64 %in, %to;\n  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %thread, "
+         "%tid.x;\n"
+         "  mad.wide.u32 %in, %thread, " +
+         std::to_string(per_thread) + ", %in;\n  mad.wide.u32 %to, %thread, " + std::to_string(4 * c) + ", %to;\n" +
+         load + "  " + one.Mnemonic() + " " + d + ", " + Registers("a", a) + ", " + Registers("b", b) + ", " + d +
+         ";\n" + store + "  ret;\n}\n";
+}
+}  // namespace
+
+WgmmaData MakeMmaData(const MmaCase& one) {
+  Random random(static_cast<uint64_t>(one.k));
+  const Matrix a = DrawMatrix(random, one.a, one.m, one.k);
+  const Matrix b = DrawMatrix(random, one.b, 8, one.k);
+  const int bits = one.d == "f16" ? 16 : 32;
+  const int accumulators = one.m / 4 * bits / 32;
+  WgmmaData data;
+  data.threads = 32;
+  size_t a_registers = 0;
+  size_t b_registers = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto fragment_a = MmaFragment(a, one.a, lane);
+    const auto fragment_b = MmaFragment(b, one.b, lane);
+    a_registers = fragment_a.size();
+    b_registers = fragment_b.size();
+    std::vector<uint32_t> c(static_cast<size_t>(accumulators));
+    std::vector<uint32_t> d(c.size());
+    for (int i = 0; i < one.m / 4; ++i) {
+      const auto row = static_cast<size_t>(lane / 4 + i / 2 * 8);
+      const auto column = static_cast<size_t>(lane % 4 * 2 + i % 2);
+      const int before = static_cast<int>(random.Below(99)) - 49;
+      int sum = before;
+      for (size_t k = 0; k < static_cast<size_t>(one.k); ++k)
+        sum += one.bit_operation == "xor" ? a[row][k] ^ b[column][k] : a[row][k] * b[column][k];
+      SetBits(c, int64_t{i} * bits, bits, Encode(one.d, before));
+      SetBits(d, int64_t{i} * bits, bits, Encode(one.d, sum));
+    }
+    for (const std::vector<uint32_t>& part : {fragment_a, fragment_b, c})
+      data.input.insert(data.input.end(), part.begin(), part.end());
+    data.expected.insert(data.expected.end(), d.begin(), d.end());
+  }
+  data.ptx = MmaKernel(one, static_cast<int>(a_registers), static_cast<int>(b_registers), accumulators);
+  return data;
+}
+
+namespace {
+void Compare(const std::string& name, const WgmmaData& data, const WgmmaRunner& run, std::vector<std::string>& wrong) {
+  const auto got = run(data);
+  if (!got) {
+    wrong.push_back(name + ": " + got.error().ToString());
+    return;
+  }
+  size_t different = 0;
+  size_t first = 0;
+  for (size_t i = data.expected.size(); i-- > 0;) {
+    if ((*got)[i] != data.expected[i]) ++different, first = i;
+  }
+  if (different == 0) return;
+  const size_t per_thread = data.expected.size() / data.threads;
+  wrong.push_back(name + ": " + std::to_string(different) + " of " + std::to_string(data.expected.size()) +
+                  " words differ, first register " + std::to_string(first % per_thread) + " of thread " +
+                  std::to_string(first / per_thread));
+}
+}  // namespace
+
 std::vector<std::string> CheckWgmma(const std::vector<WgmmaCase>& cases, const WgmmaRunner& run) {
   std::vector<std::string> wrong;
-  for (const WgmmaCase& one : cases) {
-    const WgmmaData data = MakeWgmmaData(one);
-    const auto got = run(data);
-    if (!got) {
-      wrong.push_back(one.Name() + ": " + got.error().ToString());
-      continue;
-    }
-    size_t different = 0;
-    size_t first = 0;
-    for (size_t i = data.expected.size(); i-- > 0;) {
-      if ((*got)[i] != data.expected[i]) ++different, first = i;
-    }
-    if (different == 0) continue;
-    const auto per_thread = static_cast<size_t>(AccumulatorsOf(one));
-    wrong.push_back(one.Name() + ": " + std::to_string(different) + " of " + std::to_string(data.expected.size()) +
-                    " words differ, first register " + std::to_string(first % per_thread) + " of thread " +
-                    std::to_string(first / per_thread));
-  }
+  for (const WgmmaCase& one : cases) Compare(one.Name(), MakeWgmmaData(one), run, wrong);
+  return wrong;
+}
+
+std::vector<std::string> CheckMma(const std::vector<MmaCase>& cases, const WgmmaRunner& run) {
+  std::vector<std::string> wrong;
+  for (const MmaCase& one : cases) Compare(one.Mnemonic(), MakeMmaData(one), run, wrong);
   return wrong;
 }
 

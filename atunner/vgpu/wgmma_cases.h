@@ -33,12 +33,25 @@ struct WgmmaData {
   std::string ptx;                 ///< entry `product`, parameters: input, output
   std::vector<uint32_t> input;     ///< shared memory, then per thread: accumulators, A's registers
   std::vector<uint32_t> expected;  ///< per thread: accumulators
+  uint32_t threads = 128;
 };
 WgmmaData MakeWgmmaData(const WgmmaCase& one);
 
-/// Runs entry `product` with one block of 128 threads; gives `words` words of output.
+/// mma.sync of one warp, likewise.
+struct MmaCase {
+  std::string a = "f16", b = "f16", d = "f32";
+  int m = 16, k = 16;
+  std::string bit_operation;  ///< of single bits: "and" or "xor"
+
+  std::string Mnemonic() const;
+};
+std::vector<MmaCase> MmaCases();
+WgmmaData MakeMmaData(const MmaCase& one);
+
+/// Runs entry `product` with one block of `threads`; gives the output.
 using WgmmaRunner = std::function<Result<std::vector<uint32_t>>(const WgmmaData& data)>;
 /// What differs, a line a case.
 std::vector<std::string> CheckWgmma(const std::vector<WgmmaCase>& cases, const WgmmaRunner& run);
+std::vector<std::string> CheckMma(const std::vector<MmaCase>& cases, const WgmmaRunner& run);
 
 }  // namespace atunner::vgpu

@@ -32,21 +32,25 @@ ExecResult Launch(ProgramLoader load, const std::string& ptx, const std::vector<
   return result;
 }
 
-std::vector<std::string> CheckAll(ProgramLoader load) {
-  return CheckWgmma(WgmmaCases(), [&](const WgmmaData& data) -> Result<std::vector<uint32_t>> {
+WgmmaRunner Runner(ProgramLoader load) {
+  return [load](const WgmmaData& data) -> Result<std::vector<uint32_t>> {
     std::vector<uint32_t> output(data.expected.size());
-    const ExecResult result = Launch(load, data.ptx, data.input, output);
+    const ExecResult result = Launch(load, data.ptx, data.input, output, data.threads);
     if (!result.outcome.completed()) return Invalid(result.outcome.message);
     return output;
-  });
+  };
 }
 
-TEST(Wgmma, ProductsOfAllTypesAndLayoutsAvx2) {
+TEST(TensorProducts, OfAllTypesAndLayoutsAvx2) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
     GTEST_SKIP() << "this processor has no AVX2";
-  EXPECT_THAT(CheckAll(avx2::Load), testing::IsEmpty());
+  EXPECT_THAT(CheckWgmma(WgmmaCases(), Runner(avx2::Load)), testing::IsEmpty());
+  EXPECT_THAT(CheckMma(MmaCases(), Runner(avx2::Load)), testing::IsEmpty());
 }
-TEST(Wgmma, ProductsOfAllTypesAndLayoutsPortable) { EXPECT_THAT(CheckAll(portable::Load), testing::IsEmpty()); }
+TEST(TensorProducts, OfAllTypesAndLayoutsPortable) {
+  EXPECT_THAT(CheckWgmma(WgmmaCases(), Runner(portable::Load)), testing::IsEmpty());
+  EXPECT_THAT(CheckMma(MmaCases(), Runner(portable::Load)), testing::IsEmpty());
+}
 
 /// What a run of the small kernel says after `from` was replaced by `to` in its text; "" when it completes.
 std::string After(const WgmmaCase& one, const std::string& from, const std::string& to, uint32_t threads = 128) {
@@ -96,9 +100,9 @@ TEST(WgmmaChecks, OperandsInSharedMemory) {
   const WgmmaCase one;
   EXPECT_THAT(After(one, "  fence.proxy.async;\n", ""), testing::HasSubstr("with no fence.proxy.async between"));
   EXPECT_THAT(After(one, "  bar.sync 0;\n", ""), testing::HasSubstr("with no barrier between"));
-  EXPECT_THAT(After(one, kWait, "  st.shared.b32 [tile], %tid;\n" + kWait),
+  EXPECT_THAT(After(one, kWait, "  st.shared.b32 [tile], %thread;\n" + kWait),
               testing::HasSubstr("which an asynchronous operation still reads"));
-  EXPECT_EQ(After(one, kWait, kWait + "  bar.sync 0;\n  st.shared.b8 [tile], %tid;\n"), "");
+  EXPECT_EQ(After(one, kWait, kWait + "  bar.sync 0;\n  st.shared.b8 [tile], %thread;\n"), "");
   EXPECT_THAT(After(one, "  add.u64 %db,", "  add.u64 %base, %base, 3000;\n  add.u64 %db,"),
               testing::HasSubstr("matrix descriptor reaches shared address"));
 }
@@ -107,7 +111,7 @@ TEST(WgmmaChecks, TheWholeGroupTakesPart) {
   const WgmmaCase one;
   EXPECT_THAT(After(one, kWait, kWait, 96), testing::HasSubstr("has no whole warp group"));
   EXPECT_THAT(After(one, "  wgmma.fence.sync.aligned;\n",
-                    "  setp.gt.u32 %more, %tid, 95;\n  @%more exit;\n  wgmma.fence.sync.aligned;\n"),
+                    "  setp.gt.u32 %more, %thread, 95;\n  @%more exit;\n  wgmma.fence.sync.aligned;\n"),
               testing::HasSubstr("warp 3 of its warp group has ended"));
 }
 

@@ -48,6 +48,10 @@ __device__ void copy(void* to, const void* from, unsigned bytes, void* barrier) 
 __device__ unsigned long long descriptor(const void* tile) {
   return (address_of(tile) & 0x3ffff) >> 4 | (1024ull >> 4) << 16 | (128ull >> 4) << 32;
 }
+// Rows of 128 bytes, swizzled as tensor maps do it.
+__device__ unsigned long long swizzled_descriptor(const void* tile) {
+  return (address_of(tile) & 0x3ffff) >> 4 | (1024ull >> 4) << 32 | 1ull << 62;
+}
 
 __device__ void multiply(float (&d)[32], unsigned long long a, unsigned long long b, int add) {
   asm volatile(
@@ -90,7 +94,7 @@ __device__ void produce(Shared& s, const uint4* a, const uint4* b, int tiles) {
   }
 }
 
-template <Mistake kMistake>
+template <Mistake kMistake, bool kSwizzled = false>
 __device__ void consume(Shared& s, float* c, int tiles) {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
   const int group = threadIdx.x / 128 - 1;
@@ -102,10 +106,12 @@ __device__ void consume(Shared& s, float* c, int tiles) {
     if (kMistake != kNoFullWait) wait(&s.full[i], kMistake == kOldPhase ? 0 : t / kStages & 1);
     begin_products();
     for (int k = 0; k < 4; ++k) {
-      const unsigned long long step = 2048 / 16 * k;
+      const unsigned long long step = kSwizzled ? 32 / 16 * k : 2048 / 16 * k;
+      const void* a = s.stage[i] + group * kTileBytes;
+      const void* b = s.stage[i] + 2 * kTileBytes;
       if (kMistake != kDivergent || thread % 32 != 5)
-        multiply(d, descriptor(s.stage[i] + group * kTileBytes) + step, descriptor(s.stage[i] + 2 * kTileBytes) + step,
-                 t + k != 0);
+        multiply(d, (kSwizzled ? swizzled_descriptor(a) : descriptor(a)) + step,
+                 (kSwizzled ? swizzled_descriptor(b) : descriptor(b)) + step, t + k != 0);
     }
     commit_products();
     if (kMistake == kEarlyRelease) {
@@ -123,9 +129,9 @@ __device__ void consume(Shared& s, float* c, int tiles) {
   if (kMistake == kNoWaitGroup) await_products<0>();
 }
 
-template <Mistake kMistake>
-__device__ void pipeline(const uint4* a, const uint4* b, float* c, int tiles) {
-  extern __shared__ __align__(1024) unsigned char memory[];
+extern __shared__ __align__(1024) unsigned char memory[];
+
+__device__ Shared& begin() {
   Shared& s = *(Shared*)memory;
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
@@ -135,6 +141,36 @@ __device__ void pipeline(const uint4* a, const uint4* b, float* c, int tiles) {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
+  return s;
+}
+
+// A and B as plain rows, copied by tensor maps: boxes of 64 elements of k.
+struct alignas(64) Map {
+  unsigned char bytes[128];
+};
+__device__ void copy_box(void* to, const Map& map, int k, void* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+          address_of(to)),
+      "l"(&map), "r"(k), "r"(0), "r"(address_of(barrier))
+      : "memory");
+}
+extern "C" __global__ void __launch_bounds__(384)
+    by_tensor_maps(const __grid_constant__ Map a, const __grid_constant__ Map b, float* c, int tiles) {
+  Shared& s = begin();
+  if (threadIdx.x >= 128) return consume<kNone, true>(s, c, tiles);
+  for (int t = 0; threadIdx.x == 0 && t < tiles; ++t) {
+    const int i = t % kStages;
+    wait(&s.empty[i], (t / kStages & 1) ^ 1);
+    arrive_expecting(&s.full[i], kStageBytes);
+    copy_box(s.stage[i], a, 64 * t, &s.full[i]);
+    copy_box(s.stage[i] + 2 * kTileBytes, b, 64 * t, &s.full[i]);
+  }
+}
+
+template <Mistake kMistake>
+__device__ void pipeline(const uint4* a, const uint4* b, float* c, int tiles) {
+  Shared& s = begin();
   if (threadIdx.x < 128)
     produce<kMistake>(s, a, b, tiles);
   else
