@@ -23,7 +23,7 @@ KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "exampl
 # name: class, arguments of `predict`, whether the model was developed on it.
 TASKS = {
     "softmax": ("memory-bound", ["--operator", "softmax", "--input-shape", "8192,4096"], True),
-    "layernorm": ("memory-bound", ["--operator", "layernorm", "--input-shape", "32768,1024"], False),
+    "layernorm": ("memory-bound", ["--operator", "layernorm", "--input-shape", "32768,1024"], True),
     "softmax_small": ("latency-bound", ["--operator", "softmax", "--input-shape", "256,1000"], False),
     "matmul_bf16": ("tensor-core", ["--operator", "matmul", "--dtype", "bfloat16", "--input-shape", "2048,2048,2048"], True),
     "matmul_f32": ("compute-bound", ["--operator", "matmul", "--input-shape", "1024,1024,1024"], False),

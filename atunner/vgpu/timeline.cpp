@@ -259,7 +259,8 @@ void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words_of_slot) {
   if (kernel.ops.empty()) return;
   for (size_t i = 0; i < kernel.ops.size(); ++i) {
     Track& track = kernel.tracks[i];
-    if (track.cost.wait != Wait::kMemory || track.store) continue;
+    // Shared memory is near: its loads stay with the arithmetic.
+    if (track.cost.wait != Wait::kMemory || track.store || kernel.ops[i].space == Space::kShared) continue;
     const int32_t* slots = kernel.track_slots.data() + track.first + track.reads;
     for (int w = 0; w < track.writes; ++w)
       track.load_words = static_cast<uint16_t>(track.load_words + words_of_slot[static_cast<size_t>(slots[w])]);

@@ -237,5 +237,29 @@ TEST(SearchBench, ScoresStrategiesOnAFolder) {
   EXPECT_THAT(table.out, HasSubstr("mean of 1 spaces"));
 }
 
+TEST(Predict, TakesAListOfConfigurations) {
+  const TemporaryDirectory folder;
+  const std::string shell = "$A predict --operator softmax --input-shape 64,512 --target-gpu H200 ";
+  const Outcome one = RunShell(folder.path().string(), shell + "--json --counts");
+  if (one.err.find("NVRTC") != std::string::npos) GTEST_SKIP() << "[atunner] every test skipped: " << one.err;
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const Json first = ParseJson(one.out).value();
+  EXPECT_EQ(first["evidence"], "predicted");
+  EXPECT_EQ(first["calibration"], "not calibrated");
+  const Json& row = first["predictions"][0];
+  double sum = 0;
+  for (const Json& part : row["estimate"]["parts"])
+    sum += part["overlapped"].get<bool>() ? 0 : part["ns"].get<double>();
+  EXPECT_NEAR(sum, row["estimate"]["time_ns"].get<double>(), 1e-3 * sum);
+  EXPECT_GT(row["launches"][0]["issued"].get<double>(), 0);
+  const Json list = Json::array({row["configuration"], row["configuration"]});
+  ASSERT_TRUE(WriteFileAtomic(folder.path() / "list.json", DumpJson(list)).has_value());
+  const Outcome two = RunShell(folder.path().string(), shell + "--configs list.json --json");
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  const Json both = ParseJson(two.out).value();
+  ASSERT_EQ(both["predictions"].size(), 2u);
+  EXPECT_EQ(both["predictions"][0]["estimate"]["time_ns"], both["predictions"][1]["estimate"]["time_ns"]);
+}
+
 }  // namespace
 }  // namespace atunner
