@@ -4,6 +4,7 @@
 #include <set>
 
 #include "atunner/graph/expression_text.h"
+#include "atunner/model/expr.h"
 
 namespace atunner::graph {
 namespace {
@@ -71,6 +72,10 @@ const TensorType& GraphBuilder::TypeOf(Value value) const {
 }
 
 Status GraphBuilder::Symbol(const std::string& name, Range range) {
+  // Launches and shapes are expressions over symbols.
+  const auto expression = Expr::Parse(name);
+  if (!IsName(name) || !expression || expression->Names() != std::vector<std::string>{name})
+    return Invalid("'" + name + "' is no name for a size", place_, "letters, digits and _, and no word of expressions");
   if (range.low < 1 || range.high < range.low || range.high >= kMostElements)
     return Invalid("dim " + name + " = " + std::to_string(range.low) + ".." + std::to_string(range.high), place_,
                    "a range goes from at least 1 up to less than 2^40");

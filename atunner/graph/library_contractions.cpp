@@ -22,7 +22,9 @@ void BuildMatmul(Call& call) {
   const std::string batch = std::string("uvwxyz").substr(0, a.size() - 2);
   const std::string left = batch + (call.Flag("transpose_a") ? "km" : "mk");
   const std::string right = (b.size() == 2 ? "" : batch) + (call.Flag("transpose_b") ? "nk" : "kn");
-  call.g.Output("c", call.g.Contract(left + "," + right + "->" + batch + "mn", call.Input("a", a), call.Input("b", b)));
+  const Value x = call.Input("a", a);
+  const Value y = call.Input("b", b);
+  call.g.Output("c", call.g.Contract(left + "," + right + "->" + batch + "mn", x, y));
 }
 
 void BuildMatrixVector(Call& call) {
@@ -42,9 +44,9 @@ void BuildTriangular(Call& call) {
 }
 
 void BuildDiagonal(Call& call) {
-  const Value b = call.Input("b", call.shape());
   if (!call.Check(call.shape().size() == 2, "a matrix has two dimensions")) return;
   const Value d = call.g.Reshape(call.Input("d", {call.shape()[0]}), {call.shape()[0], Extent(1)});
+  const Value b = call.Input("b", call.shape());
   call.g.Output("c", call.g.Map("a * b", {d, b}));
 }
 
@@ -52,7 +54,8 @@ void BuildLinear(Call& call) {
   const Shape x = call.shape(0);
   const Shape w = call.shape(1);
   if (!call.Check(x.size() == 2 && w.size() == 2, "linear takes matrices", "x is M,K and weight N,K")) return;
-  const Value product = call.g.Contract("mk,nk->mn", call.Input("x", x), call.Input("weight", w));
+  const Value input = call.Input("x", x);
+  const Value product = call.g.Contract("mk,nk->mn", input, call.Input("weight", w));
   call.Output("y", call.g.Map("a + b", {call.Wide(product), call.Wide(call.Input("bias", {w[0]}))}));
 }
 
@@ -61,8 +64,9 @@ void BuildQuantisedLinear(Call& call) {
   const Shape x = call.shape(0);
   const Shape w = call.shape(1);
   if (!call.Check(x.size() == 2 && w.size() == 2, "linear takes matrices", "x is M,K and weight N,K")) return;
+  const Value input = call.Wide(call.Input("x", x));
   const Value weight = call.g.Cast(call.Input("weight", w, DType::kInt8), ArithmeticType(call.dtype()));
-  const Value product = call.g.Contract("mk,nk->mn", call.Wide(call.Input("x", x)), weight);
+  const Value product = call.g.Contract("mk,nk->mn", input, weight);
   call.Output("y", call.g.Map("a * b", {product, call.Wide(call.Input("scale", {w[0]}))}));
 }
 

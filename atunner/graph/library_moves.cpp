@@ -34,11 +34,12 @@ void BuildGather(Call& call) {
 void BuildScatterAdd(Call& call) {
   const Shape x = call.shape(0);
   if (!call.Check(x.size() == 2 && call.shapes() == 2, "scatter_add takes V,D and the number of rows to add")) return;
+  const Value start = call.Wide(call.Input("x", x));
   Shape updates = call.shape(1);
   const Value places = call.Input("indices", updates, DType::kInt64);
   updates.push_back(x[1]);
-  const Value sum = call.g.Add(Scatter{Combine::kSum, 0, 0},
-                               {call.Wide(call.Input("x", x)), places, call.Wide(call.Input("updates", updates))});
+  const Value added = call.Wide(call.Input("updates", updates));
+  const Value sum = call.g.Add(Scatter{Combine::kSum, 0, 0}, {start, places, added});
   call.Output("y", sum);
 }
 

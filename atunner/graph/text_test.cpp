@@ -120,6 +120,7 @@ TEST(Text, ErrorsSayWhereAndWhatToDo) {
   EXPECT_THAT(with("y: float33[4] = constant(1)"), HasSubstr("types are float64"));
   EXPECT_THAT(ErrorOf("graph g\ninput x: float32[1048576, 1048576]\noutput x"), HasSubstr("2^40"));
   EXPECT_THAT(ErrorOf("graph g\ninput x: float32[2]"), HasSubstr("output y"));
+  EXPECT_THAT(ErrorOf("graph g\ndim and = 1..4\n"), HasSubstr("no name for a size"));
   EXPECT_THAT(ErrorOf("what"), HasSubstr("test.atg:1:1: expected 'graph NAME', found 'what'"));
   EXPECT_THAT(ErrorOf("graph g\ndim B = 4..2\n"), HasSubstr("at least 1"));
   EXPECT_THAT(ErrorOf("graph g\ninput x: float32[2]\ny = " + std::string(5000, '(')), HasSubstr("deep"));
