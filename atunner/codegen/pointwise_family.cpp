@@ -69,14 +69,15 @@ class PointwiseTemplate : public BoundTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     if (spec_.dims.size() != 1) return {};
-    // A single row, and enough rows for a few blocks of which the last is partly empty.
+    // As few rows as there may be, and enough for a few blocks of which the last is partly empty.
     const auto& [name, most] = *spec_.dims.begin();
+    const int64_t least = graph_.symbols().begin()->second.low;
     const int64_t row = graph::ElementCount(space_shape_).factor();
     const int64_t block = GetInt(space_, configuration, "block") * GetInt(space_, configuration, "items") *
                           GetInt(space_, configuration, "vector");
-    std::vector<Dims> sizes = {{{name, 1}}};
+    std::vector<Dims> sizes = {{{name, least}}};
     const int64_t several = std::min(most, std::min<int64_t>(2 * block, 100000) / row + 1);
-    if (several > 1) sizes.push_back({{name, several}});
+    if (several > least) sizes.push_back({{name, several}});
     return sizes;
   }
 
@@ -202,6 +203,12 @@ class PointwiseTemplate : public BoundTemplate {
 
   const std::string& Name(size_t i) const { return graph_.node(graph_.inputs()[i]).name; }
 
+  /// The node's name, with an underscore that no other name here ends in.
+  std::string ValueName(size_t id) const {
+    const std::string& name = graph_.nodes()[id].name;
+    return (name.empty() ? "v" + std::to_string(id) : name) + "_";
+  }
+
   /// One element of every output.
   std::string Lane() const {
     std::string text;
@@ -216,7 +223,7 @@ class PointwiseTemplate : public BoundTemplate {
       const Node& node = graph_.nodes()[id];
       const auto* map = node.As<Map>();
       if (!map) continue;
-      graph::CudaContext context{.operands = {}, .place = {}, .temporary = fmt::format("v{}_", id)};
+      graph::CudaContext context{.operands = {}, .place = {}, .temporary = ValueName(id) + "t"};
       for (NodeId operand : node.operands) context.operands.push_back(values[operand]);
       context.place = [&](graph::ScalarOp op, int axis) {
         const auto from_left = static_cast<int64_t>(space_shape_.size()) + axis;
@@ -228,7 +235,7 @@ class PointwiseTemplate : public BoundTemplate {
       };
       const graph::CudaText value = graph::ToCuda(map->body, context);
       for (const std::string& statement : value.statements) text += "        " + statement + "\n";
-      values[id] = fmt::format("v{}", id);
+      values[id] = ValueName(id);
       text += fmt::format("        const {} {} = {};\n", graph::CudaArithmetic(node.type.dtype, false), values[id],
                           value.value);
     }

@@ -59,8 +59,9 @@ class ReductionTemplate : public BoundTemplate {
     const int64_t rows = graph::ElementCount(program_.RowSpace()).factor();  // for each unit of the open size
     const int64_t several = (2 * GetInt(space_, configuration, "rows_per_block") + 1) / rows + 1;
     const int64_t affordable = std::max<int64_t>(1, 200000 / (program_.columns * rows));
-    std::vector<Dims> sizes = {{{name, 1}}};
-    if (const int64_t few = std::min({several, affordable, most}); few > 1) sizes.push_back({{name, few}});
+    const int64_t least = program_.graph.symbols().begin()->second.low;
+    std::vector<Dims> sizes = {{{name, least}}};
+    if (const int64_t few = std::min({several, affordable, most}); few > least) sizes.push_back({{name, few}});
     return sizes;
   }
 

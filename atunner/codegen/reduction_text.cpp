@@ -131,15 +131,16 @@ class Writer {
     return text;
   }
 
+  /// The node's name, with an underscore that no other name here ends in.
   std::string ValueName(NodeId id) {
     const std::string& name = Name(id);
-    return name.empty() ? "v" + std::to_string(id) : name + "_" + std::to_string(id);
+    return (name.empty() ? "v" + std::to_string(id) : name) + "_";
   }
 
   /// `const float name = expression;` of a map.
   std::string Statement(NodeId id, const std::string& indent) {
     const Node& node = program_.graph.node(id);
-    graph::CudaContext context{.operands = {}, .place = {}, .temporary = ValueName(id) + "_"};
+    graph::CudaContext context{.operands = {}, .place = {}, .temporary = ValueName(id) + "t"};
     for (NodeId operand : node.operands) context.operands.push_back(values_[operand]);
     const Shape& space = program_.space;
     context.place = [&](graph::ScalarOp op, int axis) {
