@@ -19,6 +19,17 @@ struct Place {
   std::string type;  ///< of its elements, in CUDA
 };
 
+bool IsFloat8(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) == 1; }
+
+/// Does the node, or its expression, need an 8-bit float in a kernel?
+bool NeedsFloat8(const Node& node) {
+  const auto rounds = [](const ScalarNode& scalar) {
+    return scalar.op == ScalarOp::kRoundTo && IsFloat8(static_cast<DType>(scalar.number));
+  };
+  const auto* map = node.As<Map>();
+  return IsFloat8(node.type.dtype) || (map && std::ranges::any_of(map->body.nodes(), rounds));
+}
+
 class PlainWriter {
  public:
   PlainWriter(const ValidGraph& graph, bool wide) : graph_(graph), wide_(wide), places_(graph.nodes().size()) {
@@ -45,6 +56,9 @@ class PlainWriter {
 
   Status Emit(NodeId id, int uses) {
     const Node& node = graph_.node(id);
+    if (NeedsFloat8(node))
+      return Fail(ErrorCode::kUnsupported, "no plain kernel computes with 8-bit floats", "graph " + graph_.name(),
+                  "the graph can be evaluated on the CPU, but not tuned yet");
     if (node.As<Input>()) {
       places_[id] = {ArgBinding::Tensor(node.name), std::string(CudaName(node.type.dtype))};
       return {};
