@@ -193,7 +193,8 @@ TEST_F(GraphKernels, EveryReductionOverRowsInEveryTypeAndShape) {
 
 TEST_F(GraphKernels, AllElementsAreARowToo) {
   const graph::Request request{DType::kFloat32, {{37, 101}}, {{"axis", std::string("all")}}, false};
-  for (const char* name : {"sum", "std", "amax"})
+  // No plain sum: what cancels to one number errs by luck, the plain kernel's budget included.
+  for (const char* name : {"sum_of_squares", "std", "amax"})
     Check(SpecOfGraph(graph::Build(*graph::FindInLibrary(name), request).value(), {}).value(), "reduction", 2);
 }
 
