@@ -31,7 +31,7 @@ ConstantBlock& ConstantBlock::Line(std::string_view line) {
   return *this;
 }
 
-std::optional<RenderedKernel> BoundTemplate::Naive() const { return FindOperator(spec_.name)->Naive(spec_); }
+std::optional<RenderedKernel> BoundTemplate::Naive() const { return OracleOf(spec_)->Naive(spec_); }
 
 int64_t BoundTemplate::attribute(std::string_view name) const {
   return static_cast<int64_t>(ToDouble(spec_.attributes.find(name)->second));

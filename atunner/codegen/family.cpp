@@ -2,7 +2,9 @@
 
 namespace atunner {
 
-std::vector<const Family*> AllFamilies() { return {&RowFamily(), &GemmFamily(), &ConvFamily(), &AttentionFamily()}; }
+std::vector<const Family*> AllFamilies() {
+  return {&RowFamily(), &GemmFamily(), &ConvFamily(), &AttentionFamily(), &PointwiseFamily(), &ReductionFamily()};
+}
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {
   for (const Family* family : AllFamilies()) {

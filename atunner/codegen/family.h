@@ -28,5 +28,7 @@ const Family& RowFamily();
 const Family& GemmFamily();
 const Family& ConvFamily();
 const Family& AttentionFamily();
+const Family& PointwiseFamily();
+const Family& ReductionFamily();
 
 }  // namespace atunner

@@ -1,5 +1,6 @@
 #include "atunner/model/dtype.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -64,6 +65,11 @@ constexpr std::pair<std::string_view, DType> kAliases[] = {
     {"size_t", DType::kUInt64},
     {"uint64_t", DType::kUInt64},
     {"u64", DType::kUInt64},
+    {"float8_e4m3fn", DType::kFloat8E4M3},
+    {"fp8_e4m3", DType::kFloat8E4M3},
+    {"e4m3", DType::kFloat8E4M3},
+    {"fp8_e5m2", DType::kFloat8E5M2},
+    {"e5m2", DType::kFloat8E5M2},
 };
 
 const Row& RowOf(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
@@ -148,6 +154,55 @@ uint16_t FloatToBFloat16(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+namespace {
+
+/// An 8-bit float's layout: sign, exponent, `fraction` bits of significand.
+struct Layout8 {
+  int fraction;
+  int bias;
+  uint8_t largest;  ///< bits of the largest finite value
+  uint8_t beyond;   ///< bits of what is larger: infinity, or NaN where there is none
+  uint8_t nan;
+};
+constexpr Layout8 kE4M3{3, 7, 0x7e, 0x7f, 0x7f};
+constexpr Layout8 kE5M2{2, 15, 0x7b, 0x7c, 0x7f};
+
+double Magnitude8(uint8_t bits, const Layout8& layout) {
+  const int exponent = bits >> layout.fraction;
+  const int fraction = bits & ((1 << layout.fraction) - 1);
+  const int significand = exponent == 0 ? fraction : fraction | (1 << layout.fraction);
+  return std::ldexp(significand, std::max(exponent, 1) - layout.bias - layout.fraction);
+}
+
+double Float8ToDouble(uint8_t bits, const Layout8& layout) {
+  const auto magnitude = static_cast<uint8_t>(bits & 0x7f);
+  double value = NAN;
+  if (magnitude <= layout.largest)
+    value = Magnitude8(magnitude, layout);
+  else if (magnitude == layout.beyond && layout.beyond != layout.nan)
+    value = INFINITY;
+  return bits & 0x80 ? -value : value;
+}
+
+uint8_t DoubleToFloat8(double value, const Layout8& layout) {
+  const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
+  if (std::isnan(value)) return static_cast<uint8_t>(sign | layout.nan);
+  if (std::isinf(value)) return static_cast<uint8_t>(sign | layout.beyond);
+  int exponent = 0;
+  std::frexp(value, &exponent);  // value = f · 2^exponent, f in [1/2, 1)
+  const int unit = std::max(exponent - 1, 1 - layout.bias) - layout.fraction;
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(std::fabs(value), -unit)), unit);
+  if (rounded > Magnitude8(layout.largest, layout)) return static_cast<uint8_t>(sign | layout.beyond);
+  uint8_t bits = 0;  // codes are ordered as values are
+  for (int step = 64; step > 0; step /= 2) {
+    const auto next = static_cast<uint8_t>(bits + step);
+    if (next <= layout.largest && Magnitude8(next, layout) <= rounded) bits = next;
+  }
+  return static_cast<uint8_t>(sign | bits);
+}
+
+}  // namespace
+
 double LoadElement(DType dtype, const void* data, size_t index) {
   switch (dtype) {
     case DType::kFloat64:
@@ -175,6 +230,10 @@ double LoadElement(DType dtype, const void* data, size_t index) {
       return LoadAs<uint32_t>(data, index);
     case DType::kUInt64:
       return LoadAs<uint64_t>(data, index);
+    case DType::kFloat8E4M3:
+      return Float8ToDouble(static_cast<uint8_t>(LoadAs<uint8_t>(data, index)), kE4M3);
+    case DType::kFloat8E5M2:
+      return Float8ToDouble(static_cast<uint8_t>(LoadAs<uint8_t>(data, index)), kE5M2);
   }
   return 0;
 }
@@ -207,6 +266,10 @@ void StoreElement(DType dtype, void* data, size_t index, double value) {
       return StoreAs(data, index, static_cast<uint32_t>(value));
     case DType::kUInt64:
       return StoreAs(data, index, static_cast<uint64_t>(value));
+    case DType::kFloat8E4M3:
+      return StoreAs(data, index, DoubleToFloat8(value, kE4M3));
+    case DType::kFloat8E5M2:
+      return StoreAs(data, index, DoubleToFloat8(value, kE5M2));
   }
 }
 

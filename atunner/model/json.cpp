@@ -96,7 +96,9 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Fill::Kind, {{Fill::Kind::kFamilies, "families"},
                                           {Fill::Kind::kUniform, "uniform"},
                                           {Fill::Kind::kFile, "file"},
                                           {Fill::Kind::kGenerator, "generator"}})
-NLOHMANN_JSON_SERIALIZE_ENUM(Oracle::Kind, {{Oracle::Kind::kOperator, "operator"}, {Oracle::Kind::kKernel, "kernel"}})
+NLOHMANN_JSON_SERIALIZE_ENUM(Oracle::Kind, {{Oracle::Kind::kOperator, "operator"},
+                                            {Oracle::Kind::kKernel, "kernel"},
+                                            {Oracle::Kind::kGraph, "graph"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(ArgBinding::Kind, {{ArgBinding::Kind::kTensor, "tensor"},
                                                 {ArgBinding::Kind::kWorkspace, "workspace"},
                                                 {ArgBinding::Kind::kScalar, "scalar"}})
@@ -140,7 +142,7 @@ ATUNNER_FIELDS(SymbolCopy, symbol, tensor)
 ATUNNER_FIELDS(LaunchPlan, workspaces, symbols, steps, parameter_names, parameter_values)
 ATUNNER_FIELDS(RenderedKernel, source, plan)
 ATUNNER_FIELDS(Tolerance, relative, absolute, budget_factor, allow_nondeterminism)
-ATUNNER_FIELDS(Oracle, kind, operator_name, kernel)
+ATUNNER_FIELDS(Oracle, kind, operator_name, kernel, graph)
 ATUNNER_FIELDS(KernelSpec, name, dims, attributes, args, oracle, tolerance, flops, bytes, compute_dtype, tensor_cores)
 /// A permutation is its items: their orders follow from them. What few parameters have is written where it is.
 static void to_json(Json& json, const Parameter& value) {

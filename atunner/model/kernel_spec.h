@@ -66,10 +66,12 @@ struct Oracle {
   enum class Kind : uint8_t {
     kOperator,  ///< the float64 reference of `operator_name`
     kKernel,    ///< `kernel`: the user's own, as it was given
+    kGraph,     ///< the evaluation of `graph` in float64
   };
   Kind kind = Kind::kOperator;
   std::string operator_name;
   std::optional<RenderedKernel> kernel;
+  std::string graph;  ///< in text form (docs/graph.md); its symbols are the spec's dims
 };
 
 struct KernelSpec {

@@ -38,6 +38,40 @@ TEST(DType, StoreRoundsOnceFromDouble) {
   EXPECT_TRUE(std::isinf(LoadElement(DType::kFloat16, &half, 0)));
 }
 
+TEST(DType, EveryEightBitFloatSurvivesARoundTripAndTheOrderOfCodesIsThatOfValues) {
+  for (DType dtype : {DType::kFloat8E4M3, DType::kFloat8E5M2}) {
+    double before = -1;
+    for (unsigned bits = 0; bits < 128; ++bits) {
+      const auto code = static_cast<uint8_t>(bits);
+      const double value = LoadElement(dtype, &code, 0);
+      if (std::isnan(value)) continue;
+      EXPECT_GT(value, before);
+      before = value;
+      for (double sign : {1.0, -1.0}) {
+        uint8_t again = 0;
+        StoreElement(dtype, &again, 0, sign * value);
+        EXPECT_EQ(again, sign > 0 ? code : code | 0x80) << Name(dtype);
+      }
+    }
+  }
+}
+
+TEST(DType, EightBitFloatsRoundToEvenAndOverflowAsTheirFormatSays) {
+  const auto rounded = [](DType dtype, double value) {
+    uint8_t code = 0;
+    StoreElement(dtype, &code, 0, value);
+    return LoadElement(dtype, &code, 0);
+  };
+  EXPECT_EQ(rounded(DType::kFloat8E4M3, 1.0625), 1.0) << "a tie goes to the even neighbour";
+  EXPECT_EQ(rounded(DType::kFloat8E4M3, 1.1875), 1.25);
+  EXPECT_EQ(rounded(DType::kFloat8E4M3, 464), 448);
+  EXPECT_TRUE(std::isnan(rounded(DType::kFloat8E4M3, 465)));
+  EXPECT_EQ(rounded(DType::kFloat8E4M3, 0x1p-9), 0x1p-9) << "the least subnormal";
+  EXPECT_EQ(rounded(DType::kFloat8E4M3, 0x1p-10), 0);
+  EXPECT_EQ(rounded(DType::kFloat8E5M2, 61439), 57344);
+  EXPECT_EQ(rounded(DType::kFloat8E5M2, -61440), -INFINITY);
+}
+
 Value EvalOk(std::string_view text, const Dims& dims = {}) {
   auto expr = Expr::Parse(text);
   EXPECT_TRUE(expr.has_value()) << text << ": " << (expr ? "" : expr.error().ToString());

@@ -25,7 +25,11 @@ class ContractionOperator : public Operator {
 
  protected:
   explicit ContractionOperator(OperatorInfo info) : info_(std::move(info)) {}
-  std::string_view PlainSource() const override { return embed::kContractionsCu; }
+  /// Launch of the plain kernel.
+  virtual LaunchPlan PlainPlan(const KernelSpec& spec, bool wide) const = 0;
+  RenderedKernel Plain(const KernelSpec& spec, bool wide) const override {
+    return PlainKernel(embed::kContractionsCu, PlainPlan(spec, wide), spec.compute_dtype, wide);
+  }
   OperatorInfo info_;
 };
 
@@ -238,6 +242,18 @@ class Attention : public ContractionOperator {
 };
 
 }  // namespace
+
+RenderedKernel PlainKernel(std::string_view source, LaunchPlan plan, DType dtype, bool wide) {
+  RenderedKernel kernel;
+  const std::string type(CudaName(dtype));
+  kernel.source.name = wide ? "reference.cu" : "naive.cu";
+  kernel.source.text = std::string("#define T ") + type + "\n#define ACC " + (wide ? "double" : "float") +
+                       "\n#define OUT " + (wide ? "double" : type) +
+                       "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n" + std::string(embed::kPreludeCuh) +
+                       std::string(source);
+  kernel.plan = std::move(plan);
+  return kernel;
+}
 
 const Operator& MatmulOperator() {
   static const Matmul instance;

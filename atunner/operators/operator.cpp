@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "atunner/base/closest_name.h"
+#include "atunner/operators/graph_operator.h"
 #include "atunner/operators/operator_list.h"
-#include "embed/operators.h"
 
 namespace atunner {
 namespace {
@@ -15,26 +15,18 @@ std::string Normalised(std::string_view name) {
   return text;
 }
 
-RenderedKernel Plain(std::string_view source, LaunchPlan plan, DType dtype, bool wide) {
-  RenderedKernel kernel;
-  const std::string type(CudaName(dtype));
-  kernel.source.name = wide ? "reference.cu" : "naive.cu";
-  kernel.source.text = std::string("#define T ") + type + "\n#define ACC " + (wide ? "double" : "float") +
-                       "\n#define OUT " + (wide ? "double" : type) +
-                       "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n" + std::string(embed::kPreludeCuh) +
-                       std::string(source);
-  kernel.plan = std::move(plan);
-  return kernel;
-}
-
 }  // namespace
 
 std::unexpected<Error> Operator::WrongShape(const std::string& what) const {
   return Invalid(what, "--input-shape of " + info().name, "give " + info().shape_help);
 }
 
+bool Operator::Serves(DType dtype) const {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+}
+
 Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
-  if (request.dtype != DType::kFloat32 && request.dtype != DType::kFloat16 && request.dtype != DType::kBFloat16) {
+  if (!Serves(request.dtype)) {
     return Invalid("dtype " + std::string(Name(request.dtype)) + " is not served by " + info().name, "--dtype",
                    "use float32, float16 or bfloat16");
   }
@@ -67,23 +59,27 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
   return spec;
 }
 
-RenderedKernel Operator::Naive(const KernelSpec& spec) const {
-  return Plain(PlainSource(), PlainPlan(spec, false), spec.compute_dtype, false);
-}
-RenderedKernel Operator::OracleKernel(const KernelSpec& spec) const {
-  return Plain(PlainSource(), PlainPlan(spec, true), spec.compute_dtype, true);
-}
-
 const Operator* FindOperator(std::string_view name) {
   std::string wanted = Normalised(name);
   if (wanted == "attention") wanted = "flash_attention";
   if (wanted == "layer_norm") wanted = "layernorm";
-  for (const Operator* each : AllOperators()) {
+  for (const Operator* each : OperatorList()) {
     if (Normalised(each->info().name) == wanted) return each;
   }
-  return nullptr;
+  return FindGraphOperator(wanted);
 }
 
-std::vector<const Operator*> AllOperators() { return OperatorList(); }
+const Operator* OracleOf(const KernelSpec& spec) {
+  if (spec.oracle.kind == Oracle::Kind::kGraph) return &GraphOracle();
+  return spec.oracle.kind == Oracle::Kind::kOperator ? FindOperator(spec.oracle.operator_name) : nullptr;
+}
+
+std::vector<const Operator*> AllOperators() {
+  std::vector<const Operator*> all = OperatorList();
+  for (const Operator* each : GraphOperators()) {
+    if (FindOperator(each->info().name) == each) all.push_back(each);
+  }
+  return all;
+}
 
 }  // namespace atunner

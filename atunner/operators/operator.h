@@ -31,6 +31,7 @@ struct OperatorInfo {
   std::string summary;
   std::string shape_help;  ///< "ROWS…,COLS, e.g. 8,1024,4096"
   std::vector<AttributeInfo> attributes;
+  std::vector<std::vector<int64_t>> example;  ///< small shapes, where any are stated
 };
 
 class Operator {
@@ -44,18 +45,22 @@ class Operator {
   virtual Status Reference(const KernelSpec& spec, const Dims& dims, std::span<const std::vector<double>> inputs,
                            std::span<std::vector<double>> outputs) const = 0;
   /// The honest plain kernel: the task's types, float32 arithmetic. Baseline "naive" and yardstick of the error budget.
-  RenderedKernel Naive(const KernelSpec& spec) const;
+  RenderedKernel Naive(const KernelSpec& spec) const { return Plain(spec, false); }
   /// The same algorithm in float64 with float64 outputs: the reference for problems too large for the CPU.
-  RenderedKernel OracleKernel(const KernelSpec& spec) const;
+  RenderedKernel OracleKernel(const KernelSpec& spec) const { return Plain(spec, true); }
 
  protected:
+  /// Is there something to compute in this type?
+  virtual bool Serves(DType dtype) const;
   /// Fills dims, args and work for checked attributes.
   virtual Status Describe(const OperatorRequest& request, KernelSpec& spec) const = 0;
-  /// Launch of the plain kernel; `wide` = arithmetic and workspaces in float64.
-  virtual LaunchPlan PlainPlan(const KernelSpec& spec, bool wide) const = 0;
-  virtual std::string_view PlainSource() const = 0;
+  /// The plain kernel; `wide` = arithmetic, workspaces and outputs in float64.
+  virtual RenderedKernel Plain(const KernelSpec& spec, bool wide) const = 0;
   std::unexpected<Error> WrongShape(const std::string& what) const;
 };
+
+/// What computes the right answer of a task; nullptr where that is no operator and no graph.
+const Operator* OracleOf(const KernelSpec& spec);
 
 /// nullptr when there is none; hyphens and underscores are the same.
 const Operator* FindOperator(std::string_view name);

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "atunner/base/random.h"
 #include "atunner/base/closest_name.h"
+#include "atunner/base/random.h"
 #include "atunner/operators/operator.h"
 
 namespace atunner {

@@ -58,7 +58,11 @@ class RowOperator : public Operator {
     spec.dims = {{"rows", rows}, {"cols", shape.back()}};
     return {};
   }
-  std::string_view PlainSource() const override { return embed::kRowsCu; }
+  /// Launch of the plain kernel.
+  virtual LaunchPlan PlainPlan(const KernelSpec& spec, bool wide) const = 0;
+  RenderedKernel Plain(const KernelSpec& spec, bool wide) const override {
+    return PlainKernel(embed::kRowsCu, PlainPlan(spec, wide), spec.compute_dtype, wide);
+  }
 
   OperatorInfo info_;
 };

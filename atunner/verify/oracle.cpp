@@ -5,6 +5,7 @@
 #include <random>
 
 #include "atunner/base/random.h"
+#include "atunner/operators/graph_operator.h"
 
 namespace atunner {
 namespace {
@@ -47,7 +48,10 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
     ATUNNER_TRY(store->user_kernel_, store->Build(compiler, *spec.oracle.kernel));
     return store;
   }
-  store->operator_ = FindOperator(spec.oracle.operator_name);
+  if (spec.oracle.kind == Oracle::Kind::kGraph) {
+    if (const auto graph = GraphOf(spec); !graph) return std::unexpected(graph.error());
+  }
+  store->operator_ = OracleOf(spec);
   if (store->operator_ == nullptr) return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
   ATUNNER_TRY(store->naive_, store->Build(compiler, store->operator_->Naive(spec)));
   ATUNNER_TRY(store->oracle_kernel_, store->Build(compiler, store->operator_->OracleKernel(spec)));

@@ -38,7 +38,7 @@ Result<CandidateKernel> CandidateOf(const Path& folder, const Artifact& artifact
                      folder.string());
     candidate.module = *std::move(outcome.module);
   }
-  if (artifact.spec.oracle.kind == Oracle::Kind::kOperator) {
+  if (artifact.spec.oracle.kind != Oracle::Kind::kKernel) {
     if (const auto schedule = MakeTemplate(artifact.spec, target.profile)) {
       Configuration configuration;
       for (const auto& [name, value] : artifact.configuration) configuration.values.push_back(value);

@@ -43,6 +43,8 @@ struct OptimizeFlags {
   std::vector<std::string> shapes;
   std::string dtype = "float32";
   std::vector<std::string> attributes;
+  std::string graph;               ///< a file in the graphs' text form, instead of an operator
+  std::vector<std::string> sizes;  ///< of its symbols: B=4096
   TuneFlags tune;
 };
 

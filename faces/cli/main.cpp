@@ -96,16 +96,23 @@ class Verbs {
     return verb;
   }
 
-  void AddOperator(CLI::App* verb, std::string& name, std::string& dtype, std::vector<std::string>& attributes) {
-    verb->add_option("--operator", name, "operator to compute (`atunner operators` lists them)")->required();
+  CLI::Option* AddOperator(CLI::App* verb, std::string& name, std::string& dtype,
+                           std::vector<std::string>& attributes) {
     verb->add_option("--dtype", dtype, "float32, float16 or bfloat16");
     verb->add_option("--attr", attributes, "operator attribute, key=value");
+    return verb->add_option("--operator", name, "operator to compute (`atunner operators` lists them)");
   }
 
   void AddTuning() {
-    CLI::App* verb = Add("optimize", "tune an operator", [this] { return Optimize(optimize_, common_, command_); });
-    AddOperator(verb, optimize_.operator_name, optimize_.dtype, optimize_.attributes);
-    verb->add_option("--input-shape", optimize_.shapes, "shapes, as the operator asks for them")->required();
+    CLI::App* verb = Add("optimize", "tune an operator, or a graph of operators",
+                         [this] { return Optimize(optimize_, common_, command_); });
+    CLI::Option* name = AddOperator(verb, optimize_.operator_name, optimize_.dtype, optimize_.attributes);
+    CLI::Option* shapes =
+        verb->add_option("--input-shape", optimize_.shapes, "shapes, as the operator asks for them")->needs(name);
+    CLI::Option* graph = verb->add_option("--graph", optimize_.graph, "file.atg: a graph in text form (docs/graph.md)");
+    graph->excludes(name)->excludes(shapes);
+    verb->add_option("--dim", optimize_.sizes, "size of a graph's symbol, B=4096; else the end of its range")
+        ->needs(graph);
     AddTune(verb, optimize_.tune);
 
     verb = Add("tune", "tune a kernel described by a .toml, or by a Kernel Tuner / BAT T1 .json",
@@ -136,7 +143,7 @@ class Verbs {
   void AddBenchmarks() {
     CLI::App* verb = Add("benchmark", "an operator at usual sizes against plain kernel and vendor library",
                          [this] { return Benchmark(benchmark_, common_); });
-    AddOperator(verb, benchmark_.operator_name, benchmark_.dtype, benchmark_.attributes);
+    AddOperator(verb, benchmark_.operator_name, benchmark_.dtype, benchmark_.attributes)->required();
     verb->add_option("--input-shape", benchmark_.shapes, "one size instead of the usual ones");
     verb->add_option("--target-gpu", benchmark_.target, "a GPU of `atunner devices`, or auto");
     verb->add_flag("--virtual", benchmark_.force_virtual, "predict, even if the GPU is in this machine");

@@ -2,7 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/closest_name.h"
+#include "atunner/base/files.h"
 #include "atunner/codegen/family.h"
+#include "atunner/graph/text.h"
+#include "atunner/operators/graph_operator.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
 
@@ -41,9 +44,26 @@ Result<Attributes> ParseAttributes(const std::vector<std::string>& texts) {
   return attributes;
 }
 
+/// A graph in a file, its symbols with the sizes given.
+Result<KernelSpec> SpecOfFile(const OptimizeFlags& flags) {
+  ATUNNER_TRY(const std::string text, ReadFile(flags.graph));
+  ATUNNER_TRY(const graph::ValidGraph parsed, graph::Parse(text, flags.graph));
+  ATUNNER_TRY(const Attributes given, ParseAttributes(flags.sizes));
+  Dims dims;
+  for (const auto& [name, value] : given) {
+    if (!std::holds_alternative<int64_t>(value))
+      return Invalid("'" + ToString(value) + "' is no size", "--dim " + name);
+    dims[name] = std::get<int64_t>(value);
+  }
+  return SpecOfGraph(parsed, dims);
+}
+
 }  // namespace
 
 Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
+  if (!flags.graph.empty()) return SpecOfFile(flags);
+  if (flags.operator_name.empty())
+    return Invalid("nothing to optimize", "", "give --operator with --input-shape, or --graph");
   const Operator* op = FindOperator(flags.operator_name);
   if (op == nullptr) {
     std::vector<std::string> names;
@@ -54,7 +74,7 @@ Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
   }
   OperatorRequest request;
   const auto dtype = ParseDType(flags.dtype);
-  if (!dtype) return Invalid("unknown dtype '" + flags.dtype + "'", "--dtype", "use float32, float16 or bfloat16");
+  if (!dtype) return Invalid("unknown dtype '" + flags.dtype + "'", "--dtype", "types are " + DTypeNames());
   request.dtype = *dtype;
   for (const std::string& text : flags.shapes) {
     ATUNNER_TRY(std::vector<int64_t> shape, ParseShape(text));

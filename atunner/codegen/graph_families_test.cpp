@@ -1,0 +1,94 @@
+// Which graphs the families take, and what their sources look like.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "atunner/codegen/family_tasks_test.h"
+#include "atunner/codegen/reduction_program.h"
+#include "atunner/graph/text.h"
+#include "atunner/operators/graph_operator.h"
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+std::string FamilyOf(const KernelSpec& spec) {
+  for (const Family* family : AllFamilies()) {
+    if (family->Match(spec)) return std::string(family->name());
+  }
+  return "none";
+}
+
+KernelSpec Spec(const char* op, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {}) {
+  return FindOperator(op)->Instantiate({std::move(shapes), DType::kBFloat16, std::move(attributes)}).value();
+}
+
+TEST(GraphFamilies, TakeWhatTheyCompute) {
+  EXPECT_EQ(FamilyOf(Spec("gelu", {{64, 512}})), "pointwise");
+  EXPECT_EQ(FamilyOf(Spec("add", {{8, 3, 64}, {3, 1}})), "pointwise");
+  EXPECT_EQ(FamilyOf(Spec("gelu_backward", {{64, 512}})), "pointwise");
+  EXPECT_EQ(FamilyOf(Spec("rms_norm", {{64, 512}})), "reduction");
+  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", std::string("all")}})), "reduction");
+  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", int64_t{0}}})), "none") << "columns have no family yet";
+  EXPECT_EQ(FamilyOf(Spec("argmax", {{64, 512}})), "none");
+}
+
+TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {
+  EXPECT_EQ(Spec("gelu", {{64, 512}}).dims, (Dims{{"rows", 64}}));
+  EXPECT_EQ(Spec("rms_norm", {{8, 64, 512}}).dims, (Dims{{"rows", 8}}));
+  EXPECT_TRUE(Spec("sum", {{64, 512}}, {{"axis", int64_t{0}}}).dims.empty());
+  EXPECT_TRUE(Spec("gelu", {{512}}).dims.empty());
+}
+
+TEST(GraphFamilies, ATaskThatIsNotItsGraphsIsRefused) {
+  KernelSpec spec = Spec("gelu", {{64, 512}});
+  ASSERT_TRUE(GraphOf(spec).has_value());
+  KernelSpec other = spec;
+  other.args[0].name = "z";
+  EXPECT_THAT(GraphOf(other).error().ToString(), HasSubstr("not those of its graph"));
+  other = spec;
+  other.dims["a b"] = 3;
+  EXPECT_FALSE(GraphOf(other).has_value());
+  EXPECT_EQ(FamilyOf(other), "none");
+  other = spec;
+  other.oracle.graph = "graph";
+  EXPECT_FALSE(GraphOf(other).has_value());
+}
+
+TEST(GraphFamilies, FlopsAndBytesComeFromTheGraph) {
+  const KernelSpec spec = Spec("square", {{64, 512}});
+  EXPECT_EQ(FlopCount(spec, spec.dims).value(), 64 * 512);
+  EXPECT_EQ(MinimumBytes(spec, spec.dims).value(), 2 * 64 * 512 * 2);
+}
+
+TEST(ReductionProgram, ArrangesPassesOverTheRow) {
+  const auto graph = graph::Parse(R"(
+graph softmax
+input x: float32[4, 6]
+top = reduce_max(x, axes=[1], keep=true)
+e = exp(x - top)
+total = reduce_sum(e, axes=[1], keep=true)
+y = e / total
+output y
+)");
+  const auto program = MakeReductionProgram(graph.value());
+  ASSERT_TRUE(program.has_value());
+  EXPECT_EQ(program->passes, 2);
+  EXPECT_EQ(program->columns, 6);
+  EXPECT_EQ(program->row_axes, 1u);
+  EXPECT_EQ(program->WantedIn(0).size(), 1u);
+}
+
+TEST(ReductionSource, IsReadable) {
+  const auto schedule = MakeTemplate(Spec("rms_norm", {{64, 512}}), FindProfile("H200").value()).value();
+  const std::string text = schedule->Render(schedule->Default()).value().source.text;
+  EXPECT_THAT(text, HasSubstr("// rms_norm, scheduled by atunner: reductions over rows.\n// threads_per_row="));
+  EXPECT_THAT(text, HasSubstr("constexpr int COLS = 512;  // elements of a row\n"));
+  EXPECT_THAT(text,
+              HasSubstr("kernel(const __nv_bfloat16* __restrict__ in_x, const __nv_bfloat16* __restrict__ in_weight, "
+                        "__nv_bfloat16* __restrict__ out_y, long long rows)"));
+  EXPECT_THAT(text, HasSubstr("    // Pass 1.\n"));
+}
+
+}  // namespace
+}  // namespace atunner

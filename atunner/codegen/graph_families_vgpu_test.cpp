@@ -1,0 +1,227 @@
+// Kernels that the pointwise and the reduction family write for graphs, run with all checks on the virtual GPU against
+// the evaluation of the graph in float64.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "atunner/codegen/family_tasks_test.h"
+#include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/graph/library.h"
+#include "atunner/graph/text.h"
+#include "atunner/operators/graph_operator.h"
+#include "atunner/verify/verifier.h"
+#include "atunner/vgpu/virtual_gpu.h"
+
+namespace atunner {
+namespace {
+
+using graph::ValidGraph;
+
+class GraphKernels : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = MakeNvrtcCompiler();
+    if (!made) GTEST_SKIP() << made.error().ToString();
+    compiler_ = *std::move(made);
+    kernels_ = JudgeKernels::Make(gpu_, *compiler_).value();
+  }
+
+  /// The task's default and `drawn` other configurations, at the task's size and at their check sizes.
+  void Check(const KernelSpec& spec, const std::string& family, size_t drawn = 0) {
+    SCOPED_TRACE(spec.name + " " + ToString(spec.dims) + "\n" + spec.oracle.graph);
+    const auto schedule = MakeTemplate(spec, gpu_.profile());
+    ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
+    const bool matched =
+        std::ranges::any_of(AllFamilies(), [&](const Family* f) { return f->name() == family && f->Match(spec); });
+    ASSERT_TRUE(matched) << "not a task of the family " << family;
+    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
+    ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
+    for (const Configuration& one : DrawConfigurations(**schedule, 1 + drawn, 7)) {
+      SCOPED_TRACE((*schedule)->space().Describe(one));
+      const RenderedKernel kernel = (*schedule)->Render(one).value();
+      const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+      ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
+      std::vector<Dims> sizes = (*schedule)->CheckDims(one);
+      if (std::ranges::find(sizes, spec.dims) == sizes.end()) sizes.push_back(spec.dims);
+      for (const Dims& dims : sizes) CheckSize(spec, kernel, *outcome.module, dims, **oracle);
+    }
+  }
+
+  void CheckSize(const KernelSpec& spec, const RenderedKernel& kernel, const CompiledModule& module, const Dims& dims,
+                 OracleStore& oracle) {
+    SCOPED_TRACE(ToString(dims));
+    const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, dims, 0).value();
+    const InputInstance instance{InputFamily::kNormal, 3, false};
+    ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+    const auto reference = oracle.Get(buffers, instance);
+    ASSERT_TRUE(reference.has_value()) << reference.error().ToString();
+    const auto loaded = gpu_.Load(module);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
+    ASSERT_TRUE(buffers.PoisonOutputs());
+    const BoundPlan bound = BindPlan(gpu_, kernel.plan, spec, buffers).value();
+    const LaunchOutcome ran = RunPlan(gpu_, **loaded, bound, {.timeout_seconds = 60, .blocks = {}}).value();
+    ASSERT_TRUE(ran.completed()) << ran.message
+                                 << (ran.hazards.empty() ? "" : ran.hazards[0].where + ": " + ran.hazards[0].detail)
+                                 << kernel.source.text;
+    for (const Reference::Output& output : (*reference)->outputs) {
+      const CompareStats stats =
+          kernels_
+              ->Compare({buffers.Find(output.name)->address, output.dtype, output.masked->address(), output.elements,
+                         output.key, output.scale, output.budget.element})
+              .value();
+      const OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, false);
+      EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
+      ++verified_;
+    }
+  }
+
+  KernelSpec SpecOfText(const std::string& text, const Dims& dims = {}) {
+    return SpecOfGraph(graph::Parse(text, "test.atg").value(), dims).value();
+  }
+
+  vgpu::VirtualGpu gpu_{FindProfile("A100").value(), 2};
+  std::unique_ptr<Compiler> compiler_;
+  std::unique_ptr<JudgeKernels> kernels_;
+  size_t verified_ = 0;
+};
+
+const std::vector<std::vector<int64_t>> kShapes = {{7, 13}, {1, 1}, {40, 256}};
+
+bool IsPointwise(const graph::LibraryOperator& op) {
+  return op.signature.ends_with("→ y") &&
+         (op.signature.find("(a)") != std::string::npos || op.signature.find("(a, b") != std::string::npos) &&
+         op.example.size() == 1;
+}
+
+/// Many operators as outputs of one graph: one compilation verifies them all.
+std::optional<ValidGraph> Together(const std::vector<const graph::LibraryOperator*>& ops, DType dtype,
+                                   const std::vector<int64_t>& shape) {
+  graph::GraphBuilder builder("several");
+  std::map<std::string, graph::Value> inputs;
+  size_t count = 0;
+  for (const graph::LibraryOperator* op : ops) {
+    const auto alone = graph::Build({op, false}, {dtype, {shape}, {}});
+    if (!alone) continue;  // integers alone, or floats alone
+    std::vector<graph::Value> values;
+    for (const graph::Node& node : alone->nodes()) {
+      std::vector<graph::Value> operands;
+      for (graph::NodeId operand : node.operands) operands.push_back(values[operand]);
+      if (node.As<graph::Input>()) {
+        const auto known = inputs.find(node.name);
+        values.push_back(known != inputs.end() ? known->second
+                                               : inputs[node.name] = builder.Input(node.name, node.type));
+      } else if (const auto* constant = node.As<graph::Constant>()) {
+        values.push_back(builder.Constant(node.type, constant->values));
+      } else {
+        values.push_back(builder.Add(node.operation, operands));
+      }
+    }
+    builder.Output(op->name + "_y", values[alone->outputs()[0].node]);
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  auto made = std::move(builder).Finish();
+  EXPECT_TRUE(made.has_value()) << made.error().ToString();
+  return made.has_value() ? std::optional(*made) : std::nullopt;
+}
+
+TEST_F(GraphKernels, EveryPointwiseOperatorInEveryTypeAndShape) {
+  std::vector<std::vector<const graph::LibraryOperator*>> groups(1);
+  for (const graph::LibraryOperator& op : graph::Library()) {
+    if (!IsPointwise(op)) continue;
+    if (groups.back().size() == 14) groups.emplace_back();
+    groups.back().push_back(&op);
+  }
+  for (const auto& group : groups) {
+    for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt32}) {
+      for (const auto& shape : kShapes) {
+        const auto graph = Together(group, dtype, shape);
+        if (graph) Check(SpecOfGraph(*graph, {}).value(), "pointwise");
+      }
+    }
+  }
+  EXPECT_GT(verified_, 900u);
+  RecordProperty("verified", static_cast<int>(verified_));
+}
+
+TEST_F(GraphKernels, PointwiseSchedulesAgreeOnBroadcastsPlacesAndTypes) {
+  Check(SpecOfText(R"(
+graph mixed
+dim B = 1..37
+input x: bfloat16[B, 6, 32]
+input row: float32[32]
+input middle: float16[6, 1]
+input outer: float32[B, 1, 1]
+input whole: int32[B, 6, 32]
+t = cast(x, float32) * row + cast(middle, float32) * outer
+y = cast(t + cast(whole, float32) + cast(index(-1) - index(-2) * 3 + index(-3), float32), bfloat16)
+big = t > 0 & whole != 3
+n = whole * 5 - floor_div(whole, 3)
+output y
+output big
+output n
+)"),
+        "pointwise", 6);
+  EXPECT_GT(verified_, 20u);
+}
+
+TEST_F(GraphKernels, DropoutIsTheSameOnEveryDevice) {
+  const graph::Found dropout = *graph::FindInLibrary("dropout");
+  Check(SpecOfGraph(graph::Build(dropout, {DType::kFloat32, {{33, 65}}, {{"p", 0.25}}}).value(), {}).value(),
+        "pointwise", 1);
+}
+
+TEST_F(GraphKernels, EveryReductionOverRowsInEveryTypeAndShape) {
+  for (const char* name :
+       {"sum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "sum_of_squares", "norm", "var", "std",
+        "logsumexp", "softmax", "log_softmax", "normalize", "rms_norm", "layer_norm"}) {
+    for (DType dtype : kTaskTypes) {
+      for (const auto& shape : {std::vector<int64_t>{5, 509}, {1, 1}, {9, 1024}}) {
+        const bool spread = std::string(name) == "var" || std::string(name) == "std";
+        if (spread && shape[1] == 1) continue;  // no degree of freedom
+        const graph::Found found = *graph::FindInLibrary(name);
+        graph::Request request{dtype, {shape}, {}, true};
+        const auto built = graph::Build(found, request);
+        ASSERT_TRUE(built.has_value()) << built.error().ToString();
+        Check(SpecOfGraph(*built, {}).value(), "reduction");
+      }
+    }
+  }
+  RecordProperty("verified", static_cast<int>(verified_));
+}
+
+TEST_F(GraphKernels, AllElementsAreARowToo) {
+  const graph::Request request{DType::kFloat32, {{37, 101}}, {{"axis", std::string("all")}}, false};
+  // No plain sum: what cancels to one number errs by luck, the plain kernel's budget included.
+  for (const char* name : {"sum_of_squares", "std", "amax"})
+    Check(SpecOfGraph(graph::Build(*graph::FindInLibrary(name), request).value(), {}).value(), "reduction", 2);
+}
+
+TEST_F(GraphKernels, ReductionSchedulesAgree) {
+  Check(SpecOfText(R"(
+graph layers
+dim B = 1..11
+input x: bfloat16[B, 3, 8, 64]
+input w: float32[8, 64]
+input outer: float32[B, 3, 1, 1]
+wide = cast(x, float32) * outer
+mean = reduce_mean(wide, axes=[2, 3], keep=true)
+centred = wide - mean
+square = centred * centred
+var = reduce_mean(square, axes=[2, 3], keep=true)
+top = reduce_max(centred, axes=[2, 3])
+odd = x > 0
+count = reduce_sum(odd, axes=[2, 3])
+scale = rsqrt(var + 1e-5)
+y = cast(centred * scale * w + cast(index(-1) + index(-3), float32), bfloat16)
+output y
+output scale
+output top
+output count
+)"),
+        "reduction", 8);
+}
+
+}  // namespace
+}  // namespace atunner

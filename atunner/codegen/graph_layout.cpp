@@ -1,0 +1,71 @@
+#include "atunner/codegen/graph_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace atunner {
+
+using graph::Extent;
+using graph::Shape;
+
+std::string ProductText(const std::string& a, const std::string& b) {
+  if (a == "1") return b;
+  return b == "1" ? a : a + " * " + b;
+}
+
+GraphLayout::GraphLayout(const Shape& space, const std::vector<Shape>& shapes) : has_(shapes.size()) {
+  for (size_t axis = 0; axis < space.size(); ++axis) {
+    if (space[axis].one()) continue;
+    std::vector<bool> has;
+    for (const Shape& shape : shapes) {
+      const size_t lead = space.size() - shape.size();
+      has.push_back(axis >= lead && !shape[axis - lead].one());
+    }
+    bool merges = !extents_.empty();
+    for (size_t k = 0; k < shapes.size() && merges; ++k) merges = has_[k].back() == has[k];
+    if (merges) {
+      extents_.back() = extents_.back() * space[axis];
+      continue;
+    }
+    extents_.push_back(space[axis]);
+    for (size_t k = 0; k < shapes.size(); ++k) has_[k].push_back(has[k]);
+  }
+  if (!extents_.empty()) return;
+  extents_.emplace_back(1);
+  for (auto& has : has_) has.push_back(true);
+}
+
+bool GraphLayout::HasAll(size_t k) const {
+  return std::ranges::all_of(has_[k], [](bool has) { return has; });
+}
+
+std::vector<std::string> GraphLayout::Coordinates(const std::string& number, size_t end) const {
+  std::vector<std::string> lines;
+  for (size_t axis = 0; axis < end; ++axis) {
+    const bool used = std::ranges::any_of(has_, [&](const auto& has) { return has[axis]; });
+    if (!used) continue;
+    const std::string stride = graph::ElementCount({extents_.begin() + static_cast<int64_t>(axis) + 1,
+                                                    extents_.begin() + static_cast<int64_t>(end)})
+                                   .ToString();
+    std::string text = stride == "1" ? number : fmt::format("{} / ({})", number, stride);
+    if (axis > 0) text += fmt::format(" % ({})", extents_[axis].ToString());
+    lines.push_back(fmt::format("const long long c{} = {};", axis, text));
+  }
+  return lines;
+}
+
+std::string GraphLayout::Offset(size_t k, size_t end) const {
+  std::string text;
+  for (size_t axis = 0; axis < end; ++axis) {
+    if (!has_[k][axis]) continue;
+    Extent stride(1);
+    for (size_t later = axis + 1; later < rank(); ++later) {
+      if (has_[k][later]) stride = stride * extents_[later];
+    }
+    text += (text.empty() ? "" : " + ") + ProductText("c" + std::to_string(axis), stride.ToString());
+  }
+  return text.empty() ? "0" : text;
+}
+
+}  // namespace atunner

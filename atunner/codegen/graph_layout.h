@@ -1,0 +1,37 @@
+// Where the elements of a graph's tensors lie, as text of a kernel: offsets over coordinates, with neighbouring axes
+// merged where all tensors walk through them evenly.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "atunner/graph/graph.h"
+
+namespace atunner {
+
+/// The axes of an iteration space, merged, and which of them each tensor has; along the others it repeats.
+class GraphLayout {
+ public:
+  /// `shapes` are broadcast to `space`, aligned at the last axis.
+  GraphLayout(const graph::Shape& space, const std::vector<graph::Shape>& shapes);
+
+  const graph::Shape& extents() const { return extents_; }
+  size_t rank() const { return extents_.size(); }
+  /// Does tensor `k` have the merged axis?
+  bool Has(size_t k, size_t axis) const { return has_[k][axis]; }
+  bool HasAll(size_t k) const;
+  /// Lines that compute c0, c1, … of the axes from `first` up to before `end`, from the row-major number `number` of
+  /// those axes alone.
+  std::vector<std::string> Coordinates(const std::string& number, size_t end) const;
+  /// Offset of tensor `k` by the coordinates of the axes before `end`; the later axes at 0.
+  std::string Offset(size_t k, size_t end) const;
+
+ private:
+  graph::Shape extents_;
+  std::vector<std::vector<bool>> has_;  ///< by tensor, then axis
+};
+
+/// "a * b", without factors of 1.
+std::string ProductText(const std::string& a, const std::string& b);
+
+}  // namespace atunner

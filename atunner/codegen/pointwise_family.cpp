@@ -1,0 +1,268 @@
+// Pointwise: graphs in which every output is one expression over broadcast inputs. A thread computes whole vectors of
+// neighbouring elements, several of them with their loads in flight together.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/family.h"
+#include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/cuda_text.h"
+#include "atunner/graph/plain_kernels.h"
+#include "atunner/graph/rewrite.h"
+#include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+using graph::Extent;
+using graph::Map;
+using graph::Node;
+using graph::NodeId;
+using graph::Shape;
+using graph::ValidGraph;
+
+/// The graph with every map put into its users, if that leaves nothing but maps over inputs, all of one shape.
+std::optional<ValidGraph> PointwiseForm(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto parsed = GraphOf(spec);
+  if (!parsed) return std::nullopt;
+  const ValidGraph graph = graph::FuseMaps(*parsed);
+  const Shape& space = graph.node(graph.outputs()[0].node).type.shape;
+  for (const Node& node : graph.nodes()) {
+    if (node.As<graph::Input>()) continue;
+    if (!node.As<Map>() || !(node.type.shape == space)) return std::nullopt;
+  }
+  const bool maps = std::ranges::all_of(
+      graph.outputs(), [&](const graph::Output& output) { return graph.node(output.node).As<Map>() != nullptr; });
+  return maps ? std::optional(graph) : std::nullopt;
+}
+
+class PointwiseTemplate : public BoundTemplate {
+ public:
+  PointwiseTemplate(const KernelSpec& spec, const DeviceProfile& profile, ValidGraph graph)
+      : BoundTemplate(spec, profile),
+        graph_(std::move(graph)),
+        space_shape_(graph_.node(graph_.outputs()[0].node).type.shape),
+        layout_(LayoutOf()) {
+    MakeSpace();
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants;
+    constants.Int("VEC", integer("vector"), "neighbouring elements that a thread computes at once")
+        .Int("ITEMS", integer("items"), "vectors that a thread has in flight")
+        .Int("BLOCK", integer("block"), "threads")
+        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    SourceUnit source;
+    source.name = spec_.name + ".cu";
+    source.text =
+        fmt::format("// {}, scheduled by atunner: pointwise.\n// {}\n", spec_.name, space_.Describe(configuration)) +
+        graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" + Body();
+    return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    if (spec_.dims.size() != 1) return {};
+    // As few rows as there may be, and enough for a few blocks of which the last is partly empty.
+    const auto& [name, most] = *spec_.dims.begin();
+    const int64_t least = graph_.symbols().begin()->second.low;
+    const int64_t row = graph::ElementCount(space_shape_).factor();
+    const int64_t block = GetInt(space_, configuration, "block") * GetInt(space_, configuration, "items") *
+                          GetInt(space_, configuration, "vector");
+    std::vector<Dims> sizes = {{{name, least}}};
+    const int64_t several = std::min(most, std::min<int64_t>(2 * block, 100000) / row + 1);
+    if (several > least) sizes.push_back({{name, several}});
+    return sizes;
+  }
+
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    if (spec_.dims.size() != 1) return {};
+    return {{spec_.dims.begin()->first}, {}};
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
+    const double width = integer("vector") * static_cast<double>(Widest());
+    const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
+    // Bytes that a thread has under way: too few do not hide the latency of memory, too many cost registers.
+    const double flight = width * integer("items");
+    const double late = flight < 32 ? 1 + 0.02 * (32 / flight - 1) : 1 + 0.01 * (flight / 32 - 1);
+    const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / 256));
+    const double waves = integer("blocks_per_sm") > 0 && integer("blocks_per_sm") * integer("block") < 1024 ? 1.1 : 1.0;
+    return bytes / profile.dram_gbps * narrow * late * block * waves;
+  }
+
+ private:
+  GraphLayout LayoutOf() const {
+    std::vector<Shape> shapes = {space_shape_};  // tensor 0: what is computed
+    for (NodeId id : graph_.inputs()) shapes.push_back(graph_.node(id).type.shape);
+    return {space_shape_, shapes};
+  }
+  const graph::TensorType& InputType(size_t i) const { return graph_.node(graph_.inputs()[i]).type; }
+  const Extent& last() const { return layout_.extents().back(); }
+  size_t last_axis() const { return layout_.rank() - 1; }
+  /// Does input `i` change along the last axis?
+  bool Vectored(size_t i) const { return layout_.Has(i + 1, last_axis()); }
+
+  size_t Widest() const {
+    size_t widest = 1;
+    for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
+    return widest;
+  }
+
+  void MakeSpace() {
+    std::vector<Value> vectors;
+    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(Widest()) <= 32 && last().factor() % v == 0; v *= 2)
+      vectors.emplace_back(v);
+    space_.parameters = {
+        {"vector", vectors, "neighbouring elements that a thread computes at once"},
+        {"items", Integers({1, 2, 4, 8}), "vectors that a thread has in flight"},
+        {"block", Integers({64, 128, 256, 512, 1024}), "threads of a block"},
+        {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = as many blocks as there is work, else a persistent grid"},
+        {"stream", Integers({0, 1}), "evict-first loads and stores"},
+    };
+    Add(fmt::format("vector * items * {} <= 128", Widest()), "what is in flight takes registers");
+  }
+
+  LaunchStep Step(const Configuration& configuration) const {
+    LaunchStep step;
+    step.entry = "kernel";
+    const std::string groups =
+        fmt::format("ceil_div({}, vector * items * block)", graph::ElementCount(space_shape_).ToString());
+    const int64_t persistent = GetInt(space_, configuration, "blocks_per_sm") * profile_.sms;
+    step.grid[0] = Expr::MustParse(fmt::format("min({}, {})", groups, persistent > 0 ? persistent : INT32_MAX));
+    step.block[0] = Expr::MustParse("block");
+    for (const ArgSpec& arg : spec_.args) step.args.push_back(ArgBinding::Tensor(arg.name));
+    for (const auto& [name, size] : spec_.dims)
+      step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(name)));
+    return step;
+  }
+
+  // --- text ---
+
+  std::string Signature() const {
+    std::string text;
+    for (const ArgSpec& arg : spec_.args) {
+      text += text.empty() ? "" : ", ";
+      const bool input = arg.role == Role::kInput;
+      text += fmt::format("{}{}* __restrict__ {}_{}", input ? "const " : "", CudaName(arg.dtype), input ? "in" : "out",
+                          arg.name);
+    }
+    for (const auto& [name, size] : spec_.dims) text += ", long long " + name;
+    return text;
+  }
+
+  std::string Body() const {
+    std::string text = "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + Signature() + ") {\n";
+    text += fmt::format("  const long long vectors = {} / VEC;\n", graph::ElementCount(space_shape_).ToString());
+    text += "  const long long group = (long long)BLOCK * ITEMS;\n";
+    text +=
+        "  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += gridDim.x * group) {\n";
+    text += Loads();
+    text += "#pragma unroll\n    for (int item = 0; item < ITEMS; ++item) {\n";
+    text += "      const long long element = (first + item * BLOCK) * VEC;\n";
+    text += "      if (first + item * BLOCK >= vectors) break;\n";
+    for (const auto& output : graph_.outputs())
+      text += fmt::format("      Vector<{}> {}_out;\n", CudaName(graph_.node(output.node).type.dtype), output.name);
+    text += "#pragma unroll\n      for (int lane = 0; lane < VEC; ++lane) {\n" + Lane() + "      }\n";
+    for (const auto& output : graph_.outputs())
+      text += fmt::format("      write(out_{0} + element, {0}_out);\n", output.name);
+    return text + "    }\n  }\n}\n";
+  }
+
+  /// All loads of a group before any of its arithmetic.
+  std::string Loads() const {
+    std::string text;
+    for (size_t i = 0; i < graph_.inputs().size(); ++i)
+      text += fmt::format("    {} {}_in[ITEMS];\n",
+                          Vectored(i) ? fmt::format("Vector<{}>", CudaName(InputType(i).dtype))
+                                      : std::string(CudaName(InputType(i).dtype)),
+                          Name(i));
+    text += "#pragma unroll\n    for (int item = 0; item < ITEMS; ++item) {\n";
+    text += "      if (first + item * BLOCK >= vectors) break;\n";
+    text += "      const long long element = (first + item * BLOCK) * VEC;\n";
+    bool places = false;
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) places |= !layout_.HasAll(i + 1);
+    if (places) {
+      for (const std::string& line : layout_.Coordinates("element", layout_.rank())) text += "      " + line + "\n";
+    }
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const std::string offset = layout_.HasAll(i + 1) ? "element" : layout_.Offset(i + 1, layout_.rank());
+      text += Vectored(i) ? fmt::format("      read({0}_in[item], in_{0} + {1});\n", Name(i), offset)
+                          : fmt::format("      {0}_in[item] = in_{0}[{1}];\n", Name(i), offset);
+    }
+    return text + "    }\n";
+  }
+
+  const std::string& Name(size_t i) const { return graph_.node(graph_.inputs()[i]).name; }
+
+  /// The node's name, with an underscore that no other name here ends in.
+  std::string ValueName(size_t id) const {
+    const std::string& name = graph_.nodes()[id].name;
+    return (name.empty() ? "v" + std::to_string(id) : name) + "_";
+  }
+
+  /// One element of every output.
+  std::string Lane() const {
+    std::string text;
+    std::vector<std::string> values(graph_.nodes().size());
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const std::string type = graph::CudaArithmetic(InputType(i).dtype, false);
+      values[graph_.inputs()[i]] = Name(i) + "_value";
+      text += fmt::format("        const {0} {1}_value = load<{0}>({1}_in[item]{2});\n", type, Name(i),
+                          Vectored(i) ? ".element[lane]" : "");
+    }
+    for (size_t id = 0; id < graph_.nodes().size(); ++id) {
+      const Node& node = graph_.nodes()[id];
+      const auto* map = node.As<Map>();
+      if (!map) continue;
+      graph::CudaContext context{.operands = {}, .place = {}, .temporary = ValueName(id) + "t"};
+      for (NodeId operand : node.operands) context.operands.push_back(values[operand]);
+      context.place = [&](graph::ScalarOp op, int axis) {
+        const auto from_left = static_cast<int64_t>(space_shape_.size()) + axis;
+        const std::string extent = space_shape_[from_left].ToString();
+        if (op == graph::ScalarOp::kExtent) return "(long long)(" + extent + ")";
+        const std::string stride =
+            graph::ElementCount({space_shape_.begin() + from_left + 1, space_shape_.end()}).ToString();
+        return fmt::format("(element + lane) / ({}) % ({})", stride, extent);
+      };
+      const graph::CudaText value = graph::ToCuda(map->body, context);
+      for (const std::string& statement : value.statements) text += "        " + statement + "\n";
+      values[id] = ValueName(id);
+      text += fmt::format("        const {} {} = {};\n", graph::CudaArithmetic(node.type.dtype, false), values[id],
+                          value.value);
+    }
+    for (const auto& output : graph_.outputs())
+      text += fmt::format("        store({}_out.element[lane], {});\n", output.name, values[output.node]);
+    return text;
+  }
+
+  ValidGraph graph_;
+  Shape space_shape_;
+  GraphLayout layout_;
+};
+
+class Pointwise : public Family {
+ public:
+  std::string_view name() const override { return "pointwise"; }
+  bool Match(const KernelSpec& spec) const override { return PointwiseForm(spec).has_value(); }
+  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
+    return std::make_unique<PointwiseTemplate>(spec, profile, PointwiseForm(spec).value());
+  }
+};
+
+}  // namespace
+
+const Family& PointwiseFamily() {
+  static const Pointwise instance;
+  return instance;
+}
+
+}  // namespace atunner

@@ -1,0 +1,180 @@
+// Reductions over rows: graphs of maps and reductions over the same last axes (softmax, norms, losses per row, sums).
+// The threads of a row hold its elements in registers between the passes, or read them again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/family.h"
+#include "atunner/codegen/reduction_program.h"
+#include "atunner/codegen/reduction_text.h"
+#include "atunner/graph/plain_kernels.h"
+#include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+using graph::NodeId;
+
+std::optional<ReductionProgram> ProgramOf(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto graph = GraphOf(spec);
+  return graph ? MakeReductionProgram(*graph) : std::nullopt;
+}
+
+constexpr int64_t kOtherRegisters = 40;  // addresses, sums and temporaries beside the kept elements
+
+class ReductionTemplate : public BoundTemplate {
+ public:
+  ReductionTemplate(const KernelSpec& spec, const DeviceProfile& profile, ReductionProgram program)
+      : BoundTemplate(spec, profile), program_(std::move(program)) {
+    CountBytes();
+    MakeSpace();
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants;
+    constants.Int("COLS", program_.columns, "elements of a row")
+        .Int("THREADS_PER_ROW", integer("threads_per_row"))
+        .Int("ROWS_PER_BLOCK", integer("rows_per_block"))
+        .Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
+        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    SourceUnit source;
+    source.name = spec_.name + ".cu";
+    source.text = fmt::format("// {}, scheduled by atunner: reductions over rows.\n// {}\n", spec_.name,
+                              space_.Describe(configuration)) +
+                  graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" +
+                  std::string(embed::kRowsCuh) + "\n" + ReductionText(program_, spec_, Keeps(configuration));
+    return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    if (spec_.dims.size() != 1) return {};
+    const auto& [name, most] = *spec_.dims.begin();
+    const int64_t rows = graph::ElementCount(program_.RowSpace()).factor();  // for each unit of the open size
+    const int64_t several = (2 * GetInt(space_, configuration, "rows_per_block") + 1) / rows + 1;
+    const int64_t affordable = std::max<int64_t>(1, 200000 / (program_.columns * rows));
+    const int64_t least = program_.graph.symbols().begin()->second.low;
+    std::vector<Dims> sizes = {{{name, least}}};
+    if (const int64_t few = std::min({several, affordable, most}); few > least) sizes.push_back({{name, few}});
+    return sizes;
+  }
+
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    if (spec_.dims.size() != 1) return {};
+    return {{spec_.dims.begin()->first}, {}};
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
+    const double again =
+        Keeps(configuration) ? 0 : 0.5 * static_cast<double>(streamed_bytes_ * program_.passes * program_.columns);
+    const double width = integer("vector") * static_cast<double>(narrowest_);
+    const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
+    const double per_thread = static_cast<double>(program_.columns) / integer("threads_per_row");
+    const double idle = std::ceil(per_thread / integer("vector")) * integer("vector") / per_thread;
+    // About 128 bytes per thread measured best among the row kernels, and reductions across warps cost barriers.
+    const double off = std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
+    const double barriers = integer("threads_per_row") > 32 ? 0.02 * std::log2(integer("threads_per_row") / 32) : 0;
+    const double block = integer("threads_per_row") * integer("rows_per_block") < 128 ? 0.05 : 0;
+    const double rows = ToRows();
+    return (bytes + again * rows) / profile.dram_gbps * narrow * (0.5 + 0.5 * idle) *
+           (1 + 0.03 * off + barriers + block);
+  }
+
+ private:
+  const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
+  double ToRows() const {
+    return static_cast<double>(graph::ElementCount(program_.RowSpace()).Bound(spec_.dims).factor());
+  }
+
+  void CountBytes() {
+    for (const RowInput& input : RowInputsOf(program_)) {
+      const DType dtype = TypeOf(input.id).dtype;
+      const auto bytes = static_cast<int64_t>(SizeOf(dtype));
+      if (input.columns) narrowest_ = std::min(narrowest_, SizeOf(dtype));
+      if (input.columns && input.rows && input.passes > 0) streamed_bytes_ += bytes;
+      if (input.columns && input.rows && input.passes > 1) kept_bytes_ += bytes;
+    }
+    streamed_bytes_ = std::max<int64_t>(streamed_bytes_, 1);
+  }
+
+  bool Keeps(const Configuration& configuration) const {
+    return ToString(Get(space_, configuration, "storage")) == "registers";
+  }
+
+  void MakeSpace() {
+    std::vector<Value> vectors;
+    size_t widest = 1;
+    for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
+    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && program_.columns % v == 0; v *= 2)
+      vectors.emplace_back(v);
+    const bool again = kept_bytes_ > 0;
+    space_.parameters = {
+        {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}), "threads that share one row"},
+        {"rows_per_block", Integers({1, 2, 4, 8, 16, 32}), "rows one block works on at once"},
+        {"vector", vectors, "neighbouring elements that a thread moves at once"},
+        {"storage",
+         again ? std::vector<Value>{std::string("registers"), std::string("reload")}
+               : std::vector<Value>{std::string("reload")},
+         "where the row stays between the passes"},
+        {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = one block per group of rows, else a persistent grid"},
+        {"stream", Integers({0, 1}), "evict-first loads and stores"},
+    };
+    Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
+    Add("threads_per_row * rows_per_block >= 32", "whole warps only");
+    Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32", ToRows()),
+        "more rows than there are");
+    Add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row == 8 or (threads_per_row == 32 and "
+                    "rows_per_block == 1)",
+                    program_.columns),
+        "more threads than elements");
+    Add(fmt::format("storage != 'registers' or ceil_div({}, threads_per_row * vector) * vector * {} // 4 + {} <= "
+                    "min(255, 65536 // (threads_per_row * rows_per_block))",
+                    program_.columns, std::max<int64_t>(kept_bytes_, 1), kOtherRegisters),
+        "the row does not fit in registers");
+  }
+
+  LaunchStep Step(const Configuration& configuration) const {
+    LaunchStep step;
+    step.entry = "kernel";
+    const int64_t persistent = GetInt(space_, configuration, "blocks_per_sm") * profile_.sms;
+    step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({}, rows_per_block), {})",
+                                               graph::ElementCount(program_.RowSpace()).ToString(),
+                                               persistent > 0 ? persistent : INT32_MAX));
+    step.block[0] = Expr::MustParse("threads_per_row * rows_per_block");
+    for (const ArgSpec& arg : spec_.args) step.args.push_back(ArgBinding::Tensor(arg.name));
+    for (const auto& [name, size] : spec_.dims)
+      step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(name)));
+    return step;
+  }
+
+  ReductionProgram program_;
+  size_t narrowest_ = 8;
+  int64_t streamed_bytes_ = 0;  ///< of one column, read row by row
+  int64_t kept_bytes_ = 0;      ///< of one column, read in more than one pass
+};
+
+class Reductions : public Family {
+ public:
+  std::string_view name() const override { return "reduction"; }
+  bool Match(const KernelSpec& spec) const override { return ProgramOf(spec).has_value(); }
+  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
+    return std::make_unique<ReductionTemplate>(spec, profile, ProgramOf(spec).value());
+  }
+};
+
+}  // namespace
+
+const Family& ReductionFamily() {
+  static const Reductions instance;
+  return instance;
+}
+
+}  // namespace atunner

@@ -1,0 +1,152 @@
+#include "atunner/codegen/reduction_program.h"
+
+#include <algorithm>
+
+#include "atunner/graph/rewrite.h"
+
+namespace atunner {
+namespace {
+
+using graph::Combine;
+using graph::Node;
+using graph::NodeId;
+using graph::Reduce;
+using graph::Shape;
+using Kind = ReductionProgram::Kind;
+
+class Maker {
+ public:
+  explicit Maker(const graph::ValidGraph& graph)
+      : program_{.graph = graph::FuseMaps(graph), .space = {}, .steps = {}} {}
+
+  std::optional<ReductionProgram> Run() {
+    if (!FindSpace()) return std::nullopt;
+    program_.steps.resize(nodes().size());
+    for (size_t id = 0; id < nodes().size(); ++id) {
+      if (!Classify(static_cast<NodeId>(id))) return std::nullopt;
+    }
+    for (const auto& output : program_.graph.outputs()) {
+      const Node& node = program_.graph.node(output.node);
+      const bool element = KindOf(output.node) == Kind::kElement;
+      if (node.As<graph::Input>() || (element && !(node.type.shape == program_.space))) return std::nullopt;
+    }
+    return std::move(program_);
+  }
+
+ private:
+  const std::vector<Node>& nodes() const { return program_.graph.nodes(); }
+  Kind KindOf(NodeId id) const { return program_.steps[id].kind; }
+
+  /// The first reduction says what a row is.
+  bool FindSpace() {
+    const auto first = std::ranges::find_if(nodes(), [](const Node& node) { return node.As<Reduce>() != nullptr; });
+    if (first == nodes().end()) return false;
+    program_.space = program_.graph.node(first->operands[0]).type.shape;
+    program_.row_axes = program_.space.size() - first->As<Reduce>()->axes.size();
+    const graph::Extent columns = graph::ElementCount(program_.ColumnSpace());
+    program_.columns = columns.factor();
+    kept_ = program_.RowSpace();
+    kept_.resize(program_.space.size(), graph::Extent(1));
+    return columns.constant() && columns.factor() < INT32_MAX / 64;
+  }
+
+  bool Classify(NodeId id) {
+    const Node& node = program_.graph.node(id);
+    ReductionProgram::Step& step = program_.steps[id];
+    if (node.As<graph::Input>()) return IsRowInput(node.type.shape);
+    for (NodeId operand : node.operands) {
+      const ReductionProgram::Step& from = program_.steps[operand];
+      step.pass = std::max(step.pass, from.pass + (nodes()[operand].As<Reduce>() ? 1 : 0));
+    }
+    if (const auto* reduce = node.As<Reduce>()) return ClassifyReduce(node, *reduce, step);
+    if (node.As<graph::Reshape>()) {
+      step.kind = Kind::kRow;
+      return IsRow(node.operands[0]) && IsRowShape(node.type.shape);
+    }
+    const auto* map = node.As<graph::Map>();
+    return map && ClassifyMap(node, *map, step);
+  }
+
+  /// Along the elements of a row an input changes everywhere or nowhere.
+  bool IsRowInput(const Shape& shape) const {
+    const Shape columns = program_.ColumnPart(shape);
+    const bool nowhere = std::ranges::all_of(columns, [](const graph::Extent& extent) { return extent.one(); });
+    return graph::BroadcastsTo(shape, program_.space) && (nowhere || columns == program_.ColumnSpace());
+  }
+
+  bool ClassifyReduce(const Node& node, const Reduce& reduce, ReductionProgram::Step& step) {
+    const bool place = reduce.op == Combine::kArgMax || reduce.op == Combine::kArgMin;
+    const bool same = program_.graph.node(node.operands[0]).type.shape == program_.space &&
+                      reduce.axes.size() == program_.space.size() - program_.row_axes &&
+                      reduce.axes.front() == static_cast<int64_t>(program_.row_axes);
+    step.kind = Kind::kRow;
+    program_.passes = std::max(program_.passes, step.pass + 1);
+    return same && !place && KindOf(node.operands[0]) == Kind::kElement;
+  }
+
+  bool IsRow(NodeId id) const { return !nodes()[id].As<graph::Input>() && KindOf(id) == Kind::kRow; }
+  bool IsRowShape(const Shape& shape) const { return shape == kept_ || shape == program_.RowSpace(); }
+
+  bool ClassifyMap(const Node& node, const graph::Map& map, ReductionProgram::Step& step) {
+    const bool rows = std::ranges::any_of(node.operands, [this](NodeId id) { return IsRow(id); });
+    const bool places = map.body.Uses(graph::ScalarOp::kIndex) || map.body.Uses(graph::ScalarOp::kExtent);
+    const bool only_rows = rows && std::ranges::all_of(node.operands, [this](NodeId id) { return IsRow(id); });
+    if (node.type.shape == program_.space && !(program_.columns == 1 && only_rows)) {
+      // A value per row takes part as it broadcasts: where its reduced axes are kept.
+      return std::ranges::all_of(node.operands,
+                                 [&](NodeId id) { return !IsRow(id) || nodes()[id].type.shape == kept_; });
+    }
+    if (IsRowShape(node.type.shape) && (rows || program_.columns > 1)) {
+      step.kind = Kind::kRow;
+      // Inputs of row shape would need offsets of their own: only values made of reductions here.
+      return !places && only_rows;
+    }
+    // Smaller ones (a weight prepared once) are computed where they are used.
+    return !places && !rows && graph::BroadcastsTo(node.type.shape, program_.space);
+  }
+
+  ReductionProgram program_;
+  Shape kept_;
+};
+
+}  // namespace
+
+Shape ReductionProgram::RowPart(const Shape& shape) const {
+  const size_t reduced = space.size() - row_axes;
+  if (shape.size() <= reduced) return {};
+  return {shape.begin(), shape.end() - static_cast<int64_t>(reduced)};
+}
+
+Shape ReductionProgram::ColumnPart(const Shape& shape) const {
+  const size_t reduced = std::min(shape.size(), space.size() - row_axes);
+  return {shape.end() - static_cast<int64_t>(reduced), shape.end()};
+}
+
+std::vector<NodeId> ReductionProgram::WantedIn(int pass) const {
+  std::vector<NodeId> wanted;
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    if (graph.nodes()[id].As<Reduce>() && steps[id].pass == pass) wanted.push_back(graph.nodes()[id].operands[0]);
+  }
+  if (pass < passes) return wanted;
+  for (const auto& output : graph.outputs()) {
+    if (steps[output.node].kind == Kind::kElement) wanted.push_back(output.node);
+  }
+  return wanted;
+}
+
+std::vector<NodeId> ReductionProgram::ElementsFor(const std::vector<NodeId>& wanted) const {
+  std::vector<bool> needed(graph.nodes().size(), false);
+  for (NodeId id : wanted) needed[id] = true;
+  std::vector<NodeId> order;
+  for (size_t id = needed.size(); id-- > 0;) {
+    if (!needed[id] || steps[id].kind != Kind::kElement) continue;
+    order.push_back(static_cast<NodeId>(id));
+    for (NodeId operand : graph.nodes()[id].operands) needed[operand] = true;
+  }
+  std::ranges::reverse(order);
+  return order;
+}
+
+std::optional<ReductionProgram> MakeReductionProgram(const graph::ValidGraph& graph) { return Maker(graph).Run(); }
+
+}  // namespace atunner

@@ -1,0 +1,43 @@
+// A graph of maps and reductions over rows, in the order in which a kernel computes it: passes over the row's elements,
+// each of which ends in reductions that the next one needs.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "atunner/graph/graph.h"
+
+namespace atunner {
+
+struct ReductionProgram {
+  enum class Kind : uint8_t {
+    kElement,  ///< one value per element of the space (an input may repeat along some axes)
+    kRow,      ///< one value per row
+  };
+  struct Step {
+    Kind kind = Kind::kElement;
+    int pass = 0;  ///< the first pass in which the value can be computed; of a reduction, the one that computes it
+  };
+
+  graph::ValidGraph graph;
+  graph::Shape space;       ///< rows' axes, then those that are reduced
+  size_t row_axes = 0;      ///< how many come first
+  int64_t columns = 1;      ///< elements of a row
+  std::vector<Step> steps;  ///< by node
+  int passes = 0;           ///< before the one that writes elements
+
+  graph::Shape RowSpace() const { return {space.begin(), space.begin() + static_cast<int64_t>(row_axes)}; }
+  graph::Shape ColumnSpace() const { return {space.begin() + static_cast<int64_t>(row_axes), space.end()}; }
+  /// What of a shape, aligned at the last axis of the space, stands for rows, and what for the elements of a row.
+  graph::Shape RowPart(const graph::Shape& shape) const;
+  graph::Shape ColumnPart(const graph::Shape& shape) const;
+  /// What a pass over the elements is for: operands of its reductions, and in the last one the outputs.
+  std::vector<graph::NodeId> WantedIn(int pass) const;
+  /// The nodes of kind kElement that `wanted` are computed from, in order, themselves included.
+  std::vector<graph::NodeId> ElementsFor(const std::vector<graph::NodeId>& wanted) const;
+};
+
+/// nullopt where the graph is not made of maps and of reductions over the same last axes of known extent.
+std::optional<ReductionProgram> MakeReductionProgram(const graph::ValidGraph& graph);
+
+}  // namespace atunner

@@ -1,0 +1,254 @@
+#include "atunner/graph/graph.h"
+
+#include <algorithm>
+#include <set>
+
+#include "atunner/graph/expression_text.h"
+#include "atunner/model/expr.h"
+
+namespace atunner::graph {
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 40;
+
+const TensorType& NoType() {
+  static const TensorType none;
+  return none;
+}
+
+/// The same expression without operands that it does not use, and with each operand once.
+struct Tidied {
+  ScalarExpression body;
+  std::vector<Value> operands;
+};
+Tidied Tidy(const ScalarExpression& body, const std::vector<Value>& operands) {
+  std::vector<Value> kept;
+  std::vector<DType> types;
+  std::vector<int> place(operands.size(), 0);
+  for (const ScalarNode& node : body.nodes()) {
+    if (node.op != ScalarOp::kParameter) continue;
+    const NodeId id = operands[node.number].id;
+    const auto at = std::ranges::find(kept, id, &Value::id);
+    place[node.number] = static_cast<int>(at - kept.begin());
+    if (at != kept.end()) continue;
+    kept.push_back({id});
+    types.push_back(node.dtype);
+  }
+  ScalarBuilder builder(types);
+  std::vector<int> arguments(operands.size(), -1);
+  for (const ScalarNode& node : body.nodes()) {
+    if (node.op == ScalarOp::kParameter) arguments[node.number] = builder.Parameter(place[node.number]);
+  }
+  // What was an expression stays one: types do not change.
+  return {builder.Finish(builder.Import(body, arguments).value()).value(), std::move(kept)};
+}
+
+}  // namespace
+
+std::vector<int> ValidGraph::UseCounts() const {
+  std::vector<int> counts(nodes().size(), 0);
+  for (const Node& node : nodes()) {
+    for (NodeId operand : node.operands) ++counts[operand];
+  }
+  for (const auto& output : outputs()) ++counts[output.node];
+  return counts;
+}
+
+Value GraphBuilder::Fail(Error error) {
+  if (error.where.empty()) error.where = place_.empty() ? "graph " + data_.name : place_;
+  if (!error_) error_ = std::move(error);
+  return {};
+}
+
+bool GraphBuilder::Missing(std::span<const Value> operands) {
+  if (error_) return true;
+  const auto unknown = [this](Value v) { return v.id < 0 || v.id >= static_cast<NodeId>(data_.nodes.size()); };
+  if (std::ranges::any_of(operands, unknown)) Fail(Invalid("an operand is no value of this graph").error());
+  return error_.has_value();
+}
+
+const TensorType& GraphBuilder::TypeOf(Value value) const {
+  return value.id < 0 ? NoType() : data_.nodes[value.id].type;
+}
+
+Status GraphBuilder::Symbol(const std::string& name, Range range) {
+  // Launches and shapes are expressions over symbols.
+  const auto expression = Expr::Parse(name);
+  if (!IsName(name) || !expression || expression->Names() != std::vector<std::string>{name})
+    return Invalid("'" + name + "' is no name for a size", place_, "letters, digits and _, and no word of expressions");
+  if (range.low < 1 || range.high < range.low || range.high >= kMostElements)
+    return Invalid("dim " + name + " = " + std::to_string(range.low) + ".." + std::to_string(range.high), place_,
+                   "a range goes from at least 1 up to less than 2^40");
+  if (!data_.symbols.try_emplace(name, range).second) return Invalid("dim " + name + " is declared twice", place_);
+  return {};
+}
+
+Status GraphBuilder::CheckType(const TensorType& type) const {
+  Dims largest;
+  for (const auto& [name, range] : data_.symbols) largest[name] = range.high;
+  for (const Extent& extent : type.shape) {
+    if (extent.factor() < 1) return Invalid("extent " + extent.ToString(), {}, "extents are at least 1");
+    for (const std::string& symbol : extent.symbols()) {
+      if (!data_.symbols.contains(symbol))
+        return Invalid("unknown symbol '" + symbol + "'", {}, "declare it before: dim " + symbol + " = 1..4096");
+    }
+  }
+  if (ElementCount(type.shape).Bound(largest).factor() >= kMostElements)
+    return Invalid(type.ToString() + " may have 2^40 elements or more", {}, "use a smaller shape or range");
+  if (type.dtype == DType::kUInt64) return Invalid("uint64 is no type of graphs", {}, "use int64");
+  return {};
+}
+
+Value GraphBuilder::Append(Node node) {
+  if (const Status checked = CheckType(node.type); !checked) return Fail(checked.error());
+  data_.nodes.push_back(std::move(node));
+  return {static_cast<NodeId>(data_.nodes.size()) - 1};
+}
+
+Value GraphBuilder::Input(std::string name, TensorType type) {
+  if (error_) return {};
+  const Value value = Append({graph::Input{}, {}, std::move(type), {}});
+  if (error_) return {};
+  Name(value, std::move(name));
+  data_.inputs.push_back(value.id);
+  return value;
+}
+
+Value GraphBuilder::Constant(TensorType type, std::vector<Cell> values) {
+  if (error_) return {};
+  const Extent count = ElementCount(type.shape);
+  if (values.empty() || (values.size() != 1 && !(count == Extent(static_cast<int64_t>(values.size())))))
+    return Fail(Invalid("a constant of type " + type.ToString() + " with " + std::to_string(values.size()) + " values",
+                        {}, "give one value, or one per element")
+                    .error());
+  for (Cell& value : values) {
+    if (!IsFloat(type.dtype)) value = Rounded(type.dtype, value);
+  }
+  const bool uniform = std::ranges::all_of(values, [&](Cell c) { return c.whole == values[0].whole; });
+  if (uniform) values.resize(1);
+  return Append({graph::Constant{std::move(values)}, {}, std::move(type), {}});
+}
+
+Value GraphBuilder::Map(std::string_view body, std::vector<Value> operands, Shape shape) {
+  if (Missing(operands)) return {};
+  std::vector<DType> types;
+  for (Value operand : operands) types.push_back(TypeOf(operand).dtype);
+  auto parsed = ParseExpression(body, types);
+  if (!parsed) return Fail(parsed.error());
+  return Map(*std::move(parsed), std::move(operands), std::move(shape));
+}
+
+Value GraphBuilder::Map(ScalarExpression body, std::vector<Value> operands, Shape shape) {
+  if (Missing(operands)) return {};
+  if (body.parameters().size() != operands.size())
+    return Fail(Invalid("an expression over " + std::to_string(body.parameters().size()) + " operands, " +
+                        std::to_string(operands.size()) + " given")
+                    .error());
+  // The shape is what all operands say, those that drop out of the expression included.
+  Operation untidy = graph::Map{body, std::move(shape)};
+  std::vector<TensorType> types;
+  for (Value operand : operands) types.push_back(TypeOf(operand));
+  auto type = Infer(untidy, types);
+  if (!type) return Fail(type.error());
+  Tidied tidy = Tidy(body, operands);
+  if (tidy.body.IsIdentity() && TypeOf(tidy.operands[0]) == *type) return tidy.operands[0];
+  return Add(graph::Map{std::move(tidy.body), type->shape}, std::move(tidy.operands));
+}
+
+Value GraphBuilder::Cast(Value x, DType dtype) {
+  if (TypeOf(x).dtype == dtype) return x;
+  return Map("cast(a, " + std::string(atunner::Name(dtype)) + ")", {x});
+}
+
+Value GraphBuilder::Add(Operation operation, std::vector<Value> operands) {
+  if (Missing(operands)) return {};
+  std::vector<TensorType> types;
+  Node node;
+  for (Value operand : operands) {
+    types.push_back(TypeOf(operand));
+    node.operands.push_back(operand.id);
+  }
+  auto type = Infer(operation, types);
+  if (!type) {
+    Error error = type.error();
+    const std::string call = CallName(operation);
+    if (!call.empty()) error.what = call + ": " + error.what;
+    return Fail(std::move(error));
+  }
+  node.operation = std::move(operation);
+  node.type = *std::move(type);
+  return Append(std::move(node));
+}
+
+void GraphBuilder::Name(Value value, std::string name) {
+  if (Missing({&value, 1}) || name.empty()) return;
+  if (!IsName(name)) {
+    Fail(Invalid("'" + name + "' is no name", {}, "letters, digits and _, not beginning with a digit").error());
+    return;
+  }
+  if (std::ranges::find(data_.nodes, name, &Node::name) != data_.nodes.end()) {
+    Fail(Invalid("'" + name + "' is defined twice").error());
+    return;
+  }
+  data_.nodes[value.id].name = std::move(name);
+}
+
+void GraphBuilder::Output(std::string name, Value value) {
+  if (Missing({&value, 1})) return;
+  if (!IsName(name) || std::ranges::find(data_.outputs, name, &graph::Output::name) != data_.outputs.end()) {
+    Fail(Invalid("the output '" + name + "' is no name, or there are two of it").error());
+    return;
+  }
+  data_.outputs.push_back({std::move(name), value.id});
+}
+
+Result<ValidGraph> GraphBuilder::Finish() && {
+  if (error_) return std::unexpected(*std::move(error_));
+  if (data_.outputs.empty())
+    return Invalid("a graph without outputs", "graph " + data_.name, "say what it computes: output y");
+  return ValidGraph(std::make_shared<const ValidGraph::Data>(std::move(data_)));
+}
+
+Result<ValidGraph> Specialise(const ValidGraph& graph, const Dims& sizes) {
+  for (const auto& [name, size] : sizes) {
+    const auto at = graph.symbols().find(name);
+    if (at == graph.symbols().end()) return Invalid("unknown symbol '" + name + "'", "graph " + graph.name());
+    if (size < at->second.low || size > at->second.high)
+      return Invalid(name + " = " + std::to_string(size) + " is not within " + std::to_string(at->second.low) + ".." +
+                         std::to_string(at->second.high),
+                     "graph " + graph.name());
+  }
+  GraphBuilder builder(graph.name());
+  for (const auto& [name, range] : graph.symbols()) {
+    if (!sizes.contains(name)) ATUNNER_RETURN_IF_ERROR(builder.Symbol(name, range));
+  }
+  const auto bound = [&](const Shape& shape) {
+    Shape result;
+    for (const Extent& extent : shape) result.push_back(extent.Bound(sizes));
+    return result;
+  };
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    const Node& node = graph.nodes()[id];
+    std::vector<Value> operands;
+    for (NodeId operand : node.operands) operands.push_back({operand});
+    const TensorType type{node.type.dtype, bound(node.type.shape)};
+    Value made;
+    if (node.As<graph::Input>()) {
+      made = builder.Input(node.name, type);
+    } else if (const auto* constant = node.As<graph::Constant>()) {
+      made = builder.Constant(type, constant->values);
+    } else {
+      Operation operation = node.operation;
+      if (auto* map = std::get_if<graph::Map>(&operation)) map->shape = type.shape;
+      if (auto* reshape = std::get_if<graph::Reshape>(&operation)) reshape->shape = type.shape;
+      made = builder.Add(std::move(operation), operands);
+    }
+    if (!node.As<graph::Input>()) builder.Name(made, node.name);
+    if (!builder.ok()) break;
+    ATUNNER_CHECK(made.id == static_cast<NodeId>(id));
+  }
+  for (const auto& output : graph.outputs()) builder.Output(output.name, {output.node});
+  return std::move(builder).Finish();
+}
+
+}  // namespace atunner::graph

@@ -1,0 +1,106 @@
+#include "atunner/graph/library.h"
+
+#include <algorithm>
+
+#include "atunner/base/closest_name.h"
+#include "atunner/graph/gradient.h"
+#include "atunner/graph/rewrite.h"
+
+namespace atunner::graph {
+
+Shape Call::shape(size_t i) const {
+  const auto& shapes = request_.shapes;
+  const std::vector<int64_t>& extents = shapes[std::min(i, shapes.size() - 1)];
+  Shape shape(extents.begin(), extents.end());
+  const bool opens = request_.open_rows && extents.size() >= 2 && extents[0] == shapes[0][0];
+  if (opens) shape[0] = Extent::Symbol("rows");
+  return shape;
+}
+
+double Call::Real(std::string_view name) const { return ToDouble(request_.attributes.find(name)->second); }
+std::string Call::Text(std::string_view name) const {
+  return atunner::ToString(request_.attributes.find(name)->second);
+}
+
+int64_t Call::Axis(Value x, std::string_view name) {
+  const auto rank = static_cast<int64_t>(g.TypeOf(x).rank());
+  int64_t axis = Whole(name);
+  const bool inside = axis >= -rank && axis < rank;
+  if (!Check(inside, std::string(name) + "=" + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank)))
+    return 0;
+  return axis < 0 ? axis + rank : axis;
+}
+
+Value Call::Fail(std::string what, std::string hint) {
+  return g.Fail({ErrorCode::kInvalidInput, std::move(what), {}, std::move(hint)});
+}
+
+bool Call::Check(bool condition, const std::string& what, const std::string& hint) {
+  if (!condition) Fail(what, hint);
+  return condition;
+}
+
+const std::vector<LibraryOperator>& Library() {
+  static const std::vector<LibraryOperator> library = [] {
+    std::vector<LibraryOperator> all;
+    for (const auto add : {AddPointwise, AddReductions, AddNorms, AddContractions, AddWindows, AddLosses, AddMoves})
+      add(all);
+    std::ranges::sort(all, {}, &LibraryOperator::name);
+    return all;
+  }();
+  return library;
+}
+
+std::optional<Found> FindInLibrary(std::string_view name) {
+  constexpr std::string_view kBackward = "_backward";
+  std::string wanted(name);
+  std::ranges::replace(wanted, '-', '_');
+  const auto find = [](const std::string& text) -> const LibraryOperator* {
+    const auto at = std::ranges::lower_bound(Library(), text, {}, &LibraryOperator::name);
+    return at != Library().end() && at->name == text ? &*at : nullptr;
+  };
+  if (const auto* op = find(wanted)) return Found{op, false};
+  if (!wanted.ends_with(kBackward)) return std::nullopt;
+  const auto* op = find(wanted.substr(0, wanted.size() - kBackward.size()));
+  if (op == nullptr || !op->differentiable) return std::nullopt;
+  return Found{op, true};
+}
+
+Result<ValidGraph> Build(const Found& found, const Request& request) {
+  const LibraryOperator& op = *found.op;
+  const std::string help = "give " + op.shape_help;
+  if (request.shapes.empty()) return Invalid("no shape given", "--input-shape of " + op.name, help);
+  for (const auto& shape : request.shapes) {
+    if (std::ranges::any_of(shape, [](int64_t extent) { return extent < 1; }))
+      return Invalid("every dimension must be at least 1", "--input-shape of " + op.name, help);
+  }
+  Request full = request;
+  std::vector<std::string> names;
+  for (const Attribute& attribute : op.attributes) {
+    full.attributes.try_emplace(attribute.name, attribute.fallback);
+    names.push_back(attribute.name);
+  }
+  for (const auto& [name, value] : request.attributes) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    const std::string near = ClosestName(name, names);
+    return Invalid("unknown attribute '" + name + "'", "--attr of " + op.name,
+                   near.empty() ? "it has none like that" : "did you mean '" + near + "'?");
+  }
+  const Range rows{1, full.shapes[0].empty() ? 1 : full.shapes[0][0]};
+  const bool open_rows = full.open_rows;
+  Call call(op.name, std::move(full));
+  if (open_rows) ATUNNER_RETURN_IF_ERROR(call.g.Symbol("rows", rows));
+  op.build(call);
+  auto graph = std::move(call.g).Finish();
+  if (!graph) {
+    Error error = graph.error();
+    error.where = op.name;
+    error.hint += (error.hint.empty() ? "" : "; ") + help;
+    return std::unexpected(std::move(error));
+  }
+  if (!found.backward) return Simplify(*graph);
+  ATUNNER_TRY(const ValidGraph backward, Gradient(*graph));
+  return Simplify(backward);
+}
+
+}  // namespace atunner::graph

@@ -1,0 +1,149 @@
+// Normalisations: layers, groups, instances, batches, root mean squares.
+#include "atunner/graph/library.h"
+
+namespace atunner::graph {
+namespace {
+
+const Attribute kEps = {"eps", 1e-5, "added to the variance"};
+
+/// (x - mean) / sqrt(variance + eps) over `axes`.
+Value Normalised(Call& call, Value x, const std::vector<int64_t>& axes) {
+  GraphBuilder& g = call.g;
+  const Value centred = g.Map("a - b", {x, g.Reduce(Combine::kMean, x, axes, true)});
+  const Value variance = g.Reduce(Combine::kMean, g.Map("a * a", {centred}), axes, true);
+  const Value eps = g.Scalar(g.TypeOf(x).dtype, call.Real("eps"));
+  return g.Map("a * rsqrt(b + c)", {centred, variance, eps});
+}
+
+/// weight and bias of extent C, seen along the axis of channels.
+Value Affine(Call& call, Value x, Value like, size_t axis) {
+  Shape shape(call.g.TypeOf(like).rank() - axis, Extent(1));
+  shape[0] = call.g.TypeOf(like).shape[axis];
+  const Value weight = call.g.Reshape(call.Wide(call.Input("weight", {shape[0]})), shape);
+  const Value bias = call.g.Reshape(call.Wide(call.Input("bias", {shape[0]})), shape);
+  return call.g.Map("a * b + c", {x, weight, bias});
+}
+
+bool HasChannels(Call& call, size_t least) {
+  return call.Check(call.shape().size() >= least, "a shape of rank " + std::to_string(call.shape().size()),
+                    "channels are the second axis: N,C,…");
+}
+
+std::vector<int64_t> AxesFrom(int64_t first, size_t rank) {
+  std::vector<int64_t> axes;
+  for (int64_t axis = first; axis < static_cast<int64_t>(rank); ++axis) axes.push_back(axis);
+  return axes;
+}
+
+void BuildRmsNorm(Call& call) {
+  if (!call.Check(!call.shape().empty(), "a scalar has no axis to normalise")) return;
+  const Value x = call.Wide(call.Input("x", call.shape()));
+  const Value weight = call.Wide(call.Input("weight", {call.shape().back()}));
+  const Value squares = call.g.Reduce(Combine::kMean, call.g.Map("a * a", {x}), {-1}, true);
+  const Value eps = call.g.Scalar(call.g.TypeOf(x).dtype, call.Real("eps"));
+  call.Output("y", call.g.Map("a * rsqrt(b + d) * c", {x, squares, weight, eps}));
+}
+
+void BuildLayerNorm(Call& call) {
+  if (!call.Check(!call.shape().empty(), "a scalar has no axis to normalise")) return;
+  const Value x = call.Wide(call.Input("x", call.shape()));
+  call.Output("y", Affine(call, Normalised(call, x, {-1}), x, call.shape().size() - 1));
+}
+
+void BuildGroupNorm(Call& call) {
+  if (!HasChannels(call, 2)) return;
+  const Shape full = call.shape();
+  const int64_t groups = call.Whole("groups");
+  const auto inside = groups > 0 ? full[1].Divided(Extent(groups)) : std::nullopt;
+  if (!call.Check(inside.has_value(), "groups=" + std::to_string(groups) + " of " + full[1].ToString() + " channels",
+                  "the groups must divide the channels"))
+    return;
+  Shape grouped = {full[0], Extent(groups), *inside};
+  grouped.insert(grouped.end(), full.begin() + 2, full.end());
+  const Value x = call.Wide(call.Input("x", full));
+  const Value y = Normalised(call, call.g.Reshape(x, grouped), AxesFrom(2, grouped.size()));
+  call.Output("y", Affine(call, call.g.Reshape(y, full), x, 1));
+}
+
+void BuildInstanceNorm(Call& call) {
+  if (!HasChannels(call, 3)) return;
+  const Value x = call.Wide(call.Input("x", call.shape()));
+  call.Output("y", Affine(call, Normalised(call, x, AxesFrom(2, call.shape().size())), x, 1));
+}
+
+void BuildBatchNorm(Call& call) {
+  if (!HasChannels(call, 2)) return;
+  const Value x = call.Wide(call.Input("x", call.shape()));
+  std::vector<int64_t> axes = AxesFrom(1, call.shape().size());
+  axes[0] = 0;  // every axis but the channels
+  call.Output("y", Affine(call, Normalised(call, x, axes), x, 1));
+}
+
+void BuildBatchNormInference(Call& call) {
+  if (!HasChannels(call, 2)) return;
+  const Value x = call.Wide(call.Input("x", call.shape()));
+  Shape shape(call.shape().size() - 1, Extent(1));
+  shape[0] = call.shape()[1];
+  const Value mean = call.g.Reshape(call.Wide(call.Input("mean", {shape[0]})), shape);
+  const Value variance = call.g.Reshape(call.Wide(call.Input("variance", {shape[0]})), shape);
+  const Value eps = call.g.Scalar(call.g.TypeOf(x).dtype, call.Real("eps"));
+  // A variance is not negative; its absolute value keeps every input meaningful.
+  call.Output("y", Affine(call, call.g.Map("(a - b) * rsqrt(abs(c) + d)", {x, mean, variance, eps}), x, 1));
+}
+
+}  // namespace
+
+void AddNorms(std::vector<LibraryOperator>& library) {
+  const char* rows = "one shape whose last dimension is normalised: --input-shape 8,1024,4096";
+  const char* image = "N,C,…: --input-shape 8,64,56,56";
+  library.push_back({"rms_norm",
+                     "rms_norm(x[…, C], weight[C]) → y",
+                     "x / sqrt(mean(x²) + eps) · weight along the last axis",
+                     rows,
+                     {{"eps", 1e-6, "added to the mean square"}},
+                     BuildRmsNorm,
+                     true,
+                     {{3, 8}}});
+  library.push_back({"layer_norm",
+                     "layer_norm(x[…, C], weight[C], bias[C]) → y",
+                     "(x - mean) / sqrt(variance + eps) · weight + bias along the last axis",
+                     rows,
+                     {kEps},
+                     BuildLayerNorm,
+                     true,
+                     {{3, 8}}});
+  library.push_back({"group_norm",
+                     "group_norm(x[N, C, …], weight[C], bias[C]) → y",
+                     "normalised over groups of channels and all places",
+                     image,
+                     {kEps, {"groups", int64_t{2}, "groups of channels"}},
+                     BuildGroupNorm,
+                     true,
+                     {{2, 4, 3, 5}}});
+  library.push_back({"instance_norm",
+                     "instance_norm(x[N, C, …], weight[C], bias[C]) → y",
+                     "normalised over the places of each channel",
+                     image,
+                     {kEps},
+                     BuildInstanceNorm,
+                     true,
+                     {{2, 3, 4, 5}}});
+  library.push_back({"batch_norm",
+                     "batch_norm(x[N, C, …], weight[C], bias[C]) → y",
+                     "normalised over batch and places, as in training",
+                     image,
+                     {kEps},
+                     BuildBatchNorm,
+                     true,
+                     {{3, 4, 5}}});
+  library.push_back({"batch_norm_inference",
+                     "batch_norm_inference(x[N, C, …], mean[C], variance[C], weight[C], bias[C]) → y",
+                     "normalised by given moments; the variance's absolute value counts",
+                     image,
+                     {kEps},
+                     BuildBatchNormInference,
+                     true,
+                     {{3, 4, 5}}});
+}
+
+}  // namespace atunner::graph

@@ -1,0 +1,233 @@
+#include "atunner/graph/plain_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "atunner/graph/cuda_text.h"
+#include "atunner/graph/rewrite.h"
+#include "embed/graph.h"
+
+namespace atunner::graph {
+namespace {
+
+constexpr int kThreads = 256;
+
+/// Where a value lies between kernels.
+struct Place {
+  ArgBinding binding;
+  std::string type;  ///< of its elements, in CUDA
+};
+
+bool IsFloat8(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) == 1; }
+
+/// Does the node, or its expression, need an 8-bit float in a kernel?
+bool NeedsFloat8(const Node& node) {
+  const auto rounds = [](const ScalarNode& scalar) {
+    return scalar.op == ScalarOp::kRoundTo && IsFloat8(static_cast<DType>(scalar.number));
+  };
+  const auto* map = node.As<Map>();
+  return IsFloat8(node.type.dtype) || (map && std::ranges::any_of(map->body.nodes(), rounds));
+}
+
+class PlainWriter {
+ public:
+  PlainWriter(const ValidGraph& graph, bool wide) : graph_(graph), wide_(wide), places_(graph.nodes().size()) {
+    for (const auto& [name, range] : graph.symbols()) symbols_ += ", long long " + name;
+  }
+
+  Result<RenderedKernel> Run() {
+    const std::vector<int> uses = graph_.UseCounts();
+    for (size_t id = 0; id < graph_.nodes().size(); ++id) {
+      if (uses[id] > 0) ATUNNER_RETURN_IF_ERROR(Emit(static_cast<NodeId>(id), uses[id]));
+    }
+    for (const auto& output : graph_.outputs()) {
+      if (places_[output.node].binding.name != output.name ||
+          places_[output.node].binding.kind != ArgBinding::Kind::kTensor)
+        Copy(output);
+    }
+    kernel_.source.name = wide_ ? "reference.cu" : "naive.cu";
+    kernel_.source.text = KernelPrelude() + std::string(embed::kPlainCuh) + text_;
+    return std::move(kernel_);
+  }
+
+ private:
+  std::string OutputType(DType dtype) const { return wide_ ? "double" : std::string(CudaName(dtype)); }
+
+  Status Emit(NodeId id, int uses) {
+    const Node& node = graph_.node(id);
+    if (NeedsFloat8(node))
+      return Fail(ErrorCode::kUnsupported, "no plain kernel computes with 8-bit floats", "graph " + graph_.name(),
+                  "the graph can be evaluated on the CPU, but not tuned yet");
+    if (node.As<Input>()) {
+      places_[id] = {ArgBinding::Tensor(node.name), std::string(CudaName(node.type.dtype))};
+      return {};
+    }
+    if (node.As<Reshape>()) {
+      places_[id] = places_[node.operands[0]];
+      return {};
+    }
+    const auto* constant = node.As<Constant>();
+    const bool scalar = constant && constant->values.size() == 1;
+    if (!node.As<Map>() && !node.As<Reduce>() && !scalar)
+      return Fail(ErrorCode::kUnsupported,
+                  "no plain kernel computes " + (constant ? "a table of constants" : CallName(node.operation)),
+                  "graph " + graph_.name(), "the graph can be evaluated on the CPU, but not tuned yet");
+    places_[id] = Target(id, uses);
+    if (const auto* map = node.As<Map>()) EmitMap(node, map->body, places_[id]);
+    if (const auto* reduce = node.As<Reduce>()) EmitReduce(node, *reduce, places_[id]);
+    if (scalar) {
+      ScalarBuilder builder({});
+      EmitMap(node, builder.Finish(builder.Literal(node.type.dtype, constant->values[0])).value(), places_[id]);
+    }
+    return {};
+  }
+
+  /// An output that nothing else reads is written directly; what others read goes to a workspace.
+  Place Target(NodeId id, int uses) {
+    const Node& node = graph_.node(id);
+    const auto output = std::ranges::find(graph_.outputs(), id, &Output::node);
+    if (uses == 1 && output != graph_.outputs().end())
+      return {ArgBinding::Tensor(output->name), OutputType(node.type.dtype)};
+    const std::string name = "v" + std::to_string(id);
+    const DType dtype = node.type.dtype;
+    const int64_t bytes = IsFloat(dtype) && (wide_ || dtype == DType::kFloat64) ? 8
+                          : IsFloat(dtype)                                      ? 4
+                                                                                : static_cast<int64_t>(SizeOf(dtype));
+    kernel_.plan.workspaces.push_back({name, ExprOf(ElementCount(node.type.shape) * Extent(bytes))});
+    return {ArgBinding::Workspace(name), CudaArithmetic(dtype, wide_)};
+  }
+
+  void Copy(const Output& output) {
+    const Node& node = graph_.node(output.node);
+    ScalarBuilder builder({node.type.dtype});
+    Node copy{Map{builder.Finish(builder.Parameter(0)).value(), node.type.shape}, {output.node}, node.type, ""};
+    EmitMap(copy, copy.As<Map>()->body, {ArgBinding::Tensor(output.name), OutputType(node.type.dtype)});
+  }
+
+  // --- text ---
+
+  static std::string Times(const std::string& a, const std::string& b) { return b == "1" ? a : a + " * " + b; }
+  /// Elements between neighbours along `axis`.
+  static std::string StrideOf(const Shape& shape, size_t axis) {
+    return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).ToString();
+  }
+  static std::string Coordinates(const Shape& shape, const std::string& number, const std::string& prefix) {
+    std::string text;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      text += fmt::format("    const long long {}{} = {} / ({}) % ({});\n", prefix, axis, number, StrideOf(shape, axis),
+                          shape[axis].ToString());
+    return text;
+  }
+  /// Where an operand of `shape` has the element at coordinates i0, i1, … of a result of `rank` axes.
+  static std::string Offset(const Shape& shape, size_t rank) {
+    std::string text;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis].one()) continue;
+      text +=
+          (text.empty() ? "" : " + ") + Times("i" + std::to_string(rank - shape.size() + axis), StrideOf(shape, axis));
+    }
+    return text.empty() ? "0" : text;
+  }
+
+  /// `name(const A* a0, …, R* result, symbols)` and its launch.
+  std::string Head(const std::string& name, const Node& node, const Place& to, Expr grid) {
+    std::string text = fmt::format("\nextern \"C\" __global__ void {}(", name);
+    LaunchStep step{.entry = name, .grid = {std::move(grid), 1, 1}, .block = {kThreads, 1, 1}, .args = {}};
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const Place& from = places_[node.operands[i]];
+      text += fmt::format("const {}* a{}, ", from.type, i);
+      step.args.push_back(from.binding);
+    }
+    step.args.push_back(to.binding);
+    for (const auto& [symbol, range] : graph_.symbols())
+      step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(symbol)));
+    kernel_.plan.steps.push_back(std::move(step));
+    return text + fmt::format("{}* result{}) {{\n", to.type, symbols_);
+  }
+
+  void EmitMap(const Node& node, const ScalarExpression& body, const Place& to) {
+    const Shape& shape = node.type.shape;
+    const std::string count = ElementCount(shape).ToString();
+    text_ += Head(fmt::format("map{}", kernels_++), node, to,
+                  Expr::MustParse(fmt::format("min(ceil_div({}, {}), 65536)", count, kThreads)));
+    text_ += fmt::format("  for (long long i = blockIdx.x * {0}ll + threadIdx.x; i < {1}; i += gridDim.x * {0}ll) {{\n",
+                         kThreads, count);
+    text_ += Coordinates(shape, "i", "i");
+    CudaContext context{.wide = wide_, .operands = {}, .place = {}, .temporary = "t"};
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const TensorType& type = graph_.node(node.operands[i]).type;
+      text_ += fmt::format("    const {} x{} = load<{}>(a{}[{}]);\n", CudaArithmetic(type.dtype, wide_), i,
+                           CudaArithmetic(type.dtype, wide_), i, Offset(type.shape, shape.size()));
+      context.operands.push_back("x" + std::to_string(i));
+    }
+    context.place = [&](ScalarOp op, int axis) {
+      const size_t from_left = shape.size() + axis;
+      return op == ScalarOp::kIndex ? "i" + std::to_string(from_left)
+                                    : "(long long)(" + shape[from_left].ToString() + ")";
+    };
+    const CudaText value = ToCuda(body, context);
+    for (const std::string& statement : value.statements) text_ += "    " + statement + "\n";
+    text_ += fmt::format("    store(result[i], {});\n  }}\n}}\n", value.value);
+  }
+
+  void EmitReduce(const Node& node, const Reduce& reduce, const Place& to) {
+    const TensorType& from = graph_.node(node.operands[0]).type;
+    Shape kept;
+    Shape gone;
+    for (size_t axis = 0; axis < from.rank(); ++axis) {
+      const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
+      (reduced ? gone : kept).push_back(from.shape[axis]);
+    }
+    const std::string count = ElementCount(kept).ToString();
+    const std::string depth = ElementCount(gone).ToString();
+    text_ += Head(fmt::format("reduce{}", kernels_++), node, to, Expr::MustParse("min(" + count + ", 65536)"));
+    text_ += fmt::format("  for (long long o = blockIdx.x; o < {}; o += gridDim.x) {{\n", count);
+    text_ += Coordinates(kept, "o", "k");
+    const std::string type = CudaArithmetic(from.dtype, wide_);
+    const std::string sum = IsFloat(node.type.dtype) ? CudaArithmetic(node.type.dtype, wide_) : "long long";
+    // The operand's element number k of this result.
+    std::string element = "  const auto element = [&](long long k) {\n" + Coordinates(gone, "k", "g");
+    std::string offset;
+    for (size_t axis = 0, g = 0, k = 0; axis < from.rank(); ++axis) {
+      const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
+      const std::string coordinate = reduced ? "g" + std::to_string(g++) : "k" + std::to_string(k++);
+      offset += (axis > 0 ? " + " : "") + Times(coordinate, StrideOf(from.shape, axis));
+    }
+    text_ += element + fmt::format("    return load<{}>(a0[{}]);\n  }};\n", type, offset);
+    const bool place = reduce.op == Combine::kArgMax || reduce.op == Combine::kArgMin;
+    if (place) {
+      text_ += fmt::format("    if (threadIdx.x == 0) store(result[o], place_of<{}>({}, element));\n  }}\n}}\n",
+                           reduce.op == Combine::kArgMax, depth);
+      return;
+    }
+    const bool mean = reduce.op == Combine::kMean;
+    const std::string op = mean ? "sum" : std::string(Name(reduce.op));
+    text_ += fmt::format("    const {0} total = block_{1}<{0}>({2}, element);\n", sum, op, depth);
+    text_ += fmt::format("    if (threadIdx.x == 0) store(result[o], total{});\n  }}\n}}\n",
+                         mean ? " / (" + sum + ")(" + depth + ")" : "");
+  }
+
+  const ValidGraph& graph_;
+  bool wide_;
+  std::vector<Place> places_;
+  std::string symbols_;
+  std::string text_;
+  RenderedKernel kernel_;
+  int kernels_ = 0;
+};
+
+}  // namespace
+
+Expr ExprOf(const Extent& extent) { return Expr::MustParse(extent.ToString()); }
+
+std::string KernelPrelude() {
+  return "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n" + std::string(embed::kScalarCuh);
+}
+
+Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide) {
+  const ValidGraph fused = FuseMaps(graph);
+  return PlainWriter(fused, wide).Run();
+}
+
+}  // namespace atunner::graph

@@ -1,0 +1,20 @@
+// A graph as plain kernels, one per node and as simple as can be: the honest algorithm of the task's precision, and in
+// float64 the reference for sizes that are too large for the CPU.
+#pragma once
+
+#include "atunner/graph/graph.h"
+#include "atunner/model/kernel_spec.h"
+
+namespace atunner::graph {
+
+/// `wide`: arithmetic, workspaces and outputs in float64. The launch is an expression over the graph's symbols.
+/// kUnsupported for nodes other than maps, reductions and reshapes.
+Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide);
+
+/// Includes and device functions that every emitted kernel begins with.
+std::string KernelPrelude();
+
+/// The extent as an expression over dims, for shapes and launches.
+Expr ExprOf(const Extent& extent);
+
+}  // namespace atunner::graph

@@ -1,0 +1,39 @@
+// What plain kernels are written for. That they are right is shown where they run, on the virtual GPU.
+#include "atunner/graph/plain_kernels.h"
+
+#include "atunner/graph/graph_support_test.h"
+
+namespace atunner::graph {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(PlainKernels, OneForEachNodeAfterMapsAreFused) {
+  const ValidGraph graph = MustParse(R"(
+graph norm
+dim B = 1..8
+input x: float16[B, 6]
+wide = cast(x, float32)
+mean = reduce_mean(wide, axes=[1], keep=true)
+moved = wide - mean
+y = moved * 2
+output y
+)");
+  const RenderedKernel kernel = PlainKernels(graph, false).value();
+  EXPECT_EQ(kernel.plan.steps.size(), 3u) << "the conversion, the mean, the rest\n" << kernel.source.text;
+  EXPECT_THAT(kernel.source.text, HasSubstr("reduce1(const float* a0, float* result, long long B)"));
+  EXPECT_THAT(PlainKernels(graph, true)->source.text, HasSubstr("double* result"));
+}
+
+TEST(PlainKernels, WhatTheyDoNotServeIsSaid) {
+  const auto error = [](const std::string& lines) {
+    return PlainKernels(MustParse("graph g\ninput x: float32[6]\n" + lines + "\noutput y\n"), false).error();
+  };
+  EXPECT_EQ(error("y = window(x, axis=0, size=2)").code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error("y = scan_sum(x, axis=0)").what, HasSubstr("scan_sum"));
+  EXPECT_THAT(error("y = round_to(x, float8_e4m3)").what, HasSubstr("8-bit floats"));
+  EXPECT_THAT(error("y = cast(x, float8_e5m2)").what, HasSubstr("8-bit floats"));
+}
+
+}  // namespace
+}  // namespace atunner::graph

@@ -1,0 +1,243 @@
+#include "atunner/graph/rewrite.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "atunner/graph/evaluate.h"
+
+namespace atunner::graph {
+namespace {
+
+constexpr int64_t kLargestFolded = 4096;  // elements
+
+/// What every rewrite shares: nodes are copied one after the other, each perhaps changed on the way.
+class Rewriter {
+ public:
+  explicit Rewriter(const ValidGraph& graph)
+      : graph_(graph), builder_(graph.name()), needed_(graph.nodes().size(), false) {
+    for (const auto& output : graph.outputs()) needed_[output.node] = true;
+    for (size_t id = needed_.size(); id-- > 0;) {
+      for (NodeId operand : graph.nodes()[id].operands) needed_[operand] = needed_[operand] || needed_[id];
+    }
+  }
+  virtual ~Rewriter() = default;
+
+  ValidGraph Run() {
+    for (const auto& [name, range] : graph_.symbols()) ATUNNER_CHECK(builder_.Symbol(name, range).has_value());
+    for (size_t id = 0; id < graph_.nodes().size(); ++id) {
+      const Node& node = graph_.nodes()[id];
+      Value made;
+      if (node.As<Input>()) {
+        made = builder_.Input(node.name, node.type);
+      } else if (needed_[id]) {
+        std::vector<Value> operands;
+        for (NodeId operand : node.operands) operands.push_back(values_[operand]);
+        made = Rewrite(static_cast<NodeId>(id), std::move(operands));
+        const bool nameable = builder_.ok() && !builder_.NodeOf(made).As<Input>() && !node.name.empty();
+        if (nameable && builder_.NodeOf(made).name.empty() && NameIsFree(node.name)) builder_.Name(made, node.name);
+      }
+      values_.push_back(made);
+    }
+    for (const auto& output : graph_.outputs()) builder_.Output(output.name, values_[output.node]);
+    auto result = std::move(builder_).Finish();
+    ATUNNER_CHECK(result.has_value());
+    return *std::move(result);
+  }
+
+ protected:
+  virtual Value Rewrite(NodeId id, std::vector<Value> operands) = 0;
+
+  Value Copy(const Node& node, std::vector<Value> operands) {
+    if (const auto* constant = node.As<Constant>()) return builder_.Constant(node.type, constant->values);
+    return builder_.Add(node.operation, std::move(operands));
+  }
+  bool NameIsFree(const std::string& name) { return names_.insert(name).second; }
+  const ValidGraph& graph_;
+  GraphBuilder builder_;
+  std::vector<bool> needed_;
+  std::vector<Value> values_;  ///< by old id
+
+ private:
+  std::set<std::string> names_;
+};
+
+/// Leaves out what is not needed.
+class Copier : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override { return Copy(graph_.node(id), std::move(operands)); }
+};
+
+class Simplifier : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    if (const auto* map = node.As<Map>()) return Known(MapWithLiterals(*map, node.type, std::move(operands)));
+    if (const auto known = Folded(node, operands)) return Known(*known);
+    if (const auto simple = WithoutMoves(node, operands)) return *simple;
+    return Known(Copy(node, std::move(operands)));
+  }
+
+  /// The equal node that was there before, if there is one.
+  Value Known(Value value) {
+    const Node& node = builder_.NodeOf(value);
+    for (const Value other : seen_[{node.operation.index(), node.operands}]) {
+      const Node& before = builder_.NodeOf(other);
+      if (before.operation == node.operation && before.type == node.type) return other;
+    }
+    seen_[{node.operation.index(), node.operands}].push_back(value);
+    return value;
+  }
+
+  const Constant* ConstantOf(Value value) const { return builder_.NodeOf(value).As<Constant>(); }
+
+  Value MapWithLiterals(const Map& map, const TensorType& type, std::vector<Value> operands) {
+    ScalarBuilder scalar(map.body.parameters());
+    std::vector<int> arguments;
+    bool every = true;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const Constant* constant = ConstantOf(operands[i]);
+      const bool literal = constant && constant->values.size() == 1;
+      every &= constant != nullptr;
+      arguments.push_back(literal ? scalar.Literal(map.body.parameters()[i], constant->values[0])
+                                  : scalar.Parameter(static_cast<int>(i)));
+    }
+    const auto body = scalar.Finish(scalar.Import(map.body, arguments).value()).value();
+    if (body.root().op == ScalarOp::kLiteral) return builder_.Constant(type, {body.root().literal});
+    if (every && !operands.empty()) {
+      if (const auto folded = Folded({map, {}, type, {}}, operands)) return *folded;
+    }
+    return builder_.Map(body, std::move(operands), map.shape);
+  }
+
+  /// The value of a node over constants.
+  std::optional<Value> Folded(const Node& node, const std::vector<Value>& operands) {
+    const Extent count = ElementCount(node.type.shape);
+    const bool small = count.constant() && count.factor() <= kLargestFolded;
+    const bool constants = std::ranges::all_of(operands, [this](Value v) { return ConstantOf(v) != nullptr; });
+    if (operands.empty() || !small || !constants) return std::nullopt;
+    GraphBuilder alone("constant");
+    std::vector<Value> inside;
+    for (Value operand : operands) {
+      if (ElementCount(builder_.TypeOf(operand).shape).factor() > kLargestFolded) return std::nullopt;
+      inside.push_back(alone.Constant(builder_.TypeOf(operand), ConstantOf(operand)->values));
+    }
+    alone.Output("y", alone.Add(node.operation, inside));
+    const auto valid = std::move(alone).Finish();
+    if (!valid) return std::nullopt;
+    return builder_.Constant(node.type, Evaluate(*valid, {}).value()[0].cells);
+  }
+
+  /// Reshapes, transposes and the like that cancel or do nothing.
+  std::optional<Value> WithoutMoves(const Node& node, const std::vector<Value>& operands) {
+    if (operands.size() != 1) return std::nullopt;
+    const Value x = operands[0];
+    const Node before = builder_.NodeOf(x);
+    const bool same = before.type == node.type;
+    if (same && (node.As<Reshape>() || node.As<Slice>() || node.As<Pad>())) return x;
+    if (const auto* reshape = node.As<Reshape>(); reshape && before.As<Reshape>()) {
+      const Value source{before.operands[0]};
+      if (builder_.TypeOf(source) == node.type) return source;
+      return Known(builder_.Reshape(source, reshape->shape));
+    }
+    if (const auto* transpose = node.As<Transpose>()) {
+      if (std::ranges::is_sorted(transpose->order)) return x;
+      if (const auto* inner = before.As<Transpose>()) {
+        std::vector<int64_t> order;
+        for (int64_t axis : transpose->order) order.push_back(inner->order[axis]);
+        const Value source{before.operands[0]};
+        return std::ranges::is_sorted(order) ? source : Known(builder_.Transpose(source, order));
+      }
+    }
+    const auto* reverse = node.As<Reverse>();
+    if (reverse && before.As<Reverse>() && before.As<Reverse>()->axis == reverse->axis)
+      return Value{before.operands[0]};
+    return std::nullopt;
+  }
+
+  std::map<std::pair<size_t, std::vector<NodeId>>, std::vector<Value>> seen_;
+};
+
+/// Only conversions and places: cheaper to compute again than to remember.
+bool IsFree(const ScalarExpression& body) {
+  return std::ranges::all_of(
+      body.nodes(), [](const ScalarNode& node) { return ArityOf(node.op) == 0 || node.op == ScalarOp::kCast; });
+}
+
+class Fuser : public Rewriter {
+ public:
+  explicit Fuser(const ValidGraph& graph) : Rewriter(graph), uses_(graph.UseCounts()) {}
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    const auto* map = node.As<Map>();
+    if (!map) return Copy(node, std::move(operands));
+    std::vector<Value> all;
+    std::vector<DType> types;
+    std::vector<std::vector<int>> numbers(operands.size());  // of the operands that stand for each
+    const auto take = [&](Value value) {
+      all.push_back(value);
+      types.push_back(builder_.TypeOf(value).dtype);
+      return static_cast<int>(all.size()) - 1;
+    };
+    std::vector<bool> inlined;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const Node& producer = builder_.NodeOf(operands[i]);
+      inlined.push_back(Inlines(node.operands[i], producer, node.type));
+      if (!inlined[i])
+        numbers[i] = {take(operands[i])};
+      else
+        for (NodeId each : producer.operands) numbers[i].push_back(take({each}));
+    }
+    ScalarBuilder scalar(types);
+    std::vector<int> arguments;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      std::vector<int> inner;
+      for (int number : numbers[i]) inner.push_back(scalar.Parameter(number));
+      arguments.push_back(inlined[i] ? Inlined(scalar, builder_.NodeOf(operands[i]), inner) : inner[0]);
+    }
+    const auto body = scalar.Finish(scalar.Import(map->body, arguments).value()).value();
+    return builder_.Map(body, std::move(all), map->shape);
+  }
+
+  bool Inlines(NodeId old_producer, const Node& producer, const TensorType& consumer) const {
+    const auto* map = producer.As<Map>();
+    if (!map) return false;
+    const bool free = IsFree(map->body);
+    const bool only = uses_[old_producer] == 1 && producer.type.shape == consumer.shape;
+    // Extents that a place refers to must be known here.
+    const bool known = std::ranges::all_of(producer.type.shape, [](const Extent& e) { return e.constant(); });
+    return (free || only) && (known || producer.type.shape == consumer.shape || !map->body.Uses(ScalarOp::kExtent));
+  }
+
+  /// The producer's expression; where it has an extent of 1 that is stretched here, its places do not move.
+  static int Inlined(ScalarBuilder& scalar, const Node& producer, std::span<const int> arguments) {
+    const Shape& shape = producer.type.shape;
+    return scalar
+        .Import(producer.As<Map>()->body, arguments,
+                [&](const ScalarNode& place) {
+                  const Extent& extent = shape[shape.size() + place.number];
+                  if (place.op == ScalarOp::kExtent && extent.constant())
+                    return scalar.Literal(DType::kInt64, Whole(extent.factor()));
+                  if (place.op == ScalarOp::kExtent) return scalar.Extent(place.number);
+                  return extent.one() ? scalar.Literal(DType::kInt64, Whole(0)) : scalar.Index(place.number);
+                })
+        .value();
+  }
+
+  std::vector<int> uses_;
+};
+
+}  // namespace
+
+ValidGraph Simplify(const ValidGraph& graph) { return Copier(Simplifier(graph).Run()).Run(); }
+ValidGraph FuseMaps(const ValidGraph& graph) { return Simplify(Fuser(Simplify(graph)).Run()); }
+
+}  // namespace atunner::graph

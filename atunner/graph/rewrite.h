@@ -1,0 +1,17 @@
+// Rewrites from graph to graph that keep the meaning. Each is total: a graph that is valid stays valid.
+#pragma once
+
+#include "atunner/graph/graph.h"
+
+namespace atunner::graph {
+
+/// Removes what no output needs (inputs stay), makes equal nodes one, computes what is known, undoes moves of data that
+/// cancel, and puts scalar constants into expressions. Every element of every output stays the same in exact
+/// evaluation.
+ValidGraph Simplify(const ValidGraph& graph);
+
+/// Puts maps into the maps that use them, where that repeats no work worth naming: a producer with one user of the same
+/// shape, or one that only converts. Less is rounded to inner types than before; exact evaluation stays the same.
+ValidGraph FuseMaps(const ValidGraph& graph);
+
+}  // namespace atunner::graph

@@ -1,0 +1,136 @@
+// Rewrites keep the meaning and do what they promise.
+#include "atunner/graph/rewrite.h"
+
+#include <algorithm>
+
+#include "atunner/graph/graph_support_test.h"
+
+namespace atunner::graph {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+void ExpectSameMeaning(const ValidGraph& a, const ValidGraph& b) {
+  const auto inputs = RandomInputs(a, 17);
+  const auto want = Evaluate(a, inputs).value();
+  const auto got = Evaluate(b, inputs).value();
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) ExpectNear(got[i], want[i].Reals(), 0);
+}
+
+size_t Count(const ValidGraph& graph, size_t index) {
+  return static_cast<size_t>(
+      std::ranges::count_if(graph.nodes(), [&](const Node& n) { return n.operation.index() == index; }));
+}
+const size_t kMap = Operation(Map{}).index();
+
+TEST(Simplify, RemovesWhatIsNotNeededAndMakesEqualNodesOne) {
+  const ValidGraph graph = MustParse(
+      "graph g\ninput x: float32[4]\ninput unused: float32[2]\ndead = x * 5\na = exp(x) + 1\nb = exp(x) + 1\ny = a * "
+      "b\noutput y\n");
+  const ValidGraph simple = Simplify(graph);
+  EXPECT_EQ(Count(simple, kMap), 2u) << Print(simple);
+  EXPECT_EQ(simple.inputs().size(), 2u);
+  ExpectSameMeaning(graph, simple);
+}
+
+TEST(Simplify, ComputesWhatIsKnown) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[2, 3]
+two: float32[] = 2
+row: float32[3] = constant(1, 2, 3)
+s = reduce_sum(row, axes=[0])
+y = x * two ** 2 + s
+output y
+)");
+  const ValidGraph simple = Simplify(graph);
+  EXPECT_THAT(Print(simple), HasSubstr("y: float32[2, 3] = x * 4 + 6\n"));
+  EXPECT_THAT(Print(simple), Not(HasSubstr("constant")));
+  ExpectSameMeaning(graph, simple);
+}
+
+TEST(Simplify, UndoesMovesThatCancel) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[2, 3, 4]
+a = transpose(x, order=[2, 0, 1])
+b = transpose(a, order=[1, 2, 0])
+c = reshape(b, shape=[6, 4])
+d = reshape(c, shape=[2, 3, 4])
+e = reverse(d, axis=1)
+f = reverse(e, axis=1)
+g = slice(f, axis=0, stop=2)
+y = pad(g, axis=0)
+output y
+)");
+  const ValidGraph simple = Simplify(graph);
+  EXPECT_EQ(simple.nodes().size(), 1u) << Print(simple);
+  EXPECT_EQ(simple.outputs()[0].node, simple.inputs()[0]);
+}
+
+TEST(Fuse, ChainsOfMapsBecomeOne) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[4, 6]
+input b: float32[6]
+t = x + b
+u = t * cast(index(-1), float32)
+v = exp(u)
+y = v / (1 + v)
+output y
+)");
+  const ValidGraph fused = FuseMaps(graph);
+  EXPECT_EQ(Count(fused, kMap), 1u) << Print(fused);
+  ExpectSameMeaning(graph, fused);
+}
+
+TEST(Fuse, DoesNotRepeatWorkAcrossABroadcastOrForTwoUsers) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[4, 6]
+m = reduce_mean(x, axes=[1], keep=true)
+scale = 1 / sqrt(m * m + 1)
+y = x * scale
+shared = exp(x)
+z = shared * 2
+w = reduce_sum(shared, axes=[0])
+output y
+output z
+output w
+)");
+  const ValidGraph fused = FuseMaps(graph);
+  EXPECT_THAT(Print(fused), HasSubstr("y: float32[4, 6] = x * scale\n"));
+  EXPECT_THAT(Print(fused), HasSubstr("z: float32[4, 6] = shared * 2\n"));
+  ExpectSameMeaning(graph, fused);
+}
+
+TEST(Fuse, PlacesOfAStretchedAxisDoNotMove) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[4, 6]
+place: float32[4, 1] = cast(index(-1) + extent(-1) * 10 + index(-2), float32)
+y = x * 0 + place
+output y
+)");
+  const ValidGraph fused = FuseMaps(graph);
+  EXPECT_EQ(Count(fused, kMap), 2u) << "arithmetic is not free";
+  const ValidGraph free = MustParse(
+      "graph g\ninput x: float32[4, 6]\np: int64[4, 1] = index(-1)\nq: int64[4, 1] = extent(-1)\ny = x + cast(p, "
+      "float32) + cast(q, float32)\noutput y\n");
+  EXPECT_EQ(Count(FuseMaps(free), kMap), 1u);
+  ExpectSameMeaning(graph, fused);
+  ExpectSameMeaning(free, FuseMaps(free));
+}
+
+TEST(Fuse, KeepsSymbols) {
+  const ValidGraph graph = MustParse(
+      "graph g\ndim B = 1..9\ninput x: float32[B, 6]\nt = x + cast(extent(-2), float32)\ny = t * t\noutput y\n");
+  const ValidGraph fused = FuseMaps(graph);
+  EXPECT_EQ(Count(fused, kMap), 1u);
+  ExpectSameMeaning(Specialise(graph, {{"B", 5}}).value(), Specialise(fused, {{"B", 5}}).value());
+}
+
+}  // namespace
+}  // namespace atunner::graph

@@ -1,0 +1,140 @@
+// What happens to one element: a typed expression over the elements of a map's operands. A small language with
+// arithmetic, comparisons, select, casts, places (index) and counter-based random numbers.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/graph/tensor_type.h"
+
+namespace atunner::graph {
+
+enum class ScalarOp : uint8_t {
+#define ATUNNER_SCALAR(id, name, arity, rule, on_reals, on_wholes, cuda, da, db) id,
+#include "atunner/graph/scalar_op.def"
+#undef ATUNNER_SCALAR
+  // What is no function of values alone.
+  kParameter,  ///< element of operand `number`
+  kLiteral,    ///< `literal`
+  kIndex,      ///< int64: place along axis `number` of the map's result, counted from the last axis (-1)
+  kExtent,     ///< int64: extent of that axis
+  kSelect,     ///< a ? b : c
+  kCast,       ///< a as `dtype`; between floats a promise of accuracy, not a rounding (docs/graph.md)
+  kRoundTo,  ///< a rounded to the nearest of float type `to` (the type stays): part of the meaning, as in quantisation
+  kUniform,  ///< float32 in [0, 1): word 0 of Philox4x32-10 with key a and counter b, its upper 24 bits
+};
+
+enum class ScalarRule : uint8_t {
+  kNumber,   ///< floats or integers of one type → that type
+  kReal,     ///< floats of one type → that type
+  kCompare,  ///< two of one type → bool
+  kTest,     ///< a float → bool
+  kBits,     ///< integers or bool of one type → that type
+  kShift,    ///< integers of one type → that type
+};
+
+struct ScalarOpInfo {
+  std::string_view name;
+  int arity;
+  ScalarRule rule;
+  std::string_view cuda;
+  std::array<std::string_view, 2> derivatives;
+};
+/// For the operators of scalar_op.def.
+const ScalarOpInfo& InfoOf(ScalarOp op);
+inline bool IsTableOp(ScalarOp op) { return op < ScalarOp::kParameter; }
+int ArityOf(ScalarOp op);
+/// The named function of the text form ("tanh", "select" excluded), if there is one.
+std::optional<ScalarOp> FindScalarFunction(std::string_view name);
+
+struct ScalarNode {
+  ScalarOp op = ScalarOp::kLiteral;
+  DType dtype = DType::kFloat32;
+  std::array<int, 3> args{-1, -1, -1};  ///< earlier nodes
+  int number = 0;                       ///< kParameter: operand; kIndex, kExtent: axis; kRoundTo: the DType
+  Cell literal{};
+
+  std::tuple<ScalarOp, DType, std::array<int, 3>, int, int64_t> Key() const {
+    return {op, dtype, args, number, literal.whole};
+  }
+};
+
+/// An immutable expression: nodes after their operands, each once; the last one is the result.
+class ScalarExpression {
+ public:
+  const std::vector<ScalarNode>& nodes() const { return nodes_; }
+  const ScalarNode& root() const { return nodes_.back(); }
+  DType dtype() const { return root().dtype; }
+  /// Types of the operands, by number.
+  const std::vector<DType>& parameters() const { return parameters_; }
+  bool Uses(ScalarOp op) const;
+  /// Is it operand 0 as it is?
+  bool IsIdentity() const { return nodes_.size() == 1 && root().op == ScalarOp::kParameter; }
+  bool operator==(const ScalarExpression& other) const;
+
+ private:
+  friend class ScalarBuilder;
+  std::vector<ScalarNode> nodes_;
+  std::vector<DType> parameters_;
+};
+
+/// Makes expressions; equal nodes become one, and what is known is computed. Errors are kInvalidInput with a hint.
+class ScalarBuilder {
+ public:
+  explicit ScalarBuilder(std::vector<DType> parameters) : parameters_(std::move(parameters)) {}
+
+  int Parameter(int number);
+  /// A number that takes the type of what it meets.
+  int Number(double value);
+  int Literal(DType dtype, Cell value);
+  int Index(int axis) { return Place(ScalarOp::kIndex, axis); }
+  int Extent(int axis) { return Place(ScalarOp::kExtent, axis); }
+  Result<int> Apply(ScalarOp op, std::vector<int> args);
+  Result<int> Select(int condition, int yes, int no);
+  Result<int> Cast(int value, DType dtype);
+  Result<int> Round(int value, DType dtype);
+  Result<int> Uniform(int seed, int counter);
+
+  /// Another expression inside this one: parameter i becomes node `arguments[i]`; places go through `place`, which
+  /// gives the node that stands for them here.
+  using PlaceOf = std::function<int(const ScalarNode&)>;
+  Result<int> Import(const ScalarExpression& other, std::span<const int> arguments, const PlaceOf& place);
+  Result<int> Import(const ScalarExpression& other, std::span<const int> arguments);
+  /// As Import; where each of the other's nodes is here.
+  Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments,
+                                     const PlaceOf& place);
+  Result<std::vector<int>> ImportAll(const ScalarExpression& other, std::span<const int> arguments);
+
+  const ScalarNode& node(int index) const { return nodes_[index]; }
+  /// The expression whose value `root` is. kInvalidInput where its type is not known.
+  Result<ScalarExpression> Finish(int root) const;
+
+ private:
+  int Intern(ScalarNode node);
+  int Place(ScalarOp op, int axis);
+  bool Flexible(int index) const { return nodes_[index].op == ScalarOp::kLiteral && nodes_[index].number == 1; }
+  bool IsLiteral(int index, double value) const;
+  Result<int> As(int index, DType dtype);
+  Status Unify(std::vector<int>& args, size_t first);
+  std::optional<int> Simplified(ScalarOp op, const std::vector<int>& args);
+  std::optional<int> Folded(ScalarOp op, const std::vector<int>& args, DType dtype);
+
+  std::vector<DType> parameters_;
+  std::vector<ScalarNode> nodes_;
+  std::map<decltype(ScalarNode{}.Key()), int> known_;
+};
+
+/// What one operator of the table gives, for literals and for the evaluator's inner loops.
+Cell Compute(ScalarOp op, bool real, Cell a, Cell b);
+
+/// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers, SC 2011): counter (low, high word of `counter`,
+/// 0, 0), key of two words; the first word of the result.
+uint32_t PhiloxWord(uint64_t key, uint64_t counter);
+
+}  // namespace atunner::graph

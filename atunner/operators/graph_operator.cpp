@@ -1,0 +1,207 @@
+#include "atunner/operators/graph_operator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "atunner/graph/cuda_text.h"
+#include "atunner/graph/evaluate.h"
+#include "atunner/graph/library.h"
+#include "atunner/graph/plain_kernels.h"
+#include "atunner/graph/rewrite.h"
+#include "atunner/graph/text.h"
+
+namespace atunner {
+namespace {
+
+using graph::Extent;
+using graph::Node;
+using graph::ValidGraph;
+
+ArgSpec ArgOf(const std::string& name, Role role, const graph::TensorType& type) {
+  ArgSpec arg{.name = name, .role = role, .dtype = type.dtype, .shape = {}, .value = {}, .fill = {}};
+  for (const Extent& extent : type.shape) arg.shape.push_back(graph::ExprOf(extent));
+  if (arg.shape.empty()) arg.shape.emplace_back(1);  // a task's tensors have at least one axis
+  return arg;
+}
+
+/// Integers that are places along an axis lie within it.
+void FillPlaces(const ValidGraph& graph, KernelSpec& spec) {
+  for (const Node& node : graph.nodes()) {
+    const auto* gather = node.As<graph::Gather>();
+    const auto* scatter = node.As<graph::Scatter>();
+    if (!gather && !scatter) continue;
+    const Extent& extent = graph.node(node.operands[0]).type.shape[gather ? gather->axis : scatter->axis];
+    const std::string& name = graph.node(node.operands[1]).name;
+    for (ArgSpec& arg : spec.args) {
+      if (arg.name == name)
+        arg.fill = {Fill::Kind::kUniform, 0, static_cast<double>(extent.Bound(spec.dims).factor()), "", ""};
+    }
+  }
+}
+
+/// One operation per scalar operator and element, one per element that is combined.
+Expr FlopsOf(const ValidGraph& graph) {
+  std::string text = "0";
+  const auto add = [&](double each, const Extent& count) {
+    if (each > 0) text += fmt::format(" + {} * {}", each, count.ToString());
+  };
+  for (const Node& node : graph.nodes()) {
+    const Extent count = graph::ElementCount(node.type.shape);
+    if (const auto* map = node.As<graph::Map>()) add(graph::ScalarFlops(map->body), count);
+    if (node.As<graph::Reduce>()) add(1, graph::ElementCount(graph.node(node.operands[0]).type.shape));
+  }
+  return Expr::MustParse(text);
+}
+
+DType ComputeType(const KernelSpec& spec) {
+  for (const ArgSpec& arg : spec.args) {
+    if (IsFloat(arg.dtype)) return arg.dtype;
+  }
+  return DType::kFloat32;
+}
+
+/// Is no axis of open extent reduced, and are there rows at all?
+bool RowsAreFree(const ValidGraph& graph) {
+  bool any = false;
+  for (const Node& node : graph.nodes()) {
+    for (const Extent& extent : node.type.shape) any |= !extent.constant();
+    const auto* reduce = node.As<graph::Reduce>();
+    if (!reduce) continue;
+    const graph::Shape& from = graph.node(node.operands[0]).type.shape;
+    if (std::ranges::any_of(reduce->axes, [&](int64_t axis) { return !from[axis].constant(); })) return false;
+  }
+  return any;
+}
+
+class GraphTask : public Operator {
+ public:
+  const OperatorInfo& info() const override { return info_; }
+
+  Status Reference(const KernelSpec& spec, const Dims& dims, std::span<const std::vector<double>> inputs,
+                   std::span<std::vector<double>> outputs) const override {
+    ATUNNER_TRY(const ValidGraph open, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
+    ATUNNER_TRY(const ValidGraph graph, graph::Specialise(open, dims));
+    std::vector<graph::Tensor> tensors;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const graph::TensorType& type = graph.node(graph.inputs()[i]).type;
+      std::vector<int64_t> shape;
+      for (const Extent& extent : type.shape) shape.push_back(extent.factor());
+      tensors.push_back(graph::Tensor::Of(type.dtype, std::move(shape), inputs[i]));
+    }
+    ATUNNER_TRY(const std::vector<graph::Tensor> computed, graph::Evaluate(graph, tensors));
+    for (size_t i = 0; i < computed.size(); ++i) outputs[i] = computed[i].Reals();
+    return {};
+  }
+
+ protected:
+  GraphTask() = default;
+  explicit GraphTask(OperatorInfo info) : info_(std::move(info)) {}
+  bool Serves(DType) const override { return true; }  // the graph itself says what it does not
+  Status Describe(const OperatorRequest&, KernelSpec&) const override {
+    return Invalid("a task of a graph is made by SpecOfGraph");
+  }
+  RenderedKernel Plain(const KernelSpec& spec, bool wide) const override {
+    // Whoever asks has a task that GraphOf accepts, and so one with plain kernels.
+    return graph::PlainKernels(GraphOf(spec).value(), wide).value();
+  }
+  OperatorInfo info_;
+};
+
+class OracleOfGraphs : public GraphTask {};
+
+/// An operator of the library.
+class LibraryTask : public GraphTask {
+ public:
+  explicit LibraryTask(graph::Found found)
+      : GraphTask({found.op->name + (found.backward ? "_backward" : ""),
+                   found.op->signature + ": " + found.op->meaning,
+                   found.op->shape_help,
+                   {},
+                   found.op->example}),
+        found_(found) {
+    for (const graph::Attribute& each : found.op->attributes)
+      info_.attributes.push_back({each.name, each.fallback, each.meaning});
+  }
+
+ protected:
+  Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
+    graph::Request wanted{request.dtype, request.shapes, spec.attributes, true};
+    auto open = graph::Build(found_, wanted);
+    wanted.open_rows = false;
+    // The number of rows stays open where rows have nothing to do with each other.
+    ATUNNER_TRY(const ValidGraph graph, open&& RowsAreFree(*open) ? std::move(open) : graph::Build(found_, wanted));
+    const Attributes attributes = spec.attributes;
+    ATUNNER_TRY(spec, SpecOfGraph(graph, {}));
+    spec.attributes = attributes;
+    return {};
+  }
+
+ private:
+  graph::Found found_;
+};
+
+}  // namespace
+
+Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
+  const ValidGraph graph = graph::FuseMaps(given);
+  KernelSpec spec;
+  spec.name = graph.name();
+  spec.dims = dims;
+  for (const auto& [symbol, range] : graph.symbols()) spec.dims.try_emplace(symbol, range.high);
+  ATUNNER_TRY(const ValidGraph checked, graph::Specialise(graph, spec.dims));
+  for (graph::NodeId id : graph.inputs())
+    spec.args.push_back(ArgOf(graph.node(id).name, Role::kInput, graph.node(id).type));
+  for (const graph::Output& output : graph.outputs()) {
+    if (spec.FindArg(output.name))
+      return Invalid("an input and an output are called '" + output.name + "'", "graph " + graph.name(),
+                     "write output y = " + output.name);
+    spec.args.push_back(ArgOf(output.name, Role::kOutput, graph.node(output.node).type));
+  }
+  FillPlaces(graph, spec);
+  spec.oracle.kind = Oracle::Kind::kGraph;
+  spec.oracle.graph = graph::Print(graph);
+  spec.flops = FlopsOf(graph);
+  spec.compute_dtype = ComputeType(spec);
+  ATUNNER_TRY(const RenderedKernel plain, graph::PlainKernels(graph, false));
+  return spec;
+}
+
+Result<ValidGraph> GraphOf(const KernelSpec& spec) {
+  ATUNNER_TRY(const ValidGraph graph, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
+  ATUNNER_TRY(const KernelSpec made, SpecOfGraph(graph, spec.dims));
+  const auto same = [](const ArgSpec& a, const ArgSpec& b) {
+    return a.name == b.name && a.role == b.role && a.dtype == b.dtype && a.shape == b.shape;
+  };
+  if (made.dims != spec.dims || !std::ranges::equal(made.args, spec.args, same))
+    return Invalid("the task's arguments are not those of its graph", spec.name);
+  return graph;
+}
+
+const Operator& GraphOracle() {
+  static const OracleOfGraphs instance;
+  return instance;
+}
+
+const Operator* FindGraphOperator(std::string_view name) {
+  static const std::map<const graph::LibraryOperator*, std::array<std::unique_ptr<LibraryTask>, 2>> tasks = [] {
+    std::map<const graph::LibraryOperator*, std::array<std::unique_ptr<LibraryTask>, 2>> all;
+    for (const graph::LibraryOperator& op : graph::Library()) {
+      all[&op] = {std::make_unique<LibraryTask>(graph::Found{&op, false}),
+                  std::make_unique<LibraryTask>(graph::Found{&op, true})};
+    }
+    return all;
+  }();
+  const auto found = graph::FindInLibrary(name);
+  return found ? tasks.at(found->op)[found->backward ? 1 : 0].get() : nullptr;
+}
+
+std::vector<const Operator*> GraphOperators() {
+  std::vector<const Operator*> all;
+  for (const graph::LibraryOperator& op : graph::Library()) all.push_back(FindGraphOperator(op.name));
+  return all;
+}
+
+}  // namespace atunner

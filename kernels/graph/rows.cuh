@@ -1,0 +1,36 @@
+// Reductions over the threads of a block that share a row.
+constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
+constexpr int CHUNKS = (COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
+constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks beyond its row
+constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
+
+struct Sum { template <class T> static DEVICE T of(T a, T b) { return a + b; } };
+struct Prod { template <class T> static DEVICE T of(T a, T b) { return a * b; } };
+struct Max { template <class T> static DEVICE T of(T a, T b) { return maximum(a, b); } };
+struct Min { template <class T> static DEVICE T of(T a, T b) { return minimum(a, b); } };
+struct Any { template <class T> static DEVICE T of(T a, T b) { return a | b; } };
+struct All { template <class T> static DEVICE T of(T a, T b) { return a & b; } };
+
+/// Combines `value` over the threads of a row; all of them get the result. `slot` alternates between two areas of shared
+/// memory, so that one barrier is enough.
+template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
+#pragma unroll
+  for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2)
+    value = Op::of(value, (T)__shfl_xor_sync(0xffffffffu, value, offset));
+  if (WARPS_PER_ROW == 1) return value;
+  __shared__ T part[2][ROWS_PER_BLOCK][WARPS_PER_ROW];
+  slot ^= 1;
+  const int row = threadIdx.x / THREADS_PER_ROW;
+  const int thread = threadIdx.x % THREADS_PER_ROW;
+  if (thread % 32 == 0) part[slot][row][thread / 32] = value;
+  __syncthreads();
+  T leaves[WARPS_PER_ROW];
+#pragma unroll
+  for (int i = 0; i < WARPS_PER_ROW; ++i) leaves[i] = part[slot][row][i];
+#pragma unroll
+  for (int half = WARPS_PER_ROW / 2; half > 0; half /= 2) {
+#pragma unroll
+    for (int i = 0; i < half; ++i) leaves[i] = Op::of(leaves[i], leaves[i + half]);
+  }
+  return leaves[0];
+}

@@ -1,0 +1,31 @@
+// VEC neighbouring elements, moved by as few instructions as there are 16 bytes. The raw words keep the compiler from
+// splitting the access.
+template <int BYTES> struct Words {
+  typedef uint4 type;
+  static constexpr int COUNT = BYTES / 16;
+};
+template <> struct Words<1> { typedef unsigned char type; static constexpr int COUNT = 1; };
+template <> struct Words<2> { typedef unsigned short type; static constexpr int COUNT = 1; };
+template <> struct Words<4> { typedef unsigned int type; static constexpr int COUNT = 1; };
+template <> struct Words<8> { typedef uint2 type; static constexpr int COUNT = 1; };
+
+template <class T> union Vector {
+  typedef Words<VEC * sizeof(T)> Raw;
+  typename Raw::type raw[Raw::COUNT];
+  T element[VEC];
+  DEVICE Vector() {}
+};
+
+template <class T> DEVICE void read(Vector<T>& to, const T* from) {
+  const auto* words = (const typename Vector<T>::Raw::type*)from;
+#pragma unroll
+  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) to.raw[i] = STREAM ? __ldcs(words + i) : words[i];
+}
+template <class T> DEVICE void write(T* to, const Vector<T>& from) {
+  auto* words = (typename Vector<T>::Raw::type*)to;
+#pragma unroll
+  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) {
+    if (STREAM) __stcs(words + i, from.raw[i]);
+    else words[i] = from.raw[i];
+  }
+}

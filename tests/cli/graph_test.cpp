@@ -1,0 +1,71 @@
+// Operators of the graph library and graphs in files, end to end on the virtual GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "atunner/base/files.h"
+#include "atunner/model/json.h"
+#include "tests/cli/process.h"
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+class Graphs : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") == std::string::npos)
+      GTEST_SKIP() << "NVRTC is not installed";
+  }
+  std::string home() const { return dir_.path().string(); }
+
+  /// A kernel was found, and the artifact is judged right again, with other inputs.
+  void ExpectTuned(const std::string& what) {
+    SCOPED_TRACE(what);
+    const Outcome tuned =
+        RunShell(home(), "$A optimize " + what + " --target-gpu A100 --virtual --budget 4 --json --out best");
+    ASSERT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
+    EXPECT_EQ(ParseJson(tuned.out).value()["trials"], 4);
+    const Outcome verified = RunShell(home(), "$A verify best --virtual --json");
+    EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+    const std::string manifest = ReadFile(home() + "/best/manifest.json").value();
+    EXPECT_THAT(manifest, HasSubstr("\\noutput "));
+    std::filesystem::remove_all(home() + "/best");
+  }
+
+  TemporaryDirectory dir_;
+};
+
+TEST_F(Graphs, OperatorsOfTheLibraryAreTunedByName) {
+  ExpectTuned("--operator gelu --input-shape 64,512 --dtype bfloat16");
+  ExpectTuned("--operator rms_norm --input-shape 33,512 --dtype float16");
+  ExpectTuned("--operator sum --input-shape 65,100 --attr axis=1");
+  ExpectTuned("--operator gelu-backward --input-shape 17,64");
+}
+
+TEST_F(Graphs, AGraphInAFileIsTuned) {
+  ASSERT_TRUE(
+      WriteFileAtomic(home() + "/swish.atg",
+                      "graph swish\ndim B = 1..1000\ninput x: bfloat16[B, 96]\ninput b: bfloat16[96]\n"
+                      "t = cast(x, float32) + cast(b, float32)\ny = cast(t * sigmoid(t), bfloat16)\noutput y\n"));
+  ExpectTuned("--graph swish.atg --dim B=40");
+}
+
+TEST_F(Graphs, MistakesAreSaidWithTheirPlace) {
+  ASSERT_TRUE(WriteFileAtomic(home() + "/bad.atg", "graph bad\ninput x: float32[4]\ny = exq(x)\noutput y\n"));
+  const Outcome bad = RunShell(home(), "$A optimize --graph bad.atg");
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("bad.atg:3:5: unknown function 'exq'"));
+  ASSERT_TRUE(WriteFileAtomic(home() + "/conv.atg",
+                              "graph c\ninput x: float32[9]\nw = window(x, axis=0, size=3)\ny = w * 2\noutput y\n"));
+  const Outcome unserved = RunShell(home(), "$A optimize --graph conv.atg");
+  EXPECT_EQ(unserved.exit_code, 3);
+  EXPECT_THAT(unserved.err, HasSubstr("window"));
+  EXPECT_THAT(RunShell(home(), "$A optimize").err, HasSubstr("--graph"));
+  EXPECT_THAT(RunShell(home(), "$A operators").out, HasSubstr("rms_norm(x[…, C], weight[C]) → y"));
+}
+
+}  // namespace
+}  // namespace atunner
