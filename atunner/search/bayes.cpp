@@ -33,7 +33,9 @@ class Bayes : public Strategy {
 
  protected:
   std::optional<uint64_t> Propose() override {
-    if (asked_count() < kInitial || ranking().size() < kFewestTimes) return Spread();
+    if (asked_count() < kInitial) return Spread();
+    // Whoever asks for many before telling anything gets a uniform sample: ever farther points are ever odder ones.
+    if (ranking().size() < kFewestTimes) return std::nullopt;
     if (!process_ || asked_count() >= renew_at_) Renew();
     if (corrected_) process_->Settle();
     corrected_ = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "atunner/base/random.h"
 #include "atunner/measure/harness.h"
@@ -14,6 +15,8 @@ namespace {
 
 constexpr double kCloseToFloor = 1.04;  // nothing worth looking for is left
 constexpr int kPairs = 11;
+constexpr double kFirstAhead = 4;  // candidates compiling before anything is known of compiling and judging
+constexpr double kSlack = 1.5;     // compile times scatter
 constexpr uint64_t kMaxVerifiedAgain = 5;
 
 /// Standard error of a trial's time over the time, from the 95 % interval of its median; an estimate is exact.
@@ -143,9 +146,20 @@ std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
   return "";
 }
 
-/// Asks for as many as the compilers can take and the budget leaves.
+/// How many candidates are asked for ahead of the judges: as many as compiling takes to keep up with them, and no more,
+/// since each is asked for without knowing of those before it; at the beginning few, when every result counts.
+size_t TuneSession::Depth() const {
+  const auto threads = static_cast<double>(std::max(1, request_.compile_threads));
+  const auto lanes = static_cast<double>(lanes_.count());
+  double wanted = kFirstAhead;
+  if (result_.judge_seconds > 0) wanted = 1 + kSlack * lanes * result_.compile_seconds / result_.judge_seconds;
+  wanted = std::min(wanted, std::max(kFirstAhead, 0.5 * static_cast<double>(result_.trials.size())));
+  return static_cast<size_t>(std::max(lanes, std::min(threads, std::max(lanes + 1, std::ceil(wanted)))));
+}
+
+/// Asks for as many as the depth and the budget leave.
 void TuneSession::Refill(Searcher& searcher, CompileAhead& ahead) const {
-  auto room = std::max<size_t>(lanes_.count(), static_cast<size_t>(std::max(1, request_.compile_threads)));
+  size_t room = Depth();
   if (request_.budget.trials) {
     const auto spent = static_cast<int64_t>(result_.trials.size() + lanes_.busy());
     room = std::min(room, static_cast<size_t>(std::max<int64_t>(0, *request_.budget.trials - spent)));

@@ -85,6 +85,7 @@ class TuneSession {
   std::optional<Trial> StartJudging(CandidateKernel candidate, Trial trial);
   Result<Trial> FinishOne();
   Status Record(Trial trial, Searcher& searcher, Store* store, const RunRecord& run, const Listener& listener);
+  size_t Depth() const;
   void Refill(Searcher& searcher, CompileAhead& ahead) const;
   JudgeOrder ScreeningOrder() const;
   bool MinimisesTimeAlone() const { return request_.objectives == std::vector{Objective::kTime}; }
