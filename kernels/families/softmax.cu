@@ -52,12 +52,14 @@ DEVICE Peak measure(const Matrices& in, const Lane& lane, const Kept& kept, Expo
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     const Vector v = kept.get(in, lane, c);
+    float sum = 0;  // of a vector, as in scan: a chain over all elements would err in one direction where one weighs most
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {
       const float w = weight(v[e], peak.top);
       if (STORAGE == REGISTERS) exponentials.held[STORAGE == REGISTERS ? c : 0][e] = w;
-      peak.total += w;
+      sum += w;
     }
+    peak.total += sum;
   }
   peak.total = block_reduce<Sum>(peak.total, team);
   return peak;

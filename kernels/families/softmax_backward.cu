@@ -6,8 +6,10 @@ DEVICE float dot(const Matrices& in, const Lane& lane, const Kept& kept) {
     if (!lane.has(c)) continue;
     const Vector y = kept.get(in, lane, c, 0);
     const Vector dy = kept.get(in, lane, c, 1);
+    float part = 0;
 #pragma unroll
-    for (int e = 0; e < VEC; ++e) sum += y[e] * dy[e];
+    for (int e = 0; e < VEC; ++e) part += y[e] * dy[e];
+    sum += part;
   }
   return sum;
 }
