@@ -24,6 +24,7 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
     if (to == nullptr) return;
     const std::byte* from = take ? GlobalPointer(x, op, l, from_address, take, "asynchronous copy") : nullptr;
     if (take && from == nullptr) return;
+    if (take) NoteGlobalRead(x, op, l, from_address, take);
     if (x.check) {
       ShadowWrite(x, op, l, to_address, bytes, false, false);
       const uint32_t thread = x.ThreadOf(l);
@@ -144,9 +145,11 @@ void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
                                                           : SharedBytes(x, op, l, source, bytes);
     if (from == nullptr) return;
     if (x.check && kDirection != kGlobalToShared) ShadowRead(x, op, l, source & ~kWindowMask, bytes);
+    if (kDirection == kGlobalToShared) NoteGlobalRead(x, op, l, source, bytes);
     if (kDirection != kSharedToGlobal) {
       BulkToShared(x, op, l, from, bytes);
     } else if (std::byte* target = GlobalPointer(x, op, l, to, bytes, "bulk copy")) {
+      NoteGlobalWrite(x, op, l, to, bytes, from);
       std::memcpy(target, from, bytes);
     }
     x.counts.async_copy_bytes += bytes;

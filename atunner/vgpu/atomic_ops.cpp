@@ -80,12 +80,21 @@ Bits Exchange(std::byte* at, bool global, F&& f) {
   return old;
 }
 
+void CheckGlobalAtomic(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+  const auto what = static_cast<AtomicOp>(op.variant);
+  if (what != AtomicOp::kExch) NoteGlobalRead(x, op, lane, address, bytes);
+  NoteGlobalWrite(x, op, lane, address, bytes, nullptr, true);
+}
+
 template <class Bits, class F>
 void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
   x.polled = true;
   // A lock's compare-and-swap and exchange order its critical sections even where the program says so nowhere else.
   const auto what = static_cast<AtomicOp>(op.variant);
-  if (op.fence || what == AtomicOp::kCas || what == AtomicOp::kExch) OrderAll(x);
+  if (op.fence)
+    OrderAll(x);
+  else if (what == AtomicOp::kCas || what == AtomicOp::kExch)
+    ++x.epoch;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     uint64_t address = AddressOf(x, op, l);
@@ -102,12 +111,14 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
       }
       ShadowWrite(x, op, l, address, sizeof(Bits), false, true);
     }
+    if (global && x.track) CheckGlobalAtomic(x, op, l, address, sizeof(Bits));
     const Bits b = Lane<Bits>::Get(x.Source(op.src[1]), l);
     const Bits c = Lane<Bits>::Get(x.Source(op.src[2]), l);
     const Bits old = Exchange<Bits>(at, global, [&](Bits v) { return combine(v, b, c); });
     if (op.dst != INT32_MIN) Lane<Bits>::Set(x.Slot(op.dst), l, old);
     if (global) ++x.counts.atomics;
   }
+  Acquire(x);
   x.loads_pending = x.loads_pending || op.dst != INT32_MIN;
 }
 

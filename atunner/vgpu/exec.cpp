@@ -2,13 +2,15 @@
 #include <algorithm>
 
 #include "atunner/base/clock.h"
+#include "atunner/vgpu/access.h"
 #include "atunner/vgpu/flow.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr uint32_t kSlice = 20000;  // operations a warp may run before another gets its turn
-constexpr size_t kMaxHazards = 16;
+constexpr uint32_t kSlice = 20000;       // operations a warp may run before another gets its turn
+constexpr size_t kMaxHazards = 16;       // of one block
+constexpr size_t kMaxHazardsKept = 256;  // of all blocks of one thread, when the launch keeps going
 
 /// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
 bool ReleaseCollective(Warp& warp) {
@@ -45,6 +47,22 @@ void NoteLoads(Exec& x, const Op& op) {
   x.loads_pending = false;
 }
 
+void RunCounted(Exec& x, const Op& op, uint32_t pc, uint32_t active) {
+  CountDependence(x, op);
+  const OpCounts before = x.count_lines ? OpCounts::Of(x.counts) : OpCounts{};
+  if (active != 0) op.run(x, op, active);
+  if (x.loads_pending) NoteLoads(x, op);
+  if (x.count_lines) x.op_counts[pc] += OpCounts::Of(x.counts) - before;
+}
+
+Next ChangeFlowCounted(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  const uint32_t pc = c.pc;
+  const OpCounts before = OpCounts::Of(x.counts);
+  const Next next = ChangeFlow(x, op, c, active);
+  x.op_counts[pc] += OpCounts::Of(x.counts) - before;
+  return next;
+}
+
 /// Runs one group until its place is another's, its flow changes or its warp's slice is over.
 Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
   const Op* const ops = x.kernel->ops.data();
@@ -57,13 +75,16 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     ++x.executed[c.pc];
     x.lanes[c.pc] += static_cast<uint64_t>(std::popcount(active));
     if (op.flow == Flow::kNone) {
-      if (x.count) CountDependence(x, op);
-      if (active != 0) op.run(x, op, active);
-      if (x.count && x.loads_pending) NoteLoads(x, op);
+      if (x.count) {
+        RunCounted(x, op, c.pc, active);
+      } else if (active != 0) {
+        op.run(x, op, active);
+      }
       ++c.pc;
       continue;
     }
-    if (const Next next = ChangeFlow(x, op, c, active); next != Next::kContinue) return next;
+    const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active) : ChangeFlow(x, op, c, active);
+    if (next != Next::kContinue) return next;
   }
   return Next::kRegroup;
 }
@@ -119,6 +140,20 @@ void ReportDeadlock(Exec& x) {
   }
 }
 
+/// The place of a warp that was still running when the budget was used up.
+void ReportEndless(const Gang& gang) {
+  for (Exec* member : gang.members) {
+    for (Warp& warp : member->warps) {
+      for (const Group& group : warp.groups) {
+        if (group.mask == 0 || group.barrier >= 0 || !member->launch->keep_going) continue;
+        member->warp = &warp;
+        return Report(*member, member->kernel->ops[group.pc], Hazard::Kind::kInstructionBudget,
+                      std::countr_zero(group.mask), "was still running when the launch's limit was reached");
+      }
+    }
+  }
+}
+
 void InitialiseBlock(Exec& x, uint64_t block) {
   const Launch& launch = *x.launch;
   const Dim3& grid = launch.shape.grid;
@@ -129,6 +164,10 @@ void InitialiseBlock(Exec& x, uint64_t block) {
   x.barriers = {};
   x.instructions = 0;
   x.alive_threads = x.threads;
+  x.serial = launch.first_serial + static_cast<uint32_t>(block);
+  x.acquired = 0;
+  x.stop = false;
+  if (x.check_global) std::ranges::fill(x.local_defined, uint8_t{0});
   if (x.check) {
     std::ranges::fill(x.shadow, SharedShadow{});
     for (auto& pending : x.pending) pending.clear();
@@ -142,6 +181,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.sync_epoch = 1;
     warp.spins = 0;
     warp.pending_loads.clear();
+    for (int32_t slot : launch.kernel->suspect_slots) warp.undefined[static_cast<size_t>(slot)] = ~0u;
     for (auto& stack : warp.stack) stack.clear();
   }
   x.cluster_phase.assign(x.threads, ~0u);
@@ -169,9 +209,23 @@ Round RunRound(Exec& x) {
 /// A read of unwritten memory comes first in the report, unless a race explains it.
 void ReportUnwrittenReads(Exec& x) {
   if (!x.unwritten) return;
-  x.stop = true;
-  if (x.hazards.empty() || x.hazards[0].kind != Hazard::Kind::kRace) x.hazards.insert(x.hazards.begin(), *x.unwritten);
+  const bool raced = std::ranges::any_of(x.hazards, [](const Hazard& h) { return h.kind == Hazard::Kind::kRace; });
+  const auto same = std::ranges::find_if(
+      x.hazards, [&](const Hazard& h) { return h.kind == x.unwritten->kind && h.where == x.unwritten->where; });
+  if (same != x.hazards.end()) {
+    same->count += x.unwritten->count;
+  } else if (!raced) {
+    x.stop = true;
+    x.hazards.insert(x.hazards.begin(), *x.unwritten);
+    for (auto& [key, index] : x.reported) ++index;
+  }
   x.unwritten.reset();
+}
+
+/// After these the kernel could go on; what it does is known.
+bool IsHarmless(Hazard::Kind kind) {
+  const HazardGroup group = GroupOf(kind);
+  return (group == HazardGroup::kInit && kind != Hazard::Kind::kUninitialisedShared) || kind == Hazard::Kind::kRace;
 }
 
 void FinishBlock(Exec& x) {
@@ -186,29 +240,62 @@ void FinishBlock(Exec& x) {
 
 }  // namespace
 
+Hazard::Site SiteOf(const Exec& x, const Op& op, uint64_t block, uint32_t thread) {
+  if (op.source_line == 0) return {"", op.line, block, thread};
+  return {x.launch->module->SourceFile(op.source_file), op.source_line, block, thread};
+}
+
 namespace {
-Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what) {
+Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
   Hazard hazard;
   hazard.kind = kind;
   hazard.kernel = x.kernel->function->name;
-  const std::string file = x.launch->module->SourceFile(op.source_file);
-  const size_t slash = file.rfind('/');
-  hazard.where = op.source_line ? (slash == std::string::npos ? file : file.substr(slash + 1)) + ":" +
-                                      std::to_string(op.source_line)
-                                : "PTX line " + std::to_string(op.line);
-  hazard.detail =
-      "block " + std::to_string(x.block) + ", thread " + std::to_string(x.warp ? x.ThreadOf(lane) : 0) + " " + what;
+  hazard.site = SiteOf(x, op, x.block, x.warp ? x.ThreadOf(lane) : 0);
+  const std::string& file = hazard.site.file;
+  hazard.where =
+      (op.source_line ? file.substr(file.rfind('/') + 1) + ":" : "PTX line ") + std::to_string(hazard.site.line);
+  hazard.detail = "block " + std::to_string(x.block) + ", thread " + std::to_string(hazard.site.thread) + " " + what;
+  hazard.other = fault.other;
+  hazard.address = fault.address;
+  hazard.space = fault.space == Space::kGlobal   ? "global"
+                 : fault.space == Space::kShared ? "shared"
+                 : fault.space == Space::kLocal  ? "local"
+                                                 : "";
+  if (fault.space == Space::kGlobal) hazard.allocation = x.launch->memory->Describe(fault.address);
   return hazard;
+}
+
+bool Wanted(const Exec& x, Hazard::Kind kind) {
+  return ((x.launch->groups | static_cast<uint8_t>(HazardGroup::kMemory)) & static_cast<uint8_t>(GroupOf(kind))) != 0;
+}
+
+std::pair<uint32_t, Hazard::Kind> KeyOf(const Exec& x, const Op& op, Hazard::Kind kind) {
+  return {static_cast<uint32_t>(&op - x.kernel->ops.data()), kind};
 }
 }  // namespace
 
-void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what) {
-  x.stop = true;
-  if (x.hazards.size() < kMaxHazards) x.hazards.push_back(Describe(x, op, kind, lane, what));
+bool ReportedBefore(Exec& x, const Op& op, Hazard::Kind kind) {
+  const auto at = x.reported.find(KeyOf(x, op, kind));
+  if (at == x.reported.end()) return false;
+  ++x.hazards[at->second].count;
+  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
+  return true;
 }
 
-void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what) {
-  if (!x.unwritten) x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what);
+void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
+  const bool wanted = Wanted(x, kind);
+  if (!wanted && IsHarmless(kind)) return;
+  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
+  if (!wanted && kind != Hazard::Kind::kDeadlock) return;
+  if (ReportedBefore(x, op, kind)) return;
+  if (x.hazards.size() >= (x.launch->keep_going ? kMaxHazardsKept : kMaxHazards)) return;
+  x.reported[KeyOf(x, op, kind)] = x.hazards.size();
+  x.hazards.push_back(Describe(x, op, kind, lane, what, fault));
+}
+
+void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what, const Fault& fault) {
+  if (x.unwritten || !Wanted(x, Hazard::Kind::kUninitialisedShared)) return;
+  x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what, fault);
 }
 
 uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
@@ -221,19 +308,28 @@ uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
 void Prepare(Exec& x, const Launch& launch) {
   x.launch = &launch;
   x.kernel = launch.kernel;
+  const auto wants = [&](HazardGroup group) { return (launch.groups & static_cast<uint8_t>(group)) != 0; };
   x.check = launch.check;
+  x.check_sync = launch.check && wants(HazardGroup::kSync);
+  x.check_global = launch.check_global;
+  x.track = launch.memory->tracks();
+  x.races = launch.first_serial != 0;
   x.count = launch.count;
+  x.count_lines = launch.count && launch.count_lines;
   x.threads = static_cast<uint32_t>(launch.shape.block.Count());
   const uint32_t warps = (x.threads + kLanes - 1) / kLanes;
   x.warps.resize(warps);
   for (uint32_t i = 0; i < warps; ++i) {
     x.warps[i].index = i;
     x.warps[i].registers.assign((static_cast<size_t>(launch.kernel->register_slots) + kPaddingSlots) * kLanes, 0);
+    if (!launch.kernel->suspect_slots.empty()) x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
   x.shared.resize(std::max<size_t>(launch.kernel->static_shared,
                                    launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared));
   x.local.resize(size_t{launch.kernel->local_bytes} * x.threads);
+  if (x.check_global) x.local_defined.resize(x.local.size());
+  if (x.count_lines) x.op_counts.assign(launch.kernel->ops.size(), {});
   x.cluster_phase.assign(x.threads, 0);
   if (x.check) {
     x.shadow.resize((x.shared.size() + 3) / 4 + 8);
@@ -277,7 +373,7 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
       outcome.kind = LaunchOutcome::Kind::kTimeout;
       outcome.message = "block " + std::to_string(blocks[0]) + " did not end within its limit";
       for (Exec* member : gang.members) ReportUnwrittenReads(*member);
-      return;
+      return ReportEndless(gang);
     }
   }
   for (Exec* member : gang.members) {
@@ -286,12 +382,19 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
   }
 }
 
-void CollectCounts(const Exec& x, Counts& counts) {
+void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines) {
   counts += x.counts;
   for (size_t i = 0; i < x.executed.size(); ++i) {
-    const auto op_class = static_cast<size_t>(x.kernel->ops[i].op_class);
+    const Op& op = x.kernel->ops[i];
+    const auto op_class = static_cast<size_t>(op.op_class);
     counts.warp_instructions[op_class] += x.executed[i];
     counts.thread_instructions[op_class] += x.lanes[i];
+    if (!x.count_lines || x.executed[i] == 0) continue;
+    const Hazard::Site site = SiteOf(x, op, 0, 0);
+    LineCount& line = lines[{site.file, site.line}];
+    line.warp_instructions[op_class] += x.executed[i];
+    line.thread_instructions[op_class] += x.lanes[i];
+    line.memory += x.op_counts[i];
   }
 }
 

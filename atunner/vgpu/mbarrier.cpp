@@ -18,7 +18,7 @@ void Write(Exec& x, std::byte* at, Mbarrier barrier) {
   if (barrier.pending == 0 && barrier.bytes == 0) {
     barrier.phase = !barrier.phase;
     barrier.pending = barrier.expected;
-    for (Exec* member : x.gang->members) OrderAll(*member);
+    OrderGang(*x.gang);
   }
   const uint64_t word = barrier.Encode();
   std::memcpy(at, &word, sizeof word);

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "atunner/vgpu/internal.h"
+#include "atunner/vgpu/access.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -26,7 +26,7 @@ void Shuffle(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t* c = x.Source(op.src[2]);
   const uint32_t members = x.Source(op.src[3])[std::countr_zero(mask)];
-  if (x.check && !CheckMember(x, op, mask, members)) return;
+  if (x.check_sync && !CheckMember(x, op, mask, members)) return;
   uint32_t* d = x.Slot(op.dst);
   uint32_t inside = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -58,7 +58,7 @@ void Shuffle(Exec& x, const Op& op, uint32_t mask) {
     }
     if (!valid) from = l;
     if (valid) inside |= 1u << l;
-    if (x.check && valid && !((mask >> from) & 1u)) {
+    if (x.check_sync && valid && !((mask >> from) & 1u)) {
       return Report(x, op, Hazard::Kind::kInvalidShuffle, l,
                     "shuffles from lane " + std::to_string(from) + ", which does not take part");
     }
@@ -75,7 +75,7 @@ enum VoteMode : uint8_t { kAll, kAny, kUni, kBallot };
 
 void Vote(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t members = x.Source(op.src[1])[std::countr_zero(mask)];
-  if (x.check && !CheckMember(x, op, mask, members)) return;
+  if (x.check_sync && !CheckMember(x, op, mask, members)) return;
   const uint32_t p = (*x.Source(op.src[0]) ^ (op.imm ? ~0u : 0u)) & mask;
   uint32_t* d = x.Slot(op.dst);
   if (op.variant == kBallot) {
@@ -89,7 +89,7 @@ void Vote(Exec& x, const Op& op, uint32_t mask) {
 
 template <class T, bool kAllEqual>
 void Match(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
   const uint32_t* a = x.Source(op.src[0]);
   T values[kLanes];
   ForLanes(mask, [&](int l) { values[l] = Lane<T>::Get(a, l); });
@@ -116,7 +116,7 @@ enum ReduceMode : uint8_t { kReduceAdd, kReduceMin, kReduceMax, kReduceAnd, kRed
 
 template <class T>
 void Redux(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
   const uint32_t* a = x.Source(op.src[0]);
   T r = Lane<T>::Get(a, std::countr_zero(mask));
   for (uint32_t m = mask & (mask - 1); m != 0; m &= m - 1) {
@@ -152,7 +152,7 @@ void ActiveMask(Exec& x, const Op& op, uint32_t mask) {
 }
 
 void Elect(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[0])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[0])[std::countr_zero(mask)])) return;
   const auto leader = static_cast<uint32_t>(std::countr_zero(mask));
   if (op.dst != INT32_MIN) {
     uint32_t* d = x.Slot(op.dst);
@@ -199,7 +199,11 @@ Handler WarpHandler(const Form& form, Op& op) {
   if (opcode == "activemask") return ActiveMask;
   if (opcode == "elect") return Elect;
   // Fences order what came before; the race check takes them for all threads' accesses.
-  if (opcode == "membar" || opcode == "fence") return [](Exec& x, const Op&, uint32_t) { ++x.epoch; };
+  if (opcode == "membar" || opcode == "fence") {
+    const bool block_only = form.Has("cta") || form.Has("proxy") || form.Has("mbarrier_init");
+    if (block_only) return [](Exec& x, const Op&, uint32_t) { ++x.epoch; };
+    return [](Exec& x, const Op&, uint32_t) { OrderAll(x); };
+  }
   if (opcode == "nanosleep") return [](Exec& x, const Op&, uint32_t) { x.yield = true; };
   if (opcode == "griddepcontrol" || opcode == "setmaxnreg") return NoEffect;
   return nullptr;
