@@ -95,40 +95,46 @@ int PrintUnderstood(const UserKernel& kernel, const Common& common) {
   return 0;
 }
 
-Result<int> TuneKernel(UserKernel& kernel, const Path& file, const Target& target, const TuneFlags& flags,
-                       const Common& common, const std::string& command) {
-  FindHeaders(kernel, file);
-  ATUNNER_RETURN_IF_ERROR(CheckFiles(kernel));
-  ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
-  PrintNotes(kernel, common);
-  return RunTuning(*schedule, target, flags, common, command);
+}  // namespace
+
+Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& options) {
+  ATUNNER_TRY(const std::string text, ReadFile(file, kLargestSource));
+  if (file.ends_with(".json")) return ParseT1(text, file, Beside(file));
+  if (file.ends_with(".toml")) return ParseKernelToml(text, file, Beside(file));
+  return ParseBareSource(text, Path(file).filename().string(), options);
 }
 
-}  // namespace
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file,
+                                                     const Common& common) {
+  FindHeaders(kernel, file);
+  ATUNNER_RETURN_IF_ERROR(CheckFiles(kernel));
+  ATUNNER_TRY(auto schedule, MakeUserTemplate(kernel));
+  PrintNotes(kernel, common);
+  return schedule;
+}
 
 Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common,
                      const std::string& command) {
-  ATUNNER_TRY(const std::string text, ReadFile(file, kLargestSource));
-  const bool json = file.ends_with(".json");
-  if (!json && !file.ends_with(".toml")) {
+  if (!file.ends_with(".json") && !file.ends_with(".toml")) {
     return Invalid("'" + file + "' is neither a kernel .toml nor a T1 .json", "tune",
                    file.ends_with(".cu") ? "for a bare source: atunner hardware-optimize --source " + file : "");
   }
-  ATUNNER_TRY(UserKernel kernel, json ? ParseT1(text, file, Beside(file)) : ParseKernelToml(text, file, Beside(file)));
+  ATUNNER_TRY(UserKernel kernel, ReadUserKernel(file, {}));
   ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
-  return TuneKernel(kernel, file, target, flags, common, command);
+  ATUNNER_TRY(const auto schedule, TemplateOf(kernel, file, common));
+  return RunTuning(*schedule, target, flags, common, command);
 }
 
 Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command) {
-  ATUNNER_TRY(const std::string text, ReadFile(flags.source, kLargestSource));
   ATUNNER_TRY(const Target target, ChooseTarget(flags.tune.target, flags.tune.force_virtual));
   SourceOptions options;
   options.kernel = flags.kernel;
   options.extra_tunables = flags.auto_tune;
   options.multiprocessors = target.profile.sms;
-  ATUNNER_TRY(UserKernel kernel, ParseBareSource(text, Path(flags.source).filename().string(), options));
+  ATUNNER_TRY(UserKernel kernel, ReadUserKernel(flags.source, options));
   if (!flags.auto_tune) return PrintUnderstood(kernel, common);
-  return TuneKernel(kernel, flags.source, target, flags.tune, common, command);
+  ATUNNER_TRY(const auto schedule, TemplateOf(kernel, flags.source, common));
+  return RunTuning(*schedule, target, flags.tune, common, command);
 }
 
 }  // namespace atunner::cli

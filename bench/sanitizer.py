@@ -1,0 +1,232 @@
+"""The virtual GPU's checks and compute-sanitizer on the same planted bugs and correct programs, in one table.
+
+Every kernel of atunner/vgpu/sanitizer/{bugs,correct}.cu runs through `atunner sanitize` and, on the GPU of this machine,
+through the four tools of compute-sanitizer. A tool finds a bug when it reports anything; its line is right when it names
+one that is marked BUG. Needs nvcc; without compute-sanitizer or a GPU (--no-gpu) its columns stay empty.
+Usage: python3 bench/sanitizer.py --atunner build/atunner [--jobs 16] [--json results.json] [--only NAME,NAME]
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+SUITES = pathlib.Path(__file__).resolve().parent.parent / "atunner" / "vgpu" / "sanitizer"
+TOOLS = {"memcheck": ["--leak-check=full"], "racecheck": ["--racecheck-report=all"], "initcheck": [], "synccheck": []}
+CASE_SECONDS = 12  # a deadlock never ends on a GPU
+
+HOST = """#include "{suite}.cu"
+#include <cstdio>
+#include <cstring>
+struct Case {{ const char* name; const void* kernel; bool cooperative; }};
+static const Case kCases[] = {{
+{rows}}};
+int main(int argc, char** argv) {{
+  float x[64], *dx, *dy;
+  for (int i = 0; i < 64; ++i) x[i] = {fill};
+  cudaMalloc(&dx, sizeof x);
+  cudaMalloc(&dy, sizeof x);
+  cudaMemcpy(dx, x, sizeof x, cudaMemcpyHostToDevice);
+  for (const Case& c : kCases) {{
+    if (argc < 2 || std::strcmp(c.name, argv[1]) != 0) continue;
+    void* arguments[] = {{&dx, &dy}};
+    if (c.cooperative) cudaLaunchCooperativeKernel(c.kernel, dim3(2), dim3(64), arguments, 1024, 0);
+    else cudaLaunchKernel(c.kernel, dim3(2), dim3(64), arguments, 1024, 0);
+    const cudaError_t error = cudaDeviceSynchronize();
+    if (error != cudaSuccess) std::printf("CUDA error: %s\\n", cudaGetErrorString(error));
+    cudaFree(dx);
+    cudaFree(dy);
+    cudaDeviceReset();
+    return error != cudaSuccess;
+  }}
+  std::puts("no such case");
+  return 3;
+}}
+"""
+
+TOML = """name = "{name}"
+source = "{suite}.cu"
+options = [{options}]
+[sizes]
+n = 64
+[[argument]]
+name = "x"
+type = "float32"
+shape = "n"
+fill = "{fill}"
+[[argument]]
+name = "y"
+type = "float32"
+shape = "n"
+role = "out"
+[[launch]]
+kernel = "{name}"
+grid = 2
+block = 64
+shared = 1024
+"""
+
+
+class Case:
+    def __init__(self, suite, name, kind, lines):
+        self.suite, self.name, self.kind, self.lines, self.text = suite, name, kind, lines, ""
+
+
+def read_suite(suite):
+    """Kernels in the order of the file. A comment of its own line that names a hazard opens a planted bug."""
+    cases, kind, before = [], "", []
+    for number, line in enumerate((SUITES / f"{suite}.cu").read_text().splitlines(), 1):
+        if line.startswith("// ") and not line.startswith("// --"):
+            kind, before = line[3:] if suite == "bugs" else "", []
+        if line.startswith("KERNEL ") and not line.endswith(");"):
+            name = re.search(r"(\w+)\(In ", line).group(1)
+            cases.append(Case(suite, name, kind, before))
+            before = []
+        if cases:
+            cases[-1].text += line + "\n"
+        if "// BUG" in line:
+            helper = "__device__" in line and "static __device__" not in line
+            own = cases and cases[-1].kind == kind and not before and not helper
+            (cases[-1].lines if own else before).append(number)
+    return cases
+
+
+def run(command, folder, seconds):
+    """Standard output and error, the exit code (124 = it was killed), and how long it took."""
+    start = time.time()
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, errors="replace")
+        return done.stdout + done.stderr, done.returncode, time.time() - start
+    except subprocess.TimeoutExpired as late:
+        text = b"".join(part for part in (late.stdout, late.stderr) if part)
+        return text.decode(errors="replace"), 124, time.time() - start
+
+
+def includes(nvcc):
+    root = pathlib.Path(shutil.which(nvcc)).resolve().parent.parent
+    found = [folder for folder in (root / "include", root / "targets/x86_64-linux/include") if folder.is_dir()]
+    return [str(folder) for base in found[:1] for folder in (base, base / "cccl") if folder.is_dir()]
+
+
+def build(suite, cases, options, folder):
+    rows = "".join(f'  {{"{c.name}", (const void*){c.name}, {str("this_grid" in c.text).lower()}}},\n' for c in cases)
+    fill = "1.0f" if suite == "correct" else "0.01f * ((i * 37) % 64) - 0.3f + (i == 0)"
+    (folder / f"{suite}_host.cu").write_text(HOST.format(suite=suite, rows=rows, fill=fill))
+    command = [options.nvcc, "-std=c++17", f"-arch={options.arch}", "-lineinfo", "-w", "-o", f"{suite}_host", f"{suite}_host.cu"]
+    text, code, seconds = run(command, folder, 300)
+    if code:
+        raise SystemExit(f"{' '.join(command)} failed:\n{text}")
+    return seconds
+
+
+def ask_atunner(case, options, folder):
+    fill = "constant 1" if case.suite == "correct" else "normal"
+    flags = ", ".join(f'"-I{path}"' for path in includes(options.nvcc))
+    (folder / f"{case.name}.toml").write_text(TOML.format(name=case.name, suite=case.suite, options=flags, fill=fill))
+    command = [options.atunner, "sanitize", f"{case.name}.toml", "--target-gpu", "H200", "--json", "--timeout", "20",
+               "--max-instructions", "50000000"]
+    text, code, seconds = run(command, folder, 120)
+    try:
+        hazards = json.loads(text.splitlines()[-1])["hazards"]
+    except (ValueError, KeyError, IndexError):
+        return {"error": text.strip()[-300:], "code": code, "seconds": seconds, "kinds": [], "line": False}
+    sites = [site for h in hazards for site in (h, h["other"]) if site]
+    line = any(site["line"] in case.lines for site in sites)
+    return {"kinds": [h["kind"] for h in hazards], "line": line, "seconds": seconds, "code": code, "sites":
+            [f"{h['kind']} {h['file']}:{h['line']}" for h in hazards]}
+
+
+def ask_compute_sanitizer(case, tool, options, folder):
+    command = [options.compute_sanitizer, f"--tool={tool}", *TOOLS[tool], "--print-limit=200", f"./{case.suite}_host", case.name]
+    text, code, seconds = run(command, folder, CASE_SECONDS)
+    lines = {int(n) for n in re.findall(rf"{case.suite}\.cu:(\d+)", text)}
+    summary = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", text)
+    reports = int(summary.group(1)) if summary else 0
+    started = len(re.findall(r"========= (?:Invalid|Error:|Barrier error|Uninitialized|Race reported|Leaked|Program hit)", text))
+    return {"found": reports > 0 or started > 0, "line": bool(lines & set(case.lines)), "hung": code == 124,
+            "seconds": seconds, "tail": text[-600:]}
+
+
+def mark(found, line, hung=False):
+    return ("line" if line else "found") if found else ("hung" if hung else "-")
+
+
+def table(cases, ours, theirs, options):
+    print(f"{'case':38} {'expected':30} {'atunner':34} " + " ".join(f"{tool:9}" for tool in TOOLS) + "  seconds: atunner, others")
+    totals = {"bugs": 0, "correct": 0, "atunner": 0, "kind": 0, "line": 0, "false": 0, "any": 0, "any line": 0, "any false": 0}
+    totals.update({tool: 0 for tool in TOOLS})
+    for case in cases:
+        own = ours[case.name]
+        text = own.get("error") or (own["kinds"][0] if own["kinds"] else "clean")
+        if case.kind and own["kinds"]:
+            first = next((kind for kind in own["kinds"] if kind == case.kind), own["kinds"][0])
+            text = f"{first}{', line' if own['line'] else ', OTHER LINE'}"
+            totals["atunner"] += 1
+            totals["kind"] += first == case.kind
+            totals["line"] += first == case.kind and own["line"]
+        results = {tool: theirs.get((case.name, tool)) for tool in TOOLS}
+        known = {tool: r for tool, r in results.items() if r}
+        totals["bugs" if case.kind else "correct"] += 1
+        totals["false"] += not case.kind and bool(own["kinds"] or own.get("error"))
+        found = any(r["found"] for r in known.values())
+        totals["any"] += bool(case.kind) and found
+        totals["any line"] += bool(case.kind) and any(r["found"] and r["line"] for r in known.values())
+        totals["any false"] += not case.kind and found
+        for tool, r in known.items():
+            totals[tool] += bool(case.kind) and r["found"]
+        columns = " ".join(f"{mark(r['found'], r['line'] and case.kind, r['hung']) if r else '':9}" for r in results.values())
+        seconds = f"{own['seconds']:.1f}" + (f", {sum(r['seconds'] for r in known.values()):.1f}" if known else "")
+        print(f"{case.name:38} {case.kind or 'no report':30} {text[:34].splitlines()[0]:34} {columns}  {seconds}")
+    print(f"\nplanted bugs: {totals['bugs']}; atunner found {totals['atunner']}, of the right kind {totals['kind']}, at the right line {totals['line']}")
+    print(f"correct programs: {totals['correct']}; reports by atunner: {totals['false']}")
+    if theirs:
+        tools = ", ".join(f"{tool} {totals[tool]}" for tool in TOOLS)
+        print(f"compute-sanitizer: {totals['any']} by any tool ({tools}), at the right line {totals['any line']}; "
+              f"reports on correct programs: {totals['any false']}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--atunner", required=True)
+    parser.add_argument("--nvcc", default=shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc")
+    parser.add_argument("--compute-sanitizer", default=shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer")
+    parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--json", help="write every answer here")
+    parser.add_argument("--only", help="names of cases")
+    parser.add_argument("--no-gpu", action="store_true")
+    options = parser.parse_args()
+    options.atunner = str(pathlib.Path(options.atunner).resolve())
+    start = time.time()
+    cases = read_suite("bugs") + read_suite("correct")
+    if options.only:
+        cases = [case for case in cases if case.name in options.only.split(",")]
+    with_gpu = not options.no_gpu and shutil.which(options.compute_sanitizer) is not None
+    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        folder = pathlib.Path(name)
+        for suite in ("bugs", "correct"):
+            shutil.copy(SUITES / f"{suite}.cu", folder)
+        built = [pool.submit(build, s, [c for c in cases if c.suite == s], options, folder) for s in ("bugs", "correct")]
+        own = {case.name: pool.submit(ask_atunner, case, options, folder) for case in cases}
+        for job in built:
+            job.result()
+        theirs = {}
+        if with_gpu:
+            theirs = {(case.name, tool): pool.submit(ask_compute_sanitizer, case, tool, options, folder)
+                      for case in cases for tool in TOOLS}
+        ours = {case: job.result() for case, job in own.items()}
+        theirs = {key: job.result() for key, job in theirs.items()}
+    if options.json:
+        text = {"atunner": ours, "compute-sanitizer": {" ".join(key): value for key, value in theirs.items()}}
+        pathlib.Path(options.json).write_text(json.dumps(text, indent=1))
+    table(cases, ours, theirs, options)
+    print(f"{time.time() - start:.0f} s with {options.jobs} jobs" + ("" if with_gpu else "; compute-sanitizer was not run"))
+
+
+if __name__ == "__main__":
+    main()
