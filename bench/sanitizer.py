@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -97,14 +98,15 @@ def read_suite(suite):
 
 
 def run(command, folder, seconds):
-    """Standard output and error, the exit code (124 = it was killed), and how long it took."""
+    """Standard output and error, the exit code (124 = it was killed, with its children), and how long it took."""
     start = time.time()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, errors="replace")
-        return done.stdout + done.stderr, done.returncode, time.time() - start
-    except subprocess.TimeoutExpired as late:
-        text = b"".join(part for part in (late.stdout, late.stderr) if part)
-        return text.decode(errors="replace"), 124, time.time() - start
+        out, code = process.communicate(timeout=seconds)[0], process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # what hangs on the GPU is a child of the tool
+        out, code = process.communicate()[0], 124
+    return out.decode(errors="replace"), code, time.time() - start
 
 
 def includes(nvcc):
