@@ -10,6 +10,8 @@ namespace {
 
 double Ratio(uint64_t a, uint64_t b) { return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b); }
 
+std::string Count(uint64_t n) { return n == 0 ? "" : std::to_string(n); }
+
 std::string Cell(uint64_t denominator, double value) { return denominator == 0 ? "" : fmt::format("{:.1f}", value); }
 
 /// Names are those of Nsight Compute's source counters; instructions are PTX, not SASS.
@@ -38,19 +40,19 @@ Json LineJson(const std::pair<std::string, uint32_t>& place, const vgpu::LineCou
 }
 
 void PrintLines(const vgpu::LineCounts& lines, SourceLines& source) {
-  fmt::print("{:<18} {:>12} {:>8} {:>12} {:>8} {:>12} {:>10} {:>9}  {}\n", "line", "instructions", "threads", "global",
-             "sectors/", "shared", "wavefronts/", "divergent", "source");
-  fmt::print("{:<18} {:>12} {:>8} {:>12} {:>8} {:>12} {:>11} {:>8}\n", "", "of warps", "of each", "requests", "request",
-             "requests", "request", "branches");
+  constexpr const char* kRow = "{:<18} {:>12} {:>8} {:>9} {:>8} {:>9} {:>11} {:>9}  {}\n";
+  const auto print = [&](const auto&... cells) { fmt::print(fmt::runtime(kRow), cells...); };
+  print("line", "instructions", "threads", "global", "sectors/", "shared", "wavefronts/", "divergent", "source");
+  print("", "of warps", "of each", "requests", "request", "requests", "request", "branches", "");
   for (const auto& [place, line] : lines) {
     const vgpu::OpCounts& m = line.memory;
     const std::string where = place.first.substr(place.first.rfind('/') + 1) + ":" + std::to_string(place.second);
-    fmt::print("{:<18} {:>12} {:>8.1f} {:>12} {:>8} {:>12} {:>11} {:>8}  {}\n", where, line.WarpInstructions(),
-               Ratio(line.ThreadInstructions(), line.WarpInstructions()), m.global_requests,
-               Cell(m.global_requests, Ratio(m.global_sectors, m.global_requests)), m.shared_requests,
-               Cell(m.shared_requests, Ratio(m.shared_wavefronts, m.shared_requests)),
-               m.branches == 0 ? "" : fmt::format("{:.0f} %", 100 * Ratio(m.divergent_branches, m.branches)),
-               source.At(place.first, place.second));
+    print(where, line.WarpInstructions(),
+          fmt::format("{:.1f}", Ratio(line.ThreadInstructions(), line.WarpInstructions())), Count(m.global_requests),
+          Cell(m.global_requests, Ratio(m.global_sectors, m.global_requests)), Count(m.shared_requests),
+          Cell(m.shared_requests, Ratio(m.shared_wavefronts, m.shared_requests)),
+          m.branches == 0 ? "" : fmt::format("{:.0f} %", 100 * Ratio(m.divergent_branches, m.branches)),
+          source.At(place.first, place.second));
   }
 }
 

@@ -155,8 +155,10 @@ Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
   if (shown < found.hazards.size()) fmt::print("… and {} more\n", found.hazards.size() - shown);
   if (!found.incomplete.empty()) fmt::print("not complete: {}\n", found.incomplete);
   fmt::print("{}: {} on {} blocks, virtual {}, checks: {}{}\n", subject.name,
-             found.hazards.empty() ? "no hazards" : fmt::format("{} hazards", found.hazards.size()), found.blocks,
-             target.profile.name, flags.checks,
+             found.hazards.empty()       ? "no hazards"
+             : found.hazards.size() == 1 ? "1 hazard"
+                                         : fmt::format("{} hazards", found.hazards.size()),
+             found.blocks, target.profile.name, flags.checks,
              subject.configuration.empty() ? "" : ", configuration: " + subject.configuration);
   return exit_code;
 }
