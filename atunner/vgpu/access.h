@@ -66,6 +66,8 @@ void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addre
 /// are not looked for.
 void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes, const Range& range,
                       const std::byte* value, bool atomic);
+/// A store by lanes that lie side by side, which is made here. False: look at each lane, nothing was done for good.
+bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range);
 /// A single access of any size by one lane, of instructions that address global memory themselves.
 void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
 void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,

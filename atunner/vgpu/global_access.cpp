@@ -66,15 +66,15 @@ bool Unordered(const Exec& x, const WordWriter& writer, uint32_t thread) {
 }
 
 /// The thread that read a word of a line.
-std::optional<uint32_t> ThreadOf(const LineReader& reader, uint32_t word) {
-  if (reader.origin == LineReader::kIrregular) return std::nullopt;
+std::optional<uint32_t> ThreadOf(const LineAccess& reader, uint32_t word) {
+  if (reader.origin == LineAccess::kIrregular) return std::nullopt;
   const int lane = (static_cast<int>(word) - reader.origin) >> reader.words_per_lane;
   return reader.warp * uint32_t{kLanes} + static_cast<uint32_t>(std::clamp(lane, 0, kLanes - 1));
 }
 
 /// Whether an earlier read of a word is in conflict with a write by `thread` now. Where another block has synchronised
 /// at all, what it read is taken for ordered: releasing reads needs no fence.
-bool Unordered(const Exec& x, const LineReader& reader, uint32_t word, uint32_t thread) {
+bool Unordered(const Exec& x, const LineAccess& reader, uint32_t word, uint32_t thread) {
   if (!InThisLaunch(x, reader.serial) || ((reader.words >> word) & 1u) == 0) return false;
   if (reader.serial != x.serial) return x.acquired == 0;
   if (reader.epoch != x.epoch) return false;
@@ -83,29 +83,97 @@ bool Unordered(const Exec& x, const LineReader& reader, uint32_t word, uint32_t 
   return reader.sync == x.warp->sync_epoch && by && *by != thread;
 }
 
-// ---- reads ---------------------------------------------------------------------------------------------------------
-/// Where lane 0 of an access reads, when its lanes read words side by side.
+WordWriter WriterOf(const GlobalShadow& shadow, uint64_t line, uint32_t word) {
+  const LineAccess& writer = shadow.lines[line].writer;
+  if (((writer.words >> word) & 1u) == 0) return shadow.writers[line * kWordsPerLine + word];
+  return {writer.serial, writer.epoch,
+          writer.sync,   ThreadOf(writer, word).value_or(0) & 1023u,
+          15u,           std::min(writer.op, kUnknownOp) & kUnknownOp};
+}
+
+/// Gives words that the line's writer stands for writers of their own.
+void Spell(const GlobalShadow& shadow, uint64_t line, uint32_t words) {
+  LineAccess& writer = shadow.lines[line].writer;
+  for (uint32_t m = writer.words & words; m != 0; m &= m - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(m));
+    shadow.writers[line * kWordsPerLine + word] = WriterOf(shadow, line, word);
+  }
+  writer.words &= ~words;
+}
+
+// ---- accesses of a warp ---------------------------------------------------------------------------------------------
+/// How the lanes of an access lie to each other.
 struct Pattern {
-  bool regular = false;
+  bool regular = false;  ///< lane l at lane0 + l * bytes
+  bool dense = false;    ///< and no lane is missing between the first and the last
+  int first = 0;
+  int count = 0;
   uint64_t lane0 = 0;
-  uint8_t words_per_lane = 0;
+  uint32_t bytes = 0;
 };
 Pattern PatternOf(uint32_t mask, const uint64_t* addresses, uint32_t bytes) {
   if (bytes < 4) return {};
   const int first = std::countr_zero(mask);
   const uint64_t lane0 = addresses[first] - static_cast<uint64_t>(first) * bytes;
-  bool regular = true;
-  ForLanes(mask, [&](int l) { regular &= addresses[l] == lane0 + static_cast<uint64_t>(l) * bytes; });
-  return {regular, lane0, static_cast<uint8_t>(std::countr_zero(bytes / 4))};
+  uint64_t different = 0;
+  ForLanes(mask, [&](int l) { different |= addresses[l] ^ (lane0 + static_cast<uint64_t>(l) * bytes); });
+  const uint64_t lanes = mask >> first;
+  return {different == 0, different == 0 && (lanes & (lanes + 1)) == 0, first, std::popcount(mask), lane0, bytes};
 }
 
-void CheckLineRead(Exec& x, const Op& op, uint32_t lanes, const uint64_t* addresses, uint32_t bytes,
+/// The part of an access that falls into one line.
+struct LinePart {
+  uint64_t line = ~uint64_t{0};
+  uint32_t words = 0;
+  uint32_t lanes = 0;
+};
+
+LineAccess AccessOf(const Exec& x, const Op& op, const LinePart& part, const Pattern& pattern,
+                    const GlobalShadow& shadow) {
+  LineAccess access{x.serial,
+                    x.epoch,
+                    x.warp->sync_epoch,
+                    part.words,
+                    OpIndex(x, op),
+                    LineAccess::kIrregular,
+                    static_cast<uint8_t>(x.warp->index),
+                    0};
+  if (!pattern.regular) return access;
+  const auto start = static_cast<int64_t>(shadow.base + part.line * kShadowLineBytes);
+  access.origin = static_cast<int16_t>((static_cast<int64_t>(pattern.lane0) - start) / 4);
+  access.words_per_lane = static_cast<uint8_t>(std::countr_zero(pattern.bytes / 4));
+  return access;
+}
+
+uint32_t LowBits(uint64_t count) { return count >= 32 ? ~0u : (1u << count) - 1; }
+
+/// Calls `f` for each line of a dense access, until one call returns false.
+template <class F>
+bool ForLines(const Pattern& pattern, const GlobalShadow& shadow, F&& f) {
+  const uint64_t low = pattern.lane0 + static_cast<uint64_t>(pattern.first) * pattern.bytes - shadow.base;
+  const uint64_t end = low + static_cast<uint64_t>(pattern.count) * pattern.bytes;
+  const uint64_t lane0 = pattern.lane0 - shadow.base;
+  for (uint64_t at = low; at < end;) {
+    const uint64_t line = at / kShadowLineBytes;
+    const uint64_t stop = std::min(end, (line + 1) * kShadowLineBytes);
+    const uint32_t words = LowBits((stop - at) / 4) << (at / 4 % kWordsPerLine);
+    const uint64_t first_lane = (at - lane0) / pattern.bytes;
+    const uint64_t last_lane = (stop - 1 - lane0) / pattern.bytes;
+    const uint32_t lanes = LowBits(last_lane + 1) & ~LowBits(first_lane);
+    if (!f(LinePart{line, words, lanes}, at, stop)) return false;
+    at = stop;
+  }
+  return true;
+}
+
+// ---- reads ---------------------------------------------------------------------------------------------------------
+void CheckLineRead(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, uint32_t bytes,
                    const GlobalShadow& shadow) {
-  for (uint32_t m = lanes; m != 0; m &= m - 1) {
+  for (uint32_t m = part.lanes; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const uint64_t end = addresses[l] + bytes;
     for (uint64_t word = addresses[l] & ~uint64_t{3}; word < end; word += 4) {
-      const WordWriter writer = shadow.writers[(word - shadow.base) / 4];
+      const WordWriter writer = WriterOf(shadow, part.line, static_cast<uint32_t>(word / 4 % kWordsPerLine));
       if ((writer.bytes & BytesOfWord(word, addresses[l], bytes)) == 0 || !Unordered(x, writer, x.ThreadOf(l)))
         continue;
       ReportRace(x, op, l, addresses[l], "reads", "written", writer.serial, writer.thread, writer.op);
@@ -114,56 +182,53 @@ void CheckLineRead(Exec& x, const Op& op, uint32_t lanes, const uint64_t* addres
   }
 }
 
-/// The part of a warp's read that falls into one line.
-struct LineRead {
-  uint64_t line = ~uint64_t{0};
-  uint32_t words = 0;
-  uint32_t lanes = 0;
-};
+/// Whether nothing was written to the line that an access by this block could be in conflict with.
+bool NoOtherWrites(const Exec& x, const ShadowLine& line, const LineAccess& now) {
+  if (!InThisLaunch(x, line.write_serial)) return true;
+  if (line.write_serial != x.serial || line.several == x.launch->first_serial) return false;
+  const LineAccess& writer = line.writer;
+  return line.write_epoch < x.epoch ||
+         (writer.serial == x.serial && writer.SameThreads(now) && (now.words & ~writer.words) == 0);
+}
 
-void ReadLine(Exec& x, const Op& op, const LineRead& read, const uint64_t* addresses, uint32_t bytes,
+void ReadLine(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, uint32_t bytes,
               const Pattern& pattern, const GlobalShadow& shadow) {
-  ShadowLine& line = shadow.lines[read.line];
-  const uint64_t start = shadow.base + read.line * kShadowLineBytes;
-  const LineLock lock(x, start);
-  const bool own_and_earlier = line.write_serial == x.serial && line.write_epoch < x.epoch;
-  const bool quiet = line.several != x.launch->first_serial && own_and_earlier;
-  if (InThisLaunch(x, line.write_serial) && !quiet) CheckLineRead(x, op, read.lanes, addresses, bytes, shadow);
-  LineReader now{x.serial,
-                 x.epoch,
-                 x.warp->sync_epoch,
-                 read.words,
-                 OpIndex(x, op),
-                 LineReader::kIrregular,
-                 static_cast<uint8_t>(x.warp->index),
-                 pattern.words_per_lane};
-  if (pattern.regular) now.origin = static_cast<int16_t>((static_cast<int64_t>(pattern.lane0 - start)) / 4);
-  LineReader& last = line.last;
-  if (last.serial != x.serial && InThisLaunch(x, last.serial)) line.foreign = last;
+  ShadowLine& line = shadow.lines[part.line];
+  const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
+  LineAccess now = AccessOf(x, op, part, pattern, shadow);
+  if (!NoOtherWrites(x, line, now)) CheckLineRead(x, op, part, addresses, bytes, shadow);
+  LineAccess& last = line.last;
+  if (last.serial != x.serial && InThisLaunch(x, last.serial)) shadow.foreign[part.line] = last;
   const bool same = last.serial == now.serial && last.epoch == now.epoch && last.sync == now.sync &&
                     last.op == now.op && last.warp == now.warp;
-  if (same && last.origin != now.origin) now.origin = LineReader::kIrregular;
+  if (same && last.origin != now.origin) now.origin = LineAccess::kIrregular;
   if (same) now.words |= last.words;
   last = now;
 }
 
-void CheckReadRaces(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
-                    const GlobalShadow& shadow) {
-  const Pattern pattern = PatternOf(mask, addresses, bytes);
-  const uint32_t words = (1u << std::max(1u, bytes / 4)) - 1;
-  LineRead read;
+void CheckReadRaces(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, const Pattern& pattern,
+                    uint32_t bytes, const GlobalShadow& shadow) {
+  if (pattern.dense) {
+    ForLines(pattern, shadow, [&](const LinePart& part, uint64_t, uint64_t) {
+      ReadLine(x, op, part, addresses, bytes, pattern, shadow);
+      return true;
+    });
+    return;
+  }
+  const uint32_t words = LowBits(std::max(1u, bytes / 4));
+  LinePart part;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const uint64_t offset = addresses[l] - shadow.base;
     const uint64_t line = offset / kShadowLineBytes;
-    if (line != read.line) {
-      if (read.lanes != 0) ReadLine(x, op, read, addresses, bytes, pattern, shadow);
-      read = {line, 0, 0};
+    if (line != part.line) {
+      if (part.lanes != 0) ReadLine(x, op, part, addresses, bytes, pattern, shadow);
+      part = {line, 0, 0};
     }
-    read.words |= words << (offset / 4 % kWordsPerLine);
-    read.lanes |= 1u << l;
+    part.words |= words << (offset / 4 % kWordsPerLine);
+    part.lanes |= 1u << l;
   }
-  ReadLine(x, op, read, addresses, bytes, pattern, shadow);
+  ReadLine(x, op, part, addresses, bytes, pattern, shadow);
 }
 
 /// A vector load may read padding behind what was written: a lane's access counts as undefined when all of it is.
@@ -208,14 +273,20 @@ void ReportUndefined(Exec& x, const Op& op, int lane, uint64_t address) {
 
 void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
                      const Range& range) {
-  if (range.shadow == nullptr) return;
-  if (x.check) {
+  if (range.shadow == nullptr || !(x.check || x.races)) return;
+  const Pattern pattern = PatternOf(mask, addresses, bytes);
+  const auto written = [&] {
+    const uint8_t* first = range.shadow->defined + (addresses[pattern.first] - range.base);
+    return std::memchr(first, 0, static_cast<size_t>(pattern.count) * bytes) == nullptr;
+  };
+  const bool all_defined = pattern.dense && written();
+  if (x.check && !all_defined) {
     if (const uint32_t undefined = UndefinedLanes(mask, addresses, bytes, *range.shadow)) {
       const int lane = std::countr_zero(undefined);
       ReportUndefined(x, op, lane, addresses[lane]);
     }
   }
-  if (x.races && !op.relaxed) CheckReadRaces(x, op, mask, addresses, bytes, *range.shadow);
+  if (x.races && !op.relaxed) CheckReadRaces(x, op, mask, addresses, pattern, bytes, *range.shadow);
 }
 
 // ---- writes --------------------------------------------------------------------------------------------------------
@@ -223,7 +294,7 @@ namespace {
 
 /// False after reporting a race of a write to one word.
 bool CheckWordWrite(Exec& x, const Op& op, int lane, uint64_t word, uint32_t bytes, const WordWriter& writer,
-                    const ShadowLine& line) {
+                    const LineAccess& last, const LineAccess& foreign) {
   const uint32_t thread = x.ThreadOf(lane);
   if ((writer.bytes & bytes) != 0 && Unordered(x, writer, thread)) {
     ReportRace(x, op, lane, word, "writes", "written", writer.serial, writer.thread, writer.op);
@@ -231,7 +302,7 @@ bool CheckWordWrite(Exec& x, const Op& op, int lane, uint64_t word, uint32_t byt
   }
   if (bytes != 0xf) return true;  // bytes of one word may belong to different threads
   const auto at = static_cast<uint32_t>(word / 4 % kWordsPerLine);
-  for (const LineReader* reader : {&line.last, &line.foreign}) {
+  for (const LineAccess* reader : {&last, &foreign}) {
     if (!Unordered(x, *reader, at, thread)) continue;
     const uint32_t by = ThreadOf(*reader, at).value_or(uint32_t{reader->warp} * kLanes);
     ReportRace(x, op, lane, word, "writes", "read", reader->serial, by, reader->op);
@@ -253,9 +324,19 @@ bool ChangesNothing(const LineWrite& write, const uint8_t* defined) {
          std::memcmp(reinterpret_cast<const void*>(write.address), write.value, write.bytes) == 0;
 }
 
+void NoteWriter(const Exec& x, ShadowLine& line) {
+  if (line.write_serial != x.serial && InThisLaunch(x, line.write_serial)) line.several = x.launch->first_serial;
+  line.write_serial = x.serial;
+  line.write_epoch = x.epoch;
+}
+
 void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const GlobalShadow& shadow) {
-  ShadowLine& line = shadow.lines[(write.address - shadow.base) / kShadowLineBytes];
+  const uint64_t index = (write.address - shadow.base) / kShadowLineBytes;
+  ShadowLine& line = shadow.lines[index];
   const LineLock lock(x, write.address);
+  const uint64_t first_word = (write.address - shadow.base) / 4 % kWordsPerLine;
+  const uint64_t past_word = ((write.address - shadow.base) % kShadowLineBytes + write.bytes + 3) / 4;
+  Spell(shadow, index, LowBits(past_word) & ~LowBits(first_word));
   uint8_t* defined = shadow.defined + (write.address - shadow.base);
   const bool same_value = ChangesNothing(write, defined);
   std::memset(defined, 1, write.bytes);
@@ -270,7 +351,7 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const Gl
       if (InThisLaunch(x, writer.serial) && !mine) writer.serial = 0;
       continue;
     }
-    clean = clean && CheckWordWrite(x, op, lane, word, covered, writer, line);
+    clean = clean && CheckWordWrite(x, op, lane, word, covered, writer, line.last, shadow.foreign[index]);
     writer = {x.serial,
               x.epoch,
               x.warp->sync_epoch,
@@ -278,13 +359,76 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const Gl
               (mine ? writer.bytes | covered : covered) & 15u,
               std::min(OpIndex(x, op), kUnknownOp) & kUnknownOp};
   }
-  if (same_value) return;
-  if (line.write_serial != x.serial && InThisLaunch(x, line.write_serial)) line.several = x.launch->first_serial;
-  line.write_serial = x.serial;
-  line.write_epoch = x.epoch;
+  if (!same_value) NoteWriter(x, line);
+}
+
+// ---- dense writes ---------------------------------------------------------------------------------------------------
+/// Whether an earlier read cannot be in conflict with a write.
+bool NoConflict(const Exec& x, const LineAccess& reader, const LineAccess& now) {
+  if (!InThisLaunch(x, reader.serial) || (reader.words & now.words) == 0) return true;
+  if (reader.serial != x.serial) return x.acquired != 0;
+  return reader.epoch != x.epoch || reader.SameThreads(now);
+}
+
+constexpr int kFewWords = 8;
+
+void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
+  LineAccess& writer = shadow.lines[line].writer;
+  if (std::popcount(now.words) >= kFewWords) {
+    if (InThisLaunch(x, writer.serial)) Spell(shadow, line, writer.words & ~now.words);
+    writer = now;
+    return;
+  }
+  writer.words &= ~now.words;
+  for (uint32_t m = now.words; m != 0; m &= m - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(m));
+    shadow.writers[line * kWordsPerLine + word] = {now.serial, now.epoch,
+                                                   now.sync,   ThreadOf(now, word).value_or(0) & 1023u,
+                                                   15u,        std::min(now.op, kUnknownOp) & kUnknownOp};
+  }
+}
+
+/// The stored values of a dense access, lane by lane.
+void GatherValues(const Exec& x, const Op& op, const Pattern& pattern, std::byte* to) {
+  for (int i = 0; i < op.list_size; ++i) {
+    const uint32_t* s = x.Source(x.kernel->lists[op.list + static_cast<size_t>(i)]);
+    const int stride = op.width == 8 || (op.variant & 1) ? 2 : 1;
+    for (int k = 0; k < pattern.count; ++k)
+      std::memcpy(to + k * static_cast<int>(pattern.bytes) + i * op.width, s + (pattern.first + k) * stride, op.width);
+  }
 }
 
 }  // namespace
+
+bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range) {
+  const Pattern pattern = PatternOf(mask, addresses, bytes);
+  if (!pattern.dense || range.shadow == nullptr) return false;
+  std::byte values[kLanes * 32];
+  GatherValues(x, op, pattern, values);
+  const GlobalShadow& shadow = *range.shadow;
+  const uint64_t low = addresses[pattern.first] - shadow.base;
+  if (!x.races || op.relaxed) {
+    const size_t all = static_cast<size_t>(pattern.count) * bytes;
+    std::memset(shadow.defined + low, 1, all);
+    std::memcpy(reinterpret_cast<void*>(addresses[pattern.first]), values, all);
+    return true;
+  }
+  return ForLines(pattern, shadow, [&](const LinePart& part, uint64_t at, uint64_t stop) {
+    ShadowLine& line = shadow.lines[part.line];
+    const LineLock lock(x, shadow.base + at);
+    const LineAccess now = AccessOf(x, op, part, pattern, shadow);
+    if (!NoOtherWrites(x, line, now) || !NoConflict(x, line.last, now) ||
+        !NoConflict(x, shadow.foreign[part.line], now))
+      return false;
+    const LineWrite write{shadow.base + at, static_cast<uint32_t>(stop - at), values + (at - low)};
+    if (ChangesNothing(write, shadow.defined + at)) return true;
+    std::memset(shadow.defined + at, 1, write.bytes);
+    std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
+    RecordWrite(x, now, part.line, shadow);
+    NoteWriter(x, line);
+    return true;
+  });
+}
 
 void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes, const Range& range,
                       const std::byte* value, bool atomic) {

@@ -24,26 +24,32 @@ struct WordWriter {
 constexpr uint32_t kUnknownOp = (1u << 18) - 1;
 static_assert(sizeof(WordWriter) == 16);
 
-/// The last warp that read words of a 128-byte line with one instruction.
-struct LineReader {
+/// One instruction of a warp on words of a 128-byte line.
+struct LineAccess {
   static constexpr int16_t kIrregular = INT16_MIN;
   uint32_t serial = 0;
   uint32_t epoch = 0;
   uint32_t sync = 0;
   uint32_t words = 0;  ///< one bit per word of the line
   uint32_t op = 0;
-  int16_t origin = kIrregular;  ///< word of the line that lane 0 reads; kIrregular = lanes do not read side by side
+  int16_t origin = kIrregular;  ///< word of the line that lane 0 accesses; kIrregular = lanes are not side by side
   uint8_t warp = 0;
   uint8_t words_per_lane = 0;  ///< as a power of two
+
+  bool SameThreads(const LineAccess& other) const {
+    return warp == other.warp && origin == other.origin && words_per_lane == other.words_per_lane &&
+           origin != kIrregular;
+  }
 };
 
 struct ShadowLine {
-  LineReader last;
-  LineReader foreign;         ///< the last of another block than `last`
+  LineAccess last;            ///< read
+  LineAccess writer;          ///< stands for its words in place of their WordWriters
   uint32_t write_serial = 0;  ///< the last block that wrote to the line
   uint32_t write_epoch = 0;
   uint32_t several = 0;  ///< first serial of the launch in which several blocks wrote to it
 };
+static_assert(sizeof(ShadowLine) <= 64);
 
 constexpr uint64_t kShadowLineBytes = 128;
 
@@ -53,6 +59,7 @@ struct GlobalShadow {
   uint8_t* defined = nullptr;  ///< one per byte: 0 = never written
   WordWriter* writers = nullptr;
   ShadowLine* lines = nullptr;
+  LineAccess* foreign = nullptr;  ///< per line: the last read of another block than ShadowLine::last
 };
 
 /// Orders the blocks of one launch: a fence makes what a block did before visible to all that look later.

@@ -67,7 +67,8 @@ Result<uint64_t> Memory::Allocate(uint64_t bytes) {
 void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payload) {
   const uint64_t writers = payload / 4 * sizeof(WordWriter);
   const uint64_t lines = payload / kShadowLineBytes * sizeof(ShadowLine);
-  const uint64_t bytes = std::max(payload + writers + lines, kPage);
+  const uint64_t foreign = payload / kShadowLineBytes * sizeof(LineAccess);
+  const uint64_t bytes = std::max(payload + writers + lines + foreign, kPage);
   void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return;
   allocation.shadow_mapping = mapping;
@@ -75,7 +76,8 @@ void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payloa
   auto* start = static_cast<uint8_t*>(mapping);
   allocation.shadow =
       std::make_unique<GlobalShadow>(GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload),
-                                                  reinterpret_cast<ShadowLine*>(start + payload + writers)});
+                                                  reinterpret_cast<ShadowLine*>(start + payload + writers),
+                                                  reinterpret_cast<LineAccess*>(start + payload + writers + lines)});
 }
 
 void Memory::SetName(uint64_t address, const std::string& name) {

@@ -165,10 +165,9 @@ bool QuietRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes
   SharedShadow* const first = &x.shadow[address / 4];
   for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
     if (s->initialised != 0xf || s->in_flight || s->write_epoch == x.epoch) return false;
-  }
-  for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
-    const bool other_warp = s->read_epoch == x.epoch && (s->reader >= 0xfffe || s->reader / kLanes != x.warp->index);
-    s->reader = other_warp ? uint16_t{0xfffe} : thread;
+    const bool read_now = s->read_epoch == x.epoch;
+    if (read_now && s->reader >= 0xfffe) continue;  // several stay several
+    s->reader = read_now && s->reader / kLanes != x.warp->index ? uint16_t{0xfffe} : thread;
     s->read_epoch = x.epoch;
     s->read_sync = x.warp->sync_epoch;
     s->read_line = op.source_line ? op.source_line : op.line;
@@ -324,7 +323,11 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
       if (!QuietWrite(x, op, l, w.offset[l], bytes)) return StoreLanes(x, op, mask, bytes);
     }
   }
-  if (w.space == Space::kGlobal && x.track) return StoreLanes(x, op, mask, bytes);
+  if (w.space == Space::kGlobal && x.track) {
+    if (!StoreDense(x, op, mask, w.offset, bytes, *w.range)) return StoreLanes(x, op, mask, bytes);
+    if (x.count) CountAccess(x, w.offset, mask, w.space, bytes, true);
+    return;
+  }
   if (w.space == Space::kLocal && x.check_global) ForLanes(mask, [&](int l) { MarkLocal(x, At(w, l), bytes); });
   WriteWarp(x, op, mask, w);
   if (x.count) CountAccess(x, w.offset, mask, w.space, bytes, true);
