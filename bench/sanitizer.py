@@ -1,8 +1,10 @@
 """The virtual GPU's checks and compute-sanitizer on the same planted bugs and correct programs, in one table.
 
 Every kernel of atunner/vgpu/sanitizer/{bugs,correct}.cu runs through `atunner sanitize` and, on the GPU of this machine,
-through the four tools of compute-sanitizer. A tool finds a bug when it reports anything; its line is right when it names
-one that is marked BUG. Needs nvcc; without compute-sanitizer or a GPU (--no-gpu) its columns stay empty.
+through the tools of compute-sanitizer: all four where a kernel can go on after its bug, many kernels in one process; memcheck
+or synccheck alone, in a process of its own, where it dies or hangs. A tool finds a bug when it reports it; its line is right
+when it names one that is marked BUG. Needs nvcc; without compute-sanitizer or with --no-gpu its columns stay empty.
+Stopped early (SIGTERM), it prints what is known.
 Usage: python3 bench/sanitizer.py --atunner build/atunner [--jobs 16] [--json results.json] [--only NAME,NAME]
 """
 import argparse
@@ -19,7 +21,10 @@ import time
 
 SUITES = pathlib.Path(__file__).resolve().parent.parent / "atunner" / "vgpu" / "sanitizer"
 TOOLS = {"memcheck": ["--leak-check=full"], "racecheck": ["--racecheck-report=all"], "initcheck": [], "synccheck": []}
-CASE_SECONDS = 12  # a deadlock never ends on a GPU
+DEADLY = {"out of bounds": "memcheck", "misaligned address": "memcheck", "trap": "memcheck", "deadlock": "synccheck",
+          "divergent barrier": "synccheck", "invalid warp-level operation": "synccheck"}
+CASE_SECONDS = 9  # a deadlock never ends on a GPU
+GROUP_SECONDS = 60
 
 HOST = """#include "{suite}.cu"
 #include <cstdio>
@@ -27,26 +32,28 @@ HOST = """#include "{suite}.cu"
 struct Case {{ const char* name; const void* kernel; bool cooperative; }};
 static const Case kCases[] = {{
 {rows}}};
-int main(int argc, char** argv) {{
+static int run(const Case& c) {{
   float x[64], *dx, *dy;
   for (int i = 0; i < 64; ++i) x[i] = {fill};
   cudaMalloc(&dx, sizeof x);
   cudaMalloc(&dy, sizeof x);
   cudaMemcpy(dx, x, sizeof x, cudaMemcpyHostToDevice);
-  for (const Case& c : kCases) {{
-    if (argc < 2 || std::strcmp(c.name, argv[1]) != 0) continue;
-    void* arguments[] = {{&dx, &dy}};
-    if (c.cooperative) cudaLaunchCooperativeKernel(c.kernel, dim3(2), dim3(64), arguments, 1024, 0);
-    else cudaLaunchKernel(c.kernel, dim3(2), dim3(64), arguments, 1024, 0);
-    const cudaError_t error = cudaDeviceSynchronize();
-    if (error != cudaSuccess) std::printf("CUDA error: %s\\n", cudaGetErrorString(error));
-    cudaFree(dx);
-    cudaFree(dy);
-    cudaDeviceReset();
-    return error != cudaSuccess;
+  void* arguments[] = {{&dx, &dy}};
+  if (c.cooperative) cudaLaunchCooperativeKernel(c.kernel, dim3(2), dim3(64), arguments, 1024, 0);
+  else cudaLaunchKernel(c.kernel, dim3(2), dim3(64), arguments, 1024, 0);
+  const cudaError_t error = cudaDeviceSynchronize();
+  cudaFree(dx);
+  cudaFree(dy);
+  if (error != cudaSuccess) std::printf("CUDA error in %s: %s\\n", c.name, cudaGetErrorString(error));
+  return error != cudaSuccess;
+}}
+int main(int argc, char** argv) {{
+  for (int i = 1; i < argc; ++i) {{
+    for (const Case& c : kCases) {{
+      if (std::strcmp(c.name, argv[i]) == 0 && run(c) != 0) return 1;
+    }}
   }}
-  std::puts("no such case");
-  return 3;
+  return 0;
 }}
 """
 
@@ -97,15 +104,20 @@ def read_suite(suite):
     return cases
 
 
+RUNNING = set()
+
+
 def run(command, folder, seconds):
     """Standard output and error, the exit code (124 = it was killed, with its children), and how long it took."""
     start = time.time()
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    RUNNING.add(process.pid)
     try:
         out, code = process.communicate(timeout=seconds)[0], process.returncode
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # what hangs on the GPU is a child of the tool
         out, code = process.communicate()[0], 124
+    RUNNING.discard(process.pid)
     return out.decode(errors="replace"), code, time.time() - start
 
 
@@ -143,19 +155,46 @@ def ask_atunner(case, options, folder):
             [f"{h['kind']} {h['file']}:{h['line']}" for h in hazards]}
 
 
-def ask_compute_sanitizer(case, tool, options, folder):
-    command = [options.compute_sanitizer, f"--tool={tool}", *TOOLS[tool], "--print-limit=200", f"./{case.suite}_host", case.name]
-    text, code, seconds = run(command, folder, CASE_SECONDS)
-    lines = {int(n) for n in re.findall(rf"{case.suite}\.cu:(\d+)", text)}
-    summary = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", text)
-    reports = int(summary.group(1)) if summary else 0
-    started = len(re.findall(r"========= (?:Invalid|Error:|Barrier error|Uninitialized|Race reported|Leaked|Program hit)", text))
-    return {"found": reports > 0 or started > 0, "line": bool(lines & set(case.lines)), "hung": code == 124,
-            "seconds": seconds, "tail": text[-600:]}
+def reports_of(text):
+    """The reports of a tool, each with the lines that belong to it."""
+    blocks = re.split(r"(?m)^========= (?=\S)", text)[1:]
+    return [b for b in blocks if not re.match(r"COMPUTE-SANITIZER|.*SUMMARY|Program hit|\(|Process|Target", b)]
 
 
-def mark(found, line, hung=False):
-    return ("line" if line else "found") if found else ("hung" if hung else "-")
+def ask_compute_sanitizer(cases, tool, options, folder):
+    """What a tool says about each of some cases that run one after another in one process."""
+    command = [options.compute_sanitizer, f"--tool={tool}", *TOOLS[tool], "--print-limit=2000", f"./{cases[0].suite}_host"]
+    seconds = CASE_SECONDS if len(cases) == 1 else GROUP_SECONDS
+    text, code, seconds = run(command + [case.name for case in cases], folder, seconds)
+    reports = reports_of(text)
+    failed = re.search(r"CUDA error in (\w+): (.*)", text)
+    answers = {}
+    for case in cases:
+        own = [r for r in reports if len(cases) == 1 or re.search(rf"\b{case.name}\b", r)]
+        lines = {int(n) for r in own for n in re.findall(rf"{case.suite}\.cu:(\d+)", r)}
+        answers[case.name] = {"found": bool(own), "line": bool(lines & set(case.lines)), "hung": code == 124,
+                              "died": bool(failed) and failed.group(1) == case.name, "seconds": seconds / len(cases),
+                              "report": own[0][:400] if own else ""}
+    if code not in (0, 1) or not reports:
+        answers[cases[0].name]["tail"] = text[-1500:]
+    return answers
+
+
+def gpu_jobs(cases):
+    """(cases, tool) of each process, the long ones first."""
+    jobs = []
+    for suite in ("correct", "bugs"):
+        together = [case for case in cases if case.suite == suite and case.kind not in DEADLY]
+        jobs += [(together, tool) for tool in TOOLS if together]
+    return jobs + [([case], DEADLY[case.kind]) for case in sorted(cases, key=lambda c: c.kind) if case.kind in DEADLY]
+
+
+def mark(result, bug):
+    if result is None:
+        return ""
+    if result["found"]:
+        return "line" if result["line"] and bug else "found"
+    return "hung" if result["hung"] else "died" if result["died"] else "-"
 
 
 def table(cases, ours, theirs, options):
@@ -163,7 +202,7 @@ def table(cases, ours, theirs, options):
     totals = {"bugs": 0, "correct": 0, "atunner": 0, "kind": 0, "line": 0, "false": 0, "any": 0, "any line": 0, "any false": 0}
     totals.update({tool: 0 for tool in TOOLS})
     for case in cases:
-        own = ours[case.name]
+        own = ours.get(case.name, {"error": "not run", "kinds": [], "line": False, "seconds": 0})
         text = own.get("error") or (own["kinds"][0] if own["kinds"] else "clean")
         if case.kind and own["kinds"]:
             first = next((kind for kind in own["kinds"] if kind == case.kind), own["kinds"][0])
@@ -174,14 +213,14 @@ def table(cases, ours, theirs, options):
         results = {tool: theirs.get((case.name, tool)) for tool in TOOLS}
         known = {tool: r for tool, r in results.items() if r}
         totals["bugs" if case.kind else "correct"] += 1
-        totals["false"] += not case.kind and bool(own["kinds"] or own.get("error"))
+        totals["false"] += not case.kind and bool(own["kinds"] or own.get("error", "not run") != "not run")
         found = any(r["found"] for r in known.values())
         totals["any"] += bool(case.kind) and found
         totals["any line"] += bool(case.kind) and any(r["found"] and r["line"] for r in known.values())
         totals["any false"] += not case.kind and found
         for tool, r in known.items():
             totals[tool] += bool(case.kind) and r["found"]
-        columns = " ".join(f"{mark(r['found'], r['line'] and case.kind, r['hung']) if r else '':9}" for r in results.values())
+        columns = " ".join(f"{mark(r, case.kind):9}" for r in results.values())
         seconds = f"{own['seconds']:.1f}" + (f", {sum(r['seconds'] for r in known.values()):.1f}" if known else "")
         print(f"{case.name:38} {case.kind or 'no report':30} {text[:34].splitlines()[0]:34} {columns}  {seconds}")
     print(f"\nplanted bugs: {totals['bugs']}; atunner found {totals['atunner']}, of the right kind {totals['kind']}, at the right line {totals['line']}")
@@ -202,6 +241,7 @@ def main():
     parser.add_argument("--json", help="write every answer here")
     parser.add_argument("--only", help="names of cases")
     parser.add_argument("--no-gpu", action="store_true")
+    parser.add_argument("--gpu-jobs", type=int, default=6, help="processes on the GPU at once")
     options = parser.parse_args()
     options.atunner = str(pathlib.Path(options.atunner).resolve())
     start = time.time()
@@ -209,25 +249,46 @@ def main():
     if options.only:
         cases = [case for case in cases if case.name in options.only.split(",")]
     with_gpu = not options.no_gpu and shutil.which(options.compute_sanitizer) is not None
-    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+    ours, theirs = {}, {}
+
+    def finish(early=False):
+        if options.json:
+            text = {"atunner": ours, "compute-sanitizer": {" ".join(key): value for key, value in theirs.items()}}
+            pathlib.Path(options.json).write_text(json.dumps(text, indent=1))
+        table(cases, dict(ours), dict(theirs), options)
+        print(f"{time.time() - start:.0f} s with {options.jobs} jobs" + (", stopped early" if early else "") +
+              ("" if with_gpu else "; compute-sanitizer was not run"), flush=True)
+
+    def stop(*_):
+        for pid in list(RUNNING):
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        finish(early=True)
+        os._exit(1)
+
+    signal.signal(signal.SIGTERM, stop)
+    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool, \
+            concurrent.futures.ThreadPoolExecutor(options.gpu_jobs) as gpu_pool:
         folder = pathlib.Path(name)
         for suite in ("bugs", "correct"):
             shutil.copy(SUITES / f"{suite}.cu", folder)
-        built = [pool.submit(build, s, [c for c in cases if c.suite == s], options, folder) for s in ("bugs", "correct")]
-        own = {case.name: pool.submit(ask_atunner, case, options, folder) for case in cases}
-        for job in built:
-            job.result()
-        theirs = {}
-        if with_gpu:
-            theirs = {(case.name, tool): pool.submit(ask_compute_sanitizer, case, tool, options, folder)
-                      for case in cases for tool in TOOLS}
-        ours = {case: job.result() for case, job in own.items()}
-        theirs = {key: job.result() for key, job in theirs.items()}
-    if options.json:
-        text = {"atunner": ours, "compute-sanitizer": {" ".join(key): value for key, value in theirs.items()}}
-        pathlib.Path(options.json).write_text(json.dumps(text, indent=1))
-    table(cases, ours, theirs, options)
-    print(f"{time.time() - start:.0f} s with {options.jobs} jobs" + ("" if with_gpu else "; compute-sanitizer was not run"))
+        built = {s: pool.submit(build, s, [c for c in cases if c.suite == s], options, folder) for s in ("bugs", "correct")}
+
+        def on_virtual_gpu(case):
+            ours[case.name] = ask_atunner(case, options, folder)
+
+        def on_gpu(job):
+            built[job[0][0].suite].result()
+            for case, answer in ask_compute_sanitizer(*job, options, folder).items():
+                theirs[case, job[1]] = answer
+
+        futures = [gpu_pool.submit(on_gpu, job) for job in (gpu_jobs(cases) if with_gpu else [])]
+        futures += [pool.submit(on_virtual_gpu, case) for case in cases]
+        for future in [*built.values(), *futures]:
+            future.result()
+    finish()
 
 
 if __name__ == "__main__":
