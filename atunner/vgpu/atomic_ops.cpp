@@ -105,7 +105,8 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
                            : WindowPointer(x, op, l, space, address, sizeof(Bits), "atomic");
     if (at == nullptr) return;
     if (space == Space::kShared && x.check) {
-      if (!(Initialised(x, address))) {
+      const bool wanted = (x.launch->groups & static_cast<uint8_t>(HazardGroup::kInit)) != 0;
+      if (wanted && !Initialised(x, address)) {
         return Report(x, op, Hazard::Kind::kUninitialisedShared, l,
                       "atomic on shared address " + Hex(address) + " before anything was written there");
       }

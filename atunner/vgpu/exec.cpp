@@ -90,9 +90,8 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
 }
 
 /// Runs the current warp until all its groups wait or have exited, or its slice is over. False = nothing could run.
-bool RunWarp(Exec& x) {
+bool RunSlice(Exec& x, uint32_t& left) {
   Warp& warp = *x.warp;
-  uint32_t left = kSlice;
   bool ran = false;
   while (left > 0 && !x.stop) {
     const int picked = PickGroup(warp);
@@ -117,6 +116,13 @@ bool RunWarp(Exec& x) {
       return ran;
     }
   }
+  return ran;
+}
+
+bool RunWarp(Exec& x) {
+  uint32_t left = kSlice;
+  const bool ran = RunSlice(x, left);
+  x.instructions += kSlice - left;
   return ran;
 }
 
@@ -148,7 +154,8 @@ void ReportEndless(const Gang& gang) {
         if (group.mask == 0 || group.barrier >= 0 || !member->launch->keep_going) continue;
         member->warp = &warp;
         return Report(*member, member->kernel->ops[group.pc], Hazard::Kind::kInstructionBudget,
-                      std::countr_zero(group.mask), "was still running when the launch's limit was reached");
+                      std::countr_zero(group.mask),
+                      "was still running after as many instructions as a block may execute");
       }
     }
   }
@@ -283,10 +290,10 @@ bool ReportedBefore(Exec& x, const Op& op, Hazard::Kind kind) {
 }
 
 void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
-  const bool wanted = Wanted(x, kind);
-  if (!wanted && IsHarmless(kind)) return;
+  // What the block cannot go on after is told even if nobody asked.
+  const HazardGroup group = GroupOf(kind);
+  if (!Wanted(x, kind) && (group == HazardGroup::kInit || group == HazardGroup::kRace)) return;
   x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
-  if (!wanted && kind != Hazard::Kind::kDeadlock) return;
   if (ReportedBefore(x, op, kind)) return;
   if (x.hazards.size() >= (x.launch->keep_going ? kMaxHazardsKept : kMaxHazards)) return;
   x.reported[KeyOf(x, op, kind)] = x.hazards.size();
@@ -349,17 +356,17 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
     gang.members[i]->rank = static_cast<uint32_t>(i);
     InitialiseBlock(*gang.members[i], blocks[i]);
   }
-  uint64_t slices = 0;
   uint64_t rounds = 0;
   const auto stopped = [&] { return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; }); };
   while (!stopped()) {
     Round all;
+    uint64_t executed = 0;
     for (Exec* member : gang.members) {
       const Round round = RunRound(*member);
       all.alive |= round.alive;
       all.ran |= round.ran;
       if (member->stop) return ReportUnwrittenReads(*member);
-      slices += member->warps.size();
+      executed += member->instructions;
     }
     if (!all.alive) break;
     if (!all.ran) {
@@ -369,11 +376,13 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
         return ReportUnwrittenReads(*member);
       }
     }
-    if (slices * kSlice / 4 > budget || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
+    const bool endless = executed > budget;
+    if (endless || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
       outcome.kind = LaunchOutcome::Kind::kTimeout;
       outcome.message = "block " + std::to_string(blocks[0]) + " did not end within its limit";
       for (Exec* member : gang.members) ReportUnwrittenReads(*member);
-      return ReportEndless(gang);
+      if (endless) ReportEndless(gang);
+      return;
     }
   }
   for (Exec* member : gang.members) {

@@ -109,16 +109,19 @@ struct Pattern {
   int first = 0;
   int count = 0;
   uint64_t lane0 = 0;
-  uint32_t bytes = 0;
+  int shift = 0;  ///< bytes of a lane, as a power of two
+
+  uint64_t Bytes(int lanes) const { return static_cast<uint64_t>(lanes) << shift; }
 };
 Pattern PatternOf(uint32_t mask, const uint64_t* addresses, uint32_t bytes) {
   if (bytes < 4) return {};
   const int first = std::countr_zero(mask);
-  const uint64_t lane0 = addresses[first] - static_cast<uint64_t>(first) * bytes;
+  const int shift = std::countr_zero(bytes);
+  const uint64_t lane0 = addresses[first] - (static_cast<uint64_t>(first) << shift);
   uint64_t different = 0;
-  ForLanes(mask, [&](int l) { different |= addresses[l] ^ (lane0 + static_cast<uint64_t>(l) * bytes); });
+  ForLanes(mask, [&](int l) { different |= addresses[l] ^ (lane0 + (static_cast<uint64_t>(l) << shift)); });
   const uint64_t lanes = mask >> first;
-  return {different == 0, different == 0 && (lanes & (lanes + 1)) == 0, first, std::popcount(mask), lane0, bytes};
+  return {different == 0, different == 0 && (lanes & (lanes + 1)) == 0, first, std::popcount(mask), lane0, shift};
 }
 
 /// The part of an access that falls into one line.
@@ -141,7 +144,7 @@ LineAccess AccessOf(const Exec& x, const Op& op, const LinePart& part, const Pat
   if (!pattern.regular) return access;
   const auto start = static_cast<int64_t>(shadow.base + part.line * kShadowLineBytes);
   access.origin = static_cast<int16_t>((static_cast<int64_t>(pattern.lane0) - start) / 4);
-  access.words_per_lane = static_cast<uint8_t>(std::countr_zero(pattern.bytes / 4));
+  access.words_per_lane = static_cast<uint8_t>(pattern.shift - 2);
   return access;
 }
 
@@ -150,15 +153,15 @@ uint32_t LowBits(uint64_t count) { return count >= 32 ? ~0u : (1u << count) - 1;
 /// Calls `f` for each line of a dense access, until one call returns false.
 template <class F>
 bool ForLines(const Pattern& pattern, const GlobalShadow& shadow, F&& f) {
-  const uint64_t low = pattern.lane0 + static_cast<uint64_t>(pattern.first) * pattern.bytes - shadow.base;
-  const uint64_t end = low + static_cast<uint64_t>(pattern.count) * pattern.bytes;
+  const uint64_t low = pattern.lane0 + pattern.Bytes(pattern.first) - shadow.base;
+  const uint64_t end = low + pattern.Bytes(pattern.count);
   const uint64_t lane0 = pattern.lane0 - shadow.base;
   for (uint64_t at = low; at < end;) {
     const uint64_t line = at / kShadowLineBytes;
     const uint64_t stop = std::min(end, (line + 1) * kShadowLineBytes);
     const uint32_t words = LowBits((stop - at) / 4) << (at / 4 % kWordsPerLine);
-    const uint64_t first_lane = (at - lane0) / pattern.bytes;
-    const uint64_t last_lane = (stop - 1 - lane0) / pattern.bytes;
+    const uint64_t first_lane = (at - lane0) >> pattern.shift;
+    const uint64_t last_lane = (stop - 1 - lane0) >> pattern.shift;
     const uint32_t lanes = LowBits(last_lane + 1) & ~LowBits(first_lane);
     if (!f(LinePart{line, words, lanes}, at, stop)) return false;
     at = stop;
@@ -187,7 +190,7 @@ bool NoOtherWrites(const Exec& x, const ShadowLine& line, const LineAccess& now)
   if (!InThisLaunch(x, line.write_serial)) return true;
   if (line.write_serial != x.serial || line.several == x.launch->first_serial) return false;
   const LineAccess& writer = line.writer;
-  return line.write_epoch < x.epoch ||
+  return line.write_epoch < x.epoch || (line.written & now.words) == 0 ||
          (writer.serial == x.serial && writer.SameThreads(now) && (now.words & ~writer.words) == 0);
 }
 
@@ -324,7 +327,9 @@ bool ChangesNothing(const LineWrite& write, const uint8_t* defined) {
          std::memcmp(reinterpret_cast<const void*>(write.address), write.value, write.bytes) == 0;
 }
 
-void NoteWriter(const Exec& x, ShadowLine& line) {
+void NoteWriter(const Exec& x, ShadowLine& line, uint32_t words) {
+  const bool goes_on = line.write_serial == x.serial && line.write_epoch == x.epoch;
+  line.written = (goes_on ? line.written : 0) | words;
   if (line.write_serial != x.serial && InThisLaunch(x, line.write_serial)) line.several = x.launch->first_serial;
   line.write_serial = x.serial;
   line.write_epoch = x.epoch;
@@ -336,7 +341,8 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const Gl
   const LineLock lock(x, write.address);
   const uint64_t first_word = (write.address - shadow.base) / 4 % kWordsPerLine;
   const uint64_t past_word = ((write.address - shadow.base) % kShadowLineBytes + write.bytes + 3) / 4;
-  Spell(shadow, index, LowBits(past_word) & ~LowBits(first_word));
+  const uint32_t words = LowBits(past_word) & ~LowBits(first_word);
+  Spell(shadow, index, words);
   uint8_t* defined = shadow.defined + (write.address - shadow.base);
   const bool same_value = ChangesNothing(write, defined);
   std::memset(defined, 1, write.bytes);
@@ -359,7 +365,7 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const Gl
               (mine ? writer.bytes | covered : covered) & 15u,
               std::min(OpIndex(x, op), kUnknownOp) & kUnknownOp};
   }
-  if (!same_value) NoteWriter(x, line);
+  if (!same_value) NoteWriter(x, line, words);
 }
 
 // ---- dense writes ---------------------------------------------------------------------------------------------------
@@ -388,13 +394,26 @@ void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const Glob
   }
 }
 
+template <size_t kWidth>
+void GatherElement(const uint32_t* from, int stride, int lanes, std::byte* to, size_t step) {
+  for (int k = 0; k < lanes; ++k) std::memcpy(to + static_cast<size_t>(k) * step, from + k * stride, kWidth);
+}
+
 /// The stored values of a dense access, lane by lane.
 void GatherValues(const Exec& x, const Op& op, const Pattern& pattern, std::byte* to) {
   for (int i = 0; i < op.list_size; ++i) {
-    const uint32_t* s = x.Source(x.kernel->lists[op.list + static_cast<size_t>(i)]);
     const int stride = op.width == 8 || (op.variant & 1) ? 2 : 1;
-    for (int k = 0; k < pattern.count; ++k)
-      std::memcpy(to + k * static_cast<int>(pattern.bytes) + i * op.width, s + (pattern.first + k) * stride, op.width);
+    const uint32_t* from = x.Source(x.kernel->lists[op.list + static_cast<size_t>(i)]) + pattern.first * stride;
+    std::byte* element = to + i * op.width;
+    const size_t step = size_t{1} << pattern.shift;
+    if (op.width == 8)
+      GatherElement<8>(from, stride, pattern.count, element, step);
+    else if (op.width == 4)
+      GatherElement<4>(from, stride, pattern.count, element, step);
+    else if (op.width == 2)
+      GatherElement<2>(from, stride, pattern.count, element, step);
+    else
+      GatherElement<1>(from, stride, pattern.count, element, step);
   }
 }
 
@@ -425,7 +444,7 @@ bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
     std::memset(shadow.defined + at, 1, write.bytes);
     std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
     RecordWrite(x, now, part.line, shadow);
-    NoteWriter(x, line);
+    NoteWriter(x, line, now.words);
     return true;
   });
 }

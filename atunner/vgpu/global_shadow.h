@@ -48,6 +48,7 @@ struct ShadowLine {
   uint32_t write_serial = 0;  ///< the last block that wrote to the line
   uint32_t write_epoch = 0;
   uint32_t several = 0;  ///< first serial of the launch in which several blocks wrote to it
+  uint32_t written = 0;  ///< words that `write_serial` wrote in `write_epoch`
 };
 static_assert(sizeof(ShadowLine) <= 64);
 

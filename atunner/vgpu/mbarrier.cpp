@@ -105,7 +105,7 @@ std::byte* MbarrierAt(Exec& x, const Op& op, int lane, uint64_t address) {
   if (at == nullptr || !x.check || Initialised(x, address)) return at;
   Report(x, op, Hazard::Kind::kUninitialisedShared, lane,
          "uses the mbarrier at shared address " + Hex(address) + " before mbarrier.init");
-  return nullptr;
+  return x.stop ? nullptr : at;
 }
 
 void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int32_t bytes) {

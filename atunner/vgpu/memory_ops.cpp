@@ -179,8 +179,6 @@ bool QuietWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t byte
   SharedShadow* const first = &x.shadow[address / 4];
   for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
     if (s->write_epoch == x.epoch || s->read_epoch == x.epoch) return false;
-  }
-  for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
     s->initialised = 0xf;
     s->write_epoch = x.epoch;
     s->writer = static_cast<uint16_t>(x.ThreadOf(lane));

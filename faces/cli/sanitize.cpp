@@ -42,6 +42,7 @@ struct Findings {
 Result<Findings> Examine(SubjectOnDevice& subject, const SanitizeFlags& flags, uint8_t groups) {
   Findings found;
   LaunchOptions options;
+  options.check_hazards = groups != static_cast<uint8_t>(HazardGroup::kMemory);
   options.check_global = options.keep_going = true;
   options.groups = groups;
   options.timeout_seconds = flags.subject.timeout_seconds;
