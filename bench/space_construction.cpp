@@ -72,7 +72,8 @@ Case Gemm() {
   Add(s, "PRECISION", {int64_t{32}});
   for (const char* text :
        {"KWG % KWI == 0", "MWG % (MDIMC * VWM) == 0", "NWG % (NDIMC * VWN) == 0", "MWG % (MDIMA * VWM) == 0",
-        "NWG % (NDIMB * VWN) == 0", "KWG % ((MDIMC * NDIMC)/MDIMA) == 0", "KWG % ((MDIMC * NDIMC)/NDIMB) == 0"})
+        "NWG % (NDIMB * VWN) == 0", "KWG % ((MDIMC * NDIMC)/MDIMA) == 0", "KWG % ((MDIMC * NDIMC)/NDIMB) == 0",
+        "not (MWG == 128 and NWG == 128 and MDIMC == 8 and NDIMC == 8)"})
     Require(s, text);
   return one;
 }
@@ -97,20 +98,28 @@ Case Expdist() {
   return one;
 }
 
-/// Divisor chains of an 8 × 8 problem split over several levels of a machine.
+/// Record linkage of 8 × 8 records as ATF's multi-dimensional homomorphisms split it: per dimension a chain of divisors
+/// from the problem to work groups and work items.
 Case Chains() {
-  Case one{"8x8 chains", {}};
+  Case one{"PRL 8x8", {}};
   ParameterSpace& s = one.space;
-  for (const char* d : {"1", "2"}) {
-    const std::string n = d;
-    for (const char* name : {"NUM_WG_", "NUM_WI_", "CB_G_", "CB_L_", "CB_P_"}) Add(s, name + n, Range(1, 8));
-    Require(
-        s, ("8 % CB_G_" + n + " == 0 and CB_G_" + n + " % CB_L_" + n + " == 0 and CB_L_" + n + " % CB_P_" + n + " == 0")
-               .c_str());
-    Require(s, ("CB_G_" + n + " // CB_L_" + n + " % NUM_WG_" + n + " == 0").c_str());
-    Require(s, ("CB_L_" + n + " // CB_P_" + n + " % NUM_WI_" + n + " == 0").c_str());
+  for (const char* name : {"CACHE_L_CB", "CACHE_P_CB", "OCL_DIM_L_1", "OCL_DIM_R_1"}) Add(s, name, Range(0, 1));
+  for (const char* name : {"L_CB_RES_DEST_LEVEL", "P_CB_RES_DEST_LEVEL"}) Add(s, name, Range(0, 2));
+  Require(s, "P_CB_RES_DEST_LEVEL <= L_CB_RES_DEST_LEVEL");
+  Require(s, "OCL_DIM_L_1 != OCL_DIM_R_1");
+  for (const char* suffix : {"_L_1", "_R_1"}) {
+    const std::string d = suffix;
+    const std::string group = "NUM_WG" + d;
+    const std::string items = "NUM_WI" + d;
+    const std::string local = "L_CB_SIZE" + d;
+    const std::string own = "P_CB_SIZE" + d;
+    for (const std::string& name : {group, items, local, own}) Add(s, name, Range(1, 8));
+    Require(s, fmt::format("8 % {0} == 0 and {0} % {1} == 0", local, own).c_str());
+    Require(s, fmt::format("8 // {} % {} == 0", local, group).c_str());
+    Require(s, fmt::format("{} // {} % {} == 0", local, own, items).c_str());
+    Require(s, fmt::format("{} <= ceil_div(8, {})", items, group).c_str());
   }
-  Require(s, "NUM_WI_1 * NUM_WI_2 <= 32");
+  Require(s, "NUM_WG_R_1 == 1 or L_CB_SIZE_R_1 % NUM_WG_R_1 == 0");
   return one;
 }
 

@@ -1,5 +1,5 @@
 // Speed of the virtual GPU: thread-instructions per second of one core, for kernels of five kinds, with checks off,
-// with all checks on, and while counting for a prediction.
+// with all checks on, and while counting for a prediction; of tensor instructions the multiply-adds per second as well.
 //   cmake --build build/dev --target vgpu_speed && build/dev/atunner/vgpu/vgpu_speed [SECONDS PER FIGURE]
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +17,7 @@ struct Benchmark {
   const char* name;
   Dim3 grid, block;
   const char* source;  // void k(const float* x, float* y, int n), with 4 Mi elements behind x and y
+  const char* arch = "sm_80";
 };
 
 constexpr Benchmark kBenchmarks[] = {
@@ -93,6 +94,29 @@ extern "C" __global__ void k(const float* x, float* y, int n) {
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a & 0x3fff3fff), "r"(b & 0x3fff3fff));
   y[blockIdx.x * 128 + threadIdx.x] = c[0] + c[1] + c[2] + c[3];
 })"},
+    {"warp group",
+     {16, 1, 1},
+     {128, 1, 1},
+     R"(
+extern "C" __global__ void k(const float* x, float* y, int n) {
+  __shared__ __align__(1024) float tile[3 * 2048];  // 64 rows of A and 128 of B, 64 elements of 16 bits each, swizzled
+  float c[64] = {};
+  const unsigned long long at = ((unsigned)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4 | 64ull << 32 | 1ull << 62;
+  for (int i = 0; i < 16; ++i) {
+    for (int j = threadIdx.x; j < 3 * 2048; j += 128)
+      tile[j] = __uint_as_float(__float_as_uint(x[j]) & 0x3fff3fff);
+    asm volatile("fence.proxy.async;\nbar.sync 0;\nwgmma.fence.sync.aligned;" ::: "memory");
+    for (int s = 0; s < 4; ++s)
+      asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, 1, 1, 1, 0, 0;"
+                   : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]), "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
+                   : "l"(at + 2 * s), "l"(at + 512 + 2 * s));
+    asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nbar.sync 0;" ::: "memory");
+  }
+  float sum = 0;
+  for (int i = 0; i < 64; ++i) sum += c[i];
+  y[blockIdx.x * 128 + threadIdx.x] = sum;
+})",
+     "sm_90a"},
 };
 
 /// A benchmark's module and data; the checks of global memory need memory that knows what was written to it.
@@ -115,11 +139,17 @@ struct Loaded {
   std::vector<std::byte> params = std::vector<std::byte>(20);
 };
 
-/// G thread-instructions per second of one core, or a negative number after printing why not.
-double Speed(const Loaded& loaded, const Benchmark& benchmark, vgpu::ExecOptions options, double seconds) {
+/// Per second of one core, in G; negative after printing why not.
+struct Rates {
+  double instructions = -1;
+  double multiply_adds = -1;  ///< of tensor instructions
+};
+
+Rates Speed(const Loaded& loaded, const Benchmark& benchmark, vgpu::ExecOptions options, double seconds) {
   options.threads = 1;
   options.deadline_seconds = 600;
   double instructions = 0;
+  double flops = 0;
   const auto cpu_seconds = [] {
     return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
   };  // others may share the core
@@ -130,12 +160,13 @@ double Speed(const Loaded& loaded, const Benchmark& benchmark, vgpu::ExecOptions
         loaded.program->Run("k", {benchmark.grid, benchmark.block, {1, 1, 1}, 0}, loaded.params, options);
     if (!result.outcome.completed()) {
       std::printf("%s: %s\n", benchmark.name, result.outcome.message.c_str());
-      return -1;
+      return {};
     }
     instructions += static_cast<double>(result.counts.TotalThreadInstructions());
+    flops += result.counts.tensor_flops;
     now = cpu_seconds();
   }
-  return instructions / (now - start) * 1e-9;
+  return {instructions / (now - start) * 1e-9, flops / 2 / (now - start) * 1e-9};
 }
 
 int Run(double seconds) {
@@ -149,7 +180,7 @@ int Run(double seconds) {
     CompileRequest request;
     request.source.text = benchmark.source;
     request.entries = {"k"};
-    request.arch = "sm_80";
+    request.arch = benchmark.arch;
     const CompileOutcome outcome = (*compiler)->Compile(request).value();
     if (!outcome.ok()) {
       std::puts(outcome.error.c_str());
@@ -163,8 +194,14 @@ int Run(double seconds) {
     checking.check_global = true;
     const Loaded untracked(*outcome.module, false);
     const Loaded tracked(*outcome.module, true);
-    std::printf("%-12s  %9.2f  %10.2f  %8.2f\n", benchmark.name, Speed(untracked, benchmark, plain, seconds),
-                Speed(tracked, benchmark, checking, seconds), Speed(untracked, benchmark, counting, seconds));
+    const Rates rates[] = {Speed(untracked, benchmark, plain, seconds), Speed(tracked, benchmark, checking, seconds),
+                           Speed(untracked, benchmark, counting, seconds)};
+    std::printf("%-12s  %9.2f  %10.2f  %8.2f", benchmark.name, rates[0].instructions, rates[1].instructions,
+                rates[2].instructions);
+    if (rates[0].multiply_adds > 0)
+      std::printf("   %.1f, %.1f and %.1f multiply-adds", rates[0].multiply_adds, rates[1].multiply_adds,
+                  rates[2].multiply_adds);
+    std::puts("");
   }
   return 0;
 }

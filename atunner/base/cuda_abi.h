@@ -41,6 +41,10 @@ constexpr int kFuncMaxDynamicShared = 8;     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SH
 constexpr int kFuncNonPortableCluster = 14;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 constexpr int kLaunchAttributeClusterDimension = 4;
 
+// CUtensorMapInterleave, CUtensorMapL2promotion
+constexpr int kTensorMapNoInterleave = 0;
+constexpr int kTensorMapPromoteTo128Bytes = 2;
+
 // CUjit_option
 constexpr int kJitErrorLogBuffer = 5;
 constexpr int kJitErrorLogBufferBytes = 6;

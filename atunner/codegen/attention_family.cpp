@@ -1,4 +1,5 @@
-// Flash attention, forward: float16 and bfloat16 on tensor cores through mma.sync, float32 with fused multiply-adds.
+// Flash attention, forward: float16 and bfloat16 on tensor cores through wgmma or mma.sync, float32 with fused
+// multiply-adds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,12 +7,16 @@
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
+#include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
 
-/// What both kernels share: one block per tile of queries of one head, keys and values streaming by.
+/// The widest product of one wgmma.
+constexpr int64_t kWgmmaColumns = 256;
+
+/// What all kernels share: one block per tile of queries of one head, keys and values streaming by.
 class AttentionTemplate : public BoundTemplate {
  public:
   AttentionTemplate(const KernelSpec& spec, const DeviceProfile& profile)
@@ -70,9 +75,9 @@ class AttentionTemplate : public BoundTemplate {
   bool negative_;
 };
 
-class TensorCoreAttention : public AttentionTemplate {
+class MmaAttention : public AttentionTemplate {
  public:
-  TensorCoreAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
+  MmaAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
     space_.parameters = {
         {"tile_q", Integers({64, 128, 256}), "queries per block"},
         {"warp_q", Integers({16, 32}), "queries per warp"},
@@ -99,11 +104,15 @@ class TensorCoreAttention : public AttentionTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     ConstantBlock constants = Constants(configuration);
-    constants.Int("WARP_Q", integer("warp_q")).Int("STAGES", integer("stages"));
+    const int64_t threads = integer("tile_q") / integer("warp_q") * 32;
+    constants.Int("THREADS", threads).Int("WARP_Q", integer("warp_q")).Int("STAGES", integer("stages"));
+    constants.Int("PANEL", Units(), "units of 16 bytes that lie side by side in shared memory");
     constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
     const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
-    return Finish(configuration, Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionMmaCu}),
-                  integer("tile_q") / integer("warp_q") * 32, shared);
+    return Finish(
+        configuration,
+        Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionTensorCuh, embed::kAttentionMmaCu}),
+        threads, shared);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -134,6 +143,67 @@ class TensorCoreAttention : public AttentionTemplate {
     const int64_t units = Units();
     return (units % 8 == 0 || units == 2 || units == 4 ? units : units + 1) * 16;
   }
+};
+
+class WgmmaAttention : public AttentionTemplate {
+ public:
+  WgmmaAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
+    space_.parameters = {
+        {"tile_q", Integers({64, 128, 192, 256}), "queries per block, 64 for each group of four warps"},
+        {"tile_k", Integers({32, 64, 96, 128, 160, 192}), "keys per step"},
+        {"stages", Integers({2, 3, 4}), "buffers for keys and values"},
+        {"head_group", Integers({1, 4, 16}), "heads that advance together"},
+    };
+    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} <= {}", RowBytes(), profile.shared_per_block),
+        "shared memory");
+    // Output, scores and weights of a thread, and what addresses and the softmax take.
+    const std::string held = fmt::format("({} + tile_k // 2 + tile_k // 4 + 36)", Columns() / 2);
+    Add(held + " <= 255", "registers of a thread");
+    Add(held + " * tile_q * 2 <= 65536", "registers of a block");
+    Add(fmt::format("tile_q == 64 or tile_q < 2 * {}", dim("sequence")), "more queries than there are");
+    Add(fmt::format("tile_k == 32 or tile_k < 2 * {}", dim("sequence")), "more keys than there are");
+    Add(fmt::format("head_group == 1 or head_group <= {}", dim("heads")), "more heads than there are");
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants = Constants(configuration);
+    constants.Int("THREADS", integer("tile_q") * 2).Int("STAGES", integer("stages"));
+    constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
+    const int64_t keys = integer("tile_k");
+    const std::string products =
+        WgmmaText({.name = "multiply_first", .columns = keys, .accumulates = false, .b_transposed = "0"}) + "\n" +
+        WgmmaText({.name = "multiply", .columns = keys, .b_transposed = "0"}) + "\n" +
+        WgmmaText({.name = "multiply_weights", .columns = Columns(), .a_in_registers = true, .b_transposed = "1"});
+    return Finish(configuration,
+                  Emit(configuration, constants,
+                       {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
+                        embed::kAttentionWgmmaCu}),
+                  integer("tile_q") * 2, (integer("tile_q") + 2 * keys * integer("stages")) * RowBytes());
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const int64_t groups = integer("tile_q") / 64;
+    // Two groups keep the tensor cores busy while weights are taken; a barrier per tile weighs less on long ones.
+    const double hidden = groups == 1 ? 0.7 : groups == 2 ? 1.0 : 0.98;
+    const double barriers = 1.0 + 8.0 / static_cast<double>(integer("tile_k"));
+    const double order = integer("head_group") == 1 ? 1.0 : 1.001;
+    const double copies = integer("stages") == 2 ? 1.0 : 1.001;
+    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms * hidden;
+    return BlockSeconds(integer("tile_q"), 1, rate) * barriers * copies * order * 1e9;
+  }
+
+ private:
+  static constexpr int64_t kPanelUnits = 8;
+  /// Of the tensor-core peak, beside the exponentials: measured on an H200.
+  static constexpr double kSustained = 0.6;
+
+  /// Columns of the output, rounded up to whole steps of 16.
+  int64_t Columns() const { return (dim_ + 15) / 16 * 16; }
+  int64_t RowBytes() const { return (Columns() / 8 + kPanelUnits - 1) / kPanelUnits * kPanelUnits * 16; }
 };
 
 class SimtAttention : public AttentionTemplate {
@@ -204,7 +274,10 @@ class Attention : public Family {
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
     if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile);
-    return std::make_unique<TensorCoreAttention>(spec, profile);
+    if (profile.cc_major == 9 && spec.dims.at("dim") <= kWgmmaColumns) {
+      return std::make_unique<WgmmaAttention>(spec, profile);
+    }
+    return std::make_unique<MmaAttention>(spec, profile);
   }
 };
 

@@ -98,7 +98,8 @@ TEST(Golden, TensorCoreGemm) {
                                                {"stages", int64_t{4}},
                                                {"group_m", int64_t{8}},
                                                {"split_k", int64_t{1}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_tile.cuh", "gemm_mma.cu"}),
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh",
+                          "gemm_tensor.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, persistent=0, widen=0
 #include <cuda_bf16.h>
@@ -115,6 +116,7 @@ constexpr int WARP_M = 64;
 constexpr int WARP_N = 64;
 constexpr int STAGES = 4;
 constexpr int GROUP_M = 8;
+constexpr int RESIDENT = 1;  // blocks that an SM must hold
 constexpr bool PERSISTENT = false;  // tile after tile
 constexpr bool B_TRANSPOSED = false;
 constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
@@ -127,6 +129,34 @@ constexpr int B_ALIGN = 8;
   EXPECT_EQ(plan.steps[0].grid.Count(), 32u * 16u);
   EXPECT_EQ(plan.steps[0].block.Count(), 256u);
   EXPECT_EQ(plan.steps[0].shared_bytes, (128u + 256u) * 32u * 2u * 4u);
+}
+
+// The instruction names each of its accumulators, so its text depends on the tile.
+TEST(Golden, HopperGemm) {
+  const RenderedKernel kernel = RenderDefault(
+      {"matmul", {{4096, 4096, 4096}}, {}}, DType::kBFloat16, "H200",
+      {{"tile_m", int64_t{128}}, {"tile_n", int64_t{64}}, {"group_rows", int64_t{64}}, {"stages", int64_t{6}}});
+  EXPECT_THAT(kernel.source.text, testing::HasSubstr(R"(
+constexpr int GROUP_ROWS = 64;
+constexpr int STAGES = 6;
+constexpr int GROUP_M = 8;
+constexpr int RESIDENT = 1;  // blocks that an SM must hold
+)"));
+  EXPECT_THAT(kernel.source.text, testing::HasSubstr(R"(
+/// d[64, 64] += a[64, 16] · b[16, 64], in the background.
+DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." MMA_TYPE "." MMA_TYPE " {"
+      "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+      "}, %32, %33, 1, 1, 1, 0, %34;"
+      : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]), "+f"(d[1][2]), "+f"(d[1][3]),
+)"));
+  for (const char* file :
+       {"mma_common.cuh", "wgmma_common.cuh", "wgmma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh"})
+    EXPECT_THAT(kernel.source.text, testing::HasSubstr(KernelFile(file)));
+  EXPECT_EQ(kernel.plan.steps[0].shared_bytes.text(), std::to_string((128 + 64) * 128 * 6));
+  EXPECT_EQ(kernel.plan.steps[0].block[0].text(), "256");
 }
 
 TEST(Golden, SimtGemmWithASplitHasASecondStep) {
@@ -176,7 +206,8 @@ TEST(Golden, ConvThatWidensItsChannels) {
                      {"stages", int64_t{3}},
                      {"group_m", int64_t{4}},
                      {"split_k", int64_t{1}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_tile.cuh", "conv_mma.cu", "widen.cuh"}),
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh",
+                          "conv_tensor.cu", "widen.cuh"}),
             R"(// conv2d in bfloat16, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=32, stages=3, group_m=4, split_k=1, persistent=0
 #include <cuda_bf16.h>
@@ -193,6 +224,7 @@ constexpr int WARP_M = 32;
 constexpr int WARP_N = 32;
 constexpr int STAGES = 3;
 constexpr int GROUP_M = 4;
+constexpr int RESIDENT = 1;  // blocks that an SM must hold
 constexpr bool PERSISTENT = false;  // tile after tile
 constexpr bool B_TRANSPOSED = true;
 constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
@@ -217,7 +249,7 @@ TEST(Golden, Attention) {
                      {"stages", int64_t{2}},
                      {"q_registers", int64_t{1}},
                      {"head_group", int64_t{4}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "attention_mma.cu"}),
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "attention_tensor.cuh", "attention_mma.cu"}),
             R"(// flash_attention in bfloat16, scheduled by atunner.
 // tile_q=128, warp_q=16, tile_k=64, stages=2, q_registers=1, head_group=4
 #include <cuda_bf16.h>
@@ -231,8 +263,10 @@ constexpr int TILE_K = 64;
 constexpr int HEAD_GROUP = 4;
 constexpr bool CAUSAL = true;
 constexpr bool NEGATIVE = false;  // the scale's sign: the least score weighs most
+constexpr int THREADS = 256;
 constexpr int WARP_Q = 16;
 constexpr int STAGES = 2;
+constexpr int PANEL = 16;  // units of 16 bytes that lie side by side in shared memory
 constexpr bool Q_REGISTERS = true;
 
 )");

@@ -16,7 +16,7 @@ namespace {
 
 class FamilyNumbers : public testing::Test {
  protected:
-  explicit FamilyNumbers(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) {}
+  explicit FamilyNumbers(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) { gpu_.TrackMemory(); }
   void SetUp() override {
     auto made = MakeNvrtcCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
@@ -36,7 +36,9 @@ class FamilyNumbers : public testing::Test {
     ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
     ASSERT_TRUE(buffers.PoisonOutputs());
     const BoundPlan bound = BindPlan(gpu_, plan, spec, buffers).value();
-    const LaunchOutcome outcome = RunPlan(gpu_, **loaded, bound, {.timeout_seconds = 60, .blocks = {}}).value();
+    for (const auto& workspace : bound.workspaces) gpu_.MarkUndefined(workspace->address(), workspace->bytes());
+    const LaunchOptions options{.check_global = true, .timeout_seconds = 60, .blocks = {}};
+    const LaunchOutcome outcome = RunPlan(gpu_, **loaded, bound, options).value();
     ASSERT_TRUE(outcome.completed()) << outcome.message
                                      << (outcome.hazards.empty()
                                              ? ""
@@ -98,12 +100,25 @@ TEST_F(FamilyNumbers, LayerNormAndItsGradient) {
   CheckAllTypes({"layernorm_backward", {{300, 129}}, {}}, 4);
 }
 
-class ClusterNumbers : public FamilyNumbers {
+class HopperNumbers : public FamilyNumbers {
  protected:
-  ClusterNumbers() : FamilyNumbers("H200") {}
+  HopperNumbers() : FamilyNumbers("H200") {}
 };
 
-TEST_F(ClusterNumbers, BlocksThatShareARowAgree) {
+TEST_F(HopperNumbers, ProductsOfGroupsOfWarps) {
+  CheckTask({"matmul", {{512, 512, 512}}, {}}, DType::kBFloat16, 31);
+  CheckTask({"matmul", {{97, 101, 103}}, {}}, DType::kFloat16, 32);
+  CheckTask({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16, 33);
+  CheckTask({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, DType::kBFloat16, 34);
+}
+
+TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {
+  CheckTask({"flash_attention", {{1, 4, 512, 64}}, {}}, DType::kBFloat16, 35);
+  CheckTask({"flash_attention", {{1, 4, 512, 128}}, {{"causal", true}}}, DType::kFloat16, 36);
+  CheckTask({"flash_attention", {{1, 4, 512, 37}}, {{"scale", -0.3}, {"causal", true}}}, DType::kFloat16, 37);
+}
+
+TEST_F(HopperNumbers, BlocksThatShareARowAgree) {
   for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"}) {
     for (const auto& [cols, dtype] : {std::pair(8192, DType::kFloat32), std::pair(8201, DType::kBFloat16)}) {
       const FamilyTask task{op, {{5, cols}}, {}};

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "atunner/codegen/family.h"
-#include "atunner/codegen/mma_template.h"
 #include "atunner/codegen/simt_template.h"
+#include "atunner/codegen/tensor_template.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -73,13 +73,13 @@ void AddImageArguments(LaunchStep& step) {
   }
 }
 
-class TensorCoreConv : public MmaTemplate {
+class TensorCoreConv : public TensorTemplate {
  public:
   TensorCoreConv(const KernelSpec& spec, const DeviceProfile& profile)
-      : MmaTemplate(spec, profile,
-                    {.m = spec.dims.at("N") * spec.dims.at("P") * spec.dims.at("Q"),
-                     .n = spec.dims.at("K"),
-                     .k = spec.dims.at("R") * spec.dims.at("S") * Channels(spec)}) {}
+      : TensorTemplate(spec, profile,
+                       {.m = spec.dims.at("N") * spec.dims.at("P") * spec.dims.at("Q"),
+                        .n = spec.dims.at("K"),
+                        .k = spec.dims.at("R") * spec.dims.at("S") * Channels(spec)}) {}
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     ConstantBlock constants = TileConstants(configuration, true);
@@ -96,11 +96,7 @@ class TensorCoreConv : public MmaTemplate {
     AddImageArguments(step);
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "y", "N * P * Q", "K");
-    return RenderedKernel{Emit(configuration, constants,
-                               {embed::kMmaCommonCuh, embed::kTileOrderCuh, embed::kMmaTileCuh, embed::kConvMmaCu,
-                                widened ? embed::kWidenCuh : std::string_view(),
-                                Split(configuration) ? embed::kSplitCuh : std::string_view()}),
-                          std::move(plan)};
+    return RenderedKernel{EmitProduct(configuration, constants, embed::kConvTensorCu, widened), std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {

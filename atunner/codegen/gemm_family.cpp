@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "atunner/codegen/family.h"
-#include "atunner/codegen/mma_template.h"
 #include "atunner/codegen/simt_template.h"
+#include "atunner/codegen/tensor_template.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -29,10 +29,10 @@ SizeFreedom FreeExtents(int64_t k_step, int64_t n_step) {
   return freedom;
 }
 
-class TensorCoreGemm : public MmaTemplate {
+class TensorCoreGemm : public TensorTemplate {
  public:
   TensorCoreGemm(const KernelSpec& spec, const DeviceProfile& profile)
-      : MmaTemplate(spec, profile, {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
+      : TensorTemplate(spec, profile, {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
         a_align_(Alignment(extents_.k)),
         b_align_(Alignment(extents_.n)) {
     const bool aligned = a_align_ == 8 && b_align_ == 8;
@@ -58,10 +58,7 @@ class TensorCoreGemm : public MmaTemplate {
     step.args.push_back(Long(wide_b ? "ceil_div(N, 8) * 8" : "N"));
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "c", "M", "N");
-    return RenderedKernel{Emit(configuration, constants,
-                               {embed::kMmaCommonCuh, embed::kTileOrderCuh, embed::kMmaTileCuh, embed::kGemmMmaCu,
-                                wide_a || wide_b ? embed::kWidenCuh : std::string_view(),
-                                Split(configuration) ? embed::kSplitCuh : std::string_view()}),
+    return RenderedKernel{EmitProduct(configuration, constants, embed::kGemmTensorCu, wide_a || wide_b),
                           std::move(plan)};
   }
 

@@ -351,11 +351,18 @@ class RowTemplate : public BoundTemplate {
 
   // --- launch ---
 
+  /// SMs on which clusters find room side by side. GPCs are of different sizes: an H200's 132 SMs hold 66 clusters of
+  /// 2, 30 of 4, 15 of 8 and 7 of 16 at one block per SM (cuOccupancyMaxActiveClusters). A persistent grid must not be
+  /// larger.
+  int64_t ClusterSms(int64_t cluster) const {
+    return cluster <= 2 ? profile_.sms : profile_.sms * (cluster <= 8 ? 120 : 112) / 132;
+  }
+
   std::string Groups(const Choice& choice) const {
     const std::string groups = fmt::format("ceil_div(rows, {})", choice.rows);
     const int64_t most = choice.blocks_per_sm == 0
                              ? INT32_MAX / choice.parts()
-                             : std::max<int64_t>(1, choice.blocks_per_sm * profile_.sms / choice.parts());
+                             : std::max<int64_t>(1, choice.blocks_per_sm * ClusterSms(choice.cluster) / choice.parts());
     return fmt::format("min({}, {})", groups, most);
   }
 

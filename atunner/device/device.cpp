@@ -1,5 +1,6 @@
 #include "atunner/device/device.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace atunner {
@@ -64,6 +65,18 @@ KernelArg KernelArg::Address(DeviceAddress address) {
   return arg;
 }
 
-KernelArg KernelArg::Scalar(const ScalarBytes& scalar) { return {scalar.bytes, scalar.size}; }
+KernelArg KernelArg::Scalar(const ScalarBytes& scalar) {
+  KernelArg arg;
+  std::ranges::copy(scalar.bytes, arg.bytes.begin());
+  arg.size = scalar.size;
+  return arg;
+}
+
+KernelArg KernelArg::Map(const TensorMap& map) { return {map.bytes, sizeof map.bytes}; }
+
+Result<TensorMap> Device::EncodeTensorMap(const TensorMapSpec&) {
+  return Fail(ErrorCode::kUnsupported, "'" + profile().name + "' has no bulk tensor copies",
+              "compute capability " + std::to_string(profile().cc_major) + "." + std::to_string(profile().cc_minor));
+}
 
 }  // namespace atunner

@@ -15,6 +15,7 @@
 #include "atunner/model/compiled_module.h"
 #include "atunner/model/device_profile.h"
 #include "atunner/model/launch_plan.h"
+#include "atunner/model/tensor_map.h"
 #include "atunner/model/trial.h"
 
 namespace atunner {
@@ -117,11 +118,12 @@ class LoadedModule {
 
 /// A kernel argument as the device takes it.
 struct KernelArg {
-  std::array<std::byte, 8> bytes{};
+  alignas(TensorMap) std::array<std::byte, sizeof(TensorMap)> bytes{};
   uint32_t size = 0;
 
   static KernelArg Address(DeviceAddress address);
   static KernelArg Scalar(const ScalarBytes& scalar);
+  static KernelArg Map(const TensorMap& map);
 };
 
 struct LaunchShape {
@@ -148,6 +150,10 @@ class Device {
   virtual Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) = 0;
   virtual Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) = 0;
   virtual Result<uint64_t> FreeBytes() = 0;
+
+  /// A tensor map for kernels of this device. kInvalidInput names the rule that `spec` breaks, kUnsupported a device
+  /// without bulk tensor copies (before compute capability 9.0).
+  virtual Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec);
 
   virtual Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) = 0;
   /// Address of a `__device__` or `__constant__` symbol and its size in bytes.

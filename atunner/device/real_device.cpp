@@ -1,6 +1,7 @@
 #include "atunner/device/real_device.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "atunner/base/dylib.h"
@@ -30,6 +31,8 @@ struct Driver {
   cuda::Result (*to_host)(void*, cuda::DevicePointer, size_t) = nullptr;
   cuda::Result (*within)(cuda::DevicePointer, cuda::DevicePointer, size_t) = nullptr;
   cuda::Result (*fill)(cuda::DevicePointer, unsigned char, size_t, cuda::Stream) = nullptr;
+  cuda::Result (*encode_tiled)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
+                               const uint32_t*, int, int, int, int) = nullptr;
   cuda::Result (*load)(cuda::Module*, const void*) = nullptr;
   cuda::Result (*unload)(cuda::Module) = nullptr;
   cuda::Result (*function)(cuda::Function*, cuda::Module, const char*) = nullptr;
@@ -96,6 +99,7 @@ Result<Driver> OpenDriver() {
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.event_wait, "cuEventSynchronize"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.event_elapsed, "cuEventElapsedTime"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.reset_persisting, "cuCtxResetPersistingL2Cache"));
+  (void)l.Bind(d.encode_tiled, "cuTensorMapEncodeTiled");  // drivers before CUDA 12 have none
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   if (const cuda::Result code = d.init(0); code != cuda::kSuccess) {
     return Fail(ErrorCode::kUnavailable, "the NVIDIA driver does not start: " + d.Text(code), l.path());
@@ -176,6 +180,33 @@ DeviceProfile ProfileOf(const Driver& driver, cuda::Device device, const std::st
   return profile;
 }
 
+/// CUtensorMapDataType. Copies do not care for the sign; reductions do.
+int TensorMapType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return 8;
+    case DType::kFloat32:
+      return 7;
+    case DType::kFloat16:
+      return 6;
+    case DType::kBFloat16:
+      return 9;
+    case DType::kInt64:
+      return 5;
+    case DType::kUInt64:
+      return 4;
+    case DType::kInt32:
+      return 3;
+    case DType::kUInt32:
+      return 2;
+    case DType::kInt16:
+    case DType::kUInt16:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 class RealDevice : public TimedDevice {
  public:
   RealDevice(const Driver& driver, RealDeviceInfo info, cuda::Stream stream)
@@ -213,6 +244,22 @@ class RealDevice : public TimedDevice {
     size_t total = 0;
     ATUNNER_RETURN_IF_ERROR(Check(driver_.memory_info(&free_bytes, &total), "ask for free memory"));
     return free_bytes;
+  }
+
+  Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override {
+    if (driver_.encode_tiled == nullptr || info_.profile.cc_major < 9) return Device::EncodeTensorMap(spec);
+    ATUNNER_RETURN_IF_ERROR(atunner::Check(spec));
+    const std::vector<uint32_t> ones(spec.dims.size(), 1);
+    const uint32_t* steps = spec.element_strides.empty() ? ones.data() : spec.element_strides.data();
+    const int swizzle = spec.swizzle_bytes == 0 ? 0 : std::countr_zero(static_cast<unsigned>(spec.swizzle_bytes)) - 4;
+    TensorMap map;
+    ATUNNER_RETURN_IF_ERROR(
+        Check(driver_.encode_tiled(map.bytes.data(), TensorMapType(spec.dtype), static_cast<uint32_t>(spec.dims.size()),
+                                   reinterpret_cast<void*>(spec.address), spec.dims.data(), spec.strides.data(),
+                                   spec.box.data(), steps, cuda::kTensorMapNoInterleave, swizzle,
+                                   cuda::kTensorMapPromoteTo128Bytes, spec.fill_nan ? 1 : 0),
+              "encode a tensor map"));
+    return map;
   }
 
   Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override {

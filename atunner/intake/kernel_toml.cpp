@@ -29,6 +29,7 @@
 #include "atunner/intake/annotations.h"
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/cuda_syntax.h"
+#include "atunner/intake/parameter_form.h"
 #include "atunner/intake/value_list.h"
 
 namespace atunner {
@@ -177,44 +178,78 @@ class Reader {
       for (const auto& [key, node] : *parameters) ATUNNER_RETURN_IF_ERROR(OneParameter(std::string(key.str()), node));
     }
     if (defaults != nullptr) ATUNNER_RETURN_IF_ERROR(Defaults(*defaults));
-    if (const toml::node* constraints = root_.get("constraints")) {
-      ATUNNER_TRY(const std::vector<Expr> all, Expressions(root_, "constraints"));
-      for (const Expr& condition : all) kernel_.space.constraints.push_back({condition, ""});
-      const Status valid = kernel_.space.Validate(kernel_.spec.dims);
-      if (!valid) return Bad(*constraints, valid.error().ToString());
-    }
+    ATUNNER_TRY(const std::vector<Expr> all, Expressions(root_, "constraints"));
+    for (const Expr& condition : all) kernel_.space.constraints.push_back({condition, ""});
+    if (kernel_.space.parameters.empty() && all.empty()) return {};
+    const toml::node* constraints = root_.get("constraints");
+    const Status valid = kernel_.space.Validate(kernel_.spec.dims);
+    if (!valid) return Bad(constraints ? *constraints : *parameters, valid.error().ToString());
     return {};
+  }
+
+  std::optional<Value> AsValue(const toml::node& node) const {
+    if (const auto flag = node.value_exact<bool>()) return *flag;
+    if (const auto whole = node.value_exact<int64_t>()) return *whole;
+    if (const auto real = node.value_exact<double>()) return *real;
+    if (auto text = node.value_exact<std::string>()) return *std::move(text);
+    return std::nullopt;
+  }
+
+  /// A list, or a text in Python's notation.
+  Result<std::vector<Value>> Values(const toml::node& node, const std::string& name) const {
+    if (const auto text = node.value_exact<std::string>()) {
+      auto values = ParseValueList(*text);
+      if (!values) return Bad(node, "'" + name + "': " + values.error().what, values.error().hint);
+      return values;
+    }
+    const toml::array* list = node.as_array();
+    if (list == nullptr)
+      return Bad(node, "the values of '" + name + "' are a list, or a text like \"range(32, 1025, 32)\"");
+    std::vector<Value> values;
+    for (const toml::node& each : *list) {
+      auto value = AsValue(each);
+      if (!value) return Bad(each, "a value of '" + name + "' is neither number, flag nor text");
+      values.push_back(*std::move(value));
+    }
+    if (values.empty()) return Bad(node, "'" + name + "' has no values");
+    return values;
+  }
+
+  Result<ParameterForm> Form(const std::string& name, const toml::node& node) const {
+    ParameterForm form;
+    const toml::table* table = node.as_table();
+    if (table == nullptr) {
+      ATUNNER_TRY(form.values, Values(node, name));
+      return form;
+    }
+    ATUNNER_RETURN_IF_ERROR(KnownKeys(
+        *table, {"values", "permutation", "from", "to", "step", "count", "spacing", "if", "otherwise", "meaning"}));
+    for (const auto& [key, target] : {std::pair("values", &form.values), std::pair("permutation", &form.items)}) {
+      if (const toml::node* listed = table->get(key)) {
+        ATUNNER_TRY(*target, Values(*listed, name));
+      }
+    }
+    for (const auto& [key, target] : {std::pair("from", &form.from), std::pair("to", &form.to),
+                                      std::pair("step", &form.step), std::pair("otherwise", &form.otherwise)}) {
+      const toml::node* stated = table->get(key);
+      if (stated != nullptr && !(*target = AsValue(*stated))) return Bad(*stated, fmt::format("'{}' is a value", key));
+    }
+    if (const toml::node* count = table->get("count"); count && !(form.count = count->value_exact<int64_t>()))
+      return Bad(*count, "'count' is a whole number");
+    if (const toml::node* condition = table->get("if"); condition && !(form.only_if = AsText(*condition)))
+      return Bad(*condition, "'if' is an expression");
+    ATUNNER_TRY(form.spacing, Text(*table, "spacing", form.spacing));
+    ATUNNER_TRY(form.meaning, Text(*table, "meaning", ""));
+    return form;
   }
 
   Status OneParameter(const std::string& name, const toml::node& node) {
     if (kernel_.spec.dims.contains(name)) return Bad(node, "'" + name + "' is a size and a parameter");
-    Parameter parameter;
-    parameter.name = name;
-    if (const toml::array* list = node.as_array()) {
-      for (const toml::node& each : *list) {
-        if (const auto flag = each.value_exact<bool>()) {
-          parameter.values.emplace_back(*flag);
-        } else if (const auto whole = each.value_exact<int64_t>()) {
-          parameter.values.emplace_back(*whole);
-        } else if (const auto real = each.value_exact<double>()) {
-          parameter.values.emplace_back(*real);
-        } else if (const auto text = each.value_exact<std::string>()) {
-          parameter.values.emplace_back(*text);
-        } else {
-          return Bad(each, "a value of '" + name + "' is neither number, flag nor text");
-        }
-      }
-    } else if (const auto text = node.value_exact<std::string>()) {
-      auto values = ParseValueList(*text);
-      if (!values) return Bad(node, "'" + name + "': " + values.error().what, values.error().hint);
-      parameter.values = *std::move(values);
-    } else {
-      return Bad(node, "the values of '" + name + "' are a list, or a text like \"range(32, 1025, 32)\"");
-    }
-    if (parameter.values.empty()) return Bad(node, "'" + name + "' has no values");
-    kernel_.initial.values.push_back(parameter.values.front());
+    ATUNNER_TRY(const ParameterForm form, Form(name, node));
+    const Status added = AddParameter(name, form, kernel_.space);
+    if (!added) return Bad(node, "'" + name + "': " + added.error().what, added.error().hint);
+    kernel_.initial.values.push_back(kernel_.space.parameters.back().values.front());
     kernel_.injections.push_back({});
-    kernel_.space.parameters.push_back(std::move(parameter));
     return {};
   }
 

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "atunner/search/space_index.h"
+
 namespace atunner {
 namespace {
 
@@ -68,6 +72,85 @@ std::string ErrorOf(const std::string& text) {
   if (!kernel) return kernel.error().ToString();
   auto made = MakeUserTemplate(*kernel);
   return made ? "" : made.error().ToString();
+}
+
+/// Parameters of the file's [parameters], after the two that stand there already.
+ParameterSpace SpaceOf(const std::string& parameters) {
+  auto kernel = ParseKernelToml(Without(kSaxpy, "items =", parameters + "\nitems ="), "kernel.toml", kAnyFile);
+  EXPECT_TRUE(kernel) << kernel.error().ToString();
+  return kernel ? kernel->space : ParameterSpace();
+}
+
+std::string ValuesOf(const std::string& parameter) {
+  const ParameterSpace space = SpaceOf(parameter);
+  const int at = space.Find("p");
+  if (at < 0) return "none";
+  std::string shown;
+  for (const Value& value : space.parameters[static_cast<size_t>(at)].values)
+    shown += (shown.empty() ? "" : " ") + ToString(value);
+  return shown;
+}
+
+TEST(KernelToml, StatesRangesFlagsTextsAndPermutations) {
+  EXPECT_EQ(ValuesOf("p = { from = 0.1, to = 10, count = 5, spacing = 'log' }"),
+            "0.1 0.316227766017 1.0 3.16227766017 10.0");
+  EXPECT_EQ(ValuesOf("p = { from = 0.1, to = 0.3, step = 0.1 }"), "0.1 0.2 0.3");
+  EXPECT_EQ(ValuesOf("p = { from = 32, to = 128, step = 32 }"), "32 64 96 128");
+  EXPECT_EQ(ValuesOf("p = { from = 0, to = 1, count = 3 }"), "0.0 0.5 1.0");
+  EXPECT_EQ(ValuesOf("p = [false, true]"), "false true");
+  EXPECT_EQ(ValuesOf("p = { values = ['global', 'shared'], meaning = 'where tiles lie' }"), "global shared");
+  EXPECT_EQ(ValuesOf("p = { permutation = [0, 1, 2] }"), "0,1,2 0,2,1 1,0,2 1,2,0 2,0,1 2,1,0");
+}
+
+TEST(KernelToml, AConditionalParameterHasOneValueWhereItMeansNothing) {
+  auto kernel = ParseKernelToml(Without(kSaxpy, "items =", R"(
+mode = ["plain", "staged"]
+stages = { values = [2, 3, 4], if = "mode == 'staged'", otherwise = 1 }
+pad = { values = [0, 4], if = "mode == 'staged'" }
+items =)"),
+                                "kernel.toml", kAnyFile);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  const auto index = SpaceIndex::Build(kernel->space, kernel->spec.dims);
+  ASSERT_TRUE(index) << index.error().ToString();
+  std::set<std::string> seen;
+  for (uint64_t at = 0; at < index->size(); ++at) {
+    const Configuration one = index->At(at);
+    const auto value = [&](const char* name) { return ToString(Get(kernel->space, one, name)); };
+    seen.insert(value("mode") + " " + value("stages") + " " + value("pad"));
+  }
+  EXPECT_THAT(seen, testing::UnorderedElementsAre("plain 1 0", "staged 2 0", "staged 2 4", "staged 3 0", "staged 3 4",
+                                                  "staged 4 0", "staged 4 4"));
+}
+
+TEST(KernelToml, SaysWhatIsWrongWithAParameter) {
+  const auto error = [](const std::string& parameter) {
+    return ErrorOf(Without(kSaxpy, "items =", parameter + "\nitems ="));
+  };
+  EXPECT_THAT(error("p = { from = 0, to = 10, count = 5, spacing = 'log' }"), HasSubstr("positive"));
+  EXPECT_THAT(error("p = { from = 0, to = 10 }"), HasSubstr("'step' or 'count'"));
+  EXPECT_THAT(error("p = { values = [1], permutation = [1, 2] }"), HasSubstr("state 'values', a range"));
+  EXPECT_THAT(error("p = { permutation = ['a', 'a'] }"), HasSubstr("twice"));
+  EXPECT_THAT(error("p = { values = [1, 2], if = 'q > 1' }"), HasSubstr("unknown name 'q'"));
+  EXPECT_THAT(error("p = { values = [1, 2], if = 'block >' }"), HasSubstr("'if'"));
+  EXPECT_THAT(error("p = { values = [1, 2], otherwise = 1 }"), HasSubstr("without 'if'"));
+  EXPECT_THAT(error("p = { valeus = [1, 2] }"), HasSubstr("did you mean 'values'"));
+  EXPECT_THAT(error("p_1 = [1, 2]\np = { permutation = [1, 2] }"), HasSubstr("defines 'p_1'"));
+}
+
+TEST(KernelToml, APermutationArrivesWholeAndPieceByPiece) {
+  auto kernel = ParseKernelToml(Without(kSaxpy, "items =", "axes = { permutation = [0, 1, 2] }\nitems ="),
+                                "kernel.toml", kAnyFile);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  const auto schedule = MakeUserTemplate(*kernel);
+  ASSERT_TRUE(schedule) << schedule.error().ToString();
+  Configuration one = (*schedule)->Default();
+  one.values[static_cast<size_t>((*schedule)->space().Find("axes"))] = std::string("2,0,1");
+  const auto rendered = (*schedule)->Render(one);
+  ASSERT_TRUE(rendered);
+  using Define = std::pair<std::string, std::string>;
+  for (const Define& define :
+       {Define{"axes", "2,0,1"}, Define{"axes_0", "2"}, Define{"axes_1", "0"}, Define{"axes_2", "1"}})
+    EXPECT_EQ(std::ranges::count(rendered->source.defines, define), 1) << define.first;
 }
 
 TEST(KernelToml, ReadsAWholeDescription) {

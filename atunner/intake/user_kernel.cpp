@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/model/permutation.h"
 #include "atunner/search/space_index.h"
 
 namespace atunner {
@@ -19,6 +20,16 @@ std::string WithParameters(std::string entry, const ParameterSpace& space, const
       entry.replace(at, place.size(), value);
   }
   return entry;
+}
+
+/// A permutation arrives as its items with commas between, for an initialiser or template arguments, and one by one as
+/// NAME_0, NAME_1, …, for the preprocessor.
+void Define(const Parameter& parameter, const std::string& value, SourceUnit& source) {
+  source.defines.emplace_back(parameter.name, value);
+  if (parameter.items.empty()) return;
+  const std::vector<std::string> items = ItemsOf(value);
+  for (size_t i = 0; i < items.size(); ++i)
+    source.defines.emplace_back(parameter.name + "_" + std::to_string(i), items[i]);
 }
 
 class UserTemplate : public ScheduleTemplate {
@@ -55,7 +66,7 @@ class UserTemplate : public ScheduleTemplate {
       const std::string value = ToString(configuration.values[i]);
       switch (injection.kind) {
         case Injection::Kind::kDefine:
-          source.defines.emplace_back(kernel_.space.parameters[i].name, value);
+          Define(kernel_.space.parameters[i], value, source);
           break;
         case Injection::Kind::kReplace:
           replacements.push_back({injection.offset, injection.length, value});
@@ -95,6 +106,19 @@ Status MakeInitialValid(UserKernel& kernel) {
   }
   kernel.notes.push_back("the default values break a constraint; starting from " + kernel.space.Describe(nearest));
   kernel.initial = std::move(nearest);
+  return {};
+}
+
+/// Two parameters must not define the same macro.
+Status CheckMacros(const ParameterSpace& space) {
+  for (const Parameter& parameter : space.parameters) {
+    for (size_t i = 0; i < parameter.items.size(); ++i) {
+      const std::string macro = parameter.name + "_" + std::to_string(i);
+      if (space.Find(macro) >= 0)
+        return Invalid("permutation '" + parameter.name + "' defines '" + macro + "', which is a parameter", "",
+                       "rename one of them");
+    }
+  }
   return {};
 }
 
@@ -142,6 +166,7 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeUserTemplate(UserKernel& kernel) {
   ATUNNER_CHECK(kernel.injections.size() == kernel.space.parameters.size());
   ATUNNER_CHECK(kernel.initial.values.size() == kernel.space.parameters.size());
   ATUNNER_RETURN_IF_ERROR(kernel.space.Validate(kernel.spec.dims));
+  ATUNNER_RETURN_IF_ERROR(CheckMacros(kernel.space));
   ATUNNER_RETURN_IF_ERROR(MakeInitialValid(kernel));
   auto made = std::make_unique<UserTemplate>(kernel);
   const RenderedKernel as_given = made->Rendered(kernel.initial);

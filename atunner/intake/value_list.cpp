@@ -3,6 +3,8 @@
 #include <cctype>
 #include <optional>
 
+#include "atunner/intake/parameter_form.h"
+
 namespace atunner {
 namespace {
 
@@ -81,6 +83,21 @@ Result<std::vector<Value>> Range(std::string_view arguments) {
   return values;
 }
 
+/// numpy's linspace(first, last, count) and geomspace(first, last, count).
+Result<std::vector<Value>> Spaced(std::string_view arguments, bool logarithmic) {
+  const std::vector<std::string> texts = SplitOutsideBrackets(arguments, ',');
+  if (texts.size() != 3) return Invalid("linspace() and geomspace() take first, last and how many");
+  std::vector<Value> values;
+  for (const std::string& text : texts) {
+    ATUNNER_TRY(const Expr expr, Expr::Parse(text));
+    ATUNNER_TRY(Value value, expr.Evaluate({}));
+    values.push_back(std::move(value));
+  }
+  const auto* count = std::get_if<int64_t>(&values[2]);
+  if (count == nullptr) return Invalid("linspace() and geomspace() take a whole number of values");
+  return SpacedValues(values[0], values[1], *count, logarithmic);
+}
+
 Result<std::vector<Value>> Comprehension(std::string_view inside, size_t at_for, int depth) {
   const size_t at_in = FindWord(inside, "in", at_for + 3);
   if (at_in == std::string_view::npos) return Invalid("'for' without 'in'");
@@ -125,6 +142,8 @@ Result<std::vector<Value>> Elements(std::string_view inside, int depth) {
 Result<std::vector<Value>> Piece(std::string_view text, int depth) {
   if (const auto inside = InsideOf(text, "list(", ')')) return Sum(*inside, depth);
   if (const auto inside = InsideOf(text, "range(", ')')) return Range(*inside);
+  if (const auto inside = InsideOf(text, "linspace(", ')')) return Spaced(*inside, false);
+  if (const auto inside = InsideOf(text, "geomspace(", ')')) return Spaced(*inside, true);
   if (const auto inside = InsideOf(text, "[", ']')) return Elements(*inside, depth);
   if (const auto inside = InsideOf(text, "(", ')')) return Elements(*inside, depth);
   return Invalid("'" + std::string(text) + "' is no list", "", "write [1, 2, 4] or a comprehension over range()");
@@ -166,7 +185,8 @@ std::vector<std::string> SplitOutsideBrackets(std::string_view text, char separa
 Result<std::vector<Value>> ParseValueList(std::string_view text) {
   const std::string trimmed = Trim(text);
   if (trimmed.empty()) return Invalid("an empty list");
-  const bool bracketed = trimmed.find('[') != std::string::npos || trimmed.find("range") != std::string::npos;
+  const bool bracketed = trimmed.find('[') != std::string::npos || trimmed.find("range") != std::string::npos ||
+                         trimmed.find("space(") != std::string::npos;
   return bracketed ? Sum(trimmed, 0) : Elements(trimmed, 0);
 }
 

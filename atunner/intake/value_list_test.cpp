@@ -24,6 +24,9 @@ TEST(ValueList, ReadsPythonsLists) {
   EXPECT_EQ(Shown("range(5, 0, -2)"), "5,3,1");
   EXPECT_EQ(Shown("['a', 'b c']"), "a,b c");
   EXPECT_EQ(Shown("[0.5, 1]"), "0.5,1");
+  EXPECT_EQ(Shown("linspace(0.1, 0.5, 5)"), "0.1,0.2,0.3,0.4,0.5");
+  EXPECT_EQ(Shown("geomspace(1, 256, 5)"), "1,4,16,64,256");
+  EXPECT_EQ(Shown("[0] + geomspace(0.01, 1, 3)"), "0,0.01,0.1,1.0");
 }
 
 TEST(ValueList, SaysWhatIsWrong) {
@@ -33,6 +36,10 @@ TEST(ValueList, SaysWhatIsWrong) {
   EXPECT_EQ(Shown("range(0, 100000000)"), "error: a list of more than 65536 values");
   EXPECT_EQ(Shown("[i for i]"), "error: 'for' without 'in'");
   EXPECT_EQ(Shown("foo[1]").substr(0, 6), "error:");
+  EXPECT_EQ(Shown("geomspace(0, 1, 3)"), "error: a logarithmic range is of positive numbers");
+  EXPECT_EQ(Shown("linspace(0, 1, 1)"), "error: a range has 2 to 65535 values");
+  EXPECT_EQ(Shown("linspace(0, 1, 2.5)").substr(0, 6), "error:");
+  EXPECT_EQ(Shown("linspace('a', 1, 2)").substr(0, 6), "error:");
 }
 
 TEST(ValueList, SplitsOutsideBrackets) {

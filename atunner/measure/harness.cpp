@@ -145,8 +145,7 @@ Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& optio
     }
     times.push_back(sample.ns);
     samples.push_back(std::move(sample));
-    const bool raced = options.incumbent_ns && static_cast<int>(times.size()) >= kRaceSamples &&
-                       *std::ranges::min_element(times) > kRacedOutFactor * *options.incumbent_ns;
+    const bool raced = options.incumbent_ns && IsRacedOut(times, *options.incumbent_ns);
     result.raced_out = raced;
     reason = raced ? "raced out" : options.stop.Decide(times, SystemClock().Now() - begin);
   }

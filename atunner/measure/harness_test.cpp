@@ -236,13 +236,13 @@ TEST_F(HarnessTest, AFailureWhileTimedIsAVerdict) {
 TEST_F(HarnessTest, AClearLoserIsRacedOutAfterThreeSamples) {
   const auto subject = Prove(Candidate({"k"}));
   HarnessOptions options = Samples(12);
-  options.incumbent_ns = 100.0 / 1.3;  // the kernel takes 100
+  options.incumbent_ns = 100.0 / 1.06;  // the kernel takes 100
   auto timing = harness_->Time(*subject, options);
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_TRUE(timing->raced_out);
   EXPECT_EQ(timing->measurement->samples_ns.size(), 3u);
   EXPECT_EQ(timing->measurement->stop_reason, "raced out");
-  options.incumbent_ns = 100.0 / 1.2;
+  options.incumbent_ns = 100.0 / 1.04;
   timing = harness_->Time(*subject, options);
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_FALSE(timing->raced_out) << "it could still win";

@@ -77,4 +77,11 @@ const char* StopRule::Decide(std::span<const double> samples, double seconds_spe
   return interval.high - interval.low <= relative_interval * Median(samples) ? "interval is narrow enough" : "";
 }
 
+bool IsRacedOut(std::span<const double> samples, double incumbent_ns) {
+  if (static_cast<int>(samples.size()) < kRaceSamples) return false;
+  const auto [fastest, slowest] = std::ranges::minmax(samples);
+  const double spread = (slowest - fastest) / fastest;
+  return fastest > incumbent_ns * (1 + std::clamp(4 * spread, 0.05, 0.25));
+}
+
 }  // namespace atunner

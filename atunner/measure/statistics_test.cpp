@@ -140,5 +140,13 @@ TEST(StopRule, StopsForTheReasonItNames) {
   EXPECT_STREQ(rule.Decide(std::vector<double>(10, 100.0), 0), "sample limit");
 }
 
+TEST(Race, AsksForMoreThanTheSamplesOwnSpread) {
+  EXPECT_TRUE(IsRacedOut(std::vector{106.0, 106.1, 106.2}, 100));
+  EXPECT_FALSE(IsRacedOut(std::vector{104.0, 104.1, 104.2}, 100)) << "less than 5 % is not clear";
+  EXPECT_FALSE(IsRacedOut(std::vector{110.0, 114.0, 115.0}, 100)) << "they differ as much among themselves";
+  EXPECT_TRUE(IsRacedOut(std::vector{126.0, 200.0, 300.0}, 100)) << "a quarter is clear, however noisy";
+  EXPECT_FALSE(IsRacedOut(std::vector{300.0, 300.0}, 100)) << "two samples are too few";
+}
+
 }  // namespace
 }  // namespace atunner

@@ -1,84 +1,43 @@
 #include "atunner/measure/vendor.h"
 
-#include "atunner/base/dylib.h"
+#include <algorithm>
+#include <string_view>
+
+#include "atunner/measure/vendor_subjects.h"
 
 namespace atunner {
 namespace {
 
-// cublas_v2.h and library_types.h of CUDA 12 and 13.
-constexpr int kOperationNone = 0;
-constexpr int kCudaR32F = 0;
-constexpr int kCudaR16F = 2;
-constexpr int kCudaR16BF = 14;
-constexpr int kCompute32F = 68;
-constexpr int kAlgorithmDefault = -1;
-
-struct CublasApi {
-  int (*create)(void**) = nullptr;
-  int (*destroy)(void*) = nullptr;
-  int (*set_stream)(void*, void*) = nullptr;
-  int (*gemm)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int, const void*,
-              void*, int, int, int, int) = nullptr;
+struct Entry {
+  std::string_view operator_name;
+  std::string_view library;
+  Result<std::unique_ptr<Subject>> (*make)(TimedDevice&, const KernelSpec&);
 };
 
-/// c[M, N] = a · b row-major is cᵀ = bᵀ · aᵀ column-major.
-class CublasMatmul : public Subject {
- public:
-  static Result<std::unique_ptr<Subject>> Make(TimedDevice& device, const KernelSpec& spec) {
-    const std::string names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
-    ATUNNER_TRY(const DynamicLibrary library, DynamicLibrary::Open(names, CudaLibraryFolders()));
-    auto subject = std::make_unique<CublasMatmul>();
-    CublasApi& api = subject->api_;
-    ATUNNER_RETURN_IF_ERROR(library.Bind(api.create, "cublasCreate_v2"));
-    ATUNNER_RETURN_IF_ERROR(library.Bind(api.destroy, "cublasDestroy_v2"));
-    ATUNNER_RETURN_IF_ERROR(library.Bind(api.set_stream, "cublasSetStream_v2"));
-    ATUNNER_RETURN_IF_ERROR(library.Bind(api.gemm, "cublasGemmEx"));
-    if (api.create(&subject->handle_) != 0) return Fail(ErrorCode::kUnavailable, "cuBLAS does not start");
-    if (api.set_stream(subject->handle_, device.stream()) != 0)
-      return Fail(ErrorCode::kUnavailable, "cuBLAS refuses the stream");
-    subject->type_ = spec.compute_dtype == DType::kFloat32   ? kCudaR32F
-                     : spec.compute_dtype == DType::kFloat16 ? kCudaR16F
-                                                             : kCudaR16BF;
-    subject->m_ = static_cast<int>(spec.dims.at("M"));
-    subject->n_ = static_cast<int>(spec.dims.at("N"));
-    subject->k_ = static_cast<int>(spec.dims.at("K"));
-    return subject;
-  }
-  CublasMatmul() = default;
-  ~CublasMatmul() override {
-    if (handle_) api_.destroy(handle_);
-  }
-
-  LaunchOutcome Enqueue(const TaskBuffers& buffers) override {
-    const float one = 1;
-    const float zero = 0;
-    const auto pointer = [&](const char* name) { return reinterpret_cast<void*>(buffers.Find(name)->address); };
-    const int status =
-        api_.gemm(handle_, kOperationNone, kOperationNone, n_, m_, k_, &one, pointer("b"), type_, n_, pointer("a"),
-                  type_, k_, &zero, pointer("c"), type_, n_, kCompute32F, kAlgorithmDefault);
-    if (status != 0) return {LaunchOutcome::Kind::kRefused, "cuBLAS status " + std::to_string(status), {}, 0};
-    return {};
-  }
-  Status Renew() override { return {}; }
-
- private:
-  CublasApi api_;
-  void* handle_ = nullptr;
-  int type_ = 0;
-  int m_ = 0, n_ = 0, k_ = 0;
+constexpr Entry kEntries[] = {
+    {"matmul", "cuBLAS", MakeCublasMatmul},
+    {"conv2d", "cuDNN", MakeCudnnConvolution},
+    {"softmax", "cuDNN", MakeCudnnSoftmax},
+    {"softmax_backward", "cuDNN", MakeCudnnSoftmax},
 };
 
 }  // namespace
 
 std::vector<std::string> VendorNames(const KernelSpec& spec) {
-  if (spec.oracle.kind == Oracle::Kind::kOperator && spec.name == "matmul") return {"cuBLAS"};
-  return {};
+  std::vector<std::string> names;
+  if (spec.oracle.kind != Oracle::Kind::kOperator) return names;
+  for (const Entry& entry : kEntries) {
+    if (entry.operator_name == spec.name) names.emplace_back(entry.library);
+  }
+  return names;
 }
 
 Result<std::unique_ptr<Subject>> MakeVendorSubject(const std::string& name, TimedDevice& device,
                                                    const KernelSpec& spec) {
-  if (name == "cuBLAS" && spec.name == "matmul") return CublasMatmul::Make(device, spec);
-  return Fail(ErrorCode::kUnsupported, name + " does not compute " + spec.name);
+  const auto entry = std::ranges::find_if(
+      kEntries, [&](const Entry& one) { return one.library == name && one.operator_name == spec.name; });
+  if (entry == std::end(kEntries)) return Fail(ErrorCode::kUnsupported, name + " does not compute " + spec.name);
+  return entry->make(device, spec);
 }
 
 }  // namespace atunner

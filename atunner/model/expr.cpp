@@ -440,6 +440,15 @@ Result<Value> CallOne(const std::string& name, const Value& x) {
   return Bad("unknown function " + name + "()");
 }
 
+Result<Value> Position(const Value& order, const Value& item) {
+  const auto* text = std::get_if<std::string>(&order);
+  if (text == nullptr) return Bad("position() needs a permutation and one of its items");
+  const std::string wanted = IsInteger(item) ? std::to_string(AsInteger(item)) : ToString(item);
+  const int64_t at = PositionIn(*text, wanted);
+  if (at < 0) return Bad("position(): '" + wanted + "' is not in '" + *text + "'");
+  return at;
+}
+
 Result<Value> Call(const std::string& name, const std::vector<Value>& args) {
   if (name == "min" || name == "max") return Fold(name, args);
   if (name == "ceil_div" || name == "cdiv") {
@@ -448,6 +457,7 @@ Result<Value> Call(const std::string& name, const std::vector<Value>& args) {
     return -FloorDivide(-AsInteger(args[0]), AsInteger(args[1]));
   }
   if (name == "pow" && args.size() == 2) return ApplyBinary("**", args[0], args[1]);
+  if (name == "position" && args.size() == 2) return Position(args[0], args[1]);
   if (args.size() != 1)
     return Bad("unknown function " + name + "() with " + std::to_string(args.size()) + " arguments");
   return CallOne(name, args[0]);

@@ -165,6 +165,15 @@ Cell ExprProgram::CompareTexts(Op op, const Cell& a, const Cell& b) const {
   return Cell::Integer(Ordered(op, texts_[a.text].compare(texts_[b.text]), 0));
 }
 
+Cell ExprProgram::PositionOf(const Cell& order, const Cell& item) const {
+  if (order.kind != Cell::Kind::kText) return {};
+  const std::string text = item.kind == Cell::Kind::kText      ? texts_[item.text]
+                           : item.kind == Cell::Kind::kInteger ? std::to_string(item.integer)
+                                                               : ToString(Value(item.real));
+  const int64_t at = PositionIn(texts_[order.text], text);
+  return at < 0 ? Cell{} : Cell::Integer(at);
+}
+
 bool ExprProgram::Truthy(const Cell& cell, const ExprProgram& program) {
   if (cell.kind == Cell::Kind::kInteger) return cell.integer != 0;
   if (cell.kind == Cell::Kind::kReal) return cell.real != 0;
@@ -205,6 +214,7 @@ Cell ExprProgram::Compute(const Instruction& i, std::span<const Cell> cells) con
     if (second.IsError()) return {};
     return second.integer ? b : a;
   }
+  if (i.op == Op::kPosition) return PositionOf(a, b);
   if (a.kind == Cell::Kind::kText || b.kind == Cell::Kind::kText)
     return IsCompare(i.op) ? CompareTexts(i.op, a, b) : Cell{};
   if (i.op == Op::kCeilDivide) {
@@ -280,6 +290,7 @@ Result<ExprProgram::CellId> ExprProgram::AddCall(const Expr::Node& node) {
   }
   if ((node.op == "ceil_div" || node.op == "cdiv") && args.size() == 2)
     return Emit(Op::kCeilDivide, args[0], args[1], args[0]);
+  if (node.op == "position" && args.size() == 2) return Emit(Op::kPosition, args[0], args[1], args[0]);
   if (node.op == "pow" && args.size() == 2) return Emit(Op::kPower, args[0], args[1], args[0]);
   const auto at = std::ranges::find(kFunctions, node.op);
   if (at == kFunctions.end() || args.size() != 1)

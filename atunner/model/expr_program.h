@@ -72,6 +72,7 @@ class ExprProgram {
     kMin,
     kMax,
     kCeilDivide,
+    kPosition,
     kCall
   };
   struct Instruction {
@@ -109,6 +110,7 @@ class ExprProgram {
   CellId NewCell(const Cell& cell, bool constant);
   Cell Compute(const Instruction& instruction, std::span<const Cell> cells) const;
   Cell CompareTexts(Op op, const Cell& a, const Cell& b) const;
+  Cell PositionOf(const Cell& order, const Cell& item) const;
 
   std::vector<Cell> cells_;
   std::vector<bool> constant_;

@@ -30,6 +30,7 @@ std::string RandomText(Random& random, int depth) {
       if (random.Below(3) == 0) return "(" + pick({"not ", "-", "~"}) + sub() + ")";
       return pick({"abs(", "ceil(", "floor(", "round(", "int(", "float(", "bool(", "sqrt(", "log2("}) + sub() + ")";
     case 5:
+      if (random.Below(4) == 0) return "position(" + pick({"'x,2,0.5'", "s", "a"}) + ", " + sub() + ")";
       return pick({"min(", "max(", "ceil_div(", "pow("}) + sub() + ", " + sub() + ")";
     default:
       return "(" + sub() +

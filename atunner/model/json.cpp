@@ -5,6 +5,7 @@
 
 #include "atunner/model/device_profile.h"
 #include "atunner/model/kernel_spec.h"
+#include "atunner/model/permutation.h"
 #include "atunner/model/trial.h"
 
 // Serialisers of types we do not own.
@@ -141,7 +142,25 @@ ATUNNER_FIELDS(RenderedKernel, source, plan)
 ATUNNER_FIELDS(Tolerance, relative, absolute, budget_factor, allow_nondeterminism)
 ATUNNER_FIELDS(Oracle, kind, operator_name, kernel)
 ATUNNER_FIELDS(KernelSpec, name, dims, attributes, args, oracle, tolerance, flops, bytes, compute_dtype, tensor_cores)
-ATUNNER_FIELDS(Parameter, name, values, meaning)
+/// A permutation is its items: their orders follow from them. What few parameters have is written where it is.
+static void to_json(Json& json, const Parameter& value) {
+  json = Json{{"name", value.name}};
+  if (value.items.empty())
+    json["values"] = value.values;
+  else
+    json["items"] = value.items;
+  json["meaning"] = value.meaning;
+  if (value.only_if) json["only_if"] = *value.only_if;
+  if (value.otherwise) json["otherwise"] = *value.otherwise;
+}
+static void from_json(const Json& json, Parameter& value) {
+  if (!json.is_object()) Throw("an object is needed for Parameter");
+  NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(ATUNNER_READ_FIELD, name, values, meaning, items, only_if, otherwise))
+  if (value.items.empty()) return;
+  auto orders = OrdersOf(value.items);
+  if (!orders) Throw(orders.error().ToString());
+  value.values = *std::move(orders);
+}
 ATUNNER_FIELDS(Constraint, condition, reason)
 ATUNNER_FIELDS(ParameterSpace, parameters, constraints)
 ATUNNER_FIELDS(KernelResources, entry, mangled, registers, static_shared_bytes, local_bytes, spill_store_bytes,
@@ -159,7 +178,7 @@ static void to_json(Json& json, const Configuration& value) { json = value.value
 static void from_json(const Json& json, Configuration& value) { value.values = json.get<std::vector<Value>>(); }
 
 ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources, binary, same_as,
-               compile_seconds, judge_seconds, note)
+               memory_bytes, compile_seconds, judge_seconds, note)
 ATUNNER_FIELDS(Baseline, name, verdict, measurement, estimate, comparison, note)
 
 static void to_json(Json& json, const DeviceProfile& value) {

@@ -1,6 +1,7 @@
 // What may vary: parameters with their values, and the constraints that rule combinations out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,14 @@ struct Parameter {
   std::string name;
   std::vector<Value> values;  ///< in the author's order; neighbours are adjacent
   std::string meaning;        ///< one line for people: "threads that share one row"
+  /// Not empty: the values are the orders of these, as MakePermutation lists them; neighbours swap two items.
+  std::vector<Value> items = {};
+  /// Where this does not hold the parameter means nothing and has its inactive value alone, so that no two
+  /// configurations mean the same.
+  std::optional<Expr> only_if = std::nullopt;
+  std::optional<Value> otherwise = std::nullopt;  ///< the inactive value; the first unless stated
+
+  const Value& Inactive() const { return otherwise ? *otherwise : values.front(); }
 };
 
 /// A combination is valid when every constraint is true for it.
@@ -38,7 +47,10 @@ struct ParameterSpace {
   int Find(std::string_view name) const;
   /// Product of the value counts, before constraints (saturates at 2^63).
   int64_t CartesianSize() const;
-  /// kInvalidInput naming what is wrong: no values, duplicate names or values, a constraint with an unknown name.
+  /// The constraints, and what the conditions of parameters demand. No error after Validate.
+  Result<std::vector<Constraint>> AllConstraints() const;
+  /// kInvalidInput naming what is wrong: no values, duplicate names or values, a constraint with an unknown name, an
+  /// inactive value that is not listed, a condition on the parameter itself.
   Status Validate(const Dims& dims) const;
   /// True when all constraints hold. Names in constraints are parameters or problem dimensions.
   Result<bool> Allows(const Configuration& configuration, const Dims& dims) const;

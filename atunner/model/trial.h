@@ -34,7 +34,8 @@ struct Trial {
   std::optional<Estimate> estimate;        ///< correct and predicted
   std::vector<KernelResources> resources;
   Digest binary;
-  int64_t same_as = 0;  ///< number of the trial whose binary and launches are the same: judged there; 0 = none
+  int64_t same_as = 0;       ///< number of the trial whose binary and launches are the same: judged there; 0 = none
+  int64_t memory_bytes = 0;  ///< workspaces, and the shared memory of the largest block among its launches
   double compile_seconds = 0;
   double judge_seconds = 0;
   std::string note;  ///< "same binary and launch as trial 12", "raced out after 3 samples", …

@@ -1,5 +1,6 @@
 #include "atunner/model/value.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -40,6 +41,18 @@ bool LooselyEqual(const Value& a, const Value& b) {
   const auto* right = std::get_if<std::string>(&b);
   if (left || right) return left && right && *left == *right;
   return ToDouble(a) == ToDouble(b);
+}
+
+int64_t PositionIn(std::string_view order, std::string_view item) {
+  int64_t at = 0;
+  size_t from = 0;
+  while (from <= order.size()) {
+    const size_t comma = std::min(order.find(',', from), order.size());
+    if (order.substr(from, comma - from) == item) return at;
+    from = comma + 1;
+    ++at;
+  }
+  return -1;
 }
 
 std::string ToString(const Dims& dims) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <variant>
 
 namespace atunner {
@@ -18,6 +19,9 @@ double ToDouble(const Value& value);
 bool Truthy(const Value& value);
 /// 1 == 1.0 == true, as in Python; strings equal only strings.
 bool LooselyEqual(const Value& a, const Value& b);
+
+/// Which item of "m,n,k" (an order, see permutation.h) this is, from 0; -1 when it is none.
+int64_t PositionIn(std::string_view order, std::string_view item);
 
 /// Operator attributes and other small named settings, ordered by name.
 using Attributes = std::map<std::string, Value, std::less<>>;

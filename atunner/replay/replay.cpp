@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "atunner/search/finalists.h"
+
 namespace atunner {
 namespace {
 
@@ -11,6 +13,7 @@ struct Run {
   std::vector<double> best;      ///< so far, per evaluation
   std::vector<double> spent_ms;  ///< so far, as recorded
   std::vector<double> overhead_ms;
+  std::vector<Observation> told;
   bool asked_twice = false;
   bool stopped_early = false;
 };
@@ -28,9 +31,31 @@ double MeanOf(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+/// What a device with noise would say of a recorded configuration.
+class NoisyDevice {
+ public:
+  NoisyDevice(const RecordedSpace& space, const ReplayOptions& options, uint64_t seed)
+      : space_(space), options_(options), random_(Mix64(seed ^ 0x401e)) {}
+
+  Observation Measure(const Configuration& one, int samples) {
+    const auto& time = space_.time_ms[space_.index->IndexOf(one)];
+    if (!time) return {one, std::nullopt};
+    const double error = options_.noise / std::sqrt(samples);
+    return {one, *time * 1e6 * (options_.noise > 0 ? std::exp(error * random_.Normal()) : 1.0), error};
+  }
+
+ private:
+  const RecordedSpace& space_;
+  const ReplayOptions& options_;
+  Random random_;
+};
+
 Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline, const ReplayOptions& options,
                     uint64_t seed, const Clock& clock) {
-  ATUNNER_TRY(const auto searcher, MakeSearcher(options.strategy, space.index, {.seed = seed}));
+  SearchOptions search{.seed = seed};
+  search.prior = options.prior;
+  ATUNNER_TRY(const auto searcher, MakeSearcher(options.strategy, space.index, search));
+  NoisyDevice device(space, options, seed);
   Run run;
   std::vector<bool> asked(space.index->size(), false);
   double best = baseline.worst;
@@ -55,8 +80,8 @@ Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline, 
     }
     const double told = clock.Now();
     for (const Configuration& one : batch) {
-      const auto& time = space.time_ms[space.index->IndexOf(one)];
-      searcher->Tell({one, time ? std::optional(*time * 1e6) : std::nullopt});
+      run.told.push_back(device.Measure(one, options.samples));
+      searcher->Tell(run.told.back());
     }
     overhead += clock.Now() - told;
     run.overhead_ms.insert(run.overhead_ms.end(), batch.size(), overhead * 1e3 / static_cast<double>(batch.size()));
@@ -90,19 +115,69 @@ std::vector<double> Aggregate(const std::vector<std::vector<double>>& curves,
   return out;
 }
 
+Status Check(const ReplayOptions& options) {
+  if (options.repeats < 1 || options.batch < 1 || options.samples < 1)
+    return Invalid("repeats, batch and samples must be at least 1");
+  if (!(options.noise >= 0)) return Invalid("noise must be at least 0");
+  return {};
+}
+
+Result<SearchBaseline> NamedBaseline(const RecordedSpace& space) {
+  auto baseline = BaselineOf(space.time_ms);
+  if (!baseline) baseline.error().where = space.name;
+  return baseline;
+}
+
+double TrueTime(const RecordedSpace& space, const Observation& one) {
+  return *space.time_ms[space.index->IndexOf(one.configuration)];
+}
+
 }  // namespace
+
+Result<PastRun> PastRunOn(const RecordedSpace& space, uint64_t evaluations, uint64_t seed, bool reversed) {
+  ATUNNER_TRY(SearchBaseline baseline, NamedBaseline(space));
+  baseline.budget = std::min(baseline.budget, evaluations);
+  ATUNNER_TRY(Run run, RunOnce(space, baseline, {}, seed, SystemClock()));
+  for (Observation& trial : run.told) {
+    if (reversed && trial.objective_ns) trial.objective_ns = 1e12 / *trial.objective_ns;
+  }
+  return PastRun{space.index->space(), std::move(run.told)};
+}
+
+Result<NoisyRegret> ReplayWithNoise(const RecordedSpace& space, const ReplayOptions& options) {
+  constexpr int kAtLength = 16;
+  ATUNNER_RETURN_IF_ERROR(Check(options));
+  ATUNNER_TRY(const SearchBaseline baseline, NamedBaseline(space));
+  NoisyRegret regret;
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
+    const uint64_t seed = options.seed + static_cast<uint64_t>(repeat);
+    ATUNNER_TRY(Run run, RunOnce(space, baseline, options, seed, SystemClock()));
+    std::erase_if(run.told, [](const Observation& one) { return !one.objective_ns; });
+    if (run.told.empty()) return Invalid("nothing that works was found", space.name);
+    std::ranges::stable_sort(run.told, {}, [](const Observation& one) { return *one.objective_ns; });
+    std::vector<Contender> ranking;
+    for (const Observation& one : run.told) ranking.push_back({*one.objective_ns, one.relative_error});
+    const size_t finalists = FinalistCount(ranking);
+    NoisyDevice device(space, options, Mix64(seed));
+    std::optional<Observation> winner;
+    for (size_t i = 0; i < finalists; ++i) {
+      const Observation again = device.Measure(run.told[i].configuration, kAtLength * options.samples);
+      if (!winner || *again.objective_ns < *winner->objective_ns) winner = again;
+    }
+    regret.lowest += TrueTime(space, run.told[0]) / baseline.best - 1;
+    regret.finalists += TrueTime(space, *winner) / baseline.best - 1;
+    regret.finalist_count += static_cast<double>(finalists);
+  }
+  for (double* sum : {&regret.lowest, &regret.finalists, &regret.finalist_count}) *sum /= options.repeats;
+  return regret;
+}
 
 Result<ReplayScore> Replay(const RecordedSpace& space, const ReplayOptions& options, const Clock& clock) {
   ReplayScore score;
   score.space = space.name;
   score.size = space.index->size();
-  auto baseline = BaselineOf(space.time_ms);
-  if (!baseline) {
-    baseline.error().where = space.name;
-    return std::unexpected(baseline.error());
-  }
-  score.baseline = *std::move(baseline);
-  if (options.repeats < 1 || options.batch < 1) return Invalid("repeats and batch must be at least 1");
+  ATUNNER_TRY(score.baseline, NamedBaseline(space));
+  ATUNNER_RETURN_IF_ERROR(Check(options));
   const double mean_cost = MeanOf(space.spent_ms);
   std::vector<std::vector<double>> curves;
   std::vector<std::vector<double>> over_time;

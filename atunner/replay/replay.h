@@ -7,6 +7,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/replay/baseline.h"
 #include "atunner/replay/recorded_space.h"
+#include "atunner/search/prior.h"
 #include "atunner/search/searcher.h"
 
 namespace atunner {
@@ -15,7 +16,12 @@ struct ReplayOptions {
   std::string strategy = "auto";
   int repeats = 30;  ///< with seeds seed, seed + 1, …
   uint64_t seed = 1;
-  size_t batch = 1;  ///< configurations asked for at once, as parallel workers do
+  size_t batch = 1;                              ///< configurations asked for at once, as parallel workers do
+  std::shared_ptr<const Prior> prior = nullptr;  ///< of earlier runs
+  /// Standard deviation of one sample's logarithm around the recorded time: what a strategy is told is then the mean
+  /// of `samples` of them, with its standard error.
+  double noise = 0;
+  int samples = 1;
 };
 
 struct ReplayScore {
@@ -33,6 +39,19 @@ struct ReplayScore {
   bool asked_twice = false;    ///< a broken strategy
   bool stopped_early = false;  ///< asked for nothing though the space was not exhausted: another one
 };
+
+/// What an earlier run with `auto` leaves behind: its trials on another recorded space, at most `evaluations`.
+/// `reversed` turns its times upside down (1 / time): the worst that a prior can be.
+Result<PastRun> PastRunOn(const RecordedSpace& space, uint64_t evaluations, uint64_t seed, bool reversed = false);
+
+/// How far the configuration that is declared the winner is from the best of the space, in true times over the best,
+/// when each sample is noisy: mean over the repeats.
+struct NoisyRegret {
+  double lowest = 0;     ///< the lowest time seen wins
+  double finalists = 0;  ///< those that may be the best are sampled 16 times as often before one wins (finalists.h)
+  double finalist_count = 0;
+};
+Result<NoisyRegret> ReplayWithNoise(const RecordedSpace& space, const ReplayOptions& options);
 
 /// Until a repeat has found anything that works its best so far is the worst time recorded.
 Result<ReplayScore> Replay(const RecordedSpace& space, const ReplayOptions& options, const Clock& clock);

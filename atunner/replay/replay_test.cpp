@@ -150,7 +150,8 @@ TEST(Replay, KnownAnswersOfExhaustiveSearch) {
 
 /// Like a tiled kernel: threads in multiples of 32, a best amount of work per thread, a mode that interacts, noise, and
 /// failures where a thread needs too much.
-RecordedSpace Tiled() {
+/// `speed` is of computing against memory: it moves the best amount of work.
+RecordedSpace Tiled(double speed) {
   RecordedSpace recorded;
   recorded.name = "tiled";
   ParameterSpace space;
@@ -172,7 +173,8 @@ RecordedSpace Tiled() {
     const double threads = x * ToDouble(one.values[1]);
     const double work = ToDouble(one.values[2]) * ToDouble(one.values[3]);
     const bool shared = ToString(one.values[4]) == "shared";
-    double time = 4 + 2 * std::pow(std::log2(threads / 256), 2) + std::pow(std::log2(work / (shared ? 8 : 4)), 2);
+    double time =
+        4 + 2 * std::pow(std::log2(threads / 256), 2) + std::pow(std::log2(work / (speed * (shared ? 8 : 4))), 2);
     time *= (std::fmod(x, 64) == 0 ? 1.0 : std::fmod(x, 32) == 0 ? 1.15 : 1.6) * (shared ? 0.8 : 1.0);
     const bool fails = work * threads > 12000;
     recorded.time_ms.push_back(fails ? std::nullopt : std::optional(time * std::exp(0.02 * noise.Normal())));
@@ -184,7 +186,7 @@ RecordedSpace Tiled() {
 }
 
 TEST(Replay, AutoFindsTheBestLongBeforeRandomAlsoInBatches) {
-  const RecordedSpace space = Tiled();
+  const RecordedSpace space = Tiled(1);
   EXPECT_LT(space.ok, space.index->size());
   for (const size_t batch : {size_t{1}, size_t{4}}) {
     const ReplayScore score = Replay(space, {.strategy = "auto", .repeats = 10, .batch = batch}, SystemClock()).value();
@@ -193,6 +195,35 @@ TEST(Replay, AutoFindsTheBestLongBeforeRandomAlsoInBatches) {
     EXPECT_FALSE(score.asked_twice);
     EXPECT_FALSE(score.stopped_early);
   }
+}
+
+TEST(Replay, AnEarlierRunOfTheSameKernelHelpsAndAMisleadingOneHarmsLittle) {
+  const RecordedSpace space = Tiled(1);
+  const RecordedSpace other = Tiled(1.5);
+  const auto score = [&](bool with, bool reversed) {
+    ReplayOptions options{.repeats = 12};
+    if (with) {
+      const std::vector<PastRun> runs = {PastRunOn(other, 150, 3, reversed).value()};
+      options.prior = Prior::Make(space.index, runs, 1);
+      EXPECT_NE(options.prior, nullptr);
+    }
+    return Replay(space, options, SystemClock())->mean_score;
+  };
+  const double without = score(false, false);
+  EXPECT_GT(score(true, false), without + 0.02);
+  EXPECT_GT(score(true, true), without - 0.08);
+}
+
+TEST(Replay, WithNoiseTheFinalistsAreMeasuredAgainBeforeOneWins) {
+  const RecordedSpace space = Tiled(1);
+  const NoisyRegret noisy = ReplayWithNoise(space, {.repeats = 20, .noise = 0.1}).value();
+  EXPECT_LT(noisy.finalists, 0.8 * noisy.lowest);
+  EXPECT_GT(noisy.finalist_count, 4);
+  const NoisyRegret exact = ReplayWithNoise(space, {.repeats = 5}).value();
+  EXPECT_EQ(exact.finalists, exact.lowest);
+  EXPECT_EQ(exact.finalist_count, 3);
+  EXPECT_FALSE(ReplayWithNoise(space, {.noise = -1}).has_value());
+  EXPECT_FALSE(ReplayWithNoise(space, {.samples = 0}).has_value());
 }
 
 }  // namespace

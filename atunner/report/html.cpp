@@ -150,6 +150,16 @@ std::string Rejected(const Report& report) {
   return html + "</table>\n";
 }
 
+std::string Front(const Report& report) {
+  if (report.front.empty()) return "";
+  std::string html =
+      "<h2>Pareto front</h2>\n<div class=\"scroll\"><table><tr><th>time</th><th class=\"number\">memory</th>"
+      "<th>configuration</th></tr>\n";
+  for (const auto& [time, memory, configuration] : FrontRowsOf(report))
+    html += Row({time, memory, Escape(configuration)});
+  return html + "</table></div>\n";
+}
+
 /// What the heatmap's script reads. "<" is written as an escape, so that no text can end the script element.
 std::string TrialData(const Report& report) {
   nlohmann::json data{{"parameters", nlohmann::json::array()}, {"trials", nlohmann::json::array()}};
@@ -205,7 +215,7 @@ std::string RenderHtml(const Report& report) {
   html += Asked(report) + Kernels(report);
   html += fmt::format("<p class=\"soft\">{} trials of {} valid configurations in {:.1f} s; {}.</p>\n",
                       report.trials.size(), report.space_size, report.seconds, Escape(report.stop_reason));
-  html += Best(report) + Picture("Roofline", RooflinePicture(report)) +
+  html += Best(report) + Front(report) + Picture("Roofline", RooflinePicture(report)) +
           Picture("Convergence", ConvergencePicture(report)) + Heatmap(report);
   return html + "<h2>Rejected candidates</h2>\n" + Rejected(report) + "</body></html>\n";
 }

@@ -39,6 +39,16 @@ std::vector<Rejection> RejectionsOf(const Report& report) {
   return all;
 }
 
+std::vector<std::array<std::string, 3>> FrontRowsOf(const Report& report) {
+  std::vector<std::array<std::string, 3>> rows;
+  for (const Trial& trial : report.front) {
+    rows.push_back({FormatTime(trial.ObjectiveNs().value_or(0)),
+                    fmt::format("{:.1f} KiB", static_cast<double>(trial.memory_bytes) / 1024),
+                    report.space.Describe(trial.configuration)});
+  }
+  return rows;
+}
+
 std::vector<std::pair<int64_t, double>> ConvergenceOf(const Report& report) {
   std::vector<std::pair<int64_t, double>> points;
   for (const Trial& trial : report.trials) {

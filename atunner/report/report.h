@@ -1,6 +1,7 @@
 // What a run found, and why the best kernel is fast.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@ struct Report {
   std::vector<Trial> trials;
   std::optional<Trial> best;  ///< verified again with inputs nobody saw before
   std::vector<Baseline> baselines;
+  std::vector<Trial> front;  ///< of several objectives: trials that none beats in all of them, by the first objective
   uint64_t space_size = 0;
   double floor_ns = 0;  ///< 0 = the task states no work to bound its time with
   double seconds = 0;
@@ -51,6 +53,8 @@ struct Rejection {
   std::string example;
 };
 std::vector<Rejection> RejectionsOf(const Report& report);
+/// The front in words, row by row: time, memory, configuration.
+std::vector<std::array<std::string, 3>> FrontRowsOf(const Report& report);
 /// Trials at which the best so far improved, with its time in ns.
 std::vector<std::pair<int64_t, double>> ConvergenceOf(const Report& report);
 /// Sentences on why the best kernel takes as long as it does: roof, share of it, limiter, resources.

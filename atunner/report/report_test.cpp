@@ -84,6 +84,17 @@ TEST(Report, MarkdownSaysOneWordAndTheRatio) {
   EXPECT_THAT(text, HasSubstr("`a=1, b=x`"));
 }
 
+TEST(Report, AFrontIsShownWhereThereIsOne) {
+  Report report = Sample();
+  EXPECT_THAT(RenderMarkdown(report), Not(HasSubstr("Pareto")));
+  EXPECT_THAT(RenderHtml(report), Not(HasSubstr("Pareto")));
+  Trial lean = Correct(2, 2, 12000);
+  lean.memory_bytes = 2048;
+  report.front = {Correct(3, 1, 6000), lean};
+  EXPECT_THAT(RenderMarkdown(report), HasSubstr("| 6.00 us | 0.0 KiB | a=1, b=x |\n| 12.00 us | 2.0 KiB | a=2"));
+  EXPECT_THAT(RenderHtml(report), HasSubstr("2.0 KiB"));
+}
+
 TEST(Report, HtmlEscapesWhatUsersWrite) {
   const std::string html = RenderHtml(Sample());
   EXPECT_THAT(html, HasSubstr("--operator &lt;copy&gt; &amp; more"));

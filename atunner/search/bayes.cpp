@@ -7,6 +7,7 @@
 #include "atunner/search/coordinates.h"
 #include "atunner/search/gaussian_process.h"
 #include "atunner/search/length_scales.h"
+#include "atunner/search/trend.h"
 
 namespace atunner {
 namespace {
@@ -27,7 +28,8 @@ class Bayes : public Strategy {
   Bayes(std::string name, std::shared_ptr<const SpaceIndex> space, SearchOptions search_options)
       : Strategy(std::move(name), std::move(space), std::move(search_options)),
         coordinates_(index()),
-        scales_(coordinates_.groups()) {}
+        scales_(coordinates_.groups()),
+        trend_(options().prior) {}
 
  protected:
   std::optional<uint64_t> Propose() override {
@@ -47,9 +49,11 @@ class Bayes : public Strategy {
   void OnTold(uint64_t at, std::optional<double> log_time) override {
     const auto row = rows_.find(at);
     if (row == rows_.end()) return;
-    process_->Correct(row->second, scale_.Of(log_time));
+    process_->Correct(row->second, trend_.Residual(at, scale_.Of(log_time)));
     corrected_ = true;
   }
+
+  void OnRefined(uint64_t at, double log_time) override { OnTold(at, log_time); }
 
  private:
   /// The middle of every list of values: seldom good, seldom hopeless.
@@ -100,14 +104,30 @@ class Bayes : public Strategy {
     const size_t used = std::min(kMostFitted, told.size());
     Eigen::MatrixXf x(static_cast<Eigen::Index>(used), static_cast<Eigen::Index>(coordinates_.size()));
     Eigen::VectorXd z(static_cast<Eigen::Index>(used));
+    Eigen::VectorXd uncertainty(z.size());
     for (size_t i = 0; i < used; ++i) {
       const uint64_t at = told[i * told.size() / used];
       const std::vector<float> point = coordinates_.Of(at);
       const auto row = static_cast<Eigen::Index>(i);
       x.row(row) = Eigen::Map<const Eigen::RowVectorXf>(point.data(), x.cols());
-      z[row] = scale_.Of(*ResultOf(at));
+      z[row] = trend_.Residual(at, scale_.Of(*ResultOf(at)));
+      uncertainty[row] = Uncertainty(at);
     }
-    scales_.Improve(x, z);
+    scales_.Improve(x, z, uncertainty);
+  }
+
+  /// Variance of a measured value beyond the process's own noise, in the residual's units.
+  double Uncertainty(uint64_t at) const {
+    const double error = ErrorOf(at) / (scale_.spread * trend_.spread());
+    return error * error;
+  }
+
+  void FitTrend(const std::vector<uint64_t>& rows) {
+    std::vector<Trend::Point> points;
+    for (uint64_t at : rows) {
+      if (const auto* result = ResultOf(at)) points.push_back({at, scale_.Of(*result)});
+    }
+    trend_.Fit(points);
   }
 
   void Renew() {
@@ -115,6 +135,7 @@ class Bayes : public Strategy {
     renew_at_ = std::min(static_cast<size_t>(std::ceil(known * kGrowth)), asked_count() + kMostGrowth);
     scale_ = ValueScale(ranking());
     const std::vector<uint64_t> rows = ChooseRows();
+    FitTrend(rows);
     FitScales(rows);
     process_ = std::make_unique<GaussianProcess>(scales_.PerCoordinate(), scales_.noise());
     rows_.clear();
@@ -123,7 +144,8 @@ class Bayes : public Strategy {
     expanded_.clear();
     // What is told comes first: what is pending is then believed to be what that says of it.
     for (uint64_t at : rows) {
-      if (const auto* result = ResultOf(at)) rows_[at] = process_->Observe(coordinates_.Of(at), scale_.Of(*result));
+      if (const auto* result = ResultOf(at))
+        rows_[at] = process_->Observe(coordinates_.Of(at), trend_.Residual(at, scale_.Of(*result)), Uncertainty(at));
     }
     for (uint64_t at : rows) {
       if (ResultOf(at) == nullptr) Enter(at);
@@ -168,7 +190,8 @@ class Bayes : public Strategy {
     std::optional<uint64_t> chosen;
     for (size_t i = 0; i < members_.size(); ++i) {
       if (IsAsked(members_[i])) continue;
-      const double gain = ExpectedImprovement(best, process_->mean(i), process_->deviation(i));
+      const double mean = trend_.Value(members_[i], process_->mean(i));
+      const double gain = ExpectedImprovement(best, mean, trend_.spread() * process_->deviation(i));
       if (gain <= most) continue;
       most = gain;
       chosen = members_[i];
@@ -180,6 +203,7 @@ class Bayes : public Strategy {
   LengthScales scales_;
   std::vector<uint64_t> order_;  ///< asked, in order
   ValueScale scale_;
+  Trend trend_;
   std::unique_ptr<GaussianProcess> process_;
   bool corrected_ = false;
   size_t renew_at_ = 0;

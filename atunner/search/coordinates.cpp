@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "atunner/model/permutation.h"
+
 namespace atunner {
 namespace {
 
@@ -17,6 +19,18 @@ bool HasText(const Parameter& parameter) {
 void AddOneHot(std::vector<std::vector<float>>& table) {
   for (size_t v = 0; v < table.size(); ++v) {
     for (size_t w = 0; w < table.size(); ++w) table[v].push_back(v == w ? 0.7f : 0.0f);  // two texts: a distance of 1
+  }
+}
+
+void AddPairs(size_t items, std::vector<std::vector<float>>& table) {
+  const auto unit = static_cast<float>(1 / std::sqrt(static_cast<double>(items * (items - 1) / 2)));
+  for (size_t rank = 0; rank < table.size(); ++rank) {
+    const std::vector<size_t> order = OrderAt(rank, items);
+    std::vector<size_t> place(items);
+    for (size_t i = 0; i < items; ++i) place[order[i]] = i;
+    for (size_t a = 0; a < items; ++a) {
+      for (size_t b = a + 1; b < items; ++b) table[rank].push_back(place[a] < place[b] ? unit : 0.0f);
+    }
   }
 }
 
@@ -62,8 +76,11 @@ Coordinates::Coordinates(const SpaceIndex& index) : index_(&index) {
     auto& table = table_.emplace_back(parameter.values.size());
     if (parameter.values.size() < 2) continue;
     if (HasText(parameter)) {
-      AddOneHot(table);
-      group_.insert(group_.end(), parameter.values.size(), group++);
+      if (parameter.items.empty())
+        AddOneHot(table);
+      else
+        AddPairs(parameter.items.size(), table);
+      group_.insert(group_.end(), table[0].size(), group++);
       continue;
     }
     if (AddScaled(Sizes(parameter), table)) group_.push_back(group++);

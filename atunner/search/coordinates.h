@@ -10,7 +10,8 @@
 namespace atunner {
 
 /// Numbers lie in [0, 1], on a logarithmic scale where the values are positive and span a factor of four; texts are
-/// one-hot. Whole numbers that are not all powers of two have a second coordinate: how often two divides them, since
+/// one-hot; an order of items says of each pair which comes first (a squared distance of 1 is the reverse: Kendall's
+/// tau). Whole numbers that are not all powers of two have a second coordinate: how often two divides them, since
 /// warps, banks and vector accesses care for that rather than for the size.
 class Coordinates {
  public:

@@ -36,11 +36,14 @@ class Ensemble : public Strategy {
     asker_.reset();
   }
   void OnTold(uint64_t at, std::optional<double> log_time) final {
-    for (const auto& member : members_) member->TellOne(at, log_time);
+    for (const auto& member : members_) member->TellOne(at, log_time, ErrorOf(at));
     const auto by = asked_by_.find(at);
     if (by == asked_by_.end()) return;
     OnResult(by->second, log_time);
     asked_by_.erase(by);
+  }
+  void OnRefined(uint64_t at, double log_time) final {
+    for (const auto& member : members_) member->TellOne(at, log_time, ErrorOf(at));
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include "atunner/search/acquisition.h"
 #include "atunner/search/coordinates.h"
+#include "atunner/search/prior.h"
 #include "atunner/search/regression_forest.h"
 
 namespace atunner {
@@ -41,6 +42,13 @@ class Forest : public Strategy {
   }
 
  private:
+  /// What an earlier run expects is one more coordinate: the trees find out what it is worth.
+  std::vector<float> PointOf(uint64_t at) const {
+    std::vector<float> point = coordinates_.Of(at);
+    if (options().prior) point.push_back(static_cast<float>(options().prior->Of(at)));
+    return point;
+  }
+
   void Renew() {
     const auto known = static_cast<double>(results().size());
     renew_at_ = static_cast<size_t>(std::ceil(known * kGrowth)) + 1;
@@ -59,11 +67,11 @@ class Forest : public Strategy {
     std::vector<float> x;
     std::vector<double> y;
     for (uint64_t at : rows) {
-      const std::vector<float> point = coordinates_.Of(at);
+      const std::vector<float> point = PointOf(at);
       x.insert(x.end(), point.begin(), point.end());
       y.push_back(scale.Of(*ResultOf(at)));
     }
-    forest_.Fit(x, coordinates_.size(), y, kTrees, random());
+    forest_.Fit(x, coordinates_.size() + (options().prior ? 1 : 0), y, kTrees, random());
     best_ = scale.Of(ranking().begin()->first);
     queue_.clear();
   }
@@ -74,7 +82,7 @@ class Forest : public Strategy {
     std::unordered_set<uint64_t> seen;
     const auto look = [&](uint64_t at) {
       if (IsAsked(at) || !seen.insert(at).second) return;
-      const auto [mean, deviation] = forest_.Predict(coordinates_.Of(at));
+      const auto [mean, deviation] = forest_.Predict(PointOf(at));
       candidates.emplace_back(ExpectedImprovement(best_, mean, std::max(deviation, kLeastDeviation)), at);
     };
     size_t leaders = 0;

@@ -48,7 +48,7 @@ void GaussianProcess::AddCandidate(std::span<const float> x) {
   variances_[at] = static_cast<float>(1.0 - k.squaredNorm());
 }
 
-size_t GaussianProcess::Observe(std::span<const float> x, double z) {
+size_t GaussianProcess::Observe(std::span<const float> x, double z, double uncertainty) {
   Reserve(rows_ + 1, count_);
   const Eigen::Map<const Eigen::VectorXf> raw(x.data(), static_cast<Index>(x.size()));
   const Index at = rows_;
@@ -56,7 +56,7 @@ size_t GaussianProcess::Observe(std::span<const float> x, double z) {
   Eigen::VectorXd k(at);
   for (Index i = 0; i < at; ++i) k[i] = Kernel((x_.col(i) - x_.col(at)).squaredNorm());
   if (at > 0) factor_.topLeftCorner(at, at).triangularView<Eigen::Lower>().solveInPlace(k);
-  const double pivot = std::sqrt(std::max(1.0 + noise_ + kJitter - k.squaredNorm(), kJitter));
+  const double pivot = std::sqrt(std::max(1.0 + noise_ + uncertainty + kJitter - k.squaredNorm(), kJitter));
   factor_.row(at).head(at) = k.transpose();
   factor_(at, at) = pivot;
   values_[at] = z;
@@ -83,14 +83,14 @@ double GaussianProcess::deviation(size_t candidate) const {
   return std::sqrt(std::max(1e-9, static_cast<double>(variances_[static_cast<Index>(candidate)])));
 }
 
-double GaussianProcess::LogLikelihood(const Eigen::MatrixXf& x, const Eigen::VectorXd& z, const Eigen::VectorXf& scales,
-                                      double noise) {
+double GaussianProcess::LogLikelihood(const Eigen::MatrixXf& x, const Eigen::VectorXd& z,
+                                      const Eigen::VectorXd& uncertainty, const Eigen::VectorXf& scales, double noise) {
   const Index n = x.rows();
   const Eigen::MatrixXf scaled = (x * scales.asDiagonal()).transpose();
   Eigen::MatrixXd covariance(n, n);
   for (Index i = 0; i < n; ++i) {
     for (Index j = 0; j < i; ++j) covariance(i, j) = Kernel((scaled.col(i) - scaled.col(j)).squaredNorm());
-    covariance(i, i) = 1.0 + noise + kJitter;
+    covariance(i, i) = 1.0 + noise + uncertainty[i] + kJitter;
   }
   const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> factor(covariance);
   if (factor.info() != Eigen::Success) return -INFINITY;

@@ -20,7 +20,8 @@ class GaussianProcess {
 
   void AddCandidate(std::span<const float> x);
   /// Returns the observation's number. `z` may be what the process believes anyway (a pending evaluation).
-  size_t Observe(std::span<const float> x, double z);
+  /// `uncertainty`: variance of this value beyond the noise of all.
+  size_t Observe(std::span<const float> x, double z, double uncertainty = 0);
   /// Replaces an observation's value: the pending one came in.
   void Correct(size_t observation, double z) { values_[static_cast<Eigen::Index>(observation)] = z; }
   /// Recomputes the means after observations and corrections.
@@ -32,10 +33,10 @@ class GaussianProcess {
   const Eigen::VectorXf& means() const { return means_; }
   const Eigen::VectorXf& variances() const { return variances_; }
 
-  /// Logarithm of the marginal likelihood of values `z` at `x` (a row per observation), up to a constant; −infinity
-  /// when the covariance is singular.
-  static double LogLikelihood(const Eigen::MatrixXf& x, const Eigen::VectorXd& z, const Eigen::VectorXf& scales,
-                              double noise);
+  /// Logarithm of the marginal likelihood of values `z` at `x` (a row per observation), each with a variance beyond
+  /// the common noise, up to a constant; −infinity when the covariance is singular.
+  static double LogLikelihood(const Eigen::MatrixXf& x, const Eigen::VectorXd& z, const Eigen::VectorXd& uncertainty,
+                              const Eigen::VectorXf& scales, double noise);
 
  private:
   static float Kernel(float squared_distance);

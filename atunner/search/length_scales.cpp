@@ -32,17 +32,17 @@ Eigen::VectorXf LengthScales::PerCoordinate(const Eigen::VectorXf& scales) const
   return all;
 }
 
-double LengthScales::Posterior(const Eigen::MatrixXf& x, const Eigen::VectorXd& z, const Eigen::VectorXf& scales,
-                               double noise) const {
+double LengthScales::Posterior(const Eigen::MatrixXf& x, const Eigen::VectorXd& z, const Eigen::VectorXd& uncertainty,
+                               const Eigen::VectorXf& scales, double noise) const {
   double prior = LogPrior(noise, kUsualNoise, kNoiseSpread);
   for (const float scale : scales) prior += LogPrior(scale, 1.0, kScaleSpread);
-  return prior + GaussianProcess::LogLikelihood(x, z, PerCoordinate(scales), noise);
+  return prior + GaussianProcess::LogLikelihood(x, z, uncertainty, PerCoordinate(scales), noise);
 }
 
-void LengthScales::Improve(const Eigen::MatrixXf& x, const Eigen::VectorXd& z) {
-  double best = Posterior(x, z, scales_, noise_);
+void LengthScales::Improve(const Eigen::MatrixXf& x, const Eigen::VectorXd& z, const Eigen::VectorXd& uncertainty) {
+  double best = Posterior(x, z, uncertainty, scales_, noise_);
   const auto keep_if_better = [&](const Eigen::VectorXf& scales, double noise) {
-    const double here = Posterior(x, z, scales, noise);
+    const double here = Posterior(x, z, uncertainty, scales, noise);
     if (here <= best) return;
     best = here;
     scales_ = scales;

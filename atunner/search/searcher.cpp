@@ -3,6 +3,7 @@
 #include "atunner/search/bayes.h"
 #include "atunner/search/forest_search.h"
 #include "atunner/search/local_search.h"
+#include "atunner/search/pareto.h"
 #include "atunner/search/population.h"
 #include "atunner/search/portfolio.h"
 #include "atunner/search/simple_strategies.h"
@@ -11,12 +12,10 @@
 namespace atunner {
 namespace {
 
-using Make = std::unique_ptr<Strategy> (*)(std::string name, std::shared_ptr<const SpaceIndex>, SearchOptions);
-
 struct Entry {
   std::string_view name;
   std::string_view meaning;
-  Make make;
+  MakeStrategy make;
 };
 
 /// By name.
@@ -50,6 +49,8 @@ Result<std::unique_ptr<Searcher>> MakeSearcher(std::string_view strategy, std::s
                                                SearchOptions options) {
   std::string names;
   for (const Entry& entry : kStrategies) {
+    if (entry.name == strategy && options.objectives > 1)
+      return MakeScalarised(std::string(entry.name), entry.make, std::move(index), options);
     if (entry.name == strategy) return entry.make(std::string(entry.name), std::move(index), std::move(options));
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }

@@ -17,6 +17,8 @@ namespace atunner {
 struct Observation {
   Configuration configuration;
   std::optional<double> objective_ns;  ///< nullopt: it failed
+  double relative_error = 0;           ///< standard error of the time over the time; 0: exact
+  std::vector<double> others = {};     ///< further objectives, in the order of the run's; smaller is better
 };
 
 class Searcher {
@@ -25,15 +27,20 @@ class Searcher {
   virtual std::string_view name() const = 0;
   /// Up to `n` configurations that were neither asked nor told before; fewer when the space is exhausted.
   virtual std::vector<Configuration> Ask(size_t n) = 0;
-  /// In any order; what was never asked is welcome (resume, warm start); duplicates do no harm.
+  /// In any order; what was never asked is welcome (resume, warm start); duplicates do no harm. A second result of a
+  /// configuration counts when it is better known than the first.
   virtual void Tell(const Observation& observation) = 0;
 };
+
+class Prior;
 
 struct SearchOptions {
   uint64_t seed = 1;
   std::optional<Configuration> first;  ///< asked before anything else
   /// A rough cost for ranking before anything is known; nullopt = unknown.
   std::function<std::optional<double>(const Configuration&)> cost;
+  size_t objectives = 1;                         ///< of several a front is looked for (pareto.h)
+  std::shared_ptr<const Prior> prior = nullptr;  ///< what earlier runs found (prior.h); nullptr: nothing is known
 };
 
 struct StrategyInfo {

@@ -8,6 +8,7 @@ class Exhaustive : public Strategy {
   using Strategy::Strategy;
 
  protected:
+  bool Learns() const override { return false; }
   std::optional<uint64_t> Propose() override {
     while (next_ < index().size() && IsAsked(next_)) ++next_;
     return next_;
@@ -22,6 +23,7 @@ class RandomSearch : public Strategy {
   using Strategy::Strategy;
 
  protected:
+  bool Learns() const override { return false; }
   std::optional<uint64_t> Propose() override { return std::nullopt; }
 };
 
@@ -30,6 +32,7 @@ class LatinHypercube : public Strategy {
   using Strategy::Strategy;
 
  protected:
+  bool Learns() const override { return false; }
   std::optional<uint64_t> Propose() override {
     if (next_ == kRound || strata_.empty()) StartRound();
     std::vector<double> wanted;

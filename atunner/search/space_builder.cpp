@@ -127,8 +127,8 @@ class StateTable {
 
 class Builder {
  public:
-  Builder(const ParameterSpace& space, const Dims& dims, size_t most_edges)
-      : space_(space), dims_(dims), most_edges_(most_edges) {}
+  Builder(const ParameterSpace& space, std::span<const Constraint> constraints, const Dims& dims, size_t most_edges)
+      : space_(space), constraints_(constraints), dims_(dims), most_edges_(most_edges) {}
 
   /// `skip` marks constraints to leave out.
   Result<DecisionDiagram> Run(const std::vector<bool>& skip) {
@@ -163,14 +163,14 @@ class Builder {
         program_.Variable(parameter.name);
     }
     for (const auto& [name, extent] : dims_) program_.Bind(name, extent);
-    for (size_t c = 0; c < space_.constraints.size(); ++c) {
+    for (size_t c = 0; c < constraints_.size(); ++c) {
       if (skip[c]) continue;
       std::vector<Expr::Node> parts;
-      SplitConjunction(space_.constraints[c].condition.root(), parts);
+      SplitConjunction(constraints_[c].condition.root(), parts);
       for (const Expr::Node& part : parts) {
         auto cell = program_.Add(part);
         if (!cell) {
-          cell.error().where = "constraint '" + space_.constraints[c].condition.text() + "'";
+          cell.error().where = "constraint '" + constraints_[c].condition.text() + "'";
           return std::unexpected(cell.error());
         }
         conditions_.push_back({*cell, c, 0});
@@ -267,11 +267,12 @@ class Builder {
 
   std::unexpected<Error> Uncomputable(size_t constraint) const {
     return Invalid("cannot be computed for every combination that the other constraints allow",
-                   "constraint '" + space_.constraints[constraint].condition.text() + "'",
+                   "constraint '" + constraints_[constraint].condition.text() + "'",
                    "guard divisions and powers: `x == 0 or y % x == 0`");
   }
 
   const ParameterSpace& space_;
+  std::span<const Constraint> constraints_;
   const Dims& dims_;
   size_t most_edges_;
   size_t edges_ = 0;
@@ -287,18 +288,19 @@ class Builder {
 };
 
 /// Leaves out one constraint after another for as long as the rest still contradicts itself.
-std::unexpected<Error> NameCulprits(const ParameterSpace& space, const Dims& dims, size_t most_edges) {
-  std::vector<bool> skip(space.constraints.size(), false);
+std::unexpected<Error> NameCulprits(const ParameterSpace& space, std::span<const Constraint> constraints,
+                                    const Dims& dims, size_t most_edges) {
+  std::vector<bool> skip(constraints.size(), false);
   for (size_t c = 0; c < skip.size(); ++c) {
     skip[c] = true;
-    const auto rest = Builder(space, dims, most_edges).Run(skip);
+    const auto rest = Builder(space, constraints, dims, most_edges).Run(skip);
     if (!rest || rest->size() > 0) skip[c] = false;
   }
   std::string names;
   size_t count = 0;
   for (size_t c = 0; c < skip.size(); ++c) {
     if (skip[c]) continue;
-    names += (count++ ? "' and '" : "constraint '") + space.constraints[c].condition.text();
+    names += (count++ ? "' and '" : "constraint '") + constraints[c].condition.text();
   }
   return Invalid("no configuration satisfies all constraints", names + "'",
                  count == 1 ? "nothing fulfils this one: widen it or the values it uses"
@@ -308,9 +310,10 @@ std::unexpected<Error> NameCulprits(const ParameterSpace& space, const Dims& dim
 }  // namespace
 
 Result<DecisionDiagram> BuildDiagram(const ParameterSpace& space, const Dims& dims, size_t most_edges) {
-  const std::vector<bool> none(space.constraints.size(), false);
-  auto diagram = Builder(space, dims, most_edges).Run(none);
-  if (diagram && diagram->size() == 0) return NameCulprits(space, dims, most_edges);
+  ATUNNER_TRY(const std::vector<Constraint> constraints, space.AllConstraints());
+  const std::vector<bool> none(constraints.size(), false);
+  auto diagram = Builder(space, constraints, dims, most_edges).Run(none);
+  if (diagram && diagram->size() == 0) return NameCulprits(space, constraints, dims, most_edges);
   return diagram;
 }
 

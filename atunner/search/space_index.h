@@ -12,9 +12,10 @@
 
 namespace atunner {
 
-/// Which configurations are next to one another. All differ in exactly one parameter.
+/// Which configurations are next to one another. All differ in exactly one parameter; an order of items by one swap, of
+/// items side by side where values are to be adjacent.
 enum class Neighbourhood {
-  kHamming,          ///< by any of its values
+  kHamming,          ///< by any of its values, and in the parameters that it switches on or off, which follow
   kAdjacent,         ///< by the nearest valid value in either direction, over invalid ones
   kStrictlyAdjacent  ///< by the next value of the list in either direction, where that is valid
 };
@@ -46,10 +47,16 @@ class SpaceIndex {
   std::vector<uint64_t> Neighbours(uint64_t index, Neighbourhood kind) const;
 
  private:
-  SpaceIndex(ParameterSpace space, DecisionDiagram diagram) : space_(std::move(space)), diagram_(std::move(diagram)) {}
+  SpaceIndex(ParameterSpace space, DecisionDiagram diagram, Dims dims);
+
+  void AddSwitched(const std::vector<uint16_t>& centre, std::vector<uint64_t>& neighbours) const;
+  void DeactivateWhatIsOff(std::vector<uint16_t>& positions) const;
 
   ParameterSpace space_;
   DecisionDiagram diagram_;
+  Dims dims_;
+  std::vector<size_t> switches_;     ///< parameters that conditions name
+  std::vector<size_t> conditional_;  ///< parameters with a condition
 };
 
 }  // namespace atunner

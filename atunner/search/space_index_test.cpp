@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "atunner/model/permutation.h"
 #include "atunner/search/space_builder.h"
 
 namespace atunner {
@@ -15,6 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
 ParameterSpace SpaceOf(std::vector<Parameter> parameters, std::initializer_list<const char*> constraints) {
@@ -46,6 +48,18 @@ Parameter RandomParameter(const std::string& name, Random& random) {
   return parameter;
 }
 
+/// Of some parameters: that another one has one of its values.
+void AddConditions(ParameterSpace& space, Random& random) {
+  for (size_t p = 1; p < space.parameters.size(); ++p) {
+    if (random.Below(4) != 0) continue;
+    const Parameter& other = space.parameters[random.Below(p)];
+    const std::string value = ToString(other.values[random.Below(other.values.size())]);
+    const bool text = std::holds_alternative<std::string>(other.values[0]);
+    space.parameters[p].only_if = Expr::MustParse(other.name + " == " + (text ? "'" + value + "'" : value));
+    if (random.Below(2)) space.parameters[p].otherwise = space.parameters[p].values.back();
+  }
+}
+
 /// Up to seven parameters, some tied together, some on their own.
 ParameterSpace RandomSpace(Random& random) {
   ParameterSpace space;
@@ -71,6 +85,7 @@ ParameterSpace RandomSpace(Random& random) {
     for (char letter : form) text += letter >= 'A' && letter <= 'C' ? names[letter - 'A'] : std::string(1, letter);
     space.constraints.push_back({Expr::MustParse(text), ""});
   }
+  AddConditions(space, random);
   return space;
 }
 
@@ -98,7 +113,8 @@ std::string Text(const ParameterSpace& space) {
     for (const Value& value : parameter.values) text += " " + ToString(value);
     text += "; ";
   }
-  for (const Constraint& constraint : space.constraints) text += constraint.condition.text() + "; ";
+  const std::vector<Constraint> constraints = space.AllConstraints().value();
+  for (const Constraint& constraint : constraints) text += constraint.condition.text() + "; ";
   return text;
 }
 
@@ -127,6 +143,18 @@ TEST(SpaceIndex, AgreesWithBruteForceAndRoundTrips) {
   }
   EXPECT_GT(constrained, 400);  // the constraints do something,
   EXPECT_GT(empty, 5);          // sometimes too much
+}
+
+/// More than one parameter differs, and all but one have a condition.
+bool FollowsASwitch(const SpaceIndex& index, const std::vector<uint16_t>& a, const std::vector<uint16_t>& b) {
+  size_t differing = 0;
+  size_t unconditional = 0;
+  for (size_t p = 0; p < a.size(); ++p) {
+    if (a[p] == b[p]) continue;
+    ++differing;
+    unconditional += !index.space().parameters[p].only_if;
+  }
+  return differing > 1 && unconditional <= 1;
 }
 
 TEST(SpaceIndex, NeighboursAgreeWithTheirDefinition) {
@@ -158,10 +186,50 @@ TEST(SpaceIndex, NeighboursAgreeWithTheirDefinition) {
     }
     std::vector<uint64_t> adjacent;
     for (const auto& [side, one] : nearest) adjacent.push_back(one.second);
-    ASSERT_THAT(index->Neighbours(centre, Neighbourhood::kHamming), UnorderedElementsAreArray(hamming));
+    std::vector<uint64_t> one_away = index->Neighbours(centre, Neighbourhood::kHamming);
+    ASSERT_EQ(std::set<uint64_t>(one_away.begin(), one_away.end()).size(), one_away.size());
+    std::erase_if(one_away, [&](uint64_t at) { return FollowsASwitch(*index, here, index->PositionsAt(at)); });
+    ASSERT_THAT(one_away, UnorderedElementsAreArray(hamming));
     ASSERT_THAT(index->Neighbours(centre, Neighbourhood::kStrictlyAdjacent), UnorderedElementsAreArray(strict));
     ASSERT_THAT(index->Neighbours(centre, Neighbourhood::kAdjacent), UnorderedElementsAreArray(adjacent));
   }
+}
+
+TEST(SpaceIndex, OrdersAreNeighboursByOneSwap) {
+  const std::vector<Value> items = {std::string("m"), std::string("n"), std::string("k"), std::string("b")};
+  const auto index =
+      SpaceIndex::Build(SpaceOf({MakePermutation("loops", items).value()}, {"position(loops, 'k') > 0"}), {}).value();
+  EXPECT_EQ(index.size(), 18u);
+  const auto shown = [&](const char* order, Neighbourhood kind) {
+    std::vector<std::string> found;
+    for (uint64_t at : index.Neighbours(index.IndexOf({{std::string(order)}}), kind))
+      found.push_back(ToString(index.At(at).values[0]));
+    return found;
+  };
+  EXPECT_THAT(shown("m,n,k,b", Neighbourhood::kHamming),
+              UnorderedElementsAre("n,m,k,b", "b,n,k,m", "m,k,n,b", "m,b,k,n", "m,n,b,k"));
+  EXPECT_THAT(shown("m,n,k,b", Neighbourhood::kAdjacent), UnorderedElementsAre("n,m,k,b", "m,k,n,b", "m,n,b,k"));
+}
+
+TEST(SpaceIndex, WhatASwitchTurnsOnOrOffFollowsIt) {
+  Parameter stages{"stages", Range(2, 4), ""};
+  stages.only_if = Expr::MustParse("mode == 1");
+  Parameter depth{"depth", {int64_t{0}, int64_t{8}, int64_t{16}}, ""};
+  depth.only_if = Expr::MustParse("stages > 2");
+  // While it means something it is not 0.
+  const auto index =
+      SpaceIndex::Build(SpaceOf({{"mode", Range(0, 1), ""}, stages, depth}, {"stages < 3 or depth > 0"}), {}).value();
+  ASSERT_EQ(index.size(), 1u + 1u + 2u * 2u);
+  const auto neighbours = [&](int64_t m, int64_t s, int64_t d) {
+    std::vector<std::string> found;
+    for (uint64_t at : index.Neighbours(index.IndexOf({{m, s, d}}), Neighbourhood::kHamming))
+      found.push_back(index.space().Describe(index.At(at)));
+    return found;
+  };
+  EXPECT_THAT(neighbours(1, 4, 16), UnorderedElementsAre("mode=1, stages=4, depth=8", "mode=1, stages=3, depth=16",
+                                                         "mode=1, stages=2, depth=0", "mode=0, stages=2, depth=0"));
+  EXPECT_THAT(neighbours(1, 2, 0), UnorderedElementsAre("mode=0, stages=2, depth=0", "mode=1, stages=3, depth=8",
+                                                        "mode=1, stages=4, depth=8"));
 }
 
 TEST(SpaceIndex, NearIsValidAndLeavesValidOnesAlone) {

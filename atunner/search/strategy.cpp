@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/search/prior.h"
+
 namespace atunner {
 namespace {
 
-constexpr int kWishes = 24;  // per question, before a uniform draw stands in
+constexpr int kWishes = 24;        // per question, before a uniform draw stands in
+constexpr size_t kWarmStarts = 3;  // of an earlier run's leaders, in turns with the strategy's own first wishes
 
 }  // namespace
 
@@ -22,6 +25,7 @@ std::optional<uint64_t> Strategy::AskOne() {
   if (Exhausted()) return std::nullopt;
   std::optional<uint64_t> at;
   if (first_ && !IsAsked(*first_)) at = first_;
+  if (!at) at = WarmStart();
   for (int i = 0; i < kWishes && !at; ++i) {
     const auto wish = Propose();
     if (!wish) break;
@@ -30,6 +34,22 @@ std::optional<uint64_t> Strategy::AskOne() {
   if (!at) at = DrawNew();
   if (at) MarkAsked(*at);
   return at;
+}
+
+bool Strategy::IsInBetterHalf(const std::optional<double>& log_time) const {
+  if (!log_time) return false;
+  const auto middle = std::next(ranking_.begin(), static_cast<std::ptrdiff_t>(ranking_.size() / 2));
+  return ranking_.size() < 2 || *log_time < middle->first;
+}
+
+/// A leader that disappoints is the last one.
+std::optional<uint64_t> Strategy::WarmStart() const {
+  if (!options_.prior || !Learns() || asked_count() >= 2 * kWarmStarts || asked_count() % 2 == 0) return std::nullopt;
+  for (uint64_t leader : options_.prior->leaders()) {
+    if (!IsAsked(leader)) return leader;
+    if (const auto* result = ResultOf(leader); result != nullptr && !IsInBetterHalf(*result)) break;
+  }
+  return std::nullopt;
 }
 
 void Strategy::MarkAsked(uint64_t at) {
@@ -46,22 +66,38 @@ std::vector<Configuration> Strategy::Ask(size_t n) {
   return out;
 }
 
-void Strategy::TellOne(uint64_t at, std::optional<double> log_time) {
+void Strategy::TellOne(uint64_t at, std::optional<double> log_time, double error) {
   MarkAsked(at);
   const auto [entry, fresh] = results_.try_emplace(at, log_time);
   if (!fresh) {
-    if (entry->second || !log_time) return;
+    if (!log_time) return;
+    if (entry->second) {
+      if (error < ErrorOf(at)) Refine(at, *log_time, error);
+      return;
+    }
     entry->second = log_time;
   }
   if (log_time) ranking_.emplace(*log_time, at);
+  if (log_time && error > 0) errors_[at] = error;
   OnTold(at, log_time);
+}
+
+void Strategy::Refine(uint64_t at, double log_time, double error) {
+  std::optional<double>& known = results_.at(at);
+  ranking_.erase({*known, at});
+  ranking_.emplace(log_time, at);
+  known = log_time;
+  errors_[at] = error;
+  OnRefined(at, log_time);
 }
 
 void Strategy::Tell(const Observation& observation) {
   const uint64_t at = index_->IndexOf(observation.configuration);
   if (at >= index_->size()) return;
   const auto& time = observation.objective_ns;
-  TellOne(at, time && *time > 0 && std::isfinite(*time) ? std::optional(std::log(*time)) : std::nullopt);
+  // Of a small relative error the logarithm has the same absolute one.
+  TellOne(at, time && *time > 0 && std::isfinite(*time) ? std::optional(std::log(*time)) : std::nullopt,
+          std::max(0.0, observation.relative_error));
 }
 
 const std::optional<double>* Strategy::ResultOf(uint64_t at) const {

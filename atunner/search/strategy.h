@@ -27,7 +27,7 @@ class Strategy : public Searcher {
 
   /// As Ask and Tell, by index: for strategies that are made of others.
   std::optional<uint64_t> AskOne();
-  void TellOne(uint64_t at, std::optional<double> log_time);
+  void TellOne(uint64_t at, std::optional<double> log_time, double error = 0);
   /// Somebody else asked for it.
   void MarkAsked(uint64_t at);
 
@@ -36,8 +36,12 @@ class Strategy : public Searcher {
   /// for the draw at once.
   virtual std::optional<uint64_t> Propose() = 0;
   virtual void OnAsked(uint64_t) {}
+  /// False: looks at no result, and starts from none of an earlier run.
+  virtual bool Learns() const { return true; }
   /// Once per configuration, asked or not (resume); once more when a success follows a failure. nullopt: it failed.
   virtual void OnTold(uint64_t, std::optional<double> /*log_time*/) {}
+  /// It was measured again and is better known now.
+  virtual void OnRefined(uint64_t, double /*log_time*/) {}
 
   const SpaceIndex& index() const { return *index_; }
   const SearchOptions& options() const { return options_; }
@@ -50,6 +54,11 @@ class Strategy : public Searcher {
   /// nullptr: not told; nullopt: it failed.
   const std::optional<double>* ResultOf(uint64_t at) const;
   const std::unordered_map<uint64_t, std::optional<double>>& results() const { return results_; }
+  /// Standard error of its logarithm of time.
+  double ErrorOf(uint64_t at) const {
+    const auto entry = errors_.find(at);
+    return entry == errors_.end() ? 0.0 : entry->second;
+  }
   /// A uniform draw among those not asked; nullopt when all are.
   std::optional<uint64_t> DrawNew();
   /// Of some draws the one farthest from those given; among the cheaper third where a rough cost is known.
@@ -58,6 +67,9 @@ class Strategy : public Searcher {
 
  private:
   std::vector<std::pair<double, uint64_t>> DrawCheap(int draws);
+  std::optional<uint64_t> WarmStart() const;
+  bool IsInBetterHalf(const std::optional<double>& log_time) const;
+  void Refine(uint64_t at, double log_time, double error);
 
   std::string name_;
   std::shared_ptr<const SpaceIndex> index_;
@@ -66,6 +78,7 @@ class Strategy : public Searcher {
   std::optional<uint64_t> first_;
   std::unordered_set<uint64_t> asked_;
   std::unordered_map<uint64_t, std::optional<double>> results_;
+  std::unordered_map<uint64_t, double> errors_;  ///< of those that are not exact
   std::set<std::pair<double, uint64_t>> ranking_;
 };
 

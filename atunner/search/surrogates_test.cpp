@@ -74,7 +74,7 @@ TEST(LengthScales, FindTheCoordinateThatMatters) {
     z[i] = 1.4 * std::sin(9 * point[1]);
   }
   LengthScales scales({0, 1, 2});
-  for (int i = 0; i < 6; ++i) scales.Improve(x, z);
+  for (int i = 0; i < 6; ++i) scales.Improve(x, z, Eigen::VectorXd::Zero(z.size()));
   const Eigen::VectorXf found = scales.PerCoordinate();
   EXPECT_GT(found[1], 3 * found[0]);
   EXPECT_GT(found[1], 3 * found[2]);

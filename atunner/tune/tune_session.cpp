@@ -6,14 +6,31 @@
 
 #include "atunner/base/random.h"
 #include "atunner/measure/harness.h"
+#include "atunner/search/finalists.h"
+#include "atunner/tune/transfer.h"
 
 namespace atunner {
 namespace {
 
 constexpr double kCloseToFloor = 1.04;  // nothing worth looking for is left
-constexpr size_t kFinalists = 3;
 constexpr int kPairs = 11;
 constexpr uint64_t kMaxVerifiedAgain = 5;
+
+/// Standard error of a trial's time over the time, from the 95 % interval of its median; an estimate is exact.
+double RelativeError(const Trial& trial) {
+  if (!trial.measurement || !(trial.measurement->median_ns > 0)) return 0;
+  return (trial.measurement->high_ns - trial.measurement->low_ns) / (2 * 1.96 * trial.measurement->median_ns);
+}
+
+/// Of trials in the order of the objective.
+size_t FinalistsOf(const std::vector<const Trial*>& ranking, Objective objective) {
+  std::vector<Contender> contenders;
+  for (const Trial* trial : ranking) {
+    const double error = objective == Objective::kTime ? RelativeError(*trial) : 0;
+    contenders.push_back({*ValueOf(*trial, objective), error});
+  }
+  return FinalistCount(contenders);
+}
 
 }  // namespace
 
@@ -25,7 +42,15 @@ Compiled TuneSession::CompileOne(const Configuration& configuration, const std::
   return compiled;
 }
 
-Result<Trial> TuneSession::JudgeOne(Compiled compiled) {
+Observation TuneSession::ObservationOf(const Trial& trial) const {
+  std::vector<double> values = ValuesOf(trial, request_.objectives);
+  if (values.empty()) return {trial.configuration, std::nullopt};
+  const double error = request_.objectives.front() == Objective::kTime ? RelativeError(trial) : 0;
+  return {trial.configuration, values.front(), error, {values.begin() + 1, values.end()}};
+}
+
+/// The trial when nothing is left to judge; nullopt: a judge has it.
+Result<std::optional<Trial>> TuneSession::StartOne(Compiled compiled) {
   Trial trial;
   trial.configuration = compiled.configuration;
   if (!compiled.rendered) {
@@ -41,36 +66,49 @@ Result<Trial> TuneSession::JudgeOne(Compiled compiled) {
   trial.binary = outcome.module->binary;
   trial.compile_seconds = outcome.module->compile_seconds;
   result_.compile_seconds += trial.compile_seconds;
-  const CandidateKernel candidate{*std::move(outcome.module), compiled.rendered->plan,
-                                  request_.schedule->CheckDims(compiled.configuration)};
-  ATUNNER_RETURN_IF_ERROR(Examine(candidate, trial));
-  return trial;
+  CandidateKernel candidate{*std::move(outcome.module), compiled.rendered->plan,
+                            request_.schedule->CheckDims(compiled.configuration)};
+  trial.memory_bytes = MemoryOf(candidate, request_.schedule->spec());
+  return StartJudging(std::move(candidate), std::move(trial));
 }
 
-Status TuneSession::Examine(const CandidateKernel& candidate, Trial& trial) {
-  const auto number = static_cast<int64_t>(result_.trials.size()) + 1;
-  const int64_t twin = judged_before_.FirstOf(candidate, request_.schedule->spec(), number);
-  if (twin != number) {
-    const Trial& first = result_.trials[twin - 1];
-    trial.same_as = twin;
+JudgeOrder TuneSession::ScreeningOrder() const {
+  JudgeOrder order;
+  order.seed = request_.seed;
+  // A slow one may be good for something else.
+  if (MinimisesTimeAlone()) order.incumbent_ns = BestNs();
+  return order;
+}
+
+std::optional<Trial> TuneSession::StartJudging(CandidateKernel candidate, Trial trial) {
+  const int64_t ticket = ++tickets_;
+  const auto twin = numbers_.find(judged_before_.FirstOf(candidate, request_.schedule->spec(), ticket));
+  if (twin != numbers_.end()) {  // one that is still being judged is not waited for
+    const Trial& first = result_.trials[static_cast<size_t>(twin->second - 1)];
+    trial.same_as = twin->second;
     trial.verdict = first.verdict;
     trial.measurement = first.measurement;
     trial.estimate = first.estimate;
-    trial.note = fmt::format("same binary and launch as trial {}", twin);
-    return {};
+    trial.note = fmt::format("same binary and launch as trial {}", twin->second);
+    return trial;
   }
-  JudgeOrder order;
-  order.seed = request_.seed;
-  order.incumbent_ns = BestNs();
-  const double start = clock_.Now();
-  ATUNNER_TRY(JudgeAnswer answer, judge_.Examine(candidate, order));
-  trial.judge_seconds = clock_.Now() - start;
-  result_.judge_seconds += trial.judge_seconds;
+  trial.number = ticket;
+  lanes_.Start(std::move(trial), std::move(candidate), ScreeningOrder());
+  return std::nullopt;
+}
+
+Result<Trial> TuneSession::FinishOne() {
+  Judged judged = lanes_.Take();
+  ATUNNER_TRY(JudgeAnswer answer, std::move(judged.answer));
+  Trial trial = std::move(judged.trial);
+  trial.judge_seconds = judged.seconds;
+  result_.judge_seconds += judged.seconds;
   trial.verdict = std::move(answer.verdict);
   trial.measurement = std::move(answer.measurement);
   trial.estimate = std::move(answer.estimate);
   trial.note = std::move(answer.note);
-  return {};
+  numbers_[trial.number] = static_cast<int64_t>(result_.trials.size()) + 1;
+  return trial;
 }
 
 std::optional<double> TuneSession::BestNs() const {
@@ -100,43 +138,59 @@ std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
   if (budget.trials && static_cast<int64_t>(result_.trials.size()) >= *budget.trials) return "trial budget spent";
   // The baseline's time is not the search's: a plain kernel of half a second would leave nothing of a short budget.
   if (budget.seconds && spent_before_ + clock_.Now() - search_started_ >= *budget.seconds) return "time budget spent";
-  const auto best = BestNs();
+  const auto best = MinimisesTimeAlone() ? BestNs() : std::nullopt;
   if (best && *best <= kCloseToFloor * result_.floor_ns) return "within 4 % of the physical floor";
   return "";
+}
+
+/// Asks for as many as the compilers can take and the budget leaves.
+void TuneSession::Refill(Searcher& searcher, CompileAhead& ahead) const {
+  auto room = std::max<size_t>(lanes_.count(), static_cast<size_t>(std::max(1, request_.compile_threads)));
+  if (request_.budget.trials) {
+    const auto spent = static_cast<int64_t>(result_.trials.size() + lanes_.busy());
+    room = std::min(room, static_cast<size_t>(std::max<int64_t>(0, *request_.budget.trials - spent)));
+  }
+  if (ahead.size() >= room) return;
+  for (Configuration& configuration : searcher.Ask(room - ahead.size())) ahead.Submit(std::move(configuration));
+}
+
+Status TuneSession::Record(Trial trial, Searcher& searcher, Store* store, const RunRecord& run,
+                           const Listener& listener) {
+  trial.number = static_cast<int64_t>(result_.trials.size()) + 1;
+  trial.proposer = trial.number == 1 ? "default" : std::string(searcher.name());
+  searcher.Tell(ObservationOf(trial));
+  if (store) ATUNNER_RETURN_IF_ERROR(store->AppendTrial(run.id, request_.schedule->space(), trial));
+  result_.trials.push_back(std::move(trial));
+  Emit(listener, TuneEvent::Kind::kTrial, &result_.trials.back(), "");
+  return {};
 }
 
 Status TuneSession::Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop,
                          const Listener& listener) {
   // Compiling runs ahead of judging: the device does not wait for the compiler.
   CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) { return CompileOne(one, end); });
-  const auto refill = [&] {
-    const auto wanted = static_cast<size_t>(std::max(1, request_.compile_threads));
-    const size_t left = request_.budget.trials
-                            ? static_cast<size_t>(std::max<int64_t>(
-                                  0, *request_.budget.trials - static_cast<int64_t>(result_.trials.size())))
-                            : wanted;
-    const size_t room = std::min(wanted, left);
-    if (ahead.size() >= room) return;
-    for (Configuration& configuration : searcher.Ask(room - ahead.size())) ahead.Submit(std::move(configuration));
+  const auto finish = [&]() -> Status {
+    ATUNNER_TRY(Trial trial, FinishOne());
+    return Record(std::move(trial), searcher, store, run, listener);
   };
   while (true) {
     result_.stop_reason = StopReason(stop);
     if (!result_.stop_reason.empty()) break;
-    refill();
-    if (ahead.size() == 0) {
+    Refill(searcher, ahead);
+    if (ahead.size() == 0 && lanes_.busy() == 0) {
       result_.stop_reason = "every configuration was tried";
       break;
     }
-    std::optional<Compiled> compiled = ahead.Take([&] { return !StopReason(stop).empty(); });
+    if (!lanes_.HasFree() || ahead.size() == 0 || lanes_.IsReady()) {
+      ATUNNER_RETURN_IF_ERROR(finish());
+      continue;
+    }
+    std::optional<Compiled> compiled = ahead.Take([&] { return lanes_.IsReady() || !StopReason(stop).empty(); });
     if (!compiled) continue;
-    ATUNNER_TRY(Trial trial, JudgeOne(*std::move(compiled)));
-    trial.number = static_cast<int64_t>(result_.trials.size()) + 1;
-    trial.proposer = trial.number == 1 ? "default" : std::string(searcher.name());
-    searcher.Tell({trial.configuration, trial.ObjectiveNs()});
-    if (store) ATUNNER_RETURN_IF_ERROR(store->AppendTrial(run.id, request_.schedule->space(), trial));
-    result_.trials.push_back(std::move(trial));
-    Emit(listener, TuneEvent::Kind::kTrial, &result_.trials.back(), "");
+    ATUNNER_TRY(std::optional<Trial> done, StartOne(*std::move(compiled)));
+    if (done) ATUNNER_RETURN_IF_ERROR(Record(*std::move(done), searcher, store, run, listener));
   }
+  while (lanes_.busy() > 0) ATUNNER_RETURN_IF_ERROR(finish());
   return {};
 }
 
@@ -166,21 +220,24 @@ Status TuneSession::MeasureNaive(const Listener& listener) {
 }
 
 Status TuneSession::ChooseWinner(const Listener& listener) {
+  const Objective objective = request_.objectives.front();
   std::vector<const Trial*> ranking;
   for (const Trial& trial : result_.trials) {
-    if (trial.ObjectiveNs() && trial.same_as == 0) ranking.push_back(&trial);
+    if (ValueOf(trial, objective) && trial.same_as == 0) ranking.push_back(&trial);
   }
-  std::ranges::stable_sort(ranking, {}, [](const Trial* trial) { return *trial->ObjectiveNs(); });
+  std::ranges::stable_sort(ranking, {}, [&](const Trial* trial) { return *ValueOf(*trial, objective); });
   if (ranking.empty()) return {};
+  const size_t finalists = FinalistsOf(ranking, objective);
   Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
-       fmt::format("verifying the best {} again with new inputs", std::min(kFinalists, ranking.size())));
+       fmt::format("verifying the best {} again with new inputs", finalists));
   // A fresh process and seeds nobody saw: what survives here is reported.
   const uint64_t seed = Mix64(request_.seed ^ 0xf17a1);
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({request_.schedule->spec(), seed, 60}));
+  const JudgeOrder order{.time = true, .thorough = true, .incumbent_ns = {}, .seed = seed};
   size_t survived = 0;
   // Whoever fails now deceived the screening; the search for one that did not goes on until it is found.
   const auto enough = [&](size_t tried) {
-    return survived == kFinalists || (survived > 0 && tried >= kFinalists + kMaxVerifiedAgain);
+    return survived == finalists || (survived > 0 && tried >= finalists + kMaxVerifiedAgain);
   };
   for (size_t i = 0; i < ranking.size() && !enough(i); ++i) {
     Compiled compiled = CompileOne(ranking[i]->configuration);
@@ -188,16 +245,16 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
     const CandidateKernel candidate{*compiled.outcome->module, compiled.rendered->plan,
                                     request_.schedule->CheckDims(compiled.configuration)};
     const double start = clock_.Now();
-    ATUNNER_TRY(JudgeAnswer answer,
-                judge_.Examine(candidate, {.time = true, .thorough = true, .incumbent_ns = {}, .seed = seed}));
+    ATUNNER_TRY(JudgeAnswer answer, judge_.Examine(candidate, order));
     result_.judge_seconds += clock_.Now() - start;
     Trial again = *ranking[i];
     again.verdict = std::move(answer.verdict);
     again.measurement = std::move(answer.measurement);
     again.estimate = std::move(answer.estimate);
-    if (!again.ObjectiveNs()) continue;
+    const auto value = ValueOf(again, objective);
+    if (!value) continue;
     ++survived;
-    if (result_.best && *again.ObjectiveNs() >= *result_.best->ObjectiveNs()) continue;
+    if (result_.best && *value >= *ValueOf(*result_.best, objective)) continue;
     result_.best = std::move(again);
     result_.winner = candidate;
     result_.winner_source = *compiled.rendered;
@@ -229,6 +286,22 @@ Status TuneSession::CompareBaselines(const Listener& listener) {
   return {};
 }
 
+/// What is said of it; nothing when there is nothing to learn from.
+Result<std::string> TuneSession::LearnFromOthers(Store& store, const RunRecord& run,
+                                                 std::shared_ptr<const SpaceIndex> index,
+                                                 SearchOptions& options) const {
+  ATUNNER_TRY(std::vector<Teacher> teachers,
+              TeachersOf(store, run, request_.schedule->spec(), request_.schedule->space()));
+  std::vector<PastRun> runs;
+  std::string names;
+  for (Teacher& teacher : teachers) {
+    names += (names.empty() ? "" : ", ") + teacher.run;
+    runs.push_back(std::move(teacher.past));
+  }
+  options.prior = Prior::Make(std::move(index), runs, request_.seed);
+  return options.prior ? "learning from " + names + " (--no-transfer: from nothing)" : "";
+}
+
 Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atomic<bool>& stop,
                                     const Listener& listener) {
   started_ = clock_.Now();
@@ -239,18 +312,24 @@ Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atom
   result_.space_size = index->size();
   result_.floor_ns = PhysicalFloorNs(schedule.spec(), request_.profile);
   SearchOptions options{.seed = request_.seed, .first = schedule.Default()};
+  options.objectives = request_.objectives.size();
   options.cost = [&](const Configuration& one) { return schedule.Cost(one, request_.profile); };
+  std::string started;
+  if (store && request_.transfer) {
+    ATUNNER_TRY(started, LearnFromOthers(*store, run, index, options));
+  }
   ATUNNER_TRY(const auto searcher, MakeSearcher(request_.strategy, index, options));
   if (store) {
     ATUNNER_TRY(result_.trials, store->Trials(run.id));
-    for (const Trial& trial : result_.trials) searcher->Tell({trial.configuration, trial.ObjectiveNs()});
+    for (const Trial& trial : result_.trials) searcher->Tell(ObservationOf(trial));
   }
-  Emit(listener, TuneEvent::Kind::kStarted, nullptr,
-       result_.trials.empty() ? "" : fmt::format("resuming: {} trials are known", result_.trials.size()));
-  ATUNNER_RETURN_IF_ERROR(judge_.Begin({schedule.spec(), request_.seed, 20}));
+  if (!result_.trials.empty()) started = fmt::format("resuming: {} trials are known", result_.trials.size());
+  Emit(listener, TuneEvent::Kind::kStarted, nullptr, started);
+  ATUNNER_RETURN_IF_ERROR(lanes_.Begin({schedule.spec(), request_.seed, 20}));
   ATUNNER_RETURN_IF_ERROR(MeasureNaive(listener));
   search_started_ = clock_.Now();
   ATUNNER_RETURN_IF_ERROR(Loop(*searcher, store, run, stop, listener));
+  if (request_.objectives.size() > 1) result_.front = FrontOf(result_.trials, request_.objectives);
   ATUNNER_RETURN_IF_ERROR(ChooseWinner(listener));
   ATUNNER_RETURN_IF_ERROR(CompareBaselines(listener));
   result_.seconds = clock_.Now() - started_;

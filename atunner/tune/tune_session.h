@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +16,9 @@
 #include "atunner/search/searcher.h"
 #include "atunner/store/store.h"
 #include "atunner/tune/compile_ahead.h"
+#include "atunner/tune/judge_lanes.h"
 #include "atunner/tune/judged_before.h"
+#include "atunner/tune/objectives.h"
 
 namespace atunner {
 
@@ -25,9 +28,11 @@ struct TuneRequest {
   std::string arch;
   std::string strategy = "auto";
   Budget budget;
+  std::vector<Objective> objectives = {Objective::kTime};  ///< the first one decides who wins
   uint64_t seed = 1;
   int compile_threads = 2;
   std::vector<std::string> vendors;  ///< libraries to compare the winner with
+  bool transfer = false;             ///< learn from runs of the store that are clearly alike (transfer.h)
 };
 
 /// What is told while a session runs.
@@ -45,6 +50,7 @@ struct TuneEvent {
 
 struct TuneResult {
   std::vector<Trial> trials;
+  std::vector<size_t> front;  ///< of several objectives: numbers within `trials` of those that none beats
   std::optional<Trial> best;  ///< re-verified with inputs nobody saw before, measured at length
   std::optional<CandidateKernel> winner;
   std::optional<RenderedKernel> winner_source;
@@ -52,7 +58,7 @@ struct TuneResult {
   uint64_t space_size = 0;
   double floor_ns = 0;         ///< physical floor of the task on the target
   double seconds = 0;          ///< this session
-  double judge_seconds = 0;    ///< of them, the device was judging
+  double judge_seconds = 0;    ///< of them, devices were judging; summed over devices
   double compile_seconds = 0;  ///< summed over threads
   std::string stop_reason;
 };
@@ -61,8 +67,13 @@ class TuneSession {
  public:
   using Listener = std::function<void(const TuneEvent&)>;
 
-  TuneSession(TuneRequest request, Compiler& compiler, Judge& judge, Clock& clock)
-      : request_(std::move(request)), compiler_(compiler), judge_(judge), clock_(clock) {}
+  /// One judge per device, all of the same kind, at least one; the first one also judges baselines and finalists.
+  TuneSession(TuneRequest request, Compiler& compiler, const std::vector<Judge*>& judges, Clock& clock)
+      : request_(std::move(request)),
+        compiler_(compiler),
+        judge_(*judges.front()),
+        lanes_(judges, clock),
+        clock_(clock) {}
 
   /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and not repeated. `stop`
   /// ends the session early with what was found.
@@ -70,10 +81,18 @@ class TuneSession {
 
  private:
   Compiled CompileOne(const Configuration& configuration, const std::stop_token& stop = {}) const;
-  Result<Trial> JudgeOne(Compiled compiled);
-  Status Examine(const CandidateKernel& candidate, Trial& trial);
+  Result<std::optional<Trial>> StartOne(Compiled compiled);
+  std::optional<Trial> StartJudging(CandidateKernel candidate, Trial trial);
+  Result<Trial> FinishOne();
+  Status Record(Trial trial, Searcher& searcher, Store* store, const RunRecord& run, const Listener& listener);
+  void Refill(Searcher& searcher, CompileAhead& ahead) const;
+  JudgeOrder ScreeningOrder() const;
+  bool MinimisesTimeAlone() const { return request_.objectives == std::vector{Objective::kTime}; }
+  Observation ObservationOf(const Trial& trial) const;
   Status Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop,
               const Listener& listener);
+  Result<std::string> LearnFromOthers(Store& store, const RunRecord& run, std::shared_ptr<const SpaceIndex> index,
+                                      SearchOptions& options) const;
   std::string StopReason(const std::atomic<bool>& stop) const;
   Status MeasureNaive(const Listener& listener);
   Status ChooseWinner(const Listener& listener);
@@ -84,10 +103,13 @@ class TuneSession {
   TuneRequest request_;
   Compiler& compiler_;
   Judge& judge_;
+  JudgeLanes lanes_;
   Clock& clock_;
   TuneResult result_;
   std::optional<CandidateKernel> naive_;
   JudgedBefore judged_before_;
+  int64_t tickets_ = 0;                 ///< of candidates that went to a judge, in order
+  std::map<int64_t, int64_t> numbers_;  ///< ticket → number of the trial, once it is one
   double started_ = 0;
   double search_started_ = 0;  ///< baselines done
   double spent_before_ = 0;

@@ -5,8 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
+
+#include "atunner/model/json.h"
 
 namespace atunner {
 namespace {
@@ -33,12 +38,15 @@ class Schedule : public ScheduleTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const std::string id = ToString(configuration.values[0]);
     if (unrenderable.contains(id)) return Invalid("cannot be written");
-    return Text(id);
+    RenderedKernel kernel = Text(id);
+    if (const auto bytes = shared.find(id); bytes != shared.end()) kernel.plan.steps[0].shared_bytes = bytes->second;
+    return kernel;
   }
   std::optional<RenderedKernel> Naive() const override { return naive_ ? std::optional(Text("naive")) : std::nullopt; }
   std::vector<Dims> CheckDims(const Configuration&) const override { return {{{"n", 64}}}; }
 
   std::set<std::string> unrenderable;
+  std::map<std::string, int64_t> shared;  ///< dynamic shared memory by id
 
  private:
   static RenderedKernel Text(const std::string& text) {
@@ -148,7 +156,7 @@ class TuneSessionTest : public testing::Test {
   }
   Result<TuneResult> TryTune(const Schedule& schedule, Store* store = nullptr, const RunRecord& run = {}) {
     request_.schedule = &schedule;
-    TuneSession session(request_, compiler_, judge_, clock_);
+    TuneSession session(request_, compiler_, judges_, clock_);
     return session.Run(store, run, stop_, [&](const TuneEvent& event) {
       events_.push_back(event.kind);
       if (stop_after_ && event.kind == TuneEvent::Kind::kTrial && event.trials_done == *stop_after_) stop_ = true;
@@ -164,6 +172,7 @@ class TuneSessionTest : public testing::Test {
   ManualClock clock_;
   TextCompiler compiler_;
   KnowingJudge judge_{clock_};
+  std::vector<Judge*> judges_ = {&judge_};
   TuneRequest request_;
   std::atomic<bool> stop_ = false;
   std::optional<int64_t> stop_after_;
@@ -393,6 +402,28 @@ TEST_F(ResumeTest, TheSameKeyGoesOnWhereItStopped) {
   EXPECT_EQ(Winner(second), "0");
 }
 
+TEST_F(ResumeTest, ARunOfTheSameTaskTeachesThisOneWhereToBegin) {
+  for (int i = 0; i < 60; ++i) judge_.candidates[std::to_string(i)].ns = 1e8 + 1e6 * ((i * 37 + 23) % 60);
+  const Schedule schedule(60);
+  const auto record = [&](const char* id) {
+    RunRecord run = run_;
+    run.id = run.key = id;
+    run.spec = DumpJson(ToJson(schedule.spec()));
+    run.space = DumpJson(ToJson(schedule.space()));
+    bool resumed = false;
+    return store_->OpenRun(run, resumed).value();
+  };
+  (void)Tune(schedule, store_.get(), record("teacher"));
+  request_.strategy = "auto";
+  request_.budget.trials = 4;
+  const auto second = [&](const char* id) {
+    return ToString(Tune(schedule, store_.get(), record(id)).trials.at(1).configuration.values[0]);
+  };
+  EXPECT_NE(second("untaught"), "1");
+  request_.transfer = true;
+  EXPECT_EQ(second("pupil"), "1") << "the teacher's best";
+}
+
 TEST_F(ResumeTest, KnownTrialsCountAgainstTheBudget) {
   request_.budget.trials = 5;
   (void)Tune(Schedule(20), store_.get(), run_);
@@ -440,6 +471,78 @@ TEST_F(TuneSessionTest, APlainKernelThatFailsIsNotComparedWith) {
   EXPECT_FALSE(result.baselines[0].ObjectiveNs());
   EXPECT_EQ(result.baselines[0].note, "was caught");
   EXPECT_TRUE(judge_.compared.empty());
+}
+
+/// Takes real time, and says how many were at work at once.
+class SlowJudge : public KnowingJudge {
+ public:
+  SlowJudge(ManualClock& clock, std::atomic<int>& working, std::atomic<int>& most)
+      : KnowingJudge(clock), working_(working), most_(most) {}
+  Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) override {
+    most_ = std::max<int>(most_, ++working_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    auto answer = KnowingJudge::Examine(candidate, order);
+    if (answer && answer->measurement) answer->measurement->median_ns = 1e6 + std::stod(candidate.module.ptx);
+    --working_;
+    return answer;
+  }
+
+ private:
+  std::atomic<int>& working_;
+  std::atomic<int>& most_;
+};
+
+TEST_F(TuneSessionTest, SeveralDevicesJudgeInParallelAndShareWhatTheyLearn) {
+  std::atomic<int> working = 0;
+  std::atomic<int> most = 0;
+  SlowJudge first(clock_, working, most);
+  SlowJudge second(clock_, working, most);
+  judges_ = {&first, &second};
+  compiler_.twins = {{"5", "0"}, {"17", "3"}};
+  request_.budget.trials = 30;
+  const TuneResult result = Tune(Schedule(40));
+  EXPECT_EQ(result.trials.size(), 30u) << "the budget counts what is still being judged";
+  EXPECT_EQ(most, 2);
+  EXPECT_GE(second.examined.size(), 8u);
+  std::set<std::string> ids;
+  for (size_t i = 0; i < result.trials.size(); ++i) {
+    EXPECT_EQ(result.trials[i].number, static_cast<int64_t>(i) + 1);
+    EXPECT_TRUE(ids.insert(ToString(result.trials[i].configuration.values[0])).second) << "nothing twice";
+  }
+  EXPECT_EQ(first.begun.size(), 2u);
+  EXPECT_EQ(second.begun.size(), 1u) << "finalists are judged on one device";
+  EXPECT_EQ(Winner(result), "0");
+}
+
+TEST_F(TuneSessionTest, ADeviceThatCannotBeginEndsTheRun) {
+  class Broken : public KnowingJudge {
+   public:
+    using KnowingJudge::KnowingJudge;
+    Status Begin(const JudgeTask&) override { return Fail(ErrorCode::kUnavailable, "no memory left"); }
+  } broken(clock_);
+  judges_ = {&judge_, &broken};
+  EXPECT_THAT(TryTune(Schedule(5)).error().ToString(), HasSubstr("no memory left"));
+}
+
+TEST_F(TuneSessionTest, OfSeveralObjectivesTheFrontIsKept) {
+  // The faster, the more shared memory: all are on the front but the odd ones, which waste some.
+  Schedule schedule(20);
+  for (int i = 0; i < 20; ++i) {
+    judge_.candidates[std::to_string(i)].ns = 1e8 + 1e6 * i;
+    schedule.shared[std::to_string(i)] = i % 2 ? 48000 : 40000 - 1000 * i;
+  }
+  request_.objectives = {Objective::kTime, Objective::kMemory};
+  const TuneResult result = Tune(schedule);
+  ASSERT_EQ(result.trials.size(), 20u);
+  std::vector<std::string> front;
+  for (size_t i : result.front) front.push_back(ToString(result.trials[i].configuration.values[0]));
+  EXPECT_EQ(front, (std::vector<std::string>{"0", "2", "4", "6", "8", "10", "12", "14", "16", "18"}));
+  EXPECT_EQ(Winner(result), "0") << "the first objective decides";
+  for (const auto& incumbent : judge_.incumbents) EXPECT_FALSE(incumbent) << "nobody races on time alone";
+  request_.objectives = {Objective::kMemory};
+  const TuneResult lean = Tune(schedule);
+  EXPECT_EQ(Winner(lean), "18");
+  EXPECT_TRUE(lean.front.empty());
 }
 
 TEST_F(TuneSessionTest, AnImpossibleRequestIsAnError) {

@@ -93,7 +93,8 @@ namespace {
 std::string Other(const SharedShadow& word, bool writer) {
   const uint16_t thread = writer ? word.writer : word.reader;
   return (writer ? "written by thread " : "read by ") +
-         (thread >= 0xfffe ? std::string("several threads") : (writer ? "" : "thread ") + std::to_string(thread)) +
+         (thread >= kProductParty ? std::string("several threads")
+                                  : (writer ? "" : "thread ") + std::to_string(thread)) +
          " at line " + std::to_string(writer ? word.write_line : word.read_line) + " with no barrier between";
 }
 
@@ -104,7 +105,21 @@ Fault Race(const Exec& x, const Op& op, uint64_t address, const SharedShadow& wo
 }
 
 bool SameWarpOrdered(const Exec& x, uint16_t other, uint32_t other_sync) {
-  return other < 0xfffe && other / kLanes == x.warp->index && other_sync != x.warp->sync_epoch;
+  return other < kProductParty && other / kLanes == x.warp->index && other_sync != x.warp->sync_epoch;
+}
+
+/// Whether the word may still be read by others when the current thread writes it.
+bool ReadUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
+  if (s.read_epoch != x.epoch || s.reader == thread) return false;
+  if (s.reader >= kProductParty && s.reader < kBulkParty)
+    return x.warp->index / kGroupWarps != static_cast<uint32_t>(s.reader - kProductParty);
+  return !SameWarpOrdered(x, s.reader, s.read_sync);
+}
+
+std::string WrittenBy(const SharedShadow& s) {
+  return s.writer == kBulkParty ? "where the bulk copy at line " + std::to_string(s.write_line) +
+                                      " landed, without waiting for its mbarrier"
+                                : Other(s, true);
 }
 
 uint8_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
@@ -122,6 +137,11 @@ Exec& OwnerOf(Exec& x, uint64_t& address) {
 
 }  // namespace
 
+bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
+  if (s.writer == kBulkParty) return x.warp->seen_epoch < s.write_epoch;
+  return s.write_epoch == x.epoch && s.writer != thread && !SameWarpOrdered(x, s.writer, s.write_sync);
+}
+
 bool Initialised(Exec& x, uint64_t address) {
   Exec& owner = OwnerOf(x, address);
   return owner.shadow[address / 4].initialised != 0;
@@ -137,19 +157,20 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
     if ((s.initialised & need) != need)
       ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there",
                       {Space::kShared, address, {}});
-    if (s.in_flight) {
+    if (s.in_flight & (kThreadCopy | kBulkCopy)) {
       return Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
                     "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight",
                     {Space::kShared, address, {}});
     }
     if (op.relaxed || &owner != &x) continue;
-    if (s.write_epoch == x.epoch && s.writer != thread && !SameWarpOrdered(x, s.writer, s.write_sync)) {
-      return Report(x, op, Hazard::Kind::kRace, lane, "reads shared address " + Hex(address) + ", " + Other(s, true),
-                    Race(x, op, address, s, true));
+    if (WriteUnordered(x, s, thread)) {
+      const bool bulk = s.writer == kBulkParty;
+      return Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
+                    "reads shared address " + Hex(address) + ", " + WrittenBy(s), Race(x, op, address, s, true));
     }
     // Of several readers in one warp the latest stands for all; of several warps nobody can.
-    const bool other_warp = s.read_epoch == x.epoch && (s.reader >= 0xfffe || s.reader / kLanes != x.warp->index);
-    s.reader = other_warp ? uint16_t{0xfffe} : thread;
+    const bool other_warp = s.read_epoch == x.epoch && (s.reader >= kSeveral || s.reader / kLanes != x.warp->index);
+    s.reader = other_warp ? uint16_t{kSeveral} : thread;
     s.read_epoch = x.epoch;
     s.read_sync = x.warp->sync_epoch;
     s.read_line = op.source_line ? op.source_line : op.line;
@@ -164,13 +185,18 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     const uint8_t written = BytesOfWord(word, address, bytes);
     s.initialised |= written;
     if (&owner != &x) continue;
+    if (s.in_flight & (kProductRead | kBulkRead | kBulkCopy)) {
+      return Report(x, op, Hazard::Kind::kRace, lane,
+                    "writes shared address " + Hex(address) + ", which an asynchronous operation still " +
+                        (s.in_flight & kBulkCopy ? "writes" : "reads"));
+    }
     const bool whole = written == 0xf;  // bytes of one word may belong to different threads: only whole words can race
     if (!atomic && !op.relaxed && whole && !same_value) {
-      if (s.write_epoch == x.epoch && s.writer != thread && !SameWarpOrdered(x, s.writer, s.write_sync)) {
-        return Report(x, op, Hazard::Kind::kRace, lane, "writes shared address " + Hex(address) + ", " + Other(s, true),
+      if (WriteUnordered(x, s, thread)) {
+        return Report(x, op, Hazard::Kind::kRace, lane, "writes shared address " + Hex(address) + ", " + WrittenBy(s),
                       Race(x, op, address, s, true));
       }
-      if (s.read_epoch == x.epoch && s.reader != thread && !SameWarpOrdered(x, s.reader, s.read_sync)) {
+      if (ReadUnordered(x, s, thread)) {
         return Report(x, op, Hazard::Kind::kRace, lane,
                       "writes shared address " + Hex(address) + ", " + Other(s, false), Race(x, op, address, s, false));
       }
@@ -201,6 +227,16 @@ void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += static_cast<uint64_t>(n);
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += lanes * bytes;
+}
+
+void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
+  auto& unique = store ? x.store_sectors : x.load_sectors;
+  const uint64_t first = address / 32;
+  const uint64_t end = (address + bytes + 31) / 32;
+  for (uint64_t s = first; s < end; ++s) unique.insert(s);
+  (store ? x.counts.global_stores : x.counts.global_loads) += 1;
+  (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
+  (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
 }
 
 /// Wavefronts of a shared access: the most distinct words that fall into one bank, per part of the warp served at once.

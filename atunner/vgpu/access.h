@@ -55,6 +55,9 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
 /// initialisation is looked at.
 void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
 void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value, bool atomic);
+/// Whether what a word of this block holds may still change, or be unknown, for the current thread: it was written with
+/// no synchronisation between.
+bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread);
 /// Whether anything was written to the word of a shared address.
 bool Initialised(Exec& x, uint64_t address);
 
@@ -87,6 +90,8 @@ inline void Acquire(Exec& x) {
 void OrderGang(Gang& gang);
 
 void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store);
+/// A bulk copy's global side.
+void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store);
 void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
 
 /// Synchronisation that the race check cannot follow word by word: what happened before is ordered before what follows.

@@ -172,7 +172,7 @@ Result<std::vector<ConformanceForm>> ReadConformance(const std::string& text) {
 }
 
 std::string ConformanceModule(const std::vector<ConformanceForm>& forms, int arch) {
-  std::string text = ".version 8.1\n.target sm_" + std::to_string(arch) + "\n.address_size 64\n";
+  std::string text = ".version 8.3\n.target sm_" + std::to_string(arch) + "\n.address_size 64\n";
   for (size_t i = 0; i < forms.size(); ++i) text += Kernel(forms[i], i);
   return text;
 }

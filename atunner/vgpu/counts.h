@@ -24,7 +24,9 @@ struct Counts {
   std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> thread_instructions{};  ///< times active lanes
   uint64_t branches = 0;                                                             ///< executed by a warp
   uint64_t divergent_branches = 0;                                                   ///< of those, both sides taken
-  double tensor_flops = 0;    ///< of mma instructions, 2 per multiply-add
+  double tensor_flops = 0;    ///< of tensor instructions, 2 per multiply-add
+  double mma_work = 0;        ///< of those mma and wmma, as elements of 16 bits: wider ones take longer
+  double wgmma_work = 0;      ///< likewise wgmma
   uint64_t global_loads = 0;  ///< warp requests
   uint64_t global_stores = 0;
   uint64_t global_load_sectors = 0;  ///< 32-byte sectors, per request
@@ -43,6 +45,11 @@ struct Counts {
   uint64_t blocks = 0;
   uint64_t warps = 0;
 
+  /// Products of tensor elements of `bits` bits by mma.
+  void AddProducts(double flops, int bits) {
+    tensor_flops += flops;
+    mma_work += flops * bits / 16;
+  }
   uint64_t TotalWarpInstructions() const;
   uint64_t TotalThreadInstructions() const;
   Counts& operator+=(const Counts& other);

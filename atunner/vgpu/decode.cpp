@@ -136,7 +136,8 @@ Status Decoder::DecodeOne(const Instruction& instruction, Op& op) {
   }
   ATUNNER_RETURN_IF_ERROR(ByFamily(*row, form, op));
   op.op_class = ClassOf(*row, instruction, form.type, op.space);
-  const bool handled = op.flow == Flow::kNone || op.flow == Flow::kCollective || op.flow == Flow::kPatient;
+  const bool handled =
+      op.flow == Flow::kNone || op.flow == Flow::kCollective || op.flow == Flow::kPatient || op.flow == Flow::kAligned;
   if (handled && op.run == nullptr) return Unsupported(instruction);
   return {};
 }
@@ -170,6 +171,8 @@ Status Decoder::ByFamily(const Row& row, const Form& form, Op& op) {
       return DecodeTensor(form, op);
     case Family::kWmma:
       return DecodeWmma(form, op);
+    case Family::kWgmma:
+      return DecodeWgmma(form, op);
     case Family::kBarrier:
       return DecodeBarrier(form, op);
     case Family::kBranch:
@@ -294,9 +297,46 @@ void FrameAddress(Exec& x, const Op& op, uint32_t mask) {
 }
 }  // namespace
 
+namespace {
+/// Halves of 128 bits, each as a 64-bit register lies; the list holds the destinations and then the sources.
+void MoveWide(Exec& x, const Op& op, uint32_t mask) {
+  const int32_t* list = x.kernel->lists.data() + op.list;
+  uint64_t halves[2][kLanes];
+  for (int h = 0; h < 2; ++h)
+    ForLanes(mask, [&](int l) { halves[h][l] = Lane<uint64_t>::Get(x.Source(list[2 + h]), l); });
+  for (int h = 0; h < 2; ++h) ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(x.Slot(list[h]), l, halves[h][l]); });
+}
+}  // namespace
+
+/// The two halves of a 128-bit register, or two 64-bit registers.
+std::vector<int32_t> Decoder::Halves(const Operand& operand) const {
+  const auto bits_of = [&](const Operand& part) {
+    return part.kind == Operand::Kind::kRegister ? RegisterBits(part.reg) : 0;
+  };
+  if (bits_of(operand) == 128) return {Destination(operand), Destination(operand) + 2};
+  std::vector<int32_t> halves;
+  for (const Operand& part : operand.elements) {
+    if (bits_of(part) == 64) halves.push_back(Destination(part));
+  }
+  return halves.size() == 2 && operand.elements.size() == 2 ? halves : std::vector<int32_t>{};
+}
+
+Status Decoder::DecodeWideMove(const Instruction& instruction, Op& op) {
+  const std::vector<int32_t> to = Halves(instruction.operands[0]);
+  const std::vector<int32_t> from = Halves(instruction.operands[1]);
+  if (to.empty() || from.empty()) return Unsupported(instruction);
+  op.list = static_cast<uint32_t>(kernel_.lists.size());
+  op.list_size = 4;
+  kernel_.lists.insert(kernel_.lists.end(), to.begin(), to.end());
+  kernel_.lists.insert(kernel_.lists.end(), from.begin(), from.end());
+  op.run = MoveWide;
+  return {};
+}
+
 Status Decoder::DecodeMove(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
-  if (instruction.operands.size() != 2 || form.type == Type::kB128) return Unsupported(instruction);
+  if (instruction.operands.size() != 2) return Unsupported(instruction);
+  if (form.type == Type::kB128) return DecodeWideMove(instruction, op);
   const Operand& to = instruction.operands[0];
   const Operand& from = instruction.operands[1];
   const int bytes = ptx::BitsOf(form.type) / 8;

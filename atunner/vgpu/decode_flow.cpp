@@ -114,6 +114,34 @@ Status Decoder::DecodeWmma(const Form& form, Op& op) {
   return List(Flatten({operands[load ? 0 : 1]}), op, instruction, load, wide ? Type::kF64 : Type::kB32);
 }
 
+/// wgmma.mma_async d, a, b, scale-d, …: registers of D and of A in one list, descriptors in src.
+Status Decoder::DecodeWgmma(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const auto& operands = instruction.operands;
+  op.run = WgmmaHandler(form, op);
+  if (op.run == nullptr) return {};
+  if (form.Has("wait_group")) {
+    if (operands.size() != 1 || operands[0].kind != Operand::Kind::kImmediate) return Unsupported(instruction);
+    op.imm = operands[0].bits;
+  }
+  if (!form.Has("mma_async")) return {};
+  const size_t accumulators = op.list_size;
+  const bool in_registers = operands[1].kind == Operand::Kind::kVector;
+  if (operands[0].elements.size() != accumulators || (in_registers && operands[1].elements.size() != 4))
+    return Unsupported(instruction, ": registers");
+  std::vector<Operand> registers = operands[0].elements;
+  if (in_registers) registers.insert(registers.end(), operands[1].elements.begin(), operands[1].elements.end());
+  ATUNNER_RETURN_IF_ERROR(List(registers, op, instruction, false));
+  if (!Writable(op, accumulators)) return Unsupported(instruction, ": registers");
+  op.width = in_registers ? 4 : 0;  // of the list, registers that are only read
+  op.src[0] = in_registers ? Constant(0, true) : Source(operands[1], Type::kB64);
+  op.src[1] = Source(operands[2], Type::kB64);
+  op.src[2] = Source(operands[3], Type::kPred);
+  op.sign_extend = operands[3].negated;  // reused: the predicate is negated
+  const bool found = op.src[0] != kNoSlot && op.src[1] != kNoSlot && op.src[2] != kNoSlot;
+  return found ? Status{} : Status(Unsupported(instruction));
+}
+
 Status Decoder::DecodeBarrier(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;

@@ -227,6 +227,7 @@ Status Decoder::List(const std::vector<Operand>& elements, Op& op, const Instruc
   if (elements.size() > 255) return Unsupported(instruction, ": too many vector elements");
   op.list = static_cast<uint32_t>(kernel_.lists.size());
   op.list_size = static_cast<uint8_t>(elements.size());
+  op.list_written = destination;
   for (const Operand& element : elements) {
     const int32_t slot = destination ? Destination(element) : Source(element, type);
     if (slot == kNoSlot && !(destination && element.kind == Operand::Kind::kSink))

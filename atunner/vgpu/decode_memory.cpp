@@ -1,6 +1,7 @@
 // Addresses, loads, stores, atomics and asynchronous copies.
 #include <algorithm>
 
+#include "atunner/vgpu/bulk.h"
 #include "atunner/vgpu/decoder.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -145,13 +146,26 @@ Status Decoder::DecodeMemory(const Form& form, Op& op) {
     op.run = MemoryHandler(form, op);
     return {};
   }
+  if (store && form.Has("async")) return DecodeRemoteStore(form, op);
   op.fence = form.Has("acquire") || form.Has("release");
-  if (instruction.operands.size() < 2 || form.type == Type::kB128) return Unsupported(instruction);
+  if (instruction.operands.size() < 2) return Unsupported(instruction);
   const Operand& address = instruction.operands[store ? 0 : 1];
   const Operand& value = instruction.operands[store ? 1 : 0];
   op.width = static_cast<uint8_t>(std::max(8, ptx::BitsOf(form.type)) / 8);
   op.sign_extend = form.type == Type::kS8 || form.type == Type::kS16 || form.type == Type::kS32;
   ATUNNER_RETURN_IF_ERROR(Address(address, instruction, op, op.src[0]));
+  if (form.type == Type::kB128) {  // as two neighbours of 64 bits
+    const std::vector<int32_t> halves = Halves(value);
+    if (halves.empty() || value.kind != Operand::Kind::kRegister) return Unsupported(instruction);
+    op.width = 8;
+    op.variant = 1;
+    op.list = static_cast<uint32_t>(kernel_.lists.size());
+    op.list_size = 2;
+    op.list_written = load;
+    kernel_.lists.insert(kernel_.lists.end(), halves.begin(), halves.end());
+    op.run = MemoryHandler(form, op);
+    return {};
+  }
   std::vector<Operand> single;
   if (value.kind != Operand::Kind::kVector) single.push_back(value);
   const std::vector<Operand>& elements = single.empty() ? value.elements : single;
@@ -171,12 +185,20 @@ Status Decoder::DecodeAtomic(const Form& form, Op& op) {
   const bool reduction = instruction.opcode == "red";
   const size_t first = reduction ? 0 : 1;
   if (instruction.operands.size() < first + 2) return Unsupported(instruction);
+  if (form.Has("async")) return DecodeRemoteStore(form, op);
   op.space = SpaceOf(form);
+  if (form.Has("v2") || form.Has("v4") || form.Has("v8")) return DecodeVectorAtomic(form, op);
   op.dst = reduction ? kNoSlot : Destination(instruction.operands[0]);
   ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[first], instruction, op, op.src[0]));
   op.src[1] = Source(instruction.operands[first + 1], form.type);
   op.src[2] = instruction.operands.size() > first + 2 ? Source(instruction.operands[first + 2], form.type) : op.src[1];
   if (op.src[1] == kNoSlot || op.src[2] == kNoSlot) return Unsupported(instruction);
+  if (form.type == Type::kB128) {
+    for (const Operand& operand : instruction.operands) {
+      if (operand.kind != Operand::Kind::kAddress && Halves(operand).empty()) return Unsupported(instruction);
+      if (operand.kind == Operand::Kind::kVector) return Unsupported(instruction);
+    }
+  }
   op.fence = form.Has("acquire") || form.Has("release") || form.Has("acq_rel") || form.Has("seq_cst");
   const uint64_t offset = op.imm;
   op.run = AtomicHandler(form, op);
@@ -184,9 +206,44 @@ Status Decoder::DecodeAtomic(const Form& form, Op& op) {
   return {};
 }
 
+/// atom d, [p], b and red [p], b of vectors.
+Status Decoder::DecodeVectorAtomic(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const auto& operands = instruction.operands;
+  const bool reduction = instruction.opcode == "red";
+  op.run = VectorAtomicHandler(form, op);
+  if (op.run == nullptr) return {};
+  if (operands.size() < (reduction ? 2u : 3u)) return Unsupported(instruction);
+  const uint8_t elements = op.variant;
+  ATUNNER_RETURN_IF_ERROR(Address(operands[reduction ? 0 : 1], instruction, op, op.src[0]));
+  const auto& values = operands[reduction ? 1 : 2].elements;
+  if (values.size() != elements || (!reduction && operands[0].elements.size() != elements))
+    return Unsupported(instruction, ": vector");
+  std::vector<Operand> list = reduction ? std::vector<Operand>{} : operands[0].elements;
+  list.insert(list.end(), values.begin(), values.end());
+  ATUNNER_RETURN_IF_ERROR(List(list, op, instruction, false, form.type));
+  op.variant = elements;
+  return reduction || Writable(op, elements) ? Status{} : Status(Unsupported(instruction, ": vector"));
+}
+
+/// st.async [p], b, [mbarrier] and red.async.
+Status Decoder::DecodeRemoteStore(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const auto& operands = instruction.operands;
+  op.run = RemoteStoreHandler(form, op);
+  if (op.run == nullptr) return {};
+  if (operands.size() < 3) return Unsupported(instruction);
+  ATUNNER_RETURN_IF_ERROR(BulkAddresses(operands[0], operands[0], &operands[2], instruction, op));
+  const std::vector<Operand> values =
+      operands[1].kind == Operand::Kind::kVector ? operands[1].elements : std::vector<Operand>{operands[1]};
+  if (op.src[3] == kNoSlot || values.empty() || op.width * values.size() > 16) return Unsupported(instruction);
+  op.space = Space::kShared;
+  return List(values, op, instruction, false, form.type);
+}
+
 Status Decoder::DecodeAsync(const Form& form, Op& op) {
   if (form.instruction->opcode == "mbarrier") return DecodeMbarrier(form, op);
-  if (form.Has("bulk") && !form.Has("tensor")) return DecodeBulkCopy(form, op);
+  if (form.Has("bulk")) return form.Has("tensor") ? DecodeTensorCopy(form, op) : DecodeBulkCopy(form, op);
   return DecodeAsyncCopy(form, op);
 }
 
@@ -212,7 +269,7 @@ Status Decoder::DecodeAsyncCopy(const Form& form, Op& op) {
   Op source;
   ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[1], instruction, source, op.src[1]));
   if (op.src[1] == kNoSlot) return Unsupported(instruction);
-  op.dst2 = static_cast<int32_t>(static_cast<int64_t>(source.imm));
+  op.target = static_cast<uint32_t>(source.imm);
   ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[0], instruction, op, op.src[0]));
   op.space = Space::kGlobal;
   op.width = static_cast<uint8_t>(instruction.operands[2].bits);
@@ -239,28 +296,53 @@ Status Decoder::DecodeBulkCopy(const Form& form, Op& op) {
   const bool prefetch = form.Has("prefetch");
   if (operands.size() < (prefetch ? 2u : 3u)) return Unsupported(instruction);
   if (prefetch) return {};
+  op.src[2] = Source(operands[2], Type::kU32);
+  ATUNNER_RETURN_IF_ERROR(
+      BulkAddresses(operands[0], operands[1], operands.size() > 3 ? &operands[3] : nullptr, instruction, op));
+  std::vector<Operand> multicast;
+  if (form.Has("multicast::cluster") && operands.size() > 4) multicast.push_back(operands[4]);
+  return List(multicast, op, instruction, false, Type::kB16);
+}
+
+/// Operands as bulk.h describes them. What stands in the barrier's place may be a cache hint.
+Status Decoder::BulkAddresses(const Operand& first, const Operand& second, const Operand* barrier,
+                              const Instruction& instruction, Op& op) {
   Op to;
   Op from;
-  ATUNNER_RETURN_IF_ERROR(Address(operands[0], instruction, to, op.src[0]));
-  ATUNNER_RETURN_IF_ERROR(Address(operands[1], instruction, from, op.src[1]));
-  op.src[2] = Source(operands[2], Type::kU32);
+  ATUNNER_RETURN_IF_ERROR(Address(first, instruction, to, op.src[0]));
+  ATUNNER_RETURN_IF_ERROR(Address(second, instruction, from, op.src[1]));
   if (op.src[0] == kNoSlot) op.src[0] = Constant(0, false), to.narrow_address = true;
   if (op.src[1] == kNoSlot) op.src[1] = Constant(0, false), from.narrow_address = true;
-  // Offsets ride in `imm` (destination) and `target` (source); bit 0 and 1 of `variant`: 32-bit addresses.
   op.imm = to.imm;
   op.target = static_cast<uint32_t>(from.imm);
   op.variant = static_cast<uint8_t>((to.narrow_address ? 1 : 0) | (from.narrow_address ? 2 : 0));
   op.src[3] = kNoSlot;
-  if (operands.size() > 3 && operands[3].kind == Operand::Kind::kAddress) {
-    Op barrier;
-    ATUNNER_RETURN_IF_ERROR(Address(operands[3], instruction, barrier, op.src[3]));
-    if (barrier.imm != 0 && op.src[3] != kNoSlot) return Unsupported(instruction, ": mbarrier with an offset");
-    if (op.src[3] == kNoSlot) op.src[3] = Constant(barrier.imm, false), barrier.narrow_address = true;
-    if (barrier.narrow_address) op.variant |= 4;
-  }
-  std::vector<Operand> multicast;
-  if (form.Has("multicast::cluster") && operands.size() > 4) multicast.push_back(operands[4]);
-  return List(multicast, op, instruction, false, Type::kB16);
+  if (barrier == nullptr || barrier->kind != Operand::Kind::kAddress) return {};
+  Op at;
+  ATUNNER_RETURN_IF_ERROR(Address(*barrier, instruction, at, op.src[3]));
+  if (at.imm != 0 && op.src[3] != kNoSlot) return Unsupported(instruction, ": mbarrier with an offset");
+  if (op.src[3] == kNoSlot) op.src[3] = Constant(at.imm, false), at.narrow_address = true;
+  if (at.narrow_address) op.variant |= 4;
+  return {};
+}
+
+/// cp.async.bulk.tensor [box], [map, {c…}], [mbarrier], mask and [map, {c…}], [box]; the list holds the coordinates and
+/// the multicast mask.
+Status Decoder::DecodeTensorCopy(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const auto& operands = instruction.operands;
+  op.run = TensorCopyHandler(form, op);
+  if (op.run == nullptr || form.Has("prefetch")) return {};
+  const bool load = form.Has("mbarrier::complete_tx::bytes");
+  if (operands.size() < (load ? 3u : 2u)) return Unsupported(instruction);
+  const Operand& map = operands[load ? 1 : 0];
+  if (map.elements.size() != 1 || map.elements[0].elements.size() != op.width)
+    return Unsupported(instruction, ": coordinates");
+  ATUNNER_RETURN_IF_ERROR(BulkAddresses(operands[load ? 0 : 1], map, load ? &operands[2] : nullptr, instruction, op));
+  if (load && op.src[3] == kNoSlot) return Unsupported(instruction, ": mbarrier");
+  std::vector<Operand> list = map.elements[0].elements;
+  if (form.Has("multicast::cluster") && operands.size() > 3) list.push_back(operands[3]);
+  return List(list, op, instruction, false, Type::kB32);
 }
 
 /// mbarrier: src[0] the object, src[1] count or phase, src[2] a second operand; dst a state or a predicate.

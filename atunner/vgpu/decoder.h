@@ -25,6 +25,7 @@ enum class Family : uint8_t {
   kMatrix,
   kTensor,
   kWmma,
+  kWgmma,
   kMove,
   kAddressSpace,
   kBarrier,
@@ -89,6 +90,8 @@ class Decoder {
   void MarkWideRegisters(const Form& form, Op& op) const;
   Status DecodeCompare(const Form& form, Op& op);
   Status DecodeMove(const Form& form, Op& op);
+  Status DecodeWideMove(const Instruction& instruction, Op& op);
+  std::vector<int32_t> Halves(const Operand& operand) const;
 
   // decode_memory.cpp
   Space SpaceOf(const Form& form) const;
@@ -97,9 +100,14 @@ class Decoder {
   Status DecodeClusterAddress(const Form& form, Op& op);
   Status DecodeMemory(const Form& form, Op& op);
   Status DecodeAtomic(const Form& form, Op& op);
+  Status DecodeVectorAtomic(const Form& form, Op& op);
+  Status DecodeRemoteStore(const Form& form, Op& op);
   Status DecodeAsync(const Form& form, Op& op);
   Status DecodeAsyncCopy(const Form& form, Op& op);
   Status DecodeBulkCopy(const Form& form, Op& op);
+  Status DecodeTensorCopy(const Form& form, Op& op);
+  Status BulkAddresses(const Operand& first, const Operand& second, const Operand* barrier,
+                       const Instruction& instruction, Op& op);
   Status DecodeMbarrier(const Form& form, Op& op);
 
   // decode_flow.cpp
@@ -107,6 +115,7 @@ class Decoder {
   Status DecodeMatrix(const Form& form, Op& op);
   Status DecodeTensor(const Form& form, Op& op);
   Status DecodeWmma(const Form& form, Op& op);
+  Status DecodeWgmma(const Form& form, Op& op);
   Status DecodeBarrier(const Form& form, Op& op);
   Status DecodeBranch(const Instruction& instruction, Op& op);
   Status DecodeReturn(Op& op);

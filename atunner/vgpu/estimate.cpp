@@ -30,8 +30,8 @@ PipeTimes Pipes(const DeviceProfile& p, const Counts& c) {
   const double integer = clocks(OpClass::kInteger, p.int_per_clk);
   t.math = std::max(fp32, integer) + clocks(OpClass::kFp64, p.fp64_per_clk) + clocks(OpClass::kFp16, p.fp16_per_clk);
   t.special = std::max(clocks(OpClass::kSpecial, p.sfu_per_clk), clocks(OpClass::kConversion, p.cvt_per_clk));
-  const double tensor_rate = p.tensor_fp16_fma_per_clk * p.mma_sync_share;
-  t.tensor = tensor_rate > 0 ? c.tensor_flops / 2 / tensor_rate : 0;
+  const double tensor_rate = p.tensor_fp16_fma_per_clk;  // wgmma reaches it, mma a part
+  t.tensor = tensor_rate > 0 ? (c.mma_work / p.mma_sync_share + c.wgmma_work) / 2 / tensor_rate : 0;
   const double global = static_cast<double>(c.global_load_sectors + c.global_store_sectors) / 4;  // 128 bytes per clock
   t.memory_pipe = static_cast<double>(c.shared_wavefronts) + global + Of(c, OpClass::kShuffle) +
                   static_cast<double>(c.local_requests) * 4;

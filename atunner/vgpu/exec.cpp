@@ -4,6 +4,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/vgpu/access.h"
 #include "atunner/vgpu/flow.h"
+#include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr uint32_t kSlice = 20000;       // operations a warp may run before another gets its turn
 constexpr size_t kMaxHazards = 16;       // of one block
 constexpr size_t kMaxHazardsKept = 256;  // of all blocks of one thread, when the launch keeps going
+constexpr uint64_t kEndlessRounds = 1000;
 
 /// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
 bool ReleaseCollective(Warp& warp) {
@@ -47,11 +49,11 @@ void NoteLoads(Exec& x, const Op& op) {
   x.loads_pending = false;
 }
 
-void RunCounted(Exec& x, const Op& op, uint32_t pc, uint32_t active) {
-  CountDependence(x, op);
+void RunWatched(Exec& x, const Op& op, uint32_t pc, uint32_t active) {
+  Watch(x, op);
   const OpCounts before = x.count_lines ? OpCounts::Of(x.counts) : OpCounts{};
   if (active != 0) op.run(x, op, active);
-  if (x.loads_pending) NoteLoads(x, op);
+  if (x.count && x.loads_pending) NoteLoads(x, op);
   if (x.count_lines) x.op_counts[pc] += OpCounts::Of(x.counts) - before;
 }
 
@@ -75,8 +77,8 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     ++x.executed[c.pc];
     x.lanes[c.pc] += static_cast<uint64_t>(std::popcount(active));
     if (op.flow == Flow::kNone) {
-      if (x.count) {
-        RunCounted(x, op, c.pc, active);
+      if (x.watch) {
+        RunWatched(x, op, c.pc, active);
       } else if (active != 0) {
         op.run(x, op, active);
       }
@@ -92,6 +94,7 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
 /// Runs the current warp until all its groups wait or have exited, or its slice is over. False = nothing could run.
 bool RunSlice(Exec& x, uint32_t& left) {
   Warp& warp = *x.warp;
+  x.watch = x.count || !warp.products.empty();
   bool ran = false;
   while (left > 0 && !x.stop) {
     const int picked = PickGroup(warp);
@@ -132,6 +135,8 @@ void ReportDeadlock(Exec& x) {
       if (group.mask == 0 || group.barrier < 0) continue;
       x.warp = &warp;
       const Op& op = x.kernel->ops[group.pc - 1];
+      if (group.barrier == kGroupBarrier)
+        return Report(x, op, Hazard::Kind::kDeadlock, 0, "waits for ever for the other warps of its warp group");
       const std::string which = group.barrier == kWarpBarrier      ? "a warp-level barrier"
                                 : group.barrier == kClusterBarrier ? "the cluster's barrier"
                                                                    : "barrier " + std::to_string(group.barrier);
@@ -161,6 +166,37 @@ void ReportEndless(const Gang& gang) {
   }
 }
 
+bool WaitsForPhase(const Exec& x, const Group& group) {
+  if (group.barrier >= 0 || group.pc == 0) return false;
+  const Op& op = x.kernel->ops[group.pc - 1];
+  return FlowOf(*x.kernel, op) == Flow::kPatient && op.space == Space::kShared;
+}
+
+/// Whether nobody can go on but by an mbarrier's phase, and the epochs of all blocks as one number.
+bool AllWait(const Gang& gang, uint64_t& epochs) {
+  epochs = 0;
+  for (const Exec* member : gang.members) {
+    epochs += member->epoch;
+    for (const Warp& warp : member->warps) {
+      for (const Group& group : warp.groups) {
+        if (group.mask != 0 && group.barrier < 0 && !WaitsForPhase(*member, group)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+void ReportEndlessWait(Exec& x) {
+  for (Warp& warp : x.warps) {
+    for (const Group& group : warp.groups) {
+      if (group.mask == 0 || !WaitsForPhase(x, group)) continue;
+      x.warp = &warp;
+      return Report(x, x.kernel->ops[group.pc - 1], Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
+                    "waits for ever: the phase of its mbarrier does not end");
+    }
+  }
+}
+
 void InitialiseBlock(Exec& x, uint64_t block) {
   const Launch& launch = *x.launch;
   const Dim3& grid = launch.shape.grid;
@@ -179,6 +215,11 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     std::ranges::fill(x.shadow, SharedShadow{});
     for (auto& pending : x.pending) pending.clear();
     std::ranges::fill(x.copy_group, 0u);
+    std::ranges::fill(x.bulk_groups, 0u);
+    x.async_reads.clear();
+    x.landings.clear();
+    x.phase_epoch.clear();
+    x.proxy_seen = 0;
   }
   for (Warp& warp : x.warps) {
     const uint32_t first = warp.index * kLanes;
@@ -186,6 +227,9 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.alive = lanes == kLanes ? ~0u : (1u << lanes) - 1;
     warp.groups.assign(1, Group{0, warp.alive, -1, nullptr, 0});
     warp.sync_epoch = 1;
+    warp.seen_epoch = warp.proxy_epoch = warp.product_groups = 0;
+    warp.products.clear();
+    std::ranges::fill(warp.held, kFree);
     warp.spins = 0;
     warp.pending_loads.clear();
     for (int32_t slot : launch.kernel->suspect_slots) warp.undefined[static_cast<size_t>(slot)] = ~0u;
@@ -342,6 +386,7 @@ void Prepare(Exec& x, const Launch& launch) {
     x.shadow.resize((x.shared.size() + 3) / 4 + 8);
     x.pending.resize(x.threads);
     x.copy_group.resize(x.threads);
+    x.bulk_groups.resize(x.threads);
   }
   x.executed.assign(launch.kernel->ops.size(), 0);
   x.lanes.assign(launch.kernel->ops.size(), 0);
@@ -357,6 +402,8 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
     InitialiseBlock(*gang.members[i], blocks[i]);
   }
   uint64_t rounds = 0;
+  uint64_t quiet_rounds = 0;  // in which all waited and no phase ended
+  uint64_t last_epochs = 0;
   const auto stopped = [&] { return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; }); };
   while (!stopped()) {
     Round all;
@@ -374,6 +421,16 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
         if (member->alive_threads == 0) continue;
         ReportDeadlock(*member);
         return ReportUnwrittenReads(*member);
+      }
+    }
+    uint64_t epochs = 0;
+    quiet_rounds = AllWait(gang, epochs) && epochs == last_epochs ? quiet_rounds + 1 : 0;
+    last_epochs = epochs;
+    if (quiet_rounds > kEndlessRounds) {
+      for (Exec* member : gang.members) {
+        if (member->stop || member->alive_threads == 0) continue;
+        ReportEndlessWait(*member);
+        if (member->stop) return ReportUnwrittenReads(*member);
       }
     }
     const bool endless = executed > budget;

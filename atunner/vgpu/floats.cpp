@@ -217,8 +217,21 @@ struct XorSignAbs {
     return std::signbit(a) != std::signbit(b) ? -r : r;
   }
 };
+/// Of three operands, pair by pair.
+template <class F>
+struct OfThree {
+  float operator()(float a, float b, float c) const { return F{}(F{}(a, b), c); }
+};
+template <class F, class FNan>
+Handler MinMaxOfThree(const Form& form) {
+  if (form.type != Type::kF32) return nullptr;
+  if (form.Has("xorsign"))
+    return form.Has("NaN") ? Float32<OfThree<XorSignAbs<FNan>>, 3>(form) : Float32<OfThree<XorSignAbs<F>>, 3>(form);
+  return form.Has("NaN") ? Float32<OfThree<FNan>, 3>(form) : Float32<OfThree<F>, 3>(form);
+}
 template <class F, class FNan>
 Handler MinMax(const Form& form) {
+  if (form.instruction->operands.size() == 4) return MinMaxOfThree<F, FNan>(form);
   if (form.Has("xorsign")) {
     if (form.type != Type::kF32) return nullptr;
     return form.Has("NaN") ? Float32<XorSignAbs<FNan>, 2>(form) : Float32<XorSignAbs<F>, 2>(form);

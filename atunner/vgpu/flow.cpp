@@ -2,8 +2,10 @@
 #include "atunner/vgpu/flow.h"
 
 #include <algorithm>
+#include <span>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
@@ -69,6 +71,7 @@ void WriteReduction(Exec& x, Warp& warp, const Group& group, const BarrierState&
 
 void Release(Exec& x, int id) {
   BarrierState& state = x.barriers[static_cast<size_t>(id)];
+  ++x.epoch;
   for (Warp& warp : x.warps) {
     bool any = false;
     for (Group& group : warp.groups) {
@@ -78,10 +81,11 @@ void Release(Exec& x, int id) {
       group.reduction = nullptr;
       any = true;
     }
-    if (any) Normalise(warp);
+    if (!any) continue;
+    warp.seen_epoch = x.epoch;
+    Normalise(warp);
   }
   state = {};
-  ++x.epoch;
 }
 
 /// Opens barriers that exited threads were the last missing ones of.
@@ -108,7 +112,9 @@ void CheckClusterBarrier(Gang& gang) {
         group.barrier = -1;
         any = true;
       }
-      if (any) Normalise(warp);
+      if (!any) continue;
+      warp.seen_epoch = member->epoch;
+      Normalise(warp);
     }
   }
 }
@@ -223,6 +229,25 @@ Next BranchIndexed(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kRegroup;
 }
 
+std::span<Warp> WarpGroup(Exec& x) {
+  const size_t first = x.warp->index / kGroupWarps * kGroupWarps;
+  return std::span(x.warps).subspan(first, std::min<size_t>(kGroupWarps, x.warps.size() - first));
+}
+
+/// A warp that waits for its group when another of the group has ended waits for ever.
+void CheckGroup(Exec& x) {
+  const std::span<Warp> group = WarpGroup(x);
+  const auto ended = std::ranges::find(group, 0u, &Warp::alive);
+  if (ended == group.end()) return;
+  for (const Warp& warp : group) {
+    for (const Group& waiting : warp.groups) {
+      if (waiting.barrier != kGroupBarrier) continue;
+      return Report(x, x.kernel->ops[waiting.pc - 1], Hazard::Kind::kDivergentBarrier, 0,
+                    "does not go on: warp " + std::to_string(ended->index) + " of its warp group has ended");
+    }
+  }
+}
+
 Next Exit(Exec& x, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
   warp.alive &= ~active;
@@ -233,6 +258,7 @@ Next Exit(Exec& x, Cursor& c, uint32_t active) {
     warp.groups[c.index].pc = c.pc;
     CheckBarriers(x);
     CheckClusterBarrier(*x.gang);
+    if (x.check && warp.alive == 0) CheckGroup(x);
   }
   return Next::kRegroup;
 }
@@ -287,6 +313,53 @@ Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kSwitch;
 }
 
+/// Runs an operation for the four warps of a group once the last of them is there.
+void MeetInGroup(Exec& x, const Op& op, Group& group) {
+  const std::span<Warp> warps = WarpGroup(x);
+  if (warps.size() < kGroupWarps)
+    return Report(x, op, Hazard::Kind::kDivergentBarrier, 0, "has no whole warp group: the block's warps end before");
+  group.barrier = kGroupBarrier;
+  if (x.check) CheckGroup(x);
+  const uint32_t place = group.pc;
+  const auto meets = [&](const Group& other) { return other.barrier == kGroupBarrier && other.pc == place; };
+  for (const Warp& warp : warps) {
+    if (std::ranges::none_of(warp.groups, meets)) return;
+  }
+  op.run(x, op, ~0u);
+  for (Warp& warp : warps) {
+    std::ranges::find_if(warp.groups, meets)->barrier = -1;
+    Normalise(warp);
+  }
+}
+
+/// .sync.aligned: all lanes of the warp, and for some operations of its warp group, execute it together.
+Next Aligned(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  if (active == 0) {
+    ++c.pc;
+    return Next::kContinue;
+  }
+  Warp& warp = *x.warp;
+  if (active == c.mask && warp.groups.size() > 1) {
+    warp.groups[c.index].pc = c.pc;
+    if (WaitsForSiblings(warp, c.index, c.pc)) {
+      warp.groups[c.index].barrier = kCollective;
+      Normalise(warp);
+      return Next::kSwitch;
+    }
+    active = c.mask = warp.groups[c.index].mask;
+  }
+  if (active != (op.target == kWholeGroup ? ~0u : warp.alive))
+    Report(x, op, Hazard::Kind::kDivergentBarrier, std::countr_zero(active),
+           "only some lanes of the warp reach this instruction, which all of them must execute");
+  Separate(warp, c, active);
+  if (op.target == kWholeGroup)
+    MeetInGroup(x, op, warp.groups[c.index]);
+  else
+    op.run(x, op, active);
+  Normalise(warp);
+  return Next::kSwitch;
+}
+
 /// `variant` 0: arrive, 1: wait for the phase in which the thread arrived.
 Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   if (active == 0) {
@@ -305,7 +378,10 @@ Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   } else {
     bool waits = false;
     ForLanes(active, [&](int l) { waits |= x.cluster_phase[x.ThreadOf(l)] == gang.cluster_phase; });
-    if (waits) x.warp->groups[c.index].barrier = kClusterBarrier;
+    if (waits)
+      x.warp->groups[c.index].barrier = kClusterBarrier;
+    else
+      SeeAll(x);
   }
   Normalise(*x.warp);
   return Next::kSwitch;
@@ -350,7 +426,7 @@ Next Collective(Exec& x, const Op& op, Cursor& c, uint32_t active) {
       return Next::kSwitch;
     }
   }
-  if (x.count) CountDependence(x, op);
+  if (x.watch) Watch(x, op);
   const int32_t members = op.src[op.target];
   for (uint32_t left = active; left != 0 && !x.stop;) {
     const uint32_t together = members < 0 ? left : LanesAlike(x.Source(members), left);
@@ -385,6 +461,7 @@ namespace {
 Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) {
   switch (flow) {
     case Flow::kNone:
+      if (x.watch) Watch(x, op);
       if (active != 0) op.run(x, op, active);
       ++c.pc;
       return Next::kContinue;
@@ -402,6 +479,8 @@ Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) 
       return WarpSync(x, op, c, active);
     case Flow::kCollective:
       return Collective(x, op, c, active);
+    case Flow::kAligned:
+      return Aligned(x, op, c, active);
     case Flow::kCall:
     case Flow::kReturn:
       return CallOrReturn(x, op, c, active, flow == Flow::kCall);

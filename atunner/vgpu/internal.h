@@ -55,6 +55,7 @@ enum class Flow : uint8_t {
   kTrap,
   kCall,
   kReturn,
+  kAligned,  ///< by all lanes of the warp; of the warp group where Op::target says kWholeGroup
   kPatient,  ///< runs like kNone, and gives others a turn when it set Exec::yield
   kSuspect   ///< touches registers that may be undefined: Kernel::suspects says what it is besides
 };
@@ -80,6 +81,7 @@ struct Op {
   bool narrow_address = false;  ///< address register has 32 bits
   bool relaxed = false;         ///< volatile, acquire, release: takes no part in race checks
   bool fence = false;           ///< acquire or release: orders what other threads did before
+  bool list_written = false;    ///< the list holds destinations
   uint8_t variant = 0;
   uint32_t line = 0;  ///< PTX
   uint32_t source_file = 0;
@@ -135,10 +137,16 @@ struct Kernel {
   std::vector<Op> ops;
   std::vector<int32_t> lists;
   std::vector<uint32_t> constants;  ///< slots × 32
-  uint32_t register_slots = 0;
+  uint32_t register_slots = 1;      ///< slot 0 is nobody's: what an operation leaves open names it
   uint64_t static_shared = 0;
   uint32_t dynamic_shared_offset = 0;
 };
+
+/// What an operation's flow is, suspect or not.
+inline Flow FlowOf(const Kernel& kernel, const Op& op) {
+  if (op.flow != Flow::kSuspect) return op.flow;
+  return kernel.suspects.at(static_cast<uint32_t>(&op - kernel.ops.data())).flow;
+}
 
 /// Lanes of a warp at one place.
 struct Group {
@@ -151,6 +159,9 @@ struct Group {
 constexpr int kWarpBarrier = 64;
 constexpr int kCollective = 65;      ///< before a shuffle, vote or product, for the lanes that it names
 constexpr int kClusterBarrier = 66;  ///< for the threads of all blocks of the cluster
+constexpr int kGroupBarrier = 67;    ///< before a product, for the other warps of the warp group
+constexpr uint32_t kGroupWarps = 4;
+constexpr uint32_t kWholeGroup = 1;
 
 /// What a lane comes back to.
 struct ReturnPoint {
@@ -159,13 +170,25 @@ struct ReturnPoint {
   std::vector<uint32_t> saved;  ///< registers of a recursive callee's outer activation
 };
 
+/// A wgmma whose registers are in use until wgmma.wait_group, or a move of such a register.
+struct PendingProduct {
+  uint32_t group = 0;  ///< wgmma.commit_group before it
+  const Op* op = nullptr;
+};
+enum Held : uint8_t { kFree, kRead, kWritten };
+
 struct Warp {
   std::vector<uint32_t> registers;  ///< slots × 32 lanes
   std::vector<Group> groups;
   uint32_t alive = 0;
   uint32_t index = 0;
-  uint32_t sync_epoch = 0;             ///< grows with every warp-level synchronisation
-  uint32_t members = 0;                ///< mask of the bar.warp.sync that lanes wait at
+  uint32_t sync_epoch = 0;      ///< grows with every warp-level synchronisation
+  uint32_t members = 0;         ///< mask of the bar.warp.sync that lanes wait at
+  uint32_t seen_epoch = 0;      ///< what happened before this epoch is ordered before what follows
+  uint32_t proxy_epoch = 0;     ///< of the last fence.proxy.async
+  uint32_t product_groups = 0;  ///< wgmma.commit_group so far
+  std::vector<PendingProduct> products;
+  std::vector<Held> held;              ///< per slot: what pending products do with it
   uint32_t carry = 0;                  ///< CC register: one bit per lane
   uint32_t turn = 0;                   ///< of the groups, when one spins
   uint32_t spins = 0;                  ///< backward branches since another group ran
@@ -174,16 +197,21 @@ struct Warp {
   std::array<std::vector<ReturnPoint>, kLanes> stack;
 };
 
+/// What happens to a shared word asynchronously, and was not yet waited for.
+enum InFlight : uint8_t { kThreadCopy = 1, kBulkCopy = 2, kProductRead = 4, kBulkRead = 8 };
+/// SharedShadow::writer or reader that is no thread of the block; kProductParty + i: a product of warp group i.
+enum Party : uint16_t { kProductParty = 0xfff0, kBulkParty = 0xfffd, kSeveral = 0xfffe, kNobody = 0xffff };
+
 /// Shadow of one shared 32-bit word.
 struct SharedShadow {
   uint32_t write_epoch = 0;
   uint32_t read_epoch = 0;
   uint32_t write_sync = 0;
   uint32_t read_sync = 0;
-  uint16_t writer = 0xffff;
-  uint16_t reader = 0xffff;  ///< 0xfffe = several of several warps
-  uint8_t initialised = 0;   ///< one bit per byte
-  uint8_t in_flight = 0;     ///< async copies not yet waited for
+  uint16_t writer = kNobody;
+  uint16_t reader = kNobody;  ///< kSeveral: threads of several warps
+  uint8_t initialised = 0;    ///< one bit per byte
+  uint8_t in_flight = 0;      ///< see InFlight
   uint32_t write_line = 0;
   uint32_t read_line = 0;
 };
@@ -192,6 +220,26 @@ struct PendingCopy {
   uint32_t word = 0;
   uint32_t words = 0;
   uint32_t group = 0;
+};
+
+/// Shared words that a bulk copy wrote, in flight until somebody waited for the phase of its mbarrier.
+struct BulkLanding {
+  uint64_t barrier = 0;   ///< shared address in the same block
+  bool complete = false;  ///< the phase has ended
+  uint32_t word = 0;
+  uint32_t words = 0;
+  uint32_t line = 0;
+};
+struct WordRange {
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+/// Shared words that are read until a wait: by products of a warp group, or by bulk copies of a thread.
+struct AsyncReads {
+  uint16_t reader = kNobody;  ///< a thread or a Party
+  uint32_t group = 0;         ///< commits before
+  uint32_t line = 0;
+  std::vector<WordRange> ranges;
 };
 
 /// Arrivals at one barrier of a block.
@@ -248,6 +296,12 @@ struct Exec {
   uint64_t instructions = 0;
   uint64_t clock = 0;
   bool loads_pending = false;
+  bool watch = false;  ///< operations need a look before they run: counting, or products hold registers of this warp
+  std::vector<AsyncReads> async_reads;
+  std::vector<BulkLanding> landings;
+  std::unordered_map<uint64_t, uint32_t> phase_epoch;  ///< of an mbarrier: who waited for its last phase has seen this
+  std::vector<uint32_t> bulk_groups;                   ///< per thread: cp.async.bulk.commit_group so far
+  uint32_t proxy_seen = 0;                             ///< Warp::seen_epoch of the latest fence.proxy.async
   uint64_t alive_threads = 0;
   bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others
   bool yield = false;   ///< a kPatient operation waits for others
@@ -372,9 +426,11 @@ Handler AtomicHandler(const Form& form, Op& op);
 Handler WarpHandler(const Form& form, Op& op);
 Handler TensorHandler(const Form& form, Op& op);
 Handler AsyncHandler(const Form& form, Op& op);
+Handler TensorCopyHandler(const Form& form, Op& op);
 Handler MbarrierHandler(const Form& form, Op& op);
 Handler MatrixHandler(const Form& form, Op& op);
 Handler WmmaHandler(const Form& form, Op& op);
+Handler WgmmaHandler(const Form& form, Op& op);
 /// printf, malloc and what else the driver provides to kernels; Op::imm is the call site.
 Handler SystemCallHandler(std::string_view name, size_t arguments, size_t results);
 /// Matrix instructions need all lanes; false after reporting that some are missing.

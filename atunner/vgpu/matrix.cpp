@@ -27,21 +27,23 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
   if (!x.check) return true;
   for (uint64_t w = address / 4; w < address / 4 + 4; ++w) {
     SharedShadow& s = x.shadow[w];
-    if (s.in_flight) {
+    if (s.in_flight & (kThreadCopy | kBulkCopy)) {
       Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
              "matrix load reads bytes of an asynchronous copy that was not waited for");
       return false;
     }
     if (s.initialised != 0xf)
       ReportUnwritten(x, op, lane, "matrix load reads shared memory before anything was written there");
-    const bool own_warp = s.writer < 0xfffe && s.writer / kLanes == x.warp->index;
-    if (s.write_epoch == x.epoch && !own_warp) {
-      Report(x, op, Hazard::Kind::kRace, lane,
-             "matrix load reads what thread " + std::to_string(s.writer) + " wrote at line " +
-                 std::to_string(s.write_line) + " with no barrier between");
+    const bool own_warp = s.writer < kProductParty && s.writer / kLanes == x.warp->index;
+    if (!own_warp && WriteUnordered(x, s, static_cast<uint16_t>(x.ThreadOf(lane)))) {
+      const bool bulk = s.writer == kBulkParty;
+      Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
+             "matrix load reads what " + (bulk ? "a bulk copy" : "thread " + std::to_string(s.writer)) +
+                 " wrote at line " + std::to_string(s.write_line) + " with no " + (bulk ? "wait" : "barrier") +
+                 " between");
       return false;
     }
-    s.reader = s.read_epoch == x.epoch && s.reader / kLanes != x.warp->index ? uint16_t{0xfffe}
+    s.reader = s.read_epoch == x.epoch && s.reader / kLanes != x.warp->index ? uint16_t{kSeveral}
                                                                              : static_cast<uint16_t>(x.ThreadOf(lane));
     s.read_epoch = x.epoch;
     s.read_sync = x.warp->sync_epoch;

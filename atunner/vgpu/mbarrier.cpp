@@ -2,6 +2,7 @@
 #include "atunner/vgpu/mbarrier.h"
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -14,11 +15,14 @@ Mbarrier Read(const std::byte* at) {
   return Mbarrier::Decode(word);
 }
 
-void Write(Exec& x, std::byte* at, Mbarrier barrier) {
+void Write(Exec& x, const Op& op, int lane, uint64_t address, std::byte* at, Mbarrier barrier) {
   if (barrier.pending == 0 && barrier.bytes == 0) {
     barrier.phase = !barrier.phase;
     barrier.pending = barrier.expected;
     OrderGang(*x.gang);
+    address &= ~kWindowMask;
+    Exec* owner = x.check ? SharedOwner(x, op, lane, address) : nullptr;
+    if (owner != nullptr) FinishPhase(*owner, address);
   }
   const uint64_t word = barrier.Encode();
   std::memcpy(at, &word, sizeof word);
@@ -78,7 +82,9 @@ void Wait(Exec& x, const Op& op, uint32_t mask) {
     if (at == nullptr) return;
     const uint32_t* phase = x.Source(op.src[1]);
     const bool awaited = kParity ? (phase[l] & 1u) != 0 : Mbarrier::Decode(Lane<uint64_t>::Get(phase, l)).phase;
-    if (Read(at).phase != awaited) done |= 1u << l;
+    if (Read(at).phase == awaited) return;
+    done |= 1u << l;
+    if (x.check) SeePhase(x, SharedAddress(x, op, l));
   });
   if (op.dst != INT32_MIN) {
     uint32_t* d = x.Slot(op.dst);
@@ -113,7 +119,7 @@ void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int3
   if (at == nullptr) return;
   Mbarrier barrier = Read(at);
   barrier.bytes -= bytes;
-  Write(x, at, barrier);
+  Write(x, op, lane, address, at, barrier);
 }
 
 uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes, bool drop) {
@@ -129,7 +135,7 @@ uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t co
   barrier.pending -= count;
   barrier.bytes += bytes;
   if (drop) barrier.expected -= count;
-  Write(x, at, barrier);
+  Write(x, op, lane, address, at, barrier);
   return state;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -164,10 +165,11 @@ bool QuietRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes
   const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
   SharedShadow* const first = &x.shadow[address / 4];
   for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
-    if (s->initialised != 0xf || s->in_flight || s->write_epoch == x.epoch) return false;
+    if (s->initialised != 0xf || s->in_flight) return false;
+    if (s->writer == kBulkParty ? x.warp->seen_epoch < s->write_epoch : s->write_epoch == x.epoch) return false;
     const bool read_now = s->read_epoch == x.epoch;
-    if (read_now && s->reader >= 0xfffe) continue;  // several stay several
-    s->reader = read_now && s->reader / kLanes != x.warp->index ? uint16_t{0xfffe} : thread;
+    if (read_now && s->reader >= kSeveral) continue;  // several stay several
+    s->reader = read_now && s->reader / kLanes != x.warp->index ? uint16_t{kSeveral} : thread;
     s->read_epoch = x.epoch;
     s->read_sync = x.warp->sync_epoch;
     s->read_line = op.source_line ? op.source_line : op.line;
@@ -178,7 +180,7 @@ bool QuietWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t byte
   if (bytes % 4 != 0 || op.relaxed) return false;
   SharedShadow* const first = &x.shadow[address / 4];
   for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
-    if (s->write_epoch == x.epoch || s->read_epoch == x.epoch) return false;
+    if (s->write_epoch == x.epoch || s->read_epoch == x.epoch || s->in_flight || s->writer == kBulkParty) return false;
     s->initialised = 0xf;
     s->write_epoch = x.epoch;
     s->writer = static_cast<uint16_t>(x.ThreadOf(lane));
@@ -296,8 +298,11 @@ void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
 }
 
 void Load(Exec& x, const Op& op, uint32_t mask) {
-  if (op.relaxed) x.polled = true;
   if (op.fence) OrderAll(x);
+  if (op.relaxed) {
+    x.polled = true;
+    SeeAll(x);
+  }
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   Warpwide w;
   if (!Locate(x, op, mask, bytes, w)) return LoadLanes(x, op, mask, bytes);

@@ -154,6 +154,10 @@ float SwitchValue(int i) {
 /// What correct.cu's kernels leave in y[i] for x of ones, where that does not depend on which block is last.
 const std::map<std::string, float (*)(int)> kValues = {
     {"barrier_between", [](int) { return 1.0f; }},
+    {"remote_stores", [](int i) { return 70.0f + static_cast<float>(i); }},
+    {"vector_reductions", [](int i) { return i % 4 == 0   ? 3.5f
+                                             : i % 4 == 1 ? 4.25f
+                                                          : 5.0f; }},
     {"warp_tree", [](int) { return 32.0f; }},
     {"block_tree", [](int) { return 64.0f; }},
     {"block_tree_then_warp", [](int) { return 64.0f; }},

@@ -334,12 +334,13 @@ TEST_F(VgpuTest, InfiniteLoopEnds) {
 
 TEST_F(VgpuTest, MissingOpcodeIsNamed) {
   const auto module = ptx::Parse(
-      ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n wgmma.fence.sync.aligned;\n ret;\n}");
+      ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n tcgen05.wait::ld.sync.aligned;\n "
+      "ret;\n}");
   ASSERT_TRUE(module.has_value());
   const auto program = LoadProgram(*module, memory_);
   ASSERT_FALSE(program.has_value());
   EXPECT_EQ(program.error().code, ErrorCode::kUnsupported);
-  EXPECT_THAT(program.error().ToString(), HasSubstr("wgmma.fence"));
+  EXPECT_THAT(program.error().ToString(), HasSubstr("tcgen05.wait"));
   EXPECT_THAT(program.error().ToString(), HasSubstr("line 5"));
 }
 

@@ -1,6 +1,5 @@
 // Video instructions: scalar ones on a byte, half or word of each source, and packed ones on two halves or four bytes.
 #include <algorithm>
-#include <cstdlib>
 
 #include "atunner/vgpu/lanes.h"
 
@@ -9,7 +8,7 @@ namespace {
 
 using ptx::Type;
 
-enum class What : uint8_t { kAdd, kSub, kAbsDiff, kMin, kMax, kAverage, kCompare };
+enum class What : uint8_t { kAdd, kSub, kAbsDiff, kMin, kMax, kAverage, kCompare, kShl, kShr };
 enum class Second : uint8_t { kNone, kAdd, kMin, kMax };
 
 /// Packed into Op::imm.
@@ -19,11 +18,12 @@ struct Options {
   uint8_t comparison = 0;  ///< eq ne lt le gt ge
   uint8_t parts = 1;       ///< 1, 2 or 4
   bool signed_d = false, signed_a = false, signed_b = false, saturate = false;
+  bool wraps = false;  ///< shift amounts count modulo 32; otherwise 32 is the most
 };
 uint64_t Pack(const Options& o) {
   return static_cast<uint64_t>(o.what) | static_cast<uint64_t>(o.second) << 8 | uint64_t{o.comparison} << 16 |
          uint64_t{o.parts} << 24 | uint64_t{o.signed_d} << 32 | uint64_t{o.signed_a} << 33 |
-         uint64_t{o.signed_b} << 34 | uint64_t{o.saturate} << 35;
+         uint64_t{o.signed_b} << 34 | uint64_t{o.saturate} << 35 | uint64_t{o.wraps} << 36;
 }
 Options Unpack(uint64_t v) {
   return {static_cast<What>(v & 255),
@@ -33,7 +33,8 @@ Options Unpack(uint64_t v) {
           (v >> 32 & 1) != 0,
           (v >> 33 & 1) != 0,
           (v >> 34 & 1) != 0,
-          (v >> 35 & 1) != 0};
+          (v >> 35 & 1) != 0,
+          (v >> 36 & 1) != 0};
 }
 
 int64_t Part(uint32_t word, int index, int bits, bool is_signed) {
@@ -42,6 +43,7 @@ int64_t Part(uint32_t word, int index, int bits, bool is_signed) {
 }
 
 int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
+  const int64_t amount = o.wraps ? b & 31 : std::min<int64_t>(b, 32);
   int64_t r = 0;
   switch (o.what) {
     case What::kAdd:
@@ -51,7 +53,7 @@ int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
       r = a - b;
       break;
     case What::kAbsDiff:
-      r = std::abs(a - b);
+      r = a < b ? b - a : a - b;
       break;
     case What::kMin:
       r = std::min(a, b);
@@ -61,6 +63,13 @@ int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
       break;
     case What::kAverage:  // rounds half up, away from zero for negative sums
       r = a + b >= 0 ? (a + b + 1) >> 1 : (a + b) >> 1;
+      break;
+    case What::kShl:
+      // Shifted out as a whole, only the sign is left to saturate by.
+      r = amount < 32 ? a * (int64_t{1} << amount) : a == 0 ? 0 : a > 0 ? int64_t{1} << 62 : -(int64_t{1} << 62);
+      break;
+    case What::kShr:
+      r = a >> amount;
       break;
     case What::kCompare:
       return CompareByCode(o.comparison, a, b) ? 1 : 0;
@@ -88,7 +97,7 @@ void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-/// vadd, vsub, vabsdiff, vmin, vmax, vset on whole words, with an optional second operation on c.
+/// vadd, vsub, vabsdiff, vmin, vmax, vset, vshl, vshr on whole words, with an optional second operation on c.
 void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
   const Options o = Unpack(op.imm);
   Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
@@ -111,8 +120,9 @@ void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
 
 bool ReadWhat(std::string_view name, What& what) {
   static constexpr std::pair<std::string_view, What> kNames[] = {
-      {"vadd", What::kAdd}, {"vsub", What::kSub},      {"vabsdiff", What::kAbsDiff}, {"vmin", What::kMin},
-      {"vmax", What::kMax}, {"vavrg", What::kAverage}, {"vset", What::kCompare}};
+      {"vadd", What::kAdd},     {"vsub", What::kSub}, {"vabsdiff", What::kAbsDiff},
+      {"vmin", What::kMin},     {"vmax", What::kMax}, {"vavrg", What::kAverage},
+      {"vset", What::kCompare}, {"vshl", What::kShl}, {"vshr", What::kShr}};
   for (const auto& [text, value] : kNames) {
     if (text != name) continue;
     what = value;
@@ -130,7 +140,10 @@ Handler VideoHandler(const Form& form, Op& op) {
     o.parts = static_cast<uint8_t>(name.back() - '0');
     name.pop_back();
   }
-  if (!ReadWhat(name, o.what) || (o.what == What::kAverage && o.parts == 1)) return nullptr;
+  const bool known = ReadWhat(name, o.what);
+  if ((o.what == What::kShl || o.what == What::kShr) && form.Has("clamp") == form.Has("wrap")) return nullptr;
+  o.wraps = form.Has("wrap");
+  if (!known || (o.what == What::kAverage && o.parts == 1)) return nullptr;
   std::vector<bool> types;
   size_t last_type = 0;
   const auto& modifiers = form.instruction->modifiers;

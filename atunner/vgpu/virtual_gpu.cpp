@@ -7,6 +7,7 @@
 #include "atunner/base/random.h"
 #include "atunner/device/profiles.h"
 #include "atunner/vgpu/estimate.h"
+#include "atunner/vgpu/tensor_map.h"
 
 namespace atunner::vgpu {
 namespace {
@@ -100,6 +101,12 @@ Status VirtualGpu::Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) {
   std::memset(reinterpret_cast<void*>(to), byte, bytes);
   memory_.MarkDefined(to, bytes);
   return {};
+}
+
+Result<TensorMap> VirtualGpu::EncodeTensorMap(const TensorMapSpec& spec) {
+  if (profile_.cc_major < 9) return Device::EncodeTensorMap(spec);
+  ATUNNER_RETURN_IF_ERROR(Check(spec));
+  return vgpu::EncodeTensorMap(spec);
 }
 
 Result<std::unique_ptr<LoadedModule>> VirtualGpu::Load(const CompiledModule& module) {
@@ -204,8 +211,12 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   // Every pointer argument's allocation may be touched once in full.
   for (const KernelArg& arg : args) {
     uint64_t address = 0;
-    if (arg.size != sizeof address) continue;
-    std::memcpy(&address, arg.bytes.data(), sizeof address);
+    if (arg.size == sizeof address)
+      std::memcpy(&address, arg.bytes.data(), sizeof address);
+    else if (const auto map = arg.size == sizeof arg.bytes ? DecodeTensorMap(arg.bytes.data()) : std::nullopt)
+      address = map->address;
+    else
+      continue;
     if (const auto range = memory_.Find(address))
       input.footprint_bytes += static_cast<double>(range->end - range->base);
   }

@@ -25,6 +25,7 @@ class VirtualGpu : public PredictingDevice {
   Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override;
   Result<uint64_t> FreeBytes() override { return memory_.free_bytes(); }
 
+  Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override;
   Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override;
   Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) override;
   Result<std::optional<uint64_t>> StateFingerprint(LoadedModule& module) override;

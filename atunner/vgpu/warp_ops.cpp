@@ -1,9 +1,11 @@
 // What lanes of a warp do together: shuffles, votes, matches, reductions; and fences.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -146,6 +148,28 @@ void Redux(Exec& x, const Op& op, uint32_t mask) {
   ++x.warp->sync_epoch;
 }
 
+/// Of floats: numbers win over NaN unless .NaN asks for the opposite. Bits of the variant: 0 = min, 1 = abs, 2 = NaN.
+void ReduxFloat(Exec& x, const Op& op, uint32_t mask) {
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
+  const uint32_t* a = x.Source(op.src[0]);
+  float r = std::numeric_limits<float>::quiet_NaN();
+  bool nan = false;
+  ForLanes(mask, [&](int l) {
+    float v = Lane<float>::Get(a, l);
+    if (op.variant & 2) v = std::fabs(v);
+    nan |= std::isnan(v);
+    if (std::isnan(v)) return;
+    const bool equal = v == r;  // -0 counts as less than +0
+    const bool less = equal ? std::signbit(v) && !std::signbit(r) : v < r;
+    const bool more = equal ? !std::signbit(v) && std::signbit(r) : v > r;
+    if (std::isnan(r) || (op.variant & 1 ? less : more)) r = v;
+  });
+  if (std::isnan(r) || ((op.variant & 4) && nan)) r = std::bit_cast<float>(0x7fffffffu);
+  uint32_t* d = x.Slot(op.dst);
+  ForLanes(mask, [&](int l) { Lane<float>::Set(d, l, r); });
+  ++x.warp->sync_epoch;
+}
+
 void ActiveMask(Exec& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
   ForLanes(mask, [&](int l) { d[l] = mask; });
@@ -164,7 +188,33 @@ void Elect(Exec& x, const Op& op, uint32_t mask) {
   }
 }
 
+/// Fences order what came before; the race check takes them for all threads' accesses.
+void Fence(Exec& x, const Op&, uint32_t) {
+  OrderAll(x);
+  SeeAll(x);
+}
+/// Other blocks need not see what it orders.
+void BlockFence(Exec& x, const Op&, uint32_t) {
+  ++x.epoch;
+  SeeAll(x);
+}
+void OrderOnly(Exec& x, const Op&, uint32_t) { ++x.epoch; }
+void AsyncProxyFence(Exec& x, const Op&, uint32_t) {
+  x.proxy_seen = std::max(x.proxy_seen, x.warp->seen_epoch);
+  x.warp->proxy_epoch = ++x.epoch;
+}
+
 void NoEffect(Exec&, const Op&, uint32_t) {}
+
+/// setmaxnreg changes nothing here, but all four warps of the group must execute it, with a number that there is.
+Handler RegisterCount(const Form& form, Op& op) {
+  const auto& operands = form.instruction->operands;
+  const uint64_t registers = operands.size() == 1 ? operands[0].bits : 0;
+  if (registers < 24 || registers > 256 || registers % 8 != 0) return nullptr;
+  op.flow = Flow::kAligned;
+  op.target = kWholeGroup;
+  return NoEffect;
+}
 
 uint8_t IndexOf(const Form& form, std::initializer_list<std::string_view> names) {
   uint8_t i = 0;
@@ -194,18 +244,21 @@ Handler WarpHandler(const Form& form, Op& op) {
   if (opcode == "redux") {
     op.variant = IndexOf(form, {"add", "min", "max", "and", "or", "xor"});
     if (op.variant == 0xff) return nullptr;
-    return form.type == Type::kS32 ? Redux<int32_t> : form.type == Type::kF32 ? nullptr : Redux<uint32_t>;
+    if (form.type == Type::kF32) {
+      if (op.variant != kReduceMin && op.variant != kReduceMax) return nullptr;
+      op.variant = static_cast<uint8_t>((op.variant == kReduceMin) | form.Has("abs") << 1 | form.Has("NaN") << 2);
+      return ReduxFloat;
+    }
+    return form.type == Type::kS32 ? Redux<int32_t> : Redux<uint32_t>;
   }
   if (opcode == "activemask") return ActiveMask;
   if (opcode == "elect") return Elect;
-  // Fences order what came before; the race check takes them for all threads' accesses.
-  if (opcode == "membar" || opcode == "fence") {
-    const bool block_only = form.Has("cta") || form.Has("proxy") || form.Has("mbarrier_init");
-    if (block_only) return [](Exec& x, const Op&, uint32_t) { ++x.epoch; };
-    return [](Exec& x, const Op&, uint32_t) { OrderAll(x); };
-  }
+  if (opcode == "fence" && form.Has("proxy")) return form.Has("async") ? AsyncProxyFence : OrderOnly;
+  if (opcode == "fence" && form.Has("mbarrier_init")) return OrderOnly;
+  if (opcode == "membar" || opcode == "fence") return form.Has("cta") ? BlockFence : Fence;
   if (opcode == "nanosleep") return [](Exec& x, const Op&, uint32_t) { x.yield = true; };
-  if (opcode == "griddepcontrol" || opcode == "setmaxnreg") return NoEffect;
+  if (opcode == "griddepcontrol") return NoEffect;
+  if (opcode == "setmaxnreg") return RegisterCount(form, op);
   return nullptr;
 }
 

@@ -286,7 +286,7 @@ void MultiplyFragments(Exec& x, const Op& op, uint32_t mask) {
   ForFragment(0, p.d_registers, o.rows, o.cols, Bits(p.d), true, [&](int reg, int l, int i, int e) {
     WriteSlot(x.Slot(ListSlot(x, op, reg)), l, i, Bits(p.d), Rounded(p.d, c[e], p.saturate));
   });
-  x.counts.tensor_flops += 2.0 * o.rows * o.cols * o.inner;
+  x.counts.AddProducts(2.0 * o.rows * o.cols * o.inner, Bits(p.a));
 }
 
 /// Registers of a fragment, by the ISA: float16 A and B always take 8, its accumulators 4, the rest as many as needed.

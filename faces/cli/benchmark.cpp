@@ -35,7 +35,7 @@ Result<TuneResult> RunOne(const ScheduleTemplate& schedule, const Target& target
   request.compile_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (target.real_index) request.vendors = VendorNames(schedule.spec());
   const auto judge = MakeRunner(target, 180);
-  TuneSession session(request, compiler, *judge, SystemClock());
+  TuneSession session(request, compiler, {judge.get()}, SystemClock());
   const std::atomic<bool> never{false};
   return session.Run(nullptr, {}, never, [](const TuneEvent&) {});
 }

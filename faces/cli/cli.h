@@ -27,11 +27,15 @@ struct Common {
 struct TuneFlags {
   std::string target = "auto";
   std::string strategy = "auto";
+  std::vector<std::string> where;  ///< conditions on the parameters, besides the template's own
   std::string budget = "60 trials";
+  std::string objective = "time";
+  std::string devices;  ///< "", "all" or "0,1"
   uint64_t seed = 1;
   std::string out;
   bool force_virtual = false;
   bool fresh = false;
+  bool no_transfer = false;
   int compile_threads = 0;
   double compile_timeout = kCompileTimeoutSeconds;
 };
@@ -84,6 +88,8 @@ struct SearchBenchFlags {
   int repeats = 30;
   uint64_t seed = 1;
   size_t batch = 1;
+  bool transfer = false;  ///< with and without the run of another space of the same kernel
+  double noise = 0;       ///< of one sample, relative: how good the declared winner is in truth
 };
 
 /// Searches, verifies, compares and reports: what every tuning verb ends in.

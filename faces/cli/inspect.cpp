@@ -92,7 +92,7 @@ Result<int> Doctor(const Common& common) {
        {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
        "baseline of matmul",
        "comes with the CUDA toolkit"},
-      {"cuDNN", {"libcudnn.so.9", "libcudnn.so"}, "baselines of later versions", "from developer.nvidia.com/cudnn"},
+      {"cuDNN", {"libcudnn.so.9", "libcudnn.so"}, "baselines of conv2d and softmax", "from developer.nvidia.com/cudnn"},
       {"CUPTI",
        {"libcupti.so.13", "libcupti.so.12", "libcupti.so"},
        "counters of later versions",
@@ -208,6 +208,13 @@ Result<int> ShowReport(const std::string& name, const std::string& format, const
   return 0;
 }
 
+static std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
 Result<int> Export(const std::string& name, const std::string& format, const Common& common) {
   if (format != "csv" && format != "json")
     return Invalid("unknown format '" + format + "'", "--format", "use csv or json");
@@ -230,7 +237,7 @@ Result<int> Export(const std::string& name, const std::string& format, const Com
     const auto ns = trial.ObjectiveNs();
     std::string line =
         fmt::format("{},{},{}", trial.number, Name(trial.verdict.kind), ns ? fmt::format("{}", *ns) : "");
-    for (const Value& value : trial.configuration.values) line += "," + ToString(value);
+    for (const Value& value : trial.configuration.values) line += "," + CsvField(ToString(value));
     fmt::print("{}\n", line);
   }
   return 0;

@@ -44,11 +44,18 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
   verb->add_option("--target-gpu", flags.target, "a GPU of `atunner devices`, or auto");
   verb->add_option("--strategy", flags.strategy,
                    "search strategy (`auto` unless you know better; a wrong name lists them)");
+  verb->add_option("--where", flags.where,
+                   "only configurations for which this holds: \"tile_m == 128 and stages > 3\"");
   verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
   verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(CLI::NonNegativeNumber);
+  verb->add_option("--objective", flags.objective, "time or memory; of several (time,memory) the front is shown");
+  verb->add_option("--devices", flags.devices, "GPUs that judge in parallel: all, or their numbers (0,1)");
   verb->add_option("--out", flags.out, "folder for the artifact");
   verb->add_flag("--virtual", flags.force_virtual, "predict, even if the GPU is in this machine");
-  verb->add_flag("--fresh", flags.fresh, "forget what an earlier run of the same command found");
+  verb->add_flag("--fresh", flags.fresh,
+                 "forget what an earlier run of the same command found, and learn from no other");
+  verb->add_flag("--no-transfer", flags.no_transfer,
+                 "learn from no run of the same kernel at other sizes or on other GPUs");
   verb->add_option("--compile-threads", flags.compile_threads, "0 = all cores");
   verb->add_option("--compile-timeout", flags.compile_timeout, "seconds one candidate may compile")
       ->check(CLI::PositiveNumber);
@@ -132,6 +139,9 @@ class Verbs {
     verb->add_option("--repeats", flags.repeats, "runs per space, each with its own seed")->check(CLI::Range(1, 10000));
     verb->add_option("--seed", flags.seed, "seed of the first run")->check(CLI::NonNegativeNumber);
     verb->add_option("--batch", flags.batch, "configurations asked for at once")->check(CLI::Range(1, 10000));
+    verb->add_flag("--transfer", flags.transfer, "with and without what a run on another space of the kernel found");
+    verb->add_option("--noise", flags.noise, "relative noise of one sample: how good the winner is in truth")
+        ->check(CLI::Range(0.0, 1.0));
   }
 
   void AddSubject(CLI::App* verb, SubjectFlags& flags) {

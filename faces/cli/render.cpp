@@ -31,6 +31,10 @@ std::string RenderTable(const Report& result) {
           fmt::format("  against {}: {:.2f} times as fast ({})\n", baseline.name, *ns / *best, Name(result.evidence));
     }
   }
+  const auto front = FrontRowsOf(result);
+  if (!front.empty()) text += "  no other is better in every objective than one of:\n";
+  for (const auto& [time, memory, configuration] : front)
+    text += fmt::format("    {:>10} {:>12}   {}\n", time, memory, configuration);
   text += fmt::format("  configuration: {}\n  {} trials, {:.1f} s; judging {:.0f} % of the time; {}\n",
                       result.space.Describe(result.best->configuration), result.trials.size(), result.seconds,
                       result.seconds > 0 ? 100 * result.judge_seconds / result.seconds : 0.0, result.stop_reason);

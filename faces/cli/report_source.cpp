@@ -20,6 +20,7 @@ Report MakeReport(const RunRecord& run, const TuneResult& result, const KernelSp
   report.trials = result.trials;
   report.best = result.best;
   report.baselines = result.baselines;
+  for (size_t i : result.front) report.front.push_back(result.trials[i]);
   report.space_size = result.space_size;
   report.floor_ns = result.floor_ns;
   report.seconds = result.seconds;
@@ -47,6 +48,12 @@ Result<Report> ReportOf(Store& store, const RunRecord& run) {
   for (const Json& each : summary["baselines"]) {
     ATUNNER_TRY(Baseline baseline, FromJson<Baseline>(each));
     result.baselines.push_back(std::move(baseline));
+  }
+  for (const Json& each : summary.value("front", Json::array())) {
+    const auto number = each.value("trial", int64_t{0});
+    if (number < 1 || static_cast<size_t>(number) > result.trials.size())
+      return Invalid("run '" + run.id + "' names trials on its front that it does not have", "report");
+    result.front.push_back(static_cast<size_t>(number - 1));
   }
   result.space_size = summary.value("space_size", uint64_t{0});
   result.floor_ns = summary.value("floor_ns", 0.0);

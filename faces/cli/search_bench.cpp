@@ -83,6 +83,83 @@ Json SummaryOf(const Sum& sum, const std::string& strategy) {
               {"spaces", sum.spaces},       {"overhead_ms", sum.overhead}};
 }
 
+constexpr uint64_t kPastEvaluations = 200;  // of the run that is learned from
+
+/// Whether a space is of the same kernel: its parameters have the same names.
+bool IsAlike(const RecordedSpace& a, const RecordedSpace& b) {
+  const std::vector<std::string> names = a.index->space().Names();
+  return std::ranges::is_permutation(names, b.index->space().Names());
+}
+
+/// `--transfer`: every ordered pair of spaces of one kernel, without and with the other's run, and with it reversed.
+Result<int> BenchTransfer(const SearchBenchFlags& flags, const Common& common,
+                          const std::vector<RecordedSpace>& spaces) {
+  Json rows = Json::array();
+  const auto score_of = [&](const RecordedSpace& space, const RecordedSpace* from, bool reversed) -> Result<double> {
+    ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed, flags.batch};
+    if (from != nullptr) {
+      ATUNNER_TRY(PastRun run, PastRunOn(*from, kPastEvaluations, flags.seed, reversed));
+      options.prior = Prior::Make(space.index, std::vector{std::move(run)}, flags.seed);
+    }
+    ATUNNER_TRY(const ReplayScore score, Replay(space, options, SystemClock()));
+    return score.mean_score;
+  };
+  if (!common.json)
+    fmt::print("{:<26} {:<26} {:>7} {:>7} {:>9}\n", "space", "earlier run on", "without", "with", "reversed");
+  double sums[3] = {};
+  for (const RecordedSpace& space : spaces) {
+    ATUNNER_TRY(const double without, score_of(space, nullptr, false));
+    for (const RecordedSpace& from : spaces) {
+      if (&from == &space || !IsAlike(space, from)) continue;
+      ATUNNER_TRY(const double with, score_of(space, &from, false));
+      ATUNNER_TRY(const double reversed, score_of(space, &from, true));
+      rows.push_back(
+          {{"space", space.name}, {"from", from.name}, {"without", without}, {"with", with}, {"reversed", reversed}});
+      const double scores[3] = {without, with, reversed};
+      for (size_t i = 0; i < 3; ++i) sums[i] += scores[i];
+      if (common.json) continue;
+      fmt::print("{:<26} {:<26} {:>7.3f} {:>7.3f} {:>9.3f}\n", space.name, from.name, without, with, reversed);
+      std::fflush(stdout);
+    }
+  }
+  if (rows.empty()) return Invalid("no two of the spaces are of the same kernel", flags.spaces);
+  const auto n = static_cast<double>(rows.size());
+  if (common.json)
+    PrintJson({{"repeats", flags.repeats}, {"strategy", flags.strategies.front()}, {"rows", rows}});
+  else
+    fmt::print("{:<53} {:>7.3f} {:>7.3f} {:>9.3f}\n", fmt::format("mean of {} pairs", rows.size()), sums[0] / n,
+               sums[1] / n, sums[2] / n);
+  return 0;
+}
+
+/// `--noise`: how far the declared winner is from the best in truth, as a share of the best's time.
+Result<int> BenchNoise(const SearchBenchFlags& flags, const Common& common, const std::vector<RecordedSpace>& spaces) {
+  Json rows = Json::array();
+  if (!common.json) fmt::print("{:<26} {:>14} {:>14} {:>10}\n", "space", "lowest wins %", "finalists %", "finalists");
+  double sums[2] = {};
+  for (const RecordedSpace& space : spaces) {
+    ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed, flags.batch};
+    options.noise = flags.noise;
+    ATUNNER_TRY(const NoisyRegret regret, ReplayWithNoise(space, options));
+    rows.push_back({{"space", space.name},
+                    {"lowest", regret.lowest},
+                    {"finalists", regret.finalists},
+                    {"finalist_count", regret.finalist_count}});
+    sums[0] += regret.lowest;
+    sums[1] += regret.finalists;
+    if (common.json) continue;
+    fmt::print("{:<26} {:>14.3f} {:>14.3f} {:>10.1f}\n", space.name, 100 * regret.lowest, 100 * regret.finalists,
+               regret.finalist_count);
+    std::fflush(stdout);
+  }
+  const auto n = static_cast<double>(rows.size());
+  if (common.json)
+    PrintJson({{"repeats", flags.repeats}, {"noise", flags.noise}, {"rows", rows}});
+  else
+    fmt::print("{:<26} {:>14.3f} {:>14.3f}\n", "mean", 100 * sums[0] / n, 100 * sums[1] / n);
+  return 0;
+}
+
 }  // namespace
 
 Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common) {
@@ -93,6 +170,8 @@ Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common) {
     for (const StrategyInfo& info : Strategies()) strategies.push_back(info.name);
   }
   if (std::ranges::find(strategies, "random") == strategies.end()) strategies.push_back("random");
+  if (flags.transfer) return BenchTransfer(flags, common, spaces);
+  if (flags.noise > 0) return BenchNoise(flags, common, spaces);
   Json rows = Json::array();
   std::vector<Sum> sums(strategies.size());
   int broken = 0;

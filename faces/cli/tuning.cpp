@@ -11,6 +11,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/measure/vendor.h"
 #include "atunner/model/json.h"
+#include "atunner/tune/restricted_schedule.h"
 #include "faces/cli/artifact_writer.h"
 #include "faces/cli/cli.h"
 
@@ -24,9 +25,10 @@ std::atomic<bool> g_stop{false};  // set by the signal handler, the one place wh
 RunRecord RecordOf(const TuneFlags& flags, const KernelSpec& spec, const ParameterSpace& space, const Target& target,
                    const std::string& command) {
   RunRecord run;
-  const std::vector<std::string> fields = {
+  std::vector<std::string> fields = {
       spec.ContentDigest().ToHex(),         DumpJson(ToJson(space)), DumpJson(ToJson(target.profile)),
       std::string(Name(target.evidence())), flags.strategy,          std::to_string(flags.seed)};
+  if (flags.objective != "time") fields.push_back(flags.objective);
   run.key = DigestOf(fields).ToHex();
   run.created = UtcTimestamp();
   run.id = run.created.substr(0, 4) + run.created.substr(5, 2) + run.created.substr(8, 2) + "-" +
@@ -116,6 +118,26 @@ class Progress {
   Evidence evidence_;
 };
 
+Json ConfigurationByName(const ParameterSpace& space, const Configuration& configuration) {
+  Json json = Json::object();
+  for (size_t i = 0; i < space.parameters.size(); ++i)
+    std::visit([&](const auto& value) { json[space.parameters[i].name] = value; }, configuration.values[i]);
+  return json;
+}
+
+Json FrontOf(const TuneResult& result, const ParameterSpace& space) {
+  Json front = Json::array();
+  for (size_t i : result.front) {
+    const Trial& trial = result.trials[i];
+    Json point{{"trial", trial.number},
+               {"time_ns", *trial.ObjectiveNs()},
+               {"memory_bytes", trial.memory_bytes},
+               {"configuration", ConfigurationByName(space, trial.configuration)}};
+    front.push_back(std::move(point));
+  }
+  return front;
+}
+
 Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space,
              const DeviceProfile& profile) {
   Json json{{"run", run.id},
@@ -131,23 +153,23 @@ Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpac
   json["baselines"] = Json::array();
   for (const Baseline& baseline : result.baselines) json["baselines"].push_back(ToJson(baseline));
   json["profile"] = ToJson(profile);
+  if (!result.front.empty()) json["front"] = FrontOf(result, space);
   if (result.best) {
     json["best"] = ToJson(*result.best);
-    Json configuration = Json::object();
-    for (size_t i = 0; i < space.parameters.size(); ++i)
-      std::visit([&](const auto& value) { configuration[space.parameters[i].name] = value; },
-                 result.best->configuration.values[i]);
-    json["best_configuration"] = configuration;
+    json["best_configuration"] = ConfigurationByName(space, result.best->configuration);
   }
   return json;
 }
 
 }  // namespace
 
-Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
+Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags,
                       const Common& common, const std::string& command) {
+  ATUNNER_TRY(const RestrictedSchedule schedule, RestrictedSchedule::Make(whole, flags.where));
   const KernelSpec& spec = schedule.spec();
   ATUNNER_TRY(const Budget budget, Budget::Parse(flags.budget));
+  ATUNNER_TRY(const std::vector<Objective> objectives, ParseObjectives(flags.objective));
+  ATUNNER_TRY(const std::vector<Target> targets, DevicesLike(target, flags.devices));
   ATUNNER_TRY(const auto compiler, OpenCompiler(flags.compile_timeout));
   ATUNNER_TRY(const auto store, OpenStore(common.store));
   RunRecord wanted = RecordOf(flags, spec, schedule.space(), target, command);
@@ -168,13 +190,20 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
   request.arch = target.profile.Arch();
   request.strategy = flags.strategy;
   request.budget = budget;
+  request.objectives = objectives;
   request.seed = flags.seed;
+  request.transfer = !flags.no_transfer && !flags.fresh;
   request.compile_threads = flags.compile_threads > 0
                                 ? flags.compile_threads
                                 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (target.real_index) request.vendors = VendorNames(spec);
-  const auto judge = MakeRunner(target, 180);
-  TuneSession session(request, *compiler, *judge, SystemClock());
+  std::vector<std::unique_ptr<Judge>> runners;
+  std::vector<Judge*> judges;
+  for (const Target& one : targets) {
+    runners.push_back(MakeRunner(one, 180));
+    judges.push_back(runners.back().get());
+  }
+  TuneSession session(request, *compiler, judges, SystemClock());
   Progress progress(common, schedule.space(), budget, target.evidence());
   ATUNNER_TRY(TuneResult result,
               session.Run(store.get(), run, g_stop, [&](const TuneEvent& event) { progress(event); }));

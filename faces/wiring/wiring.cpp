@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <thread>
 
 #include "atunner/compile/cached_compiler.h"
 #include "atunner/compile/nvrtc_compiler.h"
@@ -32,6 +34,26 @@ int FailWorker(const Error& error) {
   return ExitCode(error.code);
 }
 
+/// "0,2"
+Result<std::vector<int>> ParseNumbers(const std::string& text) {
+  constexpr int kMost = 63;
+  std::vector<int> numbers;
+  size_t from = 0;
+  while (from <= text.size()) {
+    const size_t comma = std::min(text.find(',', from), text.size());
+    int number = -1;
+    const auto [end, error] = std::from_chars(text.data() + from, text.data() + comma, number);
+    if (error != std::errc() || end != text.data() + comma || number < 0 || number > kMost)
+      return Invalid("'" + text.substr(from, comma - from) + "' is no number of a GPU", "--devices",
+                     "write all, or 0,1");
+    if (std::ranges::find(numbers, number) != numbers.end())
+      return Invalid("GPU " + std::to_string(number) + " is named twice", "--devices");
+    numbers.push_back(number);
+    from = comma + 1;
+  }
+  return numbers;
+}
+
 }  // namespace
 
 Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
@@ -53,6 +75,30 @@ Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
     }
   }
   return Target{profile, std::nullopt};
+}
+
+Result<std::vector<Target>> DevicesLike(const Target& target, const std::string& devices) {
+  if (devices.empty()) return std::vector{target};
+  std::vector<Target> alike;
+  if (!target.real_index) {
+    alike.assign(std::max(1u, std::thread::hardware_concurrency() / 2), target);
+  } else {
+    ATUNNER_TRY(const std::vector<RealDeviceInfo> present, ListRealDevices());
+    for (const RealDeviceInfo& one : present) {
+      if (one.profile.name == target.profile.name) alike.push_back({one.profile, one.index});
+    }
+  }
+  if (devices == "all") return alike;
+  ATUNNER_TRY(const std::vector<int> numbers, ParseNumbers(devices));
+  std::vector<Target> chosen;
+  for (const int number : numbers) {
+    const auto found = std::ranges::find(alike, std::optional(number), &Target::real_index);
+    if (target.real_index && found == alike.end())
+      return Invalid("GPU " + std::to_string(number) + " is not here or no " + target.profile.name, "--devices",
+                     "`atunner devices` lists the GPUs of this machine");
+    chosen.push_back(target.real_index ? *found : target);
+  }
+  return chosen;
 }
 
 Result<std::unique_ptr<Compiler>> OpenCompiler(double timeout_seconds) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "atunner/compile/compiler.h"
 #include "atunner/device/device.h"
@@ -18,6 +19,11 @@ struct Target {
   std::optional<int> real_index;  ///< set: measured on that GPU; empty: predicted by the virtual GPU
   Evidence evidence() const { return real_index ? Evidence::kMeasured : Evidence::kPredicted; }
 };
+
+/// The devices that judge for one run: `devices` is "" (the target alone), "all" (every GPU of its model here) or their
+/// numbers, "0,1". On the virtual GPU every number is one more of it, and "all" one per two cores. kInvalidInput for a
+/// GPU that is not here, of another model, or named twice.
+Result<std::vector<Target>> DevicesLike(const Target& target, const std::string& devices);
 
 inline constexpr double kCompileTimeoutSeconds = 60;
 

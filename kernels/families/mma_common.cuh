@@ -63,3 +63,13 @@ DEVICE void gather(unsigned char* to, const T* from, long long count) {
   for (int i = 0; i < 8; ++i) eight[i] = i < count ? from[i] : T(0.0f);
   *(uint4*)to = *(uint4*)eight;
 }
+
+/// Accumulators of fragments of 16 × 8.
+template <int M, int N>
+DEVICE void clear(float (&sums)[M][N][4]) {
+#pragma unroll
+  for (int i = 0; i < M; ++i) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) sums[i][j][0] = sums[i][j][1] = sums[i][j][2] = sums[i][j][3] = 0;
+  }
+}

@@ -68,10 +68,17 @@ constexpr BadInput kTable[] = {
     {"GpuEmpty", "$A optimize --operator softmax --input-shape 8,8 --target-gpu ''", 2, "unknown GPU"},
     {"AutoAndVirtual", "$A optimize --operator softmax --input-shape 8,8 --target-gpu auto --virtual", 2, "name a GPU"},
     {"StrategyUnknown", SOFTMAX "--input-shape 8,8 --strategy magic", 2, "bayes"},
+    {"ObjectiveUnknown", SOFTMAX "--input-shape 8,8 --objective speed", 2, "use time and memory"},
+    {"DevicesWord", SOFTMAX "--input-shape 8,8 --devices both", 2, "write all, or 0,1"},
+    {"DevicesTwice", SOFTMAX "--input-shape 8,8 --devices 0,0", 2, "named twice"},
     {"SearchBenchNoFolder", "$A search-bench --spaces nowhere", 2, "nowhere"},
     {"SearchBenchEmptyFolder", "mkdir none; $A search-bench --spaces none", 2, "no recorded spaces"},
     {"SearchBenchNoCache", "mkdir odd; echo '[1]' > odd/a.json; $A search-bench --spaces odd", 2, "tune_params"},
     {"SearchBenchNoGzip", "mkdir gz; printf '\\037\\213x' > gz/a.json.gz; $A search-bench --spaces gz", 2, "damaged"},
+    {"SearchBenchNothingAlike",
+     "mkdir one; echo '{\"tune_params\": {\"x\": [1, 2]}, \"cache\": {\"1\": {\"x\": 1, \"time\": 1}, "
+     "\"2\": {\"x\": 2, \"time\": 2}}}' > one/a.json; $A search-bench --spaces one --transfer",
+     2, "no two of the spaces"},
     {"SearchBenchStrategy",
      "mkdir ok; echo '{\"tune_params\": {\"x\": [1, 2]}, \"cache\": {\"1\": {\"x\": 1, \"time\": 1}, "
      "\"2\": {\"x\": 2, \"time\": 2}}}' > ok/a.json; $A search-bench --spaces ok --strategy magic",

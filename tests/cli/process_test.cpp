@@ -142,6 +142,75 @@ TEST_F(CommandLine, BareSourcesTuneAndTheirReportIsMadeAnew) {
   EXPECT_THAT(Run("$A report last --format md").out, testing::HasSubstr("as given"));
 }
 
+constexpr const char* kScaleSource = R"cu(
+extern "C" __global__ void scale(const float* x, float* y, int n) {
+  constexpr int order[] = {ORDER};
+  static_assert(order[0] == ORDER_0 && order[1] == ORDER_1 && order[2] == ORDER_2, "one order");
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+#if STAGED
+  __shared__ float tile[DEPTH * BLOCK];
+  tile[threadIdx.x + (ORDER_0 % DEPTH) * BLOCK] = x[i];
+  y[i] = 2 * tile[threadIdx.x + (ORDER_0 % DEPTH) * BLOCK];
+#else
+  static_assert(DEPTH == 0, "means nothing");
+  y[i] = 2 * x[i];
+#endif
+}
+)cu";
+constexpr const char* kScaleTask = R"toml(
+source = "scale.cu"
+constraints = ["position(ORDER, 1) > 0"]
+[sizes]
+n = 4096
+[parameters]
+BLOCK = { from = 64, to = 256, count = 3, spacing = "log" }
+STAGED = [false, true]
+ORDER = { permutation = [0, 1, 2] }
+DEPTH = { values = [1, 2, 4], if = "STAGED", otherwise = 0 }
+[[argument]]
+name = "x"
+type = "float"
+shape = "n"
+[[argument]]
+name = "y"
+type = "float"
+shape = "n"
+role = "out"
+[[launch]]
+kernel = "scale"
+grid = "ceil_div(n, BLOCK)"
+block = "BLOCK"
+arguments = ["x", "y", "n: int32"]
+)toml";
+
+// Every kind of parameter, two virtual GPUs and two objectives in one run, and what a second one learns from it.
+TEST_F(CommandLine, PermutationsConditionsDevicesAndObjectives) {
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale.cu", kScaleSource));
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "scale.toml", kScaleTask));
+  const std::string tune =
+      "$A tune scale.toml --target-gpu A100 --virtual --devices 0,1 --objective time,memory --json ";
+  const Outcome outcome = Run(tune + "--budget 60");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = *ParseJson(outcome.out);
+  EXPECT_EQ(json["space_size"], 3 * 4 * (1 + 3));
+  EXPECT_EQ(json["trials"], 3 * 4 * (1 + 3));
+  ASSERT_FALSE(json["front"].empty());
+  double last = 0;
+  for (const Json& point : json["front"]) {
+    EXPECT_GE(point["time_ns"].get<double>(), last);
+    last = point["time_ns"];
+    EXPECT_EQ(point["memory_bytes"],
+              point["configuration"]["DEPTH"].get<int>() * point["configuration"]["BLOCK"].get<int>() * 4);
+  }
+  EXPECT_THAT(Run("$A report last --format md").out, HasSubstr("## Pareto front"));
+  const Outcome taught = Run("$A tune scale.toml --target-gpu A100 --virtual --seed 2 --budget 8 --out taught");
+  EXPECT_THAT(taught.err, HasSubstr("learning from "));
+  const Outcome alone =
+      Run("$A tune scale.toml --target-gpu A100 --virtual --seed 3 --budget 8 --no-transfer --out alone");
+  EXPECT_THAT(alone.err, testing::Not(HasSubstr("learning from ")));
+}
+
 TEST(SearchBench, ScoresStrategiesOnAFolder) {
   const TemporaryDirectory folder;
   std::string values;

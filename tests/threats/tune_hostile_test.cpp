@@ -82,7 +82,7 @@ TEST(TuneAmongHostiles, EndsWithTheFastestHonestKernel) {
   request.arch = request.profile.Arch();
   request.strategy = "random";
   request.seed = 3;
-  TuneSession session(request, **compiler, judge, SystemClock());
+  TuneSession session(request, **compiler, {&judge}, SystemClock());
   const std::atomic<bool> stop = false;
   const auto result = session.Run(nullptr, {}, stop, [](const TuneEvent&) {});
   ASSERT_TRUE(result) << result.error().ToString();

@@ -334,6 +334,19 @@ def video(f, trio):
                 f.form(f"{ptx} $d, $a, $b, $c;", ["b32"], ["b32"] * 3, cases)
                 if name in ("vabsdiff", "vadd"):
                     f.form(f"{ptx}.add $d, $a, $b, $c;", ["b32"], ["b32"] * 3, sums)
+    amounts = [0, 1, 31, 32, 33, 5, 64, 16]
+    for d, a in (("u32", "u32"), ("s32", "s32"), ("u32", "s32")):
+        shifts = [(v[0], amounts[i % 8], v[2]) for i, v in enumerate(trio)]
+        for mode, limit in (("clamp", lambda s: min(s, 32)), ("wrap", lambda s: s & 31)):
+            for name, function in (("vshl", lambda x, s: x << s), ("vshr", lambda x, s: x >> s)):
+                low, high = (-(1 << 31), (1 << 31) - 1) if d == "s32" else (0, (1 << 32) - 1)
+                shifted = [(v, function(value(a, v[0]), limit(v[1]))) for v in shifts]
+                f.form(f"{name}.{d}.{a}.u32.{mode} $d, $a, $b;", ["b32"], ["b32"] * 2,
+                       [(v[:2], (wrap("b32", r),)) for v, r in shifted])
+                f.form(f"{name}.{d}.{a}.u32.sat.{mode} $d, $a, $b;", ["b32"], ["b32"] * 2,
+                       [(v[:2], (wrap("b32", max(low, min(high, r))),)) for v, r in shifted])
+                f.form(f"{name}.{d}.{a}.u32.{mode}.add $d, $a, $b, $c;", ["b32"], ["b32"] * 3,
+                       [(v, (wrap("b32", r + v[2]),)) for v, r in shifted])
 
 
 def make_logic():
@@ -422,7 +435,28 @@ def make_logic():
                 extensions[t].append(((x, s), (r,)))
             f.form(f"szext.{mode}.{t} $d, $a, $b;", [t], [t, "u32"], extensions[t], arch=75)
     compare_integers(f)
+    wide(f)
     return f
+
+
+def wide(f):
+    """128 bits: moves, local memory, exchange."""
+    pairs = list(zip(integers("b64", 8, "wide0"), integers("b64", 8, "wide1")))
+    same = [(v, v) for v in pairs]
+    declare = "{ .reg .b128 q, r; .reg .b64 x, y; mov.b128 q, {$a, $b};"
+    f.form(f"{declare} mov.b128 r, q; mov.b128 {{$d, $e}}, r; }}", ["b64"] * 2, ["b64"] * 2, same, arch=75)
+    f.form(f"{declare} mov.b128 {{x, y}}, q; mov.b128 r, {{y, x}}; mov.b128 {{$d, $e}}, r; }}", ["b64"] * 2, ["b64"] * 2,
+           [(v, v[::-1]) for v in pairs], arch=75)
+    cell = "{ .local .align 16 .b8 cell[16];" + declare[1:]
+    f.form(f"{cell} st.local.b128 [cell], q; ld.local.v2.b64 {{$d, $e}}, [cell]; }}", ["b64"] * 2, ["b64"] * 2, same, arch=75)
+    f.form(f"{cell} st.local.v2.b64 [cell], {{$b, $a}}; ld.local.b128 r, [cell]; mov.b128 {{$d, $e}}, r; }}", ["b64"] * 2,
+           ["b64"] * 2, [(v, v[::-1]) for v in pairs], arch=75)
+    shared = "{ .shared .align 16 .b8 cells[512]; .reg .b32 at, lane;" + declare[1:] + \
+             " mov.u32 at, cells; mov.u32 lane, %laneid; mad.lo.u32 at, lane, 16, at; st.shared.b128 [at], q;"
+    f.form(f"{shared} mov.b128 r, {{$b, $a}}; atom.shared.exch.b128 q, [at], r; ld.shared.v2.b64 {{$d, $e}}, [at]; }}",
+           ["b64"] * 2, ["b64"] * 2, [(v, v[::-1]) for v in pairs], arch=90)
+    f.form(f"{shared} mov.b128 r, {{$b, $a}}; atom.shared.cas.b128 r, [at], q, r; ld.shared.v2.b64 {{$d, $e}}, [at]; }}",
+           ["b64"] * 2, ["b64"] * 2, [(v, v[::-1]) for v in pairs], arch=90)
 
 
 def permute(f):
@@ -546,6 +580,12 @@ def make_floats():
                     r = pick_extreme((0, a[1]), (0, b[1]), largest, False)
                     return (a[0] ^ b[0], r[1])
                 f.form(f"{name}.xorsign.abs.f32 $d, $a, $b;", [t], [t, t], float_cases(t, 2, name + "xs", xorsign), arch=86)
+                for nan in (False, True):
+                    three = lambda a, b, c: pick_extreme(pick_extreme(a, b, largest, nan), c, largest, nan)
+                    f.form(f"{name}{'.NaN' if nan else ''}.f32 $d, $a, $b, $c;", [t], [t] * 3,
+                           float_cases(t, 3, f"{name}3{nan}", three), arch=100)
+                f.form(f"{name}.xorsign.abs.f32 $d, $a, $b, $c;", [t], [t] * 3,
+                       float_cases(t, 3, name + "xs3", lambda a, b, c: xorsign(xorsign(a, b), c)), arch=100)
         f.form(f"abs.{t} $d, $a;", [t], [t], float_cases(t, 1, "abs", lambda a: (0, a[1])))
         f.form(f"neg.{t} $d, $a;", [t], [t], float_cases(t, 1, "neg", neg))
         f.form(f"copysign.{t} $d, $a, $b;", [t], [t, t], float_cases(t, 2, "copysign", lambda a, b: (a[0], b[1])))

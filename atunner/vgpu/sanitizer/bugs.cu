@@ -478,6 +478,43 @@ KERNEL null_function(In x, Out y) {
   y[threadIdx.x] = f(x[0]);  // BUG
 }
 
+// race
+KERNEL bulk_store_without_proxy_fence(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" ::"l"(y), "r"(address_of(s)) : "memory");  // BUG
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  }
+}
+// race
+KERNEL overwrites_the_source_of_a_bulk_store(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" ::"l"(y), "r"(address_of(s)) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    s[0] = 2.0f;  // BUG
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  }
+}
+// asynchronous copy in flight
+KERNEL bulk_copy_not_waited_for(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];" ::"r"(address_of(s)), "l"(x), "r"(address_of(&b)) : "memory");
+  }
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];  // BUG
+}
+
 // ---- uninitialised global and local memory
 // uninitialised global memory
 KERNEL output_read_before_written(In x, Out y) { y[threadIdx.x] += x[threadIdx.x]; }  // BUG

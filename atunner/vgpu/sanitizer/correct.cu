@@ -608,6 +608,40 @@ KERNEL barrier_after_a_long_loop_of_some(In x, Out y) {
   __syncthreads();
   y[threadIdx.x] = v;
 }
+KERNEL __cluster_dims__(2, 1, 1) remote_stores(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  __shared__ int n;
+  __shared__ unsigned long long b;
+  auto cluster = cg::this_cluster();
+  if (threadIdx.x == 0) {
+    n = 5;
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" ::"r"(address_of(&b)) : "memory");
+  }
+  cluster.sync();
+  unsigned there, count, barrier;
+  const unsigned other = cluster.block_rank() ^ 1;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(s + threadIdx.x)), "r"(other));
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(count) : "r"(address_of(&n)), "r"(other));
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(address_of(&b)), "r"(other));
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(there), "f"(x[threadIdx.x] + threadIdx.x), "r"(barrier) : "memory");
+  asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];" ::"r"(count), "r"(1), "r"(barrier) : "memory");
+  wait_parity(address_of(&b), 0);
+  y[threadIdx.x] = s[threadIdx.x] + n;
+  cluster.sync();
+}
+KERNEL vector_reductions(In x, Out y) {
+  if (blockIdx.x == 0) {
+    asm volatile("st.global.f32 [%0], %1;" ::"l"(y + threadIdx.x), "f"(2.0f) : "memory");
+    __syncthreads();
+    if (threadIdx.x < 16) {
+      float a, b;
+      asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %3};" ::"l"(y + 4 * threadIdx.x), "f"(x[0]), "f"(2.0f), "f"(3.0f) : "memory");
+      asm volatile("atom.global.v2.f32.add {%0, %1}, [%2], {%3, %4};" : "=f"(a), "=f"(b) : "l"(y + 4 * threadIdx.x), "f"(0.5f), "f"(0.25f) : "memory");
+      if (a != 3.0f || b != 4.0f) __trap();
+    }
+  }
+}
 KERNEL output_cleared_then_added(In x, Out y) {
   if (blockIdx.x > 0) return;
   y[threadIdx.x] = 0;

@@ -46,7 +46,7 @@ struct PixelWalker {
     const bool inside = position < DEPTH;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      if (STRIDE > TILE_M && row >= TILE_M) break;
+      if (TILE_M % STRIDE != 0 && row + i * STRIDE >= TILE_M) break;
       const bool valid = inside && (mask[i] >> r & mask[i] >> (R + s) & 1) != 0;
       copy_unit<8>(shared, at + swizzled<UNITS>(row + i * STRIDE, unit), x + (long long)(corner[i] + offset) * 8, valid ? 8 : 0);
     }
@@ -54,9 +54,9 @@ struct PixelWalker {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS) conv2d(const T* __restrict__ x, const T* __restrict__ w, OUT* __restrict__ y,
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv2d(const T* __restrict__ x, const T* __restrict__ w, OUT* __restrict__ y,
                                                             int images, int height, int width, int filters, int p, int q) {
-  extern __shared__ __align__(128) unsigned char shared[];
+  extern __shared__ __align__(1024) unsigned char shared[];
   const long long pixels = (long long)images * p * q;
   constexpr int tiles = (DEPTH + TILE_K - 1) / TILE_K;
   const int first = tiles * blockIdx.y / SPLIT_K;

@@ -1,27 +1,39 @@
-// Products in float16 and bfloat16 on tensor cores through mma.sync (kernels/families/mma_tile.cuh).
+// Products in float16 and bfloat16 on tensor cores, whatever instruction multiplies (main_loop.h).
 #pragma once
 
-#include "atunner/codegen/product_template.h"
+#include "atunner/codegen/main_loop.h"
 
 namespace atunner {
 
-class MmaTemplate : public ProductTemplate {
+class TensorTemplate : public ProductTemplate {
  public:
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override;
 
  protected:
-  MmaTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents);
+  TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents);
 
   int64_t Threads(const Configuration& configuration) const override;
   int64_t SharedBytes(const Configuration& configuration) const override;
-  std::vector<std::vector<int64_t>> Starts() const override;
+  std::vector<std::vector<int64_t>> Starts() const override { return loop_.Starts(); }
   bool Persistent(const Configuration& configuration) const { return Integer(configuration, "persistent") != 0; }
   /// Blocks that an SM holds.
   int64_t Resident(const Configuration& configuration) const;
   /// The product's step: a block per tile, or as many blocks as the device holds.
   LaunchStep TileStep(const Configuration& configuration, const char* entry, const char* m, const char* n) const;
-  /// The constants that mma_tile.cuh expects.
+  /// The constants that the tile's sources expect.
   ConstantBlock TileConstants(const Configuration& configuration, bool b_transposed) const;
+  /// The whole source: main loop, tiles, `kernel`, and what `widened` operands and a split of the depth need.
+  SourceUnit EmitProduct(const Configuration& configuration, const ConstantBlock& constants, std::string_view kernel,
+                         bool widened) const;
+
+ private:
+  Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
+  int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
+
+  const MainLoop& loop_;
+  Expr threads_;
+  Expr registers_;  ///< of a thread
+  Expr shared_;     ///< bytes
 };
 
 /// Largest power of two up to 8 that divides `extent`: elements that are sure to start at a multiple of their size.

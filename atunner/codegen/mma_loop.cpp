@@ -1,0 +1,64 @@
+#include <algorithm>
+
+#include "atunner/codegen/main_loop.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+class Mma : public MainLoop {
+ public:
+  std::vector<Parameter> Parameters() const override {
+    return {
+        {"tile_m", Integers({64, 128, 256}), "rows of the result per block"},
+        {"tile_n", Integers({64, 128, 256}), "columns of the result per block"},
+        {"tile_k", Integers({32, 64}), "depth of one buffer"},
+        {"warp_m", Integers({32, 64, 128}), "rows of the result per warp"},
+        {"warp_n", Integers({32, 64, 128}), "columns of the result per warp"},
+        {"stages", Integers({2, 3, 4, 5, 6}), "buffers in shared memory"},
+    };
+  }
+  std::vector<Constraint> Constraints(const DeviceProfile&) const override {
+    return {{Expr::MustParse("tile_m % warp_m == 0 and tile_n % warp_n == 0"), "warps divide the tile"},
+            {Expr::MustParse("4 <= " + Warps() + " <= 16"), "4 to 16 warps"}};
+  }
+  std::vector<std::vector<int64_t>> Starts() const override {
+    return {{128, 256, 32, 64, 64, 4}, {256, 128, 32, 64, 64, 4}, {128, 128, 64, 64, 64, 3}, {128, 128, 32, 64, 64, 4},
+            {128, 128, 32, 64, 64, 3}, {128, 128, 32, 64, 32, 4}, {256, 64, 32, 64, 32, 4},  {64, 256, 32, 32, 64, 4},
+            {128, 64, 64, 64, 32, 3},  {128, 64, 32, 64, 32, 3},  {64, 128, 64, 32, 64, 3},  {64, 128, 32, 32, 64, 3},
+            {64, 64, 64, 32, 32, 4},   {64, 64, 32, 32, 32, 3}};
+  }
+  std::string Warps() const override { return "(tile_m // warp_m) * (tile_n // warp_n)"; }
+  /// Accumulators, two sets of fragments, and what addresses take.
+  std::string Registers() const override { return "(warp_m * warp_n // 32 + (warp_m + warp_n) // 2 + 44)"; }
+  std::string WarpColumns() const override { return "warp_n"; }
+
+  double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const override {
+    const int64_t warp_m = chosen["warp_m"];
+    const int64_t warp_n = chosen["warp_n"];
+    const int64_t warps = chosen["tile_m"] / warp_m * (chosen["tile_n"] / warp_n);
+    // A warp tile of w × v reads w + v rows of shared memory for w · v products: small ones starve the tensor cores.
+    // Two warps per scheduler hide each other's latencies; few stages leave the copies' latency uncovered.
+    const double fed =
+        std::min(1.0, static_cast<double>(warp_m * warp_n) / static_cast<double>(warp_m + warp_n) / 32.0);
+    const double hidden = std::min(1.0, 0.6 + 0.4 * static_cast<double>(warps * resident) / 8.0);
+    const auto ahead = static_cast<double>((chosen["stages"] - 1) * chosen["tile_k"] * resident);
+    const double covered = std::min(1.0, 0.8 + 0.2 * ahead / 96.0);
+    return profile.mma_sync_share * (0.5 + 0.5 * fed) * hidden * covered;
+  }
+  int64_t LaunchBound(const Chosen&, int64_t) const override { return 1; }
+
+  void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
+    constants.Int("TILE_K", chosen["tile_k"]).Int("WARP_M", chosen["warp_m"]).Int("WARP_N", chosen["warp_n"]);
+  }
+  std::string Text(const Chosen&) const override { return std::string(embed::kMmaLoopCuh); }
+};
+
+}  // namespace
+
+const MainLoop& MmaLoop() {
+  static const Mma loop;
+  return loop;
+}
+
+}  // namespace atunner

@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "atunner/codegen/main_loop.h"
+#include "atunner/codegen/wgmma_text.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+/// Of the tensor-core peak, what a block reaches that never waits: measured on an H200, whose clock falls under this
+/// load.
+constexpr double kSustained = 0.8;
+
+class Wgmma : public MainLoop {
+ public:
+  std::vector<Parameter> Parameters() const override {
+    return {
+        {"tile_m", Integers({64, 128, 192, 256}), "rows of the result per block"},
+        {"tile_n", Integers({64, 128, 192, 256}), "columns of the result per block"},
+        {"tile_k", Integers({64}), "depth of one buffer"},
+        {"group_rows", Integers({64, 128}), "rows of the result per group of four warps"},
+        {"stages", Integers({3, 4, 5, 6, 8}), "buffers in shared memory"},
+    };
+  }
+  std::vector<Constraint> Constraints(const DeviceProfile&) const override {
+    return {{Expr::MustParse("tile_m % group_rows == 0"), "groups divide the tile"}};
+  }
+  std::vector<std::vector<int64_t>> Starts() const override {
+    return {{128, 256, 64, 64, 4}, {256, 128, 64, 128, 4}, {256, 128, 64, 64, 4},  {128, 192, 64, 64, 4},
+            {128, 128, 64, 64, 3}, {128, 128, 64, 64, 5},  {128, 128, 64, 128, 3}, {64, 256, 64, 64, 4},
+            {128, 64, 64, 64, 4},  {64, 128, 64, 64, 4},   {64, 64, 64, 64, 4},    {64, 64, 64, 64, 8}};
+  }
+  std::string Warps() const override { return "(tile_m // group_rows * 4)"; }
+  std::string Registers() const override { return "(group_rows * tile_n // 128 + 40)"; }
+  std::string WarpColumns() const override { return "tile_n"; }
+
+  double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
+    // A product of 64 × n reads 64 + n rows of shared memory, which narrow ones wait for. A group keeps two tiles'
+    // products in flight; what remains to be hidden are the barrier before them and the copies' latency.
+    const double fed = std::min(1.0, 0.6 + 0.4 * static_cast<double>(chosen["tile_n"]) / 128.0);
+    const auto groups = static_cast<double>(chosen["tile_m"] / chosen["group_rows"] * resident);
+    const double hidden = std::min(1.0, 0.7 + 0.15 * groups);
+    const auto ahead = static_cast<double>((chosen["stages"] - 2) * resident);
+    const double covered = std::min(1.0, 0.8 + 0.1 * ahead);
+    return kSustained * fed * hidden * covered;
+  }
+  /// Without a bound the compiler takes what one block may have.
+  int64_t LaunchBound(const Chosen&, int64_t resident) const override { return resident; }
+
+  void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
+    constants.Int("GROUP_ROWS", chosen["group_rows"]);
+  }
+  std::string Text(const Chosen& chosen) const override {
+    return fmt::format(
+        "{}\n{}\n{}", embed::kWgmmaCommonCuh,
+        WgmmaText({.name = "multiply", .columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1"}),
+        embed::kWgmmaLoopCuh);
+  }
+};
+
+}  // namespace
+
+const MainLoop& WgmmaLoop() {
+  static const Wgmma loop;
+  return loop;
+}
+
+const MainLoop& MainLoopFor(const DeviceProfile& profile) { return profile.cc_major == 9 ? WgmmaLoop() : MmaLoop(); }
+
+}  // namespace atunner

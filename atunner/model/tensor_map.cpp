@@ -1,0 +1,58 @@
+#include "atunner/model/tensor_map.h"
+
+#include <string>
+
+namespace atunner {
+namespace {
+
+constexpr size_t kMaxRank = 5;
+constexpr uint32_t kMaxBox = 256;
+constexpr uint32_t kMaxElementStride = 8;
+
+std::unexpected<Error> Broken(const std::string& what) { return Invalid("tensor map: " + what); }
+
+Status CheckDimension(const TensorMapSpec& spec, size_t i) {
+  const std::string which = " of dimension " + std::to_string(i);
+  if (spec.dims[i] == 0 || spec.dims[i] > uint64_t{1} << 32)
+    return Broken("the length" + which + " is not within 1 and 2^32");
+  if (spec.box[i] == 0 || spec.box[i] > kMaxBox) return Broken("the box's length" + which + " is not within 1 and 256");
+  if (i > 0 && (spec.strides[i - 1] % 16 != 0 || spec.strides[i - 1] >= uint64_t{1} << 40))
+    return Broken("the stride" + which + " is no multiple of 16 bytes below 2^40");
+  if (spec.element_strides.empty()) return {};
+  if (spec.element_strides[i] == 0 || spec.element_strides[i] > kMaxElementStride)
+    return Broken("the element stride" + which + " is not within 1 and 8");
+  return {};
+}
+
+}  // namespace
+
+uint64_t TensorMapSpec::BoxBytes() const {
+  uint64_t bytes = SizeOf(dtype);
+  for (size_t i = 0; i < box.size(); ++i) {
+    const uint32_t step = i == 0 || element_strides.empty() ? 1 : element_strides[i];  // the innermost one is ignored
+    bytes *= (box[i] + step - 1) / step;
+  }
+  return bytes;
+}
+
+Status Check(const TensorMapSpec& spec) {
+  const size_t rank = spec.dims.size();
+  if (rank == 0 || rank > kMaxRank) return Broken("one to five dimensions are possible");
+  if (spec.box.size() != rank || spec.strides.size() != rank - 1 ||
+      (!spec.element_strides.empty() && spec.element_strides.size() != rank))
+    return Broken("box, strides and element strides do not fit the " + std::to_string(rank) + " dimensions");
+  if (spec.address % 16 != 0) return Broken("the address is no multiple of 16 bytes");
+  for (size_t i = 0; i < rank; ++i) ATUNNER_RETURN_IF_ERROR(CheckDimension(spec, i));
+  const uint64_t inner = spec.box[0] * SizeOf(spec.dtype);
+  if (inner % 16 != 0) return Broken("the box's innermost length is no multiple of 16 bytes");
+  const int swizzle = spec.swizzle_bytes;
+  if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
+    return Broken("swizzling goes by 32, 64 or 128 bytes");
+  if (swizzle != 0 && inner > static_cast<uint64_t>(swizzle))
+    return Broken("the box's innermost length of " + std::to_string(inner) + " bytes is more than the swizzled " +
+                  std::to_string(swizzle));
+  if (spec.fill_nan && KindOf(spec.dtype) != DTypeKind::kFloat) return Broken("only floats can be filled with NaN");
+  return {};
+}
+
+}  // namespace atunner

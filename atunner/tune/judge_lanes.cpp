@@ -1,0 +1,63 @@
+#include "atunner/tune/judge_lanes.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace atunner {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{2};
+
+/// A deferred one is ready in the sense that only the caller can get on with it.
+bool IsDone(const std::future<Judged>& judged, std::chrono::milliseconds wait) {
+  return judged.wait_for(wait) != std::future_status::timeout;
+}
+
+}  // namespace
+
+JudgeLanes::~JudgeLanes() {
+  for (Busy& busy : busy_) {
+    if (busy.judged.wait_for(std::chrono::seconds(0)) != std::future_status::deferred) busy.judged.wait();
+  }
+}
+
+Status JudgeLanes::Begin(const JudgeTask& task) {
+  const auto policy = count() > 1 ? std::launch::async : std::launch::deferred;
+  std::vector<std::future<Status>> begun;
+  for (Judge* judge : judges_) begun.push_back(std::async(policy, [judge, &task] { return judge->Begin(task); }));
+  Status first;
+  for (std::future<Status>& one : begun) {
+    Status status = one.get();
+    if (!status && first) first = std::move(status);
+  }
+  return first;
+}
+
+void JudgeLanes::Start(Trial trial, CandidateKernel candidate, const JudgeOrder& order) {
+  size_t lane = 0;
+  const auto is_busy = [&](const Busy& busy) { return busy.lane == lane; };
+  while (std::ranges::any_of(busy_, is_busy)) ++lane;
+  const auto work = [this, lane, trial = std::move(trial), candidate = std::move(candidate), order] {
+    const double start = clock_.Now();
+    Result<JudgeAnswer> answer = judges_[lane]->Examine(candidate, order);
+    return Judged{trial, std::move(answer), clock_.Now() - start};
+  };
+  busy_.push_back({lane, std::async(count() > 1 ? std::launch::async : std::launch::deferred, work)});
+}
+
+bool JudgeLanes::IsReady() const {
+  return std::ranges::any_of(busy_, [](const Busy& busy) { return IsDone(busy.judged, kPoll * 0); });
+}
+
+Judged JudgeLanes::Take() {
+  while (true) {
+    for (auto busy = busy_.begin(); busy != busy_.end(); ++busy) {
+      if (!IsDone(busy->judged, kPoll)) continue;
+      Judged judged = busy->judged.get();
+      busy_.erase(busy);
+      return judged;
+    }
+  }
+}
+
+}  // namespace atunner

@@ -1,0 +1,32 @@
+// What a run minimises.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/judge/judge.h"
+#include "atunner/model/trial.h"
+
+namespace atunner {
+
+enum class Objective : uint8_t { kTime, kMemory };
+std::string_view Name(Objective objective);  // "time", "memory"
+
+/// "memory", "time,memory": the first one decides who wins. kInvalidInput lists the objectives.
+Result<std::vector<Objective>> ParseObjectives(std::string_view text);
+
+/// ns, or bytes (at least 1); nullopt when the trial failed.
+std::optional<double> ValueOf(const Trial& trial, Objective objective);
+/// All of them, in order; empty when one is missing.
+std::vector<double> ValuesOf(const Trial& trial, const std::vector<Objective>& objectives);
+
+/// Trial::memory_bytes of a candidate at the task's sizes; 0 where its launches cannot be computed.
+int64_t MemoryOf(const CandidateKernel& candidate, const KernelSpec& spec);
+
+/// Numbers (within `trials`) of those that no other trial beats, by the first objective; copies of others are left out.
+std::vector<size_t> FrontOf(const std::vector<Trial>& trials, const std::vector<Objective>& objectives);
+
+}  // namespace atunner

@@ -1,0 +1,40 @@
+// A schedule template with conditions of the user's on top of its own: `--where "cluster == 8 and prefetch == 1"`.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "atunner/model/schedule_template.h"
+
+namespace atunner {
+
+class RestrictedSchedule : public ScheduleTemplate {
+ public:
+  /// `inner` must outlive the object. kInvalidInput for a condition that cannot be read, that names what is no
+  /// parameter, or that leaves nothing.
+  static Result<RestrictedSchedule> Make(const ScheduleTemplate& inner, std::span<const std::string> conditions);
+
+  const KernelSpec& spec() const override { return inner_.spec(); }
+  const ParameterSpace& space() const override { return space_; }
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    return inner_.Render(configuration);
+  }
+  Configuration Default() const override { return start_; }
+  std::optional<RenderedKernel> Naive() const override { return inner_.Naive(); }
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    return inner_.CheckDims(configuration);
+  }
+  SizeFreedom FreeSizes(const Configuration& configuration) const override { return inner_.FreeSizes(configuration); }
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    return inner_.Cost(configuration, profile);
+  }
+
+ private:
+  RestrictedSchedule(const ScheduleTemplate& inner, ParameterSpace space) : inner_(inner), space_(std::move(space)) {}
+
+  const ScheduleTemplate& inner_;
+  ParameterSpace space_;
+  Configuration start_;
+};
+
+}  // namespace atunner

@@ -1,0 +1,211 @@
+// Bulk copies by tensor maps: boxes of tensors between global and shared memory, cp.async.bulk.tensor and
+// cp.reduce.async.bulk.tensor. They land at once; mbarriers and bulk groups say when that may be relied on.
+#include <algorithm>
+
+#include "atunner/vgpu/bulk.h"
+#include "atunner/vgpu/tensor_map.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+constexpr uint64_t kMapAlignment = 64;
+constexpr uint64_t kBoxAlignment = 128;
+constexpr uint32_t kChunk = 16;
+
+std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane) {
+  uint64_t address = BulkAddress(x, op, 1, lane);
+  const Space space = Resolve(Space::kGeneric, address);
+  if (!CheckAligned(x, op, lane, address, kMapAlignment)) return std::nullopt;
+  const std::byte* at = space == Space::kGlobal
+                            ? GlobalPointer(x, op, lane, address, sizeof(TensorMap::bytes), "tensor map")
+                            : WindowPointer(x, op, lane, space, address, sizeof(TensorMap::bytes), "tensor map");
+  if (at == nullptr) return std::nullopt;
+  const auto map = DecodeTensorMap(at);
+  if (!map) {
+    Report(x, op, Hazard::Kind::kTrap, lane, "copies by 128 bytes that are no tensor map of this device");
+  } else if (map->rank != op.width) {
+    Report(x, op, Hazard::Kind::kTrap, lane,
+           "names " + std::to_string(op.width) + " coordinates of a tensor of " + std::to_string(map->rank) +
+               " dimensions");
+  } else {
+    return map;
+  }
+  return std::nullopt;
+}
+
+/// One line of a box along the innermost dimension.
+struct Row {
+  uint64_t address = 0;  ///< of the first element inside of the tensor
+  uint32_t first = 0;    ///< byte in the line where that one lies
+  uint32_t bytes = 0;    ///< inside of the tensor; 0 = none
+};
+
+/// Calls f(index of the line, line) for all lines of the box at the lane's coordinates.
+template <class F>
+void ForRows(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map, F&& f) {
+  int64_t corner[5] = {};
+  for (size_t i = 0; i < map.rank; ++i) corner[i] = static_cast<int32_t>(x.Source(x.kernel->lists[op.list + i])[lane]);
+  const auto length = static_cast<int64_t>(map.dims[0]);
+  const int64_t begin = std::clamp<int64_t>(corner[0], 0, length);
+  const int64_t end = std::clamp<int64_t>(corner[0] + map.box[0], begin, length);
+  for (uint32_t row = 0; row < map.Rows(); ++row) {
+    uint32_t rest = row;
+    uint64_t address = map.address + static_cast<uint64_t>(begin) * map.strides[0];
+    bool inside = begin < end;
+    for (size_t i = 1; i < map.rank; ++i) {
+      const int64_t at = corner[i] + int64_t{rest % map.Length(i)} * map.steps[i];
+      rest /= map.Length(i);
+      inside = inside && at >= 0 && at < static_cast<int64_t>(map.dims[i]);
+      address += static_cast<uint64_t>(at) * map.strides[i];
+    }
+    const auto bytes = [&](int64_t elements) {
+      return static_cast<uint32_t>(elements) * static_cast<uint32_t>(map.strides[0]);
+    };
+    f(row, inside ? Row{address, bytes(begin - corner[0]), bytes(end - begin)} : Row{});
+  }
+}
+
+/// Swizzling exchanges chunks by address bits 7 and up.
+uint64_t Swizzled(const VirtualTensorMap& map, uint64_t address) {
+  return address ^ (address >> 7 & (map.swizzle_chunks - 1u)) << 4;
+}
+
+bool CheckBox(Exec& x, const Op& op, int lane, uint64_t address) {
+  if (address % kBoxAlignment == 0) return true;
+  Report(x, op, Hazard::Kind::kMisaligned, lane,
+         "tensor copy: shared address " + Hex(address) + " is no multiple of " + std::to_string(kBoxAlignment));
+  return false;
+}
+
+/// What lies outside of the tensor.
+void FillOutside(const VirtualTensorMap& map, std::vector<std::byte>& box) {
+  std::ranges::fill(box, std::byte{0});
+  if (!map.fill_nan) return;
+  const auto width = static_cast<size_t>(map.strides[0]);
+  for (size_t i = 0; i < box.size(); ++i) box[i] = i % width == width - 1 ? std::byte{0x7f} : std::byte{0xff};
+}
+
+/// The box as dense lines; false after reporting.
+bool ReadTensor(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, std::vector<std::byte>& box) {
+  box.resize(size_t{map.Rows()} * map.RowBytes());
+  FillOutside(map, box);
+  ForRows(x, op, lane, map, [&](uint32_t index, const Row& row) {
+    if (row.bytes == 0 || x.stop) return;
+    const std::byte* from = GlobalPointer(x, op, lane, row.address, row.bytes, "tensor copy");
+    if (from == nullptr) return;
+    NoteGlobalRead(x, op, lane, row.address, row.bytes);
+    std::memcpy(box.data() + size_t{index} * map.RowBytes() + row.first, from, row.bytes);
+    if (x.count) CountBulk(x, row.address, row.bytes, false);
+  });
+  return !x.stop;
+}
+
+void LoadTensor(Exec& x, const Op& op, uint32_t mask) {
+  static thread_local std::vector<std::byte> box;
+  const uint32_t* multicast = op.list_size > op.width ? x.Source(x.kernel->lists[op.list + op.width]) : nullptr;
+  ForLanes(mask, [&](int l) {
+    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l);
+    if (!map || !ReadTensor(x, op, l, *map, box)) return;
+    ForDestinations(x, op, l, multicast, [&](uint64_t address, uint64_t barrier) {
+      if (!CheckBox(x, op, l, address)) return;
+      std::byte* to = WindowPointer(x, op, l, Space::kShared, address, box.size(), "tensor copy");
+      if (to == nullptr || !NoteBulkWrite(x, op, l, address, box.size(), barrier)) return;
+      for (size_t i = 0; i < box.size(); i += kChunk)
+        std::memcpy(to + (Swizzled(*map, address + i) - address), box.data() + i, kChunk);
+      CompleteTransaction(x, op, l, barrier, static_cast<int32_t>(box.size()));
+    });
+    x.counts.async_copy_bytes += box.size();
+  });
+}
+
+std::optional<ptx::Type> TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return ptx::Type::kF16;
+    case DType::kBFloat16:
+      return ptx::Type::kBF16;
+    case DType::kFloat32:
+      return ptx::Type::kF32;
+    case DType::kFloat64:
+      return ptx::Type::kF64;
+    case DType::kInt32:
+      return ptx::Type::kS32;
+    case DType::kUInt32:
+      return ptx::Type::kU32;
+    case DType::kInt64:
+      return ptx::Type::kS64;
+    case DType::kUInt64:
+      return ptx::Type::kU64;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Writes a line of the box, or combines it with what is there.
+void WriteRow(const Row& row, const std::byte* from, uint32_t element_bytes, Reduction reduce) {
+  auto* to = reinterpret_cast<std::byte*>(row.address);
+  if (reduce == nullptr) {
+    std::memcpy(to, from, row.bytes);
+    return;
+  }
+  for (uint32_t i = 0; i < row.bytes; i += element_bytes) reduce(to + i, from + i, true);
+}
+
+/// dst2 = ~index of the reduction, or -1 - their number for a plain store.
+void StoreTensor(Exec& x, const Op& op, uint32_t mask) {
+  static thread_local std::vector<std::byte> box;
+  const auto operation = static_cast<size_t>(~op.dst2);
+  ForLanes(mask, [&](int l) {
+    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l);
+    if (!map) return;
+    Reduction reduce = nullptr;
+    if (operation < std::size(kReductions)) {
+      const auto type = TypeOf(map->dtype);
+      reduce = type ? FindReduction(kReductions[operation], *type) : nullptr;
+      if (reduce == nullptr)
+        return Report(x, op, Hazard::Kind::kTrap, l, "reduces elements of a type that has no such reduction");
+    }
+    const uint64_t address = BulkAddress(x, op, 0, l) & ~kWindowMask;
+    box.resize(size_t{map->Rows()} * map->RowBytes());
+    if (!CheckBox(x, op, l, address)) return;
+    const std::byte* from = WindowPointer(x, op, l, Space::kShared, address, box.size(), "tensor copy");
+    if (from == nullptr || !NoteBulkRead(x, op, l, address, box.size(), true)) return;
+    for (size_t i = 0; i < box.size(); i += kChunk)
+      std::memcpy(box.data() + i, from + (Swizzled(*map, address + i) - address), kChunk);
+    ForRows(x, op, l, *map, [&](uint32_t index, const Row& row) {
+      if (row.bytes == 0 || x.stop || !GlobalPointer(x, op, l, row.address, row.bytes, "tensor copy")) return;
+      const std::byte* line = box.data() + size_t{index} * map->RowBytes() + row.first;
+      NoteGlobalWrite(x, op, l, row.address, row.bytes, reduce == nullptr ? line : nullptr, reduce != nullptr);
+      WriteRow(row, line, static_cast<uint32_t>(map->strides[0]), reduce);
+      if (x.count) CountBulk(x, row.address, row.bytes, true);
+    });
+    x.counts.async_copy_bytes += box.size();
+  });
+}
+
+void NoEffect(Exec&, const Op&, uint32_t) {}
+
+}  // namespace
+
+Handler TensorCopyHandler(const Form& form, Op& op) {
+  const auto& modifiers = form.instruction->modifiers;
+  if (modifiers.size() < 5 || !form.Has("async") || !form.Has("bulk")) return nullptr;
+  for (const std::string& modifier : modifiers) {  // im2col, tile::gather4, …
+    if (modifier.starts_with("im2col") || modifier.starts_with("tile::") || modifier.starts_with("cta_group"))
+      return nullptr;
+  }
+  for (int rank = 1; rank <= 5; ++rank) {
+    if (form.Has(std::to_string(rank) + "d")) op.width = static_cast<uint8_t>(rank);
+  }
+  const bool reduces = form.Has("reduce");
+  if (form.Has("prefetch")) return NoEffect;
+  if (form.Has("bulk_group") && form.Has("shared::cta") && form.Has("global")) {
+    const auto at = std::ranges::find_if(kReductions, [&](std::string_view name) { return form.Has(name); });
+    if (reduces && at == std::end(kReductions)) return nullptr;
+    op.dst2 = ~static_cast<int32_t>(reduces ? at - std::begin(kReductions) : std::ssize(kReductions));
+    return StoreTensor;
+  }
+  return form.Has("mbarrier::complete_tx::bytes") && !reduces ? LoadTensor : nullptr;
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,230 @@
+#include "atunner/vgpu/tensor_copy_cases.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "atunner/base/random.h"
+
+namespace atunner::vgpu {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct CopyCase {
+  TensorMapSpec spec;  ///< without an address
+  std::vector<int> corner;
+};
+
+TensorMapSpec Spec(DType dtype, std::vector<uint64_t> dims, std::vector<uint32_t> box, int swizzle = 0,
+                   uint64_t padding = 0) {
+  TensorMapSpec spec;
+  spec.dtype = dtype;
+  uint64_t stride = SizeOf(dtype);
+  for (size_t i = 0; i + 1 < dims.size(); ++i)
+    spec.strides.push_back(stride = (stride * dims[i] + padding + 15) / 16 * 16);
+  spec.dims = std::move(dims);
+  spec.box = std::move(box);
+  spec.swizzle_bytes = swizzle;
+  return spec;
+}
+
+uint64_t TensorBytes(const TensorMapSpec& spec) {
+  return spec.strides.empty() ? spec.dims[0] * SizeOf(spec.dtype) : spec.strides.back() * spec.dims.back();
+}
+
+/// Where a byte of the dense box lies in shared memory, which is aligned to 1024: the ISA's tables of swizzled lines.
+uint64_t PlaceInBox(const TensorMapSpec& spec, uint64_t byte) {
+  const uint64_t line = byte / 128;
+  const uint64_t chunk = byte / 16 % 8;
+  const uint64_t moved = spec.swizzle_bytes == 128  ? chunk ^ line % 8
+                         : spec.swizzle_bytes == 64 ? chunk ^ line % 4
+                         : spec.swizzle_bytes == 32 ? chunk ^ line % 2
+                                                    : chunk;
+  return line * 128 + moved * 16 + byte % 16;
+}
+
+/// Calls f(place in shared memory, offset in the tensor or -1) for every element of the box.
+template <class F>
+void ForElements(const CopyCase& one, F&& f) {
+  const TensorMapSpec& spec = one.spec;
+  const uint64_t width = SizeOf(spec.dtype);
+  for (uint64_t e = 0; e < spec.BoxBytes() / width; ++e) {
+    uint64_t rest = e;
+    int64_t offset = 0;
+    bool inside = true;
+    for (size_t i = 0; i < spec.dims.size(); ++i) {
+      const uint32_t step = i == 0 || spec.element_strides.empty() ? 1 : spec.element_strides[i];
+      const uint64_t length = (spec.box[i] + step - 1) / step;
+      const int64_t at = one.corner[i] + static_cast<int64_t>(rest % length * step);
+      rest /= length;
+      inside = inside && at >= 0 && at < static_cast<int64_t>(spec.dims[i]);
+      offset += at * static_cast<int64_t>(i == 0 ? width : spec.strides[i - 1]);
+    }
+    f(PlaceInBox(spec, e * width), inside ? offset : -1);
+  }
+}
+
+std::vector<CopyCase> Cases() {
+  std::vector<CopyCase> cases = {
+      {Spec(DType::kFloat32, {100}, {64}), {0}},
+      {Spec(DType::kFloat32, {100}, {64}), {60}},
+      {Spec(DType::kUInt8, {300}, {256}), {-17}},
+      {Spec(DType::kFloat16, {64, 40}, {64, 32}, 128), {0, 8}},
+      {Spec(DType::kFloat16, {70, 40}, {32, 32}, 64, 32), {40, 20}},
+      {Spec(DType::kBFloat16, {48, 40}, {16, 40}, 32), {-3, -2}},
+      {Spec(DType::kFloat32, {33, 17}, {32, 16}, 128), {1, 1}},
+      {Spec(DType::kInt32, {12, 9}, {4, 5}), {8, 7}},
+      {Spec(DType::kFloat64, {20, 10}, {16, 8}, 128), {4, 4}},
+      {Spec(DType::kFloat16, {64, 6, 5}, {64, 4, 3}, 128), {0, 3, 3}},
+      {Spec(DType::kInt8, {96, 6, 5, 4}, {32, 3, 2, 2}, 32), {80, 5, -1, 3}},
+      {Spec(DType::kFloat32, {8, 4, 3, 3, 2}, {8, 3, 2, 2, 2}), {2, 2, 2, 2, 1}},
+      {Spec(DType::kFloat32, {16, 8}, {16, 8}), {100, 0}},
+  };
+  cases.push_back({Spec(DType::kFloat16, {64, 40}, {32, 9}, 64), {0, 1}});
+  cases.back().spec.element_strides = {1, 4};
+  return cases;
+}
+
+Bytes RandomBytes(Random& random, uint64_t bytes) {
+  Bytes data(bytes);
+  for (std::byte& b : data) b = static_cast<std::byte>(random.Below(0x70));  // no NaN of any type
+  return data;
+}
+
+class Copies {
+ public:
+  Copies(Device& device, LoadedModule& module) : device_(device), module_(module) {}
+
+  /// The box that a load leaves in shared memory.
+  Result<Bytes> Load(const CopyCase& one, const Bytes& tensor, const std::string& entry, uint32_t blocks = 1) {
+    Bytes box(one.spec.BoxBytes() * blocks);
+    ATUNNER_RETURN_IF_ERROR(Run(one, tensor, box, entry, blocks));
+    ATUNNER_RETURN_IF_ERROR(device_.CopyOut(box, box_->address()));
+    return box;
+  }
+  /// The tensor that a store leaves in memory.
+  Result<Bytes> Store(const CopyCase& one, Bytes tensor, const Bytes& box, const std::string& entry) {
+    ATUNNER_RETURN_IF_ERROR(Run(one, tensor, box, entry, 1));
+    ATUNNER_RETURN_IF_ERROR(device_.CopyOut(tensor, tensor_->address()));
+    return tensor;
+  }
+
+ private:
+  Status Run(const CopyCase& one, const Bytes& tensor, const Bytes& box, const std::string& entry, uint32_t blocks) {
+    ATUNNER_TRY(tensor_, device_.Allocate(tensor.size()));
+    ATUNNER_TRY(box_, device_.Allocate(box.size()));
+    ATUNNER_RETURN_IF_ERROR(device_.CopyIn(tensor_->address(), tensor));
+    ATUNNER_RETURN_IF_ERROR(device_.CopyIn(box_->address(), box));
+    TensorMapSpec spec = one.spec;
+    spec.address = tensor_->address();
+    ATUNNER_TRY(const TensorMap map, device_.EncodeTensorMap(spec));
+    KernelArg corner;
+    corner.size = 20;
+    std::memcpy(corner.bytes.data(), one.corner.data(), 4 * one.corner.size());
+    KernelArg bytes;
+    bytes.size = 4;
+    const auto box_bytes = static_cast<uint32_t>(spec.BoxBytes());
+    std::memcpy(bytes.bytes.data(), &box_bytes, 4);
+    const KernelArg args[] = {KernelArg::Map(map), corner, KernelArg::Address(box_->address()), bytes};
+    const LaunchShape shape{{blocks, 1, 1}, {64, 1, 1}, {blocks, 1, 1}, (box_bytes + 1023) / 1024 * 1024};
+    ATUNNER_TRY(const LaunchOutcome outcome, device_.Launch(module_, entry, shape, args, {}));
+    return outcome.completed() ? Status{} : Status(Invalid(outcome.message));
+  }
+
+  Device& device_;
+  LoadedModule& module_;
+  std::unique_ptr<Buffer> tensor_, box_;
+};
+
+std::string NameOf(const CopyCase& one, const std::string& entry) {
+  std::string name =
+      entry + " " + std::string(Name(one.spec.dtype)) + ", swizzle " + std::to_string(one.spec.swizzle_bytes) + ", box";
+  for (uint32_t length : one.spec.box) name += " " + std::to_string(length);
+  name += " at";
+  for (int at : one.corner) name += " " + std::to_string(at);
+  return name;
+}
+
+std::string Differences(const Result<Bytes>& got, const Bytes& expected) {
+  if (!got) return got.error().ToString();
+  size_t different = 0;
+  size_t first = 0;
+  for (size_t i = expected.size(); i-- > 0;) {
+    if ((*got)[i] != expected[i]) ++different, first = i;
+  }
+  return different == 0 ? "" : std::to_string(different) + " bytes differ, the first at " + std::to_string(first);
+}
+
+/// Adds or compares elements of 32 bits.
+uint32_t Reduced(const std::string& entry, DType dtype, uint32_t old, uint32_t with) {
+  if (dtype == DType::kInt32)
+    return static_cast<uint32_t>(entry == "max2" ? std::max(static_cast<int32_t>(old), static_cast<int32_t>(with))
+                                                 : static_cast<int32_t>(old + with));
+  return std::bit_cast<uint32_t>(std::bit_cast<float>(old) + std::bit_cast<float>(with));
+}
+
+void CheckLoadsAndStores(Copies& copies, Random& random, std::vector<std::string>& wrong) {
+  const auto note = [&](const CopyCase& one, const std::string& entry, const std::string& what) {
+    if (!what.empty()) wrong.push_back(NameOf(one, entry) + ": " + what);
+  };
+  for (const CopyCase& one : Cases()) {
+    const std::string rank = std::to_string(one.spec.dims.size());
+    const size_t width = SizeOf(one.spec.dtype);
+    const Bytes tensor = RandomBytes(random, TensorBytes(one.spec));
+    const Bytes box = RandomBytes(random, one.spec.BoxBytes());
+    Bytes loaded(box.size());
+    Bytes stored = tensor;
+    ForElements(one, [&](uint64_t place, int64_t offset) {
+      if (offset < 0) return;
+      std::memcpy(&loaded[place], &tensor[static_cast<size_t>(offset)], width);
+      std::memcpy(&stored[static_cast<size_t>(offset)], &box[place], width);
+    });
+    note(one, "load", Differences(copies.Load(one, tensor, "load" + rank), loaded));
+    if (one.spec.element_strides.empty())
+      note(one, "store", Differences(copies.Store(one, tensor, box, "store" + rank), stored));
+    if (rank != "2") continue;
+    Bytes both = loaded;
+    both.insert(both.end(), loaded.begin(), loaded.end());
+    note(one, "multicast", Differences(copies.Load(one, tensor, "multicast2", 2), both));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> TensorCopyEntries() {
+  std::vector<std::string> entries = {"add2", "max2", "multicast2", "add_bulk"};
+  for (const char* name : {"load", "store"}) {
+    for (int rank = 1; rank <= 5; ++rank) entries.push_back(name + std::to_string(rank));
+  }
+  return entries;
+}
+
+std::vector<std::string> CheckTensorCopies(Device& device, LoadedModule& module) {
+  std::vector<std::string> wrong;
+  Random random(5);
+  Copies copies(device, module);
+  CheckLoadsAndStores(copies, random, wrong);
+  const std::pair<const char*, DType> reductions[] = {
+      {"add2", DType::kFloat32}, {"add2", DType::kInt32}, {"max2", DType::kInt32}};
+  for (const auto& [entry, dtype] : reductions) {
+    const CopyCase one{Spec(dtype, {36, 20}, {32, 16}, 128), {8, -3}};
+    const Bytes tensor = RandomBytes(random, TensorBytes(one.spec));
+    const Bytes box = RandomBytes(random, one.spec.BoxBytes());
+    Bytes expected = tensor;
+    ForElements(one, [&](uint64_t place, int64_t offset) {
+      if (offset < 0) return;
+      uint32_t old = 0;
+      uint32_t with = 0;
+      std::memcpy(&old, &tensor[static_cast<size_t>(offset)], 4);
+      std::memcpy(&with, &box[place], 4);
+      const uint32_t sum = Reduced(entry, dtype, old, with);
+      std::memcpy(&expected[static_cast<size_t>(offset)], &sum, 4);
+    });
+    if (const std::string what = Differences(copies.Store(one, tensor, box, entry), expected); !what.empty())
+      wrong.push_back(NameOf(one, entry) + ": " + what);
+  }
+  return wrong;
+}
+
+}  // namespace atunner::vgpu

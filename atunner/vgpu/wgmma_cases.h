@@ -1,0 +1,44 @@
+// Cases for wgmma on any device: operands laid out in shared memory by the PTX ISA's canonical layouts, and what the
+// product must be.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "atunner/base/result.h"
+
+namespace atunner::vgpu {
+
+struct WgmmaCase {
+  std::string a = "f16", b = "f16", d = "f32";  ///< types
+  int n = 8;
+  int swizzle_a = 0, swizzle_b = 0;  ///< bytes, 0 = none
+  bool transposed_a = false, transposed_b = false;
+  bool a_in_registers = false;
+  int k_step = 0;  ///< the operands start this many products behind the first chunk of a swizzled row
+  int sign_a = 1, sign_b = 1;
+  bool add = true;
+  bool saturate = false;
+
+  std::string Name() const;
+};
+
+/// Every combination of types, swizzling and order at least once.
+std::vector<WgmmaCase> WgmmaCases();
+
+/// What a kernel reads and what it must write, for 128 threads.
+struct WgmmaData {
+  std::string ptx;                 ///< entry `product`, parameters: input, output
+  std::vector<uint32_t> input;     ///< shared memory, then per thread: accumulators, A's registers
+  std::vector<uint32_t> expected;  ///< per thread: accumulators
+};
+WgmmaData MakeWgmmaData(const WgmmaCase& one);
+
+/// Runs entry `product` with one block of 128 threads; gives `words` words of output.
+using WgmmaRunner = std::function<Result<std::vector<uint32_t>>(const WgmmaData& data)>;
+/// What differs, a line a case.
+std::vector<std::string> CheckWgmma(const std::vector<WgmmaCase>& cases, const WgmmaRunner& run);
+
+}  // namespace atunner::vgpu

@@ -1,0 +1,155 @@
+"""The default search against random search on the GPU of this machine, on a kernel whose optimum is known.
+
+One kernel (examples/kernels/convolution.json on a larger image, 1100 valid configurations) is first tuned exhaustively, which
+gives the optimum and every configuration's time; then by each strategy with the same budget and several seeds. Every run
+compiles anew (a cache and a store of its own). A configuration counts as near the optimum by its time in the exhaustive run,
+so that no strategy profits from a lucky measurement.
+
+  trials/s    trials of the run over the time from its first answer to its last
+  judging     share of that time in which the judge verifies and times a candidate on the device
+  busy        GPU utilisation as nvidia-smi reports it, mean of the same time
+  to 5 %      trials and seconds until a configuration within 5 % of the optimum was found, baseline included in the seconds;
+              a run that does not get there counts as its whole budget (and in `missed`)
+
+Usage: python3 bench/search_gpu.py --atunner build/atunner [--trials 80] [--seeds 4] [--image 4096] [--target-gpu auto]
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import sqlite3
+import statistics
+import subprocess
+import tempfile
+import time
+
+KERNELS = pathlib.Path(__file__).resolve().parent.parent / "examples" / "kernels"
+
+
+def write_task(folder, image):
+    """The example on image x image points, with blocks that are whole warps wide."""
+    task = json.loads((KERNELS / "convolution.json").read_text())
+    for parameter in task["ConfigurationSpace"]["TuningParameters"]:
+        if parameter["Name"] == "block_size_x":
+            parameter["Values"] = "[32, 64, 96, 128]"
+            parameter["Default"] = 32
+    kernel = task["KernelSpecification"]
+    kernel["ProblemSize"] = [image, image]
+    for argument in kernel["Arguments"]:
+        if argument["Name"] in ("width", "height"):
+            argument["FillValue"] = image
+    (folder / "convolution.json").write_text(json.dumps(task))
+    (folder / "convolution.cu").write_text((KERNELS / "convolution.cu").read_text())
+    return folder / "convolution.json"
+
+
+class Utilisation:
+    """nvidia-smi in the background; silent where there is none."""
+
+    def __enter__(self):
+        self.samples = []
+        try:
+            self.process = subprocess.Popen(["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "200"],
+                                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        except FileNotFoundError:
+            self.process = None
+        return self
+
+    def __exit__(self, *_):
+        if self.process is None:
+            return
+        self.process.terminate()
+        out, _ = self.process.communicate()
+        self.samples = [float(line) for line in out.split() if line.strip().isdigit()]
+
+    def mean(self):
+        return statistics.mean(self.samples) if self.samples else math.nan
+
+
+def tune(arguments, task, strategy, trials, seed, limit):
+    """One run: its trials with the time each was answered at, and what the store says of them."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"), XDG_DATA_HOME=str(folder / "data"))
+        command = [arguments.atunner, "tune", str(task), "--strategy", strategy, "--budget", f"{trials},{limit:.0f}s", "--seed", str(seed),
+                   "--explain", "--store", str(folder / "store.db"), "--out", str(folder / "out"), "--target-gpu", arguments.target_gpu]
+        start = time.monotonic()
+        answered = []
+        with Utilisation() as utilisation:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+            lines = []
+            for line in process.stderr:
+                lines.append(line)
+                if line.startswith("trial "):
+                    answered.append(time.monotonic() - start)
+            process.stdout.read()
+            code = process.wait()
+        if code not in (0, 1) or not answered:
+            raise SystemExit(f"{' '.join(command)}\n{''.join(lines[-20:])}")
+        store = sqlite3.connect(folder / "store.db")
+        bodies = [json.loads(row[0]) for row in store.execute("SELECT body FROM trials ORDER BY number")]
+        summary = json.loads(store.execute("SELECT summary FROM runs").fetchone()[0])
+        store.close()
+    return {"answered": answered, "trials": bodies, "summary": summary, "utilisation": utilisation.mean()}
+
+
+def time_of(trial):
+    for kind, field in (("measurement", "median_ns"), ("estimate", "time_ns")):
+        if trial.get(kind):
+            return trial[kind][field]
+    return None
+
+
+def key(trial):
+    return json.dumps(trial["configuration"])
+
+
+def describe(run, table, optimum):
+    window = run["answered"][-1] - run["answered"][0]
+    judging = sum(trial["judge_seconds"] for trial in run["trials"][1:])
+    best = min((table.get(key(trial), math.inf) for trial in run["trials"]), default=math.inf)
+    near = next((i for i, trial in enumerate(run["trials"]) if table.get(key(trial), math.inf) <= 1.05 * optimum), None)
+    return {"trials": len(run["trials"]), "rate": (len(run["answered"]) - 1) / window if window > 0 else math.nan,
+            "judging": judging / window if window > 0 else math.nan, "utilisation": run["utilisation"],
+            "best": best / optimum, "missed": near is None,
+            "near_trials": len(run["trials"]) if near is None else near + 1,
+            "near_seconds": run["answered"][-1] if near is None else run["answered"][min(near, len(run["answered"]) - 1)]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--atunner", required=True)
+    parser.add_argument("--target-gpu", default="auto")
+    parser.add_argument("--trials", type=int, default=80)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--image", type=int, default=4096)
+    parser.add_argument("--strategies", default="auto,random")
+    parser.add_argument("--exhaustive-trials", type=int, default=100000, help="fewer than the space holds: the best of those stands for the optimum")
+    parser.add_argument("--limit", type=float, default=80, help="seconds of the exhaustive run at most")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        task = write_task(pathlib.Path(name), arguments.image)
+        exhaustive = tune(arguments, task, "exhaustive", arguments.exhaustive_trials, 1, arguments.limit)
+        table = {key(trial): time_of(trial) for trial in exhaustive["trials"] if time_of(trial)}
+        optimum = min(table.values())
+        size = exhaustive["summary"]["space_size"]
+        print(f"device {exhaustive['summary']['device']}, {exhaustive['summary']['evidence']}; convolution {arguments.image} x {arguments.image}; "
+              f"{size} valid configurations, {len(exhaustive['trials'])} tried, {len(table)} correct")
+        within = sum(ns <= 1.05 * optimum for ns in table.values())
+        print(f"optimum {optimum / 1e3:.2f} us, median {statistics.median(table.values()) / 1e3:.2f} us, {within} configurations within 5 %\n")
+        print("| strategy | runs | trials | trials/s | judging | busy | best / optimum | trials to 5 % | seconds to 5 % | missed |")
+        print("|---|---|---|---|---|---|---|---|---|---|")
+        rows = [("exhaustive", [describe(exhaustive, table, optimum)])]
+        for strategy in arguments.strategies.split(","):
+            rows.append((strategy, [describe(tune(arguments, task, strategy, arguments.trials, 1 + seed, arguments.limit), table, optimum)
+                                    for seed in range(arguments.seeds)]))
+        for strategy, runs in rows:
+            def mean(field):
+                return statistics.mean(run[field] for run in runs)
+            print(f"| {strategy} | {len(runs)} | {mean('trials'):.0f} | {mean('rate'):.1f} | {100 * mean('judging'):.0f} % | {mean('utilisation'):.0f} % "
+                  f"| {mean('best'):.3f} | {mean('near_trials'):.1f} | {mean('near_seconds'):.2f} | {sum(run['missed'] for run in runs)} |")
+
+
+if __name__ == "__main__":
+    main()

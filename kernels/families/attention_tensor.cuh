@@ -1,0 +1,164 @@
+// What the attention kernels on tensor cores share. One block owns TILE_Q queries of one head; keys and values pass by in tiles
+// of TILE_K, through STAGES buffers. The softmax is online: scores never leave registers, and what was summed is rescaled when the
+// maximum grows.
+#define MASKED __int_as_float(NEGATIVE ? 0x7f800000 : 0xff800000)  // the infinity whose weight is zero
+constexpr bool ALIGNED = DIM % 8 == 0;                             // rows start at multiples of 16 bytes
+constexpr int UNITS = (DIM + 15) / 16 * 2;                         // per row; the last one may be padding
+
+/// Byte offset in a tile of ROWS rows, which is cut into panels of PANEL units.
+template <int ROWS>
+DEVICE int place(int row, int unit) {
+  return unit / PANEL * (ROWS * pitch<PANEL>() * 16) + swizzled<PANEL>(row, unit % PANEL);
+}
+template <int ROWS>
+DEVICE constexpr int tile_bytes() {
+  return (UNITS + PANEL - 1) / PANEL * ROWS * pitch<PANEL>() * 16;
+}
+
+/// The score whose weight is larger.
+DEVICE float stronger(float a, float b) { return NEGATIVE ? fminf(a, b) : fmaxf(a, b); }
+DEVICE float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+/// Which queries a block owns. HEAD_GROUP heads advance together, the longest rows of a causal mask first; their keys and
+/// values stay in L2.
+struct Queries {
+  int first;
+  long long base;  // of the head, in elements
+
+  DEVICE Queries(int heads, int sequence) {
+    const int tiles = (sequence + TILE_Q - 1) / TILE_Q;
+    const int group = blockIdx.x / (tiles * HEAD_GROUP);
+    const int in_group = blockIdx.x % (tiles * HEAD_GROUP);
+    const int group_heads = min(heads - group * HEAD_GROUP, HEAD_GROUP);
+    first = (tiles - 1 - in_group / group_heads) * TILE_Q;
+    base = (long long)(group * HEAD_GROUP + in_group % group_heads) * sequence * DIM;
+  }
+};
+
+/// Rows first … first + ROWS - 1 of a head into shared memory; zeros beyond the sequence.
+template <int ROWS>
+DEVICE void fetch(unsigned char* shared, unsigned at, const T* head, int first, int sequence) {
+#pragma unroll
+  for (int i = 0; i < (ROWS * UNITS + THREADS - 1) / THREADS; ++i) {
+    // Where the block covers whole rows, a thread keeps its unit and walks down.
+    const int index = threadIdx.x + i * THREADS;
+    const int row = THREADS % UNITS == 0 ? threadIdx.x / UNITS + i * (THREADS / UNITS) : index / UNITS;
+    const int unit = THREADS % UNITS == 0 ? threadIdx.x % UNITS : index % UNITS;
+    if (ROWS * UNITS % THREADS != 0 && index >= ROWS * UNITS) break;
+    const bool valid = first + row < sequence && unit * 8 < DIM;
+    const T* from = head + (long long)(first + row) * DIM + unit * 8;
+    const int offset = at + place<ROWS>(row, unit);
+    if (ALIGNED) copy_async((unsigned)__cvta_generic_to_shared(shared) + offset, from, valid ? 16 : 0);
+    else gather(shared + offset, from, valid ? DIM - unit * 8 : 0);
+  }
+}
+
+/// Sixteen queries of a warp, of which a lane holds two: running maximum, and the lane's own share of the sum.
+struct Running {
+  float top[2] = {MASKED, MASKED};
+  float total[2] = {0, 0};
+
+  /// Strikes out keys beyond the sequence or, under a causal mask, beyond the row.
+  template <int FRAGMENTS>
+  static DEVICE void mask(float (&scores)[FRAGMENTS][4], int first_key, int first_row, int sequence) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int j = 0; j < FRAGMENTS; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int key = first_key + j * 8 + lane % 4 * 2 + e % 2;
+        const int row = first_row + lane / 4 + e / 2 * 8;
+        if (key >= sequence || (CAUSAL && key > row)) scores[j][e] = MASKED;
+      }
+    }
+  }
+  /// Turns scores into weights. keep[half]: what all earlier weights of that row must be multiplied by.
+  template <int FRAGMENTS>
+  DEVICE void weigh(float (&scores)[FRAGMENTS][4], float scale_log2, float (&keep)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float peak = top[half];
+#pragma unroll
+      for (int j = 0; j < FRAGMENTS; ++j) peak = stronger(peak, stronger(scores[j][half * 2], scores[j][half * 2 + 1]));
+      peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
+      peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 2));
+      // The difference of the rounded shifts: exactly what the earlier weights lack.
+      const float shift = __fmul_rn(peak, scale_log2);
+      keep[half] = peak == top[half] ? 1.0f : power_of_two(__fmul_rn(top[half], scale_log2) - shift);
+      top[half] = peak;
+      float sums[4] = {};  // four short chains in place of a long one
+#pragma unroll
+      for (int j = 0; j < FRAGMENTS; ++j) {
+#pragma unroll
+        for (int e = half * 2; e < half * 2 + 2; ++e) {
+          scores[j][e] = power_of_two(fmaf(scores[j][e], scale_log2, -shift));
+          sums[(j * 2 + e) % 4] += scores[j][e];
+        }
+      }
+      total[half] = total[half] * keep[half] + ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    }
+  }
+  /// 1 / the sum over all keys.
+  DEVICE float inverse(int half) const {
+    float sum = total[half];
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    return 1.0f / sum;
+  }
+};
+
+/// Multiplies what a lane holds of its two rows, where any lane of the warp needs it.
+template <int FRAGMENTS>
+DEVICE void rescale(float (&out)[FRAGMENTS][4], const float (&keep)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    if (!__any_sync(0xffffffffu, keep[half] != 1.0f)) continue;
+#pragma unroll
+    for (int d = 0; d < FRAGMENTS; ++d) {
+      out[d][half * 2] *= keep[half];
+      out[d][half * 2 + 1] *= keep[half];
+    }
+  }
+}
+
+/// Two fragments of weights side by side have the layout of one left operand of sixteen keys.
+DEVICE void pack_weights(unsigned (&a)[4], const float (&first)[4], const float (&second)[4]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    a[half] = pack(first[half * 2], first[half * 2 + 1]);
+    a[half + 2] = pack(second[half * 2], second[half * 2 + 1]);
+  }
+}
+
+/// Sixteen rows of a warp, through its own rows of the queries' buffer, so that whole units are written.
+template <int FRAGMENTS>
+DEVICE void store_rows(unsigned char* shared, int row_in_tile, const float (&out)[FRAGMENTS][4], const Running& running, const Queries& queries,
+                       T* y, int sequence) {
+  const int lane = threadIdx.x % 32;
+  __syncwarp();
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float inverse = running.inverse(half);
+#pragma unroll
+    for (int d = 0; d < UNITS; ++d) {
+      *(unsigned*)(shared + place<TILE_Q>(row_in_tile + lane / 4 + half * 8, d) + lane % 4 * 4) =
+          pack(out[d][half * 2] * inverse, out[d][half * 2 + 1] * inverse);
+    }
+  }
+  __syncwarp();
+  for (int i = lane; i < 16 * UNITS; i += 32) {
+    const int row = row_in_tile + i / UNITS, unit = i % UNITS;
+    if (queries.first + row >= sequence) break;
+    T* to = y + queries.base + (long long)(queries.first + row) * DIM + unit * 8;
+    const unsigned char* from = shared + place<TILE_Q>(row, unit);
+    if (ALIGNED) {
+      if (unit * 8 < DIM) *(uint4*)to = *(const uint4*)from;
+    } else {
+      for (int e = 0; e < min(8, DIM - unit * 8); ++e) to[e] = ((const T*)from)[e];
+    }
+  }
+}
