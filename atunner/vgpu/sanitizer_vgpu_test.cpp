@@ -205,6 +205,7 @@ const std::map<std::string, float (*)(int)> kValues = {
     {"last_block_reads_plainly", [](int) { return 5.0f; }},
     {"transposed_through_global", [](int i) { return static_cast<float>(1 + i % 8 * 8 + i / 8); }},
     {"halves_by_two_threads", [](int i) { return static_cast<float>(64 - i); }},
+    {"half_of_a_pair_undefined", [](int) { return 1.0f; }},
     {"elected_leader", [](int i) { return i % 32 == 0 ? 2.0f : 1.0f; }},
 };
 

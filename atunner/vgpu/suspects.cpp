@@ -3,7 +3,7 @@
 //
 // Compilers leave registers undefined on paths where their value does not matter, and copy and compute with them
 // freely. So an undefined value is no hazard until it decides something: an address, a branch, a stored value. Bitwise
-// operations may mask it out, and what lanes exchange may not be asked for: their results count as defined.
+// operations and packing may mask it out, and what lanes exchange may not be asked for: their results count as defined.
 #include <algorithm>
 #include <set>
 
@@ -27,8 +27,11 @@ bool WritesNothing(const Instruction& i) {
          !i.Has("red");
 }
 
-/// An undefined operand makes the result undefined, and no more than that.
+/// An undefined operand makes the result undefined, and no more than that. Of a packed pair one half may be asked for
+/// alone, so that packing does not pass.
 bool Passes(const Instruction& i) {
+  const auto packed = [](const Operand& operand) { return operand.kind == Operand::Kind::kVector; };
+  if (i.opcode == "mov" && std::ranges::any_of(i.operands, packed)) return false;
   return IsOneOf(i.opcode, {"mov",  "cvt", "cvta", "add",  "sub",  "mul", "mad",   "fma",   "div",  "rem",
                             "abs",  "neg", "min",  "max",  "sqrt", "rcp", "ex2",   "lg2",   "sin",  "cos",
                             "tanh", "set", "setp", "addc", "subc", "sad", "mul24", "mad24", "rsqrt"});

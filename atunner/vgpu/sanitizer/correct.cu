@@ -815,3 +815,8 @@ KERNEL own_element_many_times(In x, Out y) {
   for (int i = 0; i < 5; ++i) *p = *p * 0.5f + x[i];
   y[threadIdx.x] = *p;
 }
+KERNEL half_of_a_pair_undefined(In x, Out y) {
+  float v;
+  asm volatile("{\n .reg .b32 t, u, w;\n .reg .b64 p;\n mov.b32 u, %1;\n mov.b64 p, {u, t};\n cvt.u32.u64 w, p;\n mov.b32 %0, w;\n}" : "=f"(v) : "f"(x[threadIdx.x]));
+  y[threadIdx.x] = v;
+}
