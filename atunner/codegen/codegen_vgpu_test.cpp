@@ -16,7 +16,7 @@ namespace {
 
 class FamilyNumbers : public testing::Test {
  protected:
-  explicit FamilyNumbers(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) {}
+  explicit FamilyNumbers(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) { gpu_.TrackMemory(); }
   void SetUp() override {
     auto made = MakeNvrtcCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
@@ -36,7 +36,9 @@ class FamilyNumbers : public testing::Test {
     ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
     ASSERT_TRUE(buffers.PoisonOutputs());
     const BoundPlan bound = BindPlan(gpu_, plan, spec, buffers).value();
-    const LaunchOutcome outcome = RunPlan(gpu_, **loaded, bound, {.timeout_seconds = 60, .blocks = {}}).value();
+    for (const auto& workspace : bound.workspaces) gpu_.MarkUndefined(workspace->address(), workspace->bytes());
+    const LaunchOptions options{.check_global = true, .timeout_seconds = 60, .blocks = {}};
+    const LaunchOutcome outcome = RunPlan(gpu_, **loaded, bound, options).value();
     ASSERT_TRUE(outcome.completed()) << outcome.message
                                      << (outcome.hazards.empty()
                                              ? ""

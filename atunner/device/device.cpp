@@ -15,6 +15,10 @@ std::string_view Name(Hazard::Kind kind) {
       return "uninitialised shared memory";
     case Hazard::Kind::kUninitialisedGlobal:
       return "uninitialised global memory";
+    case Hazard::Kind::kUninitialisedLocal:
+      return "uninitialised local memory";
+    case Hazard::Kind::kUninitialisedRegister:
+      return "uninitialised register";
     case Hazard::Kind::kRace:
       return "race";
     case Hazard::Kind::kDivergentBarrier:
@@ -29,8 +33,29 @@ std::string_view Name(Hazard::Kind kind) {
       return "instruction budget";
     case Hazard::Kind::kTrap:
       return "trap";
+    case Hazard::Kind::kLeak:
+      return "leak";
   }
   return "hazard";
+}
+
+HazardGroup GroupOf(Hazard::Kind kind) {
+  switch (kind) {
+    case Hazard::Kind::kUninitialisedShared:
+    case Hazard::Kind::kUninitialisedGlobal:
+    case Hazard::Kind::kUninitialisedLocal:
+    case Hazard::Kind::kUninitialisedRegister:
+      return HazardGroup::kInit;
+    case Hazard::Kind::kRace:
+    case Hazard::Kind::kAsyncCopyInFlight:
+      return HazardGroup::kRace;
+    case Hazard::Kind::kDivergentBarrier:
+    case Hazard::Kind::kDeadlock:
+    case Hazard::Kind::kInvalidShuffle:
+      return HazardGroup::kSync;
+    default:
+      return HazardGroup::kMemory;
+  }
 }
 
 KernelArg KernelArg::Address(DeviceAddress address) {

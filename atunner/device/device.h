@@ -30,6 +30,8 @@ struct Hazard {
     kMisaligned,
     kUninitialisedShared,
     kUninitialisedGlobal,
+    kUninitialisedLocal,
+    kUninitialisedRegister,
     kRace,
     kDivergentBarrier,
     kDeadlock,
@@ -37,13 +39,32 @@ struct Hazard {
     kAsyncCopyInFlight,
     kInstructionBudget,
     kTrap,
+    kLeak,
+  };
+  /// Who did it, and where in the source.
+  struct Site {
+    std::string file;   ///< as the compiler names it; "" = unknown
+    uint32_t line = 0;  ///< of the file; of the PTX when the file is unknown
+    uint64_t block = 0;
+    uint32_t thread = 0;
   };
   Kind kind = Kind::kOutOfBounds;
   std::string kernel;
-  std::string where;   ///< "softmax.cu:41"
-  std::string detail;  ///< block, thread, address, allocation, the other side of a race: one sentence
+  std::string where;          ///< "softmax.cu:41"
+  std::string detail;         ///< block, thread, address, allocation, the other side of a race: one sentence
+  Site site;                  ///< virtual GPU: of the first time
+  std::optional<Site> other;  ///< virtual GPU: the earlier access of a race
+  std::string space;          ///< "global", "shared", "local"; "" when no address is at fault
+  uint64_t address = 0;
+  std::string allocation;  ///< where a global address lies: name, size, offset
+  uint64_t count = 1;      ///< times at this place, LaunchOptions::keep_going
 };
 std::string_view Name(Hazard::Kind kind);
+
+/// Kinds of hazards by what a person asks for.
+enum class HazardGroup : uint8_t { kMemory = 1, kInit = 2, kRace = 4, kSync = 8 };
+constexpr uint8_t kAllHazards = 15;
+HazardGroup GroupOf(Hazard::Kind kind);
 
 /// How one launch ended.
 struct LaunchOutcome {
@@ -65,6 +86,10 @@ struct LaunchOutcome {
 
 struct LaunchOptions {
   bool check_hazards = true;     ///< virtual GPU: shared-memory races, initialisation, barriers (bounds always)
+  bool check_global = false;     ///< virtual GPU: also races in global memory, unwritten local memory and registers
+  uint8_t groups = kAllHazards;  ///< virtual GPU: HazardGroups to report; memory always
+  bool keep_going = false;       ///< virtual GPU: collect the hazards of all blocks
+  uint64_t max_warp_instructions_per_block = 0;  ///< virtual GPU: then the block counts as endless; 0 = its default
   double timeout_seconds = 60;   ///< virtual GPU: wall clock. A real device is guarded by its runner process.
   std::vector<uint64_t> blocks;  ///< virtual GPU: run only these linear block indices; empty = all
 };

@@ -18,6 +18,8 @@ VerdictKind VerdictOf(const Hazard& hazard) {
       return VerdictKind::kOutOfBounds;
     case Hazard::Kind::kUninitialisedShared:
     case Hazard::Kind::kUninitialisedGlobal:
+    case Hazard::Kind::kUninitialisedLocal:
+    case Hazard::Kind::kUninitialisedRegister:
     case Hazard::Kind::kAsyncCopyInFlight:
     case Hazard::Kind::kInvalidShuffle:
     case Hazard::Kind::kRace:
@@ -28,6 +30,7 @@ VerdictKind VerdictOf(const Hazard& hazard) {
     case Hazard::Kind::kInstructionBudget:
       return VerdictKind::kTimeout;
     case Hazard::Kind::kTrap:
+    case Hazard::Kind::kLeak:
       return VerdictKind::kCrash;
   }
   return VerdictKind::kCrash;

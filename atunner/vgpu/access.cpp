@@ -11,10 +11,18 @@ std::string Hex(uint64_t v) {
   return text;
 }
 
+namespace {
+Fault FaultAt(const Op& op, uint64_t address) {
+  Fault fault{op.space, address, {}};
+  fault.space = Resolve(op.space, fault.address);
+  return fault;
+}
+}  // namespace
+
 bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   if ((address & (bytes - 1)) == 0) return true;
   Report(x, op, Hazard::Kind::kMisaligned, lane,
-         "address " + Hex(address) + " is not a multiple of " + std::to_string(bytes));
+         "address " + Hex(address) + " is not a multiple of " + std::to_string(bytes), FaultAt(op, address));
   return false;
 }
 
@@ -23,7 +31,8 @@ std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_
   if (!range || address + bytes < address || !range->Contains(address, address + bytes)) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
            std::string(verb) + " of " + std::to_string(bytes) + " bytes at " + Hex(address) + ", " +
-               x.launch->memory->Describe(address));
+               x.launch->memory->Describe(address),
+           {Space::kGlobal, address, {}});
     return nullptr;
   }
   x.ranges[x.oldest_range++ % x.ranges.size()] = *range;
@@ -58,7 +67,8 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
       if (inside(owner->shared.size())) return owner->shared.data() + address;
       Report(x, op, Hazard::Kind::kOutOfBounds, lane,
              std::string(verb) + " of " + std::to_string(bytes) + " bytes at shared address " + Hex(address) +
-                 ", the block has " + std::to_string(x.shared.size()));
+                 ", the block has " + std::to_string(x.shared.size()),
+             {Space::kShared, address, {}});
       return nullptr;
     }
     case Space::kLocal: {
@@ -66,7 +76,8 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
       if (inside(per_thread)) return x.local.data() + x.ThreadOf(lane) * per_thread + address;
       Report(x, op, Hazard::Kind::kOutOfBounds, lane,
              std::string(verb) + " at local address " + Hex(address) + ", the thread has " +
-                 std::to_string(per_thread) + " bytes");
+                 std::to_string(per_thread) + " bytes",
+             {Space::kLocal, address, {}});
       return nullptr;
     }
     default:
@@ -85,6 +96,12 @@ std::string Other(const SharedShadow& word, bool writer) {
          (thread >= kProductParty ? std::string("several threads")
                                   : (writer ? "" : "thread ") + std::to_string(thread)) +
          " at line " + std::to_string(writer ? word.write_line : word.read_line) + " with no barrier between";
+}
+
+Fault Race(const Exec& x, const Op& op, uint64_t address, const SharedShadow& word, bool writer) {
+  Hazard::Site other = SiteOf(x, op, x.block, writer ? word.writer : word.reader);
+  other.line = writer ? word.write_line : word.read_line;
+  return {Space::kShared, address, other};
 }
 
 bool SameWarpOrdered(const Exec& x, uint16_t other, uint32_t other_sync) {
@@ -138,16 +155,18 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
     SharedShadow& s = owner.shadow[word];
     const uint8_t need = BytesOfWord(word, address, bytes);
     if ((s.initialised & need) != need)
-      ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there");
+      ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there",
+                      {Space::kShared, address, {}});
     if (s.in_flight & (kThreadCopy | kBulkCopy)) {
       return Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
-                    "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight");
+                    "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight",
+                    {Space::kShared, address, {}});
     }
     if (op.relaxed || &owner != &x) continue;
     if (WriteUnordered(x, s, thread)) {
       const bool bulk = s.writer == kBulkParty;
       return Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
-                    "reads shared address " + Hex(address) + ", " + WrittenBy(s));
+                    "reads shared address " + Hex(address) + ", " + WrittenBy(s), Race(x, op, address, s, true));
     }
     // Of several readers in one warp the latest stands for all; of several warps nobody can.
     const bool other_warp = s.read_epoch == x.epoch && (s.reader >= kSeveral || s.reader / kLanes != x.warp->index);
@@ -174,11 +193,12 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     const bool whole = written == 0xf;  // bytes of one word may belong to different threads: only whole words can race
     if (!atomic && !op.relaxed && whole && !same_value) {
       if (WriteUnordered(x, s, thread)) {
-        return Report(x, op, Hazard::Kind::kRace, lane, "writes shared address " + Hex(address) + ", " + WrittenBy(s));
+        return Report(x, op, Hazard::Kind::kRace, lane, "writes shared address " + Hex(address) + ", " + WrittenBy(s),
+                      Race(x, op, address, s, true));
       }
       if (ReadUnordered(x, s, thread)) {
         return Report(x, op, Hazard::Kind::kRace, lane,
-                      "writes shared address " + Hex(address) + ", " + Other(s, false));
+                      "writes shared address " + Hex(address) + ", " + Other(s, false), Race(x, op, address, s, false));
       }
     }
     if (atomic || op.relaxed || !whole) continue;

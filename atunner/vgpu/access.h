@@ -61,12 +61,43 @@ bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread);
 /// Whether anything was written to the word of a shared address.
 bool Initialised(Exec& x, uint64_t address);
 
+// Global and local memory: global_access.cpp.
+/// Reads of global memory by the lanes of `mask`, all within `range`: unwritten bytes and races.
+void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
+                     const Range& range);
+/// One lane's write. `value`: what it stores, which is stored here then, so that nobody comes between; `atomic`: races
+/// are not looked for.
+void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes, const Range& range,
+                      const std::byte* value, bool atomic);
+/// A store by lanes that lie side by side, which is made here. False: look at each lane, nothing was done for good.
+bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range);
+/// A single access of any size by one lane, of instructions that address global memory themselves.
+void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
+void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
+                     const std::byte* value = nullptr, bool atomic = false);
+/// `at` lies in Exec::local.
+void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32_t bytes);
+void MarkLocal(Exec& x, const std::byte* at, uint64_t bytes, bool defined = true);
+/// The remembered range around an address that GlobalPointer found.
+const Range* RangeOf(const Exec& x, uint64_t address);
+/// A fence for the whole device: what the block did so far can be seen by those that look from now on.
+void DeviceFence(Exec& x);
+/// A thread has looked at what others publish: an atomic, a volatile load.
+inline void Acquire(Exec& x) {
+  if (x.races) x.acquired = x.launch->clock->Now();
+}
+/// All blocks of the gang have met.
+void OrderGang(Gang& gang);
+
 void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store);
 /// A bulk copy's global side.
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store);
 void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
 
 /// Synchronisation that the race check cannot follow word by word: what happened before is ordered before what follows.
-inline void OrderAll(Exec& x) { ++x.epoch; }
+inline void OrderAll(Exec& x) {
+  if (x.races) DeviceFence(x);
+  ++x.epoch;
+}
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -23,6 +23,7 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
     if (to == nullptr) return;
     const std::byte* from = take ? GlobalPointer(x, op, l, from_address, take, "asynchronous copy") : nullptr;
     if (take && from == nullptr) return;
+    if (take) NoteGlobalRead(x, op, l, from_address, take);
     if (x.check) {
       ShadowWrite(x, op, l, to_address, bytes, false, false);
       const uint32_t thread = x.ThreadOf(l);
@@ -154,9 +155,12 @@ void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
     if (kDirection != kGlobalToShared &&
         !NoteBulkRead(x, op, l, source & ~kWindowMask, bytes, kDirection == kSharedToGlobal))
       return;
+    if (kDirection == kGlobalToShared) NoteGlobalRead(x, op, l, source, bytes);
     if (kDirection != kSharedToGlobal) {
       BulkToShared(x, op, l, from, bytes, reduce);
     } else if (std::byte* target = GlobalPointer(x, op, l, to, bytes, "bulk copy")) {
+      const bool combines = reduce.combine != nullptr;
+      NoteGlobalWrite(x, op, l, to, bytes, combines ? nullptr : from, combines);
       Deliver(target, from, bytes, reduce, true);
     }
     x.counts.async_copy_bytes += bytes;

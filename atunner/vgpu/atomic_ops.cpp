@@ -81,12 +81,21 @@ Bits Exchange(std::byte* at, bool global, F&& f) {
   return old;
 }
 
+void CheckGlobalAtomic(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+  const auto what = static_cast<AtomicOp>(op.variant);
+  if (what != AtomicOp::kExch) NoteGlobalRead(x, op, lane, address, bytes);
+  NoteGlobalWrite(x, op, lane, address, bytes, nullptr, true);
+}
+
 template <class Bits, class F>
 void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
   x.polled = true;
   // A lock's compare-and-swap and exchange order its critical sections even where the program says so nowhere else.
   const auto what = static_cast<AtomicOp>(op.variant);
-  if (op.fence || what == AtomicOp::kCas || what == AtomicOp::kExch) OrderAll(x);
+  if (op.fence)
+    OrderAll(x);
+  else if (what == AtomicOp::kCas || what == AtomicOp::kExch)
+    ++x.epoch;
   SeeAll(x);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -98,18 +107,21 @@ void AtomicLanes(Exec& x, const Op& op, uint32_t mask, F&& combine) {
                            : WindowPointer(x, op, l, space, address, sizeof(Bits), "atomic");
     if (at == nullptr) return;
     if (space == Space::kShared && x.check) {
-      if (!(Initialised(x, address))) {
+      const bool wanted = (x.launch->groups & static_cast<uint8_t>(HazardGroup::kInit)) != 0;
+      if (wanted && !Initialised(x, address)) {
         return Report(x, op, Hazard::Kind::kUninitialisedShared, l,
                       "atomic on shared address " + Hex(address) + " before anything was written there");
       }
       ShadowWrite(x, op, l, address, sizeof(Bits), false, true);
     }
+    if (global && x.track) CheckGlobalAtomic(x, op, l, address, sizeof(Bits));
     const Bits b = Lane<Bits>::Get(x.Source(op.src[1]), l);
     const Bits c = Lane<Bits>::Get(x.Source(op.src[2]), l);
     const Bits old = Exchange<Bits>(at, global, [&](Bits v) { return combine(v, b, c); });
     if (op.dst != INT32_MIN) Lane<Bits>::Set(x.Slot(op.dst), l, old);
     if (global) ++x.counts.atomics;
   }
+  Acquire(x);
 }
 
 template <class T>
@@ -143,7 +155,10 @@ void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
     return Wide{Lane<uint64_t>::Get(x.Source(slot), l), Lane<uint64_t>::Get(x.Source(slot + 2), l)};
   };
   x.polled = true;
-  OrderAll(x);
+  if (op.fence)
+    OrderAll(x);
+  else
+    ++x.epoch;
   SeeAll(x);
   ForLanes(mask, [&](int l) {
     uint64_t address = AddressOf(x, op, l);
@@ -153,6 +168,7 @@ void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
                                             : WindowPointer(x, op, l, space, address, sizeof(Wide), "atomic");
     if (at == nullptr) return;
     if (space == Space::kShared && x.check) ShadowWrite(x, op, l, address, sizeof(Wide), false, true);
+    if (space == Space::kGlobal && x.track) CheckGlobalAtomic(x, op, l, address, sizeof(Wide));
     const std::lock_guard lock(mutex);
     Wide old{};
     std::memcpy(&old, at, sizeof old);
@@ -163,6 +179,7 @@ void AtomicWide(Exec& x, const Op& op, uint32_t mask) {
     Lane<uint64_t>::Set(x.Slot(op.dst + 2), l, old.high);
     if (space == Space::kGlobal) ++x.counts.atomics;
   });
+  Acquire(x);
 }
 
 Handler AtomicFor(Type type) {
@@ -278,6 +295,8 @@ void VectorAtomic(Exec& x, const Op& op, uint32_t mask) {
       return Report(x, op, Hazard::Kind::kOutOfBounds, l, "vector atomic outside of global memory");
     std::byte* at = GlobalPointer(x, op, l, address, bytes, "vector atomic");
     if (at == nullptr) return;
+    NoteGlobalRead(x, op, l, address, bytes);
+    NoteGlobalWrite(x, op, l, address, bytes, nullptr, true);
     for (int i = 0; i < elements; ++i) {
       const int32_t* list = x.kernel->lists.data() + op.list;
       const auto with = static_cast<Bits>(x.Source(list[results + i])[l]);

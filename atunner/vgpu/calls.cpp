@@ -1,13 +1,21 @@
 // Calls of device functions: one stack of return points per lane, frames in local memory.
 #include <algorithm>
 
-#include "atunner/vgpu/internal.h"
+#include "atunner/vgpu/access.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
 std::byte* LocalByte(Exec& x, int lane, uint32_t offset) {
   return x.local.data() + size_t{x.ThreadOf(lane)} * x.kernel->local_bytes + offset;
+}
+
+/// With what is known about its bytes.
+void CopyLocal(Exec& x, std::byte* to, const std::byte* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  if (x.check_global)
+    std::memcpy(x.local_defined.data() + (to - x.local.data()), x.local_defined.data() + (from - x.local.data()),
+                bytes);
 }
 
 uint32_t FrameOf(Exec& x, int32_t frame_slot, int lane) {
@@ -73,11 +81,12 @@ bool Enter(Exec& x, const Op& op, const CallSite& site, int target, int lane, ui
            "stack overflow: the thread has " + std::to_string(kernel.local_bytes) + " bytes");
     return false;
   }
+  MarkLocal(x, LocalByte(x, lane, frame), callee.frame_bytes, false);
   for (size_t i = 0; i < site.arguments.size(); ++i) {
     const FramePart& from = site.arguments[i];
     const FramePart& to = callee.parameters[i];
-    std::memcpy(LocalByte(x, lane, frame + to.offset), LocalByte(x, lane, caller_frame + from.offset),
-                std::min(from.bytes, to.bytes));
+    CopyLocal(x, LocalByte(x, lane, frame + to.offset), LocalByte(x, lane, caller_frame + from.offset),
+              std::min(from.bytes, to.bytes));
   }
   ReturnPoint point;
   point.call_op = pc;
@@ -121,9 +130,9 @@ void Return(Exec& x, const Op& op, uint32_t mask, uint32_t depth) {
     const CallSite& site = kernel.calls[kernel.ops[point.call_op].imm];
     const uint32_t frame = x.Slot(callee.frame_slot)[l];
     for (size_t i = 0; i < std::min(site.results.size(), callee.results.size()); ++i) {
-      std::memcpy(LocalByte(x, l, point.frame + site.results[i].offset),
-                  LocalByte(x, l, frame + callee.results[i].offset),
-                  std::min(site.results[i].bytes, callee.results[i].bytes));
+      CopyLocal(x, LocalByte(x, l, point.frame + site.results[i].offset),
+                LocalByte(x, l, frame + callee.results[i].offset),
+                std::min(site.results[i].bytes, callee.results[i].bytes));
     }
     if (!point.saved.empty()) RestoreRegisters(x, callee, l, point.saved);
     std::vector<Group>& groups = x.warp->groups;

@@ -98,4 +98,48 @@ Counts& Counts::operator+=(const Counts& o) {
   return *this;
 }
 
+OpCounts OpCounts::Of(const Counts& c) {
+  return {c.global_loads + c.global_stores,
+          c.global_load_sectors + c.global_store_sectors,
+          c.global_load_bytes + c.global_store_bytes,
+          c.shared_requests,
+          c.shared_wavefronts,
+          c.local_requests,
+          c.atomics,
+          c.branches,
+          c.divergent_branches};
+}
+
+namespace {
+constexpr uint64_t OpCounts::* kOpFields[] = {
+    &OpCounts::global_requests, &OpCounts::global_sectors,    &OpCounts::global_bytes,
+    &OpCounts::shared_requests, &OpCounts::shared_wavefronts, &OpCounts::local_requests,
+    &OpCounts::atomics,         &OpCounts::branches,          &OpCounts::divergent_branches};
+}  // namespace
+
+OpCounts& OpCounts::operator+=(const OpCounts& other) {
+  for (const auto field : kOpFields) this->*field += other.*field;
+  return *this;
+}
+OpCounts OpCounts::operator-(const OpCounts& other) const {
+  OpCounts difference = *this;
+  for (const auto field : kOpFields) difference.*field -= other.*field;
+  return difference;
+}
+
+uint64_t LineCount::WarpInstructions() const {
+  return std::accumulate(warp_instructions.begin(), warp_instructions.end(), uint64_t{0});
+}
+uint64_t LineCount::ThreadInstructions() const {
+  return std::accumulate(thread_instructions.begin(), thread_instructions.end(), uint64_t{0});
+}
+LineCount& LineCount::operator+=(const LineCount& other) {
+  for (size_t i = 0; i < warp_instructions.size(); ++i) {
+    warp_instructions[i] += other.warp_instructions[i];
+    thread_instructions[i] += other.thread_instructions[i];
+  }
+  memory += other.memory;
+  return *this;
+}
+
 }  // namespace atunner::vgpu

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,5 +66,36 @@ struct Counts {
   /// All figures by name.
   std::vector<std::pair<std::string, double>> Figures() const;
 };
+
+/// What one operation asked of memory, beyond how often it ran.
+struct OpCounts {
+  uint64_t global_requests = 0;  ///< of a warp, loads and stores
+  uint64_t global_sectors = 0;
+  uint64_t global_bytes = 0;  ///< asked for by the lanes
+  uint64_t shared_requests = 0;
+  uint64_t shared_wavefronts = 0;
+  uint64_t local_requests = 0;
+  uint64_t atomics = 0;  ///< global, lanes
+  uint64_t branches = 0;
+  uint64_t divergent_branches = 0;
+
+  /// Of what a launch counted so far; the difference of two is one operation's share.
+  static OpCounts Of(const Counts& counts);
+  OpCounts& operator+=(const OpCounts& other);
+  OpCounts operator-(const OpCounts& other) const;
+};
+
+/// Counts of one line of the source.
+struct LineCount {
+  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> warp_instructions{};
+  std::array<uint64_t, static_cast<size_t>(OpClass::kCount)> thread_instructions{};
+  OpCounts memory;
+
+  uint64_t WarpInstructions() const;
+  uint64_t ThreadInstructions() const;
+  LineCount& operator+=(const LineCount& other);
+};
+/// By file and line as the compiler names them; without line information "" and the line of the PTX.
+using LineCounts = std::map<std::pair<std::string, uint32_t>, LineCount>;
 
 }  // namespace atunner::vgpu

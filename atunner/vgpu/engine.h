@@ -20,7 +20,11 @@ namespace atunner::vgpu {
 
 struct ExecOptions {
   bool check_hazards = true;     ///< shared-memory races, initialisation, barriers; bounds are checked always
+  bool check_global = false;     ///< also races in global memory, unwritten local memory and registers
+  uint8_t groups = kAllHazards;  ///< HazardGroups to report; memory always
+  bool keep_going = false;       ///< collect the hazards of all blocks: one per kind and operation, counted
   bool count = false;            ///< fill Counts beyond instruction numbers (sectors, conflicts)
+  bool count_lines = false;      ///< fill ExecResult::lines; needs `count`
   double deadline_seconds = 60;  ///< of wall clock for the launch
   uint64_t max_warp_instructions_per_block = uint64_t{1} << 33;
   unsigned threads = 0;          ///< 0 = all cores
@@ -32,6 +36,7 @@ struct ExecOptions {
 struct ExecResult {
   LaunchOutcome outcome;
   Counts counts;
+  LineCounts lines;
 };
 
 /// A module decoded for execution with its globals in `memory`.
@@ -44,6 +49,8 @@ class Program {
   /// Byte offset and size of each parameter; empty optional when there is no such kernel.
   virtual const ptx::Function* FindEntry(const std::string& entry) const = 0;
   virtual Result<std::pair<uint64_t, uint64_t>> FindSymbol(const std::string& name) const = 0;
+  /// What kernels allocated and nobody freed, as hazards of kind kLeak.
+  virtual std::vector<Hazard> Leaks() const = 0;
   /// Of the contents of all `.global` variables.
   virtual uint64_t StateFingerprint() const = 0;
 };

@@ -2,14 +2,16 @@
 #include <algorithm>
 
 #include "atunner/base/clock.h"
+#include "atunner/vgpu/access.h"
 #include "atunner/vgpu/flow.h"
 #include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr uint32_t kSlice = 20000;  // operations a warp may run before another gets its turn
-constexpr size_t kMaxHazards = 16;
+constexpr uint32_t kSlice = 20000;       // operations a warp may run before another gets its turn
+constexpr size_t kMaxHazards = 16;       // of one block
+constexpr size_t kMaxHazardsKept = 256;  // of all blocks of one thread, when the launch keeps going
 constexpr uint64_t kEndlessRounds = 1000;
 
 /// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
@@ -40,6 +42,21 @@ int PickGroup(Warp& warp) {
   return first;
 }
 
+void RunWatched(Exec& x, const Op& op, uint32_t pc, uint32_t active) {
+  Watch(x, op);
+  const OpCounts before = x.count_lines ? OpCounts::Of(x.counts) : OpCounts{};
+  if (active != 0) op.run(x, op, active);
+  if (x.count_lines) x.op_counts[pc] += OpCounts::Of(x.counts) - before;
+}
+
+Next ChangeFlowCounted(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  const uint32_t pc = c.pc;
+  const OpCounts before = OpCounts::Of(x.counts);
+  const Next next = ChangeFlow(x, op, c, active);
+  x.op_counts[pc] += OpCounts::Of(x.counts) - before;
+  return next;
+}
+
 /// Runs one group until its place is another's, its flow changes or its warp's slice is over.
 Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
   const Op* const ops = x.kernel->ops.data();
@@ -52,8 +69,11 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     ++x.executed[c.pc];
     x.lanes[c.pc] += static_cast<uint64_t>(std::popcount(active));
     if (op.flow == Flow::kNone) {
-      if (x.watch) Watch(x, op);
-      if (active != 0) op.run(x, op, active);
+      if (x.watch) {
+        RunWatched(x, op, c.pc, active);
+      } else if (active != 0) {
+        op.run(x, op, active);
+      }
       if (x.count) Advance(x, op, c.pc, active != 0);
       ++c.pc;
       continue;
@@ -64,16 +84,16 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
       if (op.flow != Flow::kCollective && op.flow != Flow::kWarpSync)
         EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
     }
-    if (const Next next = ChangeFlow(x, op, c, active); next != Next::kContinue) return next;
+    const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active) : ChangeFlow(x, op, c, active);
+    if (next != Next::kContinue) return next;
   }
   return Next::kRegroup;
 }
 
 /// Runs the current warp until all its groups wait or have exited, or its slice is over. False = nothing could run.
-bool RunWarp(Exec& x) {
+bool RunSlice(Exec& x, uint32_t& left) {
   Warp& warp = *x.warp;
-  x.watch = !warp.products.empty();
-  uint32_t left = kSlice;
+  x.watch = x.count_lines || !warp.products.empty();
   bool ran = false;
   while (left > 0 && !x.stop) {
     const int picked = PickGroup(warp);
@@ -101,6 +121,13 @@ bool RunWarp(Exec& x) {
   return ran;
 }
 
+bool RunWarp(Exec& x) {
+  uint32_t left = kSlice;
+  const bool ran = RunSlice(x, left);
+  x.instructions += kSlice - left;
+  return ran;
+}
+
 void ReportDeadlock(Exec& x) {
   for (Warp& warp : x.warps) {
     for (const Group& group : warp.groups) {
@@ -123,10 +150,25 @@ void ReportDeadlock(Exec& x) {
   }
 }
 
+/// The place of a warp that was still running when the budget was used up.
+void ReportEndless(const Gang& gang) {
+  for (Exec* member : gang.members) {
+    for (Warp& warp : member->warps) {
+      for (const Group& group : warp.groups) {
+        if (group.mask == 0 || group.barrier >= 0 || !member->launch->keep_going) continue;
+        member->warp = &warp;
+        return Report(*member, member->kernel->ops[group.pc], Hazard::Kind::kInstructionBudget,
+                      std::countr_zero(group.mask),
+                      "was still running after as many instructions as a block may execute");
+      }
+    }
+  }
+}
+
 bool WaitsForPhase(const Exec& x, const Group& group) {
   if (group.barrier >= 0 || group.pc == 0) return false;
   const Op& op = x.kernel->ops[group.pc - 1];
-  return op.flow == Flow::kPatient && op.space == Space::kShared;
+  return FlowOf(*x.kernel, op) == Flow::kPatient && op.space == Space::kShared;
 }
 
 /// Whether nobody can go on but by an mbarrier's phase, and the epochs of all blocks as one number.
@@ -164,6 +206,10 @@ void InitialiseBlock(Exec& x, uint64_t block) {
   x.barriers = {};
   x.instructions = 0;
   x.alive_threads = x.threads;
+  x.serial = launch.first_serial + static_cast<uint32_t>(block);
+  x.acquired = 0;
+  x.stop = false;
+  if (x.check_global) std::ranges::fill(x.local_defined, uint8_t{0});
   if (x.check) {
     std::ranges::fill(x.shadow, SharedShadow{});
     for (auto& pending : x.pending) pending.clear();
@@ -184,6 +230,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.products.clear();
     std::ranges::fill(warp.held, kFree);
     warp.spins = 0;
+    for (int32_t slot : launch.kernel->suspect_slots) warp.undefined[static_cast<size_t>(slot)] = ~0u;
     for (auto& stack : warp.stack) stack.clear();
   }
   x.cluster_phase.assign(x.threads, ~0u);
@@ -220,9 +267,23 @@ Round RunRound(Exec& x) {
 /// A read of unwritten memory comes first in the report, unless a race explains it.
 void ReportUnwrittenReads(Exec& x) {
   if (!x.unwritten) return;
-  x.stop = true;
-  if (x.hazards.empty() || x.hazards[0].kind != Hazard::Kind::kRace) x.hazards.insert(x.hazards.begin(), *x.unwritten);
+  const bool raced = std::ranges::any_of(x.hazards, [](const Hazard& h) { return h.kind == Hazard::Kind::kRace; });
+  const auto same = std::ranges::find_if(
+      x.hazards, [&](const Hazard& h) { return h.kind == x.unwritten->kind && h.where == x.unwritten->where; });
+  if (same != x.hazards.end()) {
+    same->count += x.unwritten->count;
+  } else if (!raced) {
+    x.stop = true;
+    x.hazards.insert(x.hazards.begin(), *x.unwritten);
+    for (auto& [key, index] : x.reported) ++index;
+  }
   x.unwritten.reset();
+}
+
+/// After these the kernel could go on; what it does is known.
+bool IsHarmless(Hazard::Kind kind) {
+  const HazardGroup group = GroupOf(kind);
+  return (group == HazardGroup::kInit && kind != Hazard::Kind::kUninitialisedShared) || kind == Hazard::Kind::kRace;
 }
 
 void FinishBlock(Exec& x) {
@@ -239,29 +300,62 @@ void FinishBlock(Exec& x) {
 
 }  // namespace
 
+Hazard::Site SiteOf(const Exec& x, const Op& op, uint64_t block, uint32_t thread) {
+  if (op.source_line == 0) return {"", op.line, block, thread};
+  return {x.launch->module->SourceFile(op.source_file), op.source_line, block, thread};
+}
+
 namespace {
-Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what) {
+Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
   Hazard hazard;
   hazard.kind = kind;
   hazard.kernel = x.kernel->function->name;
-  const std::string file = x.launch->module->SourceFile(op.source_file);
-  const size_t slash = file.rfind('/');
-  hazard.where = op.source_line ? (slash == std::string::npos ? file : file.substr(slash + 1)) + ":" +
-                                      std::to_string(op.source_line)
-                                : "PTX line " + std::to_string(op.line);
-  hazard.detail =
-      "block " + std::to_string(x.block) + ", thread " + std::to_string(x.warp ? x.ThreadOf(lane) : 0) + " " + what;
+  hazard.site = SiteOf(x, op, x.block, x.warp ? x.ThreadOf(lane) : 0);
+  const std::string& file = hazard.site.file;
+  hazard.where =
+      (op.source_line ? file.substr(file.rfind('/') + 1) + ":" : "PTX line ") + std::to_string(hazard.site.line);
+  hazard.detail = "block " + std::to_string(x.block) + ", thread " + std::to_string(hazard.site.thread) + " " + what;
+  hazard.other = fault.other;
+  hazard.address = fault.address;
+  hazard.space = fault.space == Space::kGlobal   ? "global"
+                 : fault.space == Space::kShared ? "shared"
+                 : fault.space == Space::kLocal  ? "local"
+                                                 : "";
+  if (fault.space == Space::kGlobal) hazard.allocation = x.launch->memory->Describe(fault.address);
   return hazard;
+}
+
+bool Wanted(const Exec& x, Hazard::Kind kind) {
+  return ((x.launch->groups | static_cast<uint8_t>(HazardGroup::kMemory)) & static_cast<uint8_t>(GroupOf(kind))) != 0;
+}
+
+std::pair<uint32_t, Hazard::Kind> KeyOf(const Exec& x, const Op& op, Hazard::Kind kind) {
+  return {static_cast<uint32_t>(&op - x.kernel->ops.data()), kind};
 }
 }  // namespace
 
-void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what) {
-  x.stop = true;
-  if (x.hazards.size() < kMaxHazards) x.hazards.push_back(Describe(x, op, kind, lane, what));
+bool ReportedBefore(Exec& x, const Op& op, Hazard::Kind kind) {
+  const auto at = x.reported.find(KeyOf(x, op, kind));
+  if (at == x.reported.end()) return false;
+  ++x.hazards[at->second].count;
+  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
+  return true;
 }
 
-void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what) {
-  if (!x.unwritten) x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what);
+void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
+  // What the block cannot go on after is told even if nobody asked.
+  const HazardGroup group = GroupOf(kind);
+  if (!Wanted(x, kind) && (group == HazardGroup::kInit || group == HazardGroup::kRace)) return;
+  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
+  if (ReportedBefore(x, op, kind)) return;
+  if (x.hazards.size() >= (x.launch->keep_going ? kMaxHazardsKept : kMaxHazards)) return;
+  x.reported[KeyOf(x, op, kind)] = x.hazards.size();
+  x.hazards.push_back(Describe(x, op, kind, lane, what, fault));
+}
+
+void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what, const Fault& fault) {
+  if (x.unwritten || !Wanted(x, Hazard::Kind::kUninitialisedShared)) return;
+  x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what, fault);
 }
 
 uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
@@ -274,19 +368,28 @@ uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
 void Prepare(Exec& x, const Launch& launch) {
   x.launch = &launch;
   x.kernel = launch.kernel;
+  const auto wants = [&](HazardGroup group) { return (launch.groups & static_cast<uint8_t>(group)) != 0; };
   x.check = launch.check;
+  x.check_sync = launch.check && wants(HazardGroup::kSync);
+  x.check_global = launch.check_global;
+  x.track = launch.memory->tracks();
+  x.races = launch.first_serial != 0;
   x.count = launch.count;
+  x.count_lines = launch.count && launch.count_lines;
   x.threads = static_cast<uint32_t>(launch.shape.block.Count());
   const uint32_t warps = (x.threads + kLanes - 1) / kLanes;
   x.warps.resize(warps);
   for (uint32_t i = 0; i < warps; ++i) {
     x.warps[i].index = i;
     x.warps[i].registers.assign((static_cast<size_t>(launch.kernel->register_slots) + kPaddingSlots) * kLanes, 0);
+    if (!launch.kernel->suspect_slots.empty()) x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
   x.shared.resize(std::max<size_t>(launch.kernel->static_shared,
                                    launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared));
   x.local.resize(size_t{launch.kernel->local_bytes} * x.threads);
+  if (x.check_global) x.local_defined.resize(x.local.size());
+  if (x.count_lines) x.op_counts.assign(launch.kernel->ops.size(), {});
   x.cluster_phase.assign(x.threads, 0);
   if (x.check) {
     x.shadow.resize((x.shared.size() + 3) / 4 + 8);
@@ -308,19 +411,19 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
     gang.members[i]->rank = static_cast<uint32_t>(i);
     InitialiseBlock(*gang.members[i], blocks[i]);
   }
-  uint64_t slices = 0;
   uint64_t rounds = 0;
   uint64_t quiet_rounds = 0;  // in which all waited and no phase ended
   uint64_t last_epochs = 0;
   const auto stopped = [&] { return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; }); };
   while (!stopped()) {
     Round all;
+    uint64_t executed = 0;
     for (Exec* member : gang.members) {
       const Round round = RunRound(*member);
       all.alive |= round.alive;
       all.ran |= round.ran;
       if (member->stop) return ReportUnwrittenReads(*member);
-      slices += member->warps.size();
+      executed += member->instructions;
     }
     if (!all.alive) break;
     if (!all.ran) {
@@ -340,10 +443,12 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
         if (member->stop) return ReportUnwrittenReads(*member);
       }
     }
-    if (slices * kSlice / 4 > budget || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
+    const bool endless = executed > budget;
+    if (endless || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
       outcome.kind = LaunchOutcome::Kind::kTimeout;
       outcome.message = "block " + std::to_string(blocks[0]) + " did not end within its limit";
       for (Exec* member : gang.members) ReportUnwrittenReads(*member);
+      if (endless) ReportEndless(gang);
       return;
     }
   }
@@ -353,11 +458,12 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
   }
 }
 
-void CollectCounts(const Exec& x, Counts& counts) {
+void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines) {
   counts += x.counts;
   uint64_t code = 0;
   for (size_t i = 0; i < x.executed.size(); ++i) {
-    const auto op_class = static_cast<size_t>(x.kernel->ops[i].op_class);
+    const Op& op = x.kernel->ops[i];
+    const auto op_class = static_cast<size_t>(op.op_class);
     counts.warp_instructions[op_class] += x.executed[i];
     counts.thread_instructions[op_class] += x.lanes[i];
     if (x.executed[i] == 0) continue;
@@ -365,6 +471,12 @@ void CollectCounts(const Exec& x, Counts& counts) {
     counts.issued += x.executed[i] * cost.issue;
     code += cost.issue;
     for (size_t pipe = 0; pipe < kPipes; ++pipe) counts.pipe_uses[pipe] += x.executed[i] * cost.uses[pipe];
+    if (!x.count_lines) continue;
+    const Hazard::Site site = SiteOf(x, op, 0, 0);
+    LineCount& line = lines[{site.file, site.line}];
+    line.warp_instructions[op_class] += x.executed[i];
+    line.thread_instructions[op_class] += x.lanes[i];
+    line.memory += x.op_counts[i];
   }
   counts.code_instructions = std::max(counts.code_instructions, code);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "atunner/vgpu/access.h"
 #include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -92,8 +93,8 @@ void CheckClusterBarrier(Gang& gang) {
   gang.cluster_arrived = 0;
   ++gang.cluster_phase;
   if (gang.members.front()->count) MeetCluster(gang);
+  OrderGang(gang);
   for (Exec* member : gang.members) {
-    ++member->epoch;
     for (Warp& warp : member->warps) {
       bool any = false;
       for (Group& group : warp.groups) {
@@ -114,7 +115,7 @@ void Arrive(Exec& x, const Op& op, Group& group, uint32_t mask) {
   if (id < 0 || id > 15)
     return Report(x, op, Hazard::Kind::kDivergentBarrier, first,
                   "barrier number " + std::to_string(id) + " does not exist");
-  if (x.check && !op.relaxed && mask != x.warp->alive) {
+  if (x.check_sync && !op.relaxed && mask != x.warp->alive) {
     return Report(x, op, Hazard::Kind::kDivergentBarrier, first, "only some lanes of the warp reach this barrier");
   }
   BarrierState& state = x.barriers[static_cast<size_t>(id)];
@@ -355,7 +356,7 @@ Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     ++c.pc;
     return Next::kContinue;
   }
-  if (x.check && !op.relaxed && active != x.warp->alive)
+  if (x.check_sync && !op.relaxed && active != x.warp->alive)
     Report(x, op, Hazard::Kind::kDivergentBarrier, std::countr_zero(active),
            "only some lanes of the warp reach this cluster barrier");
   Separate(*x.warp, c, active);
@@ -384,7 +385,7 @@ Next WarpSync(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   }
   const uint32_t* masks = x.Source(op.src[0]);
   const uint32_t named = Named(masks, active);
-  for (uint32_t m = x.check ? active : 0; m != 0; m &= m - 1) {
+  for (uint32_t m = x.check_sync ? active : 0; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     if ((masks[l] >> l & 1u) == 0) {
       Report(x, op, Hazard::Kind::kInvalidShuffle, l, "executes a warp barrier whose mask does not name it");
@@ -426,7 +427,7 @@ Next Collective(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return Next::kContinue;
 }
 
-Next CallOrReturn(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+Next CallOrReturn(Exec& x, const Op& op, Cursor& c, uint32_t active, bool call) {
   if (active == 0) {
     ++c.pc;
     return Next::kContinue;
@@ -436,7 +437,7 @@ Next CallOrReturn(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   const uint32_t depth = group.depth;
   group.mask = c.mask & ~active;
   group.pc = c.pc + 1;
-  if (op.flow == Flow::kCall)
+  if (call)
     Call(x, op, active, c.pc);
   else
     Return(x, op, active, depth);
@@ -446,8 +447,14 @@ Next CallOrReturn(Exec& x, const Op& op, Cursor& c, uint32_t active) {
 
 }  // namespace
 
-Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active) {
-  switch (op.flow) {
+namespace {
+Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  switch (flow) {
+    case Flow::kNone:
+      if (x.watch) Watch(x, op);
+      if (active != 0) op.run(x, op, active);
+      ++c.pc;
+      return Next::kContinue;
     case Flow::kBranch:
       return Branch(x, op, c, active);
     case Flow::kBranchIndexed:
@@ -466,7 +473,7 @@ Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active) {
       return Aligned(x, op, c, active);
     case Flow::kCall:
     case Flow::kReturn:
-      return CallOrReturn(x, op, c, active);
+      return CallOrReturn(x, op, c, active, flow == Flow::kCall);
     case Flow::kPatient:
       if (active != 0) op.run(x, op, active);
       if (x.yield && op.variant == kSuspends && x.warp->retries++ < kMostRetries) {
@@ -485,6 +492,14 @@ Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active) {
       ++c.pc;
       return Next::kContinue;
   }
+}
+}  // namespace
+
+Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active) {
+  if (op.flow != Flow::kSuspect) return ChangeFlowAs(op.flow, x, op, c, active);
+  const Suspect& suspect = x.kernel->suspects.at(c.pc);
+  CheckSuspect(x, op, suspect, c.mask, active);
+  return ChangeFlowAs(suspect.flow, x, op, c, active);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

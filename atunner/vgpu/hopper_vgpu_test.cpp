@@ -40,6 +40,7 @@ class HopperTest : public testing::Test {
   }
   void SetUp() override {
     if (ptx_.empty()) GTEST_SKIP() << "there is no compiler";
+    memory_.Track();
     program_ = LoadProgram(ptx::Parse(ptx_).value(), memory_).value();
     Random random(3);
     for (int i = 0; i < kRows * kInner; ++i) a_.push_back(static_cast<int>(random.Below(7)) - 3);
@@ -62,6 +63,7 @@ class HopperTest : public testing::Test {
     }
     const uint64_t address = memory_.Allocate(2 * halves.size()).value();
     std::memcpy(reinterpret_cast<void*>(address), halves.data(), 2 * halves.size());
+    memory_.MarkDefined(address, 2 * halves.size());
     return address;
   }
 
@@ -75,6 +77,7 @@ class HopperTest : public testing::Test {
     return Launch(kernel, params, options);
   }
   LaunchOutcome Launch(const std::string& kernel, const std::vector<std::byte>& params, ExecOptions options = {}) {
+    options.check_global = true;
     options.deadline_seconds = 20;
     result_ = program_->Run(kernel, {{1, 1, 1}, {384, 1, 1}, {1, 1, 1}, kSharedBytes}, params, options);
     return result_.outcome;
@@ -91,6 +94,7 @@ class HopperTest : public testing::Test {
     spec.swizzle_bytes = 128;
     auto* halves = reinterpret_cast<uint16_t*>(spec.address);
     for (size_t i = 0; i < matrix.size(); ++i) halves[i] = FloatToHalf(static_cast<float>(matrix[i]));
+    memory_.MarkDefined(spec.address, 2 * matrix.size());
     EXPECT_TRUE(Check(spec).has_value());
     return EncodeTensorMap(spec);
   }

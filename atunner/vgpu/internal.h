@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -56,7 +57,8 @@ enum class Flow : uint8_t {
   kCall,
   kReturn,
   kAligned,  ///< by all lanes of the warp; of the warp group where Op::target says kWholeGroup
-  kPatient   ///< runs like kNone, and gives others a turn when it set Exec::yield
+  kPatient,  ///< runs like kNone, and gives others a turn when it set Exec::yield
+  kSuspect   ///< touches registers that may be undefined: Kernel::suspects says what it is besides
 };
 /// Op::variant of a kPatient operation whose thread sleeps until what it waits for is there, or its time limit is over.
 constexpr uint8_t kSuspends = 1;
@@ -115,8 +117,21 @@ struct Code {
   bool recursive = false;  ///< its registers are saved at each call
 };
 
+/// An operation that reads or writes registers which may be read before anything was written to them.
+struct Suspect {
+  Flow flow = Flow::kNone;                    ///< of the operation itself
+  int32_t guard = -1;                         ///< slot, when it is such a register
+  std::vector<int32_t> needs;                 ///< slots that decide where something goes: an address, a branch
+  std::vector<int32_t> stored;                ///< slots of a stored value, when all its registers are such
+  std::vector<int32_t> passes;                ///< slots whose state the results take over
+  std::array<int32_t, 3> select{-1, -1, -1};  ///< selp: the chosen ones and the predicate
+  std::vector<int32_t> writes;
+};
+
 struct Kernel {
   const ptx::Function* function = nullptr;
+  std::unordered_map<uint32_t, Suspect> suspects;  ///< by index in `ops`; only in copies made by FindSuspects
+  std::vector<int32_t> suspect_slots;
   std::vector<Code> code;
   std::vector<CallSite> calls;
   std::unordered_map<uint32_t, int> code_of_function;  ///< index in the module → index into `code`
@@ -131,6 +146,12 @@ struct Kernel {
   uint64_t static_shared = 0;
   uint32_t dynamic_shared_offset = 0;
 };
+
+/// What an operation's flow is, suspect or not.
+inline Flow FlowOf(const Kernel& kernel, const Op& op) {
+  if (op.flow != Flow::kSuspect) return op.flow;
+  return kernel.suspects.at(static_cast<uint32_t>(&op - kernel.ops.data())).flow;
+}
 
 /// Lanes of a warp at one place.
 struct Group {
@@ -177,6 +198,7 @@ struct Warp {
   uint32_t turn = 0;                   ///< of the groups, when one spins
   uint32_t spins = 0;                  ///< backward branches since another group ran
   uint32_t retries = 0;                ///< of the mbarrier.try_wait at hand
+  std::vector<uint32_t> undefined;     ///< per slot: lanes that hold nothing; only Kernel::suspect_slots are kept
   std::array<std::vector<ReturnPoint>, kLanes> stack;
 };
 
@@ -258,11 +280,21 @@ struct Exec {
   /// The first read of shared memory that nothing was written to. A later write without a barrier makes it a race;
   /// otherwise it is reported when the block ends.
   std::optional<Hazard> unwritten;
+  std::map<std::pair<uint32_t, Hazard::Kind>, size_t> reported;  ///< by operation: index in `hazards`
   bool stop = false;
   bool check = false;
+  bool check_sync = false;
+  bool track = false;         ///< global memory has shadows: stores note what they define
+  bool check_global = false;  ///< local memory likewise
+  bool races = false;         ///< in global memory
+  uint32_t serial = 0;        ///< of this block, among all of all launches
+  uint64_t acquired = 0;      ///< RaceClock's time when a thread last looked at what others publish; 0 = never
+  std::vector<uint8_t> local_defined;
   bool count = false;
-  std::vector<uint64_t> executed;                       ///< per op: times
-  std::vector<uint64_t> lanes;                          ///< per op: active lanes
+  bool count_lines = false;
+  std::vector<OpCounts> op_counts;  ///< per op, ExecOptions::count_lines
+  std::vector<uint64_t> executed;   ///< per op: times
+  std::vector<uint64_t> lanes;      ///< per op: active lanes
   std::unordered_map<uint64_t, uint32_t> load_sectors;  ///< → how many there were at the last access
   std::unordered_set<uint64_t> store_sectors;
   Counts counts;
@@ -310,13 +342,31 @@ struct Launch {
   DeviceHeap* heap = nullptr;
   Latencies latencies;
   uint32_t registers = 0;  ///< of a thread, 0 = unknown
+  RaceClock* clock = nullptr;
+  uint32_t first_serial = 0;  ///< of block 0; 0 = races in global memory are not looked for
+  bool parallel = false;      ///< several threads of the host run blocks
   bool check = false;
+  bool check_global = false;
+  bool keep_going = false;
+  uint8_t groups = kAllHazards;
   bool count = false;
+  bool count_lines = false;
 };
 
-void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what);
+/// The address at fault, and who else touched it.
+struct Fault {
+  Space space = Space::kGeneric;  ///< kGeneric = no address
+  uint64_t address = 0;
+  std::optional<Hazard::Site> other;
+};
+/// Notes a hazard and stops the block, unless the launch keeps going and the kernel can.
+void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault = {});
+/// Counts a hazard that this operation was reported for already; false when it was not.
+bool ReportedBefore(Exec& x, const Op& op, Hazard::Kind kind);
+/// What a thread's place in the source is called.
+Hazard::Site SiteOf(const Exec& x, const Op& op, uint64_t block, uint32_t thread);
 /// Notes a read of unwritten shared memory, see Exec::unwritten.
-void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what);
+void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what, const Fault& fault = {});
 /// Lanes of `mask` whose value in `slot` is that of its first lane.
 uint32_t LanesAlike(const uint32_t* slot, uint32_t mask);
 
@@ -409,12 +459,17 @@ void Return(Exec& x, const Op& op, uint32_t mask, uint32_t depth);
 /// The thread's stack frame byte `offset` of the function whose frame slot is `frame_slot`.
 std::byte* FrameByte(Exec& x, int32_t frame_slot, int lane, uint32_t offset);
 
+/// A copy of the kernel whose operations on possibly undefined registers are Flow::kSuspect.
+Kernel FindSuspects(const Kernel& kernel);
+/// Reports undefined registers that a suspect needs among the lanes `mask` of its group; `active` lanes execute it.
+void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, uint32_t active);
+
 /// Makes `x` ready for blocks of `launch`.
 void Prepare(Exec& x, const Launch& launch);
 /// Runs the blocks of a gang to their end; `blocks` are linear indices, one per member. `outcome` is set when they do
 /// not complete.
 void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, uint64_t budget, LaunchOutcome& outcome);
-/// Adds what `x` executed to `counts`.
-void CollectCounts(const Exec& x, Counts& counts);
+/// Adds what `x` executed to `counts`, and to those of the source's lines.
+void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

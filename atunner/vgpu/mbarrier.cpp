@@ -21,7 +21,7 @@ void Write(Exec& x, const Op& op, int lane, uint64_t address, std::byte* at, Mba
   if (barrier.pending == 0 && barrier.bytes == 0) {
     barrier.phase = !barrier.phase;
     barrier.pending = barrier.expected;
-    for (Exec* member : x.gang->members) OrderAll(*member);
+    OrderGang(*x.gang);
     address &= ~kWindowMask;
     Exec* owner = x.check ? SharedOwner(x, op, lane, address) : nullptr;
     if (owner != nullptr) FinishPhase(*owner, address);
@@ -116,7 +116,7 @@ std::byte* MbarrierAt(Exec& x, const Op& op, int lane, uint64_t address) {
   if (at == nullptr || !x.check || Initialised(x, address)) return at;
   Report(x, op, Hazard::Kind::kUninitialisedShared, lane,
          "uses the mbarrier at shared address " + Hex(address) + " before mbarrier.init");
-  return nullptr;
+  return x.stop ? nullptr : at;
 }
 
 void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int32_t bytes) {

@@ -2,6 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstring>
+
 namespace atunner::vgpu {
 namespace {
 
@@ -10,8 +13,27 @@ constexpr uint64_t kRedZone = 65536;  // unmapped on both sides: what our own ch
 
 }  // namespace
 
+bool RaceClock::Ordered(uint32_t serial, uint32_t epoch, uint64_t time) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = fences_.find(serial);
+  if (at == fences_.end()) return false;
+  const auto fence =
+      std::ranges::lower_bound(at->second, epoch, {}, [](const std::pair<uint32_t, uint64_t>& f) { return f.first; });
+  return fence != at->second.end() && fence->second <= time;
+}
+
+void Memory::Allocation::Unmap() const {
+  ::munmap(mapping, mapped);
+  if (shadow_mapping != nullptr) ::munmap(shadow_mapping, shadow_mapped);
+}
+
+std::string Memory::Allocation::Text() const {
+  const std::string plain = "an allocation of " + std::to_string(bytes) + " bytes";
+  return name.empty() ? plain : "'" + name + "', " + plain;
+}
+
 Memory::~Memory() {
-  for (const auto& [address, allocation] : allocations_) ::munmap(allocation.mapping, allocation.mapped);
+  for (const auto& [address, allocation] : allocations_) allocation.Unmap();
 }
 
 Result<uint64_t> Memory::Allocate(uint64_t bytes) {
@@ -32,16 +54,57 @@ Result<uint64_t> Memory::Allocate(uint64_t bytes) {
     return Fail(ErrorCode::kUnavailable, "the system gives no memory for " + std::to_string(bytes) + " bytes");
   }
   const auto address = reinterpret_cast<uint64_t>(start);
-  allocations_[address] = {bytes, mapping, mapped};
+  Allocation& allocation = allocations_[address];
+  allocation.bytes = bytes;
+  allocation.mapping = mapping;
+  allocation.mapped = mapped;
+  if (tracks_) AddShadow(allocation, address, payload);
   used_ += bytes;
   return address;
+}
+
+/// Without address space for it the allocation goes unchecked.
+void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payload) {
+  const uint64_t writers = payload / 4 * sizeof(WordWriter);
+  const uint64_t lines = payload / kShadowLineBytes * sizeof(ShadowLine);
+  const uint64_t foreign = payload / kShadowLineBytes * sizeof(LineAccess);
+  const uint64_t bytes = std::max(payload + writers + lines + foreign, kPage);
+  void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return;
+  allocation.shadow_mapping = mapping;
+  allocation.shadow_mapped = bytes;
+  auto* start = static_cast<uint8_t*>(mapping);
+  allocation.shadow =
+      std::make_unique<GlobalShadow>(GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload),
+                                                  reinterpret_cast<ShadowLine*>(start + payload + writers),
+                                                  reinterpret_cast<LineAccess*>(start + payload + writers + lines)});
+}
+
+void Memory::SetName(uint64_t address, const std::string& name) {
+  const std::unique_lock lock(mutex_);
+  if (const auto at = allocations_.find(address); at != allocations_.end()) at->second.name = name;
+}
+
+void Memory::MarkDefined(uint64_t address, uint64_t bytes, bool defined) {
+  if (!tracks_) return;
+  const auto range = Find(address);
+  if (!range || range->shadow == nullptr) return;
+  std::memset(range->shadow->defined + (address - range->base), defined, std::min(bytes, range->end - address));
+}
+
+uint32_t Memory::TakeSerials(uint64_t blocks) {
+  const std::unique_lock lock(mutex_);
+  if (blocks >= ~uint32_t{0} - next_serial_) return 0;
+  const uint32_t first = next_serial_;
+  next_serial_ += static_cast<uint32_t>(blocks);
+  return first;
 }
 
 void Memory::Free(uint64_t address) {
   const std::unique_lock lock(mutex_);
   const auto at = allocations_.find(address);
   if (at == allocations_.end()) return;
-  ::munmap(at->second.mapping, at->second.mapped);
+  at->second.Unmap();
   used_ -= at->second.bytes;
   allocations_.erase(at);
 }
@@ -56,7 +119,7 @@ std::optional<Range> Memory::Find(uint64_t address) const {
   auto after = allocations_.upper_bound(address);
   if (after == allocations_.begin()) return std::nullopt;
   --after;
-  const Range range{after->first, after->first + after->second.bytes};
+  const Range range{after->first, after->first + after->second.bytes, after->second.shadow.get()};
   if (address >= range.end) return std::nullopt;
   return range;
 }
@@ -69,38 +132,39 @@ std::string Memory::Describe(uint64_t address) const {
   if (after != allocations_.begin()) {
     const auto& [base, allocation] = *std::prev(after);
     best = address - (base + allocation.bytes);
-    if (address < base + allocation.bytes)
-      return std::to_string(address - base) + " bytes into an allocation of " + std::to_string(allocation.bytes) +
-             " bytes";
-    nearest = std::to_string(best) + " bytes after the end of an allocation of " + std::to_string(allocation.bytes) +
-              " bytes";
+    if (address < base + allocation.bytes) return std::to_string(address - base) + " bytes into " + allocation.Text();
+    nearest = std::to_string(best) + " bytes after the end of " + allocation.Text();
   }
   if (after != allocations_.end() && after->first - address < best) {
-    nearest = std::to_string(after->first - address) + " bytes before an allocation of " +
-              std::to_string(after->second.bytes) + " bytes";
+    nearest = std::to_string(after->first - address) + " bytes before " + after->second.Text();
   }
   return nearest;
 }
 
 DeviceHeap::~DeviceHeap() {
-  for (const auto& [address, bytes] : live_) memory_.Free(address);
+  for (const auto& [address, block] : live_) memory_.Free(address);
 }
 
-uint64_t DeviceHeap::Take(uint64_t bytes) {
+uint64_t DeviceHeap::Take(Block block) {
   const std::lock_guard lock(mutex_);
-  if (bytes == 0 || bytes > limit_ - used_) return 0;
-  const auto address = memory_.Allocate(bytes);
+  if (block.bytes == 0 || block.bytes > limit_ - used_) return 0;
+  const auto address = memory_.Allocate(block.bytes);
   if (!address) return 0;
-  live_[*address] = bytes;
-  used_ += bytes;
+  used_ += block.bytes;
+  live_[*address] = std::move(block);
   return *address;
+}
+
+std::map<uint64_t, DeviceHeap::Block> DeviceHeap::Live() const {
+  const std::lock_guard lock(mutex_);
+  return live_;
 }
 
 bool DeviceHeap::Give(uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto at = live_.find(address);
   if (at == live_.end()) return false;
-  used_ -= at->second;
+  used_ -= at->second.bytes;
   live_.erase(at);
   memory_.Free(address);
   return true;

@@ -4,18 +4,21 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
 
 #include "atunner/base/result.h"
+#include "atunner/vgpu/global_shadow.h"
 
 namespace atunner::vgpu {
 
 struct Range {
   uint64_t base = 0;
-  uint64_t end = 0;  ///< one past the last byte
+  uint64_t end = 0;                      ///< one past the last byte
+  const GlobalShadow* shadow = nullptr;  ///< Memory::Track
   bool Contains(uint64_t low, uint64_t high) const { return low >= base && high <= end; }
 };
 
@@ -32,17 +35,38 @@ class Memory {
   uint64_t free_bytes() const;
   /// The allocation that holds `address`.
   std::optional<Range> Find(uint64_t address) const;
-  /// Where an address lies, for reports: "12 bytes after the end of an allocation of 4096 bytes".
+  /// Where an address lies, for reports: "12 bytes after the end of 'x', an allocation of 4096 bytes".
   std::string Describe(uint64_t address) const;
+  /// What reports call the allocation at `address`.
+  void SetName(uint64_t address, const std::string& name);
+
+  /// From here on allocations have shadows, and their contents count as undefined until they are written.
+  void Track() { tracks_ = true; }
+  bool tracks() const { return tracks_; }
+  /// The host wrote these bytes, or says that nobody did.
+  void MarkDefined(uint64_t address, uint64_t bytes, bool defined = true);
+  /// A number for each of `blocks` blocks that no earlier launch used: the first. 0 when there are none left.
+  uint32_t TakeSerials(uint64_t blocks);
+  ShadowLocks& locks() const { return locks_; }
 
  private:
   struct Allocation {
     uint64_t bytes = 0;
     void* mapping = nullptr;
     uint64_t mapped = 0;
+    void* shadow_mapping = nullptr;
+    uint64_t shadow_mapped = 0;
+    std::unique_ptr<GlobalShadow> shadow;
+    std::string name;
+    std::string Text() const;
+    void Unmap() const;
   };
+  static void AddShadow(Allocation& allocation, uint64_t address, uint64_t payload);
   mutable std::shared_mutex mutex_;
+  mutable ShadowLocks locks_;
   std::map<uint64_t, Allocation> allocations_;
+  bool tracks_ = false;
+  uint32_t next_serial_ = 1;
   uint64_t capacity_;
   uint64_t used_ = 0;
 };
@@ -52,15 +76,24 @@ class DeviceHeap {
  public:
   DeviceHeap(Memory& memory, uint64_t limit_bytes) : memory_(memory), limit_(limit_bytes) {}
   ~DeviceHeap();
+  /// What nobody freed yet.
+  struct Block {
+    uint64_t bytes = 0;
+    uint32_t op = 0;  ///< that took it, of the kernel `entry`
+    std::string entry;
+    uint64_t block = 0;
+    uint32_t thread = 0;
+  };
   /// 0 when the heap is full, as on hardware.
-  uint64_t Take(uint64_t bytes);
+  uint64_t Take(Block block);
   /// False when `address` is none of the heap's.
   bool Give(uint64_t address);
+  std::map<uint64_t, Block> Live() const;
 
  private:
   Memory& memory_;
-  std::mutex mutex_;
-  std::map<uint64_t, uint64_t> live_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, Block> live_;
   uint64_t limit_;
   uint64_t used_ = 0;
 };

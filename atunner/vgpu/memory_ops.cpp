@@ -39,6 +39,7 @@ struct Warpwide {
   uint64_t offset[kLanes];
   std::byte* base = nullptr;
   Space space = Space::kGlobal;
+  const Range* range = nullptr;  ///< of global memory
 };
 
 /// Addresses of the active lanes with their bounds, as signed numbers: vectors compare those.
@@ -67,15 +68,16 @@ Span Gather(const Exec& x, const Op& op, uint32_t mask, uint64_t* to) {
   return GatherFrom(mask, to, [&](int l) { return Lane<uint64_t>::Get(a, l) + offset; });
 }
 
-/// Whether one allocation holds all of it; the allocation is remembered.
-bool InOneAllocation(Exec& x, uint64_t low, uint64_t end) {
+/// The allocation that holds all of it, which is remembered; nullptr = there is none.
+const Range* OneAllocation(Exec& x, uint64_t low, uint64_t end) {
   for (const Range& range : x.ranges) {
-    if (range.Contains(low, end)) return true;
+    if (range.Contains(low, end)) return &range;
   }
   const auto range = x.launch->memory->Find(low);
-  if (!range || !range->Contains(low, end)) return false;
-  x.ranges[x.oldest_range++ % x.ranges.size()] = *range;
-  return true;
+  if (!range || !range->Contains(low, end)) return nullptr;
+  Range& remembered = x.ranges[x.oldest_range++ % x.ranges.size()];
+  remembered = *range;
+  return &remembered;
 }
 
 /// False where a lane needs a look of its own: another space or allocation, misalignment, an error.
@@ -99,7 +101,8 @@ bool Locate(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w) {
     case Space::kGlobal:
     case Space::kConst:
       w.base = nullptr;
-      return InOneAllocation(x, low, end);
+      w.range = OneAllocation(x, low, end);
+      return w.range != nullptr;
     case Space::kShared:
       w.base = x.shared.data();
       return end <= x.shared.size();
@@ -164,10 +167,9 @@ bool QuietRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes
   for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
     if (s->initialised != 0xf || s->in_flight) return false;
     if (s->writer == kBulkParty ? x.warp->seen_epoch < s->write_epoch : s->write_epoch == x.epoch) return false;
-  }
-  for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
-    const bool other_warp = s->read_epoch == x.epoch && (s->reader >= kSeveral || s->reader / kLanes != x.warp->index);
-    s->reader = other_warp ? uint16_t{kSeveral} : thread;
+    const bool read_now = s->read_epoch == x.epoch;
+    if (read_now && s->reader >= kSeveral) continue;  // several stay several
+    s->reader = read_now && s->reader / kLanes != x.warp->index ? uint16_t{kSeveral} : thread;
     s->read_epoch = x.epoch;
     s->read_sync = x.warp->sync_epoch;
     s->read_line = op.source_line ? op.source_line : op.line;
@@ -179,8 +181,6 @@ bool QuietWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t byte
   SharedShadow* const first = &x.shadow[address / 4];
   for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
     if (s->write_epoch == x.epoch || s->read_epoch == x.epoch || s->in_flight || s->writer == kBulkParty) return false;
-  }
-  for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
     s->initialised = 0xf;
     s->write_epoch = x.epoch;
     s->writer = static_cast<uint16_t>(x.ThreadOf(lane));
@@ -234,6 +234,34 @@ struct CountedLanes {
   }
 };
 
+void CheckOneRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+  uint64_t addresses[kLanes];
+  addresses[lane] = address;
+  if (const Range* range = RangeOf(x, address)) CheckGlobalRead(x, op, 1u << lane, addresses, bytes, *range);
+}
+
+/// Whether the lane before, or that of the other half warp, reads the same place: broadcasts are looked at once.
+bool ReadsAsBefore(const Warpwide& w, uint32_t mask, int lane) {
+  const auto same = [&](int other) {
+    return other >= 0 && ((mask >> other) & 1u) != 0 && w.offset[other] == w.offset[lane];
+  };
+  return same(lane - 1) || same(lane - kLanes / 2);
+}
+
+/// What the checks want to know of a load whose place is known.
+void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpwide& w) {
+  if (w.space == Space::kShared && x.check) {
+    for (uint32_t m = mask; m != 0 && !x.stop; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      if (ReadsAsBefore(w, mask, l)) continue;
+      if (!QuietRead(x, op, l, w.offset[l], bytes)) ShadowRead(x, op, l, w.offset[l], bytes);
+    }
+  }
+  if (w.space == Space::kGlobal && x.track) CheckGlobalRead(x, op, mask, w.offset, bytes, *w.range);
+  if (w.space == Space::kLocal && x.check_global)
+    ForLanes(mask, [&](int l) { CheckLocalRead(x, op, l, At(w, l), bytes); });
+}
+
 // ---- lane by lane ---------------------------------------------------------------------------------------------------
 /// Loads where the lanes differ in space or allocation, and finds what is wrong where something is.
 void LoadLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
@@ -248,6 +276,8 @@ void LoadLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
                                    : WindowPointer(x, op, l, space, address, bytes, "load");
     if (from == nullptr) return;
     if (space == Space::kShared && x.check) ShadowRead(x, op, l, address, bytes);
+    if (space == Space::kGlobal && x.track) CheckOneRead(x, op, l, address, bytes);
+    if (space == Space::kLocal && x.check_global) CheckLocalRead(x, op, l, from, bytes);
     counted.Add(l, address, space);
     ReadConverted(x, op, l, from);
   }
@@ -272,6 +302,10 @@ void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
     }
     if (space == Space::kShared && x.check)
       ShadowWrite(x, op, l, address, bytes, std::memcmp(to, value, bytes) == 0 && Initialised(x, address), false);
+    if (space == Space::kGlobal && x.track) {
+      if (const Range* range = RangeOf(x, address)) CheckGlobalWrite(x, op, l, address, bytes, *range, value, false);
+    }
+    if (space == Space::kLocal) MarkLocal(x, to, bytes);
     counted.Add(l, address, space);
     std::memcpy(to, value, bytes);
   }
@@ -287,13 +321,9 @@ void Load(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   Warpwide w;
   if (!Locate(x, op, mask, bytes, w)) return LoadLanes(x, op, mask, bytes);
-  if (w.space == Space::kShared && x.check) {
-    for (uint32_t m = mask; m != 0 && !x.stop; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      if (!QuietRead(x, op, l, w.offset[l], bytes)) ShadowRead(x, op, l, w.offset[l], bytes);
-    }
-  }
+  CheckLoad(x, op, mask, bytes, w);
   ReadWarp(x, op, mask, w);
+  if (op.relaxed) Acquire(x);
   if (x.count) CountAccess(x, w.offset, mask, w.space, bytes, false);
 }
 
@@ -310,6 +340,12 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
       if (!QuietWrite(x, op, l, w.offset[l], bytes)) return StoreLanes(x, op, mask, bytes);
     }
   }
+  if (w.space == Space::kGlobal && x.track) {
+    if (!StoreDense(x, op, mask, w.offset, bytes, *w.range)) return StoreLanes(x, op, mask, bytes);
+    if (x.count) CountAccess(x, w.offset, mask, w.space, bytes, true);
+    return;
+  }
+  if (w.space == Space::kLocal && x.check_global) ForLanes(mask, [&](int l) { MarkLocal(x, At(w, l), bytes); });
   WriteWarp(x, op, mask, w);
   if (x.count) CountAccess(x, w.offset, mask, w.space, bytes, true);
 }

@@ -79,7 +79,7 @@ void EndReads(Exec& x, const AsyncReads& reads) {
 /// Registers of a pending operation: accumulators first, then those that are only read.
 template <class F>
 void ForRegisters(const Kernel& kernel, const Op& op, F&& f) {
-  if (op.flow != Flow::kAligned) return f(op.dst, kWritten);  // a move
+  if (FlowOf(kernel, op) != Flow::kAligned) return f(op.dst, kWritten);  // a move
   const uint32_t accumulators = uint32_t{op.list_size} - op.width;
   for (uint32_t i = 0; i < op.list_size; ++i) f(kernel.lists[op.list + i], i < accumulators ? kWritten : kRead);
 }
@@ -232,7 +232,7 @@ void SeePhase(Exec& x, uint64_t barrier) {
   if (at == x.phase_epoch.end()) return;
   const auto lands = [&](const BulkLanding& landing) { return landing.complete && landing.barrier == barrier; };
   if (std::ranges::any_of(x.landings, lands)) {
-    OrderAll(x);
+    ++x.epoch;
     at->second = x.epoch;
   }
   std::erase_if(x.landings, [&](const BulkLanding& landing) {

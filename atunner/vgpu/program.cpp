@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "atunner/base/clock.h"
 #include "atunner/base/digest.h"
@@ -77,9 +78,19 @@ class LoadedProgram : public Program {
     launch.params.assign(params.begin(), params.end());
     launch.params.resize(std::max<size_t>(launch.params.size(), found->second.function->param_bytes));
     launch.check = options.check_hazards;
+    launch.check_global = options.check_hazards && options.check_global;
+    launch.groups = options.groups;
+    launch.keep_going = options.keep_going;
     launch.count = options.count;
     launch.latencies = options.latencies;
     launch.registers = options.registers;
+    launch.count_lines = options.count_lines;
+    RaceClock clock;
+    launch.clock = &clock;
+    const bool init = (options.groups & static_cast<uint8_t>(HazardGroup::kInit)) != 0;
+    const bool races = (options.groups & static_cast<uint8_t>(HazardGroup::kRace)) != 0;
+    if (launch.check_global && races && memory_.tracks()) launch.first_serial = memory_.TakeSerials(shape.grid.Count());
+    if (launch.check_global && init) launch.kernel = &WithSuspects(found->first, found->second);
     launch.heap = &heap_;
     launch.cluster = shape.cluster.Count() > 1 ? shape.cluster : RequiredCluster(*found->second.function);
     if (auto refusal = Refuse(launch); !refusal.empty()) {
@@ -90,19 +101,54 @@ class LoadedProgram : public Program {
     if (launch.kernel->cooperative) {
       const auto allocated = memory_.Allocate(kGridWorkspaceBytes);
       if (allocated) workspace = *allocated;
+      if (allocated) memory_.MarkDefined(workspace, kGridWorkspaceBytes);
     }
     launch.grid_workspace = workspace;
     RunBlocks(launch, options, result);
+    if (options.keep_going) std::ranges::sort(result.outcome.hazards, EarlierPlace);
     if (workspace) memory_.Free(workspace);
     return result;
   }
 
+  std::vector<Hazard> Leaks() const override {
+    std::vector<Hazard> leaks;
+    for (const auto& [address, block] : heap_.Live()) {
+      const auto kernel = kernels_.find(block.entry);
+      const Op& op = kernel->second.ops[block.op];
+      Hazard& hazard = leaks.emplace_back();
+      hazard.kind = Hazard::Kind::kLeak;
+      hazard.kernel = block.entry;
+      hazard.site = {op.source_line ? module_.SourceFile(op.source_file) : "",
+                     op.source_line ? op.source_line : op.line, block.block, block.thread};
+      hazard.where = (op.source_line ? hazard.site.file.substr(hazard.site.file.rfind('/') + 1) + ":" : "PTX line ") +
+                     std::to_string(hazard.site.line);
+      hazard.detail = "block " + std::to_string(block.block) + ", thread " + std::to_string(block.thread) + " takes " +
+                      std::to_string(block.bytes) + " bytes by malloc, and nobody frees them";
+      hazard.space = "global";
+      hazard.address = address;
+    }
+    return leaks;
+  }
+
  private:
+  /// In the order of a reader: by place in the source, then by kind.
+  static bool EarlierPlace(const Hazard& a, const Hazard& b) {
+    return std::tie(a.site.file, a.site.line, a.kind) < std::tie(b.site.file, b.site.line, b.kind);
+  }
+
+  const Kernel& WithSuspects(const std::string& entry, const Kernel& kernel) const {
+    const std::lock_guard lock(suspects_mutex_);
+    const auto at = with_suspects_.find(entry);
+    return at != with_suspects_.end() ? at->second : with_suspects_.emplace(entry, FindSuspects(kernel)).first->second;
+  }
+
   Status Place(const std::vector<ptx::Variable>& variables) {
     for (const ptx::Variable& variable : variables) {
       ATUNNER_TRY(const uint64_t address, memory_.Allocate(std::max<uint64_t>(variable.bytes, 1)));
       allocations_.push_back(address);
       symbols_[variable.name] = address;
+      memory_.SetName(address, variable.name);
+      memory_.MarkDefined(address, std::max<uint64_t>(variable.bytes, 1));  // what has no initialiser is zero
       if (!variable.initial.empty())
         std::memcpy(reinterpret_cast<void*>(address), variable.initial.data(), variable.initial.size());
     }
@@ -184,7 +230,7 @@ class LoadedProgram : public Program {
     return firsts;
   }
 
-  static void RunBlocks(const Launch& launch, const ExecOptions& options, ExecResult& result) {
+  static void RunBlocks(Launch& launch, const ExecOptions& options, ExecResult& result) {
     const std::vector<uint64_t> gangs = Gangs(launch, options.blocks);
     const bool all = gangs.empty() && options.blocks.empty();
     const uint64_t total = all ? launch.shape.grid.Count() : gangs.size();
@@ -208,7 +254,7 @@ class LoadedProgram : public Program {
         const std::vector<uint64_t> blocks = members == 1 ? std::vector<uint64_t>{first} : GangBlocks(launch, first);
         RunGang(gang, blocks, deadline, options.max_warp_instructions_per_block * members, outcome);
         const bool found = std::ranges::any_of(execs, [](const Exec& x) { return !x.hazards.empty(); });
-        if (found || outcome.kind != LaunchOutcome::Kind::kCompleted) stop = true;
+        if ((found && !launch.keep_going) || outcome.kind != LaunchOutcome::Kind::kCompleted) stop = true;
         if (i % 256 == 255 && SystemClock().Now() > deadline && i + 1 < total) {
           outcome.kind = LaunchOutcome::Kind::kTimeout;
           outcome.message = "the launch did not end within its limit";
@@ -217,7 +263,7 @@ class LoadedProgram : public Program {
       }
       const std::lock_guard lock(mutex);
       for (const Exec& x : execs) {
-        CollectCounts(x, result.counts);
+        CollectCounts(x, result.counts, result.lines);
         result.outcome.blocks_executed += x.counts.blocks;
         result.outcome.printed += x.printed;
         Merge(x, outcome, result.outcome);
@@ -225,6 +271,7 @@ class LoadedProgram : public Program {
     };
     const uint64_t wanted = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     const uint64_t workers = std::min<uint64_t>(wanted, total);
+    launch.parallel = workers > 1;
     std::vector<std::thread> threads;
     for (uint64_t i = 1; i < workers; ++i) threads.emplace_back(work);
     work();
@@ -232,7 +279,14 @@ class LoadedProgram : public Program {
   }
 
   static void Merge(const Exec& x, const LaunchOutcome& outcome, LaunchOutcome& into) {
-    into.hazards.insert(into.hazards.end(), x.hazards.begin(), x.hazards.end());
+    for (const Hazard& hazard : x.hazards) {
+      const auto same = std::ranges::find_if(
+          into.hazards, [&](const Hazard& h) { return h.kind == hazard.kind && h.where == hazard.where; });
+      if (same == into.hazards.end())
+        into.hazards.push_back(hazard);
+      else
+        same->count += hazard.count;
+    }
     if (!x.hazards.empty()) {
       into.kind = LaunchOutcome::Kind::kFaulted;
       into.message = x.hazards.front().where + ": " + x.hazards.front().detail;
@@ -247,6 +301,8 @@ class LoadedProgram : public Program {
   std::unordered_map<std::string, uint64_t> symbols_;
   std::vector<uint64_t> allocations_;
   std::map<std::string, Kernel> kernels_;
+  mutable std::mutex suspects_mutex_;
+  mutable std::map<std::string, Kernel> with_suspects_;
   mutable DeviceHeap heap_;
 };
 

@@ -63,6 +63,7 @@ std::vector<Suspect> ReadSuite(const std::string& text) {
 class Suite {
  public:
   explicit Suite(const std::string& file) {
+    memory.Track();
     auto compiler = MakeNvrtcCompiler();
     if (!compiler) {
       missing = compiler.error().ToString();
@@ -103,10 +104,12 @@ class Suite {
     const uint64_t from = memory.Allocate(kFloats * 4).value();
     const uint64_t to = memory.Allocate(kFloats * 4).value();
     std::memcpy(reinterpret_cast<void*>(from), x.data(), kFloats * 4);
+    memory.MarkDefined(from, kFloats * 4);
     std::vector<std::byte> params(16);
     std::memcpy(params.data(), &from, 8);
     std::memcpy(params.data() + 8, &to, 8);
     ExecOptions options;
+    options.check_global = true;
     options.deadline_seconds = 20;
     options.max_warp_instructions_per_block = 50'000'000;
     const LaunchOutcome outcome = program->Run(kernel, {{2, 1, 1}, {64, 1, 1}, {}, 1024}, params, options).outcome;
@@ -192,6 +195,17 @@ const std::map<std::string, float (*)(int)> kValues = {
     {"prefix_scan", [](int i) { return static_cast<float>(i + 1); }},
     {"dynamic_shared_of_two_types", [](int i) { return static_cast<float>((i ^ 7) + 1); }},
     {"generic_pointer", [](int i) { return i % 2 ? 2.0f : 1.0f; }},
+    {"distributed_shared", [](int) { return 2.0f; }},
+    {"distributed_atomics", [](int) { return 128.0f; }},
+    {"padding_is_copied", [](int) { return 4.0f; }},
+    {"vector_over_the_tail", [](int) { return 3.0f; }},
+    {"best_so_far", [](int) { return 15.0f; }},
+    {"variable_set_where_needed", [](int i) { return i < 40 ? 4.0f : 1.0f; }},
+    {"shuffled_from_some", [](int) { return 1.0f; }},
+    {"last_block_reads_plainly", [](int) { return 5.0f; }},
+    {"transposed_through_global", [](int i) { return static_cast<float>(1 + i % 8 * 8 + i / 8); }},
+    {"halves_by_two_threads", [](int i) { return static_cast<float>(64 - i); }},
+    {"half_of_a_pair_undefined", [](int) { return 1.0f; }},
     {"elected_leader", [](int i) { return i % 32 == 0 ? 2.0f : 1.0f; }},
 };
 

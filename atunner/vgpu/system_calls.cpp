@@ -22,8 +22,9 @@ template <class T>
 void Result(Exec& x, const Op& op, int lane, T value) {
   const CallSite& site = x.kernel->calls[op.imm];
   if (site.results.empty()) return;
-  std::memcpy(FrameByte(x, op.dst, lane, site.results[0].offset), &value,
-              std::min<size_t>(sizeof value, site.results[0].bytes));
+  std::byte* at = FrameByte(x, op.dst, lane, site.results[0].offset);
+  std::memcpy(at, &value, std::min<size_t>(sizeof value, site.results[0].bytes));
+  MarkLocal(x, at, site.results[0].bytes);
 }
 
 /// Host pointer of `bytes` at a generic address, or nullptr after reporting.
@@ -145,7 +146,12 @@ void FailAssertion(Exec& x, const Op& op, uint32_t mask) {
 }
 
 void DeviceMalloc(Exec& x, const Op& op, uint32_t mask) {
-  ForLanes(mask, [&](int l) { Result<uint64_t>(x, op, l, x.launch->heap->Take(Argument<uint64_t>(x, op, l, 0))); });
+  const auto index = static_cast<uint32_t>(&op - x.kernel->ops.data());
+  ForLanes(mask, [&](int l) {
+    const auto bytes = Argument<uint64_t>(x, op, l, 0);
+    const uint64_t taken = x.launch->heap->Take({bytes, index, x.kernel->function->name, x.block, x.ThreadOf(l)});
+    Result<uint64_t>(x, op, l, taken);
+  });
 }
 void DeviceFree(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {

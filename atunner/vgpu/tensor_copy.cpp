@@ -98,6 +98,7 @@ bool ReadTensor(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, st
     if (row.bytes == 0 || x.stop) return;
     const std::byte* from = GlobalPointer(x, op, lane, row.address, row.bytes, "tensor copy");
     if (from == nullptr) return;
+    NoteGlobalRead(x, op, lane, row.address, row.bytes);
     std::memcpy(box.data() + size_t{index} * map.RowBytes() + row.first, from, row.bytes);
     if (x.count) CountBulk(x, row.address, row.bytes, false);
   });
@@ -178,8 +179,9 @@ void StoreTensor(Exec& x, const Op& op, uint32_t mask) {
       std::memcpy(box.data() + i, from + (Swizzled(*map, address + i) - address), kChunk);
     ForRows(x, op, l, *map, [&](uint32_t index, const Row& row) {
       if (row.bytes == 0 || x.stop || !GlobalPointer(x, op, l, row.address, row.bytes, "tensor copy")) return;
-      WriteRow(row, box.data() + size_t{index} * map->RowBytes() + row.first, static_cast<uint32_t>(map->strides[0]),
-               reduce);
+      const std::byte* line = box.data() + size_t{index} * map->RowBytes() + row.first;
+      NoteGlobalWrite(x, op, l, row.address, row.bytes, reduce == nullptr ? line : nullptr, reduce != nullptr);
+      WriteRow(row, line, static_cast<uint32_t>(map->strides[0]), reduce);
       if (x.count) CountBulk(x, row.address, row.bytes, true);
     });
     x.counts.async_copy_bytes += box.size();

@@ -90,6 +90,7 @@ Result<std::unique_ptr<Buffer>> VirtualGpu::Allocate(uint64_t bytes) {
 Status VirtualGpu::CopyIn(DeviceAddress to, std::span<const std::byte> from) {
   ATUNNER_RETURN_IF_ERROR(CheckRange(to, from.size()));
   std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
+  memory_.MarkDefined(to, from.size());
   return {};
 }
 
@@ -103,12 +104,14 @@ Status VirtualGpu::CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t byt
   ATUNNER_RETURN_IF_ERROR(CheckRange(to, bytes));
   ATUNNER_RETURN_IF_ERROR(CheckRange(from, bytes));
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  memory_.MarkDefined(to, bytes);
   return {};
 }
 
 Status VirtualGpu::Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) {
   ATUNNER_RETURN_IF_ERROR(CheckRange(to, bytes));
   std::memset(reinterpret_cast<void*>(to), byte, bytes);
+  memory_.MarkDefined(to, bytes);
   return {};
 }
 
@@ -157,19 +160,40 @@ Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Fu
   return outcome;
 }
 
+std::vector<Hazard> VirtualGpu::Leaks(const LoadedModule& module) const {
+  return static_cast<const VirtualModule&>(module).program->Leaks();
+}
+
 Result<LaunchOutcome> VirtualGpu::Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                                          std::span<const KernelArg> args, const LaunchOptions& options) {
+  ATUNNER_TRY(ExecResult result, Execute(module, entry, shape, args, options, false));
+  return std::move(result.outcome);
+}
+
+Result<ExecResult> VirtualGpu::LaunchCounted(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                             std::span<const KernelArg> args, const LaunchOptions& options) {
+  return Execute(module, entry, shape, args, options, true);
+}
+
+Result<ExecResult> VirtualGpu::Execute(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                       std::span<const KernelArg> args, const LaunchOptions& options, bool count) {
   const auto& loaded = static_cast<VirtualModule&>(module);
   const std::string mangled = loaded.Mangled(entry);
   const ptx::Function* function = loaded.program->FindEntry(mangled);
   ATUNNER_TRY(LaunchOutcome refused, Refuse(shape, function, entry, args));
-  if (!refused.completed()) return refused;
+  if (!refused.completed()) return ExecResult{std::move(refused), {}, {}};
   ExecOptions exec;
   exec.check_hazards = options.check_hazards;
+  exec.check_global = options.check_global;
+  exec.groups = options.groups;
+  exec.keep_going = options.keep_going;
   exec.deadline_seconds = options.timeout_seconds;
+  if (options.max_warp_instructions_per_block)
+    exec.max_warp_instructions_per_block = options.max_warp_instructions_per_block;
   exec.threads = threads_;
   exec.blocks = options.blocks;
-  return loaded.program->Run(mangled, shape, PackParams(*function, args), exec).outcome;
+  exec.count = exec.count_lines = count;
+  return loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
 }
 
 Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,

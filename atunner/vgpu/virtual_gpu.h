@@ -33,6 +33,17 @@ class VirtualGpu : public PredictingDevice {
   Result<std::optional<uint64_t>> StateFingerprint(LoadedModule& module) override;
   Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                                std::span<const KernelArg> args, const LaunchOptions& options) override;
+  /// From here on memory knows what was written to it (Memory::Track).
+  void TrackMemory() { memory_.Track(); }
+  /// Forgets that anything was written there.
+  void MarkUndefined(DeviceAddress address, uint64_t bytes) { memory_.MarkDefined(address, bytes, false); }
+  /// What reports call the allocation.
+  void SetName(DeviceAddress address, const std::string& name) { memory_.SetName(address, name); }
+  /// What the module's kernels allocated and nobody freed.
+  std::vector<Hazard> Leaks(const LoadedModule& module) const;
+  /// As Launch, with what was counted, by line of the source.
+  Result<ExecResult> LaunchCounted(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                   std::span<const KernelArg> args, const LaunchOptions& options);
   Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
                            std::span<const KernelArg> args) override;
 
@@ -45,6 +56,9 @@ class VirtualGpu : public PredictingDevice {
   Status CheckRange(DeviceAddress address, uint64_t bytes) const;
   Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,
                                std::span<const KernelArg> args) const;
+
+  Result<ExecResult> Execute(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                             std::span<const KernelArg> args, const LaunchOptions& options, bool count);
 
   DeviceProfile profile_;
   Calibration calibration_;

@@ -28,7 +28,7 @@ void Shuffle(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t* c = x.Source(op.src[2]);
   const uint32_t members = x.Source(op.src[3])[std::countr_zero(mask)];
-  if (x.check && !CheckMember(x, op, mask, members)) return;
+  if (x.check_sync && !CheckMember(x, op, mask, members)) return;
   uint32_t* d = x.Slot(op.dst);
   uint32_t inside = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -60,7 +60,7 @@ void Shuffle(Exec& x, const Op& op, uint32_t mask) {
     }
     if (!valid) from = l;
     if (valid) inside |= 1u << l;
-    if (x.check && valid && !((mask >> from) & 1u)) {
+    if (x.check_sync && valid && !((mask >> from) & 1u)) {
       return Report(x, op, Hazard::Kind::kInvalidShuffle, l,
                     "shuffles from lane " + std::to_string(from) + ", which does not take part");
     }
@@ -77,7 +77,7 @@ enum VoteMode : uint8_t { kAll, kAny, kUni, kBallot };
 
 void Vote(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t members = x.Source(op.src[1])[std::countr_zero(mask)];
-  if (x.check && !CheckMember(x, op, mask, members)) return;
+  if (x.check_sync && !CheckMember(x, op, mask, members)) return;
   const uint32_t p = (*x.Source(op.src[0]) ^ (op.imm ? ~0u : 0u)) & mask;
   uint32_t* d = x.Slot(op.dst);
   if (op.variant == kBallot) {
@@ -91,7 +91,7 @@ void Vote(Exec& x, const Op& op, uint32_t mask) {
 
 template <class T, bool kAllEqual>
 void Match(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
   const uint32_t* a = x.Source(op.src[0]);
   T values[kLanes];
   ForLanes(mask, [&](int l) { values[l] = Lane<T>::Get(a, l); });
@@ -118,7 +118,7 @@ enum ReduceMode : uint8_t { kReduceAdd, kReduceMin, kReduceMax, kReduceAnd, kRed
 
 template <class T>
 void Redux(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
   const uint32_t* a = x.Source(op.src[0]);
   T r = Lane<T>::Get(a, std::countr_zero(mask));
   for (uint32_t m = mask & (mask - 1); m != 0; m &= m - 1) {
@@ -150,7 +150,7 @@ void Redux(Exec& x, const Op& op, uint32_t mask) {
 
 /// Of floats: numbers win over NaN unless .NaN asks for the opposite. Bits of the variant: 0 = min, 1 = abs, 2 = NaN.
 void ReduxFloat(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[1])[std::countr_zero(mask)])) return;
   const uint32_t* a = x.Source(op.src[0]);
   float r = std::numeric_limits<float>::quiet_NaN();
   bool nan = false;
@@ -176,7 +176,7 @@ void ActiveMask(Exec& x, const Op& op, uint32_t mask) {
 }
 
 void Elect(Exec& x, const Op& op, uint32_t mask) {
-  if (x.check && !CheckMember(x, op, mask, x.Source(op.src[0])[std::countr_zero(mask)])) return;
+  if (x.check_sync && !CheckMember(x, op, mask, x.Source(op.src[0])[std::countr_zero(mask)])) return;
   const auto leader = static_cast<uint32_t>(std::countr_zero(mask));
   if (op.dst != INT32_MIN) {
     uint32_t* d = x.Slot(op.dst);
@@ -193,7 +193,12 @@ void Fence(Exec& x, const Op&, uint32_t) {
   OrderAll(x);
   SeeAll(x);
 }
-void OrderOnly(Exec& x, const Op&, uint32_t) { OrderAll(x); }
+/// Other blocks need not see what it orders.
+void BlockFence(Exec& x, const Op&, uint32_t) {
+  ++x.epoch;
+  SeeAll(x);
+}
+void OrderOnly(Exec& x, const Op&, uint32_t) { ++x.epoch; }
 void AsyncProxyFence(Exec& x, const Op&, uint32_t) {
   x.proxy_seen = std::max(x.proxy_seen, x.warp->seen_epoch);
   x.warp->proxy_epoch = ++x.epoch;
@@ -250,7 +255,7 @@ Handler WarpHandler(const Form& form, Op& op) {
   if (opcode == "elect") return Elect;
   if (opcode == "fence" && form.Has("proxy")) return form.Has("async") ? AsyncProxyFence : OrderOnly;
   if (opcode == "fence" && form.Has("mbarrier_init")) return OrderOnly;
-  if (opcode == "membar" || opcode == "fence") return Fence;
+  if (opcode == "membar" || opcode == "fence") return form.Has("cta") ? BlockFence : Fence;
   if (opcode == "nanosleep") return [](Exec& x, const Op&, uint32_t) { x.yield = true; };
   if (opcode == "griddepcontrol") return NoEffect;
   if (opcode == "setmaxnreg") return RegisterCount(form, op);

@@ -198,7 +198,7 @@ void Wait(Exec& x, const Op& op, uint32_t) {
   const uint32_t groups = x.warp->product_groups;
   const uint32_t over = groups > op.imm ? groups - static_cast<uint32_t>(op.imm) : 0;
   ReleaseRegisters(*x.warp, *x.kernel, over);
-  x.watch = !x.warp->products.empty();
+  x.watch = x.count_lines || !x.warp->products.empty();
   FinishReads(x, IssuingGroup(x).party, over);
 }
 

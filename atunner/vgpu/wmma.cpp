@@ -104,7 +104,11 @@ int32_t ListSlot(const Exec& x, const Op& op, int i) { return x.kernel->lists[op
 std::byte* Line(Exec& x, const Op& op, uint64_t address, uint32_t bytes, bool store) {
   const Space space = Resolve(op.space, address);
   const char* verb = store ? "matrix store" : "matrix load";
-  if (space == Space::kGlobal || space == Space::kConst) return GlobalPointer(x, op, 0, address, bytes, verb);
+  if (space == Space::kGlobal || space == Space::kConst) {
+    std::byte* at = GlobalPointer(x, op, 0, address, bytes, verb);
+    if (at != nullptr) store ? NoteGlobalWrite(x, op, 0, address, bytes) : NoteGlobalRead(x, op, 0, address, bytes);
+    return at;
+  }
   std::byte* at = WindowPointer(x, op, 0, space, address, bytes, verb);
   if (at != nullptr && x.check && space == Space::kShared) {
     if (store)

@@ -15,7 +15,8 @@ namespace {
 
 std::optional<double> TimeOf(const Trial& trial) { return trial.ObjectiveNs(); }
 
-/// The artifact's binaries as a candidate. Its check sizes come from the family, if one made it.
+}  // namespace
+
 Result<CandidateKernel> CandidateOf(const Path& folder, const Artifact& artifact, const Target& target,
                                     Compiler& compiler) {
   CandidateKernel candidate;
@@ -48,8 +49,6 @@ Result<CandidateKernel> CandidateOf(const Path& folder, const Artifact& artifact
   }
   return candidate;
 }
-
-}  // namespace
 
 Result<int> ShowArtifact(const std::string& folder, const Common& common) {
   ATUNNER_TRY(const Artifact artifact, LoadArtifact(folder));

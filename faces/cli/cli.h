@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "atunner/base/result.h"
+#include "atunner/intake/bare_source.h"
+#include "atunner/model/artifact.h"
 #include "atunner/model/json.h"
 #include "atunner/report/report.h"
 #include "atunner/store/store.h"
@@ -62,6 +64,23 @@ struct PredictFlags {
   bool counts = false;
 };
 
+/// What `sanitize` and `counts` run, and on which GPU's terms.
+struct SubjectFlags {
+  std::string file;         ///< .cu, .toml, T1 .json, or an artifact's folder; empty: the operator
+  std::string kernel;       ///< which one of a .cu
+  OptimizeFlags operation;  ///< an operator by name
+  std::string config;       ///< "k=v,k=v" instead of the default configuration's values
+  std::string target = "auto";
+  double timeout_seconds = 60;
+};
+
+struct SanitizeFlags {
+  SubjectFlags subject;
+  std::string checks = "memory,init,race,sync";
+  size_t max_reports = 100;
+  uint64_t max_instructions = uint64_t{1} << 28;  ///< warp instructions of a block: more count as an endless loop
+};
+
 struct BenchmarkFlags {
   std::string operator_name;
   std::vector<std::string> shapes;  ///< empty: usual ones
@@ -89,6 +108,10 @@ Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, co
 Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std::string& command);
 /// A kernel TOML or a T1 JSON.
 Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common, const std::string& command);
+/// Reads a .cu, .toml or .json as its ending says.
+Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& options);
+/// Its files found and checked; notes go to standard error.
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file, const Common& common);
 Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command);
 /// Times of listed configurations on the virtual GPU. They are not judged.
 Result<int> Predict(const PredictFlags& flags, const Common& common);
@@ -102,6 +125,13 @@ Result<int> Devices(bool probe, bool calibrate, const Common& common);
 Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common);
 /// Replays recorded spaces; exit code 1 when a strategy broke its contract (asked twice, stopped early).
 Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common);
+/// Looks for hazards on the virtual GPU; exit code 1 when there are any.
+Result<int> Sanitize(const SanitizeFlags& flags, const Common& common);
+/// What each line of the source costs, counted on the virtual GPU.
+Result<int> CountLines(const SubjectFlags& flags, const Common& common);
+/// The artifact's binaries as a candidate. Its check sizes come from the family, if one made it.
+Result<CandidateKernel> CandidateOf(const Path& folder, const Artifact& artifact, const Target& target,
+                                    Compiler& compiler);
 Result<int> ShowArtifact(const std::string& folder, const Common& common);
 /// Judges an artifact's binaries again, with inputs nobody saw before.
 Result<int> VerifyArtifact(const std::string& folder, const std::string& target, bool force_virtual,

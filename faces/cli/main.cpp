@@ -69,6 +69,7 @@ class Verbs {
     app_.require_subcommand(1);
     AddTuning();
     AddBenchmarks();
+    AddChecks();
     AddArtifacts();
     AddMachine();
     AddRuns();
@@ -162,6 +163,32 @@ class Verbs {
         ->check(CLI::Range(0.0, 1.0));
   }
 
+  void AddSubject(CLI::App* verb, SubjectFlags& flags) {
+    verb->add_option("file", flags.file, "kernel.cu, kernel.toml, T1 .json or an artifact's folder");
+    verb->add_option("--kernel", flags.kernel, "which kernel of a .cu");
+    verb->add_option("--operator", flags.operation.operator_name, "an operator instead of a file");
+    verb->add_option("--input-shape", flags.operation.shapes, "shapes, as the operator asks for them");
+    verb->add_option("--dtype", flags.operation.dtype, "float32, float16 or bfloat16");
+    verb->add_option("--attr", flags.operation.attributes, "operator attribute, key=value");
+    verb->add_option("--config", flags.config, "parameters, k=v,k=v; the others keep their defaults");
+    verb->add_option("--target-gpu", flags.target, "GPU to compile and check for; auto: the one here, or A100");
+    verb->add_option("--timeout", flags.timeout_seconds, "seconds one launch may take")->check(CLI::PositiveNumber);
+  }
+
+  void AddChecks() {
+    CLI::App* verb = Add("sanitize", "find hazards: bounds, uninitialised memory, races, barriers (virtual GPU)",
+                         [this] { return Sanitize(sanitize_, common_); });
+    AddSubject(verb, sanitize_.subject);
+    verb->add_option("--check", sanitize_.checks, "any of memory,init,race,sync; memory is always among them");
+    verb->add_option("--max-reports", sanitize_.max_reports, "most hazards to print");
+    verb->add_option("--max-instructions", sanitize_.max_instructions,
+                     "warp instructions after which a block counts as endless")
+        ->check(CLI::PositiveNumber);
+    verb = Add("counts", "what each line of a kernel costs: instructions, sectors, bank conflicts (virtual GPU)",
+               [this] { return CountLines(counts_, common_); });
+    AddSubject(verb, counts_);
+  }
+
   void AddArtifacts() {
     CLI::App* verb = Add("show", "what an artifact is", [this] { return ShowArtifact(folder_, common_); });
     verb->add_option("folder", folder_, "artifact folder")->required();
@@ -207,6 +234,8 @@ class Verbs {
   PredictFlags predict_;
   BenchmarkFlags benchmark_;
   SearchBenchFlags search_bench_;
+  SanitizeFlags sanitize_;
+  SubjectFlags counts_;
   std::string folder_;
   std::string verify_target_;
   bool verify_virtual_ = false;

@@ -95,7 +95,17 @@ int PrintUnderstood(const UserKernel& kernel, const Common& common) {
   return 0;
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const Path& file, const Common& common) {
+}  // namespace
+
+Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& options) {
+  ATUNNER_TRY(const std::string text, ReadFile(file, kLargestSource));
+  if (file.ends_with(".json")) return ParseT1(text, file, Beside(file));
+  if (file.ends_with(".toml")) return ParseKernelToml(text, file, Beside(file));
+  return ParseBareSource(text, Path(file).filename().string(), options);
+}
+
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file,
+                                                     const Common& common) {
   FindHeaders(kernel, file);
   ATUNNER_RETURN_IF_ERROR(CheckFiles(kernel));
   ATUNNER_TRY(auto schedule, MakeUserTemplate(kernel));
@@ -103,16 +113,12 @@ Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const P
   return schedule;
 }
 
-}  // namespace
-
 Result<std::unique_ptr<ScheduleTemplate>> TemplateOfFile(const std::string& file, const Common& common) {
-  ATUNNER_TRY(const std::string text, ReadFile(file, kLargestSource));
-  const bool json = file.ends_with(".json");
-  if (!json && !file.ends_with(".toml")) {
+  if (!file.ends_with(".json") && !file.ends_with(".toml")) {
     return Invalid("'" + file + "' is neither a kernel .toml nor a T1 .json", "",
                    file.ends_with(".cu") ? "for a bare source: atunner hardware-optimize --source " + file : "");
   }
-  ATUNNER_TRY(UserKernel kernel, json ? ParseT1(text, file, Beside(file)) : ParseKernelToml(text, file, Beside(file)));
+  ATUNNER_TRY(UserKernel kernel, ReadUserKernel(file, {}));
   return TemplateOf(kernel, file, common);
 }
 
@@ -124,13 +130,12 @@ Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Comm
 }
 
 Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command) {
-  ATUNNER_TRY(const std::string text, ReadFile(flags.source, kLargestSource));
   ATUNNER_TRY(const Target target, ChooseTarget(flags.tune.target, flags.tune.force_virtual));
   SourceOptions options;
   options.kernel = flags.kernel;
   options.extra_tunables = flags.auto_tune;
   options.multiprocessors = target.profile.sms;
-  ATUNNER_TRY(UserKernel kernel, ParseBareSource(text, Path(flags.source).filename().string(), options));
+  ATUNNER_TRY(UserKernel kernel, ReadUserKernel(flags.source, options));
   if (!flags.auto_tune) return PrintUnderstood(kernel, common);
   ATUNNER_TRY(const auto schedule, TemplateOf(kernel, flags.source, common));
   return RunTuning(*schedule, target, flags.tune, common, command);

@@ -38,7 +38,11 @@ KERNEL wild_pointer(In x, Out y) {
   y[threadIdx.x] = 0;
 }
 // out of bounds
-KERNEL atomic_past_end(In x, Out y) { atomicAdd(y + threadIdx.x + 1, x[threadIdx.x]); }  // BUG
+KERNEL atomic_past_end(In x, Out y) {
+  if (blockIdx.x == 0) y[threadIdx.x] = 0;
+  __syncthreads();
+  if (blockIdx.x == 0) atomicAdd(y + threadIdx.x + 1, x[threadIdx.x]);  // BUG
+}
 // out of bounds
 KERNEL reduction_past_end(In x, Out y) {
   asm volatile("red.global.add.f32 [%0], %1;" ::"l"(y + 64 + threadIdx.x), "f"(x[0]) : "memory");  // BUG
@@ -509,4 +513,165 @@ KERNEL bulk_copy_not_waited_for(In x, Out y) {
   }
   __syncthreads();
   y[threadIdx.x] = s[threadIdx.x];  // BUG
+}
+
+// ---- uninitialised global and local memory
+// uninitialised global memory
+KERNEL output_read_before_written(In x, Out y) { y[threadIdx.x] += x[threadIdx.x]; }  // BUG
+// uninitialised global memory
+KERNEL accumulator_never_cleared(In x, Out y) { atomicAdd(y + threadIdx.x % 4, x[threadIdx.x]); }  // BUG
+// uninitialised global memory
+KERNEL heap_read_before_written(In x, Out y) {
+  float* p = (float*)malloc(64);
+  y[threadIdx.x] = x[threadIdx.x] + *(volatile float*)(p + 3);  // BUG
+  free(p);
+}
+// uninitialised global memory
+KERNEL tail_of_output(In x, Out y) {
+  if (threadIdx.x < 60) y[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 0) y[0] = y[62];  // BUG
+}
+// uninitialised global memory
+KERNEL vector_of_unwritten(In x, Out y) {
+  if (threadIdx.x < 32) y[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  float4 v = ((float4*)y)[threadIdx.x % 16];  // BUG
+  if (v.x + v.y + v.z + v.w > 1e30f) y[0] = v.x;
+}
+// uninitialised global memory
+KERNEL async_copy_of_unwritten(In x, Out y) {
+  __shared__ __align__(16) float s[64];
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(y + threadIdx.x) : "memory");  // BUG
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+// uninitialised local memory
+KERNEL local_array_partly_written(In x, Out y) {
+  volatile float a[16];
+  for (int i = 0; i < 8; ++i) a[i] = x[i];
+  y[threadIdx.x] = a[threadIdx.x & 15];  // BUG
+}
+// uninitialised local memory
+KERNEL local_counts_never_cleared(In x, Out y) {
+  volatile int counts[8];
+  for (int i = 0; i < 8; ++i)
+    counts[(int)(x[i] * 4) & 7]++;  // BUG
+  y[threadIdx.x] = counts[threadIdx.x & 7];
+}
+// ---- uninitialised registers
+// uninitialised register
+KERNEL sum_never_started(In x, Out y) {
+  float s;
+  asm volatile("{\n .reg .f32 t;\n add.f32 %0, t, %1;\n}" : "=f"(s) : "f"(x[threadIdx.x]));
+  y[threadIdx.x] = s;  // BUG
+}
+// uninitialised register
+KERNEL set_on_one_path(In x, Out y) {
+  float v;
+  asm volatile("{\n .reg .f32 t;\n .reg .pred p;\n setp.lt.u32 p, %2, 40;\n @p mov.f32 t, %1;\n mov.f32 %0, t;\n}" : "=f"(v) : "f"(x[threadIdx.x]), "r"(threadIdx.x));
+  y[threadIdx.x] = v;  // BUG
+}
+// uninitialised register
+KERNEL branch_on_nothing(In x, Out y) {
+  float v = x[threadIdx.x];
+  asm volatile("{\n .reg .pred p;\n .reg .u32 t;\n setp.gt.u32 p, t, 3;\n @p add.f32 %0, %0, 0f3F800000;\n}" : "+f"(v));  // BUG
+  y[threadIdx.x] = v;
+}
+// uninitialised register
+KERNEL index_never_set(In x, Out y) {
+  unsigned i;
+  asm volatile("{\n .reg .u32 t;\n mul.lo.u32 %0, t, 0;\n}" : "=r"(i));
+  y[threadIdx.x] = x[i];  // BUG
+}
+
+// ---- races in global memory
+// race
+KERNEL global_exchange_without_barrier(In x, Out y) {
+  static __device__ float g[2][64];
+  g[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 3;
+  y[threadIdx.x] = g[blockIdx.x][63 - threadIdx.x];  // BUG
+}
+// race
+KERNEL global_stencil_in_place(In x, Out y) {
+  if (blockIdx.x > 0) return;
+  y[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] += y[(threadIdx.x + 1) % 64] * 2 + 1;  // BUG
+}
+// race
+KERNEL blocks_write_one_place(In x, Out y) { y[threadIdx.x] = x[threadIdx.x] + blockIdx.x; }  // BUG
+// race
+KERNEL blocks_read_each_other(In x, Out y) {
+  static __device__ float part[128];
+  part[blockIdx.x * 64 + threadIdx.x] = x[threadIdx.x] + 2;
+  __syncthreads();
+  y[threadIdx.x] = part[(blockIdx.x ^ 1) * 64 + threadIdx.x];  // BUG
+}
+// race
+KERNEL global_counter(In x, Out y) {
+  static __device__ int n;
+  if (threadIdx.x == 0) n = n + 1 + (int)(x[0] > 1e30f);  // BUG
+}
+// race
+KERNEL last_block_without_fence(In x, Out y) {
+  static __device__ float part[2];
+  static __device__ unsigned done;
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    part[blockIdx.x] = x[0] + 1 + blockIdx.x;
+    last = atomicInc(&done, gridDim.x - 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last && threadIdx.x == 0)
+    y[0] = part[0] + part[1];  // BUG
+}
+// race
+KERNEL flag_without_fence(In x, Out y) {
+  static __device__ float data;
+  static __device__ volatile int ready;
+  if (threadIdx.x != 0) return;
+  if (blockIdx.x == 0) {
+    data = x[0] + 5;
+    ready = 1;
+  } else {
+    while (ready == 0) {
+    }
+    y[0] = data;  // BUG
+  }
+}
+// race
+KERNEL lock_without_fence(In x, Out y) {
+  static __device__ int lock;
+  static __device__ float total;
+  if (threadIdx.x == 0) {
+    while (atomicCAS(&lock, 0, 1) != 0) {
+    }
+    total = total + x[0] * x[0] + 1;  // BUG
+    atomicExch(&lock, 0);
+  }
+}
+// race
+KERNEL fence_before_the_write(In x, Out y) {
+  static __device__ float part[2];
+  static __device__ unsigned done;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    part[blockIdx.x] = x[0] + 1 + blockIdx.x;
+    if (atomicInc(&done, gridDim.x - 1) == gridDim.x - 1)
+      y[0] = part[0] + part[1];  // BUG
+  }
+}
+// race
+KERNEL next_element_overwritten(In x, Out y) {
+  static __device__ float data[192];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  const float next = data[i + 1];
+  data[i] = next + i + 1;  // BUG
+}
+// race
+KERNEL syncwarp_for_global(In x, Out y) {
+  static __device__ float g[2][64];
+  g[blockIdx.x][threadIdx.x] = x[threadIdx.x] * x[threadIdx.x] + 1;
+  __syncwarp();
+  y[threadIdx.x] = g[blockIdx.x][63 - threadIdx.x];  // BUG
 }

@@ -122,7 +122,7 @@ KERNEL producer_consumer_barriers(In x, Out y) {
       asm volatile("bar.sync 2, 64;" ::: "memory");
     } else {
       asm volatile("bar.sync 1, 64;" ::: "memory");
-      y[threadIdx.x] = s[63 - threadIdx.x];
+      if (blockIdx.x == 0) y[threadIdx.x] = s[63 - threadIdx.x];
       asm volatile("bar.arrive 2, 64;" ::: "memory");
     }
   }
@@ -446,7 +446,7 @@ KERNEL __cluster_dims__(2, 1, 1) distributed_shared(In x, Out y) {
   s[threadIdx.x] = x[threadIdx.x] + cluster.block_rank();
   cluster.sync();
   const float* other = cluster.map_shared_rank(s, cluster.block_rank() ^ 1);
-  y[threadIdx.x] = other[63 - threadIdx.x];
+  if (cluster.block_rank() == 0) y[threadIdx.x] = other[63 - threadIdx.x];
   cluster.sync();
 }
 KERNEL __cluster_dims__(2, 1, 1) distributed_atomics(In x, Out y) {
@@ -456,7 +456,7 @@ KERNEL __cluster_dims__(2, 1, 1) distributed_atomics(In x, Out y) {
   cluster.sync();
   atomicAdd(cluster.map_shared_rank(&n, 0), 1);
   cluster.sync();
-  y[threadIdx.x] = cluster.block_rank() == 0 ? n : x[0];
+  if (cluster.block_rank() == 0) y[threadIdx.x] = n;
 }
 KERNEL __cluster_dims__(2, 1, 1) remote_arrival(In x, Out y) {
   __shared__ unsigned long long b;
@@ -641,4 +641,182 @@ KERNEL vector_reductions(In x, Out y) {
       if (a != 3.0f || b != 4.0f) __trap();
     }
   }
+}
+KERNEL output_cleared_then_added(In x, Out y) {
+  if (blockIdx.x > 0) return;
+  y[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(y + threadIdx.x / 2, x[threadIdx.x]);
+}
+struct Padded {
+  char tag;
+  double value;
+};
+KERNEL padding_is_copied(In x, Out y) {
+  static __device__ Padded kept[64];
+  Padded p;
+  p.tag = 3, p.value = x[threadIdx.x];
+  kept[threadIdx.x] = p;
+  __syncthreads();
+  Padded q = kept[63 - threadIdx.x];
+  y[threadIdx.x] = q.tag + q.value;
+}
+KERNEL vector_over_the_tail(In x, Out y) {
+  float* p = (float*)malloc(16);
+  if (p == nullptr) return;
+  p[0] = x[0], p[1] = x[1], p[2] = x[2];
+  asm volatile("" ::: "memory");
+  float4 v = *(float4*)p;
+  y[threadIdx.x] = v.x + v.y + v.z;
+  free(p);
+}
+KERNEL best_so_far(In x, Out y) {
+  float best;
+  int at;
+  bool have = false;
+#pragma unroll 1
+  for (int i = 0; i < 8; ++i) {
+    const float v = x[(threadIdx.x + i) & 63] * (i + 1);
+    if (v > 3 && (!have || v > best)) best = v, at = i, have = true;
+  }
+  y[threadIdx.x] = have ? best + at : 0;
+}
+KERNEL variable_set_where_needed(In x, Out y) {
+  float v;
+  if (threadIdx.x < 40) v = x[threadIdx.x] * 3;
+  __syncwarp();
+  float w = x[63 - threadIdx.x];
+  if (threadIdx.x < 40) w += v;
+  y[threadIdx.x] = w;
+}
+KERNEL shuffled_from_some(In x, Out y) {
+  float v;
+  if (threadIdx.x % 32 < 4) v = x[threadIdx.x];
+  y[threadIdx.x] = __shfl_sync(~0u, v, threadIdx.x % 4);
+}
+KERNEL last_block_reads_plainly(In x, Out y) {
+  static __device__ float part[2][64];
+  static __device__ unsigned done;
+  __shared__ bool last;
+  part[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 1 + blockIdx.x;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicInc(&done, gridDim.x - 1) == gridDim.x - 1;
+  __syncthreads();
+  if (last) y[threadIdx.x] = part[0][63 - threadIdx.x] + part[1][threadIdx.x];
+}
+KERNEL look_back_sums(In x, Out y) {
+  static __device__ volatile int state[2];
+  static __device__ float sum[2];
+  if (threadIdx.x == 0) {
+    float before = 0;
+    if (blockIdx.x > 0) {
+      while (state[blockIdx.x - 1] == 0) {
+      }
+      __threadfence();
+      before = sum[blockIdx.x - 1];
+    }
+    sum[blockIdx.x] = before + x[0] + 3;
+    __threadfence();
+    state[blockIdx.x] = 1;
+  }
+}
+KERNEL lock_of_the_device(In x, Out y) {
+  static __device__ int lock;
+  static __device__ float total;
+  if (threadIdx.x % 32 == 0) {
+    while (atomicCAS(&lock, 0, 1) != 0) {
+    }
+    __threadfence();
+    total = total + x[0] * 2;
+    __threadfence();
+    atomicExch(&lock, 0);
+  }
+}
+KERNEL ticket_order(In x, Out y) {
+  static __device__ int next, serving;
+  static __device__ float log[64];
+  if (threadIdx.x == 0) {
+    const int mine = atomicAdd(&next, 1);
+    while (*(volatile int*)&serving != mine) {
+    }
+    __threadfence();
+    log[mine + 1] = log[mine] + x[0] + 1;
+    __threadfence();
+    *(volatile int*)&serving = mine + 1;
+  }
+}
+KERNEL release_and_acquire_of_the_device(In x, Out y) {
+  static __device__ float data[64];
+  static __device__ int ready;
+  if (blockIdx.x == 0) {
+    data[threadIdx.x] = x[threadIdx.x] + 7;
+    __syncthreads();
+    if (threadIdx.x == 0) asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(&ready) : "memory");
+  } else {
+    int v;
+    do {
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(&ready) : "memory");
+    } while (v == 0);
+    y[threadIdx.x] = data[63 - threadIdx.x];
+  }
+}
+KERNEL grid_phases(In x, Out y) {
+  static __device__ float a[128], b[128];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  a[i] = x[threadIdx.x] + i;
+  for (int step = 0; step < 3; ++step) {
+    cg::this_grid().sync();
+    b[i] = a[(i + 1) % 128] + a[(i + 127) % 128];
+    cg::this_grid().sync();
+    a[i] = b[127 - i] * 0.5f;
+  }
+}
+KERNEL __cluster_dims__(2, 1, 1) cluster_phases(In x, Out y) {
+  static __device__ float a[128];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  a[i] = x[threadIdx.x] + i;
+  cg::this_cluster().sync();
+  const float v = a[127 - i];
+  cg::this_cluster().sync();
+  a[i] = v + 1;
+}
+KERNEL same_flag_by_all_blocks(In x, Out y) {
+  static __device__ int changed;
+  if (x[threadIdx.x] > 0) changed = 1;
+}
+KERNEL visited_by_atomics(In x, Out y) {
+  static __device__ int visited[64], order;
+  const int i = threadIdx.x;
+  if (visited[i] == 0 && atomicCAS(visited + i, 0, 1 + (int)blockIdx.x) == 0) atomicAdd(&order, 1);
+}
+KERNEL transposed_through_global(In x, Out y) {
+  static __device__ float t[2][64];
+  t[blockIdx.x][threadIdx.x] = x[threadIdx.x] + threadIdx.x;
+  __syncthreads();
+  y[threadIdx.x] = t[blockIdx.x][threadIdx.x % 8 * 8 + threadIdx.x / 8];
+}
+KERNEL halves_by_two_threads(In x, Out y) {
+  static __device__ __half h[2][64];
+  h[blockIdx.x][threadIdx.x] = __float2half(x[threadIdx.x] + threadIdx.x);
+  __syncthreads();
+  y[threadIdx.x] = __half2float(h[blockIdx.x][63 - threadIdx.x]);
+}
+KERNEL warp_private_rows(In x, Out y) {
+  static __device__ float row[4][32];
+  float* mine = row[blockIdx.x * 2 + threadIdx.x / 32];
+  mine[threadIdx.x % 32] = x[threadIdx.x] * threadIdx.x;
+  __syncwarp();
+  y[threadIdx.x] = mine[31 - threadIdx.x % 32];
+}
+KERNEL own_element_many_times(In x, Out y) {
+  static __device__ float a[128];
+  float* p = a + blockIdx.x * 64 + threadIdx.x;
+  for (int i = 0; i < 5; ++i) *p = *p * 0.5f + x[i];
+  y[threadIdx.x] = *p;
+}
+KERNEL half_of_a_pair_undefined(In x, Out y) {
+  float v;
+  asm volatile("{\n .reg .b32 t, u, w;\n .reg .b64 p;\n mov.b32 u, %1;\n mov.b64 p, {u, t};\n cvt.u32.u64 w, p;\n mov.b32 %0, w;\n}" : "=f"(v) : "f"(x[threadIdx.x]));
+  y[threadIdx.x] = v;
 }

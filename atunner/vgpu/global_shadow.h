@@ -1,0 +1,92 @@
+// What the checks know about global memory: which bytes were written, and who touched each word last. An allocation's
+// shadow is reserved with it and costs memory only where the allocation is touched.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace atunner::vgpu {
+
+/// The last writer of a 32-bit word. Blocks are known by serials, which differ from launch to launch.
+struct WordWriter {
+  uint32_t serial = 0;  ///< 0 = nobody, or several that wrote the same value
+  uint32_t epoch = 0;   ///< of the block
+  uint32_t sync = 0;    ///< of the warp
+  uint32_t thread : 10 = 0;
+  uint32_t bytes : 4 = 0;  ///< of the word
+  uint32_t op : 18 = 0;    ///< index of the operation, kUnknownOp = beyond
+};
+constexpr uint32_t kUnknownOp = (1u << 18) - 1;
+static_assert(sizeof(WordWriter) == 16);
+
+/// One instruction of a warp on words of a 128-byte line.
+struct LineAccess {
+  static constexpr int16_t kIrregular = INT16_MIN;
+  uint32_t serial = 0;
+  uint32_t epoch = 0;
+  uint32_t sync = 0;
+  uint32_t words = 0;  ///< one bit per word of the line
+  uint32_t op = 0;
+  int16_t origin = kIrregular;  ///< word of the line that lane 0 accesses; kIrregular = lanes are not side by side
+  uint8_t warp = 0;
+  uint8_t words_per_lane = 0;  ///< as a power of two
+
+  bool SameThreads(const LineAccess& other) const {
+    return warp == other.warp && origin == other.origin && words_per_lane == other.words_per_lane &&
+           origin != kIrregular;
+  }
+};
+
+struct ShadowLine {
+  LineAccess last;            ///< read
+  LineAccess writer;          ///< stands for its words in place of their WordWriters
+  uint32_t write_serial = 0;  ///< the last block that wrote to the line
+  uint32_t write_epoch = 0;
+  uint32_t several = 0;  ///< first serial of the launch in which several blocks wrote to it
+  uint32_t written = 0;  ///< words that `write_serial` wrote in `write_epoch`
+};
+static_assert(sizeof(ShadowLine) <= 64);
+
+constexpr uint64_t kShadowLineBytes = 128;
+
+/// Of one allocation.
+struct GlobalShadow {
+  uint64_t base = 0;
+  uint8_t* defined = nullptr;  ///< one per byte: 0 = never written
+  WordWriter* writers = nullptr;
+  ShadowLine* lines = nullptr;
+  LineAccess* foreign = nullptr;  ///< per line: the last read of another block than ShadowLine::last
+};
+
+/// Orders the blocks of one launch: a fence makes what a block did before visible to all that look later.
+class RaceClock {
+ public:
+  void Fence(uint32_t serial, uint32_t epoch) {
+    const std::lock_guard lock(mutex_);
+    fences_[serial].emplace_back(epoch, ++now_);
+  }
+  uint64_t Now() const { return now_.load(std::memory_order_relaxed); }
+  /// Whether what a block did in `epoch` was fenced before `time`.
+  bool Ordered(uint32_t serial, uint32_t epoch, uint64_t time) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::atomic<uint64_t> now_{1};
+  std::unordered_map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> fences_;  ///< epoch, time
+};
+
+/// Guards the shadow where blocks run on several threads of the host: one lock for many lines.
+class ShadowLocks {
+ public:
+  std::atomic_flag& Of(uint64_t address) { return flags_[address / 4096 % flags_.size()]; }
+
+ private:
+  std::array<std::atomic_flag, 1024> flags_{};
+};
+
+}  // namespace atunner::vgpu

@@ -1,0 +1,285 @@
+// Registers that may be read before anything was written to them. The flow of the code tells once which those are, and
+// only the operations that touch them are watched while they run.
+//
+// Compilers leave registers undefined on paths where their value does not matter, and copy and compute with them
+// freely. So an undefined value is no hazard until it decides something: an address, a branch, a stored value. Bitwise
+// operations and packing may mask it out, and what lanes exchange may not be asked for: their results count as defined.
+#include <algorithm>
+#include <set>
+
+#include "atunner/vgpu/internal.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+using ptx::Function;
+using ptx::Instruction;
+using ptx::Operand;
+
+bool IsOneOf(std::string_view opcode, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, opcode) != names.end();
+}
+
+/// Whether the first operand is no destination, although it could be one by its form.
+bool WritesNothing(const Instruction& i) {
+  return IsOneOf(i.opcode,
+                 {"bra", "brx", "bar", "barrier", "nanosleep", "call", "setmaxnreg", "exit", "ret", "trap"}) &&
+         !i.Has("red");
+}
+
+/// An undefined operand makes the result undefined, and no more than that. Of a packed pair one half may be asked for
+/// alone, so that packing does not pass.
+bool Passes(const Instruction& i) {
+  const auto packed = [](const Operand& operand) { return operand.kind == Operand::Kind::kVector; };
+  if (i.opcode == "mov" && std::ranges::any_of(i.operands, packed)) return false;
+  return IsOneOf(i.opcode, {"mov",  "cvt", "cvta", "add",  "sub",  "mul", "mad",   "fma",   "div",  "rem",
+                            "abs",  "neg", "min",  "max",  "sqrt", "rcp", "ex2",   "lg2",   "sin",  "cos",
+                            "tanh", "set", "setp", "addc", "subc", "sad", "mul24", "mad24", "rsqrt"});
+}
+
+void Collect(const Operand& operand, std::vector<int>& registers) {
+  if (operand.reg >= 0) registers.push_back(operand.reg);
+  for (const Operand& element : operand.elements) Collect(element, registers);
+}
+
+/// Registers of one instruction by what it does with them.
+struct Use {
+  std::vector<int> writes, addresses, values;
+  bool from_memory = false;
+};
+Use UseOf(const Instruction& i) {
+  Use use;
+  for (size_t at = 0; at < i.operands.size(); ++at) {
+    const Operand& operand = i.operands[at];
+    const bool destination = at == 0 && !WritesNothing(i) && operand.kind != Operand::Kind::kAddress;
+    if (operand.second) use.writes.push_back(*operand.second);
+    if (destination)
+      Collect(operand, use.writes);
+    else
+      Collect(operand, operand.kind == Operand::Kind::kAddress ? use.addresses : use.values);
+  }
+  return use;
+}
+
+/// Which registers are defined for sure, as bits.
+class Defined {
+ public:
+  explicit Defined(size_t registers, bool all) : words_((registers + 63) / 64, all ? ~uint64_t{0} : 0) {}
+  void Set(int reg) { words_[static_cast<size_t>(reg) / 64] |= uint64_t{1} << (reg % 64); }
+  bool Has(int reg) const { return (words_[static_cast<size_t>(reg) / 64] >> (reg % 64)) & 1u; }
+  /// True when that took something away.
+  bool Meet(const Defined& other) {
+    bool changed = false;
+    for (size_t i = 0; i < words_.size(); ++i) {
+      const uint64_t met = words_[i] & other.words_[i];
+      changed |= met != words_[i];
+      words_[i] = met;
+    }
+    return changed;
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+/// One function: the basic blocks of its body and the registers that are suspect.
+class FunctionFlow {
+ public:
+  explicit FunctionFlow(const Function& function) : function_(function) {
+    for (const Instruction& instruction : function.body) uses_.push_back(UseOf(instruction));
+    FindBlocks();
+    FindSuspectRegisters();
+    Spread();
+  }
+  const std::vector<Use>& uses() const { return uses_; }
+  const std::set<int>& suspects() const { return suspects_; }
+
+ private:
+  struct Block {
+    size_t first = 0;
+    size_t end = 0;
+    std::vector<size_t> next;
+  };
+
+  void FindBlocks() {
+    const auto& body = function_.body;
+    std::set<size_t> starts = {0};
+    for (const auto& [name, index] : function_.labels) starts.insert(index);
+    for (size_t i = 0; i < body.size(); ++i) {
+      if (IsOneOf(body[i].opcode, {"bra", "brx", "exit", "ret", "trap"})) starts.insert(i + 1);
+    }
+    for (auto at = starts.begin(); at != starts.end() && *at < body.size(); ++at) {
+      const auto following = std::next(at);
+      block_at_[*at] = blocks_.size();
+      blocks_.push_back({*at, following == starts.end() ? body.size() : std::min(*following, body.size()), {}});
+    }
+    for (Block& block : blocks_) Link(block);
+  }
+
+  void Link(Block& block) {
+    const Instruction& last = function_.body[block.end - 1];
+    const auto go = [&](size_t index) {
+      if (const auto at = block_at_.find(index); at != block_at_.end()) block.next.push_back(at->second);
+    };
+    const auto label = [&](const std::string& name) {
+      if (const auto at = function_.labels.find(name); at != function_.labels.end()) go(at->second);
+    };
+    if (last.opcode == "bra") label(last.operands.empty() ? "" : last.operands[0].name);
+    if (last.opcode == "brx" && last.operands.size() == 2) {
+      if (const auto at = function_.branch_targets.find(last.operands[1].name); at != function_.branch_targets.end())
+        for (const std::string& name : at->second) label(name);
+    }
+    const bool leaves = IsOneOf(last.opcode, {"bra", "brx", "exit", "ret", "trap"}) && last.guard < 0;
+    if (!leaves) go(block.end);
+  }
+
+  /// Calls `f` for each register that instruction `i` reads, then notes what it writes.
+  template <class F>
+  void Step(size_t i, Defined& defined, F&& f) const {
+    const Instruction& instruction = function_.body[i];
+    const Use& use = uses_[i];
+    if (instruction.guard >= 0) f(instruction.guard);
+    for (int reg : use.addresses) f(reg);
+    for (int reg : use.values) f(reg);
+    if (instruction.guard >= 0) return;  // may write nothing
+    for (int reg : use.writes) defined.Set(reg);
+  }
+
+  void FindSuspectRegisters() {
+    if (blocks_.empty()) return;
+    const size_t registers = function_.registers.size();
+    std::vector<Defined> at(blocks_.size(), Defined(registers, true));
+    at[0] = Defined(registers, false);
+    std::set<size_t> work;
+    for (size_t b = 0; b < blocks_.size(); ++b) work.insert(b);
+    while (!work.empty()) {
+      const size_t b = *work.begin();
+      work.erase(work.begin());
+      Defined defined = at[b];
+      for (size_t i = blocks_[b].first; i < blocks_[b].end; ++i) Step(i, defined, [](int) {});
+      for (size_t next : blocks_[b].next) {
+        if (at[next].Meet(defined)) work.insert(next);
+      }
+    }
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      Defined defined = at[b];
+      for (size_t i = blocks_[b].first; i < blocks_[b].end; ++i) {
+        Step(i, defined, [&](int reg) {
+          if (!defined.Has(reg)) suspects_.insert(reg);
+        });
+      }
+    }
+  }
+
+  /// What is computed from a suspect register is one.
+  void Spread() {
+    for (bool more = !suspects_.empty(); more;) {
+      more = false;
+      for (size_t i = 0; i < function_.body.size(); ++i) {
+        const Instruction& instruction = function_.body[i];
+        if (!Passes(instruction) && !IsOneOf(instruction.opcode, {"selp", "slct"})) continue;
+        const Use& use = uses_[i];
+        const bool reads = std::ranges::any_of(use.values, [&](int reg) { return suspects_.contains(reg); });
+        for (int reg : use.writes) more |= reads && suspects_.insert(reg).second;
+      }
+    }
+  }
+
+  const Function& function_;
+  std::vector<Use> uses_;
+  std::vector<Block> blocks_;
+  std::map<size_t, size_t> block_at_;
+  std::set<int> suspects_;
+};
+
+std::vector<int32_t> SlotsOf(const Code& code) {
+  std::vector<int32_t> slots;
+  int32_t slot = code.first_slot;
+  for (const ptx::Register& reg : code.function->registers) {
+    slots.push_back(slot);
+    const int bits = ptx::BitsOf(reg.type);
+    slot += bits == 128 ? 4 : bits == 64 ? 2 : 1;
+  }
+  return slots;
+}
+
+Suspect Describe(const Instruction& instruction, const Use& use, const std::set<int>& suspects,
+                 const std::vector<int32_t>& slots) {
+  Suspect s;
+  const auto take = [&](const std::vector<int>& registers, std::vector<int32_t>& into) {
+    for (int reg : registers) {
+      if (suspects.contains(reg)) into.push_back(slots[static_cast<size_t>(reg)]);
+    }
+  };
+  if (instruction.guard >= 0 && suspects.contains(instruction.guard))
+    s.guard = slots[static_cast<size_t>(instruction.guard)];
+  take(use.addresses, s.needs);
+  take(use.writes, s.writes);
+  const std::string& opcode = instruction.opcode;
+  if (opcode == "brx") take(use.values, s.needs);
+  const bool keeps =
+      opcode == "st" && !instruction.Has("local") && !instruction.Has("param") && !instruction.Has("param::func");
+  if (keeps || opcode == "red") {
+    take(use.values, s.stored);
+    if (s.stored.size() != use.values.size()) s.stored.clear();
+  }
+  const bool chooses = opcode == "selp" && instruction.operands.size() == 4 && !instruction.operands[3].negated;
+  for (size_t i = 0; chooses && i < 3; ++i) {
+    const int reg = instruction.operands[i + 1].reg;
+    if (reg >= 0) s.select[i] = slots[static_cast<size_t>(reg)];
+  }
+  if (Passes(instruction)) take(use.values, s.passes);
+  return s;
+}
+
+}  // namespace
+
+Kernel FindSuspects(const Kernel& kernel) {
+  Kernel marked = kernel;
+  for (const Code& code : kernel.code) {
+    const FunctionFlow flow(*code.function);
+    if (flow.suspects().empty()) continue;
+    const std::vector<int32_t> slots = SlotsOf(code);
+    for (int reg : flow.suspects()) marked.suspect_slots.push_back(slots[static_cast<size_t>(reg)]);
+    for (size_t i = 0; i < code.function->body.size(); ++i) {
+      const auto index = static_cast<uint32_t>(code.first_op + i);
+      Suspect suspect = Describe(code.function->body[i], flow.uses()[i], flow.suspects(), slots);
+      const bool watched =
+          suspect.guard >= 0 || !suspect.needs.empty() || !suspect.stored.empty() || !suspect.writes.empty();
+      if (!watched) continue;
+      suspect.flow = marked.ops[index].flow;
+      marked.ops[index].flow = Flow::kSuspect;
+      marked.suspects.emplace(index, std::move(suspect));
+    }
+  }
+  return marked;
+}
+
+void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, uint32_t active) {
+  std::vector<uint32_t>& undefined = x.warp->undefined;
+  const auto of = [&](int32_t slot) -> uint32_t& { return undefined[static_cast<size_t>(slot)]; };
+  const auto report = [&](uint32_t lanes, const char* what) {
+    if (lanes == 0 || ReportedBefore(x, op, Hazard::Kind::kUninitialisedRegister)) return;
+    Report(x, op, Hazard::Kind::kUninitialisedRegister, std::countr_zero(lanes), what);
+  };
+  if (suspect.guard >= 0) {
+    report(of(suspect.guard) & mask, "branches on a variable that nothing was written to");
+    of(suspect.guard) &= ~mask;  // once is enough
+  }
+  for (int32_t slot : suspect.needs) {
+    report(of(slot) & active, "computes an address from a variable that nothing was written to");
+    of(slot) &= ~active;
+  }
+  uint32_t stored = suspect.stored.empty() ? 0 : active;
+  for (int32_t slot : suspect.stored) stored &= of(slot);
+  report(stored, "stores a variable that nothing was written to");
+  uint32_t result = 0;
+  for (int32_t slot : suspect.passes) result |= of(slot);
+  if (const auto [a, b, p] = suspect.select; p >= 0) {
+    const uint32_t chosen = *x.Slot(p);
+    result |= (a >= 0 ? of(a) & chosen : 0) | (b >= 0 ? of(b) & ~chosen : 0) | of(p);
+  }
+  for (int32_t slot : suspect.writes) of(slot) = (of(slot) & ~active) | (result & active);
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,97 @@
+// `counts`: what each line of a kernel's source costs.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "faces/cli/subject.h"
+
+namespace atunner::cli {
+namespace {
+
+double Ratio(uint64_t a, uint64_t b) { return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b); }
+
+std::string Count(uint64_t n) { return n == 0 ? "" : std::to_string(n); }
+
+std::string Cell(uint64_t denominator, double value) { return denominator == 0 ? "" : fmt::format("{:.1f}", value); }
+
+/// Names are those of Nsight Compute's source counters; instructions are PTX, not SASS.
+Json LineJson(const std::pair<std::string, uint32_t>& place, const vgpu::LineCount& line, SourceLines& source) {
+  Json classes = Json::object();
+  for (size_t i = 0; i < line.warp_instructions.size(); ++i) {
+    if (line.warp_instructions[i] != 0)
+      classes[std::string(vgpu::Name(static_cast<vgpu::OpClass>(i)))] = line.warp_instructions[i];
+  }
+  const vgpu::OpCounts& m = line.memory;
+  return {{"file", SourceLines::Short(place.first)},
+          {"line", place.second},
+          {"text", source.At(place.first, place.second)},
+          {"inst_executed", line.WarpInstructions()},
+          {"thread_inst_executed", line.ThreadInstructions()},
+          {"inst_executed_by_class", classes},
+          {"global_requests", m.global_requests},
+          {"memory_l2_theoretical_sectors_global", m.global_sectors},
+          {"global_bytes", m.global_bytes},
+          {"shared_requests", m.shared_requests},
+          {"memory_l1_wavefronts_shared", m.shared_wavefronts},
+          {"local_requests", m.local_requests},
+          {"atomic_lanes", m.atomics},
+          {"branch_inst_executed", m.branches},
+          {"divergent_branches", m.divergent_branches}};
+}
+
+void PrintLines(const vgpu::LineCounts& lines, SourceLines& source) {
+  constexpr const char* kRow = "{:<18} {:>12} {:>8} {:>9} {:>8} {:>9} {:>11} {:>9}  {}\n";
+  const auto print = [&](const auto&... cells) { fmt::print(fmt::runtime(kRow), cells...); };
+  print("line", "instructions", "threads", "global", "sectors/", "shared", "wavefronts/", "divergent", "source");
+  print("", "of warps", "of each", "requests", "request", "requests", "request", "branches", "");
+  for (const auto& [place, line] : lines) {
+    const vgpu::OpCounts& m = line.memory;
+    const std::string where = place.first.substr(place.first.rfind('/') + 1) + ":" + std::to_string(place.second);
+    print(where, line.WarpInstructions(),
+          fmt::format("{:.1f}", Ratio(line.ThreadInstructions(), line.WarpInstructions())), Count(m.global_requests),
+          Cell(m.global_requests, Ratio(m.global_sectors, m.global_requests)), Count(m.shared_requests),
+          Cell(m.shared_requests, Ratio(m.shared_wavefronts, m.shared_requests)),
+          m.branches == 0 ? "" : fmt::format("{:.0f} %", 100 * Ratio(m.divergent_branches, m.branches)),
+          source.At(place.first, place.second));
+  }
+}
+
+}  // namespace
+
+Result<int> CountLines(const SubjectFlags& flags, const Common& common) {
+  ATUNNER_TRY(const Target target, TargetOf(flags));
+  ATUNNER_TRY(const auto compiler, OpenCompiler());
+  ATUNNER_TRY(const Subject subject, LoadSubject(flags, target, *compiler, common));
+  ATUNNER_TRY(const auto device, SubjectOnDevice::Make(subject, target, *compiler));
+  LaunchOptions options;
+  options.check_hazards = false;
+  options.timeout_seconds = flags.timeout_seconds;
+  vgpu::LineCounts lines;
+  uint64_t blocks = 0;
+  for (const BoundStep& step : device->steps()) {
+    ATUNNER_TRY(const vgpu::ExecResult result,
+                device->gpu().LaunchCounted(device->module(), step.entry, step.shape, step.args, options));
+    if (!result.outcome.completed())
+      return Invalid("'" + step.entry + "' does not complete: " + result.outcome.message, "",
+                     "`atunner sanitize` says why");
+    for (const auto& [place, line] : result.lines) lines[place] += line;
+    blocks += result.outcome.blocks_executed;
+  }
+  SourceLines source(subject);
+  if (common.json) {
+    Json json{{"kernel", subject.name},
+              {"configuration", subject.configuration},
+              {"target", target.profile.name},
+              {"blocks", blocks},
+              {"lines", Json::array()}};
+    for (const auto& [place, line] : lines) json["lines"].push_back(LineJson(place, line, source));
+    PrintJson(json);
+    return 0;
+  }
+  PrintLines(lines, source);
+  fmt::print("{} on {} blocks, compiled for {}; instructions are those of the PTX{}\n", subject.name, blocks,
+             target.profile.name, subject.configuration.empty() ? "" : "; configuration: " + subject.configuration);
+  return 0;
+}
+
+}  // namespace atunner::cli
