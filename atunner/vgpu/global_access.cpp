@@ -394,6 +394,23 @@ void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const Glob
   }
 }
 
+/// Of several that write the same value none stands for all.
+void ShareWords(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
+  if (!InThisLaunch(x, shadow.lines[line].write_serial)) return;
+  LineAccess& writer = shadow.lines[line].writer;
+  const bool mine = writer.serial == x.serial && writer.SameThreads(now) && writer.epoch == x.epoch;
+  if ((writer.words & now.words) != 0 && InThisLaunch(x, writer.serial) && !mine) {
+    Spell(shadow, line, writer.words & ~now.words);
+    writer.serial = 0;
+  }
+  for (uint32_t m = now.words & ~writer.words; m != 0; m &= m - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(m));
+    WordWriter& each = shadow.writers[line * kWordsPerLine + word];
+    const bool own = each.serial == x.serial && each.epoch == x.epoch && each.thread == ThreadOf(now, word);
+    if (!own && InThisLaunch(x, each.serial)) each.serial = 0;
+  }
+}
+
 template <size_t kWidth>
 void GatherElement(const uint32_t* from, int stride, int lanes, std::byte* to, size_t step) {
   for (int k = 0; k < lanes; ++k) std::memcpy(to + static_cast<size_t>(k) * step, from + k * stride, kWidth);
@@ -436,11 +453,14 @@ bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
     ShadowLine& line = shadow.lines[part.line];
     const LineLock lock(x, shadow.base + at);
     const LineAccess now = AccessOf(x, op, part, pattern, shadow);
+    const LineWrite write{shadow.base + at, static_cast<uint32_t>(stop - at), values + (at - low)};
+    if (ChangesNothing(write, shadow.defined + at)) {
+      ShareWords(x, now, part.line, shadow);
+      return true;
+    }
     if (!NoOtherWrites(x, line, now) || !NoConflict(x, line.last, now) ||
         !NoConflict(x, shadow.foreign[part.line], now))
       return false;
-    const LineWrite write{shadow.base + at, static_cast<uint32_t>(stop - at), values + (at - low)};
-    if (ChangesNothing(write, shadow.defined + at)) return true;
     std::memset(shadow.defined + at, 1, write.bytes);
     std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
     RecordWrite(x, now, part.line, shadow);
