@@ -1,4 +1,4 @@
-// Global and local memory under the checks: which bytes were written, and which accesses no synchronisation orders.
+// Global memory under the checks: which bytes were written, and which accesses no synchronisation orders.
 //
 // Within a block, order is told by epochs as in shared memory. Between blocks, one access is ordered before another
 // when a fence of the first block followed it, and the second block looked at a flag (an atomic, a volatile load)
@@ -241,10 +241,7 @@ uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, const GlobalSh
   ForLanes(mask, [&](int l) {
     Bytes written;
     std::memcpy(&written, shadow.defined + (addresses[l] - shadow.base), sizeof written);
-    if constexpr (sizeof(Bytes) <= 8)
-      undefined |= (written == 0 ? 1u : 0u) << l;
-    else
-      undefined |= (std::ranges::all_of(written, [](uint64_t w) { return w == 0; }) ? 1u : 0u) << l;
+    undefined |= (written == Bytes{} ? 1u : 0u) << l;
   });
   return undefined;
 }
@@ -485,12 +482,6 @@ void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_
   }
 }
 
-const Range* RangeOf(const Exec& x, uint64_t address) {
-  const auto at =
-      std::ranges::find_if(x.ranges, [&](const Range& range) { return address >= range.base && address < range.end; });
-  return at == x.ranges.end() ? nullptr : &*at;
-}
-
 void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
   const Range* range = RangeOf(x, address);
   if (!x.track || range == nullptr || range->shadow == nullptr || bytes == 0) return;
@@ -503,33 +494,6 @@ void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t
   const Range* range = RangeOf(x, address);
   if (x.track && range != nullptr && bytes != 0)
     CheckGlobalWrite(x, op, lane, address, static_cast<uint32_t>(bytes), *range, value, atomic);
-}
-
-// ---- local memory --------------------------------------------------------------------------------------------------
-void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32_t bytes) {
-  const uint8_t* defined = x.local_defined.data() + (at - x.local.data());
-  if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;
-  if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal)) return;
-  const uint64_t address = static_cast<uint64_t>(at - x.local.data()) % x.kernel->local_bytes;
-  Report(x, op, Hazard::Kind::kUninitialisedLocal, lane,
-         "reads local address " + Hex(address) + " before anything was written there", {Space::kLocal, address, {}});
-}
-
-void MarkLocal(Exec& x, const std::byte* at, uint64_t bytes, bool defined) {
-  if (x.check_global) std::memset(x.local_defined.data() + (at - x.local.data()), defined, bytes);
-}
-
-// ---- order ---------------------------------------------------------------------------------------------------------
-void DeviceFence(Exec& x) { x.launch->clock->Fence(x.serial, x.epoch); }
-
-void OrderGang(Gang& gang) {
-  for (Exec* member : gang.members) {
-    if (member->races && gang.members.size() > 1) DeviceFence(*member);
-    ++member->epoch;
-  }
-  if (gang.members.size() > 1) {
-    for (Exec* member : gang.members) Acquire(*member);
-  }
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA
