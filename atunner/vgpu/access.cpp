@@ -39,6 +39,12 @@ std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_
   return reinterpret_cast<std::byte*>(address);
 }
 
+const Range* RangeOf(const Exec& x, uint64_t address) {
+  const auto at =
+      std::ranges::find_if(x.ranges, [&](const Range& range) { return address >= range.base && address < range.end; });
+  return at == x.ranges.end() ? nullptr : &*at;
+}
+
 Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address) {
   const uint64_t rank = address >> kRankShift;
   if (rank == 0) return &x;
@@ -206,6 +212,33 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     s.writer = thread;
     s.write_sync = x.warp->sync_epoch;
     s.write_line = op.source_line ? op.source_line : op.line;
+  }
+}
+
+// ---- local memory --------------------------------------------------------------------------------------------------
+void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32_t bytes) {
+  const uint8_t* defined = x.local_defined.data() + (at - x.local.data());
+  if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;
+  if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal)) return;
+  const uint64_t address = static_cast<uint64_t>(at - x.local.data()) % x.kernel->local_bytes;
+  Report(x, op, Hazard::Kind::kUninitialisedLocal, lane,
+         "reads local address " + Hex(address) + " before anything was written there", {Space::kLocal, address, {}});
+}
+
+void MarkLocal(Exec& x, const std::byte* at, uint64_t bytes, bool defined) {
+  if (x.check_global) std::memset(x.local_defined.data() + (at - x.local.data()), defined, bytes);
+}
+
+// ---- order ---------------------------------------------------------------------------------------------------------
+void DeviceFence(Exec& x) { x.launch->clock->Fence(x.serial, x.epoch); }
+
+void OrderGang(Gang& gang) {
+  for (Exec* member : gang.members) {
+    if (member->races && gang.members.size() > 1) DeviceFence(*member);
+    ++member->epoch;
+  }
+  if (gang.members.size() > 1) {
+    for (Exec* member : gang.members) Acquire(*member);
   }
 }
 

@@ -61,7 +61,7 @@ bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread);
 /// Whether anything was written to the word of a shared address.
 bool Initialised(Exec& x, uint64_t address);
 
-// Global and local memory: global_access.cpp.
+// Global memory: global_access.cpp.
 /// Reads of global memory by the lanes of `mask`, all within `range`: unwritten bytes and races.
 void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
                      const Range& range);

@@ -1,4 +1,4 @@
-// Global and local memory under the checks: which bytes were written, and which accesses no synchronisation orders.
+// Global memory under the checks: which bytes were written, and which accesses no synchronisation orders.
 //
 // Within a block, order is told by epochs as in shared memory. Between blocks, one access is ordered before another
 // when a fence of the first block followed it, and the second block looked at a flag (an atomic, a volatile load)
@@ -241,10 +241,7 @@ uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, const GlobalSh
   ForLanes(mask, [&](int l) {
     Bytes written;
     std::memcpy(&written, shadow.defined + (addresses[l] - shadow.base), sizeof written);
-    if constexpr (sizeof(Bytes) <= 8)
-      undefined |= (written == 0 ? 1u : 0u) << l;
-    else
-      undefined |= (std::ranges::all_of(written, [](uint64_t w) { return w == 0; }) ? 1u : 0u) << l;
+    undefined |= (written == Bytes{} ? 1u : 0u) << l;
   });
   return undefined;
 }
@@ -394,6 +391,23 @@ void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const Glob
   }
 }
 
+/// Of several that write the same value none stands for all.
+void ShareWords(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
+  if (!InThisLaunch(x, shadow.lines[line].write_serial)) return;
+  LineAccess& writer = shadow.lines[line].writer;
+  const bool mine = writer.serial == x.serial && writer.SameThreads(now) && writer.epoch == x.epoch;
+  if ((writer.words & now.words) != 0 && InThisLaunch(x, writer.serial) && !mine) {
+    Spell(shadow, line, writer.words & ~now.words);
+    writer.serial = 0;
+  }
+  for (uint32_t m = now.words & ~writer.words; m != 0; m &= m - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(m));
+    WordWriter& each = shadow.writers[line * kWordsPerLine + word];
+    const bool own = each.serial == x.serial && each.epoch == x.epoch && each.thread == ThreadOf(now, word);
+    if (!own && InThisLaunch(x, each.serial)) each.serial = 0;
+  }
+}
+
 template <size_t kWidth>
 void GatherElement(const uint32_t* from, int stride, int lanes, std::byte* to, size_t step) {
   for (int k = 0; k < lanes; ++k) std::memcpy(to + static_cast<size_t>(k) * step, from + k * stride, kWidth);
@@ -436,11 +450,14 @@ bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
     ShadowLine& line = shadow.lines[part.line];
     const LineLock lock(x, shadow.base + at);
     const LineAccess now = AccessOf(x, op, part, pattern, shadow);
+    const LineWrite write{shadow.base + at, static_cast<uint32_t>(stop - at), values + (at - low)};
+    if (ChangesNothing(write, shadow.defined + at)) {
+      ShareWords(x, now, part.line, shadow);
+      return true;
+    }
     if (!NoOtherWrites(x, line, now) || !NoConflict(x, line.last, now) ||
         !NoConflict(x, shadow.foreign[part.line], now))
       return false;
-    const LineWrite write{shadow.base + at, static_cast<uint32_t>(stop - at), values + (at - low)};
-    if (ChangesNothing(write, shadow.defined + at)) return true;
     std::memset(shadow.defined + at, 1, write.bytes);
     std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
     RecordWrite(x, now, part.line, shadow);
@@ -465,12 +482,6 @@ void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_
   }
 }
 
-const Range* RangeOf(const Exec& x, uint64_t address) {
-  const auto at =
-      std::ranges::find_if(x.ranges, [&](const Range& range) { return address >= range.base && address < range.end; });
-  return at == x.ranges.end() ? nullptr : &*at;
-}
-
 void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
   const Range* range = RangeOf(x, address);
   if (!x.track || range == nullptr || range->shadow == nullptr || bytes == 0) return;
@@ -483,33 +494,6 @@ void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t
   const Range* range = RangeOf(x, address);
   if (x.track && range != nullptr && bytes != 0)
     CheckGlobalWrite(x, op, lane, address, static_cast<uint32_t>(bytes), *range, value, atomic);
-}
-
-// ---- local memory --------------------------------------------------------------------------------------------------
-void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32_t bytes) {
-  const uint8_t* defined = x.local_defined.data() + (at - x.local.data());
-  if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;
-  if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal)) return;
-  const uint64_t address = static_cast<uint64_t>(at - x.local.data()) % x.kernel->local_bytes;
-  Report(x, op, Hazard::Kind::kUninitialisedLocal, lane,
-         "reads local address " + Hex(address) + " before anything was written there", {Space::kLocal, address, {}});
-}
-
-void MarkLocal(Exec& x, const std::byte* at, uint64_t bytes, bool defined) {
-  if (x.check_global) std::memset(x.local_defined.data() + (at - x.local.data()), defined, bytes);
-}
-
-// ---- order ---------------------------------------------------------------------------------------------------------
-void DeviceFence(Exec& x) { x.launch->clock->Fence(x.serial, x.epoch); }
-
-void OrderGang(Gang& gang) {
-  for (Exec* member : gang.members) {
-    if (member->races && gang.members.size() > 1) DeviceFence(*member);
-    ++member->epoch;
-  }
-  if (gang.members.size() > 1) {
-    for (Exec* member : gang.members) Acquire(*member);
-  }
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA
