@@ -165,10 +165,15 @@ void ReportEndless(const Gang& gang) {
   }
 }
 
-bool WaitsForPhase(const Exec& x, const Group& group) {
-  if (group.barrier >= 0 || group.pc == 0) return false;
-  const Op& op = x.kernel->ops[group.pc - 1];
-  return FlowOf(*x.kernel, op) == Flow::kPatient && op.space == Space::kShared;
+/// The wait for an mbarrier's phase at which the lanes are suspended, or that they just tried in vain; else nullptr.
+const Op* PhaseWait(const Exec& x, const Warp& warp, const Group& group) {
+  if (group.barrier >= 0) return nullptr;
+  const auto at = [&](size_t pc) -> const Op* {
+    const Op& op = x.kernel->ops[pc];
+    return FlowOf(*x.kernel, op) == Flow::kPatient && op.space == Space::kShared ? &op : nullptr;
+  };
+  const Op* suspended = warp.retries > 0 ? at(group.pc) : nullptr;
+  return suspended != nullptr || group.pc == 0 ? suspended : at(group.pc - 1);
 }
 
 /// Whether nobody can go on but by an mbarrier's phase, and the epochs of all blocks as one number.
@@ -178,7 +183,7 @@ bool AllWait(const Gang& gang, uint64_t& epochs) {
     epochs += member->epoch;
     for (const Warp& warp : member->warps) {
       for (const Group& group : warp.groups) {
-        if (group.mask != 0 && group.barrier < 0 && !WaitsForPhase(*member, group)) return false;
+        if (group.mask != 0 && group.barrier < 0 && PhaseWait(*member, warp, group) == nullptr) return false;
       }
     }
   }
@@ -188,9 +193,10 @@ bool AllWait(const Gang& gang, uint64_t& epochs) {
 void ReportEndlessWait(Exec& x) {
   for (Warp& warp : x.warps) {
     for (const Group& group : warp.groups) {
-      if (group.mask == 0 || !WaitsForPhase(x, group)) continue;
+      const Op* wait = group.mask == 0 ? nullptr : PhaseWait(x, warp, group);
+      if (wait == nullptr) continue;
       x.warp = &warp;
-      return Report(x, x.kernel->ops[group.pc - 1], Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
+      return Report(x, *wait, Hazard::Kind::kDeadlock, std::countr_zero(group.mask),
                     "waits for ever: the phase of its mbarrier does not end");
     }
   }
@@ -229,7 +235,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.seen_epoch = warp.proxy_epoch = warp.product_groups = 0;
     warp.products.clear();
     std::ranges::fill(warp.held, kFree);
-    warp.spins = 0;
+    warp.spins = warp.retries = 0;
     for (int32_t slot : launch.kernel->suspect_slots) warp.undefined[static_cast<size_t>(slot)] = ~0u;
     for (auto& stack : warp.stack) stack.clear();
   }
