@@ -250,14 +250,16 @@ class RealDevice : public TimedDevice {
     if (driver_.encode_tiled == nullptr || info_.profile.cc_major < 9) return Device::EncodeTensorMap(spec);
     ATUNNER_RETURN_IF_ERROR(atunner::Check(spec));
     const std::vector<uint32_t> ones(spec.dims.size(), 1);
+    const uint64_t none = 0;  // the driver wants an address even for the strides that one dimension does not have
+    const uint64_t* strides = spec.strides.empty() ? &none : spec.strides.data();
     const uint32_t* steps = spec.element_strides.empty() ? ones.data() : spec.element_strides.data();
     const int swizzle = spec.swizzle_bytes == 0 ? 0 : std::countr_zero(static_cast<unsigned>(spec.swizzle_bytes)) - 4;
     TensorMap map;
     ATUNNER_RETURN_IF_ERROR(
         Check(driver_.encode_tiled(map.bytes.data(), TensorMapType(spec.dtype), static_cast<uint32_t>(spec.dims.size()),
-                                   reinterpret_cast<void*>(spec.address), spec.dims.data(), spec.strides.data(),
-                                   spec.box.data(), steps, cuda::kTensorMapNoInterleave, swizzle,
-                                   cuda::kTensorMapPromoteTo128Bytes, spec.fill_nan ? 1 : 0),
+                                   reinterpret_cast<void*>(spec.address), spec.dims.data(), strides, spec.box.data(),
+                                   steps, cuda::kTensorMapNoInterleave, swizzle, cuda::kTensorMapPromoteTo128Bytes,
+                                   spec.fill_nan ? 1 : 0),
               "encode a tensor map"));
     return map;
   }

@@ -147,13 +147,14 @@ std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
 }
 
 /// How many candidates are asked for ahead of the judges: as many as compiling takes to keep up with them, and no more,
-/// since each is asked for without knowing of those before it; at the beginning few, when every result counts.
+/// since each is asked for without knowing of those before it; at the beginning fewer, when every result counts.
 size_t TuneSession::Depth() const {
   const auto threads = static_cast<double>(std::max(1, request_.compile_threads));
   const auto lanes = static_cast<double>(lanes_.count());
   double wanted = kFirstAhead;
   if (result_.judge_seconds > 0) wanted = 1 + kSlack * lanes * result_.compile_seconds / result_.judge_seconds;
-  wanted = std::min(wanted, std::max(kFirstAhead, 0.5 * static_cast<double>(result_.trials.size())));
+  const double first = std::max(kFirstAhead, threads / 2);
+  wanted = std::min(wanted, std::max(first, 0.5 * static_cast<double>(result_.trials.size())));
   return static_cast<size_t>(std::max(lanes, std::min(threads, std::max(lanes + 1, std::ceil(wanted)))));
 }
 

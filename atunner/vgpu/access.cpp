@@ -305,8 +305,10 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   const uint64_t first = address / 32;
   const uint64_t end = (address + bytes + 31) / 32;
   for (uint64_t s = first; s < end; ++s) {
-    if (store) x.store_sectors.insert(s);
-    else NoteLoad(x, s);
+    if (store)
+      x.store_sectors.insert(s);
+    else
+      NoteLoad(x, s);
   }
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;

@@ -141,8 +141,8 @@ struct Kernel {
   std::vector<int32_t> lists;
   std::vector<Track> tracks;         ///< per op, for the timeline
   std::vector<int32_t> track_slots;  ///< of their registers
-  std::vector<uint32_t> constants;  ///< slots × 32
-  uint32_t register_slots = 1;      ///< slot 0 is nobody's: what an operation leaves open names it
+  std::vector<uint32_t> constants;   ///< slots × 32
+  uint32_t register_slots = 1;       ///< slot 0 is nobody's: what an operation leaves open names it
   uint64_t static_shared = 0;
   uint32_t dynamic_shared_offset = 0;
 };
@@ -193,12 +193,12 @@ struct Warp {
   uint32_t proxy_epoch = 0;     ///< of the last fence.proxy.async
   uint32_t product_groups = 0;  ///< wgmma.commit_group so far
   std::vector<PendingProduct> products;
-  std::vector<Held> held;              ///< per slot: what pending products do with it
-  uint32_t carry = 0;                  ///< CC register: one bit per lane
-  uint32_t turn = 0;                   ///< of the groups, when one spins
-  uint32_t spins = 0;                  ///< backward branches since another group ran
-  uint32_t retries = 0;                ///< of the mbarrier.try_wait at hand
-  std::vector<uint32_t> undefined;     ///< per slot: lanes that hold nothing; only Kernel::suspect_slots are kept
+  std::vector<Held> held;           ///< per slot: what pending products do with it
+  uint32_t carry = 0;               ///< CC register: one bit per lane
+  uint32_t turn = 0;                ///< of the groups, when one spins
+  uint32_t spins = 0;               ///< backward branches since another group ran
+  uint32_t retries = 0;             ///< of the mbarrier.try_wait at hand
+  std::vector<uint32_t> undefined;  ///< per slot: lanes that hold nothing; only Kernel::suspect_slots are kept
   std::array<std::vector<ReturnPoint>, kLanes> stack;
 };
 
@@ -292,9 +292,9 @@ struct Exec {
   std::vector<uint8_t> local_defined;
   bool count = false;
   bool count_lines = false;
-  std::vector<OpCounts> op_counts;  ///< per op, ExecOptions::count_lines
-  std::vector<uint64_t> executed;   ///< per op: times
-  std::vector<uint64_t> lanes;      ///< per op: active lanes
+  std::vector<OpCounts> op_counts;                      ///< per op, ExecOptions::count_lines
+  std::vector<uint64_t> executed;                       ///< per op: times
+  std::vector<uint64_t> lanes;                          ///< per op: active lanes
   std::unordered_map<uint64_t, uint32_t> load_sectors;  ///< → how many there were at the last access
   std::unordered_set<uint64_t> store_sectors;
   Counts counts;
@@ -306,8 +306,8 @@ struct Exec {
   std::unordered_map<uint64_t, uint32_t> phase_epoch;  ///< of an mbarrier: who waited for its last phase has seen this
   std::vector<uint32_t> bulk_groups;                   ///< per thread: cp.async.bulk.commit_group so far
   uint32_t proxy_seen = 0;                             ///< Warp::seen_epoch of the latest fence.proxy.async
-  std::vector<WarpTime> times;  ///< per warp, while counting
-  Touch touch;                  ///< of the operation at hand
+  std::vector<WarpTime> times;                         ///< per warp, while counting
+  Touch touch;                                         ///< of the operation at hand
   uint64_t alive_threads = 0;
   bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others
   bool yield = false;   ///< a kPatient operation waits for others

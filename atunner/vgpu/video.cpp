@@ -154,6 +154,7 @@ Handler VideoHandler(const Form& form, Op& op) {
     last_type = i;
   }
   o.saturate = form.Has("sat");
+  if (o.what == What::kShl && o.saturate) return nullptr;  // hardware makes something else of it than the ISA says
   if (o.what == What::kCompare) types.insert(types.begin(), false);
   if (types.size() != 3) return nullptr;
   o.signed_d = types[0];

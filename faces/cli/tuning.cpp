@@ -26,12 +26,12 @@ RunRecord RecordOf(const TuneFlags& flags, const KernelSpec& spec, const Paramet
                    const std::string& command) {
   RunRecord run;
   std::vector<std::string> fields = {spec.ContentDigest().ToHex(),
-                                           DumpJson(ToJson(space)),
-                                           DumpJson(ToJson(target.profile)),
-                                           target.real_index ? std::string() : DumpJson(ToJson(target.calibration)),
-                                           std::string(Name(target.evidence())),
-                                           flags.strategy,
-                                           std::to_string(flags.seed)};
+                                     DumpJson(ToJson(space)),
+                                     DumpJson(ToJson(target.profile)),
+                                     target.real_index ? std::string() : DumpJson(ToJson(target.calibration)),
+                                     std::string(Name(target.evidence())),
+                                     flags.strategy,
+                                     std::to_string(flags.seed)};
   if (flags.objective != "time") fields.push_back(flags.objective);
   run.key = DigestOf(fields).ToHex();
   run.created = UtcTimestamp();
@@ -167,8 +167,8 @@ Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpac
 
 }  // namespace
 
-Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags,
-                      const Common& common, const std::string& command) {
+Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags, const Common& common,
+                      const std::string& command) {
   ATUNNER_TRY(const RestrictedSchedule schedule, RestrictedSchedule::Make(whole, flags.where));
   const KernelSpec& spec = schedule.spec();
   ATUNNER_TRY(const Budget budget, Budget::Parse(flags.budget));

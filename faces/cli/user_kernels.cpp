@@ -124,8 +124,8 @@ Result<std::unique_ptr<ScheduleTemplate>> TemplateOfFile(const std::string& file
 
 Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Common& common,
                      const std::string& command) {
-  ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
   ATUNNER_TRY(const auto schedule, TemplateOfFile(file, common));
+  ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
   return RunTuning(*schedule, target, flags, common, command);
 }
 
