@@ -159,7 +159,8 @@ def ask_atunner(case, options, folder):
 
 
 def reports_of(text):
-    """The reports of a tool, each with the lines that belong to it."""
+    """The reports of a tool, each with the lines that belong to it; what the program prints meanwhile belongs to none."""
+    text = "\n".join(line for line in text.splitlines() if line.startswith("========="))
     blocks = re.split(r"(?m)^========= (?=\S)", text)[1:]
     return [b for b in blocks if not re.match(r"COMPUTE-SANITIZER|.*SUMMARY|Program hit|Leaked|\(|Process|Target", b)]
 
