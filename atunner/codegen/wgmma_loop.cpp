@@ -40,8 +40,8 @@ class Wgmma : public MainLoop {
     // A product of 64 × n reads 64 + n rows of shared memory, which narrow ones wait for. A group keeps two tiles'
     // products in flight; what remains to be hidden are the barrier before them and the copies' latency.
     const double fed = std::min(1.0, 0.6 + 0.4 * static_cast<double>(chosen["tile_n"]) / 128.0);
-    const auto groups = static_cast<double>(chosen["tile_m"] / chosen["group_rows"] * resident);
-    const double hidden = std::min(1.0, 0.7 + 0.15 * groups);
+    const int64_t groups = chosen["tile_m"] / chosen["group_rows"] * resident;
+    const double hidden = std::min(1.0, 0.7 + 0.15 * static_cast<double>(groups));
     const auto ahead = static_cast<double>((chosen["stages"] - 2) * resident);
     const double covered = std::min(1.0, 0.8 + 0.1 * ahead);
     return kSustained * fed * hidden * covered;

@@ -135,7 +135,7 @@ class CudnnConvolution : public CudnnSubject {
     if (convolution_) api_.destroy_convolution(convolution_);
   }
 
-  Status Prepare(TimedDevice& device, const KernelSpec& spec) {
+  Status Describe(TimedDevice& device, const KernelSpec& spec) {
     const auto at = [&](const char* name) { return static_cast<int>(spec.dims.at(name)); };
     const auto attribute = [&](const char* name) { return static_cast<int>(ToDouble(spec.attributes.at(name))); };
     ATUNNER_RETURN_IF_ERROR(Open(device, spec));
@@ -190,7 +190,7 @@ class CudnnConvolution : public CudnnSubject {
 
 class CudnnSoftmax : public CudnnSubject {
  public:
-  Status Prepare(TimedDevice& device, const KernelSpec& spec) {
+  Status Describe(TimedDevice& device, const KernelSpec& spec) {
     ATUNNER_RETURN_IF_ERROR(Open(device, spec));
     backward_ = spec.name == "softmax_backward";
     ATUNNER_TRY(rows_, Tensor(static_cast<int>(spec.dims.at("rows")), static_cast<int>(spec.dims.at("cols")), 1, 1));
@@ -215,7 +215,7 @@ class CudnnSoftmax : public CudnnSubject {
 template <class Kind>
 Result<std::unique_ptr<Subject>> Make(TimedDevice& device, const KernelSpec& spec) {
   auto subject = std::make_unique<Kind>();
-  ATUNNER_RETURN_IF_ERROR(subject->Prepare(device, spec));
+  ATUNNER_RETURN_IF_ERROR(subject->Describe(device, spec));
   return subject;
 }
 
