@@ -10,13 +10,15 @@
 namespace atunner {
 namespace {
 
-/// An outcome, or under "failure" the Error of a worker that cannot compile at all.
-Result<CompileOutcome> DecodeReply(const std::string& reply) {
-  ATUNNER_TRY(const Json json, ParseJson(reply, "the compile worker's answer"));
-  if (json.is_object() && json.contains("failure")) {
-    return Fail(ErrorCode::kUnavailable, "the compile worker cannot compile: " + DumpJson(json["failure"]));
-  }
-  return OutcomeFromJson(json);
+/// Under "failure" the Error of a worker that cannot compile at all.
+bool IsFailure(const Json& reply) { return reply.is_object() && reply.contains("failure"); }
+
+/// What a compiler answers whose memory the source has spoilt.
+CompileOutcome Nonsense(const Error& error) {
+  CompileOutcome outcome;
+  outcome.crashed = true;
+  outcome.error = "the compiler answered nonsense: " + error.ToString();
+  return outcome;
 }
 
 Json Serve(Compiler& compiler, const std::string& message) {
@@ -66,7 +68,13 @@ Result<CompileOutcome> WorkerCompiler::Compile(const CompileRequest& request, co
   ATUNNER_TRY(WorkerProcess worker, Take());
   const auto reply = worker.Call(DumpJson(ToJson(request)), options_.timeout_seconds, stop);
   if (!reply) return Obituary(*worker.death(), stop);
-  auto outcome = DecodeReply(*reply);
+  const auto json = ParseJson(*reply, "the compile worker's answer");
+  if (!json) return Nonsense(json.error());  // and the worker is not asked again
+  if (IsFailure(*json)) {
+    return Fail(ErrorCode::kUnavailable, "the compile worker cannot compile: " + DumpJson((*json)["failure"]));
+  }
+  auto outcome = OutcomeFromJson(*json);
+  if (!outcome) return Nonsense(outcome.error());
   Return(std::move(worker));
   return outcome;
 }

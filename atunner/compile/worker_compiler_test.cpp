@@ -40,6 +40,8 @@ class ScriptedCompiler : public Compiler {
         std::memset(some, 1, size_t{64} << 20);
       }
     }
+    if (text == "babble") WorkerChannel().Send("no answer");
+    if (text == "half an answer") WorkerChannel().Send("{\"module\": 3}");
     if (text == "no compiler") return Fail(ErrorCode::kUnavailable, "NVRTC went away");
     CompileOutcome outcome;
     if (text == "wrong") {
@@ -129,6 +131,17 @@ TEST_F(WorkerCompilerTest, WhatKillsTheCompilerIsAnOutcome) {
   }
   EXPECT_THAT(compiler.Compile(Request("abort"))->error, HasSubstr("out of memory"));
   EXPECT_TRUE(compiler.Compile(Request("x"))->ok());
+}
+
+TEST_F(WorkerCompilerTest, NonsenseIsAnOutcomeAndTheNextCompiles) {
+  WorkerCompiler compiler(Options(), "scripted");
+  for (const char* text : {"babble", "half an answer"}) {
+    const auto outcome = compiler.Compile(Request(text));
+    ASSERT_TRUE(outcome) << outcome.error().ToString();
+    EXPECT_TRUE(outcome->crashed) << text;
+    EXPECT_THAT(outcome->error, HasSubstr("nonsense")) << text;
+    EXPECT_TRUE(compiler.Compile(Request("x"))->ok());
+  }
 }
 
 TEST_F(WorkerCompilerTest, AMemoryBombReachesItsLimit) {
