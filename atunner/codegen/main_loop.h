@@ -22,8 +22,8 @@ class MainLoop {
   virtual ~MainLoop() = default;
   /// tile_m, tile_n, tile_k first; then what is the loop's own; `stages`, the number of buffers, is last.
   virtual std::vector<Parameter> Parameters() const = 0;
-  /// What this loop rules out on that device, resources of a block apart from shared memory included.
-  virtual std::vector<Constraint> Constraints(const DeviceProfile& profile) const = 0;
+  /// What this loop rules out on any device.
+  virtual std::vector<Constraint> Constraints() const = 0;
   /// Schedules worth starting from: values of Parameters().
   virtual std::vector<std::vector<int64_t>> Starts() const = 0;
   /// Expressions over the parameters: warps of a block; registers of a thread; columns that one warp holds.

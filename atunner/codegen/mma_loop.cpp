@@ -18,7 +18,7 @@ class Mma : public MainLoop {
         {"stages", Integers({2, 3, 4, 5, 6}), "buffers in shared memory"},
     };
   }
-  std::vector<Constraint> Constraints(const DeviceProfile&) const override {
+  std::vector<Constraint> Constraints() const override {
     return {{Expr::MustParse("tile_m % warp_m == 0 and tile_n % warp_n == 0"), "warps divide the tile"},
             {Expr::MustParse("4 <= " + Warps() + " <= 16"), "4 to 16 warps"}};
   }

@@ -45,7 +45,7 @@ TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& prof
           fmt::format("(tile_m + tile_n) * tile_k * 2 * stages + (32 * {} * min({}, 64) if persistent else 0)",
                       loop_.Warps(), loop_.WarpColumns()))) {
   space_.parameters = loop_.Parameters();
-  space_.constraints = loop_.Constraints(profile);
+  space_.constraints = loop_.Constraints();
   Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
   Add(fmt::format("{} * {} <= {}", registers_.text(), threads_.text(), profile.registers_per_sm),
       "registers of a block");

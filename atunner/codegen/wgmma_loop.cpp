@@ -24,7 +24,7 @@ class Wgmma : public MainLoop {
         {"stages", Integers({3, 4, 5, 6, 8}), "buffers in shared memory"},
     };
   }
-  std::vector<Constraint> Constraints(const DeviceProfile&) const override {
+  std::vector<Constraint> Constraints() const override {
     return {{Expr::MustParse("tile_m % group_rows == 0"), "groups divide the tile"}};
   }
   std::vector<std::vector<int64_t>> Starts() const override {

@@ -281,6 +281,19 @@ bool WaitsForSiblings(Warp& warp, size_t index, uint32_t pc) {
   return behind;
 }
 
+/// Takes in the siblings that wait here; false when the group has to wait for others itself.
+bool Gather(Warp& warp, Cursor& c, uint32_t& active) {
+  if (active != c.mask || warp.groups.size() == 1) return true;
+  warp.groups[c.index].pc = c.pc;
+  if (WaitsForSiblings(warp, c.index, c.pc)) {
+    warp.groups[c.index].barrier = kCollective;
+    Normalise(warp);
+    return false;
+  }
+  active = c.mask = warp.groups[c.index].mask;
+  return true;
+}
+
 Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   ++x.counts.barriers;
   if (active == 0) {
@@ -288,15 +301,7 @@ Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     return Next::kContinue;
   }
   Warp& warp = *x.warp;
-  if (active == c.mask && warp.groups.size() > 1) {
-    warp.groups[c.index].pc = c.pc;
-    if (WaitsForSiblings(warp, c.index, c.pc)) {
-      warp.groups[c.index].barrier = kCollective;
-      Normalise(warp);
-      return Next::kSwitch;
-    }
-    active = c.mask = warp.groups[c.index].mask;
-  }
+  if (!Gather(warp, c, active)) return Next::kSwitch;
   Separate(warp, c, active);
   Arrive(x, op, x.warp->groups[c.index], active);
   Normalise(*x.warp);
@@ -329,15 +334,7 @@ Next Aligned(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     return Next::kContinue;
   }
   Warp& warp = *x.warp;
-  if (active == c.mask && warp.groups.size() > 1) {
-    warp.groups[c.index].pc = c.pc;
-    if (WaitsForSiblings(warp, c.index, c.pc)) {
-      warp.groups[c.index].barrier = kCollective;
-      Normalise(warp);
-      return Next::kSwitch;
-    }
-    active = c.mask = warp.groups[c.index].mask;
-  }
+  if (!Gather(warp, c, active)) return Next::kSwitch;
   if (active != (op.target == kWholeGroup ? ~0u : warp.alive))
     Report(x, op, Hazard::Kind::kDivergentBarrier, std::countr_zero(active),
            "only some lanes of the warp reach this instruction, which all of them must execute");
