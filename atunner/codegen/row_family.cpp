@@ -79,6 +79,10 @@ class RowTemplate : public BoundTemplate {
     constants.Line(fmt::format("constexpr Storage STORAGE = {};", choice.storage == "registers" ? "REGISTERS"
                                                                   : choice.storage == "shared"  ? "SHARED"
                                                                                                 : "RELOAD"));
+    constants.Line("enum Keep { NOWHERE, IN_SHARED, IN_REGISTERS };");
+    constants.Line(fmt::format("constexpr Keep KEEP = {};  // values per column", choice.keep == 0   ? "NOWHERE"
+                                                                                  : choice.keep == 1 ? "IN_SHARED"
+                                                                                                     : "IN_REGISTERS"));
     constants.Int("COLS", cols_)
         .Int("THREADS_PER_ROW", choice.threads)
         .Int("ROWS_PER_BLOCK", choice.rows)
@@ -89,13 +93,11 @@ class RowTemplate : public BoundTemplate {
         .Int("SHARED_SUMS", choice.shared_sums, "chunks whose column sums lie in shared memory")
         .Int("ADD_GROUPS", kAddGroups)
         .Bool("STREAM", choice.stream, "evict-first loads and stores")
-        .Bool("PREFETCH", choice.prefetch, "the next rows are copied meanwhile")
-        .Bool("KEEP_PARAMETERS", choice.keep, "in shared memory")
+        .Bool("PREFETCH", choice.prefetch > 0, "the next rows are copied meanwhile")
+        .Bool("DEFER", choice.prefetch == 2, "rows are written after the next ones have been measured")
         .Define("CLUSTER", choice.cluster)
         .Define("SPLIT", choice.split)
         .Define("FUSED", choice.fused ? 1 : 0)
-        .Define("SAVE_STATS", 0)
-        .Define("SAVED_STATS", 0)
         .Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
     LaunchPlan plan = Plan(configuration, {});
     if (choice.split > 1) {
@@ -158,8 +160,10 @@ class RowTemplate : public BoundTemplate {
   struct Choice {
     int64_t threads, rows, vector;
     std::string storage;
-    int64_t unroll, blocks_per_sm, cluster, split, shared_sums;
-    bool stream, prefetch, keep, fused;
+    int64_t unroll, blocks_per_sm, cluster, split, shared_sums, prefetch, keep;
+    bool stream, fused;
+    /// Buffers for rows in shared memory.
+    int64_t copies() const { return (storage == "shared" ? 1 : 0) + prefetch; }
     int64_t block() const { return threads * rows; }
     int64_t parts() const { return cluster * split; }
   };
@@ -175,9 +179,9 @@ class RowTemplate : public BoundTemplate {
             .cluster = integer("cluster"),
             .split = integer("split"),
             .shared_sums = integer("shared_sums"),
+            .prefetch = integer("prefetch"),
+            .keep = integer("keep"),
             .stream = integer("stream") != 0,
-            .prefetch = integer("prefetch") != 0,
-            .keep = integer("keep") != 0,
             .fused = integer("fused") != 0};
   }
 
@@ -211,9 +215,10 @@ class RowTemplate : public BoundTemplate {
          "column sums in the pass that gives dx, or in a pass of their own"},
         {"shared_sums", kernel_.gradients ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
          "chunks whose column sums lie in shared memory"},
-        {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
-         "copy the next rows to shared memory while these are reduced"},
-        {"keep", affine ? Integers({0, 1}) : Integers({0}), "keep the values per column in shared memory"},
+        {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1, 2}) : Integers({0}),
+         "copy the next rows to shared memory while these are reduced; 2 = and the rows before are written"},
+        {"keep", affine ? Integers({0, 1, 2}) : Integers({0}),
+         "keep the values per column: 0 = nowhere, 1 = in shared memory, 2 = in registers"},
         {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
         {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
@@ -237,6 +242,8 @@ class RowTemplate : public BoundTemplate {
         "more threads than elements");
     Add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
+    Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
+    Add("keep < 2 or blocks_per_sm > 0", "values in registers serve a block that goes on");
     Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and {} % vector == 0 and blocks_per_sm > 0)", element_, cols_),
         "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
     Add(fmt::format("(fused == 0 and keep == 0) or {} % vector == 0", cols_),
@@ -247,9 +254,10 @@ class RowTemplate : public BoundTemplate {
         fmt::format("ceil_div({} + vector, cluster * split * threads_per_row * vector)", cols_ - 1);
     Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
     const std::string registers = fmt::format(
-        "((storage == 'registers') * {0} * vector * {1} // 4 + fused * max(0, {0} - shared_sums) * vector * 2 + {2} + "
-        "8 * vector // 4)",
-        chunks, HeldBytes(), kOtherRegisters);
+        "((storage == 'registers') * {0} * vector * {1} // 4 + (keep == 2) * {0} * vector * {3} // 4 + fused * max(0, "
+        "{0} "
+        "- shared_sums) * vector * 2 + {2} + 8 * vector // 4)",
+        chunks, HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
         "the blocks do not fit in the register file");
@@ -265,7 +273,8 @@ class RowTemplate : public BoundTemplate {
         fmt::format("ceil_div(ceil_div({0} + ({0} % vector != 0) * (vector - 1), vector), cluster * split)", cols_);
     const std::string per_thread = fmt::format("ceil_div({}, threads_per_row)", chunks);
     return fmt::format(
-        "threads_per_row * rows_per_block * vector * ((((storage == 'shared') + prefetch) * {0} + keep * {1}) * {2} * "
+        "threads_per_row * rows_per_block * vector * ((((storage == 'shared') + prefetch) * {0} + (keep == 1) * {1}) * "
+        "{2} * "
         "{3} + shared_sums * 8)",
         kernel_.tensors, kernel_.parameters, per_thread, element_);
   }
@@ -291,12 +300,12 @@ class RowTemplate : public BoundTemplate {
     const int64_t tensor_bytes = per_thread * element_ * kernel_.tensors;
     const int64_t sums = choice.fused ? 8 * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
     const int64_t held = choice.storage == "registers" ? per_thread * HeldBytes() : 0;
-    const int64_t registers = (held + sums) / 4 + kOtherRegisters;
-    const int64_t copies = (choice.storage == "shared" ? 1 : 0) + (choice.prefetch ? 1 : 0);
-    const int64_t shared =
-        choice.block() * (copies * tensor_bytes + (choice.keep ? kernel_.parameters * per_thread * element_ : 0) +
-                          8 * choice.shared_sums * choice.vector) +
-        2048;
+    const int64_t affine = choice.keep == 2 ? kernel_.parameters * per_thread * element_ : 0;
+    const int64_t registers = (held + sums + affine) / 4 + kOtherRegisters;
+    const int64_t shared = choice.block() * (choice.copies() * tensor_bytes +
+                                             (choice.keep == 1 ? kernel_.parameters * per_thread * element_ : 0) +
+                                             8 * choice.shared_sums * choice.vector) +
+                           2048;
     const int64_t most = std::min({int64_t{65536} / (registers * choice.block()), profile_.shared_per_sm / shared,
                                    int64_t{2048} / choice.block()});
     return static_cast<double>(

@@ -1,5 +1,5 @@
 /// A row that is kept is passed over twice: the mean first, then the squares of the deviations.
-DEVICE Norm measure(const Matrices& in, const Lane& lane, const Kept& kept, Team& team, float eps) {
+DEVICE Moments measure_kept(const Matrices& in, const Lane& lane, const Kept& kept, Team& team) {
   float sum = 0;
 #pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
@@ -17,7 +17,7 @@ DEVICE Norm measure(const Matrices& in, const Lane& lane, const Kept& kept, Team
 #pragma unroll
     for (int e = 0; e < VEC; ++e) squares += lane.has(c, e) ? (v[e] - mean) * (v[e] - mean) : 0.0f;
   }
-  return norm_of(over_cluster({(float)lane.count(), mean, block_reduce<Sum>(squares, team)}, team), eps);
+  return {(float)lane.count(), mean, block_reduce<Sum>(squares, team)};
 }
 
 /// This thread's share of a row that has to be read again, in one pass.
@@ -33,7 +33,7 @@ DEVICE Moments scan(const Matrices& in, const Lane& lane) {
 }
 
 DEVICE void write(const Matrices& in, const Parameters& affine, T* y, const Lane& lane, const Kept& kept, const Norm& norm) {
-#pragma unroll PASS_UNROLL
+#pragma unroll WRITE_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     const Vector v = kept.get(in, lane, c);
@@ -46,36 +46,35 @@ DEVICE void write(const Matrices& in, const Parameters& affine, T* y, const Lane
   }
 }
 
-// What the gradient will need, once per row.
-#if SAVE_STATS
-#define STATISTICS float *__restrict__ mean, float *__restrict__ rstd,
-#define SAVE(row, norm)                 \
-  if (team.t == 0 && PART_INDEX == 0) { \
-    mean[row] = (norm).mean;            \
-    rstd[row] = (norm).scale;           \
-  }
-#else
-#define STATISTICS
-#define SAVE(row, norm)
-#endif
-
 #if SPLIT == 1
-extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
-                                                          T* __restrict__ y, STATISTICS float eps, long long rows) {
-  const Matrices in = {x};
-  Team team;
-  Kept kept;
-  enter();
-  kept.begin(in, team, rows);
-  const Parameters affine({weight, bias}, team);
-  FOR_EACH_GROUP(group) {
-    const Lane lane(row_of(group, team, rows), team);
-    kept.read(in, lane, group, team, rows);
-    const Norm norm = STORAGE == RELOAD ? norm_of(over_cluster(in_block(scan(in, lane), lane.count(), team), team), eps) : measure(in, lane, kept, team, eps);
-    if (!active(group, team, rows)) continue;
-    write(in, affine, y, lane, kept, norm);
-    SAVE(group + team.r, norm)
+struct LayerNorm {
+  typedef Moments Part;
+  static constexpr int WORDS = 3;
+  const Matrices& in;
+  Parameters affine;
+  T* y;
+  float eps;
+
+  DEVICE LayerNorm(const Matrices& in, const T* weight, const T* bias, T* y, float eps)
+      : in(in), affine{{weight, bias}}, y(y), eps(eps) {}
+  DEVICE void prepare(const Team& team) { affine.keep(team); }
+  DEVICE Moments measure(const Lane& lane, const Kept& kept, long long, Team& team) {
+    return STORAGE == RELOAD ? in_block(scan(in, lane), lane.count(), team) : measure_kept(in, lane, kept, team);
   }
+  DEVICE void write(const Lane& lane, const Kept& kept, long long, const Moments&, const Moments& all, const Team&) {
+    ::write(in, affine, y, lane, kept, norm_of(all, eps));
+  }
+#if CLUSTER > 1
+  static DEVICE void pack(const Moments& mine, float (&values)[WORDS]) { pack_moments(mine, values); }
+  static DEVICE Moments merge(const float (*sent)[CLUSTER]) { return merge_moments(sent); }
+#endif
+};
+
+extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
+                                                          T* __restrict__ y, float eps, long long rows) {
+  const Matrices in = {x};
+  LayerNorm layernorm(in, weight, bias, y, eps);
+  Pass<LayerNorm>(in, rows, layernorm).run();
 }
 #else
 extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ x, float2* __restrict__ parts, long long rows) {
@@ -89,10 +88,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict_
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
-                                                          T* __restrict__ y, STATISTICS const float2* __restrict__ parts, float eps, long long rows) {
+                                                          T* __restrict__ y, const float2* __restrict__ parts, float eps, long long rows) {
   const Matrices in = {x};
   Team team;
-  const Parameters affine({weight, bias}, team);
+  Parameters affine{{weight, bias}};
+  affine.keep(team);
   FOR_EACH_GROUP(row) {
     Moments mine;
     for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
@@ -101,7 +101,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
     }
     const Norm norm = norm_of(in_block(mine, COLS, team), eps);
     write(in, affine, y, Lane(row, team), Kept(), norm);
-    SAVE(row, norm)
   }
 }
 #endif

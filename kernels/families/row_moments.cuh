@@ -1,26 +1,29 @@
 // Mean and variance of rows, and values per column: for layernorm and its gradient.
 
-/// One value per column, the same for every row: read through the caches, or kept in shared memory.
+/// One value per column, the same for every row: read through the caches, or kept in shared memory or registers.
 struct Parameters {
   const T* values[PARAMETERS];
+  Vector held[PARAMETERS][KEEP == IN_REGISTERS ? CHUNKS : 1];
 
   static DEVICE Vector* place(int which, int c) {
     return (Vector*)dynamic_shared + (KEPT_VECTORS + which * CHUNKS + c) * BLOCK + threadIdx.x;
   }
-  DEVICE Parameters(const T* const (&from)[PARAMETERS], const Team& team) {
+  DEVICE void keep(const Team& team) {
+    const Lane lane(0, team);
 #pragma unroll
     for (int which = 0; which < PARAMETERS; ++which) {
-      values[which] = from[which];
-      if (!KEEP_PARAMETERS) continue;
-      const Lane lane(0, team);
+#pragma unroll KEEP == IN_REGISTERS ? 1024 : 1
       for (int c = 0; c < CHUNKS; ++c) {
-        if (lane.has(c)) *place(which, c) = read(lane, c, which);
+        if (KEEP == NOWHERE || !lane.has(c)) continue;
+        if (KEEP == IN_REGISTERS) held[which][KEEP == IN_REGISTERS ? c : 0] = read(lane, c, which);
+        else *place(which, c) = read(lane, c, which);
       }
     }
   }
   /// Those that belong to vector c of a row.
   DEVICE Vector get(const Lane& lane, int c, int which = 0) const {
-    return KEEP_PARAMETERS ? *place(which, c) : read(lane, c, which);
+    if (KEEP == IN_REGISTERS) return held[which][KEEP == IN_REGISTERS ? c : 0];
+    return KEEP == IN_SHARED ? *place(which, c) : read(lane, c, which);
   }
 
  private:
@@ -91,7 +94,7 @@ DEVICE Moments moments_of(const Vector& v, const Lane& lane, int c) {
 
 #if CLUSTER > 1
 /// The row's moments from what the blocks that share it sent: counts, means, squares.
-DEVICE Moments merge(const float (*sent)[CLUSTER]) {
+DEVICE Moments merge_moments(const float (*sent)[CLUSTER]) {
   Moments all;
   all.count = COLS;
 #pragma unroll
@@ -103,17 +106,12 @@ DEVICE Moments merge(const float (*sent)[CLUSTER]) {
   }
   return all;
 }
-#endif
-
-/// The row's moments from those of the blocks that share it.
-DEVICE Moments over_cluster(const Moments& mine, Team& team) {
-#if CLUSTER > 1
-  const float values[3] = {mine.count, mine.mean, mine.squares};
-  return merge(exchange(values, team));
-#else
-  return mine;
-#endif
+DEVICE void pack_moments(const Moments& mine, float* values) {
+  values[0] = mine.count;
+  values[1] = mine.mean;
+  values[2] = mine.squares;
 }
+#endif
 
 /// The moments of the block's part, `count` elements, from its threads'.
 DEVICE Moments in_block(const Moments& mine, int count, Team& team) {

@@ -16,29 +16,12 @@ struct Peak {
 /// nothing but the type's least number (a mask) has a right answer too.
 DEVICE float weight(float v, float top) { return power_of_two((v - (top == MINUS_INFINITY ? 0.0f : top)) * LOG2E); }
 
-/// The row's peak from those of the blocks that share it.
-DEVICE Peak over_cluster(const Peak& mine, Team& team) {
-#if CLUSTER > 1
-  const float values[2] = {mine.top, mine.total};
-  const auto sent = exchange(values, team);
-  Peak all;
-  all.top = tree<Max>(sent[0]);
-  float totals[CLUSTER];
-#pragma unroll
-  for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * weight(sent[0][rank], all.top);
-  all.total = tree<Sum>(totals);
-  return all;
-#else
-  return mine;
-#endif
-}
-
 /// The row's exponentials over its block's largest, where it stays in registers; else they are cheaper to take twice.
 struct Exponentials {
   float held[STORAGE == REGISTERS ? CHUNKS : 1][VEC];
 };
 
-DEVICE Peak measure(const Matrices& in, const Lane& lane, const Kept& kept, Exponentials& exponentials, Team& team) {
+DEVICE Peak measure_kept(const Matrices& in, const Lane& lane, const Kept& kept, Exponentials& exponentials, Team& team) {
   Peak peak;
 #pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
@@ -94,7 +77,7 @@ DEVICE Peak in_block(const Peak& mine, Team& team) {
 DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, const Exponentials& exponentials, const Peak& part, const Peak& peak) {
   const float scale = 1.0f / peak.total;
   const float held_scale = CLUSTER == 1 ? scale : scale * weight(part.top, peak.top);
-#pragma unroll PASS_UNROLL
+#pragma unroll WRITE_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     float out[VEC];
@@ -111,20 +94,42 @@ DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, 
 }
 
 #if SPLIT == 1
+struct Softmax {
+  typedef Peak Part;
+  static constexpr int WORDS = 2;
+  const Matrices& in;
+  T* y;
+  Exponentials exponentials;
+
+  DEVICE Softmax(const Matrices& in, T* y) : in(in), y(y) {}
+  DEVICE void prepare(const Team&) {}
+  DEVICE Peak measure(const Lane& lane, const Kept& kept, long long, Team& team) {
+    return STORAGE == RELOAD ? in_block(scan(in, lane), team) : measure_kept(in, lane, kept, exponentials, team);
+  }
+  DEVICE void write(const Lane& lane, const Kept& kept, long long, const Peak& mine, const Peak& all, const Team&) {
+    ::write(in, y, lane, kept, exponentials, mine, all);
+  }
+#if CLUSTER > 1
+  static DEVICE void pack(const Peak& mine, float (&values)[WORDS]) {
+    values[0] = mine.top;
+    values[1] = mine.total;
+  }
+  static DEVICE Peak merge(const float (*sent)[CLUSTER]) {
+    Peak all;
+    all.top = tree<Max>(sent[0]);
+    float totals[CLUSTER];
+#pragma unroll
+    for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * weight(sent[0][rank], all.top);
+    all.total = tree<Sum>(totals);
+    return all;
+  }
+#endif
+};
+
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, T* __restrict__ y, long long rows) {
   const Matrices in = {x};
-  Team team;
-  Kept kept;
-  enter();
-  kept.begin(in, team, rows);
-  FOR_EACH_GROUP(group) {
-    const Lane lane(row_of(group, team, rows), team);
-    kept.read(in, lane, group, team, rows);
-    Exponentials exponentials;
-    const Peak part = STORAGE == RELOAD ? in_block(scan(in, lane), team) : measure(in, lane, kept, exponentials, team);
-    const Peak peak = over_cluster(part, team);
-    if (active(group, team, rows)) write(in, y, lane, kept, exponentials, part, peak);
-  }
+  Softmax softmax(in, y);
+  Pass<Softmax>(in, rows, softmax).run();
 }
 #else
 extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ x, float2* __restrict__ parts, long long rows) {
