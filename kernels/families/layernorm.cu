@@ -1,32 +1,18 @@
-/// A row that is kept is passed over twice: the mean first, then the squares of the deviations.
-DEVICE Moments measure_kept(const Matrices& in, const Lane& lane, const Kept& kept, Team& team) {
-  float sum = 0;
-#pragma unroll PASS_UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = kept.get(in, lane, c);
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) sum += v[e];
-  }
-  const float mean = block_reduce<Sum>(sum, team) / max(1, lane.count());
-  float squares = 0;
-#pragma unroll PASS_UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = kept.get(in, lane, c);
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) squares += lane.has(c, e) ? (v[e] - mean) * (v[e] - mean) : 0.0f;
-  }
-  return {(float)lane.count(), mean, block_reduce<Sum>(squares, team)};
-}
-
-/// This thread's share of a row that has to be read again, in one pass.
-DEVICE Moments scan(const Matrices& in, const Lane& lane) {
+/// This thread's share of a row.
+DEVICE Moments scan(const Matrices& in, const Lane& lane, const Kept& kept) {
   Moments all;
-#pragma unroll UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Moments m = moments_of(fetch(in[0], lane, c), lane, c);
+#pragma unroll PASS_UNROLL
+  for (int first = 0; first < CHUNKS; first += SPAN) {
+    if (!lane.has(first)) continue;
+    Deviations seen(kept.get(in, lane, first), lane, first);
+#pragma unroll PASS_UNROLL
+    for (int c = first; c < min(first + SPAN, CHUNKS); ++c) {
+      if (!lane.has(c)) continue;
+      const Vector v = kept.get(in, lane, c);
+#pragma unroll
+      for (int e = 0; e < VEC; ++e) seen.add(v[e], lane.has(c, e));
+    }
+    const Moments m = seen.moments();
     all.add(m.count, m.mean, m.squares);
   }
   return all;
@@ -59,7 +45,7 @@ struct LayerNorm {
       : in(in), affine{{weight, bias}}, y(y), eps(eps) {}
   DEVICE void prepare(const Team& team) { affine.keep(team); }
   DEVICE Moments measure(const Lane& lane, const Kept& kept, long long, Team& team) {
-    return STORAGE == RELOAD ? in_block(scan(in, lane), lane.count(), team) : measure_kept(in, lane, kept, team);
+    return in_block(scan(in, lane, kept), lane.count(), team);
   }
   DEVICE void write(const Lane& lane, const Kept& kept, long long, const Moments&, const Moments& all, const Team&) {
     ::write(in, affine, y, lane, kept, norm_of(all, eps));
@@ -82,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict_
   Team team;
   FOR_EACH_GROUP(row) {
     const Lane lane(row, team);
-    const Moments m = in_block(scan(in, lane), lane.count(), team);
+    const Moments m = in_block(scan(in, lane, Kept()), lane.count(), team);
     if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float2(m.mean, m.squares);
   }
 }

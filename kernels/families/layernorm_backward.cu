@@ -17,6 +17,13 @@ struct Contribution {
 
   /// Refers gx to another mean.
   DEVICE float gx_about(float mean) const { return gx + (x.mean - mean) * g; }
+  DEVICE void add(const Contribution& other) {
+    Moments both = x;
+    both.add(other.x.count, other.x.mean, other.x.squares);
+    gx = gx_about(both.mean) + other.gx_about(both.mean);
+    g += other.g;
+    x = both;
+  }
 };
 /// What dx needs of its row: norm, and the means of g and of g * (x - mean) * scale.
 struct RowSums {
@@ -29,56 +36,28 @@ DEVICE RowSums row_sums(const Contribution& all, float eps) {
   return {norm, all.g * (1.0f / COLS), all.gx * norm.scale * (1.0f / COLS)};
 }
 
-/// What the block's part of a row that is kept contributes: the mean first, then the rest about it.
-DEVICE Contribution measure_kept(const Matrices& in, const Parameters& affine, const Lane& lane, const Kept& kept, Team& team) {
-  float sum = 0;
-#pragma unroll PASS_UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = kept.get(in, lane, c, 0);
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) sum += v[e];
-  }
-  const float mean = block_reduce<Sum>(sum, team) / max(1, lane.count());
-  float sums[3] = {};  // g, gx, squares
-#pragma unroll WRITE_UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = kept.get(in, lane, c, 0);
-    const Vector u = kept.get(in, lane, c, 1);
-    const Vector w = affine.get(lane, c);
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
-      const float deviation = lane.has(c, e) ? v[e] - mean : 0.0f;
-      const float g = u[e] * w[e];
-      sums[0] += g;
-      sums[1] += g * deviation;
-      sums[2] += deviation * deviation;
-    }
-  }
-  block_reduce<Sum>(sums, team);
-  return {{(float)lane.count(), mean, sums[2]}, sums[0], sums[1]};
-}
-
-/// One pass over this thread's elements of a row that has to be read again.
-DEVICE Contribution scan(const Matrices& in, const Parameters& affine, const Lane& lane) {
+/// This thread's share of a row.
+DEVICE Contribution scan(const Matrices& in, const Parameters& affine, const Lane& lane, const Kept& kept) {
   Contribution all;
-#pragma unroll UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = fetch(in[0], lane, c);
-    const Vector u = fetch(in[1], lane, c);
-    const Vector w = affine.get(lane, c);
-    const Moments m = moments_of(v, lane, c);
-    const float before = all.x.mean;
-    all.x.add(m.count, m.mean, m.squares);
-    all.gx += (before - all.x.mean) * all.g;
+#pragma unroll WRITE_UNROLL
+  for (int first = 0; first < CHUNKS; first += SPAN) {
+    if (!lane.has(first)) continue;
+    Deviations seen(kept.get(in, lane, first, 0), lane, first);
+    float g_sum = 0, gx = 0;
+#pragma unroll WRITE_UNROLL
+    for (int c = first; c < min(first + SPAN, CHUNKS); ++c) {
+      if (!lane.has(c)) continue;
+      const Vector v = kept.get(in, lane, c, 0);
+      const Vector u = kept.get(in, lane, c, 1);
+      const Vector w = affine.get(lane, c);
 #pragma unroll
-    for (int e = 0; e < VEC; ++e) {
-      const float g = u[e] * w[e];
-      all.g += g;
-      all.gx += lane.has(c, e) ? g * (v[e] - all.x.mean) : 0.0f;
+      for (int e = 0; e < VEC; ++e) {
+        const float g = u[e] * w[e];
+        g_sum += g;
+        gx += g * seen.add(v[e], lane.has(c, e));
+      }
     }
+    all.add({seen.moments(), g_sum, gx - seen.offset() * g_sum});
   }
   return all;
 }
@@ -156,8 +135,12 @@ struct ColumnSums {
 };
 #endif
 
+constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;  // column sums in registers are known by number
+
 DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lane& lane, const Kept& kept, const RowSums& row, ColumnSums& columns) {
-#pragma unroll FUSED ? 1024 : WRITE_UNROLL  // column sums in registers are known by number
+  // dx = scale * (g - mean_g - normal * mean_gx)
+  const float g_share = -row.norm.scale * row.mean_g, gx_share = -row.norm.scale * row.mean_gx;
+#pragma unroll COLUMN_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     const Vector v = kept.get(in, lane, c, 0);
@@ -167,7 +150,7 @@ DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lan
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {
       const float normal = (v[e] - row.norm.mean) * row.norm.scale;
-      out[e] = row.norm.scale * (u[e] * w[e] - row.mean_g - normal * row.mean_gx);
+      out[e] = fmaf(u[e] * w[e], row.norm.scale, fmaf(normal, gx_share, g_share));
       columns.add(c, e, u[e] * normal, u[e]);
     }
     put(dx, lane, c, out);
@@ -189,7 +172,7 @@ struct LayerNormBackward {
       : in(in), affine{{weight}}, dx(dx), mean(mean), rstd(rstd), eps(eps) {}
   DEVICE void prepare(const Team& team) { affine.keep(team); }
   DEVICE Contribution measure(const Lane& lane, const Kept& kept, long long, Team& team) {
-    return STORAGE == RELOAD ? in_block(scan(in, affine, lane), lane.count(), team) : measure_kept(in, affine, lane, kept, team);
+    return in_block(scan(in, affine, lane, kept), lane.count(), team);
   }
   DEVICE void write(const Lane& lane, const Kept& kept, long long row, const Contribution&, const Contribution& all, const Team& team) {
     const RowSums sums = row_sums(all, eps);
@@ -238,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict_
   affine.keep(team);
   FOR_EACH_GROUP(row) {
     const Lane lane(row, team);
-    const Contribution all = in_block(scan(in, affine, lane), lane.count(), team);
+    const Contribution all = in_block(scan(in, affine, lane, Kept()), lane.count(), team);
     if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float4(all.x.mean, all.x.squares, all.g, all.gx);
   }
 }
@@ -254,10 +237,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
     Contribution mine;
     for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
       const float4 part = parts[row * SPLIT + p];
-      const float before = mine.x.mean;
-      mine.x.add(count_of_part(row, p), part.x, part.y);
-      mine.gx += (before - mine.x.mean) * mine.g + part.w + (part.x - mine.x.mean) * part.z;
-      mine.g += part.z;
+      mine.add({{(float)count_of_part(row, p), part.x, part.y}, part.z, part.w});
     }
     const RowSums sums = row_sums(in_block(mine, COLS, team), eps);
     write(in, affine, dx, Lane(row, team), Kept(), sums, none);

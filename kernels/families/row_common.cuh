@@ -50,10 +50,12 @@ template <> struct Raw<4> { typedef unsigned int type; };
 template <> struct Raw<8> { typedef uint2 type; };
 template <> struct Raw<16> { typedef uint4 type; };
 typedef typename Raw<VEC * sizeof(T)>::type RawVector;
+typedef typename Raw<(VEC * sizeof(T) < 4 ? VEC * sizeof(T) : 4)>::type Word;
 struct Vector {
   union {
     RawVector raw;
     T element[VEC];
+    Word word[VEC * sizeof(T) / sizeof(Word)];
   };
   __device__ Vector() {}
   __device__ Vector(const Vector& other) : raw(other.raw) {}
@@ -61,7 +63,20 @@ struct Vector {
     raw = other.raw;
     return *this;
   }
-  DEVICE float operator[](int e) const { return to_float(element[e]); }
+  DEVICE float operator[](int e) const { return unpacked(e, T()); }
+
+ private:
+  template <class U>
+  DEVICE float unpacked(int e, U) const {
+    return to_float(element[e]);
+  }
+#ifdef __CUDA_BF16_TYPES_EXIST__
+  /// A bfloat16 is the upper half of a float: one instruction, where the compiler would take the half out first.
+  DEVICE float unpacked(int e, __nv_bfloat16) const {
+    if (VEC == 1) return to_float(element[e]);
+    return __uint_as_float(e % 2 == 0 ? word[e / 2] << 16 : word[e / 2] & 0xffff0000u);
+  }
+#endif
 };
 
 DEVICE Vector load(const T* at) {
@@ -175,37 +190,19 @@ struct Kept {
   static DEVICE Vector* place(int buffer, int tensor, int c) {
     return (Vector*)dynamic_shared + ((buffer * TENSORS + tensor) * CHUNKS + c) * BLOCK + threadIdx.x;
   }
-  /// Asks for the rows of `group`, if there are any: one batch of copies either way.
-  static DEVICE void request(const Matrices& matrices, long long group, const Team& team, long long rows, int buffer) {
-    if (group < rows) {
-      const Lane lane(row_of(group, team, rows), team);
-#pragma unroll
-      for (int tensor = 0; tensor < TENSORS; ++tensor) {
-#pragma unroll
-        for (int c = 0; c < CHUNKS; ++c) {
-          if (lane.has(c)) copy_async(place(buffer, tensor, c), matrices[tensor] + lane.base + lane.at(c));
-        }
-      }
-    }
-    close_batch();
-  }
   /// Asks for the rows that the block begins with.
   DEVICE void begin(const Matrices& matrices, const Team& team, long long rows) {
-    if (PREFETCH) request(matrices, FIRST_GROUP, team, rows, 0);
+    if (PREFETCH) request_all(matrices, FIRST_GROUP, team, rows, 0);
   }
   /// Has the rows of `group` at hand, and asks for those that come next.
   DEVICE void read(const Matrices& matrices, const Lane& lane, long long group, const Team& team, long long rows) {
-    if (PREFETCH) {
+    const long long next = group + GROUP_STEP;
+    if (PREFETCH && STORAGE == REGISTERS) {
+      exchange(matrices, lane, next, team, rows);
+    } else if (PREFETCH) {
       stage = following(stage);
-      const long long next = group + GROUP_STEP;
-      if (STORAGE == REGISTERS) {  // one buffer, which has to be emptied first
-        wait_for_batches<0>();
-        move(lane);
-        request(matrices, next, team, rows, stage);
-      } else {
-        request(matrices, next, team, rows, following(stage));
-        wait_for_batches<1>();
-      }
+      request_all(matrices, next, team, rows, following(stage));
+      wait_for_batches<1>();
     } else if (STORAGE != RELOAD) {
 #pragma unroll
       for (int tensor = 0; tensor < TENSORS; ++tensor) {
@@ -232,13 +229,33 @@ struct Kept {
 
  private:
   static DEVICE int following(int buffer) { return buffer + 1 == STAGES ? 0 : buffer + 1; }
-  DEVICE void move(const Lane& lane) {
+  static DEVICE void request(const Matrices& matrices, const Lane& lane, int buffer, int c) {
+    if (!lane.has(c)) return;
 #pragma unroll
-    for (int tensor = 0; tensor < TENSORS; ++tensor) {
+    for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async(place(buffer, tensor, c), matrices[tensor] + lane.base + lane.at(c));
+  }
+  /// Asks for the rows of `group`, if there are any. Rows that go on to registers come in a batch per chunk, the others in one.
+  static DEVICE void request_all(const Matrices& matrices, long long group, const Team& team, long long rows, int buffer) {
+    const Lane lane(row_of(group, team, rows), team);
 #pragma unroll
-      for (int c = 0; c < CHUNKS; ++c) {
+    for (int c = 0; c < CHUNKS; ++c) {
+      if (group < rows) request(matrices, lane, buffer, c);
+      if (STORAGE == REGISTERS) close_batch();
+    }
+    if (STORAGE != REGISTERS) close_batch();
+  }
+  /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones in their place.
+  DEVICE void exchange(const Matrices& matrices, const Lane& lane, long long next, const Team& team, long long rows) {
+    const Lane next_lane(row_of(next, team, rows), team);
+#pragma unroll
+    for (int c = 0; c < CHUNKS; ++c) {
+      wait_for_batches<CHUNKS - 1>();
+#pragma unroll
+      for (int tensor = 0; tensor < TENSORS; ++tensor) {
         if (lane.has(c)) held[tensor][STORAGE == REGISTERS ? c : 0] = *place(0, tensor, c);
       }
+      if (next < rows) request(matrices, next_lane, 0, c);
+      close_batch();
     }
   }
 };

@@ -66,31 +66,39 @@ struct Norm {
   float scale;
 };
 
-/// Moments of vector c's elements of the row.
-DEVICE Moments moments_of(const Vector& v, const Lane& lane, int c) {
-  Moments m;
-  if (lane.whole(c)) {
-    float sum = 0;
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) sum += v[e];
-    m.count = VEC;
-    m.mean = sum * (1.0f / VEC);
-  } else {
-    float sum = 0;
+constexpr int SPAN = 16;  // vectors that are seen from the mean of their first one
+
+/// Some of a thread's elements of a row, seen from the mean of their first vector, so that one pass is enough: the mean of k
+/// of n elements is off by no more than sqrt(squares / k), and what cancels in the squares no more than n / k <= SPAN times
+/// what is left.
+struct Deviations {
+  float pivot;
+  float count = 0;
+  float sum = 0;
+  float squares = 0;
+
+  DEVICE Deviations(const Vector& first, const Lane& lane, int c) {
+    float total = 0, n = 0;
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {
-      m.count += lane.has(c, e) ? 1.0f : 0.0f;
-      sum += lane.has(c, e) ? v[e] : 0.0f;
+      const bool has = lane.has(c, e);
+      total += has ? first[e] : 0.0f;
+      n += has ? 1.0f : 0.0f;
     }
-    m.mean = sum / m.count;
+    pivot = n == 0 ? 0.0f : __fdividef(total, n);
   }
-#pragma unroll
-  for (int e = 0; e < VEC; ++e) {
-    const float deviation = lane.has(c, e) ? v[e] - m.mean : 0.0f;
-    m.squares += deviation * deviation;
+  /// Takes in one element, if it is of the row; returns its deviation or zero.
+  DEVICE float add(float v, bool has) {
+    const float deviation = has ? v - pivot : 0.0f;
+    sum += deviation;
+    squares += deviation * deviation;
+    count += has ? 1.0f : 0.0f;
+    return deviation;
   }
-  return m;
-}
+  /// From the pivot to the mean.
+  DEVICE float offset() const { return count == 0 ? 0.0f : __fdividef(sum, count); }
+  DEVICE Moments moments() const { return {count, pivot + offset(), fmaxf(0.0f, squares - sum * offset())}; }
+};
 
 #if CLUSTER > 1
 /// The row's moments from what the blocks that share it sent: counts, means, squares.
