@@ -138,8 +138,6 @@ struct ColumnSums {
 constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;  // column sums in registers are known by number
 
 DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lane& lane, const Kept& kept, const RowSums& row, ColumnSums& columns) {
-  // dx = scale * (g - mean_g - normal * mean_gx)
-  const float g_share = -row.norm.scale * row.mean_g, gx_share = -row.norm.scale * row.mean_gx;
 #pragma unroll COLUMN_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
@@ -150,7 +148,7 @@ DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lan
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {
       const float normal = (v[e] - row.norm.mean) * row.norm.scale;
-      out[e] = fmaf(u[e] * w[e], row.norm.scale, fmaf(normal, gx_share, g_share));
+      out[e] = row.norm.scale * (u[e] * w[e] - row.mean_g - normal * row.mean_gx);  // differences first: they may be zero
       columns.add(c, e, u[e] * normal, u[e]);
     }
     put(dx, lane, c, out);
