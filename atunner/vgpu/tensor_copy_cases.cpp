@@ -30,7 +30,8 @@ TensorMapSpec Spec(DType dtype, std::vector<uint64_t> dims, std::vector<uint32_t
 }
 
 uint64_t TensorBytes(const TensorMapSpec& spec) {
-  return spec.strides.empty() ? spec.dims[0] * SizeOf(spec.dtype) : spec.strides.back() * spec.dims.back();
+  return spec.strides.empty() ? (spec.dims[0] * SizeOf(spec.dtype) + 15) / 16 * 16
+                              : spec.strides.back() * spec.dims.back();
 }
 
 /// Where a byte of the dense box lies in shared memory, which is aligned to 1024: the ISA's tables of swizzled lines.
@@ -44,11 +45,14 @@ uint64_t PlaceInBox(const TensorMapSpec& spec, uint64_t byte) {
   return line * 128 + moved * 16 + byte % 16;
 }
 
-/// Calls f(place in shared memory, offset in the tensor or -1) for every element of the box.
+/// Calls f(place in shared memory, offset in the tensor or -1) for every element of the box. Stores write whole chunks
+/// of 16 bytes, so that a line of theirs may end behind the tensor's.
 template <class F>
-void ForElements(const CopyCase& one, F&& f) {
+void ForElements(const CopyCase& one, bool store, F&& f) {
   const TensorMapSpec& spec = one.spec;
   const uint64_t width = SizeOf(spec.dtype);
+  std::vector<uint64_t> dims = spec.dims;
+  if (store) dims[0] = (dims[0] * width + 15) / 16 * 16 / width;
   for (uint64_t e = 0; e < spec.BoxBytes() / width; ++e) {
     uint64_t rest = e;
     int64_t offset = 0;
@@ -58,7 +62,7 @@ void ForElements(const CopyCase& one, F&& f) {
       const uint64_t length = (spec.box[i] + step - 1) / step;
       const int64_t at = one.corner[i] + static_cast<int64_t>(rest % length * step);
       rest /= length;
-      inside = inside && at >= 0 && at < static_cast<int64_t>(spec.dims[i]);
+      inside = inside && at >= 0 && at < static_cast<int64_t>(dims[i]);
       offset += at * static_cast<int64_t>(i == 0 ? width : spec.strides[i - 1]);
     }
     f(PlaceInBox(spec, e * width), inside ? offset : -1);
@@ -69,16 +73,17 @@ std::vector<CopyCase> Cases() {
   std::vector<CopyCase> cases = {
       {Spec(DType::kFloat32, {100}, {64}), {0}},
       {Spec(DType::kFloat32, {100}, {64}), {60}},
-      {Spec(DType::kUInt8, {300}, {256}), {-17}},
+      {Spec(DType::kUInt8, {300}, {256}), {-16}},
+      {Spec(DType::kUInt8, {300}, {256}), {96}},
       {Spec(DType::kFloat16, {64, 40}, {64, 32}, 128), {0, 8}},
       {Spec(DType::kFloat16, {70, 40}, {32, 32}, 64, 32), {40, 20}},
-      {Spec(DType::kBFloat16, {48, 40}, {16, 40}, 32), {-3, -2}},
-      {Spec(DType::kFloat32, {33, 17}, {32, 16}, 128), {1, 1}},
+      {Spec(DType::kBFloat16, {48, 40}, {16, 40}, 32), {-8, -2}},
+      {Spec(DType::kFloat32, {33, 17}, {32, 16}, 128), {4, 1}},
       {Spec(DType::kInt32, {12, 9}, {4, 5}), {8, 7}},
       {Spec(DType::kFloat64, {20, 10}, {16, 8}, 128), {4, 4}},
       {Spec(DType::kFloat16, {64, 6, 5}, {64, 4, 3}, 128), {0, 3, 3}},
       {Spec(DType::kInt8, {96, 6, 5, 4}, {32, 3, 2, 2}, 32), {80, 5, -1, 3}},
-      {Spec(DType::kFloat32, {8, 4, 3, 3, 2}, {8, 3, 2, 2, 2}), {2, 2, 2, 2, 1}},
+      {Spec(DType::kFloat32, {8, 4, 3, 3, 2}, {8, 3, 2, 2, 2}), {4, 2, 2, 2, 1}},
       {Spec(DType::kFloat32, {16, 8}, {16, 8}), {100, 0}},
   };
   cases.push_back({Spec(DType::kFloat16, {64, 40}, {32, 9}, 64), {0, 1}});
@@ -109,6 +114,8 @@ class Copies {
     ATUNNER_RETURN_IF_ERROR(device_.CopyOut(tensor, tensor_->address()));
     return tensor;
   }
+  /// A launch failed: a real GPU's context is of no use after that, and tells its error again whatever is asked of it.
+  bool lost() const { return lost_; }
 
  private:
   Status Run(const CopyCase& one, const Bytes& tensor, const Bytes& box, const std::string& entry, uint32_t blocks) {
@@ -129,12 +136,14 @@ class Copies {
     const KernelArg args[] = {KernelArg::Map(map), corner, KernelArg::Address(box_->address()), bytes};
     const LaunchShape shape{{blocks, 1, 1}, {64, 1, 1}, {blocks, 1, 1}, (box_bytes + 1023) / 1024 * 1024};
     ATUNNER_TRY(const LaunchOutcome outcome, device_.Launch(module_, entry, shape, args, {}));
-    return outcome.completed() ? Status{} : Status(Invalid(outcome.message));
+    lost_ = !outcome.completed();
+    return lost_ ? Status(Invalid(outcome.message)) : Status{};
   }
 
   Device& device_;
   LoadedModule& module_;
   std::unique_ptr<Buffer> tensor_, box_;
+  bool lost_ = false;
 };
 
 std::string NameOf(const CopyCase& one, const std::string& entry) {
@@ -169,16 +178,18 @@ void CheckLoadsAndStores(Copies& copies, Random& random, std::vector<std::string
     if (!what.empty()) wrong.push_back(NameOf(one, entry) + ": " + what);
   };
   for (const CopyCase& one : Cases()) {
+    if (copies.lost()) return;
     const std::string rank = std::to_string(one.spec.dims.size());
     const size_t width = SizeOf(one.spec.dtype);
     const Bytes tensor = RandomBytes(random, TensorBytes(one.spec));
     const Bytes box = RandomBytes(random, one.spec.BoxBytes());
     Bytes loaded(box.size());
     Bytes stored = tensor;
-    ForElements(one, [&](uint64_t place, int64_t offset) {
-      if (offset < 0) return;
-      std::memcpy(&loaded[place], &tensor[static_cast<size_t>(offset)], width);
-      std::memcpy(&stored[static_cast<size_t>(offset)], &box[place], width);
+    ForElements(one, false, [&](uint64_t place, int64_t offset) {
+      if (offset >= 0) std::memcpy(&loaded[place], &tensor[static_cast<size_t>(offset)], width);
+    });
+    ForElements(one, true, [&](uint64_t place, int64_t offset) {
+      if (offset >= 0) std::memcpy(&stored[static_cast<size_t>(offset)], &box[place], width);
     });
     note(one, "load", Differences(copies.Load(one, tensor, "load" + rank), loaded));
     if (one.spec.element_strides.empty())
@@ -208,11 +219,12 @@ std::vector<std::string> CheckTensorCopies(Device& device, LoadedModule& module)
   const std::pair<const char*, DType> reductions[] = {
       {"add2", DType::kFloat32}, {"add2", DType::kInt32}, {"max2", DType::kInt32}};
   for (const auto& [entry, dtype] : reductions) {
-    const CopyCase one{Spec(dtype, {36, 20}, {32, 16}, 128), {8, -3}};
+    if (copies.lost()) break;
+    const CopyCase one{Spec(dtype, {34, 20}, {32, 16}, 128), {8, -3}};
     const Bytes tensor = RandomBytes(random, TensorBytes(one.spec));
     const Bytes box = RandomBytes(random, one.spec.BoxBytes());
     Bytes expected = tensor;
-    ForElements(one, [&](uint64_t place, int64_t offset) {
+    ForElements(one, true, [&](uint64_t place, int64_t offset) {
       if (offset < 0) return;
       uint32_t old = 0;
       uint32_t with = 0;
