@@ -114,36 +114,42 @@ struct FRsqrt {
     return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));  // -0 gives -inf, as IEEE's rSqrt
   }
 };
+/// condition ? a : b without a branch, which would keep the loop over the lanes from becoming vectors.
+[[gnu::always_inline]] inline double Select(bool condition, double a, double b) {
+  const uint64_t mask = condition ? ~uint64_t{0} : 0;
+  return std::bit_cast<double>((std::bit_cast<uint64_t>(a) & mask) | (std::bit_cast<uint64_t>(b) & ~mask));
+}
+/// A polynomial by its coefficients from the highest; without a loop, so that the one over the lanes becomes vectors.
+template <class... C>
+[[gnu::always_inline]] inline double Horner(double v, double first, C... rest) {
+  double sum = first;
+  ((sum = std::fma(sum, v, rest)), ...);
+  return sum;
+}
 /// 2^a in float64, by the nearest integer and the exponential series of the rest, |r ln 2| < 0.35: what is left out is
 /// below 2^-37 of the sum, so that the result is the correctly rounded one but for a case in some thousand.
 struct FEx2 {
+  static constexpr bool kSlow = true;
   float operator()(float a) const {
     constexpr double kShift = 0x1.8p52;  // adding it rounds to an integer, which lies in the low bits then
-    constexpr double kTerms[] = {1.0,
-                                 0x1.62e42fefa39efp-1,
-                                 0x1.ebfbdff82c58ep-3,
-                                 0x1.c6b08d704a0bfp-5,
-                                 0x1.3b2ab6fba4e77p-7,
-                                 0x1.5d87fe78a6730p-10,
-                                 0x1.430912f86c786p-13,
-                                 0x1.ffcbfc588b0c5p-17,
-                                 0x1.62c0223a5c822p-20,
-                                 0x1.b5253d395e7c1p-24};  // (ln 2)^k / k!
     double v = a;
-    v = v > 200.0 ? 200.0 : v;
-    v = v < -200.0 ? -200.0 : v;
+    v = Select(v > 200.0, 200.0, v);
+    v = Select(v < -200.0, -200.0, v);
     const double shifted = v + kShift;
     const double r = v - (shifted - kShift);
-    double sum = kTerms[9];
-    for (int k = 8; k >= 0; --k) sum = std::fma(sum, r, kTerms[k]);
+    // (ln 2)^k / k!
+    const double sum = Horner(r, 0x1.b5253d395e7c1p-24, 0x1.62c0223a5c822p-20, 0x1.ffcbfc588b0c5p-17,
+                              0x1.430912f86c786p-13, 0x1.5d87fe78a6730p-10, 0x1.3b2ab6fba4e77p-7, 0x1.c6b08d704a0bfp-5,
+                              0x1.ebfbdff82c58ep-3, 0x1.62e42fefa39efp-1, 1.0);
     const double scaled =
         std::bit_cast<double>(std::bit_cast<uint64_t>(sum) + (std::bit_cast<uint64_t>(shifted) << 52));
-    return static_cast<float>(a != a ? static_cast<double>(a) : scaled);
+    return static_cast<float>(scaled + (v - v));  // NaN stays NaN
   }
 };
 /// log2(a) in float64: the exponent, and of the significand m in [√½, √2) twice the area tangent of (m - 1) / (m + 1),
 /// whose series ends below 2^-45.
 struct FLg2 {
+  static constexpr bool kSlow = true;
   float operator()(float a) const {
     constexpr uint64_t kRoot = 0x3fe6a09e667f3bcdull;  // √½
     constexpr double kTwoByLn2 = 0x1.71547652b82fep+1;
@@ -156,12 +162,12 @@ struct FLg2 {
     const double e = std::bit_cast<double>((exponent >> 52 ^ 0x800) + 0x4338000000000000ull) - (0x1.8p52 + 0x800);
     const double s = (m - 1.0) / (m + 1.0);
     const double q = s * s;
-    double sum = 1.0 / 19;
-    for (int k = 17; k >= 1; k -= 2) sum = std::fma(sum, q, 1.0 / k);
+    const double sum =
+        Horner(q, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0);
     double r = e + kTwoByLn2 * s * sum;
-    r = v == 0 ? -std::numeric_limits<double>::infinity() : r;
-    r = v < 0 ? std::numeric_limits<double>::quiet_NaN() : r;
-    return static_cast<float>(v - v != 0 && !(v < 0) ? v : r);  // NaN and +∞ are their own
+    r = Select(v == 0, -std::numeric_limits<double>::infinity(), r);
+    r = Select(!(v < std::numeric_limits<double>::infinity()), v, r);  // NaN and +∞ are their own
+    return static_cast<float>(Select(v < 0, std::numeric_limits<double>::quiet_NaN(), r));
   }
 };
 struct FSin {
