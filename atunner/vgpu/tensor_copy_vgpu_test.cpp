@@ -33,7 +33,9 @@ class TensorCopyTest : public testing::Test {
   std::unique_ptr<LoadedModule> module_;
 };
 
-TEST_F(TensorCopyTest, BoxesOfAllShapes) { EXPECT_THAT(CheckTensorCopies(device_, *module_), testing::IsEmpty()); }
+TEST_F(TensorCopyTest, BoxesOfAllShapes) {
+  for (size_t i = 0; i < TensorCopyNames().size(); ++i) EXPECT_EQ(CheckTensorCopy(device_, *module_, i), "");
+}
 
 TEST_F(TensorCopyTest, BulkReductionWithoutAMap) {
   const auto x = device_.Allocate(1024).value();
