@@ -481,6 +481,7 @@ void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpw
     return;
   }
   const bool shared = w.space == Space::kShared;
+  if (shared && !x.check) return;
   if (shared && bytes % 4 == 0 && !op.relaxed && AllCalm(x, w, mask, bytes)) return;
   uint64_t room[kLanes];
   const uint64_t* addresses = w.Addresses(mask, room);
