@@ -16,8 +16,16 @@ int64_t Coordinate(const Exec& x, const Op& op, int lane, size_t i) {
   return static_cast<int32_t>(x.Source(x.kernel->lists[op.list + i])[lane]);
 }
 
-/// Hardware addresses tensors in chunks of 16 bytes: a box that begins within one is an illegal instruction.
-bool CheckCorner(Exec& x, const Op& op, int lane, const VirtualTensorMap& map) {
+/// Hardware addresses tensors in chunks of 16 bytes: a box that begins within one is an illegal instruction. So is a
+/// store (or reduction) that begins before the tensor.
+bool CheckCorner(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, bool store) {
+  for (size_t i = 0; store && i < map.rank; ++i) {
+    if (Coordinate(x, op, lane, i) >= 0) continue;
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+           "tensor copy: the box to store begins before the tensor, at " + std::to_string(Coordinate(x, op, lane, i)) +
+               " of dimension " + std::to_string(i));
+    return false;
+  }
   const int64_t byte = Coordinate(x, op, lane, 0) * static_cast<int64_t>(map.strides[0]);
   if (byte % kChunk == 0) return true;
   Report(x, op, Hazard::Kind::kMisaligned, lane,
@@ -26,7 +34,7 @@ bool CheckCorner(Exec& x, const Op& op, int lane, const VirtualTensorMap& map) {
   return false;
 }
 
-std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane) {
+std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane, bool store) {
   uint64_t address = BulkAddress(x, op, 1, lane);
   const Space space = Resolve(Space::kGeneric, address);
   if (!CheckAligned(x, op, lane, address, kMapAlignment)) return std::nullopt;
@@ -45,7 +53,7 @@ std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
            "copies a box of " + std::to_string(map->Rows() * map->RowBytes()) + " bytes, the block has " +
                std::to_string(x.shared.size()) + " of shared memory");
-  } else if (CheckCorner(x, op, lane, *map)) {
+  } else if (CheckCorner(x, op, lane, *map, store)) {
     return map;
   }
   return std::nullopt;
@@ -125,7 +133,7 @@ void LoadTensor(Exec& x, const Op& op, uint32_t mask) {
   static thread_local std::vector<std::byte> box;
   const uint32_t* multicast = op.list_size > op.width ? x.Source(x.kernel->lists[op.list + op.width]) : nullptr;
   ForLanes(mask, [&](int l) {
-    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l);
+    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l, false);
     if (!map || !ReadTensor(x, op, l, *map, box)) return;
     ForDestinations(x, op, l, multicast, [&](uint64_t address, uint64_t barrier) {
       if (!CheckBox(x, op, l, address)) return;
@@ -177,7 +185,7 @@ void StoreTensor(Exec& x, const Op& op, uint32_t mask) {
   static thread_local std::vector<std::byte> box;
   const auto operation = static_cast<size_t>(~op.dst2);
   ForLanes(mask, [&](int l) {
-    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l);
+    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l, true);
     if (!map) return;
     Reduction reduce = nullptr;
     if (operation < std::size(kReductions)) {

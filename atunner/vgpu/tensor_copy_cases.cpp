@@ -186,12 +186,14 @@ std::vector<Named> AllCases() {
   for (const CopyCase& one : Cases()) {
     const std::string rank = std::to_string(one.spec.dims.size());
     all.push_back({"load" + rank, one});
-    if (one.spec.element_strides.empty()) all.push_back({"store" + rank, one});
+    const bool inside =
+        std::ranges::all_of(one.corner, [](int at) { return at >= 0; });  // hardware wants that of stores
+    if (one.spec.element_strides.empty() && inside) all.push_back({"store" + rank, one});
     if (rank == "2") all.push_back({"multicast2", one});
   }
   for (const auto& [entry, dtype] :
        {std::pair("add2", DType::kFloat32), std::pair("add2", DType::kInt32), std::pair("max2", DType::kInt32)})
-    all.push_back({entry, {Spec(dtype, {34, 20}, {32, 16}, 128), {8, -3}}});
+    all.push_back({entry, {Spec(dtype, {36, 20}, {32, 16}, 128), {8, 7}}});
   return all;
 }
 

@@ -103,6 +103,26 @@ TEST_F(TensorCopyTest, ABoxThatBeginsWithinAChunkIsReported) {
   EXPECT_THAT(outcome->message, testing::HasSubstr("-12 bytes into the tensor's lines, no multiple of 16"));
 }
 
+TEST_F(TensorCopyTest, AStoreThatBeginsBeforeTheTensorIsReported) {
+  const auto tensor = device_.Allocate(4096).value();
+  TensorMapSpec spec;
+  spec.address = tensor->address();
+  spec.dims = {32, 32};
+  spec.strides = {128};
+  spec.box = {8, 8};
+  KernelArg corner;
+  corner.size = 20;
+  const int at[] = {0, -1};
+  std::memcpy(corner.bytes.data(), at, sizeof at);
+  KernelArg bytes;
+  bytes.size = 4;
+  const KernelArg args[] = {KernelArg::Map(device_.EncodeTensorMap(spec).value()), corner,
+                            KernelArg::Address(tensor->address()), bytes};
+  const auto outcome = device_.Launch(*module_, "store2", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_THAT(outcome->message, testing::HasSubstr("begins before the tensor, at -1 of dimension 1"));
+}
+
 TEST(TensorMaps, OldDevicesHaveNone) {
   VirtualGpu device(FindProfile("A100").value());
   TensorMapSpec spec;
