@@ -109,6 +109,16 @@ TEST_F(VerifierTest, AByteBesideTheOutputIsOutOfBoundsWithAndWithoutBoundsChecks
   EXPECT_THAT(Judge(unchecked, spec, beyond).reason, HasSubstr("y, 0 bytes after its end"));
 }
 
+// What block 1 reads block 0 may have written or not: right by luck.
+TEST_F(VerifierTest, BlocksThatRaceAreRefusedAlthoughTheResultIsRight) {
+  KernelSpec spec = Softmax(4, 33);
+  const auto racing = Compile(RowKernel("  if (blockIdx.x == 1 && y[0] > 2.0f) y[cols] = 0;\n"), RowPlan());
+  const Verdict verdict = Judge(gpu_, spec, racing);
+  EXPECT_EQ(verdict.kind, VerdictKind::kRace) << verdict.reason;
+  spec.tolerance.allow_nondeterminism = true;
+  EXPECT_EQ(Judge(gpu_, spec, racing).kind, VerdictKind::kCorrect);
+}
+
 TEST_F(VerifierTest, AProofListsItsChecksWithErrorAndBound) {
   const KernelSpec spec = Softmax(4, 33);
   const Verdict verdict = Judge(gpu_, spec, Compile(RowKernel(""), RowPlan()));

@@ -50,6 +50,7 @@ class VirtualGpuTest : public testing::Test {
     auto made = MakeNvrtcCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
     compiler_ = *std::move(made);
+    gpu_.TrackRaces();
     auto kernels = JudgeKernels::Make(gpu_, *compiler_);
     ASSERT_TRUE(kernels.has_value()) << kernels.error().ToString();
     kernels_ = *std::move(kernels);

@@ -174,12 +174,7 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
       return Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
                     "reads shared address " + Hex(address) + ", " + WrittenBy(s), Race(x, op, address, s, true));
     }
-    // Of several readers in one warp the latest stands for all; of several warps nobody can.
-    const bool other_warp = s.read_epoch == x.epoch && (s.reader >= kSeveral || s.reader / kLanes != x.warp->index);
-    s.reader = other_warp ? uint16_t{kSeveral} : thread;
-    s.read_epoch = x.epoch;
-    s.read_sync = x.warp->sync_epoch;
-    s.read_line = op.source_line ? op.source_line : op.line;
+    NoteReader(x, word, thread, LineOf(x, op));
   }
 }
 
@@ -190,6 +185,7 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     SharedShadow& s = owner.shadow[word];
     const uint8_t written = BytesOfWord(word, address, bytes);
     s.initialised |= written;
+    owner.calm[word] = 0;
     if (&owner != &x) continue;
     if (s.in_flight & (kProductRead | kBulkRead | kBulkCopy)) {
       return Report(x, op, Hazard::Kind::kRace, lane,
@@ -211,7 +207,7 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     s.write_epoch = x.epoch;
     s.writer = thread;
     s.write_sync = x.warp->sync_epoch;
-    s.write_line = op.source_line ? op.source_line : op.line;
+    s.write_line = LineOf(x, op);
   }
 }
 
@@ -263,13 +259,28 @@ int Lines(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   return lines;
 }
 
-/// Whether the block reads the sector for the first time. If not, what it read since then counts.
-bool NoteLoad(Exec& x, uint64_t sector) {
-  const auto now = static_cast<uint32_t>(x.load_sectors.size());
-  const auto [at, fresh] = x.load_sectors.emplace(sector, now);
-  if (!fresh) x.counts.reuse_distance += now - at->second;
-  at->second = now;
-  return fresh;
+/// Whether the block touches the sector for the first time. If not, what it loaded since the last load counts.
+bool NoteSector(Exec& x, uint64_t sector, bool store) {
+  uint32_t age = 0;
+  if ((store ? x.store_sectors : x.load_sectors).Touch(sector, age)) return true;
+  if (!store) x.counts.reuse_distance += age;
+  return false;
+}
+
+struct GlobalAccess {
+  uint64_t lanes = 0;
+  uint32_t bytes = 0;  ///< of a lane
+  uint64_t sectors = 0;
+  uint64_t fresh = 0;
+  uint32_t wavefronts = 0;
+};
+void CountAccess(Exec& x, const GlobalAccess& access, bool store) {
+  (store ? x.counts.global_stores : x.counts.global_loads) += 1;
+  (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += access.sectors;
+  (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += access.lanes * access.bytes;
+  x.counts.global_wavefronts += access.wavefronts;
+  if (!store) x.counts.l1_hit_sectors += access.sectors - access.fresh;
+  x.touch = {access.fresh > 0 ? Touch::Level::kMiss : Touch::Level::kL1, access.wavefronts};
 }
 
 }  // namespace
@@ -286,39 +297,35 @@ void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
   }
   if (!std::is_sorted(sectors, sectors + n)) std::sort(sectors, sectors + n);
   n = static_cast<int>(std::unique(sectors, sectors + n) - sectors);
-  int fresh = 0;
-  for (int i = 0; i < n; ++i) {
-    fresh += (store ? x.store_sectors.insert(sectors[i]).second : NoteLoad(x, sectors[i])) ? 1 : 0;
-  }
-  const int lines = Lines(addresses, mask, bytes);
-  const auto lanes = static_cast<uint64_t>(std::popcount(mask));
-  (store ? x.counts.global_stores : x.counts.global_loads) += 1;
-  (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += static_cast<uint64_t>(n);
-  (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += lanes * bytes;
-  const auto wavefronts = static_cast<uint32_t>(lines);
-  x.counts.global_wavefronts += wavefronts;
-  if (!store) x.counts.l1_hit_sectors += static_cast<uint64_t>(n - fresh);
-  x.touch = {fresh > 0 ? Touch::Level::kMiss : Touch::Level::kL1, wavefronts};
+  GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes, static_cast<uint64_t>(n), 0,
+                      static_cast<uint32_t>(Lines(addresses, mask, bytes))};
+  for (int i = 0; i < n; ++i) access.fresh += NoteSector(x, sectors[i], store) ? 1 : 0;
+  CountAccess(x, access, store);
+}
+
+void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
+  const uint64_t end = first + uint64_t{bytes} * kLanes;
+  GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, 0, 0};
+  for (uint64_t s = first / 32; s < (end + 31) / 32; ++s) access.fresh += NoteSector(x, s, store) ? 1 : 0;
+  const uint64_t together = uint64_t{bytes} * (bytes <= 4 ? kLanes : std::max(1u, 128 / bytes));
+  for (uint64_t at = first; at < end; at += together)
+    access.wavefronts += static_cast<uint32_t>((at + together - 1) / 128 - at / 128 + 1);
+  CountAccess(x, access, store);
 }
 
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   const uint64_t first = address / 32;
   const uint64_t end = (address + bytes + 31) / 32;
-  for (uint64_t s = first; s < end; ++s) {
-    if (store)
-      x.store_sectors.insert(s);
-    else
-      NoteLoad(x, s);
-  }
+  for (uint64_t s = first; s < end; ++s) NoteSector(x, s, store);
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
   x.counts.global_wavefronts += (bytes + 127) / 128;
 }
 
-/// Wavefronts of a shared access: the most distinct words that fall into one bank. Lanes that want the same word share
-/// it.
-void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+namespace {
+/// The most distinct words that fall into one bank. Lanes that want the same word share it.
+uint32_t Wavefronts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   uint64_t words[kLanes * 4];
   int n = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -332,9 +339,26 @@ void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
   uint8_t banks[32] = {};
   uint8_t worst = 1;
   for (int i = 0; i < n; ++i) worst = std::max(worst, ++banks[words[i] % 32]);
-  ++x.counts.shared_requests;
-  x.counts.shared_wavefronts += worst;
-  x.touch = {Touch::Level::kShared, worst};
+  return worst;
+}
+}  // namespace
+
+void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+  const uint64_t base = addresses[std::countr_zero(mask)];
+  PatternTable::Pattern pattern{bytes, mask, {}, 0};
+  ForLanes(mask, [&](int l) { pattern.offset[static_cast<size_t>(l)] = static_cast<uint32_t>(addresses[l] - base); });
+  uint32_t worst = 0;
+  if (bytes % 4 != 0) {
+    worst = Wavefronts(addresses, mask, bytes);
+  } else {
+    PatternTable::Pattern& known = x.conflicts.Place(pattern);
+    if (!known.Same(pattern)) {
+      pattern.wavefronts = Wavefronts(addresses, mask, bytes);
+      known = pattern;
+    }
+    worst = known.wavefronts;
+  }
+  CountWavefronts(x, worst);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -36,8 +36,16 @@ inline Space Resolve(Space space, uint64_t& address) {
 bool CheckAligned(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes);
 /// The allocation around an access joins Exec::ranges; nullptr after reporting that there is none.
 std::byte* FindGlobal(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb);
+/// Forgets the remembered allocations when one was freed meanwhile.
+inline void ForgetFreed(Exec& x) {
+  const uint32_t now = x.launch->memory->generation();
+  if (now == x.generation) return;
+  x.ranges = {};
+  x.generation = now;
+}
 /// Host pointer of a global access, or nullptr after reporting.
 inline std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const char* verb) {
+  ForgetFreed(x);
   for (const Range& range : x.ranges) {
     if (range.Contains(address, address + bytes) && address + bytes >= address)
       return reinterpret_cast<std::byte*>(address);
@@ -55,6 +63,18 @@ std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t 
 /// initialisation is looked at.
 void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
 void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, bool same_value, bool atomic);
+/// Notes a read of a word of this block: of several readers in one warp the latest stands for all; of several warps
+/// nobody can.
+inline void NoteReader(Exec& x, uint64_t word, uint16_t thread, uint32_t line) {
+  SharedShadow& s = x.shadow[word];
+  const bool others = s.read_epoch == x.epoch && (s.reader >= kSeveral || s.reader / kLanes != x.warp->index);
+  s.reader = others ? uint16_t{kSeveral} : thread;
+  s.read_epoch = x.epoch;
+  s.read_sync = x.warp->sync_epoch;
+  s.read_line = line;
+  const bool quiet = s.initialised == 0xf && s.in_flight == 0 && s.writer != kBulkParty && s.write_epoch != x.epoch;
+  if (others && quiet) x.calm[word] = x.epoch;
+}
 /// Whether what a word of this block holds may still change, or be unknown, for the current thread: it was written with
 /// no synchronisation between.
 bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread);
@@ -90,9 +110,16 @@ inline void Acquire(Exec& x) {
 void OrderGang(Gang& gang);
 
 void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store);
+/// Likewise of all lanes side by side, from `first` upwards.
+void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store);
 /// A bulk copy's global side.
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store);
 void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
+inline void CountWavefronts(Exec& x, uint32_t wavefronts) {
+  ++x.counts.shared_requests;
+  x.counts.shared_wavefronts += wavefronts;
+  x.touch = {Touch::Level::kShared, wavefronts};
+}
 
 /// Synchronisation that the race check cannot follow word by word: what happened before is ordered before what follows.
 inline void OrderAll(Exec& x) {

@@ -23,11 +23,14 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
     if (to == nullptr) return;
     const std::byte* from = take ? GlobalPointer(x, op, l, from_address, take, "asynchronous copy") : nullptr;
     if (take && from == nullptr) return;
-    if (take) NoteGlobalRead(x, op, l, from_address, take);
+    if (take) NoteGlobalCopy(x, op, l, from_address, take);
     if (x.check) {
       ShadowWrite(x, op, l, to_address, bytes, false, false);
       const uint32_t thread = x.ThreadOf(l);
-      for (uint64_t w = to_address / 4; w < (to_address + bytes) / 4; ++w) x.shadow[w].in_flight |= kThreadCopy;
+      for (uint64_t w = to_address / 4; w < (to_address + bytes) / 4; ++w) {
+        x.shadow[w].in_flight |= kThreadCopy;
+        x.calm[w] = 0;
+      }
       x.pending[thread].push_back({static_cast<uint32_t>(to_address / 4), bytes / 4, x.copy_group[thread]});
     }
     std::memset(to, 0, bytes);
@@ -155,7 +158,7 @@ void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
     if (kDirection != kGlobalToShared &&
         !NoteBulkRead(x, op, l, source & ~kWindowMask, bytes, kDirection == kSharedToGlobal))
       return;
-    if (kDirection == kGlobalToShared) NoteGlobalRead(x, op, l, source, bytes);
+    if (kDirection == kGlobalToShared) NoteGlobalCopy(x, op, l, source, bytes);
     if (kDirection != kSharedToGlobal) {
       BulkToShared(x, op, l, from, bytes, reduce);
     } else if (std::byte* target = GlobalPointer(x, op, l, to, bytes, "bulk copy")) {

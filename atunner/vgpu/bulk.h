@@ -32,6 +32,10 @@ void ForDestinations(const Exec& x, const Op& op, int lane, const uint32_t* mult
   }
 }
 
+/// Global memory that an asynchronous copy reads for one lane: unwritten bytes and races. It counts as read when the
+/// copy is issued.
+void NoteGlobalCopy(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
+
 /// Combines one element: `to` op= `from`.
 using Reduction = void (*)(std::byte* to, const std::byte* from, bool global);
 constexpr std::string_view kReductions[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor"};

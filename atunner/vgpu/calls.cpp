@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/register_slots.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -43,14 +44,13 @@ int Target(Exec& x, const Op& op, const CallSite& site, int lane) {
 /// predicates are bits of one word.
 template <class F>
 void ForRegisterWords(Exec& x, const Code& code, int lane, F&& f) {
-  int32_t slot = code.first_slot;
-  for (const ptx::Register& reg : code.function->registers) {
-    const int bits = ptx::BitsOf(reg.type);
-    const int words = bits == 128 ? 4 : bits == 64 ? 2 : 1;
-    uint32_t* first = x.Slot(slot);
-    if (bits == 1) f(*first, true);
-    for (int w = 0; bits != 1 && w < words; ++w) f(first[lane * words + w], false);
-    slot += words;
+  for (size_t reg = 0; reg < code.slot_of_register.size(); ++reg) {
+    const ptx::Type type = code.function->registers[reg].type;
+    const auto words = static_cast<int>(SlotsOfType(type));
+    const bool predicate = ptx::BitsOf(type) == 1;
+    uint32_t* first = x.Slot(code.slot_of_register[reg]);
+    if (predicate) f(*first, true);
+    for (int w = 0; !predicate && w < words; ++w) f(first[lane * words + w], false);
   }
   f(x.Slot(code.frame_slot)[lane], false);
 }

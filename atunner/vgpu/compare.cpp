@@ -185,11 +185,14 @@ Handler CompareByType(const Form& form, Type type) {
 
 template <class T>
 void Selp(Exec& x, const Op& op, uint32_t mask) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t p = *x.Source(op.src[2]) ^ (op.variant ? ~0u : 0u);
-  ForLanes(mask, [&](int l) { Lane<T>::Set(d, l, (p >> l) & 1u ? Lane<T>::Get(a, l) : Lane<T>::Get(b, l)); });
+  Assign<T>(x.Slot(op.dst), mask, [&](int l) {
+    const T yes = Lane<T>::Get(a, l);
+    const T no = Lane<T>::Get(b, l);
+    return (p >> l) & 1u ? yes : no;
+  });
 }
 
 struct Same {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "atunner/model/dtype.h"
-#include "atunner/vgpu/internal.h"
+#include "atunner/vgpu/lanes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -345,29 +345,25 @@ void PackIntegers(Exec& x, const Op& op, uint32_t mask) {
 // The conversions that dominate real kernels, as tight loops.
 template <class A, class B>
 void Extend(Exec& x, const Op& op, uint32_t mask) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
-  ForLanes(mask, [&](int l) { Lane<B>::Set(d, l, static_cast<B>(Lane<A>::Get(a, l))); });
+  Assign<B>(x.Slot(op.dst), mask, [&](int l) { return static_cast<B>(Lane<A>::Get(a, l)); });
 }
 void HalfToSingle(Exec& x, const Op& op, uint32_t mask) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
-  ForLanes(mask, [&](int l) { Lane<float>::Set(d, l, HalfToFloat(static_cast<uint16_t>(a[l]))); });
+  Assign<float, true>(x.Slot(op.dst), mask, [&](int l) { return HalfToFloat(static_cast<uint16_t>(a[l])); });
 }
 void SingleToHalf(Exec& x, const Op& op, uint32_t mask) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
-  ForLanes(mask, [&](int l) { d[l] = FloatToHalf(Lane<float>::Get(a, l)); });
+  Assign<uint32_t, true>(x.Slot(op.dst), mask, [&](int l) { return uint32_t{FloatToHalf(Lane<float>::Get(a, l))}; });
 }
 void BrainToSingle(Exec& x, const Op& op, uint32_t mask) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
-  ForLanes(mask, [&](int l) { d[l] = a[l] << 16; });
+  Assign<uint32_t>(x.Slot(op.dst), mask, [&](int l) { return a[l] << 16; });
 }
 void SingleToBrain(Exec& x, const Op& op, uint32_t mask) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
-  ForLanes(mask, [&](int l) { d[l] = FloatToBFloat16(Lane<float>::Get(a, l)); });
+  Assign<uint32_t, true>(x.Slot(op.dst), mask,
+                         [&](int l) { return uint32_t{FloatToBFloat16(Lane<float>::Get(a, l))}; });
 }
 
 /// cvt.rn.f16x2.f32 d, a, b: a goes to the upper half.
@@ -381,19 +377,105 @@ void PackPair(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-Handler FastConversion(const ConvertOptions& o) {
-  if (o.sat || o.finite || o.relu || o.integer_round || o.ftz || o.wide_source || o.wide_destination ||
-      o.rounding != Rounding::kNearest) {
-    return nullptr;
+template <Rounding kRounding, class T>
+T ToIntegral(T v) {
+  if constexpr (kRounding == Rounding::kZero)
+    return std::trunc(v);
+  else if constexpr (kRounding == Rounding::kDown)
+    return std::floor(v);
+  else if constexpr (kRounding == Rounding::kUp)
+    return std::ceil(v);
+  else
+    return std::nearbyint(v);
+}
+
+/// As Saturated, without a way over long double.
+template <class A, class B, Rounding kRounding>
+void RoundToType(Exec& x, const Op& op, uint32_t mask) {
+  constexpr A kAbove = static_cast<A>(uint64_t{1} << (8 * sizeof(B) - 2)) * (std::is_signed_v<B> ? 2 : 4);
+  constexpr A kLow = std::is_signed_v<B> ? -kAbove : A{0};
+  constexpr B kNan = sizeof(A) == 4 && sizeof(B) < 8 ? B{0} : static_cast<B>(uint64_t{1} << (8 * sizeof(B) - 1));
+  const uint32_t* a = x.Source(op.src[0]);
+  Assign<B>(x.Slot(op.dst), mask, [&](int l) {
+    const A v = ToIntegral<kRounding>(Lane<A>::Get(a, l));
+    const B inside = static_cast<B>(v >= kLow && v < kAbove ? v : A{0});
+    const B clamped = v >= kAbove ? std::numeric_limits<B>::max() : v < kLow ? std::numeric_limits<B>::min() : inside;
+    return v != v ? kNan : clamped;
+  });
+}
+template <class A, Rounding kRounding>
+void RoundInPlace(Exec& x, const Op& op, uint32_t mask) {
+  const uint32_t* a = x.Source(op.src[0]);
+  Assign<A>(x.Slot(op.dst), mask, [&](int l) { return ToIntegral<kRounding>(Lane<A>::Get(a, l)); });
+}
+template <class A, Rounding kRounding>
+Handler RoundedTo(Type to) {
+  switch (to) {
+    case Type::kS32:
+      return RoundToType<A, int32_t, kRounding>;
+    case Type::kU32:
+      return RoundToType<A, uint32_t, kRounding>;
+    case Type::kS64:
+      return RoundToType<A, int64_t, kRounding>;
+    case Type::kU64:
+      return RoundToType<A, uint64_t, kRounding>;
+    case Type::kF32:
+      return sizeof(A) == 4 ? RoundInPlace<A, kRounding> : nullptr;
+    case Type::kF64:
+      return sizeof(A) == 8 ? RoundInPlace<A, kRounding> : nullptr;
+    default:
+      return nullptr;
   }
+}
+template <class A>
+Handler FastRounding(const ConvertOptions& o) {
+  switch (o.rounding) {
+    case Rounding::kNearest:
+      return RoundedTo<A, Rounding::kNearest>(o.to);
+    case Rounding::kZero:
+      return RoundedTo<A, Rounding::kZero>(o.to);
+    case Rounding::kDown:
+      return RoundedTo<A, Rounding::kDown>(o.to);
+    case Rounding::kUp:
+      return RoundedTo<A, Rounding::kUp>(o.to);
+    default:
+      return nullptr;
+  }
+}
+
+template <class B>
+Handler FromInteger(Type from) {
+  switch (from) {
+    case Type::kS16:
+      return Extend<int16_t, B>;
+    case Type::kU16:
+      return Extend<uint16_t, B>;
+    case Type::kS32:
+      return Extend<int32_t, B>;
+    case Type::kU32:
+      return Extend<uint32_t, B>;
+    case Type::kS64:
+      return Extend<int64_t, B>;
+    case Type::kU64:
+      return Extend<uint64_t, B>;
+    default:
+      return nullptr;
+  }
+}
+
+Handler FastConversion(const ConvertOptions& o) {
+  if (o.sat || o.finite || o.relu || o.ftz || o.wide_source || o.wide_destination) return nullptr;
+  if (o.integer_round && o.from == Type::kF32) return FastRounding<float>(o);
+  if (o.integer_round && o.from == Type::kF64) return FastRounding<double>(o);
+  if (o.integer_round || o.rounding != Rounding::kNearest) return nullptr;
+  if (o.to == Type::kF32 && !IsFloatType(o.from)) return FromInteger<float>(o.from);
+  if (o.to == Type::kF64 && !IsFloatType(o.from)) return FromInteger<double>(o.from);
   const Type t = o.to;
   const Type f = o.from;
   if (t == Type::kF32 && f == Type::kF16) return HalfToSingle;
   if (t == Type::kF16 && f == Type::kF32) return SingleToHalf;
   if (t == Type::kF32 && f == Type::kBF16) return BrainToSingle;
   if (t == Type::kBF16 && f == Type::kF32) return SingleToBrain;
-  if (t == Type::kF32 && f == Type::kS32) return Extend<int32_t, float>;
-  if (t == Type::kF32 && f == Type::kU32) return Extend<uint32_t, float>;
   if (t == Type::kF64 && f == Type::kF32) return Extend<float, double>;
   if (t == Type::kF32 && f == Type::kF64) return Extend<double, float>;
   if (ptx::BitsOf(t) == 64 && f == Type::kU32 && !IsFloatType(t)) return Extend<uint32_t, uint64_t>;

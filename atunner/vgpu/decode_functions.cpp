@@ -1,8 +1,11 @@
 // Functions of a kernel, their frames and registers; operands as slots.
 #include <algorithm>
 #include <functional>
+#include <map>
 
+#include "atunner/vgpu/body_flow.h"
 #include "atunner/vgpu/decoder.h"
+#include "atunner/vgpu/register_slots.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -21,8 +24,8 @@ Result<Kernel> Decoder::Run() {
   CodeOf(entry_);
   for (size_t i = 0; i < work_.size(); ++i) ATUNNER_RETURN_IF_ERROR(DecodeFunction(static_cast<int>(i)));
   MarkRecursion();
-  MarkLive(kernel_, WordsOfSlots());
-  kernel_.constants.resize(kernel_.constants.size() + size_t{kPaddingSlots} * kLanes);
+  MarkLive(kernel_, WordsOfRegisters());
+  FindFlow(kernel_);
   return std::move(kernel_);
 }
 
@@ -47,13 +50,31 @@ int Decoder::CodeOf(const ptx::Function& function) {
   if (!entry) place(function.returns, code.results);
   code.frame_bytes = AlignUp(AlignUp(used, 16) + function.local_bytes, 16);
   code.first_slot = static_cast<int32_t>(kernel_.register_slots);
-  for (const ptx::Register& reg : function.registers)
-    kernel_.register_slots += ptx::BitsOf(reg.type) == 128 ? 4 : ptx::BitsOf(reg.type) == 64 ? 2 : 1;
+  // Registers of functions that may be active twice are saved one by one, so that none shares its place.
+  RegisterSlots slots = AssignSlots(function, code.first_slot, entry);
+  kernel_.register_slots = static_cast<uint32_t>(slots.end);
+  code.slot_of_register = std::move(slots.first);
   code.frame_slot = entry ? kNoSlot : static_cast<int32_t>(kernel_.register_slots++);
   code.slots = kernel_.register_slots - static_cast<uint32_t>(code.first_slot);
   kernel_.code.push_back(std::move(code));
   return at->second;
 }
+
+namespace {
+/// `known`: address registers of the stretch of operations without flow so far, with the first access by each. `op` is
+/// the last of `ops`.
+void MarkKnownAddress(const ptx::Instruction& instruction, std::vector<Op>& ops, std::map<int, size_t>& known) {
+  Op& op = ops.back();
+  if (op.flow != Flow::kNone) known.clear();
+  const Use use = UseOf(instruction);
+  if (IsAccess(op) && instruction.guard < 0 && use.addresses.size() == 1) {
+    const auto [at, first] = known.emplace(use.addresses.front(), ops.size() - 1);
+    op.address_known = !first;
+    if (!first) ops[at->second].address_shared = true;
+  }
+  for (int written : use.writes) known.erase(written);
+}
+}  // namespace
 
 Status Decoder::DecodeFunction(int code) {
   code_ = code;
@@ -64,25 +85,22 @@ Status Decoder::DecodeFunction(int code) {
                 function_->name);
   kernel_.code[static_cast<size_t>(code)].first_op = static_cast<uint32_t>(kernel_.ops.size());
   frame_slot_ = kernel_.code[static_cast<size_t>(code)].frame_slot;
-  slots_.clear();
-  int32_t slot = kernel_.code[static_cast<size_t>(code)].first_slot;
-  for (const ptx::Register& reg : function_->registers) {
-    slots_.push_back(slot);
-    slot += ptx::BitsOf(reg.type) == 128 ? 4 : ptx::BitsOf(reg.type) == 64 ? 2 : 1;
-  }
+  slots_ = kernel_.code[static_cast<size_t>(code)].slot_of_register;
+  std::map<int, size_t> known_addresses;
   for (const Instruction& instruction : function_->body) {
     Op op;
-    op.line = instruction.line;
-    op.source_file = instruction.source_file;
-    op.source_line = instruction.source_line;
     ATUNNER_RETURN_IF_ERROR(DecodeOne(instruction, op));
     kernel_.ops.push_back(op);
-    kernel_.tracks.push_back(TrackOf(instruction, slots_, kernel_.track_slots));
+    MarkKnownAddress(instruction, kernel_.ops, known_addresses);
+    kernel_.places.push_back({instruction.line, instruction.source_file, instruction.source_line});
+    kernel_.tracks.push_back(TrackOf(instruction, kernel_.track_registers, kernel_.track_list));
   }
+  kernel_.track_registers += static_cast<uint32_t>(function_->registers.size());
   Op end;  // falling off the end returns
   end.op_class = OpClass::kControl;
   ATUNNER_RETURN_IF_ERROR(DecodeReturn(end));
   kernel_.ops.push_back(end);
+  kernel_.places.emplace_back();
   kernel_.tracks.emplace_back();
   return {};
 }
@@ -107,16 +125,14 @@ void Decoder::PlaceShared() {
   kernel_.dynamic_shared_offset = AlignUp(used, entry_.extern_shared_align);
 }
 
-std::vector<uint8_t> Decoder::WordsOfSlots() const {
-  std::vector<uint8_t> words(kernel_.register_slots, 0);
-  for (size_t i = 0; i < work_.size(); ++i) {
-    auto slot = static_cast<size_t>(kernel_.code[i].first_slot);
-    for (const ptx::Register& reg : work_[i]->registers) {
+std::vector<uint8_t> Decoder::WordsOfRegisters() const {
+  std::vector<uint8_t> words;
+  for (const ptx::Function* function : work_) {
+    for (const ptx::Register& reg : function->registers) {
       const int bits = ptx::BitsOf(reg.type);
       // Addresses share a base in uniform registers: one register each, not two.
       const bool address = bits == 64 && reg.type != ptx::Type::kF64;
-      words[slot] = static_cast<uint8_t>(bits == 1 ? 0 : address ? 1 : std::max(1, bits / 32));
-      slot += bits == 128 ? 4 : bits == 64 ? 2 : 1;
+      words.push_back(static_cast<uint8_t>(bits == 1 ? 0 : address ? 1 : std::max(1, bits / 32)));
     }
   }
   return words;
@@ -155,15 +171,10 @@ std::unexpected<Error> Decoder::Unsupported(const Instruction& instruction, std:
 int32_t Decoder::Constant(uint64_t bits, bool wide) {
   const auto key = std::pair(bits, wide);
   if (const auto found = constants_.find(key); found != constants_.end()) return found->second;
-  const auto slot = static_cast<int32_t>(~static_cast<int32_t>(kernel_.constants.size() / kLanes));
-  if (wide) {
-    for (int l = 0; l < kLanes; ++l) {
-      kernel_.constants.push_back(static_cast<uint32_t>(bits));
-      kernel_.constants.push_back(static_cast<uint32_t>(bits >> 32));
-    }
-  } else {
-    kernel_.constants.insert(kernel_.constants.end(), kLanes, static_cast<uint32_t>(bits));
-  }
+  SlotLanes value;
+  for (size_t l = 0; l < kLanes; ++l) value.lanes[l] = static_cast<uint32_t>(wide && l % 2 == 1 ? bits >> 32 : bits);
+  kernel_.constants.insert(kernel_.constants.end(), wide ? 2 : 1, value);
+  const int32_t slot = -static_cast<int32_t>(kernel_.constants.size());
   constants_[key] = slot;
   return slot;
 }

@@ -61,8 +61,8 @@ class Decoder {
   Status DecodeFunction(int code);
   void PlaceShared();
   void MarkRecursion();
-  /// Registers behind each slot: none for predicates, two for 64 bits.
-  std::vector<uint8_t> WordsOfSlots() const;
+  /// The machine's registers that each one takes: none for predicates, two for 64 bits.
+  std::vector<uint8_t> WordsOfRegisters() const;
   bool IsEntry() const { return code_ == 0; }
 
   // decode.cpp: operands

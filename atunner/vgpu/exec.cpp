@@ -57,27 +57,58 @@ Next ChangeFlowCounted(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   return next;
 }
 
+uint32_t ActiveLanes(const Exec& x, const Op& op, uint32_t mask) {
+  return op.guard < 0 ? mask : mask & (*x.Source(op.guard) ^ (op.guard_negated ? ~0u : 0u));
+}
+
+/// Runs operations whose flow is kNone, up to `end`. They are counted as a whole: what changes at both ends.
+template <bool kObserved>
+void RunStretch(Exec& x, Cursor& c, uint32_t end) {
+  const Op* const ops = x.kernel->ops.data();
+  const auto lanes = static_cast<uint64_t>(std::popcount(c.mask));
+  ++x.stretch;
+  x.stretches[c.pc].times += 1;
+  x.stretches[c.pc].lanes += lanes;
+  uint32_t pc = c.pc;
+  while (pc < end && !x.stop) {
+    const Op& op = ops[pc];
+    uint32_t active = c.mask;
+    if (op.guard >= 0) {
+      active = ActiveLanes(x, op, c.mask);
+      x.executed[pc].lanes -= lanes - static_cast<uint64_t>(std::popcount(active));
+    }
+    if (kObserved && x.watch) {
+      RunWatched(x, op, pc, active);
+    } else if (active != 0) {
+      op.run(x, op, active);
+    }
+    if (kObserved && x.count) Advance(x, op, pc, active != 0);
+    ++pc;
+  }
+  x.stretches[pc].times -= 1;
+  x.stretches[pc].lanes -= lanes;
+  c.pc = pc;
+}
+
 /// Runs one group until its place is another's, its flow changes or its warp's slice is over.
 Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
   const Op* const ops = x.kernel->ops.data();
+  ++x.stretch;  // what another warp or group found in its registers is no news here
   while (left > 0 && !x.stop) {
     if (c.pc == c.limit) return Next::kRegroup;
-    const Op& op = ops[c.pc];
-    --left;
-    uint32_t active = c.mask;
-    if (op.guard >= 0) active &= *x.Slot(op.guard) ^ (op.guard_negated ? ~0u : 0u);
-    ++x.executed[c.pc];
-    x.lanes[c.pc] += static_cast<uint64_t>(std::popcount(active));
-    if (op.flow == Flow::kNone) {
-      if (x.watch) {
-        RunWatched(x, op, c.pc, active);
-      } else if (active != 0) {
-        op.run(x, op, active);
-      }
-      if (x.count) Advance(x, op, c.pc, active != 0);
-      ++c.pc;
+    if (const uint32_t end = x.kernel->flow_ops[c.pc]; end != c.pc) {
+      const uint32_t first = c.pc;
+      const uint32_t room = std::min(left, (c.limit > first ? c.limit : end) - first);
+      const uint32_t stop = first + std::min(end - first, room);
+      x.watch || x.count ? RunStretch<true>(x, c, stop) : RunStretch<false>(x, c, stop);
+      left -= c.pc - first;
       continue;
     }
+    const Op& op = ops[c.pc];
+    --left;
+    const uint32_t active = ActiveLanes(x, op, c.mask);
+    ++x.executed[c.pc].times;
+    x.executed[c.pc].lanes += static_cast<uint64_t>(std::popcount(active));
     if (x.count) {
       Advance(x, op, c.pc, active != 0);
       const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
@@ -218,6 +249,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
   if (x.check_global) std::ranges::fill(x.local_defined, uint8_t{0});
   if (x.check) {
     std::ranges::fill(x.shadow, SharedShadow{});
+    std::ranges::fill(x.calm, 0u);
     for (auto& pending : x.pending) pending.clear();
     std::ranges::fill(x.copy_group, 0u);
     std::ranges::fill(x.bulk_groups, 0u);
@@ -245,7 +277,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     for (WarpTime& time : x.times) {
       std::vector<Moment> ready = std::move(time.ready);
       time = {};
-      ready.assign(x.kernel->register_slots + kPaddingSlots, Moment{});
+      ready.assign(x.kernel->track_registers, Moment{});
       time.ready = std::move(ready);
     }
   }
@@ -300,15 +332,15 @@ void FinishBlock(Exec& x) {
   for (size_t i = 0; i < end.size(); ++i) x.counts.path[i] += end[i];
   x.counts.unique_load_sectors += x.load_sectors.size();
   x.counts.unique_store_sectors += x.store_sectors.size();
-  x.load_sectors.clear();
-  x.store_sectors.clear();
+  x.load_sectors.Clear();
+  x.store_sectors.Clear();
 }
 
 }  // namespace
 
 Hazard::Site SiteOf(const Exec& x, const Op& op, uint64_t block, uint32_t thread) {
-  if (op.source_line == 0) return {"", op.line, block, thread};
-  return {x.launch->module->SourceFile(op.source_file), op.source_line, block, thread};
+  const Place& place = PlaceOf(*x.kernel, op);
+  return {place.source_line ? x.launch->module->SourceFile(place.source_file) : "", place.Shown(), block, thread};
 }
 
 namespace {
@@ -318,8 +350,8 @@ Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const 
   hazard.kernel = x.kernel->function->name;
   hazard.site = SiteOf(x, op, x.block, x.warp ? x.ThreadOf(lane) : 0);
   const std::string& file = hazard.site.file;
-  hazard.where =
-      (op.source_line ? file.substr(file.rfind('/') + 1) + ":" : "PTX line ") + std::to_string(hazard.site.line);
+  hazard.where = (PlaceOf(*x.kernel, op).source_line ? file.substr(file.rfind('/') + 1) + ":" : "PTX line ") +
+                 std::to_string(hazard.site.line);
   hazard.detail = "block " + std::to_string(x.block) + ", thread " + std::to_string(hazard.site.thread) + " " + what;
   hazard.other = fault.other;
   hazard.address = fault.address;
@@ -371,6 +403,14 @@ uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
   return alike & mask;
 }
 
+namespace {
+void PrepareRegisters(Warp& warp, const Kernel& kernel) {
+  warp.file.assign(kernel.constants.rbegin(), kernel.constants.rend());
+  warp.file.resize(kernel.constants.size() + kernel.register_slots + kPaddingSlots);
+  warp.registers = warp.file[kernel.constants.size()].lanes.data();
+}
+}  // namespace
+
 void Prepare(Exec& x, const Launch& launch) {
   x.launch = &launch;
   x.kernel = launch.kernel;
@@ -378,8 +418,8 @@ void Prepare(Exec& x, const Launch& launch) {
   x.check = launch.check;
   x.check_sync = launch.check && wants(HazardGroup::kSync);
   x.check_global = launch.check_global;
-  x.track = launch.memory->tracks();
   x.races = launch.first_serial != 0;
+  x.track = launch.memory->tracks_defined() || x.races;
   x.count = launch.count;
   x.count_lines = launch.count && launch.count_lines;
   x.threads = static_cast<uint32_t>(launch.shape.block.Count());
@@ -387,7 +427,7 @@ void Prepare(Exec& x, const Launch& launch) {
   x.warps.resize(warps);
   for (uint32_t i = 0; i < warps; ++i) {
     x.warps[i].index = i;
-    x.warps[i].registers.assign((static_cast<size_t>(launch.kernel->register_slots) + kPaddingSlots) * kLanes, 0);
+    PrepareRegisters(x.warps[i], *launch.kernel);
     if (!launch.kernel->suspect_slots.empty()) x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
@@ -399,12 +439,14 @@ void Prepare(Exec& x, const Launch& launch) {
   x.cluster_phase.assign(x.threads, 0);
   if (x.check) {
     x.shadow.resize((x.shared.size() + 3) / 4 + 8);
+    x.calm.resize(x.shadow.size());
     x.pending.resize(x.threads);
     x.copy_group.resize(x.threads);
     x.bulk_groups.resize(x.threads);
   }
-  x.executed.assign(launch.kernel->ops.size(), 0);
-  x.lanes.assign(launch.kernel->ops.size(), 0);
+  x.spans.assign(launch.kernel->register_slots, {});
+  x.executed.assign(launch.kernel->ops.size(), {});
+  x.stretches.assign(launch.kernel->ops.size() + 1, {});
 }
 
 void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, uint64_t budget,
@@ -467,21 +509,26 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
 void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines) {
   counts += x.counts;
   uint64_t code = 0;
+  Tally stretch;  // that goes on
   for (size_t i = 0; i < x.executed.size(); ++i) {
+    stretch.times += x.stretches[i].times;
+    stretch.lanes += x.stretches[i].lanes;
+    const uint64_t times = x.executed[i].times + stretch.times;
+    const uint64_t lanes = x.executed[i].lanes + stretch.lanes;
     const Op& op = x.kernel->ops[i];
     const auto op_class = static_cast<size_t>(op.op_class);
-    counts.warp_instructions[op_class] += x.executed[i];
-    counts.thread_instructions[op_class] += x.lanes[i];
-    if (x.executed[i] == 0) continue;
+    counts.warp_instructions[op_class] += times;
+    counts.thread_instructions[op_class] += lanes;
+    if (times == 0) continue;
     const OpCost& cost = x.kernel->tracks[i].cost;
-    counts.issued += x.executed[i] * cost.issue;
+    counts.issued += times * cost.issue;
     code += cost.issue;
-    for (size_t pipe = 0; pipe < kPipes; ++pipe) counts.pipe_uses[pipe] += x.executed[i] * cost.uses[pipe];
+    for (size_t pipe = 0; pipe < kPipes; ++pipe) counts.pipe_uses[pipe] += times * cost.uses[pipe];
     if (!x.count_lines) continue;
     const Hazard::Site site = SiteOf(x, op, 0, 0);
     LineCount& line = lines[{site.file, site.line}];
-    line.warp_instructions[op_class] += x.executed[i];
-    line.thread_instructions[op_class] += x.lanes[i];
+    line.warp_instructions[op_class] += times;
+    line.thread_instructions[op_class] += lanes;
     line.memory += x.op_counts[i];
   }
   counts.code_instructions = std::max(counts.code_instructions, code);

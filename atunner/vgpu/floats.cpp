@@ -17,6 +17,7 @@ inline float Saturate(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f;
 /// float32 operation with .ftz and .sat as template switches.
 template <class F, bool kFtz, bool kSat>
 struct F32 {
+  static constexpr bool kSlow = kCostly<F>;
   template <class... A>
   float operator()(A... a) const {
     const float r = Flush<kFtz>(F{}(Flush<kFtz>(a)...));
@@ -65,24 +66,24 @@ struct FAbs {
     return std::fabs(a);
   }
 };
-struct FMin {  // a NaN operand loses; -0 < +0
+/// A NaN operand loses; -0 < +0. Equal operands differ in the sign bit at most. No branches, so that loops become
+/// vectors.
+template <bool kLess>
+struct FExtreme {
   template <class T>
   T operator()(T a, T b) const {
-    if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
-    if (std::isnan(b)) return a;
-    if (a == b) return std::signbit(a) ? a : b;
-    return a < b ? a : b;
+    using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+    const auto p = std::bit_cast<Bits>(a);
+    const auto q = std::bit_cast<Bits>(b);
+    const T same = std::bit_cast<T>(kLess ? p | q : p & q);
+    T r = (kLess ? a < b : a > b) ? a : b;
+    r = a == b ? same : r;
+    r = b != b ? a : r;
+    return r != r ? std::numeric_limits<T>::quiet_NaN() : r;
   }
 };
-struct FMax {
-  template <class T>
-  T operator()(T a, T b) const {
-    if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
-    if (std::isnan(b)) return a;
-    if (a == b) return std::signbit(a) ? b : a;
-    return a > b ? a : b;
-  }
-};
+using FMin = FExtreme<true>;
+using FMax = FExtreme<false>;
 struct FMinNan {
   template <class T>
   T operator()(T a, T b) const {
@@ -113,19 +114,72 @@ struct FRsqrt {
     return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));  // -0 gives -inf, as IEEE's rSqrt
   }
 };
+/// condition ? a : b without a branch, which would keep the loop over the lanes from becoming vectors.
+[[gnu::always_inline]] inline double Select(bool condition, double a, double b) {
+  const uint64_t mask = condition ? ~uint64_t{0} : 0;
+  return std::bit_cast<double>((std::bit_cast<uint64_t>(a) & mask) | (std::bit_cast<uint64_t>(b) & ~mask));
+}
+/// A polynomial by its coefficients from the highest; without a loop, so that the one over the lanes becomes vectors.
+template <class... C>
+[[gnu::always_inline]] inline double Horner(double v, double first, C... rest) {
+  double sum = first;
+  ((sum = std::fma(sum, v, rest)), ...);
+  return sum;
+}
+/// 2^a in float64, by the nearest integer and the exponential series of the rest, |r ln 2| < 0.35: what is left out is
+/// below 2^-37 of the sum, so that the result is the correctly rounded one but for a case in some thousand.
 struct FEx2 {
-  float operator()(float a) const { return std::exp2(a); }
+  static constexpr bool kSlow = true;
+  float operator()(float a) const {
+    constexpr double kShift = 0x1.8p52;  // adding it rounds to an integer, which lies in the low bits then
+    double v = a;
+    v = Select(v > 200.0, 200.0, v);
+    v = Select(v < -200.0, -200.0, v);
+    const double shifted = v + kShift;
+    const double r = v - (shifted - kShift);
+    // (ln 2)^k / k!
+    const double sum = Horner(r, 0x1.b5253d395e7c1p-24, 0x1.62c0223a5c822p-20, 0x1.ffcbfc588b0c5p-17,
+                              0x1.430912f86c786p-13, 0x1.5d87fe78a6730p-10, 0x1.3b2ab6fba4e77p-7, 0x1.c6b08d704a0bfp-5,
+                              0x1.ebfbdff82c58ep-3, 0x1.62e42fefa39efp-1, 1.0);
+    const double scaled =
+        std::bit_cast<double>(std::bit_cast<uint64_t>(sum) + (std::bit_cast<uint64_t>(shifted) << 52));
+    return static_cast<float>(scaled + (v - v));  // NaN stays NaN
+  }
 };
+/// log2(a) in float64: the exponent, and of the significand m in [√½, √2) twice the area tangent of (m - 1) / (m + 1),
+/// whose series ends below 2^-45.
 struct FLg2 {
-  float operator()(float a) const { return std::log2(a); }
+  static constexpr bool kSlow = true;
+  float operator()(float a) const {
+    constexpr uint64_t kRoot = 0x3fe6a09e667f3bcdull;  // √½
+    constexpr double kTwoByLn2 = 0x1.71547652b82fep+1;
+    const double v = a;
+    const auto bits = std::bit_cast<uint64_t>(v);
+    const uint64_t above = bits - kRoot;
+    const uint64_t exponent = above & 0xfff0000000000000ull;
+    const double m = std::bit_cast<double>(bits - exponent);
+    // The exponent as a float64: added to the bits of 2^52 × 1.5, signed.
+    const double e = std::bit_cast<double>((exponent >> 52 ^ 0x800) + 0x4338000000000000ull) - (0x1.8p52 + 0x800);
+    const double s = (m - 1.0) / (m + 1.0);
+    const double q = s * s;
+    const double sum =
+        Horner(q, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0);
+    double r = e + kTwoByLn2 * s * sum;
+    r = Select(v == 0, -std::numeric_limits<double>::infinity(), r);
+    r = Select(!(v < std::numeric_limits<double>::infinity()), v, r);  // NaN and +∞ are their own
+    return static_cast<float>(Select(v < 0, std::numeric_limits<double>::quiet_NaN(), r));
+  }
 };
 struct FSin {
+  static constexpr bool kSlow = true;
   float operator()(float a) const { return static_cast<float>(std::sin(static_cast<double>(a))); }
 };
 struct FCos {
+  static constexpr bool kSlow = true;
   float operator()(float a) const { return static_cast<float>(std::cos(static_cast<double>(a))); }
 };
 struct FTanh {
+  static constexpr bool kSlow = true;
   float operator()(float a) const { return static_cast<float>(std::tanh(static_cast<double>(a))); }
 };
 struct FCopysign {

@@ -9,10 +9,18 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
+namespace {
+bool RunsBefore(const Group& a, const Group& b) { return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc; }
+}  // namespace
+
 void Normalise(Warp& warp) {
+  if (warp.groups.size() == 1 && warp.groups.front().mask != 0) return;
   std::erase_if(warp.groups, [](const Group& group) { return group.mask == 0; });
-  std::ranges::sort(
-      warp.groups, [](const Group& a, const Group& b) { return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc; });
+  // There are few, and all but one are in their places.
+  for (size_t i = 1; i < warp.groups.size(); ++i) {
+    for (size_t k = i; k > 0 && RunsBefore(warp.groups[k], warp.groups[k - 1]); --k)
+      std::swap(warp.groups[k], warp.groups[k - 1]);
+  }
   for (size_t i = 0; i + 1 < warp.groups.size();) {
     Group& a = warp.groups[i];
     const Group& b = warp.groups[i + 1];
@@ -174,6 +182,14 @@ bool MustWait(Exec& x, const Op& op, size_t index, uint32_t pc) {
   return other_runs && (named & warp.alive & ~group.mask) != 0;
 }
 
+/// Whether the running group would be picked again at its new place, with no other to merge with.
+bool StaysFirst(const Warp& warp, const Cursor& c) {
+  if (warp.groups.size() == 1) return true;
+  if (c.index != 0 || warp.spins > kSpinLimit) return false;
+  const Group& next = warp.groups[1];
+  return next.depth != warp.groups[0].depth || c.pc < next.pc;
+}
+
 Next Branch(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   Warp& warp = *x.warp;
   ++x.counts.branches;
@@ -188,7 +204,7 @@ Next Branch(Exec& x, const Op& op, Cursor& c, uint32_t active) {
       return Next::kYield;
     }
     c.limit = Limit(warp, c.index);
-    return warp.groups.size() > 1 ? Next::kRegroup : Next::kContinue;
+    return StaysFirst(warp, c) ? Next::kContinue : Next::kRegroup;
   }
   if (active == 0) {
     ++c.pc;
@@ -474,8 +490,8 @@ Next ChangeFlowAs(Flow flow, Exec& x, const Op& op, Cursor& c, uint32_t active) 
     case Flow::kPatient:
       if (active != 0) op.run(x, op, active);
       if (x.yield && op.variant == kSuspends && x.warp->retries++ < kMostRetries) {
-        --x.executed[c.pc];
-        x.lanes[c.pc] -= static_cast<uint64_t>(std::popcount(active));
+        --x.executed[c.pc].times;
+        x.executed[c.pc].lanes -= static_cast<uint64_t>(std::popcount(active));
         x.yield = false;
         return Next::kYield;
       }

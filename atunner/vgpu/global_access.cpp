@@ -101,6 +101,13 @@ void Spell(const GlobalShadow& shadow, uint64_t line, uint32_t words) {
   writer.words &= ~words;
 }
 
+/// Whether every byte was written. Vectors look at many bytes faster than they can stop at the first.
+bool AllDefined(const uint8_t* defined, size_t bytes) {
+  uint8_t missing = 0;
+  for (size_t i = 0; i < bytes; ++i) missing |= static_cast<uint8_t>(defined[i] == 0);
+  return missing == 0;
+}
+
 // ---- accesses of a warp ---------------------------------------------------------------------------------------------
 /// How the lanes of an access lie to each other.
 struct Pattern {
@@ -274,19 +281,21 @@ void ReportUndefined(Exec& x, const Op& op, int lane, uint64_t address) {
 void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
                      const Range& range) {
   if (range.shadow == nullptr || !(x.check || x.races)) return;
+  const GlobalShadow& shadow = *range.shadow;
+  if (shadow.complete && (!x.races || op.relaxed)) return;
   const Pattern pattern = PatternOf(mask, addresses, bytes);
   const auto written = [&] {
-    const uint8_t* first = range.shadow->defined + (addresses[pattern.first] - range.base);
-    return std::memchr(first, 0, static_cast<size_t>(pattern.count) * bytes) == nullptr;
+    const uint8_t* first = shadow.defined + (addresses[pattern.first] - range.base);
+    return AllDefined(first, static_cast<size_t>(pattern.count) * bytes);
   };
-  const bool all_defined = pattern.dense && written();
+  const bool all_defined = shadow.complete || (pattern.dense && written());
   if (x.check && !all_defined) {
-    if (const uint32_t undefined = UndefinedLanes(mask, addresses, bytes, *range.shadow)) {
+    if (const uint32_t undefined = UndefinedLanes(mask, addresses, bytes, shadow)) {
       const int lane = std::countr_zero(undefined);
       ReportUndefined(x, op, lane, addresses[lane]);
     }
   }
-  if (x.races && !op.relaxed) CheckReadRaces(x, op, mask, addresses, pattern, bytes, *range.shadow);
+  if (x.races && !op.relaxed) CheckReadRaces(x, op, mask, addresses, pattern, bytes, shadow);
 }
 
 // ---- writes --------------------------------------------------------------------------------------------------------
@@ -320,7 +329,7 @@ struct LineWrite {
 
 /// Whether a store leaves everything as it was.
 bool ChangesNothing(const LineWrite& write, const uint8_t* defined) {
-  return write.value != nullptr && std::memchr(defined, 0, write.bytes) == nullptr &&
+  return write.value != nullptr && AllDefined(defined, write.bytes) &&
          std::memcmp(reinterpret_cast<const void*>(write.address), write.value, write.bytes) == 0;
 }
 
@@ -486,7 +495,26 @@ void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t 
   const Range* range = RangeOf(x, address);
   if (!x.track || range == nullptr || range->shadow == nullptr || bytes == 0) return;
   const uint8_t* defined = range->shadow->defined + (address - range->base);
-  if (x.check && std::memchr(defined, 1, bytes) == nullptr) ReportUndefined(x, op, lane, address);
+  if (x.check && !range->shadow->complete && std::memchr(defined, 1, bytes) == nullptr)
+    ReportUndefined(x, op, lane, address);
+}
+
+void NoteGlobalCopy(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {
+  NoteGlobalRead(x, op, lane, address, bytes);
+  const Range* range = RangeOf(x, address);
+  if (!x.races || range == nullptr || range->shadow == nullptr) return;
+  const GlobalShadow& shadow = *range->shadow;
+  uint64_t addresses[kLanes];
+  for (uint64_t at = address; at < address + bytes;) {
+    const uint64_t line = (at - shadow.base) / kShadowLineBytes;
+    const uint64_t end = std::min(shadow.base + (line + 1) * kShadowLineBytes, address + bytes);
+    const uint64_t first_word = (at - shadow.base) / 4 % kWordsPerLine;
+    const uint64_t words = (end - (at & ~uint64_t{3}) + 3) / 4;
+    addresses[lane] = at;
+    ReadLine(x, op, {line, LowBits(words) << first_word, 1u << lane}, addresses, static_cast<uint32_t>(end - at), {},
+             shadow);
+    at = end;
+  }
 }
 
 void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes, const std::byte* value,

@@ -61,6 +61,7 @@ struct GlobalShadow {
   WordWriter* writers = nullptr;
   ShadowLine* lines = nullptr;
   LineAccess* foreign = nullptr;  ///< per line: the last read of another block than ShadowLine::last
+  mutable bool complete = false;  ///< the host has written it all: nobody need look
 };
 
 /// Orders the blocks of one launch: a fence makes what a block did before visible to all that look later.

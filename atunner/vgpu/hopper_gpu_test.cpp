@@ -46,7 +46,9 @@ TEST_F(HopperOnTheGpu, TensorProductsAgreeWithTheCases) {
   EXPECT_THAT(CheckMma(MmaCases(), run), testing::IsEmpty());
 }
 
-TEST_F(HopperOnTheGpu, TensorCopiesAgreeWithTheCases) {
+class TensorCopyOnTheGpu : public HopperOnTheGpu, public testing::WithParamInterface<size_t> {};
+
+TEST_P(TensorCopyOnTheGpu, AgreesWithTheCase) {
   auto compiler = MakeNvrtcCompiler();
   if (!compiler) GTEST_SKIP() << compiler.error().ToString();
   CompileRequest request;
@@ -58,8 +60,10 @@ TEST_F(HopperOnTheGpu, TensorCopiesAgreeWithTheCases) {
   const CompileOutcome outcome = (*compiler)->Compile(request).value();
   ASSERT_TRUE(outcome.ok()) << outcome.error;
   const auto module = device_->Load(*outcome.module).value();
-  EXPECT_THAT(CheckTensorCopies(*device_, *module), testing::IsEmpty());
+  EXPECT_EQ(CheckTensorCopy(*device_, *module, GetParam()), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(Boxes, TensorCopyOnTheGpu, testing::Range<size_t>(0, TensorCopyNames().size()));
 
 }  // namespace
 }  // namespace atunner::vgpu

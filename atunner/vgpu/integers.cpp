@@ -57,6 +57,7 @@ struct MadHi {
   }
 };
 struct Div {
+  static constexpr bool kSlow = true;
   template <class T>
   T operator()(T a, T b) const {
     if (b == 0) return static_cast<T>(~T{0});  // the ISA leaves it open; hardware gives all ones
@@ -67,6 +68,7 @@ struct Div {
   }
 };
 struct Rem {
+  static constexpr bool kSlow = true;
   template <class T>
   T operator()(T a, T b) const {
     if (b == 0) return a;
@@ -163,14 +165,15 @@ Handler IntegerTernary(Type type) {
 /// mul.wide / mad.wide: the result has twice the width.
 template <class T, class W, bool kAdd>
 void Wide(Exec& x, const Op& op, uint32_t mask) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t* c = x.Source(op.src[2]);
-  ForLanes(mask, [&](int l) {
-    W r = static_cast<W>(static_cast<W>(Lane<T>::Get(a, l)) * static_cast<W>(Lane<T>::Get(b, l)));
-    if constexpr (kAdd) r = Add{}(r, Lane<W>::Get(c, l));
-    Lane<W>::Set(d, l, r);
+  Assign<W>(x.Slot(op.dst), mask, [&](int l) {
+    const W r = static_cast<W>(static_cast<W>(Lane<T>::Get(a, l)) * static_cast<W>(Lane<T>::Get(b, l)));
+    if constexpr (kAdd)
+      return Add{}(r, Lane<W>::Get(c, l));
+    else
+      return r;
   });
 }
 template <bool kAdd>

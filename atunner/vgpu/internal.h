@@ -10,13 +10,13 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "atunner/device/device.h"
 #include "atunner/ptx/module.h"
 #include "atunner/vgpu/counts.h"
 #include "atunner/vgpu/memory.h"
+#include "atunner/vgpu/sectors.h"
 #include "atunner/vgpu/timeline.h"
 
 #ifndef ATUNNER_VGPU_ISA
@@ -27,6 +27,10 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 constexpr int kLanes = 32;
 constexpr uint32_t kPaddingSlots = 4;  // behind the last register: an operand of a wrong width stays inside
+/// 32 bits of each lane; wider registers take several, lane by lane.
+struct alignas(64) SlotLanes {
+  std::array<uint32_t, kLanes> lanes{};
+};
 // Windows of the generic address space. No host mapping lies there.
 constexpr uint64_t kSharedWindow = uint64_t{0x01} << 56;
 constexpr uint64_t kLocalWindow = uint64_t{0x02} << 56;
@@ -75,20 +79,28 @@ struct Op {
   uint64_t imm = 0;     ///< address offset, packed options
   uint32_t list = 0;    ///< first of `list_size` further slots in Kernel::lists
   uint8_t list_size = 0;
-  bool guard_negated = false;
   Flow flow = Flow::kNone;
   OpClass op_class = OpClass::kMove;
   Space space = Space::kGeneric;
   uint8_t width = 4;  ///< bytes of one memory element
-  bool sign_extend = false;
-  bool narrow_address = false;  ///< address register has 32 bits
-  bool relaxed = false;         ///< volatile, acquire, release: takes no part in race checks
-  bool fence = false;           ///< acquire or release: orders what other threads did before
-  bool list_written = false;    ///< the list holds destinations
   uint8_t variant = 0;
+  bool guard_negated : 1 = false;
+  bool sign_extend : 1 = false;
+  bool narrow_address : 1 = false;  ///< address register has 32 bits
+  bool relaxed : 1 = false;         ///< volatile, acquire, release: takes no part in race checks
+  bool fence : 1 = false;           ///< acquire or release: orders what other threads did before
+  bool list_written : 1 = false;    ///< the list holds destinations
+  bool address_known : 1 = false;   ///< an earlier access of the stretch had the same address register: Exec::spans
+  bool address_shared : 1 = false;  ///< a later one has
+};
+static_assert(sizeof(Op) == 64);  // one cache line: unrolled loops run through thousands of them
+
+/// Where an operation comes from.
+struct Place {
   uint32_t line = 0;  ///< PTX
   uint32_t source_file = 0;
-  uint32_t source_line = 0;
+  uint32_t source_line = 0;  ///< 0 = unknown
+  uint32_t Shown() const { return source_line ? source_line : line; }
 };
 
 /// A stretch of bytes in a stack frame.
@@ -113,6 +125,7 @@ struct Code {
   std::vector<FramePart> results;
   int32_t first_slot = 0;
   uint32_t slots = 0;
+  std::vector<int32_t> slot_of_register;
   int32_t frame_slot = 0;  ///< holds where the frame lies in local memory
   bool recursive = false;  ///< its registers are saved at each call
 };
@@ -138,14 +151,28 @@ struct Kernel {
   uint32_t local_bytes = 0;                            ///< stack of one thread
   bool cooperative = false;                            ///< synchronises the whole grid
   std::vector<Op> ops;
+  std::vector<Place> places;       ///< per op
+  std::vector<uint32_t> flow_ops;  ///< per op: the next one, itself included, whose flow is not kNone
   std::vector<int32_t> lists;
   std::vector<Track> tracks;         ///< per op, for the timeline
-  std::vector<int32_t> track_slots;  ///< of their registers
-  std::vector<uint32_t> constants;   ///< slots × 32
+  std::vector<int32_t> track_list;   ///< of their registers
+  uint32_t track_registers = 0;      ///< registers of all functions; they do not share places as slots do
+  std::vector<SlotLanes> constants;  ///< that of index i in slot ~i
   uint32_t register_slots = 1;       ///< slot 0 is nobody's: what an operation leaves open names it
   uint64_t static_shared = 0;
   uint32_t dynamic_shared_offset = 0;
 };
+
+inline const Place& PlaceOf(const Kernel& kernel, const Op& op) {
+  return kernel.places[static_cast<size_t>(&op - kernel.ops.data())];
+}
+
+/// Fills Kernel::flow_ops.
+inline void FindFlow(Kernel& kernel) {
+  kernel.flow_ops.resize(kernel.ops.size());
+  auto next = static_cast<uint32_t>(kernel.ops.size());
+  for (uint32_t i = next; i-- > 0;) kernel.flow_ops[i] = next = kernel.ops[i].flow == Flow::kNone ? next : i;
+}
 
 /// What an operation's flow is, suspect or not.
 inline Flow FlowOf(const Kernel& kernel, const Op& op) {
@@ -183,7 +210,9 @@ struct PendingProduct {
 enum Held : uint8_t { kFree, kRead, kWritten };
 
 struct Warp {
-  std::vector<uint32_t> registers;  ///< slots × 32 lanes
+  std::vector<SlotLanes> file;    ///< the constants, in reverse, and the registers
+  uint32_t* registers = nullptr;  ///< slot 0 in `file`
+  uint32_t* Slot(int32_t slot) const { return registers + static_cast<ptrdiff_t>(slot) * kLanes; }
   std::vector<Group> groups;
   uint32_t alive = 0;
   uint32_t index = 0;
@@ -200,6 +229,26 @@ struct Warp {
   uint32_t retries = 0;             ///< of the mbarrier.try_wait at hand
   std::vector<uint32_t> undefined;  ///< per slot: lanes that hold nothing; only Kernel::suspect_slots are kept
   std::array<std::vector<ReturnPoint>, kLanes> stack;
+};
+
+/// How the lanes of an access lie to each other; anything but kApart takes all 32.
+enum class Layout : uint8_t { kApart, kDense, kSame };
+
+/// What an address register holds. Those of 64 bits are compared as signed numbers, as vectors do.
+struct Span {
+  int64_t low = INT64_MAX;
+  int64_t high = INT64_MIN;
+  uint64_t bits = 0;  ///< set in any lane
+  Layout layout = Layout::kApart;
+};
+struct KnownSpan {
+  Span span;
+  uint64_t stretch = 0;     ///< in which it was found: Exec::stretch
+  uint32_t bytes = 0;       ///< of a lane's access
+  uint32_t wavefronts = 0;  ///< in shared memory, 0 = not counted yet
+  /// Lanes l and l + period have the same address, and so have `run` lanes from a multiple of it; powers of two.
+  uint8_t period = kLanes;
+  uint8_t run = 1;
 };
 
 /// What happens to a shared word asynchronously, and was not yet waited for.
@@ -247,6 +296,12 @@ struct AsyncReads {
   std::vector<WordRange> ranges;
 };
 
+/// How often an operation ran, and for how many lanes. Differences of them may be "negative".
+struct Tally {
+  uint64_t times = 0;
+  uint64_t lanes = 0;
+};
+
 /// Arrivals at one barrier of a block.
 struct BarrierState {
   uint32_t arrived = 0;   ///< threads
@@ -265,6 +320,9 @@ struct Exec {
   std::vector<Warp> warps;
   std::vector<std::byte> shared;
   std::vector<SharedShadow> shadow;
+  /// Per shared word: the epoch in which threads of several warps read it and nothing else happens to it, so that one
+  /// more read is no news. 0 = look at the shadow.
+  std::vector<uint32_t> calm;
   std::vector<std::byte> local;
   std::array<uint32_t, 3> ctaid{};
   uint64_t block = 0;
@@ -275,6 +333,7 @@ struct Exec {
   std::vector<uint32_t> copy_group;               ///< per thread
   std::array<Range, 4> ranges{};                  ///< allocations that were last touched
   uint32_t oldest_range = 0;
+  uint32_t generation = 0;  ///< Memory::generation of `ranges`
   std::vector<Hazard> hazards;
   std::string printed;  ///< by printf
   /// The first read of shared memory that nothing was written to. A later write without a barrier makes it a race;
@@ -292,15 +351,19 @@ struct Exec {
   std::vector<uint8_t> local_defined;
   bool count = false;
   bool count_lines = false;
-  std::vector<OpCounts> op_counts;                      ///< per op, ExecOptions::count_lines
-  std::vector<uint64_t> executed;                       ///< per op: times
-  std::vector<uint64_t> lanes;                          ///< per op: active lanes
-  std::unordered_map<uint64_t, uint32_t> load_sectors;  ///< → how many there were at the last access
-  std::unordered_set<uint64_t> store_sectors;
+  std::vector<OpCounts> op_counts;  ///< per op, ExecOptions::count_lines
+  std::vector<Tally> executed;      ///< per op
+  /// Per op, and one past the last: what changes where a stretch of operations without flow begins and ends.
+  std::vector<Tally> stretches;
+  SectorTable load_sectors;
+  SectorTable store_sectors;
+  PatternTable conflicts;  ///< of shared memory's banks
   Counts counts;
   uint64_t instructions = 0;
   uint64_t clock = 0;
-  bool watch = false;  ///< operations need a look before they run: products hold registers of this warp
+  std::vector<KnownSpan> spans;  ///< per slot
+  uint64_t stretch = 0;          ///< number of the stretch of operations without flow at hand
+  bool watch = false;            ///< operations need a look before they run: products hold registers of this warp
   std::vector<AsyncReads> async_reads;
   std::vector<BulkLanding> landings;
   std::unordered_map<uint64_t, uint32_t> phase_epoch;  ///< of an mbarrier: who waited for its last phase has seen this
@@ -315,11 +378,8 @@ struct Exec {
   uint32_t rank = 0;                    ///< in the gang
   std::vector<uint32_t> cluster_phase;  ///< per thread: in which it last arrived
 
-  uint32_t* Slot(int32_t slot) { return warp->registers.data() + static_cast<size_t>(slot) * kLanes; }
-  const uint32_t* Source(int32_t slot) const {
-    return slot >= 0 ? warp->registers.data() + static_cast<size_t>(slot) * kLanes
-                     : kernel->constants.data() + static_cast<size_t>(~slot) * kLanes;
-  }
+  uint32_t* Slot(int32_t slot) { return warp->Slot(slot); }
+  const uint32_t* Source(int32_t slot) const { return warp->Slot(slot); }
   uint32_t ThreadOf(int lane) const { return warp->index * kLanes + static_cast<uint32_t>(lane); }
 };
 
@@ -365,6 +425,8 @@ void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::strin
 bool ReportedBefore(Exec& x, const Op& op, Hazard::Kind kind);
 /// What a thread's place in the source is called.
 Hazard::Site SiteOf(const Exec& x, const Op& op, uint64_t block, uint32_t thread);
+/// The line that reports name: of the source, or of the PTX.
+inline uint32_t LineOf(const Exec& x, const Op& op) { return PlaceOf(*x.kernel, op).Shown(); }
 /// Notes a read of unwritten shared memory, see Exec::unwritten.
 void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what, const Fault& fault = {});
 /// Lanes of `mask` whose value in `slot` is that of its first lane.
@@ -375,6 +437,16 @@ template <class T>
 struct Lane {
   static constexpr bool kWide = sizeof(T) == 8;
   using Store = std::conditional_t<kWide, uint64_t, uint32_t>;
+  static Store Bits(T value) {
+    if constexpr (sizeof(T) == 8)
+      return std::bit_cast<uint64_t>(value);
+    else if constexpr (sizeof(T) == 4)
+      return std::bit_cast<uint32_t>(value);
+    else if constexpr (sizeof(T) == 2)
+      return std::bit_cast<uint16_t>(value);
+    else
+      return std::bit_cast<uint8_t>(value);
+  }
   static T Get(const uint32_t* slot, int lane) {
     Store raw;
     std::memcpy(&raw, slot + lane * (kWide ? 2 : 1), sizeof raw);
@@ -388,15 +460,7 @@ struct Lane {
       return std::bit_cast<T>(static_cast<uint8_t>(raw));
   }
   static void Set(uint32_t* slot, int lane, T value) {
-    Store raw;
-    if constexpr (sizeof(T) == 8)
-      raw = std::bit_cast<uint64_t>(value);
-    else if constexpr (sizeof(T) == 4)
-      raw = std::bit_cast<uint32_t>(value);
-    else if constexpr (sizeof(T) == 2)
-      raw = std::bit_cast<uint16_t>(value);
-    else
-      raw = std::bit_cast<uint8_t>(value);
+    const Store raw = Bits(value);
     std::memcpy(slot + lane * (kWide ? 2 : 1), &raw, sizeof raw);
   }
 };
@@ -432,6 +496,8 @@ Handler SpecialHandler(const Form& form, Op& op);
 Handler HalfHandler(const Form& form, Op& op);
 Handler MemoryHandler(const Form& form, Op& op);
 Handler AtomicHandler(const Form& form, Op& op);
+/// Whether an operation is a plain load or store, which looks at Op::address_known.
+bool IsAccess(const Op& op);
 Handler WarpHandler(const Form& form, Op& op);
 Handler TensorHandler(const Form& form, Op& op);
 Handler AsyncHandler(const Form& form, Op& op);

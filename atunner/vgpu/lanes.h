@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cstring>
 #include <type_traits>
 
 #include "atunner/vgpu/internal.h"
@@ -27,28 +28,55 @@ bool CompareByCode(int code, T a, T b) {
   }
 }
 
+/// A function object that is worth skipping for lanes that do not ask: a call of the mathematical library, a division.
+template <class F>
+constexpr bool kCostly = requires { requires F::kSlow; };
+
+/// Writes `value(lane)` to a register of the active lanes. All lanes are computed where only some are active: vectors
+/// do that in no more time. `value` reads registers that are `to` itself or lie apart from it, and has no effect.
+template <class T, bool kSkip = false, class V>
+void Assign(uint32_t* to, uint32_t mask, V&& value) {
+  using Store = typename Lane<T>::Store;
+  constexpr int kStep = Lane<T>::kWide ? 2 : 1;
+  if (mask == ~0u) {
+#pragma GCC ivdep
+    for (int l = 0; l < kLanes; ++l) Lane<T>::Set(to, l, value(l));
+  } else if constexpr (kSkip) {
+    for (; mask != 0; mask &= mask - 1) Lane<T>::Set(to, std::countr_zero(mask), value(std::countr_zero(mask)));
+  } else {
+#pragma GCC ivdep
+    for (int l = 0; l < kLanes; ++l) {
+      Store old;
+      std::memcpy(&old, to + l * kStep, sizeof old);
+      const Store fresh = Lane<T>::Bits(value(l));
+      const Store raw = (mask >> l) & 1u ? fresh : old;
+      std::memcpy(to + l * kStep, &raw, sizeof raw);
+    }
+  }
+}
+
 template <class T, class F>
 void Unary(Exec& x, const Op& op, uint32_t mask, F f) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
-  ForLanes(mask, [&](int l) { Lane<T>::Set(d, l, f(Lane<T>::Get(a, l))); });
+  Assign<T, kCostly<F>>(x.Slot(op.dst), mask, [&](int l) { return static_cast<T>(f(Lane<T>::Get(a, l))); });
 }
 
 template <class T, class F>
 void Binary(Exec& x, const Op& op, uint32_t mask, F f) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
-  ForLanes(mask, [&](int l) { Lane<T>::Set(d, l, f(Lane<T>::Get(a, l), Lane<T>::Get(b, l))); });
+  Assign<T, kCostly<F>>(x.Slot(op.dst), mask,
+                        [&](int l) { return static_cast<T>(f(Lane<T>::Get(a, l), Lane<T>::Get(b, l))); });
 }
 
 template <class T, class F>
 void Ternary(Exec& x, const Op& op, uint32_t mask, F f) {
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t* c = x.Source(op.src[2]);
-  ForLanes(mask, [&](int l) { Lane<T>::Set(d, l, f(Lane<T>::Get(a, l), Lane<T>::Get(b, l), Lane<T>::Get(c, l))); });
+  Assign<T, kCostly<F>>(x.Slot(op.dst), mask, [&](int l) {
+    return static_cast<T>(f(Lane<T>::Get(a, l), Lane<T>::Get(b, l), Lane<T>::Get(c, l)));
+  });
 }
 
 // Handlers are made from stateless function objects, so that each is one tight loop.
@@ -73,7 +101,7 @@ template <bool kFtz>
 float Flush(float v) {
   if constexpr (kFtz) {
     const uint32_t bits = std::bit_cast<uint32_t>(v);
-    if ((bits & 0x7f800000u) == 0) return std::bit_cast<float>(bits & 0x80000000u);
+    return std::bit_cast<float>((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
   }
   return v;
 }

@@ -45,20 +45,18 @@ struct Cnot {
 template <class T, bool kLeft>
 void Shift(Exec& x, const Op& op, uint32_t mask) {
   constexpr uint32_t kBits = 8 * sizeof(T);
-  uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
-  ForLanes(mask, [&](int l) {
+  Assign<T>(x.Slot(op.dst), mask, [&](int l) {
     const T v = Lane<T>::Get(a, l);
     const uint32_t n = b[l];
-    T r;
+    const uint32_t inside = n >= kBits ? kBits - 1 : n;
     if constexpr (kLeft)
-      r = n >= kBits ? T{0} : static_cast<T>(static_cast<Unsigned<T>>(v) << n);
+      return n >= kBits ? T{0} : static_cast<T>(static_cast<Unsigned<T>>(v) << inside);
     else if constexpr (std::is_signed_v<T>)
-      r = static_cast<T>(v >> (n >= kBits ? kBits - 1 : n));
+      return static_cast<T>(v >> inside);
     else
-      r = n >= kBits ? T{0} : static_cast<T>(v >> n);
-    Lane<T>::Set(d, l, r);
+      return n >= kBits ? T{0} : static_cast<T>(v >> inside);
   });
 }
 
@@ -224,8 +222,13 @@ struct Brev {
 /// A position or length of a bit field. The ISA asks for 0 … 255; of what lies beyond, an H200 takes the low byte in
 /// the 32-bit forms and counts it as 255 in the 64-bit ones, which are made of shifts.
 template <class T>
-uint32_t Place(uint32_t value) {
+uint32_t BitPlace(uint32_t value) {
   return sizeof(T) == 8 ? std::min(value, 255u) : value & 255u;
+}
+
+template <class T>
+T LowBits(uint32_t count) {
+  return count >= 8 * sizeof(T) ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << count) - 1);
 }
 
 /// bfe: `len` bits from `pos`, sign-extended for signed types.
@@ -238,15 +241,12 @@ void Bfe(Exec& x, const Op& op, uint32_t mask) {
   constexpr uint32_t kBits = 8 * sizeof(T);
   ForLanes(mask, [&](int l) {
     const T v = Lane<T>::Get(a, l);
-    const uint32_t pos = Place<T>(b[l]);
-    const uint32_t len = Place<T>(c[l]);
-    Unsigned<T> r = 0;
+    const uint32_t pos = BitPlace<T>(b[l]);
+    const uint32_t len = BitPlace<T>(c[l]);
     const bool negative = std::is_signed_v<T> && len > 0 && ((v >> std::min(pos + len - 1, kBits - 1)) & 1);
-    for (uint32_t i = 0; i < kBits; ++i) {
-      const bool bit = (i < len && pos + i < kBits) ? ((v >> (pos + i)) & 1) : negative;
-      r |= static_cast<Unsigned<T>>(bit) << i;
-    }
-    Lane<T>::Set(d, l, static_cast<T>(r));
+    const Unsigned<T> field = LowBits<Unsigned<T>>(std::min(len, kBits - std::min(pos, kBits)));
+    const Unsigned<T> shifted = pos < kBits ? static_cast<Unsigned<T>>(v) >> pos : 0;
+    Lane<T>::Set(d, l, static_cast<T>((shifted & field) | (negative ? static_cast<Unsigned<T>>(~field) : 0)));
   });
 }
 
@@ -259,15 +259,12 @@ void Bfi(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* e = x.Source(op.src[3]);
   constexpr uint32_t kBits = 8 * sizeof(T);
   ForLanes(mask, [&](int l) {
-    T r = Lane<T>::Get(b, l);
-    const T v = Lane<T>::Get(a, l);
-    const uint32_t pos = Place<T>(c[l]);
-    const uint32_t len = Place<T>(e[l]);
-    for (uint32_t i = 0; i < len && pos + i < kBits; ++i) {
-      const T bit = static_cast<T>(T{1} << (pos + i));
-      r = static_cast<T>((r & static_cast<T>(~bit)) | (((v >> i) & 1) ? bit : T{0}));
-    }
-    Lane<T>::Set(d, l, r);
+    const T under = Lane<T>::Get(b, l);
+    const uint32_t pos = BitPlace<T>(c[l]);
+    const uint32_t len = BitPlace<T>(e[l]);
+    const T field = pos < kBits ? LowBits<T>(std::min(len, kBits)) << pos : 0;
+    const T moved = pos < kBits ? Lane<T>::Get(a, l) << pos : 0;
+    Lane<T>::Set(d, l, static_cast<T>((under & ~field) | (moved & field)));
   });
 }
 

@@ -26,6 +26,7 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
   row = reinterpret_cast<const uint32_t*>(x.shared.data() + address);
   if (!x.check) return true;
   for (uint64_t w = address / 4; w < address / 4 + 4; ++w) {
+    if (x.calm[w] == x.epoch) continue;
     SharedShadow& s = x.shadow[w];
     if (s.in_flight & (kThreadCopy | kBulkCopy)) {
       Report(x, op, Hazard::Kind::kAsyncCopyInFlight, lane,
@@ -43,11 +44,7 @@ bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
                  " between");
       return false;
     }
-    s.reader = s.read_epoch == x.epoch && s.reader / kLanes != x.warp->index ? uint16_t{kSeveral}
-                                                                             : static_cast<uint16_t>(x.ThreadOf(lane));
-    s.read_epoch = x.epoch;
-    s.read_sync = x.warp->sync_epoch;
-    s.read_line = op.source_line ? op.source_line : op.line;
+    NoteReader(x, w, static_cast<uint16_t>(x.ThreadOf(lane)), LineOf(x, op));
   }
   return true;
 }

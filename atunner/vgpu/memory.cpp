@@ -10,6 +10,10 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kRedZone = 65536;  // unmapped on both sides: what our own checks miss must not hit a neighbour
+constexpr uint64_t kMostRetired = uint64_t{1} << 30;
+constexpr uint64_t kQuarantine = uint64_t{64} << 20;  // retired first, so that late uses are seen
+
+uint64_t MappedBytes(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage + 2 * kRedZone; }
 
 }  // namespace
 
@@ -34,6 +38,7 @@ std::string Memory::Allocation::Text() const {
 
 Memory::~Memory() {
   for (const auto& [address, allocation] : allocations_) allocation.Unmap();
+  for (const auto& [bytes, retired] : retired_) retired.second.Unmap();
 }
 
 Result<uint64_t> Memory::Allocate(uint64_t bytes) {
@@ -43,8 +48,8 @@ Result<uint64_t> Memory::Allocate(uint64_t bytes) {
                                              std::to_string(capacity_ - used_) + " free of " +
                                              std::to_string(capacity_));
   }
-  const uint64_t payload = (bytes + kPage - 1) / kPage * kPage;
-  const uint64_t mapped = payload + 2 * kRedZone;
+  const uint64_t mapped = MappedBytes(bytes);
+  const uint64_t payload = mapped - 2 * kRedZone;
   void* mapping = ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED)
     return Fail(ErrorCode::kUnavailable, "the system gives no address space for " + std::to_string(bytes) + " bytes");
@@ -64,7 +69,7 @@ Result<uint64_t> Memory::Allocate(uint64_t bytes) {
 }
 
 /// Without address space for it the allocation goes unchecked.
-void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payload) {
+void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payload) const {
   const uint64_t writers = payload / 4 * sizeof(WordWriter);
   const uint64_t lines = payload / kShadowLineBytes * sizeof(ShadowLine);
   const uint64_t foreign = payload / kShadowLineBytes * sizeof(LineAccess);
@@ -74,10 +79,10 @@ void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payloa
   allocation.shadow_mapping = mapping;
   allocation.shadow_mapped = bytes;
   auto* start = static_cast<uint8_t*>(mapping);
-  allocation.shadow =
-      std::make_unique<GlobalShadow>(GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload),
-                                                  reinterpret_cast<ShadowLine*>(start + payload + writers),
-                                                  reinterpret_cast<LineAccess*>(start + payload + writers + lines)});
+  allocation.shadow = std::make_unique<GlobalShadow>(
+      GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload),
+                   reinterpret_cast<ShadowLine*>(start + payload + writers),
+                   reinterpret_cast<LineAccess*>(start + payload + writers + lines), !tracks_defined_});
 }
 
 void Memory::SetName(uint64_t address, const std::string& name) {
@@ -86,10 +91,12 @@ void Memory::SetName(uint64_t address, const std::string& name) {
 }
 
 void Memory::MarkDefined(uint64_t address, uint64_t bytes, bool defined) {
-  if (!tracks_) return;
+  if (!tracks_defined_) return;
   const auto range = Find(address);
   if (!range || range->shadow == nullptr) return;
   std::memset(range->shadow->defined + (address - range->base), defined, std::min(bytes, range->end - address));
+  const bool all = address == range->base && bytes >= range->end - range->base;
+  range->shadow->complete = defined && (all || range->shadow->complete);
 }
 
 uint32_t Memory::TakeSerials(uint64_t blocks) {
@@ -107,6 +114,41 @@ void Memory::Free(uint64_t address) {
   at->second.Unmap();
   used_ -= at->second.bytes;
   allocations_.erase(at);
+}
+
+void Memory::Retire(uint64_t address) {
+  const std::unique_lock lock(mutex_);
+  auto node = allocations_.extract(address);
+  if (node.empty()) return;
+  Allocation& allocation = node.mapped();
+  used_ -= allocation.bytes;
+  // Its pages are zero again when somebody touches them.
+  ::madvise(reinterpret_cast<void*>(address), allocation.mapped - 2 * kRedZone, MADV_DONTNEED);
+  if (allocation.shadow) {
+    ::madvise(allocation.shadow_mapping, allocation.shadow_mapped, MADV_DONTNEED);
+    allocation.shadow->complete = !tracks_defined_;
+  }
+  retired_bytes_ += allocation.mapped;
+  retired_.emplace(allocation.mapped, std::pair(address, std::move(allocation)));
+  ++generation_;
+}
+
+Result<uint64_t> Memory::AllocateAgain(uint64_t bytes) {
+  {
+    const std::unique_lock lock(mutex_);
+    const auto at = retired_.find(MappedBytes(bytes));
+    if (at != retired_.end() && retired_bytes_ > kQuarantine) {
+      auto [address, allocation] = std::move(at->second);
+      retired_bytes_ -= at->first;
+      retired_.erase(at);
+      allocation.bytes = bytes;
+      used_ += bytes;
+      allocations_[address] = std::move(allocation);
+      return address;
+    }
+    if (retired_bytes_ > kMostRetired) return Fail(ErrorCode::kUnavailable, "the heap is in pieces");
+  }
+  return Allocate(bytes);
 }
 
 uint64_t Memory::free_bytes() const {
@@ -148,7 +190,7 @@ DeviceHeap::~DeviceHeap() {
 uint64_t DeviceHeap::Take(Block block) {
   const std::lock_guard lock(mutex_);
   if (block.bytes == 0 || block.bytes > limit_ - used_) return 0;
-  const auto address = memory_.Allocate(block.bytes);
+  const auto address = memory_.AllocateAgain(block.bytes);
   if (!address) return 0;
   used_ += block.bytes;
   live_[*address] = std::move(block);
@@ -166,7 +208,7 @@ bool DeviceHeap::Give(uint64_t address) {
   if (at == live_.end()) return false;
   used_ -= at->second.bytes;
   live_.erase(at);
-  memory_.Free(address);
+  memory_.Retire(address);
   return true;
 }
 

@@ -32,6 +32,13 @@ class Memory {
   /// 256-byte aligned, zero pages at first. kUnavailable beyond the capacity.
   Result<uint64_t> Allocate(uint64_t bytes);
   void Free(uint64_t address);
+  /// As Free, while kernels run: the address space stays, so that who still uses it is told, and does no harm to the
+  /// host.
+  void Retire(uint64_t address);
+  /// As Allocate, in retired address space if any fits. kUnavailable also when too much of it is retired.
+  Result<uint64_t> AllocateAgain(uint64_t bytes);
+  /// Grows when an allocation is retired: ranges that Find gave before may be no more.
+  uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
   uint64_t free_bytes() const;
   /// The allocation that holds `address`.
   std::optional<Range> Find(uint64_t address) const;
@@ -41,8 +48,11 @@ class Memory {
   void SetName(uint64_t address, const std::string& name);
 
   /// From here on allocations have shadows, and their contents count as undefined until they are written.
-  void Track() { tracks_ = true; }
+  void Track() { tracks_ = tracks_defined_ = true; }
+  /// Likewise for races alone: everything counts as written.
+  void TrackRaces() { tracks_ = true; }
   bool tracks() const { return tracks_; }
+  bool tracks_defined() const { return tracks_defined_; }
   /// The host wrote these bytes, or says that nobody did.
   void MarkDefined(uint64_t address, uint64_t bytes, bool defined = true);
   /// A number for each of `blocks` blocks that no earlier launch used: the first. 0 when there are none left.
@@ -61,11 +71,15 @@ class Memory {
     std::string Text() const;
     void Unmap() const;
   };
-  static void AddShadow(Allocation& allocation, uint64_t address, uint64_t payload);
+  void AddShadow(Allocation& allocation, uint64_t address, uint64_t payload) const;
   mutable std::shared_mutex mutex_;
   mutable ShadowLocks locks_;
   std::map<uint64_t, Allocation> allocations_;
+  std::multimap<uint64_t, std::pair<uint64_t, Allocation>> retired_;  ///< by their mappings' lengths, with addresses
+  uint64_t retired_bytes_ = 0;
+  std::atomic<uint32_t> generation_{1};
   bool tracks_ = false;
+  bool tracks_defined_ = false;
   uint32_t next_serial_ = 1;
   uint64_t capacity_;
   uint64_t used_ = 0;

@@ -1,8 +1,8 @@
 // Loads and stores.
 #include <algorithm>
 
-#include "atunner/vgpu/access.h"
 #include "atunner/vgpu/pending.h"
+#include "atunner/vgpu/warpwide.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -33,130 +33,143 @@ void ReadConverted(Exec& x, const Op& op, int lane, const std::byte* from) {
   }
 }
 
-// ---- one test for the whole warp ------------------------------------------------------------------------------------
-/// Where the active lanes of an aligned access inside one allocation go: host bytes of lane l at base + offset[l].
-struct Warpwide {
-  uint64_t offset[kLanes];
-  std::byte* base = nullptr;
-  Space space = Space::kGlobal;
-  const Range* range = nullptr;  ///< of global memory
-};
-
-/// Addresses of the active lanes with their bounds, as signed numbers: vectors compare those.
-struct Span {
-  int64_t low = INT64_MAX;
-  int64_t high = INT64_MIN;
-  uint64_t bits = 0;
-};
-template <class F>
-Span GatherFrom(uint32_t mask, uint64_t* to, F&& address) {
-  Span span;
-  ForLanes(mask, [&](int l) {
-    const uint64_t v = address(l);
-    to[l] = v;
-    span.low = std::min(span.low, static_cast<int64_t>(v));
-    span.high = std::max(span.high, static_cast<int64_t>(v));
-    span.bits |= v;
+// ---- all lanes at once
+// -----------------------------------------------------------------------------------------------
+template <class T>
+void ReadLanes(uint32_t* to, uint32_t mask, int element, const Warpwide& w, bool wide) {
+  w.WithPlaces([&](auto place) {
+    const auto read = [&](int l) {
+      T value;
+      std::memcpy(&value, place(l) + element * static_cast<int>(sizeof(T)), sizeof value);
+      return value;
+    };
+    if (wide)
+      ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(to, l, static_cast<uint64_t>(static_cast<int64_t>(read(l)))); });
+    else
+      ForLanes(mask, [&](int l) { to[l] = static_cast<uint32_t>(read(l)); });
   });
-  return span;
-}
-Span Gather(const Exec& x, const Op& op, uint32_t mask, uint64_t* to) {
-  const uint64_t offset = op.imm;
-  if (op.src[0] == INT32_MIN) return GatherFrom(mask, to, [&](int) { return offset; });
-  const uint32_t* a = x.Source(op.src[0]);
-  if (op.narrow_address) return GatherFrom(mask, to, [&](int l) { return a[l] + offset; });
-  return GatherFrom(mask, to, [&](int l) { return Lane<uint64_t>::Get(a, l) + offset; });
 }
 
-/// The allocation that holds all of it, which is remembered; nullptr = there is none.
-const Range* OneAllocation(Exec& x, uint64_t low, uint64_t end) {
-  for (const Range& range : x.ranges) {
-    if (range.Contains(low, end)) return &range;
-  }
-  const auto range = x.launch->memory->Find(low);
-  if (!range || !range->Contains(low, end)) return nullptr;
-  Range& remembered = x.ranges[x.oldest_range++ % x.ranges.size()];
-  remembered = *range;
-  return &remembered;
-}
-
-/// False where a lane needs a look of its own: another space or allocation, misalignment, an error.
-bool Locate(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w) {
-  const Span span = Gather(x, op, mask, w.offset);
-  if (span.low < 0) return false;
-  auto low = static_cast<uint64_t>(span.low);
-  auto end = static_cast<uint64_t>(span.high) + bytes;
-  w.space = op.space;
-  if (op.space == Space::kGeneric) {
-    const uint64_t window = low & kWindowMask;
-    if ((end & kWindowMask) != window) return false;
-    w.space = Resolve(Space::kGeneric, low);
-    if (w.space != Space::kGlobal) {
-      ForLanes(mask, [&](int l) { w.offset[l] &= ~kWindowMask; });
-      end &= ~kWindowMask;
-    }
-  }
-  if ((span.bits & (bytes - 1)) != 0 && w.space != Space::kParam) return false;
-  switch (w.space) {
-    case Space::kGlobal:
-    case Space::kConst:
-      w.base = nullptr;
-      w.range = OneAllocation(x, low, end);
-      return w.range != nullptr;
-    case Space::kShared:
-      w.base = x.shared.data();
-      return end <= x.shared.size();
-    case Space::kLocal: {
-      const uint64_t per_thread = x.kernel->local_bytes;
-      if (end > per_thread) return false;
-      w.base = x.local.data();
-      ForLanes(mask, [&](int l) { w.offset[l] += x.ThreadOf(l) * per_thread; });
-      return true;
-    }
+/// One element of each lane, where it has to be extended.
+void ReadExtended(uint32_t* to, uint32_t mask, int element, const Warpwide& w, const Op& op, bool wide) {
+  switch (op.width) {
+    case 1:
+      return op.sign_extend ? ReadLanes<int8_t>(to, mask, element, w, wide)
+                            : ReadLanes<uint8_t>(to, mask, element, w, wide);
+    case 2:
+      return op.sign_extend ? ReadLanes<int16_t>(to, mask, element, w, wide)
+                            : ReadLanes<uint16_t>(to, mask, element, w, wide);
     default:
-      w.base = const_cast<std::byte*>(x.launch->params.data());
-      return end <= x.launch->params.size();
+      return op.sign_extend ? ReadLanes<int32_t>(to, mask, element, w, wide)
+                            : ReadLanes<uint32_t>(to, mask, element, w, wide);
   }
 }
 
-const std::byte* At(const Warpwide& w, int lane) {
-  return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(w.base) + w.offset[lane]);
+/// One element of all lanes, which lie side by side or at the same place.
+template <class T>
+void ReadRegular(uint32_t* to, int element, int elements, const Warpwide& w) {
+  const std::byte* from = w.Place(w.low) + element * static_cast<int>(sizeof(T));
+  if (w.layout == Layout::kSame) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    for (int l = 0; l < kLanes; ++l) Lane<T>::Set(to, l, value);
+  } else if (elements == 1) {
+    std::memcpy(to, from, sizeof(T) * kLanes);
+  } else {
+    for (int l = 0; l < kLanes; ++l)
+      std::memcpy(to + l * static_cast<int>(sizeof(T) / 4), from + l * elements * static_cast<int>(sizeof(T)),
+                  sizeof(T));
+  }
+}
+
+/// The most common of all irregular reads.
+void ReadWords(uint32_t* to, uint32_t mask, int element, const Warpwide& w) {
+  w.WithPlaces([&](auto place) {
+    if (mask != ~0u) return ForLanes(mask, [&](int l) { std::memcpy(to + l, place(l) + element * 4, 4); });
+    const int period = w.known ? w.known->period : kLanes;
+    const int run = w.known ? w.known->run : 1;
+    uint32_t words[kLanes];  // apart from the registers, so that reads need not wait for writes
+    if (run == 1) {
+#pragma GCC unroll 8
+      for (int l = 0; l < period; ++l) std::memcpy(words + l, place(l) + element * 4, 4);
+    } else {
+      for (int l = 0; l < period; l += run) {
+        std::memcpy(words + l, place(l) + element * 4, 4);
+        std::fill_n(words + l + 1, run - 1, words[l]);
+      }
+    }
+    for (int l = 0; l < kLanes; l += period) std::memcpy(to + l, words, 4 * static_cast<size_t>(period));
+  });
 }
 
 void ReadWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
+  const bool wide = op.variant & 1;
   for (int i = 0; i < op.list_size; ++i) {
     const int32_t slot = ElementSlot(x, op, i);
     if (slot == INT32_MIN) continue;
     uint32_t* d = x.Slot(slot);
-    const bool wide = op.variant & 1;
-    if (op.width == 4 && !wide) {
-      ForLanes(mask, [&](int l) { std::memcpy(d + l, At(w, l) + i * 4, 4); });
-    } else if (op.width == 8) {
-      ForLanes(mask, [&](int l) { std::memcpy(d + 2 * l, At(w, l) + i * 8, 8); });
+    if (op.width == 8) {
+      if (w.layout != Layout::kApart)
+        ReadRegular<uint64_t>(d, i, op.list_size, w);
+      else
+        w.WithPlaces([&](auto place) { ForLanes(mask, [&](int l) { std::memcpy(d + 2 * l, place(l) + i * 8, 8); }); });
+    } else if (op.width == 4 && !wide) {
+      if (w.layout != Layout::kApart)
+        ReadRegular<uint32_t>(d, i, op.list_size, w);
+      else
+        ReadWords(d, mask, i, w);
     } else {
-      ForLanes(mask, [&](int l) {
-        uint64_t raw = 0;
-        std::memcpy(&raw, At(w, l) + i * op.width, op.width);
-        StoreRegister(d, l, raw, op, wide);
-      });
+      ReadExtended(d, mask, i, w, op, wide);
     }
   }
 }
 
 void WriteWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
-  const auto to = [&](int l) { return const_cast<std::byte*>(At(w, l)); };
+  if (w.layout == Layout::kDense && op.list_size == 1 && (op.width == 8 || (op.width == 4 && !(op.variant & 1)))) {
+    std::memcpy(w.Place(w.low), x.Source(ElementSlot(x, op, 0)), size_t{op.width} * kLanes);
+    return;
+  }
   // Lane by lane: of several that write the same place, the last one stays whole.
-  ForLanes(mask, [&](int l) {
-    for (int i = 0; i < op.list_size; ++i) {
-      const uint32_t* s = x.Source(ElementSlot(x, op, i));
-      if (op.width == 4)
-        std::memcpy(to(l) + i * 4, s + l * (op.variant & 1 ? 2 : 1), 4);
-      else if (op.width == 8)
-        std::memcpy(to(l) + i * 8, s + l * 2, 8);
-      else
-        std::memcpy(to(l) + i * op.width, s + l * (op.variant & 1 ? 2 : 1), op.width);
-    }
+  w.WithPlaces([&](auto place) {
+    ForLanes(mask, [&](int l) {
+      std::byte* to = place(l);
+      for (int i = 0; i < op.list_size; ++i) {
+        const uint32_t* s = x.Source(ElementSlot(x, op, i));
+        if (op.width == 4)
+          std::memcpy(to + i * 4, s + l * (op.variant & 1 ? 2 : 1), 4);
+        else if (op.width == 8)
+          std::memcpy(to + i * 8, s + l * 2, 8);
+        else
+          std::memcpy(to + i * op.width, s + l * (op.variant & 1 ? 2 : 1), op.width);
+      }
+    });
   });
+}
+
+// ---- checks and counts ----------------------------------------------------------------------------------------------
+/// Whether one more read is no news to any word of a shared access: Exec::calm.
+bool AllCalm(const Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
+  const uint32_t words = bytes / 4;
+  const uint32_t* calm = x.calm.data();
+  uint32_t news = 0;
+  if (w.layout != Layout::kApart) {
+    const uint32_t* first = calm + (w.low + w.bias) / 4;
+    const uint32_t all = w.layout == Layout::kSame ? words : words * kLanes;
+    for (uint32_t i = 0; i < all; ++i) news |= first[i] ^ x.epoch;
+    return news == 0;
+  }
+  w.WithPlaces([&](auto place) {
+    const auto word = [&](int l) { return calm + static_cast<size_t>(place(l) - x.shared.data()) / 4; };
+    news = *word(std::countr_zero(mask)) ^ x.epoch;
+    if (news != 0) return;
+    const uint32_t distinct = w.Distinct(mask);
+    if (words == 1) return ForLanes(distinct, [&](int l) { news |= *word(l) ^ x.epoch; });
+    ForLanes(distinct, [&](int l) {
+      const uint32_t* first = word(l);
+      for (uint32_t i = 0; i < words; ++i) news |= first[i] ^ x.epoch;
+    });
+  });
+  return news == 0;
 }
 
 /// The common case of the shadow: nothing but earlier epochs in the words. False = look closer, from this lane on.
@@ -167,12 +180,7 @@ bool QuietRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes
   for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
     if (s->initialised != 0xf || s->in_flight) return false;
     if (s->writer == kBulkParty ? x.warp->seen_epoch < s->write_epoch : s->write_epoch == x.epoch) return false;
-    const bool read_now = s->read_epoch == x.epoch;
-    if (read_now && s->reader >= kSeveral) continue;  // several stay several
-    s->reader = read_now && s->reader / kLanes != x.warp->index ? uint16_t{kSeveral} : thread;
-    s->read_epoch = x.epoch;
-    s->read_sync = x.warp->sync_epoch;
-    s->read_line = op.source_line ? op.source_line : op.line;
+    NoteReader(x, static_cast<uint64_t>(s - x.shadow.data()), thread, LineOf(x, op));
   }
   return true;
 }
@@ -185,7 +193,7 @@ bool QuietWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t byte
     s->write_epoch = x.epoch;
     s->writer = static_cast<uint16_t>(x.ThreadOf(lane));
     s->write_sync = x.warp->sync_epoch;
-    s->write_line = op.source_line ? op.source_line : op.line;
+    s->write_line = LineOf(x, op);
   }
   return true;
 }
@@ -241,25 +249,49 @@ void CheckOneRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t by
 }
 
 /// Whether the lane before, or that of the other half warp, reads the same place: broadcasts are looked at once.
-bool ReadsAsBefore(const Warpwide& w, uint32_t mask, int lane) {
+bool ReadsAsBefore(const uint64_t* addresses, uint32_t mask, int lane) {
   const auto same = [&](int other) {
-    return other >= 0 && ((mask >> other) & 1u) != 0 && w.offset[other] == w.offset[lane];
+    return other >= 0 && ((mask >> other) & 1u) != 0 && addresses[other] == addresses[lane];
   };
   return same(lane - 1) || same(lane - kLanes / 2);
 }
 
 /// What the checks want to know of a load whose place is known.
 void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpwide& w) {
-  if (w.space == Space::kShared && x.check) {
-    for (uint32_t m = mask; m != 0 && !x.stop; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      if (ReadsAsBefore(w, mask, l)) continue;
-      if (!QuietRead(x, op, l, w.offset[l], bytes)) ShadowRead(x, op, l, w.offset[l], bytes);
-    }
+  if (w.space == Space::kLocal) {
+    if (x.check_global) ForLanes(mask, [&](int l) { CheckLocalRead(x, op, l, w.Place(w.own[l]), bytes); });
+    return;
   }
-  if (w.space == Space::kGlobal && x.track) CheckGlobalRead(x, op, mask, w.offset, bytes, *w.range);
-  if (w.space == Space::kLocal && x.check_global)
-    ForLanes(mask, [&](int l) { CheckLocalRead(x, op, l, At(w, l), bytes); });
+  const bool shared = w.space == Space::kShared;
+  if (shared && !x.check) return;
+  if (shared && bytes % 4 == 0 && !op.relaxed && AllCalm(x, w, mask, bytes)) return;
+  uint64_t room[kLanes];
+  const uint64_t* addresses = w.Addresses(mask, room);
+  if (w.space == Space::kGlobal && x.track) CheckGlobalRead(x, op, mask, addresses, bytes, *w.range);
+  const uint32_t distinct = shared ? w.Distinct(mask) : 0;
+  for (uint32_t m = distinct; m != 0 && !x.stop; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    if (ReadsAsBefore(addresses, distinct, l)) continue;
+    if (!QuietRead(x, op, l, addresses[l], bytes)) ShadowRead(x, op, l, addresses[l], bytes);
+  }
+}
+
+/// Counts an access of which Warpwide says everything, or which was counted before.
+bool CountKnown(Exec& x, const Warpwide& w, uint32_t bytes, bool store) {
+  if (w.space == Space::kGlobal && w.layout == Layout::kDense) {
+    CountDense(x, w.low + w.bias, bytes, store);
+    return true;
+  }
+  if (w.space != Space::kShared || w.known == nullptr || w.known->wavefronts == 0) return false;
+  CountWavefronts(x, w.known->wavefronts);
+  return true;
+}
+
+void CountWarp(Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes, bool store) {
+  if (CountKnown(x, w, bytes, store)) return;
+  uint64_t room[kLanes];
+  CountAccess(x, w.Addresses(mask, room), mask, w.space, bytes, store);
+  if (w.space == Space::kShared && w.known != nullptr) w.known->wavefronts = x.touch.wavefronts;
 }
 
 // ---- lane by lane ---------------------------------------------------------------------------------------------------
@@ -321,10 +353,10 @@ void Load(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   Warpwide w;
   if (!Locate(x, op, mask, bytes, w)) return LoadLanes(x, op, mask, bytes);
-  CheckLoad(x, op, mask, bytes, w);
+  if (x.check || x.track) CheckLoad(x, op, mask, bytes, w);
+  if (x.count) CountWarp(x, w, mask, bytes, false);  // before the address registers may be overwritten
   ReadWarp(x, op, mask, w);
   if (op.relaxed) Acquire(x);
-  if (x.count) CountAccess(x, w.offset, mask, w.space, bytes, false);
 }
 
 void Store(Exec& x, const Op& op, uint32_t mask) {
@@ -333,26 +365,30 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
   Warpwide w;
   const bool writable = op.space != Space::kConst && op.space != Space::kParam;
   if (!writable || !Locate(x, op, mask, bytes, w) || w.space == Space::kParam) return StoreLanes(x, op, mask, bytes);
+  uint64_t room[kLanes];
+  const uint64_t* addresses = x.check || x.track ? w.Addresses(mask, room) : nullptr;
   if (w.space == Space::kShared && x.check) {
     // A word that this epoch has seen already may be in conflict: then the values decide, lane by lane.
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      if (!QuietWrite(x, op, l, w.offset[l], bytes)) return StoreLanes(x, op, mask, bytes);
+      if (!QuietWrite(x, op, l, addresses[l], bytes)) return StoreLanes(x, op, mask, bytes);
     }
   }
   if (w.space == Space::kGlobal && x.track) {
-    if (!StoreDense(x, op, mask, w.offset, bytes, *w.range)) return StoreLanes(x, op, mask, bytes);
-    if (x.count) CountAccess(x, w.offset, mask, w.space, bytes, true);
-    return;
+    if (!StoreDense(x, op, mask, addresses, bytes, *w.range)) return StoreLanes(x, op, mask, bytes);
+  } else {
+    if (w.space == Space::kLocal && x.check_global)
+      ForLanes(mask, [&](int l) { MarkLocal(x, w.Place(w.own[l]), bytes); });
+    WriteWarp(x, op, mask, w);
   }
-  if (w.space == Space::kLocal && x.check_global) ForLanes(mask, [&](int l) { MarkLocal(x, At(w, l), bytes); });
-  WriteWarp(x, op, mask, w);
-  if (x.count) CountAccess(x, w.offset, mask, w.space, bytes, true);
+  if (x.count) CountWarp(x, w, mask, bytes, true);
 }
 
 void NoEffect(Exec&, const Op&, uint32_t) {}
 
 }  // namespace
+
+bool IsAccess(const Op& op) { return op.run == Load || op.run == Store; }
 
 Handler MemoryHandler(const Form& form, Op&) {
   const std::string& opcode = form.instruction->opcode;

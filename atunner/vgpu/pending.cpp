@@ -8,8 +8,6 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-uint32_t LineOf(const Op& op) { return op.source_line ? op.source_line : op.line; }
-
 bool Fenced(const Exec& x, const AsyncIssuer& by, const SharedShadow& s) {
   const uint32_t writer = s.writer / kLanes;
   return by.proxy_epoch > s.write_epoch || x.proxy_seen > s.write_epoch ||
@@ -69,6 +67,7 @@ void EndReads(Exec& x, const AsyncReads& reads) {
     for (uint32_t w = range.first; w < range.first + range.count; ++w) {
       SharedShadow& s = x.shadow[w];
       s.in_flight = static_cast<uint8_t>(s.in_flight & ~(kProductRead | kBulkRead));
+      x.calm[w] = 0;
       s.reader = reads.reader;
       s.read_epoch = x.epoch;
       s.read_line = reads.line;
@@ -125,7 +124,7 @@ void CheckHeld(Exec& x, const Op& op) {
   if (!reads && !writes) return;
   Report(x, op, Hazard::Kind::kRace, 0,
          std::string(reads ? "reads" : "writes") + " a register of the wgmma at line " +
-             std::to_string(LineOf(*x.warp->products.front().op)) + " before wgmma.wait_group");
+             std::to_string(LineOf(x, *x.warp->products.front().op)) + " before wgmma.wait_group");
 }
 
 }  // namespace
@@ -163,7 +162,7 @@ bool NoteBulkRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t by
   if (owner != &x) return owner != nullptr;
   AsyncIssuer by = IssuingThread(x, lane);
   if (!AsyncRead(x, op, lane, by, address, bytes)) return false;
-  AsyncReads reads{by.party, x.bulk_groups[by.party], LineOf(op), {}};
+  AsyncReads reads{by.party, x.bulk_groups[by.party], LineOf(x, op), {}};
   reads.ranges.push_back({static_cast<uint32_t>(address / 4), static_cast<uint32_t>((bytes + 3) / 4)});
   if (grouped)
     x.async_reads.push_back(std::move(reads));
@@ -204,9 +203,10 @@ bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const A
       return false;
     }
     s.initialised = 0xf;
+    owner.calm[word] = 0;
     s.in_flight = static_cast<uint8_t>(s.in_flight | kBulkCopy);
   }
-  owner.landings.push_back({barrier, false, first, words, LineOf(op)});
+  owner.landings.push_back({barrier, false, first, words, LineOf(issuer_block, op)});
   return true;
 }
 

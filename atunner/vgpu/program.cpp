@@ -114,14 +114,15 @@ class LoadedProgram : public Program {
     std::vector<Hazard> leaks;
     for (const auto& [address, block] : heap_.Live()) {
       const auto kernel = kernels_.find(block.entry);
-      const Op& op = kernel->second.ops[block.op];
+      const auto& place = kernel->second.places[block.op];
       Hazard& hazard = leaks.emplace_back();
       hazard.kind = Hazard::Kind::kLeak;
       hazard.kernel = block.entry;
-      hazard.site = {op.source_line ? module_.SourceFile(op.source_file) : "",
-                     op.source_line ? op.source_line : op.line, block.block, block.thread};
-      hazard.where = (op.source_line ? hazard.site.file.substr(hazard.site.file.rfind('/') + 1) + ":" : "PTX line ") +
-                     std::to_string(hazard.site.line);
+      hazard.site = {place.source_line ? module_.SourceFile(place.source_file) : "", place.Shown(), block.block,
+                     block.thread};
+      hazard.where =
+          (place.source_line ? hazard.site.file.substr(hazard.site.file.rfind('/') + 1) + ":" : "PTX line ") +
+          std::to_string(hazard.site.line);
       hazard.detail = "block " + std::to_string(block.block) + ", thread " + std::to_string(block.thread) + " takes " +
                       std::to_string(block.bytes) + " bytes by malloc, and nobody frees them";
       hazard.space = "global";

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "atunner/vgpu/body_flow.h"
 #include "atunner/vgpu/internal.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -20,13 +21,6 @@ bool IsOneOf(std::string_view opcode, std::initializer_list<std::string_view> na
   return std::ranges::find(names, opcode) != names.end();
 }
 
-/// Whether the first operand is no destination, although it could be one by its form.
-bool WritesNothing(const Instruction& i) {
-  return IsOneOf(i.opcode,
-                 {"bra", "brx", "bar", "barrier", "nanosleep", "call", "setmaxnreg", "exit", "ret", "trap"}) &&
-         !i.Has("red");
-}
-
 /// An undefined operand makes the result undefined, and no more than that. Of a packed pair one half may be asked for
 /// alone, so that packing does not pass.
 bool Passes(const Instruction& i) {
@@ -35,30 +29,6 @@ bool Passes(const Instruction& i) {
   return IsOneOf(i.opcode, {"mov",  "cvt", "cvta", "add",  "sub",  "mul", "mad",   "fma",   "div",  "rem",
                             "abs",  "neg", "min",  "max",  "sqrt", "rcp", "ex2",   "lg2",   "sin",  "cos",
                             "tanh", "set", "setp", "addc", "subc", "sad", "mul24", "mad24", "rsqrt"});
-}
-
-void Collect(const Operand& operand, std::vector<int>& registers) {
-  if (operand.reg >= 0) registers.push_back(operand.reg);
-  for (const Operand& element : operand.elements) Collect(element, registers);
-}
-
-/// Registers of one instruction by what it does with them.
-struct Use {
-  std::vector<int> writes, addresses, values;
-  bool from_memory = false;
-};
-Use UseOf(const Instruction& i) {
-  Use use;
-  for (size_t at = 0; at < i.operands.size(); ++at) {
-    const Operand& operand = i.operands[at];
-    const bool destination = at == 0 && !WritesNothing(i) && operand.kind != Operand::Kind::kAddress;
-    if (operand.second) use.writes.push_back(*operand.second);
-    if (destination)
-      Collect(operand, use.writes);
-    else
-      Collect(operand, operand.kind == Operand::Kind::kAddress ? use.addresses : use.values);
-  }
-  return use;
 }
 
 /// Which registers are defined for sure, as bits.
@@ -85,9 +55,8 @@ class Defined {
 /// One function: the basic blocks of its body and the registers that are suspect.
 class FunctionFlow {
  public:
-  explicit FunctionFlow(const Function& function) : function_(function) {
+  explicit FunctionFlow(const Function& function) : function_(function), blocks_(BlocksOf(function)) {
     for (const Instruction& instruction : function.body) uses_.push_back(UseOf(instruction));
-    FindBlocks();
     FindSuspectRegisters();
     Spread();
   }
@@ -95,44 +64,6 @@ class FunctionFlow {
   const std::set<int>& suspects() const { return suspects_; }
 
  private:
-  struct Block {
-    size_t first = 0;
-    size_t end = 0;
-    std::vector<size_t> next;
-  };
-
-  void FindBlocks() {
-    const auto& body = function_.body;
-    std::set<size_t> starts = {0};
-    for (const auto& [name, index] : function_.labels) starts.insert(index);
-    for (size_t i = 0; i < body.size(); ++i) {
-      if (IsOneOf(body[i].opcode, {"bra", "brx", "exit", "ret", "trap"})) starts.insert(i + 1);
-    }
-    for (auto at = starts.begin(); at != starts.end() && *at < body.size(); ++at) {
-      const auto following = std::next(at);
-      block_at_[*at] = blocks_.size();
-      blocks_.push_back({*at, following == starts.end() ? body.size() : std::min(*following, body.size()), {}});
-    }
-    for (Block& block : blocks_) Link(block);
-  }
-
-  void Link(Block& block) {
-    const Instruction& last = function_.body[block.end - 1];
-    const auto go = [&](size_t index) {
-      if (const auto at = block_at_.find(index); at != block_at_.end()) block.next.push_back(at->second);
-    };
-    const auto label = [&](const std::string& name) {
-      if (const auto at = function_.labels.find(name); at != function_.labels.end()) go(at->second);
-    };
-    if (last.opcode == "bra") label(last.operands.empty() ? "" : last.operands[0].name);
-    if (last.opcode == "brx" && last.operands.size() == 2) {
-      if (const auto at = function_.branch_targets.find(last.operands[1].name); at != function_.branch_targets.end())
-        for (const std::string& name : at->second) label(name);
-    }
-    const bool leaves = IsOneOf(last.opcode, {"bra", "brx", "exit", "ret", "trap"}) && last.guard < 0;
-    if (!leaves) go(block.end);
-  }
-
   /// Calls `f` for each register that instruction `i` reads, then notes what it writes.
   template <class F>
   void Step(size_t i, Defined& defined, F&& f) const {
@@ -186,22 +117,10 @@ class FunctionFlow {
   }
 
   const Function& function_;
+  std::vector<BasicBlock> blocks_;
   std::vector<Use> uses_;
-  std::vector<Block> blocks_;
-  std::map<size_t, size_t> block_at_;
   std::set<int> suspects_;
 };
-
-std::vector<int32_t> SlotsOf(const Code& code) {
-  std::vector<int32_t> slots;
-  int32_t slot = code.first_slot;
-  for (const ptx::Register& reg : code.function->registers) {
-    slots.push_back(slot);
-    const int bits = ptx::BitsOf(reg.type);
-    slot += bits == 128 ? 4 : bits == 64 ? 2 : 1;
-  }
-  return slots;
-}
 
 Suspect Describe(const Instruction& instruction, const Use& use, const std::set<int>& suspects,
                  const std::vector<int32_t>& slots) {
@@ -239,7 +158,7 @@ Kernel FindSuspects(const Kernel& kernel) {
   for (const Code& code : kernel.code) {
     const FunctionFlow flow(*code.function);
     if (flow.suspects().empty()) continue;
-    const std::vector<int32_t> slots = SlotsOf(code);
+    const std::vector<int32_t>& slots = code.slot_of_register;
     for (int reg : flow.suspects()) marked.suspect_slots.push_back(slots[static_cast<size_t>(reg)]);
     for (size_t i = 0; i < code.function->body.size(); ++i) {
       const auto index = static_cast<uint32_t>(code.first_op + i);
@@ -252,6 +171,7 @@ Kernel FindSuspects(const Kernel& kernel) {
       marked.suspects.emplace(index, std::move(suspect));
     }
   }
+  FindFlow(marked);
   return marked;
 }
 

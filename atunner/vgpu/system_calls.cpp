@@ -159,7 +159,6 @@ void DeviceFree(Exec& x, const Op& op, uint32_t mask) {
     if (x.stop || address == 0 || x.launch->heap->Give(address)) return;
     Report(x, op, Hazard::Kind::kOutOfBounds, l, "frees " + Hex(address) + ", which malloc did not return");
   });
-  x.ranges = {};
 }
 
 }  // namespace

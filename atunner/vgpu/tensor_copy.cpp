@@ -12,7 +12,29 @@ constexpr uint64_t kMapAlignment = 64;
 constexpr uint64_t kBoxAlignment = 128;
 constexpr uint32_t kChunk = 16;
 
-std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane) {
+int64_t Coordinate(const Exec& x, const Op& op, int lane, size_t i) {
+  return static_cast<int32_t>(x.Source(x.kernel->lists[op.list + i])[lane]);
+}
+
+/// Hardware addresses tensors in chunks of 16 bytes: a box that begins within one is an illegal instruction. So is a
+/// store (or reduction) that begins before the tensor.
+bool CheckCorner(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, bool store) {
+  for (size_t i = 0; store && i < map.rank; ++i) {
+    if (Coordinate(x, op, lane, i) >= 0) continue;
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+           "tensor copy: the box to store begins before the tensor, at " + std::to_string(Coordinate(x, op, lane, i)) +
+               " of dimension " + std::to_string(i));
+    return false;
+  }
+  const int64_t byte = Coordinate(x, op, lane, 0) * static_cast<int64_t>(map.strides[0]);
+  if (byte % kChunk == 0) return true;
+  Report(x, op, Hazard::Kind::kMisaligned, lane,
+         "tensor copy: the innermost coordinate lies " + std::to_string(byte) +
+             " bytes into the tensor's lines, no multiple of " + std::to_string(kChunk));
+  return false;
+}
+
+std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane, bool store) {
   uint64_t address = BulkAddress(x, op, 1, lane);
   const Space space = Resolve(Space::kGeneric, address);
   if (!CheckAligned(x, op, lane, address, kMapAlignment)) return std::nullopt;
@@ -31,7 +53,7 @@ std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane,
            "copies a box of " + std::to_string(map->Rows() * map->RowBytes()) + " bytes, the block has " +
                std::to_string(x.shared.size()) + " of shared memory");
-  } else {
+  } else if (CheckCorner(x, op, lane, *map, store)) {
     return map;
   }
   return std::nullopt;
@@ -44,12 +66,14 @@ struct Row {
   uint32_t bytes = 0;    ///< inside of the tensor; 0 = none
 };
 
-/// Calls f(index of the line, line) for all lines of the box at the lane's coordinates.
+/// Calls f(index of the line, line) for all lines of the box at the lane's coordinates. Lines end with the tensor, or
+/// with the chunk in which it ends.
 template <class F>
-void ForRows(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map, F&& f) {
+void ForRows(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map, bool whole_chunks, F&& f) {
   int64_t corner[5] = {};
-  for (size_t i = 0; i < map.rank; ++i) corner[i] = static_cast<int32_t>(x.Source(x.kernel->lists[op.list + i])[lane]);
-  const auto length = static_cast<int64_t>(map.dims[0]);
+  for (size_t i = 0; i < map.rank; ++i) corner[i] = Coordinate(x, op, lane, i);
+  const auto chunk = whole_chunks ? static_cast<int64_t>(kChunk / map.strides[0]) : 1;
+  const auto length = (static_cast<int64_t>(map.dims[0]) + chunk - 1) / chunk * chunk;
   const int64_t begin = std::clamp<int64_t>(corner[0], 0, length);
   const int64_t end = std::clamp<int64_t>(corner[0] + map.box[0], begin, length);
   const auto rows = static_cast<uint32_t>(map.Rows());
@@ -94,11 +118,11 @@ void FillOutside(const VirtualTensorMap& map, std::vector<std::byte>& box) {
 bool ReadTensor(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, std::vector<std::byte>& box) {
   box.resize(size_t{map.Rows()} * map.RowBytes());
   FillOutside(map, box);
-  ForRows(x, op, lane, map, [&](uint32_t index, const Row& row) {
+  ForRows(x, op, lane, map, false, [&](uint32_t index, const Row& row) {
     if (row.bytes == 0 || x.stop) return;
     const std::byte* from = GlobalPointer(x, op, lane, row.address, row.bytes, "tensor copy");
     if (from == nullptr) return;
-    NoteGlobalRead(x, op, lane, row.address, row.bytes);
+    NoteGlobalCopy(x, op, lane, row.address, row.bytes);
     std::memcpy(box.data() + size_t{index} * map.RowBytes() + row.first, from, row.bytes);
     if (x.count) CountBulk(x, row.address, row.bytes, false);
   });
@@ -109,7 +133,7 @@ void LoadTensor(Exec& x, const Op& op, uint32_t mask) {
   static thread_local std::vector<std::byte> box;
   const uint32_t* multicast = op.list_size > op.width ? x.Source(x.kernel->lists[op.list + op.width]) : nullptr;
   ForLanes(mask, [&](int l) {
-    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l);
+    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l, false);
     if (!map || !ReadTensor(x, op, l, *map, box)) return;
     ForDestinations(x, op, l, multicast, [&](uint64_t address, uint64_t barrier) {
       if (!CheckBox(x, op, l, address)) return;
@@ -161,7 +185,7 @@ void StoreTensor(Exec& x, const Op& op, uint32_t mask) {
   static thread_local std::vector<std::byte> box;
   const auto operation = static_cast<size_t>(~op.dst2);
   ForLanes(mask, [&](int l) {
-    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l);
+    const auto map = x.stop ? std::nullopt : ReadMap(x, op, l, true);
     if (!map) return;
     Reduction reduce = nullptr;
     if (operation < std::size(kReductions)) {
@@ -177,7 +201,8 @@ void StoreTensor(Exec& x, const Op& op, uint32_t mask) {
     if (from == nullptr || !NoteBulkRead(x, op, l, address, box.size(), true)) return;
     for (size_t i = 0; i < box.size(); i += kChunk)
       std::memcpy(box.data() + i, from + (Swizzled(*map, address + i) - address), kChunk);
-    ForRows(x, op, l, *map, [&](uint32_t index, const Row& row) {
+    // A store writes whole chunks, also where the tensor ends within one.
+    ForRows(x, op, l, *map, true, [&](uint32_t index, const Row& row) {
       if (row.bytes == 0 || x.stop || !GlobalPointer(x, op, l, row.address, row.bytes, "tensor copy")) return;
       const std::byte* line = box.data() + size_t{index} * map->RowBytes() + row.first;
       NoteGlobalWrite(x, op, l, row.address, row.bytes, reduce == nullptr ? line : nullptr, reduce != nullptr);

@@ -8,9 +8,11 @@
 
 namespace atunner::vgpu {
 
-/// Kernels that CheckTensorCopies launches.
+/// Kernels that CheckTensorCopy launches.
 std::vector<std::string> TensorCopyEntries();
-/// What differs, a line a case; `module` is the compiled file.
-std::vector<std::string> CheckTensorCopies(Device& device, LoadedModule& module);
+std::vector<std::string> TensorCopyNames();
+/// What differs in the case of that index, or ""; `module` is the compiled file. A launch that fails on a real GPU
+/// leaves a context of no use.
+std::string CheckTensorCopy(Device& device, LoadedModule& module, size_t index);
 
 }  // namespace atunner::vgpu

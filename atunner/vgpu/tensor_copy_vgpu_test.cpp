@@ -33,7 +33,9 @@ class TensorCopyTest : public testing::Test {
   std::unique_ptr<LoadedModule> module_;
 };
 
-TEST_F(TensorCopyTest, BoxesOfAllShapes) { EXPECT_THAT(CheckTensorCopies(device_, *module_), testing::IsEmpty()); }
+TEST_F(TensorCopyTest, BoxesOfAllShapes) {
+  for (size_t i = 0; i < TensorCopyNames().size(); ++i) EXPECT_EQ(CheckTensorCopy(device_, *module_, i), "");
+}
 
 TEST_F(TensorCopyTest, BulkReductionWithoutAMap) {
   const auto x = device_.Allocate(1024).value();
@@ -79,6 +81,46 @@ TEST_F(TensorCopyTest, ABoxLargerThanSharedMemoryIsReported) {
   const auto outcome = device_.Launch(*module_, "load2", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
   ASSERT_TRUE(outcome.has_value());
   EXPECT_THAT(outcome->message, testing::HasSubstr("copies a box of 262144 bytes"));
+}
+
+TEST_F(TensorCopyTest, ABoxThatBeginsWithinAChunkIsReported) {
+  const auto tensor = device_.Allocate(4096).value();
+  TensorMapSpec spec;
+  spec.address = tensor->address();
+  spec.dims = {32, 32};
+  spec.strides = {128};
+  spec.box = {8, 8};
+  KernelArg corner;
+  corner.size = 20;
+  const int at[] = {-3, 0};
+  std::memcpy(corner.bytes.data(), at, sizeof at);
+  KernelArg bytes;
+  bytes.size = 4;
+  const KernelArg args[] = {KernelArg::Map(device_.EncodeTensorMap(spec).value()), corner,
+                            KernelArg::Address(tensor->address()), bytes};
+  const auto outcome = device_.Launch(*module_, "load2", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_THAT(outcome->message, testing::HasSubstr("-12 bytes into the tensor's lines, no multiple of 16"));
+}
+
+TEST_F(TensorCopyTest, AStoreThatBeginsBeforeTheTensorIsReported) {
+  const auto tensor = device_.Allocate(4096).value();
+  TensorMapSpec spec;
+  spec.address = tensor->address();
+  spec.dims = {32, 32};
+  spec.strides = {128};
+  spec.box = {8, 8};
+  KernelArg corner;
+  corner.size = 20;
+  const int at[] = {0, -1};
+  std::memcpy(corner.bytes.data(), at, sizeof at);
+  KernelArg bytes;
+  bytes.size = 4;
+  const KernelArg args[] = {KernelArg::Map(device_.EncodeTensorMap(spec).value()), corner,
+                            KernelArg::Address(tensor->address()), bytes};
+  const auto outcome = device_.Launch(*module_, "store2", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_THAT(outcome->message, testing::HasSubstr("begins before the tensor, at -1 of dimension 1"));
 }
 
 TEST(TensorMaps, OldDevicesHaveNone) {

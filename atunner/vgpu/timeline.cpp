@@ -112,28 +112,27 @@ void NotePlace(WarpTime& time, const Track& track) {
 
 }  // namespace
 
-Moment Latest(const Moment& a, const Moment& b) { return {std::max(a[0], b[0]), std::max(a[1], b[1])}; }
-
-Track TrackOf(const Instruction& instruction, const std::vector<int32_t>& slot_of_register,
-              std::vector<int32_t>& slots) {
+Track TrackOf(const Instruction& instruction, uint32_t first, std::vector<int32_t>& list) {
   Track track;
   track.cost = CostOf(instruction);
   track.role = RoleOf(instruction);
   track.store = instruction.opcode == "st" || instruction.opcode == "red" || instruction.opcode == "stmatrix";
   track.constant = instruction.opcode == "cvta" || (instruction.opcode == "ld" && instruction.Has("param"));
-  track.first = static_cast<uint32_t>(slots.size());
+  track.first = static_cast<uint32_t>(list.size());
   std::vector<int32_t> written;
-  const auto slot = [&](int reg) { return slot_of_register[static_cast<size_t>(reg)]; };
-  if (instruction.guard >= 0) slots.push_back(slot(instruction.guard));
+  const auto number = [&](int reg) { return static_cast<int32_t>(first) + reg; };
+  if (instruction.guard >= 0) list.push_back(number(instruction.guard));
   for (size_t i = 0; i < instruction.operands.size(); ++i) {
     const Operand& operand = instruction.operands[i];
-    const bool result = i == 0 && operand.kind != Operand::Kind::kAddress && !FirstIsSource(instruction);
-    ForRegisters(operand, [&](int reg) { (result ? written : slots).push_back(slot(reg)); });
+    const bool address = operand.kind == Operand::Kind::kAddress;
+    if (address && operand.reg >= 0 && track.base < 0) track.base = number(operand.reg);
+    const bool result = i == 0 && !address && !FirstIsSource(instruction);
+    ForRegisters(operand, [&](int reg) { (result ? written : list).push_back(number(reg)); });
   }
-  track.reads = static_cast<uint8_t>(std::min<size_t>(slots.size() - track.first, 255));
-  slots.resize(track.first + track.reads);
+  track.reads = static_cast<uint8_t>(std::min<size_t>(list.size() - track.first, 255));
+  list.resize(track.first + track.reads);
   track.writes = static_cast<uint8_t>(std::min<size_t>(written.size(), 255));
-  slots.insert(slots.end(), written.begin(), written.begin() + track.writes);
+  list.insert(list.end(), written.begin(), written.begin() + track.writes);
   return track;
 }
 
@@ -173,8 +172,7 @@ class Liveness {
     Bits varies(words_.size(), false);
     for (const Track& track : kernel_.tracks) {
       for (int i = 0; i < track.writes; ++i) {
-        const auto slot =
-            static_cast<size_t>(kernel_.track_slots[track.first + track.reads + static_cast<uint32_t>(i)]);
+        const auto slot = static_cast<size_t>(kernel_.track_list[track.first + track.reads + static_cast<uint32_t>(i)]);
         written[slot] = true;
         varies[slot] = varies[slot] || !track.constant;
       }
@@ -230,7 +228,7 @@ class Liveness {
     for (size_t slot = 0; note && slot < live.size(); ++slot) words += live[slot] ? words_[slot] : 0u;
     for (uint32_t i = block.end; i-- > block.first;) {
       Track& track = kernel_.tracks[i];
-      const int32_t* slots = kernel_.track_slots.data() + track.first;
+      const int32_t* slots = kernel_.track_list.data() + track.first;
       for (int w = track.reads; kernel_.ops[i].guard < 0 && w < track.reads + track.writes; ++w)
         Set(live, static_cast<size_t>(slots[w]), false, words);
       for (int r = 0; r < track.reads; ++r) Set(live, static_cast<size_t>(slots[r]), true, words);
@@ -255,17 +253,17 @@ class Liveness {
 
 }  // namespace
 
-void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words_of_slot) {
+void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
   if (kernel.ops.empty()) return;
   for (size_t i = 0; i < kernel.ops.size(); ++i) {
     Track& track = kernel.tracks[i];
     // Shared memory is near: its loads stay with the arithmetic.
     if (track.cost.wait != Wait::kMemory || track.store || kernel.ops[i].space == Space::kShared) continue;
-    const int32_t* slots = kernel.track_slots.data() + track.first + track.reads;
+    const int32_t* slots = kernel.track_list.data() + track.first + track.reads;
     for (int w = 0; w < track.writes; ++w)
-      track.load_words = static_cast<uint16_t>(track.load_words + words_of_slot[static_cast<size_t>(slots[w])]);
+      track.load_words = static_cast<uint16_t>(track.load_words + words[static_cast<size_t>(slots[w])]);
   }
-  Liveness(kernel, words_of_slot).Run();
+  Liveness(kernel, words).Run();
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------------
@@ -277,7 +275,7 @@ void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
   Occupy(x.launch->latencies, time, track.cost, touch);
   if (!active && op.flow != Flow::kBranch) return;
   const Latencies& latencies = x.launch->latencies;
-  const int32_t* slots = x.kernel->track_slots.data() + track.first;
+  const int32_t* slots = x.kernel->track_list.data() + track.first;
   if (time.places.empty()) time.places.push_back({time.start, 0, track.live});
   Moment at = time.start;
   if (track.load_words > 0 && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
@@ -286,7 +284,8 @@ void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
   for (int i = 0; i < track.reads; ++i) at = Latest(at, time.ready[static_cast<size_t>(slots[i])]);
   const bool shared = touch.level == Touch::Level::kShared;
   if (touch.level != Touch::Level::kNone)
-    at = AfterStores(shared ? time.shared_stores : time.global_stores, op.src[0], at, track.store);
+    at = AfterStores(shared ? time.shared_stores : time.global_stores, op.src[0] < 0 ? op.src[0] : track.base, at,
+                     track.store);
   if (op.flow == Flow::kBranch && op.guard >= 0) at = Later(at, latencies.predicate);
   time.issued = Latest(time.issued, at);
   const double fixed = track.cost.steps * latencies.step + latencies.wait[static_cast<size_t>(track.cost.wait)];

@@ -24,9 +24,9 @@ struct Op;
 
 /// Cycles in the two runs.
 using Moment = std::array<double, 2>;
-Moment Latest(const Moment& a, const Moment& b);
+inline Moment Latest(const Moment& a, const Moment& b) { return {std::max(a[0], b[0]), std::max(a[1], b[1])}; }
 
-/// What the timeline must know of one operation: register slots that it reads and writes, in Kernel::track_slots.
+/// What the timeline must know of one operation: registers that it reads and writes, in Kernel::track_list.
 struct Track {
   enum class Role : uint8_t { kPlain, kAsyncCopy, kAsyncCommit, kAsyncWait };
   uint32_t first = 0;
@@ -35,6 +35,7 @@ struct Track {
   Role role = Role::kPlain;
   bool store = false;
   bool constant = false;    ///< its result is a parameter or an address that needs no register
+  int32_t base = -1;        ///< register of the first address
   uint16_t load_words = 0;  ///< registers that a load fills
   uint16_t live = 0;        ///< registers in use before the operation, in the order of the text
   OpCost cost;
@@ -65,7 +66,7 @@ struct WarpTime {
   Stores global_stores;
   Moment copies{};             ///< cp.async since the last commit
   std::vector<Moment> groups;  ///< committed ones, oldest first
-  std::vector<Moment> ready;   ///< per register slot
+  std::vector<Moment> ready;   ///< per register
   /// Places of the stretch, in the order of the text: how far the order in which instructions must issue has come.
   struct Place {
     Moment issued{};
@@ -76,12 +77,11 @@ struct WarpTime {
   size_t oldest = 0;  ///< of the places that a load may still move to
 };
 
-/// Slots of an instruction's operands, appended to `slots`.
-Track TrackOf(const ptx::Instruction& instruction, const std::vector<int32_t>& slot_of_register,
-              std::vector<int32_t>& slots);
+/// Registers of an instruction's operands, counted from `first`, appended to `list`.
+Track TrackOf(const ptx::Instruction& instruction, uint32_t first, std::vector<int32_t>& list);
 
 /// Fills Track::live. The assembler moves loads ahead as long as registers are left.
-void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words_of_slot);
+void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words);
 
 /// One operation of the current warp has run, with `active` lanes or none.
 void Advance(Exec& x, const Op& op, uint32_t pc, bool active);

@@ -35,6 +35,8 @@ class VirtualGpu : public PredictingDevice {
                                std::span<const KernelArg> args, const LaunchOptions& options) override;
   /// From here on memory knows what was written to it (Memory::Track).
   void TrackMemory() { memory_.Track(); }
+  /// Likewise for LaunchOptions::check_global to find races alone, at less cost.
+  void TrackRaces() { memory_.TrackRaces(); }
   /// Forgets that anything was written there.
   void MarkUndefined(DeviceAddress address, uint64_t bytes) { memory_.MarkDefined(address, bytes, false); }
   /// What reports call the allocation.

@@ -99,9 +99,7 @@ void FindFragments(const Exec& x, const int32_t* registers, std::vector<const st
     const Warp& warp = x.warps[first + row / 16];
     for (uint32_t c = 0; c < 2; ++c) {
       const int32_t slot = registers[2 * c + row % 16 / 8];
-      const uint32_t* lanes = slot >= 0 ? warp.registers.data() + static_cast<size_t>(slot) * kLanes
-                                        : x.kernel->constants.data() + static_cast<size_t>(~slot) * kLanes;
-      chunks.push_back(reinterpret_cast<const std::byte*>(lanes + row % 8 * 4));
+      chunks.push_back(reinterpret_cast<const std::byte*>(warp.Slot(slot) + row % 8 * 4));
     }
   }
 }
@@ -142,8 +140,7 @@ void NotePending(Exec& x, const Op& op, Reads& reads) {
   const AsyncIssuer by = IssuingGroup(x);
   for (Warp& warp : std::span(x.warps).subspan(by.first_warp, by.warps)) HoldRegisters(warp, *x.kernel, op);
   x.watch = true;
-  x.async_reads.push_back(
-      {by.party, x.warp->product_groups, op.source_line ? op.source_line : op.line, std::move(reads)});
+  x.async_reads.push_back({by.party, x.warp->product_groups, LineOf(x, op), std::move(reads)});
 }
 
 bool FragmentsInUse(Exec& x, const Op& op, const WgmmaForm& f) {
@@ -171,7 +168,7 @@ void Product(Exec& x, const Op& op, uint32_t) {
   for (uint32_t w = first; w < first + 4; ++w) {
     for (int i = 0; i < f.Accumulators(); ++i) {
       const int32_t slot = x.kernel->lists[op.list + static_cast<size_t>(i)];
-      t.accumulators.push_back(x.warps[w].registers.data() + static_cast<size_t>(slot) * kLanes);
+      t.accumulators.push_back(x.warps[w].Slot(slot));
     }
   }
   TileProduct p{kRows, f.n(), f.k(), t.a.data(), t.b.data()};

@@ -141,6 +141,7 @@ int RunnerMain(const std::string& profile_name, int real_index) {
   auto calibration = LoadCalibration(ProfileFolder().string(), *profile);
   if (!calibration) return FailWorker(calibration.error());
   vgpu::VirtualGpu device(*profile);
+  device.TrackRaces();
   device.Calibrate(*calibration);
   LocalJudge judge(device, nullptr, &device, *compiler);
   return ServeJudge(judge);

@@ -599,6 +599,34 @@ KERNEL global_stencil_in_place(In x, Out y) {
   y[threadIdx.x] += y[(threadIdx.x + 1) % 64] * 2 + 1;  // BUG
 }
 // race
+KERNEL async_copy_of_unfinished_results(In x, Out y) {
+  static __device__ float g[2][64];
+  __shared__ __align__(16) float s[64];
+  g[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 5;  // BUG
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(g[blockIdx.x] + 63 - threadIdx.x) : "memory");  // BUG
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];
+}
+// race
+KERNEL bulk_copy_of_unfinished_results(In x, Out y) {
+  static __device__ __align__(16) float g[2][64];
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("fence.proxy.async;" ::: "memory");
+  }
+  __syncthreads();
+  g[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 5;  // BUG
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];" ::"r"(address_of(s)), "l"(g[blockIdx.x]), "r"(address_of(&b)) : "memory");  // BUG
+  }
+  asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\n@!p bra AGAIN;\n}" ::"r"(address_of(&b)) : "memory");
+  y[threadIdx.x] = s[threadIdx.x];
+}
+// race
 KERNEL blocks_write_one_place(In x, Out y) { y[threadIdx.x] = x[threadIdx.x] + blockIdx.x; }  // BUG
 // race
 KERNEL blocks_read_each_other(In x, Out y) {

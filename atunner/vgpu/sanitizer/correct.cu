@@ -820,3 +820,32 @@ KERNEL half_of_a_pair_undefined(In x, Out y) {
   asm volatile("{\n .reg .b32 t, u, w;\n .reg .b64 p;\n mov.b32 u, %1;\n mov.b64 p, {u, t};\n cvt.u32.u64 w, p;\n mov.b32 %0, w;\n}" : "=f"(v) : "f"(x[threadIdx.x]));
   y[threadIdx.x] = v;
 }
+KERNEL async_copies_of_own_results(In x, Out y) {
+  static __device__ float g[2][64];
+  __shared__ __align__(16) float s[64];
+  float sum = 0;
+  for (int i = 0; i < 3; ++i) {
+    g[blockIdx.x][threadIdx.x] = x[threadIdx.x] + i;
+    __syncthreads();
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(g[blockIdx.x] + 63 - threadIdx.x) : "memory");
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+    sum += s[threadIdx.x];
+  }
+  y[threadIdx.x] = sum;
+}
+KERNEL bulk_copy_of_own_results(In x, Out y) {
+  static __device__ __align__(16) float g[2][64];
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&b)) : "memory");
+  g[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 1;
+  asm volatile("fence.proxy.async;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(address_of(&b)) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];" ::"r"(address_of(s)), "l"(g[blockIdx.x]), "r"(address_of(&b)) : "memory");
+  }
+  asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\n@!p bra AGAIN;\n}" ::"r"(address_of(&b)) : "memory");
+  y[threadIdx.x] = s[63 - threadIdx.x];
+}

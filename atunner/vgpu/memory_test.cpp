@@ -1,0 +1,40 @@
+#include "atunner/vgpu/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace atunner::vgpu {
+namespace {
+
+TEST(VirtualMemory, WhatIsRetiredIsNoAllocationButStillThere) {
+  Memory memory(uint64_t{1} << 30);
+  const uint64_t address = memory.Allocate(64).value();
+  std::memset(reinterpret_cast<void*>(address), 7, 64);
+  const uint32_t before = memory.generation();
+  memory.Retire(address);
+  EXPECT_FALSE(memory.Find(address).has_value());
+  EXPECT_NE(memory.generation(), before);
+  EXPECT_EQ(memory.free_bytes(), uint64_t{1} << 30);
+  EXPECT_EQ(*reinterpret_cast<const volatile unsigned char*>(address), 0);  // a kernel that uses it late does no harm
+}
+
+TEST(VirtualMemory, RetiredSpaceIsUsedAgainAsIfNew) {
+  Memory memory(uint64_t{1} << 34);
+  memory.Track();
+  std::vector<uint64_t> first;
+  for (int i = 0; i < 1024; ++i) first.push_back(memory.AllocateAgain(64).value());
+  for (uint64_t address : first) {
+    memory.MarkDefined(address, 64);
+    memory.Retire(address);
+  }
+  const uint64_t again = memory.AllocateAgain(48).value();
+  EXPECT_EQ(again, first.front());
+  const Range range = memory.Find(again).value();
+  EXPECT_EQ(range.end - range.base, 48u);
+  EXPECT_FALSE(range.shadow->complete);
+  EXPECT_EQ(range.shadow->defined[0], 0);
+}
+
+}  // namespace
+}  // namespace atunner::vgpu

@@ -1,0 +1,91 @@
+// What the counters remember of a block's accesses: sectors of global memory, and patterns of shared addresses.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace atunner::vgpu {
+
+/// Sectors of 32 bytes that a block touched, four to a line, with how many there were when each was last touched.
+class SectorTable {
+ public:
+  uint64_t size() const { return sectors_; }
+  void Clear() {
+    if (lines_ != 0) entries_.assign(entries_.size(), Line{});
+    sectors_ = lines_ = 0;
+  }
+  /// True for a new sector; else `age` becomes how many joined since its last touch.
+  bool Touch(uint64_t sector, uint32_t& age) {
+    Line& line = Find(sector / 4);
+    const auto part = static_cast<uint32_t>(sector % 4);
+    const auto now = static_cast<uint32_t>(sectors_);
+    const bool fresh = ((line.known >> part) & 1u) == 0;
+    age = now - line.touched[part];
+    line.touched[part] = now;
+    line.known |= 1u << part;
+    sectors_ += fresh ? 1 : 0;
+    return fresh;
+  }
+
+ private:
+  struct Line {
+    uint64_t number = ~uint64_t{0};
+    uint32_t known = 0;
+    std::array<uint32_t, 4> touched{};
+  };
+  Line& Find(uint64_t number) {
+    if (2 * (lines_ + 1) > entries_.size()) Grow();
+    Line& line = Place(number);
+    if (line.number != number) {
+      line.number = number;
+      ++lines_;
+    }
+    return line;
+  }
+  Line& Place(uint64_t number) {
+    const uint64_t mask = entries_.size() - 1;
+    uint64_t at = (number * 0x9e3779b97f4a7c15ull >> 32) & mask;
+    while (entries_[at].number != number && entries_[at].known != 0) at = (at + 1) & mask;
+    return entries_[at];
+  }
+  void Grow() {
+    std::vector<Line> old(std::max<size_t>(64, 2 * entries_.size()));
+    old.swap(entries_);
+    for (const Line& line : old) {
+      if (line.known != 0) Place(line.number) = line;
+    }
+  }
+  std::vector<Line> entries_;  ///< a power of two
+  uint64_t sectors_ = 0;
+  uint64_t lines_ = 0;
+};
+
+/// Wavefronts of accesses whose lanes lay to each other in the same way: moved as a whole, an access meets as many
+/// conflicts between banks.
+class PatternTable {
+ public:
+  struct Pattern {
+    uint32_t bytes = 0;  ///< of a lane; 0 = nothing yet
+    uint32_t mask = 0;
+    std::array<uint32_t, 32> offset{};  ///< from the first active lane; 0 in those that are not
+    uint32_t wavefronts = 0;
+    bool Same(const Pattern& other) const {
+      return bytes == other.bytes && mask == other.mask &&
+             std::memcmp(offset.data(), other.offset.data(), sizeof offset) == 0;
+    }
+  };
+  /// Where the pattern is remembered, or would be.
+  Pattern& Place(const Pattern& pattern) {
+    const uint64_t mix = (uint64_t{pattern.offset[1]} * 7 + pattern.offset[7] * 5 + pattern.offset[19] * 3 +
+                          pattern.offset[31] + pattern.mask + pattern.bytes) *
+                         0x9e3779b97f4a7c15ull;
+    return patterns_[mix >> 58];
+  }
+
+ private:
+  std::array<Pattern, 64> patterns_{};
+};
+
+}  // namespace atunner::vgpu

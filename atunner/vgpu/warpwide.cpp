@@ -1,0 +1,175 @@
+#include "atunner/vgpu/warpwide.h"
+
+#include <algorithm>
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+/// Of all lanes. In two passes, as the second is for irregular accesses alone.
+template <class T>
+Span SpanOfAll(const void* offsets, uint32_t bytes) {
+  using Signed = std::conditional_t<sizeof(T) == 8, int64_t, uint32_t>;
+  const auto offset = [offsets](uint32_t l) {
+    T v;
+    std::memcpy(&v, static_cast<const std::byte*>(offsets) + l * sizeof v, sizeof v);
+    return v;
+  };
+  const T first = offset(0);
+  T uneven = 0;
+  T gaps = 0;
+  T next = first;
+  for (uint32_t l = 0; l < kLanes; ++l, next += bytes) {
+    uneven |= offset(l) ^ first;
+    gaps |= offset(l) ^ next;
+  }
+  const auto low = static_cast<int64_t>(static_cast<Signed>(first));
+  const auto last = static_cast<int64_t>(static_cast<Signed>(offset(kLanes - 1)));
+  if (uneven == 0) return {low, low, first, Layout::kSame};
+  if (gaps == 0) return {low, last, first | static_cast<T>(bytes), Layout::kDense};
+  T bits = 0;
+  auto least = static_cast<Signed>(first);
+  Signed most = least;
+  for (uint32_t l = 0; l < kLanes; ++l) {
+    const T v = offset(l);
+    bits |= v;
+    least = std::min(least, static_cast<Signed>(v));
+    most = std::max(most, static_cast<Signed>(v));
+  }
+  return {static_cast<int64_t>(least), static_cast<int64_t>(most), bits, Layout::kApart};
+}
+Span SpanOfSome(const Exec& x, const Op& op, uint32_t mask, uint64_t* own) {
+  const uint32_t* a = x.Source(op.src[0]);
+  Span span;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    own[l] = op.narrow_address ? a[l] : Lane<uint64_t>::Get(a, l);
+    span.low = std::min(span.low, static_cast<int64_t>(own[l]));
+    span.high = std::max(span.high, static_cast<int64_t>(own[l]));
+    span.bits |= own[l];
+  }
+  return span;
+}
+
+template <class T>
+void FindRepeats(const void* offsets, KnownSpan& known) {
+  std::array<T, kLanes> v;
+  std::memcpy(v.data(), offsets, sizeof v);
+  const auto same = [&](auto other) {
+    T differs = 0;
+    for (size_t l = 0; l < kLanes; ++l) differs |= v[l] ^ v[other(l)];
+    return differs == 0;
+  };
+  for (const size_t period : {16u, 8u}) {
+    if (!same([period](size_t l) { return l % period; })) break;
+    known.period = static_cast<uint8_t>(period);
+  }
+  for (const size_t run : {2u, 4u, 8u, 16u}) {
+    if (!same([run](size_t l) { return l / run * run; })) break;
+    known.run = static_cast<uint8_t>(run);
+  }
+}
+
+/// Whether an operation's own results replace the addresses that its further elements need.
+bool OverwritesAddress(const Exec& x, const Op& op) {
+  if (op.list_size < 2 || !op.list_written) return false;
+  const int32_t* list = x.kernel->lists.data() + op.list;
+  return std::find(list, list + op.list_size, op.src[0]) != list + op.list_size;
+}
+
+Span FindOffsets(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w) {
+  if (op.src[0] == INT32_MIN) {
+    std::fill_n(w.own, kLanes, uint64_t{0});
+    w.UseOwn();
+    return {0, 0, 0, mask == ~0u ? Layout::kSame : Layout::kApart};
+  }
+  const uint32_t* a = x.Source(op.src[0]);
+  if (mask != ~0u || OverwritesAddress(x, op)) {
+    w.UseOwn();
+    return SpanOfSome(x, op, mask, w.own);
+  }
+  if (op.narrow_address)
+    w.narrow = a;
+  else
+    w.wide = reinterpret_cast<const std::byte*>(a);
+  if (op.src[0] < 0) return op.narrow_address ? SpanOfAll<uint32_t>(a, bytes) : SpanOfAll<uint64_t>(a, bytes);
+  KnownSpan& known = x.spans[static_cast<size_t>(op.src[0])];
+  w.known = &known;
+  if (op.address_known && known.stretch == x.stretch && known.bytes == bytes) return known.span;
+  known = {op.narrow_address ? SpanOfAll<uint32_t>(a, bytes) : SpanOfAll<uint64_t>(a, bytes), x.stretch, bytes, 0};
+  if (op.address_shared && known.span.layout == Layout::kApart)
+    op.narrow_address ? FindRepeats<uint32_t>(a, known) : FindRepeats<uint64_t>(a, known);
+  return known.span;
+}
+
+/// The allocation that holds all of it, which is remembered; nullptr = there is none.
+const Range* OneAllocation(Exec& x, uint64_t low, uint64_t end) {
+  ForgetFreed(x);
+  for (const Range& range : x.ranges) {
+    if (range.Contains(low, end)) return &range;
+  }
+  const auto range = x.launch->memory->Find(low);
+  if (!range || !range->Contains(low, end)) return nullptr;
+  Range& remembered = x.ranges[x.oldest_range++ % x.ranges.size()];
+  remembered = *range;
+  return &remembered;
+}
+
+/// Threads' local memories lie one behind the other.
+void PlaceLocal(const Exec& x, uint32_t mask, Warpwide& w) {
+  const uint64_t per_thread = x.kernel->local_bytes;
+  ForLanes(mask, [&](int l) { w.own[l] = (w.narrow ? w.narrow[l] : w.Wide(l)) + w.bias + x.ThreadOf(l) * per_thread; });
+  w.UseOwn();
+  w.known = nullptr;
+  w.bias = 0;
+  w.layout = Layout::kApart;
+}
+
+}  // namespace
+
+bool Locate(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w) {
+  const Span span = FindOffsets(x, op, mask, bytes, w);
+  w.bias = op.imm;
+  const auto first = static_cast<int64_t>(static_cast<uint64_t>(span.low) + op.imm);
+  const auto last = static_cast<int64_t>(static_cast<uint64_t>(span.high) + op.imm);
+  if (span.low < 0 || first < 0 || last < first) return false;
+  auto low = static_cast<uint64_t>(first);
+  auto end = static_cast<uint64_t>(last) + bytes;
+  w.low = static_cast<uint64_t>(span.low);
+  w.layout = span.layout;
+  w.space = op.space;
+  if (op.space == Space::kGeneric) {
+    const uint64_t window = low & kWindowMask;
+    if ((end & kWindowMask) != window) return false;
+    w.space = Resolve(Space::kGeneric, low);
+    if (w.space != Space::kGlobal) {
+      w.bias -= window;
+      end -= window;
+    }
+  }
+  if (((span.bits | op.imm) & (bytes - 1)) != 0 && w.space != Space::kParam) return false;
+  std::byte* origin = nullptr;
+  bool inside = false;
+  switch (w.space) {
+    case Space::kGlobal:
+    case Space::kConst:
+      w.range = OneAllocation(x, low, end);
+      inside = w.range != nullptr;
+      break;
+    case Space::kShared:
+      origin = x.shared.data();
+      inside = end <= x.shared.size();
+      break;
+    case Space::kLocal:
+      origin = x.local.data();
+      inside = end <= x.kernel->local_bytes;
+      if (inside) PlaceLocal(x, mask, w);
+      break;
+    default:
+      origin = const_cast<std::byte*>(x.launch->params.data());
+      inside = end <= x.launch->params.size();
+  }
+  w.base = reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(origin) + w.bias);
+  return inside;
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA
