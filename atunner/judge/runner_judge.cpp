@@ -9,10 +9,12 @@ namespace atunner {
 namespace {
 
 // ---- messages: JSON both ways; a cubin travels as base64 ------------------------------------------------------------
-Json Encode(const CandidateKernel& candidate) {
+Json Encode(const CandidateKernel& candidate, bool binary_only) {
   Json dims = Json::array();
   for (const Dims& each : candidate.check_dims) dims.push_back(each);
-  return {{"module", ToJson(candidate.module)}, {"plan", ToJson(candidate.plan)}, {"check_dims", dims}};
+  CompiledModule module = candidate.module;
+  if (binary_only && !module.cubin.empty()) module.ptx.clear();
+  return {{"module", ToJson(module)}, {"plan", ToJson(candidate.plan)}, {"check_dims", dims}};
 }
 
 Result<CandidateKernel> DecodeCandidate(const Json& json) {
@@ -24,7 +26,10 @@ Result<CandidateKernel> DecodeCandidate(const Json& json) {
 }
 
 Json Encode(const JudgeAnswer& answer) {
-  Json json{{"verdict", ToJson(answer.verdict)}, {"note", answer.note}};
+  Json json{{"verdict", ToJson(answer.verdict)},
+            {"note", answer.note},
+            {"verify_seconds", answer.verify_seconds},
+            {"timing_seconds", answer.timing_seconds}};
   if (answer.measurement) json["measurement"] = ToJson(*answer.measurement);
   if (answer.estimate) json["estimate"] = ToJson(*answer.estimate);
   return json;
@@ -35,6 +40,8 @@ Result<JudgeAnswer> DecodeAnswer(const Json& json) {
   ATUNNER_TRY(answer.verdict, FromJson<Verdict>(json.at("verdict")));
   (void)json["verdict"].at("kind");  // an empty object is no acquittal
   answer.note = json.value("note", "");
+  answer.verify_seconds = json.value("verify_seconds", 0.0);
+  answer.timing_seconds = json.value("timing_seconds", 0.0);
   if (json.contains("measurement")) {
     ATUNNER_TRY(answer.measurement, FromJson<Measurement>(json["measurement"]));
   }
@@ -103,6 +110,7 @@ Result<Json> Serve(Judge& judge, const Json& request) {
     order.time = request.at("time");
     order.thorough = request.at("thorough");
     order.seed = request.at("seed");
+    order.energy = request.value("energy", false);
     if (request.contains("incumbent_ns")) order.incumbent_ns = request["incumbent_ns"].get<double>();
     ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, order));
     return Encode(answer);
@@ -176,8 +184,9 @@ Status RunnerJudge::Begin(const JudgeTask& task) {
 Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const JudgeOrder& order) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
   Json request{{"op", "examine"},
-               {"candidate", Encode(candidate)},
+               {"candidate", Encode(candidate, options_.binary_only)},
                {"time", order.time},
+               {"energy", order.energy},
                {"thorough", order.thorough},
                {"seed", order.seed}};
   if (order.incumbent_ns) request["incumbent_ns"] = *order.incumbent_ns;
@@ -186,7 +195,9 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
     auto answer = DecodeReply<JudgeAnswer>(*reply, DecodeAnswer);
     // An error of the device while a candidate was on it is the candidate's doing more often than not: judge it so, and
     // begin anew.
-    if (!answer && answer.error().code != ErrorCode::kInvalidInput) {
+    const bool is_ours =
+        !answer && (answer.error().code == ErrorCode::kInvalidInput || answer.error().code == ErrorCode::kUnsupported);
+    if (!answer && !is_ours) {
       worker_->Kill();
       JudgeAnswer crashed;
       crashed.verdict.kind = VerdictKind::kCrash;
@@ -207,8 +218,8 @@ Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline, const C
                                         uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
   const Json request{{"op", "compare"},
-                     {"baseline", Encode(baseline)},
-                     {"candidate", Encode(candidate)},
+                     {"baseline", Encode(baseline, options_.binary_only)},
+                     {"candidate", Encode(candidate, options_.binary_only)},
                      {"pairs", pairs},
                      {"seed", seed}};
   ATUNNER_TRY(const std::string reply, Call(DumpJson(request), 2 * options_.examine_timeout_seconds));
@@ -218,8 +229,11 @@ Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline, const C
 Result<Baseline> RunnerJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
                                             uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
-  const Json request{
-      {"op", "vendor"}, {"name", name}, {"candidate", Encode(candidate)}, {"pairs", pairs}, {"seed", seed}};
+  const Json request{{"op", "vendor"},
+                     {"name", name},
+                     {"candidate", Encode(candidate, options_.binary_only)},
+                     {"pairs", pairs},
+                     {"seed", seed}};
   ATUNNER_TRY(const std::string reply, Call(DumpJson(request), 2 * options_.examine_timeout_seconds));
   return DecodeReply<Baseline>(reply, DecodeBaseline);
 }

@@ -54,6 +54,7 @@ Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline, 
                     uint64_t seed, const Clock& clock) {
   SearchOptions search{.seed = seed};
   search.prior = options.prior;
+  search.policy = options.policy;
   ATUNNER_TRY(const auto searcher, MakeSearcher(options.strategy, space.index, search));
   NoisyDevice device(space, options, seed);
   Run run;
