@@ -13,8 +13,8 @@
 namespace atunner {
 namespace {
 
-constexpr double kEnergyBatchNs = 2e6;     // between two looks at the energy counter
-constexpr double kEnergyLeastNs = 2e8;     // the counter's steps, of up to 0.1 s, then matter little
+constexpr double kEnergyBatchNs = 1e7;     // between two looks at the energy counter, which take some milliseconds
+constexpr double kEnergyLeastNs = 4e8;     // the counter moves every tenth of a second: a batch too many matters little
 constexpr double kEnergyPatienceNs = 1e9;  // in which a counter that counts has moved
 constexpr size_t kReplayedSamples = 4;     // timed outputs that a fresh module must reproduce
 
@@ -211,10 +211,10 @@ Result<double> Harness::RunToTick(Subject& subject, const TaskBuffers& buffers, 
       if (const LaunchOutcome outcome = subject.Enqueue(buffers); !outcome.completed())
         return Fail(ErrorCode::kUnavailable, "failed while its energy was measured: " + outcome.message);
     }
+    ATUNNER_TRY(const double now, device_.EnergyJoules());  // while the device works
     if (const LaunchOutcome outcome = device_.Synchronize(); !outcome.completed())
       return Fail(ErrorCode::kUnavailable, "failed while its energy was measured: " + outcome.message);
     launches += batch;
-    ATUNNER_TRY(const double now, device_.EnergyJoules());
     if (now > before) return now;
   }
   return Fail(ErrorCode::kUnsupported, "this GPU's energy counter stands still", device_.profile().full_name,

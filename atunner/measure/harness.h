@@ -51,7 +51,7 @@ class Harness {
 
   Result<TimingResult> Time(Subject& subject, const HarnessOptions& options);
   /// Joules of one run of a subject that takes about `time_ns`, the whole board's: from NVML's counter while the
-  /// subject runs back to back for a fifth of a second and more, inputs as drawn once, caches as the run before left
+  /// subject runs back to back for 0.4 s and more, inputs as drawn once, caches as the run before left
   /// them. kUnsupported where nothing is counted.
   Result<double> EnergyOfRun(Subject& subject, double time_ns, uint64_t seed);
   /// A B B A …: `pairs` pairs of samples on equal inputs.

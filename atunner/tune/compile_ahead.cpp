@@ -27,12 +27,12 @@ std::optional<Compiled> CompileAhead::Take(const std::function<bool()>& give_up,
   const auto patience_ends = std::chrono::steady_clock::now() + Seconds(patience_seconds);
   auto ready = ahead_.begin();
   while (!IsReady(*ready)) {
-    if (give_up()) return std::nullopt;
     if (std::chrono::steady_clock::now() >= patience_ends) {
       ready = std::ranges::find_if(ahead_, IsReady);
       if (ready != ahead_.end()) break;
       ready = ahead_.begin();
     }
+    if (give_up()) return std::nullopt;
     ready->wait_for(kPoll);
   }
   Compiled compiled = ready->get();
