@@ -76,7 +76,9 @@ def tune(arguments, task, strategy, trials, seed, limit):
     """One run: its trials with the time each was answered at, and what the store says of them."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"), XDG_DATA_HOME=str(folder / "data"))
+        # NVRTC and the driver remember compilations as well.
+        environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"), XDG_DATA_HOME=str(folder / "data"), HOME=str(folder),
+                           CUDA_CACHE_PATH=str(folder / "nv"))
         command = [arguments.atunner, "tune", str(task), "--strategy", strategy, "--budget", f"{trials},{limit:.0f}s", "--seed", str(seed),
                    "--explain", "--store", str(folder / "store.db"), "--out", str(folder / "out"), "--target-gpu", arguments.target_gpu]
         start = time.monotonic()
@@ -111,9 +113,9 @@ def key(trial):
 
 
 def describe(run, table, optimum):
-    """`table`: times by configuration; None: a trial counts by its own time."""
+    """`table`: times by configuration."""
     def time_in_table(trial):
-        return (time_of(trial) or math.inf) if table is None else table.get(key(trial), math.inf)
+        return table.get(key(trial), math.inf)
 
     window = run["answered"][-1] - run["answered"][0]
     spent = run["summary"]["spent"]
@@ -152,7 +154,7 @@ def main():
     parser.add_argument("--image", type=int, default=4096)
     parser.add_argument("--strategies", default="auto,random")
     parser.add_argument("--exhaustive-trials", type=int, default=100000, help="fewer than the space holds: the best of those stands for the optimum")
-    parser.add_argument("--optimum", type=float, help="us, from an earlier exhaustive run: none is made, and a trial counts by its own time")
+    parser.add_argument("--known", help="an earlier run's --json: its exhaustive run is taken, none is made")
     parser.add_argument("--limit", type=float, default=80, help="seconds of the exhaustive run at most")
     parser.add_argument("--json", help="a file for every run's trials")
     arguments = parser.parse_args()
@@ -165,15 +167,17 @@ def main():
             raw.append({"strategy": strategy, "seed": seed, **one})
             return one
 
-        table, optimum = None, arguments.optimum
-        if optimum is None:
+        if arguments.known:
+            exhaustive = next(one for one in json.loads(pathlib.Path(arguments.known).read_text()) if one["strategy"] == "exhaustive")
+        else:
             exhaustive = run("exhaustive", arguments.exhaustive_trials, 1)
-            table = {key(trial): time_of(trial) for trial in exhaustive["trials"] if time_of(trial)}
-            optimum = min(table.values()) / 1e3
-            print(f"device {exhaustive['summary']['device']}, {exhaustive['summary']['evidence']}; convolution {arguments.image} x {arguments.image}; "
-                  f"{exhaustive['summary']['space_size']} valid configurations, {len(exhaustive['trials'])} tried, {len(table)} correct")
-            within = sum(ns <= 1050 * optimum for ns in table.values())
-            print(f"optimum {optimum:.2f} us, median {statistics.median(table.values()) / 1e3:.2f} us, {within} configurations within 5 %\n")
+        table = {key(trial): time_of(trial) for trial in exhaustive["trials"] if time_of(trial)}
+        optimum = min(table.values()) / 1e3
+        print(f"device {exhaustive['summary']['device']}, {exhaustive['summary']['evidence']}; convolution {arguments.image} x {arguments.image}; "
+              f"{exhaustive['summary']['space_size']} valid configurations, {len(exhaustive['trials'])} tried, {len(table)} correct")
+        within = sum(ns <= 1050 * optimum for ns in table.values())
+        print(f"optimum {optimum:.2f} us, median {statistics.median(table.values()) / 1e3:.2f} us, {within} configurations within 5 %\n")
+        if not arguments.known:
             rows.append(("exhaustive", [describe(exhaustive, table, 1e3 * optimum)]))
         for strategy in arguments.strategies.split(","):
             rows.append((strategy, [describe(run(strategy, arguments.trials, 1 + seed), table, 1e3 * optimum)
