@@ -97,6 +97,7 @@ struct SearchBenchFlags {
   int repeats = 30;
   uint64_t seed = 1;
   size_t batch = 1;
+  size_t ahead = 0;
   bool transfer = false;       ///< with and without the run of another space of the same kernel
   double noise = 0;            ///< of one sample, relative: how good the declared winner is in truth
   std::string train;           ///< file for the weights of a policy trained on the spaces

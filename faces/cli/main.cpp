@@ -159,6 +159,9 @@ class Verbs {
     verb->add_option("--repeats", flags.repeats, "runs per space, each with its own seed")->check(CLI::Range(1, 10000));
     verb->add_option("--seed", flags.seed, "seed of the first run")->check(CLI::NonNegativeNumber);
     verb->add_option("--batch", flags.batch, "configurations asked for at once")->check(CLI::Range(1, 10000));
+    verb->add_option("--ahead", flags.ahead,
+                     "configurations that are asked for before the result of an earlier one is told")
+        ->check(CLI::Range(0, 10000));
     verb->add_flag("--transfer", flags.transfer, "with and without what a run on another space of the kernel found");
     verb->add_option("--noise", flags.noise, "relative noise of one sample: how good the winner is in truth")
         ->check(CLI::Range(0.0, 1.0));

@@ -235,6 +235,7 @@ Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common) {
   for (const RecordedSpace& space : spaces) {
     for (size_t s = 0; s < strategies.size(); ++s) {
       ReplayOptions options{strategies[s], flags.repeats, flags.seed, flags.batch};
+      options.ahead = flags.ahead;
       ATUNNER_TRY(options.policy, left_out.For(space));
       ATUNNER_TRY(const ReplayScore score, Replay(space, options, SystemClock()));
       sums[s].Add(score);
