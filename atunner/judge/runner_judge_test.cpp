@@ -277,7 +277,9 @@ TEST(ServeJudge, AnswersGarbageWithAnErrorAndGoesOn) {
     ASSERT_TRUE(json) << *reply;
     EXPECT_TRUE(json->contains("error")) << request << " was answered " << *reply;
   }
-  const std::string whole = R"({"op": "examine", "candidate": {"module": {}, "plan": {}, "check_dims": []}})";
+  const Json module{
+      {"module", ToJson(CompiledModule{})}, {"plan", ToJson(LaunchPlan{})}, {"check_dims", Json::array()}};
+  const std::string whole = Json{{"op", "examine"}, {"candidate", module}}.dump();
   const std::string cut_off("\0\x09\0\0\0\0\0\0\0four", 13);
   for (const std::string& cubins : {std::string(), std::string(1, '\0'), cut_off})
     EXPECT_THAT(worker.Call(whole + cubins, 10).value(), HasSubstr("cubin"));
