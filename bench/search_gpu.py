@@ -130,6 +130,19 @@ def describe(run, table, optimum):
             "near_seconds": run["answered"][-1] if near is None else run["answered"][min(near, len(run["answered"]) - 1)]}
 
 
+def write_cache(file, task, exhaustive):
+    """The exhaustive run as a Kernel Tuner cache file, for `atunner search-bench`."""
+    names = [parameter["Name"] for parameter in json.loads(task.read_text())["ConfigurationSpace"]["TuningParameters"]]
+    cache = {}
+    for trial in exhaustive["trials"]:
+        ns = time_of(trial)
+        cache[",".join(str(value) for value in trial["configuration"])] = {
+            **dict(zip(names, trial["configuration"])), "time": ns / 1e6 if ns else "RuntimeFailedConfig",
+            "compile_time": 1e3 * trial.get("compile_seconds", 0)}
+    parameters = {name: sorted({entry[name] for entry in cache.values()}) for name in names}
+    pathlib.Path(file).write_text(json.dumps({"device_name": exhaustive["summary"]["device"], "tune_params": parameters, "cache": cache}))
+
+
 def print_tables(rows):
     print("| strategy | runs | trials | trials/s | judging | again | busy | best / optimum | trials to 5 % | seconds to 5 % | missed |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
@@ -156,6 +169,7 @@ def main():
     parser.add_argument("--exhaustive-trials", type=int, default=100000, help="fewer than the space holds: the best of those stands for the optimum")
     parser.add_argument("--known", help="an earlier run's --json: its exhaustive run is taken, none is made")
     parser.add_argument("--limit", type=float, default=80, help="seconds of the exhaustive run at most")
+    parser.add_argument("--cache", help="a file for the exhaustive run in Kernel Tuner's format, for atunner search-bench")
     parser.add_argument("--json", help="a file for every run's trials")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -177,6 +191,8 @@ def main():
               f"{exhaustive['summary']['space_size']} valid configurations, {len(exhaustive['trials'])} tried, {len(table)} correct")
         within = sum(ns <= 1050 * optimum for ns in table.values())
         print(f"optimum {optimum:.2f} us, median {statistics.median(table.values()) / 1e3:.2f} us, {within} configurations within 5 %\n")
+        if arguments.cache:
+            write_cache(arguments.cache, task, exhaustive)
         if not arguments.known:
             rows.append(("exhaustive", [describe(exhaustive, table, 1e3 * optimum)]))
         for strategy in arguments.strategies.split(","):
