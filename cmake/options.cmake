@@ -2,13 +2,13 @@
 add_library(atunner_flags INTERFACE)
 target_include_directories(atunner_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
 target_compile_options(atunner_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -Wno-dangling-else -Werror
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -Wno-dangling-else $<$<BOOL:${ATUNNER_WERROR}>:-Werror>
   -ffunction-sections -fdata-sections)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports false positives of these two inside its own library at -O2.
   target_compile_options(atunner_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
 endif()
-target_compile_definitions(atunner_flags INTERFACE FMT_HEADER_ONLY=1 ATUNNER_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(atunner_flags INTERFACE ATUNNER_VERSION="${PROJECT_VERSION}")
 target_link_options(atunner_flags INTERFACE -Wl,--gc-sections)
 
 if(ATUNNER_SANITIZE)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building and testing need, on Debian 12 and Ubuntu 24.04. Quick when everything is there.
 set -euo pipefail
-packages=(build-essential cmake ninja-build ccache mold libcli11-dev libfmt-dev nlohmann-json3-dev libsqlite3-dev libeigen3-dev libxxhash-dev libtomlplusplus-dev zlib1g-dev)
-if [ "${1:-}" = test ]; then packages+=(libgtest-dev libgmock-dev); fi
+packages=(build-essential cmake ninja-build mold libcli11-dev libfmt-dev nlohmann-json3-dev libsqlite3-dev libeigen3-dev libxxhash-dev libtomlplusplus-dev zlib1g-dev)
+if [ "${1:-}" = test ]; then packages+=(ccache libgtest-dev libgmock-dev); fi
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")

@@ -78,7 +78,7 @@ Status AppendPositions(const ParameterSpace& space, const Json& entry, const std
 std::string NameOf(const Path& path) {
   std::string name = path.filename().string();
   for (const std::string_view ending : {".gz", ".json"}) {
-    if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+    if (name.ends_with(ending)) name.erase(name.size() - ending.size());
   }
   return name;
 }
