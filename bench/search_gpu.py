@@ -6,12 +6,15 @@ compiles anew (a cache and a store of its own). A configuration counts as near t
 so that no strategy profits from a lucky measurement.
 
   trials/s    trials of the run over the time from its first answer to its last
-  judging     share of that time in which the judge verifies and times a candidate on the device
-  busy        GPU utilisation as nvidia-smi reports it, mean of the same time
+  judging     share of the search's time in which a candidate is with the judge: verified, timed, or handed over
+  again       of that time the share in which a leader is measured once more because nothing new is compiled
+  busy        GPU utilisation as nvidia-smi reports it, median over the search
   to 5 %      trials and seconds until a configuration within 5 % of the optimum was found, baseline included in the seconds;
               a run that does not get there counts as its whole budget (and in `missed`)
 
-Usage: python3 bench/search_gpu.py --atunner build/atunner [--trials 80] [--seeds 4] [--image 4096] [--target-gpu auto]
+The second table says where the time of a search went, ms per trial (devices' times overlap with the others).
+
+Usage: python3 bench/search_gpu.py --atunner build/atunner [--trials 80] [--seeds 6] [--image 4096] [--target-gpu auto]
 """
 import argparse
 import json
@@ -63,15 +66,19 @@ class Utilisation:
         out, _ = self.process.communicate()
         self.samples = [float(line) for line in out.split() if line.strip().isdigit()]
 
-    def mean(self):
-        return statistics.mean(self.samples) if self.samples else math.nan
+    def median(self):
+        """Of the run without the start of the processes, when nothing can be on the device."""
+        working = self.samples[next((i for i, value in enumerate(self.samples) if value > 0), len(self.samples)):]
+        return statistics.median(working) if working else math.nan
 
 
 def tune(arguments, task, strategy, trials, seed, limit):
     """One run: its trials with the time each was answered at, and what the store says of them."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"), XDG_DATA_HOME=str(folder / "data"))
+        # NVRTC and the driver remember compilations as well.
+        environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"), XDG_DATA_HOME=str(folder / "data"), HOME=str(folder),
+                           CUDA_CACHE_PATH=str(folder / "nv"))
         command = [arguments.atunner, "tune", str(task), "--strategy", strategy, "--budget", f"{trials},{limit:.0f}s", "--seed", str(seed),
                    "--explain", "--store", str(folder / "store.db"), "--out", str(folder / "out"), "--target-gpu", arguments.target_gpu]
         start = time.monotonic()
@@ -91,7 +98,7 @@ def tune(arguments, task, strategy, trials, seed, limit):
         bodies = [json.loads(row[0]) for row in store.execute("SELECT body FROM trials ORDER BY number")]
         summary = json.loads(store.execute("SELECT summary FROM runs").fetchone()[0])
         store.close()
-    return {"answered": answered, "trials": bodies, "summary": summary, "utilisation": utilisation.mean()}
+    return {"answered": answered, "trials": bodies, "summary": summary, "utilisation": utilisation.median()}
 
 
 def time_of(trial):
@@ -106,19 +113,49 @@ def key(trial):
 
 
 def describe(run, table, optimum):
-    """`table`: times by configuration; None: a trial counts by its own time."""
+    """`table`: times by configuration."""
     def time_in_table(trial):
-        return (time_of(trial) or math.inf) if table is None else table.get(key(trial), math.inf)
+        return table.get(key(trial), math.inf)
 
     window = run["answered"][-1] - run["answered"][0]
-    judging = sum(trial["judge_seconds"] for trial in run["trials"][1:])
+    spent = run["summary"]["spent"]
+    judging = spent["verifying"] + spent["timing"] + spent["handing_over"]
     best = min((time_in_table(trial) for trial in run["trials"]), default=math.inf)
     near = next((i for i, trial in enumerate(run["trials"]) if time_in_table(trial) <= 1.05 * optimum), None)
     return {"trials": len(run["trials"]), "rate": (len(run["answered"]) - 1) / window if window > 0 else math.nan,
-            "judging": judging / window if window > 0 else math.nan, "utilisation": run["utilisation"],
+            "judging": judging / spent["search"], "again": spent["again"] / spent["search"], "utilisation": run["utilisation"],
+            "spent": {name: 1e3 * seconds / len(run["trials"]) for name, seconds in spent.items()},
             "best": best / optimum, "missed": near is None,
             "near_trials": len(run["trials"]) if near is None else near + 1,
             "near_seconds": run["answered"][-1] if near is None else run["answered"][min(near, len(run["answered"]) - 1)]}
+
+
+def write_cache(file, task, exhaustive):
+    """The exhaustive run as a Kernel Tuner cache file, for `atunner search-bench`."""
+    names = [parameter["Name"] for parameter in json.loads(task.read_text())["ConfigurationSpace"]["TuningParameters"]]
+    cache = {}
+    for trial in exhaustive["trials"]:
+        ns = time_of(trial)
+        cache[",".join(str(value) for value in trial["configuration"])] = {
+            **dict(zip(names, trial["configuration"])), "time": ns / 1e6 if ns else "RuntimeFailedConfig",
+            "compile_time": 1e3 * trial.get("compile_seconds", 0)}
+    parameters = {name: sorted({entry[name] for entry in cache.values()}) for name in names}
+    pathlib.Path(file).write_text(json.dumps({"device_name": exhaustive["summary"]["device"], "tune_params": parameters, "cache": cache}))
+
+
+def print_tables(rows):
+    print("| strategy | runs | trials | trials/s | judging | again | busy | best / optimum | trials to 5 % | seconds to 5 % | missed |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for strategy, runs in rows:
+        def mean(field):
+            return statistics.mean(run[field] for run in runs)
+        print(f"| {strategy} | {len(runs)} | {mean('trials'):.0f} | {mean('rate'):.1f} | {100 * mean('judging'):.0f} % | {100 * mean('again'):.0f} % "
+              f"| {mean('utilisation'):.0f} % | {mean('best'):.3f} | {mean('near_trials'):.1f} | {mean('near_seconds'):.2f} "
+              f"| {sum(run['missed'] for run in runs)} |")
+    parts = list(rows[0][1][0]["spent"])
+    print("\n| strategy | " + " | ".join(part.replace("_", " ") for part in parts) + " |\n|" + "---|" * (len(parts) + 1))
+    for strategy, runs in rows:
+        print(f"| {strategy} | " + " | ".join(f"{statistics.mean(run['spent'][part] for run in runs):.2f}" for part in parts) + " |")
 
 
 def main():
@@ -126,36 +163,44 @@ def main():
     parser.add_argument("--atunner", required=True)
     parser.add_argument("--target-gpu", default="auto")
     parser.add_argument("--trials", type=int, default=80)
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--image", type=int, default=4096)
     parser.add_argument("--strategies", default="auto,random")
     parser.add_argument("--exhaustive-trials", type=int, default=100000, help="fewer than the space holds: the best of those stands for the optimum")
-    parser.add_argument("--optimum", type=float, help="us, from an earlier exhaustive run: none is made, and a trial counts by its own time")
+    parser.add_argument("--known", help="an earlier run's --json: its exhaustive run is taken, none is made")
     parser.add_argument("--limit", type=float, default=80, help="seconds of the exhaustive run at most")
+    parser.add_argument("--cache", help="a file for the exhaustive run in Kernel Tuner's format, for atunner search-bench")
+    parser.add_argument("--json", help="a file for every run's trials")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         task = write_task(pathlib.Path(name), arguments.image)
-        rows = []
-        table, optimum = None, arguments.optimum
-        if optimum is None:
-            exhaustive = tune(arguments, task, "exhaustive", arguments.exhaustive_trials, 1, arguments.limit)
-            table = {key(trial): time_of(trial) for trial in exhaustive["trials"] if time_of(trial)}
-            optimum = min(table.values()) / 1e3
-            print(f"device {exhaustive['summary']['device']}, {exhaustive['summary']['evidence']}; convolution {arguments.image} x {arguments.image}; "
-                  f"{exhaustive['summary']['space_size']} valid configurations, {len(exhaustive['trials'])} tried, {len(table)} correct")
-            within = sum(ns <= 1050 * optimum for ns in table.values())
-            print(f"optimum {optimum:.2f} us, median {statistics.median(table.values()) / 1e3:.2f} us, {within} configurations within 5 %\n")
+        rows, raw = [], []
+
+        def run(strategy, trials, seed):
+            one = tune(arguments, task, strategy, trials, seed, arguments.limit)
+            raw.append({"strategy": strategy, "seed": seed, **one})
+            return one
+
+        if arguments.known:
+            exhaustive = next(one for one in json.loads(pathlib.Path(arguments.known).read_text()) if one["strategy"] == "exhaustive")
+        else:
+            exhaustive = run("exhaustive", arguments.exhaustive_trials, 1)
+        table = {key(trial): time_of(trial) for trial in exhaustive["trials"] if time_of(trial)}
+        optimum = min(table.values()) / 1e3
+        print(f"device {exhaustive['summary']['device']}, {exhaustive['summary']['evidence']}; convolution {arguments.image} x {arguments.image}; "
+              f"{exhaustive['summary']['space_size']} valid configurations, {len(exhaustive['trials'])} tried, {len(table)} correct")
+        within = sum(ns <= 1050 * optimum for ns in table.values())
+        print(f"optimum {optimum:.2f} us, median {statistics.median(table.values()) / 1e3:.2f} us, {within} configurations within 5 %\n")
+        if arguments.cache:
+            write_cache(arguments.cache, task, exhaustive)
+        if not arguments.known:
             rows.append(("exhaustive", [describe(exhaustive, table, 1e3 * optimum)]))
-        print("| strategy | runs | trials | trials/s | judging | busy | best / optimum | trials to 5 % | seconds to 5 % | missed |")
-        print("|---|---|---|---|---|---|---|---|---|---|")
         for strategy in arguments.strategies.split(","):
-            rows.append((strategy, [describe(tune(arguments, task, strategy, arguments.trials, 1 + seed, arguments.limit), table, 1e3 * optimum)
+            rows.append((strategy, [describe(run(strategy, arguments.trials, 1 + seed), table, 1e3 * optimum)
                                     for seed in range(arguments.seeds)]))
-        for strategy, runs in rows:
-            def mean(field):
-                return statistics.mean(run[field] for run in runs)
-            print(f"| {strategy} | {len(runs)} | {mean('trials'):.0f} | {mean('rate'):.1f} | {100 * mean('judging'):.0f} % | {mean('utilisation'):.0f} % "
-                  f"| {mean('best'):.3f} | {mean('near_trials'):.1f} | {mean('near_seconds'):.2f} | {sum(run['missed'] for run in runs)} |")
+        print_tables(rows)
+        if arguments.json:
+            pathlib.Path(arguments.json).write_text(json.dumps(raw))
 
 
 if __name__ == "__main__":

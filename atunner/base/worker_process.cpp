@@ -87,7 +87,8 @@ ReadEnd ReceiveMessage(int fd, std::string& message, const Patience& patience) {
 }
 
 /// What runs between fork and exec: async-signal-safe calls only.
-[[noreturn]] void Exec(const char* executable, char** argv, char** envp, int socket, int stderr_file, uint64_t memory) {
+[[noreturn]] void Exec(const WorkerOptions& options, const char* executable, char** argv, char** envp, int socket,
+                       int stderr_file) {
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(null, 0);
   ::dup2(null, 1);
@@ -98,7 +99,8 @@ ReadEnd ReceiveMessage(int fd, std::string& message, const Patience& patience) {
     ::dup2(socket, kChannelFd);
   }
   ::close_range(kChannelFd + 1, ~0u, 0);
-  if (memory > 0) {
+  if (options.niceness > 0) ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + options.niceness);
+  if (const rlim_t memory = options.address_space_bytes; memory > 0) {
     const rlimit limit{memory, memory};
     ::setrlimit(RLIMIT_AS, &limit);
   }
@@ -138,7 +140,7 @@ Result<WorkerProcess> WorkerProcess::Start(const WorkerOptions& options) {
   envp.push_back(nullptr);
 
   const pid_t pid = ::fork();
-  if (pid == 0) Exec(executable.c_str(), argv.data(), envp.data(), pair[1], stderr_file, options.address_space_bytes);
+  if (pid == 0) Exec(options, executable.c_str(), argv.data(), envp.data(), pair[1], stderr_file);
   ::close(pair[1]);
   if (pid < 0) {
     ::close(pair[0]);

@@ -20,6 +20,7 @@ struct WorkerOptions {
   Path executable;                       ///< empty: this program
   std::vector<std::string> arguments;    ///< e.g. {"__runner", "--device", "0"}
   std::vector<std::string> environment;  ///< "K=V" added to the parent's
+  int niceness = 0;                      ///< added to the parent's
   uint64_t address_space_bytes = 0;      ///< RLIMIT_AS of the worker; 0 = unlimited (CUDA reserves huge ranges)
 };
 

@@ -148,6 +148,7 @@ class Device {
   virtual Status CopyIn(DeviceAddress to, std::span<const std::byte> from) = 0;
   virtual Status CopyOut(std::span<std::byte> to, DeviceAddress from) = 0;
   virtual Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) = 0;
+  /// Need not wait for the end, nor need CopyWithin: whatever is asked of the device next comes after it.
   virtual Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) = 0;
   virtual Result<uint64_t> FreeBytes() = 0;
 
@@ -165,6 +166,12 @@ class Device {
   /// not an Error; an Error means the device itself is unusable.
   virtual Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                                        std::span<const KernelArg> args, const LaunchOptions& options) = 0;
+  /// As Launch, for kernels that do not fail: the device need not wait for the end. Whatever is asked of it next comes
+  /// after it.
+  virtual Result<LaunchOutcome> Post(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                     std::span<const KernelArg> args, const LaunchOptions& options) {
+    return Launch(module, entry, shape, args, options);
+  }
 };
 
 /// A device that predicts instead of measuring: the virtual GPU.
@@ -209,6 +216,9 @@ class TimedDevice : public Device {
   /// The raw stream (CUstream), for vendor libraries.
   virtual void* stream() = 0;
   virtual ClockState Clocks() = 0;
+  /// Joules that the whole board has used since the driver was loaded; the counter moves in steps of some milliseconds.
+  /// kUnsupported where there is no such counter.
+  virtual Result<double> EnergyJoules() = 0;
   virtual std::string DriverVersion() const = 0;
   /// What the driver's occupancy calculator says, blocks per SM.
   virtual Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry, const LaunchShape& shape) = 0;

@@ -11,6 +11,7 @@ struct Nvml::Api {
   int (*power)(void*, unsigned*) = nullptr;
   int (*temperature)(void*, int, unsigned*) = nullptr;
   int (*throttle)(void*, unsigned long long*) = nullptr;
+  int (*energy)(void*, unsigned long long*) = nullptr;
   int (*driver)(char*, unsigned) = nullptr;
 };
 
@@ -44,6 +45,7 @@ std::unique_ptr<Nvml> Nvml::Open(int device_index) {
       library->Bind(api.temperature, "nvmlDeviceGetTemperature") &&
       library->Bind(api.driver, "nvmlSystemGetDriverVersion");
   (void)library->Bind(api.throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  (void)library->Bind(api.energy, "nvmlDeviceGetTotalEnergyConsumption");
   if (!bound || api.init() != 0 || api.by_index(static_cast<unsigned>(device_index), &nvml->device_) != 0)
     return nullptr;
   return nvml;
@@ -64,6 +66,12 @@ ClockState Nvml::Read() const {
   }
   if (state.throttle.empty()) state.throttle = "none";
   return state;
+}
+
+std::optional<double> Nvml::EnergyJoules() const {
+  unsigned long long millijoules = 0;
+  if (api_->energy == nullptr || api_->energy(device_, &millijoules) != 0) return std::nullopt;
+  return static_cast<double>(millijoules) * 1e-3;
 }
 
 std::string Nvml::DriverVersion() const {

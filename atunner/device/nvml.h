@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "atunner/device/device.h"
@@ -13,6 +14,8 @@ class Nvml {
   /// nullptr when there is no NVML: clocks are then unknown, and nothing else changes.
   static std::unique_ptr<Nvml> Open(int device_index);
   ClockState Read() const;
+  /// Of the whole board since the driver was loaded; nullopt where it is not counted.
+  std::optional<double> EnergyJoules() const;
   /// "580.159.04"
   std::string DriverVersion() const;
 

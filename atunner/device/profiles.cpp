@@ -109,30 +109,31 @@ struct Row {
   int major, minor, sms;
   double clock_ghz, dram_gbps, l2_gbps;
   int64_t l2_mib, dram_gib;
+  double tdp_watts;
   const char* source;
 };
 
 // Boost clocks, bandwidths and sizes as the vendor's data sheets give them; L2 bandwidths as measured by others or,
 // where nobody published one, 64 bytes per clock and SM.
 constexpr Row kRows[] = {
-    {"V100", "Tesla V100-SXM2-16GB", 7, 0, 80, 1.53, 900, 2155, 6, 16, "V100 data sheet; Jia et al. 2018"},
-    {"V100-32GB", "Tesla V100-SXM2-32GB", 7, 0, 80, 1.53, 900, 2155, 6, 32, "V100 data sheet; Jia et al. 2018"},
-    {"T4", "Tesla T4", 7, 5, 40, 1.59, 320, 1270, 4, 16, "T4 data sheet; Jia et al. 2019"},
-    {"A100", "NVIDIA A100-SXM4-80GB", 8, 0, 108, 1.41, 2039, 5400, 40, 80, "A100 data sheet"},
-    {"A100-40GB", "NVIDIA A100-SXM4-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, "A100 data sheet"},
-    {"A100-PCIE-40GB", "NVIDIA A100-PCIE-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, "A100 data sheet"},
-    {"A100-PCIE-80GB", "NVIDIA A100 80GB PCIe", 8, 0, 108, 1.41, 1935, 5400, 40, 80, "A100 data sheet"},
-    {"A10", "NVIDIA A10", 8, 6, 72, 1.695, 600, 3900, 6, 24, "A10 data sheet"},
-    {"A30", "NVIDIA A30", 8, 0, 56, 1.44, 933, 2900, 24, 24, "A30 data sheet"},
-    {"A40", "NVIDIA A40", 8, 6, 84, 1.74, 696, 4600, 6, 48, "A40 data sheet"},
-    {"RTX-3090", "NVIDIA GeForce RTX 3090", 8, 6, 82, 1.695, 936, 4450, 6, 24, "GA102 white paper"},
-    {"RTX-4090", "NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52, 1008, 5600, 72, 24, "Ada white paper"},
-    {"L4", "NVIDIA L4", 8, 9, 58, 2.04, 300, 3700, 48, 24, "L4 data sheet"},
-    {"L40S", "NVIDIA L40S", 8, 9, 142, 2.52, 864, 6200, 96, 48, "L40S data sheet"},
-    {"H100", "NVIDIA H100 80GB HBM3", 9, 0, 132, 1.98, 3352, 8700, 50, 80, "H100 data sheet and white paper"},
-    {"H100-PCIE", "NVIDIA H100 PCIe", 9, 0, 114, 1.755, 2039, 7000, 50, 80, "H100 data sheet and white paper"},
-    {"H200", "NVIDIA H200", 9, 0, 132, 1.98, 4800, 9800, 60, 141, "H200 data sheet; L2 as measured"},
-    {"B200", "NVIDIA B200", 10, 0, 148, 1.965, 8000, 21000, 126, 180, "Blackwell data sheet"},
+    {"V100", "Tesla V100-SXM2-16GB", 7, 0, 80, 1.53, 900, 2155, 6, 16, 300, "V100 data sheet; Jia et al. 2018"},
+    {"V100-32GB", "Tesla V100-SXM2-32GB", 7, 0, 80, 1.53, 900, 2155, 6, 32, 300, "V100 data sheet; Jia et al. 2018"},
+    {"T4", "Tesla T4", 7, 5, 40, 1.59, 320, 1270, 4, 16, 70, "T4 data sheet; Jia et al. 2019"},
+    {"A100", "NVIDIA A100-SXM4-80GB", 8, 0, 108, 1.41, 2039, 5400, 40, 80, 400, "A100 data sheet"},
+    {"A100-40GB", "NVIDIA A100-SXM4-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, 400, "A100 data sheet"},
+    {"A100-PCIE-40GB", "NVIDIA A100-PCIE-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, 250, "A100 data sheet"},
+    {"A100-PCIE-80GB", "NVIDIA A100 80GB PCIe", 8, 0, 108, 1.41, 1935, 5400, 40, 80, 300, "A100 data sheet"},
+    {"A10", "NVIDIA A10", 8, 6, 72, 1.695, 600, 3900, 6, 24, 150, "A10 data sheet"},
+    {"A30", "NVIDIA A30", 8, 0, 56, 1.44, 933, 2900, 24, 24, 165, "A30 data sheet"},
+    {"A40", "NVIDIA A40", 8, 6, 84, 1.74, 696, 4600, 6, 48, 300, "A40 data sheet"},
+    {"RTX-3090", "NVIDIA GeForce RTX 3090", 8, 6, 82, 1.695, 936, 4450, 6, 24, 350, "GA102 white paper"},
+    {"RTX-4090", "NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52, 1008, 5600, 72, 24, 450, "Ada white paper"},
+    {"L4", "NVIDIA L4", 8, 9, 58, 2.04, 300, 3700, 48, 24, 72, "L4 data sheet"},
+    {"L40S", "NVIDIA L40S", 8, 9, 142, 2.52, 864, 6200, 96, 48, 350, "L40S data sheet"},
+    {"H100", "NVIDIA H100 80GB HBM3", 9, 0, 132, 1.98, 3352, 8700, 50, 80, 700, "H100 data sheet and white paper"},
+    {"H100-PCIE", "NVIDIA H100 PCIe", 9, 0, 114, 1.755, 2039, 7000, 50, 80, 350, "H100 data sheet and white paper"},
+    {"H200", "NVIDIA H200", 9, 0, 132, 1.98, 4800, 9800, 60, 141, 700, "H200 data sheet; L2 as measured"},
+    {"B200", "NVIDIA B200", 10, 0, 148, 1.965, 8000, 21000, 126, 180, 1000, "Blackwell data sheet"},
 };
 
 std::vector<DeviceProfile> Build() {
@@ -147,6 +148,7 @@ std::vector<DeviceProfile> Build() {
     p.dram_gbps = row.dram_gbps;
     p.l2_gbps = row.l2_gbps;
     p.l2_bytes = row.l2_mib * kMiB;
+    p.tdp_watts = row.tdp_watts;
     p.dram_bytes = row.dram_gib * kGiB;
     profiles.push_back(p);
   }

@@ -29,7 +29,7 @@ struct Driver {
   cuda::Result (*memory_info)(size_t*, size_t*) = nullptr;
   cuda::Result (*to_device)(cuda::DevicePointer, const void*, size_t) = nullptr;
   cuda::Result (*to_host)(void*, cuda::DevicePointer, size_t) = nullptr;
-  cuda::Result (*within)(cuda::DevicePointer, cuda::DevicePointer, size_t) = nullptr;
+  cuda::Result (*within)(cuda::DevicePointer, cuda::DevicePointer, size_t, cuda::Stream) = nullptr;
   cuda::Result (*fill)(cuda::DevicePointer, unsigned char, size_t, cuda::Stream) = nullptr;
   cuda::Result (*encode_tiled)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
                                const uint32_t*, int, int, int, int) = nullptr;
@@ -83,7 +83,7 @@ Result<Driver> OpenDriver() {
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.memory_info, "cuMemGetInfo_v2"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.to_device, "cuMemcpyHtoD_v2"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.to_host, "cuMemcpyDtoH_v2"));
-  ATUNNER_RETURN_IF_ERROR(l.Bind(d.within, "cuMemcpyDtoD_v2"));
+  ATUNNER_RETURN_IF_ERROR(l.Bind(d.within, "cuMemcpyDtoDAsync_v2"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.fill, "cuMemsetD8Async"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.load, "cuModuleLoadData"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.unload, "cuModuleUnload"));
@@ -231,14 +231,9 @@ class RealDevice : public TimedDevice {
     return Check(driver_.to_host(to.data(), from, to.size()), "copy from the device");
   }
   Status CopyWithin(DeviceAddress to, DeviceAddress from, uint64_t bytes) override {
-    ATUNNER_RETURN_IF_ERROR(Check(driver_.within(to, from, bytes), "copy on the device"));
-    return Check(driver_.stream_wait(nullptr),
-                 "copy on the device");  // the copy runs in another stream than the kernels
+    return Check(driver_.within(to, from, bytes, stream_), "copy on the device");
   }
-  Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override {
-    ATUNNER_RETURN_IF_ERROR(EnqueueFill(to, byte, bytes));
-    return Check(driver_.stream_wait(stream_), "fill");
-  }
+  Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override { return EnqueueFill(to, byte, bytes); }
   Result<uint64_t> FreeBytes() override {
     size_t free_bytes = 0;
     size_t total = 0;
@@ -288,6 +283,11 @@ class RealDevice : public TimedDevice {
     if (outcome.completed()) outcome = Synchronize();
     if (outcome.completed()) outcome.blocks_executed = shape.grid.Count();
     return outcome;
+  }
+
+  Result<LaunchOutcome> Post(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                             std::span<const KernelArg> args, const LaunchOptions&) override {
+    return Enqueue(module, entry, shape, args);
   }
 
   LaunchOutcome Enqueue(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
@@ -358,6 +358,12 @@ class RealDevice : public TimedDevice {
   }
   void* stream() override { return stream_; }
   ClockState Clocks() override { return nvml_ ? nvml_->Read() : ClockState{}; }
+  Result<double> EnergyJoules() override {
+    const auto joules = nvml_ ? nvml_->EnergyJoules() : std::nullopt;
+    if (joules) return *joules;
+    return Fail(ErrorCode::kUnsupported, "this GPU counts no energy (NVML's total energy counter)", info_.name,
+                "leave energy out of --objective; GPUs from Volta on count it where the driver lets them");
+  }
   std::string DriverVersion() const override {
     int version = 0;
     driver_.version(&version);

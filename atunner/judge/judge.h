@@ -17,6 +17,7 @@ namespace atunner {
 struct JudgeOrder {
   bool time = true;                    ///< measure or predict when correct
   bool thorough = false;               ///< final samples instead of screening samples
+  bool energy = false;                 ///< the energy of a run as well
   std::optional<double> incumbent_ns;  ///< race against it
   uint64_t seed = 1;                   ///< inputs of verification and timing
 };
@@ -26,6 +27,8 @@ struct JudgeAnswer {
   std::optional<Measurement> measurement;
   std::optional<Estimate> estimate;
   std::string note;
+  double verify_seconds = 0;  ///< how long the judge was at it
+  double timing_seconds = 0;
 };
 
 /// Settings of a judging session, fixed for one task.

@@ -71,6 +71,9 @@ TEST_F(TwoJudges, AgreeOnAnHonestKernelToTheLastDigit) {
   EXPECT_EQ(ToJson(*here->estimate).dump(), ToJson(*there->estimate).dump());
   EXPECT_GT(here->estimate->time_ns, 0);
   EXPECT_FALSE(here->measurement) << "nothing was measured";
+  const double full = gpu_.profile().tdp_watts * here->estimate->time_ns * 1e-9;
+  EXPECT_GT(here->estimate->energy_joules, 0.3 * full - 1e-15);
+  EXPECT_LT(here->estimate->energy_joules, full);
 }
 
 TEST_F(TwoJudges, AgreeOnEveryHostileCandidate) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <variant>
 
+#include "atunner/base/clock.h"
 #include "atunner/base/random.h"
 #include "atunner/judge/predict.h"
 #include "atunner/measure/vendor.h"
@@ -56,9 +57,12 @@ Result<Verifier*> LocalJudge::VerifierFor(uint64_t seed) {
 }
 
 Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const JudgeOrder& order) {
+  JudgeAnswer answer;
+  const double start = SystemClock().Now();
   ATUNNER_TRY(Verifier * verifier, VerifierFor(order.seed));
   ATUNNER_TRY(auto verified, verifier->Verify(std::make_shared<const CandidateKernel>(candidate)));
-  JudgeAnswer answer;
+  const double proven = SystemClock().Now();
+  answer.verify_seconds = proven - start;
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {
     answer.verdict = *refused;
     return answer;
@@ -71,6 +75,7 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   } else if (predicting_ != nullptr) {
     ATUNNER_RETURN_IF_ERROR(Predict(candidate, answer));
   }
+  answer.timing_seconds = SystemClock().Now() - proven;
   return answer;
 }
 
@@ -96,6 +101,10 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, con
     answer.verdict.reason = fmt::format("measured {:.3g} us, the physical floor is {:.3g} us",
                                         answer.measurement->median_ns / 1e3, floor_ns / 1e3);
     answer.measurement.reset();
+  }
+  if (order.energy && answer.measurement) {
+    const double time_ns = answer.measurement->median_ns;
+    ATUNNER_TRY(answer.measurement->energy_joules, harness_->EnergyOfRun(*subject, time_ns, options.seed));
   }
   return {};
 }

@@ -1,30 +1,70 @@
 #include "atunner/judge/runner_judge.h"
 
+#include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
 
 #include "atunner/model/json.h"
 
 namespace atunner {
 namespace {
 
-// ---- messages: JSON both ways; a cubin travels as base64 ------------------------------------------------------------
-Json Encode(const CandidateKernel& candidate) {
+// ---- messages: JSON both ways; behind a request's a zero byte and the cubins, each with its length
+// -------------------
+/// A request on its way. Of tens of kilobytes of cubin as base64 in JSON, writing and reading take longer than many a
+/// kernel's judgement.
+struct Request {
+  Json json;
+  std::string cubins;
+
+  void Add(const char* name, const CandidateKernel& candidate, bool binary_only);
+  std::string Text() const { return DumpJson(json) + '\0' + cubins; }
+};
+
+Json Encode(const CandidateKernel& candidate, bool binary_only) {
   Json dims = Json::array();
   for (const Dims& each : candidate.check_dims) dims.push_back(each);
-  return {{"module", ToJson(candidate.module)}, {"plan", ToJson(candidate.plan)}, {"check_dims", dims}};
+  CompiledModule module = candidate.module;
+  if (binary_only && !module.cubin.empty()) module.ptx.clear();
+  module.cubin.clear();
+  return {{"module", ToJson(module)}, {"plan", ToJson(candidate.plan)}, {"check_dims", dims}};
 }
 
-Result<CandidateKernel> DecodeCandidate(const Json& json) {
+void Request::Add(const char* name, const CandidateKernel& candidate, bool binary_only) {
+  const uint64_t size = candidate.module.cubin.size();
+  cubins.append(reinterpret_cast<const char*>(&size), sizeof size);
+  cubins += candidate.module.cubin;
+  json[name] = Encode(candidate, binary_only);
+}
+
+/// Takes the next cubin off the front. kInvalidInput when it is cut off.
+Result<std::string> TakeCubin(std::string_view& cubins) {
+  uint64_t size = 0;
+  if (cubins.size() < sizeof size) return Invalid("the request lacks a cubin");
+  std::memcpy(&size, cubins.data(), sizeof size);
+  cubins.remove_prefix(sizeof size);
+  if (size > cubins.size()) return Invalid("the request's cubin is cut off");
+  std::string cubin(cubins.substr(0, size));
+  cubins.remove_prefix(size);
+  return cubin;
+}
+
+Result<CandidateKernel> DecodeCandidate(const Json& json, std::string_view& cubins) {
   CandidateKernel candidate;
   ATUNNER_TRY(candidate.module, FromJson<CompiledModule>(json.at("module")));
+  ATUNNER_TRY(candidate.module.cubin, TakeCubin(cubins));
   ATUNNER_TRY(candidate.plan, FromJson<LaunchPlan>(json.at("plan")));
   for (const Json& dims : json.at("check_dims")) candidate.check_dims.push_back(dims.get<Dims>());
   return candidate;
 }
 
 Json Encode(const JudgeAnswer& answer) {
-  Json json{{"verdict", ToJson(answer.verdict)}, {"note", answer.note}};
+  Json json{{"verdict", ToJson(answer.verdict)},
+            {"note", answer.note},
+            {"verify_seconds", answer.verify_seconds},
+            {"timing_seconds", answer.timing_seconds}};
   if (answer.measurement) json["measurement"] = ToJson(*answer.measurement);
   if (answer.estimate) json["estimate"] = ToJson(*answer.estimate);
   return json;
@@ -35,6 +75,8 @@ Result<JudgeAnswer> DecodeAnswer(const Json& json) {
   ATUNNER_TRY(answer.verdict, FromJson<Verdict>(json.at("verdict")));
   (void)json["verdict"].at("kind");  // an empty object is no acquittal
   answer.note = json.value("note", "");
+  answer.verify_seconds = json.value("verify_seconds", 0.0);
+  answer.timing_seconds = json.value("timing_seconds", 0.0);
   if (json.contains("measurement")) {
     ATUNNER_TRY(answer.measurement, FromJson<Measurement>(json["measurement"]));
   }
@@ -87,7 +129,7 @@ Result<T> DecodeReply(const std::string& text, Result<T> (*decode)(const Json&))
   }
 }
 
-Result<Json> Serve(Judge& judge, const Json& request) {
+Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
   const std::string op = request.at("op");
   if (op == "begin") {
     JudgeTask task;
@@ -97,12 +139,13 @@ Result<Json> Serve(Judge& judge, const Json& request) {
     ATUNNER_RETURN_IF_ERROR(judge.Begin(task));
     return Json::object();
   }
-  ATUNNER_TRY(const CandidateKernel candidate, DecodeCandidate(request.at("candidate")));
+  ATUNNER_TRY(const CandidateKernel candidate, DecodeCandidate(request.at("candidate"), cubins));
   if (op == "examine") {
     JudgeOrder order;
     order.time = request.at("time");
     order.thorough = request.at("thorough");
     order.seed = request.at("seed");
+    order.energy = request.value("energy", false);
     if (request.contains("incumbent_ns")) order.incumbent_ns = request["incumbent_ns"].get<double>();
     ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, order));
     return Encode(answer);
@@ -110,7 +153,7 @@ Result<Json> Serve(Judge& judge, const Json& request) {
   const int pairs = request.at("pairs");
   const uint64_t seed = request.at("seed");
   if (op == "compare") {
-    ATUNNER_TRY(const CandidateKernel baseline, DecodeCandidate(request.at("baseline")));
+    ATUNNER_TRY(const CandidateKernel baseline, DecodeCandidate(request.at("baseline"), cubins));
     ATUNNER_TRY(const Comparison comparison, judge.Compare(baseline, candidate, pairs, seed));
     return ToJson(comparison);
   }
@@ -131,8 +174,10 @@ int ServeJudge(Judge& judge) {
   while (const std::optional<std::string> message = channel.Receive()) {
     Json reply;
     try {
-      auto request = ParseJson(*message, "request");
-      auto answer = request ? Serve(judge, *request) : Result<Json>(std::unexpected(request.error()));
+      const size_t end = std::min(message->find('\0'), message->size());
+      auto request = ParseJson(message->substr(0, end), "request");
+      const std::string_view cubins = std::string_view(*message).substr(std::min(end + 1, message->size()));
+      auto answer = request ? Serve(judge, *request, cubins) : Result<Json>(std::unexpected(request.error()));
       reply = answer ? *answer : EncodeError(answer.error());
     } catch (const std::exception& error) {
       reply = EncodeError({ErrorCode::kInternal, std::string("malformed request: ") + error.what(), "", ""});
@@ -175,18 +220,22 @@ Status RunnerJudge::Begin(const JudgeTask& task) {
 
 Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const JudgeOrder& order) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
-  Json request{{"op", "examine"},
-               {"candidate", Encode(candidate)},
-               {"time", order.time},
-               {"thorough", order.thorough},
-               {"seed", order.seed}};
-  if (order.incumbent_ns) request["incumbent_ns"] = *order.incumbent_ns;
-  auto reply = Call(DumpJson(request), options_.examine_timeout_seconds);
+  Request request{{{"op", "examine"},
+                   {"time", order.time},
+                   {"energy", order.energy},
+                   {"thorough", order.thorough},
+                   {"seed", order.seed}},
+                  {}};
+  if (order.incumbent_ns) request.json["incumbent_ns"] = *order.incumbent_ns;
+  request.Add("candidate", candidate, options_.binary_only);
+  auto reply = Call(request.Text(), options_.examine_timeout_seconds);
   if (reply) {
     auto answer = DecodeReply<JudgeAnswer>(*reply, DecodeAnswer);
     // An error of the device while a candidate was on it is the candidate's doing more often than not: judge it so, and
     // begin anew.
-    if (!answer && answer.error().code != ErrorCode::kInvalidInput) {
+    const bool is_ours =
+        !answer && (answer.error().code == ErrorCode::kInvalidInput || answer.error().code == ErrorCode::kUnsupported);
+    if (!answer && !is_ours) {
       worker_->Kill();
       JudgeAnswer crashed;
       crashed.verdict.kind = VerdictKind::kCrash;
@@ -206,21 +255,19 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
 Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
                                         uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
-  const Json request{{"op", "compare"},
-                     {"baseline", Encode(baseline)},
-                     {"candidate", Encode(candidate)},
-                     {"pairs", pairs},
-                     {"seed", seed}};
-  ATUNNER_TRY(const std::string reply, Call(DumpJson(request), 2 * options_.examine_timeout_seconds));
+  Request request{{{"op", "compare"}, {"pairs", pairs}, {"seed", seed}}, {}};
+  request.Add("candidate", candidate, options_.binary_only);  // in the order in which they are taken off
+  request.Add("baseline", baseline, options_.binary_only);
+  ATUNNER_TRY(const std::string reply, Call(request.Text(), 2 * options_.examine_timeout_seconds));
   return DecodeReply<Comparison>(reply, DecodeComparison);
 }
 
 Result<Baseline> RunnerJudge::CompareVendor(const std::string& name, const CandidateKernel& candidate, int pairs,
                                             uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
-  const Json request{
-      {"op", "vendor"}, {"name", name}, {"candidate", Encode(candidate)}, {"pairs", pairs}, {"seed", seed}};
-  ATUNNER_TRY(const std::string reply, Call(DumpJson(request), 2 * options_.examine_timeout_seconds));
+  Request request{{{"op", "vendor"}, {"name", name}, {"pairs", pairs}, {"seed", seed}}, {}};
+  request.Add("candidate", candidate, options_.binary_only);
+  ATUNNER_TRY(const std::string reply, Call(request.Text(), 2 * options_.examine_timeout_seconds));
   return DecodeReply<Baseline>(reply, DecodeBaseline);
 }
 

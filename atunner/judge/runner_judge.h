@@ -13,6 +13,7 @@ struct RunnerOptions {
   WorkerOptions worker;
   double begin_timeout_seconds = 300;    ///< references of a large task are computed here
   double examine_timeout_seconds = 120;  ///< one candidate
+  bool binary_only = false;              ///< a real device takes the cubin: its PTX need not travel
 };
 
 /// Speaks to a runner; starts it when needed. A death while a candidate is examined becomes that candidate's verdict.

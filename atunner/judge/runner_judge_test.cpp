@@ -277,6 +277,12 @@ TEST(ServeJudge, AnswersGarbageWithAnErrorAndGoesOn) {
     ASSERT_TRUE(json) << *reply;
     EXPECT_TRUE(json->contains("error")) << request << " was answered " << *reply;
   }
+  const Json module{
+      {"module", ToJson(CompiledModule{})}, {"plan", ToJson(LaunchPlan{})}, {"check_dims", Json::array()}};
+  const std::string whole = Json{{"op", "examine"}, {"candidate", module}}.dump();
+  const std::string cut_off("\0\x09\0\0\0\0\0\0\0four", 13);
+  for (const std::string& cubins : {std::string(), std::string(1, '\0'), cut_off})
+    EXPECT_THAT(worker.Call(whole + cubins, 10).value(), HasSubstr("cubin"));
   const std::string deep(100000, '[');
   EXPECT_THAT(worker.Call(deep, 10).value(), HasSubstr("error"));
   const Json begin{{"op", "begin"}, {"spec", ToJson(KernelSpec{})}, {"seed", 1}, {"launch_timeout", 1.0}};

@@ -2,6 +2,8 @@
 // Its kernels of the judge compute what kernels/judge/judge.cu does, one thread after another.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -53,6 +55,7 @@ class FakeTimedDevice : public TimedDevice {
   std::vector<Call> journal;
   double now_ns = 0;
   int modules = 0;
+  bool counts_energy = true;
 
   template <class T>
   static T As(const KernelArg& arg) {
@@ -135,6 +138,11 @@ class FakeTimedDevice : public TimedDevice {
   }
   void* stream() override { return nullptr; }
   ClockState Clocks() override { return {1500, 2600, 300, 50, "none"}; }
+  /// 300 W, in steps of 20 ms.
+  Result<double> EnergyJoules() override {
+    if (!counts_energy) return Fail(ErrorCode::kUnsupported, "this GPU counts no energy");
+    return 300 * 0.02 * std::floor(now_ns / 2e7);
+  }
   std::string DriverVersion() const override { return "fake 1.0"; }
   Result<int> DriverOccupancy(LoadedModule&, const std::string&, const LaunchShape&) override { return 1; }
 
@@ -168,6 +176,7 @@ class FakeTimedDevice : public TimedDevice {
                         std::span<const KernelArg> args) {
     if (entry == "judge_fill") return JudgeFill(args), LaunchOutcome{};
     if (entry == "judge_fingerprint") return JudgeFingerprint(args, shape.grid.x), LaunchOutcome{};
+    if (entry == "judge_guards") return JudgeGuards(args, shape.grid.x), LaunchOutcome{};
     if (entry == "judge_mask") return JudgeMask(args), LaunchOutcome{};
     if (entry == "judge_widen") return JudgeWiden(args), LaunchOutcome{};
     if (entry == "judge_compare") return JudgeCompare(args, shape.grid.x), LaunchOutcome{};
@@ -193,6 +202,14 @@ class FakeTimedDevice : public TimedDevice {
     auto* partial = Pointer<uint64_t>(args[2]);
     std::fill(partial, partial + grid, 0);
     for (uint64_t i = 0; i < bytes; ++i) partial[i % grid] += Mix64(Pointer<uint8_t>(args[0])[i] + (i << 8));
+  }
+  static void JudgeGuards(std::span<const KernelArg> args, uint32_t zones) {
+    const auto bytes = As<uint64_t>(args[1]);
+    for (uint32_t zone = 0; zone < zones; ++zone) {
+      const auto* at = reinterpret_cast<const uint8_t*>(As<std::array<uint64_t, 16>>(args[0])[zone]);
+      const auto* changed = std::find_if(at, at + bytes, [&](uint8_t b) { return b != As<int32_t>(args[2]); });
+      Pointer<uint64_t>(args[3])[zone] = changed == at + bytes ? ~uint64_t{0} : static_cast<uint64_t>(changed - at);
+    }
   }
   static void JudgeMask(std::span<const KernelArg> args) {
     const auto n = As<uint64_t>(args[1]);

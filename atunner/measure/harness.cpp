@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "atunner/base/clock.h"
 #include "atunner/base/random.h"
@@ -12,7 +13,10 @@
 namespace atunner {
 namespace {
 
-constexpr size_t kReplayedSamples = 4;  // timed outputs that a fresh module must reproduce
+constexpr double kEnergyBatchNs = 1e7;     // between two looks at the energy counter, which take some milliseconds
+constexpr double kEnergyLeastNs = 4e8;     // the counter moves every tenth of a second: a batch too many matters little
+constexpr double kEnergyPatienceNs = 1e9;  // in which a counter that counts has moved
+constexpr size_t kReplayedSamples = 4;     // timed outputs that a fresh module must reproduce
 
 /// The steps of a verified kernel, bound once per set of buffers.
 class KernelSubject : public Subject {
@@ -79,17 +83,12 @@ Result<std::unique_ptr<Harness>> Harness::Make(TimedDevice& device, Verifier& ve
 }
 
 Result<std::vector<uint64_t>> Harness::ReadFingerprints(const TaskBuffers& buffers) {
+  const auto outputs = std::ranges::count_if(buffers.tensors(), &TaskBuffers::Tensor::is_output);
+  std::vector<uint64_t> partial(static_cast<size_t>(outputs) * JudgeKernels::kFingerprintBlocks);
+  ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partial)), slots_->address()));
   std::vector<uint64_t> prints;
-  std::vector<uint64_t> partial(JudgeKernels::kFingerprintBlocks);
-  size_t slot = 0;
-  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
-    if (!tensor.is_output()) continue;
-    const DeviceAddress at = slots_->address() + slot++ * partial.size() * sizeof(uint64_t);
-    ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partial)), at));
-    uint64_t sum = 0;
-    for (uint64_t part : partial) sum += part;
-    prints.push_back(sum);
-  }
+  for (auto part = partial.begin(); part != partial.end(); part += JudgeKernels::kFingerprintBlocks)
+    prints.push_back(std::accumulate(part, part + JudgeKernels::kFingerprintBlocks, uint64_t{0}));
   return prints;
 }
 
@@ -202,6 +201,38 @@ Measurement Harness::Summarise(const std::vector<Sample>& samples, const Harness
   measurement.throttle = clocks.throttle;
   measurement.seed = options.seed;
   return measurement;
+}
+
+Result<double> Harness::RunToTick(Subject& subject, const TaskBuffers& buffers, double time_ns, int64_t& launches) {
+  const auto batch = static_cast<int64_t>(std::clamp(kEnergyBatchNs / time_ns, 1.0, 1000.0));
+  ATUNNER_TRY(const double before, device_.EnergyJoules());
+  for (double spent_ns = 0; spent_ns < kEnergyPatienceNs; spent_ns += static_cast<double>(batch) * time_ns) {
+    for (int64_t i = 0; i < batch; ++i) {
+      if (const LaunchOutcome outcome = subject.Enqueue(buffers); !outcome.completed())
+        return Fail(ErrorCode::kUnavailable, "failed while its energy was measured: " + outcome.message);
+    }
+    ATUNNER_TRY(const double now, device_.EnergyJoules());  // while the device works
+    if (const LaunchOutcome outcome = device_.Synchronize(); !outcome.completed())
+      return Fail(ErrorCode::kUnavailable, "failed while its energy was measured: " + outcome.message);
+    launches += batch;
+    if (now > before) return now;
+  }
+  return Fail(ErrorCode::kUnsupported, "this GPU's energy counter stands still", device_.profile().full_name,
+              "leave energy out of --objective");
+}
+
+Result<double> Harness::EnergyOfRun(Subject& subject, double time_ns, uint64_t seed) {
+  ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, 0));
+  ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(verifier_.kernels(), {InputFamily::kNormal, Mix64(seed), false}));
+  ATUNNER_RETURN_IF_ERROR(subject.Prepare(*buffers));
+  int64_t launches = 0;
+  ATUNNER_TRY(const double first, RunToTick(subject, *buffers, time_ns, launches));
+  launches = 0;
+  double last = first;
+  while (static_cast<double>(launches) * time_ns < kEnergyLeastNs) {
+    ATUNNER_TRY(last, RunToTick(subject, *buffers, time_ns, launches));
+  }
+  return (last - first) / static_cast<double>(launches);
 }
 
 Result<Comparison> Harness::Compare(Subject& baseline, Subject& candidate, int pairs, uint64_t seed) {

@@ -50,6 +50,10 @@ class Harness {
   static Result<std::unique_ptr<Harness>> Make(TimedDevice& device, Verifier& verifier);
 
   Result<TimingResult> Time(Subject& subject, const HarnessOptions& options);
+  /// Joules of one run of a subject that takes about `time_ns`, the whole board's: from NVML's counter while the
+  /// subject runs back to back for 0.4 s and more, inputs as drawn once, caches as the run before left
+  /// them. kUnsupported where nothing is counted.
+  Result<double> EnergyOfRun(Subject& subject, double time_ns, uint64_t seed);
   /// A B B A …: `pairs` pairs of samples on equal inputs.
   Result<Comparison> Compare(Subject& baseline, Subject& candidate, int pairs, uint64_t seed);
 
@@ -60,6 +64,8 @@ class Harness {
     std::vector<uint64_t> fingerprint;
     LaunchOutcome outcome;
   };
+  /// Runs until the energy counter moves on; adds to `launches`. The counter's new value.
+  Result<double> RunToTick(Subject& subject, const TaskBuffers& buffers, double time_ns, int64_t& launches);
   Result<Sample> TakeSample(Subject& subject, const InputInstance& instance, uint32_t slot);
   Result<std::vector<uint64_t>> ReadFingerprints(const TaskBuffers& buffers);
   Result<Verdict> CheckFresh(Subject& subject, const std::vector<Sample>& samples, uint64_t seed);

@@ -122,6 +122,31 @@ TEST_F(HarnessTest, PoisonCoversTheOutputBeforeTheFlush) {
   EXPECT_LT(Calls("launch judge_fill")[0], Calls("enqueue fill")[0]) << "so would drawing the inputs";
 }
 
+TEST_F(HarnessTest, EnergyIsTheCountersDifferenceOverTheRuns) {
+  constexpr double kRunNs = 1e6;
+  device_.cost = [](auto&) { return kRunNs; };
+  const auto subject = Prove(Candidate({"k"}));
+  const auto joules = harness_->EnergyOfRun(*subject, kRunNs, 1);
+  ASSERT_TRUE(joules) << joules.error().ToString();
+  EXPECT_NEAR(*joules, 300 * kRunNs * 1e-9, 0.03) << "300 W; the counter moves in steps of 6 J";
+  EXPECT_EQ(Calls("enqueue fill").size(), 0u) << "caches are as the run before left them";
+  EXPECT_GE(static_cast<double>(Calls("enqueue k").size()) * kRunNs, 4e8);
+}
+
+TEST_F(HarnessTest, EnergyThatNobodyCountsIsSaidToBeUnsupported) {
+  device_.cost = [](auto&) { return 1e6; };
+  const auto subject = Prove(Candidate({"k"}));
+  device_.counts_energy = false;
+  const auto joules = harness_->EnergyOfRun(*subject, 1e6, 1);
+  ASSERT_FALSE(joules);
+  EXPECT_EQ(joules.error().code, ErrorCode::kUnsupported);
+  device_.counts_energy = true;
+  device_.cost = [](auto&) { return 0.0; };  // time stands still, and the counter with it
+  const auto still = harness_->EnergyOfRun(*subject, 1e7, 1);
+  ASSERT_FALSE(still);
+  EXPECT_THAT(still.error().ToString(), HasSubstr("stands still"));
+}
+
 TEST_F(HarnessTest, TheFlushIsTwiceTheL2Cache) {
   const auto subject = Prove(Candidate({"k"}));
   ASSERT_TRUE(harness_->Time(*subject, Samples(3)));

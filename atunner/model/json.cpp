@@ -170,17 +170,17 @@ ATUNNER_FIELDS(KernelResources, entry, mangled, registers, static_shared_bytes, 
 ATUNNER_FIELDS(CheckRecord, check, family, dims, passed, error, bound, honest, detail)
 ATUNNER_FIELDS(Verdict, kind, reason, checks, sampled)
 ATUNNER_FIELDS(Measurement, median_ns, low_ns, high_ns, minimum_ns, samples_ns, warmups, stop_reason, flush, device,
-               driver, sm_mhz, memory_mhz, power_watts, throttle, seed)
+               driver, sm_mhz, memory_mhz, power_watts, energy_joules, throttle, seed)
 ATUNNER_FIELDS(Estimate::Part, name, ns, overlapped)
 ATUNNER_FIELDS(Estimate, time_ns, low_ns, high_ns, limiter, parts, device, blocks_executed, blocks_total, dram_bytes,
-               flops, occupancy)
+               flops, occupancy, energy_joules)
 ATUNNER_FIELDS(Comparison, ratio, low, high, pairs)
 ATUNNER_FIELDS(Budget, trials, seconds)
 static void to_json(Json& json, const Configuration& value) { json = value.values; }
 static void from_json(const Json& json, Configuration& value) { value.values = json.get<std::vector<Value>>(); }
 
 ATUNNER_FIELDS(Trial, number, configuration, proposer, verdict, measurement, estimate, resources, binary, same_as,
-               memory_bytes, compile_seconds, judge_seconds, note)
+               memory_bytes, compile_seconds, judge_seconds, verify_seconds, timing_seconds, note)
 ATUNNER_FIELDS(Baseline, name, verdict, measurement, estimate, comparison, note)
 
 static void to_json(Json& json, const DeviceProfile& value) {

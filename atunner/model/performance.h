@@ -23,7 +23,8 @@ struct Measurement {
   double sm_mhz = 0;        ///< clock at the end of the samples
   double memory_mhz = 0;
   double power_watts = 0;
-  std::string throttle;  ///< NVML's throttle reasons, "none"
+  double energy_joules = 0;  ///< of one run, the whole board's, when energy was asked for; else 0
+  std::string throttle;      ///< NVML's throttle reasons, "none"
   uint64_t seed = 0;
 };
 
@@ -44,7 +45,8 @@ struct Estimate {
   uint64_t blocks_total = 0;
   double dram_bytes = 0;
   double flops = 0;
-  double occupancy = 0;  ///< resident warps / most resident warps
+  double occupancy = 0;      ///< resident warps / most resident warps
+  double energy_joules = 0;  ///< of one run, the whole board's; 0: the profile states no power
 };
 
 /// Two kernels timed interleaved (A B B A …) in one run.

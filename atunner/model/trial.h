@@ -38,10 +38,14 @@ struct Trial {
   int64_t memory_bytes = 0;  ///< workspaces, and the shared memory of the largest block among its launches
   double compile_seconds = 0;
   double judge_seconds = 0;
-  std::string note;  ///< "same binary and launch as trial 12", "raced out after 3 samples", …
+  double verify_seconds = 0;  ///< of judge_seconds
+  double timing_seconds = 0;  ///< of judge_seconds
+  std::string note;           ///< "same binary and launch as trial 12", "raced out after 3 samples", …
 
   /// The time the search minimises, ns: the measurement's median or the estimate; nullopt when the trial failed.
   std::optional<double> ObjectiveNs() const;
+  /// Of one run, the whole board's, measured or predicted; nullopt when the trial failed or energy is not known.
+  std::optional<double> EnergyJoules() const;
 };
 
 /// A named other way to do the same work, measured or predicted in the same run.

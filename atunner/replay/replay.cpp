@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <numeric>
 
 #include "atunner/search/finalists.h"
@@ -54,37 +55,46 @@ Result<Run> RunOnce(const RecordedSpace& space, const SearchBaseline& baseline, 
                     uint64_t seed, const Clock& clock) {
   SearchOptions search{.seed = seed};
   search.prior = options.prior;
+  search.policy = options.policy;
   ATUNNER_TRY(const auto searcher, MakeSearcher(options.strategy, space.index, search));
   NoisyDevice device(space, options, seed);
   Run run;
   std::vector<bool> asked(space.index->size(), false);
   double best = baseline.worst;
   double spent = 0;
+  std::deque<Configuration> pending;
+  const size_t at_once = options.ahead > 0 ? 1 : options.batch;
   while (run.best.size() < baseline.budget) {
+    const size_t most =
+        std::min<size_t>(options.ahead > 0 ? options.ahead + 1 : options.batch, baseline.budget - run.best.size());
     const double start = clock.Now();
-    const auto batch = searcher->Ask(std::min<size_t>(options.batch, baseline.budget - run.best.size()));
+    const auto fresh = searcher->Ask(most - std::min(most, pending.size()));
     double overhead = clock.Now() - start;
-    if (batch.empty()) {
-      run.stopped_early = std::ranges::count(asked, true) < static_cast<long>(asked.size());
-      break;
-    }
-    for (const Configuration& one : batch) {
+    for (const Configuration& one : fresh) {
       const uint64_t at = space.index->IndexOf(one);
       ATUNNER_CHECK(at < space.index->size());
       if (asked[at]) run.asked_twice = true;
       asked[at] = true;
+    }
+    pending.insert(pending.end(), fresh.begin(), fresh.end());
+    if (pending.empty()) {
+      run.stopped_early = std::ranges::count(asked, true) < static_cast<long>(asked.size());
+      break;
+    }
+    const size_t count = std::min(at_once, pending.size());
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t at = space.index->IndexOf(pending.front());
       if (const auto& time = space.time_ms[at]; time.has_value()) best = std::min(best, *time);
       spent += space.spent_ms[at];
       run.best.push_back(best);
       run.spent_ms.push_back(spent);
-    }
-    const double told = clock.Now();
-    for (const Configuration& one : batch) {
-      run.told.push_back(device.Measure(one, options.samples));
+      run.told.push_back(device.Measure(pending.front(), options.samples));
+      pending.pop_front();
+      const double told = clock.Now();
       searcher->Tell(run.told.back());
+      overhead += clock.Now() - told;
     }
-    overhead += clock.Now() - told;
-    run.overhead_ms.insert(run.overhead_ms.end(), batch.size(), overhead * 1e3 / static_cast<double>(batch.size()));
+    run.overhead_ms.insert(run.overhead_ms.end(), count, overhead * 1e3 / static_cast<double>(count));
   }
   run.best.resize(baseline.budget, best);
   run.spent_ms.resize(baseline.budget, spent);

@@ -16,8 +16,10 @@ struct ReplayOptions {
   std::string strategy = "auto";
   int repeats = 30;  ///< with seeds seed, seed + 1, …
   uint64_t seed = 1;
-  size_t batch = 1;                              ///< configurations asked for at once, as parallel workers do
-  std::shared_ptr<const Prior> prior = nullptr;  ///< of earlier runs
+  size_t batch = 1;  ///< configurations asked for at once, as parallel workers do
+  size_t ahead = 0;  ///< in place of batches: asked for and not told while one is told, as compilers at work
+  std::shared_ptr<const Prior> prior = nullptr;    ///< of earlier runs
+  std::shared_ptr<const Policy> policy = nullptr;  ///< of the strategy `ppo`
   /// Standard deviation of one sample's logarithm around the recorded time: what a strategy is told is then the mean
   /// of `samples` of them, with its standard error.
   double noise = 0;

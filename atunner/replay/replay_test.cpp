@@ -197,6 +197,16 @@ TEST(Replay, AutoFindsTheBestLongBeforeRandomAlsoInBatches) {
   }
 }
 
+TEST(Replay, AutoIsNotLedAstrayByManyThatAreUnderWay) {
+  const RecordedSpace space = Tiled(1);
+  const ReplayOptions options{.strategy = "auto", .repeats = 10, .ahead = 15, .noise = 0.03};
+  const ReplayScore score = Replay(space, options, SystemClock()).value();
+  EXPECT_GT(score.mean_score, 0.65);
+  EXPECT_GE(score.reach_rate, 0.9);
+  EXPECT_FALSE(score.asked_twice);
+  EXPECT_FALSE(score.stopped_early);
+}
+
 TEST(Replay, AnEarlierRunOfTheSameKernelHelpsAndAMisleadingOneHarmsLittle) {
   const RecordedSpace space = Tiled(1);
   const RecordedSpace other = Tiled(1.5);

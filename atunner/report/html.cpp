@@ -154,9 +154,9 @@ std::string Front(const Report& report) {
   if (report.front.empty()) return "";
   std::string html =
       "<h2>Pareto front</h2>\n<div class=\"scroll\"><table><tr><th>time</th><th class=\"number\">memory</th>"
-      "<th>configuration</th></tr>\n";
-  for (const auto& [time, memory, configuration] : FrontRowsOf(report))
-    html += Row({time, memory, Escape(configuration)});
+      "<th class=\"number\">energy</th><th>configuration</th></tr>\n";
+  for (const auto& [time, memory, energy, configuration] : FrontRowsOf(report))
+    html += Row({time, memory, energy, Escape(configuration)});
   return html + "</table></div>\n";
 }
 

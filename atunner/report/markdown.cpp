@@ -66,9 +66,10 @@ std::string RenderMarkdown(const Report& report) {
     if (report.best->estimate) text += Parts(*report.best->estimate);
   }
   if (!report.front.empty())
-    text += fmt::format("\n## Pareto front\n\n| time ({}) | memory | configuration |\n|---|---|---|\n", word);
-  for (const auto& [time, memory, configuration] : FrontRowsOf(report))
-    text += fmt::format("| {} | {} | {} |\n", time, memory, Cell(configuration));
+    text +=
+        fmt::format("\n## Pareto front\n\n| time ({}) | memory | energy | configuration |\n|---|---|---|---|\n", word);
+  for (const auto& [time, memory, energy, configuration] : FrontRowsOf(report))
+    text += fmt::format("| {} | {} | {} | {} |\n", time, memory, energy, Cell(configuration));
   text += fmt::format("\n## Convergence\n\n| trial | best so far ({}) |\n|---|---|\n", word);
   for (const auto& [number, ns] : ConvergenceOf(report)) text += fmt::format("| {} | {} |\n", number, FormatTime(ns));
   text += "\n## Rejected\n\n";

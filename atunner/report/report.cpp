@@ -39,12 +39,19 @@ std::vector<Rejection> RejectionsOf(const Report& report) {
   return all;
 }
 
-std::vector<std::array<std::string, 3>> FrontRowsOf(const Report& report) {
-  std::vector<std::array<std::string, 3>> rows;
+std::string FormatEnergy(std::optional<double> joules) {
+  if (!joules) return "-";
+  if (*joules < 1e-3) return fmt::format("{:.2f} uJ", *joules * 1e6);
+  if (*joules < 1) return fmt::format("{:.3f} mJ", *joules * 1e3);
+  return fmt::format("{:.3f} J", *joules);
+}
+
+std::vector<std::array<std::string, 4>> FrontRowsOf(const Report& report) {
+  std::vector<std::array<std::string, 4>> rows;
   for (const Trial& trial : report.front) {
     rows.push_back({FormatTime(trial.ObjectiveNs().value_or(0)),
                     fmt::format("{:.1f} KiB", static_cast<double>(trial.memory_bytes) / 1024),
-                    report.space.Describe(trial.configuration)});
+                    FormatEnergy(trial.EnergyJoules()), report.space.Describe(trial.configuration)});
   }
   return rows;
 }

@@ -53,8 +53,10 @@ struct Rejection {
   std::string example;
 };
 std::vector<Rejection> RejectionsOf(const Report& report);
-/// The front in words, row by row: time, memory, configuration.
-std::vector<std::array<std::string, 3>> FrontRowsOf(const Report& report);
+/// "4.10 uJ", "1.234 mJ", "2.000 J"; "-" for nullopt
+std::string FormatEnergy(std::optional<double> joules);
+/// The front in words, row by row: time, memory, energy, configuration.
+std::vector<std::array<std::string, 4>> FrontRowsOf(const Report& report);
 /// Trials at which the best so far improved, with its time in ns.
 std::vector<std::pair<int64_t, double>> ConvergenceOf(const Report& report);
 /// Sentences on why the best kernel takes as long as it does: roof, share of it, limiter, resources.

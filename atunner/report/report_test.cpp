@@ -91,7 +91,8 @@ TEST(Report, AFrontIsShownWhereThereIsOne) {
   Trial lean = Correct(2, 2, 12000);
   lean.memory_bytes = 2048;
   report.front = {Correct(3, 1, 6000), lean};
-  EXPECT_THAT(RenderMarkdown(report), HasSubstr("| 6.00 us | 0.0 KiB | a=1, b=x |\n| 12.00 us | 2.0 KiB | a=2"));
+  EXPECT_THAT(RenderMarkdown(report),
+              HasSubstr("| 6.00 us | 0.0 KiB | - | a=1, b=x |\n| 12.00 us | 2.0 KiB | - | a=2"));
   EXPECT_THAT(RenderHtml(report), HasSubstr("2.0 KiB"));
 }
 

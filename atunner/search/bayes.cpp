@@ -58,14 +58,6 @@ class Bayes : public Strategy {
   void OnRefined(uint64_t at, double log_time) override { OnTold(at, log_time); }
 
  private:
-  /// The middle of every list of values: seldom good, seldom hopeless.
-  uint64_t Middle() const {
-    std::vector<double> middle;
-    for (const Parameter& parameter : index().space().parameters)
-      middle.push_back(static_cast<double>(parameter.values.size() - 1) / 2);
-    return index().Near(middle);
-  }
-
   /// Far from what is known, starting in the middle.
   std::optional<uint64_t> Spread() {
     if (order_.empty()) return Middle();

@@ -6,6 +6,7 @@
 #include "atunner/search/pareto.h"
 #include "atunner/search/population.h"
 #include "atunner/search/portfolio.h"
+#include "atunner/search/ppo.h"
 #include "atunner/search/simple_strategies.h"
 #include "atunner/search/tree_parzen.h"
 
@@ -32,6 +33,7 @@ constexpr Entry kStrategies[] = {
     {"latin", "Latin hypercube samples, one after another", MakeLatinHypercube},
     {"parzen", "tree-structured Parzen estimator", MakeTreeParzen},
     {"portfolio", "a bandit over the others, which share what they learn", MakePortfolio},
+    {"ppo", "a policy trained on recorded spaces by proximal policy optimisation", MakePpo},
     {"random", "uniform, without repeats", MakeRandom},
     {"swarm", "particle swarm", MakeParticleSwarm},
     {"tabu", "the best neighbour not visited lately, better or not", MakeTabu},

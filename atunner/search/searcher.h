@@ -25,6 +25,8 @@ class Searcher {
  public:
   virtual ~Searcher() = default;
   virtual std::string_view name() const = 0;
+  /// False: asks for the same whatever it is told.
+  virtual bool learns() const { return true; }
   /// Up to `n` configurations that were neither asked nor told before; fewer when the space is exhausted.
   virtual std::vector<Configuration> Ask(size_t n) = 0;
   /// In any order; what was never asked is welcome (resume, warm start); duplicates do no harm. A second result of a
@@ -33,14 +35,16 @@ class Searcher {
 };
 
 class Prior;
+struct Policy;
 
 struct SearchOptions {
   uint64_t seed = 1;
   std::optional<Configuration> first;  ///< asked before anything else
   /// A rough cost for ranking before anything is known; nullopt = unknown.
   std::function<std::optional<double>(const Configuration&)> cost;
-  size_t objectives = 1;                         ///< of several a front is looked for (pareto.h)
-  std::shared_ptr<const Prior> prior = nullptr;  ///< what earlier runs found (prior.h); nullptr: nothing is known
+  size_t objectives = 1;                           ///< of several a front is looked for (pareto.h)
+  std::shared_ptr<const Prior> prior = nullptr;    ///< what earlier runs found (prior.h); nullptr: nothing is known
+  std::shared_ptr<const Policy> policy = nullptr;  ///< of the strategy `ppo` (ppo.h); nullptr: the one that is built in
 };
 
 struct StrategyInfo {

@@ -105,6 +105,13 @@ const std::optional<double>* Strategy::ResultOf(uint64_t at) const {
   return entry == results_.end() ? nullptr : &entry->second;
 }
 
+uint64_t Strategy::Middle() const {
+  std::vector<double> middle;
+  for (const Parameter& parameter : index_->space().parameters)
+    middle.push_back(static_cast<double>(parameter.values.size() - 1) / 2);
+  return index_->Near(middle);
+}
+
 std::optional<uint64_t> Strategy::DrawNew() {
   if (Exhausted()) return std::nullopt;
   for (int tries = 0; tries < 64; ++tries) {

@@ -22,6 +22,7 @@ class Strategy : public Searcher {
   Strategy(std::string name, std::shared_ptr<const SpaceIndex> index, SearchOptions options);
 
   std::string_view name() const final { return name_; }
+  bool learns() const final { return Learns(); }
   std::vector<Configuration> Ask(size_t n) final;
   void Tell(const Observation& observation) final;
 
@@ -59,6 +60,8 @@ class Strategy : public Searcher {
     const auto entry = errors_.find(at);
     return entry == errors_.end() ? 0.0 : entry->second;
   }
+  /// The middle of every list of values: seldom good, seldom hopeless.
+  uint64_t Middle() const;
   /// A uniform draw among those not asked; nullopt when all are.
   std::optional<uint64_t> DrawNew();
   /// Of some draws the one farthest from those given; among the cheaper third where a rough cost is known.

@@ -172,6 +172,14 @@ Status Store::AppendTrial(const std::string& run, const ParameterSpace& space, c
   return {};
 }
 
+Status Store::UpdateTrial(const std::string& run, const Trial& trial) {
+  Statement update(handle_, "UPDATE trials SET verdict = ?, objective_ns = ?, body = ? WHERE run = ? AND number = ?");
+  update.Text(1, std::string(Name(trial.verdict.kind))).Real(2, trial.ObjectiveNs()).Text(3, DumpJson(ToJson(trial)));
+  update.Text(4, run).Integer(5, trial.number);
+  if (update.Step() != SQLITE_DONE) return Failure("update a trial");
+  return {};
+}
+
 Result<std::vector<Trial>> Store::Trials(const std::string& run) {
   Statement select(handle_, "SELECT body FROM trials WHERE run = ? ORDER BY number");
   select.Text(1, run);

@@ -7,7 +7,7 @@ namespace atunner {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
-constexpr Seconds kPoll{0.02};
+constexpr Seconds kPoll{0.001};
 
 bool IsReady(const std::future<Compiled>& one) { return one.wait_for(Seconds(0)) == std::future_status::ready; }
 
@@ -21,16 +21,18 @@ void CompileAhead::Submit(Configuration configuration) {
   }));
 }
 
+size_t CompileAhead::ready() const { return static_cast<size_t>(std::ranges::count_if(ahead_, IsReady)); }
+
 std::optional<Compiled> CompileAhead::Take(const std::function<bool()>& give_up, double patience_seconds) {
   const auto patience_ends = std::chrono::steady_clock::now() + Seconds(patience_seconds);
   auto ready = ahead_.begin();
   while (!IsReady(*ready)) {
-    if (give_up()) return std::nullopt;
     if (std::chrono::steady_clock::now() >= patience_ends) {
       ready = std::ranges::find_if(ahead_, IsReady);
       if (ready != ahead_.end()) break;
       ready = ahead_.begin();
     }
+    if (give_up()) return std::nullopt;
     ready->wait_for(kPoll);
   }
   Compiled compiled = ready->get();

@@ -31,6 +31,8 @@ class CompileAhead {
 
   void Submit(Configuration configuration);
   size_t size() const { return ahead_.size(); }
+  /// How many of them are done.
+  size_t ready() const;
   /// The oldest, so that equal seeds give equal runs; after `patience_seconds` of waiting for it, whichever is ready.
   /// nullopt when `give_up` says so first. size() must not be 0.
   std::optional<Compiled> Take(const std::function<bool()>& give_up, double patience_seconds = 1);

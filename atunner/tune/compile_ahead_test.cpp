@@ -38,6 +38,16 @@ TEST(CompileAhead, WhatIsReadyOvertakesWhatIsSlow) {
   EXPECT_EQ(ahead.size(), 1u);
 }
 
+TEST(CompileAhead, WhatIsReadyIsTakenByWhoWouldNotWait) {
+  CompileAhead ahead(Work);
+  for (const char* name : {"slow", "second"}) ahead.Submit(Named(name));
+  while (ahead.ready() == 0) std::this_thread::yield();
+  const auto taken = ahead.Take([] { return true; }, 0);
+  ASSERT_TRUE(taken) << "the slow one is in front of it";
+  EXPECT_EQ(taken->configuration, Named("second"));
+  EXPECT_EQ(ahead.ready(), 0u);
+}
+
 TEST(CompileAhead, GivesUpWhenTold) {
   CompileAhead ahead(Work);
   ahead.Submit(Named("slow"));

@@ -22,9 +22,8 @@ JudgeLanes::~JudgeLanes() {
 }
 
 Status JudgeLanes::Begin(const JudgeTask& task) {
-  const auto policy = count() > 1 ? std::launch::async : std::launch::deferred;
   std::vector<std::future<Status>> begun;
-  for (Judge* judge : judges_) begun.push_back(std::async(policy, [judge, &task] { return judge->Begin(task); }));
+  for (Judge* judge : judges_) begun.push_back(std::async(policy_, [judge, &task] { return judge->Begin(task); }));
   Status first;
   for (std::future<Status>& one : begun) {
     Status status = one.get();
@@ -33,20 +32,22 @@ Status JudgeLanes::Begin(const JudgeTask& task) {
   return first;
 }
 
-void JudgeLanes::Start(Trial trial, CandidateKernel candidate, const JudgeOrder& order) {
+void JudgeLanes::Start(Assignment job, const JudgeOrder& order) {
   size_t lane = 0;
   const auto is_busy = [&](const Busy& busy) { return busy.lane == lane; };
   while (std::ranges::any_of(busy_, is_busy)) ++lane;
-  const auto work = [this, lane, trial = std::move(trial), candidate = std::move(candidate), order] {
+  const auto work = [this, lane, job = std::move(job), order] {
     const double start = clock_.Now();
-    Result<JudgeAnswer> answer = judges_[lane]->Examine(candidate, order);
-    return Judged{trial, std::move(answer), clock_.Now() - start};
+    Result<JudgeAnswer> answer = judges_[lane]->Examine(*job.candidate, order);
+    return Judged{job, std::move(answer), clock_.Now() - start};
   };
-  busy_.push_back({lane, std::async(count() > 1 ? std::launch::async : std::launch::deferred, work)});
+  busy_.push_back({lane, std::async(policy_, work)});
 }
 
-bool JudgeLanes::IsReady() const {
-  return std::ranges::any_of(busy_, [](const Busy& busy) { return IsDone(busy.judged, kPoll * 0); });
+bool JudgeLanes::IsReady(std::chrono::milliseconds patience) const {
+  const auto is_done = [](const Busy& busy) { return IsDone(busy.judged, {}); };
+  if (busy_.empty() || std::ranges::any_of(busy_, is_done)) return !busy_.empty();
+  return IsDone(busy_.front().judged, patience) || std::ranges::any_of(busy_, is_done);
 }
 
 Judged JudgeLanes::Take() {

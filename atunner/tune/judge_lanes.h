@@ -1,8 +1,10 @@
 // Several judges at work at once: one per GPU.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <future>
+#include <memory>
 #include <vector>
 
 #include "atunner/base/clock.h"
@@ -11,18 +13,27 @@
 
 namespace atunner {
 
-/// A trial on its way through a judge.
-struct Judged {
+/// A trial on its way to a judge.
+struct Assignment {
   Trial trial;
+  std::shared_ptr<const CandidateKernel> candidate;
+  bool again = false;  ///< it has been judged, and is measured once more
+};
+
+struct Judged {
+  Assignment job;
   Result<JudgeAnswer> answer;
   double seconds = 0;  ///< in the judge
 };
 
-/// With one judge everything happens in the caller's thread, in Take; with several each works in a thread of its own
-/// while candidates last.
+/// Each judge works in a thread of its own while candidates last; with one, and in order, everything happens in the
+/// caller's thread, in Take.
 class JudgeLanes {
  public:
-  JudgeLanes(std::vector<Judge*> judges, const Clock& clock) : judges_(std::move(judges)), clock_(clock) {}
+  JudgeLanes(std::vector<Judge*> judges, const Clock& clock, bool in_order)
+      : judges_(std::move(judges)),
+        clock_(clock),
+        policy_(in_order && judges_.size() == 1 ? std::launch::deferred : std::launch::async) {}
   ~JudgeLanes();
   JudgeLanes(const JudgeLanes&) = delete;
   JudgeLanes& operator=(const JudgeLanes&) = delete;
@@ -33,9 +44,9 @@ class JudgeLanes {
   bool HasFree() const { return busy_.size() < judges_.size(); }
   size_t busy() const { return busy_.size(); }
   /// HasFree() must hold.
-  void Start(Trial trial, CandidateKernel candidate, const JudgeOrder& order);
-  /// Whether Take would not wait.
-  bool IsReady() const;
+  void Start(Assignment job, const JudgeOrder& order);
+  /// Whether Take would not wait; looks for up to `patience`.
+  bool IsReady(std::chrono::milliseconds patience = {}) const;
   /// The one that is ready first; busy() must not be 0.
   Judged Take();
 
@@ -47,6 +58,7 @@ class JudgeLanes {
 
   std::vector<Judge*> judges_;
   const Clock& clock_;
+  std::launch policy_;
   std::deque<Busy> busy_;
 };
 

@@ -7,7 +7,7 @@
 namespace atunner {
 namespace {
 
-constexpr Objective kAll[] = {Objective::kTime, Objective::kMemory};
+constexpr Objective kAll[] = {Objective::kTime, Objective::kMemory, Objective::kEnergy};
 
 }  // namespace
 
@@ -17,6 +17,8 @@ std::string_view Name(Objective objective) {
       return "time";
     case Objective::kMemory:
       return "memory";
+    case Objective::kEnergy:
+      return "energy";
   }
   return "";
 }
@@ -29,7 +31,7 @@ Result<std::vector<Objective>> ParseObjectives(std::string_view text) {
     const std::string_view word = text.substr(from, comma - from);
     const auto* known = std::ranges::find(kAll, word, [](Objective one) { return Name(one); });
     if (known == std::end(kAll))
-      return Invalid("unknown objective '" + std::string(word) + "'", "--objective", "use time and memory");
+      return Invalid("unknown objective '" + std::string(word) + "'", "--objective", "use time, memory and energy");
     if (std::ranges::find(objectives, *known) != objectives.end())
       return Invalid("'" + std::string(word) + "' is there twice", "--objective");
     objectives.push_back(*known);
@@ -41,6 +43,7 @@ Result<std::vector<Objective>> ParseObjectives(std::string_view text) {
 std::optional<double> ValueOf(const Trial& trial, Objective objective) {
   const auto time = trial.ObjectiveNs();
   if (!time || objective == Objective::kTime) return time;
+  if (objective == Objective::kEnergy) return trial.EnergyJoules();
   return static_cast<double>(std::max<int64_t>(1, trial.memory_bytes));
 }
 
@@ -52,6 +55,11 @@ std::vector<double> ValuesOf(const Trial& trial, const std::vector<Objective>& o
     values.push_back(*value);
   }
   return values;
+}
+
+double RelativeError(const Trial& trial) {
+  if (!trial.measurement || !(trial.measurement->median_ns > 0)) return 0;
+  return (trial.measurement->high_ns - trial.measurement->low_ns) / (2 * 1.96 * trial.measurement->median_ns);
 }
 
 int64_t MemoryOf(const CandidateKernel& candidate, const KernelSpec& spec) {

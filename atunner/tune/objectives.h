@@ -12,16 +12,19 @@
 
 namespace atunner {
 
-enum class Objective : uint8_t { kTime, kMemory };
-std::string_view Name(Objective objective);  // "time", "memory"
+enum class Objective : uint8_t { kTime, kMemory, kEnergy };
+std::string_view Name(Objective objective);  // "time", "memory", "energy"
 
 /// "memory", "time,memory": the first one decides who wins. kInvalidInput lists the objectives.
 Result<std::vector<Objective>> ParseObjectives(std::string_view text);
 
-/// ns, or bytes (at least 1); nullopt when the trial failed.
+/// ns, bytes (at least 1), or joules of one run; nullopt when the trial failed.
 std::optional<double> ValueOf(const Trial& trial, Objective objective);
 /// All of them, in order; empty when one is missing.
 std::vector<double> ValuesOf(const Trial& trial, const std::vector<Objective>& objectives);
+
+/// Standard error of a trial's time over the time, from the 95 % interval of its median; an estimate is exact.
+double RelativeError(const Trial& trial);
 
 /// Trial::memory_bytes of a candidate at the task's sizes; 0 where its launches cannot be computed.
 int64_t MemoryOf(const CandidateKernel& candidate, const KernelSpec& spec);

@@ -19,7 +19,7 @@ Trial MakeTrial(double ns, int64_t bytes) {
 
 TEST(Objectives, AreNamed) {
   EXPECT_THAT(*ParseObjectives("memory,time"), ElementsAre(Objective::kMemory, Objective::kTime));
-  EXPECT_THAT(ParseObjectives("speed").error().ToString(), HasSubstr("use time and memory"));
+  EXPECT_THAT(ParseObjectives("speed").error().ToString(), HasSubstr("use time, memory and energy"));
   EXPECT_THAT(ParseObjectives("time,time").error().ToString(), HasSubstr("twice"));
   EXPECT_FALSE(ParseObjectives("").has_value());
   EXPECT_FALSE(ParseObjectives("time,").has_value());
@@ -33,6 +33,18 @@ TEST(Objectives, AFailureHasNoValues) {
   wrong.measurement.reset();
   EXPECT_FALSE(ValueOf(wrong, Objective::kMemory));
   EXPECT_TRUE(ValuesOf(wrong, all).empty());
+}
+
+TEST(Objectives, EnergyIsWhatWasMeasuredOrPredicted) {
+  Trial trial = MakeTrial(5, 0);
+  EXPECT_FALSE(ValueOf(trial, Objective::kEnergy)) << "not asked for";
+  trial.measurement->energy_joules = 0.25;
+  EXPECT_EQ(ValueOf(trial, Objective::kEnergy), 0.25);
+  trial.measurement.reset();
+  trial.estimate = Estimate{.time_ns = 5, .energy_joules = 0.5};
+  EXPECT_THAT(ValuesOf(trial, {Objective::kEnergy, Objective::kTime}), ElementsAre(0.5, 5));
+  trial.verdict.kind = VerdictKind::kWrongResult;
+  EXPECT_FALSE(ValueOf(trial, Objective::kEnergy));
 }
 
 TEST(Objectives, TheFrontLeavesOutWhatIsBeatenAndCopies) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "atunner/base/random.h"
@@ -15,15 +16,25 @@ namespace {
 
 constexpr double kCloseToFloor = 1.04;  // nothing worth looking for is left
 constexpr int kPairs = 11;
-constexpr double kFirstAhead = 4;  // candidates compiling before anything is known of compiling and judging
-constexpr double kSlack = 1.5;     // compile times scatter
+constexpr double kFirstAhead = 4;     // candidates compiling before anything is known of compiling and judging
+constexpr double kSlack = 1.5;        // compile times scatter
+constexpr double kMostPerThread = 2;  // one compiling, one waiting for the judge
+constexpr std::chrono::milliseconds kAttention{1};
 constexpr uint64_t kMaxVerifiedAgain = 5;
 
-/// Standard error of a trial's time over the time, from the 95 % interval of its median; an estimate is exact.
-double RelativeError(const Trial& trial) {
-  if (!trial.measurement || !(trial.measurement->median_ns > 0)) return 0;
-  return (trial.measurement->high_ns - trial.measurement->low_ns) / (2 * 1.96 * trial.measurement->median_ns);
-}
+/// Adds the time it lives.
+class Stopwatch {
+ public:
+  Stopwatch(const Clock& clock, double& seconds) : clock_(clock), seconds_(seconds), start_(clock.Now()) {}
+  ~Stopwatch() { seconds_ += clock_.Now() - start_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  const Clock& clock_;
+  double& seconds_;
+  double start_;
+};
 
 /// Of trials in the order of the objective.
 size_t FinalistsOf(const std::vector<const Trial*>& ranking, Objective objective) {
@@ -75,8 +86,13 @@ Result<std::optional<Trial>> TuneSession::StartOne(Compiled compiled) {
   return StartJudging(std::move(candidate), std::move(trial));
 }
 
+bool TuneSession::WantsEnergy() const {
+  return std::ranges::find(request_.objectives, Objective::kEnergy) != request_.objectives.end();
+}
+
 JudgeOrder TuneSession::ScreeningOrder() const {
   JudgeOrder order;
+  order.energy = WantsEnergy();
   order.seed = request_.seed;
   // A slow one may be good for something else.
   if (MinimisesTimeAlone()) order.incumbent_ns = BestNs();
@@ -96,22 +112,52 @@ std::optional<Trial> TuneSession::StartJudging(CandidateKernel candidate, Trial 
     return trial;
   }
   trial.number = ticket;
-  lanes_.Start(std::move(trial), std::move(candidate), ScreeningOrder());
+  lanes_.Start({std::move(trial), std::make_shared<const CandidateKernel>(std::move(candidate))}, ScreeningOrder());
   return std::nullopt;
 }
 
-Result<Trial> TuneSession::FinishOne() {
+/// Takes an answer. The device gets its next candidate before the books are kept.
+Status TuneSession::FinishOne(Desk& desk) {
   Judged judged = lanes_.Take();
-  ATUNNER_TRY(JudgeAnswer answer, std::move(judged.answer));
-  Trial trial = std::move(judged.trial);
-  trial.judge_seconds = judged.seconds;
+  if (!judged.answer) return std::unexpected(judged.answer.error());
   result_.judge_seconds += judged.seconds;
-  trial.verdict = std::move(answer.verdict);
-  trial.measurement = std::move(answer.measurement);
-  trial.estimate = std::move(answer.estimate);
-  trial.note = std::move(answer.note);
-  numbers_[trial.number] = static_cast<int64_t>(result_.trials.size()) + 1;
-  return trial;
+  TimeSpent& spent = result_.spent;
+  spent.verifying += judged.answer->verify_seconds;
+  spent.timing += judged.answer->timing_seconds;
+  spent.handing_over += judged.seconds - judged.answer->verify_seconds - judged.answer->timing_seconds;
+  if (judged.job.again) {
+    spent.again += judged.seconds;
+    HearAgain(std::move(judged), desk);
+  } else {
+    Trial trial = std::move(judged.job.trial);
+    trial.judge_seconds = judged.seconds;
+    trial.verify_seconds = judged.answer->verify_seconds;
+    trial.timing_seconds = judged.answer->timing_seconds;
+    trial.verdict = std::move(judged.answer->verdict);
+    trial.measurement = std::move(judged.answer->measurement);
+    trial.estimate = std::move(judged.answer->estimate);
+    trial.note = std::move(judged.answer->note);
+    numbers_[trial.number] = static_cast<int64_t>(result_.trials.size()) + 1;
+    Hear(std::move(trial), desk);
+    if (!request_.in_order) leaders_.Keep(result_.trials.back(), std::move(judged.job.candidate));
+  }
+  if (!request_.in_order) ATUNNER_RETURN_IF_ERROR(StartReady(desk));
+  return WriteDown(desk);
+}
+
+/// A leader's second result. Who fails now is no leader.
+void TuneSession::HearAgain(Judged judged, Desk& desk) {
+  again_.reset();
+  const int64_t number = judged.job.trial.number;
+  Trial& trial = result_.trials[static_cast<size_t>(number - 1)];
+  improved_.push_back(number);
+  if (judged.answer->verdict.correct() && judged.answer->measurement) {
+    trial.measurement = Joined(*trial.measurement, *std::move(judged.answer->measurement));
+    desk.searcher.Tell(ObservationOf(trial));
+    return;
+  }
+  trial.verdict = std::move(judged.answer->verdict);
+  trial.measurement.reset();
 }
 
 std::optional<double> TuneSession::BestNs() const {
@@ -148,65 +194,119 @@ std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
 
 /// How many candidates are asked for ahead of the judges: as many as compiling takes to keep up with them, and no more,
 /// since each is asked for without knowing of those before it; at the beginning fewer, when every result counts.
-size_t TuneSession::Depth() const {
+size_t TuneSession::Depth(const Searcher& searcher) const {
   const auto threads = static_cast<double>(std::max(1, request_.compile_threads));
   const auto lanes = static_cast<double>(lanes_.count());
+  const double judging = result_.judge_seconds - result_.spent.again;
   double wanted = kFirstAhead;
-  if (result_.judge_seconds > 0) wanted = 1 + kSlack * lanes * result_.compile_seconds / result_.judge_seconds;
+  if (judging > 0) wanted = 1 + kSlack * lanes * result_.compile_seconds / judging;
   const double first = std::max(kFirstAhead, threads / 2);
-  wanted = std::min(wanted, std::max(first, 0.5 * static_cast<double>(result_.trials.size())));
-  return static_cast<size_t>(std::max(lanes, std::min(threads, std::max(lanes + 1, std::ceil(wanted)))));
+  if (searcher.learns()) wanted = std::min(wanted, std::max(first, 0.5 * static_cast<double>(result_.trials.size())));
+  const double most = request_.in_order ? threads : kMostPerThread * threads;
+  return static_cast<size_t>(std::max(lanes, std::min(most, std::max(lanes + 1, std::ceil(wanted)))));
 }
 
 /// Asks for as many as the depth and the budget leave.
-void TuneSession::Refill(Searcher& searcher, CompileAhead& ahead) const {
-  size_t room = Depth();
+void TuneSession::Refill(Desk& desk) {
+  size_t room = Depth(desk.searcher);
   if (request_.budget.trials) {
-    const auto spent = static_cast<int64_t>(result_.trials.size() + lanes_.busy());
+    const auto spent = static_cast<int64_t>(result_.trials.size() + lanes_.busy()) - (again_ ? 1 : 0);
     room = std::min(room, static_cast<size_t>(std::max<int64_t>(0, *request_.budget.trials - spent)));
   }
-  if (ahead.size() >= room) return;
-  for (Configuration& configuration : searcher.Ask(room - ahead.size())) ahead.Submit(std::move(configuration));
+  const size_t compiling = desk.ahead.size() - desk.ahead.ready();
+  const auto threads = static_cast<size_t>(std::max(1, request_.compile_threads));
+  if (desk.ahead.size() >= room || compiling >= threads) return;
+  const Stopwatch watch(clock_, result_.spent.for_proposals);
+  for (Configuration& configuration : desk.searcher.Ask(std::min(room - desk.ahead.size(), threads - compiling)))
+    desk.ahead.Submit(std::move(configuration));
 }
 
-Status TuneSession::Record(Trial trial, Searcher& searcher, Store* store, const RunRecord& run,
-                           const Listener& listener) {
+void TuneSession::Hear(Trial trial, Desk& desk) {
   trial.number = static_cast<int64_t>(result_.trials.size()) + 1;
-  trial.proposer = trial.number == 1 ? "default" : std::string(searcher.name());
-  searcher.Tell(ObservationOf(trial));
-  if (store) ATUNNER_RETURN_IF_ERROR(store->AppendTrial(run.id, request_.schedule->space(), trial));
+  trial.proposer = trial.number == 1 ? "default" : std::string(desk.searcher.name());
+  const Stopwatch watch(clock_, result_.spent.for_proposals);
+  desk.searcher.Tell(ObservationOf(trial));
   result_.trials.push_back(std::move(trial));
-  Emit(listener, TuneEvent::Kind::kTrial, &result_.trials.back(), "");
+}
+
+Status TuneSession::WriteDown(Desk& desk) {
+  const Stopwatch watch(clock_, result_.spent.books);
+  for (; written_ < result_.trials.size(); ++written_) {
+    const Trial& trial = result_.trials[written_];
+    if (desk.store) {
+      ATUNNER_RETURN_IF_ERROR(desk.store->AppendTrial(desk.run.id, request_.schedule->space(), trial));
+    }
+    Emit(desk.listener, TuneEvent::Kind::kTrial, &trial, "");
+  }
+  for (int64_t number : std::exchange(improved_, {})) {
+    if (desk.store)
+      ATUNNER_RETURN_IF_ERROR(desk.store->UpdateTrial(desk.run.id, result_.trials[static_cast<size_t>(number - 1)]));
+  }
   return {};
 }
 
-Status TuneSession::Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop,
-                         const Listener& listener) {
-  // Compiling runs ahead of judging: the device does not wait for the compiler.
-  CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) { return CompileOne(one, end); });
-  const auto finish = [&]() -> Status {
-    ATUNNER_TRY(Trial trial, FinishOne());
-    return Record(std::move(trial), searcher, store, run, listener);
-  };
+Status TuneSession::StartCompiled(Compiled compiled, Desk& desk) {
+  ATUNNER_TRY(std::optional<Trial> done, StartOne(std::move(compiled)));
+  if (done) Hear(*std::move(done), desk);
+  return {};
+}
+
+Status TuneSession::StartReady(Desk& desk) {
+  while (lanes_.HasFree() && desk.ahead.ready() > 0 && StopReason(desk.stop).empty()) {
+    auto compiled = desk.ahead.Take([] { return true; }, 0);
+    if (compiled) ATUNNER_RETURN_IF_ERROR(StartCompiled(*std::move(compiled), desk));
+  }
+  return {};
+}
+
+/// False: no leader is worth it.
+bool TuneSession::StartAgain() {
+  if (request_.in_order || again_ || request_.objectives.front() != Objective::kTime) return false;
+  again_ = leaders_.WorthMeasuring(result_.trials);
+  if (!again_) return false;
+  JudgeOrder order;
+  order.seed = request_.seed;
+  lanes_.Start({result_.trials[static_cast<size_t>(*again_ - 1)], leaders_.KernelOf(*again_), true}, order);
+  return true;
+}
+
+/// Keeps the compilers at work until a device has answered; false when one without work could have some before that.
+bool TuneSession::AwaitAnswer(Desk& desk) {
+  if (request_.in_order) return true;
+  while (!lanes_.IsReady(kAttention)) {
+    Refill(desk);
+    if (lanes_.HasFree() && desk.ahead.ready() > 0) return false;
+  }
+  return true;
+}
+
+/// Starts what can be started, or waits for what is under way.
+Status TuneSession::NextStep(Desk& desk) {
+  if (!lanes_.HasFree() || desk.ahead.size() == 0 || lanes_.IsReady())
+    return AwaitAnswer(desk) ? FinishOne(desk) : StartReady(desk);
+  if (desk.ahead.ready() == 0 && StartAgain()) return {};
+  const Stopwatch watch(clock_, result_.spent.for_compile);
+  std::optional<Compiled> compiled =
+      desk.ahead.Take([&] { return lanes_.IsReady() || !StopReason(desk.stop).empty(); }, request_.in_order ? 1 : 0);
+  if (!compiled) return {};
+  ATUNNER_RETURN_IF_ERROR(StartCompiled(*std::move(compiled), desk));
+  return WriteDown(desk);
+}
+
+Status TuneSession::Loop(Desk& desk) {
+  const Stopwatch watch(clock_, result_.spent.search);
   while (true) {
-    result_.stop_reason = StopReason(stop);
+    result_.stop_reason = StopReason(desk.stop);
     if (!result_.stop_reason.empty()) break;
-    Refill(searcher, ahead);
-    if (ahead.size() == 0 && lanes_.busy() == 0) {
+    Refill(desk);
+    if (desk.ahead.size() == 0 && lanes_.busy() == 0) {
       result_.stop_reason = "every configuration was tried";
       break;
     }
-    if (!lanes_.HasFree() || ahead.size() == 0 || lanes_.IsReady()) {
-      ATUNNER_RETURN_IF_ERROR(finish());
-      continue;
-    }
-    std::optional<Compiled> compiled = ahead.Take([&] { return lanes_.IsReady() || !StopReason(stop).empty(); });
-    if (!compiled) continue;
-    ATUNNER_TRY(std::optional<Trial> done, StartOne(*std::move(compiled)));
-    if (done) ATUNNER_RETURN_IF_ERROR(Record(*std::move(done), searcher, store, run, listener));
+    ATUNNER_RETURN_IF_ERROR(NextStep(desk));
   }
-  while (lanes_.busy() > 0) ATUNNER_RETURN_IF_ERROR(finish());
-  return {};
+  while (lanes_.busy() > 0) ATUNNER_RETURN_IF_ERROR(FinishOne(desk));
+  return WriteDown(desk);
 }
 
 Status TuneSession::MeasureNaive(const Listener& listener) {
@@ -248,7 +348,7 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
   // A fresh process and seeds nobody saw: what survives here is reported.
   const uint64_t seed = Mix64(request_.seed ^ 0xf17a1);
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({request_.schedule->spec(), seed, 60}));
-  const JudgeOrder order{.time = true, .thorough = true, .incumbent_ns = {}, .seed = seed};
+  const JudgeOrder order{.time = true, .thorough = true, .energy = WantsEnergy(), .incumbent_ns = {}, .seed = seed};
   size_t survived = 0;
   // Whoever fails now deceived the screening; the search for one that did not goes on until it is found.
   const auto enough = [&](size_t tried) {
@@ -337,13 +437,17 @@ Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atom
   if (store) {
     ATUNNER_TRY(result_.trials, store->Trials(run.id));
     for (const Trial& trial : result_.trials) searcher->Tell(ObservationOf(trial));
+    written_ = result_.trials.size();
   }
   if (!result_.trials.empty()) started = fmt::format("resuming: {} trials are known", result_.trials.size());
   Emit(listener, TuneEvent::Kind::kStarted, nullptr, started);
   ATUNNER_RETURN_IF_ERROR(lanes_.Begin({schedule.spec(), request_.seed, 20}));
   ATUNNER_RETURN_IF_ERROR(MeasureNaive(listener));
   search_started_ = clock_.Now();
-  ATUNNER_RETURN_IF_ERROR(Loop(*searcher, store, run, stop, listener));
+  // Compiling runs ahead of judging: the device does not wait for the compiler.
+  CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) { return CompileOne(one, end); });
+  Desk desk{*searcher, store, run, stop, listener, ahead};
+  ATUNNER_RETURN_IF_ERROR(Loop(desk));
   if (request_.objectives.size() > 1) result_.front = FrontOf(result_.trials, request_.objectives);
   ATUNNER_RETURN_IF_ERROR(ChooseWinner(listener));
   ATUNNER_RETURN_IF_ERROR(CompareBaselines(listener));

@@ -18,6 +18,7 @@
 #include "atunner/tune/compile_ahead.h"
 #include "atunner/tune/judge_lanes.h"
 #include "atunner/tune/judged_before.h"
+#include "atunner/tune/leaders.h"
 #include "atunner/tune/objectives.h"
 
 namespace atunner {
@@ -33,6 +34,10 @@ struct TuneRequest {
   int compile_threads = 2;
   std::vector<std::string> vendors;  ///< libraries to compare the winner with
   bool transfer = false;             ///< learn from runs of the store that are clearly alike (transfer.h)
+  /// One thing after another, so that equal seeds give equal runs where equal candidates get equal answers. Otherwise
+  /// the devices come first: candidates are taken as they are compiled, books are kept while a device judges, and one
+  /// that has nothing new to judge measures the leaders again.
+  bool in_order = true;
 };
 
 /// What is told while a session runs.
@@ -48,6 +53,18 @@ struct TuneEvent {
   std::string text;
 };
 
+/// Where the time of the search went, s. Devices' times are summed over devices, and overlap with the rest.
+struct TimeSpent {
+  double search = 0;       ///< wall time from the first proposal to the last answer
+  double for_compile = 0;  ///< a device had nothing to judge but leaders, if those
+  double for_proposals = 0;
+  double books = 0;  ///< storing trials and telling the listener
+  double verifying = 0;
+  double timing = 0;
+  double handing_over = 0;  ///< to and from the judge's process
+  double again = 0;         ///< of the three above, for leaders
+};
+
 struct TuneResult {
   std::vector<Trial> trials;
   std::vector<size_t> front;  ///< of several objectives: numbers within `trials` of those that none beats
@@ -60,6 +77,7 @@ struct TuneResult {
   double seconds = 0;          ///< this session
   double judge_seconds = 0;    ///< of them, devices were judging; summed over devices
   double compile_seconds = 0;  ///< summed over threads
+  TimeSpent spent;
   std::string stop_reason;
 };
 
@@ -72,7 +90,7 @@ class TuneSession {
       : request_(std::move(request)),
         compiler_(compiler),
         judge_(*judges.front()),
-        lanes_(judges, clock),
+        lanes_(judges, clock, request_.in_order),
         clock_(clock) {}
 
   /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and not repeated. `stop`
@@ -80,18 +98,35 @@ class TuneSession {
   Result<TuneResult> Run(Store* store, RunRecord run, const std::atomic<bool>& stop, const Listener& listener);
 
  private:
+  /// Where results go and candidates come from.
+  struct Desk {
+    Searcher& searcher;
+    Store* store;
+    const RunRecord& run;
+    const std::atomic<bool>& stop;
+    const Listener& listener;
+    CompileAhead& ahead;
+  };
+
   Compiled CompileOne(const Configuration& configuration, const std::stop_token& stop = {}) const;
   Result<std::optional<Trial>> StartOne(Compiled compiled);
   std::optional<Trial> StartJudging(CandidateKernel candidate, Trial trial);
-  Result<Trial> FinishOne();
-  Status Record(Trial trial, Searcher& searcher, Store* store, const RunRecord& run, const Listener& listener);
-  size_t Depth() const;
-  void Refill(Searcher& searcher, CompileAhead& ahead) const;
+  Status FinishOne(Desk& desk);
+  Status NextStep(Desk& desk);
+  bool AwaitAnswer(Desk& desk);
+  Status StartReady(Desk& desk);
+  Status StartCompiled(Compiled compiled, Desk& desk);
+  bool StartAgain();
+  void Hear(Trial trial, Desk& desk);
+  void HearAgain(Judged judged, Desk& desk);
+  Status WriteDown(Desk& desk);
+  size_t Depth(const Searcher& searcher) const;
+  void Refill(Desk& desk);
   JudgeOrder ScreeningOrder() const;
   bool MinimisesTimeAlone() const { return request_.objectives == std::vector{Objective::kTime}; }
+  bool WantsEnergy() const;
   Observation ObservationOf(const Trial& trial) const;
-  Status Loop(Searcher& searcher, Store* store, const RunRecord& run, const std::atomic<bool>& stop,
-              const Listener& listener);
+  Status Loop(Desk& desk);
   Result<std::string> LearnFromOthers(Store& store, const RunRecord& run, std::shared_ptr<const SpaceIndex> index,
                                       SearchOptions& options) const;
   std::string StopReason(const std::atomic<bool>& stop) const;
@@ -111,6 +146,10 @@ class TuneSession {
   JudgedBefore judged_before_;
   int64_t tickets_ = 0;                 ///< of candidates that went to a judge, in order
   std::map<int64_t, int64_t> numbers_;  ///< ticket → number of the trial, once it is one
+  Leaders leaders_;
+  std::optional<int64_t> again_;   ///< the leader that is measured again
+  std::vector<int64_t> improved_;  ///< leaders whose new results are not written down
+  size_t written_ = 0;             ///< trials
   double started_ = 0;
   double search_started_ = 0;  ///< baselines done
   double spent_before_ = 0;

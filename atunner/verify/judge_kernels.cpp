@@ -1,9 +1,11 @@
 #include "atunner/verify/judge_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "atunner/base/random.h"
 #include "atunner/verify/host_fill.h"
@@ -15,14 +17,23 @@ namespace {
 constexpr uint32_t kCompareBlock = 128;
 constexpr uint32_t kCompareGrid = 512;
 constexpr uint32_t kFillBlock = 256;
-constexpr size_t kMostHostFillBytes = size_t{1} << 30;
-constexpr double kSpike = 24.0;  // large against unit noise, and 24² still fits float16
+constexpr double kMostHostFills = 0.25;  // of the free memory
+constexpr double kSpike = 24.0;          // large against unit noise, and 24² still fits float16
 
 /// Mirrors ComparePartial in judge.cu.
 struct ComparePartial {
   double squared_difference, squared_reference, sum_reference, squared_reference_second_half, worst;
   uint64_t finite, unwritten, lost_nan, new_nonfinite, beyond, first_bad;
 };
+
+/// Mirrors GuardZones in judge.cu.
+struct GuardZones {
+  std::array<DeviceAddress, 16> at;
+};
+
+/// Partial sums of this many ranges fit into the scratch memory.
+constexpr size_t kRangesAtOnce =
+    kCompareGrid * sizeof(ComparePartial) / (JudgeKernels::kFingerprintBlocks * sizeof(uint64_t));
 
 template <class T>
 KernelArg Arg(T value) {
@@ -87,7 +98,8 @@ Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compile
   CompileRequest request;
   request.source.name = "judge.cu";
   request.source.text = std::string(embed::kJudgeCu);
-  request.entries = {"judge_fill", "judge_nudge", "judge_fingerprint", "judge_mask", "judge_widen", "judge_compare"};
+  request.entries = {"judge_fill", "judge_nudge", "judge_fingerprint", "judge_guards",
+                     "judge_mask", "judge_widen", "judge_compare"};
   request.arch = device.arch();
   ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile(request));
   if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the judge's kernels do not compile: " + outcome.error);
@@ -105,7 +117,7 @@ Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t b
   LaunchOptions options;
   options.check_hazards = false;
   options.timeout_seconds = 600;
-  ATUNNER_TRY(const LaunchOutcome outcome, device_.Launch(*module_, entry, shape, args, options));
+  ATUNNER_TRY(const LaunchOutcome outcome, device_.Post(*module_, entry, shape, args, options));
   if (!outcome.completed())
     return Fail(ErrorCode::kInternal, "the judge's kernel " + entry + " failed: " + outcome.message);
   return {};
@@ -140,27 +152,68 @@ Status JudgeKernels::CopyHostFill(DeviceAddress address, const ArgSpec& arg, uin
                           (arg.fill.kind == Fill::Kind::kFile ? 'f' : 'g') + arg.fill.path;
   auto found = host_fills_.find(key);
   if (found == host_fills_.end()) {
-    ATUNNER_TRY(std::vector<std::byte> data, HostFill(arg, elements));
-    if (host_fill_bytes_ + data.size() > kMostHostFillBytes) {
+    ATUNNER_TRY(const std::vector<std::byte> data, HostFill(arg, elements));
+    ATUNNER_TRY(const uint64_t free_bytes, device_.FreeBytes());
+    const auto room = static_cast<uint64_t>(kMostHostFills * static_cast<double>(free_bytes));
+    if (data.size() > room) return device_.CopyIn(address, data);
+    if (host_fill_bytes_ > room - data.size()) {
       host_fills_.clear();
       host_fill_bytes_ = 0;
     }
+    ATUNNER_TRY(auto kept, device_.Allocate(data.size()));
+    ATUNNER_RETURN_IF_ERROR(device_.CopyIn(kept->address(), data));
     host_fill_bytes_ += data.size();
-    found = host_fills_.emplace(key, std::move(data)).first;
+    found = host_fills_.emplace(key, std::move(kept)).first;
   }
-  return device_.CopyIn(address, found->second);
+  return device_.CopyWithin(address, found->second->address(), found->second->bytes());
 }
 
 Result<uint64_t> JudgeKernels::Fingerprint(DeviceAddress address, uint64_t bytes) {
-  const auto grid = static_cast<uint32_t>(std::clamp<uint64_t>(bytes / 4096, 1, kFingerprintBlocks));
-  ATUNNER_RETURN_IF_ERROR(Run("judge_fingerprint", bytes, 256,
-                              {KernelArg::Address(address), Arg(bytes), KernelArg::Address(scratch_->address())},
-                              grid));
-  std::vector<uint64_t> partial(grid);
-  ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partial)), scratch_->address()));
-  uint64_t sum = 0;
-  for (uint64_t part : partial) sum += part;
-  return sum;
+  const MemoryRange one[] = {{address, bytes}};
+  ATUNNER_TRY(const std::vector<uint64_t> prints, Fingerprints(one));
+  return prints[0];
+}
+
+Result<std::vector<uint64_t>> JudgeKernels::Fingerprints(std::span<const MemoryRange> ranges) {
+  std::vector<uint64_t> prints;
+  for (size_t from = 0; from < ranges.size(); from += kRangesAtOnce) {
+    const auto some = ranges.subspan(from, std::min(kRangesAtOnce, ranges.size() - from));
+    std::vector<uint32_t> grids;
+    uint64_t used = 0;
+    for (const auto& [address, bytes] : some) {
+      grids.push_back(static_cast<uint32_t>(std::clamp<uint64_t>(bytes / 4096, 1, kFingerprintBlocks)));
+      const DeviceAddress slot = scratch_->address() + used * sizeof(uint64_t);
+      ATUNNER_RETURN_IF_ERROR(Run("judge_fingerprint", bytes, 256,
+                                  {KernelArg::Address(address), Arg(bytes), KernelArg::Address(slot)}, grids.back()));
+      used += grids.back();
+    }
+    std::vector<uint64_t> partial(used);
+    ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(partial)), scratch_->address()));
+    auto part = partial.begin();
+    for (uint32_t grid : grids) {
+      prints.push_back(std::accumulate(part, part + grid, uint64_t{0}));
+      part += grid;
+    }
+  }
+  return prints;
+}
+
+Result<std::vector<std::optional<uint64_t>>> JudgeKernels::FirstChanges(std::span<const DeviceAddress> zones,
+                                                                        uint64_t bytes, uint8_t byte) {
+  std::vector<uint64_t> first(zones.size());
+  for (size_t from = 0; from < zones.size(); from += GuardZones{}.at.size()) {
+    GuardZones some{};
+    const size_t count = std::min(some.at.size(), zones.size() - from);
+    std::ranges::copy(zones.subspan(from, count), some.at.begin());
+    ATUNNER_RETURN_IF_ERROR(Run(
+        "judge_guards", count, 256,
+        {Arg(some), Arg(bytes), Arg(int32_t{byte}), KernelArg::Address(scratch_->address() + from * sizeof(uint64_t))},
+        static_cast<uint32_t>(count)));
+  }
+  ATUNNER_RETURN_IF_ERROR(device_.CopyOut(std::as_writable_bytes(std::span(first)), scratch_->address()));
+  std::vector<std::optional<uint64_t>> changes;
+  for (uint64_t at : first) changes.push_back(at == ~uint64_t{0} ? std::nullopt : std::optional(at));
+  return changes;
 }
 
 Status JudgeKernels::EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes,

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,11 @@ struct CompareRequest {
   bool poison_counts = true;
 };
 
+struct MemoryRange {
+  DeviceAddress address = 0;
+  uint64_t bytes = 0;
+};
+
 class JudgeKernels {
  public:
   static Result<std::unique_ptr<JudgeKernels>> Make(Device& device, Compiler& compiler);
@@ -52,9 +59,15 @@ class JudgeKernels {
   /// Draws one tensor of an instance. `position` is the argument's index in the spec.
   Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
                     const InputInstance& instance);
-  /// Moves about three quarters of a float32 tensor's elements by one unit in the last place; the same call moves them back.
+  /// Moves about three quarters of a float32 tensor's elements by one unit in the last place; the same call moves them
+  /// back.
   Status Nudge(DeviceAddress address, uint64_t elements, uint64_t seed);
   Result<uint64_t> Fingerprint(DeviceAddress address, uint64_t bytes);
+  /// Of several, with one wait for all.
+  Result<std::vector<uint64_t>> Fingerprints(std::span<const MemoryRange> ranges);
+  /// For each zone of `bytes` bytes the offset of the first that is not `byte`; nullopt where all are.
+  Result<std::vector<std::optional<uint64_t>>> FirstChanges(std::span<const DeviceAddress> zones, uint64_t bytes,
+                                                            uint8_t byte);
   /// Puts the fingerprint's kernel into the stream; `slot` receives kFingerprintBlocks partial sums.
   Status EnqueueFingerprint(TimedDevice& device, DeviceAddress address, uint64_t bytes, DeviceAddress slot);
   Status Mask(DeviceAddress reference, uint64_t elements, uint64_t key);
@@ -68,14 +81,14 @@ class JudgeKernels {
   Status Run(const std::string& entry, uint64_t elements, uint32_t block, std::vector<KernelArg> args,
              uint32_t grid = 0);
 
-  /// Every instance sees the same contents, so they are made once.
+  /// Every instance sees the same contents, so they are made once and stay on the device.
   Status CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements);
 
   Device& device_;
   std::unique_ptr<LoadedModule> module_;
   std::unique_ptr<Buffer> scratch_;
-  std::map<std::string, std::vector<std::byte>> host_fills_;
-  size_t host_fill_bytes_ = 0;
+  std::map<std::string, std::unique_ptr<Buffer>> host_fills_;
+  uint64_t host_fill_bytes_ = 0;
 };
 
 }  // namespace atunner

@@ -48,6 +48,9 @@ class OracleStore {
   /// `buffers` hold the instance's inputs, freshly drawn. Outputs of `buffers` are overwritten.
   Result<const Reference*> Get(const TaskBuffers& buffers, const InputInstance& instance);
 
+  /// nullptr: not computed, or forgotten.
+  const Reference* Find(const Dims& dims, const InputInstance& instance) const;
+
   /// How the references are computed, for the report: "float64 on the CPU", "float64 kernel", "the kernel as given".
   std::string Describe(const Dims& dims) const;
 

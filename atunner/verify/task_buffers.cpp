@@ -11,14 +11,6 @@ constexpr uint8_t kGuardByte = 0xa5;
 constexpr uint8_t kPoisonByte = 0xff;
 constexpr uint64_t kSkewBytes = 256;
 
-Result<std::optional<uint64_t>> FirstChange(Device& device, DeviceAddress at, uint64_t bytes) {
-  std::vector<std::byte> zone(bytes);
-  ATUNNER_RETURN_IF_ERROR(device.CopyOut(zone, at));
-  const auto changed = std::ranges::find_if(zone, [](std::byte b) { return b != std::byte{kGuardByte}; });
-  if (changed == zone.end()) return std::nullopt;
-  return static_cast<uint64_t>(changed - zone.begin());
-}
-
 }  // namespace
 
 Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec, const Dims& dims, uint32_t skew) {
@@ -79,14 +71,20 @@ Status TaskBuffers::ArmGuards() const {
   return {};
 }
 
-Result<std::optional<std::string>> TaskBuffers::BrokenGuard() const {
+Result<std::optional<std::string>> TaskBuffers::BrokenGuard(JudgeKernels& kernels) const {
   if (guard_bytes_ == 0) return std::nullopt;
+  std::vector<DeviceAddress> zones;
   for (const Tensor& tensor : tensors_) {
-    const DeviceAddress end = tensor.address + static_cast<uint64_t>(tensor.shape.bytes);
-    ATUNNER_TRY(const auto before, FirstChange(*device_, tensor.address - guard_bytes_, guard_bytes_));
-    if (before) return tensor.spec->name + ", " + std::to_string(guard_bytes_ - *before) + " bytes before its start";
-    ATUNNER_TRY(const auto after, FirstChange(*device_, end, guard_bytes_));
-    if (after) return tensor.spec->name + ", " + std::to_string(*after) + " bytes after its end";
+    zones.push_back(tensor.address - guard_bytes_);
+    zones.push_back(tensor.address + static_cast<uint64_t>(tensor.shape.bytes));
+  }
+  ATUNNER_TRY(const auto changes, kernels.FirstChanges(zones, guard_bytes_, kGuardByte));
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const auto& before = changes[2 * i];
+    const auto& after = changes[2 * i + 1];
+    const std::string& name = tensors_[i].spec->name;
+    if (before) return name + ", " + std::to_string(guard_bytes_ - *before) + " bytes before its start";
+    if (after) return name + ", " + std::to_string(*after) + " bytes after its end";
   }
   return std::nullopt;
 }

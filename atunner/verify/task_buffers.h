@@ -42,7 +42,7 @@ class TaskBuffers {
   Status PoisonOutputs() const;
   Status ArmGuards() const;
   /// Name of the tensor whose guard zone changed, and where.
-  Result<std::optional<std::string>> BrokenGuard() const;
+  Result<std::optional<std::string>> BrokenGuard(JudgeKernels& kernels) const;
 
  private:
   explicit TaskBuffers(Device& device) : device_(&device) {}

@@ -77,6 +77,7 @@ class Verifier {
       : device_(device), spec_(std::move(spec)), options_(options) {}
   std::vector<Case> Plan(const CandidateKernel& candidate) const;
   Result<bool> RunCase(Session& session, const Case& one);
+  Result<const Reference*> ReferenceOf(const TaskBuffers& buffers, const Case& one);
   Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
   Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
                            const std::vector<uint64_t>& before);
@@ -91,6 +92,7 @@ class Verifier {
   std::unique_ptr<OracleStore> oracle_;
   std::map<std::pair<Dims, uint32_t>, std::unique_ptr<TaskBuffers>> buffers_;
   std::map<Dims, double> reference_seconds_;
+  std::map<std::pair<Dims, InputInstance>, std::vector<uint64_t>> input_prints_;
 };
 
 }  // namespace atunner

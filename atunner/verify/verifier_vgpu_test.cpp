@@ -69,7 +69,7 @@ TEST_F(GuardTest, OneByteBeyondEitherEndShowsAndTheEndsThemselvesDoNot) {
       const auto touched = [&](DeviceAddress at) {
         EXPECT_TRUE(buffers.ArmGuards());
         EXPECT_TRUE(device_.Fill(at, 0, 1));
-        return buffers.BrokenGuard().value().value_or("");
+        return buffers.BrokenGuard(*kernels_).value().value_or("");
       };
       EXPECT_EQ(touched(tensor.address), "");
       EXPECT_EQ(touched(tensor.address + bytes - 1), "");

@@ -97,8 +97,12 @@ struct SearchBenchFlags {
   int repeats = 30;
   uint64_t seed = 1;
   size_t batch = 1;
-  bool transfer = false;  ///< with and without the run of another space of the same kernel
-  double noise = 0;       ///< of one sample, relative: how good the declared winner is in truth
+  size_t ahead = 0;
+  bool transfer = false;       ///< with and without the run of another space of the same kernel
+  double noise = 0;            ///< of one sample, relative: how good the declared winner is in truth
+  std::string train;           ///< file for the weights of a policy trained on the spaces
+  bool leave_one_out = false;  ///< score `ppo` on each kernel with a policy trained on the others
+  int iterations = 150;        ///< of training
 };
 
 /// Searches, verifies, compares and reports: what every tuning verb ends in.

@@ -48,7 +48,8 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
                    "only configurations for which this holds: \"tile_m == 128 and stages > 3\"");
   verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
   verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(CLI::NonNegativeNumber);
-  verb->add_option("--objective", flags.objective, "time or memory; of several (time,memory) the front is shown");
+  verb->add_option("--objective", flags.objective,
+                   "time, memory or energy; of several (time,energy) the front is shown");
   verb->add_option("--devices", flags.devices, "GPUs that judge in parallel: all, or their numbers (0,1)");
   verb->add_option("--out", flags.out, "folder for the artifact");
   verb->add_flag("--virtual", flags.force_virtual, "predict, even if the GPU is in this machine");
@@ -158,9 +159,15 @@ class Verbs {
     verb->add_option("--repeats", flags.repeats, "runs per space, each with its own seed")->check(CLI::Range(1, 10000));
     verb->add_option("--seed", flags.seed, "seed of the first run")->check(CLI::NonNegativeNumber);
     verb->add_option("--batch", flags.batch, "configurations asked for at once")->check(CLI::Range(1, 10000));
+    verb->add_option("--ahead", flags.ahead,
+                     "configurations that are asked for before the result of an earlier one is told")
+        ->check(CLI::Range(0, 10000));
     verb->add_flag("--transfer", flags.transfer, "with and without what a run on another space of the kernel found");
     verb->add_option("--noise", flags.noise, "relative noise of one sample: how good the winner is in truth")
         ->check(CLI::Range(0.0, 1.0));
+    verb->add_option("--train", flags.train, "train the policy of ppo on the spaces, write its weights to this file");
+    verb->add_flag("--leave-one-out", flags.leave_one_out, "score ppo on each kernel, trained on the other kernels");
+    verb->add_option("--iterations", flags.iterations, "of training")->check(CLI::Range(1, 100000));
   }
 
   void AddSubject(CLI::App* verb, SubjectFlags& flags) {

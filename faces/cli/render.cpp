@@ -33,8 +33,8 @@ std::string RenderTable(const Report& result) {
   }
   const auto front = FrontRowsOf(result);
   if (!front.empty()) text += "  no other is better in every objective than one of:\n";
-  for (const auto& [time, memory, configuration] : front)
-    text += fmt::format("    {:>10} {:>12}   {}\n", time, memory, configuration);
+  for (const auto& [time, memory, energy, configuration] : front)
+    text += fmt::format("    {:>10} {:>12} {:>12}   {}\n", time, memory, energy, configuration);
   text += fmt::format("  configuration: {}\n  {} trials, {:.1f} s; judging {:.0f} % of the time; {}\n",
                       result.space.Describe(result.best->configuration), result.trials.size(), result.seconds,
                       result.seconds > 0 ? 100 * result.judge_seconds / result.seconds : 0.0, result.stop_reason);

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/clock.h"
+#include "atunner/base/files.h"
 #include "atunner/model/json.h"
+#include "atunner/replay/ppo_training.h"
 #include "atunner/replay/replay.h"
 #include "faces/cli/cli.h"
 
@@ -160,6 +163,57 @@ Result<int> BenchNoise(const SearchBenchFlags& flags, const Common& common, cons
   return 0;
 }
 
+Result<std::shared_ptr<const Policy>> Train(const SearchBenchFlags& flags,
+                                            std::span<const RecordedSpace* const> spaces) {
+  TrainingOptions options;
+  options.iterations = flags.iterations;
+  options.seed = flags.seed;
+  double sum = 0;
+  const auto say = [&](int iteration, double mean_return) {
+    sum += mean_return;
+    if (iteration % 10 != 9) return;
+    fmt::print(stderr, "training on {} spaces, iteration {}: mean return {:.3f}\n", spaces.size(), iteration + 1,
+               sum / 10);
+    sum = 0;
+  };
+  ATUNNER_TRY(Policy policy, TrainPolicy(spaces, options, say));
+  return std::make_shared<const Policy>(std::move(policy));
+}
+
+/// `--train`: the weights as a list that a C++ initialiser takes.
+Result<int> WritePolicy(const SearchBenchFlags& flags, const std::vector<RecordedSpace>& spaces) {
+  std::vector<const RecordedSpace*> all;
+  for (const RecordedSpace& space : spaces) all.push_back(&space);
+  ATUNNER_TRY(const auto policy, Train(flags, all));
+  std::string text;
+  for (float weight : policy->actor.parameters()) text += fmt::format("{:.6e}f,\n", weight);
+  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.train, text));
+  return 0;
+}
+
+/// Policies for `--leave-one-out`: trained once per kernel, on the spaces of the others.
+class LeftOut {
+ public:
+  LeftOut(const SearchBenchFlags& flags, const std::vector<RecordedSpace>& spaces) : flags_(flags), spaces_(spaces) {}
+  Result<std::shared_ptr<const Policy>> For(const RecordedSpace& space) {
+    if (!flags_.leave_one_out) return nullptr;
+    std::vector<const RecordedSpace*> others;
+    for (const RecordedSpace& other : spaces_) {
+      if (!IsAlike(space, other)) others.push_back(&other);
+    }
+    auto& policy = policies_[space.index->space().Names()];
+    if (!policy) {
+      ATUNNER_TRY(policy, Train(flags_, others));
+    }
+    return policy;
+  }
+
+ private:
+  const SearchBenchFlags& flags_;
+  const std::vector<RecordedSpace>& spaces_;
+  std::map<std::vector<std::string>, std::shared_ptr<const Policy>> policies_;
+};
+
 }  // namespace
 
 Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common) {
@@ -172,13 +226,17 @@ Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common) {
   if (std::ranges::find(strategies, "random") == strategies.end()) strategies.push_back("random");
   if (flags.transfer) return BenchTransfer(flags, common, spaces);
   if (flags.noise > 0) return BenchNoise(flags, common, spaces);
+  if (!flags.train.empty()) return WritePolicy(flags, spaces);
+  LeftOut left_out(flags, spaces);
   Json rows = Json::array();
   std::vector<Sum> sums(strategies.size());
   int broken = 0;
   if (!common.json) PrintHeader();
   for (const RecordedSpace& space : spaces) {
     for (size_t s = 0; s < strategies.size(); ++s) {
-      const ReplayOptions options{strategies[s], flags.repeats, flags.seed, flags.batch};
+      ReplayOptions options{strategies[s], flags.repeats, flags.seed, flags.batch};
+      options.ahead = flags.ahead;
+      ATUNNER_TRY(options.policy, left_out.For(space));
       ATUNNER_TRY(const ReplayScore score, Replay(space, options, SystemClock()));
       sums[s].Add(score);
       if (common.json)

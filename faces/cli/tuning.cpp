@@ -137,9 +137,21 @@ Json FrontOf(const TuneResult& result, const ParameterSpace& space) {
                {"time_ns", *trial.ObjectiveNs()},
                {"memory_bytes", trial.memory_bytes},
                {"configuration", ConfigurationByName(space, trial.configuration)}};
+    if (const auto joules = trial.EnergyJoules()) point["energy_joules"] = *joules;
     front.push_back(std::move(point));
   }
   return front;
+}
+
+Json JsonOf(const TimeSpent& spent) {
+  return {{"search", spent.search},
+          {"for_compile", spent.for_compile},
+          {"for_proposals", spent.for_proposals},
+          {"books", spent.books},
+          {"verifying", spent.verifying},
+          {"timing", spent.timing},
+          {"handing_over", spent.handing_over},
+          {"again", spent.again}};
 }
 
 Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space,
@@ -153,7 +165,8 @@ Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpac
             {"floor_ns", result.floor_ns},
             {"seconds", result.seconds},
             {"judge_seconds", result.judge_seconds},
-            {"compile_seconds", result.compile_seconds}};
+            {"compile_seconds", result.compile_seconds},
+            {"spent", JsonOf(result.spent)}};
   json["baselines"] = Json::array();
   for (const Baseline& baseline : result.baselines) json["baselines"].push_back(ToJson(baseline));
   json["profile"] = ToJson(profile);
@@ -196,6 +209,7 @@ Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const
   request.budget = budget;
   request.objectives = objectives;
   request.seed = flags.seed;
+  request.in_order = !target.real_index;
   request.transfer = !flags.no_transfer && !flags.fresh;
   request.compile_threads = flags.compile_threads > 0
                                 ? flags.compile_threads

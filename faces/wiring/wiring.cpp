@@ -29,6 +29,9 @@ uint64_t CompilerMemoryBytes() {
   return std::max(kLeast, static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE) / 2);
 }
 
+/// Compilers take every core; whoever feeds the device comes first.
+constexpr int kCompilerNiceness = 10;
+
 int FailWorker(const Error& error) {
   std::fprintf(stderr, "%s\n", error.ToString().c_str());
   return ExitCode(error.code);
@@ -109,6 +112,7 @@ Result<std::unique_ptr<Compiler>> OpenCompiler(double timeout_seconds) {
   CompileWorkerOptions options;
   options.worker.arguments = {"__compiler"};
   options.worker.address_space_bytes = CompilerMemoryBytes();
+  options.worker.niceness = kCompilerNiceness;
   options.timeout_seconds = timeout_seconds;
   return Remembering(std::make_unique<WorkerCompiler>(std::move(options), nvrtc->Version()));
 }
@@ -122,6 +126,7 @@ std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_s
   RunnerOptions options;
   options.worker.arguments = {"__runner", target.profile.name, std::to_string(target.real_index.value_or(-1))};
   options.examine_timeout_seconds = examine_timeout_seconds;
+  options.binary_only = target.real_index.has_value();
   return std::make_unique<RunnerJudge>(options);
 }
 

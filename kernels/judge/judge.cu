@@ -128,6 +128,27 @@ extern "C" __global__ void judge_fingerprint(const void* data, u64 bytes, u64* p
   if (threadIdx.x == 0) partial[blockIdx.x] = sums[0];
 }
 
+/// Mirrored by GuardZones in judge_kernels.cpp.
+struct GuardZones {
+  u64 at[16];
+};
+
+/// One block of 256 threads per zone: first[zone] = offset of the first of its bytes that is not `byte`, ~0 when all are.
+extern "C" __global__ void judge_guards(GuardZones zones, u64 bytes, int byte, u64* first) {
+  const unsigned char* zone = (const unsigned char*)zones.at[blockIdx.x];
+  u64 changed = ~0ull;
+  for (u64 i = threadIdx.x; i < bytes && changed == ~0ull; i += 256)
+    if (zone[i] != byte) changed = i;
+  __shared__ u64 found[256];
+  found[threadIdx.x] = changed;
+  __syncthreads();
+  for (unsigned half = 128; half > 0; half >>= 1) {
+    if (threadIdx.x < half && found[threadIdx.x + half] < found[threadIdx.x]) found[threadIdx.x] = found[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) first[blockIdx.x] = found[0];
+}
+
 /// Hides or shows a reference: XOR with a keyed stream. The same call does both.
 extern "C" __global__ void judge_mask(u64* reference, u64 n, u64 key) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
