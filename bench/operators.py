@@ -4,7 +4,7 @@ one run and one table.
 Times are medians of CUDA events with L2 emptied by a write before each sample. "% copy": the bytes that must move over the time
 taken, against the bandwidth of a device copy measured in the same run.
 Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] [--dtypes float32,bfloat16] [--limit-s 140] [--json FILE]
-       --only takes groups and operators; --list shows the rows.
+       --only takes groups, operators and group:operator; --list shows the rows.
 """
 import argparse
 import json
@@ -194,7 +194,7 @@ def summary(name, results, copy):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--atunner", default="build/atunner")
-    parser.add_argument("--only", default="", help="groups and operators, with commas; in this order")
+    parser.add_argument("--only", default="", help="groups, operators or group:operator, with commas; in this order")
     parser.add_argument("--dtypes", default="float32,bfloat16")
     parser.add_argument("--budget", default="40,15s")
     parser.add_argument("--limit-s", type=float, default=math.inf, help="start no row after this many seconds")
@@ -207,7 +207,7 @@ def main():
     chosen = rows()
     if options.only:
         names = options.only.split(",")
-        chosen = [row for name in names for row in chosen if name in (row.group, row.operator)]
+        chosen = [row for name in names for row in chosen if name in (row.group, row.operator, f"{row.group}:{row.operator}")]
     if options.first:
         chosen = list({row.operator: row for row in reversed(chosen)}.values())[::-1]
     tasks = [(row, dtype) for row in chosen for dtype in options.dtypes.split(",")]

@@ -29,7 +29,8 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("gelu_backward", {{64, 512}})), "pointwise");
   EXPECT_EQ(FamilyOf(Spec("rms_norm", {{64, 512}})), "reduction");
   EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", std::string("all")}})), "reduction");
-  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", int64_t{0}}})), "none") << "columns have no family yet";
+  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", int64_t{0}}})), "columns");
+  EXPECT_EQ(FamilyOf(Spec("embedding", {{64, 512}, {8}})), "elements");
   EXPECT_EQ(FamilyOf(Spec("argmax", {{64, 512}})), "none");
 }
 

@@ -70,6 +70,79 @@ std::string CombinedText(Combine op, const std::string& a, const std::string& b)
 
 bool IsPlace(Combine op) { return op == Combine::kArgMax || op == Combine::kArgMin; }
 
+/// Neighbouring axes of two shapes that hold equally many elements.
+struct ReshapedPart {
+  size_t from_begin, to_begin;
+  Shape from, to;
+};
+
+/// The smallest parts of two shapes with as many elements, in order.
+std::vector<ReshapedPart> PartsOf(const Shape& from, const Shape& to) {
+  std::vector<ReshapedPart> parts;
+  size_t i = 0;
+  size_t j = 0;
+  while (i < from.size() || j < to.size()) {
+    ReshapedPart part{i, j, {}, {}};
+    if (i < from.size()) part.from.push_back(from[i++]);
+    if (j < to.size()) part.to.push_back(to[j++]);
+    while (!(ElementCount(part.from) == ElementCount(part.to))) {
+      const Extent left = ElementCount(part.from);
+      const Extent right = ElementCount(part.to);
+      const bool same_symbols = left.symbols().size() == right.symbols().size();
+      const bool less = same_symbols ? left.factor() < right.factor() : left.symbols().size() < right.symbols().size();
+      if ((less && i < from.size()) || j == to.size())
+        part.from.push_back(from[i++]);
+      else
+        part.to.push_back(to[j++]);
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+std::optional<size_t> OnlyAxis(const Shape& shape) {
+  const auto larger = [](const Extent& extent) { return !extent.one(); };
+  if (std::ranges::count_if(shape, larger) != 1) return std::nullopt;
+  return std::ranges::find_if(shape, larger) - shape.begin();
+}
+
+/// The row-major number of the place `at` in a shape (the first coordinates count).
+Coordinate NumberIn(const Shape& shape, const Coordinates& at) {
+  Coordinate number = kZero;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis].one()) continue;
+    const Coordinate& c = at[axis];
+    const std::string stride = StrideOf(shape, axis);
+    const bool first = number.text == "0";
+    const bool next = c.lanes == Lanes::kNext && stride == "1" && number.lanes == Lanes::kSame;
+    const bool same = c.lanes == Lanes::kSame && number.lanes == Lanes::kSame;
+    const std::string place = next ? c.text : c.OfLane();
+    const std::string term = stride == "1" ? place : fmt::format("{} * ({})", place, stride);
+    number = {first ? term : number.OfLane() + " + " + term,
+              same   ? Lanes::kSame
+              : next ? Lanes::kNext
+                     : Lanes::kAny,
+              first ? c.multiple : std::gcd(c.multiple, shape[axis].factor()), std::max(number.depth, c.depth)};
+  }
+  number.text = "(" + number.text + ")";
+  return number;
+}
+
+/// The coordinate along `axis` of the element with that number. Vectors that no row ends within stay vectors.
+Coordinate PlaceOf(const Coordinate& number, const Shape& shape, size_t axis, int64_t vector) {
+  const Extent stride = ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()});
+  const Shape outer(shape.begin(), shape.begin() + static_cast<int64_t>(axis));
+  std::string after = stride.one() ? "" : fmt::format(" / ({})", stride.ToString());
+  if (!ElementCount(outer).one()) after += fmt::format(" % ({})", shape[axis].ToString());
+  if (after.empty()) return number;
+  const bool whole = number.lanes == Lanes::kNext && number.multiple % vector == 0;
+  const std::string text = "(" + number.text + after + ")";
+  if (whole && stride.constant() && stride.factor() % vector == 0) return {text, Lanes::kSame, 1, number.depth};
+  if (whole && stride.one() && shape[axis].factor() % vector == 0)
+    return {text, Lanes::kNext, std::gcd(number.multiple, shape[axis].factor()), number.depth};
+  return Changed(number, "", after);
+}
+
 }  // namespace
 
 ElementText::ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored, Options options)
@@ -218,68 +291,16 @@ ElementText::Value ElementText::Move(const Node& node, const Coordinates& at) {
 /// the element in their part of the shape.
 Coordinates ElementText::Reshaped(const Shape& from, const Shape& to, const Coordinates& at) const {
   Coordinates result(from.size(), kZero);
-  size_t i = 0;
-  size_t j = 0;
-  while (i < from.size() || j < to.size()) {
-    // The smallest parts of both that hold equally many elements.
-    const size_t from_begin = i;
-    const size_t to_begin = j;
-    if (i < from.size()) ++i;
-    if (j < to.size()) ++j;
-    const auto count = [](const Shape& shape, size_t begin, size_t end) {
-      return ElementCount({shape.begin() + static_cast<int64_t>(begin), shape.begin() + static_cast<int64_t>(end)});
-    };
-    while (!(count(from, from_begin, i) == count(to, to_begin, j))) {
-      const Extent left = count(from, from_begin, i);
-      const Extent right = count(to, to_begin, j);
-      const bool more_left = left.symbols().size() == right.symbols().size()
-                                 ? left.factor() < right.factor()
-                                 : left.symbols().size() < right.symbols().size();
-      if ((more_left && i < from.size()) || j == to.size())
-        ++i;
-      else
-        ++j;
-    }
-    if (i - from_begin == 1 && j - to_begin == 1) {
-      result[from_begin] = at[to_begin];
+  for (const ReshapedPart& part : PartsOf(from, to)) {
+    const auto axis = OnlyAxis(part.from);
+    const auto other = OnlyAxis(part.to);
+    if (axis && other) {
+      result[part.from_begin + *axis] = at[part.to_begin + *other];
       continue;
     }
-    Coordinate number = kZero;
-    for (size_t axis = to_begin; axis < j; ++axis) {
-      if (to[axis].one()) continue;
-      const Coordinate& c = at[axis];
-      const Extent stride = count(to, axis + 1, j);
-      const bool first = number.text == "0";
-      const bool next = c.lanes == Lanes::kNext && stride.one() && number.lanes == Lanes::kSame;
-      const bool same = c.lanes == Lanes::kSame && number.lanes == Lanes::kSame;
-      const std::string term =
-          stride.one() ? (next ? c.text : c.OfLane()) : fmt::format("{} * ({})", c.OfLane(), stride.ToString());
-      number = {first ? term : number.OfLane() + " + " + term,
-                same   ? Lanes::kSame
-                : next ? Lanes::kNext
-                       : Lanes::kAny,
-                first ? c.multiple : std::gcd(c.multiple, to[axis].factor()), std::max(number.depth, c.depth)};
-    }
-    if (number.text != "0") number.text = "(" + number.text + ")";
-    for (size_t axis = from_begin; axis < i; ++axis) {
-      if (from[axis].one()) continue;
-      const Extent stride = count(from, axis + 1, i);
-      const bool outermost = std::ranges::all_of(from.begin() + static_cast<int64_t>(from_begin),
-                                                 from.begin() + static_cast<int64_t>(axis),
-                                                 [](const Extent& extent) { return extent.one(); });
-      std::string after = stride.one() ? "" : fmt::format(" / ({})", stride.ToString());
-      if (!outermost) after += fmt::format(" % ({})", from[axis].ToString());
-      const auto whole = [&](int64_t n) { return n % options_.vector == 0 && number.multiple % options_.vector == 0; };
-      if (after.empty()) {
-        result[axis] = number;
-      } else if (number.lanes == Lanes::kNext && stride.constant() && whole(stride.factor())) {
-        result[axis] = {"(" + number.text + after + ")", Lanes::kSame, 1, number.depth};
-      } else if (number.lanes == Lanes::kNext && stride.one() && whole(from[axis].factor())) {
-        result[axis] = {"(" + number.text + after + ")", Lanes::kNext, std::gcd(number.multiple, from[axis].factor()),
-                        number.depth};
-      } else {
-        result[axis] = Changed(number, "", after);
-      }
+    const Coordinate number = NumberIn(part.to, {at.begin() + static_cast<int64_t>(part.to_begin), at.end()});
+    for (size_t i = 0; i < part.from.size(); ++i) {
+      if (!part.from[i].one()) result[part.from_begin + i] = PlaceOf(number, part.from, i, options_.vector);
     }
   }
   return result;
