@@ -59,6 +59,8 @@ typedef __nv_bfloat16 T;
 #define MMA_TYPE "bf16"
 enum Storage { REGISTERS, SHARED, RELOAD };
 constexpr Storage STORAGE = SHARED;
+enum Keep { NOWHERE, IN_SHARED, IN_REGISTERS };
+constexpr Keep KEEP = NOWHERE;  // values per column
 constexpr int COLS = 1024;
 constexpr int THREADS_PER_ROW = 32;
 constexpr int ROWS_PER_BLOCK = 4;
@@ -70,12 +72,10 @@ constexpr int SHARED_SUMS = 0;  // chunks whose column sums lie in shared memory
 constexpr int ADD_GROUPS = 8;
 constexpr bool STREAM = true;  // evict-first loads and stores
 constexpr bool PREFETCH = false;  // the next rows are copied meanwhile
-constexpr bool KEEP_PARAMETERS = false;  // in shared memory
+constexpr bool DEFER = false;  // rows are written after the next ones have been measured
 #define CLUSTER 1
 #define SPLIT 1
 #define FUSED 0
-#define SAVE_STATS 0
-#define SAVED_STATS 0
 #define NEUTRAL MINUS_INFINITY
 
 )");

@@ -16,17 +16,18 @@ namespace {
 struct RowKernel {
   std::string_view name;
   std::string_view text;
-  int64_t tensors;     ///< that are read row by row
-  int64_t parameters;  ///< values per column: weight, bias
-  int64_t part_bytes;  ///< what one part of a split row leaves for the second kernel
-  bool gradients;      ///< of the parameters: sums over each column
+  int64_t tensors;       ///< that are read row by row
+  int64_t parameters;    ///< values per column: weight, bias
+  int64_t part_bytes;    ///< what one part of a split row leaves for the second kernel
+  int64_t instructions;  ///< per element of a row in 16 bits, about
+  bool gradients;        ///< of the parameters: sums over each column
 };
 
 const RowKernel kKernels[] = {
-    {"softmax", embed::kSoftmaxCu, 1, 0, 8, false},
-    {"softmax_backward", embed::kSoftmaxBackwardCu, 2, 0, 4, false},
-    {"layernorm", embed::kLayernormCu, 1, 2, 8, false},
-    {"layernorm_backward", embed::kLayernormBackwardCu, 2, 1, 16, true},
+    {"softmax", embed::kSoftmaxCu, 1, 0, 8, 14, false},
+    {"softmax_backward", embed::kSoftmaxBackwardCu, 2, 0, 4, 10, false},
+    {"layernorm", embed::kLayernormCu, 1, 2, 8, 13, false},
+    {"layernorm_backward", embed::kLayernormBackwardCu, 2, 1, 16, 24, true},
 };
 
 const RowKernel* FindKernel(std::string_view name) {
@@ -35,7 +36,7 @@ const RowKernel* FindKernel(std::string_view name) {
 }
 
 /// Registers that addresses, reductions and temporaries take beside the kept elements.
-constexpr int64_t kOtherRegisters = 40;
+constexpr int64_t kOtherRegisters = 32;
 constexpr int64_t kAddGroups = 8;         // shares of column sums that one block adds at a time
 constexpr int64_t kColumnRowBlocks = 64;  // blocks that share the rows in the pass over columns
 
@@ -79,6 +80,10 @@ class RowTemplate : public BoundTemplate {
     constants.Line(fmt::format("constexpr Storage STORAGE = {};", choice.storage == "registers" ? "REGISTERS"
                                                                   : choice.storage == "shared"  ? "SHARED"
                                                                                                 : "RELOAD"));
+    constants.Line("enum Keep { NOWHERE, IN_SHARED, IN_REGISTERS };");
+    constants.Line(fmt::format("constexpr Keep KEEP = {};  // values per column", choice.keep == 0   ? "NOWHERE"
+                                                                                  : choice.keep == 1 ? "IN_SHARED"
+                                                                                                     : "IN_REGISTERS"));
     constants.Int("COLS", cols_)
         .Int("THREADS_PER_ROW", choice.threads)
         .Int("ROWS_PER_BLOCK", choice.rows)
@@ -89,13 +94,11 @@ class RowTemplate : public BoundTemplate {
         .Int("SHARED_SUMS", choice.shared_sums, "chunks whose column sums lie in shared memory")
         .Int("ADD_GROUPS", kAddGroups)
         .Bool("STREAM", choice.stream, "evict-first loads and stores")
-        .Bool("PREFETCH", choice.prefetch, "the next rows are copied meanwhile")
-        .Bool("KEEP_PARAMETERS", choice.keep, "in shared memory")
+        .Bool("PREFETCH", choice.prefetch > 0, "the next rows are copied meanwhile")
+        .Bool("DEFER", choice.prefetch == 2, "rows are written after the next ones have been measured")
         .Define("CLUSTER", choice.cluster)
         .Define("SPLIT", choice.split)
         .Define("FUSED", choice.fused ? 1 : 0)
-        .Define("SAVE_STATS", 0)
-        .Define("SAVED_STATS", 0)
         .Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
     LaunchPlan plan = Plan(configuration, {});
     if (choice.split > 1) {
@@ -140,26 +143,25 @@ class RowTemplate : public BoundTemplate {
       consider({{threads, rows, vector, cluster, int64_t{1}, std::string(storage), fused, sums, prefetch, keep, blocks,
                  int64_t{storage == std::string("registers") ? 4 : 8}, int64_t{0}}});
     };
-    if (!kernel_.gradients) {
-      assemble(0, 0, 0, 0, 0);
-      if (kernel_.parameters > 0) assemble(8, 0, 1, 0, 0);
-      return;
-    }
-    for (int64_t sums : {0, 1, 2, 4, 8}) {
+    const std::vector<int64_t> sums = kernel_.gradients ? std::vector<int64_t>{0, 1, 2, 4, 8} : std::vector<int64_t>{0};
+    for (int64_t shared_sums : sums) {
       for (int64_t blocks : {1, 2, 3}) {
-        assemble(blocks, 1, 1, 1, sums);
-        assemble(blocks, 0, 1, 1, sums);
+        for (int64_t prefetch : {0, 1, 2}) {
+          for (int64_t keep : {0, 1, 2}) assemble(blocks, prefetch, keep, kernel_.gradients ? 1 : 0, shared_sums);
+        }
       }
-      assemble(2, 0, 0, 1, sums);
     }
     assemble(0, 0, 0, 0, 0);
+    if (kernel_.parameters > 0) assemble(8, 0, 1, 0, 0);
   }
 
   struct Choice {
     int64_t threads, rows, vector;
     std::string storage;
-    int64_t unroll, blocks_per_sm, cluster, split, shared_sums;
-    bool stream, prefetch, keep, fused;
+    int64_t unroll, blocks_per_sm, cluster, split, shared_sums, prefetch, keep;
+    bool stream, fused;
+    /// Buffers for rows in shared memory.
+    int64_t copies() const { return (storage == "shared" ? 1 : 0) + prefetch; }
     int64_t block() const { return threads * rows; }
     int64_t parts() const { return cluster * split; }
   };
@@ -175,9 +177,9 @@ class RowTemplate : public BoundTemplate {
             .cluster = integer("cluster"),
             .split = integer("split"),
             .shared_sums = integer("shared_sums"),
+            .prefetch = integer("prefetch"),
+            .keep = integer("keep"),
             .stream = integer("stream") != 0,
-            .prefetch = integer("prefetch") != 0,
-            .keep = integer("keep") != 0,
             .fused = integer("fused") != 0};
   }
 
@@ -211,9 +213,10 @@ class RowTemplate : public BoundTemplate {
          "column sums in the pass that gives dx, or in a pass of their own"},
         {"shared_sums", kernel_.gradients ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
          "chunks whose column sums lie in shared memory"},
-        {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
-         "copy the next rows to shared memory while these are reduced"},
-        {"keep", affine ? Integers({0, 1}) : Integers({0}), "keep the values per column in shared memory"},
+        {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1, 2}) : Integers({0}),
+         "copy the next rows to shared memory while these are reduced; 2 = and the rows before are written"},
+        {"keep", affine ? Integers({0, 1, 2}) : Integers({0}),
+         "keep the values per column: 0 = nowhere, 1 = in shared memory, 2 = in registers"},
         {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
         {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
@@ -237,19 +240,21 @@ class RowTemplate : public BoundTemplate {
         "more threads than elements");
     Add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
+    Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
+    Add("keep < 2 or blocks_per_sm > 0", "values in registers serve a block that goes on");
     Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and {} % vector == 0 and blocks_per_sm > 0)", element_, cols_),
         "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
     Add(fmt::format("(fused == 0 and keep == 0) or {} % vector == 0", cols_),
         "where rows begin inside of vectors, no thread keeps to its columns");
     Add("fused == 0 or storage != 'reload'", "column sums go with a row that is kept");
     Add("fused == 0 or blocks_per_sm > 0", "column sums need a block that goes on");
-    const std::string chunks =
-        fmt::format("ceil_div({} + vector, cluster * split * threads_per_row * vector)", cols_ - 1);
+    const std::string chunks = fmt::format("ceil_div({}, cluster * split * threads_per_row)", VectorsText());
     Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
     const std::string registers = fmt::format(
-        "((storage == 'registers') * {0} * vector * {1} // 4 + fused * max(0, {0} - shared_sums) * vector * 2 + {2} + "
-        "8 * vector // 4)",
-        chunks, HeldBytes(), kOtherRegisters);
+        "((storage == 'registers') * {0} * vector * {1} // 4 + (keep == 2) * {0} * vector * {3} // 4 + fused * max(0, "
+        "{0} "
+        "- shared_sums) * vector * 2 + {2} + 8 * vector // 4)",
+        chunks, HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
         "the blocks do not fit in the register file");
@@ -259,13 +264,18 @@ class RowTemplate : public BoundTemplate {
         "shared memory");
   }
 
+  /// Vectors that a row touches, at most, over the parameters.
+  std::string VectorsText() const {
+    return fmt::format("ceil_div({0} + ({0} % vector != 0) * (vector - 1), vector)", cols_);
+  }
+
   /// Dynamic shared memory of a block over the parameters, as row_common.cuh and ColumnSums lay it out.
   std::string SharedText() const {
-    const std::string chunks =
-        fmt::format("ceil_div(ceil_div({0} + ({0} % vector != 0) * (vector - 1), vector), cluster * split)", cols_);
-    const std::string per_thread = fmt::format("ceil_div({}, threads_per_row)", chunks);
+    const std::string per_thread =
+        fmt::format("ceil_div(ceil_div({}, cluster * split), threads_per_row)", VectorsText());
     return fmt::format(
-        "threads_per_row * rows_per_block * vector * ((((storage == 'shared') + prefetch) * {0} + keep * {1}) * {2} * "
+        "threads_per_row * rows_per_block * vector * ((((storage == 'shared') + prefetch) * {0} + (keep == 1) * {1}) * "
+        "{2} * "
         "{3} + shared_sums * 8)",
         kernel_.tensors, kernel_.parameters, per_thread, element_);
   }
@@ -291,30 +301,33 @@ class RowTemplate : public BoundTemplate {
     const int64_t tensor_bytes = per_thread * element_ * kernel_.tensors;
     const int64_t sums = choice.fused ? 8 * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
     const int64_t held = choice.storage == "registers" ? per_thread * HeldBytes() : 0;
-    const int64_t registers = (held + sums) / 4 + kOtherRegisters;
-    const int64_t copies = (choice.storage == "shared" ? 1 : 0) + (choice.prefetch ? 1 : 0);
-    const int64_t shared =
-        choice.block() * (copies * tensor_bytes + (choice.keep ? kernel_.parameters * per_thread * element_ : 0) +
-                          8 * choice.shared_sums * choice.vector) +
-        2048;
+    const int64_t affine = choice.keep == 2 ? kernel_.parameters * per_thread * element_ : 0;
+    const int64_t registers = (held + sums + affine) / 4 + kOtherRegisters;
+    const int64_t shared = choice.block() * (choice.copies() * tensor_bytes +
+                                             (choice.keep == 1 ? kernel_.parameters * per_thread * element_ : 0) +
+                                             8 * choice.shared_sums * choice.vector) +
+                           2048;
     const int64_t most = std::min({int64_t{65536} / (registers * choice.block()), profile_.shared_per_sm / shared,
                                    int64_t{2048} / choice.block()});
     return static_cast<double>(
         std::max<int64_t>(1, choice.blocks_per_sm > 0 ? std::min(most, choice.blocks_per_sm) : most));
   }
 
-  /// What a group of rows waits for (reductions, barriers, first loads) and other blocks do not fill, as a share of
-  /// `work`, the ns that its traffic takes.
-  double Pauses(const Choice& choice, double work) const {
-    const double log_block = std::log2(static_cast<double>(choice.block()));
-    if (kernel_.gradients && choice.cluster > 1) {
-      // The parameters' gradients leave few blocks room on an SM: each takes its turn through all its barriers, and a
-      // prefetch hides the loads alone. Measured on an H200 at 65 536 columns.
-      const double turn = 600 + 600 * log_block + (choice.prefetch ? 0 : work);
-      return std::max(0.1, turn / (Resident(choice) * work) - 1);
-    }
-    const double pauses = 1200 + (choice.cluster > 1 ? 600 : 0) + 150 * log_block;
-    return pauses / ((Resident(choice) + (choice.prefetch ? 1.5 : 0)) * work);
+  /// How much longer than `work`, the ns that a group's traffic takes at the SM's share of bandwidth, a group takes. An
+  /// SM has the traffic and the instructions of all its blocks; a block goes through its turn in sequence, but for what
+  /// it prefetches and defers. The constants fit rows of 65 536 and 262 144 elements on an H200.
+  double Stretch(const Choice& choice, double work) const {
+    const double blocks = Resident(choice);
+    const double lanes_per_ns = 0.75 * 128.0 * profile_.clock_ghz;
+    const double instructions = static_cast<double>(cols_ * choice.rows * kernel_.instructions) /
+                                static_cast<double>(choice.parts()) / lanes_per_ns;
+    const double chain = 300 + 100 * std::log2(static_cast<double>(choice.block())) + (choice.cluster > 1 ? 900 : 0);
+    const double alone =
+        instructions + (choice.prefetch == 2 ? 0.2 : 1.0) * chain + (choice.prefetch == 0 ? 800 + work : 0);
+    const double longest = std::max({work * blocks, instructions * blocks, alone});
+    const auto share = [&](double part) { return std::pow(part / longest, 4); };
+    return longest * std::pow(share(work * blocks) + share(instructions * blocks) + share(alone), 0.25) /
+           (work * blocks);
   }
 
   /// A rough time in ns: traffic, what wastes bandwidth, and how much of a block's pauses other blocks fill.
@@ -331,22 +344,23 @@ class RowTemplate : public BoundTemplate {
     if (choice.storage == "reload") passes += tensors * (cached ? 0.7 : 1.0);
     if (kernel_.gradients && !choice.fused) passes += tensors;
     // Parameters that every row reads again come from L2.
-    if (!choice.keep && row_bytes > 65536) passes += 0.25 * static_cast<double>(kernel_.parameters);
+    if (choice.keep == 0 && row_bytes > 65536)
+      passes += (kernel_.gradients ? 1.0 : 0.5) * static_cast<double>(kernel_.parameters);
     const auto width = static_cast<double>(choice.vector * element_);
     const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
     const auto per_thread = static_cast<double>(cols_) / static_cast<double>(choice.threads * choice.parts());
     const double idle =
         std::ceil(per_thread / static_cast<double>(choice.vector)) * static_cast<double>(choice.vector) / per_thread;
-    // A group of rows costs its traffic at the SM's share of bandwidth, and pauses.
     const double work = row_bytes * (tensors + 1) * static_cast<double>(choice.rows) /
-                        static_cast<double>(choice.parts()) * profile_.sms / profile_.dram_gbps;
-    const double filled = 1 + Pauses(choice, work);
+                        static_cast<double>(choice.parts()) * static_cast<double>(ClusterSms(choice.cluster)) /
+                        profile_.dram_gbps;
     // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k columns.
     const double off = std::fabs(std::log2(per_thread * static_cast<double>(element_) * tensors / 128.0));
     const double lean = 1 + 0.03 * off + 0.002 * static_cast<double>(choice.shared_sums) +
                         0.01 * std::log2(static_cast<double>(choice.cluster)) +
-                        (choice.storage == "shared" ? 0.04 : 0.0);
-    return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * filled * lean / profile_.dram_gbps;
+                        (choice.storage == "shared" ? 0.02 : 0.0) + (choice.keep == 1 ? 0.05 : 0.0);
+    return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) * lean /
+           profile_.dram_gbps;
   }
 
   // --- launch ---

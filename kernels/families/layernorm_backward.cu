@@ -1,30 +1,12 @@
 // dx needs two sums over each row; dweight and dbias are sums over each column. FUSED: one persistent pass gives dx and every
 // block's share of the column sums. Otherwise `columns` takes the shares in a pass of its own. Either way `add_shares` adds
 // them in a fixed order, so that the result does not depend on timing.
-#if SAVED_STATS
-#define STATISTICS const float *__restrict__ mean, const float *__restrict__ rstd,
-#define SAVED(row) Norm{mean[row], rstd[row]}
-#else
-#define SAVED(row) Norm{0.0f, 0.0f}
 #if FUSED
 #define STATISTICS
-#else
-#define STATISTICS float *__restrict__ mean, float *__restrict__ rstd,
-#endif
-#endif
-#if FUSED
 #define SHARES float *__restrict__ shares,
 #else
+#define STATISTICS float *__restrict__ mean, float *__restrict__ rstd,  // of the rows, for the pass over columns
 #define SHARES
-#endif
-#if SAVED_STATS || FUSED
-#define SAVE(row, norm)
-#else
-#define SAVE(row, norm)                 \
-  if (team.t == 0 && PART_INDEX == 0) { \
-    mean[row] = (norm).mean;            \
-    rstd[row] = (norm).scale;           \
-  }
 #endif
 
 /// What some elements of a row contribute: moments of x; sums of g = dy * weight and of g * (x - mean).
@@ -35,6 +17,13 @@ struct Contribution {
 
   /// Refers gx to another mean.
   DEVICE float gx_about(float mean) const { return gx + (x.mean - mean) * g; }
+  DEVICE void add(const Contribution& other) {
+    Moments both = x;
+    both.add(other.x.count, other.x.mean, other.x.squares);
+    gx = gx_about(both.mean) + other.gx_about(both.mean);
+    g += other.g;
+    x = both;
+  }
 };
 /// What dx needs of its row: norm, and the means of g and of g * (x - mean) * scale.
 struct RowSums {
@@ -42,88 +31,33 @@ struct RowSums {
   float mean_g;
   float mean_gx;
 };
-DEVICE RowSums row_sums(const Norm& norm, float g, float gx) { return {norm, g * (1.0f / COLS), gx * norm.scale * (1.0f / COLS)}; }
-DEVICE RowSums row_sums(const Contribution& all, float eps, const Norm& saved) {
-  if (SAVED_STATS) return row_sums(saved, all.g, all.gx_about(saved.mean));
-  return row_sums(norm_of(all.x, eps), all.g, all.gx);
+DEVICE RowSums row_sums(const Contribution& all, float eps) {
+  const Norm norm = norm_of(all.x, eps);
+  return {norm, all.g * (1.0f / COLS), all.gx * norm.scale * (1.0f / COLS)};
 }
 
-/// The row's contribution from those of the blocks that share it.
-DEVICE Contribution over_cluster(const Contribution& mine, Team& team) {
-#if CLUSTER > 1
-  const float values[5] = {mine.x.count, mine.x.mean, mine.x.squares, mine.g, mine.gx};
-  const auto sent = exchange(values, team);
+/// This thread's share of a row.
+DEVICE Contribution scan(const Matrices& in, const Parameters& affine, const Lane& lane, const Kept& kept) {
   Contribution all;
-  all.x = merge(sent);
-#pragma unroll
-  for (int rank = 0; rank < CLUSTER; ++rank) {
-    all.g += sent[3][rank];
-    all.gx += sent[4][rank] + (sent[1][rank] - all.x.mean) * sent[3][rank];
-  }
-  return all;
-#else
-  return mine;
-#endif
-}
-
-/// Sums over a row that is kept: the mean first (unless it is given), then the rest about it.
-DEVICE RowSums measure(const Matrices& in, const Parameters& affine, const Lane& lane, const Kept& kept, Team& team, float eps, const Norm& saved) {
-  Contribution part;  // of the block
-  part.x.count = lane.count();
-  part.x.mean = saved.mean;
-  if (!SAVED_STATS) {
-    float sum = 0;
-#pragma unroll PASS_UNROLL
-    for (int c = 0; c < CHUNKS; ++c) {
+#pragma unroll WRITE_UNROLL
+  for (int first = 0; first < CHUNKS; first += SPAN) {
+    if (!lane.has(first)) continue;
+    Deviations seen(kept.get(in, lane, first, 0), lane, first);
+    float g_sum = 0, gx = 0;
+#pragma unroll WRITE_UNROLL
+    for (int c = first; c < min(first + SPAN, CHUNKS); ++c) {
       if (!lane.has(c)) continue;
       const Vector v = kept.get(in, lane, c, 0);
+      const Vector u = kept.get(in, lane, c, 1);
+      const Vector w = affine.get(lane, c);
 #pragma unroll
-      for (int e = 0; e < VEC; ++e) sum += v[e];
+      for (int e = 0; e < VEC; ++e) {
+        const float g = u[e] * w[e];
+        g_sum += g;
+        gx += g * seen.add(v[e], lane.has(c, e));
+      }
     }
-    part.x.mean = block_reduce<Sum>(sum, team) / max(1, lane.count());
-  }
-  float sums[SAVED_STATS ? 2 : 3] = {};  // g, gx, squares
-#pragma unroll PASS_UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = kept.get(in, lane, c, 0);
-    const Vector u = kept.get(in, lane, c, 1);
-    const Vector w = affine.get(lane, c);
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
-      const float deviation = lane.has(c, e) ? v[e] - part.x.mean : 0.0f;
-      const float g = u[e] * w[e];
-      sums[0] += g;
-      sums[1] += g * deviation;
-      if (!SAVED_STATS) sums[SAVED_STATS ? 0 : 2] += deviation * deviation;
-    }
-  }
-  block_reduce<Sum>(sums, team);
-  part.g = sums[0];
-  part.gx = sums[1];
-  part.x.squares = SAVED_STATS ? 0 : sums[SAVED_STATS ? 0 : 2];
-  return row_sums(over_cluster(part, team), eps, saved);
-}
-
-/// One pass over this thread's elements of a row that has to be read again.
-DEVICE Contribution scan(const Matrices& in, const Parameters& affine, const Lane& lane) {
-  Contribution all;
-#pragma unroll UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = fetch(in[0], lane, c);
-    const Vector u = fetch(in[1], lane, c);
-    const Vector w = affine.get(lane, c);
-    const Moments m = moments_of(v, lane, c);
-    const float before = all.x.mean;
-    all.x.add(m.count, m.mean, m.squares);
-    all.gx += (before - all.x.mean) * all.g;
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
-      const float g = u[e] * w[e];
-      all.g += g;
-      all.gx += lane.has(c, e) ? g * (v[e] - all.x.mean) : 0.0f;
-    }
+    all.add({seen.moments(), g_sum, gx - seen.offset() * g_sum});
   }
   return all;
 }
@@ -201,8 +135,12 @@ struct ColumnSums {
 };
 #endif
 
+constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;  // column sums in registers are known by number
+
 DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lane& lane, const Kept& kept, const RowSums& row, ColumnSums& columns) {
-#pragma unroll FUSED ? 1024 : PASS_UNROLL  // column sums in registers are known by number
+  // dx = scale * (g - mean_g - normal * mean_gx)
+  const float g_share = -row.norm.scale * row.mean_g, gx_share = -row.norm.scale * row.mean_gx;
+#pragma unroll COLUMN_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     const Vector v = kept.get(in, lane, c, 0);
@@ -212,7 +150,7 @@ DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lan
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {
       const float normal = (v[e] - row.norm.mean) * row.norm.scale;
-      out[e] = row.norm.scale * (u[e] * w[e] - row.mean_g - normal * row.mean_gx);
+      out[e] = fmaf(u[e] * w[e], row.norm.scale, fmaf(normal, gx_share, g_share));
       columns.add(c, e, u[e] * normal, u[e]);
     }
     put(dx, lane, c, out);
@@ -220,27 +158,58 @@ DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lan
 }
 
 #if SPLIT == 1
+struct LayerNormBackward {
+  typedef Contribution Part;
+  static constexpr int WORDS = 5;
+  const Matrices& in;
+  Parameters affine;
+  ColumnSums columns;
+  T* dx;
+  float *mean, *rstd;  // of the rows, where a pass over columns will need them
+  float eps;
+
+  DEVICE LayerNormBackward(const Matrices& in, const T* weight, T* dx, float* mean, float* rstd, float eps)
+      : in(in), affine{{weight}}, dx(dx), mean(mean), rstd(rstd), eps(eps) {}
+  DEVICE void prepare(const Team& team) { affine.keep(team); }
+  DEVICE Contribution measure(const Lane& lane, const Kept& kept, long long, Team& team) {
+    return in_block(scan(in, affine, lane, kept), lane.count(), team);
+  }
+  DEVICE void write(const Lane& lane, const Kept& kept, long long row, const Contribution&, const Contribution& all, const Team& team) {
+    const RowSums sums = row_sums(all, eps);
+    ::write(in, affine, dx, lane, kept, sums, columns);
+    if (!FUSED && team.t == 0 && PART_INDEX == 0) {
+      mean[row] = sums.norm.mean;
+      rstd[row] = sums.norm.scale;
+    }
+  }
+#if CLUSTER > 1
+  static DEVICE void pack(const Contribution& mine, float (&values)[WORDS]) {
+    pack_moments(mine.x, values);
+    values[3] = mine.g;
+    values[4] = mine.gx;
+  }
+  static DEVICE Contribution merge(const float (*sent)[CLUSTER]) {
+    Contribution all;
+    all.x = merge_moments(sent);
+#pragma unroll
+    for (int rank = 0; rank < CLUSTER; ++rank) {
+      all.g += sent[3][rank];
+      all.gx += sent[4][rank] + (sent[1][rank] - all.x.mean) * sent[3][rank];
+    }
+    return all;
+  }
+#endif
+};
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
                                                           STATISTICS T* __restrict__ dx, SHARES float eps, long long rows) {
   const Matrices in = {x, dy};
-  Team team;
-  Kept kept;
-  ColumnSums columns;
-  enter();
-  kept.begin(in, team, rows);
-  const Parameters affine({weight}, team);
-  FOR_EACH_GROUP(group) {
-    const long long row = row_of(group, team, rows);
-    const Lane lane(row, team);
-    kept.read(in, lane, group, team, rows);
-    const RowSums sums = STORAGE == RELOAD ? row_sums(over_cluster(in_block(scan(in, affine, lane), lane.count(), team), team), eps, SAVED(row))
-                                           : measure(in, affine, lane, kept, team, eps, SAVED(row));
-    if (!active(group, team, rows)) continue;
-    write(in, affine, dx, lane, kept, sums, columns);
-    SAVE(row, sums.norm)
-  }
 #if FUSED
-  columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS, team);
+  float *mean = nullptr, *rstd = nullptr;
+#endif
+  LayerNormBackward backward(in, weight, dx, mean, rstd, eps);
+  Pass<LayerNormBackward>(in, rows, backward).run();
+#if FUSED
+  backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS, Team());
 #endif
 }
 #else
@@ -248,10 +217,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict_
                                                            float4* __restrict__ parts, long long rows) {
   const Matrices in = {x, dy};
   Team team;
-  const Parameters affine({weight}, team);
+  Parameters affine{{weight}};
+  affine.keep(team);
   FOR_EACH_GROUP(row) {
     const Lane lane(row, team);
-    const Contribution all = in_block(scan(in, affine, lane), lane.count(), team);
+    const Contribution all = in_block(scan(in, affine, lane, Kept()), lane.count(), team);
     if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float4(all.x.mean, all.x.squares, all.g, all.gx);
   }
 }
@@ -261,19 +231,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
   const Matrices in = {x, dy};
   Team team;
   ColumnSums none;
-  const Parameters affine({weight}, team);
+  Parameters affine{{weight}};
+  affine.keep(team);
   FOR_EACH_GROUP(row) {
     Contribution mine;
     for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
       const float4 part = parts[row * SPLIT + p];
-      const float before = mine.x.mean;
-      mine.x.add(count_of_part(row, p), part.x, part.y);
-      mine.gx += (before - mine.x.mean) * mine.g + part.w + (part.x - mine.x.mean) * part.z;
-      mine.g += part.z;
+      mine.add({{(float)count_of_part(row, p), part.x, part.y}, part.z, part.w});
     }
-    const RowSums sums = row_sums(in_block(mine, COLS, team), eps, SAVED(row));
+    const RowSums sums = row_sums(in_block(mine, COLS, team), eps);
     write(in, affine, dx, Lane(row, team), Kept(), sums, none);
-    SAVE(row, sums.norm)
+    if (team.t == 0 && PART_INDEX == 0) {
+      mean[row] = sums.norm.mean;
+      rstd[row] = sums.norm.scale;
+    }
   }
 }
 #endif

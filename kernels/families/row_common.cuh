@@ -15,13 +15,15 @@ constexpr bool EVEN = !PEELED && PART * PARTS == COLS;                 // all pa
 constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;  // no thread looks beyond its part
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;  // registers are known by number: unrolled fully
-// Buffers for rows in shared memory: to keep them, and to receive the next ones meanwhile.
-constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0);
+constexpr int WRITE_UNROLL = KEEP == IN_REGISTERS ? 1024 : PASS_UNROLL;
+// Buffers for rows in shared memory: to keep them, to receive the next ones meanwhile, and for the rows before these, which
+// DEFER writes while the blocks of the cluster exchange what they found.
+constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER ? 1 : 0);
 
 // Dynamic shared memory. All of it belongs to single threads, so that none of it needs a barrier: what thread i has at place
 // p of an area lies at p * BLOCK + i.
 constexpr int KEPT_VECTORS = STAGES * TENSORS * CHUNKS;
-constexpr int PARAMETER_VECTORS = KEEP_PARAMETERS ? PARAMETERS * CHUNKS : 0;
+constexpr int PARAMETER_VECTORS = KEEP == IN_SHARED ? PARAMETERS * CHUNKS : 0;
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
 #define MINUS_INFINITY __int_as_float(0xff800000)
@@ -48,10 +50,12 @@ template <> struct Raw<4> { typedef unsigned int type; };
 template <> struct Raw<8> { typedef uint2 type; };
 template <> struct Raw<16> { typedef uint4 type; };
 typedef typename Raw<VEC * sizeof(T)>::type RawVector;
+typedef typename Raw<(VEC * sizeof(T) < 4 ? VEC * sizeof(T) : 4)>::type Word;
 struct Vector {
   union {
     RawVector raw;
     T element[VEC];
+    Word word[VEC * sizeof(T) / sizeof(Word)];
   };
   __device__ Vector() {}
   __device__ Vector(const Vector& other) : raw(other.raw) {}
@@ -59,7 +63,20 @@ struct Vector {
     raw = other.raw;
     return *this;
   }
-  DEVICE float operator[](int e) const { return to_float(element[e]); }
+  DEVICE float operator[](int e) const { return unpacked(e, T()); }
+
+ private:
+  template <class U>
+  DEVICE float unpacked(int e, U) const {
+    return to_float(element[e]);
+  }
+#ifdef __CUDA_BF16_TYPES_EXIST__
+  /// A bfloat16 is the upper half of a float: one instruction, where the compiler would take the half out first.
+  DEVICE float unpacked(int e, __nv_bfloat16) const {
+    if (VEC == 1) return to_float(element[e]);
+    return __uint_as_float(e % 2 == 0 ? word[e / 2] << 16 : word[e / 2] & 0xffff0000u);
+  }
+#endif
 };
 
 DEVICE Vector load(const T* at) {
@@ -78,7 +95,7 @@ struct Team {
   int t = threadIdx.x % THREADS_PER_ROW;  // thread of the row
   int r = threadIdx.x / THREADS_PER_ROW;  // row of the block
   int slot = 0;
-  unsigned exchanges = 0;  // with the other blocks of the cluster, so far
+  unsigned sent = 0, received = 0;  // what the blocks of the cluster told each other, so far
 };
 
 /// Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.
@@ -149,9 +166,16 @@ DEVICE void copy_async(Vector* to, const T* from) {
   else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"((int)sizeof(Vector)) : "memory");
 #endif
 }
-DEVICE void wait_for_copies() {
+/// Closes a batch of copies; waits until no more than `open` batches are under way.
+DEVICE void close_batch() {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int OPEN>
+DEVICE void wait_for_batches() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(OPEN) : "memory");
 #endif
 }
 
@@ -161,32 +185,24 @@ typedef const T* Matrices[TENSORS];
 /// the block serves next are copied to shared memory meanwhile.
 struct Kept {
   Vector held[TENSORS][STORAGE == REGISTERS ? CHUNKS : 1];
-  int stage = STAGES - 1;  // buffer of the rows at hand; the other one, if any, receives the next
+  int stage = STAGES - 1;  // buffer of the rows at hand
 
   static DEVICE Vector* place(int buffer, int tensor, int c) {
     return (Vector*)dynamic_shared + ((buffer * TENSORS + tensor) * CHUNKS + c) * BLOCK + threadIdx.x;
   }
-  static DEVICE void request(const Matrices& matrices, const Lane& lane, int buffer) {
-#pragma unroll
-    for (int tensor = 0; tensor < TENSORS; ++tensor) {
-#pragma unroll
-      for (int c = 0; c < CHUNKS; ++c) {
-        if (lane.has(c)) copy_async(place(buffer, tensor, c), matrices[tensor] + lane.base + lane.at(c));
-      }
-    }
-  }
   /// Asks for the rows that the block begins with.
   DEVICE void begin(const Matrices& matrices, const Team& team, long long rows) {
-    if (PREFETCH && FIRST_GROUP < rows) request(matrices, Lane(row_of(FIRST_GROUP, team, rows), team), 0);
+    if (PREFETCH) request_all(matrices, FIRST_GROUP, team, rows, 0);
   }
   /// Has the rows of `group` at hand, and asks for those that come next.
   DEVICE void read(const Matrices& matrices, const Lane& lane, long long group, const Team& team, long long rows) {
-    if (PREFETCH) {
-      wait_for_copies();
-      stage = STAGES - 1 - stage;
-      if (STORAGE == REGISTERS) move(lane);
-      const long long next = group + GROUP_STEP;
-      if (next < rows) request(matrices, Lane(row_of(next, team, rows), team), STAGES - 1 - stage);
+    const long long next = group + GROUP_STEP;
+    if (PREFETCH && STORAGE == REGISTERS) {
+      exchange(matrices, lane, next, team, rows);
+    } else if (PREFETCH) {
+      stage = following(stage);
+      request_all(matrices, next, team, rows, following(stage));
+      wait_for_batches<1>();
     } else if (STORAGE != RELOAD) {
 #pragma unroll
       for (int tensor = 0; tensor < TENSORS; ++tensor) {
@@ -199,6 +215,12 @@ struct Kept {
       }
     }
   }
+  /// The rows before these, which DEFER still has.
+  DEVICE Kept before() const {
+    Kept kept;
+    kept.stage = stage == 0 ? STAGES - 1 : stage - 1;
+    return kept;
+  }
   DEVICE Vector get(const Matrices& matrices, const Lane& lane, int c, int tensor = 0) const {
     if (STORAGE == REGISTERS) return held[tensor][STORAGE == REGISTERS ? c : 0];
     if (STORAGE == SHARED) return *place(stage, tensor, c);
@@ -206,13 +228,34 @@ struct Kept {
   }
 
  private:
-  DEVICE void move(const Lane& lane) {
+  static DEVICE int following(int buffer) { return buffer + 1 == STAGES ? 0 : buffer + 1; }
+  static DEVICE void request(const Matrices& matrices, const Lane& lane, int buffer, int c) {
+    if (!lane.has(c)) return;
 #pragma unroll
-    for (int tensor = 0; tensor < TENSORS; ++tensor) {
+    for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async(place(buffer, tensor, c), matrices[tensor] + lane.base + lane.at(c));
+  }
+  /// Asks for the rows of `group`, if there are any. Rows that go on to registers come in a batch per chunk, the others in one.
+  static DEVICE void request_all(const Matrices& matrices, long long group, const Team& team, long long rows, int buffer) {
+    const Lane lane(row_of(group, team, rows), team);
 #pragma unroll
-      for (int c = 0; c < CHUNKS; ++c) {
+    for (int c = 0; c < CHUNKS; ++c) {
+      if (group < rows) request(matrices, lane, buffer, c);
+      if (STORAGE == REGISTERS) close_batch();
+    }
+    if (STORAGE != REGISTERS) close_batch();
+  }
+  /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones in their place.
+  DEVICE void exchange(const Matrices& matrices, const Lane& lane, long long next, const Team& team, long long rows) {
+    const Lane next_lane(row_of(next, team, rows), team);
+#pragma unroll
+    for (int c = 0; c < CHUNKS; ++c) {
+      wait_for_batches<CHUNKS - 1>();
+#pragma unroll
+      for (int tensor = 0; tensor < TENSORS; ++tensor) {
         if (lane.has(c)) held[tensor][STORAGE == REGISTERS ? c : 0] = *place(0, tensor, c);
       }
+      if (next < rows) request(matrices, next_lane, 0, c);
+      close_batch();
     }
   }
 };
@@ -234,11 +277,17 @@ struct Max {
 };
 
 #if CLUSTER > 1
-/// What the blocks of a cluster tell each other arrives in two boxes in turn, each with a barrier that counts the senders.
-/// A block sends for the second time from now only when all have sent for the next time, and so have read this one's.
-DEVICE unsigned arrivals(int slot) {
-  __shared__ unsigned long long barrier[2];
-  return (unsigned)__cvta_generic_to_shared(&barrier[slot]);
+/// What the blocks of a cluster tell each other arrives in boxes in turn, each with a barrier that counts their bytes. A
+/// block that sends into a box again must know that all have read it: it has received what they sent after that.
+constexpr int BOXES = DEFER ? 4 : 2;
+DEVICE unsigned arrivals(int box) {
+  __shared__ unsigned long long barrier[BOXES];
+  return (unsigned)__cvta_generic_to_shared(&barrier[box]);
+}
+template <int N>
+DEVICE float (*inbox(int box))[CLUSTER] {
+  __shared__ __align__(16) float boxes[BOXES][N][CLUSTER];
+  return boxes[box];
 }
 DEVICE unsigned at_rank(unsigned local, unsigned rank) {
   unsigned remote;
@@ -246,38 +295,46 @@ DEVICE unsigned at_rank(unsigned local, unsigned rank) {
   return remote;
 }
 
-/// Sends `values`, which all threads of the block agree on, to every block of the cluster. Returns what each rank sent.
+/// Sends `values`, which all threads of the block agree on, to every block of the cluster. The barrier counts bytes: a
+/// release and acquire of the cluster's order would wait for the stores of whole rows, thread by thread.
 template <int N>
-DEVICE const float (*exchange(const float (&values)[N], Team& team))[CLUSTER] {
-  __shared__ __align__(16) float inbox[2][N][CLUSTER];
-  const int slot = team.exchanges & 1;
-  const unsigned parity = team.exchanges >> 1 & 1;
-  ++team.exchanges;
-  if (threadIdx.x < CLUSTER) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const unsigned to = at_rank((unsigned)__cvta_generic_to_shared(&inbox[slot][i][PART_INDEX]), threadIdx.x);
-      asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(to), "f"(values[i]) : "memory");
-    }
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(at_rank(arrivals(slot), threadIdx.x)) : "memory");
+DEVICE void send(const float (&values)[N], Team& team) {
+  const int box = team.sent++ % BOXES;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrivals(box)), "n"(N * CLUSTER * 4) : "memory");
   }
+  if (threadIdx.x >= CLUSTER) return;
+  const unsigned barrier = at_rank(arrivals(box), threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const unsigned to = at_rank((unsigned)__cvta_generic_to_shared(&inbox<N>(box)[i][PART_INDEX]), threadIdx.x);
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(__float_as_int(values[i])), "r"(barrier)
+                 : "memory");
+  }
+}
+
+/// Waits for what was sent first of all that was not received yet. Returns what each rank sent.
+template <int N>
+DEVICE const float (*receive(Team& team))[CLUSTER] {
+  const int box = team.received % BOXES;
+  const unsigned parity = team.received / BOXES & 1;
+  ++team.received;
   unsigned all = 0;
   while (!all) {
-    asm volatile(
-        "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-        : "=r"(all)
-        : "r"(arrivals(slot)), "r"(parity)
-        : "memory");
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(all)
+                 : "r"(arrivals(box)), "r"(parity)
+                 : "memory");
   }
-  return inbox[slot];
+  return inbox<N>(box);
 }
 #endif
 
 /// Before blocks of a cluster may speak to each other.
 DEVICE void enter() {
 #if CLUSTER > 1
-  if (threadIdx.x < 2) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(arrivals(threadIdx.x)), "r"(CLUSTER) : "memory");
+  if (threadIdx.x < BOXES) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrivals(threadIdx.x)) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -285,17 +342,15 @@ DEVICE void enter() {
 }
 
 /// Combines in a tree: among many small terms and a large one, a chain would round in the same direction every time.
+/// N is a power of two.
+template <class Op, int N>
+DEVICE float tree(const float* leaves) {
+  if constexpr (N == 1) return leaves[0];
+  else return Op::of(tree<Op, N / 2>(leaves), tree<Op, N / 2>(leaves + N / 2));
+}
 template <class Op, int N>
 DEVICE float tree(const float (&leaves)[N]) {
-  float v[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) v[i] = leaves[i];
-#pragma unroll
-  for (int half = N / 2; half > 0; half /= 2) {
-#pragma unroll
-    for (int i = 0; i < half; ++i) v[i] = Op::of(v[i], v[i + half]);
-  }
-  return v[0];
+  return tree<Op, N>(&leaves[0]);
 }
 
 /// Combines `values` over the threads of the block that share a row; every thread gets the result.
@@ -323,3 +378,62 @@ DEVICE float block_reduce(float value, Team& team) {
   block_reduce<Op>(values, team);
   return values[0];
 }
+
+/// What one pass over the rows of a block does, for an operator that has
+///   Part, what the blocks that share a row find out about it, with `WORDS` floats to tell of it: `pack` and `merge`;
+///   measure(lane, kept, row, team), which returns the block's Part;
+///   write(lane, kept, row, mine, all, team), given the Part of the block and that of the whole row.
+/// With DEFER a row is written when the next one has been measured, so that nobody waits for the exchange.
+template <class Operator>
+struct Pass {
+  typedef typename Operator::Part Part;
+  const Matrices& in;
+  long long rows;
+  Operator& op;
+  Team team;
+  Kept kept;
+
+  DEVICE Pass(const Matrices& in, long long rows, Operator& op) : in(in), rows(rows), op(op) {}
+
+  DEVICE void run() {
+    enter();
+    kept.begin(in, team, rows);
+    op.prepare(team);
+    Part mine, previous;
+    long long last = -1;
+    FOR_EACH_GROUP(group) {
+      const long long row = row_of(group, team, rows);
+      const Lane lane(row, team);
+      kept.read(in, lane, group, team, rows);
+      previous = mine;
+      mine = op.measure(lane, kept, row, team);
+      tell(mine);
+      if (!DEFER) finish(group, kept, mine);
+      else if (last >= 0) finish(last, kept.before(), previous);
+      last = group;
+    }
+    if (DEFER && last >= 0) finish(last, kept, mine);
+  }
+
+ private:
+  DEVICE void tell(const Part& mine) {
+#if CLUSTER > 1
+    float values[Operator::WORDS];
+    Operator::pack(mine, values);
+    send(values, team);
+#endif
+  }
+  DEVICE Part whole(const Part& mine) {
+#if CLUSTER > 1
+    return Operator::merge(receive<Operator::WORDS>(team));
+#else
+    return mine;
+#endif
+  }
+  DEVICE void finish(long long group, const Kept& rows_kept, const Part& mine) {
+    const Part all = whole(mine);
+    if (!active(group, team, rows)) return;
+    const long long row = row_of(group, team, rows);
+    op.write(Lane(row, team), rows_kept, row, mine, all, team);
+  }
+};

@@ -1,26 +1,29 @@
 // Mean and variance of rows, and values per column: for layernorm and its gradient.
 
-/// One value per column, the same for every row: read through the caches, or kept in shared memory.
+/// One value per column, the same for every row: read through the caches, or kept in shared memory or registers.
 struct Parameters {
   const T* values[PARAMETERS];
+  Vector held[PARAMETERS][KEEP == IN_REGISTERS ? CHUNKS : 1];
 
   static DEVICE Vector* place(int which, int c) {
     return (Vector*)dynamic_shared + (KEPT_VECTORS + which * CHUNKS + c) * BLOCK + threadIdx.x;
   }
-  DEVICE Parameters(const T* const (&from)[PARAMETERS], const Team& team) {
+  DEVICE void keep(const Team& team) {
+    const Lane lane(0, team);
 #pragma unroll
     for (int which = 0; which < PARAMETERS; ++which) {
-      values[which] = from[which];
-      if (!KEEP_PARAMETERS) continue;
-      const Lane lane(0, team);
+#pragma unroll KEEP == IN_REGISTERS ? 1024 : 1
       for (int c = 0; c < CHUNKS; ++c) {
-        if (lane.has(c)) *place(which, c) = read(lane, c, which);
+        if (KEEP == NOWHERE || !lane.has(c)) continue;
+        if (KEEP == IN_REGISTERS) held[which][KEEP == IN_REGISTERS ? c : 0] = read(lane, c, which);
+        else *place(which, c) = read(lane, c, which);
       }
     }
   }
   /// Those that belong to vector c of a row.
   DEVICE Vector get(const Lane& lane, int c, int which = 0) const {
-    return KEEP_PARAMETERS ? *place(which, c) : read(lane, c, which);
+    if (KEEP == IN_REGISTERS) return held[which][KEEP == IN_REGISTERS ? c : 0];
+    return KEEP == IN_SHARED ? *place(which, c) : read(lane, c, which);
   }
 
  private:
@@ -63,35 +66,43 @@ struct Norm {
   float scale;
 };
 
-/// Moments of vector c's elements of the row.
-DEVICE Moments moments_of(const Vector& v, const Lane& lane, int c) {
-  Moments m;
-  if (lane.whole(c)) {
-    float sum = 0;
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) sum += v[e];
-    m.count = VEC;
-    m.mean = sum * (1.0f / VEC);
-  } else {
-    float sum = 0;
+constexpr int SPAN = 16;  // vectors that are seen from the mean of their first one
+
+/// Some of a thread's elements of a row, seen from the mean of their first vector, so that one pass is enough: the mean of k
+/// of n elements is off by no more than sqrt(squares / k), and what cancels in the squares no more than n / k <= SPAN times
+/// what is left.
+struct Deviations {
+  float pivot;
+  float count = 0;
+  float sum = 0;
+  float squares = 0;
+
+  DEVICE Deviations(const Vector& first, const Lane& lane, int c) {
+    float total = 0, n = 0;
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {
-      m.count += lane.has(c, e) ? 1.0f : 0.0f;
-      sum += lane.has(c, e) ? v[e] : 0.0f;
+      const bool has = lane.has(c, e);
+      total += has ? first[e] : 0.0f;
+      n += has ? 1.0f : 0.0f;
     }
-    m.mean = sum / m.count;
+    pivot = n == 0 ? 0.0f : __fdividef(total, n);
   }
-#pragma unroll
-  for (int e = 0; e < VEC; ++e) {
-    const float deviation = lane.has(c, e) ? v[e] - m.mean : 0.0f;
-    m.squares += deviation * deviation;
+  /// Takes in one element, if it is of the row; returns its deviation or zero.
+  DEVICE float add(float v, bool has) {
+    const float deviation = has ? v - pivot : 0.0f;
+    sum += deviation;
+    squares += deviation * deviation;
+    count += has ? 1.0f : 0.0f;
+    return deviation;
   }
-  return m;
-}
+  /// From the pivot to the mean.
+  DEVICE float offset() const { return count == 0 ? 0.0f : __fdividef(sum, count); }
+  DEVICE Moments moments() const { return {count, pivot + offset(), fmaxf(0.0f, squares - sum * offset())}; }
+};
 
 #if CLUSTER > 1
 /// The row's moments from what the blocks that share it sent: counts, means, squares.
-DEVICE Moments merge(const float (*sent)[CLUSTER]) {
+DEVICE Moments merge_moments(const float (*sent)[CLUSTER]) {
   Moments all;
   all.count = COLS;
 #pragma unroll
@@ -103,17 +114,12 @@ DEVICE Moments merge(const float (*sent)[CLUSTER]) {
   }
   return all;
 }
-#endif
-
-/// The row's moments from those of the blocks that share it.
-DEVICE Moments over_cluster(const Moments& mine, Team& team) {
-#if CLUSTER > 1
-  const float values[3] = {mine.count, mine.mean, mine.squares};
-  return merge(exchange(values, team));
-#else
-  return mine;
-#endif
+DEVICE void pack_moments(const Moments& mine, float* values) {
+  values[0] = mine.count;
+  values[1] = mine.mean;
+  values[2] = mine.squares;
 }
+#endif
 
 /// The moments of the block's part, `count` elements, from its threads'.
 DEVICE Moments in_block(const Moments& mine, int count, Team& team) {

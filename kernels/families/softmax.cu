@@ -7,47 +7,81 @@ DEVICE float power_of_two(float v) {
   return p;
 }
 
-/// The largest of some elements of a row, and the sum of exp(element - largest).
+/// exp(v - top) as 2^(v * factor + offset), one fused multiply-add. The offset is rounded, which multiplies all weights
+/// of the row by the same factor, 2^32 at most; their sum takes it out. Tops beyond that lie so far apart from other floats that
+/// only their equals have a weight; there nothing must be rounded (rows of nothing but a mask).
+struct Shift {
+  float factor, offset;
+
+  DEVICE explicit Shift(float top) {
+    factor = fabsf(top) > 5e8f ? 1.0f : LOG2E;
+    offset = top == MINUS_INFINITY ? 0.0f : -top * factor;
+  }
+  DEVICE float weight(float v) const { return power_of_two(fmaf(v, factor, offset)); }
+  /// What weights over `from` lack.
+  DEVICE float since(float from) const { return from == MINUS_INFINITY ? 0.0f : power_of_two(offset - Shift(from).offset); }
+};
+
+/// The largest of some elements of a row, and the sum of their weights over it.
 struct Peak {
   float top = MINUS_INFINITY;
   float total = 0;
 };
-/// exp(v - top). Where there was nothing but minus infinity, that counts as zero. The difference comes first: a row of
-/// nothing but the type's least number (a mask) has a right answer too.
-DEVICE float weight(float v, float top) { return power_of_two((v - (top == MINUS_INFINITY ? 0.0f : top)) * LOG2E); }
 
-/// The row's peak from those of the blocks that share it.
-DEVICE Peak over_cluster(const Peak& mine, Team& team) {
-#if CLUSTER > 1
-  const float values[2] = {mine.top, mine.total};
-  const auto sent = exchange(values, team);
-  Peak all;
-  all.top = tree<Max>(sent[0]);
-  float totals[CLUSTER];
-#pragma unroll
-  for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * weight(sent[0][rank], all.top);
-  all.total = tree<Sum>(totals);
-  return all;
+/// The largest of some elements, NaN if there is one. Elements of 16 bits are compared in pairs.
+struct Top {
+#if defined(__CUDA_FP16_TYPES_EXIST__) && __CUDA_ARCH__ >= 800
+  static constexpr bool PAIRS = VEC > 1;
+  static DEVICE unsigned larger(unsigned a, unsigned b, __half) {
+    asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    return a;
+  }
+  static DEVICE unsigned larger(unsigned a, unsigned b, __nv_bfloat16) {
+    asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    return a;
+  }
 #else
-  return mine;
+  static constexpr bool PAIRS = false;
+  template <class U> static DEVICE unsigned larger(unsigned a, unsigned, U) { return a; }
 #endif
-}
+  Vector pairs;
+  float top = MINUS_INFINITY;
+
+  DEVICE Top() {
+#pragma unroll
+    for (int e = 0; e < VEC; ++e) from_float(pairs.element[e], MINUS_INFINITY);
+  }
+  DEVICE void add(const Vector& v) {
+    if (PAIRS) {
+#pragma unroll
+      for (int w = 0; w < sizeof(v.word) / sizeof(Word); ++w) pairs.word[w] = larger(pairs.word[w], v.word[w], T());
+    } else {
+#pragma unroll
+      for (int e = 0; e < VEC; ++e) top = Max::of(top, v[e]);
+    }
+  }
+  DEVICE float value() const {
+    float all = top;
+#pragma unroll
+    for (int e = 0; PAIRS && e < VEC; ++e) all = Max::of(all, pairs[e]);
+    return all;
+  }
+};
 
 /// The row's exponentials over its block's largest, where it stays in registers; else they are cheaper to take twice.
 struct Exponentials {
   float held[STORAGE == REGISTERS ? CHUNKS : 1][VEC];
 };
 
-DEVICE Peak measure(const Matrices& in, const Lane& lane, const Kept& kept, Exponentials& exponentials, Team& team) {
-  Peak peak;
+DEVICE Peak measure_kept(const Matrices& in, const Lane& lane, const Kept& kept, Exponentials& exponentials, Team& team) {
+  Top top;
 #pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = kept.get(in, lane, c);
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) peak.top = Max::of(peak.top, v[e]);
+    if (lane.has(c)) top.add(kept.get(in, lane, c));
   }
-  peak.top = block_reduce<Max>(peak.top, team);
+  Peak peak;
+  peak.top = block_reduce<Max>(top.value(), team);
+  const Shift over(peak.top);
 #pragma unroll PASS_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
@@ -55,7 +89,7 @@ DEVICE Peak measure(const Matrices& in, const Lane& lane, const Kept& kept, Expo
     float sum = 0;  // of a vector, as in scan: a chain over all elements would err in one direction where one weighs most
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {
-      const float w = weight(v[e], peak.top);
+      const float w = over.weight(v[e]);
       if (STORAGE == REGISTERS) exponentials.held[STORAGE == REGISTERS ? c : 0][e] = w;
       sum += w;
     }
@@ -72,13 +106,14 @@ DEVICE Peak scan(const Matrices& in, const Lane& lane) {
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     const Vector v = fetch(in[0], lane, c);
-    float top = peak.top;
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) top = Max::of(top, v[e]);
+    Top largest;
+    largest.add(v);
+    const float top = Max::of(peak.top, largest.value());
+    const Shift over(top);
     float sum = 0;
 #pragma unroll
-    for (int e = 0; e < VEC; ++e) sum += weight(v[e], top);
-    peak.total = peak.total * weight(peak.top, top) + sum;
+    for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
+    peak.total = peak.total * over.since(peak.top) + sum;
     peak.top = top;
   }
   return peak;
@@ -87,14 +122,15 @@ DEVICE Peak scan(const Matrices& in, const Lane& lane) {
 /// The peak of the block's part from its threads'.
 DEVICE Peak in_block(const Peak& mine, Team& team) {
   const float top = block_reduce<Max>(mine.top, team);
-  return {top, block_reduce<Sum>(mine.total * weight(mine.top, top), team)};
+  return {top, block_reduce<Sum>(mine.total * Shift(top).since(mine.top), team)};
 }
 
 /// `part`: what the exponentials, where they are held, were taken over.
 DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, const Exponentials& exponentials, const Peak& part, const Peak& peak) {
   const float scale = 1.0f / peak.total;
-  const float held_scale = CLUSTER == 1 ? scale : scale * weight(part.top, peak.top);
-#pragma unroll PASS_UNROLL
+  const Shift over(peak.top);
+  const float held_scale = CLUSTER == 1 ? scale : scale * over.since(part.top);
+#pragma unroll WRITE_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     float out[VEC];
@@ -104,27 +140,50 @@ DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, 
     } else {
       const Vector v = kept.get(in, lane, c);
 #pragma unroll
-      for (int e = 0; e < VEC; ++e) out[e] = weight(v[e], peak.top) * scale;
+      for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
     }
     put(y, lane, c, out);
   }
 }
 
 #if SPLIT == 1
+struct Softmax {
+  typedef Peak Part;
+  static constexpr int WORDS = 2;
+  const Matrices& in;
+  T* y;
+  Exponentials exponentials;
+
+  DEVICE Softmax(const Matrices& in, T* y) : in(in), y(y) {}
+  DEVICE void prepare(const Team&) {}
+  DEVICE Peak measure(const Lane& lane, const Kept& kept, long long, Team& team) {
+    return STORAGE == RELOAD ? in_block(scan(in, lane), team) : measure_kept(in, lane, kept, exponentials, team);
+  }
+  DEVICE void write(const Lane& lane, const Kept& kept, long long, const Peak& mine, const Peak& all, const Team&) {
+    ::write(in, y, lane, kept, exponentials, mine, all);
+  }
+#if CLUSTER > 1
+  static DEVICE void pack(const Peak& mine, float (&values)[WORDS]) {
+    values[0] = mine.top;
+    values[1] = mine.total;
+  }
+  static DEVICE Peak merge(const float (*sent)[CLUSTER]) {
+    Peak all;
+    all.top = tree<Max>(sent[0]);
+    const Shift over(all.top);
+    float totals[CLUSTER];
+#pragma unroll
+    for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * over.since(sent[0][rank]);
+    all.total = tree<Sum>(totals);
+    return all;
+  }
+#endif
+};
+
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, T* __restrict__ y, long long rows) {
   const Matrices in = {x};
-  Team team;
-  Kept kept;
-  enter();
-  kept.begin(in, team, rows);
-  FOR_EACH_GROUP(group) {
-    const Lane lane(row_of(group, team, rows), team);
-    kept.read(in, lane, group, team, rows);
-    Exponentials exponentials;
-    const Peak part = STORAGE == RELOAD ? in_block(scan(in, lane), team) : measure(in, lane, kept, exponentials, team);
-    const Peak peak = over_cluster(part, team);
-    if (active(group, team, rows)) write(in, y, lane, kept, exponentials, part, peak);
-  }
+  Softmax softmax(in, y);
+  Pass<Softmax>(in, rows, softmax).run();
 }
 #else
 extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ x, float2* __restrict__ parts, long long rows) {
@@ -144,7 +203,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
     for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
       const float2 part = parts[row * SPLIT + p];
       const float top = Max::of(mine.top, part.x);
-      mine.total = mine.total * weight(mine.top, top) + part.y * weight(part.x, top);
+      const Shift over(top);
+      mine.total = mine.total * over.since(mine.top) + part.y * over.since(part.x);
       mine.top = top;
     }
     const Peak peak = in_block(mine, team);

@@ -14,20 +14,8 @@ DEVICE float dot(const Matrices& in, const Lane& lane, const Kept& kept) {
   return sum;
 }
 
-/// The row's sum from its threads'.
-DEVICE float combine(float mine, Team& team) {
-  const float sum = block_reduce<Sum>(mine, team);
-#if CLUSTER > 1
-  const float values[1] = {sum};
-  const auto sent = exchange(values, team);
-  return tree<Sum>(sent[0]);
-#else
-  return sum;
-#endif
-}
-
 DEVICE void write(const Matrices& in, T* dx, const Lane& lane, const Kept& kept, float sum) {
-#pragma unroll PASS_UNROLL
+#pragma unroll WRITE_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     const Vector y = kept.get(in, lane, c, 0);
@@ -40,25 +28,35 @@ DEVICE void write(const Matrices& in, T* dx, const Lane& lane, const Kept& kept,
 }
 
 #if SPLIT == 1
+struct SoftmaxBackward {
+  typedef float Part;  // of sum(y * dy)
+  static constexpr int WORDS = 1;
+  const Matrices& in;
+  T* dx;
+
+  DEVICE SoftmaxBackward(const Matrices& in, T* dx) : in(in), dx(dx) {}
+  DEVICE void prepare(const Team&) {}
+  DEVICE float measure(const Lane& lane, const Kept& kept, long long, Team& team) {
+    return block_reduce<Sum>(dot(in, lane, kept), team);
+  }
+  DEVICE void write(const Lane& lane, const Kept& kept, long long, float, float all, const Team&) { ::write(in, dx, lane, kept, all); }
+#if CLUSTER > 1
+  static DEVICE void pack(float mine, float (&values)[WORDS]) { values[0] = mine; }
+  static DEVICE float merge(const float (*sent)[CLUSTER]) { return tree<Sum>(sent[0]); }
+#endif
+};
+
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ y, const T* __restrict__ dy, T* __restrict__ dx, long long rows) {
   const Matrices in = {y, dy};
-  Team team;
-  Kept kept;
-  enter();
-  kept.begin(in, team, rows);
-  FOR_EACH_GROUP(group) {
-    const Lane lane(row_of(group, team, rows), team);
-    kept.read(in, lane, group, team, rows);
-    const float sum = combine(dot(in, lane, kept), team);
-    if (active(group, team, rows)) write(in, dx, lane, kept, sum);
-  }
+  SoftmaxBackward backward(in, dx);
+  Pass<SoftmaxBackward>(in, rows, backward).run();
 }
 #else
 extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ y, const T* __restrict__ dy, float* __restrict__ parts, long long rows) {
   const Matrices in = {y, dy};
   Team team;
   FOR_EACH_GROUP(row) {
-    const float sum = combine(dot(in, Lane(row, team), Kept()), team);
+    const float sum = block_reduce<Sum>(dot(in, Lane(row, team), Kept()), team);
     if (team.t == 0) parts[row * SPLIT + PART_INDEX] = sum;
   }
 }
@@ -70,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
   FOR_EACH_GROUP(row) {
     float sum = 0;
     for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) sum += parts[row * SPLIT + p];
-    write(in, dx, Lane(row, team), Kept(), combine(sum, team));
+    write(in, dx, Lane(row, team), Kept(), block_reduce<Sum>(sum, team));
   }
 }
 #endif
