@@ -87,7 +87,7 @@ def rows():
     add("columns", "var", (65536, 4096), lambda x: x.var(0), axis=0)
     add("columns", "amax", (256, 2048, 512), lambda x: x.amax(1), axis=1)
     add("columns", "mean", (512, 196, 2048), lambda x: x.mean(1), axis=1)  # tokens of a vision transformer
-    add("columns", "softmax", (512, 512, 512), lambda x: torch.softmax(x, 1), axis=1)
+    add("columns", "log_softmax", (512, 512, 512), lambda x: torch.log_softmax(x, 1), axis=1)
     add("columns", "sum", (16384, 16384), lambda x: x.sum(), axis="all")
     add("columns", "sum_of_squares", (16384, 16384), lambda x: (x * x).sum(), axis="all")
     for shape in (image, deep, (256, 512, 28, 28)):

@@ -105,7 +105,13 @@ bool FindPasses(ColumnsProgram& program) {
 bool FindOutputs(ColumnsProgram& program) {
   const Shape kept = program.KeptShape();
   const Shape squeezed = program.Part(false);
-  for (const graph::Output& output : program.graph.outputs()) {
+  for (graph::Output output : program.graph.outputs()) {
+    // Another shape of the same elements: they lie in the same order.
+    while (program.graph.node(output.node).As<graph::Reshape>()) {
+      const NodeId operand = program.graph.node(output.node).operands[0];
+      if (program.graph.node(output.node).type.shape == program.space) break;
+      output.node = operand;
+    }
     const Shape& shape = program.graph.node(output.node).type.shape;
     if (shape == program.space)
       program.element_outputs.push_back(output);

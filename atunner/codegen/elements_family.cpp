@@ -103,7 +103,11 @@ class ElementsTemplate : public BoundTemplate {
 
   SizeFreedom FreeSizes(const Configuration&) const override {
     if (spec_.dims.size() != 1) return {};
-    return {{spec_.dims.begin()->first}, {}};
+    const auto& [name, most] = *spec_.dims.begin();
+    if (IndexType() != "int") return {{name}, {}};
+    return {
+        {name},
+        {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "elements of more may not be numbered by 32 bits"}}};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {

@@ -123,10 +123,13 @@ TEST_F(GraphKernels, EveryReductionOverColumnsInEveryTypeAndShape) {
 }
 
 TEST_F(GraphKernels, StatisticsOfChannels) {
-  for (const char* name : {"batch_norm", "instance_norm"}) {
+  for (const char* name : {"batch_norm", "instance_norm", "group_norm"}) {
     for (DType dtype : kTaskTypes) {
       for (const auto& shape : {std::vector<int64_t>{3, 5, 7, 11}, {1, 1, 1}, {4, 8, 16, 8}}) {
-        const auto built = graph::Build(*graph::FindInLibrary(name), {dtype, {shape}, {}});
+        Attributes attributes;
+        if (std::string(name) == "group_norm") attributes["groups"] = int64_t{shape[1] % 2 == 0 ? 4 : 1};
+        const auto built = graph::Build(*graph::FindInLibrary(name), {dtype, {shape}, attributes});
+        ASSERT_TRUE(built.has_value()) << built.error().ToString();
         Check(SpecOfGraph(*built, {}).value(), "columns", dtype == DType::kFloat16 ? 2 : 0);
       }
     }

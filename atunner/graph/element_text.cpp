@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 #include "atunner/graph/cuda_text.h"
@@ -472,6 +473,9 @@ ElementText::Value ElementText::Contracted(const Node& node, const Contract& con
 
 ElementText::Value ElementText::Named(const std::string& type, const std::string& text, int depth,
                                       const std::string& stem) {
+  const bool name_already =
+      std::ranges::all_of(text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  if (name_already && !std::isdigit(static_cast<unsigned char>(text[0]))) return {text, depth};
   for (int outer = 0; outer <= depth; ++outer) {
     const auto known = scopes_[outer].known.find(type + text);
     if (known != scopes_[outer].known.end()) return {known->second, outer};
