@@ -166,6 +166,10 @@ class Reader {
     return {};
   }
 
+  static ArgBinding BindingOf(const ArgSpec& spec) {
+    return spec.role == Role::kScalar ? ArgBinding::Scalar(spec.dtype, *spec.value) : ArgBinding::Tensor(spec.name);
+  }
+
   Status Place(t1::Argument argument) {
     using enum t1::Argument::Place;
     ArgSpec& spec = argument.spec;
@@ -183,8 +187,7 @@ class Reader {
       }
       kernel_.plan.symbols.push_back({spec.name, spec.name});
     } else {
-      step_.args.push_back(spec.role == Role::kScalar ? ArgBinding::Scalar(spec.dtype, *spec.value)
-                                                      : ArgBinding::Tensor(spec.name));
+      step_.args.push_back(BindingOf(spec));
     }
     kernel_.spec.args.push_back(std::move(spec));
     return {};
@@ -261,7 +264,7 @@ class Reader {
     for (size_t i = kernel.head.begin; i < kernel.head.end; ++i) {
       if (syntax.token(i).kind == Token::Kind::kDirective) return {};  // the parameters depend on macros
     }
-    const LaunchStep& step = kernel_.plan.steps.front();
+    LaunchStep& step = kernel_.plan.steps.front();
     const bool needs_arguments = std::ranges::any_of(kernel.templates, [](const TemplateParameter& parameter) {
       return parameter.fallback.empty() && parameter.type != "typename" && parameter.type != "class";
     });
@@ -269,9 +272,17 @@ class Reader {
       return Bad("KernelSpecification.KernelName", "'" + kernel.name + "' is a template",
                  "write its arguments: \"" + kernel.name + "<block_size_x, float>\"");
     }
+    if (step.args.size() + kernel_.plan.symbols.size() == kernel.parameters.size()) PassConstants(step);
     ATUNNER_RETURN_IF_ERROR(CompareArguments(kernel, step));
     MarkWritten(syntax, kernel, step);
     return {};
+  }
+
+  /// Kernel Tuner passes every argument, those that fill a constant variable as well: published kernels have parameters
+  /// for them that they do not read.
+  void PassConstants(LaunchStep& step) const {
+    step.args.clear();
+    for (const ArgSpec& spec : kernel_.spec.args) step.args.push_back(BindingOf(spec));
   }
 
   /// Published files mark results as ReadOnly now and then; a kernel that only assigns to a buffer says otherwise.

@@ -187,6 +187,19 @@ TEST(T1, AResultMarkedReadOnlyIsTakenAsWritten) {
   EXPECT_THAT(kernel->notes, testing::Contains(HasSubstr("'out' is marked ReadOnly and the kernel writes it")));
 }
 
+TEST(T1, ConstantsArePassedToo) {
+  const FileReader read = [](const std::string&) {
+    return Result<std::string>(
+        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* in,"
+        " float* filter, int n) { if (n > 3) out[threadIdx.x] = in[0] + d_filter[0]; }");
+  };
+  const auto kernel = ParseT1(kConvolution, "space.json", read);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  ASSERT_EQ(kernel->plan.symbols.size(), 1u);
+  ASSERT_EQ(kernel->plan.steps[0].args.size(), 4u);
+  EXPECT_EQ(kernel->plan.steps[0].args[2].name, "d_filter") << "in the order of the list";
+}
+
 TEST(T1, TemplatesNeedTheirArguments) {
   const FileReader read = [](const std::string&) {
     return Result<std::string>(

@@ -15,7 +15,7 @@ struct Shift {
 
   DEVICE explicit Shift(float top) {
     factor = fabsf(top) > 5e8f ? 1.0f : LOG2E;
-    offset = top == MINUS_INFINITY ? 0.0f : -top * factor;
+    offset = top == MINUS_INFINITY ? 0.0f : __fmul_rn(-top, factor);  // never fused: the same everywhere
   }
   DEVICE float weight(float v) const { return power_of_two(fmaf(v, factor, offset)); }
   /// What weights over `from` lack.
