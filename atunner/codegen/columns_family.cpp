@@ -72,7 +72,10 @@ class ColumnsTemplate : public BoundTemplate {
 
   SizeFreedom FreeSizes(const Configuration&) const override {
     if (spec_.dims.size() != 1) return {};
-    return {{spec_.dims.begin()->first}, {}};
+    const auto& [name, most] = *spec_.dims.begin();
+    return {
+        {name},
+        {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "elements of more may not be numbered by 32 bits"}}};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -126,11 +129,11 @@ class ColumnsTemplate : public BoundTemplate {
     for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && extent % v == 0; v *= 2)
       vectors.emplace_back(v);
     space_.parameters = {
-        {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
-        {"reduced_threads", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512}), "threads that divide what is reduced"},
+        {"kept_threads", Integers({1, 4, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
+        {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}), "blocks that divide what is reduced"},
-        {"unroll", Integers({1, 2, 4, 8}), "steps of the loop whose loads are in flight together"},
+        {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");

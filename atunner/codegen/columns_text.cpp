@@ -74,7 +74,7 @@ class Writer {
     text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
     text += "  const long long begin = STEPS * blockIdx.y / gridDim.y;\n";
     text += "  const long long end = active ? STEPS * (blockIdx.y + 1) / gridDim.y : 0;\n";
-    return text + CoordinateLines("k", "(active ? kept : 0)", false, "  ");
+    return text + CoordinateLines("k", "active ? kept : 0", false, "  ");
   }
 
   /// k0, k2, … of the kept axes or r1, … of the reduced ones, from their elements' number.
@@ -90,11 +90,19 @@ class Writer {
         if (other > axis) stride = stride * program_.space[other];
         outermost = outermost && other >= axis;
       }
-      text += fmt::format("{}const long long {}{} = {}{}{};\n", indent, prefix, axis, number,
+      text += fmt::format("{0}const {6} {1}{2} = ({6})({3}){4}{5};\n", indent, prefix, axis, number,
                           stride.one() ? "" : fmt::format(" / ({})", stride.ToString()),
-                          outermost ? "" : fmt::format(" % ({})", program_.space[axis].ToString()));
+                          outermost ? "" : fmt::format(" % ({})", program_.space[axis].ToString()), IndexType());
     }
     return text;
+  }
+
+  /// 32 bits where they number every element: dividing them is much cheaper.
+  std::string IndexType() const {
+    const bool small = std::ranges::all_of(program_.graph.nodes(), [&](const graph::Node& node) {
+      return graph::ElementCount(node.type.shape).Bound(spec_->dims).factor() < INT32_MAX / 2;
+    });
+    return small ? "int" : "long long";
   }
 
   graph::Coordinate At(size_t axis) const {
@@ -130,7 +138,7 @@ class Writer {
       if (!node.As<graph::Input>()) return std::nullopt;
       return ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
     };
-    ElementText elements(program_.graph, stored, {.vector = schedule_.vector, .indent = indent});
+    ElementText elements(program_.graph, stored, {.vector = schedule_.vector, .indent = indent, .index = IndexType()});
     for (size_t id = 0; id < program_.passes.size(); ++id) {
       const auto node = static_cast<NodeId>(id);
       if (program_.passes[id] >= 0 && program_.passes[id] < pass)
@@ -189,25 +197,34 @@ class Writer {
     std::string text = fmt::format("\n  // Pass {}.\n", pass + 1);
     ElementText elements = Elements(pass, "    ");
     std::string sums;
+    std::string counts;
     std::string share;
     for (NodeId id : reductions) {
       text += Declare(id, LaneSums(id), HasSpread(id) ? "VEC" : "LANES");
       const auto value = elements.Of(program_.graph.node(id).operands[0], ElementAt());
       if (HasSpread(id)) {
-        share = fmt::format("    const {0} share = {0}(1) / ({1}[0].count + {0}(1));\n", Arithmetic(id), LaneSums(id));
-        sums += fmt::format("      {}[lane].add({}, share);\n", LaneSums(id), value.text);
+        counts = "  int taken = 0;\n";
+        share += fmt::format("    const {0} {1}share = ({0})1 / (taken + 1);\n", Arithmetic(id), Name(id));
+        sums += fmt::format("      {}[lane].add({}, {}share);\n", LaneSums(id), value.text, Name(id));
       } else {
         sums += fmt::format("      {0}{1} = {2}::of({0}{1}, ({3}){4});\n", Name(id), Lane(), Combiner(id),
                             Arithmetic(id), value.text);
       }
     }
-    text += OpenLoop() + share + elements.Scope(0) + LaneLoop("    ") + elements.Scope(1) + sums + "    }\n  }\n";
-    for (NodeId id : reductions) text += MergedLanes(id) + Combined(id);
+    if (!share.empty()) share += "    ++taken;\n";
+    text +=
+        counts + OpenLoop() + share + elements.Scope(0) + LaneLoop("    ") + elements.Scope(1) + sums + "    }\n  }\n";
+    for (NodeId id : reductions) text += Counted(id) + MergedLanes(id) + Combined(id);
     if (schedule_.splits == 1) {
       for (NodeId id : reductions) text += Divided(id);
     }
     failed_ = failed_ || elements.failed();
     return text;
+  }
+  std::string Counted(NodeId id) const {
+    if (!HasSpread(id)) return "";
+    return fmt::format("#pragma unroll\n  for (int lane = 0; lane < VEC; ++lane) {}[lane].count = taken;\n",
+                       LaneSums(id));
   }
   /// Moments are gathered lane by lane; where lanes are reduced, they become one.
   std::string MergedLanes(NodeId id) const {

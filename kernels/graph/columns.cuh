@@ -28,10 +28,9 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
 /// Count, mean and sum of squared distances from it (Welford; combined as by Chan, Golub and LeVeque 1979).
 template <class T> struct Moments {
   T count, mean, spread;
-  /// Adds a value; `share` is one over the count with it.
+  /// Adds a value; `share` is one over the count with it. The count is the same for all lanes: whoever adds keeps it.
   DEVICE void add(T value, T share) {
     const T distance = value - mean;
-    count += T(1);
     mean += distance * share;
     spread += distance * (value - mean);
   }
