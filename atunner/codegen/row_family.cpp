@@ -322,8 +322,8 @@ class RowTemplate : public BoundTemplate {
     const double instructions = static_cast<double>(cols_ * choice.rows * kernel_.instructions) /
                                 static_cast<double>(choice.parts()) / lanes_per_ns;
     const double chain = 300 + 100 * std::log2(static_cast<double>(choice.block())) + (choice.cluster > 1 ? 900 : 0);
-    const double alone =
-        instructions + (choice.prefetch == 2 ? 0.2 : 1.0) * chain + (choice.prefetch == 0 ? 800 + work : 0);
+    const double alone = instructions + (choice.prefetch == 2 && choice.cluster > 1 ? 0.2 : 1.0) * chain +
+                         (choice.prefetch == 0 ? 800 + work : 0);
     const double longest = std::max({work * blocks, instructions * blocks, alone});
     const auto share = [&](double part) { return std::pow(part / longest, 4); };
     return longest * std::pow(share(work * blocks) + share(instructions * blocks) + share(alone), 0.25) /
@@ -343,9 +343,9 @@ class RowTemplate : public BoundTemplate {
     const bool cached = choice.split == 1 && in_flight < 0.7 * static_cast<double>(profile_.l2_bytes);
     if (choice.storage == "reload") passes += tensors * (cached ? 0.7 : 1.0);
     if (kernel_.gradients && !choice.fused) passes += tensors;
-    // Parameters that every row reads again come from L2.
-    if (choice.keep == 0 && row_bytes > 65536)
-      passes += (kernel_.gradients ? 1.0 : 0.5) * static_cast<double>(kernel_.parameters);
+    // Parameters that every row reads again come from L2 where shared memory leaves L1 little room.
+    const double again = row_bytes > 65536 ? 1.0 : kernel_.gradients ? 0.25 : 0.0;
+    if (choice.keep == 0) passes += again * (kernel_.gradients ? 1.0 : 0.5) * static_cast<double>(kernel_.parameters);
     const auto width = static_cast<double>(choice.vector * element_);
     const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
     const auto per_thread = static_cast<double>(cols_) / static_cast<double>(choice.threads * choice.parts());
