@@ -3,7 +3,8 @@
 namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
-  return {&RowFamily(), &GemmFamily(), &ConvFamily(), &AttentionFamily(), &PointwiseFamily(), &ReductionFamily()};
+  return {&RowFamily(),       &GemmFamily(),    &ConvFamily(), &AttentionFamily(), &PointwiseFamily(),
+          &ReductionFamily(), &ColumnsFamily(), &ScanFamily(), &TransposeFamily(), &ElementsFamily()};
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {

@@ -30,5 +30,9 @@ const Family& ConvFamily();
 const Family& AttentionFamily();
 const Family& PointwiseFamily();
 const Family& ReductionFamily();
+const Family& ColumnsFamily();
+const Family& ScanFamily();
+const Family& TransposeFamily();
+const Family& ElementsFamily();
 
 }  // namespace atunner

@@ -28,8 +28,12 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("add", {{8, 3, 64}, {3, 1}})), "pointwise");
   EXPECT_EQ(FamilyOf(Spec("gelu_backward", {{64, 512}})), "pointwise");
   EXPECT_EQ(FamilyOf(Spec("rms_norm", {{64, 512}})), "reduction");
-  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", std::string("all")}})), "reduction");
-  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", int64_t{0}}})), "none") << "columns have no family yet";
+  EXPECT_EQ(FamilyOf(Spec("sum", {{16, 512}}, {{"axis", std::string("all")}})), "reduction");
+  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 4096}}, {{"axis", std::string("all")}})), "columns") << "one long row";
+  EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", int64_t{0}}})), "columns");
+  EXPECT_EQ(FamilyOf(Spec("cumsum", {{64, 512}})), "scan");
+  EXPECT_EQ(FamilyOf(Spec("transpose", {{64, 512}})), "transpose");
+  EXPECT_EQ(FamilyOf(Spec("embedding", {{64, 512}, {8}})), "elements");
   EXPECT_EQ(FamilyOf(Spec("argmax", {{64, 512}})), "none");
 }
 

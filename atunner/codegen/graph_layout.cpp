@@ -9,6 +9,40 @@ namespace atunner {
 using graph::Extent;
 using graph::Shape;
 
+std::string KernelParameters(const KernelSpec& spec) {
+  std::string text;
+  for (const ArgSpec& arg : spec.args) {
+    const bool input = arg.role == Role::kInput;
+    text += fmt::format("{}{}{}* __restrict__ {}_{}", text.empty() ? "" : ", ", input ? "const " : "",
+                        CudaName(arg.dtype), input ? "in" : "out", arg.name);
+  }
+  for (const auto& [name, size] : spec.dims) text += ", long long " + name;
+  return text;
+}
+
+void BindParameters(const KernelSpec& spec, LaunchStep& step) {
+  for (const ArgSpec& arg : spec.args) step.args.push_back(ArgBinding::Tensor(arg.name));
+  for (const auto& [name, size] : spec.dims)
+    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(name)));
+}
+
+std::string_view CombinerName(graph::Combine op) {
+  switch (op) {
+    case graph::Combine::kProd:
+      return "Prod";
+    case graph::Combine::kMax:
+      return "Max";
+    case graph::Combine::kMin:
+      return "Min";
+    case graph::Combine::kAny:
+      return "Any";
+    case graph::Combine::kAll:
+      return "All";
+    default:
+      return "Sum";
+  }
+}
+
 std::string ProductText(const std::string& a, const std::string& b) {
   if (a == "1") return b;
   return b == "1" ? a : a + " * " + b;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "atunner/graph/graph.h"
+#include "atunner/model/kernel_spec.h"
 
 namespace atunner {
 
@@ -30,6 +32,14 @@ class GraphLayout {
   graph::Shape extents_;
   std::vector<std::vector<bool>> has_;  ///< by tensor, then axis
 };
+
+/// The parameters of a kernel of a graph's task: tensors as in_x and out_y, then open sizes.
+std::string KernelParameters(const KernelSpec& spec);
+/// What a launch gives for them.
+void BindParameters(const KernelSpec& spec, LaunchStep& step);
+
+/// What combines two values in kernels (kernels/graph/combine.cuh); a mean is a sum until it is divided.
+std::string_view CombinerName(graph::Combine op);
 
 /// "a * b", without factors of 1.
 std::string ProductText(const std::string& a, const std::string& b);

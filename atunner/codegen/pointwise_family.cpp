@@ -63,7 +63,9 @@ class PointwiseTemplate : public BoundTemplate {
     source.name = spec_.name + ".cu";
     source.text =
         fmt::format("// {}, scheduled by atunner: pointwise.\n// {}\n", spec_.name, space_.Describe(configuration)) +
-        graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" + Body();
+        graph::KernelPrelude() + "\n" + constants.text() + "\n" +
+        (Narrow(configuration) ? std::string(embed::kNarrowCuh) + "\n" : "") + std::string(embed::kVectorCuh) + "\n" +
+        Body(Narrow(configuration));
     return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
   }
 
@@ -96,7 +98,8 @@ class PointwiseTemplate : public BoundTemplate {
     const double late = flight < 32 ? 1 + 0.02 * (32 / flight - 1) : 1 + 0.01 * (flight / 32 - 1);
     const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / 256));
     const double waves = integer("blocks_per_sm") > 0 && integer("blocks_per_sm") * integer("block") < 1024 ? 1.1 : 1.0;
-    return bytes / profile.dram_gbps * narrow * late * block * waves;
+    const double full = MayBeNarrow() && !Narrow(configuration) ? 1.05 : 1.0;
+    return bytes / profile.dram_gbps * narrow * late * block * waves * full;
   }
 
  private:
@@ -117,6 +120,20 @@ class PointwiseTemplate : public BoundTemplate {
     return widest;
   }
 
+  /// Are all results rounded to 16 bits, and is there something that this makes cheaper?
+  bool MayBeNarrow() const {
+    const bool narrow = std::ranges::all_of(graph_.outputs(), [&](const graph::Output& output) {
+      const DType dtype = graph_.node(output.node).type.dtype;
+      return IsFloat(dtype) && SizeOf(dtype) == 2;
+    });
+    return narrow && std::ranges::any_of(graph_.nodes(), [](const Node& node) {
+             return node.As<Map>() && graph::HasNarrowForms(node.As<Map>()->body);
+           });
+  }
+  bool Narrow(const Configuration& configuration) const {
+    return MayBeNarrow() && ToString(Get(space_, configuration, "functions")) == "short";
+  }
+
   void MakeSpace() {
     std::vector<Value> vectors;
     for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(Widest()) <= 32 && last().factor() % v == 0; v *= 2)
@@ -128,6 +145,10 @@ class PointwiseTemplate : public BoundTemplate {
         {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = as many blocks as there is work, else a persistent grid"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
+    if (MayBeNarrow())
+      space_.parameters.push_back({"functions",
+                                   {std::string("short"), std::string("full")},
+                                   "evaluation of exp, tanh, erf: as 16-bit results need it, or in full float32"});
     Add(fmt::format("vector * items * {} <= 128", Widest()), "what is in flight takes registers");
   }
 
@@ -139,28 +160,15 @@ class PointwiseTemplate : public BoundTemplate {
     const int64_t persistent = GetInt(space_, configuration, "blocks_per_sm") * profile_.sms;
     step.grid[0] = Expr::MustParse(fmt::format("min({}, {})", groups, persistent > 0 ? persistent : INT32_MAX));
     step.block[0] = Expr::MustParse("block");
-    for (const ArgSpec& arg : spec_.args) step.args.push_back(ArgBinding::Tensor(arg.name));
-    for (const auto& [name, size] : spec_.dims)
-      step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(name)));
+    BindParameters(spec_, step);
     return step;
   }
 
   // --- text ---
 
-  std::string Signature() const {
-    std::string text;
-    for (const ArgSpec& arg : spec_.args) {
-      text += text.empty() ? "" : ", ";
-      const bool input = arg.role == Role::kInput;
-      text += fmt::format("{}{}* __restrict__ {}_{}", input ? "const " : "", CudaName(arg.dtype), input ? "in" : "out",
-                          arg.name);
-    }
-    for (const auto& [name, size] : spec_.dims) text += ", long long " + name;
-    return text;
-  }
-
-  std::string Body() const {
-    std::string text = "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + Signature() + ") {\n";
+  std::string Body(bool narrow) const {
+    std::string text =
+        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
     text += fmt::format("  const long long vectors = {} / VEC;\n", graph::ElementCount(space_shape_).ToString());
     text += "  const long long group = (long long)BLOCK * ITEMS;\n";
     text +=
@@ -171,7 +179,7 @@ class PointwiseTemplate : public BoundTemplate {
     text += "      if (first + item * BLOCK >= vectors) break;\n";
     for (const auto& output : graph_.outputs())
       text += fmt::format("      Vector<{}> {}_out;\n", CudaName(graph_.node(output.node).type.dtype), output.name);
-    text += "#pragma unroll\n      for (int lane = 0; lane < VEC; ++lane) {\n" + Lane() + "      }\n";
+    text += "#pragma unroll\n      for (int lane = 0; lane < VEC; ++lane) {\n" + Lane(narrow) + "      }\n";
     for (const auto& output : graph_.outputs())
       text += fmt::format("      write(out_{0} + element, {0}_out);\n", output.name);
     return text + "    }\n  }\n}\n";
@@ -210,7 +218,7 @@ class PointwiseTemplate : public BoundTemplate {
   }
 
   /// One element of every output.
-  std::string Lane() const {
+  std::string Lane(bool narrow) const {
     std::string text;
     std::vector<std::string> values(graph_.nodes().size());
     for (size_t i = 0; i < graph_.inputs().size(); ++i) {
@@ -223,7 +231,7 @@ class PointwiseTemplate : public BoundTemplate {
       const Node& node = graph_.nodes()[id];
       const auto* map = node.As<Map>();
       if (!map) continue;
-      graph::CudaContext context{.operands = {}, .place = {}, .temporary = ValueName(id) + "t"};
+      graph::CudaContext context{.operands = {}, .place = {}, .temporary = ValueName(id) + "t", .narrow = narrow};
       for (NodeId operand : node.operands) context.operands.push_back(values[operand]);
       context.place = [&](graph::ScalarOp op, int axis) {
         const auto from_left = static_cast<int64_t>(space_shape_.size()) + axis;

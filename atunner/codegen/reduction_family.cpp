@@ -7,6 +7,7 @@
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
+#include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/reduction_program.h"
 #include "atunner/codegen/reduction_text.h"
 #include "atunner/graph/plain_kernels.h"
@@ -22,6 +23,11 @@ std::optional<ReductionProgram> ProgramOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto graph = GraphOf(spec);
   return graph ? MakeReductionProgram(*graph) : std::nullopt;
+}
+
+/// Rows that leave most of a device idle when each has one block: the family of columns divides them.
+bool FewLongRows(const ReductionProgram& program, const KernelSpec& spec) {
+  return program.columns >= 32768 && graph::ElementCount(program.RowSpace()).Bound(spec.dims).factor() <= 64;
 }
 
 constexpr int64_t kOtherRegisters = 40;  // addresses, sums and temporaries beside the kept elements
@@ -49,7 +55,8 @@ class ReductionTemplate : public BoundTemplate {
     source.text = fmt::format("// {}, scheduled by atunner: reductions over rows.\n// {}\n", spec_.name,
                               space_.Describe(configuration)) +
                   graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" +
-                  std::string(embed::kRowsCuh) + "\n" + ReductionText(program_, spec_, Keeps(configuration));
+                  std::string(embed::kCombineCuh) + "\n" + std::string(embed::kRowsCuh) + "\n" +
+                  ReductionText(program_, spec_, Keeps(configuration));
     return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
   }
 
@@ -149,9 +156,7 @@ class ReductionTemplate : public BoundTemplate {
                                                graph::ElementCount(program_.RowSpace()).ToString(),
                                                persistent > 0 ? persistent : INT32_MAX));
     step.block[0] = Expr::MustParse("threads_per_row * rows_per_block");
-    for (const ArgSpec& arg : spec_.args) step.args.push_back(ArgBinding::Tensor(arg.name));
-    for (const auto& [name, size] : spec_.dims)
-      step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(name)));
+    BindParameters(spec_, step);
     return step;
   }
 
@@ -164,7 +169,10 @@ class ReductionTemplate : public BoundTemplate {
 class Reductions : public Family {
  public:
   std::string_view name() const override { return "reduction"; }
-  bool Match(const KernelSpec& spec) const override { return ProgramOf(spec).has_value(); }
+  bool Match(const KernelSpec& spec) const override {
+    const auto program = ProgramOf(spec);
+    return program && !FewLongRows(*program, spec);
+  }
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     return std::make_unique<ReductionTemplate>(spec, profile, ProgramOf(spec).value());
   }

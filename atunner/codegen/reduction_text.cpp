@@ -40,7 +40,8 @@ class Writer {
         values_(program.graph.nodes().size()) {}
 
   std::string Run() {
-    std::string text = "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + Signature() + ") {\n";
+    std::string text =
+        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
     text += "  const int thread = threadIdx.x % THREADS_PER_ROW;\n  int slot = 0;\n";
     text += fmt::format("  const long long all_rows = {};\n", graph::ElementCount(program_.RowSpace()).ToString());
     text +=
@@ -69,17 +70,6 @@ class Writer {
 
   const std::string& Name(NodeId id) { return program_.graph.node(id).name; }
   bool IsKept(const RowInput& input) { return keeps_ && input.columns && input.rows && input.passes > 1; }
-
-  std::string Signature() {
-    std::string text;
-    for (const ArgSpec& arg : spec_.args) {
-      const bool input = arg.role == Role::kInput;
-      text += fmt::format("{}{}{}* __restrict__ {}_{}", text.empty() ? "" : ", ", input ? "const " : "",
-                          CudaName(arg.dtype), input ? "in" : "out", arg.name);
-    }
-    for (const auto& [name, size] : spec_.dims) text += ", long long " + name;
-    return text;
-  }
 
   /// Where the row begins in every input; values that all its elements share.
   std::string RowPointers() {
@@ -189,23 +179,6 @@ class Writer {
 
   static std::string CloseLoop() { return "      }\n    }\n"; }
 
-  static std::string_view CombineName(Combine op) {
-    switch (op) {
-      case Combine::kProd:
-        return "Prod";
-      case Combine::kMax:
-        return "Max";
-      case Combine::kMin:
-        return "Min";
-      case Combine::kAny:
-        return "Any";
-      case Combine::kAll:
-        return "All";
-      default:
-        return "Sum";
-    }
-  }
-
   std::string ReducingPass(int pass) {
     std::vector<NodeId> reductions;
     for (size_t id = 0; id < nodes().size(); ++id) {
@@ -221,12 +194,12 @@ class Writer {
     for (NodeId id : reductions) {
       const std::string type = graph::CudaArithmetic(TypeOf(id).dtype, false);
       text += fmt::format("        {0} = {1}::of({0}, ({2}){3});\n", ValueName(id),
-                          CombineName(nodes()[id].As<Reduce>()->op), type, values_[nodes()[id].operands[0]]);
+                          CombinerName(nodes()[id].As<Reduce>()->op), type, values_[nodes()[id].operands[0]]);
     }
     text += CloseLoop();
     for (NodeId id : reductions) {
       const Combine op = nodes()[id].As<Reduce>()->op;
-      text += fmt::format("    {0} = row_reduce<{1}>({0}, slot){2};\n", ValueName(id), CombineName(op),
+      text += fmt::format("    {0} = row_reduce<{1}>({0}, slot){2};\n", ValueName(id), CombinerName(op),
                           op == Combine::kMean ? " / COLS" : "");
       values_[id] = ValueName(id);
     }

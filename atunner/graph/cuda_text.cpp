@@ -2,10 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace atunner::graph {
 namespace {
+
+/// Shorter evaluations of what takes many instructions, in float32; empty where there is none.
+std::string_view NarrowForm(const ScalarNode& node) {
+  if (node.dtype != DType::kFloat32 && !(IsFloat(node.dtype) && SizeOf(node.dtype) == 2)) return {};
+  switch (node.op) {
+    case ScalarOp::kErf:
+      return "erf_narrow($0)";
+    case ScalarOp::kTanh:
+      return "tanh_narrow($0)";
+    case ScalarOp::kSigmoid:
+      return "sigmoid_narrow($0)";
+    case ScalarOp::kExp:
+      return "exp_narrow($0)";
+    default:
+      return {};
+  }
+}
 
 class Writer {
  public:
@@ -73,7 +91,8 @@ class Writer {
   }
 
   std::string Operator(const ScalarNode& node) const {
-    const std::string_view form = InfoOf(node.op).cuda;
+    const std::string_view narrow = context_.narrow ? NarrowForm(node) : std::string_view();
+    const std::string_view form = narrow.empty() ? InfoOf(node.op).cuda : narrow;
     const bool call = form.ends_with(")");
     std::string text;
     for (size_t i = 0; i < form.size(); ++i) {
@@ -153,6 +172,10 @@ std::string CudaLiteral(DType dtype, Cell value, bool wide) {
 
 CudaText ToCuda(const ScalarExpression& expression, const CudaContext& context) {
   return Writer(expression, context).Run();
+}
+
+bool HasNarrowForms(const ScalarExpression& expression) {
+  return std::ranges::any_of(expression.nodes(), [](const ScalarNode& node) { return !NarrowForm(node).empty(); });
 }
 
 double ScalarFlops(const ScalarExpression& expression) {

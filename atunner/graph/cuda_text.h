@@ -16,7 +16,11 @@ struct CudaContext {
   /// The text of index(axis) and extent(axis), as long long.
   std::function<std::string(ScalarOp op, int axis)> place;
   std::string temporary = "t";  ///< names of intermediate values begin so
+  bool narrow = false;          ///< float32 results are rounded to 16 bits: functions of kernels/graph/narrow.cuh serve
 };
+
+/// Does the expression have operators that `narrow` makes cheaper?
+bool HasNarrowForms(const ScalarExpression& expression);
 
 /// The type in which elements of `dtype` are computed: "float", "double", "int", …
 std::string CudaArithmetic(DType dtype, bool wide);

@@ -93,7 +93,7 @@ void BuildAttention(Call& call) {
   const Value product = g.Contract("bhgsd,bhtd->bhgst", query, key);
   const Value scores = g.Map(fmt::format("select({}, a * ({}), -inf)", seen, scale), {product});
   const Value top = g.Reduce(Combine::kMax, scores, {-1}, true);
-  const Value weights = g.Map("exp(a - b)", {scores, top});
+  const Value weights = g.Map("exp(a - detach(b))", {scores, top});
   const Value mixed = g.Contract("bhgst,bhtd->bhgsd", weights, value);
   const Value y = g.Map("a / b", {mixed, g.Reduce(Combine::kSum, weights, {-1}, true)});
   call.Output("y", g.Reshape(y, q));

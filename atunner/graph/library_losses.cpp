@@ -64,7 +64,7 @@ void BuildCrossEntropy(Call& call) {
   GraphBuilder& g = call.g;
   const Value x = call.Wide(call.Input("logits", call.shape()));
   const Value labels = call.Input("labels", {call.shape()[0]}, DType::kInt64);
-  const Value moved = g.Map("a - b", {x, g.Reduce(Combine::kMax, x, {1}, true)});
+  const Value moved = g.Map("a - detach(b)", {x, g.Reduce(Combine::kMax, x, {1}, true)});
   const Value total = g.Reduce(Combine::kSum, g.Map("exp(a)", {moved}), {1});
   const Value picked = g.Add(Gather{1, 1}, {moved, labels});
   call.Output("loss", g.Reduce(Combine::kMean, g.Map("log(a) - b", {total, picked}), {0}));

@@ -58,11 +58,18 @@ void BuildGroupNorm(Call& call) {
   if (!call.Check(inside.has_value(), "groups=" + std::to_string(groups) + " of " + full[1].ToString() + " channels",
                   "the groups must divide the channels"))
     return;
+  // Weight and bias are seen in groups, so that nothing but the result takes another shape.
   Shape grouped = {full[0], Extent(groups), *inside};
   grouped.insert(grouped.end(), full.begin() + 2, full.end());
-  const Value x = call.Wide(call.Input("x", full));
-  const Value y = Normalised(call, call.g.Reshape(x, grouped), AxesFrom(2, grouped.size()));
-  call.Output("y", Affine(call, call.g.Reshape(y, full), x, 1));
+  Shape channels(grouped.size() - 1, Extent(1));
+  channels[0] = grouped[1];
+  channels[1] = grouped[2];
+  GraphBuilder& g = call.g;
+  const Value x = g.Reshape(call.Wide(call.Input("x", full)), grouped);
+  const Value weight = g.Reshape(call.Wide(call.Input("weight", {full[1]})), channels);
+  const Value bias = g.Reshape(call.Wide(call.Input("bias", {full[1]})), channels);
+  const Value y = g.Map("a * b + c", {Normalised(call, x, AxesFrom(2, grouped.size())), weight, bias});
+  g.Output("y", g.Reshape(g.Cast(y, call.dtype()), full));
 }
 
 void BuildInstanceNorm(Call& call) {

@@ -50,9 +50,12 @@ Value Variance(const Along& a, Value x) {
   return a.call.g.Map(fmt::format("a * {}", n / rest), {variance});
 }
 
+/// What exponentials are shifted by, so that they do not overflow: no result depends on it, and so no gradient.
+Value Top(const Along& a, Value x) { return a.call.g.Map("detach(a)", {a.Kept(Combine::kMax, x)}); }
+
 Value LogSumExp(const Along& a, Value x) {
-  const Value top = a.Kept(Combine::kMax, x);
-  const Value sum = a.Kept(Combine::kSum, a.call.g.Map("exp(select(a == b, 0, a - b))", {x, top}));
+  const Value top = Top(a, x);
+  const Value sum = a.Kept(Combine::kSum, a.call.g.Map("exp(select(isinf(a) & a == b, 0, a - b))", {x, top}));
   return a.Squeezed(a.call.g.Map("a + log(b)", {top, sum}));
 }
 
@@ -113,12 +116,12 @@ const Row kRows[] = {
     {"logsumexp", "log of the sum of exponentials", LogSumExp},
     {"softmax", "exp(x - max) / sum(exp(x - max))",
      [](const Along& a, Value x) {
-       const Value e = a.call.g.Map("exp(a - b)", {x, a.Kept(Combine::kMax, x)});
+       const Value e = a.call.g.Map("exp(a - b)", {x, Top(a, x)});
        return a.call.g.Map("a / b", {e, a.Kept(Combine::kSum, e)});
      }},
     {"log_softmax", "x - max - log(sum(exp(x - max)))",
      [](const Along& a, Value x) {
-       const Value moved = a.call.g.Map("a - b", {x, a.Kept(Combine::kMax, x)});
+       const Value moved = a.call.g.Map("a - b", {x, Top(a, x)});
        return a.call.g.Map("a - log(b)", {moved, a.Kept(Combine::kSum, a.call.g.Map("exp(a)", {moved}))});
      }},
     {"normalize", "x / max(norm, 1e-12)",

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "atunner/graph/cuda_text.h"
+#include "atunner/graph/element_text.h"
+#include "atunner/graph/evaluate_sums.h"
 #include "atunner/graph/rewrite.h"
 #include "embed/graph.h"
 
@@ -68,17 +70,25 @@ class PlainWriter {
       return {};
     }
     const auto* constant = node.As<Constant>();
-    const bool scalar = constant && constant->values.size() == 1;
-    if (!node.As<Map>() && !node.As<Reduce>() && !scalar)
-      return Fail(ErrorCode::kUnsupported,
-                  "no plain kernel computes " + (constant ? "a table of constants" : CallName(node.operation)),
-                  "graph " + graph_.name(), "the graph can be evaluated on the CPU, but not tuned yet");
+    if (constant && constant->values.size() > 1)
+      return Fail(ErrorCode::kUnsupported, "no plain kernel computes a table of constants", "graph " + graph_.name(),
+                  "the graph can be evaluated on the CPU, but not tuned yet");
     places_[id] = Target(id, uses);
-    if (const auto* map = node.As<Map>()) EmitMap(node, map->body, places_[id]);
-    if (const auto* reduce = node.As<Reduce>()) EmitReduce(node, *reduce, places_[id]);
-    if (scalar) {
+    if (const auto* map = node.As<Map>()) {
+      EmitMap(node, map->body, places_[id]);
+    } else if (const auto* reduce = node.As<Reduce>()) {
+      EmitReduce(node, *reduce, places_[id]);
+    } else if (const auto* scan = node.As<Scan>()) {
+      EmitScan(node, *scan, places_[id]);
+    } else if (const auto* sort = node.As<Sort>()) {
+      EmitSort(node, *sort, places_[id]);
+    } else if (const auto* scatter = node.As<Scatter>()) {
+      EmitScatter(node, *scatter, places_[id]);
+    } else if (constant) {
       ScalarBuilder builder({});
       EmitMap(node, builder.Finish(builder.Literal(node.type.dtype, constant->values[0])).value(), places_[id]);
+    } else {
+      EmitElements(node, id, places_[id]);
     }
     return {};
   }
@@ -87,7 +97,8 @@ class PlainWriter {
   Place Target(NodeId id, int uses) {
     const Node& node = graph_.node(id);
     const auto output = std::ranges::find(graph_.outputs(), id, &Output::node);
-    if (uses == 1 && output != graph_.outputs().end())
+    // What a scatter has added up so far is not rounded to a narrow type.
+    if (uses == 1 && output != graph_.outputs().end() && !node.As<Scatter>())
       return {ArgBinding::Tensor(output->name), OutputType(node.type.dtype)};
     const std::string name = "v" + std::to_string(id);
     const DType dtype = node.type.dtype;
@@ -206,6 +217,110 @@ class PlainWriter {
     text_ += fmt::format("    const {0} total = block_{1}<{0}>({2}, element);\n", sum, op, depth);
     text_ += fmt::format("    if (threadIdx.x == 0) store(result[o], total{});\n  }}\n}}\n",
                          mean ? " / (" + sum + ")(" + depth + ")" : "");
+  }
+
+  /// `for (i = this thread's; i < count; …) {`
+  static std::string EachLoop(const std::string& variable, const std::string& count) {
+    return fmt::format(
+        "  for (long long {0} = blockIdx.x * {1}ll + threadIdx.x; {0} < {2}; {0} += gridDim.x * {1}ll) {{\n", variable,
+        kThreads, count);
+  }
+  static Expr GridOf(const std::string& count) {
+    return Expr::MustParse(fmt::format("min(ceil_div({}, {}), 65536)", count, kThreads));
+  }
+
+  /// Moves of data and sums of products: every element by itself.
+  void EmitElements(const Node& node, NodeId id, const Place& to) {
+    const Shape& shape = node.type.shape;
+    const std::string count = ElementCount(shape).ToString();
+    text_ += Head(fmt::format("elements{}", kernels_++), node, to, GridOf(count)) + EachLoop("i", count) +
+             Coordinates(shape, "i", "i");
+    const auto stored = [&](NodeId operand) -> std::optional<ElementText::Stored> {
+      const auto at = std::ranges::find(node.operands, operand);
+      if (at == node.operands.end()) return std::nullopt;
+      return ElementText::Stored{fmt::format("a{}", at - node.operands.begin()), places_[operand].type};
+    };
+    ElementText writer(graph_, stored, {.wide = wide_, .indent = "    "});
+    graph::Coordinates at;
+    for (size_t axis = 0; axis < shape.size(); ++axis) at.push_back({.text = "i" + std::to_string(axis)});
+    const ElementText::Value value = writer.Of(id, at);
+    text_ += writer.Scope(0) + writer.Scope(1) + fmt::format("    store(result[i], {});\n  }}\n}}\n", value.text);
+  }
+
+  /// A thread walks along each line.
+  void EmitScan(const Node& node, const Scan& scan, const Place& to) {
+    const Shape& shape = node.type.shape;
+    const std::string extent = shape[scan.axis].ToString();
+    const std::string inner = StrideOf(shape, scan.axis);
+    const std::string lines = fmt::format("({}) / ({})", ElementCount(shape).ToString(), extent);
+    const std::string type = CudaArithmetic(node.type.dtype, wide_);
+    text_ += Head(fmt::format("scan{}", kernels_++), node, to,
+                  GridOf(fmt::format("({}) // ({})", ElementCount(shape).ToString(), extent)));
+    text_ += EachLoop("line", lines);
+    text_ += fmt::format("    const long long first = line / ({0}) * ({0}) * ({1}) + line % ({0});\n", inner, extent);
+    text_ += fmt::format("    {} total = {};\n", type,
+                         CudaLiteral(node.type.dtype, Neutral(scan.op, node.type.dtype), wide_));
+    text_ += fmt::format("    for (long long k = 0; k < {}; ++k) {{\n", extent);
+    text_ += fmt::format("      const long long at = first + {} * ({});\n",
+                         scan.reverse ? fmt::format("({} - 1 - k)", extent) : "k", inner);
+    text_ += fmt::format("      const {0} next = combine_{1}<{0}>(total, load<{0}>(a0[at]));\n", type, Name(scan.op));
+    text_ += fmt::format("      store(result[at], {});\n      total = next;\n    }}\n  }}\n}}\n",
+                         scan.exclusive ? "total" : "next");
+  }
+
+  /// Every element counts how many come before it.
+  void EmitSort(const Node& node, const Sort& sort, const Place& to) {
+    const TensorType& from = graph_.node(node.operands[0]).type;
+    const std::string extent = from.shape[sort.axis].ToString();
+    const std::string inner = StrideOf(from.shape, sort.axis);
+    const std::string count = ElementCount(from.shape).ToString();
+    text_ += Head(fmt::format("sort{}", kernels_++), node, to, GridOf(count)) + EachLoop("i", count);
+    text_ += fmt::format("    const long long k = i / ({0}) % ({1});\n    const long long first = i - k * ({0});\n",
+                         inner, extent);
+    text_ += fmt::format("    const auto element = [&](long long at) {{ return load<{}>(a0[first + at * ({})]); }};\n",
+                         CudaArithmetic(from.dtype, wide_), inner);
+    text_ += fmt::format("    const long long rank = rank_of<{}>(k, {}, element);\n", sort.descending, extent);
+    text_ += fmt::format(
+        "    if (rank < {2}) store(result[(i / ({0} * {1}) * {2} + rank) * ({0}) + i % ({0})], k);\n  }}\n}}\n", inner,
+        extent, node.type.shape[sort.axis].ToString());
+  }
+
+  /// A copy, then a thread for each element of a slice takes all updates in order.
+  void EmitScatter(const Node& node, const Scatter& scatter, const Place& to) {
+    const Shape& shape = node.type.shape;
+    const Shape& places = graph_.node(node.operands[1]).type.shape;
+    const auto part = [](const Shape& from, int64_t begin, int64_t end) {
+      return ElementCount({from.begin() + begin, from.begin() + end}).ToString();
+    };
+    const auto rank = static_cast<int64_t>(shape.size());
+    const std::string inner = part(shape, scatter.axis + 1, rank);
+    const std::string extent = shape[scatter.axis].ToString();
+    const std::string inside = part(shape, scatter.batch, scatter.axis);  // slices that share their places
+    const std::string each = part(places, scatter.batch, static_cast<int64_t>(places.size()));
+    const std::string count = ProductOf({part(shape, 0, scatter.axis), inner});
+    const std::string type = CudaArithmetic(node.type.dtype, wide_);
+    text_ += Head(fmt::format("scatter{}", kernels_++), node, to, GridOf(count)) + EachLoop("i", count);
+    text_ += fmt::format("    const long long outer = i / ({0}), column = i % ({0});\n", inner);
+    text_ += fmt::format(
+        "    for (long long k = 0; k < {0}; ++k) {{\n      const long long at = (outer * ({0}) + k) * ({1}) + "
+        "column;\n      store(result[at], load<{2}>(a0[at]));\n    }}\n",
+        extent, inner, type);
+    text_ += fmt::format(
+        "    for (long long p = 0; p < {0}; ++p) {{\n      const long long place = a1[outer / ({1}) * ({0}) + p];\n",
+        each, inside);
+    text_ += fmt::format("      if (place < 0 || place >= {}) continue;\n", extent);
+    text_ += fmt::format("      auto& to = result[(outer * ({}) + place) * ({}) + column];\n", extent, inner);
+    text_ += fmt::format("      const {0} update = load<{0}>(a2[(outer * ({1}) + p) * ({2}) + column]);\n", type, each,
+                         inner);
+    text_ += fmt::format("      store(to, {});\n    }}\n  }}\n}}\n",
+                         scatter.op == Combine::kSet
+                             ? "update"
+                             : fmt::format("combine_{0}<{1}>(load<{1}>(to), update)", Name(scatter.op), type));
+  }
+  static std::string ProductOf(const std::vector<std::string>& factors) {
+    std::string text;
+    for (const std::string& factor : factors) text += (text.empty() ? "" : " * ") + ("(" + factor + ")");
+    return text;
   }
 
   const ValidGraph& graph_;

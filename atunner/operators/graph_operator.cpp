@@ -56,6 +56,41 @@ Expr FlopsOf(const ValidGraph& graph) {
   return Expr::MustParse(text);
 }
 
+/// Elements of input `id` that have to be read, where gathers and slices are all that reads it. Of N places drawn at
+/// random among V more than V · N / (V + N) differ: V (1 - e^(-N/V)) of them.
+std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
+  std::optional<std::string> most;
+  for (const Node& node : graph.nodes()) {
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      if (node.operands[i] != id) continue;
+      const bool gathered = node.As<graph::Gather>() && i == 0;
+      if (!gathered && !node.As<graph::Slice>()) return std::nullopt;
+      const std::string all = graph::ElementCount(graph.node(id).type.shape).ToString();
+      const std::string taken = graph::ElementCount(node.type.shape).ToString();
+      const std::string part = gathered ? fmt::format("{0} * {1} // ({0} + {1})", all, taken) : taken;
+      most = most ? fmt::format("max({}, {})", *most, part) : part;
+    }
+  }
+  return most;
+}
+
+/// nullopt where every input is read as a whole.
+std::optional<Expr> BytesOf(const ValidGraph& graph) {
+  std::string text;
+  bool parts = false;
+  const auto add = [&](const graph::TensorType& type, const std::string& elements) {
+    text += fmt::format("{}{} * ({})", text.empty() ? "" : " + ", SizeOf(type.dtype), elements);
+  };
+  for (graph::NodeId id : graph.inputs()) {
+    const auto part = PartRead(graph, id);
+    parts |= part.has_value();
+    add(graph.node(id).type, part.value_or(graph::ElementCount(graph.node(id).type.shape).ToString()));
+  }
+  for (const graph::Output& output : graph.outputs())
+    add(graph.node(output.node).type, graph::ElementCount(graph.node(output.node).type.shape).ToString());
+  return parts ? std::optional(Expr::MustParse(text)) : std::nullopt;
+}
+
 DType ComputeType(const KernelSpec& spec) {
   for (const ArgSpec& arg : spec.args) {
     if (IsFloat(arg.dtype)) return arg.dtype;
@@ -63,15 +98,19 @@ DType ComputeType(const KernelSpec& spec) {
   return DType::kFloat32;
 }
 
-/// Is no axis of open extent reduced, and are there rows at all?
+/// Do rows have nothing to do with each other, and are there rows at all? What families know of an axis that they
+/// reduce, scan or take innermost is its extent.
 bool RowsAreFree(const ValidGraph& graph) {
   bool any = false;
   for (const Node& node : graph.nodes()) {
     for (const Extent& extent : node.type.shape) any |= !extent.constant();
-    const auto* reduce = node.As<graph::Reduce>();
-    if (!reduce) continue;
+    if (node.operands.empty()) continue;
     const graph::Shape& from = graph.node(node.operands[0]).type.shape;
-    if (std::ranges::any_of(reduce->axes, [&](int64_t axis) { return !from[axis].constant(); })) return false;
+    std::vector<int64_t> axes;
+    if (const auto* reduce = node.As<graph::Reduce>()) axes = reduce->axes;
+    if (const auto* scan = node.As<graph::Scan>()) axes = {scan->axis};
+    if (const auto* transpose = node.As<graph::Transpose>()) axes = {transpose->order.back()};
+    if (std::ranges::any_of(axes, [&](int64_t axis) { return !from[axis].constant(); })) return false;
   }
   return any;
 }
@@ -164,6 +203,7 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
   spec.oracle.kind = Oracle::Kind::kGraph;
   spec.oracle.graph = graph::Print(graph);
   spec.flops = FlopsOf(graph);
+  spec.bytes = BytesOf(graph);
   spec.compute_dtype = ComputeType(spec);
   ATUNNER_TRY(const RenderedKernel plain, graph::PlainKernels(graph, false));
   return spec;

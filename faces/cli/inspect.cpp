@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "atunner/base/dylib.h"
+#include "atunner/codegen/family.h"
 #include "atunner/device/profiles.h"
 #include "atunner/device/real_device.h"
 #include "atunner/measure/calibrate.h"
@@ -143,22 +146,69 @@ Result<int> Doctor(const Common& common) {
   return 0;
 }
 
+namespace {
+
+/// The shapes that an operator's help shows behind --input-shape.
+std::vector<std::vector<int64_t>> ShapesShown(const std::string& help) {
+  std::vector<std::vector<int64_t>> shapes;
+  const std::string flag = "--input-shape ";
+  const size_t at = help.find(flag);
+  std::istringstream words(at == std::string::npos ? "" : help.substr(at + flag.size()));
+  for (std::string word; words >> word;) {
+    std::istringstream extents(word);
+    shapes.emplace_back();
+    for (std::string extent; std::getline(extents, extent, ',');) shapes.back().push_back(std::atoll(extent.c_str()));
+  }
+  return shapes;
+}
+
+/// Which family computes the operator as its help shows it; empty where none does.
+std::string FamilyOf(const Operator& op) {
+  const std::vector<std::vector<int64_t>> shapes = ShapesShown(op.info().shape_help);
+  for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt32}) {
+    const auto spec = op.Instantiate({shapes, dtype, {}});
+    if (!spec) continue;
+    for (const Family* family : AllFamilies()) {
+      if (family->Match(*spec)) return std::string(family->name());
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
 Result<int> Operators(const Common& common) {
   Json json = Json::array();
+  std::map<std::string, int> families;
   for (const Operator* op : AllOperators()) {
     const OperatorInfo& info = op->info();
+    const Operator* gradient = FindOperator(info.name + "_backward");
+    const std::string family = FamilyOf(*op);
+    ++families[family];
     Json attributes = Json::array();
     for (const AttributeInfo& attribute : info.attributes)
       attributes.push_back(
           {{"name", attribute.name}, {"default", ToString(attribute.fallback)}, {"meaning", attribute.meaning}});
-    json.push_back(
-        {{"name", info.name}, {"summary", info.summary}, {"shape", info.shape_help}, {"attributes", attributes}});
+    json.push_back({{"name", info.name},
+                    {"summary", info.summary},
+                    {"shape", info.shape_help},
+                    {"attributes", attributes},
+                    {"family", family.empty() ? Json() : Json(family)},
+                    {"gradient", gradient == nullptr ? Json() : Json(FamilyOf(*gradient))}});
     if (common.json) continue;
-    fmt::print("{}: {}\n  {}\n", info.name, info.summary, info.shape_help);
+    fmt::print("{}: {}\n  {}\n  tuned by: {}\n", info.name, info.summary, info.shape_help,
+               family.empty() ? "no family, plain kernels only" : family);
     for (const AttributeInfo& attribute : info.attributes)
       fmt::print("  --attr {}={}: {}\n", attribute.name, ToString(attribute.fallback), attribute.meaning);
   }
-  if (common.json) PrintJson(json);
+  if (common.json) {
+    PrintJson(json);
+    return 0;
+  }
+  fmt::print("{} operators:", json.size());
+  for (const auto& [family, count] : families)
+    fmt::print(" {} {},", count, family.empty() ? "with plain kernels only" : "by the family " + family);
+  fmt::print(" gradients as NAME_backward\n");
   return 0;
 }
 

@@ -34,6 +34,27 @@ BLOCK_REDUCTION(min, minimum(a, b))
 BLOCK_REDUCTION(any, a | b)
 BLOCK_REDUCTION(all, a & b)
 
+template <class T> DEVICE T combine_sum(T a, T b) { return a + b; }
+template <class T> DEVICE T combine_prod(T a, T b) { return a * b; }
+template <class T> DEVICE T combine_max(T a, T b) { return maximum(a, b); }
+template <class T> DEVICE T combine_min(T a, T b) { return minimum(a, b); }
+
+/// NaN is larger than all.
+template <class T> DEVICE bool less(T a, T b) { return b != b ? a == a : a < b; }
+
+/// Where element `k` of `depth` stands in stable order.
+template <bool DESCENDING, class Element> DEVICE long long rank_of(long long k, long long depth, const Element& element) {
+  const auto v = element(k);
+  long long rank = 0;
+  for (long long j = 0; j < depth; ++j) {
+    const auto w = element(j);
+    const bool before = DESCENDING ? less(v, w) : less(w, v);
+    const bool after = DESCENDING ? less(w, v) : less(v, w);
+    rank += before || (!after && j < k);
+  }
+  return rank;
+}
+
 /// The place of the first largest (smallest) element; NaN beats all.
 template <bool LARGEST, class Element> DEVICE long long place_of(long long depth, const Element& element) {
   long long place = 0;

@@ -4,13 +4,6 @@ constexpr int CHUNKS = (COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * V
 constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks beyond its row
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 
-struct Sum { template <class T> static DEVICE T of(T a, T b) { return a + b; } };
-struct Prod { template <class T> static DEVICE T of(T a, T b) { return a * b; } };
-struct Max { template <class T> static DEVICE T of(T a, T b) { return maximum(a, b); } };
-struct Min { template <class T> static DEVICE T of(T a, T b) { return minimum(a, b); } };
-struct Any { template <class T> static DEVICE T of(T a, T b) { return a | b; } };
-struct All { template <class T> static DEVICE T of(T a, T b) { return a & b; } };
-
 /// Combines `value` over the threads of a row; all of them get the result. `slot` alternates between two areas of shared
 /// memory, so that one barrier is enough.
 template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {

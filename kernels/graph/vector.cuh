@@ -29,3 +29,7 @@ template <class T> DEVICE void write(T* to, const Vector<T>& from) {
     else words[i] = from.raw[i];
   }
 }
+template <class T> DEVICE void clear(Vector<T>& to) {
+#pragma unroll
+  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) to.raw[i] = typename Vector<T>::Raw::type{};
+}

@@ -1,0 +1,206 @@
+// Reductions over any axes: column sums, bias gradients, statistics of channels, softmax along an axis that is not the
+// last. Blocks own strips of what is kept; what is reduced is divided over the threads of a block, and over blocks
+// whose parts a further kernel combines, always in the same order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/columns_program.h"
+#include "atunner/codegen/columns_text.h"
+#include "atunner/codegen/family.h"
+#include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/plain_kernels.h"
+#include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto graph = GraphOf(spec);
+  return graph ? MakeColumnsProgram(*graph) : std::nullopt;
+}
+
+constexpr double kLaunchNs = 2500;  // of a kernel after another one
+
+class ColumnsTemplate : public BoundTemplate {
+ public:
+  ColumnsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ColumnsProgram program)
+      : BoundTemplate(spec, profile), program_(std::move(program)) {
+    MakeSpace();
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const int64_t vector = integer("vector");
+    ConstantBlock constants;
+    constants.Int("VEC", vector, "neighbouring elements that a thread moves at once")
+        .Int("LANES", program_.kept_inside ? vector : 1, "kept elements of a thread")
+        .Int("KEPT_THREADS", integer("kept_threads"), "threads beside each other along what is kept")
+        .Int("REDUCED_THREADS", integer("reduced_threads"), "threads that divide what is reduced")
+        .Int("SPLITS", integer("splits"), "blocks that divide what is reduced")
+        .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
+                          program_.kept_inside || vector == 1 ? "elements" : "vectors"))
+        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    SourceUnit source;
+    source.name = spec_.name + ".cu";
+    source.text = fmt::format("// {}, scheduled by atunner: reductions over any axes.\n// {}\n", spec_.name,
+                              space_.Describe(configuration)) +
+                  graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" +
+                  std::string(embed::kCombineCuh) + "\n" + std::string(embed::kColumnsCuh) + "\n" +
+                  ColumnsText(program_, spec_, {vector, integer("splits"), integer("unroll")});
+    return RenderedKernel{std::move(source), PlanOf(configuration)};
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    if (spec_.dims.size() != 1) return {};
+    const auto& [name, most] = *spec_.dims.begin();
+    const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
+    const int64_t several =
+        2 * GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "vector") / kept + 1;
+    const int64_t affordable = std::max<int64_t>(1, 200000 / (Reduced() * kept));
+    const int64_t least = program_.graph.symbols().begin()->second.low;
+    std::vector<Dims> sizes = {{{name, least}}};
+    if (const int64_t few = std::min({several, affordable, most}); few > least) sizes.push_back({{name, few}});
+    return sizes;
+  }
+
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    if (spec_.dims.size() != 1) return {};
+    const auto& [name, most] = *spec_.dims.begin();
+    return {
+        {name},
+        {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "elements of more may not be numbered by 32 bits"}}};
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const double vector = integer("vector");
+    const double threads = integer("kept_threads") * integer("reduced_threads");
+    const double lanes = program_.kept_inside ? vector : 1;
+    const double strips = std::ceil(Kept() / (integer("kept_threads") * lanes));
+    const double used = Kept() / (strips * integer("kept_threads") * lanes);
+    const double blocks = strips * integer("splits");
+    const double steps = std::max(1.0, static_cast<double>(Steps(GetInt(space_, configuration, "vector"))) /
+                                           (integer("splits") * integer("reduced_threads")));
+    // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
+    const double line =
+        (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
+    const double broken = line < 128 ? std::min(4.0, 128 / line) : 1.0;
+    const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
+    const double flight = resident * std::min(integer("unroll"), steps) * vector * Narrowest();
+    const double idle = std::max(1.0, profile.sms * 32768.0 / flight);
+    const double waves = blocks / (profile.sms * std::max(1.0, std::floor(1536 / threads)));
+    const double tail = waves > 1 ? std::ceil(waves) / waves : 1.0;
+    const double passes = program_.pass_count + (program_.element_outputs.empty() ? 0 : 1);
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * std::max(1.0, passes * 0.7);
+    const double kernels = integer("splits") > 1 ? program_.pass_count + 1 : 1;
+    const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
+    const double overhead =
+        1 + 0.02 * (integer("reduced_threads") * 4 / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
+    return (bytes * broken * idle * tail * overhead + parts) / profile.dram_gbps + kernels * kLaunchNs;
+  }
+
+ private:
+  int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
+  double Kept() const {
+    return static_cast<double>(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor());
+  }
+  int64_t Steps(int64_t vector) const { return program_.kept_inside ? Reduced() : Reduced() / vector; }
+  double Narrowest() const {
+    size_t narrowest = 8;
+    for (const ArgSpec& arg : spec_.args) {
+      if (arg.role == Role::kInput) narrowest = std::min(narrowest, SizeOf(arg.dtype));
+    }
+    return static_cast<double>(narrowest);
+  }
+
+  void MakeSpace() {
+    size_t widest = 1;
+    for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
+    const int inner = program_.InnerAxis();
+    const int64_t extent = inner < 0 ? 1 : program_.space[inner].factor();
+    std::vector<Value> vectors;
+    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && extent % v == 0; v *= 2)
+      vectors.emplace_back(v);
+    space_.parameters = {
+        {"kept_threads", Integers({1, 4, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
+        {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
+        {"vector", vectors, "neighbouring elements that a thread moves at once"},
+        {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}), "blocks that divide what is reduced"},
+        {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
+        {"stream", Integers({0, 1}), "evict-first loads and stores"},
+    };
+    Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
+    Add(fmt::format(
+            "kept_threads * {} < 2 * {:.0f} or kept_threads == 1 or (kept_threads == 64 and reduced_threads == 1)",
+            program_.kept_inside ? "vector" : "1", Kept()),
+        "more threads than kept elements");
+    const std::string steps = fmt::format("{}{}", Reduced(), program_.kept_inside ? "" : " // vector");
+    Add(fmt::format("reduced_threads == 1 or reduced_threads * splits < 2 * ({})", steps), "more threads than steps");
+    Add(fmt::format("splits == 1 or splits <= ({})", steps), "more blocks than steps");
+    // Long chains of additions lose what a plain sum of 256 of them keeps.
+    Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
+        "sums in one long chain");
+    Add("unroll * vector <= 32", "what is in flight takes registers");
+    size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
+    for (const ColumnsPartial& partial : PartialsOf(program_)) bytes += partial.bytes;
+    Add(fmt::format("reduced_threads == 1 or kept_threads * reduced_threads * {} * {} <= 49152",
+                    program_.kept_inside ? "vector" : "1", std::min<size_t>(bytes, 48)),
+        "partial results exceed shared memory");
+  }
+
+  LaunchPlan PlanOf(const Configuration& configuration) const {
+    const int64_t splits = GetInt(space_, configuration, "splits");
+    const std::string kept = graph::ElementCount(program_.Part(false)).ToString();
+    std::vector<LaunchStep> steps;
+    for (const std::string& name : ColumnsKernels(program_, splits)) {
+      LaunchStep step;
+      step.entry = name;
+      step.grid[0] =
+          Expr::MustParse(fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1"));
+      // What only writes values per kept element takes no share of the reduced ones.
+      const bool divided = name != "finish" || !program_.element_outputs.empty();
+      step.grid[1] = Expr::MustParse(divided ? "splits" : "1");
+      step.block[0] = Expr::MustParse("kept_threads * reduced_threads");
+      BindParameters(spec_, step);
+      if (splits > 1) {
+        for (const ColumnsPartial& partial : PartialsOf(program_))
+          step.args.push_back(ArgBinding::Workspace(partial.name));
+      }
+      steps.push_back(std::move(step));
+    }
+    LaunchPlan plan = Plan(configuration, std::move(steps));
+    if (splits > 1) {
+      for (const ColumnsPartial& partial : PartialsOf(program_))
+        plan.workspaces.push_back(
+            {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", splits, partial.bytes, kept))});
+    }
+    return plan;
+  }
+
+  ColumnsProgram program_;
+};
+
+class Columns : public Family {
+ public:
+  std::string_view name() const override { return "columns"; }
+  bool Match(const KernelSpec& spec) const override { return ProgramOf(spec).has_value(); }
+  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
+    return std::make_unique<ColumnsTemplate>(spec, profile, ProgramOf(spec).value());
+  }
+};
+
+}  // namespace
+
+const Family& ColumnsFamily() {
+  static const Columns instance;
+  return instance;
+}
+
+}  // namespace atunner

@@ -1,0 +1,360 @@
+#include "atunner/codegen/columns_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/cuda_text.h"
+#include "atunner/graph/element_text.h"
+#include "atunner/graph/evaluate_sums.h"
+
+namespace atunner {
+namespace {
+
+using graph::Combine;
+using graph::Coordinates;
+using graph::ElementText;
+using graph::NodeId;
+using graph::Reduce;
+using graph::Shape;
+
+std::string CountOf(const Shape& shape) { return graph::ElementCount(shape).ToString(); }
+
+std::string ValueName(const ColumnsProgram& program, NodeId id) {
+  const std::string& name = program.graph.node(id).name;
+  return (name.empty() ? "v" + std::to_string(id) : name) + "_";
+}
+
+class Writer {
+ public:
+  Writer(const ColumnsProgram& program, const KernelSpec* spec, const ColumnsSchedule& schedule)
+      : program_(program), spec_(spec), schedule_(schedule), lanes_(program.kept_inside ? schedule.vector : 1) {}
+
+  std::string Run() {
+    if (schedule_.splits == 1) {
+      std::string text = Head("kernel");
+      for (int pass = 0; pass < program_.pass_count; ++pass) text += Pass(pass);
+      return text + Finish() + "}\n";
+    }
+    std::string text;
+    for (int pass = 0; pass < program_.pass_count; ++pass) {
+      text += Head(fmt::format("pass{}", pass + 1));
+      for (int before = 0; before < pass; ++before) text += Collected(before);
+      text += Pass(pass) + Partials(pass) + "}\n\n";
+    }
+    text += Head("finish");
+    for (int pass = 0; pass < program_.pass_count; ++pass) text += Collected(pass);
+    return text + Finish() + "}\n";
+  }
+  bool failed() const { return failed_; }
+
+ private:
+  const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
+  const Reduce& ReduceOf(NodeId id) const { return *program_.graph.node(id).As<Reduce>(); }
+  std::string Name(NodeId id) const { return ValueName(program_, id); }
+  std::string Arithmetic(NodeId id) const { return graph::CudaArithmetic(TypeOf(id).dtype, false); }
+
+  /// Parameters, which part of the work is this thread's, and its kept coordinates.
+  std::string Head(const std::string& name) {
+    std::string parameters = KernelParameters(*spec_);
+    if (schedule_.splits > 1) {
+      for (const ColumnsPartial& partial : PartialsOf(program_))
+        parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
+    }
+    std::string text =
+        fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK) {}({}) {{\n", name, parameters);
+    const bool inside = program_.kept_inside;
+    text += fmt::format("  const int kept_thread = threadIdx.x {} {};\n", inside ? '%' : '/',
+                        inside ? "KEPT_THREADS" : "REDUCED_THREADS");
+    text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
+                        inside ? "KEPT_THREADS" : "REDUCED_THREADS");
+    text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
+    text += "  const long long kept = ((long long)blockIdx.x * KEPT_THREADS + kept_thread) * LANES;\n";
+    text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
+    text += "  const long long begin = STEPS * blockIdx.y / gridDim.y;\n";
+    text += "  const long long end = active ? STEPS * (blockIdx.y + 1) / gridDim.y : 0;\n";
+    return text + CoordinateLines("k", "active ? kept : 0", false, "  ");
+  }
+
+  /// k0, k2, … of the kept axes or r1, … of the reduced ones, from their elements' number.
+  std::string CoordinateLines(const char* prefix, const std::string& number, bool reduced,
+                              const std::string& indent) const {
+    std::string text;
+    for (size_t axis = 0; axis < program_.space.size(); ++axis) {
+      if (program_.reduced[axis] != reduced || program_.space[axis].one()) continue;
+      graph::Extent stride(1);
+      bool outermost = true;
+      for (size_t other = 0; other < program_.space.size(); ++other) {
+        if (program_.reduced[other] != reduced || program_.space[other].one()) continue;
+        if (other > axis) stride = stride * program_.space[other];
+        outermost = outermost && other >= axis;
+      }
+      text += fmt::format("{0}const {6} {1}{2} = ({6})({3}){4}{5};\n", indent, prefix, axis, number,
+                          stride.one() ? "" : fmt::format(" / ({})", stride.ToString()),
+                          outermost ? "" : fmt::format(" % ({})", program_.space[axis].ToString()), IndexType());
+    }
+    return text;
+  }
+
+  /// 32 bits where they number every element: dividing them is much cheaper.
+  std::string IndexType() const {
+    const bool small = std::ranges::all_of(program_.graph.nodes(), [&](const graph::Node& node) {
+      return graph::ElementCount(node.type.shape).Bound(spec_->dims).factor() < INT32_MAX / 2;
+    });
+    return small ? "int" : "long long";
+  }
+
+  graph::Coordinate At(size_t axis) const {
+    if (program_.space[axis].one()) return {.text = "0", .multiple = 0};
+    graph::Coordinate at{.text = (program_.reduced[axis] ? "r" : "k") + std::to_string(axis)};
+    if (static_cast<int>(axis) == program_.InnerAxis() && schedule_.vector > 1) {
+      at.lanes = graph::Coordinate::Lanes::kNext;
+      at.multiple = schedule_.vector;
+    }
+    return at;
+  }
+  Coordinates ElementAt() const {
+    Coordinates at;
+    for (size_t axis = 0; axis < program_.space.size(); ++axis) at.push_back(At(axis));
+    return at;
+  }
+  /// Of a value per kept element, with the reduced axes as zeros or without them.
+  Coordinates KeptAt(size_t rank) const {
+    Coordinates at;
+    for (size_t axis = 0; axis < program_.space.size(); ++axis) {
+      if (!program_.reduced[axis])
+        at.push_back(At(axis));
+      else if (rank == program_.space.size())
+        at.push_back({.text = "0", .multiple = 0});
+    }
+    return at;
+  }
+
+  /// Elements where the results of the passes before `pass` are at hand.
+  ElementText Elements(int pass, const std::string& indent) const {
+    const auto stored = [this](NodeId id) -> std::optional<ElementText::Stored> {
+      const graph::Node& node = program_.graph.node(id);
+      if (!node.As<graph::Input>()) return std::nullopt;
+      return ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
+    };
+    ElementText elements(program_.graph, stored, {.vector = schedule_.vector, .indent = indent, .index = IndexType()});
+    for (size_t id = 0; id < program_.passes.size(); ++id) {
+      const auto node = static_cast<NodeId>(id);
+      if (program_.passes[id] >= 0 && program_.passes[id] < pass)
+        elements.Know(node, {Name(node) + Lane(), lanes_ > 1 ? 1 : 0}, KeptAt(TypeOf(node).rank()));
+    }
+    return elements;
+  }
+  bool HasSpread(NodeId id) const { return !program_.SpreadsOf(id).empty(); }
+  /// What a pass adds up in, for each lane: the result's type, or moments.
+  std::string Sums(NodeId id) const { return HasSpread(id) ? Name(id) + "moments" : Name(id); }
+  std::string SumType(NodeId id) const { return HasSpread(id) ? "Moments<" + Arithmetic(id) + ">" : Arithmetic(id); }
+  std::string Combiner(NodeId id) const {
+    return HasSpread(id) ? "Merged" : std::string(CombinerName(ReduceOf(id).op));
+  }
+  std::string Neutral(NodeId id) const {
+    const DType dtype = TypeOf(id).dtype;
+    return HasSpread(id) ? SumType(id) + "{}"
+                         : graph::CudaLiteral(dtype, graph::Neutral(ReduceOf(id).op, dtype), false);
+  }
+  std::string Lane() const { return lanes_ > 1 ? "[lane]" : "[0]"; }
+
+  std::string OpenLoop() const {
+    return fmt::format(
+               "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; step += "
+               "REDUCED_THREADS) {{\n",
+               schedule_.unroll) +
+           CoordinateLines("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
+  }
+  static std::string LaneLoop(const std::string& indent) {
+    return "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n";
+  }
+
+  std::string Declare(NodeId id, const std::string& name, const char* lanes) const {
+    return fmt::format("  {0} {1}[{3}];\n#pragma unroll\n  for (int lane = 0; lane < {3}; ++lane) {1}[lane] = {2};\n",
+                       SumType(id), name, Neutral(id), lanes);
+  }
+  std::string Combined(NodeId id) const {
+    return fmt::format("  block_combine<{}>({}, kept_thread, reduced_thread);\n", Combiner(id), Sums(id));
+  }
+  /// The results, once everything is added up.
+  std::string Divided(NodeId id) const {
+    const std::string count = CountOf(program_.Part(true));
+    const std::string lanes = "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) ";
+    if (!HasSpread(id))
+      return ReduceOf(id).op == Combine::kMean ? fmt::format("{}{}[lane] /= {};\n", lanes, Name(id), count) : "";
+    std::string text = fmt::format("  {} {}[LANES];\n{}{}[lane] = {}[lane].mean;\n", Arithmetic(id), Name(id), lanes,
+                                   Name(id), Sums(id));
+    for (NodeId spread : program_.SpreadsOf(id))
+      text += fmt::format("  {} {}[LANES];\n{}{}[lane] = {}[lane].spread{};\n", Arithmetic(spread), Name(spread), lanes,
+                          Name(spread), Sums(id), ReduceOf(spread).op == Combine::kMean ? " / " + count : "");
+    return text;
+  }
+
+  std::string Pass(int pass) {
+    const std::vector<NodeId> reductions = program_.ReductionsOf(pass);
+    std::string text = fmt::format("\n  // Pass {}.\n", pass + 1);
+    ElementText elements = Elements(pass, "    ");
+    std::string sums;
+    std::string counts;
+    std::string share;
+    for (NodeId id : reductions) {
+      text += Declare(id, LaneSums(id), HasSpread(id) ? "VEC" : "LANES");
+      const auto value = elements.Of(program_.graph.node(id).operands[0], ElementAt());
+      if (HasSpread(id)) {
+        counts = "  int taken = 0;\n";
+        share += fmt::format("    const {0} {1}share = ({0})1 / (taken + 1);\n", Arithmetic(id), Name(id));
+        sums += fmt::format("      {}[lane].add({}, {}share);\n", LaneSums(id), value.text, Name(id));
+      } else {
+        sums += fmt::format("      {0}{1} = {2}::of({0}{1}, ({3}){4});\n", Name(id), Lane(), Combiner(id),
+                            Arithmetic(id), value.text);
+      }
+    }
+    if (!share.empty()) share += "    ++taken;\n";
+    text +=
+        counts + OpenLoop() + share + elements.Scope(0) + LaneLoop("    ") + elements.Scope(1) + sums + "    }\n  }\n";
+    for (NodeId id : reductions) text += Counted(id) + MergedLanes(id) + Combined(id);
+    if (schedule_.splits == 1) {
+      for (NodeId id : reductions) text += Divided(id);
+    }
+    failed_ = failed_ || elements.failed();
+    return text;
+  }
+  std::string Counted(NodeId id) const {
+    if (!HasSpread(id)) return "";
+    return fmt::format("#pragma unroll\n  for (int lane = 0; lane < VEC; ++lane) {}[lane].count = taken;\n",
+                       LaneSums(id));
+  }
+  /// Moments are gathered lane by lane; where lanes are reduced, they become one.
+  std::string MergedLanes(NodeId id) const {
+    if (!HasSpread(id) || lanes_ == schedule_.vector) return "";
+    return fmt::format(
+        "  {0} {1}[LANES] = {{{2}[0]}};\n#pragma unroll\n  for (int lane = 1; lane < VEC; ++lane) {1}[0] = "
+        "Merged::of({1}[0], {2}[lane]);\n",
+        SumType(id), Sums(id), LaneSums(id));
+  }
+  std::string LaneSums(NodeId id) const {
+    return HasSpread(id) && lanes_ != schedule_.vector ? Sums(id) + "_of_lane" : Sums(id);
+  }
+
+  std::string Partials(int pass) const {
+    std::string text = "  if (!active || reduced_thread != 0) return;\n";
+    text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
+    for (NodeId id : program_.ReductionsOf(pass))
+      text += fmt::format("    {}parts[blockIdx.y * all_kept + kept + lane] = {}[lane];\n", Name(id), Sums(id));
+    return text + "  }\n";
+  }
+
+  /// The results of a pass from what blocks have left, in order.
+  std::string Collected(int pass) const {
+    std::string text;
+    const std::vector<NodeId> reductions = program_.ReductionsOf(pass);
+    for (NodeId id : reductions) text += Declare(id, Sums(id), "LANES");
+    text += "  for (int part = reduced_thread; part < SPLITS && active; part += REDUCED_THREADS) {\n";
+    text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";
+    for (NodeId id : reductions)
+      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2}parts[part * all_kept + kept + lane]);\n", Sums(id),
+                          Combiner(id), Name(id));
+    text += "    }\n  }\n";
+    for (NodeId id : reductions) text += Combined(id) + Divided(id);
+    return text;
+  }
+
+  std::string Finish() {
+    std::string text;
+    if (!program_.element_outputs.empty()) text += WritingPass();
+    if (!program_.kept_outputs.empty()) text += KeptOutputs();
+    return text;
+  }
+
+  std::string WritingPass() {
+    ElementText elements = Elements(program_.pass_count, "    ");
+    std::string vectors;
+    std::string stores;
+    std::string writes;
+    std::string offset;
+    const Coordinates at = ElementAt();
+    for (size_t axis = 0; axis < at.size(); ++axis) {
+      if (program_.space[axis].one()) continue;
+      const std::string stride =
+          CountOf({program_.space.begin() + static_cast<int64_t>(axis) + 1, program_.space.end()});
+      offset += (offset.empty() ? "" : " + ") + ProductText(at[axis].text, stride);
+    }
+    for (const graph::Output& output : program_.element_outputs) {
+      const auto value = elements.Of(output.node, at);
+      vectors += fmt::format("    Vector<{}> {}_out;\n", CudaName(TypeOf(output.node).dtype), output.name);
+      stores += fmt::format("      store({}_out.element[lane], {});\n", output.name, value.text);
+      writes += fmt::format("    write(out_{0} + {1}, {0}_out);\n", output.name, offset.empty() ? "0" : offset);
+    }
+    failed_ = failed_ || elements.failed();
+    return "\n  // The results.\n" + OpenLoop() + elements.Scope(0) + vectors + LaneLoop("    ") + elements.Scope(1) +
+           stores + "    }\n" + writes + "  }\n";
+  }
+
+  /// One value per kept element; of several blocks that know it the first writes.
+  std::string KeptOutputs() {
+    std::string text = "\n  if (!active || reduced_thread != 0 || blockIdx.y != 0) return;\n";
+    ElementText elements = Elements(program_.pass_count, "  ");
+    std::string vectors;
+    std::string stores;
+    std::string writes;
+    for (const graph::Output& output : program_.kept_outputs) {
+      const auto value = elements.Of(output.node, KeptAt(TypeOf(output.node).rank()));
+      if (lanes_ == 1) {
+        stores += fmt::format("  store(out_{}[kept], {});\n", output.name, value.text);
+        continue;
+      }
+      vectors += fmt::format("  Vector<{}> {}_out;\n", CudaName(TypeOf(output.node).dtype), output.name);
+      stores += fmt::format("    store({}_out.element[lane], {});\n", output.name, value.text);
+      writes += fmt::format("  write(out_{0} + kept, {0}_out);\n", output.name);
+    }
+    failed_ = failed_ || elements.failed();
+    if (lanes_ == 1) return text + elements.Scope(0) + elements.Scope(1) + stores;
+    return text + elements.Scope(0) + vectors + LaneLoop("  ") + elements.Scope(1) + stores + "  }\n" + writes;
+  }
+
+  const ColumnsProgram& program_;
+  const KernelSpec* spec_;
+  ColumnsSchedule schedule_;
+  int64_t lanes_;  ///< kept elements of a thread
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program) {
+  std::vector<ColumnsPartial> partials;
+  for (size_t id = 0; id < program.passes.size(); ++id) {
+    const auto node = static_cast<NodeId>(id);
+    if (program.passes[id] < 0 || program.spreads.contains(node)) continue;
+    const DType dtype = program.graph.node(node).type.dtype;
+    const std::string type = graph::CudaArithmetic(dtype, false);
+    const size_t bytes = IsFloat(dtype) && SizeOf(dtype) < 4 ? 4 : SizeOf(dtype);
+    const bool moments = !program.SpreadsOf(node).empty();
+    partials.push_back({node, ValueName(program, node) + "parts", moments ? "Moments<" + type + ">" : type,
+                        moments ? 3 * bytes : bytes});
+  }
+  return partials;
+}
+
+std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, int64_t splits) {
+  if (splits == 1) return {"kernel"};
+  std::vector<std::string> names;
+  for (int pass = 0; pass < program.pass_count; ++pass) names.push_back(fmt::format("pass{}", pass + 1));
+  names.emplace_back("finish");
+  return names;
+}
+
+std::string ColumnsText(const ColumnsProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule) {
+  return Writer(program, &spec, schedule).Run();
+}
+
+bool ColumnsCanBeWritten(const ColumnsProgram& program) {
+  const KernelSpec none;
+  Writer writer(program, &none, {});
+  writer.Run();
+  return !writer.failed();
+}
+
+}  // namespace atunner

@@ -1,0 +1,35 @@
+// The text of the kernels that compute a ColumnsProgram.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "atunner/codegen/columns_program.h"
+#include "atunner/model/kernel_spec.h"
+
+namespace atunner {
+
+struct ColumnsSchedule {
+  int64_t vector = 1;
+  int64_t splits = 1;  ///< parts of what is reduced that blocks of their own work on
+  int64_t unroll = 1;
+};
+
+/// What a reduction's parts are kept in between kernels, where there are splits.
+struct ColumnsPartial {
+  graph::NodeId id = 0;
+  std::string name;
+  std::string type;  ///< of one part
+  size_t bytes = 4;  ///< of it
+};
+std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program);
+
+/// Names of the kernels in the order in which they run.
+std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, int64_t splits);
+/// Their text, for constants and helpers of kernels/graph in front of it.
+std::string ColumnsText(const ColumnsProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule);
+
+/// Is everything that elements are computed from where its coordinates say?
+bool ColumnsCanBeWritten(const ColumnsProgram& program);
+
+}  // namespace atunner

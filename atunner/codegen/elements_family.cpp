@@ -1,0 +1,230 @@
+// Elements: graphs in which every element of an output is computed from few elements of the inputs, wherever they lie:
+// gathers, embeddings, transposes, padding, joining, pooling, and maps between them. A thread computes whole vectors of
+// neighbouring elements, and reads vectors where neighbours come from neighbours.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/family.h"
+#include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/cuda_text.h"
+#include "atunner/graph/element_text.h"
+#include "atunner/graph/plain_kernels.h"
+#include "atunner/graph/rewrite.h"
+#include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+using graph::Extent;
+using graph::NodeId;
+using graph::Shape;
+using graph::ValidGraph;
+
+constexpr double kMostWork = 4096;  // elements read for one that is written
+
+struct ElementsForm {
+  ValidGraph graph;
+  double work = 1;
+};
+
+std::optional<ElementsForm> FormOf(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto parsed = GraphOf(spec);
+  if (!parsed) return std::nullopt;
+  ElementsForm form{graph::FuseMaps(*parsed)};
+  for (const graph::Output& output : form.graph.outputs()) {
+    const graph::ElementText::Served served = graph::ElementText::Serves(form.graph, output.node);
+    if (!served.yes || served.work > kMostWork) return std::nullopt;
+    form.work = std::max(form.work, served.work);
+  }
+  return form;
+}
+
+class ElementsTemplate : public BoundTemplate {
+ public:
+  ElementsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ElementsForm form)
+      : BoundTemplate(spec, profile), graph_(std::move(form.graph)), work_(form.work) {
+    for (const graph::Output& output : graph_.outputs()) {
+      const Shape& shape = graph_.node(output.node).type.shape;
+      const auto same = std::ranges::find(groups_, shape, &Group::shape);
+      if (same == groups_.end())
+        groups_.push_back({shape, {output}});
+      else
+        same->outputs.push_back(output);
+    }
+    MakeSpace();
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants;
+    constants.Int("VEC", integer("vector"), "neighbouring elements that a thread computes at once")
+        .Int("ITEMS", integer("items"), "vectors that a thread computes one after the other")
+        .Int("BLOCK", integer("block"), "threads")
+        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    SourceUnit source;
+    source.name = spec_.name + ".cu";
+    source.text =
+        fmt::format("// {}, scheduled by atunner: elements.\n// {}\n", spec_.name, space_.Describe(configuration)) +
+        graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh);
+    std::vector<LaunchStep> steps;
+    for (const Group& group : groups_) {
+      const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;
+      source.text += "\n" + Kernel(name, group, integer("vector"));
+      LaunchStep step;
+      step.entry = name;
+      step.grid[0] =
+          Expr::MustParse(fmt::format("min(ceil_div({}, vector * items * block), {})", CountOf(group), INT32_MAX));
+      step.block[0] = Expr::MustParse("block");
+      BindParameters(spec_, step);
+      steps.push_back(std::move(step));
+    }
+    return RenderedKernel{std::move(source), Plan(configuration, std::move(steps))};
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    if (spec_.dims.size() != 1) return {};
+    const auto& [name, most] = *spec_.dims.begin();
+    const int64_t least = graph_.symbols().begin()->second.low;
+    const int64_t row = graph::ElementCount(groups_[0].shape).factor();
+    const int64_t block = GetInt(space_, configuration, "block") * GetInt(space_, configuration, "items") *
+                          GetInt(space_, configuration, "vector");
+    std::vector<Dims> sizes = {{{name, least}}};
+    const int64_t several = std::min(most, std::min<int64_t>(2 * block, 100000) / row + 1);
+    if (several > least) sizes.push_back({{name, several}});
+    return sizes;
+  }
+
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    if (spec_.dims.size() != 1) return {};
+    const auto& [name, most] = *spec_.dims.begin();
+    if (IndexType() != "int") return {{name}, {}};
+    return {
+        {name},
+        {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "elements of more may not be numbered by 32 bits"}}};
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
+    const double width = integer("vector") * static_cast<double>(Widest());
+    const double narrow = width >= 16 ? 1.0 + 0.02 * std::log2(width / 16) : 1.0 + 0.1 * std::log2(16 / width);
+    const double items = 1 + 0.01 * std::log2(integer("items"));
+    const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / 256));
+    return bytes / profile.dram_gbps * narrow * items * block * (1 + 0.02 * work_);
+  }
+
+ private:
+  /// Outputs of one shape, which one kernel computes.
+  struct Group {
+    Shape shape;
+    std::vector<graph::Output> outputs;
+  };
+  static std::string CountOf(const Group& group) { return graph::ElementCount(group.shape).ToString(); }
+
+  /// Of what inputs and outputs move; places of gathers are read one by one.
+  size_t Widest() const {
+    size_t widest = 1;
+    for (const ArgSpec& arg : spec_.args) {
+      if (arg.role == Role::kOutput || IsFloat(arg.dtype)) widest = std::max(widest, SizeOf(arg.dtype));
+    }
+    return widest;
+  }
+
+  void MakeSpace() {
+    std::vector<Value> vectors;
+    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(Widest()) <= 32; v *= 2) {
+      const bool divides = std::ranges::all_of(groups_, [&](const Group& group) {
+        return v == 1 || (!group.shape.empty() && group.shape.back().factor() % v == 0);
+      });
+      if (divides) vectors.emplace_back(v);
+    }
+    space_.parameters = {
+        {"vector", vectors, "neighbouring elements that a thread computes at once"},
+        {"items", Integers({1, 2, 4}), "vectors that a thread computes one after the other"},
+        {"block", Integers({64, 128, 256, 512, 1024}), "threads of a block"},
+        {"stream", Integers({0, 1}), "evict-first loads and stores"},
+    };
+  }
+
+  /// 32 bits where they number every element of every tensor.
+  std::string IndexType() const {
+    const auto small = [&](const graph::TensorType& type) {
+      return graph::ElementCount(type.shape).Bound(spec_.dims).factor() < INT32_MAX / 2;
+    };
+    return std::ranges::all_of(graph_.nodes(), [&](const graph::Node& node) { return small(node.type); }) ? "int"
+                                                                                                          : "long long";
+  }
+
+  std::string Kernel(const std::string& name, const Group& group, int64_t vector) const {
+    const auto stored = [&](NodeId id) -> std::optional<graph::ElementText::Stored> {
+      const graph::Node& node = graph_.node(id);
+      if (!node.As<graph::Input>()) return std::nullopt;
+      return graph::ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
+    };
+    graph::ElementText elements(graph_, stored, {.vector = vector, .indent = "      ", .index = IndexType()});
+    std::string coordinates;
+    graph::Coordinates at;
+    for (size_t axis = 0; axis < group.shape.size(); ++axis) {
+      const bool last = axis + 1 == group.shape.size();
+      const std::string stride =
+          graph::ElementCount({group.shape.begin() + static_cast<int64_t>(axis) + 1, group.shape.end()}).ToString();
+      coordinates += fmt::format("      const {} c{} = element{}{};\n", IndexType(), axis,
+                                 stride == "1" ? "" : fmt::format(" / ({})", stride),
+                                 axis == 0 ? "" : fmt::format(" % ({})", group.shape[axis].ToString()));
+      at.push_back({.text = "c" + std::to_string(axis)});
+      if (last && vector > 1) at.back().lanes = graph::Coordinate::Lanes::kNext;
+      if (last) at.back().multiple = vector;
+    }
+    std::string stores;
+    std::string vectors;
+    std::string writes;
+    for (const graph::Output& output : group.outputs) {
+      const auto value = elements.Of(output.node, at);
+      vectors += fmt::format("      Vector<{}> {}_out;\n", CudaName(graph_.node(output.node).type.dtype), output.name);
+      stores += fmt::format("        store({}_out.element[lane], {});\n", output.name, value.text);
+      writes += fmt::format("      write(out_{0} + element, {0}_out);\n", output.name);
+    }
+    return fmt::format(R"(extern "C" __global__ void __launch_bounds__(BLOCK) {}({}) {{
+  const long long vectors = {} / VEC;
+  const long long group = (long long)BLOCK * ITEMS;
+  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += gridDim.x * group) {{
+#pragma unroll
+    for (int item = 0; item < ITEMS; ++item) {{
+      if (first + item * BLOCK >= vectors) break;
+      const {} element = (first + item * BLOCK) * VEC;
+)",
+                       name, KernelParameters(spec_), CountOf(group), IndexType()) +
+           coordinates + elements.Scope(0) + vectors +
+           "#pragma unroll\n      for (int lane = 0; lane < VEC; ++lane) {\n" + elements.Scope(1) + stores +
+           "      }\n" + writes + "    }\n  }\n}\n";
+  }
+
+  ValidGraph graph_;
+  double work_;
+  std::vector<Group> groups_;
+};
+
+class Elements : public Family {
+ public:
+  std::string_view name() const override { return "elements"; }
+  bool Match(const KernelSpec& spec) const override { return FormOf(spec).has_value(); }
+  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
+    return std::make_unique<ElementsTemplate>(spec, profile, FormOf(spec).value());
+  }
+};
+
+}  // namespace
+
+const Family& ElementsFamily() {
+  static const Elements instance;
+  return instance;
+}
+
+}  // namespace atunner

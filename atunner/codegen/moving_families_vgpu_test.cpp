@@ -1,0 +1,281 @@
+// What the families of columns, scans, transposes and elements write for graphs, and the plain kernels of all
+// operators.
+#include <cmath>
+
+#include "atunner/codegen/graph_kernels_test.h"
+#include "atunner/graph/plain_kernels.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+/// The plain kernels of a task as a schedule, so that they can be checked as one.
+class PlainSchedule : public ScheduleTemplate {
+ public:
+  explicit PlainSchedule(KernelSpec spec) : spec_(std::move(spec)) {}
+  const KernelSpec& spec() const override { return spec_; }
+  const ParameterSpace& space() const override { return space_; }
+  Configuration Default() const override { return {}; }
+  Result<RenderedKernel> Render(const Configuration&) const override { return GraphOracle().Naive(spec_); }
+
+ private:
+  KernelSpec spec_;
+  ParameterSpace space_;
+};
+
+TEST_F(GraphKernels, PlainKernelsOfEveryOperatorAndGradientAreRight) {
+  for (const graph::LibraryOperator& op : graph::Library()) {
+    for (bool backward : {false, true}) {
+      if (backward && !op.differentiable) continue;
+      const auto built = graph::Build({&op, backward}, {DType::kFloat32, op.example, {}});
+      if (!built || IsPointwise(op)) continue;  // those are verified with their family
+      KernelSpec spec = SpecOfGraph(*built, {}).value();
+      spec.tolerance.relative = 1e-4;  // not by their own error
+      SCOPED_TRACE(spec.name + "\n" + spec.oracle.graph);
+      Check(spec, PlainSchedule(spec), 0);
+    }
+  }
+  EXPECT_GT(verified_, 130u);
+}
+
+struct ElementsCase {
+  const char* op;
+  std::vector<std::vector<std::vector<int64_t>>> shapes;
+  Attributes attributes = {};
+};
+
+const ElementsCase kElementsCases[] = {
+    {"transpose", {{{7, 13}}, {{1, 1}}, {{2, 64, 48}}}},
+    {"transpose", {{{3, 8, 5, 16}}}, {{"axis0", int64_t{1}}, {"axis1", int64_t{2}}}},
+    {"pad", {{{7, 13}}, {{1, 1}}, {{16, 64}}}},
+    {"pad", {{{7, 16}}}, {{"low", int64_t{8}}, {"high", int64_t{8}}, {"value", 1.5}}},
+    {"pad", {{{5, 16}}}, {{"axis", int64_t{0}}, {"low", int64_t{2}}, {"high", int64_t{0}}}},
+    {"concat", {{{7, 13}, {7, 3}}, {{1, 1}, {1, 1}}, {{16, 64}, {16, 32}}}},
+    {"flip", {{{7, 13}}, {{1, 1}}, {{16, 64}}}},
+    {"flip", {{{7, 16}}}, {{"axis", int64_t{0}}}},
+    {"repeat_interleave", {{{7, 13}}, {{1, 1}}, {{16, 64}}}},
+    {"upsample_nearest", {{{1, 3, 5, 7}}, {{1, 1, 1}}, {{2, 4, 8, 16}}}},
+    {"embedding", {{{11, 13}, {7}}, {{1, 1}, {1}}, {{64, 32}, {4, 16}}}},
+    {"index_select", {{{11, 13}, {7}}, {{1, 1}, {1}}, {{64, 32}, {16}}}},
+    {"index_select", {{{5, 32, 3}, {16}}}, {{"axis", int64_t{1}}}},
+    {"gather", {{{11, 13}, {11, 7}}, {{1, 1}, {1, 1}}, {{8, 64}, {8, 32}}}},
+    {"max_pool", {{{1, 3, 7, 11}}, {{1, 1, 2, 2}}, {{2, 4, 16, 16}}}},
+    {"max_pool",
+     {{{1, 2, 7, 11}}, {{2, 2, 16}}, {{1, 2, 4, 5, 6}}},
+     {{"size", int64_t{3}}, {"stride", int64_t{2}}, {"padding", int64_t{1}}}},
+    {"avg_pool", {{{1, 3, 7, 11}}, {{1, 1, 2, 2}}, {{2, 4, 16, 16}}}},
+    {"avg_pool_backward", {{{1, 3, 7, 11}}, {{2, 4, 16, 16}}}},
+    {"max_pool_backward", {{{1, 3, 7, 11}}, {{2, 4, 8, 8}}}},
+    {"transpose_backward", {{{7, 13}}}},
+    {"pad_backward", {{{7, 13}}}},
+    {"concat_backward", {{{7, 13}, {7, 3}}}},
+};
+
+TEST_F(GraphKernels, EveryMoveInEveryTypeAndShape) {
+  for (const ElementsCase& each : kElementsCases) {
+    for (DType dtype : kTaskTypes) {
+      for (const auto& shapes : each.shapes) {
+        const graph::Request request{dtype, shapes, each.attributes, false};
+        const auto built = graph::Build(*graph::FindInLibrary(each.op), request);
+        ASSERT_TRUE(built.has_value()) << built.error().ToString();
+        Check(SpecOfGraph(*built, {}).value(), "elements", dtype == DType::kFloat32 ? 1 : 0);
+      }
+    }
+  }
+  EXPECT_GT(verified_, 140u);
+}
+
+TEST_F(GraphKernels, MovesBetweenMapsBecomeOneKernel) {
+  Check(SpecOfText(R"(
+graph rotary
+dim B = 1..9
+input x: bfloat16[B, 4, 32]
+input angle: float32[4, 16]
+wide = cast(x, float32)
+low = slice(wide, axis=2, stop=16)
+high = slice(wide, axis=2, start=16, stop=32)
+minus = -high
+turned = concat(minus, low, axis=2)
+both = concat(angle, angle, axis=1)
+y = cast(wide * cos(both) + turned * sin(both), bfloat16)
+split = reshape(low, shape=[B, 4, 4, 4])
+z = transpose(split, order=[0, 3, 1, 2])
+output y
+output z
+)"),
+        "elements", 6);
+}
+
+TEST_F(GraphKernels, EveryReductionOverColumnsInEveryTypeAndShape) {
+  for (const char* name : {"sum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "sum_of_squares",
+                           "norm", "var", "std", "logsumexp", "softmax", "log_softmax", "normalize"}) {
+    for (DType dtype : kTaskTypes) {
+      for (const auto& shape : {std::vector<int64_t>{509, 5}, {2, 1}, {3, 67, 64}}) {
+        const graph::Found found = *graph::FindInLibrary(name);
+        const auto axis = static_cast<int64_t>(shape.size()) - 2;
+        const auto built = graph::Build(found, {dtype, {shape}, {{"axis", axis}}, axis > 0});
+        ASSERT_TRUE(built.has_value()) << built.error().ToString();
+        Check(SpecOfGraph(*built, {}).value(), "columns", dtype == DType::kFloat16 ? 1 : 0);
+      }
+    }
+  }
+  EXPECT_GT(verified_, 140u);
+}
+
+TEST_F(GraphKernels, StatisticsOfChannels) {
+  for (const char* name : {"batch_norm", "instance_norm", "group_norm"}) {
+    for (DType dtype : kTaskTypes) {
+      for (const auto& shape : {std::vector<int64_t>{3, 5, 7, 11}, {1, 1, 1}, {4, 8, 16, 8}}) {
+        Attributes attributes;
+        if (std::string(name) == "group_norm") attributes["groups"] = int64_t{shape[1] % 2 == 0 ? 4 : 1};
+        const auto built = graph::Build(*graph::FindInLibrary(name), {dtype, {shape}, attributes});
+        ASSERT_TRUE(built.has_value()) << built.error().ToString();
+        Check(SpecOfGraph(*built, {}).value(), "columns", dtype == DType::kFloat16 ? 2 : 0);
+      }
+    }
+  }
+}
+
+TEST_F(GraphKernels, ColumnSchedulesAgree) {
+  Check(SpecOfText(R"(
+graph several
+dim B = 1..5
+input x: bfloat16[B, 19, 6, 32]
+input dy: float32[B, 19, 6, 32]
+input w: float32[6, 1]
+wide = cast(x, float32) * w
+mean = reduce_mean(wide, axes=[1, 2], keep=true)
+bias = reduce_sum(dy, axes=[1, 2])
+centred = wide - mean
+square = centred * centred
+var = reduce_mean(square, axes=[1, 2], keep=true)
+low = reduce_min(centred, axes=[1, 2])
+y = cast(centred * rsqrt(var + 1e-5) + cast(index(-1) + index(-3), float32), bfloat16)
+output y
+output bias
+output var
+output low
+)"),
+        "columns", 10);
+  Check(SpecOfText(R"(
+graph channels
+input x: float16[9, 5, 64]
+wide = cast(x, float32)
+turned = reverse(wide, axis=2)
+both = turned * wide
+total = reduce_sum(both, axes=[0, 2])
+top = reduce_max(wide, axes=[0, 2], keep=true)
+y = wide - top
+output y
+output total
+)"),
+        "columns", 10);
+}
+
+TEST_F(GraphKernels, EveryScanInEveryTypeAndShape) {
+  for (const char* name : {"cumsum", "cumprod", "cummax", "cummin", "masked_cumsum"}) {
+    for (DType dtype : kTaskTypes) {
+      for (const auto& shape : {std::vector<int64_t>{5, 509}, {1, 1}, {3, 1024}}) {
+        for (const bool backwards : {false, true}) {
+          Attributes attributes;
+          if (std::string(name) != "masked_cumsum") attributes = {{"exclusive", backwards}, {"reverse", backwards}};
+          const auto built = graph::Build(*graph::FindInLibrary(name), {dtype, {shape}, attributes, true});
+          ASSERT_TRUE(built.has_value()) << built.error().ToString();
+          Check(SpecOfGraph(*built, {}).value(), "scan", dtype == DType::kFloat32 ? 1 : 0);
+        }
+      }
+    }
+  }
+  EXPECT_GT(verified_, 140u);
+}
+
+TEST_F(GraphKernels, ScansAlongOtherAxesAndOfIntegers) {
+  for (const auto& shape : {std::vector<int64_t>{67, 5}, {3, 40, 64}, {2, 1, 1}}) {
+    for (const bool backwards : {false, true}) {
+      const auto axis = static_cast<int64_t>(shape.size()) - 2;
+      const Attributes attributes = {{"axis", axis}, {"exclusive", backwards}, {"reverse", backwards}};
+      for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt32}) {
+        const auto built = graph::Build(*graph::FindInLibrary("cumsum"), {dtype, {shape}, attributes, false});
+        Check(SpecOfGraph(*built, {}).value(), "scan", 4);
+      }
+    }
+  }
+}
+
+TEST_F(GraphKernels, TransposesInEveryTypeAndShape) {
+  const std::vector<std::pair<std::vector<int64_t>, std::pair<int64_t, int64_t>>> cases = {
+      {{37, 41}, {0, 1}},    {{2, 3}, {0, 1}},        {{64, 96}, {0, 1}},
+      {{3, 40, 24}, {1, 2}}, {{3, 8, 5, 16}, {1, 3}}, {{6, 5, 8}, {0, 2}}};
+  for (const auto& [shape, axes] : cases) {
+    for (DType dtype : kTaskTypes) {
+      const Attributes attributes = {{"axis0", axes.first}, {"axis1", axes.second}};
+      for (const bool open : {false, true}) {
+        const auto built = graph::Build(*graph::FindInLibrary("transpose"), {dtype, {shape}, attributes, open});
+        ASSERT_TRUE(built.has_value()) << built.error().ToString();
+        Check(SpecOfGraph(*built, {}).value(), "transpose", 2);
+      }
+    }
+  }
+  Check(SpecOfText(R"(
+graph mapped
+input x: bfloat16[4, 33, 64]
+double = cast(x, float32) * 2
+t = transpose(double, order=[2, 0, 1])
+y = t + 1
+output y
+)"),
+        "transpose", 6);
+}
+
+constexpr const char* kNarrowProbe = R"(
+template <class T> DEVICE void probe(float* out) {
+  const unsigned short bits = blockIdx.x * blockDim.x + threadIdx.x;
+  const float x = to_real(*(const T*)&bits);
+  float* mine = out + bits * 5;
+  mine[0] = x, mine[1] = exp_narrow(x), mine[2] = sigmoid_narrow(x), mine[3] = tanh_narrow(x), mine[4] = erf_narrow(x);
+}
+extern "C" __global__ void halves(float* out) { probe<__half>(out); }
+extern "C" __global__ void brains(float* out) { probe<__nv_bfloat16>(out); }
+)";
+
+TEST_F(GraphKernels, ShortFunctionsAreExactEnoughForEvery16BitNumber) {
+  const SourceUnit source{.text = graph::KernelPrelude() + std::string(embed::kNarrowCuh) + kNarrowProbe};
+  const auto outcome = compiler_->Compile({source, {"halves", "brains"}, gpu_.arch()}).value();
+  ASSERT_TRUE(outcome.ok()) << outcome.error;
+  const auto module = gpu_.Load(*outcome.module).value();
+  std::vector<float> values(5 * 65536);
+  const auto out = gpu_.Allocate(values.size() * sizeof(float)).value();
+  const std::pair<const char*, double (*)(double)> functions[] = {
+      {"exp", [](double v) { return std::exp(v); }},
+      {"sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
+      {"tanh", [](double v) { return std::tanh(v); }},
+      {"erf", [](double v) { return std::erf(v); }}};
+  for (const char* entry : {"halves", "brains"}) {
+    const KernelArg args[] = {KernelArg::Address(out->address())};
+    ASSERT_TRUE(gpu_.Launch(*module, entry, {{256, 1, 1}, {256, 1, 1}, {1, 1, 1}, 0}, args, {}).value().completed());
+    ASSERT_TRUE(gpu_.CopyOut(std::as_writable_bytes(std::span(values)), out->address()));
+    for (size_t f = 0; f < 4; ++f) {
+      double worst = 0;
+      float where = 0;
+      for (size_t i = 0; i < 65536; ++i) {
+        const float x = values[5 * i];
+        const double exact = functions[f].second(x);
+        const float got = values[5 * i + 1 + f];
+        if (std::isnan(x)) {
+          EXPECT_TRUE(std::isnan(got)) << functions[f].first;
+        } else if (!std::isfinite(exact) || std::abs(exact) > 3e38) {
+          EXPECT_GT(got, 1e38) << functions[f].first << " of " << x;
+        } else {
+          // Below float32's normal numbers the special function unit gives zero.
+          const double error = std::abs(got - exact) / std::max(std::abs(exact), 1.2e-38);
+          if (!(error <= worst) && std::abs(exact) > 1.2e-38) worst = error, where = x;
+        }
+      }
+      RecordProperty(std::string(entry) + "_" + functions[f].first, std::to_string(std::log2(worst)));
+      EXPECT_LT(worst, 0x1p-14) << entry << " " << functions[f].first << " of " << where;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace atunner

@@ -1,0 +1,396 @@
+// Scans: running sums, products, maxima along any axis, with maps before and behind. The threads of a block walk along
+// lines tile by tile and carry the total; where lines are few, blocks divide them, after a kernel that adds up the
+// parts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/family.h"
+#include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/cuda_text.h"
+#include "atunner/graph/element_text.h"
+#include "atunner/graph/evaluate_sums.h"
+#include "atunner/graph/plain_kernels.h"
+#include "atunner/graph/rewrite.h"
+#include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+using graph::Coordinate;
+using graph::ElementText;
+using graph::NodeId;
+using graph::Shape;
+using graph::ValidGraph;
+
+struct ScanSchedule {
+  int64_t vector = 1;
+  bool totals = false;  ///< only what lines' parts add up to
+};
+
+/// A graph with one scan, and the text of its kernels.
+struct ScanForm {
+  ValidGraph graph;
+  NodeId scan = 0;
+
+  const graph::Scan& operation() const { return *graph.node(scan).As<graph::Scan>(); }
+  const Shape& space() const { return graph.node(scan).type.shape; }
+  const graph::Extent& extent() const { return space()[operation().axis]; }
+  /// Do neighbouring elements follow each other along the scan?
+  bool along_lines() const {
+    return std::ranges::all_of(space().begin() + operation().axis + 1, space().end(),
+                               [](const graph::Extent& each) { return each.one(); });
+  }
+  std::string type() const { return graph::CudaArithmetic(graph.node(scan).type.dtype, false); }
+  std::string neutral() const {
+    const DType dtype = graph.node(scan).type.dtype;
+    return graph::CudaLiteral(dtype, graph::Neutral(operation().op, dtype), false);
+  }
+  Shape Lines() const {
+    Shape lines = space();
+    lines.erase(lines.begin() + operation().axis);
+    return lines;
+  }
+};
+
+class Writer {
+ public:
+  Writer(const ScanForm& form, const KernelSpec* spec, int64_t vector, bool splits)
+      : form_(form), spec_(spec), vector_(vector), splits_(splits) {}
+
+  std::string Run() { return (splits_ ? Kernel("totals", true) + "\n" : "") + Kernel("kernel", false); }
+  bool failed() const { return failed_; }
+
+ private:
+  size_t axis() const { return static_cast<size_t>(form_.operation().axis); }
+
+  /// Of all axes; the scan's own is `at`.
+  graph::Coordinates Coordinates() const {
+    graph::Coordinates result;
+    const bool along = form_.along_lines();
+    bool innermost = true;
+    for (size_t i = form_.space().size(); i-- > 0;) {
+      Coordinate c{.text = form_.space()[i].one() ? "0" : i == axis() ? "at" : "c" + std::to_string(i)};
+      const bool lanes = vector_ > 1 && (along ? i == axis() : innermost && !form_.space()[i].one());
+      if (lanes) c.lanes = Coordinate::Lanes::kNext;
+      if (lanes) c.multiple = vector_;
+      innermost = innermost && form_.space()[i].one();
+      result.insert(result.begin(), c);
+    }
+    return result;
+  }
+
+  std::string LineCoordinates() const {
+    std::string text;
+    for (size_t i = 0; i < form_.space().size(); ++i) {
+      if (i == axis() || form_.space()[i].one()) continue;
+      graph::Extent stride(1);
+      for (size_t later = i + 1; later < form_.space().size(); ++later) {
+        if (later != axis()) stride = stride * form_.space()[later];
+      }
+      text += fmt::format("  const long long c{} = safe{} % ({});\n", i,
+                          stride.one() ? "" : fmt::format(" / ({})", stride.ToString()), form_.space()[i].ToString());
+    }
+    return text;
+  }
+
+  ElementText Elements() const {
+    const auto stored = [this](NodeId id) -> std::optional<ElementText::Stored> {
+      const graph::Node& node = form_.graph.node(id);
+      if (!node.As<graph::Input>()) return std::nullopt;
+      return ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
+    };
+    return {form_.graph, stored, {.vector = vector_, .indent = "        "}};
+  }
+
+  std::string Head(const std::string& name) const {
+    std::string parts = splits_ ? fmt::format(", {}* __restrict__ parts", form_.type()) : "";
+    const bool along = form_.along_lines();
+    return fmt::format(
+               R"(extern "C" __global__ void __launch_bounds__(THREADS * GROUPS) {}({}{}) {{
+  const int thread = threadIdx.x % THREADS, group = threadIdx.x / THREADS;
+  const long long lines = {};
+  const long long line = {};
+  const bool active = line < lines;  // threads beyond the end only meet at barriers
+  const long long safe = active ? line : 0;
+)",
+               name, KernelParameters(*spec_), parts, graph::ElementCount(form_.Lines()).ToString(),
+               along ? "(long long)blockIdx.x * GROUPS + group" : "((long long)blockIdx.x * THREADS + thread) * VEC") +
+           LineCoordinates();
+  }
+
+  /// The loop over a thread's items, with `position` along the scan and `at` along the axis.
+  std::string ItemLoop() const {
+    const bool along = form_.along_lines();
+    return fmt::format(
+        R"(#pragma unroll
+    for (int item = 0; item < ITEMS; ++item) {{
+      const long long position = tile * TILE + {};
+      const long long at = {};
+)",
+        along ? "(item * THREADS + thread) * VEC" : "group * ITEMS + item",
+        form_.operation().reverse ? (along ? "EXTENT - VEC - position" : "EXTENT - 1 - position") : "position");
+  }
+  std::string LaneText() const { return form_.operation().reverse && form_.along_lines() ? "VEC - 1 - lane" : "lane"; }
+  static std::string LaneLoop() { return "#pragma unroll\n        for (int lane = 0; lane < VEC; ++lane) {\n"; }
+
+  std::string Kernel(const std::string& name, bool totals) {
+    const std::string type = form_.type();
+    const std::string op(CombinerName(form_.operation().op));
+    std::string text = Head(name);
+    text += fmt::format("  {0} carry[CARRIES];\n#pragma unroll\n  for (int j = 0; j < CARRIES; ++j) carry[j] = {1};\n",
+                        type, form_.neutral());
+    if (splits_ && !totals)
+      text += fmt::format(
+          "#pragma unroll 8\n  for (int part = 0; part < blockIdx.y && active; ++part) {{\n#pragma "
+          "unroll\n    for (int j = 0; j < CARRIES; ++j) carry[j] = {}::of(carry[j], parts[part * lines + "
+          "line + j]);\n  }}\n",
+          op);
+    text +=
+        "  int slot = 0;\n  const long long begin = TILES * blockIdx.y / gridDim.y, end = TILES * (blockIdx.y + 1) / "
+        "gridDim.y;\n";
+    text += "  for (long long tile = begin; tile < end; ++tile) {\n" + fmt::format("    {} value[ITEMS][VEC];\n", type);
+    text += Values() + fmt::format("    scan_tile<{}>(value, carry, {}, slot);\n", op, form_.neutral());
+    if (!totals) text += Results();
+    text += "  }\n";
+    if (totals)
+      text += fmt::format(
+          "  if (!active || {} != 0) return;\n#pragma unroll\n  for (int j = 0; j < CARRIES; ++j) parts[blockIdx.y * "
+          "lines "
+          "+ line + j] = carry[j];\n",
+          form_.along_lines() ? "thread" : "group");
+    return text + "}\n";
+  }
+
+  std::string Values() {
+    ElementText elements = Elements();
+    const auto value = elements.Of(form_.graph.node(form_.scan).operands[0], Coordinates());
+    failed_ = failed_ || elements.failed();
+    return ItemLoop() + "      if (active && position < EXTENT) {\n" + elements.Scope(0) + LaneLoop() +
+           elements.Scope(1) +
+           fmt::format("          value[item][{}] = ({}){};\n        }}\n      }} else {{\n", LaneText(), form_.type(),
+                       value.text) +
+           LaneLoop() +
+           fmt::format("          value[item][lane] = {};\n        }}\n      }}\n    }}\n", form_.neutral());
+  }
+
+  std::string Results() {
+    ElementText elements = Elements();
+    const graph::Coordinates at = Coordinates();
+    elements.Know(form_.scan, {fmt::format("value[item][{}]", LaneText()), 1}, at);
+    std::string offset;
+    for (size_t i = 0; i < at.size(); ++i) {
+      if (form_.space()[i].one()) continue;
+      const Shape later(form_.space().begin() + static_cast<int64_t>(i) + 1, form_.space().end());
+      offset += (offset.empty() ? "" : " + ") + ProductText(at[i].text, graph::ElementCount(later).ToString());
+    }
+    std::string vectors;
+    std::string stores;
+    std::string writes;
+    for (const graph::Output& output : form_.graph.outputs()) {
+      const auto value = elements.Of(output.node, at);
+      vectors +=
+          fmt::format("        Vector<{}> {}_out;\n", CudaName(form_.graph.node(output.node).type.dtype), output.name);
+      stores += fmt::format("          store({}_out.element[lane], {});\n", output.name, value.text);
+      writes += fmt::format("        write(out_{0} + {1}, {0}_out);\n", output.name, offset.empty() ? "0" : offset);
+    }
+    failed_ = failed_ || elements.failed();
+    return ItemLoop() + "      if (active && position < EXTENT) {\n" + elements.Scope(0) + vectors + LaneLoop() +
+           elements.Scope(1) + stores + "        }\n" + writes + "      }\n    }\n";
+  }
+
+  const ScanForm& form_;
+  const KernelSpec* spec_;
+  int64_t vector_;
+  bool splits_;
+  bool failed_ = false;
+};
+
+std::optional<ScanForm> FormOf(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto parsed = GraphOf(spec);
+  if (!parsed) return std::nullopt;
+  ScanForm form{graph::FuseMaps(*parsed), -1};
+  for (size_t id = 0; id < form.graph.nodes().size(); ++id) {
+    if (!form.graph.nodes()[id].As<graph::Scan>()) continue;
+    if (form.scan >= 0) return std::nullopt;
+    form.scan = static_cast<NodeId>(id);
+  }
+  if (form.scan < 0 || !form.extent().constant()) return std::nullopt;
+  const auto served = [&](NodeId from, bool behind) {
+    const auto it = ElementText::Serves(form.graph, from, [&](NodeId id) { return behind && id == form.scan; });
+    return it.yes && it.work <= 64;
+  };
+  if (!served(form.graph.node(form.scan).operands[0], false)) return std::nullopt;
+  for (const graph::Output& output : form.graph.outputs()) {
+    if (!served(output.node, true) || form.graph.node(output.node).type.shape != form.space()) return std::nullopt;
+  }
+  Writer writer(form, &spec, 1, false);
+  writer.Run();
+  return writer.failed() ? std::nullopt : std::optional(std::move(form));
+}
+
+class ScanTemplate : public BoundTemplate {
+ public:
+  ScanTemplate(const KernelSpec& spec, const DeviceProfile& profile, ScanForm form)
+      : BoundTemplate(spec, profile), form_(std::move(form)) {
+    MakeSpace();
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants;
+    constants.Define("ALONG_LINES", form_.along_lines() ? 1 : 0)
+        .Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
+        .Int("ITEMS", integer("items"), "vectors of a thread in a tile")
+        .Int("THREADS", integer("threads"), form_.along_lines() ? "of a line" : "beside each other")
+        .Int("GROUPS", integer("groups"),
+             form_.along_lines() ? "lines of a block" : "behind each other along the lines")
+        .Line(fmt::format("constexpr long long EXTENT = {};  // elements of a line", Extent()))
+        .Bool("EXCLUSIVE", form_.operation().exclusive)
+        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    SourceUnit source;
+    source.name = spec_.name + ".cu";
+    source.text =
+        fmt::format("// {}, scheduled by atunner: scan.\n// {}\n", spec_.name, space_.Describe(configuration)) +
+        graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" +
+        std::string(embed::kCombineCuh) + "\n" + std::string(embed::kScanCuh) +
+        "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n\n" +
+        Writer(form_, &spec_, integer("vector"), integer("splits") > 1).Run();
+    return RenderedKernel{std::move(source), PlanOf(configuration)};
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    if (spec_.dims.size() != 1) return {};
+    const auto& [name, most] = *spec_.dims.begin();
+    const int64_t lines = graph::ElementCount(form_.Lines()).factor();  // for each unit of the open size
+    const int64_t several = 2 * GetInt(space_, configuration, "groups") / lines + 1;
+    const int64_t affordable = std::max<int64_t>(1, 200000 / (Extent() * lines));
+    const int64_t least = form_.graph.symbols().begin()->second.low;
+    std::vector<Dims> sizes = {{{name, least}}};
+    if (const int64_t few = std::min({several, affordable, most}); few > least) sizes.push_back({{name, few}});
+    return sizes;
+  }
+
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    if (spec_.dims.size() != 1) return {};
+    return {{spec_.dims.begin()->first}, {}};
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const bool along = form_.along_lines();
+    const double width = integer("vector") * Widest();
+    const double threads = integer("threads") * integer("groups");
+    const double beside = along ? integer("groups") : integer("threads") * integer("vector");  // lines of a block
+    const double lines = std::ceil(Lines() / beside);
+    const double tile =
+        along ? integer("threads") * integer("vector") * integer("items") : integer("groups") * integer("items");
+    const auto extent = static_cast<double>(Extent());
+    const double wasted = std::ceil(extent / tile) * tile / extent;
+    const double line = along ? 128 : integer("threads") * width;
+    const double broken =
+        std::max(line < 128 ? 128 / line : 1.0, along ? (width >= 16 ? 1.0 : 1 + 0.1 * std::log2(16 / width)) : 1.0);
+    const double used = Lines() / (lines * beside);
+    const double resident = std::min(lines * integer("splits") * threads * used, profile.sms * 1024.0);
+    const double idle = std::max(1.0, profile.sms * 32768.0 / (resident * integer("items") * width));
+    const double barriers =
+        1 + 0.02 * std::log2(threads / 32) + (along ? 0 : 0.02 * integer("groups") / integer("items"));
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (integer("splits") > 1 ? 1.5 : 1.0);
+    return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers / profile.dram_gbps +
+           (integer("splits") > 1 ? 2500 : 0);
+  }
+
+ private:
+  int64_t Extent() const { return form_.extent().factor(); }
+  double Lines() const { return static_cast<double>(graph::ElementCount(form_.Lines()).Bound(spec_.dims).factor()); }
+  double Widest() const {
+    size_t widest = 1;
+    for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
+    return static_cast<double>(widest);
+  }
+
+  void MakeSpace() {
+    const bool along = form_.along_lines();
+    // Neighbours in memory lie along the scan, or along the innermost axis of the lines.
+    int64_t neighbours = along ? Extent() : 1;
+    for (const graph::Extent& extent : form_.Lines()) {
+      if (!along && !extent.one()) neighbours = extent.factor();
+    }
+    std::vector<Value> vectors;
+    for (int64_t v = 1; v <= 8 && static_cast<double>(v) * Widest() <= 32 && neighbours % v == 0; v *= 2)
+      vectors.emplace_back(v);
+    space_.parameters = {
+        {"threads", along ? Integers({32, 64, 128, 256, 512, 1024}) : Integers({8, 16, 32, 64, 128, 256}),
+         along ? "threads of a line" : "threads beside each other"},
+        {"groups", Integers({1, 2, 4, 8, 16, 32}),
+         along ? "lines of a block" : "threads behind each other along lines"},
+        {"vector", vectors, "neighbouring elements that a thread moves at once"},
+        {"items", Integers({1, 2, 4, 8, 16}), "vectors of a thread in a tile"},
+        {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}), "blocks that divide a line"},
+        {"stream", Integers({0, 1}), "evict-first loads and stores"},
+    };
+    Add("threads * groups <= 1024 and threads * groups >= 32", "whole warps, and at most 1024 threads");
+    Add("items * vector <= 32", "a thread's elements take registers");
+    if (along) {
+      Add("items * threads // 32 <= 32", "one warp scans the totals of all");
+      Add(fmt::format("groups <= max(1, {:.0f})", Lines()), "more lines than there are");
+      Add(fmt::format("threads * vector * items < 2 * {} or (threads == 32 and items == 1)", Extent()),
+          "tiles longer than lines");
+      Add(fmt::format("splits == 1 or splits * threads * vector * items < 2 * {}", Extent()), "more blocks than tiles");
+    } else {
+      Add(fmt::format("threads * vector < 2 * {:.0f} or threads == 8 or threads * groups == 32", Lines()),
+          "more threads than lines");
+      Add(fmt::format("groups * items < 2 * {} or groups * threads == 32", Extent()), "tiles longer than lines");
+      Add(fmt::format("splits == 1 or splits * groups * items < 2 * {}", Extent()), "more blocks than tiles");
+      Add("2 * threads * groups * vector * 8 <= 49152", "totals exceed shared memory");
+    }
+  }
+
+  LaunchPlan PlanOf(const Configuration& configuration) const {
+    const bool splits = GetInt(space_, configuration, "splits") > 1;
+    const std::string lines = graph::ElementCount(form_.Lines()).ToString();
+    std::vector<LaunchStep> steps;
+    for (const char* name : {"totals", "kernel"}) {
+      if (!splits && name == std::string_view("totals")) continue;
+      LaunchStep step;
+      step.entry = name;
+      step.grid[0] =
+          Expr::MustParse(fmt::format("ceil_div({}, {})", lines, form_.along_lines() ? "groups" : "threads * vector"));
+      step.grid[1] = Expr::MustParse("splits");
+      step.block[0] = Expr::MustParse("threads * groups");
+      BindParameters(spec_, step);
+      if (splits) step.args.push_back(ArgBinding::Workspace("parts"));
+      steps.push_back(std::move(step));
+    }
+    LaunchPlan plan = Plan(configuration, std::move(steps));
+    const size_t bytes = std::max<size_t>(4, SizeOf(form_.graph.node(form_.scan).type.dtype));
+    if (splits) plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("splits * {} * {}", bytes, lines))});
+    return plan;
+  }
+
+  ScanForm form_;
+};
+
+class Scans : public Family {
+ public:
+  std::string_view name() const override { return "scan"; }
+  bool Match(const KernelSpec& spec) const override { return FormOf(spec).has_value(); }
+  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
+    return std::make_unique<ScanTemplate>(spec, profile, FormOf(spec).value());
+  }
+};
+
+}  // namespace
+
+const Family& ScanFamily() {
+  static const Scans instance;
+  return instance;
+}
+
+}  // namespace atunner

@@ -1,0 +1,257 @@
+// Transposes that take another axis innermost, with maps of single elements before and behind: tiles go through shared
+// memory, so that both sides move whole lines.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/family.h"
+#include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/cuda_text.h"
+#include "atunner/graph/plain_kernels.h"
+#include "atunner/graph/rewrite.h"
+#include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+using graph::Extent;
+using graph::NodeId;
+using graph::Shape;
+
+struct TransposeForm {
+  graph::ValidGraph graph;
+  Shape extents;              ///< of the operand; neighbouring axes that stay neighbours are one
+  std::vector<size_t> order;  ///< axis i of the result is axis order[i] of the operand
+  std::vector<NodeId> maps;   ///< in the order in which they are applied
+
+  size_t a() const { return extents.size() - 1; }  ///< innermost of the operand
+  size_t b() const { return order.back(); }        ///< innermost of the result
+  /// Elements between neighbours along an axis of the operand, in the operand or in the result.
+  Extent StrideIn(size_t axis) const {
+    return graph::ElementCount({extents.begin() + static_cast<int64_t>(axis) + 1, extents.end()});
+  }
+  Extent StrideOut(size_t axis) const {
+    Extent stride(1);
+    for (size_t i = order.size(); order[--i] != axis;) stride = stride * extents[order[i]];
+    return stride;
+  }
+};
+
+bool IsUnaryMap(const graph::Node& node) {
+  const auto* map = node.As<graph::Map>();
+  return map && node.operands.size() == 1 && !map->body.Uses(graph::ScalarOp::kIndex) &&
+         !map->body.Uses(graph::ScalarOp::kExtent);
+}
+
+/// Axes of extent 1 left out, axes that keep their neighbour merged with it.
+void Canonicalise(const Shape& from, const std::vector<int64_t>& given, TransposeForm& form) {
+  std::vector<size_t> order;
+  for (int64_t axis : given) {
+    if (!from[axis].one()) order.push_back(static_cast<size_t>(axis));
+  }
+  const auto follows = [&](size_t axis, size_t before) {
+    for (size_t between = before + 1; between < axis; ++between) {
+      if (!from[between].one()) return false;
+    }
+    return axis > before;
+  };
+  std::vector<std::vector<size_t>> groups;
+  for (size_t axis : order) {
+    if (!groups.empty() && follows(axis, groups.back().back()))
+      groups.back().push_back(axis);
+    else
+      groups.push_back({axis});
+  }
+  std::vector<size_t> sorted(groups.size());  // groups in the operand's order
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::ranges::sort(sorted, {}, [&](size_t group) { return groups[group].front(); });
+  form.order.resize(groups.size());
+  for (size_t place = 0; place < sorted.size(); ++place) {
+    form.order[sorted[place]] = place;
+    Extent extent(1);
+    for (size_t axis : groups[sorted[place]]) extent = extent * from[axis];
+    form.extents.push_back(extent);
+  }
+}
+
+std::optional<TransposeForm> FormOf(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto parsed = GraphOf(spec);
+  if (!parsed) return std::nullopt;
+  TransposeForm form{.graph = graph::FuseMaps(*parsed), .extents = {}, .order = {}, .maps = {}};
+  if (form.graph.outputs().size() != 1 || form.graph.inputs().size() != 1) return std::nullopt;
+  const graph::Node* transpose = nullptr;
+  for (NodeId id = form.graph.outputs()[0].node; !form.graph.node(id).As<graph::Input>();
+       id = form.graph.node(id).operands[0]) {
+    const graph::Node& node = form.graph.node(id);
+    if (IsUnaryMap(node))
+      form.maps.insert(form.maps.begin(), id);
+    else if (node.As<graph::Transpose>() && transpose == nullptr)
+      transpose = &node;
+    else
+      return std::nullopt;
+  }
+  if (transpose == nullptr) return std::nullopt;
+  Canonicalise(form.graph.node(form.graph.inputs()[0]).type.shape, transpose->As<graph::Transpose>()->order, form);
+  if (form.extents.size() < 2 || form.a() == form.b()) return std::nullopt;
+  return form;
+}
+
+class TransposeTemplate : public BoundTemplate {
+ public:
+  TransposeTemplate(const KernelSpec& spec, const DeviceProfile& profile, TransposeForm form)
+      : BoundTemplate(spec, profile), form_(std::move(form)) {
+    MakeSpace();
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants;
+    constants.Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
+        .Int("TILE_A", integer("tile_a"), "elements that are neighbours in the operand")
+        .Int("TILE_B", integer("tile_b"), "elements that are neighbours in the result")
+        .Int("BLOCK", integer("block"), "threads")
+        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores")
+        .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
+        .Line(fmt::format("typedef {} To;", CudaName(spec_.args[1].dtype)));
+    SourceUnit source;
+    source.name = spec_.name + ".cu";
+    source.text =
+        fmt::format("// {}, scheduled by atunner: transpose.\n// {}\n", spec_.name, space_.Describe(configuration)) +
+        graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" + MapText() +
+        "\n" + std::string(embed::kTransposeCuh) + "\n" + KernelText();
+    LaunchStep step;
+    step.entry = "kernel";
+    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_a) * ceil_div({}, tile_b) * ({})",
+                                               form_.extents[form_.a()].ToString(), form_.extents[form_.b()].ToString(),
+                                               Batches().ToString()));
+    step.block[0] = Expr::MustParse("block");
+    BindParameters(spec_, step);
+    return RenderedKernel{std::move(source), Plan(configuration, {std::move(step)})};
+  }
+
+  std::vector<Dims> CheckDims(const Configuration&) const override {
+    if (spec_.dims.size() != 1) return {};
+    const auto& [name, most] = *spec_.dims.begin();
+    const int64_t each = graph::ElementCount(form_.extents).factor();
+    const int64_t least = form_.graph.symbols().begin()->second.low;
+    std::vector<Dims> sizes = {{{name, least}}};
+    if (const int64_t few = std::min(most, 100000 / each + 1); few > least) sizes.push_back({{name, few}});
+    return sizes;
+  }
+
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    if (spec_.dims.size() != 1) return {};
+    return {{spec_.dims.begin()->first}, {}};
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
+    const auto size = static_cast<double>(SizeOf(spec_.args[0].dtype));
+    const auto lines = [&](const char* tile) { return std::max(1.0, 128 / (integer(tile) * size)); };
+    const double conflicts = 1 + 0.05 * std::max(0.0, integer("vector") * size / 4 - 1);
+    const double narrow = integer("vector") * size < 4 ? 1.2 : 1.0;
+    const auto wasted = [&](size_t axis, const char* tile) {
+      const auto extent = static_cast<double>(form_.extents[axis].Bound(spec_.dims).factor());
+      return std::ceil(extent / integer(tile)) * integer(tile) / extent;
+    };
+    const double flight = integer("tile_a") * integer("tile_b") * size / integer("block");  // bytes of a thread
+    const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
+    return bytes * lines("tile_a") * lines("tile_b") * conflicts * narrow * late *
+           (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
+  }
+
+ private:
+  Extent Batches() const {
+    Extent count(1);
+    for (size_t axis = 0; axis < form_.extents.size(); ++axis) {
+      if (axis != form_.a() && axis != form_.b()) count = count * form_.extents[axis];
+    }
+    return count;
+  }
+
+  void MakeSpace() {
+    const size_t widest = std::max(SizeOf(spec_.args[0].dtype), SizeOf(spec_.args[1].dtype));
+    std::vector<Value> vectors;
+    for (int64_t v = 1; v <= 8 && v * static_cast<int64_t>(widest) <= 16; v *= 2) {
+      if (form_.extents[form_.a()].factor() % v == 0 && form_.extents[form_.b()].factor() % v == 0)
+        vectors.emplace_back(v);
+    }
+    space_.parameters = {
+        {"tile_a", Integers({16, 32, 64, 128}), "elements that are neighbours in the operand"},
+        {"tile_b", Integers({16, 32, 64, 128}), "elements that are neighbours in the result"},
+        {"vector", vectors, "neighbouring elements that a thread moves at once"},
+        {"block", Integers({64, 128, 256, 512}), "threads of a block"},
+        {"stream", Integers({0, 1}), "evict-first loads and stores"},
+    };
+    Add(fmt::format("tile_a * (tile_b + 2) * {} <= 49152", SizeOf(spec_.args[0].dtype)),
+        "the tile exceeds shared memory");
+    Add("tile_a * tile_b >= vector * block", "more threads than vectors");
+    Add("tile_a * tile_b <= 64 * vector * block", "loops too long to unroll");
+  }
+
+  /// One element of the result from one of the operand.
+  std::string MapText() const {
+    const graph::Node& input = form_.graph.node(form_.graph.inputs()[0]);
+    const std::string type = graph::CudaArithmetic(input.type.dtype, false);
+    std::string text = "DEVICE To map(const From& element) {\n";
+    if (form_.maps.empty() && spec_.args[0].dtype == spec_.args[1].dtype) return text + "  return element;\n}\n";
+    text += fmt::format("  const {0} x = load<{0}>(element);\n", type);
+    std::string value = "x";
+    for (size_t i = 0; i < form_.maps.size(); ++i) {
+      const graph::Node& node = form_.graph.node(form_.maps[i]);
+      const graph::CudaText body = graph::ToCuda(
+          node.As<graph::Map>()->body, {.operands = {value}, .place = {}, .temporary = fmt::format("t{}_", i)});
+      for (const std::string& statement : body.statements) text += "  " + statement + "\n";
+      value = fmt::format("x{}", i);
+      text += fmt::format("  const {} {} = {};\n", graph::CudaArithmetic(node.type.dtype, false), value, body.value);
+    }
+    return text + fmt::format("  To result;\n  store(result, {});\n  return result;\n}}\n", value);
+  }
+
+  std::string KernelText() const {
+    const std::string a = form_.extents[form_.a()].ToString();
+    const std::string b = form_.extents[form_.b()].ToString();
+    std::string text =
+        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
+    text += fmt::format(
+        "  const long long tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
+    text += "  const long long a0 = blockIdx.x % tiles_a * TILE_A, b0 = blockIdx.x / tiles_a % tiles_b * TILE_B;\n";
+    text += "  long long batch = blockIdx.x / (tiles_a * tiles_b), from = 0, to = 0;\n";
+    for (size_t axis = form_.extents.size(); axis-- > 0;) {
+      if (axis == form_.a() || axis == form_.b()) continue;
+      text += fmt::format("  from += batch % ({0}) * ({1}), to += batch % ({0}) * ({2}), batch /= {0};\n",
+                          form_.extents[axis].ToString(), form_.StrideIn(axis).ToString(),
+                          form_.StrideOut(axis).ToString());
+    }
+    return text + fmt::format("  transpose_tile(in_{} + from, out_{} + to, a0, b0, {}, {}, {}, {});\n}}\n",
+                              spec_.args[0].name, spec_.args[1].name, a, b, form_.StrideIn(form_.b()).ToString(),
+                              form_.StrideOut(form_.a()).ToString());
+  }
+
+  TransposeForm form_;
+};
+
+class Transposes : public Family {
+ public:
+  std::string_view name() const override { return "transpose"; }
+  bool Match(const KernelSpec& spec) const override { return FormOf(spec).has_value(); }
+  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
+    return std::make_unique<TransposeTemplate>(spec, profile, FormOf(spec).value());
+  }
+};
+
+}  // namespace
+
+const Family& TransposeFamily() {
+  static const Transposes instance;
+  return instance;
+}
+
+}  // namespace atunner

@@ -1,0 +1,497 @@
+#include "atunner/graph/element_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+#include "atunner/graph/cuda_text.h"
+#include "atunner/graph/evaluate_sums.h"
+
+namespace atunner::graph {
+namespace {
+
+using Lanes = Coordinate::Lanes;
+
+const Coordinate kZero{.text = "0", .multiple = 0};
+
+std::string StrideOf(const Shape& shape, size_t axis) {
+  return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).ToString();
+}
+
+/// The place that `form` ("$ * 2 + 1") makes of a coordinate when lanes do not stay neighbours.
+Coordinate Changed(const Coordinate& at, const std::string& before, const std::string& after) {
+  const bool same = at.lanes == Lanes::kSame;
+  return {"(" + before + (same ? at.text : at.OfLane()) + after + ")", same ? Lanes::kSame : Lanes::kAny, 1, at.depth};
+}
+
+/// at + distance.
+Coordinate Shifted(const Coordinate& at, int64_t distance) {
+  if (distance == 0) return at;
+  if (at.text == "0" && at.lanes == Lanes::kSame) return {std::to_string(distance), Lanes::kSame, 1, at.depth};
+  const std::string text = fmt::format("({} {} {})", at.text, distance < 0 ? '-' : '+', std::abs(distance));
+  return {text, at.lanes, std::gcd(at.multiple, distance), at.depth};
+}
+
+int DepthOf(const Coordinate& at) { return std::max(at.depth, at.lanes == Lanes::kSame ? 0 : 1); }
+
+bool AllSame(const Coordinates& at) {
+  return std::ranges::all_of(at, [](const Coordinate& c) { return c.lanes == Lanes::kSame; });
+}
+
+/// Extents that loops run over: they are known numbers, and few.
+std::optional<double> KnownCount(const Shape& extents) {
+  const Extent count = ElementCount(extents);
+  return count.constant() ? std::optional(static_cast<double>(count.factor())) : std::nullopt;
+}
+
+Shape ReducedExtents(const Shape& from, const Reduce& reduce) {
+  Shape gone;
+  for (int64_t axis : reduce.axes) gone.push_back(from[axis]);
+  return gone;
+}
+
+std::string CombinedText(Combine op, const std::string& a, const std::string& b) {
+  switch (op) {
+    case Combine::kProd:
+      return fmt::format("{} * {}", a, b);
+    case Combine::kMax:
+      return fmt::format("maximum({}, {})", a, b);
+    case Combine::kMin:
+      return fmt::format("minimum({}, {})", a, b);
+    case Combine::kAny:
+      return fmt::format("{} | {}", a, b);
+    case Combine::kAll:
+      return fmt::format("{} & {}", a, b);
+    default:
+      return fmt::format("{} + {}", a, b);
+  }
+}
+
+bool IsPlace(Combine op) { return op == Combine::kArgMax || op == Combine::kArgMin; }
+
+/// Neighbouring axes of two shapes that hold equally many elements.
+struct ReshapedPart {
+  size_t from_begin, to_begin;
+  Shape from, to;
+};
+
+/// The smallest parts of two shapes with as many elements, in order.
+std::vector<ReshapedPart> PartsOf(const Shape& from, const Shape& to) {
+  std::vector<ReshapedPart> parts;
+  size_t i = 0;
+  size_t j = 0;
+  while (i < from.size() || j < to.size()) {
+    ReshapedPart part{i, j, {}, {}};
+    if (i < from.size()) part.from.push_back(from[i++]);
+    if (j < to.size()) part.to.push_back(to[j++]);
+    while (!(ElementCount(part.from) == ElementCount(part.to))) {
+      const Extent left = ElementCount(part.from);
+      const Extent right = ElementCount(part.to);
+      const bool same_symbols = left.symbols().size() == right.symbols().size();
+      const bool less = same_symbols ? left.factor() < right.factor() : left.symbols().size() < right.symbols().size();
+      if ((less && i < from.size()) || j == to.size())
+        part.from.push_back(from[i++]);
+      else
+        part.to.push_back(to[j++]);
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+std::optional<size_t> OnlyAxis(const Shape& shape) {
+  const auto larger = [](const Extent& extent) { return !extent.one(); };
+  if (std::ranges::count_if(shape, larger) != 1) return std::nullopt;
+  return std::ranges::find_if(shape, larger) - shape.begin();
+}
+
+/// The row-major number of the place `at` in a shape (the first coordinates count).
+Coordinate NumberIn(const Shape& shape, const Coordinates& at) {
+  Coordinate number = kZero;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis].one()) continue;
+    const Coordinate& c = at[axis];
+    const std::string stride = StrideOf(shape, axis);
+    const bool first = number.text == "0";
+    const bool next = c.lanes == Lanes::kNext && stride == "1" && number.lanes == Lanes::kSame;
+    const bool same = c.lanes == Lanes::kSame && number.lanes == Lanes::kSame;
+    const std::string place = next ? c.text : c.OfLane();
+    const std::string term = stride == "1" ? place : fmt::format("{} * ({})", place, stride);
+    number = {first ? term : number.OfLane() + " + " + term,
+              same   ? Lanes::kSame
+              : next ? Lanes::kNext
+                     : Lanes::kAny,
+              first ? c.multiple : std::gcd(c.multiple, shape[axis].factor()), std::max(number.depth, c.depth)};
+  }
+  number.text = "(" + number.text + ")";
+  return number;
+}
+
+/// The coordinate along `axis` of the element with that number. Vectors that no row ends within stay vectors.
+Coordinate PlaceOf(const Coordinate& number, const Shape& shape, size_t axis, int64_t vector) {
+  const Extent stride = ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()});
+  const Shape outer(shape.begin(), shape.begin() + static_cast<int64_t>(axis));
+  std::string after = stride.one() ? "" : fmt::format(" / ({})", stride.ToString());
+  if (!ElementCount(outer).one()) after += fmt::format(" % ({})", shape[axis].ToString());
+  if (after.empty()) return number;
+  const bool whole = number.lanes == Lanes::kNext && number.multiple % vector == 0;
+  const std::string text = "(" + number.text + after + ")";
+  if (whole && stride.constant() && stride.factor() % vector == 0) return {text, Lanes::kSame, 1, number.depth};
+  if (whole && stride.one() && shape[axis].factor() % vector == 0)
+    return {text, Lanes::kNext, std::gcd(number.multiple, shape[axis].factor()), number.depth};
+  return Changed(number, "", after);
+}
+
+}  // namespace
+
+ElementText::ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored, Options options)
+    : graph_(graph), stored_(std::move(stored)), options_(std::move(options)), scopes_(2) {}
+
+ElementText::Served ElementText::Serves(const ValidGraph& graph, NodeId from,
+                                        const std::function<bool(NodeId)>& known) {
+  const Node& node = graph.node(from);
+  if (known && known(from)) return {true, 0};
+  if (node.As<Input>()) return {true, 1};
+  if (const auto* constant = node.As<Constant>()) return {constant->values.size() == 1, 0};
+  if (node.As<Scan>() || node.As<Scatter>() || node.As<Sort>()) return {};
+  Served served{true, 0};
+  for (NodeId operand : node.operands) {
+    const Served inner = Serves(graph, operand, known);
+    served.yes = served.yes && inner.yes;
+    served.work += inner.work;
+  }
+  std::optional<double> times = 1;
+  if (const auto* reduce = node.As<Reduce>())
+    times = IsPlace(reduce->op) ? std::nullopt
+                                : KnownCount(ReducedExtents(graph.node(node.operands[0]).type.shape, *reduce));
+  if (const auto* fold = node.As<Fold>())
+    times = static_cast<double>(graph.node(node.operands[0]).type.shape[fold->axis + 1].factor());
+  if (node.As<Contract>()) times = std::nullopt;
+  served.yes = served.yes && times.has_value();
+  served.work *= times.value_or(1);
+  return served;
+}
+
+ElementText::Value ElementText::Of(NodeId id, const Coordinates& at) {
+  const auto known = known_nodes_.find(id);
+  if (known == known_nodes_.end()) return Compute(id, at);
+  failed_ = failed_ || !(known->second.second == at);
+  return known->second.first;
+}
+
+ElementText::Value ElementText::Compute(NodeId id, const Coordinates& at) {
+  if (const auto stored = stored_(id)) return Load(id, *stored, at);
+  const Node& node = graph_.node(id);
+  if (const auto* constant = node.As<Constant>())
+    return {CudaLiteral(node.type.dtype, constant->values[0], options_.wide), 0};
+  if (const auto* map = node.As<Map>()) return MapAt(node, *map, at);
+  if (const auto* reduce = node.As<Reduce>()) return Reduced(node, *reduce, at);
+  if (const auto* contract = node.As<Contract>()) return Contracted(node, *contract, at);
+  if (const auto* fold = node.As<Fold>()) return Folded(node, *fold, at);
+  if (const auto* gather = node.As<Gather>()) return Gathered(node, *gather, at);
+  if (const auto* concat = node.As<Concat>()) return Joined(node, concat->axis, at);
+  if (const auto* pad = node.As<Pad>()) return Padded(node, *pad, at);
+  return Move(node, at);
+}
+
+ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coordinates& at) {
+  const TensorType& type = TypeOf(id);
+  std::string first;  // lane 0's offset, without the last axis where lanes follow each other along it
+  std::string each;
+  int depth = 0;
+  bool vectored = options_.vector > 1 && !at.empty() && at.back().lanes == Lanes::kNext &&
+                  at.back().multiple % options_.vector == 0 && type.shape.back().factor() % options_.vector == 0 &&
+                  valid_.depth == 0;
+  for (size_t axis = 0; axis < at.size(); ++axis) {
+    if (type.shape[axis].one()) continue;
+    const bool last = axis + 1 == at.size();
+    depth = std::max(depth, DepthOf(at[axis]));
+    vectored = vectored && at[axis].depth == 0 && (last || at[axis].lanes == Lanes::kSame);
+    const std::string stride = StrideOf(type.shape, axis);
+    const auto term = [&](const std::string& text) {
+      return stride == "1" ? text : fmt::format("{} * {}", text, stride);
+    };
+    first += (first.empty() ? "" : " + ") + term(at[axis].text);
+    each += (each.empty() ? "" : " + ") + term(at[axis].OfLane());
+  }
+  if (each.empty()) first = each = "0";
+  const std::string to = Arithmetic(type.dtype);
+  const std::string name = graph_.node(id).name.empty() ? "v" + std::to_string(id) : graph_.node(id).name;
+  if (!vectored) {
+    const std::string load = fmt::format("load<{}>({}[{}])", to, stored.pointer, each);
+    const std::string guarded = valid_.text.empty() ? load : fmt::format("{} ? {} : ({})0", valid_.text, load, to);
+    return Named(to, guarded, std::max(depth, valid_.depth), name);
+  }
+  const std::string what = fmt::format("vector {} {} {}", stored.pointer, first, valid_.text);
+  auto [known, added] = scopes_[0].known.try_emplace(what, "");
+  if (added) {
+    known->second = fmt::format("{}_{}", name, names_++);
+    Line(0, fmt::format("Vector<{}> {};", stored.type, known->second));
+    const std::string read = fmt::format("read({}, {} + {});", known->second, stored.pointer, first);
+    Line(0, valid_.text.empty() ? read : fmt::format("if ({}) {} else clear({});", valid_.text, read, known->second));
+  }
+  return Named(to, fmt::format("load<{}>({}.element[lane])", to, known->second), 1, name);
+}
+
+ElementText::Value ElementText::MapAt(const Node& node, const Map& map, const Coordinates& at) {
+  CudaContext context{.wide = options_.wide, .operands = {}, .place = {}, .temporary = {}};
+  int depth = 0;
+  for (NodeId operand : node.operands) {
+    const Shape& shape = TypeOf(operand).shape;
+    Coordinates inner(at.end() - static_cast<int64_t>(shape.size()), at.end());
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis].one()) inner[axis] = kZero;
+    }
+    const Value value = Of(operand, inner);
+    depth = std::max(depth, value.depth);
+    context.operands.push_back(value.text);
+  }
+  for (const ScalarNode& scalar : map.body.nodes()) {
+    if (scalar.op == ScalarOp::kIndex) depth = std::max(depth, DepthOf(at[at.size() + scalar.number]));
+  }
+  context.place = [&](ScalarOp op, int axis) {
+    const size_t place = at.size() + axis;
+    return "(long long)(" + (op == ScalarOp::kIndex ? at[place].OfLane() : node.type.shape[place].ToString()) + ")";
+  };
+  context.temporary = fmt::format("t{}_", names_++);
+  const CudaText text = ToCuda(map.body, context);
+  for (const std::string& statement : text.statements) Line(depth, statement);
+  return Named(Arithmetic(node.type.dtype), text.value, depth, node.name.empty() ? "value" : node.name);
+}
+
+/// Nodes of one operand whose elements are the operand's, each somewhere else.
+ElementText::Value ElementText::Move(const Node& node, const Coordinates& at) {
+  const NodeId x = node.operands[0];
+  Coordinates from = at;
+  if (const auto* transpose = node.As<Transpose>()) {
+    for (size_t i = 0; i < at.size(); ++i) from[transpose->order[i]] = at[i];
+  } else if (const auto* slice = node.As<Slice>()) {
+    Coordinate& c = from[slice->axis];
+    c = slice->step == 1 ? Shifted(c, slice->start)
+                         : Changed(c, "", fmt::format(" * {} + {}", slice->step, slice->start));
+  } else if (const auto* reverse = node.As<Reverse>()) {
+    const std::string last = fmt::format("({}) - 1 - ", node.type.shape[reverse->axis].ToString());
+    from[reverse->axis] = Changed(at[reverse->axis], last, "");
+  } else if (const auto* window = node.As<Window>()) {
+    const Coordinate& place = at[window->axis];
+    const Coordinate& inside = at[window->axis + 1];
+    const bool same = place.lanes == Lanes::kSame && inside.lanes == Lanes::kSame;
+    const std::string text =
+        fmt::format("({} * {} + {} * {})", place.OfLane(), window->stride, inside.OfLane(), window->dilation);
+    from.erase(from.begin() + window->axis + 1);
+    from[window->axis] = {text, same ? Lanes::kSame : Lanes::kAny, 1, std::max(place.depth, inside.depth)};
+  } else {
+    from = Reshaped(TypeOf(x).shape, node.type.shape, at);
+  }
+  return Of(x, from);
+}
+
+/// Coordinates of the operand's element. Axes that both shapes have stay as they are; others go through the number of
+/// the element in their part of the shape.
+Coordinates ElementText::Reshaped(const Shape& from, const Shape& to, const Coordinates& at) const {
+  Coordinates result(from.size(), kZero);
+  for (const ReshapedPart& part : PartsOf(from, to)) {
+    const auto axis = OnlyAxis(part.from);
+    const auto other = OnlyAxis(part.to);
+    if (axis && other) {
+      result[part.from_begin + *axis] = at[part.to_begin + *other];
+      continue;
+    }
+    const Coordinate number = NumberIn(part.to, {at.begin() + static_cast<int64_t>(part.to_begin), at.end()});
+    for (size_t i = 0; i < part.from.size(); ++i) {
+      if (!part.from[i].one()) result[part.from_begin + i] = PlaceOf(number, part.from, i, options_.vector);
+    }
+  }
+  return result;
+}
+
+ElementText::Value ElementText::If(const Value& condition, const std::function<Value()>& make) {
+  const Value before = valid_;
+  valid_ = before.text.empty() ? condition
+                               : Value{before.text + " && " + condition.text, std::max(before.depth, condition.depth)};
+  const Value made = make();
+  valid_ = before;
+  return made;
+}
+
+ElementText::Value ElementText::Joined(const Node& node, int64_t axis, const Coordinates& at) {
+  const Coordinate& c = at[axis];
+  std::string text;
+  int depth = 0;
+  int64_t start = 0;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const int64_t extent = TypeOf(node.operands[i]).shape[axis].factor();
+    const bool last = i + 1 == node.operands.size();
+    // Vectors that lie in one operand as a whole have one condition.
+    const bool whole = c.lanes == Lanes::kNext && c.multiple % options_.vector == 0 && start % options_.vector == 0 &&
+                       (last || (start + extent) % options_.vector == 0);
+    const std::string place = whole ? c.text : c.OfLane();
+    const int condition_depth = whole ? c.depth : DepthOf(c);
+    const std::string inside = last         ? fmt::format("{} >= {}", place, start)
+                               : start == 0 ? fmt::format("{} < {}", place, extent)
+                                            : fmt::format("({0} >= {1} && {0} < {2})", place, start, start + extent);
+    Coordinates inner = at;
+    inner[axis] = Shifted(c, -start);
+    const Value value = If({inside, condition_depth}, [&] { return Of(node.operands[i], inner); });
+    depth = std::max({depth, value.depth, condition_depth});
+    text += last ? value.text : fmt::format("{} < {} ? {} : ", place, start + extent, value.text);
+    start += extent;
+  }
+  return Named(Arithmetic(node.type.dtype), text, depth, "joined");
+}
+
+ElementText::Value ElementText::Padded(const Node& node, const Pad& pad, const Coordinates& at) {
+  const Extent& extent = TypeOf(node.operands[0]).shape[pad.axis];
+  const Coordinate moved = Shifted(at[pad.axis], -pad.low);
+  const int64_t v = options_.vector;
+  const bool whole =
+      moved.lanes == Lanes::kNext && moved.multiple % v == 0 && extent.factor() % v == 0 && pad.inner == 0;
+  const Value place{whole ? moved.text : moved.OfLane(), whole ? moved.depth : DepthOf(moved)};
+  Coordinates inner = at;
+  inner[pad.axis] = pad.inner == 0 ? moved : Changed(moved, "", fmt::format(" / {}", pad.inner + 1));
+  std::string condition =
+      fmt::format("{0} >= 0 && {0} < ({1})", place.text,
+                  pad.inner == 0 ? extent.ToString() : fmt::format("{} * {}", extent.ToString(), pad.inner + 1));
+  if (pad.inner > 0) condition += fmt::format(" && {} % {} == 0", place.text, pad.inner + 1);
+  const Value inside = Named("bool", condition, place.depth, "inside");
+  const Value value = If(inside, [&] { return Of(node.operands[0], inner); });
+  const std::string border = CudaLiteral(node.type.dtype, CellOf(node.type.dtype, pad.value), options_.wide);
+  return Named(Arithmetic(node.type.dtype), fmt::format("{} ? {} : {}", inside.text, value.text, border),
+               std::max(value.depth, inside.depth), "padded");
+}
+
+ElementText::Value ElementText::Gathered(const Node& node, const Gather& gather, const Coordinates& at) {
+  const Shape& x = TypeOf(node.operands[0]).shape;
+  const auto rest = static_cast<int64_t>(TypeOf(node.operands[1]).rank()) - gather.batch;
+  Coordinates places(at.begin(), at.begin() + gather.batch);
+  places.insert(places.end(), at.begin() + gather.axis, at.begin() + gather.axis + rest);
+  const Value place = Of(node.operands[1], places);
+  const Value clamped = Named(
+      options_.index, fmt::format("max(0ll, min((long long){}, ({}) - 1ll))", place.text, x[gather.axis].ToString()),
+      place.depth, "place");
+  Coordinates from(at.begin(), at.begin() + gather.axis);
+  from.push_back({clamped.text, AllSame(places) ? Lanes::kSame : Lanes::kAny, 1, clamped.depth});
+  from.insert(from.end(), at.begin() + gather.axis + rest, at.end());
+  return Of(node.operands[0], from);
+}
+
+ElementText::Value ElementText::Loop(
+    const std::string& type, const std::string& start, const std::vector<std::string>& extents,
+    const std::function<std::string(const std::vector<Coordinate>&, const std::string& total)>& body) {
+  const std::string total = fmt::format("total{}", names_++);
+  const auto outer = static_cast<int>(scopes_.size()) - 1;
+  Line(outer, fmt::format("{} {} = {};", type, total, start));
+  const int depth = outer + 1;
+  std::vector<Coordinate> variables;
+  std::string heads;
+  for (const std::string& extent : extents) {
+    const std::string name = fmt::format("r{}", names_++);
+    heads += fmt::format("{0}for ({3} {1} = 0; {1} < {2}; ++{1}) {{\n", Indent(outer), name, extent, options_.index);
+    variables.push_back({name, Lanes::kSame, 1, depth});
+  }
+  scopes_.emplace_back();
+  const std::string combined = body(variables, total);
+  Line(depth, fmt::format("{} = {};", total, combined));
+  const std::string inside = std::move(scopes_.back().text);
+  scopes_.pop_back();
+  scopes_[outer].text += heads + inside + Indent(outer) + std::string(extents.size(), '}') + "\n";
+  return {total, outer};
+}
+
+ElementText::Value ElementText::Reduced(const Node& node, const Reduce& reduce, const Coordinates& at) {
+  const Shape& from = TypeOf(node.operands[0]).shape;
+  const Shape gone = ReducedExtents(from, reduce);
+  const std::string type = Arithmetic(node.type.dtype);
+  std::vector<std::string> extents;
+  for (const Extent& extent : gone) extents.push_back(extent.ToString());
+  const Value total =
+      Loop(type, CudaLiteral(node.type.dtype, Neutral(reduce.op, node.type.dtype), options_.wide), extents,
+           [&](const std::vector<Coordinate>& variables, const std::string& sum) {
+             Coordinates inner;
+             for (size_t axis = 0, kept = 0, r = 0; axis < from.size(); ++axis) {
+               const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
+               if (reduce.keep && reduced) ++kept;
+               inner.push_back(reduced ? variables[r++] : at[kept++]);
+             }
+             return CombinedText(reduce.op, sum, fmt::format("({}){}", type, Of(node.operands[0], inner).text));
+           });
+  if (reduce.op != Combine::kMean) return total;
+  return Named(type, fmt::format("{} / ({})", total.text, ElementCount(gone).ToString()), total.depth, "mean");
+}
+
+/// A gather in reverse: of all windows, those that have the element.
+ElementText::Value ElementText::Folded(const Node& node, const Fold& fold, const Coordinates& at) {
+  const Shape& from = TypeOf(node.operands[0]).shape;
+  const std::string type = Arithmetic(node.type.dtype);
+  return Loop(type, CudaLiteral(node.type.dtype, CellOf(node.type.dtype, 0), options_.wide),
+              {from[fold.axis + 1].ToString()}, [&](const std::vector<Coordinate>& variables, const std::string& sum) {
+                const int depth = static_cast<int>(scopes_.size()) - 1;
+                const Value reach =
+                    Named(options_.index,
+                          fmt::format("{} - {} * {}", at[fold.axis].OfLane(), variables[0].text, fold.dilation), depth,
+                          "reach");
+                const Value inside = Named("bool",
+                                           fmt::format("{0} >= 0 && {0} % {1} == 0 && {0} / {1} < ({2})", reach.text,
+                                                       fold.stride, from[fold.axis].ToString()),
+                                           depth, "inside");
+                Coordinates inner = at;
+                inner[fold.axis] = {fmt::format("({} / {})", reach.text, fold.stride), Lanes::kAny, 1, depth};
+                inner.insert(inner.begin() + fold.axis + 1, variables[0]);
+                const Value value = If(inside, [&] { return Of(node.operands[0], inner); });
+                return fmt::format("{0} + ({1} ? ({2}){3} : ({2})0)", sum, inside.text, type, value.text);
+              });
+}
+
+ElementText::Value ElementText::Contracted(const Node& node, const Contract& contract, const Coordinates& at) {
+  const Equation equation = ParsedEquation(contract.equation);
+  std::map<char, Coordinate> places;
+  std::map<char, std::string> extents;
+  for (size_t i = 0; i < equation.result.size(); ++i) places[equation.result[i]] = at[i];
+  for (const auto& [letters, operand] : {std::pair{equation.left, 0}, std::pair{equation.right, 1}}) {
+    for (size_t i = 0; i < letters.size(); ++i) {
+      if (!places.contains(letters[i])) extents[letters[i]] = TypeOf(node.operands[operand]).shape[i].ToString();
+    }
+  }
+  std::vector<std::string> summed;
+  for (const auto& [letter, extent] : extents) summed.push_back(extent);
+  const std::string type = Arithmetic(node.type.dtype);
+  return Loop(type, CudaLiteral(node.type.dtype, CellOf(node.type.dtype, 0), options_.wide), summed,
+              [&](const std::vector<Coordinate>& variables, const std::string& sum) {
+                size_t next = 0;
+                for (const auto& [letter, extent] : extents) places[letter] = variables[next++];
+                const auto of = [&](const std::string& letters, NodeId operand) {
+                  Coordinates inner;
+                  for (char letter : letters) inner.push_back(places[letter]);
+                  return Of(operand, inner).text;
+                };
+                const std::string left = of(equation.left, node.operands[0]);
+                return fmt::format("{0} + ({1}){2} * ({1}){3}", sum, type, left, of(equation.right, node.operands[1]));
+              });
+}
+
+ElementText::Value ElementText::Named(const std::string& type, const std::string& text, int depth,
+                                      const std::string& stem) {
+  const bool name_already =
+      std::ranges::all_of(text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  if (name_already && !std::isdigit(static_cast<unsigned char>(text[0]))) return {text, depth};
+  for (int outer = 0; outer <= depth; ++outer) {
+    const auto known = scopes_[outer].known.find(type + text);
+    if (known != scopes_[outer].known.end()) return {known->second, outer};
+  }
+  const std::string name = fmt::format("{}_{}", stem, names_++);
+  scopes_[depth].known[type + text] = name;
+  Line(depth, fmt::format("const {} {} = {};", type, name, text));
+  return {name, depth};
+}
+
+void ElementText::Line(int depth, const std::string& line) { scopes_[depth].text += Indent(depth) + line + "\n"; }
+
+std::string ElementText::Indent(int depth) const {
+  return options_.indent + std::string(static_cast<size_t>(2 * depth), ' ');
+}
+
+std::string ElementText::Arithmetic(DType dtype) const { return CudaArithmetic(dtype, options_.wide); }
+
+}  // namespace atunner::graph

@@ -1,0 +1,249 @@
+"""Operators of the library on the GPU of this machine, with shapes of models: naive, PyTorch eager, torch.compile and atunner, in
+one run and one table.
+
+Times are medians of CUDA events with L2 emptied by a write before each sample. "% copy": the bytes that must move over the time
+taken, against the bandwidth of a device copy measured in the same run.
+Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] [--dtypes float32,bfloat16] [--limit-s 140] [--json FILE]
+       --only takes groups, operators and group:operator; --list shows the rows.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+
+class Row:
+    """One operator on one set of shapes. `inputs`: a shape each, or (values, shape) for places below `values`, or ("bool", shape)."""
+
+    def __init__(self, group, operator, shapes, call, inputs=None, moved=None, **attributes):
+        self.group, self.operator, self.shapes, self.call, self.attributes = group, operator, shapes, call, attributes
+        self.inputs = inputs or shapes
+        self.moved = moved  # (elements of the dtype, bytes of other types), where it is not every input and output once
+
+    def label(self):
+        attributes = "".join(f" {name}={value}" for name, value in self.attributes.items())
+        return self.operator + " " + " ".join("x".join(map(str, shape)) for shape in self.shapes) + attributes
+
+    def flags(self):
+        flags = [self.operator, "--input-shape", *(",".join(map(str, shape)) for shape in self.shapes)]
+        for name, value in self.attributes.items():
+            flags += ["--attr", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+        return flags
+
+
+def rows():
+    import torch
+    import torch.nn.functional as F
+
+    mlp, hidden, vocabulary = (16384, 14336), (32768, 4096), (16384, 32000)  # tokens of Llama 3 8B and of a 32k vocabulary
+    image, deep = (256, 64, 112, 112), (256, 256, 56, 56)  # ResNet-50's first layers
+    table = []
+
+    def add(group, operator, shapes, call, **more):
+        table.append(Row(group, operator, shapes if isinstance(shapes, list) else [shapes], call, **more))
+
+    def pair(shape):
+        return {"inputs": [shape, shape]}
+
+    for operator, call in {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda a: F.gelu(a, approximate="tanh"), "silu": F.silu,
+                           "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softplus": F.softplus, "mish": F.mish, "elu": F.elu,
+                           "exp": torch.exp, "leaky_relu": F.leaky_relu, "erf": torch.erf}.items():
+        add("pointwise", operator, mlp, call)
+    add("pointwise", "hardswish", image, F.hardswish)
+    add("pointwise", "swiglu", mlp, lambda a, b: F.silu(a) * b, **pair(mlp))
+    add("pointwise", "geglu", mlp, lambda a, b: F.gelu(a) * b, **pair(mlp))
+    add("pointwise", "add", (65536, 4096), torch.add, **pair((65536, 4096)))
+    add("pointwise", "mul", (65536, 4096), torch.mul, **pair((65536, 4096)))
+    add("pointwise", "add", [mlp, (14336,)], torch.add)
+    add("pointwise", "where", [hidden], lambda a, b, c: torch.where(a > 0, b, c), inputs=[hidden] * 3)
+    add("pointwise", "gelu_backward", mlp, lambda a, dy: torch.ops.aten.gelu_backward(dy, a), **pair(mlp))
+    add("pointwise", "silu_backward", mlp, lambda a, dy: torch.ops.aten.silu_backward(dy, a), **pair(mlp))
+    add("optimizer", "sgd", (8192, 8192), lambda p, g, v: (p - 1e-2 * (0.9 * v + g), 0.9 * v + g), inputs=[(8192, 8192)] * 3)
+
+    def adamw(p, g, m, v):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v.abs() + 0.001 * g * g
+        return p - 1e-3 * (m / 0.1) / ((v / 0.001).sqrt() + 1e-8), m, v
+
+    add("optimizer", "adamw", (8192, 8192), adamw, inputs=[(8192, 8192)] * 4)
+
+    for shape in (hidden, (65536, 1024), (8192, 8192)):
+        add("rows", "rms_norm", shape, lambda x, w: F.rms_norm(x, w.shape, w, 1e-6), inputs=[shape, shape[-1:]])
+    add("rows", "layernorm", hidden, lambda x, w, b: F.layer_norm(x, w.shape, w, b), inputs=[hidden, hidden[-1:], hidden[-1:]])
+    for operator, call in {"softmax": lambda x: torch.softmax(x, -1), "log_softmax": lambda x: torch.log_softmax(x, -1),
+                           "logsumexp": lambda x: torch.logsumexp(x, -1)}.items():
+        add("rows", operator, vocabulary, call)
+    for operator, call in {"sum": lambda x: x.sum(-1), "amax": lambda x: x.amax(-1), "var": lambda x: x.var(-1), "norm": lambda x: x.norm(dim=-1)}.items():
+        add("rows", operator, (65536, 4096), call)
+    add("rows", "normalize", (262144, 768), lambda x: F.normalize(x, dim=-1))
+
+    for shape in (mlp, (65536, 4096), (262144, 768)):  # gradients of biases
+        add("columns", "sum", shape, lambda x: x.sum(0), axis=0)
+    add("columns", "mean", (65536, 4096), lambda x: x.mean(0), axis=0)
+    add("columns", "var", (65536, 4096), lambda x: x.var(0), axis=0)
+    add("columns", "amax", (256, 2048, 512), lambda x: x.amax(1), axis=1)
+    add("columns", "mean", (512, 196, 2048), lambda x: x.mean(1), axis=1)  # tokens of a vision transformer
+    add("columns", "log_softmax", (512, 512, 512), lambda x: torch.log_softmax(x, 1), axis=1)
+    add("columns", "sum", (16384, 16384), lambda x: x.sum(), axis="all")
+    add("columns", "sum_of_squares", (16384, 16384), lambda x: (x * x).sum(), axis="all")
+    for shape in (image, deep, (256, 512, 28, 28)):
+        add("columns", "batch_norm", shape, lambda x, w, b: F.batch_norm(x, None, None, w, b, True), inputs=[shape, shape[1:2], shape[1:2]])
+    add("columns", "batch_norm_inference", image, lambda x, m, v, w, b: F.batch_norm(x, m, v.abs(), w, b), inputs=[image] + [image[1:2]] * 4)
+    add("columns", "instance_norm", (16, 64, 512, 256), lambda x, w, b: F.instance_norm(x, None, None, w, b), inputs=[(16, 64, 512, 256), (64,), (64,)])
+
+    for operator, call in {"mse_loss": F.mse_loss, "l1_loss": F.l1_loss, "huber_loss": F.huber_loss, "bce_with_logits": F.binary_cross_entropy_with_logits,
+                           "kl_div": lambda a, b: F.kl_div(a, b, reduction="mean", log_target=True), "hinge_loss": lambda a, b: (1 - a * b).clamp(min=0).mean()}.items():
+        add("losses", operator, (32768, 8192), call, **pair((32768, 8192)))
+
+    for shape in ((32768, 8192), (4096, 65536)):
+        add("scan", "cumsum", shape, lambda x: x.cumsum(-1))
+    add("scan", "cumsum", (32768, 8192), lambda x: x.flip(-1).cumsum(-1).flip(-1), reverse=True)
+    add("scan", "cumsum", (32768, 8192), lambda x: F.pad(x.cumsum(-1)[..., :-1], (1, 0)), exclusive=True)
+    add("scan", "cumsum", (8192, 32768), lambda x: x.cumsum(0), axis=0)
+    add("scan", "cumsum", (64, 4096, 1024), lambda x: x.cumsum(1), axis=1)
+    add("scan", "cumprod", (32768, 8192), lambda x: x.cumprod(-1))
+    add("scan", "cummax", (32768, 4096), lambda x: x.cummax(-1).values)
+    add("scan", "masked_cumsum", (32768, 8192), lambda x, mask: (x * mask).cumsum(-1), inputs=[(32768, 8192), ("bool", (32768, 8192))])
+
+    for entries, width, tokens in ((128256, 4096, 32768), (50257, 768, 262144)):
+        read = entries * (1 - math.exp(-tokens / entries)) * width  # rows that occur at all
+        add("gather", "embedding", [(entries, width), (tokens,)], lambda places, weights: F.embedding(places, weights),
+            inputs=[(entries, (tokens,)), (entries, width)], moved=(read + tokens * width, 8 * tokens))
+    read = 131072 * (1 - math.exp(-0.5)) * 2048
+    add("gather", "index_select", [(131072, 2048), (65536,)], lambda x, places: x.index_select(0, places),
+        inputs=[(131072, 2048), (131072, (65536,))], moved=(read + 65536 * 2048, 8 * 65536), axis=0)
+    add("gather", "gather", [(65536, 2048), (65536, 1024)], lambda x, places: x.gather(-1, places), inputs=[(65536, 2048), (2048, (65536, 1024))])
+    add("moves", "transpose", (16384, 14336), lambda x: x.t().contiguous())
+    add("moves", "transpose", (64, 2048, 1024), lambda x: x.transpose(1, 2).contiguous())
+    add("moves", "transpose", (8, 4096, 32, 128), lambda x: x.transpose(1, 2).contiguous(), axis0=1, axis1=2)  # heads before tokens
+    add("moves", "pad", image, lambda x: F.pad(x, (1, 1)), low=1, high=1)
+    add("moves", "pad", (64, 2000, 1024), lambda x: F.pad(x, (0, 0, 0, 48)), axis=1, low=0, high=48)
+    add("moves", "concat", [hidden, hidden], lambda a, b: torch.cat((a, b), -1))
+    add("moves", "concat", [(256, 64, 56, 56), (256, 256, 56, 56)], lambda a, b: torch.cat((a, b), 1), axis=1)
+    add("moves", "flip", hidden, lambda x: x.flip(-1))
+    add("moves", "repeat_interleave", (8, 8, 8192, 128), lambda x: x.repeat_interleave(4, 1), axis=1, times=4)  # key heads of grouped queries
+    add("moves", "upsample_nearest", (32, 256, 64, 64), lambda x: F.interpolate(x, scale_factor=2))
+    add("pooling", "max_pool", image, lambda x: F.max_pool2d(x, 3, 2, 1), size=3, stride=2, padding=1)
+    add("pooling", "avg_pool", image, lambda x: F.avg_pool2d(x, 2, 2))
+    add("pooling", "avg_pool", (256, 512, 1024), lambda x: F.avg_pool1d(x, 4, 4), size=4, stride=4)
+    add("pooling", "max_pool", (16, 32, 64, 64, 64), lambda x: F.max_pool3d(x, 2, 2))
+    add("pooling", "adaptive_avg_pool", (512, 2048, 7, 7), lambda x: F.adaptive_avg_pool2d(x, 1))
+    return table
+
+
+def tensor(spec, dtype):
+    import torch
+    if spec and isinstance(spec[-1], tuple):
+        kind, shape = spec
+        return torch.rand(shape, device="cuda") < 0.5 if kind == "bool" else torch.randint(kind, shape, device="cuda")
+    return torch.randn(spec, device="cuda", dtype=dtype)
+
+
+def bytes_of(row, inputs, outputs, size):
+    if row.moved:
+        return row.moved[0] * size + row.moved[1]
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    return sum(t.numel() * t.element_size() for t in (*inputs, *outputs))
+
+
+def measure(row, dtype, options, flush):
+    """Times in us by column, and the bytes that must move."""
+    import torch
+    from rows import run_atunner, time_us
+    inputs = tuple(tensor(spec, dtype) for spec in row.inputs)
+    found = {"eager": math.nan, "compile": math.nan, "naive": math.nan, "atunner": math.nan, "why": ""}
+    found["bytes"] = bytes_of(row, inputs, row.call(*inputs), dtype.itemsize)
+    found["eager"] = time_us(row.call, inputs, flush)
+    if not options.no_compile:
+        torch._dynamo.reset()
+        try:
+            found["compile"] = time_us(torch.compile(row.call), inputs, flush)
+        except Exception as error:  # a row without this column
+            found["why"] = f"compile: {error}"[:80]
+    del inputs
+    torch.cuda.empty_cache()
+    run = run_atunner(options.atunner, row.flags(), str(dtype).removeprefix("torch."), options.budget)
+    if "error" in run or "best" not in run:
+        found["why"] = run.get("error", {}).get("what", "no correct kernel")
+        return found
+    naive = run["baselines"][0]["measurement"] if run.get("baselines") else None
+    found["naive"] = naive["median_ns"] / 1e3 if naive else math.nan
+    found["atunner"] = run["best"]["measurement"]["median_ns"] / 1e3
+    found["configuration"] = run["best"].get("configuration")
+    return found
+
+
+def geometric(values):
+    values = [value for value in values if value == value]
+    return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
+
+
+def summary(name, results, copy):
+    done = [r for r in results if r["atunner"] == r["atunner"]]
+    shares = [100 * r["bytes"] / r["atunner"] / 1e3 / copy for r in done]
+    print(f"{name:<10} {len(done):>3} of {len(results):>3} rows: {geometric(r['naive'] / r['atunner'] for r in done):6.2f}x naive, "
+          f"{geometric(r['eager'] / r['atunner'] for r in done):5.2f}x eager, {geometric(r['compile'] / r['atunner'] for r in done):5.2f}x torch.compile, "
+          f"{geometric(shares):5.1f} % of copy, lowest {min(shares, default=math.nan):.1f} %; "
+          f"{sum(r['compile'] / r['atunner'] < 0.97 for r in done)} behind torch.compile by more than 3 %")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--atunner", default="build/atunner")
+    parser.add_argument("--only", default="", help="groups, operators or group:operator, with commas; in this order")
+    parser.add_argument("--dtypes", default="float32,bfloat16")
+    parser.add_argument("--budget", default="40,15s")
+    parser.add_argument("--limit-s", type=float, default=math.inf, help="start no row after this many seconds")
+    parser.add_argument("--json", default="", help="file for all numbers")
+    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--first", action="store_true", help="of each operator only the first row")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    begun = time.monotonic()
+    chosen = rows()
+    if options.only:
+        names = options.only.split(",")
+        chosen = [row for name in names for row in chosen if name in (row.group, row.operator, f"{row.group}:{row.operator}")]
+    if options.first:
+        chosen = list({row.operator: row for row in reversed(chosen)}.values())[::-1]
+    tasks = [(row, dtype) for row in chosen for dtype in options.dtypes.split(",")]
+    if options.list:
+        for row, dtype in tasks:
+            print(f"{row.group:<10} {dtype:<9} {row.label()}")
+        print(len(tasks), "rows")
+        return
+
+    import torch
+    from rows import DTYPES, time_us
+    flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+    source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
+    target = torch.empty_like(source)
+    copy = 2 * source.numel() / time_us(lambda: target.copy_(source), (), flush) / 1e3
+    del source, target
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; device copy {copy:.0f} GB/s (read + written); times in us, all measured")
+    print(f"{'dtype':<9}{'operator':<58}{'naive':>10}{'eager':>9}{'compile':>9}{'atunner':>9}{'% copy':>7}{'x eager':>8}{'x comp.':>8}")
+    results = {}
+    for row, dtype in tasks:
+        if time.monotonic() - begun > options.limit_s:
+            print(f"stopped after {options.limit_s:.0f} s: {sum(map(len, results.values()))} of {len(tasks)} rows")
+            break
+        found = measure(row, DTYPES[dtype], options, flush)
+        results.setdefault(row.group, []).append({"row": row.label(), "dtype": dtype, **found})
+        share = 100 * found["bytes"] / found["atunner"] / 1e3 / copy
+        print(f"{dtype:<9}{row.label():<58}{found['naive']:>10.1f}{found['eager']:>9.1f}{found['compile']:>9.1f}{found['atunner']:>9.1f}{share:>7.1f}"
+              f"{found['eager'] / found['atunner']:>8.2f}{found['compile'] / found['atunner']:>8.2f}  {found['why']}", flush=True)
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump({"device": torch.cuda.get_device_name(), "copy_gbps": copy, "rows": results}, file, indent=1)
+    print("\ngeometric means")
+    for group, found in results.items():
+        summary(group, found, copy)
+    summary("all", [r for found in results.values() for r in found], copy)
+
+
+if __name__ == "__main__":
+    main()
