@@ -74,6 +74,19 @@ KernelArg KernelArg::Scalar(const ScalarBytes& scalar) {
 
 KernelArg KernelArg::Map(const TensorMap& map) { return {map.bytes, sizeof map.bytes}; }
 
+std::string Misfit(const std::string& entry, std::span<const size_t> sizes, std::span<const KernelArg> args) {
+  if (args.size() != sizes.size()) {
+    return "'" + entry + "' takes " + std::to_string(sizes.size()) + " arguments, " + std::to_string(args.size()) +
+           " are given";
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (args[i].size == sizes[i]) continue;
+    return "argument " + std::to_string(i + 1) + " of '" + entry + "' has " + std::to_string(sizes[i]) + " bytes, " +
+           std::to_string(args[i].size) + " are given";
+  }
+  return "";
+}
+
 Result<TensorMap> Device::EncodeTensorMap(const TensorMapSpec&) {
   return Fail(ErrorCode::kUnsupported, "'" + profile().name + "' has no bulk tensor copies",
               "compute capability " + std::to_string(profile().cc_major) + "." + std::to_string(profile().cc_minor));

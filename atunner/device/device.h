@@ -126,6 +126,9 @@ struct KernelArg {
   static KernelArg Map(const TensorMap& map);
 };
 
+/// Why `args` are not what kernel `entry`, with parameters of `sizes` bytes, takes; empty if they are.
+std::string Misfit(const std::string& entry, std::span<const size_t> sizes, std::span<const KernelArg> args);
+
 struct LaunchShape {
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;

@@ -38,6 +38,7 @@ struct Driver {
   cuda::Result (*function)(cuda::Function*, cuda::Module, const char*) = nullptr;
   cuda::Result (*global)(cuda::DevicePointer*, size_t*, cuda::Module, const char*) = nullptr;
   cuda::Result (*set_function)(cuda::Function, int, int) = nullptr;
+  cuda::Result (*parameter)(cuda::Function, size_t, size_t*, size_t*) = nullptr;
   cuda::Result (*launch)(const cuda::LaunchConfig*, cuda::Function, void**, void**) = nullptr;
   cuda::Result (*stream_create)(cuda::Stream*, unsigned) = nullptr;
   cuda::Result (*stream_wait)(cuda::Stream) = nullptr;
@@ -90,6 +91,7 @@ Result<Driver> OpenDriver() {
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.function, "cuModuleGetFunction"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.global, "cuModuleGetGlobal_v2"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.set_function, "cuFuncSetAttribute"));
+  (void)l.Bind(d.parameter, "cuFuncGetParamInfo");  // drivers before CUDA 12.4 have none
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.launch, "cuLaunchKernelEx"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.stream_create, "cuStreamCreate"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.stream_wait, "cuStreamSynchronize"));
@@ -130,7 +132,11 @@ struct RealModule : LoadedModule {
   const Driver* driver = nullptr;
   cuda::Module handle = nullptr;
   std::vector<std::pair<std::string, std::string>> names;
-  std::map<std::string, cuda::Function> functions;
+  struct Entry {
+    cuda::Function handle = nullptr;
+    std::optional<std::vector<size_t>> parameters;  ///< sizes in bytes, where the driver tells them
+  };
+  std::map<std::string, Entry> entries;
   ~RealModule() override {
     if (handle) driver->unload(handle);
   }
@@ -293,12 +299,17 @@ class RealDevice : public TimedDevice {
   LaunchOutcome Enqueue(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                         std::span<const KernelArg> args) override {
     auto& loaded = static_cast<RealModule&>(module);
-    const auto function = FunctionOf(loaded, entry);
-    if (!function) return {LaunchOutcome::Kind::kRefused, function.error().what, {}, 0};
+    const auto found = Find(loaded, entry);
+    if (!found) return {LaunchOutcome::Kind::kRefused, found.error().what, {}, 0};
+    const cuda::Function function = (*found)->handle;
+    if (const auto& parameters = (*found)->parameters) {
+      std::string misfit = Misfit(entry, *parameters, args);
+      if (!misfit.empty()) return {LaunchOutcome::Kind::kRefused, std::move(misfit), {}, 0};
+    }
     // With what the kernel declares, less than 48 KiB can already be more than is allowed unasked.
     if (shape.dynamic_shared_bytes > 0) {
-      if (const auto code = driver_.set_function(*function, cuda::kFuncMaxDynamicShared,
-                                                 static_cast<int>(shape.dynamic_shared_bytes));
+      if (const auto code =
+              driver_.set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(shape.dynamic_shared_bytes));
           code != cuda::kSuccess) {
         return {LaunchOutcome::Kind::kRefused, "shared memory: " + driver_.Text(code), {}, 0};
       }
@@ -307,7 +318,7 @@ class RealDevice : public TimedDevice {
     cluster.id = cuda::kLaunchAttributeClusterDimension;
     cluster.value.cluster = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
     const bool clustered = shape.cluster.Count() > 1;
-    if (shape.cluster.Count() > 8) driver_.set_function(*function, cuda::kFuncNonPortableCluster, 1);
+    if (shape.cluster.Count() > 8) driver_.set_function(function, cuda::kFuncNonPortableCluster, 1);
     const cuda::LaunchConfig config{shape.grid.x,
                                     shape.grid.y,
                                     shape.grid.z,
@@ -321,7 +332,7 @@ class RealDevice : public TimedDevice {
     std::vector<KernelArg> copies(args.begin(), args.end());
     std::vector<void*> pointers;
     for (KernelArg& arg : copies) pointers.push_back(arg.bytes.data());
-    const cuda::Result code = driver_.launch(&config, *function, pointers.data(), nullptr);
+    const cuda::Result code = driver_.launch(&config, function, pointers.data(), nullptr);
     if (code != cuda::kSuccess) return {LaunchOutcome::Kind::kRefused, driver_.Text(code), {}, 0};
     return {};
   }
@@ -371,7 +382,8 @@ class RealDevice : public TimedDevice {
            std::to_string(version % 1000 / 10);
   }
   Result<int> DriverOccupancy(LoadedModule& module, const std::string& entry, const LaunchShape& shape) override {
-    ATUNNER_TRY(const cuda::Function function, FunctionOf(static_cast<RealModule&>(module), entry));
+    ATUNNER_TRY(const RealModule::Entry* found, Find(static_cast<RealModule&>(module), entry));
+    const cuda::Function function = found->handle;
     if (shape.dynamic_shared_bytes > 0)
       driver_.set_function(function, cuda::kFuncMaxDynamicShared, static_cast<int>(shape.dynamic_shared_bytes));
     int blocks = 0;
@@ -387,12 +399,19 @@ class RealDevice : public TimedDevice {
     return Fail(ErrorCode::kUnavailable, std::string("the device cannot ") + action + ": " + driver_.Text(code),
                 info_.name);
   }
-  Result<cuda::Function> FunctionOf(RealModule& module, const std::string& entry) {
-    if (const auto found = module.functions.find(entry); found != module.functions.end()) return found->second;
-    cuda::Function function = nullptr;
-    if (driver_.function(&function, module.handle, module.Mangled(entry).c_str()) != cuda::kSuccess)
-      return Invalid("there is no kernel '" + entry + "'");
-    return module.functions[entry] = function;
+  Result<const RealModule::Entry*> Find(RealModule& module, const std::string& name) {
+    if (const auto found = module.entries.find(name); found != module.entries.end()) return &found->second;
+    RealModule::Entry entry;
+    if (driver_.function(&entry.handle, module.handle, module.Mangled(name).c_str()) != cuda::kSuccess)
+      return Invalid("there is no kernel '" + name + "'");
+    if (driver_.parameter != nullptr) {
+      size_t offset = 0;
+      size_t bytes = 0;
+      entry.parameters.emplace();
+      while (driver_.parameter(entry.handle, entry.parameters->size(), &offset, &bytes) == cuda::kSuccess)
+        entry.parameters->push_back(bytes);
+    }
+    return &(module.entries[name] = std::move(entry));
   }
 
   const Driver& driver_;

@@ -58,11 +58,17 @@ uint64_t ClusterSize(const ptx::Function& function, const LaunchShape& shape) {
   return std::max(named, shape.cluster.Count());
 }
 
+std::vector<size_t> SizesOf(const ptx::Function& entry) {
+  std::vector<size_t> sizes;
+  for (const ptx::Variable& param : entry.params) sizes.push_back(param.bytes);
+  return sizes;
+}
+
+/// `args` fit.
 std::vector<std::byte> PackParams(const ptx::Function& entry, std::span<const KernelArg> args) {
   std::vector<std::byte> params(entry.param_bytes);
-  for (size_t i = 0; i < args.size() && i < entry.params.size(); ++i) {
-    std::memcpy(params.data() + entry.params[i].offset, args[i].bytes.data(),
-                std::min<size_t>(args[i].size, entry.params[i].bytes));
+  for (size_t i = 0; i < args.size(); ++i) {
+    std::memcpy(params.data() + entry.params[i].offset, args[i].bytes.data(), args[i].size);
   }
   return params;
 }
@@ -146,9 +152,8 @@ Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Fu
   const uint64_t threads = shape.block.Count();
   if (entry == nullptr)
     outcome.message = "there is no kernel '" + name + "'";
-  else if (args.size() != entry->params.size())
-    outcome.message = "'" + name + "' takes " + std::to_string(entry->params.size()) + " arguments, " +
-                      std::to_string(args.size()) + " are given";
+  else if (const std::string misfit = Misfit(name, SizesOf(*entry), args); !misfit.empty())
+    outcome.message = misfit;
   else if (threads == 0 || threads > 1024 || shape.block.z > 64 || shape.grid.Count() == 0)
     outcome.message = "invalid configuration: block of " + std::to_string(threads) + " threads";
   else if (entry->shared_bytes + shape.dynamic_shared_bytes > static_cast<uint64_t>(profile_.shared_per_block))

@@ -4,6 +4,12 @@ constexpr int CHUNKS = (COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * V
 constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks beyond its row
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 
+/// Combines N values, a power of two, in a tree. A loop over an array would lie in local memory from 16 on.
+template <class Op, int N, class T> DEVICE T tree(const T* leaves) {
+  if constexpr (N == 1) return leaves[0];
+  else return Op::of(tree<Op, N / 2>(leaves), tree<Op, N / 2>(leaves + N / 2));
+}
+
 /// Combines `value` over the threads of a row; all of them get the result. `slot` alternates between two areas of shared
 /// memory, so that one barrier is enough.
 template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
@@ -17,13 +23,5 @@ template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
   const int thread = threadIdx.x % THREADS_PER_ROW;
   if (thread % 32 == 0) part[slot][row][thread / 32] = value;
   __syncthreads();
-  T leaves[WARPS_PER_ROW];
-#pragma unroll
-  for (int i = 0; i < WARPS_PER_ROW; ++i) leaves[i] = part[slot][row][i];
-#pragma unroll
-  for (int half = WARPS_PER_ROW / 2; half > 0; half /= 2) {
-#pragma unroll
-    for (int i = 0; i < half; ++i) leaves[i] = Op::of(leaves[i], leaves[i + half]);
-  }
-  return leaves[0];
+  return tree<Op, WARPS_PER_ROW>(part[slot][row]);
 }
