@@ -9,7 +9,7 @@
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/columns_program.h"
 #include "atunner/codegen/columns_text.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/plain_kernels.h"
 #include "atunner/operators/graph_operator.h"
@@ -187,20 +187,11 @@ class ColumnsTemplate : public BoundTemplate {
   ColumnsProgram program_;
 };
 
-class Columns : public Family {
- public:
-  std::string_view name() const override { return "columns"; }
-  bool Match(const KernelSpec& spec) const override { return ProgramOf(spec).has_value(); }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    return std::make_unique<ColumnsTemplate>(spec, profile, ProgramOf(spec).value());
-  }
-};
-
 }  // namespace
 
 const Family& ColumnsFamily() {
-  static const Columns instance;
-  return instance;
+  static const FormFamily<ColumnsTemplate, ProgramOf> family("columns");
+  return family;
 }
 
 }  // namespace atunner

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
@@ -211,20 +211,11 @@ class ElementsTemplate : public BoundTemplate {
   std::vector<Group> groups_;
 };
 
-class Elements : public Family {
- public:
-  std::string_view name() const override { return "elements"; }
-  bool Match(const KernelSpec& spec) const override { return FormOf(spec).has_value(); }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    return std::make_unique<ElementsTemplate>(spec, profile, FormOf(spec).value());
-  }
-};
-
 }  // namespace
 
 const Family& ElementsFamily() {
-  static const Elements instance;
-  return instance;
+  static const FormFamily<ElementsTemplate, FormOf> family("elements");
+  return family;
 }
 
 }  // namespace atunner

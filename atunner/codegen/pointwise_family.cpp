@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/plain_kernels.h"
@@ -257,20 +257,11 @@ class PointwiseTemplate : public BoundTemplate {
   GraphLayout layout_;
 };
 
-class Pointwise : public Family {
- public:
-  std::string_view name() const override { return "pointwise"; }
-  bool Match(const KernelSpec& spec) const override { return PointwiseForm(spec).has_value(); }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    return std::make_unique<PointwiseTemplate>(spec, profile, PointwiseForm(spec).value());
-  }
-};
-
 }  // namespace
 
 const Family& PointwiseFamily() {
-  static const Pointwise instance;
-  return instance;
+  static const FormFamily<PointwiseTemplate, PointwiseForm> family("pointwise");
+  return family;
 }
 
 }  // namespace atunner

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/reduction_program.h"
 #include "atunner/codegen/reduction_text.h"
@@ -19,15 +19,16 @@ namespace {
 
 using graph::NodeId;
 
-std::optional<ReductionProgram> ProgramOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto graph = GraphOf(spec);
-  return graph ? MakeReductionProgram(*graph) : std::nullopt;
-}
-
 /// Rows that leave most of a device idle when each has one block: the family of columns divides them.
 bool FewLongRows(const ReductionProgram& program, const KernelSpec& spec) {
   return program.columns >= 32768 && graph::ElementCount(program.RowSpace()).Bound(spec.dims).factor() <= 64;
+}
+
+std::optional<ReductionProgram> ProgramOf(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto graph = GraphOf(spec);
+  auto program = graph ? MakeReductionProgram(*graph) : std::nullopt;
+  return program && !FewLongRows(*program, spec) ? std::move(program) : std::nullopt;
 }
 
 constexpr int64_t kOtherRegisters = 40;  // addresses, sums and temporaries beside the kept elements
@@ -166,23 +167,11 @@ class ReductionTemplate : public BoundTemplate {
   int64_t kept_bytes_ = 0;      ///< of one column, read in more than one pass
 };
 
-class Reductions : public Family {
- public:
-  std::string_view name() const override { return "reduction"; }
-  bool Match(const KernelSpec& spec) const override {
-    const auto program = ProgramOf(spec);
-    return program && !FewLongRows(*program, spec);
-  }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    return std::make_unique<ReductionTemplate>(spec, profile, ProgramOf(spec).value());
-  }
-};
-
 }  // namespace
 
 const Family& ReductionFamily() {
-  static const Reductions instance;
-  return instance;
+  static const FormFamily<ReductionTemplate, ProgramOf> family("reduction");
+  return family;
 }
 
 }  // namespace atunner

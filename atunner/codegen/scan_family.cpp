@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
@@ -377,20 +377,11 @@ class ScanTemplate : public BoundTemplate {
   ScanForm form_;
 };
 
-class Scans : public Family {
- public:
-  std::string_view name() const override { return "scan"; }
-  bool Match(const KernelSpec& spec) const override { return FormOf(spec).has_value(); }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    return std::make_unique<ScanTemplate>(spec, profile, FormOf(spec).value());
-  }
-};
-
 }  // namespace
 
 const Family& ScanFamily() {
-  static const Scans instance;
-  return instance;
+  static const FormFamily<ScanTemplate, FormOf> family("scan");
+  return family;
 }
 
 }  // namespace atunner

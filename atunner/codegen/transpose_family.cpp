@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/plain_kernels.h"
@@ -238,20 +238,11 @@ class TransposeTemplate : public BoundTemplate {
   TransposeForm form_;
 };
 
-class Transposes : public Family {
- public:
-  std::string_view name() const override { return "transpose"; }
-  bool Match(const KernelSpec& spec) const override { return FormOf(spec).has_value(); }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    return std::make_unique<TransposeTemplate>(spec, profile, FormOf(spec).value());
-  }
-};
-
 }  // namespace
 
 const Family& TransposeFamily() {
-  static const Transposes instance;
-  return instance;
+  static const FormFamily<TransposeTemplate, FormOf> family("transpose");
+  return family;
 }
 
 }  // namespace atunner

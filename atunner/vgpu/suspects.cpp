@@ -145,9 +145,11 @@ Suspect Describe(const Instruction& instruction, const Use& use, const std::set<
   const bool chooses = opcode == "selp" && instruction.operands.size() == 4 && !instruction.operands[3].negated;
   for (size_t i = 0; chooses && i < 3; ++i) {
     const int reg = instruction.operands[i + 1].reg;
-    if (reg >= 0) s.select[i] = slots[static_cast<size_t>(reg)];
+    // Of the other registers nothing is known: their slots may tell of suspects that had them before.
+    if (reg >= 0 && (i == 2 || suspects.contains(reg))) s.select[i] = slots[static_cast<size_t>(reg)];
   }
   if (Passes(instruction)) take(use.values, s.passes);
+  if (chooses) take({instruction.operands[3].reg}, s.passes);
   return s;
 }
 
@@ -197,7 +199,7 @@ void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, 
   for (int32_t slot : suspect.passes) result |= of(slot);
   if (const auto [a, b, p] = suspect.select; p >= 0) {
     const uint32_t chosen = *x.Slot(p);
-    result |= (a >= 0 ? of(a) & chosen : 0) | (b >= 0 ? of(b) & ~chosen : 0) | of(p);
+    result |= (a >= 0 ? of(a) & chosen : 0) | (b >= 0 ? of(b) & ~chosen : 0);
   }
   for (int32_t slot : suspect.writes) of(slot) = (of(slot) & ~active) | (result & active);
 }

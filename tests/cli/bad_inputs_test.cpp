@@ -68,7 +68,7 @@ constexpr BadInput kTable[] = {
     {"GpuEmpty", "$A optimize --operator softmax --input-shape 8,8 --target-gpu ''", 2, "unknown GPU"},
     {"AutoAndVirtual", "$A optimize --operator softmax --input-shape 8,8 --target-gpu auto --virtual", 2, "name a GPU"},
     {"StrategyUnknown", SOFTMAX "--input-shape 8,8 --strategy magic", 2, "bayes"},
-    {"ObjectiveUnknown", SOFTMAX "--input-shape 8,8 --objective speed", 2, "use time and memory"},
+    {"ObjectiveUnknown", SOFTMAX "--input-shape 8,8 --objective speed", 2, "use time, memory and energy"},
     {"DevicesWord", SOFTMAX "--input-shape 8,8 --devices both", 2, "write all, or 0,1"},
     {"DevicesTwice", SOFTMAX "--input-shape 8,8 --devices 0,0", 2, "named twice"},
     {"PredictNoTarget", "$A predict --operator softmax --input-shape 8,8", 2, "--target-gpu"},

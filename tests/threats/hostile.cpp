@@ -58,20 +58,23 @@ std::string PinningSoftmax() {
 
 std::vector<Hostile> HostileCandidates() {
   // The texts are kept alive for the whole program: Hostile holds plain pointers so that tables read well.
-  static const std::string replay =
-      Kernel("__device__ float kept[1 << 20]; __device__ const float* seen; __device__ int full;\n",
-             "  if (full && seen == x) { for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = kept[(at + i) & "
-             "0xfffff]; return; }\n"
-             "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n"
-             "  for (int i = threadIdx.x; i < cols; i += 128) kept[(at + i) & 0xfffff] = y[at + i];\n"
-             "  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) { seen = x; __threadfence(); full = 1; }\n");
+  static const std::string replay = Kernel(
+      "__device__ float kept[1 << 20]; __device__ const float* seen[1 << 16]; __device__ int full[1 << 16];\n",
+      "  const int row = blockIdx.x & 0xffff;  // each block has its own, or they would race\n"
+      "  if (full[row] && seen[row] == x) { for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = kept[(at + i) & "
+      "0xfffff]; return; }\n"
+      "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n"
+      "  for (int i = threadIdx.x; i < cols; i += 128) kept[(at + i) & 0xfffff] = y[at + i];\n"
+      "  if (threadIdx.x == 0) { seen[row] = x; full[row] = 1; }\n");
   static const std::string prefix =
-      Kernel("__device__ float kept[1 << 20]; __device__ float head; __device__ int full;\n",
-             "  if (full && head == x[0]) { for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = kept[(at + i) & "
+      Kernel("__device__ float kept[1 << 20]; __device__ float head[1 << 16]; __device__ int full[1 << 16];\n",
+             "  const int row = blockIdx.x & 0xffff;\n"
+             "  if (full[row] && head[row] == x[0]) { for (int i = threadIdx.x; i < cols; i += 128) y[at + i] = "
+             "kept[(at + i) & "
              "0xfffff]; return; }\n"
              "  honest_row(x + at, y + at, cols);\n  __syncthreads();\n"
              "  for (int i = threadIdx.x; i < cols; i += 128) kept[(at + i) & 0xfffff] = y[at + i];\n"
-             "  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) { head = x[0]; __threadfence(); full = 1; }\n");
+             "  if (threadIdx.x == 0) { head[row] = x[0]; full[row] = 1; }\n");
   static const std::string once =
       Kernel("__device__ unsigned calls;\n",
              "  __shared__ unsigned mine;\n  if (threadIdx.x == 0) mine = atomicAdd(&calls, 1);\n  __syncthreads();\n"
