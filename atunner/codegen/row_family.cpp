@@ -138,7 +138,8 @@ class RowTemplate : public BoundTemplate {
   /// the next rows under way and the parameters at hand.
   template <class Consider>
   void ForEachWay(int64_t threads, int64_t rows, const char* storage, int64_t cluster, const Consider& consider) const {
-    const int64_t vector = std::min<int64_t>(16 / element_, LargestVector());
+    // Column sums leave few registers for wide vectors of short elements.
+    const int64_t vector = std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector());
     const auto assemble = [&](int64_t blocks, int64_t prefetch, int64_t keep, int64_t fused, int64_t sums) {
       consider({{threads, rows, vector, cluster, int64_t{1}, std::string(storage), fused, sums, prefetch, keep, blocks,
                  int64_t{storage == std::string("registers") ? 4 : 8}, int64_t{0}}});
@@ -347,7 +348,8 @@ class RowTemplate : public BoundTemplate {
     const double again = row_bytes > 65536 ? 1.0 : kernel_.gradients ? 0.25 : 0.0;
     if (choice.keep == 0) passes += again * (kernel_.gradients ? 1.0 : 0.5) * static_cast<double>(kernel_.parameters);
     const auto width = static_cast<double>(choice.vector * element_);
-    const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
+    const double half = kernel_.gradients ? 0.97 : 1.02;  // column sums leave few registers for wide vectors
+    const double narrow = width >= 16 ? 1.0 : width >= 8 ? half : width >= 4 ? 1.1 : 1.6;
     const auto per_thread = static_cast<double>(cols_) / static_cast<double>(choice.threads * choice.parts());
     const double idle =
         std::ceil(per_thread / static_cast<double>(choice.vector)) * static_cast<double>(choice.vector) / per_thread;

@@ -1,5 +1,5 @@
 // Kernels that show one constant of the time model each, as the difference between two numbers of rounds. Every chain of
-// operations hangs together, so that one warp waits for each. `sink` is never written.
+// operations hangs together, so that one warp waits for each. `sink` is never written, which ptxas must not be able to tell.
 
 #define CHAIN(name, declare, step, result)                                                  \
   extern "C" __global__ void name(int rounds, unsigned* sink) {                             \
@@ -14,7 +14,7 @@
 CHAIN(cal_step, float f = threadIdx.x + 1.5f; unsigned u = rounds,
       asm volatile("{.reg .f32 t; fma.rn.f32 t, %0, 0f3F7FFFFF, 0f3A83126F; mov.b32 %1, t; xor.b32 %1, %1, 1; mov.b32 %0, %1;}" : "+f"(f), "+r"(u)), u)
 CHAIN(cal_special, float f = threadIdx.x + 1.5f, asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(f)), __float_as_uint(f))
-CHAIN(cal_fp64, double d = threadIdx.x + 1.5, asm volatile("fma.rn.f64 %0, %0, %0, %0;" : "+d"(d)), (unsigned)(d > 1e300))
+CHAIN(cal_fp64, double d = threadIdx.x + 1.5, asm volatile("fma.rn.f64 %0, %0, %0, %0;" : "+d"(d)), (unsigned)__double2loint(d))
 CHAIN(cal_shuffle, unsigned u = threadIdx.x, asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+r"(u)), u)
 CHAIN(cal_rounded, float f = threadIdx.x + 1.5f, asm volatile("sqrt.rn.f32 %0, %0;" : "+f"(f)), __float_as_uint(f))
 CHAIN(cal_barrier, unsigned u = 0, __syncthreads(), u)
