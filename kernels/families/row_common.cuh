@@ -198,7 +198,7 @@ struct Kept {
   DEVICE void read(const Matrices& matrices, const Lane& lane, long long group, const Team& team, long long rows) {
     const long long next = group + GROUP_STEP;
     if (PREFETCH && STORAGE == REGISTERS) {
-      exchange(matrices, lane, next, team, rows);
+      take(matrices, lane, next, team, rows);
     } else if (PREFETCH) {
       stage = following(stage);
       request_all(matrices, next, team, rows, following(stage));
@@ -245,7 +245,7 @@ struct Kept {
     if (STORAGE != REGISTERS) close_batch();
   }
   /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones in their place.
-  DEVICE void exchange(const Matrices& matrices, const Lane& lane, long long next, const Team& team, long long rows) {
+  DEVICE void take(const Matrices& matrices, const Lane& lane, long long next, const Team& team, long long rows) {
     const Lane next_lane(row_of(next, team, rows), team);
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {

@@ -213,7 +213,12 @@ std::vector<Hostile> HostileCandidates() {
        {kResourceLimit, kLaunchFailure},
        {kResourceLimit, kLaunchFailure},
        true},
-      {"C9", "computes an index in 32 bits that needs 64", overflow.c_str(), {kOutOfBounds}, {kOutOfBounds, kCrash}},
+      // Blocks that come to the same wrong place race, if that is seen first.
+      {"C9",
+       "computes an index in 32 bits that needs 64",
+       overflow.c_str(),
+       {kOutOfBounds, kRace},
+       {kOutOfBounds, kCrash}},
       {"S1-hang", "never ends", hangs.c_str(), {kTimeout}, {kTimeout}},
       {"S1-trap", "traps", traps.c_str(), {kCrash}, {kCrash}},
       {"S1-print", "prints for ever", prints.c_str(), {kTimeout}, {kTimeout}},
