@@ -47,27 +47,18 @@ class ColumnsTemplate : public BoundTemplate {
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    SourceUnit source;
-    source.name = spec_.name + ".cu";
-    source.text = fmt::format("// {}, scheduled by atunner: reductions over any axes.\n// {}\n", spec_.name,
-                              space_.Describe(configuration)) +
-                  graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" +
-                  std::string(embed::kCombineCuh) + "\n" + std::string(embed::kColumnsCuh) + "\n" +
-                  ColumnsText(program_, spec_, {vector, integer("splits"), integer("unroll")});
+    SourceUnit source =
+        GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
+                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
+                                ColumnsText(program_, spec_, {vector, integer("splits"), integer("unroll")})));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    if (spec_.dims.size() != 1) return {};
-    const auto& [name, most] = *spec_.dims.begin();
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
     const int64_t several =
         2 * GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "vector") / kept + 1;
-    const int64_t affordable = std::max<int64_t>(1, 200000 / (Reduced() * kept));
-    const int64_t least = program_.graph.symbols().begin()->second.low;
-    std::vector<Dims> sizes = {{{name, least}}};
-    if (const int64_t few = std::min({several, affordable, most}); few > least) sizes.push_back({{name, few}});
-    return sizes;
+    return CheckSizes(spec_, program_.graph, several, 200000 / (Reduced() * kept));
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {

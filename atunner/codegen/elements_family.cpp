@@ -68,11 +68,8 @@ class ElementsTemplate : public BoundTemplate {
         .Int("ITEMS", integer("items"), "vectors that a thread computes one after the other")
         .Int("BLOCK", integer("block"), "threads")
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    SourceUnit source;
-    source.name = spec_.name + ".cu";
-    source.text =
-        fmt::format("// {}, scheduled by atunner: elements.\n// {}\n", spec_.name, space_.Describe(configuration)) +
-        graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh);
+    SourceUnit source =
+        GraphSource(spec_, "elements", space_.Describe(configuration), constants, std::string(embed::kVectorCuh));
     std::vector<LaunchStep> steps;
     for (const Group& group : groups_) {
       const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "atunner/graph/plain_kernels.h"
+
 namespace atunner {
 
 using graph::Extent;
@@ -24,6 +26,26 @@ void BindParameters(const KernelSpec& spec, LaunchStep& step) {
   for (const ArgSpec& arg : spec.args) step.args.push_back(ArgBinding::Tensor(arg.name));
   for (const auto& [name, size] : spec.dims)
     step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(name)));
+}
+
+std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& graph, int64_t several,
+                             int64_t affordable) {
+  if (spec.dims.size() != 1) return {};
+  const auto& [name, most] = *spec.dims.begin();
+  const int64_t least = graph.symbols().begin()->second.low;
+  std::vector<Dims> sizes = {{{name, least}}};
+  const int64_t few = std::min({several, std::max<int64_t>(1, affordable), most});
+  if (few > least) sizes.push_back({{name, few}});
+  return sizes;
+}
+
+SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const std::string& configuration,
+                       const ConstantBlock& constants, const std::string& body) {
+  SourceUnit source;
+  source.name = spec.name + ".cu";
+  source.text = fmt::format("// {}, scheduled by atunner: {}.\n// {}\n", spec.name, schedule, configuration) +
+                graph::KernelPrelude() + "\n" + constants.text() + "\n" + body;
+  return source;
 }
 
 std::string_view CombinerName(graph::Combine op) {

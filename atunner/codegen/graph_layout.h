@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "atunner/codegen/bound_template.h"
 #include "atunner/graph/graph.h"
 #include "atunner/model/kernel_spec.h"
 
@@ -37,6 +38,15 @@ class GraphLayout {
 std::string KernelParameters(const KernelSpec& spec);
 /// What a launch gives for them.
 void BindParameters(const KernelSpec& spec, LaunchStep& step);
+
+/// Check sizes of a task with one open size: its least, and a few more if they are allowed: `several` fill some blocks,
+/// `affordable` can be computed on a CPU. None for a task without.
+std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& graph, int64_t several,
+                             int64_t affordable);
+
+/// What kernels of graphs begin with (task, schedule and configuration as comments, prelude, `constants`), then `body`.
+SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const std::string& configuration,
+                       const ConstantBlock& constants, const std::string& body);
 
 /// What combines two values in kernels (kernels/graph/combine.cuh); a mean is a sum until it is divided.
 std::string_view CombinerName(graph::Combine op);

@@ -59,13 +59,10 @@ class PointwiseTemplate : public BoundTemplate {
         .Int("ITEMS", integer("items"), "vectors that a thread has in flight")
         .Int("BLOCK", integer("block"), "threads")
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    SourceUnit source;
-    source.name = spec_.name + ".cu";
-    source.text =
-        fmt::format("// {}, scheduled by atunner: pointwise.\n// {}\n", spec_.name, space_.Describe(configuration)) +
-        graph::KernelPrelude() + "\n" + constants.text() + "\n" +
-        (Narrow(configuration) ? std::string(embed::kNarrowCuh) + "\n" : "") + std::string(embed::kVectorCuh) + "\n" +
-        Body(Narrow(configuration));
+    SourceUnit source =
+        GraphSource(spec_, "pointwise", space_.Describe(configuration), constants,
+                    fmt::format("{}{}\n{}", Narrow(configuration) ? std::string(embed::kNarrowCuh) + "\n" : "",
+                                embed::kVectorCuh, Body(Narrow(configuration))));
     return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
   }
 

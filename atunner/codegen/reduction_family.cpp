@@ -51,26 +51,16 @@ class ReductionTemplate : public BoundTemplate {
         .Int("ROWS_PER_BLOCK", integer("rows_per_block"))
         .Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    SourceUnit source;
-    source.name = spec_.name + ".cu";
-    source.text = fmt::format("// {}, scheduled by atunner: reductions over rows.\n// {}\n", spec_.name,
-                              space_.Describe(configuration)) +
-                  graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" +
-                  std::string(embed::kCombineCuh) + "\n" + std::string(embed::kRowsCuh) + "\n" +
-                  ReductionText(program_, spec_, Keeps(configuration));
+    SourceUnit source = GraphSource(spec_, "reductions over rows", space_.Describe(configuration), constants,
+                                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh,
+                                                embed::kRowsCuh, ReductionText(program_, spec_, Keeps(configuration))));
     return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    if (spec_.dims.size() != 1) return {};
-    const auto& [name, most] = *spec_.dims.begin();
     const int64_t rows = graph::ElementCount(program_.RowSpace()).factor();  // for each unit of the open size
     const int64_t several = (2 * GetInt(space_, configuration, "rows_per_block") + 1) / rows + 1;
-    const int64_t affordable = std::max<int64_t>(1, 200000 / (program_.columns * rows));
-    const int64_t least = program_.graph.symbols().begin()->second.low;
-    std::vector<Dims> sizes = {{{name, least}}};
-    if (const int64_t few = std::min({several, affordable, most}); few > least) sizes.push_back({{name, few}});
-    return sizes;
+    return CheckSizes(spec_, program_.graph, several, 200000 / (program_.columns * rows));
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {

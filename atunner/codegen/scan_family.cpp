@@ -254,27 +254,18 @@ class ScanTemplate : public BoundTemplate {
         .Line(fmt::format("constexpr long long EXTENT = {};  // elements of a line", Extent()))
         .Bool("EXCLUSIVE", form_.operation().exclusive)
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    SourceUnit source;
-    source.name = spec_.name + ".cu";
-    source.text =
-        fmt::format("// {}, scheduled by atunner: scan.\n// {}\n", spec_.name, space_.Describe(configuration)) +
-        graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" +
-        std::string(embed::kCombineCuh) + "\n" + std::string(embed::kScanCuh) +
-        "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n\n" +
-        Writer(form_, &spec_, integer("vector"), integer("splits") > 1).Run();
+    SourceUnit source =
+        GraphSource(spec_, "scan", space_.Describe(configuration), constants,
+                    fmt::format("{}\n{}\n{}{}{}", embed::kVectorCuh, embed::kCombineCuh, embed::kScanCuh,
+                                "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n\n",
+                                Writer(form_, &spec_, integer("vector"), integer("splits") > 1).Run()));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    if (spec_.dims.size() != 1) return {};
-    const auto& [name, most] = *spec_.dims.begin();
     const int64_t lines = graph::ElementCount(form_.Lines()).factor();  // for each unit of the open size
     const int64_t several = 2 * GetInt(space_, configuration, "groups") / lines + 1;
-    const int64_t affordable = std::max<int64_t>(1, 200000 / (Extent() * lines));
-    const int64_t least = form_.graph.symbols().begin()->second.low;
-    std::vector<Dims> sizes = {{{name, least}}};
-    if (const int64_t few = std::min({several, affordable, most}); few > least) sizes.push_back({{name, few}});
-    return sizes;
+    return CheckSizes(spec_, form_.graph, several, 200000 / (Extent() * lines));
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {

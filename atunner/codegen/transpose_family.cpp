@@ -119,12 +119,9 @@ class TransposeTemplate : public BoundTemplate {
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores")
         .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
         .Line(fmt::format("typedef {} To;", CudaName(spec_.args[1].dtype)));
-    SourceUnit source;
-    source.name = spec_.name + ".cu";
-    source.text =
-        fmt::format("// {}, scheduled by atunner: transpose.\n// {}\n", spec_.name, space_.Describe(configuration)) +
-        graph::KernelPrelude() + "\n" + constants.text() + "\n" + std::string(embed::kVectorCuh) + "\n" + MapText() +
-        "\n" + std::string(embed::kTransposeCuh) + "\n" + KernelText();
+    SourceUnit source =
+        GraphSource(spec_, "transpose", space_.Describe(configuration), constants,
+                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, MapText(), embed::kTransposeCuh, KernelText()));
     LaunchStep step;
     step.entry = "kernel";
     step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_a) * ceil_div({}, tile_b) * ({})",

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "atunner/base/files.h"
@@ -29,6 +30,28 @@ class TensorCopyTest : public testing::Test {
     module_ = device_.Load(*outcome.module).value();
   }
 
+  /// What a copy of a box at `corner` is told, of a float32 tensor of `extent` rows and columns.
+  std::string MessageOf(const char* entry, uint32_t extent, uint32_t box, std::array<int, 2> corner) {
+    const auto tensor = device_.Allocate(4096).value();
+    TensorMapSpec spec;
+    spec.address = tensor->address();
+    spec.dims = {extent, extent};
+    spec.strides = {extent * sizeof(float)};
+    spec.box = {box, box};
+    return Launch(entry, KernelArg::Map(device_.EncodeTensorMap(spec).value()), tensor->address(), corner);
+  }
+  std::string Launch(const char* entry, const KernelArg& map, DeviceAddress other, std::array<int, 2> at) {
+    KernelArg corner;
+    corner.size = 20;
+    std::memcpy(corner.bytes.data(), at.data(), sizeof at);
+    KernelArg bytes;
+    bytes.size = 4;
+    const KernelArg args[] = {map, corner, KernelArg::Address(other), bytes};
+    const auto outcome = device_.Launch(*module_, entry, {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
+    EXPECT_TRUE(outcome.has_value());
+    return outcome ? outcome->message : "";
+  }
+
   VirtualGpu device_{FindProfile("H200").value()};
   std::unique_ptr<LoadedModule> module_;
 };
@@ -54,73 +77,22 @@ TEST_F(TensorCopyTest, BulkReductionWithoutAMap) {
 
 TEST_F(TensorCopyTest, BytesThatAreNoMapAreReported) {
   const auto y = device_.Allocate(4096).value();
-  KernelArg corner;
-  corner.size = 20;
-  KernelArg bytes;
-  bytes.size = 4;
-  const KernelArg args[] = {KernelArg::Map({}), corner, KernelArg::Address(y->address()), bytes};
-  const LaunchShape shape{{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024};
-  const auto outcome = device_.Launch(*module_, "load2", shape, args, {});
-  ASSERT_TRUE(outcome.has_value());
-  EXPECT_THAT(outcome->message, testing::HasSubstr("no tensor map of this device"));
+  EXPECT_THAT(Launch("load2", KernelArg::Map({}), y->address(), {0, 0}),
+              testing::HasSubstr("no tensor map of this device"));
 }
 
 TEST_F(TensorCopyTest, ABoxLargerThanSharedMemoryIsReported) {
-  const auto tensor = device_.Allocate(4096).value();
-  TensorMapSpec spec;
-  spec.address = tensor->address();
-  spec.dims = {256, 256};
-  spec.strides = {1024};
-  spec.box = {256, 256};
-  KernelArg corner;
-  corner.size = 20;
-  KernelArg bytes;
-  bytes.size = 4;
-  const KernelArg args[] = {KernelArg::Map(device_.EncodeTensorMap(spec).value()), corner,
-                            KernelArg::Address(tensor->address()), bytes};
-  const auto outcome = device_.Launch(*module_, "load2", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
-  ASSERT_TRUE(outcome.has_value());
-  EXPECT_THAT(outcome->message, testing::HasSubstr("copies a box of 262144 bytes"));
+  EXPECT_THAT(MessageOf("load2", 256, 256, {0, 0}), testing::HasSubstr("copies a box of 262144 bytes"));
 }
 
 TEST_F(TensorCopyTest, ABoxThatBeginsWithinAChunkIsReported) {
-  const auto tensor = device_.Allocate(4096).value();
-  TensorMapSpec spec;
-  spec.address = tensor->address();
-  spec.dims = {32, 32};
-  spec.strides = {128};
-  spec.box = {8, 8};
-  KernelArg corner;
-  corner.size = 20;
-  const int at[] = {-3, 0};
-  std::memcpy(corner.bytes.data(), at, sizeof at);
-  KernelArg bytes;
-  bytes.size = 4;
-  const KernelArg args[] = {KernelArg::Map(device_.EncodeTensorMap(spec).value()), corner,
-                            KernelArg::Address(tensor->address()), bytes};
-  const auto outcome = device_.Launch(*module_, "load2", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
-  ASSERT_TRUE(outcome.has_value());
-  EXPECT_THAT(outcome->message, testing::HasSubstr("-12 bytes into the tensor's lines, no multiple of 16"));
+  EXPECT_THAT(MessageOf("load2", 32, 8, {-3, 0}),
+              testing::HasSubstr("-12 bytes into the tensor's lines, no multiple of 16"));
 }
 
 TEST_F(TensorCopyTest, AStoreThatBeginsBeforeTheTensorIsReported) {
-  const auto tensor = device_.Allocate(4096).value();
-  TensorMapSpec spec;
-  spec.address = tensor->address();
-  spec.dims = {32, 32};
-  spec.strides = {128};
-  spec.box = {8, 8};
-  KernelArg corner;
-  corner.size = 20;
-  const int at[] = {0, -1};
-  std::memcpy(corner.bytes.data(), at, sizeof at);
-  KernelArg bytes;
-  bytes.size = 4;
-  const KernelArg args[] = {KernelArg::Map(device_.EncodeTensorMap(spec).value()), corner,
-                            KernelArg::Address(tensor->address()), bytes};
-  const auto outcome = device_.Launch(*module_, "store2", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 1024}, args, {});
-  ASSERT_TRUE(outcome.has_value());
-  EXPECT_THAT(outcome->message, testing::HasSubstr("begins before the tensor, at -1 of dimension 1"));
+  EXPECT_THAT(MessageOf("store2", 32, 8, {0, -1}),
+              testing::HasSubstr("begins before the tensor, at -1 of dimension 1"));
 }
 
 TEST(TensorMaps, OldDevicesHaveNone) {
