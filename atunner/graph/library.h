@@ -58,6 +58,9 @@ class Call {
   Request request_;
 };
 
+/// `body` with the request's numbers for "$name", attribute by attribute. No attribute's name begins with another's.
+std::string WithAttributes(std::string body, const std::vector<Attribute>& attributes, const Call& call);
+
 struct LibraryOperator {
   std::string name;
   std::string signature;  ///< "rms_norm(x[…, C], weight[C]) → y"
@@ -78,6 +81,10 @@ struct Found {
   bool backward = false;
 };
 std::optional<Found> FindInLibrary(std::string_view name);
+
+/// What a gradient takes besides its operator's attributes: the input by which it is wanted, of which there may be more
+/// than one.
+inline const Attribute kWithRespectTo = {"wrt", std::string("all"), "the input whose gradient is wanted, or all"};
 
 /// kInvalidInput says what is wrong with shapes or attributes, and shows right ones.
 Result<ValidGraph> Build(const Found& found, const Request& request);

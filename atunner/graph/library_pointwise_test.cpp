@@ -18,6 +18,21 @@ double FlooredMod(double a, double b) { return a - b * std::floor(a / b); }
 #define F(expression) \
   [](double a, [[maybe_unused]] double b, [[maybe_unused]] double c) -> double { return expression; }
 const std::map<std::string, Formula> kFormulas = {
+    {"clamp_tensor", F(std::fmin(std::fmax(a, b), c))},
+    {"entr", F(-a* std::log(a))},
+    {"gelu_quick", F(a / (1 + std::exp(-1.702 * a)))},
+    {"isfinite", F(std::isfinite(a))},
+    {"ldexp", F(a* std::pow(2, b))},
+    {"logaddexp2", F(std::log2(std::pow(2, a) + std::pow(2, b)))},
+    {"logical_and", F(a != 0 && b != 0)},
+    {"logical_not", F(a == 0)},
+    {"logical_or", F(a != 0 || b != 0)},
+    {"logical_xor", F((a != 0) != (b != 0))},
+    {"ndtr", F(Phi(a))},
+    {"signbit", F(std::signbit(a))},
+    {"xlog1py", F(a* std::log1p(b))},
+    {"geglu_tanh", F(b* a / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * std::pow(a, 3)))))},
+    {"glu", F(a* Logistic(b))},
     {"abs", F(std::abs(a))},
     {"acos", F(std::acos(a))},
     {"acosh", F(std::acosh(a))},
@@ -159,6 +174,7 @@ TEST(Pointwise, EveryOperatorAgreesWithItsFormula) {
         op.name == "acos" || op.name == "asin" || op.name == "atanh" || op.name == "logit" || op.name == "erfinv";
     for (Tensor& input : inputs) {
       for (Cell& cell : input.cells) cell.real = unit ? Logistic(cell.real) * 0.98 : cell.real;
+      for (size_t i = &input - inputs.data(); op.name.starts_with("logical") && i < 40; i += 3) input.cells[i].real = 0;
     }
     const Tensor y = RunGraph(graph, inputs);
     std::vector<double> want;

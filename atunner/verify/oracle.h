@@ -73,6 +73,9 @@ class OracleStore {
   Result<std::vector<CompareStats>> RunHonestNudged(const TaskBuffers& buffers, const Reference& reference,
                                                     uint64_t seed);
   Status TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output, const CompareStats& self);
+  /// As RunHonest, on inputs of the next narrower type; the instance's own are there again afterwards.
+  Result<std::vector<CompareStats>> RunHonestNarrow(const TaskBuffers& buffers, const InputInstance& instance,
+                                                    const Reference& reference);
   void Evict();
 
   Device& device_;
