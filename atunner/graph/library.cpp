@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "atunner/base/closest_name.h"
+#include "atunner/graph/compose.h"
 #include "atunner/graph/expression_text.h"
 #include "atunner/graph/gradient.h"
 #include "atunner/graph/rewrite.h"

@@ -71,6 +71,7 @@ struct LibraryOperator {
   bool differentiable = true;  ///< has an operator `name`_backward made by Gradient
   /// Shapes, small, with which the operator can be built: examples for documentation and tests.
   std::vector<std::vector<int64_t>> example;
+  bool pointwise = false;  ///< a row of pointwise.def: each element of the result from one of each operand
 };
 
 /// By name. Derived gradients are not among them, but found.

@@ -52,7 +52,8 @@ LibraryOperator Pointwise(const Row& row) {
                 call.g.Output("y", call.g.Map(WithAttributes(std::string(row.body), attributes, call), values));
               },
           .differentiable = row.name != "digamma",  // trigamma is no scalar operator
-          .example = {{3, 5}}};
+          .example = {{3, 5}},
+          .pointwise = true};
 }
 
 }  // namespace

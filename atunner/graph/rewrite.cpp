@@ -237,35 +237,6 @@ class Fuser : public Rewriter {
 
 }  // namespace
 
-Result<ValidGraph> OnlyOutput(const ValidGraph& graph, std::string_view name) {
-  const auto wanted = std::ranges::find(graph.outputs(), name, &Output::name);
-  if (wanted == graph.outputs().end()) {
-    std::string known;
-    for (const Output& output : graph.outputs()) known += (known.empty() ? "" : ", ") + output.name;
-    return Invalid("no output is called '" + std::string(name) + "'", "graph " + graph.name(), "there are " + known);
-  }
-  std::vector<bool> needed(graph.nodes().size(), false);
-  needed[wanted->node] = true;
-  for (size_t id = needed.size(); id-- > 0;) {
-    for (NodeId operand : graph.nodes()[id].operands) needed[operand] = needed[operand] || needed[id];
-  }
-  GraphBuilder builder(graph.name());
-  for (const auto& [symbol, range] : graph.symbols()) ATUNNER_RETURN_IF_ERROR(builder.Symbol(symbol, range));
-  std::vector<Value> values(graph.nodes().size());
-  for (size_t id = 0; id < needed.size(); ++id) {
-    const Node& node = graph.nodes()[id];
-    if (!needed[id]) continue;
-    std::vector<Value> operands;
-    for (NodeId operand : node.operands) operands.push_back(values[operand]);
-    const auto* constant = node.As<Constant>();
-    values[id] = node.As<Input>() ? builder.Input(node.name, node.type)
-                 : constant       ? builder.Constant(node.type, constant->values)
-                                  : builder.Add(node.operation, std::move(operands));
-  }
-  builder.Output(wanted->name, values[wanted->node]);
-  return std::move(builder).Finish();
-}
-
 ValidGraph Simplify(const ValidGraph& graph) { return Copier(Simplifier(graph).Run()).Run(); }
 ValidGraph FuseMaps(const ValidGraph& graph) { return Simplify(Fuser(Simplify(graph)).Run()); }
 

@@ -14,8 +14,4 @@ ValidGraph Simplify(const ValidGraph& graph);
 /// shape, or one that only converts. Less is rounded to inner types than before; exact evaluation stays the same.
 ValidGraph FuseMaps(const ValidGraph& graph);
 
-/// The part of a graph that one output needs: other outputs go, and inputs that only they need.
-/// kInvalidInput where there is no output of that name.
-Result<ValidGraph> OnlyOutput(const ValidGraph& graph, std::string_view name);
-
 }  // namespace atunner::graph

@@ -40,12 +40,12 @@ bool Reference::overflows() const {
 
 Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler& compiler, JudgeKernels& kernels,
                                                        const KernelSpec& spec) {
-  std::unique_ptr<OracleStore> store(new OracleStore(device, kernels, spec));
+  std::unique_ptr<OracleStore> store(new OracleStore(device, compiler, kernels, spec));
   ATUNNER_TRY(const uint64_t free_bytes, device.FreeBytes());
   store->limit_bytes_ = free_bytes / 3;
   if (spec.oracle.kind == Oracle::Kind::kKernel) {
     if (!spec.oracle.kernel) return Invalid("the task names no reference kernel");
-    ATUNNER_TRY(store->user_kernel_, store->Build(compiler, *spec.oracle.kernel));
+    ATUNNER_TRY(store->user_kernel_, store->Build(*spec.oracle.kernel));
     return store;
   }
   if (spec.oracle.kind == Oracle::Kind::kGraph) {
@@ -53,14 +53,12 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
   }
   store->operator_ = OracleOf(spec);
   if (store->operator_ == nullptr) return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
-  ATUNNER_TRY(store->naive_, store->Build(compiler, store->operator_->Naive(spec)));
-  ATUNNER_TRY(store->oracle_kernel_, store->Build(compiler, store->operator_->OracleKernel(spec)));
+  ATUNNER_TRY(store->naive_, store->Build(store->operator_->Naive(spec)));
   return store;
 }
 
-Result<std::unique_ptr<OracleStore::Program>> OracleStore::Build(Compiler& compiler,
-                                                                 const RenderedKernel& kernel) const {
-  ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile({kernel.source, EntriesOf(kernel.plan), device_.arch()}));
+Result<std::unique_ptr<OracleStore::Program>> OracleStore::Build(const RenderedKernel& kernel) const {
+  ATUNNER_TRY(const CompileOutcome outcome, compiler_.Compile({kernel.source, EntriesOf(kernel.plan), device_.arch()}));
   if (!outcome.ok()) return Invalid("the reference does not compile: " + outcome.error, kernel.source.name);
   auto program = std::make_unique<Program>();
   ATUNNER_TRY(program->module, device_.Load(*outcome.module));
@@ -144,7 +142,10 @@ Status OracleStore::ComputeOnCpu(const TaskBuffers& buffers, Reference& referenc
   return {};
 }
 
-Status OracleStore::ComputeByOperatorKernel(const TaskBuffers& buffers, Reference& reference) const {
+Status OracleStore::ComputeByOperatorKernel(const TaskBuffers& buffers, Reference& reference) {
+  if (!oracle_kernel_) {  // where the CPU computes all references it is not needed
+    ATUNNER_TRY(oracle_kernel_, Build(operator_->OracleKernel(spec_)));
+  }
   const AddressOf wide_outputs = [&](const std::string& name) -> std::optional<DeviceAddress> {
     for (const Reference::Output& output : reference.outputs) {
       if (output.name == name) return output.masked->address();

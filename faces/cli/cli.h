@@ -107,6 +107,19 @@ struct SearchBenchFlags {
   int iterations = 150;        ///< of training
 };
 
+/// `test --operators`.
+struct OperatorTestFlags {
+  bool operators = false;  ///< all of them; without it, one per family
+  bool full = false;       ///< sizes for a GPU
+  bool apart = false;      ///< pointwise operators one by one
+  std::vector<std::string> only;
+  std::string target = "A100";
+  bool force_virtual = false;
+  int jobs = 0;               ///< 0 = all cores
+  double limit_seconds = 60;  ///< of one task
+  double total_seconds = 0;   ///< what is not begun by then is not run, and counted; 0 = no limit
+};
+
 /// Searches, verifies, compares and reports: what every tuning verb ends in.
 Result<int> RunTuning(const ScheduleTemplate& schedule, const Target& target, const TuneFlags& flags,
                       const Common& common, const std::string& command);
@@ -128,6 +141,8 @@ Result<KernelSpec> SpecOf(const OptimizeFlags& flags);
 /// The policy by its name into the task. kInvalidInput for an unknown one.
 Status ApplyAccuracy(const std::string& name, KernelSpec& spec);
 Result<int> SelfTest(const Common& common, const std::string& target);
+/// Exit code 1 when a case failed or was not run.
+Result<int> TestOperators(const OperatorTestFlags& flags, const Common& common);
 /// `probe`: measure the first GPU and keep its profile beside the table's; `calibrate`: and the time model's constants.
 Result<int> Devices(bool probe, bool calibrate, const Common& common);
 Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common);

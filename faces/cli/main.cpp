@@ -220,8 +220,22 @@ class Verbs {
     Add("doctor", "what was found on this machine, what is missing, how to get it", [this] { return Doctor(common_); });
     Add("operators", "operators and their attributes", [this] { return Operators(common_); });
     verb = Add("test", "compile, run and verify one kernel per operator on this machine",
-               [this] { return SelfTest(common_, test_target_); });
-    verb->add_option("--target-gpu", test_target_, "GPU to test for");
+               [this] { return test_.operators ? TestOperators(test_, common_) : SelfTest(common_, test_.target); });
+    verb->add_option("--target-gpu", test_.target, "GPU to test for, or auto");
+    CLI::Option* all = verb->add_flag("--operators", test_.operators,
+                                      "every operator and gradient, in every type, at three shapes each");
+    verb->add_flag("--full", test_.full, "at sizes for a GPU")->needs(all);
+    verb->add_option("--only", test_.only, "operators whose names contain one of these")->needs(all)->delimiter(',');
+    verb->add_flag("--apart", test_.apart, "pointwise operators one by one, not twelve to a task")->needs(all);
+    verb->add_flag("--virtual", test_.force_virtual, "on the virtual GPU, even if the GPU is in this machine")
+        ->needs(all);
+    verb->add_option("--jobs", test_.jobs, "tasks at a time; 0 = one per core")->needs(all)->check(CLI::Range(0, 1024));
+    verb->add_option("--limit", test_.limit_seconds, "seconds that one task may take")
+        ->needs(all)
+        ->check(CLI::PositiveNumber);
+    verb->add_option("--seconds", test_.total_seconds, "what is not begun by then is not run; 0 = no limit")
+        ->needs(all)
+        ->check(CLI::NonNegativeNumber);
   }
 
   void AddRuns() {
@@ -255,7 +269,7 @@ class Verbs {
   std::string verify_accuracy_;
   bool probe_ = false;
   bool calibrate_ = false;
-  std::string test_target_ = "A100";
+  OperatorTestFlags test_;
   std::string run_ = "last";
   std::string report_format_ = "text";
   std::string report_out_;
