@@ -22,17 +22,6 @@ struct Place {
   std::string type;  ///< of its elements, in CUDA
 };
 
-bool IsFloat8(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) == 1; }
-
-/// Does the node, or its expression, need an 8-bit float in a kernel?
-bool NeedsFloat8(const Node& node) {
-  const auto rounds = [](const ScalarNode& scalar) {
-    return scalar.op == ScalarOp::kRoundTo && IsFloat8(static_cast<DType>(scalar.number));
-  };
-  const auto* map = node.As<Map>();
-  return IsFloat8(node.type.dtype) || (map && std::ranges::any_of(map->body.nodes(), rounds));
-}
-
 class PlainWriter {
  public:
   PlainWriter(const ValidGraph& graph, bool wide) : graph_(graph), wide_(wide), places_(graph.nodes().size()) {
@@ -50,9 +39,7 @@ class PlainWriter {
         Copy(output);
     }
     kernel_.source.name = wide_ ? "reference.cu" : "naive.cu";
-    const bool float8 = std::ranges::any_of(graph_.nodes(), NeedsFloat8);
-    kernel_.source.text =
-        KernelPrelude() + std::string(float8 ? embed::kFloat8Cuh : "") + std::string(embed::kPlainCuh) + text_;
+    kernel_.source.text = KernelPrelude(text_) + std::string(embed::kPlainCuh) + text_;
     return std::move(kernel_);
   }
 
@@ -351,8 +338,10 @@ class PlainWriter {
 
 Expr ExprOf(const Extent& extent) { return Expr::MustParse(extent.ToString()); }
 
-std::string KernelPrelude() {
-  return "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n" + std::string(embed::kScalarCuh);
+std::string KernelPrelude(std::string_view text) {
+  const bool float8 = text.find("__nv_fp8_e") != text.npos || text.find("float8_e") != text.npos;
+  return "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n" + std::string(embed::kScalarCuh) +
+         std::string(float8 ? embed::kFloat8Cuh : "");
 }
 
 Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide) {
