@@ -50,6 +50,7 @@ std::vector<int64_t> SpatialOf(const Shape& shape) {
 /// y[n, k, p…] = Σ x[n, c, p·stride + r·dilation - padding …] · w[k, c, r…], channels first, in groups.
 Value Convolve(Call& call, Value x, Value w, int64_t groups, Geometry geometry) {
   GraphBuilder& g = call.g;
+  if (!g.ok()) return x;
   const Shape xs = g.TypeOf(x).shape;
   const Shape ws = g.TypeOf(w).shape;
   const size_t n = xs.size() - 2;
@@ -137,6 +138,7 @@ void Pool(Call& call, Combine op) {
 /// ceil((i + 1) n / out). Where they differ in extent, the shorter ones are filled up with `neutral`.
 Value Cells(Call& call, Value x, int64_t axis, int64_t out, double neutral) {
   GraphBuilder& g = call.g;
+  if (!g.ok()) return x;
   const Shape shape = g.TypeOf(x).shape;
   const int64_t n = shape[axis].factor();
   Shape split = shape;

@@ -37,6 +37,9 @@ double FactorOf(const Tolerance& tolerance, Accuracy accuracy) {
 /// n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
 double OrderRoom(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? 4.0 : 256.0; }
 
+/// The error of so few numbers is luck, the plain kernel's as well as a candidate's.
+constexpr uint64_t kFewElements = 16;
+
 /// Below the 1e300 that stands for errors beyond numbers: such an error never passes.
 constexpr double kLargestBound = 1e299;
 
@@ -88,6 +91,11 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
   };
   budget.norm = times(budget.honest_norm, floor.norm);
   budget.element = times(budget.honest_element, floor.element);
+  if (accuracy != Accuracy::kStrict && honest.elements < kFewElements) {
+    const double room = OrderRoom(dtype) * UnitRoundoff(dtype);
+    budget.norm = std::max(budget.norm, room);
+    budget.element = std::max(budget.element, room);
+  }
   ApplyTolerance(tolerance, Rms(honest), budget);
   return budget;
 }

@@ -54,6 +54,15 @@ TEST(ErrorBudget, StrictIsThePlainKernelsOwnAndFastTheNextNarrowerTypes) {
   EXPECT_EQ(budget(1e-2, DType::kInt32, Accuracy::kFast), 0) << "integers are equal or wrong";
 }
 
+TEST(ErrorBudget, OfFewNumbersLeavesRoomForAnotherOrderOfSummation) {
+  CompareStats one = Honest(1e-9, 1e-9);
+  one.elements = one.finite = 1;
+  const ErrorBudget budget = BudgetFromHonest(one, DType::kFloat32, {});
+  EXPECT_DOUBLE_EQ(budget.norm, 256 * 0x1p-24) << "the plain kernel was lucky";
+  EXPECT_DOUBLE_EQ(budget.element, 256 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(BudgetFromHonest(one, DType::kFloat32, {}, Accuracy::kStrict).norm, 2 * 0x1p-24);
+}
+
 TEST(ErrorBudget, ATasksOwnToleranceReplacesIt) {
   Tolerance own;
   own.relative = 1e-5;

@@ -98,13 +98,19 @@ double CompareStats::RelativeNorm() const {
   return std::isfinite(ratio) ? ratio : 1e300;
 }
 
+std::string ArchitectureFor(const Device& device) {
+  const std::string arch = device.arch();
+  const bool assembles = device.evidence() != Evidence::kPredicted || !arch.starts_with("sm_");
+  return assembles ? arch : "compute_" + arch.substr(3);
+}
+
 Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compiler& compiler) {
   CompileRequest request;
   request.source.name = "judge.cu";
   request.source.text = std::string(embed::kJudgeCu);
   request.entries = {"judge_fill",   "judge_nudge", "judge_narrow", "judge_fingerprint",
                      "judge_guards", "judge_mask",  "judge_widen",  "judge_compare"};
-  request.arch = device.arch();
+  request.arch = ArchitectureFor(device);
   ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile(request));
   if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the judge's kernels do not compile: " + outcome.error);
   std::unique_ptr<JudgeKernels> kernels(new JudgeKernels(device));

@@ -52,6 +52,10 @@ struct MemoryRange {
   uint64_t bytes = 0;
 };
 
+/// What the judge's and the reference kernels are compiled for: the virtual GPU runs PTX, and to assemble it takes
+/// longer than to compile it.
+std::string ArchitectureFor(const Device& device);
+
 class JudgeKernels {
  public:
   static Result<std::unique_ptr<JudgeKernels>> Make(Device& device, Compiler& compiler);

@@ -58,7 +58,8 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
 }
 
 Result<std::unique_ptr<OracleStore::Program>> OracleStore::Build(const RenderedKernel& kernel) const {
-  ATUNNER_TRY(const CompileOutcome outcome, compiler_.Compile({kernel.source, EntriesOf(kernel.plan), device_.arch()}));
+  ATUNNER_TRY(const CompileOutcome outcome,
+              compiler_.Compile({kernel.source, EntriesOf(kernel.plan), ArchitectureFor(device_)}));
   if (!outcome.ok()) return Invalid("the reference does not compile: " + outcome.error, kernel.source.name);
   auto program = std::make_unique<Program>();
   ATUNNER_TRY(program->module, device_.Load(*outcome.module));

@@ -70,7 +70,10 @@ Result<CandidateKernel> CandidateFor(const KernelSpec& spec, const Target& targe
   } else {
     kernel = OracleOf(spec)->Naive(spec);
   }
-  ATUNNER_TRY(CompileOutcome outcome, compiler.Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
+  // The virtual GPU runs PTX: that ptxas takes every family's kernels is tested with the families.
+  std::string arch = target.profile.Arch();
+  if (!target.real_index && arch.starts_with("sm_")) arch = "compute_" + arch.substr(3);
+  ATUNNER_TRY(CompileOutcome outcome, compiler.Compile({kernel.source, EntriesOf(kernel.plan), arch}));
   if (!outcome.ok()) return Fail(ErrorCode::kInvalidInput, "does not compile: " + outcome.error);
   candidate.module = *std::move(outcome.module);
   candidate.plan = std::move(kernel.plan);
