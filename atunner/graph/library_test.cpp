@@ -3,7 +3,9 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <sstream>
 
+#include "atunner/base/files.h"
 #include "atunner/graph/library_support_test.h"
 
 namespace atunner::graph {
@@ -69,6 +71,37 @@ TEST(Library, DeclaredPrecisionIsNearExact) {
     EXPECT_GT(difference, 0);
     EXPECT_LT(std::sqrt(difference / norm), 3 * UnitRoundoff(DType::kBFloat16));
   }
+}
+
+std::string WithoutBlanks(std::string text) {
+  std::erase_if(text, [](unsigned char c) { return std::isspace(c); });
+  return text;
+}
+
+/// What docs/how-to/add-an-operator.md shows as rows is what stands in the tables, and no reduction takes 15 lines.
+TEST(Library, RowsInTheHowToAreRowsOfTheTables) {
+  const std::string root = ATUNNER_SOURCE_DIR;
+  std::string tables;
+  for (const char* file : {"pointwise.def", "library_reductions.cpp", "library_losses.cpp"})
+    tables += WithoutBlanks(ReadFile(root + "/atunner/graph/" + file).value());
+  std::istringstream page(ReadFile(root + "/docs/how-to/add-an-operator.md").value());
+  size_t rows = 0;
+  size_t lines = 0;
+  std::string row;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("    ")) {
+      row += line;
+      EXPECT_LT(++lines, 15u) << row;
+      continue;
+    }
+    if (!row.empty()) {
+      ++rows;
+      EXPECT_NE(tables.find(WithoutBlanks(row)), std::string::npos) << row;
+    }
+    row.clear();
+    lines = 0;
+  }
+  EXPECT_EQ(rows, 3u) << "pointwise, a reduction, an optimizer";
 }
 
 TEST(Library, SaysWhatIsWrong) {

@@ -109,10 +109,11 @@ struct SearchBenchFlags {
 
 /// `test --operators`.
 struct OperatorTestFlags {
-  bool operators = false;  ///< all of them; without it, one per family
-  bool full = false;       ///< sizes for a GPU
-  bool apart = false;      ///< pointwise operators one by one
-  std::vector<std::string> only;
+  bool operators = false;           ///< all of them; without it, one per family
+  bool full = false;                ///< sizes for a GPU
+  bool apart = false;               ///< pointwise operators one by one
+  std::vector<std::string> only;    ///< parts of names; empty: all
+  std::vector<std::string> dtypes;  ///< empty: float32, float16, bfloat16, float64, int32
   std::string target = "A100";
   bool force_virtual = false;
   int jobs = 0;               ///< 0 = all cores

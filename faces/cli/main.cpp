@@ -226,6 +226,7 @@ class Verbs {
                                       "every operator and gradient, in every type, at three shapes each");
     verb->add_flag("--full", test_.full, "at sizes for a GPU")->needs(all);
     verb->add_option("--only", test_.only, "operators whose names contain one of these")->needs(all)->delimiter(',');
+    verb->add_option("--dtype", test_.dtypes, "of these types alone")->needs(all)->delimiter(',');
     verb->add_flag("--apart", test_.apart, "pointwise operators one by one, not twelve to a task")->needs(all);
     verb->add_flag("--virtual", test_.force_virtual, "on the virtual GPU, even if the GPU is in this machine")
         ->needs(all);

@@ -237,17 +237,24 @@ std::vector<OperatorCase> Grouped(const std::vector<OperatorCase>& alone) {
 
 }  // namespace
 
-std::vector<OperatorCase> OperatorCases(const std::vector<std::string>& only, bool full, bool apart) {
+Result<std::vector<OperatorCase>> OperatorCases(const OperatorTestFlags& flags) {
+  std::vector<DType> dtypes = {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64, DType::kInt32};
+  if (!flags.dtypes.empty()) dtypes.clear();
+  for (const std::string& name : flags.dtypes) {
+    const auto dtype = ParseDType(name);
+    if (!dtype) return Invalid("unknown dtype '" + name + "'", "--dtype", "types are " + DTypeNames());
+    dtypes.push_back(*dtype);
+  }
   std::vector<OperatorCase> cases;
   const auto add = [&](const std::vector<OperatorCase>& more) { cases.insert(cases.end(), more.begin(), more.end()); };
   std::map<const Operator*, bool> taken;
-  const std::vector<const Operator*> operators = WantedOperators(only);
-  for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64, DType::kInt32}) {
+  const std::vector<const Operator*> operators = WantedOperators(flags.only);
+  for (DType dtype : dtypes) {
     std::vector<OperatorCase> pointwise;
     for (const Operator* op : operators) {
-      const auto own = CasesOf(*op, dtype, full);
+      const auto own = CasesOf(*op, dtype, flags.full);
       taken[op] |= !own.empty();
-      if (!apart && IsPointwise(*op))
+      if (!flags.apart && IsPointwise(*op))
         pointwise.insert(pointwise.end(), own.begin(), own.end());
       else
         add(own);
@@ -255,7 +262,7 @@ std::vector<OperatorCase> OperatorCases(const std::vector<std::string>& only, bo
     add(Grouped(pointwise));
   }
   for (const Operator* op : operators) {  // the table's shapes are wrong for it: that is a failure, too
-    if (!taken[op]) cases.push_back({{op}, DType::kFloat32, ShapesOf(*op, full)[0]});
+    if (!taken[op] && flags.dtypes.empty()) cases.push_back({{op}, DType::kFloat32, ShapesOf(*op, flags.full)[0]});
   }
   return cases;
 }

@@ -7,6 +7,7 @@
 #include "atunner/base/result.h"
 #include "atunner/model/kernel_spec.h"
 #include "atunner/operators/operator.h"
+#include "faces/cli/cli.h"
 
 namespace atunner::cli {
 
@@ -32,8 +33,8 @@ struct OperatorCase {
 /// The task of a case. kInvalidInput or kUnsupported where the operator does not take the type.
 Result<KernelSpec> SpecOf(const OperatorCase& one);
 
-/// Every case of the operators whose names contain one of `only` (all, if it is empty). Pointwise operators go together
-/// unless `apart`.
-std::vector<OperatorCase> OperatorCases(const std::vector<std::string>& only, bool full, bool apart);
+/// Every case that the flags ask for. Pointwise operators go together unless they are to be apart. kInvalidInput for an
+/// unknown type.
+Result<std::vector<OperatorCase>> OperatorCases(const OperatorTestFlags& flags);
 
 }  // namespace atunner::cli

@@ -237,7 +237,7 @@ Json RowsOf(const Run& run) {
 Result<int> TestOperators(const OperatorTestFlags& flags, const Common& common) {
   ATUNNER_TRY(const Target target, ChooseTarget(flags.target, flags.force_virtual));
   ATUNNER_TRY(const auto compiler, OpenCompiler(flags.limit_seconds));
-  std::vector<OperatorCase> cases = OperatorCases(flags.only, flags.full, flags.apart);
+  ATUNNER_TRY(std::vector<OperatorCase> cases, OperatorCases(flags));
   if (cases.empty()) return Invalid("no operator is called like that", "--only", "`atunner operators` lists them");
   Run run(std::move(cases), target, *compiler, flags);
   const double start = SystemClock().Now();
