@@ -158,11 +158,15 @@ class Run {
   size_t done_ = 0;
 };
 
-/// What the table says of one operator.
+/// What the table says of one operator in one type.
+struct Cell {
+  int passed = 0;
+  int all = 0;
+  double error = 0;
+};
 struct Line {
   std::string kernels;
-  std::map<DType, std::pair<int, int>> passed;  ///< of how many, by type
-  double error = 0;
+  std::map<DType, Cell> cells;
 };
 
 std::map<std::string, Line> LinesOf(const Run& run) {
@@ -172,12 +176,12 @@ std::map<std::string, Line> LinesOf(const Run& run) {
     if (!result) continue;
     for (const Operator* op : run.cases()[i].operators) {
       Line& line = lines[op->info().name];
-      auto& [passed, all] = line.passed[run.cases()[i].dtype];
-      passed += result->passed();
-      ++all;
+      Cell& cell = line.cells[run.cases()[i].dtype];
+      cell.passed += result->passed();
+      ++cell.all;
+      cell.error = std::max(cell.error, result->error);
       if (line.kernels.find(result->kernel) == std::string::npos)
         line.kernels += (line.kernels.empty() ? "" : ", ") + result->kernel;
-      if (result->passed()) line.error = std::max(line.error, result->error);
     }
   }
   return lines;
@@ -186,9 +190,9 @@ std::map<std::string, Line> LinesOf(const Run& run) {
 void PrintTable(const std::map<std::string, Line>& lines) {
   for (const auto& [name, line] : lines) {
     std::string types;
-    for (const auto& [dtype, counts] : line.passed)
-      types += fmt::format(" {} {}/{}", Name(dtype), counts.first, counts.second);
-    fmt::print("{:<30} {:<22} error {:.1e} {}\n", name, line.kernels, line.error, types);
+    for (const auto& [dtype, cell] : line.cells)
+      types += fmt::format("  {} {}/{} {:.0e}", Name(dtype), cell.passed, cell.all, cell.error);
+    fmt::print("{:<30} {:<20}{}\n", name, line.kernels, types);
   }
 }
 
