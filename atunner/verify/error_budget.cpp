@@ -91,7 +91,8 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
   };
   budget.norm = times(budget.honest_norm, floor.norm);
   budget.element = times(budget.honest_element, floor.element);
-  if (accuracy != Accuracy::kStrict && honest.elements < kFewElements) {
+  const bool few = honest.elements > 0 && honest.elements < kFewElements;
+  if (few && accuracy != Accuracy::kStrict) {
     const double room = OrderRoom(dtype) * UnitRoundoff(dtype);
     budget.norm = std::max(budget.norm, room);
     budget.element = std::max(budget.element, room);
