@@ -34,6 +34,8 @@ struct Track {
   uint8_t writes = 0;
   Role role = Role::kPlain;
   bool store = false;
+  bool predicated = false;  ///< a branch over so little that the assembler gives that a predicate instead
+  bool unordered = false;   ///< a load of what no store changes: .nc, constants
   bool constant = false;    ///< its result is a parameter or an address that needs no register
   int32_t base = -1;        ///< register of the first address
   uint16_t load_words = 0;  ///< registers that a load fills
