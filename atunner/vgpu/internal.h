@@ -506,6 +506,7 @@ Handler MbarrierHandler(const Form& form, Op& op);
 Handler MatrixHandler(const Form& form, Op& op);
 Handler WmmaHandler(const Form& form, Op& op);
 Handler WgmmaHandler(const Form& form, Op& op);
+Handler TextureHandler(const Form& form, Op& op);
 /// printf, malloc and what else the driver provides to kernels; Op::imm is the call site.
 Handler SystemCallHandler(std::string_view name, size_t arguments, size_t results);
 /// Matrix instructions need all lanes; false after reporting that some are missing.

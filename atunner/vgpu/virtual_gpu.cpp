@@ -29,6 +29,24 @@ class VirtualBuffer : public Buffer {
   uint64_t bytes_;
 };
 
+class VirtualTexture : public Texture {
+ public:
+  VirtualTexture(Memory& memory, uint64_t handle) : memory_(memory), handle_(handle) {}
+  ~VirtualTexture() override { memory_.RemoveTexture(handle_); }
+  uint64_t texture() const override { return handle_; }
+  uint64_t surface() const override { return handle_ | kSurfaceBit; }
+  Status CopyOut(std::span<std::byte> texels) override {
+    const std::vector<std::byte>& from = memory_.FindTexture(handle_)->texels;
+    if (texels.size() != from.size()) return Invalid("a texture is copied as a whole");
+    std::ranges::copy(from, texels.begin());
+    return {};
+  }
+
+ private:
+  Memory& memory_;
+  uint64_t handle_;
+};
+
 struct VirtualModule : LoadedModule {
   std::unique_ptr<Program> program;
   std::vector<std::pair<std::string, std::string>> names;  ///< entry → mangled
@@ -125,6 +143,12 @@ Result<TensorMap> VirtualGpu::EncodeTensorMap(const TensorMapSpec& spec) {
   if (profile_.cc_major < 9) return Device::EncodeTensorMap(spec);
   ATUNNER_RETURN_IF_ERROR(Check(spec));
   return vgpu::EncodeTensorMap(spec);
+}
+
+Result<std::unique_ptr<Texture>> VirtualGpu::CreateTexture(const TextureSpec& spec, std::span<const std::byte> texels) {
+  ATUNNER_RETURN_IF_ERROR(Check(spec));
+  if (texels.size() != spec.Bytes()) return Invalid("a texture needs " + std::to_string(spec.Bytes()) + " bytes");
+  return std::make_unique<VirtualTexture>(memory_, memory_.AddTexture({spec, {texels.begin(), texels.end()}}));
 }
 
 Result<std::unique_ptr<LoadedModule>> VirtualGpu::Load(const CompiledModule& module) {
@@ -239,6 +263,8 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
       continue;
     if (const auto range = memory_.Find(address))
       input.footprint_bytes += static_cast<double>(range->end - range->base);
+    else if (const TextureData* texture = memory_.FindTexture(address))
+      input.footprint_bytes += static_cast<double>(texture->texels.size());
   }
   if (observer_) observer_(input);
   return EstimateTime(input);
