@@ -99,7 +99,8 @@ Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec&
   const std::array<uint32_t, 3> extents{spec.width, spec.height, spec.depth};
   for (int d = 0; d < point.dims; ++d) {
     const uint32_t bits = x.Source(list[next + d])[lane];
-    double at = o.float_coordinates ? std::bit_cast<float>(bits) : static_cast<int32_t>(bits);
+    double at = static_cast<int32_t>(bits);
+    if (o.float_coordinates) at = std::bit_cast<float>(bits);
     if (spec.unit_coordinates && o.float_coordinates && o.geometry != Geometry::kCube)
       at *= extents[static_cast<size_t>(d)];
     constexpr double kFar = 1e12;  // beyond all textures, and safe as an integer; NaN becomes zero
@@ -398,6 +399,13 @@ T Reduced(Reduction reduction, T old, T with) {
 /// Atomic: blocks on other cores may add to the same place.
 template <class T>
 void ReduceAt(std::byte* place, Reduction reduction, T with) {
+  if (reinterpret_cast<uintptr_t>(place) % sizeof(T) != 0) {  // rows of a length that no real surface has
+    T value;
+    std::memcpy(&value, place, sizeof value);
+    value = Reduced(reduction, value, with);
+    std::memcpy(place, &value, sizeof value);
+    return;
+  }
   auto* const at = reinterpret_cast<T*>(place);
   T old = __atomic_load_n(at, __ATOMIC_RELAXED);
   T fresh = Reduced(reduction, old, with);

@@ -11,12 +11,12 @@ using ptx::Type;
 enum class What : uint8_t { kAdd, kSub, kAbsDiff, kMin, kMax, kAverage, kCompare, kShl, kShr, kMultiply };
 enum class Second : uint8_t { kNone, kAdd, kMin, kMax };
 
-/// Packed into Op::imm. Parts of registers: 0 = the word, 1 … 4 = b0 … b3, 5 and 6 = h0 and h1.
+/// What an instruction does; Op::imm. Parts of registers: 0 = the word, 1 … 4 = b0 … b3, 5 and 6 = h0 and h1.
 struct Options {
-  What what : 4 = What::kAdd;
-  Second second : 2 = Second::kNone;
-  uint8_t comparison : 3 = 0;  ///< eq ne lt le gt ge
-  uint8_t parts : 3 = 1;       ///< 1, 2 or 4
+  What what = What::kAdd;
+  Second second = Second::kNone;
+  uint8_t comparison = 0;  ///< eq ne lt le gt ge
+  uint8_t parts = 1;       ///< 1, 2 or 4
   bool signed_d : 1 = false;
   bool signed_a : 1 = false;
   bool signed_b : 1 = false;
@@ -25,15 +25,13 @@ struct Options {
   bool plus_one : 1 = false;
   bool minus_product : 1 = false;
   bool minus_c : 1 = false;
-  uint8_t part_d : 3 = 0;
-  uint8_t part_a : 3 = 0;
-  uint8_t part_b : 3 = 0;
-  uint8_t mask : 4 = 15;      ///< parts of a packed result that are written
-  uint8_t shift : 4 = 0;      ///< of vmad
-  uint16_t order_a : 12 = 0;  ///< three bits for each part of a packed operand: which part of a, then b
-  uint16_t order_b : 12 = 0;
+  uint8_t part_d = 0;  ///< of packed results: a bit for each part that is written
+  uint8_t part_a = 0;
+  uint8_t part_b = 0;
 };
 static_assert(sizeof(Options) == sizeof(uint64_t));
+/// Op::target of packed operands: three bits for each part, which part of a, then b, it is.
+constexpr int kOrderBits = 12;
 
 int64_t Part(uint32_t word, int index, int bits, bool is_signed) {
   const uint64_t raw = (uint64_t{word} >> (index * bits)) & ((uint64_t{1} << bits) - 1);
@@ -77,7 +75,7 @@ int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
       r = a >> amount;
       break;
     case What::kCompare:
-      return CompareByCode(int{o.comparison}, a, b) ? 1 : 0;
+      return CompareByCode(o.comparison, a, b) ? 1 : 0;
     case What::kMultiply:
       break;  // MultiplyVideo
   }
@@ -93,15 +91,15 @@ void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   const int bits = 32 / o.parts;
   Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
-    const auto part = [&](uint16_t order, int i, bool is_signed) {
-      const int which = order >> (3 * i) & 7;
+    const auto part = [&](int first, int i, bool is_signed) {
+      const int which = static_cast<int>(op.target >> (first + 3 * i) & 7);
       return Part(which < o.parts ? a : b, which % o.parts, bits, is_signed);
     };
     uint32_t packed = 0;
     uint32_t sum = c;
     for (int i = 0; i < o.parts; ++i) {
-      const bool written = (o.mask >> i & 1) != 0;
-      const int64_t r = First(o, part(o.order_a, i, o.signed_a), part(o.order_b, i, o.signed_b), bits);
+      const bool written = (o.part_d >> i & 1) != 0;
+      const int64_t r = First(o, part(0, i, o.signed_a), part(kOrderBits, i, o.signed_b), bits);
       const auto kept = static_cast<uint64_t>(written ? r : Part(c, i, bits, false));
       packed |= static_cast<uint32_t>(kept & ((uint64_t{1} << bits) - 1)) << (i * bits);
       sum += written ? static_cast<uint32_t>(r) : 0;
@@ -150,7 +148,7 @@ void MultiplyVideo(Exec& x, const Op& op, uint32_t mask) {
         static_cast<__int128_t>(Selected(a, o.part_a, o.signed_a)) * Selected(b, o.part_b, o.signed_b);
     const int64_t third = Part(c, 0, 32, is_signed);
     __int128_t sum = (o.minus_product ? -product : product) + (o.minus_c ? -third : third) + (o.plus_one ? 1 : 0);
-    sum >>= o.shift;
+    sum >>= op.target;
     if (o.saturate) {
       const __int128_t low = is_signed ? INT32_MIN : 0;
       const __int128_t high = is_signed ? int64_t{INT32_MAX} : int64_t{UINT32_MAX};
@@ -206,26 +204,28 @@ bool ReadMask(const std::string& written, int parts, uint8_t& mask) {
   return true;
 }
 
-bool ReadParts(const Form& form, Options& o) {
+bool ReadParts(const Form& form, Options& o, Op& op) {
   const auto& operands = form.instruction->operands;
   const std::string &d = operands[0].part, &a = operands[1].part, &b = operands[2].part;
-  if (operands.size() > 3 && !operands[3].part.empty()) return false;
-  uint8_t part_d = 0, part_a = 0, part_b = 0, mask = 15;
-  uint16_t order_a = o.parts == 2 ? 010 : 03210, order_b = o.parts == 2 ? 032 : 07654;
-  const bool read = o.parts == 1 ? ReadPart(d, part_d) && ReadPart(a, part_a) && ReadPart(b, part_b)
-                                 : ReadMask(d, o.parts, mask) && ReadOrder(a, o.parts, 2 * o.parts, order_a) &&
-                                       ReadOrder(b, o.parts, 2 * o.parts, order_b);
   const bool merges = !d.empty();
-  if (!read || (merges && operands.size() != 4) || (o.parts == 1 && merges && o.second != Second::kNone)) return false;
-  o.part_d = part_d, o.part_a = part_a, o.part_b = part_b, o.mask = mask;
-  o.order_a = order_a, o.order_b = order_b;
-  return true;
+  if (operands.size() > 3 && !operands[3].part.empty()) return false;
+  if (merges && operands.size() != 4) return false;
+  if (o.parts == 1) {
+    if (merges && o.second != Second::kNone) return false;
+    return ReadPart(d, o.part_d) && ReadPart(a, o.part_a) && ReadPart(b, o.part_b);
+  }
+  uint16_t order_a = o.parts == 2 ? 010 : 03210, order_b = o.parts == 2 ? 032 : 07654;
+  o.part_d = 15;
+  const bool read = ReadMask(d, o.parts, o.part_d) && ReadOrder(a, o.parts, 2 * o.parts, order_a) &&
+                    ReadOrder(b, o.parts, 2 * o.parts, order_b);
+  op.target = order_a | uint32_t{order_b} << kOrderBits;
+  return read;
 }
 
-bool ReadProduct(const Form& form, Options& o) {
+bool ReadProduct(const Form& form, Options& o, Op& op) {
   const auto& operands = form.instruction->operands;
   if (operands.size() != 4 || !operands[0].part.empty()) return false;
-  o.shift = form.Has("shr7") ? 7 : form.Has("shr15") ? 15 : 0;
+  op.target = form.Has("shr7") ? 7 : form.Has("shr15") ? 15 : 0;
   o.plus_one = form.Has("po");
   o.minus_product = operands[1].minus != operands[2].minus;
   o.minus_c = operands[3].minus;
@@ -237,13 +237,11 @@ bool ReadProduct(const Form& form, Options& o) {
 Handler VideoHandler(const Form& form, Op& op) {
   std::string name = form.instruction->opcode;
   Options o;
-  What what = What::kAdd;
   if (name.ends_with('2') || name.ends_with('4')) {
     o.parts = static_cast<uint8_t>(name.back() - '0');
     name.pop_back();
   }
-  const bool known = ReadWhat(name, what);
-  o.what = what;
+  const bool known = ReadWhat(name, o.what);
   if ((o.what == What::kShl || o.what == What::kShr) && form.Has("clamp") == form.Has("wrap")) return nullptr;
   o.wraps = form.Has("wrap");
   if (!known || (o.what == What::kAverage && o.parts == 1) || form.instruction->operands.size() < 3) return nullptr;
@@ -274,7 +272,7 @@ Handler VideoHandler(const Form& form, Op& op) {
   const bool multiplies = o.what == What::kMultiply;
   const auto minus = [](const ptx::Operand& operand) { return operand.minus; };
   if (!multiplies && std::ranges::any_of(form.instruction->operands, minus)) return nullptr;
-  if (!ReadParts(form, o) || (multiplies && !ReadProduct(form, o))) return nullptr;
+  if (!ReadParts(form, o, op) || (multiplies && !ReadProduct(form, o, op))) return nullptr;
   op.imm = std::bit_cast<uint64_t>(o);
   return multiplies ? MultiplyVideo : o.parts == 1 ? ScalarVideo : PackedVideo;
 }

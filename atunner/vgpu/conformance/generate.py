@@ -315,6 +315,10 @@ def make_integers():
     binary_int(f, "min.relu.s32", "s32", lambda x, y: max(min(x, y), 0), arch=90)
     video(f, trio)
     video_parts(f, trio)
+    # A policy is opaque: that it may be asked for is what there is to see.
+    for policy in ("fractional.L2::evict_last.b64 p, 0.5", "fractional.L2::evict_first.L2::evict_unchanged.b64 p"):
+        f.form(f"{{ .reg .b64 p; createpolicy.{policy}; add.u32 $d, $a, 1; pmevent 7; }}", ["b32"], ["b32"],
+               [((v[0],), (wrap("b32", v[0] + 1),)) for v in trio[:2]], arch=80)
     return f
 
 
