@@ -126,10 +126,20 @@ struct ArrayCopy {  // CUDA_MEMCPY3D_v2
 };
 static_assert(sizeof(ArrayCopy) == 200);
 
-struct ResourceDescriptor {  // CUDA_RESOURCE_DESC_v1 of an array
+constexpr int kResourceLinear = 2;
+struct ResourceDescriptor {  // CUDA_RESOURCE_DESC_v1
+  struct Linear {
+    DevicePointer address;
+    int format;
+    unsigned channels;
+    size_t bytes;
+  };
   int type;
-  void* array;
-  char rest[120];
+  union {
+    void* array;
+    Linear linear;
+    char all[128];
+  };
   unsigned flags;
 };
 static_assert(sizeof(ResourceDescriptor) == 144);

@@ -35,7 +35,12 @@ cuda::ArrayDescriptor ArrayOf(const TextureSpec& spec) {
 
 cuda::TextureDescriptor ReadingOf(const TextureSpec& spec) {
   cuda::TextureDescriptor reading{};
-  for (size_t d = 0; d < spec.wrap.size(); ++d) reading.wrap[d] = static_cast<int>(spec.wrap[d]);
+  // Lines are planes to the hardware: what says how to leave them the other way must not be the border.
+  const auto dims = spec.shape == Shape::k1D || spec.shape == Shape::k1DLayered ? 1u
+                    : spec.shape == Shape::k3D                                  ? 3u
+                                                                                : 2u;
+  for (size_t d = 0; d < spec.wrap.size(); ++d)
+    reading.wrap[d] = static_cast<int>(d < dims ? spec.wrap[d] : TextureSpec::Wrap::kClamp);
   reading.filter = spec.linear ? 1 : 0;
   const bool integer = !IsFloat(spec.dtype) && !spec.unit_values;
   reading.flags = (integer ? cuda::kReadAsInteger : 0u) | (spec.unit_coordinates ? cuda::kUnitCoordinates : 0u);
@@ -51,16 +56,19 @@ class RealTexture : public Texture {
     if (texture_ != 0) driver_.destroy_texture_(texture_);
     if (surface_ != 0) driver_.destroy_surface_(surface_);
     if (array_ != nullptr) driver_.destroy_array_(array_);
+    if (linear_ != 0) driver_.free_(linear_);
   }
   uint64_t texture() const override { return texture_; }
   uint64_t surface() const override { return surface_; }
   Status CopyOut(std::span<std::byte> texels) override {
     if (texels.size() != spec_.Bytes()) return Invalid("a texture is copied as a whole");
-    const cuda::Result code = driver_.Copy(spec_, array_, nullptr, texels.data());
+    const cuda::Result code = array_ == nullptr ? driver_.copy_out_(texels.data(), linear_, texels.size())
+                                                : driver_.Copy(spec_, array_, nullptr, texels.data());
     return code == cuda::kSuccess ? Status{} : Status(Fail(ErrorCode::kInternal, "copy from a texture"));
   }
 
   cuda::Result Open(std::span<const std::byte> texels) {
+    if (spec_.shape == Shape::kLinear) return OpenLinear(texels);
     const cuda::ArrayDescriptor array = ArrayOf(spec_);
     cuda::Result code = driver_.create_array_(&array_, &array);
     if (code == cuda::kSuccess) code = driver_.Copy(spec_, array_, texels.data(), nullptr);
@@ -73,8 +81,19 @@ class RealTexture : public Texture {
   }
 
  private:
+  cuda::Result OpenLinear(std::span<const std::byte> texels) {
+    cuda::Result code = driver_.allocate_(&linear_, texels.size());
+    if (code == cuda::kSuccess) code = driver_.copy_in_(linear_, texels.data(), texels.size());
+    cuda::ResourceDescriptor resource{};
+    resource.type = cuda::kResourceLinear;
+    resource.linear = {linear_, FormatOf(spec_.dtype), spec_.channels, texels.size()};
+    const cuda::TextureDescriptor reading = ReadingOf(spec_);
+    return code == cuda::kSuccess ? driver_.create_texture_(&texture_, &resource, &reading, nullptr) : code;
+  }
+
   const TextureDriver& driver_;
   TextureSpec spec_;
+  cuda::DevicePointer linear_ = 0;
   void* array_ = nullptr;
   unsigned long long texture_ = 0;
   unsigned long long surface_ = 0;
@@ -82,6 +101,8 @@ class RealTexture : public Texture {
 
 void TextureDriver::Bind(const DynamicLibrary& library) {
   const bool complete =
+      library.Bind(allocate_, "cuMemAlloc_v2") && library.Bind(free_, "cuMemFree_v2") &&
+      library.Bind(copy_in_, "cuMemcpyHtoD_v2") && library.Bind(copy_out_, "cuMemcpyDtoH_v2") &&
       library.Bind(create_array_, "cuArray3DCreate_v2") && library.Bind(destroy_array_, "cuArrayDestroy") &&
       library.Bind(copy_, "cuMemcpy3D_v2") && library.Bind(create_texture_, "cuTexObjectCreate") &&
       library.Bind(destroy_texture_, "cuTexObjectDestroy") && library.Bind(destroy_surface_, "cuSurfObjectDestroy") &&

@@ -22,6 +22,10 @@ class TextureDriver {
   friend class RealTexture;
   cuda::Result Copy(const TextureSpec& spec, void* array, const void* from, void* to) const;
 
+  cuda::Result (*allocate_)(cuda::DevicePointer*, size_t) = nullptr;
+  cuda::Result (*free_)(cuda::DevicePointer) = nullptr;
+  cuda::Result (*copy_in_)(cuda::DevicePointer, const void*, size_t) = nullptr;
+  cuda::Result (*copy_out_)(void*, cuda::DevicePointer, size_t) = nullptr;
   cuda::Result (*create_array_)(void**, const cuda::ArrayDescriptor*) = nullptr;
   cuda::Result (*destroy_array_)(void*) = nullptr;
   cuda::Result (*copy_)(const cuda::ArrayCopy*) = nullptr;

@@ -11,7 +11,7 @@
 namespace atunner {
 
 struct TextureSpec {
-  enum class Shape : uint8_t { k1D, k2D, k3D, k1DLayered, k2DLayered, kCube };
+  enum class Shape : uint8_t { k1D, k2D, k3D, k1DLayered, k2DLayered, kCube, kLinear };  ///< kLinear: tex1Dfetch
   enum class Wrap : uint8_t { kRepeat, kClamp, kMirror, kBorder };  ///< what lies outside; the border is zero
 
   Shape shape = Shape::k2D;

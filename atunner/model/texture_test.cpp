@@ -29,6 +29,7 @@ TEST(Texture, RulesAreNamed) {
       {"at most 32768", [](TextureSpec& s) { s.width = 40000; }},
       {"height 1", [](TextureSpec& s) { s.shape = Shape::k1D; }},
       {"depth 1", [](TextureSpec& s) { s.depth = 2; }},
+      {"whole coordinates", [](TextureSpec& s) { s.shape = Shape::kLinear, s.height = 1, s.unit_coordinates = true; }},
       {"six square faces", [](TextureSpec& s) { s.shape = Shape::kCube, s.depth = 6; }},
       {"read as fractions", [](TextureSpec& s) { s.dtype = DType::kInt32, s.unit_values = true; }},
       {"blended as fractions only", [](TextureSpec& s) { s.linear = true; }},

@@ -402,7 +402,8 @@ struct Launch {
   uint64_t grid_workspace = 0;  ///< of a cooperative launch
   DeviceHeap* heap = nullptr;
   Latencies latencies;
-  uint32_t registers = 0;  ///< of a thread, 0 = unknown
+  uint32_t registers = 0;   ///< of a thread, 0 = unknown
+  uint64_t l1_sectors = 0;  ///< that L1 holds for a block
   RaceClock* clock = nullptr;
   uint32_t first_serial = 0;  ///< of block 0; 0 = races in global memory are not looked for
   bool parallel = false;      ///< several threads of the host run blocks

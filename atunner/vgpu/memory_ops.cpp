@@ -103,21 +103,34 @@ std::array<Quad, 4> Repeated(Quad a) {
           __builtin_shufflevector(a, a, 2, 2, 2, 2), __builtin_shufflevector(a, a, 3, 3, 3, 3)};
 }
 
-/// All lanes' accesses of four words, four lanes at a time. Lanes from `period` on repeat the first ones, and `run`
-/// neighbours are alike.
-template <class P>
-void ReadQuads(const std::array<uint32_t*, 4>& to, P place, int period, int run) {
-  std::array<Quad, 4> quads{};
-  for (int l = 0; l < period; l += 4) {
-    if (run < 4)
-      quads = Transposed(QuadAt(place(l)), QuadAt(place(l + 1)), QuadAt(place(l + 2)), QuadAt(place(l + 3)));
-    else if (l % run == 0)
-      quads = Repeated(QuadAt(place(l)));
-    for (int copy = l; copy < kLanes; copy += period) {
-      for (size_t i = 0; i < 4; ++i) std::memcpy(to[i] + copy, &quads[i], sizeof(Quad));
-    }
+/// Of 32 lanes, those from `period` on repeat the first ones, and `run` neighbours are alike; powers of two. Calls
+/// write(lane, quad) for every fourth lane, where four(lane) gives what lies there and one(lane) the same of equal
+/// lanes.
+template <int kPeriod, class Four, class Write>
+void ForQuads(Four&& four, Write&& write) {
+  for (int l = 0; l < kPeriod; l += 4) {
+    const auto quads = four(l);
+    for (int copy = l; copy < kLanes; copy += kPeriod) write(copy, quads);
   }
 }
+template <class One, class Four, class Write>
+void ForQuads(const KnownSpan& known, One&& one, Four&& four, Write&& write) {
+  if (known.run >= 4) {
+    for (int first = 0; first < known.period; first += known.run) {
+      const auto quads = one(first);
+      for (int copy = first; copy < kLanes; copy += known.period) {
+        for (int l = copy; l < copy + known.run; l += 4) write(l, quads);
+      }
+    }
+  } else if (known.period == kLanes) {
+    ForQuads<kLanes>(four, write);
+  } else if (known.period == 16) {
+    ForQuads<16>(four, write);
+  } else {
+    ForQuads<8>(four, write);
+  }
+}
+constexpr KnownSpan kNoRepeats;
 
 /// False where it is no access of all lanes to four words each.
 bool ReadFourWords(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
@@ -128,13 +141,22 @@ bool ReadFourWords(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
     if (slot == INT32_MIN) return false;
     to[static_cast<size_t>(i)] = x.Slot(slot);
   }
+  const auto write = [&](int l, const std::array<Quad, 4>& quads) {
+    for (size_t i = 0; i < 4; ++i) std::memcpy(to[i] + l, &quads[i], sizeof(Quad));
+  };
+  const auto read = [&](auto place, const KnownSpan& known) {
+    const auto one = [&](int l) { return Repeated(QuadAt(place(l))); };
+    const auto four = [&](int l) {
+      return Transposed(QuadAt(place(l)), QuadAt(place(l + 1)), QuadAt(place(l + 2)), QuadAt(place(l + 3)));
+    };
+    ForQuads(known, one, four, write);
+  };
   if (w.layout == Layout::kApart) {
-    const int period = w.known ? w.known->period : kLanes;
-    const int run = w.known ? w.known->run : 1;
-    w.WithPlaces([&](auto place) { ReadQuads(to, place, period, run); });
+    w.WithPlaces([&](auto place) { read(place, w.known ? *w.known : kNoRepeats); });
   } else {
-    const int step = w.layout == Layout::kDense ? 16 : 0;
-    ReadQuads(to, [from = w.Place(w.low), step](int l) { return from + l * step; }, kLanes, step == 0 ? kLanes : 1);
+    KnownSpan known;
+    if (w.layout == Layout::kSame) known.run = kLanes;
+    read([from = w.Place(w.low), step = w.layout == Layout::kDense ? 16 : 0](int l) { return from + l * step; }, known);
   }
   return true;
 }
@@ -148,16 +170,10 @@ void ReadWords(uint32_t* to, uint32_t mask, int element, const Warpwide& w) {
       return value;
     };
     if (mask != ~0u) return ForLanes(mask, [&](int l) { to[l] = word(l); });
-    const int period = w.known ? w.known->period : kLanes;
-    const int run = w.known ? w.known->run : 1;
-    Quad quad{};
-    for (int l = 0; l < period; l += 4) {
-      if (run < 4)
-        quad = Quad{word(l), word(l + 1), word(l + 2), word(l + 3)};
-      else if (l % run == 0)
-        quad = Quad{} + word(l);
-      for (int copy = l; copy < kLanes; copy += period) std::memcpy(to + copy, &quad, sizeof quad);
-    }
+    ForQuads(
+        w.known ? *w.known : kNoRepeats, [&](int l) { return Quad{} + word(l); },
+        [&](int l) { return Quad{word(l), word(l + 1), word(l + 2), word(l + 3)}; },
+        [&](int l, const Quad& quad) { std::memcpy(to + l, &quad, sizeof quad); });
   });
 }
 

@@ -25,10 +25,10 @@ TextureData* Find(Exec& x, const Op& op, int lane, uint64_t handle, bool surface
 
 uint64_t HandleOf(Exec& x, const Op& op, int lane) { return Lane<uint64_t>::Get(x.Source(op.src[0]), lane); }
 
-bool Suits(Geometry geometry, Shape shape) {
+bool Suits(Geometry geometry, Shape shape, bool whole_coordinates) {
   switch (geometry) {
     case Geometry::k1D:
-      return shape == Shape::k1D;
+      return shape == (whole_coordinates ? Shape::kLinear : Shape::k1D);
     case Geometry::k2D:
       return shape == Shape::k2D;
     case Geometry::k3D:
@@ -118,7 +118,9 @@ const std::byte* TexelAt(const TextureData& texture, const Point& point, const I
   const std::array<int64_t, 3> extents{spec.width, spec.height, spec.depth};
   std::array<int64_t, 3> at{};
   for (size_t d = 0; d < static_cast<size_t>(point.dims); ++d) {
-    const Wrap wrap = spec.shape == Shape::kCube ? Wrap::kClamp : spec.wrap[d];
+    const Wrap wrap = spec.shape == Shape::kCube     ? Wrap::kClamp
+                      : spec.shape == Shape::kLinear ? Wrap::kBorder
+                                                     : spec.wrap[d];
     at[d] = Wrapped(wrap, indices[d], extents[d]);
     if (at[d] < 0) return nullptr;
   }
@@ -134,10 +136,9 @@ double LargestOf(DType dtype) {
 
 bool IsNumber(const TextureSpec& spec) { return IsFloat(spec.dtype) || spec.unit_values; }
 
-/// A channel as a number; channels that a texture lacks are 0, the fourth is 1.
+/// A channel as a number; channels that a texture lacks are 0.
 double NumberAt(const TextureSpec& spec, const std::byte* texel, uint32_t channel) {
-  if (channel >= spec.channels) return channel == 3 ? 1 : 0;
-  if (texel == nullptr) return 0;
+  if (channel >= spec.channels || texel == nullptr) return 0;
   const double value = LoadElement(spec.dtype, texel, channel);
   return spec.unit_values ? std::max(value / LargestOf(spec.dtype), -1.0) : value;
 }
@@ -145,8 +146,9 @@ double NumberAt(const TextureSpec& spec, const std::byte* texel, uint32_t channe
 /// The bits that tex returns: of a float32, or of the integer.
 uint32_t BitsAt(const TextureSpec& spec, const std::byte* texel, uint32_t channel) {
   if (IsNumber(spec)) return std::bit_cast<uint32_t>(static_cast<float>(NumberAt(spec, texel, channel)));
-  if (channel >= spec.channels) return channel == 3 ? 1 : 0;
-  return texel == nullptr ? 0 : static_cast<uint32_t>(static_cast<int64_t>(LoadElement(spec.dtype, texel, channel)));
+  return channel >= spec.channels || texel == nullptr
+             ? 0
+             : static_cast<uint32_t>(static_cast<int64_t>(LoadElement(spec.dtype, texel, channel)));
 }
 
 /// The lower one of the neighbours in each direction, and the weight of the upper one.
@@ -210,7 +212,7 @@ class Addresses {
 const TextureData* Locate(Exec& x, const Op& op, const TextureOptions& o, int lane, Point& point) {
   const TextureData* texture = Find(x, op, lane, HandleOf(x, op, lane), false);
   if (texture == nullptr) return nullptr;
-  if (!Suits(o.geometry, texture->spec.shape)) {
+  if (!Suits(o.geometry, texture->spec.shape, !o.float_coordinates)) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane, "the texture has other dimensions than the instruction");
     return nullptr;
   }
@@ -272,8 +274,7 @@ void Query(Exec& x, const Op& op, uint32_t mask) {
     if (texture == nullptr) return;
     const TextureSpec& spec = texture->spec;
     const bool layered = spec.shape != Shape::k3D;
-    const std::array<uint32_t, 5> answers{spec.width, spec.height, layered ? 1 : spec.depth, layered ? spec.depth : 1,
-                                          spec.unit_coordinates ? 1u : 0u};
+    const std::array<uint32_t, 4> answers{spec.width, spec.height, layered ? 1 : spec.depth, layered ? spec.depth : 1};
     x.Slot(op.dst)[l] = answers[static_cast<size_t>(o.query)];
   });
 }
@@ -284,7 +285,7 @@ std::byte* Bytes(Exec& x, const Op& op, const TextureOptions& o, int lane, const
   TextureData* texture = Find(x, op, lane, HandleOf(x, op, lane), true);
   if (texture == nullptr) return nullptr;
   const TextureSpec& spec = texture->spec;
-  if (!Suits(o.geometry, spec.shape)) {
+  if (!Suits(o.geometry, spec.shape, false)) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane, "the surface has other dimensions than the instruction");
     return nullptr;
   }
@@ -501,8 +502,7 @@ int DimsOf(Geometry geometry) {
 }
 
 Handler TextureHandler(const Form& form, Op& op) {
-  static constexpr std::array<std::string_view, 5> kQueries = {"width", "height", "depth", "array_size",
-                                                               "normalized_coords"};
+  static constexpr std::array<std::string_view, 4> kQueries = {"width", "height", "depth", "array_size"};
   const std::string& opcode = form.instruction->opcode;
   TextureOptions o;
   Handler handler = nullptr;

@@ -19,7 +19,7 @@ struct TextureOptions {
   Reduction reduction = Reduction::kAdd;
   uint8_t results = 1;    ///< destinations, or stored values: the first entries of the operation's list
   uint8_t component = 0;  ///< of tld4
-  uint8_t query = 0;      ///< width, height, depth, layers, whether coordinates go from 0 to 1
+  uint8_t query = 0;      ///< width, height, depth, layers
   bool float_coordinates : 1 = false;
   bool formatted : 1 = false;  ///< a surface's x counts texels, not bytes
   bool surface : 1 = false;

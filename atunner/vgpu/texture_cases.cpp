@@ -75,18 +75,18 @@ std::vector<std::byte> Texels(const TextureSpec& spec) {
 
 void AddReads(std::vector<TextureCase>& all) {
   const std::string one = "1d.v4.f32.f32", integer = "1d.v4.f32.s32", two = "2d.v4.f32.f32";
-  const TextureSpec row = Spec(Shape::k1D, 8), plane = Spec(Shape::k2D, 8, 6);
+  const TextureSpec row = Spec(Shape::k1D, 8), linear = Spec(Shape::kLinear, 8), plane = Spec(Shape::k2D, 8, 6);
   const TextureSpec colours = Spec(Shape::k2D, 8, 6, 1, 4);
   const auto add = [&](const std::string& ptx, const TextureSpec& spec, std::vector<double> at,
                        std::vector<double> expected, bool integers = false, double tolerance = 0) {
     all.push_back({ptx, spec, std::move(at), integers, std::move(expected), true, tolerance, {}});
   };
-  add(Tex(integer, "%c0"), row, {3}, {4, 0, 0, 1}, true);
-  add(Tex(integer, "%c0"), row, {-2}, {1, 0, 0, 1}, true);
-  add(Tex(integer, "%c0"), row, {99}, {8, 0, 0, 1}, true);
-  add(Tex(one, "%c0"), row, {2.75}, {3, 0, 0, 1});
+  add(Tex(integer, "%c0"), linear, {3}, {4, 0, 0, 0}, true);
+  add(Tex(integer, "%c0"), linear, {-2}, {0, 0, 0, 0}, true);
+  add(Tex(integer, "%c0"), linear, {8}, {0, 0, 0, 0}, true);
+  add(Tex(one, "%c0"), row, {2.75}, {3, 0, 0, 0});
   add(Tex(one, "%c0"), With(row, Wrap::kBorder), {8.5}, {0});
-  add(Tex(one, "%c0"), With(row, Wrap::kClamp, true), {3.25}, {1 + 2.75, 0, 0, 1});
+  add(Tex(one, "%c0"), With(row, Wrap::kClamp, true), {3.25}, {1 + 2.75, 0, 0, 0});
   add(Tex(one, "%c0"), With(row, Wrap::kBorder, true), {0.25}, {0.75});
   add(Tex(one, "%c0"), With(row, Wrap::kRepeat, false, true), {1.3125}, {1 + 2});
   add(Tex(one, "%c0"), With(row, Wrap::kRepeat, false, true), {-0.0625}, {1 + 7});
@@ -99,19 +99,19 @@ void AddReads(std::vector<TextureCase>& all) {
   add(Tex(two, "%c0, %c1"), With(colours, Wrap::kClamp, true), {2.75, 4.25}, {ValueAt(2.25, 3.75, 0), 1039.75 + 1},
       false, 0.01);
   add(Tex(two, "%c0, %c1"), With(plane, Wrap::kClamp, true, true), {0.5, 0.5}, {ValueAt(3.5, 2.5, 0)}, false, 0.01);
-  add("tex.level.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], %c2;", plane, {1.5, 1.5, 0}, {12, 0, 0, 1});
+  add("tex.level.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], %c2;", plane, {1.5, 1.5, 0}, {12, 0, 0, 0});
   add("tex.grad.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], {%c2, %c2}, {%c2, %c2};", plane, {1.5, 1.5, 0},
-      {12, 0, 0, 1});
+      {12, 0, 0, 0});
   const TextureSpec volume = Spec(Shape::k3D, 4, 3, 5);
-  add(Tex("3d.v4.f32.f32", "%c0, %c1, %c2, %c2"), volume, {3.5, 1.5, 4.5}, {ValueAt(3, 1, 4), 0, 0, 1});
+  add(Tex("3d.v4.f32.f32", "%c0, %c1, %c2, %c2"), volume, {3.5, 1.5, 4.5}, {ValueAt(3, 1, 4), 0, 0, 0});
   add(Tex("3d.v4.f32.f32", "%c0, %c1, %c2, %c2"), With(volume, Wrap::kClamp, true), {2, 1, 2.5}, {ValueAt(1.5, 0.5, 2)},
       false, 0.1);
   add("mov.b32 %c0, 2;" + Tex("a1d.v4.f32.f32", "%c0, %c1"), Spec(Shape::k1DLayered, 8, 1, 4), {0, 5.5},
-      {ValueAt(5, 0, 2), 0, 0, 1});
+      {ValueAt(5, 0, 2), 0, 0, 0});
   add("mov.b32 %c0, 9;" + Tex("a2d.v4.f32.f32", "%c0, %c1, %c2, %c2"), Spec(Shape::k2DLayered, 8, 6, 4), {0, 5.5, 1.5},
-      {ValueAt(5, 1, 3), 0, 0, 1});
+      {ValueAt(5, 1, 3), 0, 0, 0});
   const TextureSpec half = Spec(Shape::k2D, 8, 6, 1, 2, DType::kFloat16);
-  add(Tex(two, "%c0, %c1"), half, {1.5, 2.5}, {22, 1022, 0, 1});
+  add(Tex(two, "%c0, %c1"), half, {1.5, 2.5}, {22, 1022, 0, 0});
   TextureSpec fractions = Spec(Shape::k2D, 8, 6, 1, 4, DType::kUInt8);
   fractions.unit_values = true;
   add(Tex(two, "%c0, %c1"), fractions, {1.5, 2.5}, {22 / 255.0, 72 / 255.0, 122 / 255.0, 172 / 255.0}, false, 1e-6);
@@ -133,7 +133,7 @@ void AddCubes(std::vector<TextureCase>& all) {
                    Spec(Shape::kCube, 4, 4, 6),
                    {d[0], d[1], d[2]},
                    false,
-                   {ValueAt(places[face][0], places[face][1], static_cast<double>(face)), 0, 0, 1},
+                   {ValueAt(places[face][0], places[face][1], static_cast<double>(face)), 0, 0, 0},
                    true,
                    0,
                    {}});
@@ -148,8 +148,8 @@ void AddIntegers(std::vector<TextureCase>& all) {
   const std::string as_unsigned = Tex("2d.v4.u32.f32", "%c0, %c1"), as_signed = Tex("2d.v4.s32.f32", "%c0, %c1");
   add(as_unsigned, Spec(Shape::k2D, 8, 6, 1, 4, DType::kUInt8), {1.5, 2.5}, {22, 72, 122, 172});
   add(as_signed, Spec(Shape::k2D, 8, 6, 1, 4, DType::kInt8), {1.5, 2.5}, {22, 72, 122, -84});
-  add(as_unsigned, Spec(Shape::k2D, 8, 6, 1, 2, DType::kUInt16), {1.5, 2.5}, {22, 1022, 0, 1});
-  add(as_signed, Spec(Shape::k2D, 8, 6, 1, 1, DType::kInt32), {1.5, 2.5}, {22, 0, 0, 1});
+  add(as_unsigned, Spec(Shape::k2D, 8, 6, 1, 2, DType::kUInt16), {1.5, 2.5}, {22, 1022, 0, 0});
+  add(as_signed, Spec(Shape::k2D, 8, 6, 1, 1, DType::kInt32), {1.5, 2.5}, {22, 0, 0, 0});
   const std::string gather = "2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}];";
   const TextureSpec colours = Spec(Shape::k2D, 8, 6, 1, 4);
   const std::vector<double> four = {ValueAt(2, 4, 0), ValueAt(3, 4, 0), ValueAt(3, 3, 0), ValueAt(2, 3, 0)};
@@ -161,7 +161,7 @@ void AddIntegers(std::vector<TextureCase>& all) {
   const std::string queries =
       "txq.width.b32 %r0, [%t]; txq.height.b32 %r1, [%t]; txq.normalized_coords.b32 %r2, [%t]; suq.width.b32 %r3, "
       "[%s];";
-  add(queries, With(Spec(Shape::k2D, 8, 6), Wrap::kClamp, false, true), {}, {8, 6, 1, 8});
+  add(queries, With(Spec(Shape::k2D, 8, 6), Wrap::kClamp, false, true), {}, {8, 6, 0, 8});
   add("txq.depth.b32 %r0, [%t]; suq.depth.b32 %r1, [%s]; suq.height.b32 %r2, [%s];", Spec(Shape::k3D, 4, 3, 5), {},
       {5, 5, 3});
 }

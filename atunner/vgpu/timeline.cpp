@@ -43,6 +43,8 @@ Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
   switch (touch.level) {
     case Touch::Level::kMiss:
       return Later({latencies.miss[0], latencies.miss[1]}, extra);
+    case Touch::Level::kL2:
+      return Later({}, latencies.miss[0] + extra);
     case Touch::Level::kL1:
       return Later({}, latencies.l1 + extra);
     case Touch::Level::kShared:
@@ -335,6 +337,25 @@ class Predication {
   std::vector<uint32_t> entered_;  ///< per operation: branches that lead to it
 };
 
+/// Fills Track::leads: what the addresses of loads are made of, from the loads back to where the flow changes.
+void MarkLeads(Kernel& kernel, size_t registers) {
+  std::vector<bool> wanted(registers, false);
+  const std::vector<int32_t>& list = kernel.track_list;
+  for (size_t i = kernel.ops.size(); i-- > 0;) {
+    Track& track = kernel.tracks[i];
+    const Flow flow = kernel.ops[i].flow;
+    if (flow != Flow::kNone && flow != Flow::kCollective && !track.predicated) wanted.assign(registers, false);
+    const auto slot = [&](int k) { return static_cast<size_t>(list[track.first + static_cast<uint32_t>(k)]); };
+    bool useful = track.load_words > 0;
+    for (int w = track.reads; w < track.reads + track.writes; ++w) {
+      useful = useful || wanted[slot(w)];
+      wanted[slot(w)] = false;
+    }
+    track.leads = useful && track.load_words == 0 && track.cost.wait != Wait::kMemory && !track.store;
+    for (int r = 0; useful && r < track.reads; ++r) wanted[slot(r)] = true;
+  }
+}
+
 }  // namespace
 
 void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
@@ -348,6 +369,7 @@ void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
     for (int w = 0; w < track.writes; ++w)
       track.load_words = static_cast<uint16_t>(track.load_words + words[static_cast<size_t>(slots[w])]);
   }
+  MarkLeads(kernel, words.size());
   Liveness(kernel, words).Run();
 }
 
@@ -363,9 +385,9 @@ void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
   const int32_t* slots = x.kernel->track_list.data() + track.first;
   if (time.places.empty()) time.places.push_back({time.start, 0, track.live});
   Moment at = time.start;
-  if (track.load_words > 0 && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
-  if (track.load_words == 0 && time.places.size() > kLookahead)
-    at = Latest(at, time.places[time.places.size() - kLookahead].issued);
+  const bool ahead = track.load_words > 0 || track.leads;
+  if (ahead && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
+  if (!ahead && time.places.size() > kLookahead) at = Latest(at, time.places[time.places.size() - kLookahead].issued);
   for (int i = 0; i < track.reads; ++i) at = Latest(at, time.ready[static_cast<size_t>(slots[i])]);
   const bool shared = touch.level == Touch::Level::kShared;
   if (touch.level != Touch::Level::kNone && !track.unordered)

@@ -84,6 +84,19 @@ TEST(Timeline, LoadsMoveAheadWhileRegistersLast) {
   EXPECT_LE(few, 64 * 800);
 }
 
+TEST(Timeline, AddressesMoveAheadWithTheirLoads) {
+  const auto path = [](const std::string& offset) {
+    std::string body;
+    for (int i = 0; i < 16; ++i) {
+      body += "add.s32 %r2, %r1, " + std::to_string(i * 64) + ";\n" + Repeat(6, "xor.b32 %r2, %r2, 0;\n") +
+              "cvt.u64.u32 %rd2, " + offset + ";\nadd.s64 %rd2, %rd1, %rd2;\nld.global.f32 %f3, [%rd2+" +
+              std::to_string(i * 128) + "];\nfma.rn.f32 %f1, %f3, %f2, %f1;\n";
+    }
+    return Counted(body, 32, 255).path[1];
+  };
+  EXPECT_LT(path("%r2"), 2.5 * 680) << "loads whose addresses take ten instructions each are on the way together";
+}
+
 TEST(Timeline, BarriersWaitForTheLastWarp) {
   const std::string slow_first =
       "setp.lt.u32 %p1, %r1, 32;\n@!%p1 bra DONE;\n" + Repeat(100, "sqrt.rn.f32 %f1, %f1;\n") + "DONE:\nbar.sync 0;\n";

@@ -25,7 +25,7 @@ struct Options {
   bool plus_one : 1 = false;
   bool minus_product : 1 = false;
   bool minus_c : 1 = false;
-  uint8_t part_d = 0;  ///< of packed results: a bit for each part that is written
+  uint8_t written = 15;  ///< a bit for each part of a packed result
   uint8_t part_a = 0;
   uint8_t part_b = 0;
 };
@@ -43,7 +43,6 @@ int64_t Selected(uint32_t word, uint8_t part, bool is_signed) {
   if (part == 0) return Part(word, 0, 32, is_signed);
   return part <= 4 ? Part(word, part - 1, 8, is_signed) : Part(word, part - 5, 16, is_signed);
 }
-int BitsOfPart(uint8_t part) { return part == 0 ? 32 : part <= 4 ? 8 : 16; }
 
 int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
   const int64_t amount = o.wraps ? b & 31 : std::min<int64_t>(b, 32);
@@ -98,7 +97,7 @@ void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
     uint32_t packed = 0;
     uint32_t sum = c;
     for (int i = 0; i < o.parts; ++i) {
-      const bool written = (o.part_d >> i & 1) != 0;
+      const bool written = (o.written >> i & 1) != 0;
       const int64_t r = First(o, part(0, i, o.signed_a), part(kOrderBits, i, o.signed_b), bits);
       const auto kept = static_cast<uint64_t>(written ? r : Part(c, i, bits, false));
       packed |= static_cast<uint32_t>(kept & ((uint64_t{1} << bits) - 1)) << (i * bits);
@@ -108,21 +107,11 @@ void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-/// `value` in the place of one part of `into`.
-uint32_t Merged(uint32_t value, uint8_t part, uint32_t into) {
-  if (part == 0) return value;
-  const int bits = BitsOfPart(part);
-  const int place = part <= 4 ? 8 * (part - 1) : 16 * (part - 5);
-  const uint32_t field = ((1u << bits) - 1) << place;
-  return (into & ~field) | (value << place & field);
-}
-
-/// vadd, vsub, vabsdiff, vmin, vmax, vset, vshl, vshr, with an optional second operation on c, or merged into c.
+/// vadd, vsub, vabsdiff, vmin, vmax, vset, vshl, vshr, with an optional second operation on c.
 void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
-    const int64_t r =
-        First(o, Selected(a, o.part_a, o.signed_a), Selected(b, o.part_b, o.signed_b), BitsOfPart(o.part_d));
+    const int64_t r = First(o, Selected(a, o.part_a, o.signed_a), Selected(b, o.part_b, o.signed_b), 32);
     const auto low = static_cast<uint32_t>(r);
     switch (o.second) {
       case Second::kAdd:
@@ -134,7 +123,7 @@ void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
         return o.signed_d ? static_cast<uint32_t>(std::max(static_cast<int32_t>(low), static_cast<int32_t>(c)))
                           : std::max(low, c);
       default:
-        return Merged(low, o.part_d, c);
+        return low;
     }
   });
 }
@@ -210,13 +199,10 @@ bool ReadParts(const Form& form, Options& o, Op& op) {
   const bool merges = !d.empty();
   if (operands.size() > 3 && !operands[3].part.empty()) return false;
   if (merges && operands.size() != 4) return false;
-  if (o.parts == 1) {
-    if (merges && o.second != Second::kNone) return false;
-    return ReadPart(d, o.part_d) && ReadPart(a, o.part_a) && ReadPart(b, o.part_b);
-  }
+  // Of a scalar result in a part of d hardware makes something else than the ISA says.
+  if (o.parts == 1) return !merges && ReadPart(a, o.part_a) && ReadPart(b, o.part_b);
   uint16_t order_a = o.parts == 2 ? 010 : 03210, order_b = o.parts == 2 ? 032 : 07654;
-  o.part_d = 15;
-  const bool read = ReadMask(d, o.parts, o.part_d) && ReadOrder(a, o.parts, 2 * o.parts, order_a) &&
+  const bool read = ReadMask(d, o.parts, o.written) && ReadOrder(a, o.parts, 2 * o.parts, order_a) &&
                     ReadOrder(b, o.parts, 2 * o.parts, order_b);
   op.target = order_a | uint32_t{order_b} << kOrderBits;
   return read;

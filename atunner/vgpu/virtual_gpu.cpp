@@ -254,6 +254,8 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   exec.deadline_seconds = kPredictSeconds;
   exec.latencies = LatenciesOf(profile_, calibration_);
   exec.registers = resources.registers;
+  const Occupancy occupancy = ComputeOccupancy(profile_, resources, shape);
+  exec.l1_sectors = L1SectorsPerBlock(profile_, resources, shape, occupancy);
   exec.blocks = Sample(shape.grid.Count(), ClusterSize(*function, shape));
   const ExecResult result = loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
   if (!result.outcome.completed()) return Invalid("the launch does not complete: " + result.outcome.message);
@@ -262,7 +264,7 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   input.calibration = calibration_;
   input.resources = resources;
   input.shape = shape;
-  input.occupancy = ComputeOccupancy(profile_, resources, shape);
+  input.occupancy = occupancy;
   input.counts = result.counts;
   input.blocks_executed = result.outcome.blocks_executed;
   // Every pointer argument's allocation may be touched once in full.

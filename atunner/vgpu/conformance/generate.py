@@ -361,14 +361,6 @@ def part_of(word, name, signed):
     return value(f"{'s' if signed else 'u'}{bits}", word >> (bits * index) & ((1 << bits) - 1))
 
 
-def merged(r, name, into):
-    if not name:
-        return wrap("b32", r)
-    bits, index = (8, int(name[1])) if name[0] == "b" else (16, int(name[1]))
-    field = ((1 << bits) - 1) << (bits * index)
-    return (into & ~field) | (r << (bits * index) & field)
-
-
 def limited(r, bits, signed):
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     return max(low, min(high, r))
@@ -377,19 +369,15 @@ def limited(r, bits, signed):
 def video_parts(f, trio):
     functions = {"vadd": lambda x, y: x + y, "vsub": lambda x, y: x - y, "vabsdiff": lambda x, y: abs(x - y), "vmin": min, "vmax": max}
     dot = lambda name: "." + name if name else ""
-    picks = [("", "b0", "b3"), ("b2", "", "h1"), ("h1", "h0", ""), ("b0", "b1", "b2"), ("h0", "b3", "h1")]
+    picks = [("b0", "b3"), ("", "h1"), ("h0", ""), ("b1", "b2"), ("b3", "h1")]
     for name, function in functions.items():
-        for n, (pd, pa, pb) in enumerate(picks):
+        for n, (pa, pb) in enumerate(picks):
             td, ta, tb = ("u32", "s32", "u32")[n % 3], ("s32", "u32")[n % 2], ("u32", "s32")[n // 2 % 2]
             raw = [(v, function(part_of(v[0], pa, ta == "s32"), part_of(v[1], pb, tb == "s32"))) for v in trio]
-            width = 32 if not pd else 8 if pd[0] == "b" else 16
             for sat in ("", ".sat"):
-                result = lambda r: limited(r, width, td == "s32") if sat else r
-                third = ", $c" if pd else ""
-                f.form(f"{name}.{td}.{ta}.{tb}{sat} $d{dot(pd)}, $a{dot(pa)}, $b{dot(pb)}{third};", ["b32"],
-                       ["b32"] * (3 if pd else 2),
-                       [(v if pd else v[:2], (merged(result(r), pd, v[2]),)) for v, r in raw])
-    for n, (_, pa, pb) in enumerate(picks):
+                f.form(f"{name}.{td}.{ta}.{tb}{sat} $d, $a{dot(pa)}, $b{dot(pb)};", ["b32"], ["b32"] * 2,
+                       [(v[:2], (wrap("b32", limited(r, 32, td == "s32") if sat else r),)) for v, r in raw])
+    for n, (pa, pb) in enumerate(picks):
         less = lambda v: int(part_of(v[0], pa, n % 2) < part_of(v[1], pb, False))
         f.form(f"vset.{'s' if n % 2 else 'u'}32.u32.lt $d, $a{dot(pa)}, $b{dot(pb)};", ["b32"], ["b32"] * 2,
                [(v[:2], (less(v),)) for v in trio])
