@@ -218,7 +218,7 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c) {
   wait(Wait::kConstant, c.l1_clk);
   wait(Wait::kRegisterRead, c.shuffle_clk);
   wait(Wait::kFence, c.dram_clk);
-  l.predicate = clk(c.predicate_clk);
+  l.predicate = clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));  // the comparison has waited for three steps
   l.branch = clk(c.branch_clk);
   l.barrier = clk(c.barrier_clk);
   l.barrier_per_warp = clk(c.barrier_warp_clk);
