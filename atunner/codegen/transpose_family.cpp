@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "atunner/codegen/bound_template.h"
@@ -152,15 +153,15 @@ class TransposeTemplate : public BoundTemplate {
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const auto size = static_cast<double>(SizeOf(spec_.args[0].dtype));
     const auto lines = [&](const char* tile) { return std::max(1.0, 128 / (integer(tile) * size)); };
-    const double conflicts = 1 + 0.05 * std::max(0.0, integer("vector") * size / 4 - 1);
-    const double narrow = integer("vector") * size < 4 ? 1.2 : 1.0;
+    const double width = integer("vector") * size;
+    const double narrow = width < 4 ? 1.2 : 1 + 0.05 * std::log2(16 / width);
     const auto wasted = [&](size_t axis, const char* tile) {
       const auto extent = static_cast<double>(form_.extents[axis].Bound(spec_.dims).factor());
       return std::ceil(extent / integer(tile)) * integer(tile) / extent;
     };
     const double flight = integer("tile_a") * integer("tile_b") * size / integer("block");  // bytes of a thread
     const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
-    return bytes * lines("tile_a") * lines("tile_b") * conflicts * narrow * late *
+    return bytes * lines("tile_a") * lines("tile_b") * narrow * late *
            (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
   }
 
@@ -184,13 +185,13 @@ class TransposeTemplate : public BoundTemplate {
         {"tile_a", Integers({16, 32, 64, 128}), "elements that are neighbours in the operand"},
         {"tile_b", Integers({16, 32, 64, 128}), "elements that are neighbours in the result"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
-        {"block", Integers({64, 128, 256, 512}), "threads of a block"},
+        {"block", Integers({32, 64, 128, 256, 512}), "threads of a block"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
-    Add(fmt::format("tile_a * (tile_b + 2) * {} <= 49152", SizeOf(spec_.args[0].dtype)),
-        "the tile exceeds shared memory");
-    Add("tile_a * tile_b >= vector * block", "more threads than vectors");
-    Add("tile_a * tile_b <= 64 * vector * block", "loops too long to unroll");
+    Add(fmt::format("tile_a * tile_b * {} <= 49152", SizeOf(spec_.args[0].dtype)), "the tile exceeds shared memory");
+    Add("tile_a >= vector and tile_b >= vector", "a thread turns vector x vector elements");
+    Add("tile_a * tile_b >= vector * vector * block", "more threads than elements to turn");
+    Add("tile_a * tile_b <= 128 * block", "what a thread has in flight takes registers");
   }
 
   /// One element of the result from one of the operand.
@@ -218,14 +219,15 @@ class TransposeTemplate : public BoundTemplate {
     std::string text =
         "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
     text += fmt::format(
-        "  const long long tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
-    text += "  const long long a0 = blockIdx.x % tiles_a * TILE_A, b0 = blockIdx.x / tiles_a % tiles_b * TILE_B;\n";
-    text += "  long long batch = blockIdx.x / (tiles_a * tiles_b), from = 0, to = 0;\n";
+        "  const unsigned tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
+    text += "  const unsigned a0 = blockIdx.x % tiles_a * TILE_A, b0 = blockIdx.x / tiles_a % tiles_b * TILE_B;\n";
+    text += "  unsigned batch = blockIdx.x / tiles_a / tiles_b;\n  long long from = 0, to = 0;\n";
     for (size_t axis = form_.extents.size(); axis-- > 0;) {
       if (axis == form_.a() || axis == form_.b()) continue;
-      text += fmt::format("  from += batch % ({0}) * ({1}), to += batch % ({0}) * ({2}), batch /= {0};\n",
-                          form_.extents[axis].ToString(), form_.StrideIn(axis).ToString(),
-                          form_.StrideOut(axis).ToString());
+      text += fmt::format(
+          "  from += (long long)(batch % {0}) * ({1}), to += (long long)(batch % {0}) * ({2}), batch /= {0};\n",
+          "(unsigned)(" + form_.extents[axis].ToString() + ")", form_.StrideIn(axis).ToString(),
+          form_.StrideOut(axis).ToString());
     }
     return text + fmt::format("  transpose_tile(in_{} + from, out_{} + to, a0, b0, {}, {}, {}, {});\n}}\n",
                               spec_.args[0].name, spec_.args[1].name, a, b, form_.StrideIn(form_.b()).ToString(),
