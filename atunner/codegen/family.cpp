@@ -4,7 +4,7 @@ namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
   return {&RowFamily(),       &GemmFamily(),    &ConvFamily(), &AttentionFamily(), &PointwiseFamily(),
-          &ReductionFamily(), &ColumnsFamily(), &ScanFamily(), &TransposeFamily(), &ElementsFamily()};
+          &ReductionFamily(), &ColumnsFamily(), &ScanFamily(), &TransposeFamily(), &PoolingFamily(), &ElementsFamily()};
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {

@@ -85,6 +85,40 @@ TEST_F(GraphKernels, EveryMoveInEveryTypeAndShape) {
   EXPECT_GT(verified_, 140u);
 }
 
+TEST_F(GraphKernels, WindowsOfEveryKindShareWhatTheyRead) {
+  const auto whole = [](int64_t size, int64_t stride, int64_t padding) {
+    return Attributes{{"size", size}, {"stride", stride}, {"padding", padding}};
+  };
+  const ElementsCase cases[] = {
+      {"max_pool", {{{2, 3, 16, 16}}, {{1, 2, 7, 11}}, {{2, 2, 48}}, {{1, 2, 4, 6, 8}}}, whole(3, 2, 1)},
+      {"max_pool", {{{2, 3, 16, 16}}, {{1, 2, 9, 12}}}, whole(3, 1, 1)},
+      {"max_pool", {{{1, 2, 8, 24}}}, {{"size", int64_t{3}}, {"dilation", int64_t{2}}, {"padding", int64_t{1}}}},
+      {"avg_pool", {{{2, 3, 16, 16}}, {{2, 5, 96}}, {{1, 2, 4, 8, 8}}}, {{"size", int64_t{4}}, {"stride", int64_t{4}}}},
+  };
+  for (const ElementsCase& each : cases) {
+    for (DType dtype : kTaskTypes) {
+      for (const auto& shapes : each.shapes) {
+        for (bool open : {false, true}) {
+          const auto built = graph::Build(*graph::FindInLibrary(each.op), {dtype, shapes, each.attributes, open});
+          ASSERT_TRUE(built.has_value()) << built.error().ToString();
+          Check(SpecOfGraph(*built, {}).value(), "pooling", dtype == DType::kFloat32 ? 1 : 3);
+        }
+      }
+    }
+  }
+  Check(SpecOfText(R"(
+graph between_maps
+input x: bfloat16[3, 8, 16]
+positive = cast(abs(x) + 1, float32)
+high = window(positive, axis=1, size=2, stride=2)
+windows = window(high, axis=3, size=2, stride=2)
+least = reduce_min(windows, axes=[2, 4])
+y = cast(log(least), float32)
+output y
+)"),
+        "pooling", 4);
+}
+
 TEST_F(GraphKernels, MovesBetweenMapsBecomeOneKernel) {
   Check(SpecOfText(R"(
 graph rotary

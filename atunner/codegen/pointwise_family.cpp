@@ -82,7 +82,11 @@ class PointwiseTemplate : public BoundTemplate {
 
   SizeFreedom FreeSizes(const Configuration&) const override {
     if (spec_.dims.size() != 1) return {};
-    return {{spec_.dims.begin()->first}, {}};
+    const auto& [name, most] = *spec_.dims.begin();
+    if (!Repeats() || !Small()) return {{name}, {}};
+    return {
+        {name},
+        {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "elements of more may not be numbered by 32 bits"}}};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -100,6 +104,15 @@ class PointwiseTemplate : public BoundTemplate {
   }
 
  private:
+  /// Do 31 bits number every element?
+  bool Small() const { return graph::ElementCount(space_shape_).Bound(spec_.dims).factor() < INT32_MAX; }
+  /// Does an input repeat along an axis, so that an element's place has to be known?
+  bool Repeats() const {
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      if (!layout_.HasAll(i + 1)) return true;
+    }
+    return false;
+  }
   GraphLayout LayoutOf() const {
     std::vector<Shape> shapes = {space_shape_};  // tensor 0: what is computed
     for (NodeId id : graph_.inputs()) shapes.push_back(graph_.node(id).type.shape);
@@ -193,10 +206,9 @@ class PointwiseTemplate : public BoundTemplate {
     text += "#pragma unroll\n    for (int item = 0; item < ITEMS; ++item) {\n";
     text += "      if (first + item * BLOCK >= vectors) break;\n";
     text += "      const long long element = (first + item * BLOCK) * VEC;\n";
-    bool places = false;
-    for (size_t i = 0; i < graph_.inputs().size(); ++i) places |= !layout_.HasAll(i + 1);
-    if (places) {
-      for (const std::string& line : layout_.Coordinates("element", layout_.rank())) text += "      " + line + "\n";
+    if (Repeats()) {
+      for (const std::string& line : layout_.Coordinates("element", layout_.rank(), Small()))
+        text += "      " + line + "\n";
     }
     for (size_t i = 0; i < graph_.inputs().size(); ++i) {
       const std::string offset = layout_.HasAll(i + 1) ? "element" : layout_.Offset(i + 1, layout_.rank());

@@ -50,7 +50,8 @@ class Writer {
     text += "    // Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.\n";
     text += "    const bool active = group + threadIdx.x / THREADS_PER_ROW < all_rows;\n";
     text += "    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;\n";
-    for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank())) text += "    " + line + "\n";
+    for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank(), false))
+      text += "    " + line + "\n";
     text += RowPointers();
     text += Kept();
     // One after the other: each part knows the values of those before.

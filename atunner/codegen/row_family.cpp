@@ -14,6 +14,18 @@
 namespace atunner {
 namespace {
 
+const RowKernel kKernels[] = {
+    {"softmax", embed::kSoftmaxCu, 1, 0, 8, 14, false},
+    {"softmax_backward", embed::kSoftmaxBackwardCu, 2, 0, 4, 10, false},
+    {"layernorm", embed::kLayernormCu, 1, 2, 8, 13, false},
+    {"layernorm_backward", embed::kLayernormBackwardCu, 2, 1, 16, 24, true},
+};
+
+const RowKernel* FindKernel(std::string_view name) {
+  const auto at = std::ranges::find(kKernels, name, &RowKernel::name);
+  return at == std::end(kKernels) ? nullptr : at;
+}
+
 constexpr int64_t kAddGroups = 8;         // shares of column sums that one block adds at a time
 constexpr int64_t kColumnRowBlocks = 64;  // blocks that share the rows in the pass over columns
 
@@ -284,7 +296,8 @@ class RowTemplate : public BoundTemplate {
         fmt::format("ceil_div(ceil_div({}, cluster * owners * split), threads_per_row)", VectorsText());
     return fmt::format(
         "threads_per_row * rows_per_block * vector * "
-        "((((owners > 1) * {4} * batch + (owners == 1) * ((storage == 'shared') + prefetch)) * {0} + (keep == 1) * {1}) * {2} * {3} + "
+        "((((owners > 1) * {4} * batch + (owners == 1) * ((storage == 'shared') + prefetch)) * {0} + (keep == 1) * "
+        "{1}) * {2} * {3} + "
         "shared_sums * 8)",
         kernel_.tensors, kernel_.parameters, per_thread, element_, RowTask::kLeastRing);
   }
@@ -322,6 +335,7 @@ class RowTemplate : public BoundTemplate {
     step.grid[0] = Expr::MustParse(fmt::format("{} * {}", Groups(choice), choice.parts()));
     step.block[0] = Expr(choice.block() + (choice.owners > 1 ? 32 : 0));
     step.cluster[0] = Expr(choice.cluster);
+    step.cooperative = choice.owners > 1;
     step.shared_bytes = Expr(SharedBytes(configuration, choice));
     return step;
   }

@@ -9,7 +9,6 @@
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
-#include "atunner/graph/cuda_text.h"
 #include "atunner/graph/plain_kernels.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/operators/graph_operator.h"
@@ -40,12 +39,6 @@ struct TransposeForm {
     return stride;
   }
 };
-
-bool IsUnaryMap(const graph::Node& node) {
-  const auto* map = node.As<graph::Map>();
-  return map && node.operands.size() == 1 && !map->body.Uses(graph::ScalarOp::kIndex) &&
-         !map->body.Uses(graph::ScalarOp::kExtent);
-}
 
 /// Axes of extent 1 left out, axes that keep their neighbour merged with it.
 void Canonicalise(const Shape& from, const std::vector<int64_t>& given, TransposeForm& form) {
@@ -196,21 +189,10 @@ class TransposeTemplate : public BoundTemplate {
 
   /// One element of the result from one of the operand.
   std::string MapText() const {
-    const graph::Node& input = form_.graph.node(form_.graph.inputs()[0]);
-    const std::string type = graph::CudaArithmetic(input.type.dtype, false);
-    std::string text = "DEVICE To map(const From& element) {\n";
-    if (form_.maps.empty() && spec_.args[0].dtype == spec_.args[1].dtype) return text + "  return element;\n}\n";
-    text += fmt::format("  const {0} x = load<{0}>(element);\n", type);
-    std::string value = "x";
-    for (size_t i = 0; i < form_.maps.size(); ++i) {
-      const graph::Node& node = form_.graph.node(form_.maps[i]);
-      const graph::CudaText body = graph::ToCuda(
-          node.As<graph::Map>()->body, {.operands = {value}, .place = {}, .temporary = fmt::format("t{}_", i)});
-      for (const std::string& statement : body.statements) text += "  " + statement + "\n";
-      value = fmt::format("x{}", i);
-      text += fmt::format("  const {} {} = {};\n", graph::CudaArithmetic(node.type.dtype, false), value, body.value);
-    }
-    return text + fmt::format("  To result;\n  store(result, {});\n  return result;\n}}\n", value);
+    if (form_.maps.empty() && spec_.args[0].dtype == spec_.args[1].dtype)
+      return "DEVICE To map(const From& element) {\n  return element;\n}\n";
+    const DType operand = form_.graph.node(form_.graph.inputs()[0]).type.dtype;
+    return UnaryMaps(form_.graph, form_.maps, "map", "From", "To", operand);
   }
 
   std::string KernelText() const {

@@ -25,6 +25,10 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
   __syncthreads();
 }
 
+/// Of a count. Divided in full, it would take a branch that keeps loads from moving ahead of it.
+DEVICE float reciprocal(float count) { return __fdividef(1.0f, count); }
+DEVICE double reciprocal(double count) { return 1.0 / count; }
+
 /// Count, mean and sum of squared distances from it (Welford; combined as by Chan, Golub and LeVeque 1979).
 template <class T> struct Moments {
   T count, mean, spread;
