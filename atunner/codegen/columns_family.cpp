@@ -123,7 +123,7 @@ class ColumnsTemplate : public BoundTemplate {
         {"kept_threads", Integers({1, 4, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
         {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
-        {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}), "blocks that divide what is reduced"},
+        {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };

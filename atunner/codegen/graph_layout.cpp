@@ -88,6 +88,27 @@ std::string UnaryMaps(const graph::ValidGraph& graph, const std::vector<graph::N
   return text + fmt::format("  {} result;\n  store(result, {});\n  return result;\n}}\n", to, value);
 }
 
+bool MayBeNarrow(const graph::ValidGraph& graph) {
+  const bool narrow = std::ranges::all_of(graph.outputs(), [&](const graph::Output& output) {
+    const DType dtype = graph.node(output.node).type.dtype;
+    return IsFloat(dtype) && SizeOf(dtype) == 2;
+  });
+  return narrow && std::ranges::any_of(graph.nodes(), [](const graph::Node& node) {
+           return node.As<graph::Map>() && graph::HasNarrowForms(node.As<graph::Map>()->body);
+         });
+}
+
+void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space) {
+  if (!MayBeNarrow(graph)) return;
+  space.parameters.push_back({"functions",
+                              {std::string("short"), std::string("full")},
+                              "evaluation of exp, log, tanh, erf: as 16-bit results need it, or in full float32"});
+}
+
+bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration) {
+  return MayBeNarrow(graph) && ToString(Get(space, configuration, "functions")) == "short";
+}
+
 std::string ProductText(const std::string& a, const std::string& b) {
   if (a == "1") return b;
   return b == "1" ? a : a + " * " + b;

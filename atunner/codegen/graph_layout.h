@@ -58,6 +58,12 @@ bool IsUnaryMap(const graph::Node& node);
 std::string UnaryMaps(const graph::ValidGraph& graph, const std::vector<graph::NodeId>& maps, std::string_view name,
                       std::string_view from, std::string_view to, DType operand);
 
+/// Are all results rounded to 16 bits, and is there something that this makes cheaper?
+bool MayBeNarrow(const graph::ValidGraph& graph);
+/// The parameter of a space that says which functions to use, and what a configuration says.
+void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space);
+bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration);
+
 /// "a * b", without factors of 1.
 std::string ProductText(const std::string& a, const std::string& b);
 

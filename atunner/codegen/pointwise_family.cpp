@@ -99,7 +99,7 @@ class PointwiseTemplate : public BoundTemplate {
     const double late = flight < 32 ? 1 + 0.02 * (32 / flight - 1) : 1 + 0.01 * (flight / 32 - 1);
     const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / 256));
     const double waves = integer("blocks_per_sm") > 0 && integer("blocks_per_sm") * integer("block") < 1024 ? 1.1 : 1.0;
-    const double full = MayBeNarrow() && !Narrow(configuration) ? 1.05 : 1.0;
+    const double full = MayBeNarrow(graph_) && !Narrow(configuration) ? 1.05 : 1.0;
     return bytes / profile.dram_gbps * narrow * late * block * waves * full;
   }
 
@@ -130,19 +130,7 @@ class PointwiseTemplate : public BoundTemplate {
     return widest;
   }
 
-  /// Are all results rounded to 16 bits, and is there something that this makes cheaper?
-  bool MayBeNarrow() const {
-    const bool narrow = std::ranges::all_of(graph_.outputs(), [&](const graph::Output& output) {
-      const DType dtype = graph_.node(output.node).type.dtype;
-      return IsFloat(dtype) && SizeOf(dtype) == 2;
-    });
-    return narrow && std::ranges::any_of(graph_.nodes(), [](const Node& node) {
-             return node.As<Map>() && graph::HasNarrowForms(node.As<Map>()->body);
-           });
-  }
-  bool Narrow(const Configuration& configuration) const {
-    return MayBeNarrow() && ToString(Get(space_, configuration, "functions")) == "short";
-  }
+  bool Narrow(const Configuration& configuration) const { return IsNarrow(graph_, space_, configuration); }
 
   void MakeSpace() {
     std::vector<Value> vectors;
@@ -155,10 +143,7 @@ class PointwiseTemplate : public BoundTemplate {
         {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = as many blocks as there is work, else a persistent grid"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
-    if (MayBeNarrow())
-      space_.parameters.push_back({"functions",
-                                   {std::string("short"), std::string("full")},
-                                   "evaluation of exp, tanh, erf: as 16-bit results need it, or in full float32"});
+    AddFunctions(graph_, space_);
     Add(fmt::format("vector * items * {} <= 128", Widest()), "what is in flight takes registers");
   }
 

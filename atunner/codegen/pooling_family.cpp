@@ -150,7 +150,7 @@ class PoolingTemplate : public BoundTemplate {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     ConstantBlock constants;
     constants.Int("VEC", integer("vector"), "neighbouring results of a thread")
-        .Int("ROWS", integer("rows"), "results of a thread below each other")
+        .Int("ROWS", integer("below"), "results of a thread below each other")
         .Int("PIECE", Piece(integer("vector")), "neighbouring elements that are read at once")
         .Int("BLOCK", integer("block"), "threads")
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
@@ -178,7 +178,7 @@ class PoolingTemplate : public BoundTemplate {
     LaunchStep step;
     step.entry = "kernel";
     step.grid[0] = Expr::MustParse(fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(),
-                                               ThreadsOfImage(integer("vector"), integer("rows"))));
+                                               ThreadsOfImage(integer("vector"), integer("below"))));
     step.block[0] = Expr::MustParse("block");
     BindParameters(spec_, step);
     return RenderedKernel{std::move(source), Plan(configuration, {std::move(step)})};
@@ -186,7 +186,7 @@ class PoolingTemplate : public BoundTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const int64_t threads =
-        ThreadsOfImage(GetInt(space_, configuration, "vector"), GetInt(space_, configuration, "rows"));
+        ThreadsOfImage(GetInt(space_, configuration, "vector"), GetInt(space_, configuration, "below"));
     const int64_t each = form_.images.factor();  // for each unit of the open size
     const int64_t elements = form_.axes[0].in * form_.axes[1].in * form_.axes[2].in * each;
     return CheckSizes(spec_, form_.graph, 2 * GetInt(space_, configuration, "block") / (threads * each) + 1,
@@ -208,11 +208,11 @@ class PoolingTemplate : public BoundTemplate {
     const auto narrow = [](double width) { return 1 + 0.1 * std::max(0.0, std::log2(16 / width)); };
     // Rows that several threads read come from L1 but once.
     const PooledAxis& height = form_.axes[1];
-    const double span = (integer("rows") - 1) * static_cast<double>(height.stride) +
+    const double span = (integer("below") - 1) * static_cast<double>(height.stride) +
                         static_cast<double>((height.size - 1) * height.dilation + 1);
-    const double again = span / (integer("rows") * static_cast<double>(height.stride));
-    const double held = static_cast<double>(Registers(vector, GetInt(space_, configuration, "rows")));
-    const double idle = std::ceil(static_cast<double>(height.out) / integer("rows")) * integer("rows") /
+    const double again = span / (integer("below") * static_cast<double>(height.stride));
+    const double held = static_cast<double>(Registers(vector, GetInt(space_, configuration, "below")));
+    const double idle = std::ceil(static_cast<double>(height.out) / integer("below")) * integer("below") /
                         static_cast<double>(height.out);
     return bytes / profile.dram_gbps * (0.7 * narrow(read) + 0.3 * narrow(written)) * (1 + 0.1 * again) *
            (1 + std::max(0.0, held - 48) / 200) * (0.5 + 0.5 * idle) *
@@ -255,7 +255,7 @@ class PoolingTemplate : public BoundTemplate {
     }
     space_.parameters = {
         {"vector", vectors, "neighbouring results of a thread"},
-        {"rows", rows, "results of a thread below each other"},
+        {"below", rows, "results of a thread below each other"},
         {"block", Integers({64, 128, 256, 512}), "threads of a block"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
@@ -264,7 +264,7 @@ class PoolingTemplate : public BoundTemplate {
         const int64_t vector = std::get<int64_t>(v);
         const int64_t each = std::get<int64_t>(r);
         if (vector * each > 1 && Registers(vector, each) > 160)
-          Add(fmt::format("vector != {} or rows != {}", vector, each), "strips do not fit in registers");
+          Add(fmt::format("vector != {} or below != {}", vector, each), "strips do not fit in registers");
       }
     }
   }

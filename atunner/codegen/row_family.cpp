@@ -27,6 +27,7 @@ const RowKernel* FindKernel(std::string_view name) {
 }
 
 constexpr int64_t kAddGroups = 8;         // shares of column sums that one block adds at a time
+constexpr int64_t kWords = 4;             // that blocks tell each other about a row
 constexpr int64_t kColumnRowBlocks = 64;  // blocks that share the rows in the pass over columns
 
 class RowTemplate : public BoundTemplate {
@@ -333,7 +334,7 @@ class RowTemplate : public BoundTemplate {
     LaunchStep step;
     step.entry = entry;
     step.grid[0] = Expr::MustParse(fmt::format("{} * {}", Groups(choice), choice.parts()));
-    step.block[0] = Expr(choice.block() + (choice.owners > 1 ? 32 : 0));
+    step.block[0] = Expr(choice.block() + (choice.owners > 1 ? 64 : 0));
     step.cluster[0] = Expr(choice.cluster);
     step.cooperative = choice.owners > 1;
     step.shared_bytes = Expr(SharedBytes(configuration, choice));
@@ -390,7 +391,7 @@ class RowTemplate : public BoundTemplate {
   /// them out; they belong to no row at first.
   void AddExchange(const RowChoice& choice, LaunchPlan& plan) const {
     const std::string words =
-        fmt::format("({}) * {}", Groups(choice), 3 * choice.batch * (choice.owners + 1) * int64_t{4});
+        fmt::format("({}) * {}", Groups(choice), task_.ExchangedRows(choice) * (choice.owners + 1) * kWords);
     plan.workspaces.push_back({"words", Expr::MustParse(words + " * 8")});
     LaunchStep clear;
     clear.entry = "clear";

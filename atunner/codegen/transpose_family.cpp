@@ -115,7 +115,8 @@ class TransposeTemplate : public BoundTemplate {
         .Line(fmt::format("typedef {} To;", CudaName(spec_.args[1].dtype)));
     SourceUnit source =
         GraphSource(spec_, "transpose", space_.Describe(configuration), constants,
-                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, MapText(), embed::kTransposeCuh, KernelText()));
+                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, MapText(), embed::kTransposeCuh,
+                                KernelText(ToString(Get(space_, configuration, "along")) == "operand")));
     LaunchStep step;
     step.entry = "kernel";
     step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_a) * ceil_div({}, tile_b) * ({})",
@@ -147,6 +148,7 @@ class TransposeTemplate : public BoundTemplate {
     const auto size = static_cast<double>(SizeOf(spec_.args[0].dtype));
     const auto lines = [&](const char* tile) { return std::max(1.0, 128 / (integer(tile) * size)); };
     const double width = integer("vector") * size;
+    const bool reads_on = ToString(Get(space_, configuration, "along")) == "operand";
     const double narrow = width < 4 ? 1.2 : 1 + 0.05 * std::log2(16 / width);
     const auto wasted = [&](size_t axis, const char* tile) {
       const auto extent = static_cast<double>(form_.extents[axis].Bound(spec_.dims).factor());
@@ -154,7 +156,7 @@ class TransposeTemplate : public BoundTemplate {
     };
     const double flight = integer("tile_a") * integer("tile_b") * size / integer("block");  // bytes of a thread
     const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
-    return bytes * lines("tile_a") * lines("tile_b") * narrow * late *
+    return bytes * (reads_on ? 1.03 : 1.0) * lines("tile_a") * lines("tile_b") * narrow * late *
            (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
   }
 
@@ -179,6 +181,9 @@ class TransposeTemplate : public BoundTemplate {
         {"tile_b", Integers({16, 32, 64, 128}), "elements that are neighbours in the result"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
         {"block", Integers({32, 64, 128, 256, 512}), "threads of a block"},
+        {"along",
+         {std::string("result"), std::string("operand")},
+         "blocks that follow each other write neighbours, or read them"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add(fmt::format("tile_a * tile_b * {} <= 49152", SizeOf(spec_.args[0].dtype)), "the tile exceeds shared memory");
@@ -195,14 +200,17 @@ class TransposeTemplate : public BoundTemplate {
     return UnaryMaps(form_.graph, form_.maps, "map", "From", "To", operand);
   }
 
-  std::string KernelText() const {
+  std::string KernelText(bool along_operand) const {
     const std::string a = form_.extents[form_.a()].ToString();
     const std::string b = form_.extents[form_.b()].ToString();
     std::string text =
         "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
     text += fmt::format(
         "  const unsigned tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
-    text += "  const unsigned a0 = blockIdx.x % tiles_a * TILE_A, b0 = blockIdx.x / tiles_a % tiles_b * TILE_B;\n";
+    text +=
+        along_operand
+            ? "  const unsigned a0 = blockIdx.x % tiles_a * TILE_A, b0 = blockIdx.x / tiles_a % tiles_b * TILE_B;\n"
+            : "  const unsigned b0 = blockIdx.x % tiles_b * TILE_B, a0 = blockIdx.x / tiles_b % tiles_a * TILE_A;\n";
     text += "  unsigned batch = blockIdx.x / tiles_a / tiles_b;\n  long long from = 0, to = 0;\n";
     for (size_t axis = form_.extents.size(); axis-- > 0;) {
       if (axis == form_.a() || axis == form_.b()) continue;

@@ -1,11 +1,13 @@
 // Rows that no cluster holds beside everything else. OWNERS blocks share a row, all of them at work at once, and every block
 // keeps to its columns from the first row to the last: parameters and column sums stay in registers, rows are read once.
-// The rows that a block has under way lie in a ring of RING batches of BATCH rows: copies come in ahead, a batch is measured,
-// and written LAG batches later, when what the other blocks found about its rows has long arrived.
-constexpr int LAG = 2;
+// The rows that a block has under way lie in a ring of RING batches of BATCH rows in shared memory: copies come in ahead, a
+// batch is measured, and written LAG batches later, when what all blocks found about its rows has long been added up.
+// Two further warps see to that: one speaks for its block, one adds up what the blocks say of every OWNERS-th row.
+constexpr int LAG = RING / 2;
 constexpr int AHEAD = RING - LAG;
-constexpr int SLOTS = (LAG + 1) * BATCH;  // rows that the exchange holds: a block that measures batch i has written i - LAG - 1
+constexpr int SLOTS = (LAG + 1) * BATCH;  // rows that the exchange holds: a block that tells of batch i has read the totals of i - LAG
 constexpr int WORDS = 4;
+constexpr int WARPS = BLOCK / 32;
 
 /// A float, and above it the number of its row: one word, which is written and read at once, so that nothing else needs an
 /// order. `clear` has been there before.
@@ -37,12 +39,12 @@ struct Exchange {
   DEVICE Tagged* found(int row, int owner) const { return words + (row % SLOTS * (OWNERS + 1) + owner) * WORDS; }
   DEVICE Tagged* total(int row) const { return found(row, OWNERS); }
 
-  /// The last warp of each block adds up what all blocks found about every row whose turn it is.
-  DEVICE void run(int rows, float eps) const {
+  /// Adds up what all blocks found about the rows whose turn it is.
+  DEVICE void add_up(int rows, float eps) const {
     constexpr int MINE = (OWNERS + 31) / 32;
     const int lane = threadIdx.x % 32;
     for (int row = PART_INDEX; row < rows; row += OWNERS) {
-      while (!belongs(peek(found(row, PART_INDEX)), row)) __nanosleep(200);  // the others will not be far
+      while (!belongs(peek(found(row, PART_INDEX)), row)) {}  // the others will not be far
       Tagged word[MINE][WORDS];
 #pragma unroll
       for (int m = 0; m < MINE; ++m) {
@@ -67,17 +69,90 @@ struct Exchange {
   }
 };
 
+/// What the warps of a block hand to the one that speaks for it, and what that one hands back: at the barrier of a batch the
+/// measures of the batch and the totals of the one LAG before, in areas that alternate.
+struct Hall {
+  float count[WARPS];                        // elements of a warp's columns
+  float found[2][WARPS][BATCH][WORDS];       // squares, g, g * x and the mean that these are about
+  float totals[2][BATCH][WORDS];
+};
+DEVICE Hall& hall() {
+  __shared__ __align__(16) Hall it;
+  return it;
+}
+DEVICE void meet_speaker() { asm volatile("bar.sync 1, %0;" ::"n"(BLOCK + 32) : "memory"); }
+
+/// Sums N values, a power of two, over the warp: lane i gets that of value i / (32 / N). Each step hands half of the values
+/// to the other half of the lanes.
+template <int N, int OFFSET = 16>
+DEVICE float fold(float* values, int lane) {
+  const bool upper = lane & OFFSET;
+#pragma unroll
+  for (int i = 0; i < N / 2; ++i) {
+    const float given = upper ? values[i] : values[i + N / 2];
+    values[i] = (upper ? values[i + N / 2] : values[i]) + __shfl_xor_sync(0xffffffffu, given, OFFSET);
+  }
+  if (N == 1) values[0] += __shfl_xor_sync(0xffffffffu, values[0], OFFSET);
+  if constexpr (OFFSET == 1) return values[0];
+  else return fold<(N > 1 ? N / 2 : 1), OFFSET / 2>(values, lane);
+}
+
+/// The warp that speaks for its block.
+struct Speaker {
+  const Exchange& exchange;
+  int rows;
+
+  DEVICE void run(int count) const {
+    const int batches = (rows + BATCH - 1) / BATCH, lane = threadIdx.x % 32;
+#pragma unroll 1
+    for (int batch = 0; batch < batches + LAG; ++batch) {
+      const int row = (batch - LAG) * BATCH + lane / WORDS;
+      if (batch >= LAG && lane < BATCH * WORDS && row < rows)
+        hall().totals[batch % 2][lane / WORDS][lane % WORDS] = await(exchange.total(row) + lane % WORDS, 0, row);
+      __syncwarp();
+      meet_speaker();
+      if (batch < batches) tell_of(batch, count, lane);
+    }
+  }
+
+ private:
+  /// Some lanes for each row of the batch add up what the warps found.
+  DEVICE void tell_of(int batch, int count, int lane) const {
+    constexpr int LANES = 32 / BATCH;
+    const int b = lane / LANES, row = batch * BATCH + b;
+    const auto& found = hall().found[batch % 2];
+    float mean = 0, squares = 0, g = 0, gx = 0;
+#pragma unroll
+    for (int w = lane % LANES; w < WARPS; w += LANES) mean += hall().count[w] * found[w][b][3];
+    mean = over(LANES, mean) / max(1, count);
+#pragma unroll
+    for (int w = lane % LANES; w < WARPS; w += LANES) {
+      const float delta = found[w][b][3] - mean;
+      squares += found[w][b][0] + hall().count[w] * delta * delta;
+      g += found[w][b][1];
+      gx += found[w][b][2] + delta * found[w][b][1];
+    }
+    const float values[WORDS] = {mean, over(LANES, squares), over(LANES, g), over(LANES, gx)};
+    if (lane % LANES == 0 && row < rows) tell(exchange.found(row, PART_INDEX), row, values);
+  }
+  static DEVICE float over(int lanes, float value) {
+#pragma unroll
+    for (int offset = lanes / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+    return value;
+  }
+};
+
+/// The warps that serve rows.
 struct Owner {
   const Matrices& in;
   T* dx;
   int rows;  // of the group
-  Exchange exchange;
   Parameters affine;
   ColumnSums columns;
   Team team;
+  float share = 0;  // one over the elements of a row that the warp has
 
-  DEVICE Owner(const Matrices& in, const T* weight, T* dx, int rows, const Exchange& exchange)
-      : in(in), dx(dx), rows(rows), exchange(exchange), affine{{weight}} {}
+  DEVICE Owner(const Matrices& in, const T* weight, T* dx, int rows) : in(in), dx(dx), rows(rows), affine{{weight}} {}
 
   DEVICE void run() {
     const int batches = (rows + BATCH - 1) / BATCH;
@@ -88,14 +163,13 @@ struct Owner {
       close_batch();
     }
     affine.keep(team);
+    count();
 #pragma unroll 1
     for (int batch = 0; batch < batches + LAG; ++batch) {
-      const int done = batch - LAG;
-      Tagged total = 0;  // asked for before it is needed
-      if (done >= 0 && asks(done)) total = peek(asked(done));
       wait_for_batches<AHEAD - 1>();
       if (batch < batches) measure(batch);
-      if (done >= 0) finish(done, total);
+      meet_speaker();
+      if (batch >= LAG) finish(batch - LAG, hall().totals[batch % 2]);
     }
   }
 
@@ -112,37 +186,70 @@ struct Owner {
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) Kept::request(in, lane, row % (RING * BATCH), c);
   }
+  DEVICE void count() {
+    const Lane lane = lane_of(0);
+    float elements[1] = {0};
+#pragma unroll
+    for (int c = 0; c < CHUNKS; ++c) elements[0] += lane.has(c) ? VEC : 0;
+    warp_reduce<Sum>(elements);
+    share = elements[0] > 0 ? 1 / elements[0] : 0;
+    if (threadIdx.x % 32 == 0) hall().count[threadIdx.x / 32] = elements[0];
+  }
+
+  /// Hands on the warp's mean of each row of the batch, and sums about it.
   DEVICE void measure(int batch) {
-    Contribution found[BATCH];
+    float mean[BATCH], sums[BATCH * WORDS];
 #pragma unroll
     for (int b = 0; b < BATCH; ++b) {
-      const int row = batch * BATCH + b;
-      if (row < rows) found[b] = scan(in, affine, lane_of(row), kept_of(row));
+      mean[b] = 0;
+      if (batch * BATCH + b < rows) each(batch * BATCH + b, [&](int, const Vector& v, const Vector&) {
+#pragma unroll
+        for (int e = 0; e < VEC; ++e) mean[b] += v[e];
+      });
     }
-    add_up(found, lane_of(0).count(), OverBlock{team});
+    warp_reduce<Sum>(mean);
+    const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int b = 0; b < BATCH; ++b) {
-      const int row = batch * BATCH + b;
-      if (threadIdx.x != b || row >= rows) continue;
-      tell(exchange.found(row, PART_INDEX), row, {found[b].x.mean, found[b].x.squares, found[b].g, found[b].gx});
+      mean[b] *= share;
+      float squares = 0, g_sum = 0, gx = 0;
+      if (batch * BATCH + b < rows) each(batch * BATCH + b, [&](int c, const Vector& v, const Vector& u) {
+        const Vector w = affine.get(lane_of(0), c);
+#pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+          const float deviation = v[e] - mean[b], g = u[e] * w[e];
+          squares += deviation * deviation;
+          g_sum += g;
+          gx += g * deviation;
+        }
+      });
+      sums[b * WORDS] = squares;
+      sums[b * WORDS + 1] = g_sum;
+      sums[b * WORDS + 2] = gx;
+      sums[b * WORDS + 3] = lane == 0 ? mean[b] : 0;
+    }
+    const float sum = fold<BATCH * WORDS>(sums, lane);
+    constexpr int LANES = 32 / (BATCH * WORDS);
+    if (lane % LANES == 0) (&hall().found[batch % 2][threadIdx.x / 32][0][0])[lane / LANES] = sum;
+  }
+  /// This thread's vectors of a row.
+  template <class Use>
+  DEVICE void each(int row, const Use& use) const {
+    const Lane lane = lane_of(row);
+    const Kept kept = kept_of(row);
+#pragma unroll
+    for (int c = 0; c < CHUNKS; ++c) {
+      if (lane.has(c)) use(c, kept.get(in, lane, c, 0), kept.get(in, lane, c, 1));
     }
   }
-  /// A word of a batch's totals that this thread asks for.
-  DEVICE int asked_row(int batch) const { return batch * BATCH + (int)threadIdx.x / WORDS; }
-  DEVICE bool asks(int batch) const { return threadIdx.x < BATCH * WORDS && asked_row(batch) < rows; }
-  DEVICE const Tagged* asked(int batch) const { return exchange.total(asked_row(batch)) + threadIdx.x % WORDS; }
 
   /// Writes a batch, and asks for the one that takes its place in the ring.
-  DEVICE void finish(int batch, Tagged word) {
-    __shared__ float totals[2][BATCH * WORDS];
-    float* of_batch = totals[batch % 2];
-    if (asks(batch)) of_batch[threadIdx.x] = await(asked(batch), word, asked_row(batch));
-    meet();
+  DEVICE void finish(int batch, const float (&totals)[BATCH][WORDS]) {
 #pragma unroll
     for (int b = 0; b < BATCH; ++b) {
       const int row = batch * BATCH + b;
       if (row < rows) {
-        const float* total = of_batch + b * WORDS;
+        const float* total = totals[b];
         ::write(in, affine, dx, lane_of(row), kept_of(row), {{total[0], total[1]}, total[2], total[3]}, columns);
       }
       request(row + RING * BATCH);
@@ -151,19 +258,21 @@ struct Owner {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK + 32, BLOCKS_PER_SM)
+extern "C" __global__ void __launch_bounds__(BLOCK + 64, BLOCKS_PER_SM)
     kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight, T* __restrict__ dx, float* __restrict__ shares,
            Tagged* __restrict__ words, float eps, long long rows) {
   const Matrices in = {x, dy};
   const Exchange exchange(words);
   const int mine = FIRST_GROUP < rows ? (int)((rows - FIRST_GROUP + GROUP_STEP - 1) / GROUP_STEP) : 0;
-  if (threadIdx.x >= BLOCK) {
-    exchange.run(mine, eps);
-    return;
+  if (threadIdx.x >= BLOCK + 32) {
+    exchange.add_up(mine, eps);
+  } else if (threadIdx.x >= BLOCK) {
+    Speaker{exchange, mine}.run(Lane(0, Team()).count());
+  } else {
+    Owner owner(in, weight, dx, mine);
+    owner.run();
+    owner.columns.store(shares + FIRST_GROUP * 2 * COLS, owner.team);
   }
-  Owner owner(in, weight, dx, mine, exchange);
-  owner.run();
-  owner.columns.store(shares + FIRST_GROUP * 2 * COLS, owner.team);
 }
 
 /// No word of the exchange belongs to a row.
