@@ -24,7 +24,8 @@ std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
   return graph ? MakeColumnsProgram(*graph) : std::nullopt;
 }
 
-constexpr double kLaunchNs = 2500;  // of a kernel after another one
+constexpr int64_t kHeldBytes = 384;  // of a thread, between passes
+constexpr double kLaunchNs = 2500;   // of a kernel after another one
 
 class ColumnsTemplate : public BoundTemplate {
  public:
@@ -47,10 +48,11 @@ class ColumnsTemplate : public BoundTemplate {
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    SourceUnit source =
-        GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
-                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
-                                ColumnsText(program_, spec_, {vector, integer("splits"), integer("unroll")})));
+    SourceUnit source = GraphSource(
+        spec_, "reductions over any axes", space_.Describe(configuration), constants,
+        fmt::format(
+            "{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
+            ColumnsText(program_, spec_, {vector, integer("splits"), integer("unroll"), integer("hold") != 0})));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
@@ -84,11 +86,12 @@ class ColumnsTemplate : public BoundTemplate {
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
     const double broken = line < 128 ? std::min(4.0, 128 / line) : 1.0;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
-    const double flight = resident * std::min(integer("unroll"), steps) * vector * Narrowest();
+    const double flight =
+        resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
     const double idle = std::max(1.0, profile.sms * 32768.0 / flight);
     const double waves = blocks / (profile.sms * std::max(1.0, std::floor(1536 / threads)));
     const double tail = waves > 1 ? std::ceil(waves) / waves : 1.0;
-    const double passes = program_.pass_count + (program_.element_outputs.empty() ? 0 : 1);
+    const double passes = integer("hold") > 0 ? 1 : static_cast<double>(Readings());
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * std::max(1.0, passes * 0.7);
     const double kernels = integer("splits") > 1 ? program_.pass_count + 1 : 1;
     const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
@@ -101,6 +104,16 @@ class ColumnsTemplate : public BoundTemplate {
   int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
   double Kept() const {
     return static_cast<double>(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor());
+  }
+  /// Passes over the elements.
+  int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
+  /// Of one element of the space, in all inputs.
+  int64_t ReadBytes() const {
+    int64_t bytes = 0;
+    for (const ArgSpec& arg : spec_.args) {
+      if (arg.role == Role::kInput) bytes += static_cast<int64_t>(SizeOf(arg.dtype));
+    }
+    return bytes;
   }
   int64_t Steps(int64_t vector) const { return program_.kept_inside ? Reduced() : Reduced() / vector; }
   double Narrowest() const {
@@ -125,6 +138,8 @@ class ColumnsTemplate : public BoundTemplate {
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
+        {"hold", Readings() > 1 ? Integers({0, 1}) : Integers({0}),
+         "a thread's elements stay in registers between passes"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
@@ -138,6 +153,11 @@ class ColumnsTemplate : public BoundTemplate {
     // Long chains of additions lose what a plain sum of 256 of them keeps.
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
+    const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
+    Add(fmt::format("hold == 0 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
+                    "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
+                    steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
+        "a thread holds few elements, none of them beyond an end");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
     for (const ColumnsPartial& partial : PartialsOf(program_)) bytes += partial.bytes;

@@ -160,12 +160,17 @@ class Writer {
   }
   std::string Lane() const { return lanes_ > 1 ? "[lane]" : "[0]"; }
 
+  /// What is held is read by the first pass and known to the others: the compiler sees loads of the same places in
+  /// loops without conditions, and nothing may write there.
   std::string OpenLoop() const {
-    return fmt::format(
-               "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; step += "
-               "REDUCED_THREADS) {{\n",
-               schedule_.unroll) +
-           CoordinateLines("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
+    const std::string head = schedule_.hold
+                                 ? "#pragma unroll\n  for (int turn = 0; turn < STEPS / REDUCED_THREADS; ++turn) {\n"
+                                   "    const int step = turn * REDUCED_THREADS + reduced_thread;\n"
+                                 : fmt::format(
+                                       "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; "
+                                       "step += REDUCED_THREADS) {{\n",
+                                       schedule_.unroll);
+    return head + CoordinateLines("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
   }
   static std::string LaneLoop(const std::string& indent) {
     return "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n";

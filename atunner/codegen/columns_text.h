@@ -13,6 +13,7 @@ struct ColumnsSchedule {
   int64_t vector = 1;
   int64_t splits = 1;  ///< parts of what is reduced that blocks of their own work on
   int64_t unroll = 1;
+  bool hold = false;  ///< elements between passes, in registers
 };
 
 /// What a reduction's parts are kept in between kernels, where there are splits.

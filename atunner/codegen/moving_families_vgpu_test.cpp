@@ -156,6 +156,34 @@ TEST_F(GraphKernels, EveryReductionOverColumnsInEveryTypeAndShape) {
   EXPECT_GT(verified_, 140u);
 }
 
+TEST_F(GraphKernels, ColumnsMayStayInRegistersBetweenPasses) {
+  const auto built = graph::Build(*graph::FindInLibrary("log_softmax"),
+                                  {DType::kBFloat16, {{3, 64, 64}}, {{"axis", int64_t{1}}}, true});
+  const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  const auto index = SpaceIndex::Build(schedule->space(), spec.dims).value();
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+  Random random(3);
+  int held = 0;
+  for (int tries = 0; held < 3 && tries < 5000; ++tries) {
+    const Configuration one = index.At(index.Draw(random));
+    if (GetInt(schedule->space(), one, "hold") == 0) continue;
+    SCOPED_TRACE(schedule->space().Describe(one));
+    const RenderedKernel kernel = schedule->Render(one).value();
+    const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+    ASSERT_TRUE(outcome.ok()) << outcome.error;
+    CheckSize(spec, kernel, *outcome.module, spec.dims, *oracle);
+    // As many loads as a thread has vectors: those of later passes are gone.
+    const int64_t turns = 64 / GetInt(schedule->space(), one, "reduced_threads");
+    const std::string& ptx = outcome.module->ptx;
+    int64_t loads = 0;
+    for (size_t at = 0; (at = ptx.find("ld.global", at)) != std::string::npos; ++at) ++loads;
+    EXPECT_LE(loads, turns * std::max<int64_t>(1, GetInt(schedule->space(), one, "vector") / 8));
+    ++held;
+  }
+  EXPECT_EQ(held, 3);
+}
+
 TEST_F(GraphKernels, StatisticsOfChannels) {
   for (const char* name : {"batch_norm", "instance_norm", "group_norm"}) {
     for (DType dtype : kTaskTypes) {
