@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
@@ -198,7 +199,9 @@ class RowTemplate : public BoundTemplate {
 
   void MakeSpace() {
     if (kernel_.gradients && profile_.cc_major >= 8) {
-      for (int64_t share : {1, 2, 4, 8}) owners_.push_back(profile_.sms / share);
+      // Powers of two cut rows evenly, which counts for more than the last few multiprocessors.
+      const auto most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(profile_.sms)));
+      for (int64_t share : {1, 2, 4, 8}) owners_.push_back(most / share);
     }
     std::vector<Value> owners = {int64_t{1}};
     owners.insert(owners.end(), owners_.begin(), owners_.end());
@@ -391,7 +394,7 @@ class RowTemplate : public BoundTemplate {
   /// them out; they belong to no row at first.
   void AddExchange(const RowChoice& choice, LaunchPlan& plan) const {
     const std::string words =
-        fmt::format("({}) * {}", Groups(choice), task_.ExchangedRows(choice) * (choice.owners + 1) * kWords);
+        fmt::format("({}) * {}", Groups(choice), task_.ExchangedRows(choice) * 2 * choice.owners * kWords);
     plan.workspaces.push_back({"words", Expr::MustParse(words + " * 8")});
     LaunchStep clear;
     clear.entry = "clear";

@@ -30,21 +30,21 @@ DEVICE void tell(Tagged* at, int row, const float (&values)[WORDS]) {
   }
 }
 
-/// What the blocks of a group, which share their rows, tell each other: of each row what every block found, and behind that
-/// what it comes to. Rows are counted within the group.
+/// What the blocks of a group, which share their rows, tell each other: of each row what every block found, and what it comes
+/// to, once for every block, so that they do not ask at one place. Rows are counted within the group.
 struct Exchange {
   Tagged* words;
 
-  DEVICE explicit Exchange(Tagged* all) : words(all + (long long)(blockIdx.x / OWNERS) * SLOTS * (OWNERS + 1) * WORDS) {}
-  DEVICE Tagged* found(int row, int owner) const { return words + (row % SLOTS * (OWNERS + 1) + owner) * WORDS; }
-  DEVICE Tagged* total(int row) const { return found(row, OWNERS); }
+  DEVICE explicit Exchange(Tagged* all) : words(all + (long long)(blockIdx.x / OWNERS) * SLOTS * 2 * OWNERS * WORDS) {}
+  DEVICE Tagged* found(int row, int owner) const { return words + (row % SLOTS * 2 * OWNERS + owner) * WORDS; }
+  DEVICE Tagged* total(int row, int owner) const { return found(row, OWNERS + owner); }
 
   /// Adds up what all blocks found about the rows whose turn it is.
   DEVICE void add_up(int rows, float eps) const {
     constexpr int MINE = (OWNERS + 31) / 32;
     const int lane = threadIdx.x % 32;
     for (int row = PART_INDEX; row < rows; row += OWNERS) {
-      while (!belongs(peek(found(row, PART_INDEX)), row)) {}  // the others will not be far
+      while (!belongs(peek(found(row, PART_INDEX)), row)) __nanosleep(64);  // the others will not be far
       Tagged word[MINE][WORDS];
 #pragma unroll
       for (int m = 0; m < MINE; ++m) {
@@ -64,7 +64,11 @@ struct Exchange {
       __syncwarp();
       ::add_up(all, COLS, OverWarp());
       const RowSums sums = row_sums(all[0], eps);
-      if (lane == 0) tell(total(row), row, {sums.norm.mean, sums.norm.scale, sums.mean_g, sums.mean_gx});
+#pragma unroll
+      for (int m = 0; m < MINE; ++m) {
+        const int owner = lane + m * 32;
+        if (owner < OWNERS) tell(total(row, owner), row, {sums.norm.mean, sums.norm.scale, sums.mean_g, sums.mean_gx});
+      }
     }
   }
 };
@@ -108,7 +112,7 @@ struct Speaker {
     for (int batch = 0; batch < batches + LAG; ++batch) {
       const int row = (batch - LAG) * BATCH + lane / WORDS;
       if (batch >= LAG && lane < BATCH * WORDS && row < rows)
-        hall().totals[batch % 2][lane / WORDS][lane % WORDS] = await(exchange.total(row) + lane % WORDS, 0, row);
+        hall().totals[batch % 2][lane / WORDS][lane % WORDS] = await(exchange.total(row, PART_INDEX) + lane % WORDS, 0, row);
       __syncwarp();
       meet_speaker();
       if (batch < batches) tell_of(batch, count, lane);
