@@ -59,7 +59,7 @@ struct RowTask {
   /// Dynamic shared memory that the blocks of an SM may take, beside the static one.
   int64_t SharedForRows() const { return profile.shared_per_block - 8192; }
 
-  /// Threads of a block's chunks, in bytes of one row of one tensor.
+  /// What a block makes room for, of one row of one tensor: whole vectors of all its threads.
   int64_t RowBytesOfBlock(const RowChoice& choice) const;
 
   /// A rough time in ns: traffic, what wastes bandwidth, and how much of a block's pauses other blocks fill.

@@ -18,8 +18,10 @@ DEVICE Tagged peek(const Tagged* at) {
   return word;
 }
 DEVICE bool belongs(Tagged word, int row) { return (int)(word >> 32) == row + 1; }
-DEVICE float await(const Tagged* at, Tagged word, int row) {
-  while (!belongs(word, row)) word = peek(at);
+DEVICE float await(const Tagged* at, int row) {
+  Tagged word;
+  do word = peek(at);
+  while (!belongs(word, row));
   return __uint_as_float((unsigned)word);
 }
 DEVICE void tell(Tagged* at, int row, const float (&values)[WORDS]) {
@@ -45,12 +47,21 @@ struct Exchange {
     const int lane = threadIdx.x % 32;
     for (int row = PART_INDEX; row < rows; row += OWNERS) {
       while (!belongs(peek(found(row, PART_INDEX)), row)) __nanosleep(64);  // the others will not be far
-      Tagged word[MINE][WORDS];
+      // Asked for together, again and again: one after the other, every word would take its own way to memory and back.
+      Tagged word[MINE][WORDS] = {};
+      bool complete;
+      do {
+        complete = true;
 #pragma unroll
-      for (int m = 0; m < MINE; ++m) {
+        for (int i = 0; i < MINE * WORDS; ++i) {
+          const int owner = lane + i / WORDS * 32;
+          if (owner >= OWNERS || belongs(word[i / WORDS][i % WORDS], row)) continue;
+          word[i / WORDS][i % WORDS] = peek(found(row, owner) + i % WORDS);
+        }
 #pragma unroll
-        for (int i = 0; i < WORDS; ++i) word[m][i] = lane + m * 32 < OWNERS ? peek(found(row, lane + m * 32) + i) : 0;
-      }
+        for (int i = 0; i < MINE * WORDS; ++i)
+          complete = complete && (lane + i / WORDS * 32 >= OWNERS || belongs(word[i / WORDS][i % WORDS], row));
+      } while (!complete);
       Contribution all[1];
 #pragma unroll
       for (int m = 0; m < MINE; ++m) {
@@ -58,7 +69,7 @@ struct Exchange {
         if (owner >= OWNERS) break;
         float value[WORDS];
 #pragma unroll
-        for (int i = 0; i < WORDS; ++i) value[i] = await(found(row, owner) + i, word[m][i], row);
+        for (int i = 0; i < WORDS; ++i) value[i] = __uint_as_float((unsigned)word[m][i]);
         all[0].add({{(float)count_of_part(0, owner), value[0], value[1]}, value[2], value[3]});
       }
       __syncwarp();
@@ -112,7 +123,7 @@ struct Speaker {
     for (int batch = 0; batch < batches + LAG; ++batch) {
       const int row = (batch - LAG) * BATCH + lane / WORDS;
       if (batch >= LAG && lane < BATCH * WORDS && row < rows)
-        hall().totals[batch % 2][lane / WORDS][lane % WORDS] = await(exchange.total(row, PART_INDEX) + lane % WORDS, 0, row);
+        hall().totals[batch % 2][lane / WORDS][lane % WORDS] = await(exchange.total(row, PART_INDEX) + lane % WORDS, row);
       __syncwarp();
       meet_speaker();
       if (batch < batches) tell_of(batch, count, lane);
