@@ -51,7 +51,7 @@ TEST(Golden, Rows) {
                                                {"stream", int64_t{1}}});
   EXPECT_EQ(Head(kernel, {"row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
-// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
+// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -74,6 +74,7 @@ constexpr bool STREAM = true;  // evict-first loads and stores
 constexpr bool PREFETCH = false;  // the next rows are copied meanwhile
 constexpr bool DEFER = false;  // rows are written after the next ones have been measured
 #define CLUSTER 1
+#define OWNERS 1
 #define SPLIT 1
 #define FUSED 0
 #define NEUTRAL MINUS_INFINITY

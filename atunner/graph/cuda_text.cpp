@@ -20,6 +20,10 @@ std::string_view NarrowForm(const ScalarNode& node) {
       return "sigmoid_narrow($0)";
     case ScalarOp::kExp:
       return "exp_narrow($0)";
+    case ScalarOp::kLog:
+      return "log_narrow($0)";
+    case ScalarOp::kLog1p:
+      return "log1p_narrow($0)";
     default:
       return {};
   }
