@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "atunner/codegen/family_tasks_test.h"
+#include "atunner/codegen/planes_gemm.h"
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/verify/verifier.h"
 #include "atunner/vgpu/virtual_gpu.h"
@@ -53,7 +54,8 @@ class FamilyNumbers : public testing::Test {
     ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
     CheckConfigurations(**schedule, DrawConfigurations(**schedule, 2, seed), seed);
   }
-  void CheckConfigurations(const ScheduleTemplate& schedule, const std::vector<Configuration>& drawn, uint64_t seed) {
+  void CheckConfigurations(const ScheduleTemplate& schedule, const std::vector<Configuration>& drawn, uint64_t seed,
+                           std::initializer_list<InputFamily> families = {InputFamily::kNormal}) {
     const KernelSpec& spec = schedule.spec();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     for (const Configuration& one : drawn) {
@@ -64,22 +66,26 @@ class FamilyNumbers : public testing::Test {
       EXPECT_EQ(ResourceObstacle(gpu_.profile(), {module, kernel.plan, {}}, spec).value_or(""), "");
       for (const Dims& dims : schedule.CheckDims(one)) {
         const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, dims, 0).value();
-        const InputInstance instance{InputFamily::kNormal, seed, false};
-        ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
-        const Reference* reference = oracle->Get(buffers, instance).value();
-        Run(module, kernel.plan, spec, buffers);
-        ASSERT_FALSE(HasFailure());
-        for (const Reference::Output& output : reference->outputs) {
-          const CompareStats stats =
-              kernels_
-                  ->Compare({buffers.Find(output.name)->address, output.dtype, output.masked->address(),
-                             output.elements, output.key, output.scale, output.budget.element})
-                  .value();
-          const OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, false);
-          EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
+        for (const InputFamily family : families) {
+          SCOPED_TRACE(Name(family));
+          const InputInstance instance{family, seed, false};
+          ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+          const Reference* reference = oracle->Get(buffers, instance).value();
+          Run(module, kernel.plan, spec, buffers);
+          ASSERT_FALSE(HasFailure());
+          for (const Reference::Output& output : reference->outputs) ExpectCorrect(buffers, output);
         }
       }
     }
+  }
+  void ExpectCorrect(const TaskBuffers& buffers, const Reference::Output& output) {
+    const CompareStats stats =
+        kernels_
+            ->Compare({buffers.Find(output.name)->address, output.dtype, output.masked->address(), output.elements,
+                       output.key, output.scale, output.budget.element})
+            .value();
+    const OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, false);
+    EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
   }
   void CheckAllTypes(const FamilyTask& task, uint64_t seed) {
     for (DType dtype : kTaskTypes) CheckTask(task, dtype, seed);
@@ -125,6 +131,110 @@ TEST_F(HopperNumbers, ProductsOfGroupsOfWarps) {
   CheckTask({"matmul", {{97, 101, 103}}, {}}, DType::kFloat16, 32);
   CheckTask({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16, 33);
   CheckTask({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, DType::kBFloat16, 34);
+}
+
+TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
+  const std::initializer_list<InputFamily> families = {InputFamily::kNormal,    InputFamily::kUniform,
+                                                       InputFamily::kHeavyTail, InputFamily::kCancelling,
+                                                       InputFamily::kDenormal,  InputFamily::kNan};
+  for (const FamilyTask& task :
+       {FamilyTask{"matmul", {{512, 512, 512}}, {}}, FamilyTask{"matmul", {{4096, 4097, 4099}}, {}}}) {
+    SCOPED_TRACE(Describe(task, DType::kFloat32));
+    const auto schedule = MakePlanesGemm(SpecOf(task, DType::kFloat32), gpu_.profile());
+    CheckConfigurations(*schedule, DrawConfigurations(*schedule, 3, 41), 41, families);
+  }
+  // Two planes are for tasks that state how much error they bear.
+  KernelSpec rough = SpecOf({"matmul", {{512, 512, 512}}, {}}, DType::kFloat32);
+  rough.tolerance.relative = 1e-4;
+  const auto schedule = MakePlanesGemm(rough, gpu_.profile());
+  EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "planes"), 2);
+  CheckConfigurations(*schedule, DrawConfigurations(*schedule, 3, 42), 42,
+                      {InputFamily::kNormal, InputFamily::kHeavyTail, InputFamily::kCancelling});
+}
+
+/// A product in float32 at one size, inputs from the host.
+class PlanesOfAnyNumbers : public HopperNumbers {
+ protected:
+  static constexpr int64_t kM = 70, kN = 80, kK = 200;
+  std::vector<float> a_ = Normal(kM * kK, 1), b_ = Normal(kK * kN, 2);
+
+  static std::vector<float> Normal(int64_t count, uint64_t seed) {
+    Random random(seed);
+    std::vector<float> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(random.Normal()));
+    return values;
+  }
+  std::vector<float> Multiply() {
+    const auto schedule = MakePlanesGemm(SpecOf({"matmul", {{kM, kN, kK}}, {}}, DType::kFloat32), gpu_.profile());
+    const RenderedKernel kernel = schedule->Render(schedule->Default()).value();
+    const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, schedule->spec(), schedule->spec().dims, 0).value();
+    EXPECT_TRUE(gpu_.CopyIn(buffers.Find("a")->address, std::as_bytes(std::span(a_))));
+    EXPECT_TRUE(gpu_.CopyIn(buffers.Find("b")->address, std::as_bytes(std::span(b_))));
+    Run(Compile(kernel), kernel.plan, schedule->spec(), buffers);
+    std::vector<float> c(kM * kN);
+    EXPECT_TRUE(gpu_.CopyOut(std::as_writable_bytes(std::span(c)), buffers.Find("c")->address));
+    return c;
+  }
+  /// The largest |c - a · b| / |a| · |b| of one element, in units of float32's roundoff.
+  double WorstRoundoffs(const std::vector<float>& c) const {
+    double worst = 0;
+    for (int64_t i = 0; i < kM * kN; ++i) {
+      double exact = 0, magnitude = 0;
+      for (int64_t k = 0; k < kK; ++k) {
+        const double product = double{a_[i / kN * kK + k]} * b_[k * kN + i % kN];
+        exact += product;
+        magnitude += std::abs(product);
+      }
+      if (magnitude > 0) worst = std::max(worst, std::abs(c[i] - exact) / magnitude * 0x1p24);
+    }
+    return worst;
+  }
+};
+
+TEST_F(PlanesOfAnyNumbers, OperandsOfOppositeRangesKeepTheirDigits) {
+  EXPECT_LT(WorstRoundoffs(Multiply()), 4);
+  // Columns of a by powers of two, rows of b by their inverses: what is smallest in a row meets the largest of a
+  // column.
+  for (int64_t k = 0; k < kK; ++k) {
+    const int power = static_cast<int>(k * 37 % 140) - 70;
+    for (int64_t m = 0; m < kM; ++m) a_[m * kK + k] = std::ldexp(a_[m * kK + k], power);
+    for (int64_t n = 0; n < kN; ++n) b_[k * kN + n] = std::ldexp(b_[k * kN + n], -power);
+  }
+  EXPECT_LT(WorstRoundoffs(Multiply()), 8) << "as one sum after the other is";
+  // And where only the small meet: nothing else is left of the row.
+  for (int64_t k = 0; k < kK; ++k) {
+    for (int64_t n = 0; n < kN; ++n) b_[k * kN + n] = k * 37 % 140 < 10 ? b_[k * kN + n] : 0;
+  }
+  EXPECT_LT(WorstRoundoffs(Multiply()), 8);
+}
+
+TEST_F(PlanesOfAnyNumbers, ScalesReachBothEndsOfTheType) {
+  for (float& value : a_) value *= 0x1p-140f;
+  for (float& value : b_) value *= 0x1p120f;
+  EXPECT_LT(WorstRoundoffs(Multiply()), 4) << "denormal operands";
+}
+
+TEST_F(PlanesOfAnyNumbers, InfinitiesAndNansComeOutAsFromPlainSums) {
+  const float infinity = INFINITY;
+  a_[3 * kK + 5] = infinity;
+  a_[40 * kK + 7] = NAN;
+  b_[9 * kN + 17] = -infinity;
+  a_[50 * kK + 11] = 3e38f;
+  b_[11 * kN + 60] = 3e38f;
+  for (int64_t k = 0; k < kK; ++k) a_[60 * kK + k] = 0;
+  const std::vector<float> c = Multiply();
+  int infinite = 0, nan = 0;
+  for (int64_t i = 0; i < kM * kN; ++i) {
+    float sum = 0;
+    for (int64_t k = 0; k < kK; ++k) sum = std::fma(a_[i / kN * kK + k], b_[k * kN + i % kN], sum);
+    infinite += std::isinf(sum);
+    nan += std::isnan(sum);
+    EXPECT_EQ(std::isnan(c[i]), std::isnan(sum)) << i;
+    EXPECT_EQ(std::isinf(c[i]), std::isinf(sum)) << i;
+    if (std::isinf(sum)) EXPECT_EQ(c[i], sum) << i;
+  }
+  EXPECT_GT(infinite, 100);
+  EXPECT_GT(nan, 79);
 }
 
 TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {
