@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(TILE_N) repair(const float* __restr
   const long long tiles = (n + TILE_N - 1) / TILE_N, all = (m + 15) / 16 * tiles;
   for (long long first = blockIdx.x; first < all; first += (long long)gridDim.x * TILE_N) {
     const long long mine = first + (long long)threadIdx.x * gridDim.x;
-    suspected[threadIdx.x] = mine < all && suspects[mine];
+    suspected[threadIdx.x] = mine < all && suspects[mine] == 1;
     if (!__syncthreads_or(suspected[threadIdx.x])) continue;
     for (int i = 0; i < TILE_N; ++i) {
       if (!suspected[i]) continue;
