@@ -18,9 +18,26 @@ constexpr int64_t kDepth = 32;
 constexpr int64_t kPlaneBytes = kLines * kDepth * 2;
 constexpr int64_t kChunksPerBlock = 8;
 constexpr int64_t kStretches = 16;
-/// Relative errors that two planes of float16 stay within, where three of bfloat16 are as good as float32: products of
-/// pairs that cancel are what they do worst.
-constexpr double kErrorOfTwoPlanes = 2e-5;
+/// Ways to take an element apart, and the relative errors of results that they stay within where float32 errs least
+/// beside them: in sums of pairs that nearly cancel.
+struct Planes {
+  int64_t count;
+  const char* type;
+  double error;
+};
+constexpr Planes kPlanes[] = {{1, "f16", 5e-2}, {2, "f16", 2e-5}, {3, "bf16", 0}};
+
+std::vector<Value> PlanesWithin(double error) {
+  std::vector<Value> counts;
+  for (const Planes& each : kPlanes) {
+    if (each.error <= error) counts.emplace_back(each.count);
+  }
+  return counts;
+}
+
+/// Relative error that the task bears beyond what float32 makes.
+double Tolerated(const KernelSpec& spec) { return spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0); }
+
 /// Of the tensor-core peak, what a block reaches that never waits.
 constexpr double kSustained = 0.75;
 /// ns of one step beside what it moves, and of a tile's first copies and last stores.
@@ -35,17 +52,18 @@ class PlanesGemm : public BoundTemplate {
  public:
   PlanesGemm(const KernelSpec& spec, const DeviceProfile& profile)
       : BoundTemplate(spec, profile), m_(dim("M")), n_(dim("N")), k_(dim("K")) {
-    const double tolerated = spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0);
     space_.parameters = {
-        {"planes", tolerated >= kErrorOfTwoPlanes ? Integers({2, 3}) : Integers({3}),
-         "parts of an element: two float16, or three bfloat16, which hold all of it"},
+        {"planes", PlanesWithin(Tolerated(spec)),
+         "parts of an element: float16, or three bfloat16, which hold all of it"},
         {"tile_m", Integers({64, 128}), "rows of the result per block"},
-        {"tile_n", Integers({64, 128}), "columns of the result per block"},
-        {"stages", Integers({2, 3, 4, 6}), "buffers in shared memory"},
+        {"tile_n", Integers({64, 128, 256}), "columns of the result per block"},
+        {"stages", Integers({2, 3, 4, 6, 8}), "buffers in shared memory"},
         {"promote", Integers({1, 2, 4}), "chunks of 32 products that the tensor core sums before registers do"},
         {"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"},
     };
     Add(fmt::format("{} <= {}", SharedText(), profile.shared_per_block), "shared memory");
+    Add("planes == 1 or tile_n <= 128", "registers of a thread");
+    Add("planes > 1 or promote == 1", "one plane is not promoted");
     Add(fmt::format("tile_m == 64 or tile_m < 2 * {}", m_), "more rows than there are");
     Add(fmt::format("tile_n == 64 or tile_n < 2 * {}", n_), "more columns than there are");
   }
@@ -173,7 +191,7 @@ class PlanesGemm : public BoundTemplate {
   SourceUnit Source(const Configuration& configuration) const {
     const auto at = [&](const char* name) { return GetInt(space_, configuration, name); };
     ConstantBlock constants;
-    constants.Line(fmt::format("#define MMA_TYPE \"{}\"", at("planes") == 2 ? "f16" : "bf16"));
+    constants.Line(fmt::format("#define MMA_TYPE \"{}\"", kPlanes[at("planes") - 1].type));
     constants.Int("PLANES", at("planes"));
     constants.Int("TILE_M", at("tile_m")).Int("TILE_N", at("tile_n")).Int("STAGES", at("stages"));
     constants.Int("PROMOTE", at("promote"), "chunks along k").Int("GROUP_M", at("group_m"));

@@ -5,6 +5,8 @@
 // the first planes are summed there for PROMOTE chunks at a time and then added, rounded to nearest, to sums in registers, while
 // the tensor core works at the other products, whose drift is too small to matter.
 //
+// A single plane's errors hide that drift: its products are summed in the tensor core throughout.
+//
 // A group of four warps copies; each of GROUPS others multiplies 64 × TILE_N of the tile.
 constexpr int GROUPS = TILE_M / 64;
 constexpr int COPIER = GROUPS;
@@ -109,11 +111,29 @@ DEVICE void multiply_small(float (&small)[FRAGMENTS][4], unsigned buffer) {
   commit_products();
 }
 
+/// One tile's sums of a single plane.
+DEVICE void multiply_only(Ring& ring, int chunks, Sums& sums) {
+  clear(sums);
+  int last = 0;
+  for (int chunk = 0; chunk < chunks; ++chunk, ring.step()) {
+    wait_for(ring.filled_barrier(), ring.parity);
+    start_products();
+    multiply_large(sums[0], ring.buffer(), false);
+    wait_products<1>();  // for those of the last chunk
+    if (chunk > 0 && threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
+    last = ring.stage;
+  }
+  wait_products<0>();
+  settle(sums);
+  if (threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
+}
+
 /// One tile's sums: those of the first planes, and the others, 2^LOW_SHIFT times too large.
 DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums, Sums& small) {
+  clear(small);
+  if (PLANES == 1) return multiply_only(ring, chunks, sums);
   Sums large;
   clear(sums);
-  clear(small);
   int last = 0;
   for (int chunk = 0; chunk < chunks; chunk += PROMOTE) {
 #pragma unroll

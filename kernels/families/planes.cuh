@@ -2,6 +2,7 @@
 // which brings the largest element of it into [2^14, 2^15),
 //   PLANES = 3, bfloat16:  x · 2^s = p0 + p1 + p2            all 24 bits
 //   PLANES = 2, float16:   x · 2^s = p0 + p1 · 2^-12         23 bits
+//   PLANES = 1, float16:   x · 2^s = p0                      11 bits, as TF32 has
 // each plane being what the ones before left over, rounded to nearest. That holds for elements down to 2^-FULL_RANGE of the
 // largest; smaller ones lose their last bits. Rows that hold such elements are marked WIDE, those that hold infinities or NaNs
 // ODD: what comes of them is looked at again (gemm_planes.cu).
@@ -18,7 +19,7 @@ constexpr int CHUNK_BYTES = PLANES * PLANE_BYTES;
 DEVICE long long chunks_along(long long k) { return (k + DEPTH * PROMOTE - 1) / (DEPTH * PROMOTE) * PROMOTE; }
 constexpr int LOW_SHIFT = PLANES == 2 ? 12 : 0;
 constexpr int TOP_EXPONENT = 14;
-constexpr int FULL_RANGE = PLANES == 2 ? 27 : 100;
+constexpr int FULL_RANGE = PLANES == 3 ? 100 : 27;
 constexpr int STRETCHES = 16;        // of the rows of b, which are measured side by side
 constexpr int CHUNKS_PER_BLOCK = 8;  // that a block splits, along k
 
