@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kLines = 64;
 constexpr int64_t kDepth = 32;
 constexpr int64_t kPlaneBytes = kLines * kDepth * 2;
-constexpr int64_t kChunksPerBlock = 8;
+constexpr int64_t kChunksPerGroup = 8;
 constexpr int64_t kStretches = 16;
 /// Ways to take an element apart, and the relative errors of results that they stay within where float32 errs least
 /// beside them: in sums of pairs that nearly cancel.
@@ -72,8 +72,12 @@ class PlanesGemm : public BoundTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     LaunchPlan plan = Plan(configuration, {});
-    AddWorkspaces(plan);
-    plan.steps = {MeasureStep(), SplitStep(), ProductStep(configuration), RepairStep()};
+    const bool scaled = GetInt(space_, configuration, "planes") < 3;
+    AddWorkspaces(scaled, plan);
+    if (scaled) plan.steps.push_back(MeasureStep());
+    plan.steps.push_back(SplitStep(scaled));
+    plan.steps.push_back(ProductStep(configuration, scaled));
+    plan.steps.push_back(RepairStep());
     return RenderedKernel{Source(configuration), std::move(plan)};
   }
 
@@ -112,10 +116,11 @@ class PlanesGemm : public BoundTemplate {
     const double multiply = static_cast<double>(TilesPerBlock(configuration)) * (std::max(products, chunks) + kTileNs);
     const double operands = static_cast<double>(m_ + n_) * depth * 4;
     const double result = static_cast<double>(m_ * n_) * 4;
-    // Operands are read twice, the second time from L2 where they fit, and written as planes.
-    const double second = operands / (operands < 0.5 * static_cast<double>(profile.l2_bytes) ? 2 : 1);
+    // Operands that need scales are read twice, the second time from L2 where they fit; then planes are written.
+    const double again = operands < 0.5 * static_cast<double>(profile.l2_bytes) ? 0.5 : 1;
+    const double second = planes < 3 ? again * operands : 0;
     const double written = operands / 2 * static_cast<double>(planes);
-    return multiply + (operands + second + written + result) / profile.dram_gbps + 4 * kStepNs;
+    return multiply + (operands + second + written + result) / profile.dram_gbps + (planes < 3 ? 4 : 3) * kStepNs;
   }
 
  private:
@@ -126,6 +131,8 @@ class PlanesGemm : public BoundTemplate {
   }
   /// k with the zeros behind it.
   static std::string Depth() { return fmt::format("(ceil_div(K, {0} * promote) * {0} * promote)", kDepth); }
+  /// Groups of chunks that blocks split.
+  static std::string Groups() { return fmt::format("ceil_div({}, {})", Depth(), kDepth * kChunksPerGroup); }
   static Expr Tiles() { return Expr::MustParse("ceil_div(M, tile_m) * ceil_div(N, tile_n)"); }
   int64_t TilesPerBlock(const Configuration& configuration) const {
     const int64_t tiles =
@@ -133,17 +140,21 @@ class PlanesGemm : public BoundTemplate {
     return CeilDiv(tiles, profile_.sms);
   }
 
-  static void AddWorkspaces(LaunchPlan& plan) {
-    const std::pair<const char*, std::string> sizes[] = {
-        {"rows", "M * 8"},
-        {"columns", fmt::format("N * {}", kStretches * 8)},
-        {"row_scales", "M * 4"},
-        {"column_scales", "N * 4"},
-        {"a_planes", "ceil_div(M, tile_m) * tile_m * " + Depth() + " * planes * 2"},
-        {"b_planes", "ceil_div(N, tile_n) * tile_n * " + Depth() + " * planes * 2"},
-        {"suspects", "ceil_div(M, tile_m) * tile_m // 16 * ceil_div(N, tile_n)"},
+  static void AddWorkspaces(bool scaled, LaunchPlan& plan) {
+    const auto add = [&](const char* name, const std::string& bytes) {
+      plan.workspaces.push_back({name, Expr::MustParse(bytes)});
     };
-    for (const auto& [name, bytes] : sizes) plan.workspaces.push_back({name, Expr::MustParse(bytes)});
+    const std::string a_lines = "(ceil_div(M, tile_m) * tile_m)", b_lines = "(ceil_div(N, tile_n) * tile_n)";
+    add("a_planes", fmt::format("{} * {} * planes * 2", a_lines, Depth()));
+    add("b_planes", fmt::format("{} * {} * planes * 2", b_lines, Depth()));
+    add("a_extents", fmt::format("{} // {} * {} * 8", a_lines, kLines, Groups()));
+    add("b_extents", fmt::format("{} // {} * {} * 8", b_lines, kLines, Groups()));
+    add("suspects", a_lines + " // 16 * ceil_div(N, tile_n)");
+    if (!scaled) return;
+    add("rows", "M * 4");
+    add("columns", fmt::format("N * {}", kStretches * 4));
+    add("row_scales", "M * 4");
+    add("column_scales", "N * 4");
   }
 
   static LaunchStep Step(const char* entry, const std::string& grid, const Expr& threads,
@@ -156,29 +167,32 @@ class PlanesGemm : public BoundTemplate {
     for (const char* extent : {"M", "N", "K"}) step.args.push_back(Long(extent));
     return step;
   }
+  static void AddWorkspaceArgs(std::initializer_list<const char*> names, LaunchStep& step) {
+    for (const char* name : names) step.args.push_back(ArgBinding::Workspace(name));
+  }
   static LaunchStep MeasureStep() {
     return Step("measure", fmt::format("ceil_div(M, 8) + ceil_div(N, 128) * {}", kStretches), 256,
                 {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Workspace("rows"),
                  ArgBinding::Workspace("columns")});
   }
-  static LaunchStep SplitStep() {
-    return Step(
+  static LaunchStep SplitStep(bool scaled) {
+    LaunchStep step = Step(
         "split",
-        fmt::format("(ceil_div(M, tile_m) * tile_m + ceil_div(N, tile_n) * tile_n) // {} * ceil_div({}, {})", kLines,
-                    Depth(), kDepth * kChunksPerBlock),
-        256,
-        {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Workspace("rows"),
-         ArgBinding::Workspace("columns"), ArgBinding::Workspace("row_scales"), ArgBinding::Workspace("column_scales"),
-         ArgBinding::Workspace("a_planes"), ArgBinding::Workspace("b_planes")});
+        fmt::format("(ceil_div(M, tile_m) * tile_m + ceil_div(N, tile_n) * tile_n) // {} * {}", kLines, Groups()), 256,
+        {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Workspace("a_planes"),
+         ArgBinding::Workspace("b_planes"), ArgBinding::Workspace("a_extents"), ArgBinding::Workspace("b_extents")});
+    if (scaled) AddWorkspaceArgs({"rows", "columns", "row_scales", "column_scales"}, step);
+    return step;
   }
   /// As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
-  LaunchStep ProductStep(const Configuration& configuration) const {
+  LaunchStep ProductStep(const Configuration& configuration, bool scaled) const {
     LaunchStep step =
         Step("multiply_planes", fmt::format("ceil_div({}, {})", Tiles().text(), TilesPerBlock(configuration)),
              (GetInt(space_, configuration, "tile_m") / 64 + 1) * 128,
-             {ArgBinding::Workspace("a_planes"), ArgBinding::Workspace("b_planes"), ArgBinding::Workspace("row_scales"),
-              ArgBinding::Workspace("column_scales"), ArgBinding::Tensor("c"), ArgBinding::Workspace("suspects")});
+             {ArgBinding::Workspace("a_planes"), ArgBinding::Workspace("b_planes"), ArgBinding::Workspace("a_extents"),
+              ArgBinding::Workspace("b_extents"), ArgBinding::Tensor("c"), ArgBinding::Workspace("suspects")});
     step.shared_bytes = Expr::MustParse(SharedText());
+    if (scaled) AddWorkspaceArgs({"row_scales", "column_scales"}, step);
     return step;
   }
   LaunchStep RepairStep() const {
@@ -192,7 +206,7 @@ class PlanesGemm : public BoundTemplate {
     const auto at = [&](const char* name) { return GetInt(space_, configuration, name); };
     ConstantBlock constants;
     constants.Line(fmt::format("#define MMA_TYPE \"{}\"", kPlanes[at("planes") - 1].type));
-    constants.Int("PLANES", at("planes"));
+    constants.Define("PLANES", at("planes"));
     constants.Int("TILE_M", at("tile_m")).Int("TILE_N", at("tile_n")).Int("STAGES", at("stages"));
     constants.Int("PROMOTE", at("promote"), "chunks along k").Int("GROUP_M", at("group_m"));
     constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");

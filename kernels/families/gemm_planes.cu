@@ -3,11 +3,12 @@
 //
 // A tensor core cuts off what does not fit its accumulator, so that long sums drift towards zero. Therefore the products of
 // the first planes are summed there for PROMOTE chunks at a time and then added, rounded to nearest, to sums in registers, while
-// the tensor core works at the other products, whose drift is too small to matter.
+// the tensor core works at the other products. Those are small and come over only now and then.
 //
 // A single plane's errors hide that drift: its products are summed in the tensor core throughout.
 //
 // A group of four warps copies; each of GROUPS others multiplies 64 × TILE_N of the tile.
+constexpr int PROMOTE_SMALL = 16;  // chunks: a multiple of PROMOTE
 constexpr int GROUPS = TILE_M / 64;
 constexpr int COPIER = GROUPS;
 constexpr int THREADS = (GROUPS + 1) * 128;
@@ -74,6 +75,17 @@ DEVICE void copy_tiles(Ring ring, const unsigned char* a, const unsigned char* b
   }
 }
 
+/// sums += scale · others, and others = 0.
+DEVICE void promote(Sums& sums, Sums& others, float scale) {
+#pragma unroll
+  for (int j = 0; j < FRAGMENTS; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      sums[0][j][e] = fmaf(others[0][j][e], scale, sums[0][j][e]);
+      others[0][j][e] = 0;
+    }
+  }
+}
 DEVICE void clear(Sums& sums) {
 #pragma unroll
   for (int j = 0; j < FRAGMENTS; ++j) sums[0][j][0] = sums[0][j][1] = sums[0][j][2] = sums[0][j][3] = 0;
@@ -128,12 +140,13 @@ DEVICE void multiply_only(Ring& ring, int chunks, Sums& sums) {
   if (threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
 }
 
-/// One tile's sums: those of the first planes, and the others, 2^LOW_SHIFT times too large.
-DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums, Sums& small) {
-  clear(small);
+/// One tile's sums.
+DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
   if (PLANES == 1) return multiply_only(ring, chunks, sums);
-  Sums large;
+  constexpr float SMALL = 1.0f / (1 << LOW_SHIFT);
+  Sums large, small;  // of the first planes; of the others
   clear(sums);
+  clear(small);
   int last = 0;
   for (int chunk = 0; chunk < chunks; chunk += PROMOTE) {
 #pragma unroll
@@ -148,48 +161,64 @@ DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums, Sums& small) {
     }
     wait_products<1>();  // for the large ones
     settle(large);
-#pragma unroll
-    for (int j = 0; j < FRAGMENTS; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) sums[0][j][e] += large[0][j][e];
+    promote(sums, large, 1);
+    if (chunk % PROMOTE_SMALL == PROMOTE_SMALL - PROMOTE) {
+      wait_products<0>();
+      settle(small);
+      promote(sums, small, SMALL);
     }
   }
   wait_products<0>();
   settle(small);
+  promote(sums, small, SMALL);
   if (threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
 }
 
-/// Whether planes may have lost more of a sum than float32 does: always where infinities or NaNs were; with a wide operand when
-/// the sum is small beside k · 2^30 · 2^-FULL_RANGE: what rounding the operands left out may then be more than float32's roundoff.
-DEVICE bool suspect(float sum, int row_scale, int column_scale, long long k) {
-  const int marks = row_scale | column_scale;
-  return (marks & ODD) || ((marks & WIDE) && fabsf(sum) < power_of_two(2 * TOP_EXPONENT + 2 - FULL_RANGE) * (float)k);
+/// Sums below this may have lost more than float32's roundoff (TF32's, of one plane) to tiny elements: their error times the
+/// other operand's largest, k times, is what they can have lost.
+DEVICE float find_doubt(const Extent* a_extents, const Extent* b_extents, Tile tile, long long k) {
+  constexpr unsigned LEAST = (unsigned)(TINY + 127) << 23;
+  const int groups = groups_along(k);
+  Extent a = {0, 0xffffffffu}, b = a;
+  for (int i = threadIdx.x % 32; i < groups; i += 32) {
+    extend(a, a_extents[(tile.row / LINES + threadIdx.x / 128) * groups + i]);
+#pragma unroll
+    for (int panel = 0; panel < PANELS; ++panel) extend(b, b_extents[(tile.column / LINES + panel) * groups + i]);
+  }
+  extend_over_warp(a);
+  extend_over_warp(b);
+  const float met_by_a = a.least < LEAST - 1 ? __uint_as_float(b.largest) : 0.0f;
+  const float met_by_b = b.least < LEAST - 1 ? __uint_as_float(a.largest) : 0.0f;
+  return power_of_two(TINY_ERROR + (PLANES == 1 ? 12 : 24)) * (met_by_a + met_by_b) * (float)k;
 }
 
-/// Scales the sums back and writes them. suspects[rows of 16][tiles along n] tells `repair` where one of them is suspect.
-DEVICE void store_sums(const Sums& sums, const Sums& small, float* c, const int* row_scales, const int* column_scales, unsigned char* suspects,
-                       Tile tile, long long m, long long n, long long k) {
+/// Scales the sums back and writes them. suspects[rows of 16][tiles along n] tells `repair` where one of them is in doubt, or is
+/// no finite number.
+DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, float doubt, const int* row_scales, const int* column_scales,
+                       Tile tile, long long m, long long n) {
   const int lane = threadIdx.x % 32;
-  const long long first_row = tile.row + threadIdx.x / 32 * 16, row = first_row + lane / 4;
-  const int scales[2] = {row < m ? row_scales[row] : 0, row + 8 < m ? row_scales[row + 8] : 0};
+  const long long first_row = tile.row + threadIdx.x / 32 * 16;
   bool any = false;
 #pragma unroll
-  for (int j = 0; j < FRAGMENTS; ++j) {
-    const long long column = tile.column + j * 8 + lane % 4 * 2;
-    const int left = column < n ? column_scales[column] : 0, right = column + 1 < n ? column_scales[column + 1] : 0;
+  for (int half = 0; half < 2; ++half) {
+    const long long row = first_row + lane / 4 + half * 8;
+    const int row_scale = SCALED && row < m ? row_scales[row] : 0;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (row + half * 8 >= m || column >= n) continue;
-      const float x = sums[0][j][half * 2] + small[0][j][half * 2] * (1.0f / (1 << LOW_SHIFT));
-      const float y = sums[0][j][half * 2 + 1] + small[0][j][half * 2 + 1] * (1.0f / (1 << LOW_SHIFT));
-      any |= suspect(x, scales[half], left, k) || (column + 1 < n && suspect(y, scales[half], right, k));
-      const float2 pair = make_float2(ldexpf(x, -shift_of(scales[half]) - shift_of(left)), ldexpf(y, -shift_of(scales[half]) - shift_of(right)));
-      float* to = c + (row + half * 8) * n + column;
+    for (int j = 0; j < FRAGMENTS; ++j) {
+      const long long column = tile.column + j * 8 + lane % 4 * 2;
+      if (row >= m || column >= n) continue;
+      float x = sums[0][j][half * 2], y = sums[0][j][half * 2 + 1];
+      any |= !(fabsf(x) >= doubt && fabsf(x) <= 3.4e38f && fabsf(y) >= doubt && fabsf(y) <= 3.4e38f);
+      if (SCALED) {
+        x = ldexpf(x, -row_scale - column_scales[column]);
+        y = ldexpf(y, -row_scale - (column + 1 < n ? column_scales[column + 1] : 0));
+      }
+      float* to = c + row * n + column;
       if (B_ALIGNED) {
-        *(float2*)to = pair;
+        *(float2*)to = make_float2(x, y);
       } else {
-        to[0] = pair.x;
-        if (column + 1 < n) to[1] = pair.y;
+        to[0] = x;
+        if (column + 1 < n) to[1] = y;
       }
     }
   }
@@ -197,11 +226,18 @@ DEVICE void store_sums(const Sums& sums, const Sums& small, float* c, const int*
   if (lane == 0) suspects[first_row / 16 * ((n + TILE_N - 1) / TILE_N) + tile.column / TILE_N] = any;
 }
 
-/// Third step: the product.
+/// Second step: the product.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    multiply_planes(const unsigned char* __restrict__ a, const unsigned char* __restrict__ b, const int* __restrict__ row_scales,
-                    const int* __restrict__ column_scales, float* __restrict__ c, unsigned char* __restrict__ suspects, long long m, long long n,
-                    long long k) {
+    multiply_planes(const unsigned char* __restrict__ a, const unsigned char* __restrict__ b, const Extent* __restrict__ a_extents,
+                    const Extent* __restrict__ b_extents, float* __restrict__ c, unsigned char* __restrict__ suspects, long long m, long long n,
+                    long long k
+#if SCALED
+                    , const int* __restrict__ row_scales, const int* __restrict__ column_scales
+#endif
+    ) {
+#if !SCALED
+  constexpr int *row_scales = nullptr, *column_scales = nullptr;
+#endif
   extern __shared__ __align__(1024) unsigned char shared[];
   Ring ring(shared);
   if (threadIdx.x == 0) {
@@ -212,16 +248,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
-  const int chunks = (int)chunks_along(k);
+  const int chunks = chunks_along(k);
   if (threadIdx.x / 128 == COPIER) {
     if (GROUPS > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x % 128 == 0) copy_tiles(ring, a, b, m, n, chunks);
   } else {
     if (GROUPS > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     for (unsigned index = blockIdx.x; index < tile_count(m, n); index += gridDim.x) {
-      Sums sums, small;
-      multiply_chunks(ring, chunks, sums, small);
-      store_sums(sums, small, c, row_scales, column_scales, suspects, tile_at(index, m, n), m, n, k);
+      const Tile tile = tile_at(index, m, n);
+      const float doubt = find_doubt(a_extents, b_extents, tile, k);
+      Sums sums;
+      multiply_chunks(ring, chunks, sums);
+      store_sums(sums, c, suspects, doubt, row_scales, column_scales, tile, m, n);
     }
   }
 }
