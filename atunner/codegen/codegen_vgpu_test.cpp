@@ -157,8 +157,8 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
 /// A product in float32 at one size, inputs from the host.
 class PlanesOfAnyNumbers : public HopperNumbers {
  protected:
-  static constexpr int64_t kM = 70, kN = 80, kK = 200;
-  std::vector<float> a_ = Normal(kM * kK, 1), b_ = Normal(kK * kN, 2);
+  int64_t m_ = 70, n_ = 80, k_ = 200;
+  std::vector<float> a_ = Normal(m_ * k_, 1), b_ = Normal(k_ * n_, 2);
 
   static std::vector<float> Normal(int64_t count, uint64_t seed) {
     Random random(seed);
@@ -167,45 +167,79 @@ class PlanesOfAnyNumbers : public HopperNumbers {
     return values;
   }
   std::vector<float> Multiply() {
-    const auto schedule = MakePlanesGemm(SpecOf({"matmul", {{kM, kN, kK}}, {}}, DType::kFloat32), gpu_.profile());
+    const auto schedule = MakePlanesGemm(SpecOf({"matmul", {{m_, n_, k_}}, {}}, DType::kFloat32), gpu_.profile());
     const RenderedKernel kernel = schedule->Render(schedule->Default()).value();
     const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, schedule->spec(), schedule->spec().dims, 0).value();
     EXPECT_TRUE(gpu_.CopyIn(buffers.Find("a")->address, std::as_bytes(std::span(a_))));
     EXPECT_TRUE(gpu_.CopyIn(buffers.Find("b")->address, std::as_bytes(std::span(b_))));
     Run(Compile(kernel), kernel.plan, schedule->spec(), buffers);
-    std::vector<float> c(kM * kN);
+    std::vector<float> c(m_ * n_);
     EXPECT_TRUE(gpu_.CopyOut(std::as_writable_bytes(std::span(c)), buffers.Find("c")->address));
+    return c;
+  }
+  /// As |a| · |b| where `magnitude`.
+  double Exact(int64_t at, bool magnitude) const {
+    double sum = 0;
+    for (int64_t k = 0; k < k_; ++k) {
+      const double product = double{a_[at / n_ * k_ + k]} * b_[k * n_ + at % n_];
+      sum += magnitude ? std::abs(product) : product;
+    }
+    return sum;
+  }
+  std::vector<float> PlainSums() const {
+    std::vector<float> c(m_ * n_);
+    for (int64_t i = 0; i < m_ * n_; ++i) {
+      for (int64_t k = 0; k < k_; ++k) c[i] = std::fma(a_[i / n_ * k_ + k], b_[k * n_ + i % n_], c[i]);
+    }
     return c;
   }
   /// The largest |c - a · b| / |a| · |b| of one element, in units of float32's roundoff.
   double WorstRoundoffs(const std::vector<float>& c) const {
     double worst = 0;
-    for (int64_t i = 0; i < kM * kN; ++i) {
-      double exact = 0, magnitude = 0;
-      for (int64_t k = 0; k < kK; ++k) {
-        const double product = double{a_[i / kN * kK + k]} * b_[k * kN + i % kN];
-        exact += product;
-        magnitude += std::abs(product);
-      }
-      if (magnitude > 0) worst = std::max(worst, std::abs(c[i] - exact) / magnitude * 0x1p24);
+    for (int64_t i = 0; i < m_ * n_; ++i) {
+      const double magnitude = Exact(i, true);
+      if (magnitude > 0) worst = std::max(worst, std::abs(c[i] - Exact(i, false)) / magnitude * 0x1p24);
     }
     return worst;
   }
+  double Distance(const std::vector<float>& c) const {
+    double sum = 0;
+    for (int64_t i = 0; i < m_ * n_; ++i) sum += std::pow(c[i] - Exact(i, false), 2);
+    return std::sqrt(sum);
+  }
 };
+
+// Tensor cores cut sums off: without promotion both errors would be several times those of plain sums.
+TEST_F(PlanesOfAnyNumbers, LongSumsDoNotDrift) {
+  m_ = n_ = 16;
+  k_ = 4096;
+  a_ = Normal(m_ * k_, 3);
+  b_ = Normal(k_ * n_, 4);
+  for (float& value : a_) value = std::abs(value);
+  for (float& value : b_) value = std::abs(value);
+  EXPECT_LT(Distance(Multiply()), Distance(PlainSums())) << "products of the first planes";
+  // Pairs that nearly cancel leave the products of the others.
+  k_ = 16384;
+  a_ = Normal(m_ * k_, 5);
+  b_ = Normal(k_ * n_, 6);
+  for (int64_t i = 0; i < m_ * k_; ++i) a_[i] = i % 2 == 0 ? 8 + a_[i] : 0.125F * a_[i] - a_[i - 1];
+  for (float& value : b_) value = 1 + value / 64;
+  EXPECT_LT(Distance(Multiply()), 2 * Distance(PlainSums())) << "all others";
+}
 
 TEST_F(PlanesOfAnyNumbers, OperandsOfOppositeRangesKeepTheirDigits) {
   EXPECT_LT(WorstRoundoffs(Multiply()), 4);
   // Columns of a by powers of two, rows of b by their inverses: what is smallest in a row meets the largest of a
   // column.
-  for (int64_t k = 0; k < kK; ++k) {
+  for (int64_t k = 0; k < k_; ++k) {
     const int power = static_cast<int>(k * 37 % 140) - 70;
-    for (int64_t m = 0; m < kM; ++m) a_[m * kK + k] = std::ldexp(a_[m * kK + k], power);
-    for (int64_t n = 0; n < kN; ++n) b_[k * kN + n] = std::ldexp(b_[k * kN + n], -power);
+    for (int64_t m = 0; m < m_; ++m) a_[m * k_ + k] = std::ldexp(a_[m * k_ + k], power);
+    for (int64_t n = 0; n < n_; ++n) b_[k * n_ + n] = std::ldexp(b_[k * n_ + n], -power);
   }
   EXPECT_LT(WorstRoundoffs(Multiply()), 8) << "as one sum after the other is";
   // And where only the small meet: nothing else is left of the row.
-  for (int64_t k = 0; k < kK; ++k) {
-    for (int64_t n = 0; n < kN; ++n) b_[k * kN + n] = k * 37 % 140 < 10 ? b_[k * kN + n] : 0;
+  for (int64_t k = 0; k < k_; ++k) {
+    for (int64_t n = 0; n < n_; ++n) b_[k * n_ + n] = k * 37 % 140 < 10 ? b_[k * n_ + n] : 0;
   }
   EXPECT_LT(WorstRoundoffs(Multiply()), 8);
 }
@@ -218,17 +252,16 @@ TEST_F(PlanesOfAnyNumbers, ScalesReachBothEndsOfTheType) {
 
 TEST_F(PlanesOfAnyNumbers, InfinitiesAndNansComeOutAsFromPlainSums) {
   const float infinity = INFINITY;
-  a_[3 * kK + 5] = infinity;
-  a_[40 * kK + 7] = NAN;
-  b_[9 * kN + 17] = -infinity;
-  a_[50 * kK + 11] = 3e38f;
-  b_[11 * kN + 60] = 3e38f;
-  for (int64_t k = 0; k < kK; ++k) a_[60 * kK + k] = 0;
-  const std::vector<float> c = Multiply();
+  a_[3 * k_ + 5] = infinity;
+  a_[40 * k_ + 7] = NAN;
+  b_[9 * n_ + 17] = -infinity;
+  a_[50 * k_ + 11] = 3e38f;
+  b_[11 * n_ + 60] = 3e38f;
+  for (int64_t k = 0; k < k_; ++k) a_[60 * k_ + k] = 0;
+  const std::vector<float> c = Multiply(), plain = PlainSums();
   int infinite = 0, nan = 0;
-  for (int64_t i = 0; i < kM * kN; ++i) {
-    float sum = 0;
-    for (int64_t k = 0; k < kK; ++k) sum = std::fma(a_[i / kN * kK + k], b_[k * kN + i % kN], sum);
+  for (int64_t i = 0; i < m_ * n_; ++i) {
+    const float sum = plain[i];
     infinite += std::isinf(sum);
     nan += std::isnan(sum);
     EXPECT_EQ(std::isnan(c[i]), std::isnan(sum)) << i;
