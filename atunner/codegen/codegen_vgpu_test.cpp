@@ -141,7 +141,7 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
        {FamilyTask{"matmul", {{512, 512, 512}}, {}}, FamilyTask{"matmul", {{4096, 4097, 4099}}, {}}}) {
     SCOPED_TRACE(Describe(task, DType::kFloat32));
     const auto schedule = MakePlanesGemm(SpecOf(task, DType::kFloat32), gpu_.profile());
-    CheckConfigurations(*schedule, DrawConfigurations(*schedule, 3, 41), 41, families);
+    CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 41), 41, families);
   }
   // Fewer planes are for tasks that state how much error they bear.
   for (const auto& [error, planes] : {std::pair(1e-4, 2), std::pair(0.1, 1)}) {
@@ -149,7 +149,7 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
     rough.tolerance.relative = error;
     const auto schedule = MakePlanesGemm(rough, gpu_.profile());
     EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "planes"), planes);
-    CheckConfigurations(*schedule, DrawConfigurations(*schedule, 3, 42), 42,
+    CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 42), 42,
                         {InputFamily::kNormal, InputFamily::kHeavyTail, InputFamily::kCancelling});
   }
 }
