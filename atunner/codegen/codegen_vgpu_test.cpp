@@ -133,6 +133,32 @@ TEST_F(HopperNumbers, ProductsOfGroupsOfWarps) {
   CheckTask({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, DType::kBFloat16, 34);
 }
 
+TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {
+  CheckTask({"flash_attention", {{1, 4, 512, 64}}, {}}, DType::kBFloat16, 35);
+  CheckTask({"flash_attention", {{1, 4, 512, 128}}, {{"causal", true}}}, DType::kFloat16, 36);
+  CheckTask({"flash_attention", {{1, 4, 512, 37}}, {{"scale", -0.3}, {"causal", true}}}, DType::kFloat16, 37);
+}
+
+TEST_F(HopperNumbers, BlocksThatShareARowAgree) {
+  for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"}) {
+    for (const auto& [cols, dtype] : {std::pair(8192, DType::kFloat32), std::pair(8201, DType::kBFloat16)}) {
+      const FamilyTask task{op, {{5, cols}}, {}};
+      SCOPED_TRACE(Describe(task, dtype));
+      const auto schedule = MakeTemplate(SpecOf(task, dtype), gpu_.profile()).value();
+      std::vector<Configuration> clustered, deferred;
+      for (const Configuration& one : DrawConfigurations(*schedule, 200, 21)) {
+        if (GetInt(schedule->space(), one, "cluster") == 1) continue;
+        auto& some = GetInt(schedule->space(), one, "prefetch") == 2 ? deferred : clustered;
+        if (some.size() < 2) some.push_back(one);
+      }
+      ASSERT_EQ(clustered.size(), 2u);
+      ASSERT_EQ(deferred.empty(), cols % 2 != 0) << "asynchronous copies want aligned rows";
+      clustered.insert(clustered.end(), deferred.begin(), deferred.end());
+      CheckConfigurations(*schedule, clustered, 21);
+    }
+  }
+}
+
 TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
   const std::initializer_list<InputFamily> families = {InputFamily::kNormal,    InputFamily::kUniform,
                                                        InputFamily::kHeavyTail, InputFamily::kCancelling,
@@ -270,32 +296,6 @@ TEST_F(PlanesOfAnyNumbers, InfinitiesAndNansComeOutAsFromPlainSums) {
   }
   EXPECT_GT(infinite, 100);
   EXPECT_GT(nan, 79);
-}
-
-TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {
-  CheckTask({"flash_attention", {{1, 4, 512, 64}}, {}}, DType::kBFloat16, 35);
-  CheckTask({"flash_attention", {{1, 4, 512, 128}}, {{"causal", true}}}, DType::kFloat16, 36);
-  CheckTask({"flash_attention", {{1, 4, 512, 37}}, {{"scale", -0.3}, {"causal", true}}}, DType::kFloat16, 37);
-}
-
-TEST_F(HopperNumbers, BlocksThatShareARowAgree) {
-  for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"}) {
-    for (const auto& [cols, dtype] : {std::pair(8192, DType::kFloat32), std::pair(8201, DType::kBFloat16)}) {
-      const FamilyTask task{op, {{5, cols}}, {}};
-      SCOPED_TRACE(Describe(task, dtype));
-      const auto schedule = MakeTemplate(SpecOf(task, dtype), gpu_.profile()).value();
-      std::vector<Configuration> clustered, deferred;
-      for (const Configuration& one : DrawConfigurations(*schedule, 200, 21)) {
-        if (GetInt(schedule->space(), one, "cluster") == 1) continue;
-        auto& some = GetInt(schedule->space(), one, "prefetch") == 2 ? deferred : clustered;
-        if (some.size() < 2) some.push_back(one);
-      }
-      ASSERT_EQ(clustered.size(), 2u);
-      ASSERT_EQ(deferred.empty(), cols % 2 != 0) << "asynchronous copies want aligned rows";
-      clustered.insert(clustered.end(), deferred.begin(), deferred.end());
-      CheckConfigurations(*schedule, clustered, 21);
-    }
-  }
 }
 
 TEST_F(FamilyNumbers, RowsOfOneElement) {

@@ -1,8 +1,6 @@
 // Matrix products: float16 and bfloat16 on tensor cores through mma.sync, float32 with fused multiply-adds.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/planes_gemm.h"
 #include "atunner/codegen/simt_template.h"
@@ -123,18 +121,8 @@ class Gemm : public Family {
     if (spec.dims.at("K") > INT32_MAX / 2) {
       return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", spec.dims.at("K")), "", "split K");
     }
-    if (spec.compute_dtype == DType::kFloat32) return SinglePrecision(spec, profile);
+    if (spec.compute_dtype == DType::kFloat32) return PlanesOr(std::make_unique<SimtGemm>(spec, profile), profile);
     return std::make_unique<TensorCoreGemm>(spec, profile);
-  }
-
- private:
-  /// Fused multiply-adds, or tensor cores where their steps before and after the product pay.
-  static std::unique_ptr<ScheduleTemplate> SinglePrecision(const KernelSpec& spec, const DeviceProfile& profile) {
-    std::unique_ptr<ScheduleTemplate> simt = std::make_unique<SimtGemm>(spec, profile);
-    std::unique_ptr<ScheduleTemplate> planes = MakePlanesGemm(spec, profile);
-    if (!planes) return simt;
-    const auto least = [&](const ScheduleTemplate& one) { return one.Cost(one.Default(), profile).value_or(INFINITY); };
-    return least(*planes) < least(*simt) ? std::move(planes) : std::move(simt);
   }
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/wgmma_text.h"
@@ -234,6 +236,13 @@ class PlanesGemm : public BoundTemplate {
 std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile) {
   if (profile.cc_major != 9) return nullptr;
   return std::make_unique<PlanesGemm>(spec, profile);
+}
+
+std::unique_ptr<ScheduleTemplate> PlanesOr(std::unique_ptr<ScheduleTemplate> simt, const DeviceProfile& profile) {
+  std::unique_ptr<ScheduleTemplate> planes = MakePlanesGemm(simt->spec(), profile);
+  if (!planes) return simt;
+  const auto least = [&](const ScheduleTemplate& one) { return one.Cost(one.Default(), profile).value_or(INFINITY); };
+  return least(*planes) < least(*simt) ? std::move(planes) : std::move(simt);
 }
 
 }  // namespace atunner

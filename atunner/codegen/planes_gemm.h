@@ -11,4 +11,7 @@ namespace atunner {
 /// Schedules for `spec`, a matmul in float32; nullptr where the device has no wgmma.
 std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile);
 
+/// `simt`, or schedules for the same task on tensor cores where by the models of both they take less time.
+std::unique_ptr<ScheduleTemplate> PlanesOr(std::unique_ptr<ScheduleTemplate> simt, const DeviceProfile& profile);
+
 }  // namespace atunner
