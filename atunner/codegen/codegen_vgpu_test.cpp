@@ -159,6 +159,95 @@ TEST_F(HopperNumbers, BlocksThatShareARowAgree) {
   }
 }
 
+TEST_F(FamilyNumbers, RowsOfOneElement) {
+  for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"})
+    CheckTask({op, {{1, 1}}, {}}, DType::kFloat16, 5);
+}
+
+TEST_F(FamilyNumbers, MatrixProducts) {
+  CheckAllTypes({"matmul", {{512, 512, 512}}, {}}, 6);
+  CheckAllTypes({"matmul", {{97, 101, 103}}, {}}, 7);
+}
+
+TEST_F(FamilyNumbers, SplitProducts) {
+  CheckTask({"matmul", {{64, 64, 8192}}, {}}, DType::kFloat32, 8);
+  CheckTask({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16, 8);
+}
+
+TEST_F(FamilyNumbers, Convolutions) {
+  CheckAllTypes({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, 9);
+  CheckTask({"conv2d",
+             {{2, 30, 31, 3}, {13, 5, 4}},
+             {{"stride", int64_t{2}}, {"padding", int64_t{2}}, {"dilation", int64_t{2}}}},
+            DType::kFloat16, 10);
+}
+
+TEST_F(FamilyNumbers, Attention) {
+  CheckAllTypes({"flash_attention", {{1, 4, 512, 64}}, {}}, 11);
+  CheckTask({"flash_attention", {{1, 4, 512, 37}}, {{"scale", -0.3}}}, DType::kFloat16, 12);
+}
+
+TEST_F(FamilyNumbers, CausalAttention) {
+  CheckAllTypes({"flash_attention", {{1, 4, 512, 64}}, {{"causal", true}}}, 13);
+  CheckTask({"flash_attention", {{1, 4, 512, 128}}, {{"causal", true}}}, DType::kBFloat16, 14);
+  CheckTask({"flash_attention", {{1, 4, 512, 40}}, {{"causal", true}}}, DType::kBFloat16, 15);
+}
+
+// Rows of a causal mask that see few keys have results as large as a value, and in them the rounding of the weights to
+// 16 bits does not average out: against the rms of a long sequence's results (0.0655 at 4096 normal keys) that is ten
+// units of roundoff. The budget must come from an honest kernel that rounds as well, or no kernel passes.
+TEST_F(FamilyNumbers, TheFirstRowsOfALongCausalMaskAreWithinTheBudget) {
+  constexpr double kRmsOfALongSequence = 0.0655;
+  const FamilyTask task{"flash_attention", {{1, 32, 64, 32}}, {{"causal", true}}};
+  for (DType dtype : {DType::kBFloat16, DType::kFloat16}) {
+    SCOPED_TRACE(Name(dtype));
+    const auto schedule = MakeTemplate(SpecOf(task, dtype), gpu_.profile()).value();
+    const KernelSpec& spec = schedule->spec();
+    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+    const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
+    const InputInstance instance{InputFamily::kNormal, 4, false};
+    ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+    const Reference::Output& output = oracle->Get(buffers, instance).value()->outputs[0];
+    const auto worst = [&](const RenderedKernel& kernel) {
+      Run(Compile(kernel), kernel.plan, spec, buffers);
+      CompareRequest request{buffers.Find("y")->address, dtype, output.masked->address(), output.elements, output.key,
+                             kRmsOfALongSequence};
+      return kernels_->Compare(request).value();
+    };
+    const ErrorBudget budget = BudgetFromHonest(worst(*schedule->Naive()), dtype, {});
+    const CompareStats candidate = worst(schedule->Render(schedule->Default()).value());
+    EXPECT_GT(candidate.worst, 4.2 * UnitRoundoff(dtype)) << "or this test shows nothing";
+    const OutputJudgement judgement = JudgeOutput("y", candidate, budget, false);
+    EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
+    EXPECT_LT(budget.norm, 10 * UnitRoundoff(dtype)) << "and the norm's bound stays tight";
+  }
+}
+
+// Two keys of nearly equal, large scores share one row in a thousand or so. What the plain kernel errs by there in one
+// run is luck, and a budget taken from a lucky run refuses every kernel.
+TEST_F(FamilyNumbers, RowsWhereLargeLogitsCompeteAreWithinTheBudget) {
+  const auto schedule =
+      MakeTemplate(SpecOf({"flash_attention", {{1, 2, 48, 32}}, {}}, DType::kFloat32), gpu_.profile());
+  const KernelSpec& spec = (*schedule)->spec();
+  const RenderedKernel kernel = (*schedule)->Render((*schedule)->Default()).value();
+  const CompiledModule module = Compile(kernel);
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+  const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const InputInstance instance{InputFamily::kLargeLogits, Mix64(seed), false};
+    ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+    const Reference::Output& output = oracle->Get(buffers, instance).value()->outputs[0];
+    Run(module, kernel.plan, spec, buffers);
+    const CompareStats stats = kernels_
+                                   ->Compare({buffers.Find("y")->address, output.dtype, output.masked->address(),
+                                              output.elements, output.key, output.scale, output.budget.element})
+                                   .value();
+    const OutputJudgement judgement = JudgeOutput("y", stats, output.budget, false);
+    EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << "seed " << seed << ": " << judgement.reason;
+    EXPECT_LT(output.budget.norm, 1e-3) << "half precision does not fit in";
+  }
+}
+
 TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
   const std::initializer_list<InputFamily> families = {InputFamily::kNormal,    InputFamily::kUniform,
                                                        InputFamily::kHeavyTail, InputFamily::kCancelling,
@@ -296,95 +385,6 @@ TEST_F(PlanesOfAnyNumbers, InfinitiesAndNansComeOutAsFromPlainSums) {
   }
   EXPECT_GT(infinite, 100);
   EXPECT_GT(nan, 79);
-}
-
-TEST_F(FamilyNumbers, RowsOfOneElement) {
-  for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"})
-    CheckTask({op, {{1, 1}}, {}}, DType::kFloat16, 5);
-}
-
-TEST_F(FamilyNumbers, MatrixProducts) {
-  CheckAllTypes({"matmul", {{512, 512, 512}}, {}}, 6);
-  CheckAllTypes({"matmul", {{97, 101, 103}}, {}}, 7);
-}
-
-TEST_F(FamilyNumbers, SplitProducts) {
-  CheckTask({"matmul", {{64, 64, 8192}}, {}}, DType::kFloat32, 8);
-  CheckTask({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16, 8);
-}
-
-TEST_F(FamilyNumbers, Convolutions) {
-  CheckAllTypes({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, 9);
-  CheckTask({"conv2d",
-             {{2, 30, 31, 3}, {13, 5, 4}},
-             {{"stride", int64_t{2}}, {"padding", int64_t{2}}, {"dilation", int64_t{2}}}},
-            DType::kFloat16, 10);
-}
-
-TEST_F(FamilyNumbers, Attention) {
-  CheckAllTypes({"flash_attention", {{1, 4, 512, 64}}, {}}, 11);
-  CheckTask({"flash_attention", {{1, 4, 512, 37}}, {{"scale", -0.3}}}, DType::kFloat16, 12);
-}
-
-TEST_F(FamilyNumbers, CausalAttention) {
-  CheckAllTypes({"flash_attention", {{1, 4, 512, 64}}, {{"causal", true}}}, 13);
-  CheckTask({"flash_attention", {{1, 4, 512, 128}}, {{"causal", true}}}, DType::kBFloat16, 14);
-  CheckTask({"flash_attention", {{1, 4, 512, 40}}, {{"causal", true}}}, DType::kBFloat16, 15);
-}
-
-// Rows of a causal mask that see few keys have results as large as a value, and in them the rounding of the weights to
-// 16 bits does not average out: against the rms of a long sequence's results (0.0655 at 4096 normal keys) that is ten
-// units of roundoff. The budget must come from an honest kernel that rounds as well, or no kernel passes.
-TEST_F(FamilyNumbers, TheFirstRowsOfALongCausalMaskAreWithinTheBudget) {
-  constexpr double kRmsOfALongSequence = 0.0655;
-  const FamilyTask task{"flash_attention", {{1, 32, 64, 32}}, {{"causal", true}}};
-  for (DType dtype : {DType::kBFloat16, DType::kFloat16}) {
-    SCOPED_TRACE(Name(dtype));
-    const auto schedule = MakeTemplate(SpecOf(task, dtype), gpu_.profile()).value();
-    const KernelSpec& spec = schedule->spec();
-    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-    const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
-    const InputInstance instance{InputFamily::kNormal, 4, false};
-    ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
-    const Reference::Output& output = oracle->Get(buffers, instance).value()->outputs[0];
-    const auto worst = [&](const RenderedKernel& kernel) {
-      Run(Compile(kernel), kernel.plan, spec, buffers);
-      CompareRequest request{buffers.Find("y")->address, dtype, output.masked->address(), output.elements, output.key,
-                             kRmsOfALongSequence};
-      return kernels_->Compare(request).value();
-    };
-    const ErrorBudget budget = BudgetFromHonest(worst(*schedule->Naive()), dtype, {});
-    const CompareStats candidate = worst(schedule->Render(schedule->Default()).value());
-    EXPECT_GT(candidate.worst, 4.2 * UnitRoundoff(dtype)) << "or this test shows nothing";
-    const OutputJudgement judgement = JudgeOutput("y", candidate, budget, false);
-    EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
-    EXPECT_LT(budget.norm, 10 * UnitRoundoff(dtype)) << "and the norm's bound stays tight";
-  }
-}
-
-// Two keys of nearly equal, large scores share one row in a thousand or so. What the plain kernel errs by there in one
-// run is luck, and a budget taken from a lucky run refuses every kernel.
-TEST_F(FamilyNumbers, RowsWhereLargeLogitsCompeteAreWithinTheBudget) {
-  const auto schedule =
-      MakeTemplate(SpecOf({"flash_attention", {{1, 2, 48, 32}}, {}}, DType::kFloat32), gpu_.profile());
-  const KernelSpec& spec = (*schedule)->spec();
-  const RenderedKernel kernel = (*schedule)->Render((*schedule)->Default()).value();
-  const CompiledModule module = Compile(kernel);
-  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const InputInstance instance{InputFamily::kLargeLogits, Mix64(seed), false};
-    ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
-    const Reference::Output& output = oracle->Get(buffers, instance).value()->outputs[0];
-    Run(module, kernel.plan, spec, buffers);
-    const CompareStats stats = kernels_
-                                   ->Compare({buffers.Find("y")->address, output.dtype, output.masked->address(),
-                                              output.elements, output.key, output.scale, output.budget.element})
-                                   .value();
-    const OutputJudgement judgement = JudgeOutput("y", stats, output.budget, false);
-    EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << "seed " << seed << ": " << judgement.reason;
-    EXPECT_LT(output.budget.norm, 1e-3) << "half precision does not fit in";
-  }
 }
 
 }  // namespace

@@ -37,8 +37,12 @@ std::vector<Value> PlanesWithin(double error) {
   return counts;
 }
 
-/// Relative error that the task bears beyond what float32 makes.
-double Tolerated(const KernelSpec& spec) { return spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0); }
+/// Relative error that the task bears beyond what float32 makes; any where its accuracy policy asks for TF32's.
+double Tolerated(const KernelSpec& spec) {
+  const auto accuracy = spec.attributes.find("accuracy");
+  if (accuracy != spec.attributes.end() && ToString(accuracy->second) == "fast") return INFINITY;
+  return spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0);
+}
 
 /// Of the tensor-core peak, what a block reaches that never waits; of the time that planes take from DRAM, what
 /// products do not hide: measured on an H200.
