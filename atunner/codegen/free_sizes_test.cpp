@@ -103,19 +103,6 @@ TEST(FreeSizes, ProductsKeepTheirAlignment) {
     EXPECT_EQ(WhyNot(*Bound({"matmul", {{127, 129, 131}}}, dtype), {{"M", 64}, {"N", 64}, {"K", 65}}), "served");
 }
 
-TEST(FreeSizes, ProductsOfPlanesServeOtherSizes) {
-  for (const auto& [n, k] : {std::pair(4096, 4096), std::pair(4097, 4095)}) {
-    const auto schedule = Bound({"matmul", {{4096, n, k}}}, DType::kFloat32, "H200");
-    ASSERT_GE(schedule->space().Find("planes"), 0) << "tensor cores pay at this size";
-    for (const Configuration& one : Some(*schedule)) {
-      for (const Dims& dims : schedule->CheckDims(one)) EXPECT_EQ(WhyNot(*schedule, dims), "served");
-    }
-    EXPECT_EQ(WhyNot(*schedule, {{"M", 3}, {"N", 64}, {"K", 100}}), "served");
-    EXPECT_EQ(WhyNot(*schedule, {{"N", 65}}) == "served", n % 4 != 0);
-    EXPECT_EQ(WhyNot(*schedule, {{"K", 65}}) == "served", k % 4 != 0);
-  }
-}
-
 TEST(FreeSizes, OperandsThatAreNotWidenedKeepTheirAlignment) {
   const auto schedule = Bound({"matmul", {{64, 66, 68}}}, DType::kFloat16);
   const KernelSpec& spec = schedule->spec();
@@ -154,6 +141,19 @@ TEST(FreeSizes, AttentionServesOtherLengthsAndHeads) {
   const auto schedule = Bound({"flash_attention", {{1, 8, 512, 64}}}, DType::kFloat16);
   EXPECT_EQ(WhyNot(*schedule, {{"heads", 3}, {"sequence", 1001}}), "served");
   EXPECT_THAT(WhyNot(*schedule, {{"dim", 128}}), HasSubstr("dim = 64"));
+}
+
+TEST(FreeSizes, ProductsOfPlanesServeOtherSizes) {
+  for (const auto& [n, k] : {std::pair(4096, 4096), std::pair(4097, 4095)}) {
+    const auto schedule = Bound({"matmul", {{4096, n, k}}}, DType::kFloat32, "H200");
+    ASSERT_GE(schedule->space().Find("planes"), 0) << "tensor cores pay at this size";
+    for (const Configuration& one : Some(*schedule)) {
+      for (const Dims& dims : schedule->CheckDims(one)) EXPECT_EQ(WhyNot(*schedule, dims), "served");
+    }
+    EXPECT_EQ(WhyNot(*schedule, {{"M", 3}, {"N", 64}, {"K", 100}}), "served");
+    EXPECT_EQ(WhyNot(*schedule, {{"N", 65}}) == "served", n % 4 != 0);
+    EXPECT_EQ(WhyNot(*schedule, {{"K", 65}}) == "served", k % 4 != 0);
+  }
 }
 
 }  // namespace
