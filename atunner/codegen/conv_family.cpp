@@ -76,7 +76,7 @@ void AddImageArguments(LaunchStep& step) {
 class TensorCoreConv : public TensorTemplate {
  public:
   TensorCoreConv(const KernelSpec& spec, const DeviceProfile& profile)
-      : TensorTemplate(spec, profile,
+      : TensorTemplate(spec, profile, MainLoopFor(profile),
                        {.m = spec.dims.at("N") * spec.dims.at("P") * spec.dims.at("Q"),
                         .n = spec.dims.at("K"),
                         .k = spec.dims.at("R") * spec.dims.at("S") * Channels(spec)}) {}

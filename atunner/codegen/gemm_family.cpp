@@ -1,4 +1,4 @@
-// Matrix products: float16 and bfloat16 on tensor cores through mma.sync, float32 with fused multiply-adds.
+// Matrix products: float16 and bfloat16 on tensor cores, float32 with fused multiply-adds.
 #include <fmt/format.h>
 
 #include "atunner/codegen/family.h"
@@ -32,7 +32,8 @@ SizeFreedom FreeExtents(int64_t k_step, int64_t n_step) {
 class TensorCoreGemm : public TensorTemplate {
  public:
   TensorCoreGemm(const KernelSpec& spec, const DeviceProfile& profile)
-      : TensorTemplate(spec, profile, {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
+      : TensorTemplate(spec, profile, MainLoopFor(profile),
+                       {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
         a_align_(Alignment(extents_.k)),
         b_align_(Alignment(extents_.n)) {
     const bool aligned = a_align_ == 8 && b_align_ == 8;
@@ -78,6 +79,73 @@ class TensorCoreGemm : public TensorTemplate {
   int64_t b_align_;
 };
 
+/// On Hopper: both operands by tensor maps, which want rows of whole multiples of 16 bytes. Others are widened first.
+class MapsGemm : public TensorTemplate {
+ public:
+  MapsGemm(const KernelSpec& spec, const DeviceProfile& profile)
+      : TensorTemplate(spec, profile, MapsLoop(),
+                       {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
+        wide_a_(extents_.k % kUnit != 0),
+        wide_b_(extents_.n % kUnit != 0) {
+    Add("alternate == 0 or persistent == 1", "one tile needs no turns");
+    Add("split_k == 1 or cluster_m * cluster_n == 1", "a cluster either fetches or adds up together");
+    Add(fmt::format("cluster_m == 1 or tile_m < {}", extents_.m), "one row of blocks");
+    Add(fmt::format("cluster_n == 1 or tile_n < {}", extents_.n), "one column of blocks");
+  }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    LaunchPlan plan = Plan(configuration, {});
+    if (wide_a_) AddWidening(plan, "a", "wide_a", "M", "K");
+    if (wide_b_) AddWidening(plan, "b", "wide_b", "K", "N");
+    LaunchStep step = TileStep(configuration, "gemm", "M", "N");
+    step.args = {Map(wide_a_, "a", "K", "M", "tile_m // cluster_n"), Map(wide_b_, "b", "N", "K", "tile_k // cluster_m"),
+                 Destination(configuration, "c")};
+    for (const char* extent : {"M", "N", "K"})
+      step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(extent)));
+    plan.steps.push_back(step);
+    FinishSplit(configuration, plan, "c", "M", "N");
+    return RenderedKernel{
+        EmitProduct(configuration, TileConstants(configuration, false), embed::kGemmMapsCu, wide_a_ || wide_b_),
+        std::move(plan)};
+  }
+
+  /// One row and column; and partly filled tiles, more than one block or cluster has, whose depth goes through all
+  /// buffers more than once.
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    const Extents together = Together(configuration);
+    const int64_t turns = Integer(configuration, "stages") + 2;
+    return {{{"M", 1}, {"N", n_step()}, {"K", k_step()}},
+            {{"M", together.m + 3},
+             {"N", together.n / 2 + n_step()},
+             {"K", turns * Integer(configuration, "tile_k") + k_step()}}};
+  }
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    SizeFreedom freedom = FreeExtents(k_step(), n_step());
+    freedom.constraints.push_back({Expr::MustParse(fmt::format("M <= {}", INT32_MAX / 2)), "31-bit counters"});
+    return freedom;
+  }
+
+ private:
+  static constexpr int64_t kUnit = 8;  ///< elements in 16 bytes
+  int64_t k_step() const { return wide_a_ ? 1 : kUnit; }
+  int64_t n_step() const { return wide_b_ ? 1 : kUnit; }
+
+  /// Boxes of 64 columns, the width of a swizzled row, of an operand.
+  ArgBinding Map(bool wide, const char* operand, const char* columns, const char* rows, const char* box_rows) const {
+    const std::string stride = wide ? fmt::format("ceil_div({}, 8) * 8", columns) : columns;
+    TensorView view{.dims = {Expr::MustParse(columns), Expr::MustParse(rows)},
+                    .strides = {Expr::MustParse(stride)},
+                    .box = {64, Expr::MustParse(box_rows)},
+                    .swizzle_bytes = 128};
+    const DType dtype = spec_.compute_dtype;
+    return wide ? ArgBinding::WorkspaceMap(fmt::format("wide_{}", operand), dtype, std::move(view))
+                : ArgBinding::Map(operand, dtype, std::move(view));
+  }
+
+  bool wide_a_;
+  bool wide_b_;
+};
+
 class SimtGemm : public SimtTemplate {
  public:
   SimtGemm(const KernelSpec& spec, const DeviceProfile& profile)
@@ -121,7 +189,17 @@ class Gemm : public Family {
       return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", spec.dims.at("K")), "", "split K");
     }
     if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtGemm>(spec, profile);
+    if (TakesMaps(spec, profile)) return std::make_unique<MapsGemm>(spec, profile);
     return std::make_unique<TensorCoreGemm>(spec, profile);
+  }
+
+ private:
+  /// Widening reads an operand and writes it once more, which pays where the product reads it often.
+  static bool TakesMaps(const KernelSpec& spec, const DeviceProfile& profile) {
+    constexpr int64_t kOften = 256;
+    const auto at = [&](const char* name) { return spec.dims.at(name); };
+    return profile.cc_major == 9 && at("M") <= INT32_MAX / 2 && at("N") <= INT32_MAX / 2 &&
+           (at("K") % 8 == 0 || at("N") >= kOften) && (at("N") % 8 == 0 || at("M") >= kOften);
   }
 };
 

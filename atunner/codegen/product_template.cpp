@@ -21,7 +21,7 @@ constexpr double kSecondStepNs = 3000;
 void ProductTemplate::AddOrderAndSplit() {
   space_.parameters.push_back({"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
   space_.parameters.push_back(
-      {"split_k", Integers({1, 2, 4, 8}), "blocks that share one tile of the result, each with its part of the depth"});
+      {"split_k", Integers({1, 2, 3, 4, 6, 8, 16}), "blocks that share one tile of the result, each with its part of the depth"});
   Add(fmt::format("split_k == 1 or {} >= 4 * tile_k * split_k", extents_.k), "too little depth to split");
   Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * split_k <= {}", extents_.m, extents_.n,
                   4 * profile_.sms),
@@ -32,19 +32,17 @@ Configuration ProductTemplate::Default() const {
   Configuration best;
   double least = INFINITY;
   for (const std::vector<int64_t>& start : Starts()) {
-    for (const int64_t split : {1, 2, 4, 8}) {
-      Configuration one{{start.begin(), start.end()}};
-      one.values.insert(one.values.end(), {int64_t{8}, split});
-      // What a family adds of its own stands behind and starts with its first value.
-      for (size_t i = one.values.size(); i < space_.parameters.size(); ++i) {
-        one.values.push_back(space_.parameters[i].values[0]);
-      }
-      if (!Allows(one)) continue;
-      const double cost = Cost(one, profile_).value_or(INFINITY);
-      if (cost < least) {
-        least = cost;
-        best = one;
-      }
+    // The start, one order of blocks, and whatever is best of the rest.
+    std::vector<std::vector<Value>> choices;
+    for (const Parameter& parameter : space_.parameters) choices.push_back(parameter.values);
+    for (size_t i = 0; i < start.size(); ++i) choices[i] = {start[i]};
+    choices[start.size()] = {int64_t{8}};
+    const Configuration one = CheapestOf(choices);
+    if (one.values.empty()) continue;
+    const double cost = Cost(one, profile_).value_or(INFINITY);
+    if (cost < least) {
+      least = cost;
+      best = one;
     }
   }
   return best;
@@ -92,9 +90,10 @@ double ProductTemplate::Time(const Configuration& configuration, double rate_per
   const int64_t per_sm = BlocksPerSm(configuration);
   const double depth = static_cast<double>(extents_.k) / static_cast<double>(split);
   const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / rate_per_sm * 1e9;
-  const double elements =
-      static_cast<double>(extents_.k) *
-      static_cast<double>(extents_.m * CeilDiv(extents_.n, tile_n) + extents_.n * CeilDiv(extents_.m, tile_m));
+  const Extents together = Together(configuration);
+  const double elements = static_cast<double>(extents_.k) *
+                          static_cast<double>(extents_.m * CeilDiv(extents_.n, together.n) +
+                                              extents_.n * CeilDiv(extents_.m, together.m));
   const double traffic = elements * static_cast<double>(SizeOf(spec_.compute_dtype)) / profile_.l2_gbps;
   const double dram = MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps;
   const double start = kBlockStartNs * static_cast<double>(CeilDiv(per_sm, resident));

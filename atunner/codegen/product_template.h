@@ -22,6 +22,10 @@ class ProductTemplate : public BoundTemplate {
   /// Resources of one block.
   virtual int64_t Threads(const Configuration& configuration) const = 0;
   virtual int64_t SharedBytes(const Configuration& configuration) const = 0;
+  /// Part of the result whose operands are fetched together.
+  virtual Extents Together(const Configuration& configuration) const {
+    return {.m = Integer(configuration, "tile_m"), .n = Integer(configuration, "tile_n")};
+  }
   /// Schedules worth starting from: values of the parameters before group_m. Default is the cheapest of them.
   virtual std::vector<std::vector<int64_t>> Starts() const = 0;
 
@@ -30,7 +34,14 @@ class ProductTemplate : public BoundTemplate {
   int64_t Integer(const Configuration& configuration, const char* name) const {
     return GetInt(space_, configuration, name);
   }
-  bool Split(const Configuration& configuration) const { return Integer(configuration, "split_k") > 1; }
+  /// A split whose blocks add up among themselves.
+  bool InCluster(const Configuration& configuration) const {
+    return space_.Find("in_cluster") >= 0 && Integer(configuration, "in_cluster") != 0;
+  }
+  /// A split whose shares a second step adds up.
+  bool Split(const Configuration& configuration) const {
+    return Integer(configuration, "split_k") > 1 && !InCluster(configuration);
+  }
   /// The product's step without its arguments. `m` and `n` are expressions over the task's dims.
   LaunchStep ProductStep(const Configuration& configuration, const char* entry, const char* m, const char* n) const;
   /// The argument that receives the product: `output`, or the workspace of shares when k is split.

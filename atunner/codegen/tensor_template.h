@@ -10,11 +10,12 @@ class TensorTemplate : public ProductTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override;
 
  protected:
-  TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents);
+  TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents);
 
   int64_t Threads(const Configuration& configuration) const override;
   int64_t SharedBytes(const Configuration& configuration) const override;
   std::vector<std::vector<int64_t>> Starts() const override { return loop_.Starts(); }
+  Extents Together(const Configuration& configuration) const override;
   bool Persistent(const Configuration& configuration) const { return Integer(configuration, "persistent") != 0; }
   /// Blocks that an SM holds.
   int64_t Resident(const Configuration& configuration) const;
@@ -34,6 +35,7 @@ class TensorTemplate : public ProductTemplate {
   Expr threads_;
   Expr registers_;  ///< of a thread
   Expr shared_;     ///< bytes
+  Expr rows_, columns_;  ///< of the result whose operands are fetched together
 };
 
 /// Largest power of two up to 8 that divides `extent`: elements that are sure to start at a multiple of their size.
