@@ -42,8 +42,8 @@ class MainLoop {
   virtual std::string Text(const Chosen& chosen) const = 0;
 
  protected:
-  /// Bytes of the buffers, and of the 16 rows that each warp of `columns` columns stages for the store where the buffers
-  /// are still in use.
+  /// Bytes of the buffers, and of the 16 rows that each warp of `columns` columns stages for the store where the
+  /// buffers are still in use.
   std::string BuffersAndStaging(const std::string& columns) const;
 };
 

@@ -20,8 +20,8 @@ constexpr double kSecondStepNs = 3000;
 
 void ProductTemplate::AddOrderAndSplit() {
   space_.parameters.push_back({"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
-  space_.parameters.push_back(
-      {"split_k", Integers({1, 2, 3, 4, 6, 8, 16}), "blocks that share one tile of the result, each with its part of the depth"});
+  space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 6, 8, 16}),
+                               "blocks that share one tile of the result, each with its part of the depth"});
   Add(fmt::format("split_k == 1 or {} >= 4 * tile_k * split_k", extents_.k), "too little depth to split");
   Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * split_k <= {}", extents_.m, extents_.n,
                   4 * profile_.sms),
@@ -91,9 +91,9 @@ double ProductTemplate::Time(const Configuration& configuration, double rate_per
   const double depth = static_cast<double>(extents_.k) / static_cast<double>(split);
   const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / rate_per_sm * 1e9;
   const Extents together = Together(configuration);
-  const double elements = static_cast<double>(extents_.k) *
-                          static_cast<double>(extents_.m * CeilDiv(extents_.n, together.n) +
-                                              extents_.n * CeilDiv(extents_.m, together.m));
+  const double elements =
+      static_cast<double>(extents_.k) *
+      static_cast<double>(extents_.m * CeilDiv(extents_.n, together.n) + extents_.n * CeilDiv(extents_.m, together.m));
   const double traffic = elements * static_cast<double>(SizeOf(spec_.compute_dtype)) / profile_.l2_gbps;
   const double dram = MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps;
   const double start = kBlockStartNs * static_cast<double>(CeilDiv(per_sm, resident));

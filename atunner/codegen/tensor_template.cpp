@@ -61,8 +61,8 @@ TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& prof
                   profile.sms),
       "every block has one tile at most");
   if (profile.cc_major < 9) return;
-  space_.parameters.push_back(
-      {"in_cluster", Integers({0, 1}), "a split's blocks form a cluster and add up in shared memory, without a second step"});
+  space_.parameters.push_back({"in_cluster", Integers({0, 1}),
+                               "a split's blocks form a cluster and add up in shared memory, without a second step"});
   Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
   Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
       "the sums take the place of the buffers");
@@ -130,11 +130,11 @@ SourceUnit TensorTemplate::EmitProduct(const Configuration& configuration, const
   const std::string_view store = InCluster(configuration) ? embed::kClusterStoreCuh
                                  : Split(configuration)   ? embed::kShareStoreCuh
                                                           : embed::kTileStoreCuh;
-  return Emit(configuration, constants,
-              {embed::kMmaCommonCuh, embed::kTileOrderCuh,
-               profile_.cc_major >= 9 ? embed::kClusterCuh : std::string_view(), loop_.Text(chosen(configuration)),
-               store, kernel, widened ? embed::kWidenCuh : std::string_view(),
-               Split(configuration) ? embed::kSplitCuh : std::string_view()});
+  return Emit(
+      configuration, constants,
+      {embed::kMmaCommonCuh, embed::kTileOrderCuh, profile_.cc_major >= 9 ? embed::kClusterCuh : std::string_view(),
+       loop_.Text(chosen(configuration)), store, kernel, widened ? embed::kWidenCuh : std::string_view(),
+       Split(configuration) ? embed::kSplitCuh : std::string_view()});
 }
 
 std::optional<double> TensorTemplate::Cost(const Configuration& configuration, const DeviceProfile& profile) const {

@@ -33,8 +33,8 @@ class TensorTemplate : public ProductTemplate {
 
   const MainLoop& loop_;
   Expr threads_;
-  Expr registers_;  ///< of a thread
-  Expr shared_;     ///< bytes
+  Expr registers_;       ///< of a thread
+  Expr shared_;          ///< bytes
   Expr rows_, columns_;  ///< of the result whose operands are fetched together
 };
 
