@@ -24,14 +24,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
     store_nothing();
   } else {
     Sums sums;
-    int turn = threadIdx.x / 128 / SHARING;  // groups that share no tile take turns
-    for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
-      if (GROUPS > SHARING && turn-- != 0) {
+    constexpr bool TURNS = GROUPS > SHARING;
+    bool mine = turn_set() == 0;
+    for (unsigned index = blockIdx.x; index < all; index += gridDim.x, mine = !mine) {
+      if (TURNS && !mine) {
         ring.skip(depth.last - depth.first);
         continue;
       }
-      turn = GROUPS / SHARING - 1;
-      multiply_tile(ring, sums, depth);
+      if (TURNS && index != blockIdx.x) wait_for_turn();
+      multiply_tile(ring, sums, depth, TURNS && index + gridDim.x < all);
       store_result(shared, sums, c, tile_of(index, m, n), m, n);
     }
   }

@@ -105,8 +105,14 @@ DEVICE void release(const Ring& ring) {
   }
 }
 
-/// Multiplies one tile of the result; the ring then stands behind it.
-DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth) {
+/// Groups that take tiles in turns read buffers in turns as well: a barrier's parity tells this round from the last, and no
+/// more. Set 0 or 1 waits for the other to have seen its last full buffer.
+DEVICE int turn_set() { return threadIdx.x / 128 / SHARING; }
+DEVICE void wait_for_turn() { asm volatile("bar.sync %0, %1;" ::"r"(2 + turn_set()), "n"(CONSUMERS) : "memory"); }
+DEVICE void pass_turn() { asm volatile("bar.arrive %0, %1;" ::"r"(3 - turn_set()), "n"(CONSUMERS) : "memory"); }
+
+/// Multiplies one tile of the result; the ring then stands behind it. `pass`: another set's turn is next.
+DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass) {
   clear(sums);
   Ring before = ring;
   for (int at = depth.first; at < depth.last; ++at, ring.step()) {
@@ -118,6 +124,7 @@ DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth) {
       before.step();
     }
   }
+  if (pass) pass_turn();
   wait_products<0>();
   settle(sums);
   if (depth.first < depth.last) release(before);
