@@ -287,8 +287,9 @@ constexpr int PADDING = 3;
 constexpr int DILATION = 1;
 
 )");
-  ASSERT_EQ(kernel.plan.steps.size(), 3u) << "both operands are widened first";
-  EXPECT_EQ(kernel.plan.steps[2].entry, "conv2d");
+  ASSERT_EQ(kernel.plan.steps.size(), 2u) << "both operands are widened first, in one step";
+  EXPECT_EQ(kernel.plan.steps[0].grid[1].text(), "2");
+  EXPECT_EQ(kernel.plan.steps[1].entry, "conv2d");
 }
 
 TEST(Golden, Attention) {

@@ -161,6 +161,10 @@ TEST_F(HopperNumbers, SplitsOfTheDepth) {
                                         {64, 64, 64, 1, 1, 0, 6, 8, 0, 1},
                                         {64, 64, 64, 1, 1, 0, 3, 3, 0, 0}}),
                       39);
+  // Fewer rows than the tensor cores multiply: the others are not even copied.
+  const auto few = MakeTemplate(SpecOf({"matmul", {{5, 4096, 4096}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*few, Schedules(*few, {{64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 128, 64, 1, 1, 0, 4, 16, 0, 0}}),
+                      44);
   // Rows that no tensor map takes: every thread copies.
   const auto odd = MakeTemplate(SpecOf({"matmul", {{64, 65, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
   CheckConfigurations(*odd,
@@ -173,6 +177,28 @@ TEST_F(HopperNumbers, SplitsOfTheDepth) {
                                          {"in_cluster", 1},
                                          {"widen", 0}})},
                       40);
+}
+
+class BlackwellNumbers : public FamilyNumbers {
+ protected:
+  BlackwellNumbers() : FamilyNumbers("B200") {}
+};
+
+TEST_F(BlackwellNumbers, SplitsOfTheDepthInAClusterOfWarpTiles) {
+  const auto schedule =
+      MakeTemplate(SpecOf({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*schedule,
+                      {WithValues(*schedule, {{"tile_m", 64},
+                                              {"tile_n", 64},
+                                              {"tile_k", 64},
+                                              {"warp_m", 32},
+                                              {"warp_n", 32},
+                                              {"stages", 4},
+                                              {"split_k", 4},
+                                              {"persistent", 0},
+                                              {"in_cluster", 1},
+                                              {"widen", 0}})},
+                      43);
 }
 
 TEST_F(HopperNumbers, ProductsOfOddRowsByTensorMaps) {

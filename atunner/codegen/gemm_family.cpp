@@ -1,6 +1,8 @@
 // Matrix products: float16 and bfloat16 on tensor cores, float32 with fused multiply-adds.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/simt_template.h"
 #include "atunner/codegen/tensor_template.h"
@@ -29,6 +31,13 @@ SizeFreedom FreeExtents(int64_t k_step, int64_t n_step) {
   return freedom;
 }
 
+std::vector<Widened> Unaligned(bool a, bool b) {
+  std::vector<Widened> tensors;
+  if (a) tensors.push_back({"a", "M", "K"});
+  if (b) tensors.push_back({"b", "K", "N"});
+  return tensors;
+}
+
 class TensorCoreGemm : public TensorTemplate {
  public:
   TensorCoreGemm(const KernelSpec& spec, const DeviceProfile& profile)
@@ -49,8 +58,7 @@ class TensorCoreGemm : public TensorTemplate {
     constants.Int("A_ALIGN", wide_a ? 8 : a_align_, "elements at whose multiples rows of a start");
     constants.Int("B_ALIGN", wide_b ? 8 : b_align_);
     LaunchPlan plan = Plan(configuration, {});
-    if (wide_a) AddWidening(plan, "a", "wide_a", "M", "K");
-    if (wide_b) AddWidening(plan, "b", "wide_b", "K", "N");
+    AddWidening(plan, Unaligned(wide_a, wide_b));
     LaunchStep step = TileStep(configuration, "gemm", "M", "N");
     step.args = {wide_a ? ArgBinding::Workspace("wide_a") : ArgBinding::Tensor("a"),
                  wide_b ? ArgBinding::Workspace("wide_b") : ArgBinding::Tensor("b"), Destination(configuration, "c")};
@@ -90,23 +98,24 @@ class MapsGemm : public TensorTemplate {
     Add("alternate == 0 or persistent == 1", "one tile needs no turns");
     Add("split_k == 1 or cluster_m * cluster_n == 1", "a cluster either fetches or adds up together");
     Add(fmt::format("cluster_m == 1 or tile_m < {}", extents_.m), "one row of blocks");
-    Add(fmt::format("cluster_n == 1 or tile_n < {}", extents_.n), "one column of blocks");
+    Add(fmt::format("cluster_n == 1 or (tile_n < {} and tile_m <= {})", extents_.n, extents_.m),
+        "one column of blocks");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     LaunchPlan plan = Plan(configuration, {});
-    if (wide_a_) AddWidening(plan, "a", "wide_a", "M", "K");
-    if (wide_b_) AddWidening(plan, "b", "wide_b", "K", "N");
+    AddWidening(plan, Unaligned(wide_a_, wide_b_));
     LaunchStep step = TileStep(configuration, "gemm", "M", "N");
-    step.args = {Map(wide_a_, "a", "K", "M", "tile_m // cluster_n"), Map(wide_b_, "b", "N", "K", "tile_k // cluster_m"),
-                 Destination(configuration, "c")};
+    step.args = {Map(wide_a_, "a", "K", "M", fmt::format("{} // cluster_n", RowsFetched(configuration))),
+                 Map(wide_b_, "b", "N", "K", "tile_k // cluster_m"), Destination(configuration, "c")};
     for (const char* extent : {"M", "N", "K"})
       step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(extent)));
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "c", "M", "N");
-    return RenderedKernel{
-        EmitProduct(configuration, TileConstants(configuration, false), embed::kGemmMapsCu, wide_a_ || wide_b_),
-        std::move(plan)};
+    ConstantBlock constants = TileConstants(configuration, false);
+    constants.Int("A_ROWS", RowsFetched(configuration), "of a's tile that are fetched");
+    return RenderedKernel{EmitProduct(configuration, constants, embed::kGemmMapsCu, wide_a_ || wide_b_),
+                          std::move(plan)};
   }
 
   /// One row and column; and partly filled tiles, more than one block or cluster has, whose depth goes through all
@@ -114,24 +123,34 @@ class MapsGemm : public TensorTemplate {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Extents together = Together(configuration);
     const int64_t turns = Integer(configuration, "stages") + 2;
+    const int64_t rows = RowsFetched(configuration);
     return {{{"M", 1}, {"N", n_step()}, {"K", k_step()}},
-            {{"M", together.m + 3},
+            {{"M", rows < Integer(configuration, "tile_m") ? rows - 3 : together.m + 3},
              {"N", together.n / 2 + n_step()},
              {"K", turns * Integer(configuration, "tile_k") + k_step()}}};
   }
-  SizeFreedom FreeSizes(const Configuration&) const override {
+  SizeFreedom FreeSizes(const Configuration& configuration) const override {
     SizeFreedom freedom = FreeExtents(k_step(), n_step());
-    freedom.constraints.push_back({Expr::MustParse(fmt::format("M <= {}", INT32_MAX / 2)), "31-bit counters"});
+    const int64_t rows = RowsFetched(configuration);
+    const bool partial = rows < Integer(configuration, "tile_m");
+    freedom.constraints.push_back({Expr::MustParse(fmt::format("M <= {}", partial ? rows : INT32_MAX / 2)),
+                                   partial ? "the rows of the only tile that are fetched" : "31-bit counters"});
     return freedom;
   }
 
  private:
   static constexpr int64_t kUnit = 8;  ///< elements in 16 bytes
+  /// Rows of a's tile that are copied: where there are fewer than a tile has, whole swizzle patterns of eight. Copying
+  /// zeros from outside of the matrix would take as long as copying elements. The product's other rows mean nothing.
+  int64_t RowsFetched(const Configuration& configuration) const {
+    return std::min(Integer(configuration, "tile_m"), (extents_.m + 7) / 8 * 8);
+  }
   int64_t k_step() const { return wide_a_ ? 1 : kUnit; }
   int64_t n_step() const { return wide_b_ ? 1 : kUnit; }
 
   /// Boxes of 64 columns, the width of a swizzled row, of an operand.
-  ArgBinding Map(bool wide, const char* operand, const char* columns, const char* rows, const char* box_rows) const {
+  ArgBinding Map(bool wide, const char* operand, const char* columns, const char* rows,
+                 const std::string& box_rows) const {
     const std::string stride = wide ? fmt::format("ceil_div({}, 8) * 8", columns) : columns;
     TensorView view{.dims = {Expr::MustParse(columns), Expr::MustParse(rows)},
                     .strides = {Expr::MustParse(stride)},

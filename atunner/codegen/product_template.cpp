@@ -20,7 +20,7 @@ constexpr double kSecondStepNs = 3000;
 
 void ProductTemplate::AddOrderAndSplit() {
   space_.parameters.push_back({"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
-  space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 6, 8, 16}),
+  space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 6, 8, 16, 32, 64, 128}),
                                "blocks that share one tile of the result, each with its part of the depth"});
   Add(fmt::format("split_k == 1 or {} >= 4 * tile_k * split_k", extents_.k), "too little depth to split");
   Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * split_k <= {}", extents_.m, extents_.n,

@@ -20,18 +20,28 @@ int64_t Alignment(int64_t extent) {
   return alignment;
 }
 
-void AddWidening(LaunchPlan& plan, const char* from, const char* to, const std::string& rows,
-                 const std::string& width) {
-  const std::string wide = fmt::format("(ceil_div({}, 8) * 8)", width);
-  plan.workspaces.push_back({to, Expr::MustParse(fmt::format("{} * {} * 2", rows, wide))});
+void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors) {
+  if (tensors.empty()) return;
   LaunchStep step;
   step.entry = "widen";
-  step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({} * {}, 2048), 4096)", rows, wide));
   step.block[0] = 256;
-  step.args = {ArgBinding::Tensor(from), ArgBinding::Workspace(to),
-               ArgBinding::Scalar(DType::kInt64, Expr::MustParse(rows)),
-               ArgBinding::Scalar(DType::kInt32, Expr::MustParse(width)),
-               ArgBinding::Scalar(DType::kInt32, Expr::MustParse(wide))};
+  std::string blocks = "1";
+  for (const auto& [from, rows, width] : tensors) {
+    const std::string wide = fmt::format("(ceil_div({}, 8) * 8)", width);
+    plan.workspaces.push_back({"wide_" + from, Expr::MustParse(fmt::format("{} * {} * 2", rows, wide))});
+    blocks = fmt::format("max({}, ceil_div({} * {}, 2048))", blocks, rows, wide);
+  }
+  step.grid[0] = Expr::MustParse(fmt::format("min({}, 4096)", blocks));
+  step.grid[1] = Expr(static_cast<int64_t>(tensors.size()));
+  // The kernel takes two; one alone is told twice.
+  for (const auto& [from, rows, width] : {tensors.front(), tensors.back()}) {
+    const std::string wide = fmt::format("(ceil_div({}, 8) * 8)", width);
+    step.args.push_back(ArgBinding::Tensor(from));
+    step.args.push_back(ArgBinding::Workspace("wide_" + from));
+    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(rows)));
+    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse(width)));
+    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse(wide)));
+  }
   plan.steps.push_back(step);
 }
 

@@ -1,6 +1,10 @@
 // Products in float16 and bfloat16 on tensor cores, whatever instruction multiplies (main_loop.h).
 #pragma once
 
+#include <span>
+#include <string>
+#include <vector>
+
 #include "atunner/codegen/main_loop.h"
 
 namespace atunner {
@@ -40,7 +44,12 @@ class TensorTemplate : public ProductTemplate {
 
 /// Largest power of two up to 8 that divides `extent`: elements that are sure to start at a multiple of their size.
 int64_t Alignment(int64_t extent);
-/// Workspace `to` = tensor `from` of `rows` × `width` elements with its rows widened to a multiple of 8 (widen.cuh).
-void AddWidening(LaunchPlan& plan, const char* from, const char* to, const std::string& rows, const std::string& width);
+/// A tensor of `rows` × `width` elements, as expressions over the task's dims.
+struct Widened {
+  std::string tensor, rows, width;
+};
+/// A step that copies each tensor into workspace "wide_" + its name with rows of a multiple of 8 elements (widen.cuh).
+/// Two at most.
+void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors);
 
 }  // namespace atunner

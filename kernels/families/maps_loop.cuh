@@ -66,14 +66,14 @@ struct Depth {
 };
 
 DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, Depth depth, unsigned all, long long m, long long n) {
-  constexpr int A_PART = TILE_M / CLUSTER_N, B_PART = TILE_K / CLUSTER_M;
+  constexpr int A_PART = A_ROWS / CLUSTER_N, B_PART = TILE_K / CLUSTER_M;
   const unsigned short same_rows = ((1 << CLUSTER) - 1) / ((1 << CLUSTER_M) - 1) << rank_m();
   const unsigned short same_columns = ((1 << CLUSTER_M) - 1) << rank_n() * CLUSTER_M;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
     const Tile tile = tile_of(index, m, n);
     for (int at = depth.first; at < depth.last; ++at, ring.step()) {
       await(ring.free(), ring.parity ^ 1);
-      expect_bytes(ring.full(), STAGE_BYTES);
+      expect_bytes(ring.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
       const unsigned to_a = ring.buffer() + rank_n() * A_PART * 128;
       const int x_a = at * TILE_K, y_a = (int)tile.row + rank_n() * A_PART;
       if (CLUSTER_N > 1) {
