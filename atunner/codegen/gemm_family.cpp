@@ -95,6 +95,10 @@ class MapsGemm : public TensorTemplate {
                        {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
         wide_a_(extents_.k % kUnit != 0),
         wide_b_(extents_.n % kUnit != 0) {
+    // What many blocks read at different times should stay in L2.
+    const bool streams = std::min(extents_.m, extents_.n) <= kMostStreamed;
+    space_.parameters.push_back({"stream", streams ? Integers({1, 2, 0}) : Integers({0}),
+                                 "operands whose elements leave L2 first: b, both, none"});
     Add("alternate == 0 or persistent == 1", "one tile needs no turns");
     Add("split_k == 1 or cluster_m * cluster_n == 1", "a cluster either fetches or adds up together");
     Add(fmt::format("cluster_m == 1 or tile_m < {}", extents_.m), "one row of blocks");
@@ -113,10 +117,13 @@ class MapsGemm : public TensorTemplate {
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "c", "M", "N");
     ConstantBlock constants = TileConstants(configuration, false);
+    constants.Int("STREAM", Integer(configuration, "stream"), "operands that leave L2 first: 1 = b, 2 = both");
     constants.Int("A_ROWS", RowsFetched(configuration), "of a's tile that are fetched");
     return RenderedKernel{EmitProduct(configuration, constants, embed::kGemmMapsCu, wide_a_ || wide_b_),
                           std::move(plan)};
   }
+
+  bool Streams(const Configuration& configuration) const override { return Integer(configuration, "stream") != 0; }
 
   /// One row and column; and partly filled tiles, more than one block or cluster has, whose depth goes through all
   /// buffers more than once.
@@ -140,11 +147,7 @@ class MapsGemm : public TensorTemplate {
 
  private:
   static constexpr int64_t kUnit = 8;  ///< elements in 16 bytes
-  /// Rows of a's tile that are copied: where there are fewer than a tile has, whole swizzle patterns of eight. Copying
-  /// zeros from outside of the matrix would take as long as copying elements. The product's other rows mean nothing.
-  int64_t RowsFetched(const Configuration& configuration) const {
-    return std::min(Integer(configuration, "tile_m"), (extents_.m + 7) / 8 * 8);
-  }
+  static constexpr int64_t kMostStreamed = 1024;
   int64_t k_step() const { return wide_a_ ? 1 : kUnit; }
   int64_t n_step() const { return wide_b_ ? 1 : kUnit; }
 

@@ -35,6 +35,8 @@ class MainLoop {
   virtual std::string ColumnsTogether() const { return "tile_n"; }
   /// Share of the dense tensor-core peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
   virtual double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const = 0;
+  /// ns from one tile's last product to the next one's first in a persistent block.
+  virtual double TurnNs(const Chosen&) const { return 1000; }
   /// Blocks per SM that the compiler must leave registers for.
   virtual int64_t LaunchBound(const Chosen& chosen, int64_t resident) const = 0;
   /// The source, and the constants that it expects besides the tile's.

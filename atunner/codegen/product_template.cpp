@@ -10,17 +10,23 @@ namespace {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// ns from a block's start to its first product, and from its last to its end: measured on none, about two DRAM
-/// latencies.
-constexpr double kBlockStartNs = 1500;
-/// ns that one more kernel in the stream costs.
-constexpr double kSecondStepNs = 3000;
+/// ns of a launch with its first copies and its last stores.
+constexpr double kLaunchNs = 4500;
+/// ns that one more kernel in the stream costs, and that blocks of a cluster need to exchange their sums.
+constexpr double kSecondStepNs = 2500;
+constexpr double kExchangeNs = 800;
+/// Bytes per ns that one multiprocessor can copy into its shared memory: measured on an H200 with 16 of them busy.
+constexpr double kMostCopied = 96;
+/// Of DRAM's peak, what streams reach.
+constexpr double kDramShare = 0.92;
+/// Of the multiprocessors, those on which clusters of more than two blocks find a place: 120 of an H200's 132.
+constexpr double kClustered = 0.93;
 
 }  // namespace
 
 void ProductTemplate::AddOrderAndSplit() {
   space_.parameters.push_back({"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
-  space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 6, 8, 16, 32, 64, 128}),
+  space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128}),
                                "blocks that share one tile of the result, each with its part of the depth"});
   Add(fmt::format("split_k == 1 or {} >= 4 * tile_k * split_k", extents_.k), "too little depth to split");
   Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * split_k <= {}", extents_.m, extents_.n,
@@ -77,29 +83,45 @@ void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan
   plan.steps.push_back(step);
 }
 
-int64_t ProductTemplate::BlocksPerSm(const Configuration& configuration) const {
-  const int64_t blocks = CeilDiv(extents_.m, Integer(configuration, "tile_m")) *
-                         CeilDiv(extents_.n, Integer(configuration, "tile_n")) * Integer(configuration, "split_k");
-  return CeilDiv(blocks, profile_.sms);
+int64_t ProductTemplate::RowsFetched(const Configuration& configuration) const {
+  return std::min(Integer(configuration, "tile_m"), (extents_.m + 7) / 8 * 8);
 }
 
-double ProductTemplate::Time(const Configuration& configuration, double rate_per_sm, int64_t resident) const {
+int64_t ProductTemplate::BlocksPerSm(const Configuration& configuration) const {
+  const int64_t tiles =
+      CeilDiv(extents_.m, Integer(configuration, "tile_m")) * CeilDiv(extents_.n, Integer(configuration, "tile_n"));
+  const int64_t split = Integer(configuration, "split_k");
+  if (!InCluster(configuration)) return CeilDiv(tiles * split, profile_.sms);
+  const double places = static_cast<double>(profile_.sms / split) * (split > 2 ? kClustered : 1.0);
+  return CeilDiv(tiles, std::max<int64_t>(1, static_cast<int64_t>(places)));
+}
+
+double ProductTemplate::Time(const Configuration& configuration, double rate_per_sm, int64_t resident,
+                             double turn_ns) const {
   const int64_t tile_m = Integer(configuration, "tile_m");
   const int64_t tile_n = Integer(configuration, "tile_n");
-  const int64_t split = Integer(configuration, "split_k");
+  const auto split = static_cast<double>(Integer(configuration, "split_k"));
   const int64_t per_sm = BlocksPerSm(configuration);
-  const double depth = static_cast<double>(extents_.k) / static_cast<double>(split);
+  const double depth = static_cast<double>(extents_.k) / split;
+  const auto size = static_cast<double>(SizeOf(spec_.compute_dtype));
   const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / rate_per_sm * 1e9;
+  const double copies =
+      static_cast<double>(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / kMostCopied;
   const Extents together = Together(configuration);
   const double elements =
       static_cast<double>(extents_.k) *
       static_cast<double>(extents_.m * CeilDiv(extents_.n, together.n) + extents_.n * CeilDiv(extents_.m, together.m));
-  const double traffic = elements * static_cast<double>(SizeOf(spec_.compute_dtype)) / profile_.l2_gbps;
-  const double dram = MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps;
-  const double start = kBlockStartNs * static_cast<double>(CeilDiv(per_sm, resident));
-  const double shares =
-      split == 1 ? 0 : kSecondStepNs + static_cast<double>(extents_.m * extents_.n * split) * 8.0 / profile_.dram_gbps;
-  return std::max({products, traffic, dram}) + start + shares;
+  const double traffic = elements * size / profile_.l2_gbps;
+  // What comes into L2 drives out what others wrote, which then goes to DRAM.
+  const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
+  const double driven_out = Streams(configuration) ? 0 : 0.5 * std::min(bytes, static_cast<double>(profile_.l2_bytes));
+  const double dram = (bytes + driven_out) / (kDramShare * profile_.dram_gbps);
+  const double turns = turn_ns * static_cast<double>(CeilDiv(per_sm, resident) - 1);
+  double shares = 0;
+  if (InCluster(configuration)) shares = kExchangeNs;
+  if (Split(configuration))
+    shares = kSecondStepNs + static_cast<double>(extents_.m * extents_.n) * split * 8.0 / profile_.dram_gbps;
+  return std::max({products, copies, traffic, dram}) + kLaunchNs + turns + shares;
 }
 
 }  // namespace atunner

@@ -49,11 +49,16 @@ class ProductTemplate : public BoundTemplate {
   /// With a split: the workspace of shares, and the step that adds them up into `output`.
   void FinishSplit(const Configuration& configuration, LaunchPlan& plan, const char* output, const char* m,
                    const char* n) const;
-  /// ns for a block rate in FLOP/s per SM with `resident` blocks on each: the busiest SM's products, or L2's traffic
-  /// where that takes longer, and the costs of starting blocks and of adding up a split.
-  double Time(const Configuration& configuration, double rate_per_sm, int64_t resident) const;
-  /// Blocks of the busiest SM.
+  /// ns for a block rate in FLOP/s per SM with `resident` blocks on each: the busiest SM's products, or its copies,
+  /// L2's or DRAM's traffic where one of them takes longer, `turn_ns` from one block to the next in its place, and the
+  /// costs of starting and of adding up a split.
+  double Time(const Configuration& configuration, double rate_per_sm, int64_t resident, double turn_ns) const;
+  /// Blocks of the busiest SM when clusters find their places.
   int64_t BlocksPerSm(const Configuration& configuration) const;
+  /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of eight.
+  int64_t RowsFetched(const Configuration& configuration) const;
+  /// Do the operands leave what is in L2 where it is?
+  virtual bool Streams(const Configuration&) const { return false; }
 
   Extents extents_;
 };

@@ -9,6 +9,8 @@
 namespace atunner {
 namespace {
 
+/// ns from one block's end to its successor's first product.
+constexpr double kBlockTurnNs = 1500;
 /// Elements of a 16-bit type in 16 bytes.
 constexpr int64_t kUnit = 8;
 
@@ -150,9 +152,9 @@ SourceUnit TensorTemplate::EmitProduct(const Configuration& configuration, const
 std::optional<double> TensorTemplate::Cost(const Configuration& configuration, const DeviceProfile& profile) const {
   const int64_t resident = std::min(Resident(configuration), BlocksPerSm(configuration));
   const double peak = profile.PeakFlops(spec_.compute_dtype, true) / profile.sms;
-  const double time = Time(configuration, peak * loop_.Efficiency(chosen(configuration), resident, profile), resident);
-  // Storing one tile while the next is fetched hides the blocks' starts, all but the first.
-  return Persistent(configuration) ? time * 0.98 : time;
+  const Chosen values = chosen(configuration);
+  const double turn = Persistent(configuration) ? loop_.TurnNs(values) : kBlockTurnNs;
+  return Time(configuration, peak * loop_.Efficiency(values, resident, profile), resident, turn);
 }
 
 }  // namespace atunner

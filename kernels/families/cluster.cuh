@@ -2,6 +2,10 @@
 DEVICE void wait_for_cluster() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
+/// The same for the sake of meeting: what was written before need not be seen.
+DEVICE void meet_cluster() {
+  asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
 /// Address in block `rank` of what lies at `local` here.
 DEVICE unsigned at_rank(unsigned local, int rank) {
   unsigned there;

@@ -38,4 +38,4 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
 /// Warps that fetch meet the others where the sums lie ready.
 DEVICE void store_nothing() { wait_for_cluster(); }
 /// Until everybody is here, others read this block's sums.
-DEVICE void leave() { wait_for_cluster(); }
+DEVICE void leave() { meet_cluster(); }

@@ -7,6 +7,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
   const Depth depth = {(int)((long long)tiles * blockIdx.y / SPLIT_K), (int)((long long)tiles * (blockIdx.y + 1) / SPLIT_K)};
   const unsigned all = tile_count<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N>(m, n) * CLUSTER;
   Ring ring((unsigned)__cvta_generic_to_shared(shared));
+  if (A_ROWS < TILE_M) clear_rows(shared);
   if (threadIdx.x == 0) {
     for (int s = 0; s < STAGES; ++s) {
       make_barrier(ring.shared + BARRIERS + s * 16, 1);
@@ -15,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
     show_barriers();
   }
   if (CLUSTER > 1) {
-    wait_for_cluster();
+    meet_cluster();
   } else {
     __syncthreads();
   }
@@ -36,6 +37,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
       store_result(shared, sums, c, tile_of(index, m, n), m, n);
     }
   }
-  if (CLUSTER > 1) wait_for_cluster();  // until everybody is here, others copy into this block's memory and arrive at its barriers
+  if (CLUSTER > 1) meet_cluster();  // until everybody is here, others copy into this block's memory and arrive at its barriers
   leave();
 }

@@ -3,17 +3,22 @@
 // free again. CLUSTER_M blocks, one below the other, fetch their columns of b together, each a part for all; CLUSTER_N blocks,
 // side by side, their rows of a.
 
+/// What createpolicy makes of evict_normal and evict_first. Elements that are read once and leave L2 first drive nothing else out,
+/// above all no lines that would have to be written back.
+constexpr unsigned long long KEPT = 0x1000000000000000, STREAMED = 0x12f0000000000000;
+
 /// The map's box at column x, row y into shared memory; zeros where it leaves the matrix.
-DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, unsigned barrier) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to), "l"(&map),
-               "r"(x), "r"(y), "r"(barrier)
+DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, unsigned barrier, unsigned long long policy) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+               "l"(&map), "r"(x), "r"(y), "r"(barrier), "l"(policy)
                : "memory");
 }
 /// The same box for each block of the cluster whose bit is set, at the same place, where its barrier counts the bytes.
-DEVICE void copy_box_to(unsigned short blocks, unsigned to, const CUtensorMap& map, int x, int y, unsigned barrier) {
+DEVICE void copy_box_to(unsigned short blocks, unsigned to, const CUtensorMap& map, int x, int y, unsigned barrier, unsigned long long policy) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
-      "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(blocks)
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(blocks), "l"(policy)
       : "memory");
 }
 
@@ -60,6 +65,15 @@ struct Ring {
   }
 };
 
+/// Zeros where the tensor cores read rows of a that nobody fetches.
+DEVICE void clear_rows(unsigned char* shared) {
+  constexpr int UNITS = (TILE_M - A_ROWS) * 8;
+  for (int at = threadIdx.x; at < STAGES * UNITS; at += THREADS) {
+    *(uint4*)(shared + at / UNITS * STAGE_BYTES + A_ROWS * 128 + at % UNITS * 16) = make_uint4(0, 0, 0, 0);
+  }
+  show_to_tensor_cores();
+}
+
 /// Stretch of k in tiles.
 struct Depth {
   int first, last;
@@ -67,6 +81,7 @@ struct Depth {
 
 DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, Depth depth, unsigned all, long long m, long long n) {
   constexpr int A_PART = A_ROWS / CLUSTER_N, B_PART = TILE_K / CLUSTER_M;
+  constexpr unsigned long long A_POLICY = STREAM > 1 ? STREAMED : KEPT, B_POLICY = STREAM > 0 ? STREAMED : KEPT;
   const unsigned short same_rows = ((1 << CLUSTER) - 1) / ((1 << CLUSTER_M) - 1) << rank_m();
   const unsigned short same_columns = ((1 << CLUSTER_M) - 1) << rank_n() * CLUSTER_M;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
@@ -77,18 +92,18 @@ DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, Depth d
       const unsigned to_a = ring.buffer() + rank_n() * A_PART * 128;
       const int x_a = at * TILE_K, y_a = (int)tile.row + rank_n() * A_PART;
       if (CLUSTER_N > 1) {
-        copy_box_to(same_rows, to_a, a, x_a, y_a, ring.full());
+        copy_box_to(same_rows, to_a, a, x_a, y_a, ring.full(), A_POLICY);
       } else {
-        copy_box(to_a, a, x_a, y_a, ring.full());
+        copy_box(to_a, a, x_a, y_a, ring.full(), A_POLICY);
       }
 #pragma unroll
       for (int panel = 0; panel < TILE_N / B_PANEL; ++panel) {
         const unsigned to_b = ring.buffer() + A_BYTES + panel * TILE_K * 128 + rank_m() * B_PART * 128;
         const int x_b = (int)tile.column + panel * B_PANEL, y_b = at * TILE_K + rank_m() * B_PART;
         if (CLUSTER_M > 1) {
-          copy_box_to(same_columns, to_b, b, x_b, y_b, ring.full());
+          copy_box_to(same_columns, to_b, b, x_b, y_b, ring.full(), B_POLICY);
         } else {
-          copy_box(to_b, b, x_b, y_b, ring.full());
+          copy_box(to_b, b, x_b, y_b, ring.full(), B_POLICY);
         }
       }
     }
