@@ -12,13 +12,15 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// ns of a launch with its first copies and its last stores.
 constexpr double kLaunchNs = 4500;
-/// ns that one more kernel in the stream costs, and that blocks of a cluster need to exchange their sums.
+/// ns that one more kernel in the stream costs; that blocks of a cluster need to meet, and for a byte of their sums.
 constexpr double kSecondStepNs = 2500;
 constexpr double kExchangeNs = 800;
-/// Bytes per ns that one multiprocessor can copy into its shared memory: measured on an H200 with 16 of them busy.
-constexpr double kMostCopied = 96;
-/// Of DRAM's peak, what streams reach.
+constexpr double kExchangeNsPerByte = 0.04;
+/// ns that blocks which copy for each other lose when they begin and end.
+constexpr double kSharingNs = 1200;
+/// Of DRAM's and L2's rates as the profile states them, what products reach.
 constexpr double kDramShare = 0.92;
+constexpr double kL2Share = 1.1;
 /// Of the multiprocessors, those on which clusters of more than two blocks find a place: 120 of an H200's 132.
 constexpr double kClustered = 0.93;
 
@@ -96,32 +98,32 @@ int64_t ProductTemplate::BlocksPerSm(const Configuration& configuration) const {
   return CeilDiv(tiles, std::max<int64_t>(1, static_cast<int64_t>(places)));
 }
 
-double ProductTemplate::Time(const Configuration& configuration, double rate_per_sm, int64_t resident,
-                             double turn_ns) const {
+double ProductTemplate::Time(const Configuration& configuration, const Pace& pace) const {
   const int64_t tile_m = Integer(configuration, "tile_m");
   const int64_t tile_n = Integer(configuration, "tile_n");
   const auto split = static_cast<double>(Integer(configuration, "split_k"));
   const int64_t per_sm = BlocksPerSm(configuration);
   const double depth = static_cast<double>(extents_.k) / split;
   const auto size = static_cast<double>(SizeOf(spec_.compute_dtype));
-  const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / rate_per_sm * 1e9;
+  const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / pace.flops * 1e9;
   const double copies =
-      static_cast<double>(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / kMostCopied;
+      static_cast<double>(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / pace.copied;
   const Extents together = Together(configuration);
   const double elements =
       static_cast<double>(extents_.k) *
       static_cast<double>(extents_.m * CeilDiv(extents_.n, together.n) + extents_.n * CeilDiv(extents_.m, together.m));
-  const double traffic = elements * size / profile_.l2_gbps;
+  const double traffic = elements * size / (kL2Share * profile_.l2_gbps);
   // What comes into L2 drives out what others wrote, which then goes to DRAM.
   const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
   const double driven_out = Streams(configuration) ? 0 : 0.5 * std::min(bytes, static_cast<double>(profile_.l2_bytes));
   const double dram = (bytes + driven_out) / (kDramShare * profile_.dram_gbps);
-  const double turns = turn_ns * static_cast<double>(CeilDiv(per_sm, resident) - 1);
-  double shares = 0;
-  if (InCluster(configuration)) shares = kExchangeNs;
+  const double turns = pace.turn_ns * static_cast<double>(CeilDiv(per_sm, pace.resident) - 1);
+  double meetings = together.m * together.n > tile_m * tile_n ? kSharingNs : 0;
+  if (InCluster(configuration))
+    meetings += kExchangeNs + kExchangeNsPerByte * 4.0 * static_cast<double>(std::min(tile_m, extents_.m) * tile_n);
   if (Split(configuration))
-    shares = kSecondStepNs + static_cast<double>(extents_.m * extents_.n) * split * 8.0 / profile_.dram_gbps;
-  return std::max({products, copies, traffic, dram}) + kLaunchNs + turns + shares;
+    meetings += kSecondStepNs + static_cast<double>(extents_.m * extents_.n) * split * 8.0 / profile_.dram_gbps;
+  return std::max({products, copies, traffic, dram}) + kLaunchNs + turns + meetings;
 }
 
 }  // namespace atunner

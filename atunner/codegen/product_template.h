@@ -49,10 +49,16 @@ class ProductTemplate : public BoundTemplate {
   /// With a split: the workspace of shares, and the step that adds them up into `output`.
   void FinishSplit(const Configuration& configuration, LaunchPlan& plan, const char* output, const char* m,
                    const char* n) const;
-  /// ns for a block rate in FLOP/s per SM with `resident` blocks on each: the busiest SM's products, or its copies,
-  /// L2's or DRAM's traffic where one of them takes longer, `turn_ns` from one block to the next in its place, and the
-  /// costs of starting and of adding up a split.
-  double Time(const Configuration& configuration, double rate_per_sm, int64_t resident, double turn_ns) const;
+  /// What one multiprocessor does with `resident` blocks.
+  struct Pace {
+    int64_t resident = 1;
+    double flops = 0;       ///< per second
+    double copied = 96;     ///< bytes per ns into shared memory; 96 were seen on an H200 with few multiprocessors busy
+    double turn_ns = 1500;  ///< from one block's end to its successor's first product
+  };
+  /// ns: the busiest SM's products, or its copies, L2's or DRAM's traffic where one of them takes longer; turns from
+  /// block to block, and the costs of starting and of adding up a split.
+  double Time(const Configuration& configuration, const Pace& pace) const;
   /// Blocks of the busiest SM when clusters find their places.
   int64_t BlocksPerSm(const Configuration& configuration) const;
   /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of eight.

@@ -10,9 +10,6 @@ namespace {
 /// Sums, the fragments that feed them, and what addresses take.
 constexpr const char* kRegisters = "(thread_m * thread_n + 4 * thread_m + 2 * thread_n + 32)";
 
-/// ns from one block's end to its successor's first product.
-constexpr double kBlockTurnNs = 1500;
-
 }  // namespace
 
 SimtTemplate::SimtTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents, bool b_transposed)
@@ -87,8 +84,10 @@ std::optional<double> SimtTemplate::Cost(const Configuration& configuration, con
   const double fed =
       static_cast<double>(thread_m * thread_n) / static_cast<double>(thread_m * thread_n + thread_m + thread_n);
   const double hidden = std::min(1.0, 0.5 + 0.5 * static_cast<double>(warps * resident) / 8.0);
-  return Time(configuration, profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden, resident,
-              kBlockTurnNs);
+  Pace pace;
+  pace.resident = resident;
+  pace.flops = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
+  return Time(configuration, pace);
 }
 
 }  // namespace atunner

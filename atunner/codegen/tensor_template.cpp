@@ -9,8 +9,9 @@
 namespace atunner {
 namespace {
 
-/// ns from one block's end to its successor's first product.
-constexpr double kBlockTurnNs = 1500;
+/// ns from a copy's start to its bytes' arrival on Hopper while DRAM is busy: what a multiprocessor has under way, over
+/// this, is what it copies.
+constexpr double kCopyNs = 1400;
 /// Elements of a 16-bit type in 16 bytes.
 constexpr int64_t kUnit = 8;
 
@@ -150,11 +151,17 @@ SourceUnit TensorTemplate::EmitProduct(const Configuration& configuration, const
 }
 
 std::optional<double> TensorTemplate::Cost(const Configuration& configuration, const DeviceProfile& profile) const {
-  const int64_t resident = std::min(Resident(configuration), BlocksPerSm(configuration));
-  const double peak = profile.PeakFlops(spec_.compute_dtype, true) / profile.sms;
   const Chosen values = chosen(configuration);
-  const double turn = Persistent(configuration) ? loop_.TurnNs(values) : kBlockTurnNs;
-  return Time(configuration, peak * loop_.Efficiency(values, resident, profile), resident, turn);
+  Pace pace;
+  pace.resident = std::min(Resident(configuration), BlocksPerSm(configuration));
+  pace.flops =
+      profile.PeakFlops(spec_.compute_dtype, true) / profile.sms * loop_.Efficiency(values, pace.resident, profile);
+  if (Persistent(configuration)) pace.turn_ns = loop_.TurnNs(values);
+  if (profile.cc_major == 9) {
+    const int64_t ahead = (values["stages"] - 1) * (RowsFetched(configuration) + values["tile_n"]) * values["tile_k"];
+    pace.copied = std::min(pace.copied, static_cast<double>(2 * ahead * pace.resident) / kCopyNs);
+  }
+  return Time(configuration, pace);
 }
 
 }  // namespace atunner
