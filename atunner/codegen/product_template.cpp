@@ -78,7 +78,8 @@ void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan
   plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
   LaunchStep step;
   step.entry = "add_shares";
-  step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({}, 1024), 4096)", elements));
+  const int64_t at_once = Integer(configuration, "split_k") < 16 ? 1024 : 128;  // elements of a block (split.cuh)
+  step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once));
   step.block[0] = 256;
   step.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor(output),
                ArgBinding::Scalar(DType::kInt64, Expr::MustParse(elements))};
