@@ -24,9 +24,9 @@ DEVICE void copy_box_to(unsigned short blocks, unsigned to, const CUtensorMap& m
 
 constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
 constexpr int CONSUMERS = GROUPS * 128;
-constexpr int FETCHERS = 32;  // of which one does; its warp's registers are few beside the others', so that none change hands
+constexpr int FETCHERS = 32;  // a warp, of which one thread does; so few that no registers need change hands
 constexpr int THREADS = CONSUMERS + FETCHERS;
-constexpr int STAGING = STAGES * STAGE_BYTES;               // where store_tile stages
+constexpr int STAGING = STAGES * STAGE_BYTES;               // of the store, 2048 bytes a warp
 constexpr int BARRIERS = STAGING + CONSUMERS / 32 * 2048;
 constexpr bool STAGED_APART = true;
 
