@@ -206,12 +206,12 @@ class Gemm : public Family {
   }
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
+    if (TakesMaps(spec, profile)) return std::make_unique<MapsGemm>(spec, profile);
     // Steps along k are counted in 31 bits.
     if (spec.dims.at("K") > INT32_MAX / 2) {
       return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", spec.dims.at("K")), "", "split K");
     }
     if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtGemm>(spec, profile);
-    if (TakesMaps(spec, profile)) return std::make_unique<MapsGemm>(spec, profile);
     return std::make_unique<TensorCoreGemm>(spec, profile);
   }
 
@@ -220,8 +220,10 @@ class Gemm : public Family {
   static bool TakesMaps(const KernelSpec& spec, const DeviceProfile& profile) {
     constexpr int64_t kOften = 256;
     const auto at = [&](const char* name) { return spec.dims.at(name); };
-    return profile.cc_major == 9 && at("M") <= INT32_MAX / 2 && at("N") <= INT32_MAX / 2 &&
-           (at("K") % 8 == 0 || at("N") >= kOften) && (at("N") % 8 == 0 || at("M") >= kOften);
+    if (profile.cc_major != 9 || spec.compute_dtype == DType::kFloat32) return false;
+    // Coordinates have 31 bits.
+    if (std::max({at("M"), at("N"), at("K")}) > INT32_MAX / 2) return false;
+    return (at("K") % 8 == 0 || at("N") >= kOften) && (at("N") % 8 == 0 || at("M") >= kOften);
   }
 };
 
