@@ -1,6 +1,6 @@
 """The default search against random search on the GPU of this machine, on a kernel whose optimum is known.
 
-One kernel (examples/kernels/convolution.json on a larger image, 1100 valid configurations) is first tuned exhaustively, which
+One kernel of examples/kernels at a larger size (convolution: 1100 valid configurations, nbody: 1568) is first tuned exhaustively, which
 gives the optimum and every configuration's time; then by each strategy with the same budget and several seeds. Every run
 compiles anew (a cache and a store of its own). A configuration counts as near the optimum by its time in the exhaustive run,
 so that no strategy profits from a lucky measurement.
@@ -14,7 +14,7 @@ so that no strategy profits from a lucky measurement.
 
 The second table says where the time of a search went, ms per trial (devices' times overlap with the others).
 
-Usage: python3 bench/search_gpu.py --atunner build/atunner [--trials 80] [--seeds 6] [--image 4096] [--target-gpu auto]
+Usage: python3 bench/search_gpu.py --atunner build/atunner [--trials 80] [--seeds 6] [--kernel nbody] [--size N] [--target-gpu auto]
 """
 import argparse
 import json
@@ -30,21 +30,39 @@ import time
 KERNELS = pathlib.Path(__file__).resolve().parent.parent / "examples" / "kernels"
 
 
-def write_task(folder, image):
-    """The example on image x image points, with blocks that are whole warps wide."""
-    task = json.loads((KERNELS / "convolution.json").read_text())
+def resize_convolution(task, size):
+    """size x size points, with blocks that are whole warps wide."""
     for parameter in task["ConfigurationSpace"]["TuningParameters"]:
         if parameter["Name"] == "block_size_x":
             parameter["Values"] = "[32, 64, 96, 128]"
             parameter["Default"] = 32
     kernel = task["KernelSpecification"]
-    kernel["ProblemSize"] = [image, image]
+    kernel["ProblemSize"] = [size, size]
     for argument in kernel["Arguments"]:
         if argument["Name"] in ("width", "height"):
-            argument["FillValue"] = image
-    (folder / "convolution.json").write_text(json.dumps(task))
-    (folder / "convolution.cu").write_text((KERNELS / "convolution.cu").read_text())
-    return folder / "convolution.json"
+            argument["FillValue"] = size
+
+
+def resize_nbody(task, size):
+    """`size` bodies; the example has 1000."""
+    kernel = task["KernelSpecification"]
+    kernel["GlobalSize"]["X"] = kernel["GlobalSize"]["X"].replace("1000", str(size))
+    for argument in kernel["Arguments"]:
+        if "Size" in argument:
+            argument["Size"] = argument["Size"] // 1000 * size
+        if argument["Name"] == "n":
+            argument["FillValue"] = size
+
+
+RESIZE = {"convolution": (resize_convolution, 4096), "nbody": (resize_nbody, 65536)}  # and the size by default
+
+
+def write_task(folder, kernel, size):
+    task = json.loads((KERNELS / f"{kernel}.json").read_text())
+    RESIZE[kernel][0](task, size)
+    (folder / f"{kernel}.json").write_text(json.dumps(task))
+    (folder / f"{kernel}.cu").write_text((KERNELS / f"{kernel}.cu").read_text())
+    return folder / f"{kernel}.json"
 
 
 class Utilisation:
@@ -164,7 +182,8 @@ def main():
     parser.add_argument("--target-gpu", default="auto")
     parser.add_argument("--trials", type=int, default=80)
     parser.add_argument("--seeds", type=int, default=6)
-    parser.add_argument("--image", type=int, default=4096)
+    parser.add_argument("--kernel", choices=RESIZE, default="nbody")
+    parser.add_argument("--size", type=int, help="points along each side of the image, or bodies")
     parser.add_argument("--strategies", default="auto,random")
     parser.add_argument("--exhaustive-trials", type=int, default=100000, help="fewer than the space holds: the best of those stands for the optimum")
     parser.add_argument("--known", help="an earlier run's --json: its exhaustive run is taken, none is made")
@@ -172,8 +191,9 @@ def main():
     parser.add_argument("--cache", help="a file for the exhaustive run in Kernel Tuner's format, for atunner search-bench")
     parser.add_argument("--json", help="a file for every run's trials")
     arguments = parser.parse_args()
+    size = arguments.size or RESIZE[arguments.kernel][1]
     with tempfile.TemporaryDirectory() as name:
-        task = write_task(pathlib.Path(name), arguments.image)
+        task = write_task(pathlib.Path(name), arguments.kernel, size)
         rows, raw = [], []
 
         def run(strategy, trials, seed):
@@ -187,7 +207,7 @@ def main():
             exhaustive = run("exhaustive", arguments.exhaustive_trials, 1)
         table = {key(trial): time_of(trial) for trial in exhaustive["trials"] if time_of(trial)}
         optimum = min(table.values()) / 1e3
-        print(f"device {exhaustive['summary']['device']}, {exhaustive['summary']['evidence']}; convolution {arguments.image} x {arguments.image}; "
+        print(f"device {exhaustive['summary']['device']}, {exhaustive['summary']['evidence']}; {arguments.kernel} {size}; "
               f"{exhaustive['summary']['space_size']} valid configurations, {len(exhaustive['trials'])} tried, {len(table)} correct")
         within = sum(ns <= 1050 * optimum for ns in table.values())
         print(f"optimum {optimum:.2f} us, median {statistics.median(table.values()) / 1e3:.2f} us, {within} configurations within 5 %\n")

@@ -29,6 +29,7 @@ Status BindAll(const DynamicLibrary& library, DriverFunctions& f) {
   ATUNNER_RETURN_IF_ERROR(library.Bind(f.set_function, "cuFuncSetAttribute"));
   ATUNNER_RETURN_IF_ERROR(library.Bind(f.copy_within, "cuMemcpyDtoDAsync_v2"));
   ATUNNER_RETURN_IF_ERROR(library.Bind(f.launch, "cuLaunchKernel"));
+  f.encode_tiled = reinterpret_cast<cuda::EncodeTiled>(library.Find("cuTensorMapEncodeTiled"));
   f.launch_extended = reinterpret_cast<decltype(f.launch_extended)>(library.Find("cuLaunchKernelEx"));
   f.allocate_async = reinterpret_cast<decltype(f.allocate_async)>(library.Find("cuMemAllocAsync"));
   f.free_async = reinterpret_cast<decltype(f.free_async)>(library.Find("cuMemFreeAsync"));

@@ -36,6 +36,7 @@ struct DriverFunctions {
                          cuda::Stream, void**, void**) = nullptr;
   // What older drivers lack; null then.
   cuda::Result (*launch_extended)(const cuda::LaunchConfig*, cuda::Function, void**, void**) = nullptr;  // 11.8
+  cuda::EncodeTiled encode_tiled = nullptr;                                                              // 12.0
   cuda::Result (*allocate_async)(cuda::DevicePointer*, size_t, cuda::Stream) = nullptr;                  // 11.2
   cuda::Result (*free_async)(cuda::DevicePointer, cuda::Stream) = nullptr;                               // 11.2
 };

@@ -66,12 +66,22 @@ Status LoadedKernel::AddSymbols(const ConcretePlan& plan) {
 
 Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concrete,
                              const std::map<std::string, uint64_t>& offsets) {
-  Step& step = steps_.emplace_back(
-      Step{concrete.entry, nullptr, concrete.grid, concrete.block, concrete.cluster, concrete.shared_bytes, {}});
+  Step& step = steps_.emplace_back(Step{concrete.entry,
+                                        nullptr,
+                                        concrete.grid,
+                                        concrete.block,
+                                        concrete.cluster,
+                                        concrete.shared_bytes,
+                                        concrete.cooperative,
+                                        {}});
   for (const ConcreteArg& arg : concrete.args) {
-    Parameter& parameter = step.parameters.emplace_back(Parameter{arg.kind, 0, 0, arg.scalar});
-    if (arg.kind == ArgBinding::Kind::kWorkspace) parameter.offset = offsets.at(arg.name);
-    if (arg.kind == ArgBinding::Kind::kTensor) {
+    Parameter& parameter = step.parameters.emplace_back(Parameter{arg.kind, 0, 0, arg.scalar, arg.map});
+    if (IsMap(arg.kind) && driver().cu().encode_tiled == nullptr)
+      return Fail(ErrorCode::kUnsupported, "'" + step.entry + "' needs tensor maps, which this driver lacks", "",
+                  "update the driver");
+    if (InWorkspace(arg.kind)) {
+      parameter.offset = offsets.at(arg.name);
+    } else if (arg.kind != ArgBinding::Kind::kScalar) {
       ATUNNER_TRY(parameter.tensor, TensorIndex(arg.name));
     }
   }
@@ -89,9 +99,10 @@ Status LoadedKernel::Prepare(const Step& step) const {
   if (step.shared_bytes > 0) {
     ATUNNER_RETURN_IF_ERROR(module_->AllowShared(step.function, step.shared_bytes, step.entry));
   }
-  if (step.cluster.Count() <= 1) return {};
+  if (step.cluster.Count() <= 1 && !step.cooperative) return {};
   if (driver().cu().launch_extended == nullptr)
-    return Fail(ErrorCode::kUnsupported, "'" + step.entry + "' needs clusters, which this driver lacks", "",
+    return Fail(ErrorCode::kUnsupported,
+                "'" + step.entry + "' needs clusters or a cooperative launch, which this driver lacks", "",
                 "update the driver");
   if (step.cluster.Count() > kPortableCluster) {
     ATUNNER_RETURN_IF_ERROR(driver().Check(driver().cu().set_function(step.function, cuda::kFuncNonPortableCluster, 1),
@@ -133,31 +144,41 @@ Status LoadedKernel::CopySymbols(const LaunchRequest& request) const {
   return {};
 }
 
+Status LoadedKernel::Fill(TensorMap& bytes, const Parameter& parameter, const LaunchRequest& request,
+                          cuda::DevicePointer workspace) const {
+  if (parameter.kind == ArgBinding::Kind::kScalar) {
+    std::memcpy(bytes.bytes.data(), parameter.scalar.bytes.data(), parameter.scalar.bytes.size());
+    return {};
+  }
+  const cuda::DevicePointer address =
+      InWorkspace(parameter.kind) ? workspace + parameter.offset : request.tensors[parameter.tensor];
+  if (!IsMap(parameter.kind)) {
+    std::memcpy(bytes.bytes.data(), &address, sizeof address);
+    return {};
+  }
+  TensorMapSpec spec = parameter.map;
+  spec.address = address;
+  return driver().Check(Encode(driver().cu().encode_tiled, spec, bytes), "encode a tensor map");
+}
+
 Status LoadedKernel::LaunchStep(const Step& step, const LaunchRequest& request, cuda::DevicePointer workspace) const {
-  std::vector<ScalarBytes> values(step.parameters.size());
+  std::vector<TensorMap> values(step.parameters.size());  // the largest that a parameter can be
   std::vector<void*> pointers(step.parameters.size());
   for (size_t i = 0; i < step.parameters.size(); ++i) {
-    const Parameter& parameter = step.parameters[i];
-    values[i] = parameter.scalar;
-    if (parameter.kind != ArgBinding::Kind::kScalar) {
-      const cuda::DevicePointer address = parameter.kind == ArgBinding::Kind::kTensor
-                                              ? request.tensors[parameter.tensor]
-                                              : workspace + parameter.offset;
-      std::memcpy(values[i].bytes.data(), &address, sizeof address);
-    }
+    ATUNNER_RETURN_IF_ERROR(Fill(values[i], step.parameters[i], request, workspace));
     pointers[i] = values[i].bytes.data();
   }
   const DriverFunctions& cu = driver().cu();
+  cuda::LaunchAttributes attributes(step.cooperative);
+  if (step.cluster.Count() > 1) attributes.SetCluster(step.cluster.x, step.cluster.y, step.cluster.z);
   cuda::Result code = cuda::kSuccess;
-  if (step.cluster.Count() <= 1) {
+  if (attributes.count == 0) {
     code = cu.launch(step.function, step.grid.x, step.grid.y, step.grid.z, step.block.x, step.block.y, step.block.z,
                      step.shared_bytes, request.stream, pointers.data(), nullptr);
   } else {
-    cuda::LaunchAttribute cluster{};
-    cluster.id = cuda::kLaunchAttributeClusterDimension;
-    cluster.value.cluster = {step.cluster.x, step.cluster.y, step.cluster.z};
-    const cuda::LaunchConfig config{step.grid.x,  step.grid.y,       step.grid.z,    step.block.x, step.block.y,
-                                    step.block.z, step.shared_bytes, request.stream, &cluster,     1};
+    const cuda::LaunchConfig config{
+        step.grid.x,  step.grid.y,       step.grid.z,    step.block.x,           step.block.y,
+        step.block.z, step.shared_bytes, request.stream, attributes.list.data(), attributes.count};
     code = cu.launch_extended(&config, step.function, pointers.data(), nullptr);
   }
   return driver().Check(code, "launch '" + step.entry + "'");

@@ -55,12 +55,14 @@ class LoadedKernel {
     size_t tensor = 0;    ///< index into arguments()
     uint64_t offset = 0;  ///< of a workspace, in the scratch memory
     ScalarBytes scalar;
+    TensorMapSpec map;  ///< of a map, but for the address
   };
   struct Step {
     std::string entry;
     cuda::Function function = nullptr;
     Dim3 grid, block, cluster;
     uint32_t shared_bytes = 0;
+    bool cooperative = false;
     std::vector<Parameter> parameters;
   };
   struct Copy {
@@ -78,6 +80,9 @@ class LoadedKernel {
 
   Status CheckRequest(const LaunchRequest& request) const;
   Status CopySymbols(const LaunchRequest& request) const;
+  /// Everything a kernel parameter can be, as bytes.
+  Status Fill(TensorMap& bytes, const Parameter& parameter, const LaunchRequest& request,
+              cuda::DevicePointer workspace) const;
   Status LaunchStep(const Step& step, const LaunchRequest& request, cuda::DevicePointer workspace) const;
 
   std::shared_ptr<const ModuleOwner> module_;

@@ -127,6 +127,25 @@ TEST_F(Runtime, TakesScratchMemoryFromThePoolInStreamOrder) {
   EXPECT_EQ(cuda_.Download(y, 1000)[100], 97.0f / 2 + 1);
 }
 
+TEST_F(Runtime, PassesTensorMapsAndLaunchesCooperatively) {
+  cuda_.Play("H200");
+  const Path folder = dir_.path() / "boxes";
+  ASSERT_TRUE(SaveTestArtifact(folder, HopperArtifact(), {}, "hopper"));
+  runtime::Set set(ATUNNER_VIRTUAL_CUDA);
+  set.Add(folder.string());
+  const runtime::Kernel kernel = set.Choose({"", "", {{"n", 1000}}, {}}, 0);
+  const uint64_t x = cuda_.Upload(Ramp(1000));
+  const uint64_t y = cuda_.Upload(std::vector<float>(1000));
+  cuda_.ResetLog();
+  kernel.Launch(kStream, {x, y});
+  EXPECT_THAT(cuda_.log(), HasSubstr("cuTensorMapEncodeTiled 7 rank=1\n"));
+  EXPECT_THAT(cuda_.log(), HasSubstr("cuLaunchKernelEx boxes grid=16,1,1 block=64,1,1 cluster=1,1,1"));
+  EXPECT_THAT(cuda_.log(), Not(HasSubstr("failed")));
+  const std::vector<float> result = cuda_.Download(y, 1000);
+  EXPECT_EQ(std::vector(result.begin(), result.end() - 1), std::vector(Ramp(999)));
+  EXPECT_EQ(result[999], 16.0f) << "every block saw all others arrive";
+}
+
 TEST_F(Runtime, UsesTheCallersScratchMemory) {
   const runtime::Set set = SetOf(TwoStepArtifact());
   const runtime::Kernel kernel = set.Choose({"", "", {{"n", 1000}}, {}}, 0);

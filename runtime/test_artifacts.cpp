@@ -79,11 +79,31 @@ Artifact TableArtifact() {
   return artifact;
 }
 
-Status SaveTestArtifact(const Path& folder, const Artifact& artifact, const std::string& cubin) {
+Artifact HopperArtifact() {
+  Artifact artifact = Base("boxes");
+  artifact.arch = "sm_90";
+  artifact.cc_major = 9;
+  artifact.plan.workspaces = {{"unused", Expr(100)}, {"arrived", Expr(4)}};
+  LaunchStep begin;
+  begin.entry = "begin";
+  begin.args = {ArgBinding::Workspace("arrived")};
+  Add(artifact, begin);
+  TensorView view;
+  view.dims = {Expr::MustParse("n")};
+  view.box = {Expr::MustParse("threads")};
+  LaunchStep boxes = Step("boxes", {ArgBinding::Map("x", DType::kFloat32, view), ArgBinding::Workspace("arrived"),
+                                    ArgBinding::Tensor("y")});
+  boxes.cooperative = true;
+  Add(artifact, boxes);
+  return artifact;
+}
+
+Status SaveTestArtifact(const Path& folder, const Artifact& artifact, const std::string& cubin,
+                        const std::string& kernels) {
   const Path testdata = Path(ATUNNER_SOURCE_DIR) / "runtime/testdata";
   ArtifactFiles files;
-  ATUNNER_TRY(files.source, ReadFile(testdata / "kernels.cu"));
-  ATUNNER_TRY(files.ptx, ReadFile(testdata / "kernels.ptx"));
+  ATUNNER_TRY(files.source, ReadFile(testdata / (kernels + ".cu")));
+  ATUNNER_TRY(files.ptx, ReadFile(testdata / (kernels + ".ptx")));
   files.cubin = cubin;
   return SaveArtifact(folder, artifact, files);
 }

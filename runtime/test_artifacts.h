@@ -14,7 +14,11 @@ Artifact TwoStepArtifact();
 /// y = x · table[i % 4], with the tensor `table` copied to constant memory first.
 Artifact TableArtifact();
 
-/// Writes `artifact` with the test kernels' PTX; a cubin of these bytes if not empty.
-Status SaveTestArtifact(const Path& folder, const Artifact& artifact, const std::string& cubin = {});
+/// y = x through a tensor map, but for its last element: the number of blocks, which waited for each other. For H200.
+Artifact HopperArtifact();
+
+/// Writes `artifact` with the PTX of testdata/`kernels`; a cubin of these bytes if not empty.
+Status SaveTestArtifact(const Path& folder, const Artifact& artifact, const std::string& cubin = {},
+                        const std::string& kernels = "kernels");
 
 }  // namespace atunner::loader

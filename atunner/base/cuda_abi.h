@@ -2,6 +2,7 @@
 // Values and layouts: cuda.h of CUDA 12 and 13 (stable ABI).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -39,11 +40,17 @@ constexpr int kReservedSharedPerBlock = 111;
 
 constexpr int kFuncMaxDynamicShared = 8;     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr int kFuncNonPortableCluster = 14;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+constexpr int kLaunchAttributeCooperative = 2;
 constexpr int kLaunchAttributeClusterDimension = 4;
 
 // CUtensorMapInterleave, CUtensorMapL2promotion
 constexpr int kTensorMapNoInterleave = 0;
 constexpr int kTensorMapPromoteTo128Bytes = 2;
+
+/// cuTensorMapEncodeTiled: map, data type, rank, address, dims, strides in bytes, box, element strides, interleave,
+/// swizzle, L2 promotion, fill.
+using EncodeTiled = Result (*)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
+                               const uint32_t*, int, int, int, int);
 
 // CUjit_option
 constexpr int kJitErrorLogBuffer = 5;
@@ -57,9 +64,26 @@ struct LaunchAttribute {
     struct {
       unsigned x, y, z;
     } cluster;
+    int cooperative;
   } value;
 };
 static_assert(sizeof(LaunchAttribute) == 72);
+
+/// What a launch asks for beyond its shape.
+struct LaunchAttributes {
+  std::array<LaunchAttribute, 2> list{};
+  unsigned count = 0;
+
+  explicit LaunchAttributes(bool cooperative) {
+    if (!cooperative) return;
+    list[count].id = kLaunchAttributeCooperative;
+    list[count++].value.cooperative = 1;
+  }
+  void SetCluster(unsigned x, unsigned y, unsigned z) {
+    list[count].id = kLaunchAttributeClusterDimension;
+    list[count++].value.cluster = {x, y, z};
+  }
+};
 
 struct LaunchConfig {
   unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;

@@ -132,6 +132,7 @@ std::string Misfit(const std::string& entry, std::span<const size_t> sizes, std:
 struct LaunchShape {
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;
+  bool cooperative = false;  ///< all blocks resident at once; refused where they do not fit
 };
 
 class Device {

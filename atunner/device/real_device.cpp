@@ -31,8 +31,7 @@ struct Driver {
   cuda::Result (*to_host)(void*, cuda::DevicePointer, size_t) = nullptr;
   cuda::Result (*within)(cuda::DevicePointer, cuda::DevicePointer, size_t, cuda::Stream) = nullptr;
   cuda::Result (*fill)(cuda::DevicePointer, unsigned char, size_t, cuda::Stream) = nullptr;
-  cuda::Result (*encode_tiled)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
-                               const uint32_t*, int, int, int, int) = nullptr;
+  cuda::EncodeTiled encode_tiled = nullptr;
   cuda::Result (*load)(cuda::Module*, const void*) = nullptr;
   cuda::Result (*unload)(cuda::Module) = nullptr;
   cuda::Result (*function)(cuda::Function*, cuda::Module, const char*) = nullptr;
@@ -186,33 +185,6 @@ DeviceProfile ProfileOf(const Driver& driver, cuda::Device device, const std::st
   return profile;
 }
 
-/// CUtensorMapDataType. Copies do not care for the sign; reductions do.
-int TensorMapType(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return 8;
-    case DType::kFloat32:
-      return 7;
-    case DType::kFloat16:
-      return 6;
-    case DType::kBFloat16:
-      return 9;
-    case DType::kInt64:
-      return 5;
-    case DType::kUInt64:
-      return 4;
-    case DType::kInt32:
-      return 3;
-    case DType::kUInt32:
-      return 2;
-    case DType::kInt16:
-    case DType::kUInt16:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
 class RealDevice : public TimedDevice {
  public:
   RealDevice(const Driver& driver, RealDeviceInfo info, cuda::Stream stream)
@@ -250,18 +222,8 @@ class RealDevice : public TimedDevice {
   Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override {
     if (driver_.encode_tiled == nullptr || info_.profile.cc_major < 9) return Device::EncodeTensorMap(spec);
     ATUNNER_RETURN_IF_ERROR(atunner::Check(spec));
-    const std::vector<uint32_t> ones(spec.dims.size(), 1);
-    const uint64_t none = 0;  // the driver wants an address even for the strides that one dimension does not have
-    const uint64_t* strides = spec.strides.empty() ? &none : spec.strides.data();
-    const uint32_t* steps = spec.element_strides.empty() ? ones.data() : spec.element_strides.data();
-    const int swizzle = spec.swizzle_bytes == 0 ? 0 : std::countr_zero(static_cast<unsigned>(spec.swizzle_bytes)) - 4;
     TensorMap map;
-    ATUNNER_RETURN_IF_ERROR(
-        Check(driver_.encode_tiled(map.bytes.data(), TensorMapType(spec.dtype), static_cast<uint32_t>(spec.dims.size()),
-                                   reinterpret_cast<void*>(spec.address), spec.dims.data(), strides, spec.box.data(),
-                                   steps, cuda::kTensorMapNoInterleave, swizzle, cuda::kTensorMapPromoteTo128Bytes,
-                                   spec.fill_nan ? 1 : 0),
-              "encode a tensor map"));
+    ATUNNER_RETURN_IF_ERROR(Check(Encode(driver_.encode_tiled, spec, map), "encode a tensor map"));
     return map;
   }
 
@@ -314,10 +276,8 @@ class RealDevice : public TimedDevice {
         return {LaunchOutcome::Kind::kRefused, "shared memory: " + driver_.Text(code), {}, 0};
       }
     }
-    cuda::LaunchAttribute cluster{};
-    cluster.id = cuda::kLaunchAttributeClusterDimension;
-    cluster.value.cluster = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
-    const bool clustered = shape.cluster.Count() > 1;
+    cuda::LaunchAttributes attributes(shape.cooperative);
+    if (shape.cluster.Count() > 1) attributes.SetCluster(shape.cluster.x, shape.cluster.y, shape.cluster.z);
     if (shape.cluster.Count() > 8) driver_.set_function(function, cuda::kFuncNonPortableCluster, 1);
     const cuda::LaunchConfig config{shape.grid.x,
                                     shape.grid.y,
@@ -327,8 +287,8 @@ class RealDevice : public TimedDevice {
                                     shape.block.z,
                                     shape.dynamic_shared_bytes,
                                     stream_,
-                                    clustered ? &cluster : nullptr,
-                                    clustered ? 1u : 0u};
+                                    attributes.list.data(),
+                                    attributes.count};
     std::vector<KernelArg> copies(args.begin(), args.end());
     std::vector<void*> pointers;
     for (KernelArg& arg : copies) pointers.push_back(arg.bytes.data());

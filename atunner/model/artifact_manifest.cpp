@@ -117,12 +117,12 @@ Status CheckStep(const Artifact& artifact, const LaunchStep& step) {
   if (std::ranges::find(resources, step.entry, &KernelResources::entry) == resources.end())
     return Invalid("the plan launches '" + step.entry + "', which resources does not list");
   for (const ArgBinding& arg : step.args) {
-    if (arg.kind == ArgBinding::Kind::kTensor) {
+    if (arg.kind == ArgBinding::Kind::kTensor || arg.kind == ArgBinding::Kind::kTensorMap) {
       const ArgSpec* spec = artifact.spec.FindArg(arg.name);
       if (spec == nullptr || spec->role == Role::kScalar)
         return Invalid("the plan passes '" + arg.name + "', which is no tensor of the task");
     }
-    if (arg.kind == ArgBinding::Kind::kWorkspace &&
+    if (InWorkspace(arg.kind) &&
         std::ranges::find(artifact.plan.workspaces, arg.name, &Workspace::name) == artifact.plan.workspaces.end())
       return Invalid("the plan passes the workspace '" + arg.name + "', which it does not declare");
   }

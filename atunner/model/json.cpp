@@ -101,7 +101,9 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Oracle::Kind, {{Oracle::Kind::kOperator, "operator"
                                             {Oracle::Kind::kGraph, "graph"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(ArgBinding::Kind, {{ArgBinding::Kind::kTensor, "tensor"},
                                                 {ArgBinding::Kind::kWorkspace, "workspace"},
-                                                {ArgBinding::Kind::kScalar, "scalar"}})
+                                                {ArgBinding::Kind::kScalar, "scalar"},
+                                                {ArgBinding::Kind::kTensorMap, "tensor_map"},
+                                                {ArgBinding::Kind::kWorkspaceMap, "workspace_map"}})
 
 static void to_json(Json& json, const Digest& value) { json = value.ToHex(); }
 static void from_json(const Json& json, Digest& value) {
@@ -135,8 +137,9 @@ static void from_json(const Json& json, Expr& value) {
 ATUNNER_FIELDS(Fill, kind, low, high, path, digest)
 ATUNNER_FIELDS(ArgSpec, name, role, dtype, shape, value, fill)
 ATUNNER_FIELDS(SourceUnit, name, text, language, defines, options, include_folders)
-ATUNNER_FIELDS(ArgBinding, kind, name, dtype, value)
-ATUNNER_FIELDS(LaunchStep, entry, grid, block, cluster, shared_bytes, args)
+ATUNNER_FIELDS(TensorView, dims, strides, box, swizzle_bytes)
+ATUNNER_FIELDS(ArgBinding, kind, name, dtype, value, view)
+ATUNNER_FIELDS(LaunchStep, entry, grid, block, cluster, shared_bytes, cooperative, args)
 ATUNNER_FIELDS(Workspace, name, bytes)
 ATUNNER_FIELDS(SymbolCopy, symbol, tensor)
 ATUNNER_FIELDS(LaunchPlan, workspaces, symbols, steps, parameter_names, parameter_values)

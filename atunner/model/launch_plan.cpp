@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace atunner {
 namespace {
@@ -34,9 +35,34 @@ Result<Dim3> Extents(const std::array<Expr, 3>& exprs, const Bindings& bindings,
   return dim;
 }
 
+/// Each of `exprs`, times `unit`; non-negative.
+template <class Number>
+Status Evaluate(const std::vector<Expr>& exprs, const Bindings& bindings, int64_t unit, std::vector<Number>& out) {
+  for (const Expr& expr : exprs) {
+    ATUNNER_TRY(const int64_t value, expr.EvaluateInt(bindings));
+    if (value < 0 || static_cast<uint64_t>(value) > std::numeric_limits<Number>::max() / static_cast<uint64_t>(unit))
+      return Invalid("'" + expr.text() + "' is " + std::to_string(value), "tensor map");
+    out.push_back(static_cast<Number>(value * unit));
+  }
+  return {};
+}
+
+Result<TensorMapSpec> ResolveMap(const ArgBinding& arg, const Bindings& bindings) {
+  TensorMapSpec map;
+  map.dtype = arg.dtype;
+  ATUNNER_RETURN_IF_ERROR(Evaluate(arg.view.dims, bindings, 1, map.dims));
+  ATUNNER_RETURN_IF_ERROR(Evaluate(arg.view.strides, bindings, static_cast<int64_t>(SizeOf(arg.dtype)), map.strides));
+  ATUNNER_RETURN_IF_ERROR(Evaluate(arg.view.box, bindings, 1, map.box));
+  ATUNNER_TRY(const int64_t swizzle, arg.view.swizzle_bytes.EvaluateInt(bindings));
+  map.swizzle_bytes = static_cast<int>(swizzle);
+  ATUNNER_RETURN_IF_ERROR(Check(map));
+  return map;
+}
+
 Result<ConcreteStep> ResolveStep(const LaunchStep& step, const Bindings& bindings) {
   ConcreteStep concrete;
   concrete.entry = step.entry;
+  concrete.cooperative = step.cooperative;
   ATUNNER_TRY(concrete.grid, Extents(step.grid, bindings, {kMaxGridX, kMaxGridYZ, kMaxGridYZ}, "grid", step.entry));
   ATUNNER_TRY(concrete.block,
               Extents(step.block, bindings, {kMaxBlockXY, kMaxBlockXY, kMaxBlockZ}, "block", step.entry));
@@ -48,6 +74,9 @@ Result<ConcreteStep> ResolveStep(const LaunchStep& step, const Bindings& binding
   ATUNNER_TRY(concrete.shared_bytes, Extent(step.shared_bytes, bindings, 0, 1 << 20, "shared memory", step.entry));
   for (const ArgBinding& arg : step.args) {
     ConcreteArg& out = concrete.args.emplace_back(ConcreteArg{arg.kind, arg.name, {}});
+    if (IsMap(arg.kind)) {
+      ATUNNER_TRY(out.map, ResolveMap(arg, bindings));
+    }
     if (arg.kind != ArgBinding::Kind::kScalar) continue;
     ATUNNER_TRY(const Value value, arg.value.Evaluate(bindings));
     ATUNNER_TRY(out.scalar, PackScalar(arg.dtype, value));
@@ -82,6 +111,14 @@ Digest SourceUnit::ContentDigest() const {
   for (const std::string& option : options) fields.push_back("O" + option);
   for (const std::string& folder : include_folders) fields.push_back("I" + folder);
   return DigestOf(fields);
+}
+
+bool IsMap(ArgBinding::Kind kind) {
+  return kind == ArgBinding::Kind::kTensorMap || kind == ArgBinding::Kind::kWorkspaceMap;
+}
+
+bool InWorkspace(ArgBinding::Kind kind) {
+  return kind == ArgBinding::Kind::kWorkspace || kind == ArgBinding::Kind::kWorkspaceMap;
 }
 
 std::vector<std::string> EntriesOf(const LaunchPlan& plan) {

@@ -11,6 +11,7 @@
 #include "atunner/base/result.h"
 #include "atunner/model/dtype.h"
 #include "atunner/model/expr.h"
+#include "atunner/model/tensor_map.h"
 
 namespace atunner {
 
@@ -35,22 +36,42 @@ struct SourceUnit {
   Digest ContentDigest() const;
 };
 
+/// A tensor as a tensor map describes it, from the innermost dimension on; see TensorMapSpec.
+struct TensorView {
+  std::vector<Expr> dims;     ///< in elements
+  std::vector<Expr> strides;  ///< in elements; of the second and further dimensions
+  std::vector<Expr> box;      ///< in elements
+  Expr swizzle_bytes = 0;
+};
+
 /// One kernel parameter.
 struct ArgBinding {
   enum class Kind : uint8_t {
-    kTensor,     ///< device pointer of the spec's argument `name`
-    kWorkspace,  ///< device pointer of the plan's workspace `name`
-    kScalar,     ///< `value`, as `dtype`
+    kTensor,        ///< device pointer of the spec's argument `name`
+    kWorkspace,     ///< device pointer of the plan's workspace `name`
+    kScalar,        ///< `value`, as `dtype`
+    kTensorMap,     ///< `const __grid_constant__ CUtensorMap`: `view` of argument `name`, elements of `dtype`
+    kWorkspaceMap,  ///< likewise, of workspace `name`
   };
   Kind kind = Kind::kTensor;
   std::string name;
   DType dtype = DType::kInt32;
   Expr value;
+  TensorView view = {};
 
   static ArgBinding Tensor(std::string name) { return {Kind::kTensor, std::move(name), DType::kInt32, {}}; }
   static ArgBinding Workspace(std::string name) { return {Kind::kWorkspace, std::move(name), DType::kInt32, {}}; }
   static ArgBinding Scalar(DType dtype, Expr value) { return {Kind::kScalar, "", dtype, std::move(value)}; }
+  static ArgBinding Map(std::string name, DType dtype, TensorView view) {
+    return {Kind::kTensorMap, std::move(name), dtype, {}, std::move(view)};
+  }
+  static ArgBinding WorkspaceMap(std::string name, DType dtype, TensorView view) {
+    return {Kind::kWorkspaceMap, std::move(name), dtype, {}, std::move(view)};
+  }
 };
+/// Does `name` refer to a workspace (or else to an argument)?
+bool InWorkspace(ArgBinding::Kind kind);
+bool IsMap(ArgBinding::Kind kind);
 
 /// Expressions may use the problem's dims, its attributes and the candidate's parameters.
 struct LaunchStep {
@@ -59,6 +80,7 @@ struct LaunchStep {
   std::array<Expr, 3> block;
   std::array<Expr, 3> cluster;  ///< all 1 = no cluster launch
   Expr shared_bytes = 0;        ///< dynamic shared memory
+  bool cooperative = false;     ///< all blocks are resident at once, so that they may wait for each other
   std::vector<ArgBinding> args;
 };
 
@@ -99,12 +121,14 @@ struct ConcreteArg {
   ArgBinding::Kind kind = ArgBinding::Kind::kTensor;
   std::string name;
   ScalarBytes scalar;
+  TensorMapSpec map = {};  ///< of maps; the address is not known yet
 };
 
 struct ConcreteStep {
   std::string entry;
   Dim3 grid, block, cluster;
   uint32_t shared_bytes = 0;
+  bool cooperative = false;
   std::vector<ConcreteArg> args;
 };
 

@@ -155,6 +155,41 @@ TEST(LaunchPlan, ResolvesAndChecksLimits) {
   EXPECT_THAT(Resolve(plan, {{"rows", 1000}}, attributes).error().what, HasSubstr("block x is 2048"));
 }
 
+TEST(LaunchPlan, TensorMapsAreResolvedAndChecked) {
+  LaunchPlan plan;
+  plan.parameter_names = {"tile"};
+  plan.parameter_values = {Value(int64_t{64})};
+  plan.workspaces = {{"planes", Expr::MustParse("2 * rows * columns")}};
+  LaunchStep step;
+  step.entry = "k";
+  step.cooperative = true;
+  TensorView view;
+  view.dims = {Expr::MustParse("columns"), Expr::MustParse("rows")};
+  view.strides = {Expr::MustParse("columns")};
+  view.box = {Expr::MustParse("tile"), 8};
+  view.swizzle_bytes = 128;
+  step.args = {ArgBinding::Map("x", DType::kBFloat16, view),
+               ArgBinding::WorkspaceMap("planes", DType::kBFloat16, view)};
+  plan.steps = {step};
+  const Json json = ToJson(plan);
+  const auto read = FromJson<LaunchPlan>(json);
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(ToJson(*read), json);
+  const ConcreteStep concrete = Resolve(*read, {{"rows", 100}, {"columns", 4096}}, {})->steps[0];
+  EXPECT_TRUE(concrete.cooperative);
+  EXPECT_TRUE(InWorkspace(concrete.args[1].kind));
+  for (const ConcreteArg& arg : concrete.args) {
+    EXPECT_EQ(arg.map.dims, (std::vector<uint64_t>{4096, 100}));
+    EXPECT_EQ(arg.map.strides, std::vector<uint64_t>{8192}) << "bytes";
+    EXPECT_EQ(arg.map.box, (std::vector<uint32_t>{64, 8}));
+  }
+  const auto odd = Resolve(plan, {{"rows", 100}, {"columns", 4097}}, {});
+  EXPECT_THAT(odd.error().ToString(), HasSubstr("no multiple of 16 bytes"));
+  plan.parameter_values = {Value(int64_t{128})};
+  EXPECT_THAT(Resolve(plan, {{"rows", 100}, {"columns", 4096}}, {}).error().ToString(),
+              HasSubstr("more than the swizzled 128"));
+}
+
 TEST(KernelSpec, ShapesAreChecked) {
   KernelSpec spec;
   const ArgSpec arg{.name = "x",

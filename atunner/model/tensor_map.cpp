@@ -1,5 +1,8 @@
 #include "atunner/model/tensor_map.h"
 
+#include <fmt/format.h>
+
+#include <bit>
 #include <string>
 
 namespace atunner {
@@ -35,6 +38,12 @@ uint64_t TensorMapSpec::BoxBytes() const {
   return bytes;
 }
 
+std::string ToString(const TensorMapSpec& spec) {
+  return fmt::format("{} at {:x}: dims {}, strides {}, box {}, element strides {}, swizzle {}{}", Name(spec.dtype),
+                     spec.address, fmt::join(spec.dims, "×"), fmt::join(spec.strides, "×"), fmt::join(spec.box, "×"),
+                     fmt::join(spec.element_strides, "×"), spec.swizzle_bytes, spec.fill_nan ? ", NaN outside" : "");
+}
+
 Status Check(const TensorMapSpec& spec) {
   const size_t rank = spec.dims.size();
   if (rank == 0 || rank > kMaxRank) return Broken("one to five dimensions are possible");
@@ -53,6 +62,43 @@ Status Check(const TensorMapSpec& spec) {
                   std::to_string(swizzle));
   if (spec.fill_nan && KindOf(spec.dtype) != DTypeKind::kFloat) return Broken("only floats can be filled with NaN");
   return {};
+}
+
+int TensorMapType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return 8;
+    case DType::kFloat32:
+      return 7;
+    case DType::kFloat16:
+      return 6;
+    case DType::kBFloat16:
+      return 9;
+    case DType::kInt64:
+      return 5;
+    case DType::kUInt64:
+      return 4;
+    case DType::kInt32:
+      return 3;
+    case DType::kUInt32:
+      return 2;
+    case DType::kInt16:
+    case DType::kUInt16:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+cuda::Result Encode(cuda::EncodeTiled encode, const TensorMapSpec& spec, TensorMap& map) {
+  const std::vector<uint32_t> ones(spec.dims.size(), 1);
+  const uint64_t none = 0;  // the driver wants an address even for the strides that one dimension does not have
+  const uint64_t* strides = spec.strides.empty() ? &none : spec.strides.data();
+  const uint32_t* steps = spec.element_strides.empty() ? ones.data() : spec.element_strides.data();
+  const int swizzle = spec.swizzle_bytes == 0 ? 0 : std::countr_zero(static_cast<unsigned>(spec.swizzle_bytes)) - 4;
+  return encode(map.bytes.data(), TensorMapType(spec.dtype), static_cast<uint32_t>(spec.dims.size()),
+                reinterpret_cast<void*>(spec.address), spec.dims.data(), strides, spec.box.data(), steps,
+                cuda::kTensorMapNoInterleave, swizzle, cuda::kTensorMapPromoteTo128Bytes, spec.fill_nan ? 1 : 0);
 }
 
 }  // namespace atunner

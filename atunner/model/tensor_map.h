@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "atunner/base/cuda_abi.h"
 #include "atunner/base/result.h"
 #include "atunner/model/dtype.h"
 
@@ -25,6 +27,7 @@ struct TensorMapSpec {
   /// Bytes that a copy moves and an mbarrier expects, whether inside of the tensor or not.
   uint64_t BoxBytes() const;
 };
+std::string ToString(const TensorMapSpec& spec);
 
 /// kInvalidInput with the rule of the driver's cuTensorMapEncodeTiled that is broken.
 Status Check(const TensorMapSpec& spec);
@@ -33,5 +36,11 @@ Status Check(const TensorMapSpec& spec);
 struct TensorMap {
   alignas(64) std::array<std::byte, 128> bytes{};
 };
+
+/// CUtensorMapDataType. Copies do not care for the sign; reductions do.
+int TensorMapType(DType dtype);
+
+/// Encodes `spec`, which Check accepts, by the driver's own function.
+cuda::Result Encode(cuda::EncodeTiled encode, const TensorMapSpec& spec, TensorMap& map);
 
 }  // namespace atunner

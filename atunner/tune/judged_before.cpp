@@ -10,6 +10,7 @@ std::string Text(const Dim3& dim) { return fmt::format("{},{},{}", dim.x, dim.y,
 std::string Text(const ConcreteArg& arg) {
   std::string text = fmt::format("{} {}", static_cast<int>(arg.kind), arg.name);
   for (uint32_t i = 0; i < arg.scalar.size; ++i) text += fmt::format(" {:02x}", static_cast<int>(arg.scalar.bytes[i]));
+  if (IsMap(arg.kind)) text += " " + ToString(arg.map);
   return text;
 }
 
@@ -19,8 +20,8 @@ void Append(const ConcretePlan& plan, std::vector<std::string>& fields) {
     fields.push_back(fmt::format("workspace {} {}", workspace.name, workspace.bytes));
   for (const SymbolCopy& copy : plan.symbols) fields.push_back("symbol " + copy.symbol + " " + copy.tensor);
   for (const ConcreteStep& step : plan.steps) {
-    fields.push_back(fmt::format("{} {} {} {} {}", step.entry, Text(step.grid), Text(step.block), Text(step.cluster),
-                                 step.shared_bytes));
+    fields.push_back(fmt::format("{} {} {} {} {} {}", step.entry, Text(step.grid), Text(step.block), Text(step.cluster),
+                                 step.shared_bytes, step.cooperative));
     for (const ConcreteArg& arg : step.args) fields.push_back(Text(arg));
   }
 }

@@ -89,6 +89,19 @@ Result<std::optional<std::string>> TaskBuffers::BrokenGuard(JudgeKernels& kernel
   return std::nullopt;
 }
 
+namespace {
+
+/// An argument that is no scalar, for memory at `address`.
+Result<KernelArg> Pointing(Device& device, const ConcreteArg& arg, DeviceAddress address) {
+  if (!IsMap(arg.kind)) return KernelArg::Address(address);
+  TensorMapSpec spec = arg.map;
+  spec.address = address;
+  ATUNNER_TRY(const TensorMap map, device.EncodeTensorMap(spec));
+  return KernelArg::Map(map);
+}
+
+}  // namespace
+
 Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers) {
   return BindPlan(device, plan, spec, buffers, [](const std::string&) { return std::nullopt; });
 }
@@ -111,19 +124,18 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
     return tensor ? std::optional(tensor->address) : std::nullopt;
   };
   for (const ConcreteStep& step : concrete.steps) {
-    BoundStep& out =
-        bound.steps.emplace_back(BoundStep{step.entry, {step.grid, step.block, step.cluster, step.shared_bytes}, {}});
+    BoundStep& out = bound.steps.emplace_back(
+        BoundStep{step.entry, {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative}, {}});
     for (const ConcreteArg& arg : step.args) {
       if (arg.kind == ArgBinding::Kind::kScalar) {
         out.args.push_back(KernelArg::Scalar(arg.scalar));
         continue;
       }
-      const bool is_tensor = arg.kind == ArgBinding::Kind::kTensor;
-      const auto address = is_tensor                       ? address_of(arg.name)
+      const auto address = !InWorkspace(arg.kind)          ? address_of(arg.name)
                            : workspaces.contains(arg.name) ? std::optional(workspaces[arg.name])
                                                            : std::nullopt;
       if (!address) return Invalid("the launch of '" + step.entry + "' names the unknown argument '" + arg.name + "'");
-      out.args.push_back(KernelArg::Address(*address));
+      ATUNNER_TRY(out.args.emplace_back(), Pointing(device, arg, *address));
     }
   }
   for (const SymbolCopy& copy : concrete.symbols) {

@@ -398,6 +398,7 @@ struct Launch {
   LaunchShape shape;
   std::vector<std::byte> params;
   Dim3 cluster{1, 1, 1};
+  bool cooperative = false;     ///< by the launch or by what the kernel does
   uint64_t grid_workspace = 0;  ///< of a cooperative launch
   DeviceHeap* heap = nullptr;
   Latencies latencies;

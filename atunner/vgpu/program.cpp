@@ -93,12 +93,13 @@ class LoadedProgram : public Program {
     if (launch.check_global && init) launch.kernel = &WithSuspects(found->first, found->second);
     launch.heap = &heap_;
     launch.cluster = shape.cluster.Count() > 1 ? shape.cluster : RequiredCluster(*found->second.function);
+    launch.cooperative = shape.cooperative || found->second.cooperative;
     if (auto refusal = Refuse(launch); !refusal.empty()) {
       result.outcome = {LaunchOutcome::Kind::kRefused, std::move(refusal), {}, 0};
       return result;
     }
     uint64_t workspace = 0;
-    if (launch.kernel->cooperative) {
+    if (launch.cooperative) {
       const auto allocated = memory_.Allocate(kGridWorkspaceBytes);
       if (allocated) workspace = *allocated;
       if (allocated) memory_.MarkDefined(workspace, kGridWorkspaceBytes);
@@ -187,8 +188,9 @@ class LoadedProgram : public Program {
     const Dim3& c = launch.cluster;
     if (c.Count() == 0 || c.Count() > 16 || g.x % c.x != 0 || g.y % c.y != 0 || g.z % c.z != 0)
       return "the grid is no multiple of the cluster";
-    if (launch.kernel->cooperative && g.Count() > kMaxGang)
+    if (launch.cooperative && g.Count() > kMaxGang)
       return "a cooperative launch of " + std::to_string(g.Count()) + " blocks is too large to be resident at once";
+    if (launch.cooperative && c.Count() > 1) return "cooperative launches of clusters are not executed here";
     return "";
   }
 
@@ -197,7 +199,7 @@ class LoadedProgram : public Program {
     const Dim3& g = launch.shape.grid;
     const Dim3& c = launch.cluster;
     std::vector<uint64_t> blocks;
-    if (launch.kernel->cooperative) {
+    if (launch.cooperative) {
       for (uint64_t i = 0; i < g.Count(); ++i) blocks.push_back(i);
       return blocks;
     }
@@ -217,7 +219,7 @@ class LoadedProgram : public Program {
     std::vector<uint64_t> firsts;
     const uint64_t total = launch.shape.grid.Count();
     const bool single = launch.cluster.Count() == 1;
-    if (launch.kernel->cooperative) return {0};
+    if (launch.cooperative) return {0};
     if (selected.empty() && single) return {};  // every block is its own gang: no list needed
     const auto add = [&](uint64_t block) { firsts.push_back(single ? block : GangBlocks(launch, block).front()); };
     if (selected.empty()) {
@@ -235,7 +237,7 @@ class LoadedProgram : public Program {
     const std::vector<uint64_t> gangs = Gangs(launch, options.blocks);
     const bool all = gangs.empty() && options.blocks.empty();
     const uint64_t total = all ? launch.shape.grid.Count() : gangs.size();
-    const uint64_t members = launch.kernel->cooperative ? launch.shape.grid.Count() : launch.cluster.Count();
+    const uint64_t members = launch.cooperative ? launch.shape.grid.Count() : launch.cluster.Count();
     const double deadline = SystemClock().Now() + options.deadline_seconds;
     std::atomic<uint64_t> next{0};
     std::atomic<bool> stop{false};

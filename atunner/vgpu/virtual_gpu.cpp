@@ -1,5 +1,7 @@
 #include "atunner/vgpu/virtual_gpu.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -62,6 +64,14 @@ std::vector<size_t> SizesOf(const ptx::Function& entry) {
   std::vector<size_t> sizes;
   for (const ptx::Variable& param : entry.params) sizes.push_back(param.bytes);
   return sizes;
+}
+
+/// Blocks that the device can hold at once, whatever their registers, which PTX does not tell.
+uint64_t MostResident(const DeviceProfile& profile, const ptx::Function& entry, const LaunchShape& shape) {
+  KernelResources resources;
+  resources.static_shared_bytes = static_cast<uint32_t>(entry.shared_bytes);
+  return static_cast<uint64_t>(ComputeOccupancy(profile, resources, shape).blocks_per_sm) *
+         static_cast<uint64_t>(profile.sms);
 }
 
 /// `args` fit.
@@ -160,6 +170,9 @@ Result<LaunchOutcome> VirtualGpu::Refuse(const LaunchShape& shape, const ptx::Fu
     outcome.message = "too much shared memory";
   else if (entry->required_threads && entry->required_threads != threads)
     outcome.message = "the kernel requires blocks of " + std::to_string(entry->required_threads) + " threads";
+  else if (const uint64_t most = MostResident(profile_, *entry, shape); shape.cooperative && shape.grid.Count() > most)
+    outcome.message =
+        fmt::format("a cooperative launch of {} blocks, of which {} can be resident at once", shape.grid.Count(), most);
   else
     outcome.kind = LaunchOutcome::Kind::kCompleted;
   return outcome;

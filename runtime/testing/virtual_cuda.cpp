@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "atunner/base/cuda_abi.h"
 #include "atunner/device/profiles.h"
 #include "atunner/ptx/module.h"
+#include "atunner/vgpu/tensor_map.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
 namespace atunner {
@@ -114,7 +116,7 @@ std::string Hex(const std::vector<KernelArg>& args) {
   std::string text;
   for (const KernelArg& arg : args) {
     uint64_t value = 0;
-    std::memcpy(&value, arg.bytes.data(), arg.size);
+    std::memcpy(&value, arg.bytes.data(), std::min<size_t>(arg.size, sizeof value));
     text += fmt::format("{}{:x}", text.empty() ? "" : ",", value);
   }
   return text;
@@ -316,9 +318,33 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, cuda::Function function, 
     const auto& cluster = config->attributes[i].value.cluster;
     if (config->attributes[i].id == cuda::kLaunchAttributeClusterDimension)
       shape.cluster = {cluster.x, cluster.y, cluster.z};
+    if (config->attributes[i].id == cuda::kLaunchAttributeCooperative)
+      shape.cooperative = config->attributes[i].value.cooperative != 0;
   }
   const Lock lock(TheMachine().mutex);
   return Launch(TheMachine(), __func__, shape, config->stream, *reinterpret_cast<VirtualFunction*>(function), params);
+}
+
+int cuTensorMapEncodeTiled(void* map, int type, uint32_t rank, void* address, const uint64_t* dims,
+                           const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int, int swizzle, int,
+                           int fill) {
+  VIRTUAL_CUDA_CALL(" {} rank={}", type, rank);
+  TensorMapSpec spec;
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt64,
+                            DType::kUInt64, DType::kInt32, DType::kUInt32, DType::kUInt16, DType::kUInt8}) {
+    if (TensorMapType(dtype) == type) spec.dtype = dtype;
+  }
+  spec.address = reinterpret_cast<uint64_t>(address);
+  spec.dims.assign(dims, dims + rank);
+  spec.strides.assign(strides, strides + rank - 1);
+  spec.box.assign(box, box + rank);
+  spec.element_strides.assign(steps, steps + rank);
+  spec.swizzle_bytes = swizzle == 0 ? 0 : 16 << swizzle;
+  spec.fill_nan = fill != 0;
+  if (!Check(spec)) return cuda::kInvalidValue;
+  const TensorMap encoded = vgpu::EncodeTensorMap(spec);
+  std::memcpy(map, encoded.bytes.data(), encoded.bytes.size());
+  return cuda::kSuccess;
 }
 
 int cuMemAlloc_v2(cuda::DevicePointer* address, size_t bytes) {
