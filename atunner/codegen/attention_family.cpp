@@ -46,13 +46,17 @@ class AttentionTemplate : public BoundTemplate {
     return block;
   }
 
-  RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads, int64_t shared) const {
-    LaunchStep step;
+  /// One block per tile of queries; q, k and v as pointers unless `step` has them already.
+  RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads, int64_t shared,
+                        LaunchStep step = {}) const {
     step.entry = "attention";
-    step.grid[0] = Expr::MustParse("ceil_div(sequence, tile_q) * heads");
+    if (step.args.empty()) {
+      step.grid[0] = Expr::MustParse("ceil_div(sequence, tile_q) * heads");
+      for (const char* tensor : {"q", "k", "v"}) step.args.push_back(ArgBinding::Tensor(tensor));
+    }
     step.block[0] = Expr(threads);
     step.shared_bytes = Expr(shared);
-    for (const char* tensor : {"q", "k", "v", "y"}) step.args.push_back(ArgBinding::Tensor(tensor));
+    step.args.push_back(ArgBinding::Tensor("y"));
     step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("heads")));
     step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("sequence")));
     // Powers of two are what the hardware has: e^x = 2^(x log2 e).
@@ -113,7 +117,7 @@ class MmaAttention : public AttentionTemplate {
     const int64_t threads = integer("tile_q") / integer("warp_q") * 32;
     constants.Int("THREADS", threads).Int("WARP_Q", integer("warp_q")).Int("STAGES", integer("stages"));
     constants.Int("PANEL", Units(), "units of 16 bytes that lie side by side in shared memory");
-    constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
+    constants.Bool("Q_REGISTERS", integer("q_registers") != 0).Int("POLYNOMIALS", 0);
     const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
     return Finish(
         configuration,
@@ -151,41 +155,58 @@ class MmaAttention : public AttentionTemplate {
   }
 };
 
+/// Hopper: one warp loads by tensor maps, groups of four warps multiply.
 class WgmmaAttention : public AttentionTemplate {
  public:
   WgmmaAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
     space_.parameters = {
-        {"tile_q", Integers({64, 128, 192, 256}), "queries per block, 64 for each group of four warps"},
-        {"tile_k", Integers({32, 64, 96, 128, 160, 192}), "keys per step"},
+        {"tile_q", Integers({64, 128, 192}), "queries per block, 64 for each group of four warps"},
+        {"tile_k", Integers({32, 64, 80, 96, 112, 128, 144, 160, 176, 192}), "keys per step"},
         {"stages", Integers({2, 3, 4}), "buffers for keys and values"},
+        {"turns", Integers({0, 1}), "groups take turns at the tensor cores"},
+        {"polynomials", Integers({0, 1, 2}), "of eight exponentials, those without the special function unit"},
+        {"cluster", Integers({1, 2}), "blocks that fetch keys and values together"},
+        {"persistent", Integers({0, 1}), "as many blocks as SMs, each with several tiles of queries"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
-    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} <= {}", RowBytes(), profile.shared_per_block),
+    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} + stages * 32 + 16 <= {}", RowBytes(),
+                    profile.shared_per_block),
         "shared memory");
-    // Output, scores and weights of a thread, and what addresses and the softmax take.
-    const std::string held = fmt::format("({} + tile_k // 2 + tile_k // 4 + 36)", Columns() / 2);
-    Add(held + " <= 255", "registers of a thread");
-    Add(held + " * tile_q * 2 <= 65536", "registers of a block");
+    // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
+    // loads leaves (kernels/families/attention_wgmma.cu).
+    Add(fmt::format("{} + tile_k // 2 + tile_k // 4 + 24 <= (tile_q == 192 ? 160 : 240)", Columns() / 2),
+        "registers of a thread");
+    Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
     AddExtents(64, 32);
+    Add(fmt::format("cluster == 1 or tile_q < {}", dim("sequence")), "more queries than there are");
   }
 
   Configuration Default() const override { return Cheapest(); }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const int64_t keys = integer("tile_k"), stages = integer("stages"), cluster = integer("cluster");
     ConstantBlock constants = Constants(configuration);
-    constants.Int("THREADS", integer("tile_q") * 2).Int("STAGES", integer("stages"));
+    constants.Int("STAGES", stages).Int("CLUSTER", cluster).Int("POLYNOMIALS", integer("polynomials"));
+    constants.Bool("TURNS", integer("turns") != 0);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
-    const int64_t keys = integer("tile_k");
     const std::string products =
         WgmmaText({.name = "multiply_first", .columns = keys, .accumulates = false, .b_transposed = "0"}) + "\n" +
         WgmmaText({.name = "multiply", .columns = keys, .b_transposed = "0"}) + "\n" +
         WgmmaText({.name = "multiply_weights", .columns = Columns(), .a_in_registers = true, .b_transposed = "1"});
+    LaunchStep step;
+    const std::string clusters = "ceil_div(sequence, tile_q * cluster) * heads";
+    step.grid[0] = Expr::MustParse(
+        integer("persistent") != 0 ? fmt::format("min({}, {}) * cluster", clusters, profile_.sms / cluster)
+                                   : clusters + " * cluster");
+    step.cluster[0] = Expr(cluster);
+    step.args = {Map("q", integer("tile_q")), Map("k", keys / cluster), Map("v", keys / cluster)};
     return Finish(configuration,
                   Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
-                        embed::kAttentionWgmmaCu}),
-                  integer("tile_q") * 2, (integer("tile_q") + 2 * keys * integer("stages")) * RowBytes());
+                        embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
+                  integer("tile_q") * 2 + 128,
+                  (integer("tile_q") + 2 * keys * stages) * RowBytes() + stages * 32 + 16, std::move(step));
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -209,6 +230,15 @@ class WgmmaAttention : public AttentionTemplate {
   /// Columns of the output, rounded up to whole steps of 16.
   int64_t Columns() const { return (dim_ + 15) / 16 * 16; }
   int64_t RowBytes() const { return (Columns() / 8 + kPanelUnits - 1) / kPanelUnits * kPanelUnits * 16; }
+  /// Boxes of `rows` rows and one panel; rows beyond a head's sequence are zeros, not the next head's.
+  ArgBinding Map(const char* tensor, int64_t rows) const {
+    TensorView view;
+    view.dims = {Expr::MustParse("dim"), Expr::MustParse("sequence"), Expr::MustParse("heads")};
+    view.strides = {Expr::MustParse("dim"), Expr::MustParse("sequence * dim")};
+    view.box = {Expr(kPanelUnits * 8), Expr(rows), Expr(1)};
+    view.swizzle_bytes = Expr(128);
+    return ArgBinding::Map(tensor, spec_.compute_dtype, std::move(view));
+  }
 };
 
 class SimtAttention : public AttentionTemplate {
@@ -277,7 +307,7 @@ class Attention : public Family {
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
     if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile);
-    if (profile.cc_major == 9 && spec.dims.at("dim") <= kWgmmaColumns) {
+    if (profile.cc_major == 9 && spec.dims.at("dim") <= kWgmmaColumns && spec.dims.at("dim") % 8 == 0) {
       return std::make_unique<WgmmaAttention>(spec, profile);
     }
     return std::make_unique<MmaAttention>(spec, profile);

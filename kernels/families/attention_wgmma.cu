@@ -241,6 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   if (threadIdx.x < 128) {
     if (GROUPS > 1) give_registers<GROUPS == 2 ? 24 : 32>();
     if (threadIdx.x == 0) load_all(q, k, v, shared_at, barriers, heads, sequence);
+    __syncwarp();
   } else {
     if (GROUPS > 1) take_registers<GROUPS == 2 ? 240 : 160>();
     attend(y, shared_at, barriers, heads, sequence, scale_log2);

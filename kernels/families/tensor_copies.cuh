@@ -1,6 +1,11 @@
 // Hopper's bulk copies of boxes of tensors into shared memory, and the barriers in shared memory that count their bytes. One
 // thread asks for a box; whoever needs it waits for the barrier's phase.
 
+/// What the driver makes of a tensor's address and shape; only the copies read it.
+struct __align__(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+
 DEVICE void make_barrier(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
