@@ -181,6 +181,12 @@ class WgmmaAttention : public AttentionTemplate {
     Add(fmt::format("cluster == 1 or tile_q < {}", dim("sequence")), "more queries than there are");
   }
 
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    std::vector<Dims> sizes = AttentionTemplate::CheckDims(configuration);
+    // Blocks with more than one tile of queries; clusters with a block beyond the last query.
+    if (GetInt(space_, configuration, "persistent") != 0) sizes[0]["heads"] = profile_.sms + 3;
+    return sizes;
+  }
   Configuration Default() const override { return Cheapest(); }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {

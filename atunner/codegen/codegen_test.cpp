@@ -268,6 +268,7 @@ constexpr int WARP_Q = 16;
 constexpr int STAGES = 2;
 constexpr int PANEL = 16;  // units of 16 bytes that lie side by side in shared memory
 constexpr bool Q_REGISTERS = true;
+constexpr int POLYNOMIALS = 0;
 
 )");
   const ConcretePlan plan =
