@@ -117,7 +117,7 @@ class MmaAttention : public AttentionTemplate {
     const int64_t threads = integer("tile_q") / integer("warp_q") * 32;
     constants.Int("THREADS", threads).Int("WARP_Q", integer("warp_q")).Int("STAGES", integer("stages"));
     constants.Int("PANEL", Units(), "units of 16 bytes that lie side by side in shared memory");
-    constants.Bool("Q_REGISTERS", integer("q_registers") != 0).Int("POLYNOMIALS", 0);
+    constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
     const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
     return Finish(
         configuration,
@@ -164,12 +164,10 @@ class WgmmaAttention : public AttentionTemplate {
         {"tile_k", Integers({32, 64, 80, 96, 112, 128, 144, 160, 176, 192}), "keys per step"},
         {"stages", Integers({2, 3, 4}), "buffers for keys and values"},
         {"turns", Integers({0, 1}), "groups take turns at the tensor cores"},
-        {"polynomials", Integers({0, 1, 2}), "of eight exponentials, those without the special function unit"},
-        {"cluster", Integers({1, 2}), "blocks that fetch keys and values together"},
-        {"persistent", Integers({0, 1}), "as many blocks as SMs, each with several tiles of queries"},
+        {"persistent", Integers({0, 1}), "as many blocks as SMs, each with tile after tile of queries"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
-    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} + stages * 32 + 16 <= {}", RowBytes(),
+    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} + stages * 32 + tile_q // 4 <= {}", RowBytes(),
                     profile.shared_per_block),
         "shared memory");
     // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
@@ -178,12 +176,12 @@ class WgmmaAttention : public AttentionTemplate {
         "registers of a thread");
     Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
     AddExtents(64, 32);
-    Add(fmt::format("cluster == 1 or tile_q < {}", dim("sequence")), "more queries than there are");
+    if (causal_) Add("persistent == 0 or head_group == 1", "blocks with long and short rows go head by head");
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     std::vector<Dims> sizes = AttentionTemplate::CheckDims(configuration);
-    // Blocks with more than one tile of queries; clusters with a block beyond the last query.
+    // Blocks with more than one tile of queries.
     if (GetInt(space_, configuration, "persistent") != 0) sizes[0]["heads"] = profile_.sms + 3;
     return sizes;
   }
@@ -191,47 +189,64 @@ class WgmmaAttention : public AttentionTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t keys = integer("tile_k"), stages = integer("stages"), cluster = integer("cluster");
+    const int64_t keys = integer("tile_k"), stages = integer("stages");
     ConstantBlock constants = Constants(configuration);
-    constants.Int("STAGES", stages).Int("CLUSTER", cluster).Int("POLYNOMIALS", integer("polynomials"));
-    constants.Bool("TURNS", integer("turns") != 0);
+    constants.Int("STAGES", stages).Bool("TURNS", integer("turns") != 0);
+    constants.Bool("PERSISTENT", integer("persistent") != 0);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products =
         WgmmaText({.name = "multiply_first", .columns = keys, .accumulates = false, .b_transposed = "0"}) + "\n" +
         WgmmaText({.name = "multiply", .columns = keys, .b_transposed = "0"}) + "\n" +
         WgmmaText({.name = "multiply_weights", .columns = Columns(), .a_in_registers = true, .b_transposed = "1"});
     LaunchStep step;
-    const std::string clusters = "ceil_div(sequence, tile_q * cluster) * heads";
-    step.grid[0] = Expr::MustParse(
-        integer("persistent") != 0 ? fmt::format("min({}, {}) * cluster", clusters, profile_.sms / cluster)
-                                   : clusters + " * cluster");
-    step.cluster[0] = Expr(cluster);
-    step.args = {Map("q", integer("tile_q")), Map("k", keys / cluster), Map("v", keys / cluster)};
+    const std::string tiles = "ceil_div(sequence, tile_q)";
+    // Under a causal mask a block takes a long row of tiles and a short one.
+    const std::string works = (causal_ ? "ceil_div(" + tiles + ", 2)" : tiles) + " * heads";
+    step.grid[0] = Expr::MustParse(integer("persistent") != 0 ? fmt::format("min({}, {})", works, profile_.sms)
+                                                              : tiles + " * heads");
+    step.args = {Map("q", 64), Map("k", keys), Map("v", keys)};
     return Finish(configuration,
                   Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
                         embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
                   integer("tile_q") * 2 + 128,
-                  (integer("tile_q") + 2 * keys * stages) * RowBytes() + stages * 32 + 16, std::move(step));
+                  (integer("tile_q") + 2 * keys * stages) * RowBytes() + stages * 32 + integer("tile_q") / 4,
+                  std::move(step));
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t groups = integer("tile_q") / 64;
-    // Two groups keep the tensor cores busy while weights are taken; a barrier per tile weighs less on long ones.
-    const double hidden = groups == 1 ? 0.7 : groups == 2 ? 1.0 : 0.98;
-    const double barriers = 1.0 + 8.0 / static_cast<double>(integer("tile_k"));
-    const double order = integer("head_group") == 1 ? 1.0 : 1.001;
-    const double copies = integer("stages") == 2 ? 1.0 : 1.001;
-    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms * hidden;
-    return BlockSeconds(integer("tile_q"), 1, rate) * barriers * copies * order * 1e9;
+    const int64_t groups = integer("tile_q") / 64, tile_k = integer("tile_k");
+    const bool persistent = integer("persistent") != 0;
+    // Per score: its share of both products, and an exponential, of which an SM takes sixteen in the time of 4096 FLOP.
+    // Groups hide one behind the other, but for what a barrier per tile costs.
+    const double products = 4.0 * static_cast<double>(Columns());
+    const double weights = 256.0;
+    const double shown = groups == 1 ? 1.0 : 0.3 / static_cast<double>(groups - 1);
+    const double score = std::max(products, weights) + shown * std::min(products, weights);
+    const double barriers = 1.0 + 16.0 / static_cast<double>(tile_k);
+    const double turns = (integer("turns") != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
+    const double small = (integer("head_group") == 1 ? 1.001 : 1.0) * (integer("stages") == 2 ? 1.0 : 1.001);
+    const double tile = score * static_cast<double>(integer("tile_q") * tile_k) * barriers * turns * small;
+    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
+    return TileCount(integer("tile_q"), tile_k, persistent) * tile / rate * 1e9;
   }
 
  private:
   static constexpr int64_t kPanelUnits = 8;
-  /// Of the tensor-core peak, beside the exponentials: a guess (an H200 reached 0.46), which scales all schedules
-  /// alike.
-  static constexpr double kSustained = 0.6;
+  /// Of the tensor-core peak that long products keep up.
+  static constexpr double kSustained = 0.8;
+
+  /// Tiles of keys that the busiest SM sees, with what the beginning and the end of a tile of queries cost.
+  double TileCount(int64_t tile_q, int64_t tile_k, bool persistent) const {
+    const double rows = std::ceil(static_cast<double>(dim("sequence")) / static_cast<double>(tile_q));
+    const double keys = std::ceil(static_cast<double>(dim("sequence")) / static_cast<double>(tile_k));
+    const double per_row = (causal_ ? (keys + 1) / 2 : keys) + (persistent ? 1.0 : 2.5);
+    const double works = rows * static_cast<double>(dim("heads")) / static_cast<double>(profile_.sms);
+    if (!causal_) return std::ceil(works) * per_row;
+    // Long rows first fill up evenly; pairs of a long and a short one are all alike.
+    return (persistent ? std::ceil(works / 2) * 2 : std::max(1.0, works) + 0.3) * per_row;
+  }
 
   /// Columns of the output, rounded up to whole steps of 16.
   int64_t Columns() const { return (dim_ + 15) / 16 * 16; }

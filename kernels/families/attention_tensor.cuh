@@ -23,31 +23,22 @@ DEVICE float power_of_two(float x) {
   return y;
 }
 
-/// The same by additions and multiplications, within 1e-4, for x <= 127: the special function unit does only sixteen a cycle. NaN stays NaN.
-DEVICE float power_of_two_polynomial(float x) {
-  asm("max.NaN.ftz.f32 %0, %0, %1;" : "+f"(x) : "f"(-126.0f));
-  // The sum's last bits are x rounded to an integer, plus the exponent's bias.
-  constexpr float ROUNDING = 12582912.0f + 127.0f;
-  const float rounded = __fadd_rn(x, ROUNDING);
-  const float rest = __fsub_rn(x, __fsub_rn(rounded, ROUNDING));
-  const float power = fmaf(fmaf(fmaf(0.055171669f, rest, 0.24261112f), rest, 0.69326099f), rest, 0.99992807f);
-  return power * __int_as_float(__float_as_int(rounded) << 23);
-}
-
-/// Which queries the index-th piece of work has, of `count` queries of one head. HEAD_GROUP heads advance together, the longest rows of a causal mask first; their keys and
-/// values stay in L2.
+/// TILE_Q queries of one head.
 struct Queries {
-  int first, head;
-  long long base;  // of the head, in elements
+  int first = 0, head = 0;
+  long long base = 0;  // of the head, in elements
 
-  DEVICE Queries(int heads, int sequence, int count, int index) {
-    const int tiles = (sequence + count - 1) / count;
+  Queries() = default;
+  DEVICE Queries(int head, int tile, int sequence) : first(tile * TILE_Q), head(head), base((long long)head * sequence * DIM) {}
+
+  /// The index-th of all. HEAD_GROUP heads advance together, the longest rows of a causal mask first; their keys and values stay
+  /// in L2.
+  static DEVICE Queries at(int index, int heads, int sequence) {
+    const int tiles = (sequence + TILE_Q - 1) / TILE_Q;
     const int group = index / (tiles * HEAD_GROUP);
     const int in_group = index % (tiles * HEAD_GROUP);
     const int group_heads = min(heads - group * HEAD_GROUP, HEAD_GROUP);
-    first = (tiles - 1 - in_group / group_heads) * count;
-    head = group * HEAD_GROUP + in_group % group_heads;
-    base = (long long)head * sequence * DIM;
+    return Queries(group * HEAD_GROUP + in_group % group_heads, tiles - 1 - in_group / group_heads, sequence);
   }
 };
 
@@ -116,8 +107,7 @@ struct Running {
     for (int j = 0; j < FRAGMENTS; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const float power = fmaf(scores[j][e], scale_log2, -shift[e / 2]);
-        scores[j][e] = POLYNOMIALS > 0 && (j * 4 + e) % 8 < POLYNOMIALS ? power_of_two_polynomial(power) : power_of_two(power);
+        scores[j][e] = power_of_two(fmaf(scores[j][e], scale_log2, -shift[e / 2]));
         sums[e / 2][e % 2] += scores[j][e];
       }
     }

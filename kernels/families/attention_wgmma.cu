@@ -25,57 +25,64 @@ struct Barriers {
   DEVICE unsigned full_v(int stage) const { return at + stage * 32 + 8; }
   DEVICE unsigned free_k(int stage) const { return at + stage * 32 + 16; }
   DEVICE unsigned free_v(int stage) const { return at + stage * 32 + 24; }
-  DEVICE unsigned full_q() const { return at + STAGES * 32; }
-  DEVICE unsigned free_q() const { return at + STAGES * 32 + 8; }
+  DEVICE unsigned full_q(int group) const { return at + STAGES * 32 + group * 16; }
+  DEVICE unsigned free_q(int group) const { return full_q(group) + 8; }
 
+  /// One arrival, with the bytes; or one of each warp that reads.
   DEVICE void make() const {
 #pragma unroll
-    for (int i = 0; i < STAGES * 4 + 2; ++i) {
-      const bool filled = i < STAGES * 4 ? i % 4 < 2 : i == STAGES * 4;
-      // One arrival, with the bytes; or one of each warp that reads.
-      make_barrier(at + i * 8, filled ? 1 : GROUPS * 4 * (i < STAGES * 4 ? CLUSTER : 1));
-    }
+    for (int i = 0; i < STAGES * 4; ++i) make_barrier(at + i * 8, i % 4 < 2 ? 1 : GROUPS * 4);
+#pragma unroll
+    for (int i = 0; i < GROUPS * 2; ++i) make_barrier(full_q(0) + i * 8, i % 2 == 0 ? 1 : 4);
     show_barriers();
   }
 };
 
-/// A cluster's work, of which a block has TILE_Q queries: in rounds, every other one backwards, as rows of a causal mask get shorter.
+/// A block's work: one tile of queries after another.
 struct Work {
+  int round = -1;
+  bool exists = true;
   Queries queries;
-  int tiles;  // of keys, for any block of the cluster
+  int tiles = 0;  // of keys, for any of the groups
 
-  static DEVICE int count(int heads, int sequence) { return (sequence + TILE_Q * CLUSTER - 1) / (TILE_Q * CLUSTER) * heads; }
-  static DEVICE int index(int round) {
-    const int clusters = gridDim.x / CLUSTER, mine = blockIdx.x / CLUSTER;
-    return round * clusters + (CAUSAL && round % 2 == 1 ? clusters - 1 - mine : mine);
-  }
+  DEVICE Work(int heads, int sequence) { advance(heads, sequence); }
   /// Tiles with keys before `end`.
   static DEVICE int tiles_before(int end) { return (end + TILE_K - 1) / TILE_K; }
 
-  DEVICE Work(int heads, int sequence, int round) : queries(heads, sequence, TILE_Q * CLUSTER, index(round)) {
-    tiles = tiles_before(CAUSAL ? min(sequence, queries.first + TILE_Q * CLUSTER) : sequence);
-    queries.first += blockIdx.x % CLUSTER * TILE_Q;
+  DEVICE void advance(int heads, int sequence) {
+    const int count = (sequence + TILE_Q - 1) / TILE_Q;
+    ++round;
+    if (CAUSAL && PERSISTENT) {
+      // A long row of tiles, then a short one, so that all blocks have the same.
+      const int half = (count + 1) / 2;
+      int pair = round / 2 * gridDim.x + blockIdx.x;
+      if (round % 2 == 1 && pair % half * 2 + 1 == count) {  // the middle is its own partner
+        ++round;
+        pair += gridDim.x;
+      }
+      exists = pair < half * heads;
+      const int place = pair % half;
+      queries = Queries(pair / half, round % 2 == 0 ? count - 1 - place : place, sequence);
+    } else {
+      const int index = round * gridDim.x + blockIdx.x;
+      exists = index < count * heads;
+      queries = Queries::at(index, heads, sequence);
+    }
+    tiles = tiles_before(CAUSAL ? min(sequence, queries.first + TILE_Q) : sequence);
   }
 };
 
-/// One thread's part: everything that is read, in the order in which it is needed. Of keys and values each block of a cluster
-/// fetches a share for all.
+/// One thread's part: everything that is read, in the order in which it is needed.
 DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, Barriers barriers, int heads,
                      int sequence) {
-  constexpr int SHARE = TILE_K / CLUSTER;
-  const int rank = blockIdx.x % CLUSTER;
-  const int works = Work::count(heads, sequence);
   Place keys, values;
-  for (int round = 0; Work::index(round) < works; ++round) {
-    const Work work(heads, sequence, round);
+  unsigned parity = 0;  // of the queries' phase
+  for (Work work(heads, sequence); work.exists; work.advance(heads, sequence), parity ^= 1) {
     const auto load = [&](const CUtensorMap& map, int to, int tile, unsigned barrier) {
       expect_bytes(barrier, K_BYTES);
 #pragma unroll
       for (int panel = 0; panel < PANELS; ++panel) {
-        const unsigned at = shared_at + to + (panel * TILE_K + rank * SHARE) * 128;
-        const int x = panel * 64, y = tile * TILE_K + rank * SHARE;
-        if (CLUSTER == 1) copy_box(at, map, x, y, work.queries.head, barrier);
-        else copy_box_to((1 << CLUSTER) - 1, at, map, x, y, work.queries.head, barrier);
+        copy_box(shared_at + to + panel * TILE_K * 128, map, panel * 64, tile * TILE_K, work.queries.head, barrier);
       }
     };
     const auto load_keys = [&](int tile) {
@@ -84,13 +91,17 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
       load(k, KEYS_AT + keys.stage * K_BYTES, tile, barriers.full_k(keys.stage));
       keys.advance();
     };
-    await(barriers.free_q(), round % 2 ^ 1);
-    expect_bytes(barriers.full_q(), Q_BYTES);
-#pragma unroll
-    for (int panel = 0; panel < PANELS; ++panel) {
-      copy_box(shared_at + panel * TILE_Q * 128, q, panel * 64, work.queries.first, work.queries.head, barriers.full_q());
-    }
     load_keys(0);
+#pragma unroll
+    for (int group = 0; group < GROUPS; ++group) {
+      await(barriers.free_q(group), parity ^ 1);
+      expect_bytes(barriers.full_q(group), Q_BYTES / GROUPS);
+#pragma unroll
+      for (int panel = 0; panel < PANELS; ++panel) {
+        copy_box(shared_at + (panel * TILE_Q + group * 64) * 128, q, panel * 64, work.queries.first + group * 64, work.queries.head,
+                 barriers.full_q(group));
+      }
+    }
     for (int tile = 0; tile < work.tiles; ++tile) {
       load_keys(tile + 1);
       await(barriers.free_v(values.stage), values.parity ^ 1);
@@ -102,22 +113,24 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
 
 /// scores[64, TILE_K] = q · kᵀ, in the background.
 DEVICE void start_scores(float (&scores)[FRAGMENTS_K][4], unsigned q, unsigned k) {
+  const unsigned long long a = operand(q), b = operand(k);
   start_products();
 #pragma unroll
   for (int step = 0; step < UNITS / 2; ++step) {
-    const unsigned long long a = operand(q + step / 4 * (TILE_Q * 128) + step % 4 * 32);
-    const unsigned long long b = operand(k + step / 4 * (TILE_K * 128) + step % 4 * 32);
-    if (step == 0) multiply_first(scores, a, b);
-    else multiply(scores, a, b);
+    const unsigned long long a_step = further(a, step / 4 * (TILE_Q * 128) + step % 4 * 32);
+    const unsigned long long b_step = further(b, step / 4 * (TILE_K * 128) + step % 4 * 32);
+    if (step == 0) multiply_first(scores, a_step, b_step);
+    else multiply(scores, a_step, b_step);
   }
   commit_products();
 }
 
 /// out[64, DIM] += weights · v, in the background.
 DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE_K / 16][4], unsigned v) {
+  const unsigned long long b = operand(v, TILE_K * 128);
   start_products();
 #pragma unroll
-  for (int step = 0; step < TILE_K / 16; ++step) multiply_weights(out, weights[step], operand(v + step * 2048, TILE_K * 128));
+  for (int step = 0; step < TILE_K / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
   commit_products();
 }
 
@@ -129,102 +142,120 @@ DEVICE void pass_turn(int group) {
   if (TURNS) asm volatile("bar.arrive %0, 256;" ::"r"((group + 1) % GROUPS + 1) : "memory");
 }
 
-/// This warp no longer reads the buffer, which all blocks of the cluster fill.
-DEVICE void free_place(unsigned barrier) {
-  const int lane = threadIdx.x % 32;
-  if (CLUSTER == 1) {
-    if (lane == 0) arrive(barrier);
-  } else if (lane < CLUSTER) {
-    arrive_at(barrier, lane);
-  }
-}
-
 /// A group's part.
 DEVICE void attend(T* y, unsigned shared_at, Barriers barriers, int heads, int sequence, float scale_log2) {
   const int group = threadIdx.x / 128 - 1;
   const int warp_row = threadIdx.x / 32 * 16 - 64;
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
+  float keep[2];
   Place keys, values;
-  const auto score = [&] { start_scores(scores[0], shared_at + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); };
-  const auto weighted = [&] { start_output(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES); };
+  unsigned parity = 0;  // of the queries' phase
+  const auto release = [&](unsigned barrier) {
+    if (threadIdx.x % 32 == 0) arrive(barrier);  // this warp no longer reads the buffer
+  };
   const auto await_keys = [&] { await(barriers.full_k(keys.stage), keys.parity); };
   const auto await_values = [&] { await(barriers.full_v(values.stage), values.parity); };
-  const auto free_keys = [&] {
-    free_place(barriers.free_k(keys.stage));
+  const auto release_keys = [&] {
+    release(barriers.free_k(keys.stage));
     keys.advance();
   };
-  const auto free_values = [&] {
-    free_place(barriers.free_v(values.stage));
+  const auto release_values = [&] {
+    release(barriers.free_v(values.stage));
     values.advance();
   };
-  if (group == GROUPS - 1) pass_turn(group);
-
-  const int works = Work::count(heads, sequence);
-  for (int round = 0; Work::index(round) < works; ++round) {
-    const Work work(heads, sequence, round);
-    const Queries& queries = work.queries;
-    const int tiles = work.tiles;
-    const int group_first = queries.first + group * 64;
-    // Of the tiles, those of which some query of the group sees some key.
-    const int mine = CAUSAL ? min(tiles, Work::tiles_before(group_first + 64)) : tiles;
-    const int unmasked = CAUSAL ? min(sequence, group_first + 1) : sequence;  // keys that all queries see
-    Running running;
-    float keep[2];
-    const auto weigh = [&](int tile) {
-      if (tile * TILE_K + TILE_K > unmasked) Running::mask(scores[0], tile * TILE_K, queries.first + warp_row, sequence);
-      running.weigh(scores[0], scale_log2, keep);
-    };
-    const auto pack_all = [&] {
-#pragma unroll
-      for (int step = 0; step < TILE_K / 16; ++step) pack_weights(weights[step], scores[0][2 * step], scores[0][2 * step + 1]);
-    };
-    clear(scores);
-    clear(out);
-    await(barriers.full_q(), round % 2);
-    await_keys();
-    score();
-    wait_products<0>();
-    settle(scores);
-    free_keys();
-    weigh(0);
-    pack_all();
-    for (int tile = 1; tile < mine; ++tile) {
-      await_keys();
-      await_turn(group);
-      score();
-      await_values();
-      weighted();
-      pass_turn(group);
-      wait_products<1>();
-      settle(scores);
-      free_keys();
-      weigh(tile);
-      wait_products<0>();
-      settle(out);
-      hold(weights);
-      free_values();
-      rescale(out[0], keep);
-      pack_all();
-    }
-    if (threadIdx.x % 32 == 0) arrive(barriers.free_q());
+  const auto score = [&] { start_scores(scores[0], shared_at + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); };
+  const auto add_weighted = [&] {
     await_values();
-    await_turn(group);
-    weighted();
-    pass_turn(group);
+    start_output(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES);
+  };
+  const auto finish_output = [&] {
     wait_products<0>();
     settle(out);
     hold(weights);
-    free_values();
-    for (int tile = mine; tile < tiles; ++tile) {  // what the other groups still need
+    release_values();
+  };
+  const auto await_queries = [&] {
+    await(barriers.full_q(group), parity);
+    parity ^= 1;
+  };
+  const auto group_first = [&](const Work& work) { return work.queries.first + group * 64; };
+  // Of a work's tiles, those of which some query of the group sees some key.
+  const auto seen = [&](const Work& work) { return CAUSAL ? min(work.tiles, Work::tiles_before(group_first(work) + 64)) : work.tiles; };
+  const auto weigh = [&](Running& running, const Work& work, int tile) {
+    settle(scores);
+    release_keys();
+    if (tile + 1 == seen(work)) release(barriers.free_q(group));
+    const int unmasked = CAUSAL ? min(sequence, group_first(work) + 1) : sequence;  // keys that all queries see
+    if (tile * TILE_K + TILE_K > unmasked) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, sequence);
+    running.weigh(scores[0], scale_log2, keep);
+  };
+  const auto pack_all = [&] {
+#pragma unroll
+    for (int step = 0; step < TILE_K / 16; ++step) pack_weights(weights[step], scores[0][2 * step], scores[0][2 * step + 1]);
+  };
+
+  if (group == GROUPS - 1) pass_turn(group);
+  bool begun = false;  // the first weights are there
+  clear(scores);
+  Running running;
+  for (Work work(heads, sequence); work.exists;) {
+    clear(out);
+    if (!begun) {
+      await_queries();
       await_keys();
-      free_keys();
+      score();
+      wait_products<0>();
+      running = Running();
+      weigh(running, work, 0);
+    }
+    pack_all();
+    const int mine = seen(work);
+    if (mine > 1) await_keys();
+    for (int tile = 1; tile < mine; ++tile) {
+      await_turn(group);
+      score();
+      add_weighted();
+      pass_turn(group);
+      wait_products<1>();
+      weigh(running, work, tile);
+      // Here, since the assembler would take the wait for the products before the softmax if nothing branched between them.
+      if (tile + 1 < mine) await_keys();
+      finish_output();
+      rescale(out[0], keep);
+      pack_all();
+    }
+    Work next = work;
+    next.advance(heads, sequence);
+    begun = next.exists && mine == work.tiles;
+    Running fresh;
+    if (begun) {
+      await_queries();
+      await_keys();
+      await_turn(group);
+      score();
+      add_weighted();
+      pass_turn(group);
+      wait_products<1>();
+      weigh(fresh, next, 0);
+      await_values();  // as above
+    } else {
+      await_turn(group);
+      add_weighted();
+      pass_turn(group);
+    }
+    finish_output();
+    for (int tile = mine; tile < work.tiles; ++tile) {  // what the other groups still need
+      await_keys();
+      release_keys();
       await_values();
-      free_values();
+      release_values();
       await_turn(group);
       pass_turn(group);
     }
-    write_rows(out[0], running, queries, warp_row, y, sequence);
+    write_rows(out[0], running, work.queries, warp_row, y, sequence);
+    running = fresh;
+    work = next;
   }
   if (group == 0) await_turn(group);
 }
@@ -236,8 +267,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const Barriers barriers{shared_at + BARRIERS_AT};
   if (threadIdx.x == 0) barriers.make();
-  if (CLUSTER == 1) __syncthreads();
-  else sync_cluster();
+  __syncthreads();
   if (threadIdx.x < 128) {
     if (GROUPS > 1) give_registers<GROUPS == 2 ? 24 : 32>();
     if (threadIdx.x == 0) load_all(q, k, v, shared_at, barriers, heads, sequence);
@@ -246,5 +276,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (GROUPS > 1) take_registers<GROUPS == 2 ? 240 : 160>();
     attend(y, shared_at, barriers, heads, sequence, scale_log2);
   }
-  if (CLUSTER > 1) sync_cluster();  // until then others may arrive here
 }
