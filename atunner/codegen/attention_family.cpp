@@ -16,6 +16,8 @@ namespace {
 /// The widest product of one wgmma.
 constexpr int64_t kWgmmaColumns = 256;
 
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 /// What all kernels share: one block per tile of queries of one head, keys and values streaming by.
 class AttentionTemplate : public BoundTemplate {
  public:
@@ -164,7 +166,8 @@ class WgmmaAttention : public AttentionTemplate {
         {"tile_k", Integers({32, 64, 80, 96, 112, 128, 144, 160, 176, 192}), "keys per step"},
         {"stages", Integers({2, 3, 4}), "buffers for keys and values"},
         {"turns", Integers({0, 1}), "groups take turns at the tensor cores"},
-        {"persistent", Integers({0, 1}), "as many blocks as SMs, each with tile after tile of queries"},
+        {"order", causal_ ? Integers({0, 1, 2}) : Integers({0, 1}),
+         "one block per tile of queries; or one per SM, with tile after tile; or with long and short rows in pairs"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} + stages * 32 + tile_q // 4 <= {}", RowBytes(),
@@ -176,13 +179,13 @@ class WgmmaAttention : public AttentionTemplate {
         "registers of a thread");
     Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
     AddExtents(64, 32);
-    if (causal_) Add("persistent == 0 or head_group == 1", "blocks with long and short rows go head by head");
+    Add("order != 2 or head_group == 1", "pairs of rows go head by head");
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     std::vector<Dims> sizes = AttentionTemplate::CheckDims(configuration);
     // Blocks with more than one tile of queries.
-    if (GetInt(space_, configuration, "persistent") != 0) sizes[0]["heads"] = profile_.sms + 3;
+    if (GetInt(space_, configuration, "order") != 0) sizes[0]["heads"] = profile_.sms + 3;
     return sizes;
   }
   Configuration Default() const override { return Cheapest(); }
@@ -192,7 +195,7 @@ class WgmmaAttention : public AttentionTemplate {
     const int64_t keys = integer("tile_k"), stages = integer("stages");
     ConstantBlock constants = Constants(configuration);
     constants.Int("STAGES", stages).Bool("TURNS", integer("turns") != 0);
-    constants.Bool("PERSISTENT", integer("persistent") != 0);
+    constants.Int("EARLY", 0).Bool("PAIRS", integer("order") == 2);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products =
         WgmmaText({.name = "multiply_first", .columns = keys, .accumulates = false, .b_transposed = "0"}) + "\n" +
@@ -200,10 +203,8 @@ class WgmmaAttention : public AttentionTemplate {
         WgmmaText({.name = "multiply_weights", .columns = Columns(), .a_in_registers = true, .b_transposed = "1"});
     LaunchStep step;
     const std::string tiles = "ceil_div(sequence, tile_q)";
-    // Under a causal mask a block takes a long row of tiles and a short one.
-    const std::string works = (causal_ ? "ceil_div(" + tiles + ", 2)" : tiles) + " * heads";
-    step.grid[0] = Expr::MustParse(integer("persistent") != 0 ? fmt::format("min({}, {})", works, profile_.sms)
-                                                              : tiles + " * heads");
+    const std::string works = Works(integer("order"));
+    step.grid[0] = Expr::MustParse(integer("order") != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works);
     step.args = {Map("q", 64), Map("k", keys), Map("v", keys)};
     return Finish(configuration,
                   Emit(configuration, constants,
@@ -217,7 +218,6 @@ class WgmmaAttention : public AttentionTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const int64_t groups = integer("tile_q") / 64, tile_k = integer("tile_k");
-    const bool persistent = integer("persistent") != 0;
     // Per score: its share of both products, and an exponential, of which an SM takes sixteen in the time of 4096 FLOP.
     // Groups hide one behind the other, but for what a barrier per tile costs.
     const double products = 4.0 * static_cast<double>(Columns());
@@ -226,26 +226,61 @@ class WgmmaAttention : public AttentionTemplate {
     const double score = std::max(products, weights) + shown * std::min(products, weights);
     const double barriers = 1.0 + 16.0 / static_cast<double>(tile_k);
     const double turns = (integer("turns") != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
-    const double small = (integer("head_group") == 1 ? 1.001 : 1.0) * (integer("stages") == 2 ? 1.0 : 1.001);
+    // Heads that go together should find their keys and values in L2.
+    const double cached = 4.0 * static_cast<double>(integer("head_group") * dim("sequence") * dim_);
+    const double small = (cached > 0.75 * static_cast<double>(profile.l2_bytes) ? 1.04 : 1.0) *
+                         (integer("head_group") == 1 ? 1.01 : 1.0) * (integer("stages") == 2 ? 1.0 : 1.001);
     const double tile = score * static_cast<double>(integer("tile_q") * tile_k) * barriers * turns * small;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
-    return TileCount(integer("tile_q"), tile_k, persistent) * tile / rate * 1e9;
+    return BusiestSm(configuration) * tile / rate * 1e9;
   }
 
  private:
   static constexpr int64_t kPanelUnits = 8;
   /// Of the tensor-core peak that long products keep up.
   static constexpr double kSustained = 0.8;
+  /// Tiles of queries that a cost may take the time to hand out; more are even enough.
+  static constexpr int64_t kCounted = 1 << 14;
 
-  /// Tiles of keys that the busiest SM sees, with what the beginning and the end of a tile of queries cost.
-  double TileCount(int64_t tile_q, int64_t tile_k, bool persistent) const {
-    const double rows = std::ceil(static_cast<double>(dim("sequence")) / static_cast<double>(tile_q));
-    const double keys = std::ceil(static_cast<double>(dim("sequence")) / static_cast<double>(tile_k));
-    const double per_row = (causal_ ? (keys + 1) / 2 : keys) + (persistent ? 1.0 : 2.5);
-    const double works = rows * static_cast<double>(dim("heads")) / static_cast<double>(profile_.sms);
-    if (!causal_) return std::ceil(works) * per_row;
-    // Long rows first fill up evenly; pairs of a long and a short one are all alike.
-    return (persistent ? std::ceil(works / 2) * 2 : std::max(1.0, works) + 0.3) * per_row;
+  /// What blocks take one after another, as kernels/families/attention_wgmma.cu counts.
+  static std::string Works(int64_t order) {
+    return order == 2 ? "ceil_div(ceil_div(sequence, tile_q), 2) * heads" : "ceil_div(sequence, tile_q) * heads";
+  }
+
+  /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
+  /// tiles.
+  double BusiestSm(const Configuration& configuration) const {
+    const int64_t tile_q = GetInt(space_, configuration, "tile_q"), tile_k = GetInt(space_, configuration, "tile_k");
+    const int64_t order = GetInt(space_, configuration, "order");
+    const double ends = order == 0 ? 2.0 : 1.0;
+    const auto rows = CeilDiv(dim("sequence"), tile_q);
+    const auto keys = static_cast<double>(CeilDiv(dim("sequence"), tile_k));
+    const double works = static_cast<double>(rows * dim("heads")) / static_cast<double>(profile_.sms);
+    if (!causal_) return std::ceil(works) * (keys + ends);
+    const double average = (keys + 1) / 2 + ends;
+    if (order == 0) return std::max(works, 1.0) * average + 0.3 * keys;  // long rows first fill up evenly
+    const double pairs = static_cast<double>(CeilDiv(rows, 2) * dim("heads")) / static_cast<double>(profile_.sms);
+    if (order == 2) return std::ceil(pairs) * 2 * average;
+    if (rows * dim("heads") > kCounted) return works * average;
+    return BusiestInRounds(rows, tile_q, tile_k, ends, GetInt(space_, configuration, "head_group"));
+  }
+
+  /// The same where blocks take rows in rounds, every other one backwards: well balanced or not, as the groups of heads
+  /// fall.
+  double BusiestInRounds(int64_t rows, int64_t tile_q, int64_t tile_k, double ends, int64_t head_group) const {
+    const int64_t heads = dim("heads"), sequence = dim("sequence");
+    std::vector<double> load(static_cast<size_t>(profile_.sms));
+    int64_t index = 0;
+    for (int64_t first = 0; first < heads; first += head_group) {
+      for (int64_t row = rows; row > 0; --row) {
+        const double tiles = static_cast<double>(CeilDiv(std::min(row * tile_q, sequence), tile_k)) + ends;
+        for (int64_t head = first; head < std::min(first + head_group, heads); ++head, ++index) {
+          const int64_t place = index % profile_.sms;
+          load[static_cast<size_t>(index / profile_.sms % 2 == 0 ? place : profile_.sms - 1 - place)] += tiles;
+        }
+      }
+    }
+    return *std::max_element(load.begin(), load.end());
   }
 
   /// Columns of the output, rounded up to whole steps of 16.

@@ -283,7 +283,7 @@ TEST(Golden, AttentionByTensorMaps) {
                      {"tile_k", int64_t{128}},
                      {"stages", int64_t{2}},
                      {"turns", int64_t{1}},
-                     {"persistent", int64_t{1}},
+                     {"order", int64_t{2}},
                      {"head_group", int64_t{1}}});
   const auto at = [&](int64_t heads, int64_t sequence) {
     const Dims dims = {{"heads", heads}, {"sequence", sequence}, {"dim", 128}};

@@ -114,6 +114,11 @@ struct Running {
 #pragma unroll
     for (int half = 0; half < 2; ++half) total[half] = total[half] * keep[half] + (sums[half][0] + sums[half][1]);
   }
+  /// Never waits, as no sum of powers is negative; but what comes next cannot begin before the sums are there. Without such a
+  /// branch the assembler puts the weights behind the wait for the products that should hide them.
+  DEVICE void hold() {
+    while (__any_sync(0xffffffffu, fminf(total[0], total[1]) < 0)) asm volatile("abs.f32 %0, %0;\nabs.f32 %1, %1;" : "+f"(total[0]), "+f"(total[1]));
+  }
   /// 1 / the sum over all keys.
   DEVICE float inverse(int half) const {
     float sum = total[half];

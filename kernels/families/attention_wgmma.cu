@@ -52,8 +52,7 @@ struct Work {
   DEVICE void advance(int heads, int sequence) {
     const int count = (sequence + TILE_Q - 1) / TILE_Q;
     ++round;
-    if (CAUSAL && PERSISTENT) {
-      // A long row of tiles, then a short one, so that all blocks have the same.
+    if (PAIRS) {  // a long row of tiles, then a short one, so that all blocks have the same
       const int half = (count + 1) / 2;
       int pair = round / 2 * gridDim.x + blockIdx.x;
       if (round % 2 == 1 && pair % half * 2 + 1 == count) {  // the middle is its own partner
@@ -64,7 +63,8 @@ struct Work {
       const int place = pair % half;
       queries = Queries(pair / half, round % 2 == 0 ? count - 1 - place : place, sequence);
     } else {
-      const int index = round * gridDim.x + blockIdx.x;
+      // Every other round backwards, as rows of a causal mask get shorter.
+      const int index = round * gridDim.x + (CAUSAL && round % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
       exists = index < count * heads;
       queries = Queries::at(index, heads, sequence);
     }
@@ -125,21 +125,24 @@ DEVICE void start_scores(float (&scores)[FRAGMENTS_K][4], unsigned q, unsigned k
   commit_products();
 }
 
-/// out[64, DIM] += weights · v, in the background.
-DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE_K / 16][4], unsigned v) {
-  const unsigned long long b = operand(v, TILE_K * 128);
-  start_products();
-#pragma unroll
-  for (int step = 0; step < TILE_K / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
-  commit_products();
-}
-
 /// The groups' order at the tensor cores: each waits for the one before it.
 DEVICE void await_turn(int group) {
   if (TURNS) asm volatile("bar.sync %0, 256;" ::"r"(group + 1) : "memory");
 }
 DEVICE void pass_turn(int group) {
   if (TURNS) asm volatile("bar.arrive %0, 256;" ::"r"((group + 1) % GROUPS + 1) : "memory");
+}
+
+/// out[64, DIM] += weights · v, in the background.
+DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE_K / 16][4], unsigned v, int group) {
+  const unsigned long long b = operand(v, TILE_K * 128);
+  start_products();
+#pragma unroll
+  for (int step = 0; step < TILE_K / 16; ++step) {
+    if (step + EARLY == TILE_K / 16) pass_turn(group);
+    multiply_weights(out, weights[step], further(b, step * 2048));
+  }
+  commit_products();
 }
 
 /// A group's part.
@@ -167,7 +170,7 @@ DEVICE void attend(T* y, unsigned shared_at, Barriers barriers, int heads, int s
   const auto score = [&] { start_scores(scores[0], shared_at + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); };
   const auto add_weighted = [&] {
     await_values();
-    start_output(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES);
+    start_output(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES, group);
   };
   const auto finish_output = [&] {
     wait_products<0>();
@@ -189,6 +192,7 @@ DEVICE void attend(T* y, unsigned shared_at, Barriers barriers, int heads, int s
     const int unmasked = CAUSAL ? min(sequence, group_first(work) + 1) : sequence;  // keys that all queries see
     if (tile * TILE_K + TILE_K > unmasked) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, sequence);
     running.weigh(scores[0], scale_log2, keep);
+    running.hold();
   };
   const auto pack_all = [&] {
 #pragma unroll
@@ -211,16 +215,14 @@ DEVICE void attend(T* y, unsigned shared_at, Barriers barriers, int heads, int s
     }
     pack_all();
     const int mine = seen(work);
-    if (mine > 1) await_keys();
     for (int tile = 1; tile < mine; ++tile) {
+      await_keys();
       await_turn(group);
       score();
       add_weighted();
-      pass_turn(group);
+      if (EARLY == 0) pass_turn(group);
       wait_products<1>();
       weigh(running, work, tile);
-      // Here, since the assembler would take the wait for the products before the softmax if nothing branched between them.
-      if (tile + 1 < mine) await_keys();
       finish_output();
       rescale(out[0], keep);
       pack_all();
@@ -235,14 +237,13 @@ DEVICE void attend(T* y, unsigned shared_at, Barriers barriers, int heads, int s
       await_turn(group);
       score();
       add_weighted();
-      pass_turn(group);
+      if (EARLY == 0) pass_turn(group);
       wait_products<1>();
       weigh(fresh, next, 0);
-      await_values();  // as above
     } else {
       await_turn(group);
       add_weighted();
-      pass_turn(group);
+      if (EARLY == 0) pass_turn(group);
     }
     finish_output();
     for (int tile = mine; tile < work.tiles; ++tile) {  // what the other groups still need
@@ -269,11 +270,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   if (threadIdx.x == 0) barriers.make();
   __syncthreads();
   if (threadIdx.x < 128) {
-    if (GROUPS > 1) give_registers<GROUPS == 2 ? 24 : 32>();
+    if (GROUPS > 1) give_registers<GROUPS == 3 ? 32 : 24>();
     if (threadIdx.x == 0) load_all(q, k, v, shared_at, barriers, heads, sequence);
     __syncwarp();
   } else {
-    if (GROUPS > 1) take_registers<GROUPS == 2 ? 240 : 160>();
+    if (GROUPS > 1) take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();
     attend(y, shared_at, barriers, heads, sequence, scale_log2);
   }
 }
