@@ -69,13 +69,17 @@ struct Running {
   template <int FRAGMENTS>
   static DEVICE void mask(float (&scores)[FRAGMENTS][4], int first_key, int first_row, int sequence) {
     const int lane = threadIdx.x % 32;
+    int last[2];  // key that a row sees, from this lane's first one on
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = first_row + lane / 4 + half * 8;
+      last[half] = (CAUSAL ? min(row, sequence - 1) : sequence - 1) - first_key - lane % 4 * 2;
+    }
 #pragma unroll
     for (int j = 0; j < FRAGMENTS; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int key = first_key + j * 8 + lane % 4 * 2 + e % 2;
-        const int row = first_row + lane / 4 + e / 2 * 8;
-        if (key >= sequence || (CAUSAL && key > row)) scores[j][e] = MASKED;
+        if (j * 8 + e % 2 > last[e / 2]) scores[j][e] = MASKED;
       }
     }
   }

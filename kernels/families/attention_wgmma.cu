@@ -40,35 +40,49 @@ struct Barriers {
 
 /// A block's work: one tile of queries after another.
 struct Work {
-  int round = -1;
   bool exists = true;
   Queries queries;
   int tiles = 0;  // of keys, for any of the groups
 
-  DEVICE Work(int heads, int sequence) { advance(heads, sequence); }
+  DEVICE Work(int heads, int sequence) { find(heads, sequence); }
   /// Tiles with keys before `end`.
   static DEVICE int tiles_before(int end) { return (end + TILE_K - 1) / TILE_K; }
 
   DEVICE void advance(int heads, int sequence) {
     const int count = (sequence + TILE_Q - 1) / TILE_Q;
-    ++round;
+    if (PAIRS && !second && place * 2 + 1 != count) {  // the middle one is its own partner
+      second = true;
+      set(Queries(queries.head, place, sequence), sequence);
+    } else {
+      second = false;
+      ++round;
+      find(heads, sequence);
+    }
+  }
+
+ private:
+  int round = 0;
+  int place = 0;        // of a pair, from both ends of the head's tiles
+  bool second = false;  // of a pair
+
+  DEVICE void find(int heads, int sequence) {
+    const int count = (sequence + TILE_Q - 1) / TILE_Q;
     if (PAIRS) {  // a long row of tiles, then a short one, so that all blocks have the same
       const int half = (count + 1) / 2;
-      int pair = round / 2 * gridDim.x + blockIdx.x;
-      if (round % 2 == 1 && pair % half * 2 + 1 == count) {  // the middle is its own partner
-        ++round;
-        pair += gridDim.x;
-      }
-      exists = pair < half * heads;
-      const int place = pair % half;
-      queries = Queries(pair / half, round % 2 == 0 ? count - 1 - place : place, sequence);
+      const int index = round * gridDim.x + blockIdx.x;
+      exists = index < half * heads;
+      place = index % half;
+      set(Queries(index / half, count - 1 - place, sequence), sequence);
     } else {
       // Every other round backwards, as rows of a causal mask get shorter.
       const int index = round * gridDim.x + (CAUSAL && round % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
       exists = index < count * heads;
-      queries = Queries::at(index, heads, sequence);
+      set(Queries::at(index, heads, sequence), sequence);
     }
-    tiles = tiles_before(CAUSAL ? min(sequence, queries.first + TILE_Q) : sequence);
+  }
+  DEVICE void set(const Queries& which, int sequence) {
+    queries = which;
+    tiles = tiles_before(CAUSAL ? min(sequence, which.first + TILE_Q) : sequence);
   }
 };
 
