@@ -175,7 +175,7 @@ class WgmmaAttention : public AttentionTemplate {
         "shared memory");
     // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
     // loads leaves (kernels/families/attention_wgmma.cu).
-    Add(fmt::format("{} + tile_k // 2 + tile_k // 4 + 24 <= (tile_q == 192 ? 160 : 240)", Columns() / 2),
+    Add(fmt::format("{} + tile_k // 2 + tile_k // 4 + 24 <= (tile_q == 192 ? 160 : 232)", Columns() / 2),
         "registers of a thread");
     Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
     AddExtents(64, 32);

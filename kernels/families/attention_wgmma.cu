@@ -284,11 +284,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   if (threadIdx.x == 0) barriers.make();
   __syncthreads();
   if (threadIdx.x < 128) {
-    if (GROUPS > 1) give_registers<GROUPS == 3 ? 32 : 24>();
+    if (GROUPS > 1) give_registers<GROUPS == 2 ? 40 : GROUPS == 3 ? 32 : 24>();
     if (threadIdx.x == 0) load_all(q, k, v, shared_at, barriers, heads, sequence);
     __syncwarp();
   } else {
-    if (GROUPS > 1) take_registers<GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112>();
+    if (GROUPS > 1) take_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 160 : 112>();
     attend(y, shared_at, barriers, heads, sequence, scale_log2);
   }
 }
