@@ -64,7 +64,7 @@ Result<DynamicLibrary> DynamicLibrary::Open(std::span<const std::string> names, 
       library.handle_ = handle;
       library.path_ = attempt;
       link_map* map = nullptr;
-      if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name && *map->l_name)
+      if (::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map && map->l_name && *map->l_name)
         library.path_ = map->l_name;
       return library;
     }

@@ -90,8 +90,10 @@ ReadEnd ReceiveMessage(int fd, std::string& message, const Patience& patience) {
 [[noreturn]] void Exec(const WorkerOptions& options, const char* executable, char** argv, char** envp, int socket,
                        int stderr_file) {
   const int null = ::open("/dev/null", O_RDWR);
-  ::dup2(null, 0);
-  ::dup2(null, 1);
+  if (null >= 0) {
+    ::dup2(null, 0);
+    ::dup2(null, 1);
+  }
   ::dup2(stderr_file, 2);
   if (socket == kChannelFd) {
     ::fcntl(socket, F_SETFD, 0);

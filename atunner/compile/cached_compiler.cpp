@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/dylib.h"
+#include "atunner/compile/headers.h"
 #include "atunner/compile/messages.h"
 #include "atunner/model/json.h"
 
@@ -24,26 +25,26 @@ std::optional<CompileOutcome> Load(const Path& file) {
 
 }  // namespace
 
-Digest CacheKey(const CompileRequest& request, const std::string& compiler_version) {
-  std::vector<std::string> fields = {request.source.ContentDigest().ToHex(), request.arch, compiler_version};
+std::optional<Digest> CacheKey(const CompileRequest& request, const std::string& compiler_version) {
+  const auto headers = HeaderDigest(request.source);
+  if (!headers) return std::nullopt;
+  std::vector<std::string> fields = {request.source.ContentDigest().ToHex(), headers->ToHex(), request.arch,
+                                     compiler_version};
   fields.insert(fields.end(), request.entries.begin(), request.entries.end());
   for (const std::string& folder : CudaIncludeFolders()) fields.push_back(folder);
   return DigestOf(fields);
 }
 
 Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request, const std::stop_token& stop) {
-  const Digest key = CacheKey(request, Version());
-  const std::string name = key.ToHex();
+  const std::optional<Digest> key = CacheKey(request, Version());
+  if (!key) return inner_->Compile(request, stop);
+  const std::string name = key->ToHex();
   const Path file = folder_ / name.substr(0, 2) / (name + ".json");
-  // Headers of the user's own are not part of the key, so their dependents are not cached.
-  const bool cacheable = request.source.include_folders.empty();
-  if (cacheable) {
-    if (auto known = Load(file)) return *std::move(known);
-  }
+  if (auto known = Load(file)) return *std::move(known);
   ATUNNER_TRY(CompileOutcome outcome, inner_->Compile(request, stop));
-  if (outcome.module) outcome.module->source = key;
+  if (outcome.module) outcome.module->source = *key;
   // A busy machine may be to blame for a time-out or a death; the source is for the rest.
-  if (!cacheable || outcome.timed_out || outcome.crashed) return outcome;
+  if (outcome.timed_out || outcome.crashed) return outcome;
   Json json = ToJson(outcome);
   json["format"] = kFormat;
   // A cache that cannot be written (full disk, read-only home) slows down and does no other harm.

@@ -7,8 +7,9 @@
 
 namespace atunner {
 
-/// The cache key: source, entries, architecture, compiler version.
-Digest CacheKey(const CompileRequest& request, const std::string& compiler_version);
+/// The cache key: source, headers of its own, entries, architecture, compiler version. nullopt where the headers cannot
+/// be told (compile/headers.h).
+std::optional<Digest> CacheKey(const CompileRequest& request, const std::string& compiler_version);
 
 /// Successes and failures are both kept. A damaged entry counts as absent. Several processes may share the folder.
 class CachedCompiler : public Compiler {

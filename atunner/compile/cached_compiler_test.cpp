@@ -114,11 +114,11 @@ TEST_F(CacheTest, MessagesNeedNotBeUtf8) {
 }
 
 TEST_F(CacheTest, EverythingThatDecidesIsInTheKey) {
-  const Digest base = CacheKey(Request("a"), "1");
+  const Digest base = CacheKey(Request("a"), "1").value();
   const auto changed = [&](auto change) {
     CompileRequest request = Request("a");
     change(request);
-    return CacheKey(request, "1");
+    return CacheKey(request, "1").value();
   };
   EXPECT_EQ(changed([](CompileRequest&) {}), base);
   EXPECT_NE(CacheKey(Request("a"), "2"), base);
@@ -137,13 +137,58 @@ TEST_F(CacheTest, AnotherCompilerVersionDoesNotSeeIt) {
   EXPECT_EQ(calls_, 2);
 }
 
-TEST_F(CacheTest, SourcesWithHeadersOfTheirOwnAreNotKept) {
-  CompileRequest request = Request("a");
-  request.source.include_folders = {"/somewhere"};
-  (void)Open().Compile(request);
-  (void)Open().Compile(request);
-  EXPECT_EQ(calls_, 2);
-  EXPECT_TRUE(Files().empty());
+class Headers : public CacheTest {
+ protected:
+  void Write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(WriteFileAtomic(headers_.path() / name, text));
+  }
+  /// Compilations so far, after one more.
+  int CallsFor(const std::string& text, std::vector<std::string> options = {}) {
+    CompileRequest request = Request(text);
+    request.source.include_folders = {headers_.path().string()};
+    request.source.options = std::move(options);
+    (void)Open().Compile(request);
+    return calls_;
+  }
+  TemporaryDirectory headers_;
+};
+
+TEST_F(Headers, AreReadThroughOthersAndWhateverTheConditions) {
+  const std::string text = "#if 0\n # include \"outer.h\"\n#endif\n#include <cuda_fp16.h>\n";
+  EXPECT_EQ(CallsFor(text), 1);
+  EXPECT_EQ(CallsFor(text), 1) << "a header that is nowhere is the compiler's own";
+  Write("outer.h", "#include \"deep/inner.h\"\n");
+  EXPECT_EQ(CallsFor(text), 2) << "it appeared";
+  Write("deep/inner.h", "#include \"beside.h\"\n");
+  EXPECT_EQ(CallsFor(text), 3);
+  Write("deep/beside.h", "// first\n");
+  EXPECT_EQ(CallsFor(text), 4) << "a quoted name is looked for beside the file that says it";
+  Write("deep/beside.h", "#include \"../outer.h\"  // and in a circle\n");
+  EXPECT_EQ(CallsFor(text), 5);
+  EXPECT_EQ(CallsFor(text), 5);
+}
+
+TEST_F(Headers, OfOptionsAndQuestionsCount) {
+  const std::string asks = "#if __has_include(<asked.h>)\n#endif\n";
+  EXPECT_EQ(CallsFor(asks), 1);
+  Write("asked.h", "");
+  EXPECT_EQ(CallsFor(asks), 2);
+  Write("more/extra.h", "one");
+  const std::vector<std::string> options = {"-I" + (headers_.path() / "more").string()};
+  const std::string text = "#include <extra.h>\n";
+  EXPECT_EQ(CallsFor(text, options), 3);
+  EXPECT_EQ(CallsFor(text, options), 3);
+  Write("more/extra.h", "two");
+  EXPECT_EQ(CallsFor(text, options), 4);
+}
+
+TEST_F(Headers, WhatOnlyTheCompilerCanTellIsNotKept) {
+  EXPECT_EQ(CallsFor("#include CONFIGURATION\n"), 1);
+  EXPECT_EQ(CallsFor("#include CONFIGURATION\n"), 2);
+  EXPECT_EQ(CallsFor("a", {"-include", "forced.h"}), 3);
+  EXPECT_EQ(CallsFor("a", {"-include", "forced.h"}), 4);
+  EXPECT_EQ(CallsFor("// include nothing; #included"), 5);
+  EXPECT_EQ(CallsFor("// include nothing; #included"), 5) << "words are no directives";
 }
 
 TEST_F(CacheTest, DamageIsAMissAndIsMended) {

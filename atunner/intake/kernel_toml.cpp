@@ -75,7 +75,7 @@ class Reader {
 
   /// A number or a text, as text.
   std::optional<std::string> AsText(const toml::node& node) const {
-    if (const auto text = node.value_exact<std::string>()) return *text;
+    if (const auto text = node.value_exact<std::string>()) return text;
     if (const auto whole = node.value_exact<int64_t>()) return std::to_string(*whole);
     if (const auto real = node.value_exact<double>()) return fmt::format("{}", *real);
     if (const auto flag = node.value_exact<bool>()) return *flag ? "True" : "False";
@@ -430,7 +430,7 @@ class Reader {
       if (node == nullptr) continue;
       const auto value = node->value<double>();
       if (!value || !(*value >= 0)) return Bad(*node, fmt::format("'{}' must be a number of at least 0", key));
-      *target = *value;
+      *target = value;
     }
     kernel_.spec.tolerance.allow_nondeterminism = (*tolerance)["nondeterminism"].value_or(false);
     return {};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/cuda_syntax.h"
@@ -20,6 +21,18 @@ using t1::TextOf;
 
 bool IsIdentifierStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool IsIdentifierPart(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+/// Every identifier of a text, in macros, comments and all.
+std::set<std::string_view> Words(std::string_view text) {
+  std::set<std::string_view> words;
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i + 1;
+    while (end < text.size() && IsIdentifierPart(text[i]) && IsIdentifierPart(text[end])) ++end;
+    if (IsIdentifierStart(text[i])) words.insert(text.substr(i, end - i));
+    i = end;
+  }
+  return words;
+}
 
 /// "kernel<block_size_x, float>" -> "kernel<{block_size_x}, float>": a name expression sees no macros.
 std::string EntryOf(const std::string& name, const ParameterSpace& space) {
@@ -256,6 +269,7 @@ class Reader {
           fmt::format("{}:{} defines '{}' itself: where that takes effect, its values are not tried",
                       kernel_.source.name, constant.line, constant.name));
     }
+    NoteOtherCase();
     const auto named = [&](const KernelDefinition& kernel) {
       return kernel.name == kernel_.spec.name || kernel.qualified == kernel_.spec.name;
     };
@@ -276,6 +290,20 @@ class Reader {
     ATUNNER_RETURN_IF_ERROR(CompareArguments(kernel, step));
     MarkWritten(syntax, kernel, step);
     return {};
+  }
+
+  /// Published files write BLOCK_SIZE_X for a kernel that says block_size_x: it would keep its own value.
+  void NoteOtherCase() {
+    const std::set<std::string_view> words = Words(kernel_.source.text);
+    for (const Parameter& parameter : scope_.space.parameters) {
+      if (words.contains(parameter.name) || Words(kernel_.plan.steps.front().entry).contains(parameter.name)) continue;
+      const auto other = std::ranges::find_if(
+          words, [&](std::string_view word) { return t1::EqualsIgnoringCase(word, parameter.name); });
+      if (other == words.end()) continue;
+      kernel_.notes.push_back(
+          fmt::format("{} does not name the parameter '{}', but '{}': its values do not reach the kernel",
+                      kernel_.source.name, parameter.name, *other));
+    }
   }
 
   /// Kernel Tuner passes every argument, those that fill a constant variable as well: published kernels have parameters

@@ -187,6 +187,25 @@ TEST(T1, AResultMarkedReadOnlyIsTakenAsWritten) {
   EXPECT_THAT(kernel->notes, testing::Contains(HasSubstr("'out' is marked ReadOnly and the kernel writes it")));
 }
 
+TEST(T1, AParameterThatTheKernelSpellsInAnotherCaseIsTold) {
+  const FileReader read = [](const std::string&) {
+    return Result<std::string>(
+        "#define BLOCK_SIZE_X 16\n__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, "
+        "float* in,"
+        " int n) { if (n > 3) out[threadIdx.x + BLOCK_SIZE_X] = in[0] + d_filter[0]; }");
+  };
+  const auto kernel = ParseT1(kConvolution, "space.json", read);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_THAT(kernel->notes,
+              testing::Contains(HasSubstr("'block_size_x', but 'BLOCK_SIZE_X': its values do not reach")));
+  const auto same = ParseT1(kConvolution, "space.json", [](const std::string&) {
+    return Result<std::string>(
+        "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* in, int n) {"
+        " if (n > 3) out[threadIdx.x + block_size_x] = in[0] + d_filter[0]; }");
+  });
+  EXPECT_THAT(same->notes, testing::Not(testing::Contains(HasSubstr("do not reach"))));
+}
+
 TEST(T1, ConstantsArePassedToo) {
   const FileReader read = [](const std::string&) {
     return Result<std::string>(
