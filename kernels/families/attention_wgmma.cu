@@ -159,121 +159,132 @@ DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE_
   commit_products();
 }
 
-/// A group's part.
-DEVICE void attend(T* y, unsigned shared_at, Barriers barriers, int heads, int sequence, float scale_log2) {
-  const int group = threadIdx.x / 128 - 1;
-  const int warp_row = threadIdx.x / 32 * 16 - 64;
+/// Four warps with 64 queries. The first step of a tile of queries may already have been taken beside the last one of the tile before.
+struct Group {
+  T* y;
+  unsigned shared_at;
+  Barriers barriers;
+  int heads, sequence;
+  float scale_log2;
+  int group = threadIdx.x / 128 - 1, warp_row = threadIdx.x / 32 * 16 - 64;
+  Place keys, values;
+  unsigned queries_parity = 0;
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
   float keep[2];
-  Place keys, values;
-  unsigned parity = 0;  // of the queries' phase
-  const auto release = [&](unsigned barrier) {
-    if (threadIdx.x % 32 == 0) arrive(barrier);  // this warp no longer reads the buffer
-  };
-  const auto await_keys = [&] { await(barriers.full_k(keys.stage), keys.parity); };
-  const auto await_values = [&] { await(barriers.full_v(values.stage), values.parity); };
-  const auto release_keys = [&] {
+
+  DEVICE void run() {
+    if (group == GROUPS - 1) pass_turn(group);
+    clear(scores);
+    bool begun = false;
+    Running running;
+    for (Work work(heads, sequence); work.exists;) {
+      clear(out);
+      if (!begun) running = begin(work);
+      pack_all();
+      const int mine = seen(work);
+      for (int tile = 1; tile < mine; ++tile) {
+        start_both();
+        weigh(running, work, tile);
+        finish_output();
+        rescale(out[0], keep);
+        pack_all();
+      }
+      Work next = work;
+      next.advance(heads, sequence);
+      begun = next.exists && mine == work.tiles;
+      Running fresh;
+      if (begun) {
+        await_queries();
+        start_both();
+        weigh(fresh, next, 0);
+      } else {
+        await_turn(group);
+        add_weighted();
+      }
+      finish_output();
+      for (int tile = mine; tile < work.tiles; ++tile) pass();
+      write_rows(out[0], running, work.queries, warp_row, y, sequence);
+      running = fresh;
+      work = next;
+    }
+    if (group == 0) await_turn(group);
+  }
+
+ private:
+  DEVICE int first(const Work& work) const { return work.queries.first + group * 64; }
+  /// Of a work's tiles, those of which some query of the group sees some key.
+  DEVICE int seen(const Work& work) const { return CAUSAL ? min(work.tiles, Work::tiles_before(first(work) + 64)) : work.tiles; }
+
+  DEVICE void await_queries() {
+    await(barriers.full_q(group), queries_parity);
+    queries_parity ^= 1;
+  }
+  /// This warp no longer reads the buffer.
+  DEVICE void release(unsigned barrier) const {
+    if (threadIdx.x % 32 == 0) arrive(barrier);
+  }
+  DEVICE void release_keys() {
     release(barriers.free_k(keys.stage));
     keys.advance();
-  };
-  const auto release_values = [&] {
+  }
+  DEVICE void release_values() {
     release(barriers.free_v(values.stage));
     values.advance();
-  };
-  const auto score = [&] { start_scores(scores[0], shared_at + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); };
-  const auto add_weighted = [&] {
-    await_values();
+  }
+  DEVICE void score() { start_scores(scores[0], shared_at + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); }
+  DEVICE void add_weighted() {
+    await(barriers.full_v(values.stage), values.parity);
     start_output(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES, group);
-  };
-  const auto finish_output = [&] {
+    if (EARLY == 0) pass_turn(group);
+  }
+  DEVICE void finish_output() {
     wait_products<0>();
     settle(out);
     hold(weights);
     release_values();
-  };
-  const auto await_queries = [&] {
-    await(barriers.full_q(group), parity);
-    parity ^= 1;
-  };
-  const auto group_first = [&](const Work& work) { return work.queries.first + group * 64; };
-  // Of a work's tiles, those of which some query of the group sees some key.
-  const auto seen = [&](const Work& work) { return CAUSAL ? min(work.tiles, Work::tiles_before(group_first(work) + 64)) : work.tiles; };
-  const auto weigh = [&](Running& running, const Work& work, int tile) {
+  }
+  DEVICE void pack_all() {
+#pragma unroll
+    for (int step = 0; step < TILE_K / 16; ++step) pack_weights(weights[step], scores[0][2 * step], scores[0][2 * step + 1]);
+  }
+  /// Scores, which have come, into weights.
+  DEVICE void weigh(Running& running, const Work& work, int tile) {
     settle(scores);
     release_keys();
     if (tile + 1 == seen(work)) release(barriers.free_q(group));
-    const int unmasked = CAUSAL ? min(sequence, group_first(work) + 1) : sequence;  // keys that all queries see
+    const int unmasked = CAUSAL ? min(sequence, first(work) + 1) : sequence;  // keys that all queries see
     if (tile * TILE_K + TILE_K > unmasked) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, sequence);
     running.weigh(scores[0], scale_log2, keep);
     running.hold();
-  };
-  const auto pack_all = [&] {
-#pragma unroll
-    for (int step = 0; step < TILE_K / 16; ++step) pack_weights(weights[step], scores[0][2 * step], scores[0][2 * step + 1]);
-  };
-
-  if (group == GROUPS - 1) pass_turn(group);
-  bool begun = false;  // the first weights are there
-  clear(scores);
-  Running running;
-  for (Work work(heads, sequence); work.exists;) {
-    clear(out);
-    if (!begun) {
-      await_queries();
-      await_keys();
-      score();
-      wait_products<0>();
-      running = Running();
-      weigh(running, work, 0);
-    }
-    pack_all();
-    const int mine = seen(work);
-    for (int tile = 1; tile < mine; ++tile) {
-      await_keys();
-      await_turn(group);
-      score();
-      add_weighted();
-      if (EARLY == 0) pass_turn(group);
-      wait_products<1>();
-      weigh(running, work, tile);
-      finish_output();
-      rescale(out[0], keep);
-      pack_all();
-    }
-    Work next = work;
-    next.advance(heads, sequence);
-    begun = next.exists && mine == work.tiles;
-    Running fresh;
-    if (begun) {
-      await_queries();
-      await_keys();
-      await_turn(group);
-      score();
-      add_weighted();
-      if (EARLY == 0) pass_turn(group);
-      wait_products<1>();
-      weigh(fresh, next, 0);
-    } else {
-      await_turn(group);
-      add_weighted();
-      if (EARLY == 0) pass_turn(group);
-    }
-    finish_output();
-    for (int tile = mine; tile < work.tiles; ++tile) {  // what the other groups still need
-      await_keys();
-      release_keys();
-      await_values();
-      release_values();
-      await_turn(group);
-      pass_turn(group);
-    }
-    write_rows(out[0], running, work.queries, warp_row, y, sequence);
-    running = fresh;
-    work = next;
   }
-  if (group == 0) await_turn(group);
-}
+  DEVICE Running begin(const Work& work) {
+    await_queries();
+    await(barriers.full_k(keys.stage), keys.parity);
+    score();
+    wait_products<0>();
+    Running running;
+    weigh(running, work, 0);
+    return running;
+  }
+  /// The next tile's scores and this one's output; returns when the scores are there.
+  DEVICE void start_both() {
+    await(barriers.full_k(keys.stage), keys.parity);
+    await_turn(group);
+    score();
+    add_weighted();
+    wait_products<1>();
+  }
+  /// A tile that only other groups need.
+  DEVICE void pass() {
+    await(barriers.full_k(keys.stage), keys.parity);
+    release_keys();
+    await(barriers.full_v(values.stage), values.parity);
+    release_values();
+    await_turn(group);
+    pass_turn(group);
+  }
+};
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v,
@@ -289,6 +300,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     __syncwarp();
   } else {
     if (GROUPS > 1) take_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 160 : 112>();
-    attend(y, shared_at, barriers, heads, sequence, scale_log2);
+    Group{y, shared_at, barriers, heads, sequence, scale_log2}.run();
   }
 }
