@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <thread>
 
 #include "atunner/base/clock.h"
@@ -243,6 +244,8 @@ Result<int> TestOperators(const OperatorTestFlags& flags, const Common& common) 
   ATUNNER_TRY(const auto compiler, OpenCompiler(flags.limit_seconds));
   ATUNNER_TRY(std::vector<OperatorCase> cases, OperatorCases(flags));
   if (cases.empty()) return Invalid("no operator is called like that", "--only", "`atunner operators` lists them");
+  // In an order of no meaning, and the same each time: what a limit of time cuts off is then no operator as a whole.
+  std::ranges::shuffle(cases, std::minstd_rand(1));
   Run run(std::move(cases), target, *compiler, flags);
   const double start = SystemClock().Now();
   run.OnAllCores(common.quiet || common.json);
