@@ -109,8 +109,10 @@ class Run {
       : cases_(std::move(cases)), results_(cases_.size()), target_(target), compiler_(compiler), flags_(flags) {}
 
   void OnAllCores(bool quiet) {
-    const int jobs =
-        flags_.jobs > 0 ? flags_.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    // Runners on one GPU take turns: more than a few wait for each other.
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int usual = target_.real_index ? std::min(cores, 4) : cores;
+    const int jobs = flags_.jobs > 0 ? flags_.jobs : usual;
     const double start = SystemClock().Now();
     std::vector<std::jthread> threads;
     for (int i = 0; i < jobs; ++i) {
