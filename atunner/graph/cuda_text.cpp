@@ -151,7 +151,9 @@ std::string CudaArithmetic(DType dtype, bool wide) {
 std::string CudaLiteral(DType dtype, Cell value, bool wide) {
   if (dtype == DType::kBool) return value.whole ? "true" : "false";
   if (!IsFloat(dtype)) {
+    // A number and its sign are two tokens: what the number alone overflows would take a wider type.
     if (value.whole == INT64_MIN) return "(-9223372036854775807ll - 1)";
+    if (value.whole == INT32_MIN && SizeOf(dtype) == 4) return "(-2147483647 - 1)";
     const std::string text = fmt::format("{}{}", value.whole, SizeOf(dtype) == 8 ? "ll" : "");
     const std::string typed =
         SizeOf(dtype) < 4 || dtype == DType::kUInt32 ? fmt::format("({}){}", CudaName(dtype), text) : text;

@@ -301,7 +301,9 @@ void BuildPagedAttention(Call& call) {
 void BuildRope(Call& call) {
   const Shape shape = call.shape();
   const auto half = shape.empty() ? std::nullopt : shape.back().Divided(Extent(2));
-  if (!call.Check(shape.size() >= 2 && half, "rope takes […, sequence, dim] with an even dim")) return;
+  if (!call.Check(shape.size() >= 2 && half, "rope takes […, sequence, dim] with an even dim") ||
+      !call.Check(IsFloat(call.dtype()), "rope of integers"))
+    return;
   GraphBuilder& g = call.g;
   const bool interleaved = call.Flag("interleaved");
   const auto axis = static_cast<int64_t>(shape.size()) - (interleaved ? 0 : 1);
@@ -315,8 +317,9 @@ void BuildRope(Call& call) {
   const int64_t width = interleaved ? 1 : dim / 2;
   const Value first = g.Add(Slice{axis, 0, width, 1}, {x});
   const Value second = g.Add(Slice{axis, width, 2 * width, 1}, {x});
-  const std::string angle = fmt::format("cast(index(-2), float32) * exp2(cast(index(-1), float32) * ({}))",
-                                        -2 * std::log2(call.Real("base")) / static_cast<double>(dim));
+  const std::string angle =
+      fmt::format("cast(index(-2), {0}) * exp2(cast(index(-1), {0}) * ({1}))", Name(g.TypeOf(x).dtype),
+                  -2 * std::log2(call.Real("base")) / static_cast<double>(dim));
   const auto turned = [&](const std::string& body) {
     const Shape table = {shape[shape.size() - 2], *half};
     const Value y = g.Cast(g.Map(body + "(" + angle + ")", {}, table), g.TypeOf(x).dtype);

@@ -1,6 +1,7 @@
 // What plain kernels are written for. That they are right is shown where they run, on the virtual GPU.
 #include "atunner/graph/plain_kernels.h"
 
+#include "atunner/graph/cuda_text.h"
 #include "atunner/graph/graph_support_test.h"
 
 namespace atunner::graph {
@@ -23,6 +24,12 @@ output y
   EXPECT_EQ(kernel.plan.steps.size(), 3u) << "the conversion, the mean, the rest\n" << kernel.source.text;
   EXPECT_THAT(kernel.source.text, HasSubstr("reduce1(const float* a0, float* result, long long B)"));
   EXPECT_THAT(PlainKernels(graph, true)->source.text, HasSubstr("double* result"));
+}
+
+TEST(PlainKernels, TheLeastIntegersAreOfTheirType) {
+  EXPECT_EQ(CudaLiteral(DType::kInt32, Whole(INT32_MIN), false), "(-2147483647 - 1)");
+  EXPECT_EQ(CudaLiteral(DType::kInt64, Whole(INT32_MIN), false), "(-2147483648ll)");
+  EXPECT_EQ(CudaLiteral(DType::kInt64, Whole(INT64_MIN), false), "(-9223372036854775807ll - 1)");
 }
 
 TEST(PlainKernels, WhatTheyDoNotServeIsSaid) {

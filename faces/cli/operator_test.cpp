@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <thread>
 
 #include "atunner/base/clock.h"
@@ -108,8 +109,10 @@ class Run {
       : cases_(std::move(cases)), results_(cases_.size()), target_(target), compiler_(compiler), flags_(flags) {}
 
   void OnAllCores(bool quiet) {
-    const int jobs =
-        flags_.jobs > 0 ? flags_.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    // Runners on one GPU take turns: more than a few wait for each other.
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int usual = target_.real_index ? std::min(cores, 4) : cores;
+    const int jobs = flags_.jobs > 0 ? flags_.jobs : usual;
     const double start = SystemClock().Now();
     std::vector<std::jthread> threads;
     for (int i = 0; i < jobs; ++i) {
@@ -243,6 +246,8 @@ Result<int> TestOperators(const OperatorTestFlags& flags, const Common& common) 
   ATUNNER_TRY(const auto compiler, OpenCompiler(flags.limit_seconds));
   ATUNNER_TRY(std::vector<OperatorCase> cases, OperatorCases(flags));
   if (cases.empty()) return Invalid("no operator is called like that", "--only", "`atunner operators` lists them");
+  // In an order of no meaning, and the same each time: what a limit of time cuts off is then no operator as a whole.
+  std::ranges::shuffle(cases, std::minstd_rand(1));
   Run run(std::move(cases), target, *compiler, flags);
   const double start = SystemClock().Now();
   run.OnAllCores(common.quiet || common.json);
