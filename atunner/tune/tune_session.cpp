@@ -348,6 +348,7 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
   // A fresh process and seeds nobody saw: what survives here is reported.
   const uint64_t seed = Mix64(request_.seed ^ 0xf17a1);
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({request_.schedule->spec(), seed, 60}));
+  virtual_check_.Begin(request_.schedule->spec(), seed, naive_);
   const JudgeOrder order{.time = true, .thorough = true, .energy = WantsEnergy(), .incumbent_ns = {}, .seed = seed};
   size_t survived = 0;
   // Whoever fails now deceived the screening; the search for one that did not goes on until it is found.
@@ -368,13 +369,27 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
     again.estimate = std::move(answer.estimate);
     const auto value = ValueOf(again, objective);
     if (!value) continue;
+    const bool leads = !result_.best || *value < *ValueOf(*result_.best, objective);
+    if (leads) CheckVirtually(candidate, again, listener);
+    if (!again.verdict.correct()) continue;
     ++survived;
-    if (result_.best && *value >= *ValueOf(*result_.best, objective)) continue;
+    if (!leads) continue;
     result_.best = std::move(again);
     result_.winner = candidate;
     result_.winner_source = *compiled.rendered;
   }
   return {};
+}
+
+void TuneSession::CheckVirtually(const CandidateKernel& candidate, Trial& trial, const Listener& listener) {
+  const std::string undecided = virtual_check_.Examine(candidate, trial.verdict);
+  if (!trial.verdict.correct()) {
+    Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
+         fmt::format("trial {} is refused, {}", trial.number, trial.verdict.reason));
+  } else if (!undecided.empty()) {
+    Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
+         fmt::format("trial {} is not examined on the virtual GPU: {}", trial.number, undecided));
+  }
 }
 
 Status TuneSession::CompareBaselines(const Listener& listener) {

@@ -20,6 +20,7 @@
 #include "atunner/tune/judged_before.h"
 #include "atunner/tune/leaders.h"
 #include "atunner/tune/objectives.h"
+#include "atunner/tune/virtual_check.h"
 
 namespace atunner {
 
@@ -86,12 +87,15 @@ class TuneSession {
   using Listener = std::function<void(const TuneEvent&)>;
 
   /// One judge per device, all of the same kind, at least one; the first one also judges baselines and finalists.
-  TuneSession(TuneRequest request, Compiler& compiler, const std::vector<Judge*>& judges, Clock& clock)
+  /// With a `virtual_judge` whoever is to win is examined on a virtual GPU too (VirtualCheck).
+  TuneSession(TuneRequest request, Compiler& compiler, const std::vector<Judge*>& judges, Clock& clock,
+              Judge* virtual_judge = nullptr)
       : request_(std::move(request)),
         compiler_(compiler),
         judge_(*judges.front()),
         lanes_(judges, clock, request_.in_order),
-        clock_(clock) {}
+        clock_(clock),
+        virtual_check_(virtual_judge) {}
 
   /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and not repeated. `stop`
   /// ends the session early with what was found.
@@ -132,6 +136,7 @@ class TuneSession {
   std::string StopReason(const std::atomic<bool>& stop) const;
   Status MeasureNaive(const Listener& listener);
   Status ChooseWinner(const Listener& listener);
+  void CheckVirtually(const CandidateKernel& candidate, Trial& trial, const Listener& listener);
   Status CompareBaselines(const Listener& listener);
   std::optional<double> BestNs() const;
   void Emit(const Listener& listener, TuneEvent::Kind kind, const Trial* trial, std::string text) const;
@@ -141,6 +146,7 @@ class TuneSession {
   Judge& judge_;
   JudgeLanes lanes_;
   Clock& clock_;
+  VirtualCheck virtual_check_;
   TuneResult result_;
   std::optional<CandidateKernel> naive_;
   JudgedBefore judged_before_;

@@ -156,7 +156,7 @@ class TuneSessionTest : public testing::Test {
   }
   Result<TuneResult> TryTune(const Schedule& schedule, Store* store = nullptr, const RunRecord& run = {}) {
     request_.schedule = &schedule;
-    TuneSession session(request_, compiler_, judges_, clock_);
+    TuneSession session(request_, compiler_, judges_, clock_, virtual_judge_);
     return session.Run(store, run, stop_, [&](const TuneEvent& event) {
       events_.push_back(event.kind);
       if (stop_after_ && event.kind == TuneEvent::Kind::kTrial && event.trials_done == *stop_after_) stop_ = true;
@@ -173,6 +173,7 @@ class TuneSessionTest : public testing::Test {
   TextCompiler compiler_;
   KnowingJudge judge_{clock_};
   std::vector<Judge*> judges_ = {&judge_};
+  Judge* virtual_judge_ = nullptr;
   TuneRequest request_;
   std::atomic<bool> stop_ = false;
   std::optional<int64_t> stop_after_;
@@ -209,6 +210,36 @@ TEST_F(TuneSessionTest, TwentyHostileCandidatesDoNotWin) {
   EXPECT_EQ(std::ranges::count_if(result.trials, [](const Trial& trial) { return !trial.verdict.correct(); }), 20);
   EXPECT_EQ(judge_.begun.size(), 2u) << "the final round has a process of its own";
   EXPECT_NE(judge_.begun[0], judge_.begun[1]) << "and inputs of its own";
+}
+
+/// Finds races in those named.
+class RaceFinder : public Judge {
+ public:
+  Status Begin(const JudgeTask&) override { return {}; }
+  Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder&) override {
+    examined.push_back(candidate.module.ptx);
+    JudgeAnswer answer;
+    if (racy.contains(candidate.module.ptx)) answer.verdict.kind = VerdictKind::kRace;
+    return answer;
+  }
+  Result<Comparison> Compare(const CandidateKernel&, const CandidateKernel&, int, uint64_t) override {
+    return Comparison{};
+  }
+  Result<Baseline> CompareVendor(const std::string&, const CandidateKernel&, int, uint64_t) override {
+    return Baseline{};
+  }
+  std::set<std::string> racy;
+  std::vector<std::string> examined;
+};
+
+TEST_F(TuneSessionTest, WhoRacesOnTheVirtualGpuDoesNotWin) {
+  for (int i = 0; i < 8; ++i) judge_.candidates[std::to_string(i)].ns = 1e6 + 1e5 * i;
+  RaceFinder finder;
+  finder.racy = {"0", "1"};
+  virtual_judge_ = &finder;
+  const TuneResult result = Tune(Schedule(8));
+  EXPECT_EQ(Winner(result), "2");
+  EXPECT_EQ(finder.examined, (std::vector<std::string>{"0", "1", "2"})) << "only who would win";
 }
 
 TEST_F(TuneSessionTest, NotEvenThoseThatDeceiveTheScreening) {

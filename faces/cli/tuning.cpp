@@ -18,6 +18,9 @@
 namespace atunner::cli {
 namespace {
 
+/// One kernel at its small sizes.
+constexpr double kVirtualCheckSeconds = 60;
+
 std::atomic<bool> g_stop{false};  // set by the signal handler, the one place where a global cannot be avoided
 
 /// Everything that decides a run, digested: the same command resumes, another one starts anew. The budget is not part
@@ -221,7 +224,10 @@ Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const
     runners.push_back(MakeRunner(one, 180));
     judges.push_back(runners.back().get());
   }
-  TuneSession session(request, *compiler, judges, SystemClock());
+  // Examines whoever is to win on a real GPU for what that does not tell.
+  const std::unique_ptr<Judge> examiner =
+      target.real_index ? MakeRunner({target.profile, std::nullopt, {}}, kVirtualCheckSeconds) : nullptr;
+  TuneSession session(request, *compiler, judges, SystemClock(), examiner.get());
   Progress progress(common, schedule.space(), budget, target.evidence());
   ATUNNER_TRY(TuneResult result,
               session.Run(store.get(), run, g_stop, [&](const TuneEvent& event) { progress(event); }));

@@ -1,0 +1,114 @@
+// What the second examination decides, and what it leaves alone.
+#include "atunner/tune/virtual_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+/// Answers by the candidate's text.
+class VirtualJudge : public Judge {
+ public:
+  Status Begin(const JudgeTask& task) override {
+    begun.push_back(task.seed);
+    if (!works) return Fail(ErrorCode::kUnavailable, "no compiler");
+    return {};
+  }
+  Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) override {
+    examined.push_back(candidate.module.ptx);
+    EXPECT_FALSE(order.time) << "what it would predict is of no use beside measurements";
+    if (candidate.module.ptx == "broken") return Fail(ErrorCode::kInternal, "the pipe broke");
+    JudgeAnswer answer;
+    answer.verdict.kind = kinds.contains(candidate.module.ptx) ? kinds[candidate.module.ptx] : VerdictKind::kCorrect;
+    if (!answer.verdict.correct()) answer.verdict.reason = "was seen";
+    answer.verdict.checks.push_back({.check = "run", .family = "normal", .dims = {{"n", 64}}, .passed = true});
+    return answer;
+  }
+  Result<Comparison> Compare(const CandidateKernel&, const CandidateKernel&, int, uint64_t) override {
+    return Fail(ErrorCode::kUnsupported, "");
+  }
+  Result<Baseline> CompareVendor(const std::string&, const CandidateKernel&, int, uint64_t) override {
+    return Fail(ErrorCode::kUnsupported, "");
+  }
+
+  bool works = true;
+  std::map<std::string, VerdictKind> kinds;
+  std::vector<uint64_t> begun;
+  std::vector<std::string> examined;
+};
+
+CandidateKernel Candidate(const std::string& text) {
+  CandidateKernel candidate;
+  candidate.module.ptx = text;
+  candidate.check_dims = {{{"n", 64}}};
+  return candidate;
+}
+
+class VirtualCheckTest : public testing::Test {
+ protected:
+  /// The verdict of a kernel that the GPU found correct, and why it is undecided.
+  std::pair<Verdict, std::string> Examine(const std::string& text, const std::optional<CandidateKernel>& plain = {}) {
+    VirtualCheck check(&judge_);
+    check.Begin({}, 7, plain);
+    Verdict verdict;
+    const std::string undecided = check.Examine(Candidate(text), verdict);
+    return {verdict, undecided};
+  }
+  VirtualJudge judge_;
+};
+
+TEST_F(VirtualCheckTest, HazardsAreRefusedAndChecksAreEvidence) {
+  judge_.kinds = {{"racy", VerdictKind::kRace}, {"outside", VerdictKind::kOutOfBounds}};
+  EXPECT_EQ(Examine("racy").first.kind, VerdictKind::kRace);
+  EXPECT_EQ(Examine("racy").first.reason, "on the virtual GPU: was seen");
+  EXPECT_EQ(Examine("outside").first.kind, VerdictKind::kOutOfBounds);
+  const auto [verdict, undecided] = Examine("sound");
+  EXPECT_TRUE(verdict.correct());
+  EXPECT_EQ(undecided, "");
+  ASSERT_EQ(verdict.checks.size(), 1u);
+  EXPECT_EQ(verdict.checks[0].check, "virtual GPU, run");
+  EXPECT_EQ(judge_.begun.back(), 7u);
+}
+
+TEST_F(VirtualCheckTest, WhatItCannotExecuteStands) {
+  judge_.kinds = {
+      {"new", VerdictKind::kUnsupported}, {"long", VerdictKind::kTimeout}, {"other", VerdictKind::kWrongResult}};
+  for (const char* text : {"new", "long", "other"}) {
+    const auto [verdict, undecided] = Examine(text);
+    EXPECT_TRUE(verdict.correct()) << text;
+    EXPECT_TRUE(verdict.checks.empty()) << "they were not passed";
+    EXPECT_THAT(undecided, HasSubstr("was seen"));
+  }
+  EXPECT_THAT(Examine("broken").second, HasSubstr("the pipe broke"));
+  judge_.works = false;
+  EXPECT_THAT(Examine("sound").second, HasSubstr("no compiler"));
+}
+
+TEST_F(VirtualCheckTest, HazardsOfThePlainKernelAreTheTasks) {
+  judge_.kinds = {{"plain", VerdictKind::kRace}, {"racy", VerdictKind::kRace}};
+  const auto [verdict, undecided] = Examine("racy", Candidate("plain"));
+  EXPECT_TRUE(verdict.correct());
+  EXPECT_THAT(undecided, HasSubstr("the kernel to beat does not pass there either"));
+  EXPECT_THAT(judge_.examined, testing::ElementsAre("plain"));
+}
+
+TEST_F(VirtualCheckTest, OnlySmallSizesAreExecuted) {
+  VirtualCheck check(&judge_);
+  check.Begin({}, 1, std::nullopt);
+  CandidateKernel large = Candidate("large");
+  large.check_dims.clear();
+  Verdict verdict;
+  EXPECT_THAT(check.Examine(large, verdict), HasSubstr("no smaller size"));
+  EXPECT_TRUE(judge_.examined.empty());
+  VirtualCheck none(nullptr);
+  none.Begin({}, 1, std::nullopt);
+  EXPECT_EQ(none.Examine(Candidate("any"), verdict), "");
+}
+
+}  // namespace
+}  // namespace atunner
