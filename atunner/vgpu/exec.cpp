@@ -90,6 +90,16 @@ void RunStretch(Exec& x, Cursor& c, uint32_t end) {
   c.pc = pc;
 }
 
+/// What all lanes of a group jump over takes its turns all the same where the assembler gives it a predicate.
+void CountSkipped(Exec& x, uint32_t branch, uint32_t end) {
+  for (uint32_t i = branch + 1; i < end; ++i) {
+    const OpCost& cost = x.kernel->tracks[i].cost;
+    x.counts.issued += cost.issue;
+    for (size_t pipe = 0; pipe < kPipes; ++pipe) x.counts.pipe_uses[pipe] += cost.uses[pipe];
+    x.times[x.warp->index].slots += cost.issue;
+  }
+}
+
 /// Runs one group until its place is another's, its flow changes or its warp's slice is over.
 Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
   const Op* const ops = x.kernel->ops.data();
@@ -112,9 +122,10 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     if (x.count) {
       Advance(x, op, c.pc, active != 0);
       const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
-      const bool flows =
-          op.flow != Flow::kCollective && op.flow != Flow::kWarpSync && !x.kernel->tracks[c.pc].predicated;
-      if (flows) EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
+      const bool predicated = x.kernel->tracks[c.pc].predicated;
+      if (predicated && active == c.mask) CountSkipped(x, c.pc, op.target);
+      if (op.flow != Flow::kCollective && op.flow != Flow::kWarpSync && !predicated)
+        EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
     }
     const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active) : ChangeFlow(x, op, c, active);
     if (next != Next::kContinue) return next;

@@ -188,7 +188,7 @@ Indices Nearest(const Point& point) {
 /// Which texels lanes read, for the counters.
 class Addresses {
  public:
-  Addresses(Exec& x, const Op& op, uint64_t bytes, bool store) : x_(x), op_(op), bytes_(bytes), store_(store) {}
+  Addresses(Exec& x, uint64_t bytes, bool store) : x_(x), bytes_(bytes), store_(store) {}
   ~Addresses() {
     if (x_.count && mask_ != 0) CountGlobal(x_, of_, mask_, static_cast<uint32_t>(bytes_), store_);
   }
@@ -201,7 +201,6 @@ class Addresses {
 
  private:
   Exec& x_;
-  const Op& op_;
   uint64_t bytes_;
   bool store_;
   uint32_t mask_ = 0;
@@ -223,7 +222,7 @@ const TextureData* Locate(Exec& x, const Op& op, const TextureOptions& o, int la
 void Sample(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   const int32_t* to = x.kernel->lists.data() + op.list;
-  Addresses addresses(x, op, 4, false);
+  Addresses addresses(x, 4, false);
   ForLanes(mask, [&](int l) {
     Point point;
     const TextureData* texture = x.stop ? nullptr : Locate(x, op, o, l, point);
@@ -247,7 +246,7 @@ void Sample(Exec& x, const Op& op, uint32_t mask) {
 void Gather(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   const int32_t* to = x.kernel->lists.data() + op.list;
-  Addresses addresses(x, op, 4, false);
+  Addresses addresses(x, 4, false);
   ForLanes(mask, [&](int l) {
     Point point;
     const TextureData* texture = x.stop ? nullptr : Locate(x, op, o, l, point);
@@ -325,7 +324,7 @@ void LoadSurface(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   const int32_t* to = x.kernel->lists.data() + op.list;
   const uint64_t bytes = uint64_t{op.width} * o.results;
-  Addresses addresses(x, op, bytes, false);
+  Addresses addresses(x, bytes, false);
   ForLanes(mask, [&](int l) {
     if (x.stop) return;
     const std::byte* from = Bytes(x, op, o, l, to + o.results, bytes);
@@ -348,7 +347,7 @@ void StoreSurface(Exec& x, const Op& op, uint32_t mask) {
   const int32_t* list = x.kernel->lists.data() + op.list;
   const int32_t* coordinates = list + o.results;
   const uint64_t bytes = uint64_t{op.width} * o.results;
-  Addresses addresses(x, op, bytes, true);
+  Addresses addresses(x, bytes, true);
   ForLanes(mask, [&](int l) {
     std::byte* to = x.stop ? nullptr : Bytes(x, op, o, l, coordinates, bytes);
     if (to == nullptr) return;
@@ -417,7 +416,7 @@ void ReduceAt(std::byte* place, Reduction reduction, T with) {
 void ReduceSurface(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   const int32_t* list = x.kernel->lists.data() + op.list;
-  Addresses addresses(x, op, op.width, true);
+  Addresses addresses(x, op.width, true);
   ForLanes(mask, [&](int l) {
     std::byte* to = x.stop ? nullptr : Bytes(x, op, o, l, list + 1, op.width);
     if (to == nullptr) return;

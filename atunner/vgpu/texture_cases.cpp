@@ -159,7 +159,7 @@ void AddIntegers(std::vector<TextureCase>& all) {
     all.push_back({"tld4." + std::string(1, "rgba"[c]) + "." + gather, colours, {3, 4}, false, expected, true, 0, {}});
   }
   const std::string queries =
-      "txq.width.b32 %r0, [%t]; txq.height.b32 %r1, [%t]; txq.normalized_coords.b32 %r2, [%t]; suq.width.b32 %r3, "
+      "txq.width.b32 %r0, [%t]; txq.height.b32 %r1, [%t]; suq.width.b32 %r3, "
       "[%s];";
   add(queries, With(Spec(Shape::k2D, 8, 6), Wrap::kClamp, false, true), {}, {8, 6, 0, 8});
   add("txq.depth.b32 %r0, [%t]; suq.depth.b32 %r1, [%s]; suq.height.b32 %r2, [%s];", Spec(Shape::k3D, 4, 3, 5), {},

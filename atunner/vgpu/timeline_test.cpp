@@ -88,9 +88,9 @@ TEST(Timeline, AddressesMoveAheadWithTheirLoads) {
   const auto path = [](const std::string& offset) {
     std::string body;
     for (int i = 0; i < 16; ++i) {
-      body += "add.s32 %r2, %r1, " + std::to_string(i * 64) + ";\n" + Repeat(6, "xor.b32 %r2, %r2, 0;\n") +
-              "cvt.u64.u32 %rd2, " + offset + ";\nadd.s64 %rd2, %rd1, %rd2;\nld.global.f32 %f3, [%rd2+" +
-              std::to_string(i * 128) + "];\nfma.rn.f32 %f1, %f3, %f2, %f1;\n";
+      body += std::string("shl.b32 %r2, %r1, 2;\n") + Repeat(6, "xor.b32 %r2, %r2, 0;\n") + "cvt.u64.u32 %rd2, " +
+              offset + ";\nadd.s64 %rd2, %rd1, %rd2;\nld.global.f32 %f3, [%rd2+" + std::to_string(i * 128) +
+              "];\nfma.rn.f32 %f1, %f3, %f2, %f1;\n";
     }
     return Counted(body, 32, 255).path[1];
   };
@@ -138,7 +138,8 @@ double GuardedLoads(int extra) {
 
 TEST(Timeline, ShortBranchesBecomePredicates) {
   EXPECT_LT(GuardedLoads(0), 2 * 700) << "all loads are on the way at once";
-  EXPECT_GT(GuardedLoads(10), 6 * 600) << "a long way keeps its branch";
+  EXPECT_LT(GuardedLoads(15), 2 * 700 + 8 * 80);
+  EXPECT_GT(GuardedLoads(25), 6 * 600) << "a long way keeps its branch";
 }
 
 TEST(Timeline, ShortWaysOfAnElseBecomePredicates) {
