@@ -97,7 +97,8 @@ class RowTemplate : public BoundTemplate {
     if (choice.owners > 1) {
       constants.Int("BLOCKS_PER_SM", choice.blocks_per_sm)
           .Int("BATCH", choice.batch, "rows that are measured at once")
-          .Int("RING", task_.Ring(choice), "batches under way");
+          .Int("RING", task_.Ring(choice), "batches under way")
+          .Int("AHEAD", task_.Ahead(choice), "of those being copied");
     }
     LaunchPlan plan = Plan(configuration, {});
     if (choice.split > 1) {
