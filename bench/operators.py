@@ -153,7 +153,7 @@ def bytes_of(row, inputs, outputs, size):
 def measure(row, dtype, options, flush):
     """Times in us by column, and the bytes that must move."""
     import torch
-    from rows import run_atunner, time_us
+    from common import run_atunner, time_us
     inputs = tuple(tensor(spec, dtype) for spec in row.inputs)
     found = {"eager": math.nan, "compile": math.nan, "naive": math.nan, "atunner": math.nan, "why": ""}
     found["bytes"] = bytes_of(row, inputs, row.call(*inputs), dtype.itemsize)
@@ -239,7 +239,7 @@ def main():
     if options.ahead and not options.no_compile:
         compile_ahead(tasks, options.ahead)
     import torch
-    from rows import DTYPES, time_us
+    from common import DTYPES, time_us
     flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
     target = torch.empty_like(source)

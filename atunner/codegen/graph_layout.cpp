@@ -45,7 +45,7 @@ SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const 
   SourceUnit source;
   source.name = spec.name + ".cu";
   source.text = fmt::format("// {}, scheduled by atunner: {}.\n// {}\n", spec.name, schedule, configuration) +
-                graph::KernelPrelude() + "\n" + constants.text() + "\n" + body;
+                graph::KernelPrelude(body) + "\n" + constants.text() + "\n" + body;
   return source;
 }
 
