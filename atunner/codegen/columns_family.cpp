@@ -85,6 +85,8 @@ class ColumnsTemplate : public BoundTemplate {
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
     const double broken = line < 128 ? std::min(4.0, 128 / line) : 1.0;
+    const double width = vector * Narrowest();
+    const double narrow = width >= 8 ? 1.0 : width >= 4 ? 1.1 : 1.4;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
     const double flight =
         resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
@@ -97,7 +99,7 @@ class ColumnsTemplate : public BoundTemplate {
     const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
     const double overhead =
         1 + 0.02 * (integer("reduced_threads") * 4 / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
-    return (bytes * broken * idle * tail * overhead + parts) / profile.dram_gbps + kernels * kLaunchNs;
+    return (bytes * broken * narrow * idle * tail * overhead + parts) / profile.dram_gbps + kernels * kLaunchNs;
   }
 
  private:

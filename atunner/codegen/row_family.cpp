@@ -97,7 +97,8 @@ class RowTemplate : public BoundTemplate {
     if (choice.owners > 1) {
       constants.Int("BLOCKS_PER_SM", choice.blocks_per_sm)
           .Int("BATCH", choice.batch, "rows that are measured at once")
-          .Int("RING", task_.Ring(choice), "batches under way");
+          .Int("RING", task_.Ring(choice), "batches under way")
+          .Int("AHEAD", task_.Ahead(choice), "of those being copied");
     }
     LaunchPlan plan = Plan(configuration, {});
     if (choice.split > 1) {
@@ -261,6 +262,11 @@ class RowTemplate : public BoundTemplate {
         "where rows begin inside of vectors, no thread keeps to its columns");
     Add("fused == 0 or storage != 'reload'", "column sums go with a row that is kept");
     Add("fused == 0 or blocks_per_sm > 0", "column sums need a block that goes on");
+    AddResources();
+  }
+
+  /// What a block takes of registers and of shared memory.
+  void AddResources() {
     const std::string chunks = fmt::format("ceil_div({}, cluster * owners * split * threads_per_row)", VectorsText());
     Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
     const std::string registers = fmt::format(

@@ -54,8 +54,10 @@ struct RowTask {
   /// Batches that a block which owns columns has under way; the space holds only schedules with room for kLeastRing.
   static constexpr int64_t kLeastRing = 4;
   int64_t Ring(const RowChoice& choice) const;
+  /// Of those the ones that are being copied; the others wait for what was found about them, which takes longer.
+  int64_t Ahead(const RowChoice& choice) const { return Ring(choice) < 12 ? 2 : 3; }
   /// Rows that blocks which own columns may tell each other of at a time, as layernorm_backward_owners.cuh counts them.
-  int64_t ExchangedRows(const RowChoice& choice) const { return (Ring(choice) / 2 + 1) * choice.batch; }
+  int64_t ExchangedRows(const RowChoice& choice) const { return (Ring(choice) - Ahead(choice) + 1) * choice.batch; }
   /// Dynamic shared memory that the blocks of an SM may take, beside the static one.
   int64_t SharedForRows() const { return profile.shared_per_block - 8192; }
 

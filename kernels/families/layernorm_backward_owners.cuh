@@ -3,8 +3,7 @@
 // The rows that a block has under way lie in a ring of RING batches of BATCH rows in shared memory: copies come in ahead, a
 // batch is measured, and written LAG batches later, when what all blocks found about its rows has long been added up.
 // Two further warps see to that: one speaks for its block, one adds up what the blocks say of every OWNERS-th row.
-constexpr int LAG = RING / 2;
-constexpr int AHEAD = RING - LAG;
+constexpr int LAG = RING - AHEAD;
 constexpr int SLOTS = (LAG + 1) * BATCH;  // rows that the exchange holds: a block that tells of batch i has read the totals of i - LAG
 constexpr int WORDS = 4;
 constexpr int WARPS = BLOCK / 32;

@@ -354,15 +354,6 @@ DEVICE float tree(const float (&leaves)[N]) {
   return tree<Op, N>(&leaves[0]);
 }
 
-/// All threads that serve rows.
-DEVICE void meet() {
-#if OWNERS > 1
-  asm volatile("bar.sync 1, %0;" ::"n"(BLOCK) : "memory");  // a further warp goes its own way
-#else
-  __syncthreads();
-#endif
-}
-
 /// Combines `values` over the threads of a warp that share a row; every thread gets the result.
 template <class Op, int N>
 DEVICE void warp_reduce(float (&values)[N]) {
@@ -383,7 +374,7 @@ DEVICE void block_reduce(float (&values)[N], Team& team) {
 #pragma unroll
     for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
   }
-  meet();
+  __syncthreads();
 #pragma unroll
   for (int i = 0; i < N; ++i) values[i] = tree<Op>(part[team.slot][team.r][i]);
 }
