@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "atunner/codegen/family_tasks_test.h"
@@ -133,6 +134,84 @@ TEST_F(HopperNumbers, ProductsOfGroupsOfWarps) {
   CheckTask({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, DType::kBFloat16, 34);
 }
 
+/// Values of tile_m, tile_n, group_rows, cluster_m, cluster_n, alternate, stages, split_k, persistent, in_cluster.
+std::vector<Configuration> Schedules(const ScheduleTemplate& schedule,
+                                     const std::vector<std::array<int64_t, 10>>& rows) {
+  constexpr const char* kNames[] = {"tile_m",    "tile_n", "group_rows", "cluster_m",  "cluster_n",
+                                    "alternate", "stages", "split_k",    "persistent", "in_cluster"};
+  std::vector<Configuration> made;
+  for (const auto& row : rows) {
+    std::vector<std::pair<const char*, int64_t>> values;
+    for (size_t i = 0; i < row.size(); ++i) values.emplace_back(kNames[i], row[i]);
+    made.push_back(WithValues(schedule, values));
+  }
+  return made;
+}
+
+TEST_F(HopperNumbers, ProductsByTensorMaps) {
+  const auto schedule =
+      MakeTemplate(SpecOf({"matmul", {{4096, 4096, 1024}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*schedule,
+                      Schedules(*schedule, {{128, 256, 64, 1, 1, 0, 4, 1, 1, 0},
+                                            {128, 128, 64, 2, 1, 0, 3, 1, 0, 0},
+                                            {64, 64, 64, 1, 2, 0, 5, 1, 1, 0},
+                                            {128, 128, 128, 2, 1, 1, 3, 1, 1, 0},
+                                            {64, 128, 64, 1, 1, 1, 4, 1, 1, 0}}),
+                      38);
+}
+
+TEST_F(HopperNumbers, SplitsOfTheDepth) {
+  const auto maps = MakeTemplate(SpecOf({"matmul", {{64, 4096, 4096}}, {}}, DType::kFloat16), gpu_.profile()).value();
+  CheckConfigurations(*maps,
+                      Schedules(*maps, {{64, 128, 64, 1, 1, 0, 8, 4, 0, 1},
+                                        {64, 64, 64, 1, 1, 0, 6, 8, 0, 1},
+                                        {64, 64, 64, 1, 1, 0, 3, 3, 0, 0}}),
+                      39);
+  // Fewer rows than the tensor cores multiply: the others are not even copied.
+  const auto few = MakeTemplate(SpecOf({"matmul", {{5, 4096, 4096}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*few, Schedules(*few, {{64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 128, 64, 1, 1, 0, 4, 16, 0, 0}}),
+                      44);
+  // Rows that no tensor map takes: every thread copies.
+  const auto odd = MakeTemplate(SpecOf({"matmul", {{64, 65, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*odd,
+                      {WithValues(*odd, {{"tile_m", 64},
+                                         {"tile_n", 64},
+                                         {"group_rows", 64},
+                                         {"stages", 4},
+                                         {"split_k", 4},
+                                         {"persistent", 0},
+                                         {"in_cluster", 1},
+                                         {"widen", 0}})},
+                      40);
+}
+
+class BlackwellNumbers : public FamilyNumbers {
+ protected:
+  BlackwellNumbers() : FamilyNumbers("B200") {}
+};
+
+TEST_F(BlackwellNumbers, SplitsOfTheDepthInAClusterOfWarpTiles) {
+  const auto schedule =
+      MakeTemplate(SpecOf({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*schedule,
+                      {WithValues(*schedule, {{"tile_m", 64},
+                                              {"tile_n", 64},
+                                              {"tile_k", 64},
+                                              {"warp_m", 32},
+                                              {"warp_n", 32},
+                                              {"stages", 4},
+                                              {"split_k", 4},
+                                              {"persistent", 0},
+                                              {"in_cluster", 1},
+                                              {"widen", 0}})},
+                      43);
+}
+
+TEST_F(HopperNumbers, ProductsOfOddRowsByTensorMaps) {
+  CheckTask({"matmul", {{333, 1111, 999}}, {}}, DType::kBFloat16, 41);
+  CheckTask({"matmul", {{333, 1111, 1024}}, {}}, DType::kFloat16, 42);
+}
+
 TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {
   CheckTask({"flash_attention", {{1, 4, 512, 64}}, {}}, DType::kBFloat16, 35);
   CheckTask({"flash_attention", {{1, 4, 512, 128}}, {{"causal", true}}}, DType::kFloat16, 36);
@@ -156,6 +235,32 @@ TEST_F(HopperNumbers, BlocksThatShareARowAgree) {
       clustered.insert(clustered.end(), deferred.begin(), deferred.end());
       CheckConfigurations(*schedule, clustered, 21);
     }
+  }
+}
+
+// All blocks of a row wait for each other: the launch is cooperative, and the last row of a ring meets the first.
+TEST_F(HopperNumbers, BlocksThatOwnColumnsAgree) {
+  struct Case {
+    int64_t cols, owners, batch, blocks_per_sm;
+    DType dtype;
+  };
+  const Case cases[] = {
+      {12288, 128, 1, 1, DType::kFloat32}, {16384, 64, 1, 2, DType::kFloat16}, {4096, 16, 4, 1, DType::kBFloat16}};
+  for (const Case& each : cases) {
+    const FamilyTask task{"layernorm_backward", {{60, each.cols}}, {}};
+    SCOPED_TRACE(Describe(task, each.dtype));
+    const auto schedule = MakeTemplate(SpecOf(task, each.dtype), gpu_.profile()).value();
+    const auto index = SpaceIndex::Build(schedule->space(), schedule->spec().dims).value();
+    std::vector<Configuration> owning;
+    Random random(41);
+    for (int tries = 0; owning.empty() && tries < 200000; ++tries) {
+      const Configuration one = index.At(index.Draw(random));
+      const auto is = [&](const char* name, int64_t value) { return GetInt(schedule->space(), one, name) == value; };
+      if (is("owners", each.owners) && is("batch", each.batch) && is("blocks_per_sm", each.blocks_per_sm))
+        owning.push_back(one);
+    }
+    ASSERT_EQ(owning.size(), 1u);
+    CheckConfigurations(*schedule, owning, 41);
   }
 }
 

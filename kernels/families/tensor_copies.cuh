@@ -1,0 +1,67 @@
+// Hopper's bulk copies of boxes of tensors into shared memory, and the barriers in shared memory that count their bytes. One
+// thread asks for a box; whoever needs it waits for the barrier's phase.
+
+/// What the driver makes of a tensor's address and shape; only the copies read it.
+struct __align__(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+
+DEVICE void make_barrier(unsigned barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+/// After the last make_barrier, before the block's barrier: the copy engine sees them too.
+DEVICE void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+DEVICE void arrive(unsigned barrier) {
+  asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+/// At the same place of another block of the cluster: tells that copies may overwrite what was read, and orders no stores.
+DEVICE void arrive_at(unsigned barrier, int block) {
+  asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(
+                   barrier),
+               "r"(block)
+               : "memory");
+}
+/// An arrival; and the phase stays open until `bytes` have come.
+DEVICE void expect_bytes(unsigned barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+/// Until the phase of that parity is over; for odd parity at once on a fresh barrier.
+DEVICE void await(unsigned barrier, unsigned parity) {
+  unsigned over;
+  do {
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(over)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+  } while (!over);
+}
+
+/// The map's box at (x, y, z) into shared memory; zeros where it leaves the tensor.
+DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, unsigned barrier) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
+               "l"((unsigned long long)&map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+               : "memory");
+}
+
+/// The same box for each block of the cluster whose bit is set, at the same place, where its barrier counts the bytes.
+DEVICE void copy_box_to(unsigned short blocks, unsigned to, const CUtensorMap& map, int x, int y, int z, unsigned barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(
+          to),
+      "l"((unsigned long long)&map), "r"(x), "r"(y), "r"(z), "r"(barrier), "h"(blocks)
+      : "memory");
+}
+
+DEVICE void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/// A group of four warps hands registers back, or waits for as many: COUNT for each thread from here on.
+template <int COUNT>
+DEVICE void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT>
+DEVICE void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
