@@ -365,7 +365,7 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
   }
   // Fewer planes are for tasks that state how much error they bear.
   for (const auto& [error, planes] : {std::pair(1e-4, 2), std::pair(0.1, 1)}) {
-    KernelSpec rough = SpecOf({"matmul", {{512, 512, 512}}, {}}, DType::kFloat32);
+    KernelSpec rough = SpecOf({"matmul", {{4096, 4096, 4096}}, {}}, DType::kFloat32);
     rough.tolerance.relative = error;
     const auto schedule = MakePlanesGemm(rough, gpu_.profile());
     EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "planes"), planes);

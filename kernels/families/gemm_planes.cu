@@ -174,12 +174,11 @@ DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
   if (threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
 }
 
-/// Sums below this may have lost more than float32's roundoff (TF32's, of one plane) to tiny elements: their error times the
-/// other operand's largest, k times, is what they can have lost.
+/// Sums below this may have lost more than float32's roundoff (TF32's, of one plane) to tiny elements: what rounding each of
+/// them can have left out, times the other operand's largest.
 DEVICE float find_doubt(const Extent* a_extents, const Extent* b_extents, Tile tile, long long k) {
-  constexpr unsigned LEAST = (unsigned)(TINY + 127) << 23;
   const int groups = groups_along(k);
-  Extent a = {0, 0xffffffffu}, b = a;
+  Extent a = {0, 0}, b = {0, 0};
   for (int i = threadIdx.x % 32; i < groups; i += 32) {
     extend(a, a_extents[(tile.row / LINES + threadIdx.x / 128) * groups + i]);
 #pragma unroll
@@ -187,9 +186,9 @@ DEVICE float find_doubt(const Extent* a_extents, const Extent* b_extents, Tile t
   }
   extend_over_warp(a);
   extend_over_warp(b);
-  const float met_by_a = a.least < LEAST - 1 ? __uint_as_float(b.largest) : 0.0f;
-  const float met_by_b = b.least < LEAST - 1 ? __uint_as_float(a.largest) : 0.0f;
-  return power_of_two(TINY_ERROR + (PLANES == 1 ? 12 : 24)) * (met_by_a + met_by_b) * (float)k;
+  const float met_by_a = (float)min((long long)a.tiny, k) * __uint_as_float(b.largest);
+  const float met_by_b = (float)min((long long)b.tiny, k) * __uint_as_float(a.largest);
+  return power_of_two(TINY_ERROR + (PLANES == 1 ? 12 : 24)) * (met_by_a + met_by_b);
 }
 
 /// Scales the sums back and writes them. suspects[rows of 16][tiles along n] tells `repair` where one of them is in doubt, or is
@@ -285,10 +284,13 @@ extern "C" __global__ void __launch_bounds__(TILE_N) repair(const float* __restr
           rows[e % 16][e / 16] = row + e / 16 < m && depth + e % 16 < k ? a[(row + e / 16) * k + depth + e % 16] : 0.0f;
         __syncthreads();
         if (column >= n) continue;
-        for (int p = 0; p < 16 && depth + p < k; ++p) {
-          const float factor = b[(depth + p) * n + column];
+        float factors[16];
 #pragma unroll
-          for (int r = 0; r < 16; ++r) sums[r] = fmaf(rows[p][r], factor, sums[r]);
+        for (int p = 0; p < 16; ++p) factors[p] = depth + p < k ? b[(depth + p) * n + column] : 0.0f;
+#pragma unroll
+        for (int p = 0; p < 16; ++p) {
+#pragma unroll
+          for (int r = 0; r < 16; ++r) sums[r] = fmaf(rows[p][r], factors[p], sums[r]);
         }
       }
       if (column >= n) continue;

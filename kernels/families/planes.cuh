@@ -24,22 +24,22 @@ constexpr int TINY = SCALED ? -13 : -109, TINY_ERROR = PLANES == 3 ? -134 : PLAN
 DEVICE int chunks_along(long long k) { return (int)((k + DEPTH * PROMOTE - 1) / (DEPTH * PROMOTE) * PROMOTE); }
 DEVICE int groups_along(long long k) { return (chunks_along(k) + CHUNKS_PER_GROUP - 1) / CHUNKS_PER_GROUP; }
 
-/// Finite magnitudes in a part of a matrix, as the bits of floats, which are ordered as their values are. `least` is that of all
-/// but zeros, less 1: a zero's then counts as the largest there is.
+/// Magnitudes in a part of a matrix.
 struct Extent {
-  unsigned largest, least;
+  unsigned largest;  ///< finite one, as the bits of a float, which are ordered as their values are
+  unsigned tiny;     ///< elements below 2^TINY, zeros not counted
 };
 DEVICE void extend(Extent& extent, Extent other) {
   extent.largest = max(extent.largest, other.largest);
-  extent.least = min(extent.least, other.least);
+  extent.tiny += other.tiny;
 }
 DEVICE void extend(Extent& extent, float value) {
   const unsigned bits = __float_as_uint(value) & 0x7fffffffu;
-  extend(extent, {min(bits, 0x7f7fffffu), bits - 1});
+  extend(extent, {min(bits, 0x7f7fffffu), bits != 0 && bits < (unsigned)(TINY + 127) << 23});
 }
 DEVICE void extend_over_warp(Extent& extent) {
-#pragma unroll
-  for (int lane = 16; lane > 0; lane /= 2) extend(extent, {__shfl_xor_sync(~0u, extent.largest, lane), __shfl_xor_sync(~0u, extent.least, lane)});
+  extent.largest = __reduce_max_sync(~0u, extent.largest);
+  extent.tiny = __reduce_add_sync(~0u, extent.tiny);
 }
 DEVICE float power_of_two(int exponent) { return __int_as_float((exponent + 127) << 23); }
 
@@ -152,7 +152,7 @@ DEVICE void split_band(const float* matrix, unsigned char* planes, Extent* exten
   const int row = threadIdx.x / UNITS, unit = threadIdx.x % UNITS;
   const int chunks = chunks_along(k), first = group * CHUNKS_PER_GROUP;
   const long long height = DOWN ? k : lines, width = DOWN ? lines : k;
-  Extent extent = {0, 0xffffffffu};
+  Extent extent = {0, 0};
 #pragma unroll 2
   for (int chunk = first; chunk < min(first + CHUNKS_PER_GROUP, chunks); ++chunk) {
     const long long y = (DOWN ? chunk * DEPTH : band * LINES) + row, x = (DOWN ? band * LINES : chunk * DEPTH) + unit * 8;
