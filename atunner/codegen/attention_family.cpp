@@ -16,6 +16,8 @@ namespace {
 /// The widest product of one wgmma.
 constexpr int64_t kWgmmaColumns = 256;
 
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 /// What all kernels share: one block per tile of queries of one head, keys and values streaming by.
 class AttentionTemplate : public BoundTemplate {
  public:
@@ -46,13 +48,17 @@ class AttentionTemplate : public BoundTemplate {
     return block;
   }
 
-  RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads, int64_t shared) const {
-    LaunchStep step;
+  /// One block per tile of queries; q, k and v as pointers unless `step` has them already.
+  RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads, int64_t shared,
+                        LaunchStep step = {}) const {
     step.entry = "attention";
-    step.grid[0] = Expr::MustParse("ceil_div(sequence, tile_q) * heads");
+    if (step.args.empty()) {
+      step.grid[0] = Expr::MustParse("ceil_div(sequence, tile_q) * heads");
+      for (const char* tensor : {"q", "k", "v"}) step.args.push_back(ArgBinding::Tensor(tensor));
+    }
     step.block[0] = Expr(threads);
     step.shared_bytes = Expr(shared);
-    for (const char* tensor : {"q", "k", "v", "y"}) step.args.push_back(ArgBinding::Tensor(tensor));
+    step.args.push_back(ArgBinding::Tensor("y"));
     step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("heads")));
     step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("sequence")));
     // Powers of two are what the hardware has: e^x = 2^(x log2 e).
@@ -151,64 +157,144 @@ class MmaAttention : public AttentionTemplate {
   }
 };
 
+/// Hopper: one warp loads by tensor maps, groups of four warps multiply.
 class WgmmaAttention : public AttentionTemplate {
  public:
   WgmmaAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
     space_.parameters = {
-        {"tile_q", Integers({64, 128, 192, 256}), "queries per block, 64 for each group of four warps"},
-        {"tile_k", Integers({32, 64, 96, 128, 160, 192}), "keys per step"},
+        {"tile_q", Integers({64, 128, 192}), "queries per block, 64 for each group of four warps"},
+        {"tile_k", Integers({32, 64, 80, 96, 112, 128, 144, 160, 176, 192}), "keys per step"},
         {"stages", Integers({2, 3, 4}), "buffers for keys and values"},
+        {"turns", Integers({0, 1}), "groups take turns at the tensor cores"},
+        {"order", causal_ ? Integers({0, 1, 2}) : Integers({0, 1}),
+         "one block per tile of queries; or one per SM, with tile after tile; or with long and short rows in pairs"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
-    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} <= {}", RowBytes(), profile.shared_per_block),
+    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} + stages * 32 + tile_q // 4 <= {}", RowBytes(),
+                    profile.shared_per_block),
         "shared memory");
-    // Output, scores and weights of a thread, and what addresses and the softmax take.
-    const std::string held = fmt::format("({} + tile_k // 2 + tile_k // 4 + 36)", Columns() / 2);
-    Add(held + " <= 255", "registers of a thread");
-    Add(held + " * tile_q * 2 <= 65536", "registers of a block");
+    // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
+    // loads leaves (kernels/families/attention_wgmma.cu).
+    Add(fmt::format("{} + tile_k // 2 + tile_k // 4 + 24 <= (tile_q == 192 ? 160 : 232)", Columns() / 2),
+        "registers of a thread");
+    Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
     AddExtents(64, 32);
+    Add("order != 2 or head_group == 1", "pairs of rows go head by head");
   }
 
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    std::vector<Dims> sizes = AttentionTemplate::CheckDims(configuration);
+    // Blocks with more than one tile of queries.
+    if (GetInt(space_, configuration, "order") != 0) sizes[0]["heads"] = profile_.sms + 3;
+    return sizes;
+  }
   Configuration Default() const override { return Cheapest(); }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const int64_t keys = integer("tile_k"), stages = integer("stages");
     ConstantBlock constants = Constants(configuration);
-    constants.Int("THREADS", integer("tile_q") * 2).Int("STAGES", integer("stages"));
+    constants.Int("STAGES", stages).Bool("TURNS", integer("turns") != 0);
+    constants.Int("EARLY", 0).Bool("PAIRS", integer("order") == 2);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
-    const int64_t keys = integer("tile_k");
     const std::string products =
         WgmmaText({.name = "multiply_first", .columns = keys, .accumulates = false, .b_transposed = "0"}) + "\n" +
         WgmmaText({.name = "multiply", .columns = keys, .b_transposed = "0"}) + "\n" +
         WgmmaText({.name = "multiply_weights", .columns = Columns(), .a_in_registers = true, .b_transposed = "1"});
+    LaunchStep step;
+    const std::string tiles = "ceil_div(sequence, tile_q)";
+    const std::string works = Works(integer("order"));
+    step.grid[0] = Expr::MustParse(integer("order") != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works);
+    step.args = {Map("q", 64), Map("k", keys), Map("v", keys)};
     return Finish(configuration,
                   Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
-                        embed::kAttentionWgmmaCu}),
-                  integer("tile_q") * 2, (integer("tile_q") + 2 * keys * integer("stages")) * RowBytes());
+                        embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
+                  integer("tile_q") * 2 + 128,
+                  (integer("tile_q") + 2 * keys * stages) * RowBytes() + stages * 32 + integer("tile_q") / 4,
+                  std::move(step));
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t groups = integer("tile_q") / 64;
-    // Two groups keep the tensor cores busy while weights are taken; a barrier per tile weighs less on long ones.
-    const double hidden = groups == 1 ? 0.7 : groups == 2 ? 1.0 : 0.98;
-    const double barriers = 1.0 + 8.0 / static_cast<double>(integer("tile_k"));
-    const double order = integer("head_group") == 1 ? 1.0 : 1.001;
-    const double copies = integer("stages") == 2 ? 1.0 : 1.001;
-    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms * hidden;
-    return BlockSeconds(integer("tile_q"), 1, rate) * barriers * copies * order * 1e9;
+    const int64_t groups = integer("tile_q") / 64, tile_k = integer("tile_k");
+    // Per score: its share of both products, and an exponential, of which an SM takes sixteen in the time of 4096 FLOP.
+    // Groups hide one behind the other, but for what a barrier per tile costs.
+    const double products = 4.0 * static_cast<double>(Columns());
+    const double weights = 256.0;
+    const double shown = groups == 1 ? 1.0 : 0.3 / static_cast<double>(groups - 1);
+    const double score = std::max(products, weights) + shown * std::min(products, weights);
+    const double barriers = 1.0 + 16.0 / static_cast<double>(tile_k);
+    const double turns = (integer("turns") != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
+    // Heads that go together should find their keys and values in L2.
+    const double cached = 4.0 * static_cast<double>(integer("head_group") * dim("sequence") * dim_);
+    const double small = (cached > 0.75 * static_cast<double>(profile.l2_bytes) ? 1.04 : 1.0) *
+                         (integer("head_group") == 1 ? 1.01 : 1.0) * (integer("stages") == 2 ? 1.0 : 1.001);
+    const double tile = score * static_cast<double>(integer("tile_q") * tile_k) * barriers * turns * small;
+    const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
+    return BusiestSm(configuration) * tile / rate * 1e9;
   }
 
  private:
   static constexpr int64_t kPanelUnits = 8;
-  /// Of the tensor-core peak, beside the exponentials: a guess (an H200 reached 0.46), which scales all schedules
-  /// alike.
-  static constexpr double kSustained = 0.6;
+  /// Of the tensor-core peak that long products keep up.
+  static constexpr double kSustained = 0.8;
+  /// Tiles of queries that a cost may take the time to hand out; more are even enough.
+  static constexpr int64_t kCounted = 1 << 14;
+
+  /// What blocks take one after another, as kernels/families/attention_wgmma.cu counts.
+  static std::string Works(int64_t order) {
+    return order == 2 ? "ceil_div(ceil_div(sequence, tile_q), 2) * heads" : "ceil_div(sequence, tile_q) * heads";
+  }
+
+  /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
+  /// tiles.
+  double BusiestSm(const Configuration& configuration) const {
+    const int64_t tile_q = GetInt(space_, configuration, "tile_q"), tile_k = GetInt(space_, configuration, "tile_k");
+    const int64_t order = GetInt(space_, configuration, "order");
+    const double ends = order == 0 ? 2.0 : 1.0;
+    const auto rows = CeilDiv(dim("sequence"), tile_q);
+    const auto keys = static_cast<double>(CeilDiv(dim("sequence"), tile_k));
+    const double works = static_cast<double>(rows * dim("heads")) / static_cast<double>(profile_.sms);
+    if (!causal_) return std::ceil(works) * (keys + ends);
+    const double average = (keys + 1) / 2 + ends;
+    if (order == 0) return std::max(works, 1.0) * average + 0.3 * keys;  // long rows first fill up evenly
+    const double pairs = static_cast<double>(CeilDiv(rows, 2) * dim("heads")) / static_cast<double>(profile_.sms);
+    if (order == 2) return std::ceil(pairs) * 2 * average;
+    if (rows * dim("heads") > kCounted) return works * average;
+    return BusiestInRounds(rows, tile_q, tile_k, ends, GetInt(space_, configuration, "head_group"));
+  }
+
+  /// The same where blocks take rows in rounds, every other one backwards: well balanced or not, as the groups of heads
+  /// fall.
+  double BusiestInRounds(int64_t rows, int64_t tile_q, int64_t tile_k, double ends, int64_t head_group) const {
+    const int64_t heads = dim("heads"), sequence = dim("sequence");
+    std::vector<double> load(static_cast<size_t>(profile_.sms));
+    int64_t index = 0;
+    for (int64_t first = 0; first < heads; first += head_group) {
+      for (int64_t row = rows; row > 0; --row) {
+        const double tiles = static_cast<double>(CeilDiv(std::min(row * tile_q, sequence), tile_k)) + ends;
+        for (int64_t head = first; head < std::min(first + head_group, heads); ++head, ++index) {
+          const int64_t place = index % profile_.sms;
+          load[static_cast<size_t>(index / profile_.sms % 2 == 0 ? place : profile_.sms - 1 - place)] += tiles;
+        }
+      }
+    }
+    return *std::max_element(load.begin(), load.end());
+  }
 
   /// Columns of the output, rounded up to whole steps of 16.
   int64_t Columns() const { return (dim_ + 15) / 16 * 16; }
   int64_t RowBytes() const { return (Columns() / 8 + kPanelUnits - 1) / kPanelUnits * kPanelUnits * 16; }
+  /// Boxes of `rows` rows and one panel; rows beyond a head's sequence are zeros, not the next head's.
+  ArgBinding Map(const char* tensor, int64_t rows) const {
+    TensorView view;
+    view.dims = {Expr::MustParse("dim"), Expr::MustParse("sequence"), Expr::MustParse("heads")};
+    view.strides = {Expr::MustParse("dim"), Expr::MustParse("sequence * dim")};
+    view.box = {Expr(kPanelUnits * 8), Expr(rows), Expr(1)};
+    view.swizzle_bytes = Expr(128);
+    return ArgBinding::Map(tensor, spec_.compute_dtype, std::move(view));
+  }
 };
 
 class SimtAttention : public AttentionTemplate {
@@ -277,7 +363,7 @@ class Attention : public Family {
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
     if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile);
-    if (profile.cc_major == 9 && spec.dims.at("dim") <= kWgmmaColumns) {
+    if (profile.cc_major == 9 && spec.dims.at("dim") <= kWgmmaColumns && spec.dims.at("dim") % 8 == 0) {
       return std::make_unique<WgmmaAttention>(spec, profile);
     }
     return std::make_unique<MmaAttention>(spec, profile);

@@ -51,7 +51,7 @@ TEST(Golden, Rows) {
                                                {"stream", int64_t{1}}});
   EXPECT_EQ(Head(kernel, {"row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
-// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
+// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -74,6 +74,7 @@ constexpr bool STREAM = true;  // evict-first loads and stores
 constexpr bool PREFETCH = false;  // the next rows are copied meanwhile
 constexpr bool DEFER = false;  // rows are written after the next ones have been measured
 #define CLUSTER 1
+#define OWNERS 1
 #define SPLIT 1
 #define FUSED 0
 #define NEUTRAL MINUS_INFINITY
@@ -326,6 +327,37 @@ constexpr bool Q_REGISTERS = true;
       Resolve(kernel.plan, {{"heads", 64}, {"sequence", 4096}, {"dim", 128}}, {{"scale", 0.125}}).value();
   EXPECT_EQ(plan.steps[0].grid.Count(), 32u * 64u);
   EXPECT_EQ(plan.steps[0].block.Count(), 256u);
+}
+
+TEST(Golden, AttentionByTensorMaps) {
+  const RenderedKernel kernel =
+      RenderDefault({"flash_attention", {{4, 16, 4096, 128}}, {{"causal", true}}}, DType::kBFloat16, "H200",
+                    {{"tile_q", int64_t{128}},
+                     {"tile_k", int64_t{128}},
+                     {"stages", int64_t{2}},
+                     {"turns", int64_t{1}},
+                     {"order", int64_t{2}},
+                     {"head_group", int64_t{1}}});
+  const auto at = [&](int64_t heads, int64_t sequence) {
+    const Dims dims = {{"heads", heads}, {"sequence", sequence}, {"dim", 128}};
+    return Resolve(kernel.plan, dims, {{"scale", 0.125}}).value().steps[0];
+  };
+  const ConcreteStep full = at(64, 4096);
+  EXPECT_EQ(full.block.Count(), 384u) << "two groups of four warps, and the one that loads";
+  EXPECT_EQ(full.grid.Count(), 132u) << "SMs";
+  EXPECT_EQ(at(3, 1000).grid.Count(), 12u) << "pairs of a long and a short row of tiles";
+  EXPECT_EQ(at(3, 1100).grid.Count(), 15u) << "of nine rows the middle one is alone";
+  ASSERT_EQ(full.args.size(), 7u);
+  for (const auto& [index, name, rows] :
+       {std::tuple(0, "q", 64u), std::tuple(1, "k", 128u), std::tuple(2, "v", 128u)}) {
+    const ConcreteArg& arg = full.args[static_cast<size_t>(index)];
+    EXPECT_EQ(arg.kind, ArgBinding::Kind::kTensorMap);
+    EXPECT_EQ(arg.name, name);
+    EXPECT_THAT(arg.map.dims, testing::ElementsAre(128u, 4096u, 64u));
+    EXPECT_THAT(arg.map.strides, testing::ElementsAre(256u, 1048576u)) << "bytes";
+    EXPECT_THAT(arg.map.box, testing::ElementsAre(64u, rows, 1u)) << "one head at a time: beyond its end come zeros";
+    EXPECT_EQ(arg.map.swizzle_bytes, 128);
+  }
 }
 
 // ---- promises of every family ---------------------------------------------------------------------------------------

@@ -151,5 +151,18 @@ TEST(FreeSizes, AttentionServesOtherLengthsAndHeads) {
   EXPECT_THAT(WhyNot(*schedule, {{"dim", 128}}), HasSubstr("dim = 64"));
 }
 
+TEST(FreeSizes, ProductsOfPlanesServeOtherSizes) {
+  for (const auto& [n, k] : {std::pair(4096, 4096), std::pair(4097, 4095)}) {
+    const auto schedule = Bound({"matmul", {{4096, n, k}}}, DType::kFloat32, "H200");
+    ASSERT_GE(schedule->space().Find("planes"), 0) << "tensor cores pay at this size";
+    for (const Configuration& one : Some(*schedule)) {
+      for (const Dims& dims : schedule->CheckDims(one)) EXPECT_EQ(WhyNot(*schedule, dims), "served");
+    }
+    EXPECT_EQ(WhyNot(*schedule, {{"M", 3}, {"N", 64}, {"K", 100}}), "served");
+    EXPECT_EQ(WhyNot(*schedule, {{"N", 65}}) == "served", n % 4 != 0);
+    EXPECT_EQ(WhyNot(*schedule, {{"K", 65}}) == "served", k % 4 != 0);
+  }
+}
+
 }  // namespace
 }  // namespace atunner

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "atunner/codegen/family.h"
+#include "atunner/codegen/planes_gemm.h"
 #include "atunner/codegen/simt_template.h"
 #include "atunner/codegen/tensor_template.h"
 #include "embed/families.h"
@@ -214,7 +215,7 @@ class Gemm : public Family {
     if (spec.dims.at("K") > INT32_MAX / 2) {
       return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", spec.dims.at("K")), "", "split K");
     }
-    if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtGemm>(spec, profile);
+    if (spec.compute_dtype == DType::kFloat32) return PlanesOr(std::make_unique<SimtGemm>(spec, profile), profile);
     return std::make_unique<TensorCoreGemm>(spec, profile);
   }
 

@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
   extern __shared__ __align__(128) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const int lane = threadIdx.x % 32;
-  const Queries queries(heads, sequence);
+  const Queries queries = Queries::at(blockIdx.x, heads, sequence);
   const int warp_row = threadIdx.x / 32 * WARP_Q;
   const int first_row = queries.first + warp_row;  // of this warp
   const int keys = CAUSAL ? min(sequence, queries.first + TILE_Q) : sequence;

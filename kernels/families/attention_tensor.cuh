@@ -23,19 +23,22 @@ DEVICE float power_of_two(float x) {
   return y;
 }
 
-/// Which queries a block owns. HEAD_GROUP heads advance together, the longest rows of a causal mask first; their keys and
-/// values stay in L2.
+/// TILE_Q queries of one head.
 struct Queries {
-  int first;
-  long long base;  // of the head, in elements
+  int first = 0, head = 0;
+  long long base = 0;  // of the head, in elements
 
-  DEVICE Queries(int heads, int sequence) {
+  Queries() = default;
+  DEVICE Queries(int head, int tile, int sequence) : first(tile * TILE_Q), head(head), base((long long)head * sequence * DIM) {}
+
+  /// The index-th of all. HEAD_GROUP heads advance together, the longest rows of a causal mask first; their keys and values stay
+  /// in L2.
+  static DEVICE Queries at(int index, int heads, int sequence) {
     const int tiles = (sequence + TILE_Q - 1) / TILE_Q;
-    const int group = blockIdx.x / (tiles * HEAD_GROUP);
-    const int in_group = blockIdx.x % (tiles * HEAD_GROUP);
+    const int group = index / (tiles * HEAD_GROUP);
+    const int in_group = index % (tiles * HEAD_GROUP);
     const int group_heads = min(heads - group * HEAD_GROUP, HEAD_GROUP);
-    first = (tiles - 1 - in_group / group_heads) * TILE_Q;
-    base = (long long)(group * HEAD_GROUP + in_group % group_heads) * sequence * DIM;
+    return Queries(group * HEAD_GROUP + in_group % group_heads, tiles - 1 - in_group / group_heads, sequence);
   }
 };
 
@@ -66,41 +69,59 @@ struct Running {
   template <int FRAGMENTS>
   static DEVICE void mask(float (&scores)[FRAGMENTS][4], int first_key, int first_row, int sequence) {
     const int lane = threadIdx.x % 32;
+    int last[2];  // key that a row sees, from this lane's first one on
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = first_row + lane / 4 + half * 8;
+      last[half] = (CAUSAL ? min(row, sequence - 1) : sequence - 1) - first_key - lane % 4 * 2;
+    }
 #pragma unroll
     for (int j = 0; j < FRAGMENTS; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int key = first_key + j * 8 + lane % 4 * 2 + e % 2;
-        const int row = first_row + lane / 4 + e / 2 * 8;
-        if (key >= sequence || (CAUSAL && key > row)) scores[j][e] = MASKED;
+        if (j * 8 + e % 2 > last[e / 2]) scores[j][e] = MASKED;
       }
     }
   }
-  /// Turns scores into weights. keep[half]: what all earlier weights of that row must be multiplied by.
+  /// Turns scores into weights, relative to a maximum that may be SLACK powers of two too low: so it seldom changes.
+  /// keep[half]: what all earlier weights of that row must be multiplied by.
   template <int FRAGMENTS>
   DEVICE void weigh(float (&scores)[FRAGMENTS][4], float scale_log2, float (&keep)[2]) {
+    constexpr float SLACK = 8;
+    float peaks[2][2] = {{top[0], top[0]}, {top[1], top[1]}};
+#pragma unroll
+    for (int j = 0; j < FRAGMENTS; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) peaks[e / 2][e % 2] = stronger(peaks[e / 2][e % 2], scores[j][e]);
+    }
+    float shift[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float peak = top[half];
-#pragma unroll
-      for (int j = 0; j < FRAGMENTS; ++j) peak = stronger(peak, stronger(scores[j][half * 2], scores[j][half * 2 + 1]));
+      float peak = stronger(peaks[half][0], peaks[half][1]);
       peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
       peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 2));
+      const bool grown = (peak - top[half]) * scale_log2 > SLACK;
       // The difference of the rounded shifts: exactly what the earlier weights lack.
-      const float shift = __fmul_rn(peak, scale_log2);
-      keep[half] = peak == top[half] ? 1.0f : power_of_two(__fmul_rn(top[half], scale_log2) - shift);
-      top[half] = peak;
-      float sums[4] = {};  // four short chains in place of a long one
-#pragma unroll
-      for (int j = 0; j < FRAGMENTS; ++j) {
-#pragma unroll
-        for (int e = half * 2; e < half * 2 + 2; ++e) {
-          scores[j][e] = power_of_two(fmaf(scores[j][e], scale_log2, -shift));
-          sums[(j * 2 + e) % 4] += scores[j][e];
-        }
-      }
-      total[half] = total[half] * keep[half] + ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+      shift[half] = __fmul_rn(grown ? peak : top[half], scale_log2);
+      keep[half] = grown ? power_of_two(__fmul_rn(top[half], scale_log2) - shift[half]) : 1.0f;
+      if (grown) top[half] = peak;
     }
+    float sums[2][2] = {};  // short chains in place of a long one
+#pragma unroll
+    for (int j = 0; j < FRAGMENTS; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        scores[j][e] = power_of_two(fmaf(scores[j][e], scale_log2, -shift[e / 2]));
+        sums[e / 2][e % 2] += scores[j][e];
+      }
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) total[half] = total[half] * keep[half] + (sums[half][0] + sums[half][1]);
+  }
+  /// Never waits, as no sum of powers is negative; but what comes next cannot begin before the sums are there. Without such a
+  /// branch the assembler puts the weights behind the wait for the products that should hide them.
+  DEVICE void hold() {
+    while (__any_sync(0xffffffffu, fminf(total[0], total[1]) < 0)) asm volatile("abs.f32 %0, %0;\nabs.f32 %1, %1;" : "+f"(total[0]), "+f"(total[1]));
   }
   /// 1 / the sum over all keys.
   DEVICE float inverse(int half) const {
@@ -159,6 +180,42 @@ DEVICE void store_rows(unsigned char* shared, int row_in_tile, const float (&out
       if (unit * 8 < DIM) *(uint4*)to = *(const uint4*)from;
     } else {
       for (int e = 0; e < min(8, DIM - unit * 8); ++e) to[e] = ((const T*)from)[e];
+    }
+  }
+}
+
+/// The 4 × 4 matrix of words of which each of four lanes side by side holds a column: afterwards, a row.
+DEVICE void transpose_four(unsigned (&words)[4]) {
+#pragma unroll
+  for (int bit = 1; bit < 4; bit *= 2) {
+    const bool upper = threadIdx.x & bit;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i & bit) continue;
+      const unsigned other = __shfl_xor_sync(0xffffffffu, upper ? words[i] : words[i | bit], bit);
+      (upper ? words[i] : words[i | bit]) = other;
+    }
+  }
+}
+
+/// Sixteen rows of a warp straight from registers; four lanes write 64 bytes side by side.
+template <int FRAGMENTS>
+DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const Running& running, const Queries& queries, int row_in_tile, T* y, int sequence) {
+  static_assert(ALIGNED);
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float inverse = running.inverse(half);
+    const int row = queries.first + row_in_tile + lane / 4 + half * 8;
+    T* to = y + queries.base + (long long)row * DIM;
+#pragma unroll
+    for (int d = 0; d < FRAGMENTS; d += 4) {
+      unsigned words[4] = {};
+#pragma unroll
+      for (int i = 0; i < 4 && d + i < FRAGMENTS; ++i) words[i] = pack(out[d + i][half * 2] * inverse, out[d + i][half * 2 + 1] * inverse);
+      transpose_four(words);
+      const int unit = d + lane % 4;
+      if (row < sequence && unit * 8 < DIM) *(uint4*)(to + unit * 8) = *(const uint4*)words;
     }
   }
 }

@@ -1,120 +1,305 @@
-// y = softmax(q · kᵀ · scale) · v through wgmma, for q, k, v, y of [heads, sequence, DIM]. A group of four warps has 64 queries. While
-// the weights of one tile of keys multiply its values, the scores of the next become weights.
+// y = softmax(q · kᵀ · scale) · v through wgmma, for q, k, v, y of [heads, sequence, DIM]. One warp loads tiles by tensor maps; a group
+// of four warps has 64 queries. While the weights of one tile of keys multiply its values, the scores of the next become weights;
+// and the groups take turns at the tensor cores, so that one takes its softmax while another's products run.
+constexpr int GROUPS = TILE_Q / 64;
+constexpr int THREADS = (GROUPS + 1) * 128;
 constexpr int FRAGMENTS_K = TILE_K / 8;
+constexpr int PANELS = (UNITS + PANEL - 1) / PANEL;
 constexpr int Q_BYTES = tile_bytes<TILE_Q>();
 constexpr int K_BYTES = tile_bytes<TILE_K>();
-constexpr int KEYS_AT = Q_BYTES, VALUES_AT = Q_BYTES + STAGES * K_BYTES;
+constexpr int KEYS_AT = Q_BYTES, VALUES_AT = KEYS_AT + STAGES * K_BYTES, BARRIERS_AT = VALUES_AT + STAGES * K_BYTES;
+
+/// Of the tiles that have passed by: which buffer the next one has, and the parity of that buffer's phase.
+struct Place {
+  int stage = 0;
+  unsigned parity = 0;
+  DEVICE void advance() {
+    if (++stage == STAGES) stage = 0, parity ^= 1;
+  }
+};
+
+/// Barriers of a buffer: its tile has come; it may be written again.
+struct Barriers {
+  unsigned at;
+  DEVICE unsigned full_k(int stage) const { return at + stage * 32; }
+  DEVICE unsigned full_v(int stage) const { return at + stage * 32 + 8; }
+  DEVICE unsigned free_k(int stage) const { return at + stage * 32 + 16; }
+  DEVICE unsigned free_v(int stage) const { return at + stage * 32 + 24; }
+  DEVICE unsigned full_q(int group) const { return at + STAGES * 32 + group * 16; }
+  DEVICE unsigned free_q(int group) const { return full_q(group) + 8; }
+
+  /// One arrival, with the bytes; or one of each warp that reads.
+  DEVICE void make() const {
+#pragma unroll
+    for (int i = 0; i < STAGES * 4; ++i) make_barrier(at + i * 8, i % 4 < 2 ? 1 : GROUPS * 4);
+#pragma unroll
+    for (int i = 0; i < GROUPS * 2; ++i) make_barrier(full_q(0) + i * 8, i % 2 == 0 ? 1 : 4);
+    show_barriers();
+  }
+};
+
+/// A block's work: one tile of queries after another.
+struct Work {
+  bool exists = true;
+  Queries queries;
+  int tiles = 0;  // of keys, for any of the groups
+
+  DEVICE Work(int heads, int sequence) { find(heads, sequence); }
+  /// Tiles with keys before `end`.
+  static DEVICE int tiles_before(int end) { return (end + TILE_K - 1) / TILE_K; }
+
+  DEVICE void advance(int heads, int sequence) {
+    const int count = (sequence + TILE_Q - 1) / TILE_Q;
+    if (PAIRS && !second && place * 2 + 1 != count) {  // the middle one is its own partner
+      second = true;
+      set(Queries(queries.head, place, sequence), sequence);
+    } else {
+      second = false;
+      ++round;
+      find(heads, sequence);
+    }
+  }
+
+ private:
+  int round = 0;
+  int place = 0;        // of a pair, from both ends of the head's tiles
+  bool second = false;  // of a pair
+
+  DEVICE void find(int heads, int sequence) {
+    const int count = (sequence + TILE_Q - 1) / TILE_Q;
+    if (PAIRS) {  // a long row of tiles, then a short one, so that all blocks have the same
+      const int half = (count + 1) / 2;
+      const int index = round * gridDim.x + blockIdx.x;
+      exists = index < half * heads;
+      place = index % half;
+      set(Queries(index / half, count - 1 - place, sequence), sequence);
+    } else {
+      // Every other round backwards, as rows of a causal mask get shorter.
+      const int index = round * gridDim.x + (CAUSAL && round % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+      exists = index < count * heads;
+      set(Queries::at(index, heads, sequence), sequence);
+    }
+  }
+  DEVICE void set(const Queries& which, int sequence) {
+    queries = which;
+    tiles = tiles_before(CAUSAL ? min(sequence, which.first + TILE_Q) : sequence);
+  }
+};
+
+/// One thread's part: everything that is read, in the order in which it is needed.
+DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, Barriers barriers, int heads,
+                     int sequence) {
+  Place keys, values;
+  unsigned parity = 0;  // of the queries' phase
+  for (Work work(heads, sequence); work.exists; work.advance(heads, sequence), parity ^= 1) {
+    const auto load = [&](const CUtensorMap& map, int to, int tile, unsigned barrier) {
+      expect_bytes(barrier, K_BYTES);
+#pragma unroll
+      for (int panel = 0; panel < PANELS; ++panel) {
+        copy_box(shared_at + to + panel * TILE_K * 128, map, panel * 64, tile * TILE_K, work.queries.head, barrier);
+      }
+    };
+    const auto load_keys = [&](int tile) {
+      if (tile >= work.tiles) return;
+      await(barriers.free_k(keys.stage), keys.parity ^ 1);
+      load(k, KEYS_AT + keys.stage * K_BYTES, tile, barriers.full_k(keys.stage));
+      keys.advance();
+    };
+    load_keys(0);
+#pragma unroll
+    for (int group = 0; group < GROUPS; ++group) {
+      await(barriers.free_q(group), parity ^ 1);
+      expect_bytes(barriers.full_q(group), Q_BYTES / GROUPS);
+#pragma unroll
+      for (int panel = 0; panel < PANELS; ++panel) {
+        copy_box(shared_at + (panel * TILE_Q + group * 64) * 128, q, panel * 64, work.queries.first + group * 64, work.queries.head,
+                 barriers.full_q(group));
+      }
+    }
+    for (int tile = 0; tile < work.tiles; ++tile) {
+      load_keys(tile + 1);
+      await(barriers.free_v(values.stage), values.parity ^ 1);
+      load(v, VALUES_AT + values.stage * K_BYTES, tile, barriers.full_v(values.stage));
+      values.advance();
+    }
+  }
+}
 
 /// scores[64, TILE_K] = q · kᵀ, in the background.
 DEVICE void start_scores(float (&scores)[FRAGMENTS_K][4], unsigned q, unsigned k) {
+  const unsigned long long a = operand(q), b = operand(k);
   start_products();
 #pragma unroll
   for (int step = 0; step < UNITS / 2; ++step) {
-    const unsigned long long a = operand(q + step / 4 * (TILE_Q * 128) + step % 4 * 32);
-    const unsigned long long b = operand(k + step / 4 * (TILE_K * 128) + step % 4 * 32);
-    if (step == 0) multiply_first(scores, a, b);
-    else multiply(scores, a, b);
+    const unsigned long long a_step = further(a, step / 4 * (TILE_Q * 128) + step % 4 * 32);
+    const unsigned long long b_step = further(b, step / 4 * (TILE_K * 128) + step % 4 * 32);
+    if (step == 0) multiply_first(scores, a_step, b_step);
+    else multiply(scores, a_step, b_step);
   }
   commit_products();
+}
+
+/// The groups' order at the tensor cores: each waits for the one before it.
+DEVICE void await_turn(int group) {
+  if (TURNS) asm volatile("bar.sync %0, 256;" ::"r"(group + 1) : "memory");
+}
+DEVICE void pass_turn(int group) {
+  if (TURNS) asm volatile("bar.arrive %0, 256;" ::"r"((group + 1) % GROUPS + 1) : "memory");
 }
 
 /// out[64, DIM] += weights · v, in the background.
-DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE_K / 16][4], unsigned v) {
+DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE_K / 16][4], unsigned v, int group) {
+  const unsigned long long b = operand(v, TILE_K * 128);
   start_products();
 #pragma unroll
-  for (int step = 0; step < TILE_K / 16; ++step) multiply_weights(out, weights[step], operand(v + step * 2048, TILE_K * 128));
+  for (int step = 0; step < TILE_K / 16; ++step) {
+    if (step + EARLY == TILE_K / 16) pass_turn(group);
+    multiply_weights(out, weights[step], further(b, step * 2048));
+  }
   commit_products();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) attention(const T* __restrict__ q, const T* __restrict__ k,
-                                                                  const T* __restrict__ v, T* __restrict__ y, int heads,
-                                                                  int sequence, float scale_log2) {
-  extern __shared__ __align__(1024) unsigned char shared[];
-  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
-  const Queries queries(heads, sequence);
-  const int group_row = threadIdx.x / 128 * 64;
-  const int warp_row = threadIdx.x / 32 * 16;
-  const int keys = CAUSAL ? min(sequence, queries.first + TILE_Q) : sequence;
-  const int tiles = (keys + TILE_K - 1) / TILE_K;
-  // Of them, those of which some query of the group sees some key.
-  const int mine = CAUSAL ? min(tiles, (queries.first + group_row + 64 + TILE_K - 1) / TILE_K) : tiles;
-  const auto fetch_k = [&](int tile) {
-    if (tile < tiles) fetch<TILE_K>(shared, KEYS_AT + tile % STAGES * K_BYTES, k + queries.base, tile * TILE_K, sequence);
-  };
-  const auto fetch_v = [&](int tile) {
-    if (tile < tiles) fetch<TILE_K>(shared, VALUES_AT + tile % STAGES * K_BYTES, v + queries.base, tile * TILE_K, sequence);
-  };
-
-  fetch<TILE_Q>(shared, 0, q + queries.base, queries.first, sequence);
-  fetch_k(0);
-  commit_copies();
-#pragma unroll
-  for (int s = 0; s < STAGES - 1; ++s) {
-    fetch_k(s + 1);
-    fetch_v(s);
-    commit_copies();
-  }
+/// Four warps with 64 queries. The first step of a tile of queries may already have been taken beside the last one of the tile before.
+struct Group {
+  T* y;
+  unsigned shared_at;
+  Barriers barriers;
+  int heads, sequence;
+  float scale_log2;
+  int group = threadIdx.x / 128 - 1, warp_row = threadIdx.x / 32 * 16 - 64;
+  Place keys, values;
+  unsigned queries_parity = 0;
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
-  clear(scores);
-  clear(out);
-  Running running;
   float keep[2];
-  const auto weigh = [&](int tile) {
-    const int first_key = tile * TILE_K;
-    if (first_key + TILE_K > (CAUSAL ? min(sequence, queries.first + group_row + 1) : sequence)) {
-      Running::mask(scores[0], first_key, queries.first + warp_row, sequence);
-    }
-    running.weigh(scores[0], scale_log2, keep);
-  };
-  const auto pack_all = [&] {
-#pragma unroll
-    for (int step = 0; step < TILE_K / 16; ++step) pack_weights(weights[step], scores[0][2 * step], scores[0][2 * step + 1]);
-  };
 
-  wait_copies<STAGES - 1>();
-  show_to_tensor_cores();
-  __syncthreads();
-  start_scores(scores[0], shared_at + group_row * 128, shared_at + KEYS_AT);
-  wait_products<0>();
-  settle(scores);
-  weigh(0);
-  pack_all();
-  // The next keys and this tile's values are here, and nobody reads those before them any more.
-  const auto arrive = [&] {
-    wait_copies<STAGES - 2>();
-    show_to_tensor_cores();
-    __syncthreads();
-  };
-  const auto fetch_ahead = [&](int tile) {
-    fetch_k(tile + STAGES);
-    fetch_v(tile + STAGES - 1);
-    commit_copies();
-  };
-  int tile = 0;
-  for (; tile + 1 < mine; ++tile) {
-    arrive();
-    start_scores(scores[0], shared_at + group_row * 128, shared_at + KEYS_AT + (tile + 1) % STAGES * K_BYTES);
-    start_output(out[0], weights, shared_at + VALUES_AT + tile % STAGES * K_BYTES);
-    fetch_ahead(tile);
-    wait_products<1>();
-    settle(scores);
-    weigh(tile + 1);
+  DEVICE void run() {
+    if (group == GROUPS - 1) pass_turn(group);
+    clear(scores);
+    bool begun = false;
+    Running running;
+    for (Work work(heads, sequence); work.exists;) {
+      clear(out);
+      if (!begun) running = begin(work);
+      pack_all();
+      const int mine = seen(work);
+      for (int tile = 1; tile < mine; ++tile) {
+        start_both();
+        weigh(running, work, tile);
+        finish_output();
+        rescale(out[0], keep);
+        pack_all();
+      }
+      Work next = work;
+      next.advance(heads, sequence);
+      begun = next.exists && mine == work.tiles;
+      Running fresh;
+      if (begun) {
+        await_queries();
+        start_both();
+        weigh(fresh, next, 0);
+      } else {
+        await_turn(group);
+        add_weighted();
+      }
+      finish_output();
+      for (int tile = mine; tile < work.tiles; ++tile) pass();
+      write_rows(out[0], running, work.queries, warp_row, y, sequence);
+      running = fresh;
+      work = next;
+    }
+    if (group == 0) await_turn(group);
+  }
+
+ private:
+  DEVICE int first(const Work& work) const { return work.queries.first + group * 64; }
+  /// Of a work's tiles, those of which some query of the group sees some key.
+  DEVICE int seen(const Work& work) const { return CAUSAL ? min(work.tiles, Work::tiles_before(first(work) + 64)) : work.tiles; }
+
+  DEVICE void await_queries() {
+    await(barriers.full_q(group), queries_parity);
+    queries_parity ^= 1;
+  }
+  /// This warp no longer reads the buffer.
+  DEVICE void release(unsigned barrier) const {
+    if (threadIdx.x % 32 == 0) arrive(barrier);
+  }
+  DEVICE void release_keys() {
+    release(barriers.free_k(keys.stage));
+    keys.advance();
+  }
+  DEVICE void release_values() {
+    release(barriers.free_v(values.stage));
+    values.advance();
+  }
+  DEVICE void score() { start_scores(scores[0], shared_at + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); }
+  DEVICE void add_weighted() {
+    await(barriers.full_v(values.stage), values.parity);
+    start_output(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES, group);
+    if (EARLY == 0) pass_turn(group);
+  }
+  DEVICE void finish_output() {
     wait_products<0>();
     settle(out);
     hold(weights);
-    rescale(out[0], keep);
-    pack_all();
+    release_values();
   }
-  arrive();
-  start_output(out[0], weights, shared_at + VALUES_AT + tile % STAGES * K_BYTES);
-  fetch_ahead(tile);
-  wait_products<0>();
-  settle(out);
-  hold(weights);
-  while (++tile < tiles) {  // what the other groups still need
-    arrive();
-    fetch_ahead(tile);
+  DEVICE void pack_all() {
+#pragma unroll
+    for (int step = 0; step < TILE_K / 16; ++step) pack_weights(weights[step], scores[0][2 * step], scores[0][2 * step + 1]);
   }
-  store_rows(shared, warp_row, out[0], running, queries, y, sequence);
+  /// Scores, which have come, into weights.
+  DEVICE void weigh(Running& running, const Work& work, int tile) {
+    settle(scores);
+    release_keys();
+    if (tile + 1 == seen(work)) release(barriers.free_q(group));
+    const int unmasked = CAUSAL ? min(sequence, first(work) + 1) : sequence;  // keys that all queries see
+    if (tile * TILE_K + TILE_K > unmasked) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, sequence);
+    running.weigh(scores[0], scale_log2, keep);
+    running.hold();
+  }
+  DEVICE Running begin(const Work& work) {
+    await_queries();
+    await(barriers.full_k(keys.stage), keys.parity);
+    score();
+    wait_products<0>();
+    Running running;
+    weigh(running, work, 0);
+    return running;
+  }
+  /// The next tile's scores and this one's output; returns when the scores are there.
+  DEVICE void start_both() {
+    await(barriers.full_k(keys.stage), keys.parity);
+    await_turn(group);
+    score();
+    add_weighted();
+    wait_products<1>();
+  }
+  /// A tile that only other groups need.
+  DEVICE void pass() {
+    await(barriers.full_k(keys.stage), keys.parity);
+    release_keys();
+    await(barriers.full_v(values.stage), values.parity);
+    release_values();
+    await_turn(group);
+    pass_turn(group);
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    attention(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v,
+              T* __restrict__ y, int heads, int sequence, float scale_log2) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
+  const Barriers barriers{shared_at + BARRIERS_AT};
+  if (threadIdx.x == 0) barriers.make();
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    if (GROUPS > 1) give_registers<GROUPS == 2 ? 40 : GROUPS == 3 ? 32 : 24>();
+    if (threadIdx.x == 0) load_all(q, k, v, shared_at, barriers, heads, sequence);
+    __syncwarp();
+  } else {
+    if (GROUPS > 1) take_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 160 : 112>();
+    Group{y, shared_at, barriers, heads, sequence, scale_log2}.run();
+  }
 }

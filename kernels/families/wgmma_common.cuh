@@ -35,3 +35,7 @@ DEVICE void hold(const unsigned (&operands)[M][N]) {
 DEVICE unsigned long long operand(unsigned at, unsigned panels = 16) {
   return 1ull << 62 | (unsigned long long)(1024 >> 4) << 32 | (unsigned long long)(panels >> 4) << 16 | (at & 0x3ffff) >> 4;
 }
+/// The operand `bytes` behind: an addition in the low half only.
+DEVICE unsigned long long further(unsigned long long operand, unsigned bytes) {
+  return (operand & 0xffffffff00000000ull) | ((unsigned)operand + (bytes >> 4));
+}
