@@ -23,6 +23,7 @@ test:
 bench-gpu: build
 	python3 bench/rows.py --atunner build/atunner
 	python3 bench/products.py --atunner build/atunner
+	python3 bench/gemm.py --atunner build/atunner
 
 format:
 	git ls-files '*.h' '*.cpp' | xargs clang-format-19 -i

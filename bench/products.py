@@ -1,8 +1,8 @@
-"""Matrix products, convolutions and attention on the GPU of this machine: naive, PyTorch eager (cuBLAS, cuDNN), torch.compile
+"""Convolutions and attention on the GPU of this machine: naive, PyTorch eager (cuDNN), torch.compile
 and atunner, in one run and one table.
 
 Times are medians of CUDA events with L2 emptied by a write before each sample.
-Usage: python3 bench/products.py --atunner build/atunner [--budget 80,40s] [--only matmul,conv2d,attention] [--lengths 1024,4096,16384]
+Usage: python3 bench/products.py --atunner build/atunner [--budget 80,40s] [--only conv2d,attention] [--lengths 1024,4096,16384]
 """
 import argparse
 import os
@@ -13,16 +13,10 @@ import torch
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from common import DTYPES, run_atunner, time_us  # noqa: E402
 
-MATMULS = [(4096, 4096, 4096), (8192, 8192, 8192)]
 # n, h, w, c, k, r, s, stride, padding
 CONVS = [(64, 56, 56, 64, 64, 3, 3, 1, 1), (32, 28, 28, 128, 128, 3, 3, 1, 1), (32, 28, 28, 256, 256, 3, 3, 1, 1), (32, 56, 56, 256, 64, 1, 1, 1, 0)]
 # batch, heads, sequence, dim, causal; with --lengths 16 384 tokens of 2048 columns, three sizes of heads
 ATTENTIONS = [(4, 16, 4096, 128, False), (4, 16, 4096, 128, True), (4, 16, 4096, 64, False), (4, 8, 4096, 256, False)]
-
-
-def matmul(m, n, k, dtype):
-    a, b = (torch.randn(s, device="cuda", dtype=dtype) for s in ((m, k), (k, n)))
-    return torch.matmul, (a, b), 2 * m * n * k, ["matmul", "--input-shape", f"{m},{n},{k}"]
 
 
 def conv(n, h, w, c, k, r, s, stride, padding, dtype):
@@ -49,7 +43,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--atunner", default="build/atunner")
     parser.add_argument("--budget", default="80,40s")
-    parser.add_argument("--only", default="matmul,conv2d,attention")
+    parser.add_argument("--only", default="conv2d,attention")
     parser.add_argument("--dtypes", default="bfloat16,float16")
     parser.add_argument("--lengths", help="of sequences: attention of all sizes of heads, with and without a causal mask")
     parser.add_argument("--no-compile", action="store_true")
@@ -62,7 +56,7 @@ def main():
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     print(f"{torch.cuda.get_device_name()}, all measured; TFLOP/s and time in us; ratio = library time / atunner time")
     print(f"{'operator':<44} {'dtype':<9} {'naive':>10} {'library':>9} {'compile':>9} {'atunner':>9} {'TFLOP/s':>8} {'roof %':>6} {'ratio':>6}")
-    for kind, make, sizes in (("matmul", matmul, MATMULS), ("conv2d", conv, CONVS), ("attention", attention, attentions)):
+    for kind, make, sizes in (("conv2d", conv, CONVS), ("attention", attention, attentions)):
         if kind not in options.only.split(","):
             continue
         for size in sizes:

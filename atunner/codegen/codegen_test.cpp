@@ -474,6 +474,31 @@ TEST(Promises, CheckSizesReachPartlyFilledTiles) {
   }
 }
 
+// Times of an H200 in us, whose order the costs must know before anything is compiled.
+TEST(Costs, OfProductsRankAsAnH200Does) {
+  const struct {
+    std::vector<int64_t> shape;
+    ProductSchedule faster, slower;
+  } rows[] = {
+      {{4096, 4096, 4096}, {128, 256, 64, 1, 1, 0, 4, 1, 1, 0}, {128, 192, 64, 1, 1, 0, 5, 1, 1, 0}},  // 177, 197
+      {{3072, 3072, 3072}, {128, 192, 64, 1, 1, 0, 5, 1, 1, 0}, {64, 256, 64, 1, 1, 0, 5, 1, 1, 0}},   // 78, 93
+      {{1024, 1024, 1024}, {64, 128, 64, 1, 1, 0, 8, 1, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 2, 0, 1}},   // 9.6, 12.1
+      {{512, 512, 16384}, {128, 128, 64, 1, 1, 0, 6, 8, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 6, 0, 1}},   // 24, 29
+      {{1, 4096, 4096}, {64, 128, 64, 1, 1, 0, 8, 2, 0, 1}, {64, 256, 64, 1, 1, 0, 5, 1, 0, 0}},       // 16, 27
+      {{1, 4096, 14336}, {64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 64, 64, 1, 1, 0, 6, 1, 0, 0}},       // 37, 64
+      {{64, 4096, 14336}, {64, 64, 64, 1, 1, 0, 12, 2, 0, 1}, {64, 128, 64, 1, 1, 0, 8, 4, 0, 1}},     // 42, 55
+      {{8, 28672, 4096}, {64, 256, 64, 1, 1, 0, 4, 1, 0, 0}, {64, 256, 64, 1, 1, 0, 5, 4, 0, 1}},      // 63, 75
+  };
+  const DeviceProfile profile = FindProfile("H200").value();
+  for (const auto& row : rows) {
+    const FamilyTask task{"matmul", {row.shape}, {}};
+    SCOPED_TRACE(Describe(task, DType::kBFloat16));
+    const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), profile).value();
+    const std::vector<Configuration> pair = ProductSchedules(*schedule, {row.faster, row.slower});
+    EXPECT_LT(schedule->Cost(pair[0], profile).value(), schedule->Cost(pair[1], profile).value());
+  }
+}
+
 TEST(Refusals, SayWhatIsMissing) {
   const auto turing = MakeTemplate(SpecOf({"matmul", {{64, 64, 64}}, {}}, DType::kFloat16), FindProfile("T4").value());
   ASSERT_FALSE(turing.has_value());

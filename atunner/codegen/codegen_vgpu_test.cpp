@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "atunner/codegen/family_tasks_test.h"
@@ -134,43 +133,29 @@ TEST_F(HopperNumbers, ProductsOfGroupsOfWarps) {
   CheckTask({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, DType::kBFloat16, 34);
 }
 
-/// Values of tile_m, tile_n, group_rows, cluster_m, cluster_n, alternate, stages, split_k, persistent, in_cluster.
-std::vector<Configuration> Schedules(const ScheduleTemplate& schedule,
-                                     const std::vector<std::array<int64_t, 10>>& rows) {
-  constexpr const char* kNames[] = {"tile_m",    "tile_n", "group_rows", "cluster_m",  "cluster_n",
-                                    "alternate", "stages", "split_k",    "persistent", "in_cluster"};
-  std::vector<Configuration> made;
-  for (const auto& row : rows) {
-    std::vector<std::pair<const char*, int64_t>> values;
-    for (size_t i = 0; i < row.size(); ++i) values.emplace_back(kNames[i], row[i]);
-    made.push_back(WithValues(schedule, values));
-  }
-  return made;
-}
-
 TEST_F(HopperNumbers, ProductsByTensorMaps) {
   const auto schedule =
       MakeTemplate(SpecOf({"matmul", {{4096, 4096, 1024}}, {}}, DType::kBFloat16), gpu_.profile()).value();
   CheckConfigurations(*schedule,
-                      Schedules(*schedule, {{128, 256, 64, 1, 1, 0, 4, 1, 1, 0},
-                                            {128, 128, 64, 2, 1, 0, 3, 1, 0, 0},
-                                            {64, 64, 64, 1, 2, 0, 5, 1, 1, 0},
-                                            {128, 128, 128, 2, 1, 1, 3, 1, 1, 0},
-                                            {64, 128, 64, 1, 1, 1, 4, 1, 1, 0}}),
+                      ProductSchedules(*schedule, {{128, 256, 64, 1, 1, 0, 4, 1, 1, 0},
+                                                   {128, 128, 64, 2, 1, 0, 3, 1, 0, 0},
+                                                   {64, 64, 64, 1, 2, 0, 5, 1, 1, 0},
+                                                   {128, 128, 128, 2, 1, 1, 3, 1, 1, 0},
+                                                   {64, 128, 64, 1, 1, 1, 4, 1, 1, 0}}),
                       38);
 }
 
 TEST_F(HopperNumbers, SplitsOfTheDepth) {
   const auto maps = MakeTemplate(SpecOf({"matmul", {{64, 4096, 4096}}, {}}, DType::kFloat16), gpu_.profile()).value();
   CheckConfigurations(*maps,
-                      Schedules(*maps, {{64, 128, 64, 1, 1, 0, 8, 4, 0, 1},
-                                        {64, 64, 64, 1, 1, 0, 6, 8, 0, 1},
-                                        {64, 64, 64, 1, 1, 0, 3, 3, 0, 0}}),
+                      ProductSchedules(*maps, {{64, 128, 64, 1, 1, 0, 8, 4, 0, 1},
+                                               {64, 64, 64, 1, 1, 0, 6, 8, 0, 1},
+                                               {64, 64, 64, 1, 1, 0, 3, 3, 0, 0}}),
                       39);
   // Fewer rows than the tensor cores multiply: the others are not even copied.
   const auto few = MakeTemplate(SpecOf({"matmul", {{5, 4096, 4096}}, {}}, DType::kBFloat16), gpu_.profile()).value();
-  CheckConfigurations(*few, Schedules(*few, {{64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 128, 64, 1, 1, 0, 4, 16, 0, 0}}),
-                      44);
+  CheckConfigurations(
+      *few, ProductSchedules(*few, {{64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 128, 64, 1, 1, 0, 4, 16, 0, 0}}), 44);
   // Rows that no tensor map takes: every thread copies.
   const auto odd = MakeTemplate(SpecOf({"matmul", {{64, 65, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
   CheckConfigurations(*odd,

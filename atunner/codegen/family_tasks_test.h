@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "atunner/base/random.h"
@@ -57,6 +59,22 @@ inline Configuration WithValues(const ScheduleTemplate& schedule,
   for (const auto& [name, value] : values) one.values[static_cast<size_t>(schedule.space().Find(name))] = value;
   EXPECT_TRUE(schedule.space().Allows(one, schedule.spec().dims).value()) << schedule.space().Describe(one);
   return one;
+}
+
+/// Values of tile_m, tile_n, group_rows, cluster_m, cluster_n, alternate, stages, split_k, persistent, in_cluster.
+using ProductSchedule = std::array<int64_t, 10>;
+
+inline std::vector<Configuration> ProductSchedules(const ScheduleTemplate& schedule,
+                                                   const std::vector<ProductSchedule>& rows) {
+  constexpr const char* kNames[] = {"tile_m",    "tile_n", "group_rows", "cluster_m",  "cluster_n",
+                                    "alternate", "stages", "split_k",    "persistent", "in_cluster"};
+  std::vector<Configuration> made;
+  for (const ProductSchedule& row : rows) {
+    std::vector<std::pair<const char*, int64_t>> values;
+    for (size_t i = 0; i < row.size(); ++i) values.emplace_back(kNames[i], row[i]);
+    made.push_back(WithValues(schedule, values));
+  }
+  return made;
 }
 
 }  // namespace atunner

@@ -124,7 +124,10 @@ class MapsGemm : public TensorTemplate {
                           std::move(plan)};
   }
 
-  bool Streams(const Configuration& configuration) const override { return Integer(configuration, "stream") != 0; }
+  /// The larger operand is what would drive others out.
+  bool Streams(const Configuration& configuration) const override {
+    return Integer(configuration, "stream") >= (extents_.m > extents_.n ? 2 : 1);
+  }
 
   /// One row and column; and partly filled tiles, more than one block or cluster has, whose depth goes through all
   /// buffers more than once.

@@ -15,7 +15,7 @@ constexpr double kLaunchNs = 4500;
 /// ns that one more kernel in the stream costs; that blocks of a cluster need to meet, and for a byte of their sums.
 constexpr double kSecondStepNs = 2500;
 constexpr double kExchangeNs = 800;
-constexpr double kExchangeNsPerByte = 0.04;
+constexpr double kExchangeNsPerByte = 0.08;
 /// ns that blocks which copy for each other lose when they begin and end.
 constexpr double kSharingNs = 1200;
 /// Of DRAM's and L2's rates as the profile states them, what products reach.
