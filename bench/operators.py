@@ -153,7 +153,7 @@ def bytes_of(row, inputs, outputs, size):
 def measure(row, dtype, options, flush):
     """Times in us by column, and the bytes that must move."""
     import torch
-    from rows import run_atunner, time_us
+    from common import run_atunner, time_us
     inputs = tuple(tensor(spec, dtype) for spec in row.inputs)
     found = {"eager": math.nan, "compile": math.nan, "naive": math.nan, "atunner": math.nan, "why": ""}
     found["bytes"] = bytes_of(row, inputs, row.call(*inputs), dtype.itemsize)
@@ -175,6 +175,24 @@ def measure(row, dtype, options, flush):
     found["atunner"] = run["best"]["measurement"]["median_ns"] / 1e3
     found["configuration"] = run["best"].get("configuration")
     return found
+
+
+def compile_one(label, group, dtype):
+    """In a process of its own: what torch.compile makes of a row goes into its cache on disk."""
+    import torch
+    row = next(row for row in rows() if row.label() == label and row.group == group)
+    inputs = tuple(tensor(spec, getattr(torch, dtype)) for spec in row.inputs)
+    torch.compile(row.call)(*inputs)
+    torch.cuda.synchronize()
+
+
+def compile_ahead(tasks, processes):
+    """Compiling takes seconds a row, and one core: many rows at a time, before anything is measured."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=4) as pool:
+        under_way = [pool.submit(compile_one, row.label(), row.group, dtype) for row, dtype in tasks]
+    print(f"torch.compile ahead: {sum(one.exception() is None for one in under_way)} of {len(tasks)} rows", flush=True)
 
 
 def geometric(values):
@@ -200,6 +218,7 @@ def main():
     parser.add_argument("--limit-s", type=float, default=math.inf, help="start no row after this many seconds")
     parser.add_argument("--json", default="", help="file for all numbers")
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--ahead", type=int, default=0, help="processes that torch.compile first, all rows")
     parser.add_argument("--first", action="store_true", help="of each operator only the first row")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
@@ -217,8 +236,10 @@ def main():
         print(len(tasks), "rows")
         return
 
+    if options.ahead and not options.no_compile:
+        compile_ahead(tasks, options.ahead)
     import torch
-    from rows import DTYPES, time_us
+    from common import DTYPES, time_us
     flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
     target = torch.empty_like(source)

@@ -11,7 +11,7 @@ import sys
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rows import DTYPES, run_atunner, time_us  # noqa: E402
+from common import DTYPES, run_atunner, time_us  # noqa: E402
 
 MATMULS = [(4096, 4096, 4096), (8192, 8192, 8192)]
 # n, h, w, c, k, r, s, stride, padding

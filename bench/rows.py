@@ -4,14 +4,14 @@ Every tensor exceeds 256 MB. Times are medians of CUDA events with L2 emptied by
 Usage: python3 bench/rows.py --atunner build/atunner [--operators softmax,layernorm] [--dtypes float32,bfloat16] [--cols 256,4096]
 """
 import argparse
-import json
 import math
-import statistics
-import subprocess
+import os
+import sys
 
 import torch
 
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from common import DTYPES, geometric_mean, run_atunner, time_us  # noqa: E402
 
 
 def functions(name, rows, cols, dtype):
@@ -29,31 +29,6 @@ def functions(name, rows, cols, dtype):
     _, mean, rstd = torch.native_layer_norm(x, (cols,), weight, bias, 1e-5)
     return (lambda dy, x, mean, rstd, w, b: torch.ops.aten.native_layer_norm_backward(dy, x, [cols], mean, rstd, w, b, [True, True, True]),
             (matrix(), x, mean, rstd, weight, bias), 3)
-
-
-def time_us(function, arguments, flush, samples=15):
-    for _ in range(3):
-        function(*arguments)
-    times = []
-    for _ in range(samples):
-        flush.fill_(1)
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        function(*arguments)
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e3)
-    return statistics.median(times)
-
-
-def run_atunner(path, operator, dtype, budget):
-    """`operator`: its name and the flags that describe the task."""
-    command = [path, "optimize", "--operator", *operator, "--dtype", dtype, "--budget", budget, "--json", "--fresh"]
-    result = subprocess.run(command, capture_output=True, text=True)
-    try:
-        return json.loads(result.stdout)
-    except json.JSONDecodeError:
-        return {"error": {"what": (result.stderr or result.stdout)[-200:]}}
 
 
 def main():
@@ -105,10 +80,7 @@ def main():
                 print(f"{name:<19}{dtype:<10}{f'{rows}x{cols}':<16}{naive:>10.1f}{eager:>10.1f}{compiled:>11.1f}{best:>11.1f}{rate:>7.0f}{100 * rate / copy:>7.1f}"
                       f"{eager / best:>8.2f}{compiled / best:>8.2f}  {run['trials'] / run['seconds']:.1f} {100 * run['judge_seconds'] / run['seconds']:.0f}", flush=True)
 
-    def mean(values):
-        return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
-
-    print(f"geometric means: {mean(over_eager):.2f}x eager, {mean(over_compile):.2f}x torch.compile, {100 * mean(shares):.1f} % of the copy bandwidth; lowest {100 * min(shares, default=math.nan):.1f} %")
+    print(f"geometric means: {geometric_mean(over_eager):.2f}x eager, {geometric_mean(over_compile):.2f}x torch.compile, {100 * geometric_mean(shares):.1f} % of the copy bandwidth; lowest {100 * min(shares, default=math.nan):.1f} %")
 
 
 if __name__ == "__main__":

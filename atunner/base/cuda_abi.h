@@ -92,4 +92,67 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
+// Arrays of textures: CUarray_format (signed integers are kFormatSigned + 1, 2, 3, unsigned ones 1, 2, 3),
+// CUDA_ARRAY3D_*, CU_TRSF_*, CUmemorytype.
+constexpr int kFormatSigned = 0x07;
+constexpr int kFormatHalf = 0x10;
+constexpr int kFormatFloat = 0x20;
+constexpr unsigned kArrayLayered = 1;
+constexpr unsigned kArraySurface = 2;
+constexpr unsigned kArrayCube = 4;
+constexpr unsigned kReadAsInteger = 1;
+constexpr unsigned kUnitCoordinates = 2;
+constexpr int kMemoryHost = 1;
+constexpr int kMemoryArray = 3;
+
+struct ArrayDescriptor {  // CUDA_ARRAY3D_DESCRIPTOR_v2
+  size_t width, height, depth;
+  int format;
+  unsigned channels, flags;
+};
+
+struct ArrayCopy {  // CUDA_MEMCPY3D_v2
+  struct Side {
+    size_t x_bytes, y, z, level;
+    int memory;
+    void* host;
+    DevicePointer device;
+    void* array;
+    void* reserved;
+    size_t pitch, height;
+  };
+  Side from, to;
+  size_t width_bytes, height, depth;
+};
+static_assert(sizeof(ArrayCopy) == 200);
+
+constexpr int kResourceLinear = 2;
+struct ResourceDescriptor {  // CUDA_RESOURCE_DESC_v1
+  struct Linear {
+    DevicePointer address;
+    int format;
+    unsigned channels;
+    size_t bytes;
+  };
+  int type;
+  union {
+    void* array;
+    Linear linear;
+    char all[128];
+  };
+  unsigned flags;
+};
+static_assert(sizeof(ResourceDescriptor) == 144);
+
+struct TextureDescriptor {  // CUDA_TEXTURE_DESC_v1
+  int wrap[3];
+  int filter;
+  unsigned flags, anisotropy;
+  int level_filter;
+  float level_bias, least_level, most_level;
+  float border[4];
+  int reserved[12];
+};
+static_assert(sizeof(TextureDescriptor) == 104);
+
 }  // namespace atunner::cuda

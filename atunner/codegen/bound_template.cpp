@@ -54,12 +54,18 @@ Configuration BoundTemplate::FirstAllowed(const std::vector<std::vector<int64_t>
 }
 
 Configuration BoundTemplate::Cheapest() const {
+  std::vector<std::vector<Value>> all;
+  for (const Parameter& parameter : space_.parameters) all.push_back(parameter.values);
+  return CheapestOf(all);
+}
+
+Configuration BoundTemplate::CheapestOf(const std::vector<std::vector<Value>>& choices) const {
   Configuration best;
   double least = INFINITY;
-  std::vector<size_t> at(space_.parameters.size(), 0);
+  std::vector<size_t> at(choices.size(), 0);
   while (true) {
     Configuration one;
-    for (size_t i = 0; i < at.size(); ++i) one.values.push_back(space_.parameters[i].values[at[i]]);
+    for (size_t i = 0; i < at.size(); ++i) one.values.push_back(choices[i][at[i]]);
     if (Allows(one)) {
       const double cost = Cost(one, profile_).value_or(INFINITY);
       if (cost < least) {
@@ -68,7 +74,7 @@ Configuration BoundTemplate::Cheapest() const {
       }
     }
     size_t digit = 0;
-    while (digit < at.size() && ++at[digit] == space_.parameters[digit].values.size()) at[digit++] = 0;
+    while (digit < at.size() && ++at[digit] == choices[digit].size()) at[digit++] = 0;
     if (digit == at.size()) return best;
   }
 }

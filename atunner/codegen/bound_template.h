@@ -48,6 +48,8 @@ class BoundTemplate : public ScheduleTemplate {
   Configuration FirstAllowed(const std::vector<std::vector<int64_t>>& candidates) const;
   /// The configuration of least Cost on the template's own device; an empty one for an empty space.
   Configuration Cheapest() const;
+  /// Likewise, of the combinations of `choices`, a list for each parameter.
+  Configuration CheapestOf(const std::vector<std::vector<Value>>& choices) const;
 
   /// Comment, includes, element type and mma type, `constants`, then the texts.
   SourceUnit Emit(const Configuration& configuration, const ConstantBlock& constants,

@@ -51,7 +51,7 @@ TEST(Golden, Rows) {
                                                {"stream", int64_t{1}}});
   EXPECT_EQ(Head(kernel, {"row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
-// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
+// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -74,6 +74,7 @@ constexpr bool STREAM = true;  // evict-first loads and stores
 constexpr bool PREFETCH = false;  // the next rows are copied meanwhile
 constexpr bool DEFER = false;  // rows are written after the next ones have been measured
 #define CLUSTER 1
+#define OWNERS 1
 #define SPLIT 1
 #define FUSED 0
 #define NEUTRAL MINUS_INFINITY
@@ -97,7 +98,8 @@ TEST(Golden, TensorCoreGemm) {
                                                {"warp_n", int64_t{64}},
                                                {"stages", int64_t{4}},
                                                {"group_m", int64_t{8}},
-                                               {"split_k", int64_t{1}}});
+                                               {"split_k", int64_t{1}},
+                                               {"persistent", int64_t{0}}});
   EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh",
                           "gemm_tensor.cu"}),
             R"(// matmul in float16, scheduled by atunner.
@@ -133,11 +135,26 @@ constexpr int B_ALIGN = 8;
 
 // The instruction names each of its accumulators, so its text depends on the tile.
 TEST(Golden, HopperGemm) {
-  const RenderedKernel kernel = RenderDefault(
-      {"matmul", {{4096, 4096, 4096}}, {}}, DType::kBFloat16, "H200",
-      {{"tile_m", int64_t{128}}, {"tile_n", int64_t{64}}, {"group_rows", int64_t{64}}, {"stages", int64_t{6}}});
+  const FamilyTask task{"matmul", {{4096, 4096, 4096}}, {}};
+  const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), FindProfile("H200").value()).value();
+  const RenderedKernel kernel = schedule
+                                    ->Render(WithValues(*schedule, {{"tile_m", 128},
+                                                                    {"tile_n", 64},
+                                                                    {"group_rows", 64},
+                                                                    {"cluster_m", 2},
+                                                                    {"cluster_n", 1},
+                                                                    {"alternate", 0},
+                                                                    {"stages", 6},
+                                                                    {"group_m", 8},
+                                                                    {"split_k", 1},
+                                                                    {"persistent", 0},
+                                                                    {"in_cluster", 0}}))
+                                    .value();
   EXPECT_THAT(kernel.source.text, testing::HasSubstr(R"(
 constexpr int GROUP_ROWS = 64;
+constexpr int GROUPS = 2;  // of four warps that multiply
+constexpr int CLUSTER_M = 2;
+constexpr int CLUSTER_N = 1;
 constexpr int STAGES = 6;
 constexpr int GROUP_M = 8;
 constexpr int RESIDENT = 1;  // blocks that an SM must hold
@@ -152,11 +169,45 @@ DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long 
       "}, %32, %33, 1, 1, 1, 0, %34;"
       : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]), "+f"(d[1][2]), "+f"(d[1][3]),
 )"));
-  for (const char* file :
-       {"mma_common.cuh", "wgmma_common.cuh", "wgmma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh"})
+  for (const char* file : {"mma_common.cuh", "wgmma_common.cuh", "wgmma_tile.cuh", "tensor_copies.cuh", "maps_loop.cuh",
+                           "tile_store.cuh", "gemm_maps.cu"})
     EXPECT_THAT(kernel.source.text, testing::HasSubstr(KernelFile(file)));
-  EXPECT_EQ(kernel.plan.steps[0].shared_bytes.text(), std::to_string((128 + 64) * 128 * 6));
-  EXPECT_EQ(kernel.plan.steps[0].block[0].text(), "256");
+  const ConcretePlan plan = Resolve(kernel.plan, {{"M", 4000}, {"N", 4096}, {"K", 4104}}, {}).value();
+  ASSERT_EQ(plan.steps.size(), 1u);
+  const ConcreteStep& step = plan.steps[0];
+  EXPECT_EQ(step.grid, (Dim3{16 * 64 * 2, 1, 1})) << "the last cluster's second block has nothing to do";
+  EXPECT_EQ(step.cluster, (Dim3{2, 1, 1}));
+  EXPECT_EQ(step.block.Count(), 2u * 128u + 32u);
+  EXPECT_EQ(step.shared_bytes, (128u + 64u) * 128u * 6u + 8u * 2048u + 6u * 16u);
+  EXPECT_EQ(step.args[0].map.dims, (std::vector<uint64_t>{4104, 4000}));
+  EXPECT_EQ(step.args[0].map.box, (std::vector<uint32_t>{64, 128}));
+  EXPECT_EQ(step.args[1].map.strides, (std::vector<uint64_t>{2 * 4096}));
+  EXPECT_EQ(step.args[1].map.box, (std::vector<uint32_t>{64, 32})) << "half of it by each of the cluster's blocks";
+}
+
+TEST(Golden, ASplitInAClusterHasOneStep) {
+  const FamilyTask task{"matmul", {{8, 4096, 4096}}, {}};
+  const auto schedule = MakeTemplate(SpecOf(task, DType::kFloat16), FindProfile("H200").value()).value();
+  Configuration one = WithValues(*schedule, {{"tile_m", 64},
+                                             {"tile_n", 128},
+                                             {"group_rows", 64},
+                                             {"cluster_m", 1},
+                                             {"cluster_n", 1},
+                                             {"alternate", 0},
+                                             {"stages", 8},
+                                             {"split_k", 4},
+                                             {"persistent", 0},
+                                             {"in_cluster", 1}});
+  const ConcretePlan joined = Resolve(schedule->Render(one)->plan, schedule->spec().dims, {}).value();
+  ASSERT_EQ(joined.steps.size(), 1u);
+  EXPECT_TRUE(joined.workspaces.empty());
+  EXPECT_EQ(joined.steps[0].grid, (Dim3{32, 4, 1}));
+  EXPECT_EQ(joined.steps[0].cluster, (Dim3{1, 4, 1}));
+  one.values[static_cast<size_t>(schedule->space().Find("in_cluster"))] = int64_t{0};
+  const ConcretePlan apart = Resolve(schedule->Render(one)->plan, schedule->spec().dims, {}).value();
+  ASSERT_EQ(apart.steps.size(), 2u);
+  EXPECT_EQ(apart.workspaces[0].bytes, 8u * 4096u * 4u * 4u);
+  EXPECT_EQ(apart.steps[0].cluster.Count(), 1u);
 }
 
 TEST(Golden, SimtGemmWithASplitHasASecondStep) {
@@ -205,7 +256,8 @@ TEST(Golden, ConvThatWidensItsChannels) {
                      {"warp_n", int64_t{32}},
                      {"stages", int64_t{3}},
                      {"group_m", int64_t{4}},
-                     {"split_k", int64_t{1}}});
+                     {"split_k", int64_t{1}},
+                     {"persistent", int64_t{0}}});
   EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh",
                           "conv_tensor.cu", "widen.cuh"}),
             R"(// conv2d in bfloat16, scheduled by atunner.
@@ -236,8 +288,9 @@ constexpr int PADDING = 3;
 constexpr int DILATION = 1;
 
 )");
-  ASSERT_EQ(kernel.plan.steps.size(), 3u) << "both operands are widened first";
-  EXPECT_EQ(kernel.plan.steps[2].entry, "conv2d");
+  ASSERT_EQ(kernel.plan.steps.size(), 2u) << "both operands are widened first, in one step";
+  EXPECT_EQ(kernel.plan.steps[0].grid[1].text(), "2");
+  EXPECT_EQ(kernel.plan.steps[1].entry, "conv2d");
 }
 
 TEST(Golden, Attention) {

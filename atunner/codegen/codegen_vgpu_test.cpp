@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
 #include "atunner/codegen/family_tasks_test.h"
+#include "atunner/codegen/planes_gemm.h"
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/verify/verifier.h"
 #include "atunner/vgpu/virtual_gpu.h"
@@ -54,7 +56,8 @@ class FamilyNumbers : public testing::Test {
     ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
     CheckConfigurations(**schedule, DrawConfigurations(**schedule, 2, seed), seed);
   }
-  void CheckConfigurations(const ScheduleTemplate& schedule, const std::vector<Configuration>& drawn, uint64_t seed) {
+  void CheckConfigurations(const ScheduleTemplate& schedule, const std::vector<Configuration>& drawn, uint64_t seed,
+                           std::initializer_list<InputFamily> families = {InputFamily::kNormal}) {
     const KernelSpec& spec = schedule.spec();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     for (const Configuration& one : drawn) {
@@ -65,22 +68,26 @@ class FamilyNumbers : public testing::Test {
       EXPECT_EQ(ResourceObstacle(gpu_.profile(), {module, kernel.plan, {}}, spec).value_or(""), "");
       for (const Dims& dims : schedule.CheckDims(one)) {
         const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, dims, 0).value();
-        const InputInstance instance{InputFamily::kNormal, seed, false};
-        ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
-        const Reference* reference = oracle->Get(buffers, instance).value();
-        Run(module, kernel.plan, spec, buffers);
-        ASSERT_FALSE(HasFailure());
-        for (const Reference::Output& output : reference->outputs) {
-          const CompareStats stats =
-              kernels_
-                  ->Compare({buffers.Find(output.name)->address, output.dtype, output.masked->address(),
-                             output.elements, output.key, output.scale, output.budget.element})
-                  .value();
-          const OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, false);
-          EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
+        for (const InputFamily family : families) {
+          SCOPED_TRACE(Name(family));
+          const InputInstance instance{family, seed, false};
+          ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+          const Reference* reference = oracle->Get(buffers, instance).value();
+          Run(module, kernel.plan, spec, buffers);
+          ASSERT_FALSE(HasFailure());
+          for (const Reference::Output& output : reference->outputs) ExpectCorrect(buffers, output);
         }
       }
     }
+  }
+  void ExpectCorrect(const TaskBuffers& buffers, const Reference::Output& output) {
+    const CompareStats stats =
+        kernels_
+            ->Compare({buffers.Find(output.name)->address, output.dtype, output.masked->address(), output.elements,
+                       output.key, output.scale, output.budget.element})
+            .value();
+    const OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, false);
+    EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
   }
   void CheckAllTypes(const FamilyTask& task, uint64_t seed) {
     for (DType dtype : kTaskTypes) CheckTask(task, dtype, seed);
@@ -128,6 +135,84 @@ TEST_F(HopperNumbers, ProductsOfGroupsOfWarps) {
   CheckTask({"conv2d", {{4, 28, 28, 16}, {32, 3, 3}}, {{"padding", int64_t{1}}}}, DType::kBFloat16, 34);
 }
 
+/// Values of tile_m, tile_n, group_rows, cluster_m, cluster_n, alternate, stages, split_k, persistent, in_cluster.
+std::vector<Configuration> Schedules(const ScheduleTemplate& schedule,
+                                     const std::vector<std::array<int64_t, 10>>& rows) {
+  constexpr const char* kNames[] = {"tile_m",    "tile_n", "group_rows", "cluster_m",  "cluster_n",
+                                    "alternate", "stages", "split_k",    "persistent", "in_cluster"};
+  std::vector<Configuration> made;
+  for (const auto& row : rows) {
+    std::vector<std::pair<const char*, int64_t>> values;
+    for (size_t i = 0; i < row.size(); ++i) values.emplace_back(kNames[i], row[i]);
+    made.push_back(WithValues(schedule, values));
+  }
+  return made;
+}
+
+TEST_F(HopperNumbers, ProductsByTensorMaps) {
+  const auto schedule =
+      MakeTemplate(SpecOf({"matmul", {{4096, 4096, 1024}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*schedule,
+                      Schedules(*schedule, {{128, 256, 64, 1, 1, 0, 4, 1, 1, 0},
+                                            {128, 128, 64, 2, 1, 0, 3, 1, 0, 0},
+                                            {64, 64, 64, 1, 2, 0, 5, 1, 1, 0},
+                                            {128, 128, 128, 2, 1, 1, 3, 1, 1, 0},
+                                            {64, 128, 64, 1, 1, 1, 4, 1, 1, 0}}),
+                      38);
+}
+
+TEST_F(HopperNumbers, SplitsOfTheDepth) {
+  const auto maps = MakeTemplate(SpecOf({"matmul", {{64, 4096, 4096}}, {}}, DType::kFloat16), gpu_.profile()).value();
+  CheckConfigurations(*maps,
+                      Schedules(*maps, {{64, 128, 64, 1, 1, 0, 8, 4, 0, 1},
+                                        {64, 64, 64, 1, 1, 0, 6, 8, 0, 1},
+                                        {64, 64, 64, 1, 1, 0, 3, 3, 0, 0}}),
+                      39);
+  // Fewer rows than the tensor cores multiply: the others are not even copied.
+  const auto few = MakeTemplate(SpecOf({"matmul", {{5, 4096, 4096}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*few, Schedules(*few, {{64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 128, 64, 1, 1, 0, 4, 16, 0, 0}}),
+                      44);
+  // Rows that no tensor map takes: every thread copies.
+  const auto odd = MakeTemplate(SpecOf({"matmul", {{64, 65, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*odd,
+                      {WithValues(*odd, {{"tile_m", 64},
+                                         {"tile_n", 64},
+                                         {"group_rows", 64},
+                                         {"stages", 4},
+                                         {"split_k", 4},
+                                         {"persistent", 0},
+                                         {"in_cluster", 1},
+                                         {"widen", 0}})},
+                      40);
+}
+
+class BlackwellNumbers : public FamilyNumbers {
+ protected:
+  BlackwellNumbers() : FamilyNumbers("B200") {}
+};
+
+TEST_F(BlackwellNumbers, SplitsOfTheDepthInAClusterOfWarpTiles) {
+  const auto schedule =
+      MakeTemplate(SpecOf({"matmul", {{64, 64, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
+  CheckConfigurations(*schedule,
+                      {WithValues(*schedule, {{"tile_m", 64},
+                                              {"tile_n", 64},
+                                              {"tile_k", 64},
+                                              {"warp_m", 32},
+                                              {"warp_n", 32},
+                                              {"stages", 4},
+                                              {"split_k", 4},
+                                              {"persistent", 0},
+                                              {"in_cluster", 1},
+                                              {"widen", 0}})},
+                      43);
+}
+
+TEST_F(HopperNumbers, ProductsOfOddRowsByTensorMaps) {
+  CheckTask({"matmul", {{333, 1111, 999}}, {}}, DType::kBFloat16, 41);
+  CheckTask({"matmul", {{333, 1111, 1024}}, {}}, DType::kFloat16, 42);
+}
+
 TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {
   CheckTask({"flash_attention", {{1, 4, 512, 64}}, {}}, DType::kBFloat16, 35);
   CheckTask({"flash_attention", {{1, 4, 512, 128}}, {{"causal", true}}}, DType::kFloat16, 36);
@@ -164,6 +249,32 @@ TEST_F(HopperNumbers, BlocksThatShareARowAgree) {
       clustered.insert(clustered.end(), deferred.begin(), deferred.end());
       CheckConfigurations(*schedule, clustered, 21);
     }
+  }
+}
+
+// All blocks of a row wait for each other: the launch is cooperative, and the last row of a ring meets the first.
+TEST_F(HopperNumbers, BlocksThatOwnColumnsAgree) {
+  struct Case {
+    int64_t cols, owners, batch, blocks_per_sm;
+    DType dtype;
+  };
+  const Case cases[] = {
+      {12288, 128, 1, 1, DType::kFloat32}, {16384, 64, 1, 2, DType::kFloat16}, {4096, 16, 4, 1, DType::kBFloat16}};
+  for (const Case& each : cases) {
+    const FamilyTask task{"layernorm_backward", {{60, each.cols}}, {}};
+    SCOPED_TRACE(Describe(task, each.dtype));
+    const auto schedule = MakeTemplate(SpecOf(task, each.dtype), gpu_.profile()).value();
+    const auto index = SpaceIndex::Build(schedule->space(), schedule->spec().dims).value();
+    std::vector<Configuration> owning;
+    Random random(41);
+    for (int tries = 0; owning.empty() && tries < 200000; ++tries) {
+      const Configuration one = index.At(index.Draw(random));
+      const auto is = [&](const char* name, int64_t value) { return GetInt(schedule->space(), one, name) == value; };
+      if (is("owners", each.owners) && is("batch", each.batch) && is("blocks_per_sm", each.blocks_per_sm))
+        owning.push_back(one);
+    }
+    ASSERT_EQ(owning.size(), 1u);
+    CheckConfigurations(*schedule, owning, 41);
   }
 }
 
@@ -254,6 +365,145 @@ TEST_F(FamilyNumbers, RowsWhereLargeLogitsCompeteAreWithinTheBudget) {
     EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << "seed " << seed << ": " << judgement.reason;
     EXPECT_LT(output.budget.norm, 1e-3) << "half precision does not fit in";
   }
+}
+
+TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
+  const std::initializer_list<InputFamily> families = {InputFamily::kNormal,    InputFamily::kUniform,
+                                                       InputFamily::kHeavyTail, InputFamily::kCancelling,
+                                                       InputFamily::kDenormal,  InputFamily::kNan};
+  for (const FamilyTask& task :
+       {FamilyTask{"matmul", {{512, 512, 512}}, {}}, FamilyTask{"matmul", {{4096, 4097, 4099}}, {}}}) {
+    SCOPED_TRACE(Describe(task, DType::kFloat32));
+    const auto schedule = MakePlanesGemm(SpecOf(task, DType::kFloat32), gpu_.profile());
+    CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 41), 41, families);
+  }
+  // Fewer planes are for tasks that state how much error they bear.
+  for (const auto& [error, planes] : {std::pair(1e-4, 2), std::pair(0.1, 1)}) {
+    KernelSpec rough = SpecOf({"matmul", {{512, 512, 512}}, {}}, DType::kFloat32);
+    rough.tolerance.relative = error;
+    const auto schedule = MakePlanesGemm(rough, gpu_.profile());
+    EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "planes"), planes);
+    CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 42), 42,
+                        {InputFamily::kNormal, InputFamily::kHeavyTail, InputFamily::kCancelling});
+  }
+}
+
+/// A product in float32 at one size, inputs from the host.
+class PlanesOfAnyNumbers : public HopperNumbers {
+ protected:
+  int64_t m_ = 70, n_ = 80, k_ = 200;
+  std::vector<float> a_ = Normal(m_ * k_, 1), b_ = Normal(k_ * n_, 2);
+
+  static std::vector<float> Normal(int64_t count, uint64_t seed) {
+    Random random(seed);
+    std::vector<float> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(random.Normal()));
+    return values;
+  }
+  std::vector<float> Multiply() {
+    const auto schedule = MakePlanesGemm(SpecOf({"matmul", {{m_, n_, k_}}, {}}, DType::kFloat32), gpu_.profile());
+    const RenderedKernel kernel = schedule->Render(schedule->Default()).value();
+    const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, schedule->spec(), schedule->spec().dims, 0).value();
+    EXPECT_TRUE(gpu_.CopyIn(buffers.Find("a")->address, std::as_bytes(std::span(a_))));
+    EXPECT_TRUE(gpu_.CopyIn(buffers.Find("b")->address, std::as_bytes(std::span(b_))));
+    Run(Compile(kernel), kernel.plan, schedule->spec(), buffers);
+    std::vector<float> c(m_ * n_);
+    EXPECT_TRUE(gpu_.CopyOut(std::as_writable_bytes(std::span(c)), buffers.Find("c")->address));
+    return c;
+  }
+  /// As |a| · |b| where `magnitude`.
+  double Exact(int64_t at, bool magnitude) const {
+    double sum = 0;
+    for (int64_t k = 0; k < k_; ++k) {
+      const double product = double{a_[at / n_ * k_ + k]} * b_[k * n_ + at % n_];
+      sum += magnitude ? std::abs(product) : product;
+    }
+    return sum;
+  }
+  std::vector<float> PlainSums() const {
+    std::vector<float> c(m_ * n_);
+    for (int64_t i = 0; i < m_ * n_; ++i) {
+      for (int64_t k = 0; k < k_; ++k) c[i] = std::fma(a_[i / n_ * k_ + k], b_[k * n_ + i % n_], c[i]);
+    }
+    return c;
+  }
+  /// The largest |c - a · b| / |a| · |b| of one element, in units of float32's roundoff.
+  double WorstRoundoffs(const std::vector<float>& c) const {
+    double worst = 0;
+    for (int64_t i = 0; i < m_ * n_; ++i) {
+      const double magnitude = Exact(i, true);
+      if (magnitude > 0) worst = std::max(worst, std::abs(c[i] - Exact(i, false)) / magnitude * 0x1p24);
+    }
+    return worst;
+  }
+  double Distance(const std::vector<float>& c) const {
+    double sum = 0;
+    for (int64_t i = 0; i < m_ * n_; ++i) sum += std::pow(c[i] - Exact(i, false), 2);
+    return std::sqrt(sum);
+  }
+};
+
+// Tensor cores cut sums off: without promotion both errors would be several times those of plain sums.
+TEST_F(PlanesOfAnyNumbers, LongSumsDoNotDrift) {
+  m_ = n_ = 16;
+  k_ = 4096;
+  a_ = Normal(m_ * k_, 3);
+  b_ = Normal(k_ * n_, 4);
+  for (float& value : a_) value = std::abs(value);
+  for (float& value : b_) value = std::abs(value);
+  EXPECT_LT(Distance(Multiply()), Distance(PlainSums())) << "products of the first planes";
+  // Pairs that nearly cancel leave the products of the others.
+  k_ = 16384;
+  a_ = Normal(m_ * k_, 5);
+  b_ = Normal(k_ * n_, 6);
+  for (int64_t i = 0; i < m_ * k_; ++i) a_[i] = i % 2 == 0 ? 8 + a_[i] : 0.125F * a_[i] - a_[i - 1];
+  for (float& value : b_) value = 1 + value / 64;
+  EXPECT_LT(Distance(Multiply()), 2 * Distance(PlainSums())) << "all others";
+}
+
+TEST_F(PlanesOfAnyNumbers, OperandsOfOppositeRangesKeepTheirDigits) {
+  EXPECT_LT(WorstRoundoffs(Multiply()), 4);
+  // Columns of a by powers of two, rows of b by their inverses: what is smallest in a row meets the largest of a
+  // column.
+  for (int64_t k = 0; k < k_; ++k) {
+    const int power = static_cast<int>(k * 37 % 140) - 70;
+    for (int64_t m = 0; m < m_; ++m) a_[m * k_ + k] = std::ldexp(a_[m * k_ + k], power);
+    for (int64_t n = 0; n < n_; ++n) b_[k * n_ + n] = std::ldexp(b_[k * n_ + n], -power);
+  }
+  EXPECT_LT(WorstRoundoffs(Multiply()), 8) << "as one sum after the other is";
+  // And where only the small meet: nothing else is left of the row.
+  for (int64_t k = 0; k < k_; ++k) {
+    for (int64_t n = 0; n < n_; ++n) b_[k * n_ + n] = k * 37 % 140 < 10 ? b_[k * n_ + n] : 0;
+  }
+  EXPECT_LT(WorstRoundoffs(Multiply()), 8);
+}
+
+TEST_F(PlanesOfAnyNumbers, ScalesReachBothEndsOfTheType) {
+  for (float& value : a_) value *= 0x1p-140f;
+  for (float& value : b_) value *= 0x1p120f;
+  EXPECT_LT(WorstRoundoffs(Multiply()), 4) << "denormal operands";
+}
+
+TEST_F(PlanesOfAnyNumbers, InfinitiesAndNansComeOutAsFromPlainSums) {
+  const float infinity = INFINITY;
+  a_[3 * k_ + 5] = infinity;
+  a_[40 * k_ + 7] = NAN;
+  b_[9 * n_ + 17] = -infinity;
+  a_[50 * k_ + 11] = 3e38f;
+  b_[11 * n_ + 60] = 3e38f;
+  for (int64_t k = 0; k < k_; ++k) a_[60 * k_ + k] = 0;
+  const std::vector<float> c = Multiply(), plain = PlainSums();
+  int infinite = 0, nan = 0;
+  for (int64_t i = 0; i < m_ * n_; ++i) {
+    const float sum = plain[i];
+    infinite += std::isinf(sum);
+    nan += std::isnan(sum);
+    EXPECT_EQ(std::isnan(c[i]), std::isnan(sum)) << i;
+    EXPECT_EQ(std::isinf(c[i]), std::isinf(sum)) << i;
+    if (std::isinf(sum)) EXPECT_EQ(c[i], sum) << i;
+  }
+  EXPECT_GT(infinite, 100);
+  EXPECT_GT(nan, 79);
 }
 
 }  // namespace

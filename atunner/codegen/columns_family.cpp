@@ -24,7 +24,8 @@ std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
   return graph ? MakeColumnsProgram(*graph) : std::nullopt;
 }
 
-constexpr double kLaunchNs = 2500;  // of a kernel after another one
+constexpr int64_t kHeldBytes = 384;  // of a thread, between passes
+constexpr double kLaunchNs = 2500;   // of a kernel after another one
 
 class ColumnsTemplate : public BoundTemplate {
  public:
@@ -47,10 +48,11 @@ class ColumnsTemplate : public BoundTemplate {
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    if (integer("together") != 0) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
     SourceUnit source =
         GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
                     fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
-                                ColumnsText(program_, spec_, {vector, integer("splits"), integer("unroll")})));
+                                ColumnsText(program_, spec_, ScheduleOf(configuration))));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
@@ -84,13 +86,14 @@ class ColumnsTemplate : public BoundTemplate {
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
     const double broken = line < 128 ? std::min(4.0, 128 / line) : 1.0;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
-    const double flight = resident * std::min(integer("unroll"), steps) * vector * Narrowest();
+    const double flight =
+        resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
     const double idle = std::max(1.0, profile.sms * 32768.0 / flight);
     const double waves = blocks / (profile.sms * std::max(1.0, std::floor(1536 / threads)));
-    const double tail = waves > 1 ? std::ceil(waves) / waves : 1.0;
-    const double passes = program_.pass_count + (program_.element_outputs.empty() ? 0 : 1);
+    const double tail = waves > 1 && integer("together") == 0 ? std::ceil(waves) / waves : 1.0;
+    const double passes = Passes(configuration, profile);
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * std::max(1.0, passes * 0.7);
-    const double kernels = integer("splits") > 1 ? program_.pass_count + 1 : 1;
+    const double kernels = integer("splits") == 1 ? 1 : integer("together") > 0 ? 2 : program_.pass_count + 1;
     const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
     const double overhead =
         1 + 0.02 * (integer("reduced_threads") * 4 / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
@@ -101,6 +104,38 @@ class ColumnsTemplate : public BoundTemplate {
   int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
   double Kept() const {
     return static_cast<double>(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor());
+  }
+  ColumnsSchedule ScheduleOf(const Configuration& configuration) const {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    return {integer("vector"), integer("splits"), integer("unroll"), integer("together") != 0, integer("hold") != 0};
+  }
+  int64_t BlocksPerSm(const Configuration& configuration) const {
+    return 1024 / (GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "reduced_threads"));
+  }
+  /// Strips that are worked on at once where blocks wait for each other.
+  int64_t Groups(const Configuration& configuration) const {
+    return profile_.sms * BlocksPerSm(configuration) / GetInt(space_, configuration, "splits");
+  }
+  /// How many times the elements come from memory, or nearly so.
+  double Passes(const Configuration& configuration, const DeviceProfile& profile) const {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    if (integer("hold") > 0) return 1;
+    const auto readings = static_cast<double>(Readings());
+    if (integer("together") == 0) return readings;
+    const double strip = integer("kept_threads") * (program_.kept_inside ? integer("vector") : 1) *
+                         static_cast<double>(Reduced() * ReadBytes());
+    const double under_way = strip * static_cast<double>(Groups(configuration));
+    return under_way < 0.5 * static_cast<double>(profile.l2_bytes) ? 1 + 0.3 * (readings - 1) : readings;
+  }
+  /// Passes over the elements.
+  int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
+  /// Of one element of the space, in all inputs.
+  int64_t ReadBytes() const {
+    int64_t bytes = 0;
+    for (const ArgSpec& arg : spec_.args) {
+      if (arg.role == Role::kInput) bytes += static_cast<int64_t>(SizeOf(arg.dtype));
+    }
+    return bytes;
   }
   int64_t Steps(int64_t vector) const { return program_.kept_inside ? Reduced() : Reduced() / vector; }
   double Narrowest() const {
@@ -123,8 +158,12 @@ class ColumnsTemplate : public BoundTemplate {
         {"kept_threads", Integers({1, 4, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
         {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
-        {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}), "blocks that divide what is reduced"},
+        {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
+        {"together", Readings() > 1 ? Integers({0, 1}) : Integers({0}),
+         "blocks that divide what is reduced wait for each other, in one kernel, and find it in L2 again"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
+        {"hold", Readings() > 1 ? Integers({0, 1}) : Integers({0}),
+         "a thread's elements stay in registers between passes"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
@@ -138,6 +177,14 @@ class ColumnsTemplate : public BoundTemplate {
     // Long chains of additions lose what a plain sum of 256 of them keeps.
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
+    Add(fmt::format("together == 0 or (splits > 1 and splits <= {} * (1024 // (kept_threads * reduced_threads)))",
+                    profile_.sms),
+        "all blocks that wait for each other run at once");
+    const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
+    Add(fmt::format("hold == 0 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
+                    "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
+                    steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
+        "a thread holds few elements, none of them beyond an end");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
     for (const ColumnsPartial& partial : PartialsOf(program_)) bytes += partial.bytes;
@@ -147,32 +194,48 @@ class ColumnsTemplate : public BoundTemplate {
   }
 
   LaunchPlan PlanOf(const Configuration& configuration) const {
-    const int64_t splits = GetInt(space_, configuration, "splits");
+    const ColumnsSchedule schedule = ScheduleOf(configuration);
     const std::string kept = graph::ElementCount(program_.Part(false)).ToString();
+    const std::string strips =
+        fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
     std::vector<LaunchStep> steps;
-    for (const std::string& name : ColumnsKernels(program_, splits)) {
+    const std::string counters = fmt::format("{} * {}", strips, program_.pass_count);
+    if (schedule.together) steps.push_back(Clear(counters));
+    for (const std::string& name : ColumnsKernels(program_, schedule)) {
       LaunchStep step;
       step.entry = name;
+      step.cooperative = schedule.together;
       step.grid[0] =
-          Expr::MustParse(fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1"));
+          Expr::MustParse(schedule.together ? fmt::format("min({}, {})", strips, Groups(configuration)) : strips);
       // What only writes values per kept element takes no share of the reduced ones.
       const bool divided = name != "finish" || !program_.element_outputs.empty();
       step.grid[1] = Expr::MustParse(divided ? "splits" : "1");
       step.block[0] = Expr::MustParse("kept_threads * reduced_threads");
       BindParameters(spec_, step);
-      if (splits > 1) {
+      if (schedule.splits > 1) {
         for (const ColumnsPartial& partial : PartialsOf(program_))
           step.args.push_back(ArgBinding::Workspace(partial.name));
       }
+      if (schedule.together) step.args.push_back(ArgBinding::Workspace("arrived"));
       steps.push_back(std::move(step));
     }
     LaunchPlan plan = Plan(configuration, std::move(steps));
-    if (splits > 1) {
+    if (schedule.splits > 1) {
       for (const ColumnsPartial& partial : PartialsOf(program_))
         plan.workspaces.push_back(
-            {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", splits, partial.bytes, kept))});
+            {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
     }
+    if (schedule.together) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
     return plan;
+  }
+  /// Nobody has come to any of the places where blocks meet.
+  static LaunchStep Clear(const std::string& counters) {
+    LaunchStep step;
+    step.entry = "nobody_arrived";
+    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, 256)", counters));
+    step.block[0] = Expr(256);
+    step.args = {ArgBinding::Workspace("arrived"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse(counters))};
+    return step;
   }
 
   ColumnsProgram program_;

@@ -32,6 +32,7 @@ class Writer {
       : program_(program), spec_(spec), schedule_(schedule), lanes_(program.kept_inside ? schedule.vector : 1) {}
 
   std::string Run() {
+    if (schedule_.together) return Together();
     if (schedule_.splits == 1) {
       std::string text = Head("kernel");
       for (int pass = 0; pass < program_.pass_count; ++pass) text += Pass(pass);
@@ -50,6 +51,21 @@ class Writer {
   bool failed() const { return failed_; }
 
  private:
+  /// One kernel: groups of blocks take strip after strip, so that later passes find it in L2.
+  std::string Together() {
+    std::string text = "extern \"C\" __global__ void nobody_arrived(unsigned* arrived, long long count) {\n";
+    text +=
+        "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n  if (i < count) arrived[i] = "
+        "0;\n}\n\n";
+    text += Head("kernel");
+    for (int pass = 0; pass < program_.pass_count; ++pass) {
+      text += "  {" + Pass(pass) + Partials(pass) + "  }\n";
+      text += fmt::format("  meet_blocks(arrived + strip * {} + {}, gridDim.y);\n", program_.pass_count, pass);
+      text += Collected(pass);
+    }
+    return text + Finish() + "  }\n}\n";
+  }
+
   const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
   const Reduce& ReduceOf(NodeId id) const { return *program_.graph.node(id).As<Reduce>(); }
   std::string Name(NodeId id) const { return ValueName(program_, id); }
@@ -62,15 +78,19 @@ class Writer {
       for (const ColumnsPartial& partial : PartialsOf(program_))
         parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
-    std::string text =
-        fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK) {}({}) {{\n", name, parameters);
+    if (schedule_.together) parameters += ", unsigned* __restrict__ arrived";
+    std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
+                                   schedule_.together ? ", BLOCKS_PER_SM" : "", name, parameters);
     const bool inside = program_.kept_inside;
     text += fmt::format("  const int kept_thread = threadIdx.x {} {};\n", inside ? '%' : '/',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
-    text += "  const long long kept = ((long long)blockIdx.x * KEPT_THREADS + kept_thread) * LANES;\n";
+    if (schedule_.together)
+      text += "  for (long long strip = blockIdx.x; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.x) {\n";
+    text += fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n",
+                        schedule_.together ? "strip" : "(long long)blockIdx.x");
     text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
     text += "  const long long begin = STEPS * blockIdx.y / gridDim.y;\n";
     text += "  const long long end = active ? STEPS * (blockIdx.y + 1) / gridDim.y : 0;\n";
@@ -160,12 +180,17 @@ class Writer {
   }
   std::string Lane() const { return lanes_ > 1 ? "[lane]" : "[0]"; }
 
+  /// What is held is read by the first pass and known to the others: the compiler sees loads of the same places in
+  /// loops without conditions, and nothing may write there.
   std::string OpenLoop() const {
-    return fmt::format(
-               "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; step += "
-               "REDUCED_THREADS) {{\n",
-               schedule_.unroll) +
-           CoordinateLines("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
+    const std::string head = schedule_.hold
+                                 ? "#pragma unroll\n  for (int turn = 0; turn < STEPS / REDUCED_THREADS; ++turn) {\n"
+                                   "    const int step = turn * REDUCED_THREADS + reduced_thread;\n"
+                                 : fmt::format(
+                                       "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; "
+                                       "step += REDUCED_THREADS) {{\n",
+                                       schedule_.unroll);
+    return head + CoordinateLines("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
   }
   static std::string LaneLoop(const std::string& indent) {
     return "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n";
@@ -204,7 +229,7 @@ class Writer {
       const auto value = elements.Of(program_.graph.node(id).operands[0], ElementAt());
       if (HasSpread(id)) {
         counts = "  int taken = 0;\n";
-        share += fmt::format("    const {0} {1}share = ({0})1 / (taken + 1);\n", Arithmetic(id), Name(id));
+        share += fmt::format("    const {0} {1}share = reciprocal(({0})(taken + 1));\n", Arithmetic(id), Name(id));
         sums += fmt::format("      {}[lane].add({}, {}share);\n", LaneSums(id), value.text, Name(id));
       } else {
         sums += fmt::format("      {0}{1} = {2}::of({0}{1}, ({3}){4});\n", Name(id), Lane(), Combiner(id),
@@ -239,11 +264,11 @@ class Writer {
   }
 
   std::string Partials(int pass) const {
-    std::string text = "  if (!active || reduced_thread != 0) return;\n";
+    std::string text = "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : program_.ReductionsOf(pass))
       text += fmt::format("    {}parts[blockIdx.y * all_kept + kept + lane] = {}[lane];\n", Name(id), Sums(id));
-    return text + "  }\n";
+    return text + "  }\n  }\n";
   }
 
   /// The results of a pass from what blocks have left, in order.
@@ -294,7 +319,7 @@ class Writer {
 
   /// One value per kept element; of several blocks that know it the first writes.
   std::string KeptOutputs() {
-    std::string text = "\n  if (!active || reduced_thread != 0 || blockIdx.y != 0) return;\n";
+    std::string text = "\n  if (active && reduced_thread == 0 && blockIdx.y == 0) {\n";
     ElementText elements = Elements(program_.pass_count, "  ");
     std::string vectors;
     std::string stores;
@@ -310,8 +335,9 @@ class Writer {
       writes += fmt::format("  write(out_{0} + kept, {0}_out);\n", output.name);
     }
     failed_ = failed_ || elements.failed();
-    if (lanes_ == 1) return text + elements.Scope(0) + elements.Scope(1) + stores;
-    return text + elements.Scope(0) + vectors + LaneLoop("  ") + elements.Scope(1) + stores + "  }\n" + writes;
+    if (lanes_ == 1) return text + elements.Scope(0) + elements.Scope(1) + stores + "  }\n";
+    return text + elements.Scope(0) + vectors + LaneLoop("  ") + elements.Scope(1) + stores + "  }\n" + writes +
+           "  }\n";
   }
 
   const ColumnsProgram& program_;
@@ -338,8 +364,8 @@ std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program) {
   return partials;
 }
 
-std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, int64_t splits) {
-  if (splits == 1) return {"kernel"};
+std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, const ColumnsSchedule& schedule) {
+  if (schedule.splits == 1 || schedule.together) return {"kernel"};
   std::vector<std::string> names;
   for (int pass = 0; pass < program.pass_count; ++pass) names.push_back(fmt::format("pass{}", pass + 1));
   names.emplace_back("finish");

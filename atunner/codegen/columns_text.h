@@ -13,6 +13,8 @@ struct ColumnsSchedule {
   int64_t vector = 1;
   int64_t splits = 1;  ///< parts of what is reduced that blocks of their own work on
   int64_t unroll = 1;
+  bool together = false;  ///< those blocks run at once and wait for each other: one kernel makes all passes
+  bool hold = false;      ///< elements between passes, in registers
 };
 
 /// What a reduction's parts are kept in between kernels, where there are splits.
@@ -25,7 +27,7 @@ struct ColumnsPartial {
 std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program);
 
 /// Names of the kernels in the order in which they run.
-std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, int64_t splits);
+std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, const ColumnsSchedule& schedule);
 /// Their text, for constants and helpers of kernels/graph in front of it.
 std::string ColumnsText(const ColumnsProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule);
 

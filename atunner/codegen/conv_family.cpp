@@ -76,7 +76,7 @@ void AddImageArguments(LaunchStep& step) {
 class TensorCoreConv : public TensorTemplate {
  public:
   TensorCoreConv(const KernelSpec& spec, const DeviceProfile& profile)
-      : TensorTemplate(spec, profile,
+      : TensorTemplate(spec, profile, MainLoopFor(profile),
                        {.m = spec.dims.at("N") * spec.dims.at("P") * spec.dims.at("Q"),
                         .n = spec.dims.at("K"),
                         .k = spec.dims.at("R") * spec.dims.at("S") * Channels(spec)}) {}
@@ -86,10 +86,8 @@ class TensorCoreConv : public TensorTemplate {
     AddFilter(constants, spec_, Channels(spec_));
     LaunchPlan plan = Plan(configuration, {});
     const bool widened = Channels(spec_) != dim("C");
-    if (widened) {
-      AddWidening(plan, "x", "wide_x", "N * H * W", "C");
-      AddWidening(plan, "w", "wide_w", "K * R * S", "C");
-    }
+    const Widened both[] = {{"x", "N * H * W", "C"}, {"w", "K * R * S", "C"}};
+    if (widened) AddWidening(plan, both);
     LaunchStep step = TileStep(configuration, "conv2d", "N * P * Q", "K");
     step.args = {widened ? ArgBinding::Workspace("wide_x") : ArgBinding::Tensor("x"),
                  widened ? ArgBinding::Workspace("wide_w") : ArgBinding::Tensor("w"), Destination(configuration, "y")};

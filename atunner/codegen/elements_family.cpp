@@ -9,6 +9,7 @@
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
+#include "atunner/codegen/merged_axes.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/plain_kernels.h"
@@ -35,7 +36,7 @@ std::optional<ElementsForm> FormOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto parsed = GraphOf(spec);
   if (!parsed) return std::nullopt;
-  ElementsForm form{graph::FuseMaps(*parsed)};
+  ElementsForm form{MergeAxes(graph::FuseMaps(*parsed))};
   for (const graph::Output& output : form.graph.outputs()) {
     const graph::ElementText::Served served = graph::ElementText::Serves(form.graph, output.node);
     if (!served.yes || served.work > kMostWork) return std::nullopt;
@@ -112,9 +113,10 @@ class ElementsTemplate : public BoundTemplate {
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const double width = integer("vector") * static_cast<double>(Widest());
     const double narrow = width >= 16 ? 1.0 + 0.02 * std::log2(width / 16) : 1.0 + 0.1 * std::log2(16 / width);
+    const double broken = 1 + (Whole(integer("vector")) ? 0 : 0.05 * std::log2(integer("vector")));
     const double items = 1 + 0.01 * std::log2(integer("items"));
     const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / 256));
-    return bytes / profile.dram_gbps * narrow * items * block * (1 + 0.02 * work_);
+    return bytes / profile.dram_gbps * narrow * broken * items * block * (1 + 0.02 * work_);
   }
 
  private:
@@ -124,6 +126,14 @@ class ElementsTemplate : public BoundTemplate {
     std::vector<graph::Output> outputs;
   };
   static std::string CountOf(const Group& group) { return graph::ElementCount(group.shape).ToString(); }
+
+  /// Does no vector of a group's elements go beyond a row?
+  static bool Whole(const Group& group, int64_t vector) {
+    return vector == 1 || (!group.shape.empty() && group.shape.back().factor() % vector == 0);
+  }
+  bool Whole(double vector) const {
+    return std::ranges::all_of(groups_, [&](const Group& group) { return Whole(group, static_cast<int64_t>(vector)); });
+  }
 
   /// Of what inputs and outputs move; places of gathers are read one by one.
   size_t Widest() const {
@@ -137,9 +147,8 @@ class ElementsTemplate : public BoundTemplate {
   void MakeSpace() {
     std::vector<Value> vectors;
     for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(Widest()) <= 32; v *= 2) {
-      const bool divides = std::ranges::all_of(groups_, [&](const Group& group) {
-        return v == 1 || (!group.shape.empty() && group.shape.back().factor() % v == 0);
-      });
+      const bool divides = std::ranges::all_of(
+          groups_, [&](const Group& group) { return graph::ElementCount(group.shape).factor() % v == 0; });
       if (divides) vectors.emplace_back(v);
     }
     space_.parameters = {
@@ -166,18 +175,22 @@ class ElementsTemplate : public BoundTemplate {
       return graph::ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
     };
     graph::ElementText elements(graph_, stored, {.vector = vector, .indent = "      ", .index = IndexType()});
+    const bool whole = Whole(group, vector);
     std::string coordinates;
     graph::Coordinates at;
     for (size_t axis = 0; axis < group.shape.size(); ++axis) {
       const bool last = axis + 1 == group.shape.size();
       const std::string stride =
           graph::ElementCount({group.shape.begin() + static_cast<int64_t>(axis) + 1, group.shape.end()}).ToString();
-      coordinates += fmt::format("      const {} c{} = element{}{};\n", IndexType(), axis,
-                                 stride == "1" ? "" : fmt::format(" / ({})", stride),
-                                 axis == 0 ? "" : fmt::format(" % ({})", group.shape[axis].ToString()));
+      coordinates += Indent(whole) + CoordinateLine(axis, whole ? "element" : "(element + lane)", stride, group.shape);
       at.push_back({.text = "c" + std::to_string(axis)});
-      if (last && vector > 1) at.back().lanes = graph::Coordinate::Lanes::kNext;
-      if (last) at.back().multiple = vector;
+      if (!whole) {
+        at.back().lanes = graph::Coordinate::Lanes::kAny;
+        at.back().depth = 1;
+      } else if (last) {
+        if (vector > 1) at.back().lanes = graph::Coordinate::Lanes::kNext;
+        at.back().multiple = vector;
+      }
     }
     std::string stores;
     std::string vectors;
@@ -198,9 +211,20 @@ class ElementsTemplate : public BoundTemplate {
       const {} element = (first + item * BLOCK) * VEC;
 )",
                        name, KernelParameters(spec_), CountOf(group), IndexType()) +
-           coordinates + elements.Scope(0) + vectors +
-           "#pragma unroll\n      for (int lane = 0; lane < VEC; ++lane) {\n" + elements.Scope(1) + stores +
-           "      }\n" + writes + "    }\n  }\n}\n";
+           (whole ? coordinates : "") + elements.Scope(0) + vectors +
+           "#pragma unroll\n      for (int lane = 0; lane < VEC; ++lane) {\n" + (whole ? "" : coordinates) +
+           elements.Scope(1) + stores + "      }\n" + writes + "    }\n  }\n}\n";
+  }
+  static std::string Indent(bool whole) { return whole ? "      " : "        "; }
+
+  /// The place along an axis of the element with this number. Unsigned numbers are divided with fewer instructions.
+  std::string CoordinateLine(size_t axis, const std::string& number, const std::string& stride,
+                             const Shape& shape) const {
+    const bool small = IndexType() == "int";
+    const auto divisor = [&](const std::string& text) { return small ? "(unsigned)(" + text + ")" : "(" + text + ")"; };
+    return fmt::format("const {} c{} = {}{}{}{};\n", IndexType(), axis, small ? "(unsigned)" : "", number,
+                       stride == "1" ? "" : " / " + divisor(stride),
+                       axis == 0 ? "" : " % " + divisor(shape[axis].ToString()));
   }
 
   ValidGraph graph_;

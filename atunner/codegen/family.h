@@ -33,6 +33,7 @@ const Family& ReductionFamily();
 const Family& ColumnsFamily();
 const Family& ScanFamily();
 const Family& TransposeFamily();
+const Family& PoolingFamily();
 const Family& ElementsFamily();
 
 }  // namespace atunner

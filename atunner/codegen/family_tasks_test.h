@@ -50,4 +50,13 @@ inline std::vector<Configuration> DrawConfigurations(const ScheduleTemplate& sch
   return drawn;
 }
 
+/// The default with other values; a failure where the space does not allow them.
+inline Configuration WithValues(const ScheduleTemplate& schedule,
+                                const std::vector<std::pair<const char*, int64_t>>& values) {
+  Configuration one = schedule.Default();
+  for (const auto& [name, value] : values) one.values[static_cast<size_t>(schedule.space().Find(name))] = value;
+  EXPECT_TRUE(schedule.space().Allows(one, schedule.spec().dims).value()) << schedule.space().Describe(one);
+  return one;
+}
+
 }  // namespace atunner

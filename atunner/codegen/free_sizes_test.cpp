@@ -52,14 +52,16 @@ TEST(FreeSizes, HoldEverySizeThatIsChecked) {
                         {"matmul", {{512, 512, 512}}},
                         {"matmul", {{333, 222, 444}}},
                         {"matmul", {{127, 129, 131}}},
+                        {"matmul", {{5, 4096, 4096}}},
                         {"conv2d", {{2, 14, 14, 16}, {32, 3, 3}}},
                         {"conv2d", {{2, 7, 9, 5}, {6, 3, 3}}},
                         {"flash_attention", {{1, 8, 512, 64}}},
                         {"flash_attention", {{1, 2, 37, 24}}}};
   size_t checked = 0;
   for (const Task& task : tasks) {
-    for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-      const auto schedule = Bound(task, dtype);
+    for (const auto& [dtype, gpu] : {std::pair(DType::kFloat32, "A100"), std::pair(DType::kFloat16, "A100"),
+                                     std::pair(DType::kBFloat16, "A100"), std::pair(DType::kBFloat16, "H200")}) {
+      const auto schedule = Bound(task, dtype, gpu);
       const KernelSpec& spec = schedule->spec();
       for (const Configuration& configuration : Some(*schedule)) {
         const SizeFreedom freedom = schedule->FreeSizes(configuration);
@@ -103,6 +105,12 @@ TEST(FreeSizes, ProductsKeepTheirAlignment) {
     EXPECT_EQ(WhyNot(*Bound({"matmul", {{127, 129, 131}}}, dtype), {{"M", 64}, {"N", 64}, {"K", 65}}), "served");
 }
 
+TEST(FreeSizes, RowsThatAreNotFetchedAreNotServed) {
+  const auto few = Bound({"matmul", {{5, 4096, 4096}}}, DType::kBFloat16, "H200");
+  EXPECT_EQ(WhyNot(*few, {{"M", 8}, {"N", 88}, {"K", 1000}}), "served");
+  EXPECT_THAT(WhyNot(*few, {{"M", 9}}), HasSubstr("rows of the only tile"));
+}
+
 TEST(FreeSizes, OperandsThatAreNotWidenedKeepTheirAlignment) {
   const auto schedule = Bound({"matmul", {{64, 66, 68}}}, DType::kFloat16);
   const KernelSpec& spec = schedule->spec();
@@ -141,6 +149,19 @@ TEST(FreeSizes, AttentionServesOtherLengthsAndHeads) {
   const auto schedule = Bound({"flash_attention", {{1, 8, 512, 64}}}, DType::kFloat16);
   EXPECT_EQ(WhyNot(*schedule, {{"heads", 3}, {"sequence", 1001}}), "served");
   EXPECT_THAT(WhyNot(*schedule, {{"dim", 128}}), HasSubstr("dim = 64"));
+}
+
+TEST(FreeSizes, ProductsOfPlanesServeOtherSizes) {
+  for (const auto& [n, k] : {std::pair(4096, 4096), std::pair(4097, 4095)}) {
+    const auto schedule = Bound({"matmul", {{4096, n, k}}}, DType::kFloat32, "H200");
+    ASSERT_GE(schedule->space().Find("planes"), 0) << "tensor cores pay at this size";
+    for (const Configuration& one : Some(*schedule)) {
+      for (const Dims& dims : schedule->CheckDims(one)) EXPECT_EQ(WhyNot(*schedule, dims), "served");
+    }
+    EXPECT_EQ(WhyNot(*schedule, {{"M", 3}, {"N", 64}, {"K", 100}}), "served");
+    EXPECT_EQ(WhyNot(*schedule, {{"N", 65}}) == "served", n % 4 != 0);
+    EXPECT_EQ(WhyNot(*schedule, {{"K", 65}}) == "served", k % 4 != 0);
+  }
 }
 
 }  // namespace

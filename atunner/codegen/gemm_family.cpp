@@ -1,7 +1,10 @@
-// Matrix products: float16 and bfloat16 on tensor cores through mma.sync, float32 with fused multiply-adds.
+// Matrix products: float16 and bfloat16 on tensor cores, float32 with fused multiply-adds.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "atunner/codegen/family.h"
+#include "atunner/codegen/planes_gemm.h"
 #include "atunner/codegen/simt_template.h"
 #include "atunner/codegen/tensor_template.h"
 #include "embed/families.h"
@@ -29,10 +32,18 @@ SizeFreedom FreeExtents(int64_t k_step, int64_t n_step) {
   return freedom;
 }
 
+std::vector<Widened> Unaligned(bool a, bool b) {
+  std::vector<Widened> tensors;
+  if (a) tensors.push_back({"a", "M", "K"});
+  if (b) tensors.push_back({"b", "K", "N"});
+  return tensors;
+}
+
 class TensorCoreGemm : public TensorTemplate {
  public:
   TensorCoreGemm(const KernelSpec& spec, const DeviceProfile& profile)
-      : TensorTemplate(spec, profile, {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
+      : TensorTemplate(spec, profile, MainLoopFor(profile),
+                       {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
         a_align_(Alignment(extents_.k)),
         b_align_(Alignment(extents_.n)) {
     const bool aligned = a_align_ == 8 && b_align_ == 8;
@@ -48,8 +59,7 @@ class TensorCoreGemm : public TensorTemplate {
     constants.Int("A_ALIGN", wide_a ? 8 : a_align_, "elements at whose multiples rows of a start");
     constants.Int("B_ALIGN", wide_b ? 8 : b_align_);
     LaunchPlan plan = Plan(configuration, {});
-    if (wide_a) AddWidening(plan, "a", "wide_a", "M", "K");
-    if (wide_b) AddWidening(plan, "b", "wide_b", "K", "N");
+    AddWidening(plan, Unaligned(wide_a, wide_b));
     LaunchStep step = TileStep(configuration, "gemm", "M", "N");
     step.args = {wide_a ? ArgBinding::Workspace("wide_a") : ArgBinding::Tensor("a"),
                  wide_b ? ArgBinding::Workspace("wide_b") : ArgBinding::Tensor("b"), Destination(configuration, "c")};
@@ -76,6 +86,87 @@ class TensorCoreGemm : public TensorTemplate {
 
   int64_t a_align_;
   int64_t b_align_;
+};
+
+/// On Hopper: both operands by tensor maps, which want rows of whole multiples of 16 bytes. Others are widened first.
+class MapsGemm : public TensorTemplate {
+ public:
+  MapsGemm(const KernelSpec& spec, const DeviceProfile& profile)
+      : TensorTemplate(spec, profile, MapsLoop(),
+                       {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
+        wide_a_(extents_.k % kUnit != 0),
+        wide_b_(extents_.n % kUnit != 0) {
+    // What many blocks read at different times should stay in L2.
+    const bool streams = std::min(extents_.m, extents_.n) <= kMostStreamed;
+    space_.parameters.push_back({"stream", streams ? Integers({1, 2, 0}) : Integers({0}),
+                                 "operands whose elements leave L2 first: b, both, none"});
+    Add("alternate == 0 or persistent == 1", "one tile needs no turns");
+    Add("split_k == 1 or cluster_m * cluster_n == 1", "a cluster either fetches or adds up together");
+    Add(fmt::format("cluster_m == 1 or tile_m < {}", extents_.m), "one row of blocks");
+    Add(fmt::format("cluster_n == 1 or (tile_n < {} and tile_m <= {})", extents_.n, extents_.m),
+        "one column of blocks");
+  }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    LaunchPlan plan = Plan(configuration, {});
+    AddWidening(plan, Unaligned(wide_a_, wide_b_));
+    LaunchStep step = TileStep(configuration, "gemm", "M", "N");
+    step.args = {Map(wide_a_, "a", "K", "M", fmt::format("{} // cluster_n", RowsFetched(configuration))),
+                 Map(wide_b_, "b", "N", "K", "tile_k // cluster_m"), Destination(configuration, "c")};
+    for (const char* extent : {"M", "N", "K"})
+      step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(extent)));
+    plan.steps.push_back(step);
+    FinishSplit(configuration, plan, "c", "M", "N");
+    ConstantBlock constants = TileConstants(configuration, false);
+    constants.Int("STREAM", Integer(configuration, "stream"), "operands that leave L2 first: 1 = b, 2 = both");
+    constants.Int("A_ROWS", RowsFetched(configuration), "of a's tile that are fetched");
+    return RenderedKernel{EmitProduct(configuration, constants, embed::kGemmMapsCu, wide_a_ || wide_b_),
+                          std::move(plan)};
+  }
+
+  bool Streams(const Configuration& configuration) const override { return Integer(configuration, "stream") != 0; }
+
+  /// One row and column; and partly filled tiles, more than one block or cluster has, whose depth goes through all
+  /// buffers more than once.
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    const Extents together = Together(configuration);
+    const int64_t turns = Integer(configuration, "stages") + 2;
+    const int64_t rows = RowsFetched(configuration);
+    return {{{"M", 1}, {"N", n_step()}, {"K", k_step()}},
+            {{"M", rows < Integer(configuration, "tile_m") ? rows - 3 : together.m + 3},
+             {"N", together.n / 2 + n_step()},
+             {"K", turns * Integer(configuration, "tile_k") + k_step()}}};
+  }
+  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+    SizeFreedom freedom = FreeExtents(k_step(), n_step());
+    const int64_t rows = RowsFetched(configuration);
+    const bool partial = rows < Integer(configuration, "tile_m");
+    freedom.constraints.push_back({Expr::MustParse(fmt::format("M <= {}", partial ? rows : INT32_MAX / 2)),
+                                   partial ? "the rows of the only tile that are fetched" : "31-bit counters"});
+    return freedom;
+  }
+
+ private:
+  static constexpr int64_t kUnit = 8;  ///< elements in 16 bytes
+  static constexpr int64_t kMostStreamed = 1024;
+  int64_t k_step() const { return wide_a_ ? 1 : kUnit; }
+  int64_t n_step() const { return wide_b_ ? 1 : kUnit; }
+
+  /// Boxes of 64 columns, the width of a swizzled row, of an operand.
+  ArgBinding Map(bool wide, const char* operand, const char* columns, const char* rows,
+                 const std::string& box_rows) const {
+    const std::string stride = wide ? fmt::format("ceil_div({}, 8) * 8", columns) : columns;
+    TensorView view{.dims = {Expr::MustParse(columns), Expr::MustParse(rows)},
+                    .strides = {Expr::MustParse(stride)},
+                    .box = {64, Expr::MustParse(box_rows)},
+                    .swizzle_bytes = 128};
+    const DType dtype = spec_.compute_dtype;
+    return wide ? ArgBinding::WorkspaceMap(fmt::format("wide_{}", operand), dtype, std::move(view))
+                : ArgBinding::Map(operand, dtype, std::move(view));
+  }
+
+  bool wide_a_;
+  bool wide_b_;
 };
 
 class SimtGemm : public SimtTemplate {
@@ -116,12 +207,24 @@ class Gemm : public Family {
   }
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
+    if (TakesMaps(spec, profile)) return std::make_unique<MapsGemm>(spec, profile);
     // Steps along k are counted in 31 bits.
     if (spec.dims.at("K") > INT32_MAX / 2) {
       return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", spec.dims.at("K")), "", "split K");
     }
-    if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtGemm>(spec, profile);
+    if (spec.compute_dtype == DType::kFloat32) return PlanesOr(std::make_unique<SimtGemm>(spec, profile), profile);
     return std::make_unique<TensorCoreGemm>(spec, profile);
+  }
+
+ private:
+  /// Widening reads an operand and writes it once more, which pays where the product reads it often.
+  static bool TakesMaps(const KernelSpec& spec, const DeviceProfile& profile) {
+    constexpr int64_t kOften = 256;
+    const auto at = [&](const char* name) { return spec.dims.at(name); };
+    if (profile.cc_major != 9 || spec.compute_dtype == DType::kFloat32) return false;
+    // Coordinates have 31 bits.
+    if (std::max({at("M"), at("N"), at("K")}) > INT32_MAX / 2) return false;
+    return (at("K") % 8 == 0 || at("N") >= kOften) && (at("N") % 8 == 0 || at("M") >= kOften);
   }
 };
 

@@ -1,7 +1,6 @@
 // What the pointwise and the reduction family write for graphs.
-#include <map>
-
 #include "atunner/codegen/graph_kernels_test.h"
+#include "atunner/graph/compose.h"
 
 namespace atunner {
 namespace {
@@ -13,31 +12,13 @@ const std::vector<std::vector<int64_t>> kShapes = {{7, 13}, {1, 1}, {40, 256}};
 /// Many operators as outputs of one graph: one compilation verifies them all.
 std::optional<ValidGraph> Together(const std::vector<const graph::LibraryOperator*>& ops, DType dtype,
                                    const std::vector<int64_t>& shape) {
-  graph::GraphBuilder builder("several");
-  std::map<std::string, graph::Value> inputs;
-  size_t count = 0;
+  std::vector<ValidGraph> graphs;
   for (const graph::LibraryOperator* op : ops) {
-    const auto alone = graph::Build({op, false}, {dtype, {shape}, {}});
-    if (!alone) continue;  // integers alone, or floats alone
-    std::vector<graph::Value> values;
-    for (const graph::Node& node : alone->nodes()) {
-      std::vector<graph::Value> operands;
-      for (graph::NodeId operand : node.operands) operands.push_back(values[operand]);
-      if (node.As<graph::Input>()) {
-        const auto known = inputs.find(node.name);
-        values.push_back(known != inputs.end() ? known->second
-                                               : inputs[node.name] = builder.Input(node.name, node.type));
-      } else if (const auto* constant = node.As<graph::Constant>()) {
-        values.push_back(builder.Constant(node.type, constant->values));
-      } else {
-        values.push_back(builder.Add(node.operation, operands));
-      }
-    }
-    builder.Output(op->name + "_y", values[alone->outputs()[0].node]);
-    ++count;
+    auto alone = graph::Build({op, false}, {dtype, {shape}, {}});
+    if (alone) graphs.push_back(*std::move(alone));  // others take integers alone, or floats alone
   }
-  if (count == 0) return std::nullopt;
-  auto made = std::move(builder).Finish();
+  if (graphs.empty()) return std::nullopt;
+  auto made = graph::Together("several", graphs);
   EXPECT_TRUE(made.has_value()) << made.error().ToString();
   return made.has_value() ? std::optional(*made) : std::nullopt;
 }
@@ -45,7 +26,7 @@ std::optional<ValidGraph> Together(const std::vector<const graph::LibraryOperato
 TEST_F(GraphKernels, EveryPointwiseOperatorInEveryTypeAndShape) {
   std::vector<std::vector<const graph::LibraryOperator*>> groups(1);
   for (const graph::LibraryOperator& op : graph::Library()) {
-    if (!IsPointwise(op)) continue;
+    if (!op.pointwise) continue;
     if (groups.back().size() == 14) groups.emplace_back();
     groups.back().push_back(&op);
   }

@@ -87,11 +87,4 @@ class GraphKernels : public testing::Test {
   size_t verified_ = 0;
 };
 
-/// Of one element each of its operands: those are verified together.
-inline bool IsPointwise(const graph::LibraryOperator& op) {
-  return op.signature.ends_with("→ y") &&
-         (op.signature.find("(a)") != std::string::npos || op.signature.find("(a, b") != std::string::npos) &&
-         op.example.size() == 1;
-}
-
 }  // namespace atunner

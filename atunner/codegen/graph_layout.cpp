@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "atunner/graph/cuda_text.h"
 #include "atunner/graph/plain_kernels.h"
 
 namespace atunner {
@@ -44,7 +45,7 @@ SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const 
   SourceUnit source;
   source.name = spec.name + ".cu";
   source.text = fmt::format("// {}, scheduled by atunner: {}.\n// {}\n", spec.name, schedule, configuration) +
-                graph::KernelPrelude() + "\n" + constants.text() + "\n" + body;
+                graph::KernelPrelude(body) + "\n" + constants.text() + "\n" + body;
   return source;
 }
 
@@ -63,6 +64,49 @@ std::string_view CombinerName(graph::Combine op) {
     default:
       return "Sum";
   }
+}
+
+bool IsUnaryMap(const graph::Node& node) {
+  const auto* map = node.As<graph::Map>();
+  return map && node.operands.size() == 1 && !map->body.Uses(graph::ScalarOp::kIndex) &&
+         !map->body.Uses(graph::ScalarOp::kExtent);
+}
+
+std::string UnaryMaps(const graph::ValidGraph& graph, const std::vector<graph::NodeId>& maps, std::string_view name,
+                      std::string_view from, std::string_view to, DType operand) {
+  std::string text = fmt::format("DEVICE {} {}(const {}& element) {{\n", to, name, from);
+  text += fmt::format("  const {0} x = load<{0}>(element);\n", graph::CudaArithmetic(operand, false));
+  std::string value = "x";
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const graph::Node& node = graph.node(maps[i]);
+    const graph::CudaText body = graph::ToCuda(node.As<graph::Map>()->body,
+                                               {.operands = {value}, .place = {}, .temporary = fmt::format("t{}_", i)});
+    for (const std::string& statement : body.statements) text += "  " + statement + "\n";
+    value = fmt::format("x{}", i);
+    text += fmt::format("  const {} {} = {};\n", graph::CudaArithmetic(node.type.dtype, false), value, body.value);
+  }
+  return text + fmt::format("  {} result;\n  store(result, {});\n  return result;\n}}\n", to, value);
+}
+
+bool MayBeNarrow(const graph::ValidGraph& graph) {
+  const bool narrow = std::ranges::all_of(graph.outputs(), [&](const graph::Output& output) {
+    const DType dtype = graph.node(output.node).type.dtype;
+    return IsFloat(dtype) && SizeOf(dtype) == 2;
+  });
+  return narrow && std::ranges::any_of(graph.nodes(), [](const graph::Node& node) {
+           return node.As<graph::Map>() && graph::HasNarrowForms(node.As<graph::Map>()->body);
+         });
+}
+
+void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space) {
+  if (!MayBeNarrow(graph)) return;
+  space.parameters.push_back({"functions",
+                              {std::string("short"), std::string("full")},
+                              "evaluation of exp, log, tanh, erf: as 16-bit results need it, or in full float32"});
+}
+
+bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration) {
+  return MayBeNarrow(graph) && ToString(Get(space, configuration, "functions")) == "short";
 }
 
 std::string ProductText(const std::string& a, const std::string& b) {
@@ -96,7 +140,7 @@ bool GraphLayout::HasAll(size_t k) const {
   return std::ranges::all_of(has_[k], [](bool has) { return has; });
 }
 
-std::vector<std::string> GraphLayout::Coordinates(const std::string& number, size_t end) const {
+std::vector<std::string> GraphLayout::Coordinates(const std::string& number, size_t end, bool small) const {
   std::vector<std::string> lines;
   for (size_t axis = 0; axis < end; ++axis) {
     const bool used = std::ranges::any_of(has_, [&](const auto& has) { return has[axis]; });
@@ -104,8 +148,10 @@ std::vector<std::string> GraphLayout::Coordinates(const std::string& number, siz
     const std::string stride = graph::ElementCount({extents_.begin() + static_cast<int64_t>(axis) + 1,
                                                     extents_.begin() + static_cast<int64_t>(end)})
                                    .ToString();
-    std::string text = stride == "1" ? number : fmt::format("{} / ({})", number, stride);
-    if (axis > 0) text += fmt::format(" % ({})", extents_[axis].ToString());
+    const std::string type = small ? "(unsigned)" : "";
+    std::string text = type + number;
+    if (stride != "1") text += fmt::format(" / {}({})", type, stride);
+    if (axis > 0) text += fmt::format(" % {}({})", type, extents_[axis].ToString());
     lines.push_back(fmt::format("const long long c{} = {};", axis, text));
   }
   return lines;

@@ -24,8 +24,8 @@ class GraphLayout {
   bool Has(size_t k, size_t axis) const { return has_[k][axis]; }
   bool HasAll(size_t k) const;
   /// Lines that compute c0, c1, … of the axes from `first` up to before `end`, from the row-major number `number` of
-  /// those axes alone.
-  std::vector<std::string> Coordinates(const std::string& number, size_t end) const;
+  /// those axes alone. `small`: the number has 31 bits, which are divided with fewer instructions.
+  std::vector<std::string> Coordinates(const std::string& number, size_t end, bool small) const;
   /// Offset of tensor `k` by the coordinates of the axes before `end`; the later axes at 0.
   std::string Offset(size_t k, size_t end) const;
 
@@ -50,6 +50,19 @@ SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const 
 
 /// What combines two values in kernels (kernels/graph/combine.cuh); a mean is a sum until it is divided.
 std::string_view CombinerName(graph::Combine op);
+
+/// A map of one operand whose value does not depend on the place.
+bool IsUnaryMap(const graph::Node& node);
+/// A device function of that name: `from` by reference to `to`, by these maps one after the other. Both are C++ types,
+/// of storage or of arithmetic.
+std::string UnaryMaps(const graph::ValidGraph& graph, const std::vector<graph::NodeId>& maps, std::string_view name,
+                      std::string_view from, std::string_view to, DType operand);
+
+/// Are all results rounded to 16 bits, and is there something that this makes cheaper?
+bool MayBeNarrow(const graph::ValidGraph& graph);
+/// The parameter of a space that says which functions to use, and what a configuration says.
+void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space);
+bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration);
 
 /// "a * b", without factors of 1.
 std::string ProductText(const std::string& a, const std::string& b);

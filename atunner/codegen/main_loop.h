@@ -26,23 +26,35 @@ class MainLoop {
   virtual std::vector<Constraint> Constraints() const = 0;
   /// Schedules worth starting from: values of Parameters().
   virtual std::vector<std::vector<int64_t>> Starts() const = 0;
-  /// Expressions over the parameters: warps of a block; registers of a thread; columns that one warp holds.
+  /// Expressions over the parameters: warps of a block; registers of a thread; bytes of shared memory.
   virtual std::string Warps() const = 0;
   virtual std::string Registers() const = 0;
-  virtual std::string WarpColumns() const = 0;
+  virtual std::string SharedBytes() const = 0;
+  /// Rows and columns of the result whose operands are fetched together, by one block or by a cluster.
+  virtual std::string RowsTogether() const { return "tile_m"; }
+  virtual std::string ColumnsTogether() const { return "tile_n"; }
   /// Share of the dense tensor-core peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
   virtual double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const = 0;
+  /// ns from one tile's last product to the next one's first in a persistent block.
+  virtual double TurnNs(const Chosen&) const { return 1000; }
   /// Blocks per SM that the compiler must leave registers for.
   virtual int64_t LaunchBound(const Chosen& chosen, int64_t resident) const = 0;
   /// The source, and the constants that it expects besides the tile's.
   virtual void AddConstants(const Chosen& chosen, ConstantBlock& constants) const = 0;
   virtual std::string Text(const Chosen& chosen) const = 0;
+
+ protected:
+  /// Bytes of the buffers, and of the 16 rows that each warp of `columns` columns stages for the store where the
+  /// buffers are still in use.
+  std::string BuffersAndStaging(const std::string& columns) const;
 };
 
 /// mma.sync, from Ampere on (kernels/families/mma_loop.cuh).
 const MainLoop& MmaLoop();
-/// wgmma, on Hopper (kernels/families/wgmma_loop.cuh).
+/// wgmma, on Hopper, where every thread copies (kernels/families/wgmma_loop.cuh).
 const MainLoop& WgmmaLoop();
+/// wgmma, on Hopper, where tensor maps copy (kernels/families/maps_loop.cuh): operands of 16-byte aligned rows.
+const MainLoop& MapsLoop();
 /// The fastest that the device has.
 const MainLoop& MainLoopFor(const DeviceProfile& profile);
 

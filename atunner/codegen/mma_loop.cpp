@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "atunner/codegen/main_loop.h"
@@ -31,7 +33,7 @@ class Mma : public MainLoop {
   std::string Warps() const override { return "(tile_m // warp_m) * (tile_n // warp_n)"; }
   /// Accumulators, two sets of fragments, and what addresses take.
   std::string Registers() const override { return "(warp_m * warp_n // 32 + (warp_m + warp_n) // 2 + 44)"; }
-  std::string WarpColumns() const override { return "warp_n"; }
+  std::string SharedBytes() const override { return BuffersAndStaging("warp_n"); }
 
   double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const override {
     const int64_t warp_m = chosen["warp_m"];
@@ -51,10 +53,17 @@ class Mma : public MainLoop {
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
     constants.Int("TILE_K", chosen["tile_k"]).Int("WARP_M", chosen["warp_m"]).Int("WARP_N", chosen["warp_n"]);
   }
-  std::string Text(const Chosen&) const override { return std::string(embed::kMmaLoopCuh); }
+  std::string Text(const Chosen&) const override {
+    return fmt::format("{}\n{}", embed::kMmaLoopCuh, embed::kTileWalkersCuh);
+  }
 };
 
 }  // namespace
+
+std::string MainLoop::BuffersAndStaging(const std::string& columns) const {
+  return fmt::format("((tile_m + tile_n) * tile_k * 2 * stages + (32 * {} * min({}, 64) if persistent else 0))",
+                     Warps(), columns);
+}
 
 const MainLoop& MmaLoop() {
   static const Mma loop;

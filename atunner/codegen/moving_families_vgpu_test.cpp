@@ -28,7 +28,7 @@ TEST_F(GraphKernels, PlainKernelsOfEveryOperatorAndGradientAreRight) {
     for (bool backward : {false, true}) {
       if (backward && !op.differentiable) continue;
       const auto built = graph::Build({&op, backward}, {DType::kFloat32, op.example, {}});
-      if (!built || IsPointwise(op)) continue;  // those are verified with their family
+      if (!built || op.pointwise) continue;  // those are verified with their family
       KernelSpec spec = SpecOfGraph(*built, {}).value();
       spec.tolerance.relative = 1e-4;  // not by their own error
       SCOPED_TRACE(spec.name + "\n" + spec.oracle.graph);
@@ -85,6 +85,39 @@ TEST_F(GraphKernels, EveryMoveInEveryTypeAndShape) {
   EXPECT_GT(verified_, 140u);
 }
 
+TEST_F(GraphKernels, WindowsOfEveryKindShareWhatTheyRead) {
+  const auto whole = [](int64_t size, int64_t stride, int64_t padding) {
+    return Attributes{{"size", size}, {"stride", stride}, {"padding", padding}};
+  };
+  const ElementsCase cases[] = {
+      {"max_pool", {{{2, 3, 16, 16}}, {{1, 2, 7, 11}}, {{2, 2, 48}}, {{1, 2, 4, 6, 8}}}, whole(3, 2, 1)},
+      {"max_pool", {{{2, 3, 16, 16}}, {{1, 2, 9, 12}}}, whole(3, 1, 1)},
+      {"max_pool", {{{1, 2, 8, 24}}}, {{"size", int64_t{3}}, {"dilation", int64_t{2}}, {"padding", int64_t{1}}}},
+      {"avg_pool", {{{2, 3, 16, 16}}, {{2, 5, 96}}, {{1, 2, 4, 8, 8}}}, {{"size", int64_t{4}}, {"stride", int64_t{4}}}},
+  };
+  for (const ElementsCase& each : cases) {
+    for (DType dtype : kTaskTypes) {
+      for (const auto& shapes : each.shapes) {
+        const bool open = dtype == DType::kFloat32;
+        const auto built = graph::Build(*graph::FindInLibrary(each.op), {dtype, shapes, each.attributes, open});
+        ASSERT_TRUE(built.has_value()) << built.error().ToString();
+        Check(SpecOfGraph(*built, {}).value(), "pooling", 1);
+      }
+    }
+  }
+  Check(SpecOfText(R"(
+graph between_maps
+input x: bfloat16[3, 8, 16]
+positive = cast(abs(x) + 1, float32)
+high = window(positive, axis=1, size=2, stride=2)
+windows = window(high, axis=3, size=2, stride=2)
+least = reduce_min(windows, axes=[2, 4])
+y = cast(log(least), float32)
+output y
+)"),
+        "pooling", 4);
+}
+
 TEST_F(GraphKernels, MovesBetweenMapsBecomeOneKernel) {
   Check(SpecOfText(R"(
 graph rotary
@@ -120,6 +153,62 @@ TEST_F(GraphKernels, EveryReductionOverColumnsInEveryTypeAndShape) {
     }
   }
   EXPECT_GT(verified_, 140u);
+}
+
+TEST_F(GraphKernels, ColumnsMayStayInRegistersBetweenPasses) {
+  const auto built = graph::Build(*graph::FindInLibrary("log_softmax"),
+                                  {DType::kBFloat16, {{3, 64, 64}}, {{"axis", int64_t{1}}}, true});
+  const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  const auto index = SpaceIndex::Build(schedule->space(), spec.dims).value();
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+  Random random(3);
+  int held = 0;
+  for (int tries = 0; held < 3 && tries < 5000; ++tries) {
+    const Configuration one = index.At(index.Draw(random));
+    if (GetInt(schedule->space(), one, "hold") == 0) continue;
+    SCOPED_TRACE(schedule->space().Describe(one));
+    const RenderedKernel kernel = schedule->Render(one).value();
+    const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+    ASSERT_TRUE(outcome.ok()) << outcome.error;
+    CheckSize(spec, kernel, *outcome.module, spec.dims, *oracle);
+    // As many loads as a thread has vectors: those of later passes are gone.
+    const int64_t turns = 64 / GetInt(schedule->space(), one, "reduced_threads");
+    const std::string& ptx = outcome.module->ptx;
+    int64_t loads = 0;
+    for (size_t at = 0; (at = ptx.find("ld.global", at)) != std::string::npos; ++at) ++loads;
+    EXPECT_LE(loads, turns * std::max<int64_t>(1, GetInt(schedule->space(), one, "vector") / 8));
+    ++held;
+  }
+  EXPECT_EQ(held, 3);
+}
+
+TEST_F(GraphKernels, BlocksThatDivideColumnsMeetInOneKernel) {
+  const std::pair<const char*, std::vector<std::vector<int64_t>>> cases[] = {
+      {"softmax", {{300, 24}}}, {"batch_norm", {{5, 12, 8, 8}, {12}, {12}}}};
+  for (const auto& [name, shapes] : cases) {
+    const Attributes attributes = shapes.size() > 1 ? Attributes{} : Attributes{{"axis", int64_t{0}}};
+    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kFloat32, shapes, attributes, false});
+    const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
+    SCOPED_TRACE(spec.name);
+    const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+    const auto index = SpaceIndex::Build(schedule->space(), spec.dims).value();
+    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+    Random random(5);
+    int met = 0;
+    for (int tries = 0; met < 2 && tries < 5000; ++tries) {
+      const Configuration one = index.At(index.Draw(random));
+      const auto value = [&](const char* parameter) { return GetInt(schedule->space(), one, parameter); };
+      if (value("together") == 0 || value("splits") > 8) continue;
+      SCOPED_TRACE(schedule->space().Describe(one));
+      const RenderedKernel kernel = schedule->Render(one).value();
+      const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+      ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
+      CheckSize(spec, kernel, *outcome.module, spec.dims, *oracle);
+      ++met;
+    }
+    EXPECT_EQ(met, 2);
+  }
 }
 
 TEST_F(GraphKernels, StatisticsOfChannels) {
@@ -231,8 +320,9 @@ constexpr const char* kNarrowProbe = R"(
 template <class T> DEVICE void probe(float* out) {
   const unsigned short bits = blockIdx.x * blockDim.x + threadIdx.x;
   const float x = to_real(*(const T*)&bits);
-  float* mine = out + bits * 5;
+  float* mine = out + bits * 7;
   mine[0] = x, mine[1] = exp_narrow(x), mine[2] = sigmoid_narrow(x), mine[3] = tanh_narrow(x), mine[4] = erf_narrow(x);
+  mine[5] = log_narrow(x), mine[6] = log1p_narrow(x);
 }
 extern "C" __global__ void halves(float* out) { probe<__half>(out); }
 extern "C" __global__ void brains(float* out) { probe<__nv_bfloat16>(out); }
@@ -243,28 +333,28 @@ TEST_F(GraphKernels, ShortFunctionsAreExactEnoughForEvery16BitNumber) {
   const auto outcome = compiler_->Compile({source, {"halves", "brains"}, gpu_.arch()}).value();
   ASSERT_TRUE(outcome.ok()) << outcome.error;
   const auto module = gpu_.Load(*outcome.module).value();
-  std::vector<float> values(5 * 65536);
+  std::vector<float> values(7 * 65536);
   const auto out = gpu_.Allocate(values.size() * sizeof(float)).value();
   const std::pair<const char*, double (*)(double)> functions[] = {
-      {"exp", [](double v) { return std::exp(v); }},
-      {"sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
-      {"tanh", [](double v) { return std::tanh(v); }},
-      {"erf", [](double v) { return std::erf(v); }}};
+      {"exp", [](double v) { return std::exp(v); }},   {"sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
+      {"tanh", [](double v) { return std::tanh(v); }}, {"erf", [](double v) { return std::erf(v); }},
+      {"log", [](double v) { return std::log(v); }},   {"log1p", [](double v) { return std::log1p(v); }}};
   for (const char* entry : {"halves", "brains"}) {
     const KernelArg args[] = {KernelArg::Address(out->address())};
     ASSERT_TRUE(gpu_.Launch(*module, entry, {{256, 1, 1}, {256, 1, 1}, {1, 1, 1}, 0}, args, {}).value().completed());
     ASSERT_TRUE(gpu_.CopyOut(std::as_writable_bytes(std::span(values)), out->address()));
-    for (size_t f = 0; f < 4; ++f) {
+    for (size_t f = 0; f < std::size(functions); ++f) {
       double worst = 0;
       float where = 0;
       for (size_t i = 0; i < 65536; ++i) {
-        const float x = values[5 * i];
+        const float x = values[7 * i];
         const double exact = functions[f].second(x);
-        const float got = values[5 * i + 1 + f];
-        if (std::isnan(x)) {
-          EXPECT_TRUE(std::isnan(got)) << functions[f].first;
+        const float got = values[7 * i + 1 + f];
+        if (std::isnan(exact)) {
+          EXPECT_TRUE(std::isnan(got)) << functions[f].first << " of " << x;
         } else if (!std::isfinite(exact) || std::abs(exact) > 3e38) {
-          EXPECT_GT(got, 1e38) << functions[f].first << " of " << x;
+          EXPECT_GT(std::abs(got), 1e38) << functions[f].first << " of " << x;
+          EXPECT_EQ(std::signbit(got), std::signbit(exact)) << functions[f].first << " of " << x;
         } else {
           // Below float32's normal numbers the special function unit gives zero.
           const double error = std::abs(got - exact) / std::max(std::abs(exact), 1.2e-38);

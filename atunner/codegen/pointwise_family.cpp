@@ -82,7 +82,11 @@ class PointwiseTemplate : public BoundTemplate {
 
   SizeFreedom FreeSizes(const Configuration&) const override {
     if (spec_.dims.size() != 1) return {};
-    return {{spec_.dims.begin()->first}, {}};
+    const auto& [name, most] = *spec_.dims.begin();
+    if (!Repeats() || !Small()) return {{name}, {}};
+    return {
+        {name},
+        {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "elements of more may not be numbered by 32 bits"}}};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -95,11 +99,20 @@ class PointwiseTemplate : public BoundTemplate {
     const double late = flight < 32 ? 1 + 0.02 * (32 / flight - 1) : 1 + 0.01 * (flight / 32 - 1);
     const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / 256));
     const double waves = integer("blocks_per_sm") > 0 && integer("blocks_per_sm") * integer("block") < 1024 ? 1.1 : 1.0;
-    const double full = MayBeNarrow() && !Narrow(configuration) ? 1.05 : 1.0;
+    const double full = MayBeNarrow(graph_) && !Narrow(configuration) ? 1.05 : 1.0;
     return bytes / profile.dram_gbps * narrow * late * block * waves * full;
   }
 
  private:
+  /// Do 31 bits number every element?
+  bool Small() const { return graph::ElementCount(space_shape_).Bound(spec_.dims).factor() < INT32_MAX; }
+  /// Does an input repeat along an axis, so that an element's place has to be known?
+  bool Repeats() const {
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      if (!layout_.HasAll(i + 1)) return true;
+    }
+    return false;
+  }
   GraphLayout LayoutOf() const {
     std::vector<Shape> shapes = {space_shape_};  // tensor 0: what is computed
     for (NodeId id : graph_.inputs()) shapes.push_back(graph_.node(id).type.shape);
@@ -117,19 +130,7 @@ class PointwiseTemplate : public BoundTemplate {
     return widest;
   }
 
-  /// Are all results rounded to 16 bits, and is there something that this makes cheaper?
-  bool MayBeNarrow() const {
-    const bool narrow = std::ranges::all_of(graph_.outputs(), [&](const graph::Output& output) {
-      const DType dtype = graph_.node(output.node).type.dtype;
-      return IsFloat(dtype) && SizeOf(dtype) == 2;
-    });
-    return narrow && std::ranges::any_of(graph_.nodes(), [](const Node& node) {
-             return node.As<Map>() && graph::HasNarrowForms(node.As<Map>()->body);
-           });
-  }
-  bool Narrow(const Configuration& configuration) const {
-    return MayBeNarrow() && ToString(Get(space_, configuration, "functions")) == "short";
-  }
+  bool Narrow(const Configuration& configuration) const { return IsNarrow(graph_, space_, configuration); }
 
   void MakeSpace() {
     std::vector<Value> vectors;
@@ -142,10 +143,7 @@ class PointwiseTemplate : public BoundTemplate {
         {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = as many blocks as there is work, else a persistent grid"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
-    if (MayBeNarrow())
-      space_.parameters.push_back({"functions",
-                                   {std::string("short"), std::string("full")},
-                                   "evaluation of exp, tanh, erf: as 16-bit results need it, or in full float32"});
+    AddFunctions(graph_, space_);
     Add(fmt::format("vector * items * {} <= 128", Widest()), "what is in flight takes registers");
   }
 
@@ -193,10 +191,9 @@ class PointwiseTemplate : public BoundTemplate {
     text += "#pragma unroll\n    for (int item = 0; item < ITEMS; ++item) {\n";
     text += "      if (first + item * BLOCK >= vectors) break;\n";
     text += "      const long long element = (first + item * BLOCK) * VEC;\n";
-    bool places = false;
-    for (size_t i = 0; i < graph_.inputs().size(); ++i) places |= !layout_.HasAll(i + 1);
-    if (places) {
-      for (const std::string& line : layout_.Coordinates("element", layout_.rank())) text += "      " + line + "\n";
+    if (Repeats()) {
+      for (const std::string& line : layout_.Coordinates("element", layout_.rank(), Small()))
+        text += "      " + line + "\n";
     }
     for (size_t i = 0; i < graph_.inputs().size(); ++i) {
       const std::string offset = layout_.HasAll(i + 1) ? "element" : layout_.Offset(i + 1, layout_.rank());

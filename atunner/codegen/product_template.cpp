@@ -10,18 +10,26 @@ namespace {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// ns from a block's start to its first product, and from its last to its end: measured on none, about two DRAM
-/// latencies.
-constexpr double kBlockStartNs = 1500;
-/// ns that one more kernel in the stream costs.
-constexpr double kSecondStepNs = 3000;
+/// ns of a launch with its first copies and its last stores.
+constexpr double kLaunchNs = 4500;
+/// ns that one more kernel in the stream costs; that blocks of a cluster need to meet, and for a byte of their sums.
+constexpr double kSecondStepNs = 2500;
+constexpr double kExchangeNs = 800;
+constexpr double kExchangeNsPerByte = 0.04;
+/// ns that blocks which copy for each other lose when they begin and end.
+constexpr double kSharingNs = 1200;
+/// Of DRAM's and L2's rates as the profile states them, what products reach.
+constexpr double kDramShare = 0.92;
+constexpr double kL2Share = 1.1;
+/// Of the multiprocessors, those on which clusters of more than two blocks find a place: 120 of an H200's 132.
+constexpr double kClustered = 0.93;
 
 }  // namespace
 
 void ProductTemplate::AddOrderAndSplit() {
   space_.parameters.push_back({"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
-  space_.parameters.push_back(
-      {"split_k", Integers({1, 2, 4, 8}), "blocks that share one tile of the result, each with its part of the depth"});
+  space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128}),
+                               "blocks that share one tile of the result, each with its part of the depth"});
   Add(fmt::format("split_k == 1 or {} >= 4 * tile_k * split_k", extents_.k), "too little depth to split");
   Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * split_k <= {}", extents_.m, extents_.n,
                   4 * profile_.sms),
@@ -32,19 +40,17 @@ Configuration ProductTemplate::Default() const {
   Configuration best;
   double least = INFINITY;
   for (const std::vector<int64_t>& start : Starts()) {
-    for (const int64_t split : {1, 2, 4, 8}) {
-      Configuration one{{start.begin(), start.end()}};
-      one.values.insert(one.values.end(), {int64_t{8}, split});
-      // What a family adds of its own stands behind and starts with its first value.
-      for (size_t i = one.values.size(); i < space_.parameters.size(); ++i) {
-        one.values.push_back(space_.parameters[i].values[0]);
-      }
-      if (!Allows(one)) continue;
-      const double cost = Cost(one, profile_).value_or(INFINITY);
-      if (cost < least) {
-        least = cost;
-        best = one;
-      }
+    // The start, one order of blocks, and whatever is best of the rest.
+    std::vector<std::vector<Value>> choices;
+    for (const Parameter& parameter : space_.parameters) choices.push_back(parameter.values);
+    for (size_t i = 0; i < start.size(); ++i) choices[i] = {start[i]};
+    choices[start.size()] = {int64_t{8}};
+    const Configuration one = CheapestOf(choices);
+    if (one.values.empty()) continue;
+    const double cost = Cost(one, profile_).value_or(INFINITY);
+    if (cost < least) {
+      least = cost;
+      best = one;
     }
   }
   return best;
@@ -72,35 +78,53 @@ void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan
   plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
   LaunchStep step;
   step.entry = "add_shares";
-  step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({}, 1024), 4096)", elements));
+  const int64_t at_once = Integer(configuration, "split_k") < 16 ? 1024 : 128;  // elements of a block (split.cuh)
+  step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once));
   step.block[0] = 256;
   step.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor(output),
                ArgBinding::Scalar(DType::kInt64, Expr::MustParse(elements))};
   plan.steps.push_back(step);
 }
 
-int64_t ProductTemplate::BlocksPerSm(const Configuration& configuration) const {
-  const int64_t blocks = CeilDiv(extents_.m, Integer(configuration, "tile_m")) *
-                         CeilDiv(extents_.n, Integer(configuration, "tile_n")) * Integer(configuration, "split_k");
-  return CeilDiv(blocks, profile_.sms);
+int64_t ProductTemplate::RowsFetched(const Configuration& configuration) const {
+  return std::min(Integer(configuration, "tile_m"), (extents_.m + 7) / 8 * 8);
 }
 
-double ProductTemplate::Time(const Configuration& configuration, double rate_per_sm, int64_t resident) const {
+int64_t ProductTemplate::BlocksPerSm(const Configuration& configuration) const {
+  const int64_t tiles =
+      CeilDiv(extents_.m, Integer(configuration, "tile_m")) * CeilDiv(extents_.n, Integer(configuration, "tile_n"));
+  const int64_t split = Integer(configuration, "split_k");
+  if (!InCluster(configuration)) return CeilDiv(tiles * split, profile_.sms);
+  const double places = static_cast<double>(profile_.sms / split) * (split > 2 ? kClustered : 1.0);
+  return CeilDiv(tiles, std::max<int64_t>(1, static_cast<int64_t>(places)));
+}
+
+double ProductTemplate::Time(const Configuration& configuration, const Pace& pace) const {
   const int64_t tile_m = Integer(configuration, "tile_m");
   const int64_t tile_n = Integer(configuration, "tile_n");
-  const int64_t split = Integer(configuration, "split_k");
+  const auto split = static_cast<double>(Integer(configuration, "split_k"));
   const int64_t per_sm = BlocksPerSm(configuration);
-  const double depth = static_cast<double>(extents_.k) / static_cast<double>(split);
-  const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / rate_per_sm * 1e9;
+  const double depth = static_cast<double>(extents_.k) / split;
+  const auto size = static_cast<double>(SizeOf(spec_.compute_dtype));
+  const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / pace.flops * 1e9;
+  const double copies =
+      static_cast<double>(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / pace.copied;
+  const Extents together = Together(configuration);
   const double elements =
       static_cast<double>(extents_.k) *
-      static_cast<double>(extents_.m * CeilDiv(extents_.n, tile_n) + extents_.n * CeilDiv(extents_.m, tile_m));
-  const double traffic = elements * static_cast<double>(SizeOf(spec_.compute_dtype)) / profile_.l2_gbps;
-  const double dram = MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps;
-  const double start = kBlockStartNs * static_cast<double>(CeilDiv(per_sm, resident));
-  const double shares =
-      split == 1 ? 0 : kSecondStepNs + static_cast<double>(extents_.m * extents_.n * split) * 8.0 / profile_.dram_gbps;
-  return std::max({products, traffic, dram}) + start + shares;
+      static_cast<double>(extents_.m * CeilDiv(extents_.n, together.n) + extents_.n * CeilDiv(extents_.m, together.m));
+  const double traffic = elements * size / (kL2Share * profile_.l2_gbps);
+  // What comes into L2 drives out what others wrote, which then goes to DRAM.
+  const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
+  const double driven_out = Streams(configuration) ? 0 : 0.5 * std::min(bytes, static_cast<double>(profile_.l2_bytes));
+  const double dram = (bytes + driven_out) / (kDramShare * profile_.dram_gbps);
+  const double turns = pace.turn_ns * static_cast<double>(CeilDiv(per_sm, pace.resident) - 1);
+  double meetings = together.m * together.n > tile_m * tile_n ? kSharingNs : 0;
+  if (InCluster(configuration))
+    meetings += kExchangeNs + kExchangeNsPerByte * 4.0 * static_cast<double>(std::min(tile_m, extents_.m) * tile_n);
+  if (Split(configuration))
+    meetings += kSecondStepNs + static_cast<double>(extents_.m * extents_.n) * split * 8.0 / profile_.dram_gbps;
+  return std::max({products, copies, traffic, dram}) + kLaunchNs + turns + meetings;
 }
 
 }  // namespace atunner

@@ -22,6 +22,10 @@ class ProductTemplate : public BoundTemplate {
   /// Resources of one block.
   virtual int64_t Threads(const Configuration& configuration) const = 0;
   virtual int64_t SharedBytes(const Configuration& configuration) const = 0;
+  /// Part of the result whose operands are fetched together.
+  virtual Extents Together(const Configuration& configuration) const {
+    return {.m = Integer(configuration, "tile_m"), .n = Integer(configuration, "tile_n")};
+  }
   /// Schedules worth starting from: values of the parameters before group_m. Default is the cheapest of them.
   virtual std::vector<std::vector<int64_t>> Starts() const = 0;
 
@@ -30,7 +34,14 @@ class ProductTemplate : public BoundTemplate {
   int64_t Integer(const Configuration& configuration, const char* name) const {
     return GetInt(space_, configuration, name);
   }
-  bool Split(const Configuration& configuration) const { return Integer(configuration, "split_k") > 1; }
+  /// A split whose blocks add up among themselves.
+  bool InCluster(const Configuration& configuration) const {
+    return space_.Find("in_cluster") >= 0 && Integer(configuration, "in_cluster") != 0;
+  }
+  /// A split whose shares a second step adds up.
+  bool Split(const Configuration& configuration) const {
+    return Integer(configuration, "split_k") > 1 && !InCluster(configuration);
+  }
   /// The product's step without its arguments. `m` and `n` are expressions over the task's dims.
   LaunchStep ProductStep(const Configuration& configuration, const char* entry, const char* m, const char* n) const;
   /// The argument that receives the product: `output`, or the workspace of shares when k is split.
@@ -38,11 +49,22 @@ class ProductTemplate : public BoundTemplate {
   /// With a split: the workspace of shares, and the step that adds them up into `output`.
   void FinishSplit(const Configuration& configuration, LaunchPlan& plan, const char* output, const char* m,
                    const char* n) const;
-  /// ns for a block rate in FLOP/s per SM with `resident` blocks on each: the busiest SM's products, or L2's traffic
-  /// where that takes longer, and the costs of starting blocks and of adding up a split.
-  double Time(const Configuration& configuration, double rate_per_sm, int64_t resident) const;
-  /// Blocks of the busiest SM.
+  /// What one multiprocessor does with `resident` blocks.
+  struct Pace {
+    int64_t resident = 1;
+    double flops = 0;       ///< per second
+    double copied = 96;     ///< bytes per ns into shared memory; 96 were seen on an H200 with few multiprocessors busy
+    double turn_ns = 1500;  ///< from one block's end to its successor's first product
+  };
+  /// ns: the busiest SM's products, or its copies, L2's or DRAM's traffic where one of them takes longer; turns from
+  /// block to block, and the costs of starting and of adding up a split.
+  double Time(const Configuration& configuration, const Pace& pace) const;
+  /// Blocks of the busiest SM when clusters find their places.
   int64_t BlocksPerSm(const Configuration& configuration) const;
+  /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of eight.
+  int64_t RowsFetched(const Configuration& configuration) const;
+  /// Do the operands leave what is in L2 where it is?
+  virtual bool Streams(const Configuration&) const { return false; }
 
   Extents extents_;
 };

@@ -45,15 +45,17 @@ class ReductionTemplate : public BoundTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const bool narrow = IsNarrow(program_.graph, space_, configuration);
     ConstantBlock constants;
     constants.Int("COLS", program_.columns, "elements of a row")
         .Int("THREADS_PER_ROW", integer("threads_per_row"))
         .Int("ROWS_PER_BLOCK", integer("rows_per_block"))
         .Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    SourceUnit source = GraphSource(spec_, "reductions over rows", space_.Describe(configuration), constants,
-                                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh,
-                                                embed::kRowsCuh, ReductionText(program_, spec_, Keeps(configuration))));
+    SourceUnit source = GraphSource(
+        spec_, "reductions over rows", space_.Describe(configuration), constants,
+        fmt::format("{}{}\n{}\n{}\n{}", narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh,
+                    embed::kRowsCuh, ReductionText(program_, spec_, Keeps(configuration), narrow)));
     return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
   }
 
@@ -82,8 +84,9 @@ class ReductionTemplate : public BoundTemplate {
     const double barriers = integer("threads_per_row") > 32 ? 0.02 * std::log2(integer("threads_per_row") / 32) : 0;
     const double block = integer("threads_per_row") * integer("rows_per_block") < 128 ? 0.05 : 0;
     const double rows = ToRows();
+    const bool full = MayBeNarrow(program_.graph) && !IsNarrow(program_.graph, space_, configuration);
     return (bytes + again * rows) / profile.dram_gbps * narrow * (0.5 + 0.5 * idle) *
-           (1 + 0.03 * off + barriers + block);
+           (1 + 0.03 * off + barriers + block) * (full ? 1.05 : 1.0);
   }
 
  private:
@@ -125,6 +128,7 @@ class ReductionTemplate : public BoundTemplate {
         {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = one block per group of rows, else a persistent grid"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
+    AddFunctions(program_.graph, space_);
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32", ToRows()),

@@ -31,10 +31,11 @@ GraphLayout RowLayout(const ReductionProgram& program) {
 
 class Writer {
  public:
-  Writer(const ReductionProgram& program, const KernelSpec& spec, bool keeps)
+  Writer(const ReductionProgram& program, const KernelSpec& spec, bool keeps, bool narrow)
       : program_(program),
         spec_(spec),
         keeps_(keeps),
+        narrow_(narrow),
         row_layout_(RowLayout(program)),
         inputs_(RowInputsOf(program)),
         values_(program.graph.nodes().size()) {}
@@ -50,7 +51,8 @@ class Writer {
     text += "    // Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.\n";
     text += "    const bool active = group + threadIdx.x / THREADS_PER_ROW < all_rows;\n";
     text += "    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;\n";
-    for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank())) text += "    " + line + "\n";
+    for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank(), false))
+      text += "    " + line + "\n";
     text += RowPointers();
     text += Kept();
     // One after the other: each part knows the values of those before.
@@ -130,7 +132,7 @@ class Writer {
   /// `const float name = expression;` of a map.
   std::string Statement(NodeId id, const std::string& indent) {
     const Node& node = program_.graph.node(id);
-    graph::CudaContext context{.operands = {}, .place = {}, .temporary = ValueName(id) + "t"};
+    graph::CudaContext context{.operands = {}, .place = {}, .temporary = ValueName(id) + "t", .narrow = narrow_};
     for (NodeId operand : node.operands) context.operands.push_back(values_[operand]);
     const Shape& space = program_.space;
     context.place = [&](graph::ScalarOp op, int axis) {
@@ -236,7 +238,8 @@ class Writer {
 
   const ReductionProgram& program_;
   const KernelSpec& spec_;
-  bool keeps_;  ///< inputs that several passes read stay in registers
+  bool keeps_;   ///< inputs that several passes read stay in registers
+  bool narrow_;  ///< functions as 16-bit results need them
   GraphLayout row_layout_;
   std::vector<RowInput> inputs_;
   std::vector<std::string> values_;  ///< the text of each node's value, where it is known so far
@@ -259,8 +262,8 @@ std::vector<RowInput> RowInputsOf(const ReductionProgram& program) {
   return inputs;
 }
 
-std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, bool keeps) {
-  return Writer(program, spec, keeps).Run();
+std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, bool keeps, bool narrow) {
+  return Writer(program, spec, keeps, narrow).Run();
 }
 
 }  // namespace atunner

@@ -21,6 +21,6 @@ std::vector<RowInput> RowInputsOf(const ReductionProgram& program);
 
 /// The kernel, for constants and helpers of kernels/graph in front of it. `keeps`: what several passes read stays in
 /// registers.
-std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, bool keeps);
+std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, bool keeps, bool narrow);
 
 }  // namespace atunner

@@ -1,27 +1,19 @@
 // Rows: softmax and layernorm, forward and backward. A row stays in registers or shared memory between the passes over
-// it, or is read again; one block serves several rows, or several blocks one row.
+// it, or is read again; one block serves several rows, or several blocks one row, in parts that a cluster shares or
+// whose columns each block owns.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
+#include "atunner/codegen/row_schedule.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
-
-/// What distinguishes the operators.
-struct RowKernel {
-  std::string_view name;
-  std::string_view text;
-  int64_t tensors;       ///< that are read row by row
-  int64_t parameters;    ///< values per column: weight, bias
-  int64_t part_bytes;    ///< what one part of a split row leaves for the second kernel
-  int64_t instructions;  ///< per element of a row in 16 bits, about
-  bool gradients;        ///< of the parameters: sums over each column
-};
 
 const RowKernel kKernels[] = {
     {"softmax", embed::kSoftmaxCu, 1, 0, 8, 14, false},
@@ -35,9 +27,8 @@ const RowKernel* FindKernel(std::string_view name) {
   return at == std::end(kKernels) ? nullptr : at;
 }
 
-/// Registers that addresses, reductions and temporaries take beside the kept elements.
-constexpr int64_t kOtherRegisters = 32;
 constexpr int64_t kAddGroups = 8;         // shares of column sums that one block adds at a time
+constexpr int64_t kWords = 4;             // that blocks tell each other about a row
 constexpr int64_t kColumnRowBlocks = 64;  // blocks that share the rows in the pass over columns
 
 class RowTemplate : public BoundTemplate {
@@ -47,7 +38,8 @@ class RowTemplate : public BoundTemplate {
         kernel_(kernel),
         cols_(dim("cols")),
         rows_(dim("rows")),
-        element_(static_cast<int64_t>(SizeOf(spec.compute_dtype))) {
+        element_(static_cast<int64_t>(SizeOf(spec.compute_dtype))),
+        task_{kernel_, profile_, cols_, element_, MinimumBytes(spec_, spec_.dims).value_or(0)} {
     MakeSpace();
   }
 
@@ -56,7 +48,7 @@ class RowTemplate : public BoundTemplate {
     double least = INFINITY;
     const auto consider = [&](const Configuration& one) {
       if (!InSpace(one)) return;
-      const double cost = Estimate(one);
+      const double cost = task_.Estimate(Read(one));
       if (cost >= least || !Allows(one)) return;  // the dearer question last
       least = cost;
       best = one;
@@ -68,12 +60,13 @@ class RowTemplate : public BoundTemplate {
           for (int64_t cluster : {1, 2, 4, 8, 16}) ForEachWay(threads, rows, storage, cluster, consider);
         }
       }
+      for (int64_t owners : owners_) ForEachOwner(threads, owners, consider);
     }
     return best;
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const Choice choice = Read(configuration);
+    const RowChoice choice = Read(configuration);
     ConstantBlock constants;
     if (!half_precision()) constants.Line("typedef float T;");
     constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
@@ -97,13 +90,20 @@ class RowTemplate : public BoundTemplate {
         .Bool("PREFETCH", choice.prefetch > 0, "the next rows are copied meanwhile")
         .Bool("DEFER", choice.prefetch == 2, "rows are written after the next ones have been measured")
         .Define("CLUSTER", choice.cluster)
+        .Define("OWNERS", choice.owners)
         .Define("SPLIT", choice.split)
         .Define("FUSED", choice.fused ? 1 : 0)
         .Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
+    if (choice.owners > 1) {
+      constants.Int("BLOCKS_PER_SM", choice.blocks_per_sm)
+          .Int("BATCH", choice.batch, "rows that are measured at once")
+          .Int("RING", task_.Ring(choice), "batches under way");
+    }
     LaunchPlan plan = Plan(configuration, {});
     if (choice.split > 1) {
       AddSplit(configuration, choice, plan);
     } else {
+      if (choice.owners > 1) AddExchange(choice, plan);
       LaunchStep step = RowStep("kernel", configuration, choice);
       AddArguments(step, choice, false);
       plan.steps.push_back(std::move(step));
@@ -111,14 +111,17 @@ class RowTemplate : public BoundTemplate {
     if (kernel_.gradients) AddGradients(choice, plan);
     return RenderedKernel{
         Emit(configuration, constants,
-             {embed::kRowCommonCuh, kernel_.parameters > 0 ? embed::kRowMomentsCuh : std::string_view(), kernel_.text}),
+             {embed::kRowCommonCuh, kernel_.parameters > 0 ? embed::kRowMomentsCuh : std::string_view(), kernel_.text,
+              choice.owners > 1 ? embed::kLayernormBackwardOwnersCuh : std::string_view()}),
         std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     // Only the number of rows is free: enough to fill several blocks and leave the last one partly empty.
-    const int64_t per_block = Read(configuration).rows;
-    const int64_t few = std::clamp<int64_t>(200000 / cols_, 1, 2 * per_block + 1);
+    const RowChoice choice = Read(configuration);
+    const int64_t turns =
+        choice.owners > 1 ? choice.batch * (task_.Ring(choice) + 1) * task_.ResidentGroups(choice) : 2;
+    const int64_t few = std::clamp<int64_t>(200000 / cols_, 1, turns * choice.rows + 1);
     std::vector<Dims> sizes;
     for (int64_t rows : {int64_t{1}, few}) {
       const Dims dims = {{"cols", cols_}, {"rows", std::min(rows, rows_)}};
@@ -130,7 +133,7 @@ class RowTemplate : public BoundTemplate {
   SizeFreedom FreeSizes(const Configuration&) const override { return {{"rows"}, {}}; }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile&) const override {
-    return Estimate(configuration);
+    return task_.Estimate(Read(configuration));
   }
 
  private:
@@ -141,8 +144,8 @@ class RowTemplate : public BoundTemplate {
     // Column sums leave few registers for wide vectors of short elements.
     const int64_t vector = std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector());
     const auto assemble = [&](int64_t blocks, int64_t prefetch, int64_t keep, int64_t fused, int64_t sums) {
-      consider({{threads, rows, vector, cluster, int64_t{1}, std::string(storage), fused, sums, prefetch, keep, blocks,
-                 int64_t{storage == std::string("registers") ? 4 : 8}, int64_t{0}}});
+      consider({{threads, rows, vector, cluster, int64_t{1}, int64_t{1}, int64_t{1}, std::string(storage), fused, sums,
+                 prefetch, keep, blocks, int64_t{storage == std::string("registers") ? 4 : 8}, int64_t{0}}});
     };
     const std::vector<int64_t> sums = kernel_.gradients ? std::vector<int64_t>{0, 1, 2, 4, 8} : std::vector<int64_t>{0};
     for (int64_t shared_sums : sums) {
@@ -155,19 +158,19 @@ class RowTemplate : public BoundTemplate {
     assemble(0, 0, 0, 0, 0);
     if (kernel_.parameters > 0) assemble(8, 0, 1, 0, 0);
   }
+  template <class Consider>
+  void ForEachOwner(int64_t threads, int64_t owners, const Consider& consider) const {
+    for (int64_t vector : {16 / element_, 8 / element_}) {
+      for (int64_t batch : {1, 2, 4, 8}) {
+        for (int64_t blocks : {1, 2}) {
+          consider({{threads, int64_t{1}, vector, int64_t{1}, owners, batch, int64_t{1}, std::string("shared"),
+                     int64_t{1}, int64_t{0}, int64_t{1}, int64_t{2}, blocks, int64_t{8}, int64_t{0}}});
+        }
+      }
+    }
+  }
 
-  struct Choice {
-    int64_t threads, rows, vector;
-    std::string storage;
-    int64_t unroll, blocks_per_sm, cluster, split, shared_sums, prefetch, keep;
-    bool stream, fused;
-    /// Buffers for rows in shared memory.
-    int64_t copies() const { return (storage == "shared" ? 1 : 0) + prefetch; }
-    int64_t block() const { return threads * rows; }
-    int64_t parts() const { return cluster * split; }
-  };
-
-  Choice Read(const Configuration& configuration) const {
+  RowChoice Read(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     return {.threads = integer("threads_per_row"),
             .rows = integer("rows_per_block"),
@@ -176,16 +179,15 @@ class RowTemplate : public BoundTemplate {
             .unroll = integer("unroll"),
             .blocks_per_sm = integer("blocks_per_sm"),
             .cluster = integer("cluster"),
+            .owners = integer("owners"),
             .split = integer("split"),
+            .batch = integer("batch"),
             .shared_sums = integer("shared_sums"),
             .prefetch = integer("prefetch"),
             .keep = integer("keep"),
             .stream = integer("stream") != 0,
             .fused = integer("fused") != 0};
   }
-
-  /// Registers of one column's elements, in bytes. Exponentials are held in float32.
-  int64_t HeldBytes() const { return kernel_.name == "softmax" ? 4 : kernel_.tensors * element_; }
 
   int64_t LargestVector() const {
     int64_t vector = 16 / element_;
@@ -196,6 +198,13 @@ class RowTemplate : public BoundTemplate {
   // --- space ---
 
   void MakeSpace() {
+    if (kernel_.gradients && profile_.cc_major >= 8) {
+      // Powers of two cut rows evenly, which counts for more than the last few multiprocessors.
+      const auto most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(profile_.sms)));
+      for (int64_t share : {1, 2, 4, 8}) owners_.push_back(most / share);
+    }
+    std::vector<Value> owners = {int64_t{1}};
+    owners.insert(owners.end(), owners_.begin(), owners_.end());
     std::vector<Value> vectors;
     for (int64_t v = 1; v <= LargestVector(); v *= 2) vectors.emplace_back(v);
     const bool affine = kernel_.parameters > 0;
@@ -206,6 +215,8 @@ class RowTemplate : public BoundTemplate {
         {"vector", vectors, "elements per load"},
         {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8, 16}) : Integers({1}),
          "blocks that share one row through distributed shared memory"},
+        {"owners", owners, "blocks that share one row, each with columns of its own for all rows"},
+        {"batch", owners_.empty() ? Integers({1}) : Integers({1, 2, 4, 8}), "rows that such blocks measure at once"},
         {"split", Integers({1, 4, 16, 64}), "blocks that share one row, in two kernels"},
         {"storage",
          {std::string("registers"), std::string("shared"), std::string("reload")},
@@ -231,11 +242,12 @@ class RowTemplate : public BoundTemplate {
                     "threads_per_row * vector)",
                     cols_),
         "splitting serves long rows");
+    AddOwners();
     Add("split == 1 or storage == 'reload'", "a split row is read twice");
     Add("split == 1 or fused == 0", "column sums need whole rows");
     Add("split == 1 or prefetch == 0", "a split row is read twice");
     // One warp alone on a row is always allowed: a single short row needs some block of a whole warp.
-    Add(fmt::format("threads_per_row * vector * cluster < 2 * {} or threads_per_row == 8 or "
+    Add(fmt::format("threads_per_row * vector * cluster * owners < 2 * {} or threads_per_row == 8 or "
                     "(threads_per_row == 32 and rows_per_block == 1)",
                     cols_),
         "more threads than elements");
@@ -249,20 +261,32 @@ class RowTemplate : public BoundTemplate {
         "where rows begin inside of vectors, no thread keeps to its columns");
     Add("fused == 0 or storage != 'reload'", "column sums go with a row that is kept");
     Add("fused == 0 or blocks_per_sm > 0", "column sums need a block that goes on");
-    const std::string chunks = fmt::format("ceil_div({}, cluster * split * threads_per_row)", VectorsText());
+    const std::string chunks = fmt::format("ceil_div({}, cluster * owners * split * threads_per_row)", VectorsText());
     Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
     const std::string registers = fmt::format(
         "((storage == 'registers') * {0} * vector * {1} // 4 + (keep == 2) * {0} * vector * {3} // 4 + fused * max(0, "
         "{0} "
-        "- shared_sums) * vector * 2 + {2} + 8 * vector // 4)",
-        chunks, HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
+        "- shared_sums) * vector * 2 + {2} + 8 * vector // 4 + 8 * (batch - 1))",
+        chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
         "the blocks do not fit in the register file");
     Add(fmt::format("fused == 0 or {} * vector * rows_per_block <= 512", chunks),
         "column sums of many rows are added by code that takes long to compile");
-    Add(fmt::format("({}) * max(1, fused * blocks_per_sm) <= {}", SharedText(), profile_.shared_per_block - 8192),
+    Add(fmt::format("({}) * max(1, fused * blocks_per_sm) <= {}", SharedText(), task_.SharedForRows()),
         "shared memory");
+  }
+
+  void AddOwners() {
+    Add("owners > 1 or batch == 1", "only blocks that own columns take rows in batches");
+    Add(fmt::format(
+            "owners == 1 or (cluster == 1 and split == 1 and rows_per_block == 1 and threads_per_row >= 128 and "
+            "threads_per_row <= 512 and {} >= 4096)",
+            cols_),
+        "blocks that own columns serve long rows");
+    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 2 and shared_sums == 0)",
+        "blocks that own columns keep what belongs to them in registers, and rows in shared memory");
+    Add("owners == 1 or blocks_per_sm == 1 or blocks_per_sm == 2", "all blocks that own columns run at once");
   }
 
   /// Vectors that a row touches, at most, over the parameters.
@@ -273,12 +297,13 @@ class RowTemplate : public BoundTemplate {
   /// Dynamic shared memory of a block over the parameters, as row_common.cuh and ColumnSums lay it out.
   std::string SharedText() const {
     const std::string per_thread =
-        fmt::format("ceil_div(ceil_div({}, cluster * split), threads_per_row)", VectorsText());
+        fmt::format("ceil_div(ceil_div({}, cluster * owners * split), threads_per_row)", VectorsText());
     return fmt::format(
-        "threads_per_row * rows_per_block * vector * ((((storage == 'shared') + prefetch) * {0} + (keep == 1) * {1}) * "
-        "{2} * "
-        "{3} + shared_sums * 8)",
-        kernel_.tensors, kernel_.parameters, per_thread, element_);
+        "threads_per_row * rows_per_block * vector * "
+        "((((owners > 1) * {4} * batch + (owners == 1) * ((storage == 'shared') + prefetch)) * {0} + (keep == 1) * "
+        "{1}) * {2} * {3} + "
+        "shared_sums * 8)",
+        kernel_.tensors, kernel_.parameters, per_thread, element_, RowTask::kLeastRing);
   }
 
   int64_t SharedBytes(const Configuration& configuration) const {
@@ -286,6 +311,10 @@ class RowTemplate : public BoundTemplate {
     Bindings bindings;
     bindings.Add(names, configuration.values);
     return Expr::MustParse(SharedText()).EvaluateInt(bindings).value();
+  }
+  int64_t SharedBytes(const Configuration& configuration, const RowChoice& choice) const {
+    if (choice.owners > 1) return task_.Ring(choice) * choice.batch * kernel_.tensors * task_.RowBytesOfBlock(choice);
+    return SharedBytes(configuration);
   }
 
   bool InSpace(const Configuration& one) const {
@@ -296,99 +325,22 @@ class RowTemplate : public BoundTemplate {
     return true;
   }
 
-  /// Blocks that an SM holds, from registers, shared memory and threads.
-  double Resident(const Choice& choice) const {
-    const int64_t per_thread = (cols_ + choice.threads * choice.parts() - 1) / (choice.threads * choice.parts());
-    const int64_t tensor_bytes = per_thread * element_ * kernel_.tensors;
-    const int64_t sums = choice.fused ? 8 * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
-    const int64_t held = choice.storage == "registers" ? per_thread * HeldBytes() : 0;
-    const int64_t affine = choice.keep == 2 ? kernel_.parameters * per_thread * element_ : 0;
-    const int64_t registers = (held + sums + affine) / 4 + kOtherRegisters;
-    const int64_t shared = choice.block() * (choice.copies() * tensor_bytes +
-                                             (choice.keep == 1 ? kernel_.parameters * per_thread * element_ : 0) +
-                                             8 * choice.shared_sums * choice.vector) +
-                           2048;
-    const int64_t most = std::min({int64_t{65536} / (registers * choice.block()), profile_.shared_per_sm / shared,
-                                   int64_t{2048} / choice.block()});
-    return static_cast<double>(
-        std::max<int64_t>(1, choice.blocks_per_sm > 0 ? std::min(most, choice.blocks_per_sm) : most));
-  }
-
-  /// How much longer than `work`, the ns that a group's traffic takes at the SM's share of bandwidth, a group takes. An
-  /// SM has the traffic and the instructions of all its blocks; a block goes through its turn in sequence, but for what
-  /// it prefetches and defers. The constants fit rows of 65 536 and 262 144 elements on an H200.
-  double Stretch(const Choice& choice, double work) const {
-    const double blocks = Resident(choice);
-    const double lanes_per_ns = 0.75 * 128.0 * profile_.clock_ghz;
-    const double instructions = static_cast<double>(cols_ * choice.rows * kernel_.instructions) /
-                                static_cast<double>(choice.parts()) / lanes_per_ns;
-    const double chain = 300 + 100 * std::log2(static_cast<double>(choice.block())) + (choice.cluster > 1 ? 900 : 0);
-    const double alone = instructions + (choice.prefetch == 2 && choice.cluster > 1 ? 0.2 : 1.0) * chain +
-                         (choice.prefetch == 0 ? 800 + work : 0);
-    const double longest = std::max({work * blocks, instructions * blocks, alone});
-    const auto share = [&](double part) { return std::pow(part / longest, 4); };
-    return longest * std::pow(share(work * blocks) + share(instructions * blocks) + share(alone), 0.25) /
-           (work * blocks);
-  }
-
-  /// A rough time in ns: traffic, what wastes bandwidth, and how much of a block's pauses other blocks fill.
-  double Estimate(const Configuration& configuration) const {
-    const Choice choice = Read(configuration);
-    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const auto tensors = static_cast<double>(kernel_.tensors);
-    double passes = tensors + 1;
-    // What is read again comes from L2 where the rows in flight fit, at a price.
-    const auto row_bytes = static_cast<double>(cols_ * element_);
-    const double in_flight = row_bytes * tensors * profile_.sms * Resident(choice) * static_cast<double>(choice.rows) /
-                             static_cast<double>(choice.parts());
-    const bool cached = choice.split == 1 && in_flight < 0.7 * static_cast<double>(profile_.l2_bytes);
-    if (choice.storage == "reload") passes += tensors * (cached ? 0.7 : 1.0);
-    if (kernel_.gradients && !choice.fused) passes += tensors;
-    // Parameters that every row reads again come from L2 where shared memory leaves L1 little room.
-    const double again = row_bytes > 65536 ? 1.0 : kernel_.gradients ? 0.25 : 0.0;
-    if (choice.keep == 0) passes += again * (kernel_.gradients ? 1.0 : 0.5) * static_cast<double>(kernel_.parameters);
-    const auto width = static_cast<double>(choice.vector * element_);
-    const double half = kernel_.gradients ? 0.97 : 1.02;  // column sums leave few registers for wide vectors
-    const double narrow = width >= 16 ? 1.0 : width >= 8 ? half : width >= 4 ? 1.1 : 1.6;
-    const auto per_thread = static_cast<double>(cols_) / static_cast<double>(choice.threads * choice.parts());
-    const double idle =
-        std::ceil(per_thread / static_cast<double>(choice.vector)) * static_cast<double>(choice.vector) / per_thread;
-    const double work = row_bytes * (tensors + 1) * static_cast<double>(choice.rows) /
-                        static_cast<double>(choice.parts()) * static_cast<double>(ClusterSms(choice.cluster)) /
-                        profile_.dram_gbps;
-    // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k columns.
-    const double off = std::fabs(std::log2(per_thread * static_cast<double>(element_) * tensors / 128.0));
-    const double lean = 1 + 0.03 * off + 0.002 * static_cast<double>(choice.shared_sums) +
-                        0.01 * std::log2(static_cast<double>(choice.cluster)) +
-                        (choice.storage == "shared" ? 0.02 : 0.0) + (choice.keep == 1 ? 0.05 : 0.0);
-    return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) * lean /
-           profile_.dram_gbps;
-  }
-
   // --- launch ---
 
-  /// SMs on which clusters find room side by side. GPCs are of different sizes: an H200's 132 SMs hold 66 clusters of
-  /// 2, 30 of 4, 15 of 8 and 7 of 16 at one block per SM (cuOccupancyMaxActiveClusters). A persistent grid must not be
-  /// larger.
-  int64_t ClusterSms(int64_t cluster) const {
-    return cluster <= 2 ? profile_.sms : profile_.sms * (cluster <= 8 ? 120 : 112) / 132;
-  }
-
-  std::string Groups(const Choice& choice) const {
+  std::string Groups(const RowChoice& choice) const {
     const std::string groups = fmt::format("ceil_div(rows, {})", choice.rows);
-    const int64_t most = choice.blocks_per_sm == 0
-                             ? INT32_MAX / choice.parts()
-                             : std::max<int64_t>(1, choice.blocks_per_sm * ClusterSms(choice.cluster) / choice.parts());
+    const int64_t most = choice.blocks_per_sm == 0 ? INT32_MAX / choice.parts() : task_.ResidentGroups(choice);
     return fmt::format("min({}, {})", groups, most);
   }
 
-  LaunchStep RowStep(const char* entry, const Configuration& configuration, const Choice& choice) const {
+  LaunchStep RowStep(const char* entry, const Configuration& configuration, const RowChoice& choice) const {
     LaunchStep step;
     step.entry = entry;
     step.grid[0] = Expr::MustParse(fmt::format("{} * {}", Groups(choice), choice.parts()));
-    step.block[0] = Expr(choice.block());
+    step.block[0] = Expr(choice.block() + (choice.owners > 1 ? 64 : 0));
     step.cluster[0] = Expr(choice.cluster);
-    step.shared_bytes = Expr(SharedBytes(configuration));
+    step.cooperative = choice.owners > 1;
+    step.shared_bytes = Expr(SharedBytes(configuration, choice));
     return step;
   }
 
@@ -400,10 +352,10 @@ class RowTemplate : public BoundTemplate {
     }
   }
 
-  bool KeepsStatistics(const Choice& choice) const { return kernel_.gradients && !choice.fused; }
+  bool KeepsStatistics(const RowChoice& choice) const { return kernel_.gradients && !choice.fused; }
 
   /// Inputs, statistics, the output, and what the kernel hands on.
-  void AddArguments(LaunchStep& step, const Choice& choice, bool finishing) const {
+  void AddArguments(LaunchStep& step, const RowChoice& choice, bool finishing) const {
     AddTensors(step, false);
     if (KeepsStatistics(choice)) {
       step.args.push_back(ArgBinding::Workspace("mean"));
@@ -411,6 +363,7 @@ class RowTemplate : public BoundTemplate {
     }
     AddTensors(step, true);
     if (choice.fused) step.args.push_back(ArgBinding::Workspace("shares"));
+    if (choice.owners > 1) step.args.push_back(ArgBinding::Workspace("words"));
     if (finishing) step.args.push_back(ArgBinding::Workspace("parts"));
     AddScalars(step);
   }
@@ -421,7 +374,7 @@ class RowTemplate : public BoundTemplate {
     step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
   }
 
-  void AddSplit(const Configuration& configuration, const Choice& choice, LaunchPlan& plan) const {
+  void AddSplit(const Configuration& configuration, const RowChoice& choice, LaunchPlan& plan) const {
     plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("rows * {}", choice.split * kernel_.part_bytes))});
     LaunchStep partial = RowStep("partial", configuration, choice);
     for (const ArgSpec& arg : spec_.args) {
@@ -437,8 +390,22 @@ class RowTemplate : public BoundTemplate {
     plan.steps.push_back(std::move(finish));
   }
 
+  /// The words by which blocks that own columns tell each other of their rows, as layernorm_backward_owners.cuh lays
+  /// them out; they belong to no row at first.
+  void AddExchange(const RowChoice& choice, LaunchPlan& plan) const {
+    const std::string words =
+        fmt::format("({}) * {}", Groups(choice), task_.ExchangedRows(choice) * 2 * choice.owners * kWords);
+    plan.workspaces.push_back({"words", Expr::MustParse(words + " * 8")});
+    LaunchStep clear;
+    clear.entry = "clear";
+    clear.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, 256)", words));
+    clear.block[0] = Expr(256);
+    clear.args = {ArgBinding::Workspace("words"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse(words))};
+    plan.steps.push_back(std::move(clear));
+  }
+
   /// Shares of the column sums, if the rows' pass did not make them, and their sum.
-  void AddGradients(const Choice& choice, LaunchPlan& plan) const {
+  void AddGradients(const RowChoice& choice, LaunchPlan& plan) const {
     const std::string count =
         choice.fused ? Groups(choice) : fmt::format("min({}, ceil_div(rows, 8))", kColumnRowBlocks);
     plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * cols_))});
@@ -468,6 +435,8 @@ class RowTemplate : public BoundTemplate {
   int64_t cols_;
   int64_t rows_;
   int64_t element_;
+  RowTask task_;
+  std::vector<int64_t> owners_;  ///< numbers of blocks that may own the columns of a row
 };
 
 class Rows : public Family {

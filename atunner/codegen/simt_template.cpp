@@ -84,7 +84,10 @@ std::optional<double> SimtTemplate::Cost(const Configuration& configuration, con
   const double fed =
       static_cast<double>(thread_m * thread_n) / static_cast<double>(thread_m * thread_n + thread_m + thread_n);
   const double hidden = std::min(1.0, 0.5 + 0.5 * static_cast<double>(warps * resident) / 8.0);
-  return Time(configuration, profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden, resident);
+  Pace pace;
+  pace.resident = resident;
+  pace.flops = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
+  return Time(configuration, pace);
 }
 
 }  // namespace atunner

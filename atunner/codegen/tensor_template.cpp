@@ -9,6 +9,9 @@
 namespace atunner {
 namespace {
 
+/// ns from a copy's start to its bytes' arrival on Hopper while DRAM is busy: what a multiprocessor has under way, over
+/// this, is what it copies.
+constexpr double kCopyNs = 1400;
 /// Elements of a 16-bit type in 16 bytes.
 constexpr int64_t kUnit = 8;
 
@@ -20,37 +23,48 @@ int64_t Alignment(int64_t extent) {
   return alignment;
 }
 
-void AddWidening(LaunchPlan& plan, const char* from, const char* to, const std::string& rows,
-                 const std::string& width) {
-  const std::string wide = fmt::format("(ceil_div({}, 8) * 8)", width);
-  plan.workspaces.push_back({to, Expr::MustParse(fmt::format("{} * {} * 2", rows, wide))});
+void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors) {
+  if (tensors.empty()) return;
   LaunchStep step;
   step.entry = "widen";
-  step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({} * {}, 2048), 4096)", rows, wide));
   step.block[0] = 256;
-  step.args = {ArgBinding::Tensor(from), ArgBinding::Workspace(to),
-               ArgBinding::Scalar(DType::kInt64, Expr::MustParse(rows)),
-               ArgBinding::Scalar(DType::kInt32, Expr::MustParse(width)),
-               ArgBinding::Scalar(DType::kInt32, Expr::MustParse(wide))};
+  std::string blocks = "1";
+  for (const auto& [from, rows, width] : tensors) {
+    const std::string wide = fmt::format("(ceil_div({}, 8) * 8)", width);
+    plan.workspaces.push_back({"wide_" + from, Expr::MustParse(fmt::format("{} * {} * 2", rows, wide))});
+    blocks = fmt::format("max({}, ceil_div({} * {}, 2048))", blocks, rows, wide);
+  }
+  step.grid[0] = Expr::MustParse(fmt::format("min({}, 4096)", blocks));
+  step.grid[1] = Expr(static_cast<int64_t>(tensors.size()));
+  // The kernel takes two; one alone is told twice.
+  for (const auto& [from, rows, width] : {tensors.front(), tensors.back()}) {
+    const std::string wide = fmt::format("(ceil_div({}, 8) * 8)", width);
+    step.args.push_back(ArgBinding::Tensor(from));
+    step.args.push_back(ArgBinding::Workspace("wide_" + from));
+    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(rows)));
+    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse(width)));
+    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse(wide)));
+  }
   plan.steps.push_back(step);
 }
 
-TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents)
+TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop,
+                               Extents extents)
     : ProductTemplate(spec, profile, extents),
-      loop_(MainLoopFor(profile)),
+      loop_(loop),
       threads_(Expr::MustParse("32 * " + loop_.Warps())),
       registers_(Expr::MustParse(loop_.Registers())),
-      // A persistent block stages 16 rows of each warp for the store behind its buffers, which are in use.
-      shared_(Expr::MustParse(
-          fmt::format("(tile_m + tile_n) * tile_k * 2 * stages + (32 * {} * min({}, 64) if persistent else 0)",
-                      loop_.Warps(), loop_.WarpColumns()))) {
+      shared_(Expr::MustParse(loop_.SharedBytes())),
+      rows_(Expr::MustParse(loop_.RowsTogether())),
+      columns_(Expr::MustParse(loop_.ColumnsTogether())) {
   space_.parameters = loop_.Parameters();
   space_.constraints = loop_.Constraints();
   Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
-  Add(fmt::format("{} * {} <= {}", registers_.text(), threads_.text(), profile.registers_per_sm),
+  // Each quarter of a multiprocessor has a quarter of the registers and of the warps.
+  Add(fmt::format("{} * ceil_div({}, 4) * 128 <= {}", registers_.text(), loop_.Warps(), profile.registers_per_sm),
       "registers of a block");
-  Add(fmt::format("tile_m == 64 or tile_m < 2 * {}", extents.m), "more rows than there are");
-  Add(fmt::format("tile_n == 64 or tile_n < 2 * {}", extents.n), "more columns than there are");
+  Add(fmt::format("tile_m == 64 or {} < 2 * {}", rows_.text(), extents.m), "more rows than there are");
+  Add(fmt::format("tile_n == 64 or {} < 2 * {}", columns_.text(), extents.n), "more columns than there are");
   AddOrderAndSplit();
   space_.parameters.push_back({"persistent", Integers({0, 1}),
                                "blocks that take one tile after the other, storing one while the next is fetched"});
@@ -59,6 +73,12 @@ TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& prof
   Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) > {}", extents.m, extents.n,
                   profile.sms),
       "every block has one tile at most");
+  if (profile.cc_major < 9) return;
+  space_.parameters.push_back({"in_cluster", Integers({0, 1}),
+                               "a split's blocks form a cluster and add up in shared memory, without a second step"});
+  Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
+  Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
+      "the sums take the place of the buffers");
 }
 
 int64_t TensorTemplate::Evaluate(const Expr& expression, const Configuration& configuration) const {
@@ -75,20 +95,31 @@ int64_t TensorTemplate::SharedBytes(const Configuration& configuration) const {
 }
 
 int64_t TensorTemplate::Resident(const Configuration& configuration) const {
-  const int64_t registers = Evaluate(registers_, configuration) * Threads(configuration);
+  const int64_t registers = Evaluate(registers_, configuration) * ((Threads(configuration) + 127) / 128 * 128);
   const int64_t shared = SharedBytes(configuration) + profile_.shared_reserved_per_block;
   return std::clamp<int64_t>(std::min(profile_.shared_per_sm / shared, profile_.registers_per_sm / registers), 1, 8);
+}
+
+ProductTemplate::Extents TensorTemplate::Together(const Configuration& configuration) const {
+  return {.m = Evaluate(rows_, configuration), .n = Evaluate(columns_, configuration)};
 }
 
 LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const char* entry, const char* m,
                                     const char* n) const {
   LaunchStep step = ProductStep(configuration, entry, m, n);
+  std::string clusters = fmt::format("ceil_div({}, {}) * ceil_div({}, {})", m, rows_.text(), n, columns_.text());
   // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
   if (Persistent(configuration)) {
     const int64_t waves =
         std::max<int64_t>(1, (BlocksPerSm(configuration) + Resident(configuration) - 1) / Resident(configuration));
-    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, {})", step.grid[0].text(), waves));
+    clusters = fmt::format("ceil_div({}, {})", clusters, waves);
   }
+  const Extents together = Together(configuration);
+  const int64_t blocks =
+      together.m / Integer(configuration, "tile_m") * (together.n / Integer(configuration, "tile_n"));
+  step.grid[0] = Expr::MustParse(blocks == 1 ? clusters : fmt::format("{} * {}", clusters, blocks));
+  if (blocks > 1) step.cluster[0] = Expr(blocks);
+  if (InCluster(configuration)) step.cluster[1] = Expr::MustParse("split_k");
   return step;
 }
 
@@ -109,18 +140,28 @@ ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, 
 
 SourceUnit TensorTemplate::EmitProduct(const Configuration& configuration, const ConstantBlock& constants,
                                        std::string_view kernel, bool widened) const {
-  return Emit(configuration, constants,
-              {embed::kMmaCommonCuh, embed::kTileOrderCuh, loop_.Text(chosen(configuration)), embed::kTileWalkersCuh,
-               embed::kTileStoreCuh, kernel, widened ? embed::kWidenCuh : std::string_view(),
-               Split(configuration) ? embed::kSplitCuh : std::string_view()});
+  const std::string_view store = InCluster(configuration) ? embed::kClusterStoreCuh
+                                 : Split(configuration)   ? embed::kShareStoreCuh
+                                                          : embed::kTileStoreCuh;
+  return Emit(
+      configuration, constants,
+      {embed::kMmaCommonCuh, embed::kTileOrderCuh, profile_.cc_major >= 9 ? embed::kClusterCuh : std::string_view(),
+       loop_.Text(chosen(configuration)), store, kernel, widened ? embed::kWidenCuh : std::string_view(),
+       Split(configuration) ? embed::kSplitCuh : std::string_view()});
 }
 
 std::optional<double> TensorTemplate::Cost(const Configuration& configuration, const DeviceProfile& profile) const {
-  const int64_t resident = std::min(Resident(configuration), BlocksPerSm(configuration));
-  const double peak = profile.PeakFlops(spec_.compute_dtype, true) / profile.sms;
-  const double time = Time(configuration, peak * loop_.Efficiency(chosen(configuration), resident, profile), resident);
-  // Storing one tile while the next is fetched hides the blocks' starts, all but the first.
-  return Persistent(configuration) ? time * 0.98 : time;
+  const Chosen values = chosen(configuration);
+  Pace pace;
+  pace.resident = std::min(Resident(configuration), BlocksPerSm(configuration));
+  pace.flops =
+      profile.PeakFlops(spec_.compute_dtype, true) / profile.sms * loop_.Efficiency(values, pace.resident, profile);
+  if (Persistent(configuration)) pace.turn_ns = loop_.TurnNs(values);
+  if (profile.cc_major == 9) {
+    const int64_t ahead = (values["stages"] - 1) * (RowsFetched(configuration) + values["tile_n"]) * values["tile_k"];
+    pace.copied = std::min(pace.copied, static_cast<double>(2 * ahead * pace.resident) / kCopyNs);
+  }
+  return Time(configuration, pace);
 }
 
 }  // namespace atunner

@@ -1,6 +1,10 @@
 // Products in float16 and bfloat16 on tensor cores, whatever instruction multiplies (main_loop.h).
 #pragma once
 
+#include <span>
+#include <string>
+#include <vector>
+
 #include "atunner/codegen/main_loop.h"
 
 namespace atunner {
@@ -10,11 +14,12 @@ class TensorTemplate : public ProductTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override;
 
  protected:
-  TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents);
+  TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents);
 
   int64_t Threads(const Configuration& configuration) const override;
   int64_t SharedBytes(const Configuration& configuration) const override;
   std::vector<std::vector<int64_t>> Starts() const override { return loop_.Starts(); }
+  Extents Together(const Configuration& configuration) const override;
   bool Persistent(const Configuration& configuration) const { return Integer(configuration, "persistent") != 0; }
   /// Blocks that an SM holds.
   int64_t Resident(const Configuration& configuration) const;
@@ -32,13 +37,19 @@ class TensorTemplate : public ProductTemplate {
 
   const MainLoop& loop_;
   Expr threads_;
-  Expr registers_;  ///< of a thread
-  Expr shared_;     ///< bytes
+  Expr registers_;       ///< of a thread
+  Expr shared_;          ///< bytes
+  Expr rows_, columns_;  ///< of the result whose operands are fetched together
 };
 
 /// Largest power of two up to 8 that divides `extent`: elements that are sure to start at a multiple of their size.
 int64_t Alignment(int64_t extent);
-/// Workspace `to` = tensor `from` of `rows` × `width` elements with its rows widened to a multiple of 8 (widen.cuh).
-void AddWidening(LaunchPlan& plan, const char* from, const char* to, const std::string& rows, const std::string& width);
+/// A tensor of `rows` × `width` elements, as expressions over the task's dims.
+struct Widened {
+  std::string tensor, rows, width;
+};
+/// A step that copies each tensor into workspace "wide_" + its name with rows of a multiple of 8 elements (widen.cuh).
+/// Two at most.
+void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors);
 
 }  // namespace atunner

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
-#include "atunner/graph/cuda_text.h"
 #include "atunner/graph/plain_kernels.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/operators/graph_operator.h"
@@ -39,12 +39,6 @@ struct TransposeForm {
     return stride;
   }
 };
-
-bool IsUnaryMap(const graph::Node& node) {
-  const auto* map = node.As<graph::Map>();
-  return map && node.operands.size() == 1 && !map->body.Uses(graph::ScalarOp::kIndex) &&
-         !map->body.Uses(graph::ScalarOp::kExtent);
-}
 
 /// Axes of extent 1 left out, axes that keep their neighbour merged with it.
 void Canonicalise(const Shape& from, const std::vector<int64_t>& given, TransposeForm& form) {
@@ -121,7 +115,8 @@ class TransposeTemplate : public BoundTemplate {
         .Line(fmt::format("typedef {} To;", CudaName(spec_.args[1].dtype)));
     SourceUnit source =
         GraphSource(spec_, "transpose", space_.Describe(configuration), constants,
-                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, MapText(), embed::kTransposeCuh, KernelText()));
+                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, MapText(), embed::kTransposeCuh,
+                                KernelText(ToString(Get(space_, configuration, "along")) == "operand")));
     LaunchStep step;
     step.entry = "kernel";
     step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_a) * ceil_div({}, tile_b) * ({})",
@@ -152,15 +147,16 @@ class TransposeTemplate : public BoundTemplate {
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const auto size = static_cast<double>(SizeOf(spec_.args[0].dtype));
     const auto lines = [&](const char* tile) { return std::max(1.0, 128 / (integer(tile) * size)); };
-    const double conflicts = 1 + 0.05 * std::max(0.0, integer("vector") * size / 4 - 1);
-    const double narrow = integer("vector") * size < 4 ? 1.2 : 1.0;
+    const double width = integer("vector") * size;
+    const bool reads_on = ToString(Get(space_, configuration, "along")) == "operand";
+    const double narrow = width < 4 ? 1.2 : 1 + 0.05 * std::log2(16 / width);
     const auto wasted = [&](size_t axis, const char* tile) {
       const auto extent = static_cast<double>(form_.extents[axis].Bound(spec_.dims).factor());
       return std::ceil(extent / integer(tile)) * integer(tile) / extent;
     };
     const double flight = integer("tile_a") * integer("tile_b") * size / integer("block");  // bytes of a thread
     const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
-    return bytes * lines("tile_a") * lines("tile_b") * conflicts * narrow * late *
+    return bytes * (reads_on ? 1.03 : 1.0) * lines("tile_a") * lines("tile_b") * narrow * late *
            (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
   }
 
@@ -184,48 +180,44 @@ class TransposeTemplate : public BoundTemplate {
         {"tile_a", Integers({16, 32, 64, 128}), "elements that are neighbours in the operand"},
         {"tile_b", Integers({16, 32, 64, 128}), "elements that are neighbours in the result"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
-        {"block", Integers({64, 128, 256, 512}), "threads of a block"},
+        {"block", Integers({32, 64, 128, 256, 512}), "threads of a block"},
+        {"along",
+         {std::string("result"), std::string("operand")},
+         "blocks that follow each other write neighbours, or read them"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
-    Add(fmt::format("tile_a * (tile_b + 2) * {} <= 49152", SizeOf(spec_.args[0].dtype)),
-        "the tile exceeds shared memory");
-    Add("tile_a * tile_b >= vector * block", "more threads than vectors");
-    Add("tile_a * tile_b <= 64 * vector * block", "loops too long to unroll");
+    Add(fmt::format("tile_a * tile_b * {} <= 49152", SizeOf(spec_.args[0].dtype)), "the tile exceeds shared memory");
+    Add("tile_a >= vector and tile_b >= vector", "a thread turns vector x vector elements");
+    Add("tile_a * tile_b >= vector * vector * block", "more threads than elements to turn");
+    Add("tile_a * tile_b <= 128 * block", "what a thread has in flight takes registers");
   }
 
   /// One element of the result from one of the operand.
   std::string MapText() const {
-    const graph::Node& input = form_.graph.node(form_.graph.inputs()[0]);
-    const std::string type = graph::CudaArithmetic(input.type.dtype, false);
-    std::string text = "DEVICE To map(const From& element) {\n";
-    if (form_.maps.empty() && spec_.args[0].dtype == spec_.args[1].dtype) return text + "  return element;\n}\n";
-    text += fmt::format("  const {0} x = load<{0}>(element);\n", type);
-    std::string value = "x";
-    for (size_t i = 0; i < form_.maps.size(); ++i) {
-      const graph::Node& node = form_.graph.node(form_.maps[i]);
-      const graph::CudaText body = graph::ToCuda(
-          node.As<graph::Map>()->body, {.operands = {value}, .place = {}, .temporary = fmt::format("t{}_", i)});
-      for (const std::string& statement : body.statements) text += "  " + statement + "\n";
-      value = fmt::format("x{}", i);
-      text += fmt::format("  const {} {} = {};\n", graph::CudaArithmetic(node.type.dtype, false), value, body.value);
-    }
-    return text + fmt::format("  To result;\n  store(result, {});\n  return result;\n}}\n", value);
+    if (form_.maps.empty() && spec_.args[0].dtype == spec_.args[1].dtype)
+      return "DEVICE To map(const From& element) {\n  return element;\n}\n";
+    const DType operand = form_.graph.node(form_.graph.inputs()[0]).type.dtype;
+    return UnaryMaps(form_.graph, form_.maps, "map", "From", "To", operand);
   }
 
-  std::string KernelText() const {
+  std::string KernelText(bool along_operand) const {
     const std::string a = form_.extents[form_.a()].ToString();
     const std::string b = form_.extents[form_.b()].ToString();
     std::string text =
         "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
     text += fmt::format(
-        "  const long long tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
-    text += "  const long long a0 = blockIdx.x % tiles_a * TILE_A, b0 = blockIdx.x / tiles_a % tiles_b * TILE_B;\n";
-    text += "  long long batch = blockIdx.x / (tiles_a * tiles_b), from = 0, to = 0;\n";
+        "  const unsigned tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
+    text +=
+        along_operand
+            ? "  const unsigned a0 = blockIdx.x % tiles_a * TILE_A, b0 = blockIdx.x / tiles_a % tiles_b * TILE_B;\n"
+            : "  const unsigned b0 = blockIdx.x % tiles_b * TILE_B, a0 = blockIdx.x / tiles_b % tiles_a * TILE_A;\n";
+    text += "  unsigned batch = blockIdx.x / tiles_a / tiles_b;\n  long long from = 0, to = 0;\n";
     for (size_t axis = form_.extents.size(); axis-- > 0;) {
       if (axis == form_.a() || axis == form_.b()) continue;
-      text += fmt::format("  from += batch % ({0}) * ({1}), to += batch % ({0}) * ({2}), batch /= {0};\n",
-                          form_.extents[axis].ToString(), form_.StrideIn(axis).ToString(),
-                          form_.StrideOut(axis).ToString());
+      text += fmt::format(
+          "  from += (long long)(batch % {0}) * ({1}), to += (long long)(batch % {0}) * ({2}), batch /= {0};\n",
+          "(unsigned)(" + form_.extents[axis].ToString() + ")", form_.StrideIn(axis).ToString(),
+          form_.StrideOut(axis).ToString());
     }
     return text + fmt::format("  transpose_tile(in_{} + from, out_{} + to, a0, b0, {}, {}, {}, {});\n}}\n",
                               spec_.args[0].name, spec_.args[1].name, a, b, form_.StrideIn(form_.b()).ToString(),

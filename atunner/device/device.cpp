@@ -87,6 +87,10 @@ std::string Misfit(const std::string& entry, std::span<const size_t> sizes, std:
   return "";
 }
 
+Result<std::unique_ptr<Texture>> Device::CreateTexture(const TextureSpec&, std::span<const std::byte>) {
+  return Fail(ErrorCode::kUnsupported, "'" + profile().name + "' has no textures");
+}
+
 Result<TensorMap> Device::EncodeTensorMap(const TensorMapSpec&) {
   return Fail(ErrorCode::kUnsupported, "'" + profile().name + "' has no bulk tensor copies",
               "compute capability " + std::to_string(profile().cc_major) + "." + std::to_string(profile().cc_minor));

@@ -16,6 +16,7 @@
 #include "atunner/model/device_profile.h"
 #include "atunner/model/launch_plan.h"
 #include "atunner/model/tensor_map.h"
+#include "atunner/model/texture.h"
 #include "atunner/model/trial.h"
 
 namespace atunner {
@@ -110,6 +111,17 @@ class Buffer {
   virtual uint64_t bytes() const = 0;
 };
 
+/// A texture with its surface; freed when destroyed.
+class Texture {
+ public:
+  virtual ~Texture() = default;
+  /// Kernel arguments of type cudaTextureObject_t and cudaSurfaceObject_t.
+  virtual uint64_t texture() const = 0;
+  virtual uint64_t surface() const = 0;
+  /// The texels, row by row and layer by layer, as kernels left them.
+  virtual Status CopyOut(std::span<std::byte> texels) = 0;
+};
+
 /// A module whose globals live in the device; fresh each time it is loaded.
 class LoadedModule {
  public:
@@ -159,6 +171,9 @@ class Device {
   /// A tensor map for kernels of this device. kInvalidInput names the rule that `spec` breaks, kUnsupported a device
   /// without bulk tensor copies (before compute capability 9.0).
   virtual Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec);
+
+  /// A texture of these texels, row by row and layer by layer. kInvalidInput names the rule that `spec` breaks.
+  virtual Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec, std::span<const std::byte> texels);
 
   virtual Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) = 0;
   /// Address of a `__device__` or `__constant__` symbol and its size in bytes.

@@ -8,6 +8,7 @@
 #include "atunner/device/cuda_abi.h"
 #include "atunner/device/nvml.h"
 #include "atunner/device/profiles.h"
+#include "atunner/device/texture_driver.h"
 
 namespace atunner {
 namespace {
@@ -32,6 +33,7 @@ struct Driver {
   cuda::Result (*within)(cuda::DevicePointer, cuda::DevicePointer, size_t, cuda::Stream) = nullptr;
   cuda::Result (*fill)(cuda::DevicePointer, unsigned char, size_t, cuda::Stream) = nullptr;
   cuda::EncodeTiled encode_tiled = nullptr;
+  TextureDriver textures;
   cuda::Result (*load)(cuda::Module*, const void*) = nullptr;
   cuda::Result (*unload)(cuda::Module) = nullptr;
   cuda::Result (*function)(cuda::Function*, cuda::Module, const char*) = nullptr;
@@ -101,6 +103,7 @@ Result<Driver> OpenDriver() {
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.event_elapsed, "cuEventElapsedTime"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.reset_persisting, "cuCtxResetPersistingL2Cache"));
   (void)l.Bind(d.encode_tiled, "cuTensorMapEncodeTiled");  // drivers before CUDA 12 have none
+  d.textures.Bind(l);
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   if (const cuda::Result code = d.init(0); code != cuda::kSuccess) {
     return Fail(ErrorCode::kUnavailable, "the NVIDIA driver does not start: " + d.Text(code), l.path());
@@ -225,6 +228,15 @@ class RealDevice : public TimedDevice {
     TensorMap map;
     ATUNNER_RETURN_IF_ERROR(Check(Encode(driver_.encode_tiled, spec, map), "encode a tensor map"));
     return map;
+  }
+
+  Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec, std::span<const std::byte> texels) override {
+    if (!driver_.textures.available()) return Device::CreateTexture(spec, texels);
+    ATUNNER_RETURN_IF_ERROR(atunner::Check(spec));
+    if (texels.size() != spec.Bytes()) return Invalid("a texture needs " + std::to_string(spec.Bytes()) + " bytes");
+    std::unique_ptr<Texture> texture;
+    ATUNNER_RETURN_IF_ERROR(Check(driver_.textures.Create(spec, texels, texture), "create a texture"));
+    return texture;
   }
 
   Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override {

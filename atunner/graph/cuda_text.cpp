@@ -20,6 +20,10 @@ std::string_view NarrowForm(const ScalarNode& node) {
       return "sigmoid_narrow($0)";
     case ScalarOp::kExp:
       return "exp_narrow($0)";
+    case ScalarOp::kLog:
+      return "log_narrow($0)";
+    case ScalarOp::kLog1p:
+      return "log1p_narrow($0)";
     default:
       return {};
   }
@@ -126,8 +130,7 @@ class Writer {
     const std::string type = TypeOf(node.dtype);
     if (to == DType::kFloat64) return x;
     if (to == DType::kFloat32) return fmt::format("({})(float){}", type, x);
-    const bool eight = SizeOf(to) == 1;
-    if (eight) return fmt::format("({})(float){}((float){})", type, CudaName(to), x);
+    if (SizeOf(to) == 1) return fmt::format("({})(float){}((float){})", type, Name(to), x);  // float8.cuh
     return fmt::format("({})to_real({}((float){}))", type, CudaName(to), x);
   }
 

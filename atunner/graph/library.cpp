@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "atunner/base/closest_name.h"
+#include "atunner/graph/compose.h"
+#include "atunner/graph/expression_text.h"
 #include "atunner/graph/gradient.h"
 #include "atunner/graph/rewrite.h"
 
@@ -38,6 +40,16 @@ Value Call::Fail(std::string what, std::string hint) {
 bool Call::Check(bool condition, const std::string& what, const std::string& hint) {
   if (!condition) Fail(what, hint);
   return condition;
+}
+
+std::string WithAttributes(std::string body, const std::vector<Attribute>& attributes, const Call& call) {
+  for (const Attribute& attribute : attributes) {
+    const std::string place = "$" + attribute.name;
+    const std::string value = "(" + PrintNumber(call.Real(attribute.name)) + ")";
+    for (size_t at = body.find(place); at != std::string::npos; at = body.find(place, at + value.size()))
+      body.replace(at, place.size(), value);
+  }
+  return body;
 }
 
 const std::vector<LibraryOperator>& Library() {
@@ -76,7 +88,9 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   }
   Request full = request;
   std::vector<std::string> names;
-  for (const Attribute& attribute : op.attributes) {
+  std::vector<Attribute> attributes = op.attributes;
+  if (found.backward) attributes.push_back(kWithRespectTo);
+  for (const Attribute& attribute : attributes) {
     full.attributes.try_emplace(attribute.name, attribute.fallback);
     names.push_back(attribute.name);
   }
@@ -88,6 +102,7 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   }
   const Range rows{1, full.shapes[0].empty() ? 1 : full.shapes[0][0]};
   const bool open_rows = full.open_rows;
+  const std::string wrt = found.backward ? atunner::ToString(full.attributes.at(kWithRespectTo.name)) : "all";
   Call call(op.name, std::move(full));
   if (open_rows) ATUNNER_RETURN_IF_ERROR(call.g.Symbol("rows", rows));
   op.build(call);
@@ -100,7 +115,9 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
   }
   if (!found.backward) return Simplify(*graph);
   ATUNNER_TRY(const ValidGraph backward, Gradient(*graph));
-  return Simplify(backward);
+  if (wrt == "all") return Simplify(backward);
+  ATUNNER_TRY(const ValidGraph part, OnlyOutput(backward, "d" + wrt));
+  return Simplify(part);
 }
 
 }  // namespace atunner::graph

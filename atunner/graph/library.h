@@ -58,6 +58,9 @@ class Call {
   Request request_;
 };
 
+/// `body` with the request's numbers for "$name", attribute by attribute. No attribute's name begins with another's.
+std::string WithAttributes(std::string body, const std::vector<Attribute>& attributes, const Call& call);
+
 struct LibraryOperator {
   std::string name;
   std::string signature;  ///< "rms_norm(x[…, C], weight[C]) → y"
@@ -68,6 +71,7 @@ struct LibraryOperator {
   bool differentiable = true;  ///< has an operator `name`_backward made by Gradient
   /// Shapes, small, with which the operator can be built: examples for documentation and tests.
   std::vector<std::vector<int64_t>> example;
+  bool pointwise = false;  ///< a row of pointwise.def: each element of the result from one of each operand
 };
 
 /// By name. Derived gradients are not among them, but found.
@@ -78,6 +82,10 @@ struct Found {
   bool backward = false;
 };
 std::optional<Found> FindInLibrary(std::string_view name);
+
+/// What a gradient takes besides its operator's attributes: the input by which it is wanted, of which there may be more
+/// than one.
+inline const Attribute kWithRespectTo = {"wrt", std::string("all"), "the input whose gradient is wanted, or all"};
 
 /// kInvalidInput says what is wrong with shapes or attributes, and shows right ones.
 Result<ValidGraph> Build(const Found& found, const Request& request);

@@ -1,64 +1,98 @@
 // Losses and optimizers.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "atunner/graph/library.h"
 
 namespace atunner::graph {
 namespace {
 
-/// Pointwise losses of prediction a and target b, then the mean.
+std::vector<int64_t> AllAxes(const Shape& shape) {
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  return axes;
+}
+
+const Attribute kReduction = {"reduction", std::string("mean"), "mean, sum or none"};
+
+/// What all losses end in.
+void Reduced(Call& call, Value each) {
+  const std::string reduction = call.Text("reduction");
+  if (!call.Check(reduction == "mean" || reduction == "sum" || reduction == "none", "reduction=" + reduction,
+                  "mean, sum or none") ||
+      !call.g.ok())
+    return;
+  const Combine op = reduction == "sum" ? Combine::kSum : Combine::kMean;
+  call.Output("loss", reduction == "none" ? each : call.g.Reduce(op, each, AllAxes(call.g.TypeOf(each).shape)));
+}
+
+/// Pointwise losses of operands a, b and perhaps c.
 struct LossRow {
   const char* name;
-  const char* body;  ///< $x: the attribute
+  const char* body;  ///< $x: the attribute x
   const char* meaning;
   std::vector<Attribute> attributes = {};
+  std::vector<std::string> operands = {"prediction", "target"};
 };
 const LossRow kLosses[] = {
     {"mse_loss", "(a - b) * (a - b)", "mean squared error"},
     {"l1_loss", "abs(a - b)", "mean absolute error"},
     {"huber_loss",
-     "let t = abs(a - b) in select(t < $d, 0.5 * t * t, $d * (t - 0.5 * $d))",
+     "let t = abs(a - b) in select(t < $delta, 0.5 * t * t, $delta * (t - 0.5 * $delta))",
      "squared near 0, linear beyond delta",
      {{"delta", 1.0, "where it becomes linear"}}},
     {"smooth_l1_loss",
-     "let t = abs(a - b) in select(t < $d, 0.5 * t * t / $d, t - 0.5 * $d)",
+     "let t = abs(a - b) in select(t < $delta, 0.5 * t * t / $delta, t - 0.5 * $delta)",
      "Huber's loss by delta",
      {{"delta", 1.0, "where it becomes linear"}}},
+    {"log_cosh_loss", "let t = abs(a - b) in t + log1p(exp(-2 * t)) - 0.6931471805599453", "log cosh of the error"},
     {"hinge_loss", "maximum(1 - a * b, 0)", "margin of targets -1 and 1"},
+    {"squared_hinge_loss", "let t = maximum(1 - a * b, 0) in t * t", "squared margin of targets -1 and 1"},
+    {"hinge_embedding_loss",
+     "select(b > 0, a, maximum($margin - a, 0))",
+     "distances: small where the target is 1, at least margin where it is -1",
+     {{"margin", 1.0, "distance wanted"}}},
+    {"margin_ranking_loss",
+     "maximum(-c * (a - b) + $margin, 0)",
+     "a ranked above b where the target is 1, below where it is -1",
+     {{"margin", 0.0, "distance wanted"}},
+     {"a", "b", "target"}},
     {"soft_margin_loss", "maximum(-a * b, 0) + log1p(exp(-abs(a * b)))", "logistic loss of targets -1 and 1"},
     {"bce_with_logits", "maximum(a, 0) - a * b + log1p(exp(-abs(a)))", "binary cross-entropy of logits"},
+    {"focal_loss",
+     "let t = select(b > 0, a, -a), w = sigmoid(-t) in w ** $gamma * (maximum(-t, 0) + log1p(exp(-abs(t))))",
+     "binary cross-entropy of logits, less of what is right; targets above 0 are true",
+     {{"gamma", 2.0, "how much less"}}},
     {"kl_div", "exp(b) * (b - a)", "Kullback-Leibler divergence of log probabilities"},
     {"poisson_nll_loss", "exp(a) - a * b", "negative log likelihood of counts, by log rate"},
+    {"gaussian_nll_loss",
+     "let v = maximum(abs(c), $eps) in 0.5 * (log(v) + (a - b) * (a - b) / v)",
+     "negative log likelihood of a normal distribution; the variance's absolute value counts",
+     {{"eps", 1e-6, "least variance"}},
+     {"prediction", "target", "variance"}},
 };
 
-std::vector<int64_t> AllAxes(const Call& call) {
-  std::vector<int64_t> axes;
-  for (size_t i = 0; i < call.shape().size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  return axes;
-}
-
 LibraryOperator Loss(const LossRow& row) {
+  std::vector<Attribute> attributes = row.attributes;
+  attributes.push_back(kReduction);
   return {.name = row.name,
-          .signature = fmt::format("{}(prediction, target) → loss[]", row.name),
+          .signature = fmt::format("{}({}) → loss[]", row.name, fmt::join(row.operands, ", ")),
           .meaning = std::string(row.meaning) + ", averaged",
           .shape_help = "one shape: --input-shape 1024,4096",
-          .attributes = row.attributes,
+          .attributes = attributes,
           .build =
               [row](Call& call) {
                 if (!call.Check(!call.shape().empty(), "a scalar has nothing to average")) return;
-                std::string body = row.body;
-                const std::string delta = row.attributes.empty() ? "" : fmt::format("{}", call.Real("delta"));
-                for (size_t at = body.find("$d"); at != std::string::npos; at = body.find("$d"))
-                  body.replace(at, 2, delta);
-                const Value a = call.Wide(call.Input("prediction", call.shape()));
-                const Value b = call.Wide(call.Input("target", call.shape()));
-                call.Output("loss", call.g.Reduce(Combine::kMean, call.g.Map(body, {a, b}), AllAxes(call)));
+                std::vector<Value> operands;
+                for (const std::string& name : row.operands)
+                  operands.push_back(call.Wide(call.Input(name, call.shape())));
+                Reduced(call, call.g.Map(WithAttributes(row.body, row.attributes, call), operands));
               },
           .example = {{3, 5}}};
 }
 
+/// Mean over rows of what the label's place says of the logits' log softmax.
 void BuildCrossEntropy(Call& call) {
   if (!call.Check(call.shape().size() == 2, "cross_entropy takes logits N,C")) return;
   GraphBuilder& g = call.g;
@@ -67,7 +101,17 @@ void BuildCrossEntropy(Call& call) {
   const Value moved = g.Map("a - detach(b)", {x, g.Reduce(Combine::kMax, x, {1}, true)});
   const Value total = g.Reduce(Combine::kSum, g.Map("exp(a)", {moved}), {1});
   const Value picked = g.Add(Gather{1, 1}, {moved, labels});
-  call.Output("loss", g.Reduce(Combine::kMean, g.Map("log(a) - b", {total, picked}), {0}));
+  const double smoothing = call.Real("label_smoothing");
+  if (smoothing == 0) return Reduced(call, g.Map("log(a) - b", {total, picked}));
+  const Value mean = g.Reduce(Combine::kMean, moved, {1});
+  Reduced(call, g.Map(fmt::format("log(a) - {} * b - {} * c", 1 - smoothing, smoothing), {total, picked, mean}));
+}
+
+void BuildNll(Call& call) {
+  if (!call.Check(call.shape().size() == 2, "nll_loss takes log probabilities N,C")) return;
+  const Value x = call.Wide(call.Input("log_probabilities", call.shape()));
+  const Value labels = call.Input("labels", {call.shape()[0]}, DType::kInt64);
+  Reduced(call, call.g.Map("-a", {call.g.Add(Gather{1, 1}, {x, labels})}));
 }
 
 /// a · b / (|a| |b|) of rows.
@@ -80,7 +124,7 @@ void BuildCosine(Call& call) {
   if (!call.Check(call.shape().size() == 2, "cosine_loss takes rows N,D")) return;
   const Value a = call.Wide(call.Input("a", call.shape()));
   const Value b = call.Wide(call.Input("b", call.shape()));
-  call.Output("loss", call.g.Reduce(Combine::kMean, call.g.Map("1 - a", {Cosine(call, a, b)}), {0}));
+  Reduced(call, call.g.Map("1 - a", {Cosine(call, a, b)}));
 }
 
 void BuildTriplet(Call& call) {
@@ -95,60 +139,139 @@ void BuildTriplet(Call& call) {
   const Value near = distance("positive");
   const Value far = distance("negative");
   const Value margin = g.Scalar(g.TypeOf(a).dtype, call.Real("margin"));
-  call.Output("loss", g.Reduce(Combine::kMean, g.Map("maximum(a - b + c, 0)", {near, far, margin}), {0}));
+  Reduced(call, g.Map("maximum(a - b + c, 0)", {near, far, margin}));
 }
 
+// --- Optimizers: one step for each of the tensors whose shapes are given. ---
+
+/// Parameters `a`, gradients `b`, then the states `c`, `d`; formulas of the successors, over those and what was said
+/// before. A mean square is not negative: its absolute value keeps every input meaningful.
+struct OptimizerRow {
+  const char* name;
+  const char* meaning;
+  std::vector<std::string> states;
+  std::string let;                ///< names of values that several formulas share
+  std::vector<std::string> next;  ///< of the parameters, then of the states
+  std::vector<Attribute> attributes;
+};
+
+const Attribute kRate = {"lr", 1e-3, "learning rate"};
+const Attribute kDecay = {"weight_decay", 0.0, "pull to 0"};
+const Attribute kOptimizerEps = {"eps", 1e-8, "added to the root"};
 const std::vector<Attribute> kAdam = {{"lr", 1e-3, "learning rate"},
                                       {"beta1", 0.9, "decay of the mean"},
                                       {"beta2", 0.999, "decay of the mean square"},
-                                      {"eps", 1e-8, "added to the root"},
+                                      kOptimizerEps,
                                       {"step", int64_t{1}, "number of this step, from 1"},
                                       {"weight_decay", 0.0, "decoupled for adamw"}};
+const char* kMoments =
+    "m = $beta1 * c + (1 - $beta1) * t, v = $beta2 * abs(d) + (1 - $beta2) * t * t, "
+    "s = $lr * m / (1 - $beta1 ** $step) / (sqrt(v / (1 - $beta2 ** $step)) + $eps)";
 
-/// Parameters, gradients and moments in; their successors out.
-void BuildAdam(Call& call, bool decoupled) {
-  GraphBuilder& g = call.g;
-  const Value p = call.Wide(call.Input("p", call.shape()));
-  const Value gradient = call.Wide(call.Input("grad", call.shape()));
-  const Value m = call.Wide(call.Input("m", call.shape()));
-  const Value v = call.Wide(call.Input("v", call.shape()));
-  const double beta1 = call.Real("beta1");
-  const double beta2 = call.Real("beta2");
-  const double lr = call.Real("lr");
-  const double decay = call.Real("weight_decay");
-  const auto step = static_cast<double>(call.Whole("step"));
-  if (!call.Check(step >= 1, "step counts from 1")) return;
-  const Value d = decoupled ? gradient : g.Map(fmt::format("a + {} * b", decay), {gradient, p});
-  const Value mean = g.Map(fmt::format("{} * a + {} * b", beta1, 1 - beta1), {m, d});
-  // A mean square is not negative; its absolute value keeps every input meaningful.
-  const Value square = g.Map(fmt::format("{} * abs(a) + {} * b * b", beta2, 1 - beta2), {v, d});
-  const Value kept = decoupled ? g.Map(fmt::format("a * {}", 1 - lr * decay), {p}) : p;
-  const double mean_scale = lr / (1 - std::pow(beta1, step));
-  const double root_scale = 1 / std::sqrt(1 - std::pow(beta2, step));
-  call.Output("p_next", g.Map(fmt::format("a - {} * b / (sqrt(c) * {} + {})", mean_scale, root_scale, call.Real("eps")),
-                              {kept, mean, square}));
-  call.Output("m_next", mean);
-  call.Output("v_next", square);
+const OptimizerRow kOptimizers[] = {
+    {"adam",
+     "one step of Adam",
+     {"m", "v"},
+     std::string("t = b + $weight_decay * a, ") + kMoments,
+     {"a - s", "m", "v"},
+     kAdam},
+    {"adamw",
+     "one step of Adam with decoupled weight decay",
+     {"m", "v"},
+     std::string("t = b, ") + kMoments,
+     {"a * (1 - $lr * $weight_decay) - s", "m", "v"},
+     kAdam},
+    {"sgd",
+     "one step of gradient descent with momentum",
+     {"v"},
+     "v = $momentum * c + b + $weight_decay * a",
+     {"a - $lr * v", "v"},
+     {{"lr", 1e-2, "learning rate"}, {"momentum", 0.9, "share of the step before"}, kDecay}},
+    {"rmsprop",
+     "one step of RMSprop",
+     {"v"},
+     "v = $alpha * abs(c) + (1 - $alpha) * b * b",
+     {"a - $lr * b / (sqrt(v) + $eps)", "v"},
+     {kRate, {"alpha", 0.99, "decay of the mean square"}, kOptimizerEps}},
+    {"adagrad",
+     "one step of Adagrad",
+     {"sum"},
+     "v = abs(c) + b * b",
+     {"a - $lr * b / (sqrt(v) + $eps)", "v"},
+     {kRate, kOptimizerEps}},
+    {"lion",
+     "one step of Lion",
+     {"m"},
+     "m = $beta2 * c + (1 - $beta2) * b",
+     {"a * (1 - $lr * $weight_decay) - $lr * sign($beta1 * c + (1 - $beta1) * b)", "m"},
+     {kRate, {"beta1", 0.9, "of the step"}, {"beta2", 0.99, "decay of the mean"}, kDecay}},
+};
+
+/// Of one tensor nothing, of several their number: "p", or "p0", "p1".
+std::string Numbered(const Call& call, size_t i) { return call.shapes() == 1 ? "" : std::to_string(i); }
+
+LibraryOperator Optimizer(const OptimizerRow& row) {
+  std::string signature = fmt::format("{}(p, grad, {}) → p_next", row.name, fmt::join(row.states, ", "));
+  for (const std::string& state : row.states) signature += ", " + state + "_next";
+  return {.name = row.name,
+          .signature = signature,
+          .meaning = row.meaning,
+          .shape_help = "a shape for each tensor: --input-shape 4096,4096",
+          .attributes = row.attributes,
+          .build =
+              [row](Call& call) {
+                const bool counts = std::ranges::find(row.attributes, "step", &Attribute::name) != row.attributes.end();
+                if (counts && !call.Check(call.Whole("step") >= 1, "step counts from 1")) return;
+                for (size_t i = 0; i < call.shapes(); ++i) {
+                  std::vector<std::string> names = {"p", "grad"};
+                  names.insert(names.end(), row.states.begin(), row.states.end());
+                  std::vector<Value> operands;
+                  for (const std::string& name : names)
+                    operands.push_back(call.Wide(call.Input(name + Numbered(call, i), call.shape(i))));
+                  names.erase(names.begin() + 1);
+                  for (size_t k = 0; k < names.size(); ++k) {
+                    const std::string body = fmt::format("let {} in {}", row.let, row.next[k]);
+                    call.Output(names[k] + "_next" + Numbered(call, i),
+                                call.g.Map(WithAttributes(body, row.attributes, call), operands));
+                  }
+                }
+              },
+          .differentiable = false,
+          .example = {{3, 5}}};
 }
 
-void BuildSgd(Call& call) {
-  GraphBuilder& g = call.g;
-  const Value p = call.Wide(call.Input("p", call.shape()));
-  const Value gradient = call.Wide(call.Input("grad", call.shape()));
-  const Value v = call.Wide(call.Input("v", call.shape()));
-  const Value next =
-      g.Map(fmt::format("{} * a + b + {} * c", call.Real("momentum"), call.Real("weight_decay")), {v, gradient, p});
-  call.Output("p_next", g.Map(fmt::format("a - {} * b", call.Real("lr")), {p, next}));
-  call.Output("v_next", next);
-}
-
-/// Gradients scaled so that their norm is at most `max_norm`.
+/// Gradients scaled so that the norm of all together is at most `max_norm`.
 void BuildClip(Call& call) {
-  if (!call.Check(!call.shape().empty(), "a scalar has no norm")) return;
-  const Value x = call.Wide(call.Input("grad", call.shape()));
-  const Value squares = call.g.Reduce(Combine::kSum, call.g.Map("a * a", {x}), AllAxes(call), true);
-  call.Output("y",
-              call.g.Map(fmt::format("a * minimum({} / (sqrt(b) + 1e-06), 1)", call.Real("max_norm")), {x, squares}));
+  GraphBuilder& g = call.g;
+  std::vector<Value> gradients;
+  Value total;
+  for (size_t i = 0; i < call.shapes(); ++i) {
+    if (!call.Check(!call.shape(i).empty(), "a scalar has no norm")) return;
+    gradients.push_back(call.Wide(call.Input("grad" + Numbered(call, i), call.shape(i))));
+    const Value squares = g.Map("a * a", {gradients.back()});
+    const bool alone = call.shapes() == 1;
+    const Value sum = g.Reduce(Combine::kSum, squares, AllAxes(call.shape(i)), alone);
+    total = i == 0 ? sum : g.Map("a + b", {total, sum});
+  }
+  for (size_t i = 0; i < gradients.size(); ++i)
+    call.Output(
+        "y" + Numbered(call, i),
+        g.Map(fmt::format("a * minimum({} / (sqrt(b) + 1e-06), 1)", call.Real("max_norm")), {gradients[i], total}));
+}
+
+/// Gradients over the loss scale, and whether any is infinite or NaN: what mixed-precision training does before a step.
+void BuildUnscale(Call& call) {
+  GraphBuilder& g = call.g;
+  const Value scale = call.Input("scale", {Extent(1)}, DType::kFloat32);
+  Value found;
+  for (size_t i = 0; i < call.shapes(); ++i) {
+    if (!call.Check(!call.shape(i).empty(), "a scalar has no axes")) return;
+    const Value x = call.Wide(call.Input("grad" + Numbered(call, i), call.shape(i)));
+    const Value bad = g.Reduce(Combine::kAny, g.Map("isnan(a) | isinf(a)", {x}), AllAxes(call.shape(i)));
+    found = i == 0 ? bad : g.Map("a | b", {found, bad});
+    call.Output("y" + Numbered(call, i), g.Map("a / b", {x, g.Cast(scale, g.TypeOf(x).dtype)}));
+  }
+  g.Output("found", found);
 }
 
 }  // namespace
@@ -160,15 +283,23 @@ void AddLosses(std::vector<LibraryOperator>& library) {
                      "cross_entropy(logits[N, C], labels[N]) → loss[]",
                      "mean of -log softmax at the labels",
                      one,
-                     {},
+                     {{"label_smoothing", 0.0, "share of all classes in the target"}, kReduction},
                      BuildCrossEntropy,
+                     true,
+                     {{3, 5}}});
+  library.push_back({"nll_loss",
+                     "nll_loss(log_probabilities[N, C], labels[N]) → loss[]",
+                     "mean of what stands at the labels, negated",
+                     one,
+                     {kReduction},
+                     BuildNll,
                      true,
                      {{3, 5}}});
   library.push_back({"cosine_loss",
                      "cosine_loss(a[N, D], b[N, D]) → loss[]",
                      "mean of 1 - cosine of rows",
                      one,
-                     {},
+                     {kReduction},
                      BuildCosine,
                      true,
                      {{3, 5}}});
@@ -176,42 +307,26 @@ void AddLosses(std::vector<LibraryOperator>& library) {
                      "triplet_loss(anchor, positive, negative) → loss[]",
                      "mean of max(|a - p| - |a - n| + margin, 0)",
                      one,
-                     {{"margin", 1.0, "distance wanted"}},
+                     {{"margin", 1.0, "distance wanted"}, kReduction},
                      BuildTriplet,
                      true,
                      {{3, 5}}});
-  library.push_back({"adam",
-                     "adam(p, grad, m, v) → p_next, m_next, v_next",
-                     "one step of Adam",
-                     one,
-                     kAdam,
-                     [](Call& call) { BuildAdam(call, false); },
-                     false,
-                     {{3, 5}}});
-  library.push_back({"adamw",
-                     "adamw(p, grad, m, v) → p_next, m_next, v_next",
-                     "one step of Adam with decoupled weight decay",
-                     one,
-                     kAdam,
-                     [](Call& call) { BuildAdam(call, true); },
-                     false,
-                     {{3, 5}}});
-  library.push_back({"sgd",
-                     "sgd(p, grad, v) → p_next, v_next",
-                     "one step of gradient descent with momentum",
-                     one,
-                     {{"lr", 1e-2, "learning rate"},
-                      {"momentum", 0.9, "share of the step before"},
-                      {"weight_decay", 0.0, "pull to 0"}},
-                     BuildSgd,
-                     false,
-                     {{3, 5}}});
+  for (const OptimizerRow& row : kOptimizers) library.push_back(Optimizer(row));
+  const char* tensors = "a shape for each tensor: --input-shape 4096,4096";
   library.push_back({"clip_grad_norm",
                      "clip_grad_norm(grad) → y",
-                     "grad · min(max_norm / |grad|, 1)",
-                     one,
+                     "grad · min(max_norm / |grad|, 1), by the norm of all tensors",
+                     tensors,
                      {{"max_norm", 1.0, "largest norm"}},
                      BuildClip,
+                     false,
+                     {{3, 5}}});
+  library.push_back({"unscale",
+                     "unscale(scale[1], grad) → y, found[]",
+                     "grad / scale, and whether any is infinite or NaN",
+                     tensors,
+                     {},
+                     BuildUnscale,
                      false,
                      {{3, 5}}});
 }

@@ -1,4 +1,6 @@
 // Normalisations: layers, groups, instances, batches, root mean squares.
+#include <fmt/format.h>
+
 #include "atunner/graph/library.h"
 
 namespace atunner::graph {
@@ -86,6 +88,45 @@ void BuildBatchNorm(Call& call) {
   call.Output("y", Affine(call, Normalised(call, x, axes), x, 1));
 }
 
+/// As batch_norm, with the moments that inference will use, moved towards those of this batch.
+void BuildBatchNormTraining(Call& call) {
+  if (!HasChannels(call, 2)) return;
+  GraphBuilder& g = call.g;
+  const Shape shape = call.shape();
+  const Value x = call.Wide(call.Input("x", shape));
+  std::vector<int64_t> axes = AxesFrom(1, shape.size());
+  axes[0] = 0;
+  const Value mean = g.Reduce(Combine::kMean, x, axes, true);
+  const Value centred = g.Map("a - b", {x, mean});
+  const Value variance = g.Reduce(Combine::kMean, g.Map("a * a", {centred}), axes, true);
+  const Value eps = g.Scalar(g.TypeOf(x).dtype, call.Real("eps"));
+  call.Output("y", Affine(call, g.Map("a * rsqrt(b + c)", {centred, variance, eps}), x, 1));
+  const Extent count = ElementCount(shape);
+  const auto n = static_cast<double>(count.factor()) / static_cast<double>(shape[1].factor());
+  if (!call.Check(count.constant() && n > 1, "the variance of one element", "more elements in a channel")) return;
+  const double momentum = call.Real("momentum");
+  const auto running = [&](const std::string& name, Value now, double factor) {
+    const Value before = call.Wide(call.Input("running_" + name, {shape[1]}));
+    const std::string body = fmt::format("a * {} + b * {}", 1 - momentum, momentum * factor);
+    call.Output("running_" + name + "_next", g.Map(body, {before, g.Reshape(now, {shape[1]})}));
+  };
+  running("mean", mean, 1);
+  running("variance", variance, n / (n - 1));
+}
+
+/// What begins a layer of a language model: the residual sum, which goes on, and its norm.
+void BuildAddRmsNorm(Call& call) {
+  if (!call.Check(!call.shape().empty(), "a scalar has no axis to normalise")) return;
+  GraphBuilder& g = call.g;
+  const Value sum =
+      g.Map("a + b", {call.Wide(call.Input("x", call.shape())), call.Wide(call.Input("residual", call.shape()))});
+  const Value weight = call.Wide(call.Input("weight", {call.shape().back()}));
+  const Value squares = g.Reduce(Combine::kMean, g.Map("a * a", {sum}), {-1}, true);
+  const Value eps = g.Scalar(g.TypeOf(sum).dtype, call.Real("eps"));
+  call.Output("y", g.Map("a * rsqrt(b + d) * c", {sum, squares, weight, eps}));
+  call.Output("sum", sum);
+}
+
 void BuildBatchNormInference(Call& call) {
   if (!HasChannels(call, 2)) return;
   const Value x = call.Wide(call.Input("x", call.shape()));
@@ -109,6 +150,14 @@ void AddNorms(std::vector<LibraryOperator>& library) {
                      rows,
                      {{"eps", 1e-6, "added to the mean square"}},
                      BuildRmsNorm,
+                     true,
+                     {{3, 8}}});
+  library.push_back({"add_rms_norm",
+                     "add_rms_norm(x[…, C], residual[…, C], weight[C]) → y, sum",
+                     "rms_norm of x + residual, and the sum",
+                     rows,
+                     {{"eps", 1e-6, "added to the mean square"}},
+                     BuildAddRmsNorm,
                      true,
                      {{3, 8}}});
   library.push_back({"layer_norm",
@@ -141,6 +190,14 @@ void AddNorms(std::vector<LibraryOperator>& library) {
                      image,
                      {kEps},
                      BuildBatchNorm,
+                     true,
+                     {{3, 4, 5}}});
+  library.push_back({"batch_norm_training",
+                     "batch_norm_training(x[N, C, …], weight[C], bias[C], running_mean[C], running_variance[C]) → y, …",
+                     "batch_norm, and the running moments after it",
+                     image,
+                     {kEps, {"momentum", 0.1, "share of this batch"}},
+                     BuildBatchNormTraining,
                      true,
                      {{3, 4, 5}}});
   library.push_back({"batch_norm_inference",

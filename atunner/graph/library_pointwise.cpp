@@ -35,18 +35,6 @@ std::vector<Attribute> AttributesOf(std::string_view text) {
   return attributes;
 }
 
-/// The body with numbers for its attributes.
-std::string BodyOf(const Row& row, const std::vector<Attribute>& attributes, const Call& call) {
-  std::string body(row.body);
-  for (const Attribute& attribute : attributes) {
-    const std::string place = "$" + attribute.name;
-    const std::string value = "(" + PrintNumber(call.Real(attribute.name)) + ")";
-    for (size_t at = body.find(place); at != std::string::npos; at = body.find(place, at + value.size()))
-      body.replace(at, place.size(), value);
-  }
-  return body;
-}
-
 LibraryOperator Pointwise(const Row& row) {
   const std::vector<Attribute> attributes = AttributesOf(row.attributes);
   const std::string operands = row.operands == 1 ? "a" : row.operands == 2 ? "a, b" : "a, b, c";
@@ -61,10 +49,11 @@ LibraryOperator Pointwise(const Row& row) {
                 std::vector<Value> values;
                 for (int i = 0; i < row.operands; ++i)
                   values.push_back(call.Input(std::string(1, kLetters[i]), call.shape(i)));
-                call.g.Output("y", call.g.Map(BodyOf(row, attributes, call), values));
+                call.g.Output("y", call.g.Map(WithAttributes(std::string(row.body), attributes, call), values));
               },
           .differentiable = row.name != "digamma",  // trigamma is no scalar operator
-          .example = {{3, 5}}};
+          .example = {{3, 5}},
+          .pointwise = true};
 }
 
 }  // namespace

@@ -18,6 +18,21 @@ double FlooredMod(double a, double b) { return a - b * std::floor(a / b); }
 #define F(expression) \
   [](double a, [[maybe_unused]] double b, [[maybe_unused]] double c) -> double { return expression; }
 const std::map<std::string, Formula> kFormulas = {
+    {"clamp_tensor", F(std::fmin(std::fmax(a, b), c))},
+    {"entr", F(-a* std::log(a))},
+    {"gelu_quick", F(a / (1 + std::exp(-1.702 * a)))},
+    {"isfinite", F(std::isfinite(a))},
+    {"ldexp", F(a* std::pow(2, b))},
+    {"logaddexp2", F(std::log2(std::pow(2, a) + std::pow(2, b)))},
+    {"logical_and", F(a != 0 && b != 0)},
+    {"logical_not", F(a == 0)},
+    {"logical_or", F(a != 0 || b != 0)},
+    {"logical_xor", F((a != 0) != (b != 0))},
+    {"ndtr", F(Phi(a))},
+    {"signbit", F(std::signbit(a))},
+    {"xlog1py", F(a* std::log1p(b))},
+    {"geglu_tanh", F(b* a / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * std::pow(a, 3)))))},
+    {"glu", F(a* Logistic(b))},
     {"abs", F(std::abs(a))},
     {"acos", F(std::acos(a))},
     {"acosh", F(std::acosh(a))},
@@ -140,16 +155,10 @@ const std::map<std::string, std::function<int32_t(int32_t, int32_t)>> kBits = {
     {"bitwise_right_shift", [](int32_t a, int32_t b) { return a >> b; }},
 };
 
-bool IsPointwise(const LibraryOperator& op) {
-  return op.example == std::vector<std::vector<int64_t>>{{3, 5}} &&
-         (op.signature.find("(a)") != std::string::npos || op.signature.find("(a, b") != std::string::npos) &&
-         op.signature.ends_with("→ y");
-}
-
 TEST(Pointwise, EveryOperatorAgreesWithItsFormula) {
   size_t checked = 0;
   for (const LibraryOperator& op : Library()) {
-    if (!IsPointwise(op) || kBits.contains(op.name)) continue;
+    if (!op.pointwise || kBits.contains(op.name)) continue;
     SCOPED_TRACE(op.name);
     const auto formula = kFormulas.find(op.name);
     ASSERT_NE(formula, kFormulas.end()) << "an operator without an independent reference";
@@ -159,6 +168,7 @@ TEST(Pointwise, EveryOperatorAgreesWithItsFormula) {
         op.name == "acos" || op.name == "asin" || op.name == "atanh" || op.name == "logit" || op.name == "erfinv";
     for (Tensor& input : inputs) {
       for (Cell& cell : input.cells) cell.real = unit ? Logistic(cell.real) * 0.98 : cell.real;
+      for (size_t i = &input - inputs.data(); op.name.starts_with("logical") && i < 40; i += 3) input.cells[i].real = 0;
     }
     const Tensor y = RunGraph(graph, inputs);
     std::vector<double> want;

@@ -182,6 +182,21 @@ LibraryOperator Cumulative(const char* name, Combine op, const char* meaning) {
 
 void AddReductions(std::vector<LibraryOperator>& library) {
   for (const Row& row : kRows) library.push_back(Reduction(row));
+  library.push_back({.name = "softmax_backward",
+                     .signature = "softmax_backward(y, dy) → dx",
+                     .meaning = "gradient of softmax along an axis, from its result",
+                     .shape_help = "one shape: --input-shape 8,1024,4096",
+                     .attributes = {{"axis", int64_t{-1}, "axis along which"}},
+                     .build =
+                         [](Call& call) {
+                           const Value y = call.Wide(call.Input("y", call.shape()));
+                           const Value dy = call.Wide(call.Input("dy", call.shape()));
+                           const Value both = call.g.Map("a * b", {y, dy});
+                           const Value sum = call.g.Reduce(Combine::kSum, both, {call.Axis(y)}, true);
+                           call.Output("dx", call.g.Map("a * (b - c)", {y, dy, sum}));
+                         },
+                     .differentiable = false,
+                     .example = {{4, 6}}});
   library.push_back(Cumulative("cumsum", Combine::kSum, "running sum along an axis"));
   library.push_back(Cumulative("cumprod", Combine::kProd, "running product along an axis"));
   library.push_back(Cumulative("cummax", Combine::kMax, "running maximum along an axis"));

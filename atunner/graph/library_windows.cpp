@@ -1,6 +1,7 @@
 // Convolutions and pooling: padding, windows, then a contraction or a reduction.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "atunner/graph/library.h"
@@ -49,6 +50,7 @@ std::vector<int64_t> SpatialOf(const Shape& shape) {
 /// y[n, k, p…] = Σ x[n, c, p·stride + r·dilation - padding …] · w[k, c, r…], channels first, in groups.
 Value Convolve(Call& call, Value x, Value w, int64_t groups, Geometry geometry) {
   GraphBuilder& g = call.g;
+  if (!g.ok()) return x;
   const Shape xs = g.TypeOf(x).shape;
   const Shape ws = g.TypeOf(w).shape;
   const size_t n = xs.size() - 2;
@@ -132,24 +134,73 @@ void Pool(Call& call, Combine op) {
   call.Output("y", call.g.Reduce(op, windows, axes));
 }
 
-/// Cells of equal size: the output's extent must divide the input's.
-void BuildAdaptiveAverage(Call& call) {
+/// One spatial axis becomes two, as cells: cell i of `out` has the elements from floor(i n / out) to
+/// ceil((i + 1) n / out). Where they differ in extent, the shorter ones are filled up with `neutral`.
+Value Cells(Call& call, Value x, int64_t axis, int64_t out, double neutral) {
+  GraphBuilder& g = call.g;
+  if (!g.ok()) return x;
+  const Shape shape = g.TypeOf(x).shape;
+  const int64_t n = shape[axis].factor();
+  Shape split = shape;
+  split[axis] = Extent(out);
+  if (n % out == 0) {
+    split.insert(split.begin() + axis + 1, Extent(n / out));
+    return g.Reshape(x, split);
+  }
+  int64_t longest = 0;
+  for (int64_t i = 0; i < out; ++i) longest = std::max(longest, ((i + 1) * n + out - 1) / out - i * n / out);
+  const Shape table = {Extent(out), Extent(longest)};
+  const std::string place = fmt::format("floor_div(index(-2) * {}, {}) + index(-1)", n, out);
+  const std::string end = fmt::format("floor_div((index(-2) + 1) * {} + {}, {})", n, out - 1, out);
+  const Value inside = g.Map(place + " < " + end, {}, table);
+  const Value cells = g.Add(Gather{axis, 0}, {x, g.Map(place, {}, table)});
+  Shape seen(shape.size() - static_cast<size_t>(axis) + 1, Extent(1));
+  seen[0] = table[0];
+  seen[1] = table[1];
+  return g.Map("select(b, a, c)", {cells, g.Reshape(inside, seen), g.Scalar(g.TypeOf(x).dtype, neutral)});
+}
+
+void BuildAdaptive(Call& call, bool largest) {
   const Shape xs = call.shape();
   if (!call.Check(xs.size() >= 3, "an image of rank " + std::to_string(xs.size()), "N,C,…")) return;
+  GraphBuilder& g = call.g;
   const int64_t out = call.Whole("output");
   Value x = call.Wide(call.Input("x", xs));
-  Shape split = {xs[0], xs[1]};
   std::vector<int64_t> axes;
+  std::vector<Value> counts;
   for (size_t i = 2; i < xs.size(); ++i) {
-    const auto cell = out > 0 ? xs[i].Divided(Extent(out)) : std::nullopt;
-    if (!call.Check(cell.has_value(), fmt::format("output={} of an extent {}", out, xs[i].ToString()),
-                    "it must divide every extent"))
+    const int64_t n = xs[i].factor();
+    if (!call.Check(out >= 1 && out <= n, fmt::format("output={} of an extent {}", out, n), "at least 1, at most that"))
       return;
-    split.emplace_back(out);
-    split.push_back(*cell);
-    axes.push_back(static_cast<int64_t>(split.size()) - 1);
+    x = Cells(call, x, 2 + 2 * static_cast<int64_t>(i - 2), out,
+              largest ? -std::numeric_limits<double>::infinity() : 0);
+    axes.push_back(3 + 2 * static_cast<int64_t>(i - 2));
   }
-  call.Output("y", call.g.Reduce(Combine::kMean, call.g.Reshape(x, split), axes));
+  const bool even = std::ranges::all_of(SpatialOf(xs), [&](int64_t n) { return n % out == 0; });
+  if (largest || even) return call.Output("y", g.Reduce(largest ? Combine::kMax : Combine::kMean, x, axes));
+  std::string count = "1";  // of the elements of a cell
+  for (size_t i = 2; i < xs.size(); ++i) {
+    const int at = static_cast<int>(xs.size() - i);
+    count += fmt::format(" * (floor_div((index(-{0}) + 1) * {1} + {3}, {2}) - floor_div(index(-{0}) * {1}, {2}))", at,
+                         xs[i].factor(), out, out - 1);
+  }
+  const Value sum = g.Reduce(Combine::kSum, x, axes);
+  call.Output("y", g.Map(fmt::format("a / cast({}, {})", count, Name(g.TypeOf(sum).dtype)), {sum}));
+}
+
+/// A filter for each channel, then a product over the channels.
+void BuildSeparable(Call& call) {
+  const Shape xs = call.shape(0);
+  const Shape ws = call.shape(1);  // C · m, 1, R, S
+  if (!IsConvolution(call, xs, ws) || !call.Check(ws[1].one(), "a depthwise weight " + ToString(ws), "it is C,1,…"))
+    return;
+  const Value x = call.Input("x", xs);
+  const Value depthwise = call.Input("depthwise", ws);
+  const Value mixed = Convolve(call, x, depthwise, xs[1].factor(), GeometryOf(call, true));
+  Shape point(xs.size(), Extent(1));
+  point[0] = Extent(call.Whole("channels"));
+  point[1] = ws[0];
+  call.g.Output("y", Convolve(call, mixed, call.Input("pointwise", point), 1, {1, 0, 1}));
 }
 
 }  // namespace
@@ -169,6 +220,14 @@ void AddWindows(std::vector<LibraryOperator>& library) {
                      BuildConvolution,
                      true,
                      {{1, 2, 5, 4}, {3, 2, 2, 3}}});
+  library.push_back({"separable_conv",
+                     "separable_conv(x[N, C, …], depthwise[C, 1, …], pointwise[K, C, 1, …]) → y",
+                     "a filter for each channel, then a product over the channels",
+                     "image and filters: --input-shape 8,64,56,56 64,1,3,3",
+                     {stride, padding, dilation, {"channels", int64_t{8}, "K, of the result"}},
+                     BuildSeparable,
+                     true,
+                     {{1, 2, 5, 4}, {2, 1, 2, 3}}});
   library.push_back({"conv_transpose",
                      "conv_transpose(x[N, C, …], w[C, K / groups, …]) → y",
                      "transposed convolution in 1, 2 or 3 dimensions",
@@ -195,10 +254,18 @@ void AddWindows(std::vector<LibraryOperator>& library) {
                      {{1, 2, 4, 6}}});
   library.push_back({"adaptive_avg_pool",
                      "adaptive_avg_pool(x[N, C, …]) → y",
-                     "mean of equal cells",
+                     "mean of cells, as many as wanted",
                      "N,C,…: --input-shape 8,64,56,56",
                      {{"output", int64_t{1}, "cells along each axis"}},
-                     BuildAdaptiveAverage,
+                     [](Call& call) { BuildAdaptive(call, false); },
+                     true,
+                     {{1, 2, 4, 6}}});
+  library.push_back({"adaptive_max_pool",
+                     "adaptive_max_pool(x[N, C, …]) → y",
+                     "largest element of cells, as many as wanted",
+                     "N,C,…: --input-shape 8,64,56,56",
+                     {{"output", int64_t{1}, "cells along each axis"}},
+                     [](Call& call) { BuildAdaptive(call, true); },
                      true,
                      {{1, 2, 4, 6}}});
 }

@@ -14,23 +14,13 @@ namespace atunner::graph {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr size_t kLongestTable = 4096;  // longer ones are data, and should come as such
 
 /// Where a value lies between kernels.
 struct Place {
   ArgBinding binding;
   std::string type;  ///< of its elements, in CUDA
 };
-
-bool IsFloat8(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) == 1; }
-
-/// Does the node, or its expression, need an 8-bit float in a kernel?
-bool NeedsFloat8(const Node& node) {
-  const auto rounds = [](const ScalarNode& scalar) {
-    return scalar.op == ScalarOp::kRoundTo && IsFloat8(static_cast<DType>(scalar.number));
-  };
-  const auto* map = node.As<Map>();
-  return IsFloat8(node.type.dtype) || (map && std::ranges::any_of(map->body.nodes(), rounds));
-}
 
 class PlainWriter {
  public:
@@ -49,7 +39,7 @@ class PlainWriter {
         Copy(output);
     }
     kernel_.source.name = wide_ ? "reference.cu" : "naive.cu";
-    kernel_.source.text = KernelPrelude() + std::string(embed::kPlainCuh) + text_;
+    kernel_.source.text = KernelPrelude(text_) + std::string(embed::kPlainCuh) + text_;
     return std::move(kernel_);
   }
 
@@ -58,9 +48,6 @@ class PlainWriter {
 
   Status Emit(NodeId id, int uses) {
     const Node& node = graph_.node(id);
-    if (NeedsFloat8(node))
-      return Fail(ErrorCode::kUnsupported, "no plain kernel computes with 8-bit floats", "graph " + graph_.name(),
-                  "the graph can be evaluated on the CPU, but not tuned yet");
     if (node.As<Input>()) {
       places_[id] = {ArgBinding::Tensor(node.name), std::string(CudaName(node.type.dtype))};
       return {};
@@ -70,9 +57,10 @@ class PlainWriter {
       return {};
     }
     const auto* constant = node.As<Constant>();
-    if (constant && constant->values.size() > 1)
-      return Fail(ErrorCode::kUnsupported, "no plain kernel computes a table of constants", "graph " + graph_.name(),
-                  "the graph can be evaluated on the CPU, but not tuned yet");
+    if (constant && constant->values.size() > kLongestTable)
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("no plain kernel computes a table of more than {} constants", kLongestTable),
+                  "graph " + graph_.name(), "make it an input");
     places_[id] = Target(id, uses);
     if (const auto* map = node.As<Map>()) {
       EmitMap(node, map->body, places_[id]);
@@ -84,6 +72,8 @@ class PlainWriter {
       EmitSort(node, *sort, places_[id]);
     } else if (const auto* scatter = node.As<Scatter>()) {
       EmitScatter(node, *scatter, places_[id]);
+    } else if (constant && constant->values.size() > 1) {
+      EmitTable(node, *constant, places_[id]);
     } else if (constant) {
       ScalarBuilder builder({});
       EmitMap(node, builder.Finish(builder.Literal(node.type.dtype, constant->values[0])).value(), places_[id]);
@@ -180,6 +170,18 @@ class PlainWriter {
     const CudaText value = ToCuda(body, context);
     for (const std::string& statement : value.statements) text_ += "    " + statement + "\n";
     text_ += fmt::format("    store(result[i], {});\n  }}\n}}\n", value.value);
+  }
+
+  void EmitTable(const Node& node, const Constant& table, const Place& to) {
+    std::string values;
+    for (Cell value : table.values) values += (values.empty() ? "" : ", ") + CudaLiteral(node.type.dtype, value, wide_);
+    const std::string name = fmt::format("table{}", kernels_++);
+    const std::string count = std::to_string(table.values.size());
+    text_ += fmt::format("\n__device__ const {} {}_values[] = {{{}}};\n", CudaArithmetic(node.type.dtype, wide_), name,
+                         values);
+    text_ += Head(name, node, to, 1) +
+             fmt::format("  for (int i = threadIdx.x; i < {}; i += {}) store(result[i], {}_values[i]);\n}}\n", count,
+                         kThreads, name);
   }
 
   void EmitReduce(const Node& node, const Reduce& reduce, const Place& to) {
@@ -336,8 +338,10 @@ class PlainWriter {
 
 Expr ExprOf(const Extent& extent) { return Expr::MustParse(extent.ToString()); }
 
-std::string KernelPrelude() {
-  return "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n" + std::string(embed::kScalarCuh);
+std::string KernelPrelude(std::string_view text) {
+  const bool float8 = text.find("__nv_fp8_e") != text.npos || text.find("float8_e") != text.npos;
+  return "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n" + std::string(embed::kScalarCuh) +
+         std::string(float8 ? embed::kFloat8Cuh : "");
 }
 
 Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide) {

@@ -8,11 +8,12 @@
 namespace atunner::graph {
 
 /// `wide`: arithmetic, workspaces and outputs in float64. The launch is an expression over the graph's symbols.
-/// kUnsupported for nodes other than maps, reductions and reshapes.
+/// kUnsupported for long tables of constants.
 Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide);
 
-/// Includes and device functions that every emitted kernel begins with.
-std::string KernelPrelude();
+/// Includes and device functions that every emitted kernel begins with; those for 8-bit floats where `text`, which
+/// follows, names them.
+std::string KernelPrelude(std::string_view text = {});
 
 /// The extent as an expression over dims, for shapes and launches.
 Expr ExprOf(const Extent& extent);

@@ -36,7 +36,7 @@ class Calibrator {
     std::vector<std::string> entries = {"cal_step",    "cal_special",   "cal_fp64",      "cal_shuffle", "cal_rounded",
                                         "cal_barrier", "cal_shared",    "cal_l1",        "cal_branch",  "cal_read",
                                         "cal_code_64", "cal_code_1024", "cal_code_8192", "cal_empty"};
-    if (profile_.cc_major >= 8) entries.push_back("cal_tensor");
+    if (profile_.cc_major >= 8) entries.insert(entries.end(), {"cal_tensor", "cal_copy"});
     if (profile_.cc_major >= 9) entries.push_back("cal_cluster");
     const CompileRequest request{{.name = "calibration.cu",
                                   .text = std::string(embed::kCalibrationCu),
@@ -157,9 +157,19 @@ class Calibrator {
     ATUNNER_TRY(const double whole, Read(kStreamBytes, kBlocksPerSm, 1, false));
     fit_.dram_gbps = std::min(profile_.dram_gbps, static_cast<double>(kStreamBytes / 2) / std::max(whole - half, 1.0));
     constexpr uint64_t kShared = uint64_t{2} << 20;
-    ATUNNER_TRY(const double once, Read(kShared, 4, 1, true));
-    ATUNNER_TRY(const double often, Read(kShared, 4, 4, true));
-    fit_.l2_gbps = 3.0 * static_cast<double>(kShared) * Sms() * 4 / std::max(often - once, 1.0);
+    const auto bandwidth = [&](const Result<double>& once, const Result<double>& often) -> Result<double> {
+      if (!once) return once;
+      if (!often) return often;
+      return 3.0 * static_cast<double>(kShared) * Sms() * 4 / std::max(*often - *once, 1.0);
+    };
+    ATUNNER_TRY(fit_.l2_gbps, bandwidth(Read(kShared, 4, 1, true), Read(kShared, 4, 4, true)));
+    if (profile_.cc_major >= 8) {
+      const auto copy = [&](int rounds) {
+        return Time("cal_copy", Sms() * 4, 256,
+                    {KernelArg::Address(data_->address()), Int(kShared / 16), Int(rounds), Sink()});
+      };
+      ATUNNER_TRY(fit_.l2_async_gbps, bandwidth(copy(1), copy(4)));
+    }
     // Reads into a cache full of other data push that out: what they take beyond their own bytes.
     constexpr uint64_t kSome = uint64_t{32} << 20;
     ATUNNER_TRY(const double cold, Read(kSome, kBlocksPerSm, 1, false));

@@ -55,8 +55,14 @@ class Matmul : public ContractionOperator {
 
  protected:
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
-    if (request.shapes.size() != 1 || request.shapes[0].size() != 3) return WrongShape("needs three numbers M,N,K");
-    spec.dims = {{"M", request.shapes[0][0]}, {"N", request.shapes[0][1]}, {"K", request.shapes[0][2]}};
+    const auto& shapes = request.shapes;
+    if (shapes.size() == 1 && shapes[0].size() == 3) {
+      spec.dims = {{"M", shapes[0][0]}, {"N", shapes[0][1]}, {"K", shapes[0][2]}};
+    } else if (shapes.size() == 2 && shapes[0].size() == 2 && shapes[1].size() == 2 && shapes[0][1] == shapes[1][0]) {
+      spec.dims = {{"M", shapes[0][0]}, {"N", shapes[1][1]}, {"K", shapes[0][1]}};
+    } else {
+      return WrongShape("needs three numbers M,N,K, or two shapes M,K and K,N");
+    }
     const DType t = request.dtype;
     spec.args = {Tensor("a", Role::kInput, t, {"M", "K"}), Tensor("b", Role::kInput, t, {"K", "N"}),
                  Tensor("c", Role::kOutput, t, {"M", "N"})};

@@ -163,6 +163,9 @@ class LibraryTask : public GraphTask {
         found_(found) {
     for (const graph::Attribute& each : found.op->attributes)
       info_.attributes.push_back({each.name, each.fallback, each.meaning});
+    if (found.backward)
+      info_.attributes.push_back(
+          {graph::kWithRespectTo.name, graph::kWithRespectTo.fallback, graph::kWithRespectTo.meaning});
   }
 
  protected:

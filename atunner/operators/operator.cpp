@@ -4,6 +4,7 @@
 
 #include "atunner/base/closest_name.h"
 #include "atunner/operators/graph_operator.h"
+#include "atunner/operators/joint_operator.h"
 #include "atunner/operators/operator_list.h"
 
 namespace atunner {
@@ -60,13 +61,9 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
 }
 
 const Operator* FindOperator(std::string_view name) {
-  std::string wanted = Normalised(name);
-  if (wanted == "attention") wanted = "flash_attention";
-  if (wanted == "layer_norm") wanted = "layernorm";
-  for (const Operator* each : OperatorList()) {
-    if (Normalised(each->info().name) == wanted) return each;
-  }
-  return FindGraphOperator(wanted);
+  const std::string wanted = Normalised(name);
+  const Operator* joint = FindJointOperator(wanted);
+  return joint != nullptr ? joint : FindGraphOperator(wanted);
 }
 
 const Operator* OracleOf(const KernelSpec& spec) {
@@ -75,7 +72,8 @@ const Operator* OracleOf(const KernelSpec& spec) {
 }
 
 std::vector<const Operator*> AllOperators() {
-  std::vector<const Operator*> all = OperatorList();
+  std::vector<const Operator*> all;
+  for (const Operator* each : OperatorList()) all.push_back(FindJointOperator(each->info().name));
   for (const Operator* each : GraphOperators()) {
     if (FindOperator(each->info().name) == each) all.push_back(each);
   }

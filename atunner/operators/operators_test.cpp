@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "atunner/base/closest_name.h"
@@ -126,6 +127,38 @@ TEST(Conv2d, OneByOneIsMatmul) {
   EXPECT_EQ(
       Make("conv2d", {{1, 7, 7, 1}, {1, 3, 3}}, {{"stride", int64_t{2}}, {"padding", int64_t{1}}}).spec.dims.at("P"),
       4);
+}
+
+/// Arguments of the task, and how its oracle is known.
+std::string TaskOf(const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {},
+                   DType dtype = DType::kFloat32) {
+  const KernelSpec spec = FindOperator(name)->Instantiate({std::move(shapes), dtype, std::move(attributes)}).value();
+  std::string text = spec.oracle.kind == Oracle::Kind::kGraph ? "graph" : spec.oracle.operator_name;
+  for (const ArgSpec& arg : spec.args) text += " " + arg.name;
+  return text;
+}
+
+TEST(OneOperatorOfEachName, TheGraphTakesWhatTheClassDoesNot) {
+  EXPECT_EQ(TaskOf("softmax", {{4, 8}}), "softmax x y");
+  EXPECT_EQ(TaskOf("softmax", {{4, 8}}, {{"axis", int64_t{-1}}}), "softmax x y");
+  EXPECT_EQ(TaskOf("softmax", {{4, 8}}, {{"axis", int64_t{0}}}), "graph x y");
+  EXPECT_EQ(TaskOf("softmax", {{4, 8}}, {}, DType::kFloat64), "graph x y");
+  EXPECT_EQ(TaskOf("softmax_backward", {{4, 8}}), "softmax_backward y dy dx");
+  EXPECT_EQ(TaskOf("softmax_backward", {{4, 8}}, {{"axis", int64_t{0}}}), "graph y dy dx");
+  EXPECT_EQ(TaskOf("layer_norm", {{4, 8}}), "layernorm x weight bias y");
+  EXPECT_EQ(TaskOf("layer-norm-backward", {{4, 8}}, {{"wrt", std::string("weight")}}), "graph x dy dweight");
+  EXPECT_EQ(TaskOf("matmul", {{4, 8}, {8, 2}}), "matmul a b c");
+  EXPECT_EQ(TaskOf("matmul", {{4, 8}, {2, 8}}, {{"transpose_b", true}}), "graph a b c");
+  EXPECT_EQ(TaskOf("matmul", {{3, 4, 8}, {3, 8, 2}}), "graph a b c");
+  EXPECT_EQ(TaskOf("attention", {{1, 2, 8, 4}}), "flash_attention q k v y");
+  EXPECT_EQ(TaskOf("attention", {{1, 4, 8, 4}, {1, 2, 8, 4}}, {{"window", int64_t{4}}}), "graph q k v y");
+  std::vector<std::string> names;
+  for (const Operator* each : AllOperators()) {
+    EXPECT_EQ(FindOperator(each->info().name), each);
+    names.push_back(each->info().name);
+  }
+  EXPECT_EQ(std::ranges::count(names, "softmax"), 1);
+  EXPECT_EQ(std::ranges::count(names, "layer_norm"), 0);
 }
 
 TEST(Instantiate, SaysWhatIsWrong) {

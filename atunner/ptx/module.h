@@ -54,11 +54,13 @@ struct Operand {
   Kind kind = Kind::kSink;
   int reg = -1;                   ///< kRegister; kAddress: base register or -1
   bool negated = false;           ///< !%p
+  bool minus = false;             ///< -%r, of a video instruction
   bool is_float = false;          ///< kImmediate given as 0f…, 0d… or with a point
   bool is_single = false;         ///< kImmediate given as 0f…: `bits` are those of a float
   uint64_t bits = 0;              ///< kImmediate: integer, or float64/float32 bits; kAddress: offset (two's complement)
   std::string name;               ///< kSymbol, kSpecial ("%tid.x"), kAddress with a symbol as base, labels
   std::vector<Operand> elements;  ///< kVector
+  std::string part;               ///< kRegister of a video instruction: "b2", "h10" of "%r1.b2"
   std::optional<int> second;      ///< the `|%q` of a destination pair
 };
 

@@ -691,7 +691,20 @@ class Parser {
       if (Accept("|")) ATUNNER_RETURN_IF_ERROR(Second(operand));
       return operand;
     }
+    if (token == "-" && IsRegister(at_ + 1)) {
+      Next();
+      ATUNNER_TRY(operand, ParseOperand(function));
+      operand.minus = true;
+      return operand;
+    }
     if (std::isdigit(static_cast<unsigned char>(token[0])) || token == "-") return Immediate();
+    if (const size_t point = PartOf(token); point != std::string_view::npos) {
+      operand.kind = Operand::Kind::kRegister;
+      operand.reg = registers_.find(std::string(token.substr(0, point)))->second;
+      operand.part = token.substr(point + 1);
+      Next();
+      return operand;
+    }
     if (const auto found = registers_.find(std::string(token)); found != registers_.end()) {
       Next();
       operand.kind = Operand::Kind::kRegister;
@@ -708,6 +721,21 @@ class Parser {
       ATUNNER_TRY(operand.bits, Number());
     }
     return operand;
+  }
+
+  bool IsRegister(size_t at) const {
+    return at < tokens_.size() &&
+           (registers_.contains(std::string(tokens_[at].text)) || PartOf(tokens_[at].text) != std::string_view::npos);
+  }
+
+  /// Where the point of "%r1.b0" or "%r1.h10" stands, or npos.
+  size_t PartOf(std::string_view token) const {
+    const size_t point = token.rfind('.');
+    if (point == std::string_view::npos || point + 2 >= token.size()) return std::string_view::npos;
+    const std::string_view part = token.substr(point + 1);
+    const bool named = (part[0] == 'b' || part[0] == 'h') &&
+                       part.find_first_not_of("01234567", 1) == std::string_view::npos && part.size() <= 5;
+    return named && registers_.contains(std::string(token.substr(0, point))) ? point : std::string_view::npos;
   }
 
   /// The part of a destination pair behind the bar.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "atunner/model/accuracy.h"
+
 namespace atunner {
 
 std::string FormatTime(double ns) {
@@ -65,6 +67,25 @@ std::vector<std::pair<int64_t, double>> ConvergenceOf(const Report& report) {
   return points;
 }
 
+std::string AccuracyOfBest(const Report& report) {
+  const CheckRecord* worst = nullptr;
+  size_t checks = 0;
+  for (const CheckRecord& check : report.best->verdict.checks) {
+    if (check.check != "oracle") continue;
+    ++checks;
+    if (worst == nullptr || check.error > worst->error) worst = &check;
+  }
+  if (worst == nullptr) return "";
+  const std::string honest =
+      report.spec.oracle.kind == Oracle::Kind::kKernel
+          ? std::string("it is compared with the kernel as given")
+          : fmt::format("the plain kernel of the task's types errs by {:.2e} there", worst->honest);
+  return fmt::format(
+      "Accuracy policy {}: the largest relative error of {} comparisons with float64 is {:.2e}, on {} inputs; {}, and "
+      "{:.2e} was allowed.",
+      Name(AccuracyOf(report.spec)), checks, worst->error, worst->family, honest, worst->bound);
+}
+
 std::vector<std::string> WhyOf(const Report& report) {
   std::vector<std::string> why;
   const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
@@ -89,6 +110,7 @@ std::vector<std::string> WhyOf(const Report& report) {
         kernel.static_shared_bytes,
         kernel.spill_store_bytes > 0 ? fmt::format("{} bytes spilled", kernel.spill_store_bytes) : "nothing spilled"));
   }
+  if (std::string accuracy = AccuracyOfBest(report); !accuracy.empty()) why.push_back(std::move(accuracy));
   return why;
 }
 

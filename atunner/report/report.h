@@ -59,6 +59,9 @@ std::string FormatEnergy(std::optional<double> joules);
 std::vector<std::array<std::string, 4>> FrontRowsOf(const Report& report);
 /// Trials at which the best so far improved, with its time in ns.
 std::vector<std::pair<int64_t, double>> ConvergenceOf(const Report& report);
+/// How far the best kernel is from float64, beside how far the plain kernel is, and under which policy; "" where
+/// nothing was compared.
+std::string AccuracyOfBest(const Report& report);
 /// Sentences on why the best kernel takes as long as it does: roof, share of it, limiter, resources.
 std::vector<std::string> WhyOf(const Report& report);
 

@@ -15,11 +15,30 @@ struct Floor {
   double norm;
   double element;
 };
-Floor FloorOf(DType dtype) { return SizeOf(dtype) <= 2 ? Floor{0.6, 1.05} : Floor{2.0, 4.0}; }
+constexpr Floor kRounding = {0.6, 1.05};
+constexpr Floor kArithmetic = {2.0, 4.0};
+
+/// What stands for the plain kernel's error where that is smaller. Fast: as if the type were the next narrower one; 16
+/// bits are not narrowed, but arithmetic in them is allowed.
+Floor LeastHonest(DType dtype, Accuracy accuracy) {
+  const bool short_type = SizeOf(dtype) <= 2;
+  const bool fast = accuracy == Accuracy::kFast;
+  const double u = fast ? ReducedRoundoff(dtype) : UnitRoundoff(dtype);
+  const Floor floor = short_type == fast ? kArithmetic : kRounding;
+  return {floor.norm * u, floor.element * u};
+}
+
+/// k: how many times the plain kernel's error may be made.
+double FactorOf(const Tolerance& tolerance, Accuracy accuracy) {
+  return accuracy == Accuracy::kStrict ? 1.0 : tolerance.budget_factor;
+}
 
 /// With no honest algorithm to compare with: another summation order of n terms errs by about √n·u; 256 u covers
 /// n = 65 536 in float32, while TF32's 2^-11 is 8192 u.
 double OrderRoom(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? 4.0 : 256.0; }
+
+/// The error of so few numbers is luck, the plain kernel's as well as a candidate's.
+constexpr uint64_t kFewElements = 16;
 
 /// Below the 1e300 that stands for errors beyond numbers: such an error never passes.
 constexpr double kLargestBound = 1e299;
@@ -50,17 +69,34 @@ double Rms(const CompareStats& stats) {
 
 }  // namespace
 
-ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance) {
-  const double u = UnitRoundoff(dtype);
+double ReducedRoundoff(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return UnitRoundoff(DType::kFloat32);
+    case DType::kFloat32:
+      return 0x1p-11;  // TF32
+    default:
+      return UnitRoundoff(dtype);
+  }
+}
+
+ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance, Accuracy accuracy) {
   ErrorBudget budget;
   budget.honest_norm = honest.RelativeNorm();
   budget.honest_element = honest.worst;
   if (!IsFloat(dtype)) return budget;  // integers must be equal
-  const auto times = [&](double error, double floor) {
-    return std::min(kLargestBound, tolerance.budget_factor * std::max(error, floor * u));
+  const Floor floor = LeastHonest(dtype, accuracy);
+  const auto times = [&](double error, double least) {
+    return std::min(kLargestBound, FactorOf(tolerance, accuracy) * std::max(error, least));
   };
-  budget.norm = times(budget.honest_norm, FloorOf(dtype).norm);
-  budget.element = times(budget.honest_element, FloorOf(dtype).element);
+  budget.norm = times(budget.honest_norm, floor.norm);
+  budget.element = times(budget.honest_element, floor.element);
+  const bool few = honest.elements > 0 && honest.elements < kFewElements;
+  if (few && accuracy != Accuracy::kStrict) {
+    const double room = OrderRoom(dtype) * UnitRoundoff(dtype);
+    budget.norm = std::max(budget.norm, room);
+    budget.element = std::max(budget.element, room);
+  }
   ApplyTolerance(tolerance, Rms(honest), budget);
   return budget;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "atunner/model/accuracy.h"
 #include "atunner/model/kernel_spec.h"
 #include "atunner/model/verdict.h"
 #include "atunner/verify/judge_kernels.h"
@@ -17,8 +18,12 @@ struct ErrorBudget {
   double honest_element = 0;
 };
 
+/// Unit roundoff of what `fast` allows instead of the type: float32 for float64, TF32 for float32, else the type
+/// itself.
+double ReducedRoundoff(DType dtype);
 /// Budget from the honest algorithm's error. A task's own tolerance, where stated, replaces the derived bounds.
-ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance);
+ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance,
+                             Accuracy accuracy = Accuracy::kDefault);
 /// Budget without an honest algorithm (a user's kernel is its own oracle): room for another order of summation in the
 /// same precision, and no more: plain TF32 or a half-precision accumulator does not fit in.
 /// `rms`: of the reference.

@@ -36,9 +36,31 @@ TEST(ErrorBudget, IsFourTimesTheHonestErrorAboveTheFloors) {
   EXPECT_DOUBLE_EQ(budget.element, 2e-2);
   EXPECT_DOUBLE_EQ(budget.honest_norm, 1e-3);
   EXPECT_DOUBLE_EQ(budget.honest_element, 5e-3);
-  Tolerance strict;
-  strict.budget_factor = 1;
-  EXPECT_DOUBLE_EQ(BudgetFromHonest(Honest(1e-3, 5e-3), DType::kFloat32, strict).norm, 1e-3);
+  Tolerance twice;
+  twice.budget_factor = 2;
+  EXPECT_DOUBLE_EQ(BudgetFromHonest(Honest(1e-3, 5e-3), DType::kFloat32, twice).norm, 2e-3);
+}
+
+TEST(ErrorBudget, StrictIsThePlainKernelsOwnAndFastTheNextNarrowerTypes) {
+  const auto budget = [](double norm, DType dtype, Accuracy accuracy) {
+    return BudgetFromHonest(Honest(norm, norm), dtype, {}, accuracy).norm;
+  };
+  EXPECT_DOUBLE_EQ(budget(1e-3, DType::kFloat32, Accuracy::kStrict), 1e-3);
+  EXPECT_DOUBLE_EQ(budget(0, DType::kFloat32, Accuracy::kStrict), 2.0 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(budget(0, DType::kFloat32, Accuracy::kFast), 4 * 0.6 * 0x1p-11) << "TF32";
+  EXPECT_DOUBLE_EQ(budget(0, DType::kFloat64, Accuracy::kFast), 4 * 0.6 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(budget(0, DType::kBFloat16, Accuracy::kFast), 4 * 2.0 * 0x1p-8) << "arithmetic in the type itself";
+  EXPECT_DOUBLE_EQ(budget(1e-2, DType::kFloat32, Accuracy::kFast), 4e-2);
+  EXPECT_EQ(budget(1e-2, DType::kInt32, Accuracy::kFast), 0) << "integers are equal or wrong";
+}
+
+TEST(ErrorBudget, OfFewNumbersLeavesRoomForAnotherOrderOfSummation) {
+  CompareStats one = Honest(1e-9, 1e-9);
+  one.elements = one.finite = 1;
+  const ErrorBudget budget = BudgetFromHonest(one, DType::kFloat32, {});
+  EXPECT_DOUBLE_EQ(budget.norm, 256 * 0x1p-24) << "the plain kernel was lucky";
+  EXPECT_DOUBLE_EQ(budget.element, 256 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(BudgetFromHonest(one, DType::kFloat32, {}, Accuracy::kStrict).norm, 2 * 0x1p-24);
 }
 
 TEST(ErrorBudget, ATasksOwnToleranceReplacesIt) {

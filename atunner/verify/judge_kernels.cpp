@@ -51,6 +51,10 @@ double LargestFinite(DType dtype) {
       return 0x1.fep127;
     case DType::kFloat32:
       return std::numeric_limits<float>::max();
+    case DType::kFloat8E4M3:
+      return 448.0;
+    case DType::kFloat8E5M2:
+      return 57344.0;
     default:
       return std::numeric_limits<double>::max();
   }
@@ -94,13 +98,19 @@ double CompareStats::RelativeNorm() const {
   return std::isfinite(ratio) ? ratio : 1e300;
 }
 
+std::string ArchitectureFor(const Device& device) {
+  const std::string arch = device.arch();
+  const bool assembles = device.evidence() != Evidence::kPredicted || !arch.starts_with("sm_");
+  return assembles ? arch : "compute_" + arch.substr(3);
+}
+
 Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compiler& compiler) {
   CompileRequest request;
   request.source.name = "judge.cu";
   request.source.text = std::string(embed::kJudgeCu);
-  request.entries = {"judge_fill", "judge_nudge", "judge_fingerprint", "judge_guards",
-                     "judge_mask", "judge_widen", "judge_compare"};
-  request.arch = device.arch();
+  request.entries = {"judge_fill",   "judge_nudge", "judge_narrow", "judge_fingerprint",
+                     "judge_guards", "judge_mask",  "judge_widen",  "judge_compare"};
+  request.arch = ArchitectureFor(device);
   ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile(request));
   if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the judge's kernels do not compile: " + outcome.error);
   std::unique_ptr<JudgeKernels> kernels(new JudgeKernels(device));
@@ -145,6 +155,12 @@ Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint6
 
 Status JudgeKernels::Nudge(DeviceAddress address, uint64_t elements, uint64_t seed) {
   return Run("judge_nudge", elements, kFillBlock, {KernelArg::Address(address), Arg(elements), Arg(seed)});
+}
+
+Status JudgeKernels::Narrow(DeviceAddress address, DType dtype, uint64_t elements) {
+  if (dtype != DType::kFloat64 && dtype != DType::kFloat32) return {};
+  return Run("judge_narrow", elements, kFillBlock,
+             {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements)});
 }
 
 Status JudgeKernels::CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements) {

@@ -52,6 +52,10 @@ struct MemoryRange {
   uint64_t bytes = 0;
 };
 
+/// What the judge's and the reference kernels are compiled for: the virtual GPU runs PTX, and to assemble it takes
+/// longer than to compile it.
+std::string ArchitectureFor(const Device& device);
+
 class JudgeKernels {
  public:
   static Result<std::unique_ptr<JudgeKernels>> Make(Device& device, Compiler& compiler);
@@ -62,6 +66,8 @@ class JudgeKernels {
   /// Moves about three quarters of a float32 tensor's elements by one unit in the last place; the same call moves them
   /// back.
   Status Nudge(DeviceAddress address, uint64_t elements, uint64_t seed);
+  /// Rounds float64 to float32 and float32 to TF32; other types stay.
+  Status Narrow(DeviceAddress address, DType dtype, uint64_t elements);
   Result<uint64_t> Fingerprint(DeviceAddress address, uint64_t bytes);
   /// Of several, with one wait for all.
   Result<std::vector<uint64_t>> Fingerprints(std::span<const MemoryRange> ranges);

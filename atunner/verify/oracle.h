@@ -42,6 +42,7 @@ struct Reference {
 /// Makes references and keeps the recent ones within a memory limit.
 class OracleStore {
  public:
+  /// Everything given must outlive it.
   static Result<std::unique_ptr<OracleStore>> Make(Device& device, Compiler& compiler, JudgeKernels& kernels,
                                                    const KernelSpec& spec);
 
@@ -55,17 +56,17 @@ class OracleStore {
   std::string Describe(const Dims& dims) const;
 
  private:
-  OracleStore(Device& device, JudgeKernels& kernels, const KernelSpec& spec)
-      : device_(device), kernels_(kernels), spec_(spec) {}
+  OracleStore(Device& device, Compiler& compiler, JudgeKernels& kernels, const KernelSpec& spec)
+      : device_(device), compiler_(compiler), kernels_(kernels), spec_(spec) {}
   struct Program {
     std::unique_ptr<LoadedModule> module;
     LaunchPlan plan;
   };
-  Result<std::unique_ptr<Program>> Build(Compiler& compiler, const RenderedKernel& kernel) const;
+  Result<std::unique_ptr<Program>> Build(const RenderedKernel& kernel) const;
   bool UseCpu(const Dims& dims) const;
   Result<Reference> Compute(const TaskBuffers& buffers);
   Status ComputeOnCpu(const TaskBuffers& buffers, Reference& reference) const;
-  Status ComputeByOperatorKernel(const TaskBuffers& buffers, Reference& reference) const;
+  Status ComputeByOperatorKernel(const TaskBuffers& buffers, Reference& reference);
   Status ComputeByUserKernel(const TaskBuffers& buffers, Reference& reference) const;
   Status Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
   Status MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
@@ -73,9 +74,13 @@ class OracleStore {
   Result<std::vector<CompareStats>> RunHonestNudged(const TaskBuffers& buffers, const Reference& reference,
                                                     uint64_t seed);
   Status TestNullCandidates(const TaskBuffers& buffers, Reference::Output& output, const CompareStats& self);
+  /// As RunHonest, on inputs of the next narrower type; the instance's own are there again afterwards.
+  Result<std::vector<CompareStats>> RunHonestNarrow(const TaskBuffers& buffers, const InputInstance& instance,
+                                                    const Reference& reference);
   void Evict();
 
   Device& device_;
+  Compiler& compiler_;
   JudgeKernels& kernels_;
   const KernelSpec& spec_;
   const Operator* operator_ = nullptr;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "atunner/model/accuracy.h"
 #include "atunner/operators/operator.h"
 #include "atunner/verify/verifier.h"
 #include "atunner/verify/virtual_gpu_test.h"
@@ -117,6 +118,36 @@ TEST_F(VerifierTest, BlocksThatRaceAreRefusedAlthoughTheResultIsRight) {
   EXPECT_EQ(verdict.kind, VerdictKind::kRace) << verdict.reason;
   spec.tolerance.allow_nondeterminism = true;
   EXPECT_EQ(Judge(gpu_, spec, racing).kind, VerdictKind::kCorrect);
+}
+
+/// A product of rows whose factors are rounded to TF32, or not.
+std::string DotKernel(bool narrow) {
+  const std::string load = narrow ? "__uint_as_float((__float_as_uint(v) + 0x1000u) & ~0x1fffu)" : "v";
+  return "__device__ float at(float v) { return " + load +
+         "; }\n"
+         "extern \"C\" __global__ void k(const float* a, const float* b, float* y, long long rows) {\n"
+         "  if (threadIdx.x) return;\n  float s = 0;\n"
+         "  for (int i = 0; i < 64; ++i) s = fmaf(at(a[blockIdx.x * 64 + i]), at(b[blockIdx.x * 64 + i]), s);\n"
+         "  y[blockIdx.x] = s;\n}\n";
+}
+
+TEST_F(VerifierTest, AccuracyPoliciesTellTf32FromFloat32) {
+  KernelSpec spec = FindOperator("dot")->Instantiate({{{40, 64}}, DType::kFloat32, {}}).value();
+  LaunchPlan plan = RowPlan();
+  plan.steps[0].args = {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("y"),
+                        ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows"))};
+  const auto narrow = Compile(DotKernel(true), plan);
+  const auto honest = Compile(DotKernel(false), plan);
+  EXPECT_EQ(Judge(gpu_, spec, honest).kind, VerdictKind::kCorrect);
+  EXPECT_EQ(Judge(gpu_, spec, narrow).kind, VerdictKind::kLowPrecision);
+  SetAccuracy(spec, Accuracy::kFast);
+  const Verdict fast = Judge(gpu_, spec, narrow);
+  EXPECT_EQ(fast.kind, VerdictKind::kCorrect) << fast.reason;
+  for (const CheckRecord& check : fast.checks) {
+    if (check.check == "oracle" && check.family == "normal") EXPECT_LT(check.honest, 1e-6) << "the plain kernel's own";
+  }
+  SetAccuracy(spec, Accuracy::kStrict);
+  EXPECT_EQ(Judge(gpu_, spec, narrow).kind, VerdictKind::kLowPrecision);
 }
 
 TEST_F(VerifierTest, AProofListsItsChecksWithErrorAndBound) {

@@ -259,19 +259,27 @@ int Lines(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   return lines;
 }
 
-/// Whether the block touches the sector for the first time. If not, what it loaded since the last load counts.
-bool NoteSector(Exec& x, uint64_t sector, bool store) {
-  uint32_t age = 0;
-  if ((store ? x.store_sectors : x.load_sectors).Touch(sector, age)) return true;
-  if (!store) x.counts.reuse_distance += age;
-  return false;
-}
+/// What the sectors of one access meet.
+struct Sectors {
+  uint64_t fresh = 0;  ///< touched by the block for the first time
+  uint64_t lost = 0;   ///< of the others: read so long ago that L1 has them no more
+
+  void Note(Exec& x, uint64_t sector, bool store) {
+    uint32_t age = 0;
+    if ((store ? x.store_sectors : x.load_sectors).Touch(sector, age)) {
+      ++fresh;
+    } else if (!store) {
+      x.counts.reuse_distance += age;
+      lost += age > x.launch->l1_sectors ? 1 : 0;
+    }
+  }
+};
 
 struct GlobalAccess {
   uint64_t lanes = 0;
   uint32_t bytes = 0;  ///< of a lane
   uint64_t sectors = 0;
-  uint64_t fresh = 0;
+  Sectors met;
   uint32_t wavefronts = 0;
 };
 void CountAccess(Exec& x, const GlobalAccess& access, bool store) {
@@ -279,8 +287,9 @@ void CountAccess(Exec& x, const GlobalAccess& access, bool store) {
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += access.sectors;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += access.lanes * access.bytes;
   x.counts.global_wavefronts += access.wavefronts;
-  if (!store) x.counts.l1_hit_sectors += access.sectors - access.fresh;
-  x.touch = {access.fresh > 0 ? Touch::Level::kMiss : Touch::Level::kL1, access.wavefronts};
+  if (!store) x.counts.l1_hit_sectors += access.sectors - access.met.fresh;
+  using Level = Touch::Level;
+  x.touch = {access.met.fresh > 0 ? Level::kMiss : access.met.lost > 0 ? Level::kL2 : Level::kL1, access.wavefronts};
 }
 
 }  // namespace
@@ -297,16 +306,19 @@ void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
   }
   if (!std::is_sorted(sectors, sectors + n)) std::sort(sectors, sectors + n);
   n = static_cast<int>(std::unique(sectors, sectors + n) - sectors);
-  GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes, static_cast<uint64_t>(n), 0,
+  GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)),
+                      bytes,
+                      static_cast<uint64_t>(n),
+                      {},
                       static_cast<uint32_t>(Lines(addresses, mask, bytes))};
-  for (int i = 0; i < n; ++i) access.fresh += NoteSector(x, sectors[i], store) ? 1 : 0;
+  for (int i = 0; i < n; ++i) access.met.Note(x, sectors[i], store);
   CountAccess(x, access, store);
 }
 
 void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
-  GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, 0, 0};
-  for (uint64_t s = first / 32; s < (end + 31) / 32; ++s) access.fresh += NoteSector(x, s, store) ? 1 : 0;
+  GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, {}, 0};
+  for (uint64_t s = first / 32; s < (end + 31) / 32; ++s) access.met.Note(x, s, store);
   const uint64_t together = uint64_t{bytes} * (bytes <= 4 ? kLanes : std::max(1u, 128 / bytes));
   for (uint64_t at = first; at < end; at += together)
     access.wavefronts += static_cast<uint32_t>((at + together - 1) / 128 - at / 128 + 1);
@@ -316,7 +328,8 @@ void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   const uint64_t first = address / 32;
   const uint64_t end = (address + bytes + 31) / 32;
-  for (uint64_t s = first; s < end; ++s) NoteSector(x, s, store);
+  Sectors met;
+  for (uint64_t s = first; s < end; ++s) met.Note(x, s, store);
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;

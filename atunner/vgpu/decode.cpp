@@ -134,6 +134,9 @@ Status Decoder::DecodeOne(const Instruction& instruction, Op& op) {
       form.type = type;
     }
   }
+  const auto partial = [](const Operand& operand) { return operand.minus || !operand.part.empty(); };
+  if (row->family != Family::kVideo && std::ranges::any_of(instruction.operands, partial))
+    return Unsupported(instruction, ": parts of registers");
   ATUNNER_RETURN_IF_ERROR(ByFamily(*row, form, op));
   op.op_class = ClassOf(*row, instruction, form.type, op.space);
   const bool handled =
@@ -173,6 +176,8 @@ Status Decoder::ByFamily(const Row& row, const Form& form, Op& op) {
       return DecodeWmma(form, op);
     case Family::kWgmma:
       return DecodeWgmma(form, op);
+    case Family::kTexture:
+      return DecodeTexture(form, op);
     case Family::kBarrier:
       return DecodeBarrier(form, op);
     case Family::kBranch:

@@ -10,10 +10,15 @@ Status Decoder::DecodeWarp(const Form& form, Op& op) {
   const std::string& opcode = instruction.opcode;
   op.run = WarpHandler(form, op);
   const bool alone = opcode == "membar" || opcode == "fence" || opcode == "nanosleep" || opcode == "griddepcontrol" ||
-                     opcode == "setmaxnreg";
+                     opcode == "setmaxnreg" || opcode == "pmevent";
   if (opcode == "nanosleep") op.flow = Flow::kPatient;
   if (alone || op.run == nullptr) return {};
   if (instruction.operands.empty()) return Unsupported(instruction);
+  if (opcode == "createpolicy") {
+    const Operand& to = instruction.operands[0];
+    op.dst = Destination(to);
+    return op.dst != kNoSlot && RegisterBits(to.reg) == 64 ? Status{} : Status(Unsupported(instruction));
+  }
   const uint8_t variant = op.variant;
   op.dst = Destination(instruction.operands[0]);
   op.dst2 = instruction.operands[0].second ? slots_[static_cast<size_t>(*instruction.operands[0].second)] : -1;

@@ -33,6 +33,7 @@ enum class Family : uint8_t {
   kExit,
   kReturn,
   kTrap,
+  kTexture,
   kCall
 };
 
@@ -111,6 +112,9 @@ class Decoder {
   Status BulkAddresses(const Operand& first, const Operand& second, const Operand* barrier,
                        const Instruction& instruction, Op& op);
   Status DecodeMbarrier(const Form& form, Op& op);
+
+  // decode_texture.cpp
+  Status DecodeTexture(const Form& form, Op& op);
 
   // decode_flow.cpp
   Status DecodeWarp(const Form& form, Op& op);

@@ -16,6 +16,19 @@ constexpr double kPortBytesPerClk = 64;  // from L2 into one SM
 constexpr double kEvictingBytes = 40e6;  // reads that still find the cache full of another kernel's data
 constexpr double kCodeCacheInstructions = 1500;
 
+/// Blocks of the launch that one SM holds at a time.
+double Resident(const Occupancy& occupancy, const LaunchShape& shape, const DeviceProfile& profile) {
+  const double blocks_per_sm = std::ceil(static_cast<double>(shape.grid.Count()) / profile.sms);
+  return std::max(1.0, std::min<double>(occupancy.blocks_per_sm, blocks_per_sm));
+}
+
+/// What shared memory leaves of L1.
+double L1BytesPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
+                       const Occupancy& occupancy) {
+  const double shared = resources.static_shared_bytes + shape.dynamic_shared_bytes;
+  return std::max(0.0, profile.l1_per_sm / Resident(occupancy, shape, profile) - shared);
+}
+
 struct Share {
   std::string name;
   double value = 0;  ///< cycles or ns
@@ -39,8 +52,7 @@ struct Sharpness {
 };
 
 Sharpness SharpnessOf(const EstimateInput& in) {
-  const double blocks_per_sm = std::ceil(static_cast<double>(in.shape.grid.Count()) / in.profile->sms);
-  const double resident = std::max(1.0, std::min<double>(in.occupancy.blocks_per_sm, blocks_per_sm));
+  const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double warps = in.counts.barriers > 0 ? 1 : std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
   const double doublings = std::log2(resident * warps);
   const auto up_to_most = [](double p) { return std::min(kMostSharpness, p); };
@@ -84,6 +96,7 @@ std::vector<Share> Pipes(const EstimateInput& in) {
 /// Bytes of the whole launch.
 struct Traffic {
   double load = 0, store = 0;            ///< between SMs and L2
+  double async = 0;                      ///< of the loads, what asynchronous copies bring
   double dram_read = 0, dram_write = 0;  ///< each byte once
   double evicted = 0;                    ///< another kernel's, pushed out
   double Dram() const { return dram_read + dram_write + evicted; }
@@ -97,10 +110,9 @@ struct Reread {
 Reread RereadOf(const EstimateInput& in) {
   const Counts& c = in.counts;
   if (c.l1_hit_sectors == 0) return {};
-  const double resident = std::max(1, in.occupancy.blocks_per_sm);
+  const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double distance = kSectorBytes * static_cast<double>(c.reuse_distance) / static_cast<double>(c.l1_hit_sectors);
-  const double shared = in.resources.static_shared_bytes + in.shape.dynamic_shared_bytes;
-  const double l1 = std::max(0.0, in.profile->l1_per_sm - resident * shared);
+  const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
   const auto misses = [](double capacity, double meanwhile) {
     return meanwhile > capacity ? 1 - capacity / meanwhile : 0;
   };
@@ -120,6 +132,7 @@ Traffic TrafficOf(const EstimateInput& in) {
   const double distinct = std::min(t.load + t.store, in.footprint_bytes);
   t.dram_write = std::min(t.store, distinct);
   t.dram_read = std::min(t.load, std::max(distinct - t.dram_write, 0.0));
+  t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
   // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
   const Reread reread = RereadOf(in);
   t.load += reread.l2 * scale;
@@ -181,6 +194,11 @@ double CodeNs(const EstimateInput& in) {
 
 }  // namespace
 
+uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
+                           const Occupancy& occupancy) {
+  return static_cast<uint64_t>(L1BytesPerBlock(profile, resources, shape, occupancy) / kSectorBytes);
+}
+
 Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c) {
   const auto clk = [](double value) { return static_cast<float>(value); };
   Latencies l;
@@ -200,7 +218,7 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c) {
   wait(Wait::kConstant, c.l1_clk);
   wait(Wait::kRegisterRead, c.shuffle_clk);
   wait(Wait::kFence, c.dram_clk);
-  l.predicate = clk(c.predicate_clk);
+  l.predicate = clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));  // the comparison has waited for three steps
   l.branch = clk(c.branch_clk);
   l.barrier = clk(c.barrier_clk);
   l.barrier_per_warp = clk(c.barrier_warp_clk);
@@ -218,7 +236,8 @@ Estimate EstimateTime(const EstimateInput& in) {
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const std::vector<Share> bounds = {{"SMs", execution.ns},
                                      {"DRAM", traffic.Dram() / in.calibration.dram_gbps},
-                                     {"L2", (traffic.load + traffic.store) / in.calibration.l2_gbps},
+                                     {"L2", (traffic.load - traffic.async + traffic.store) / in.calibration.l2_gbps +
+                                                traffic.async / in.calibration.l2_async_gbps},
                                      {"block launches", blocks * in.calibration.block_ns}};
   const double together = Overlap(bounds, sharpness.memory);
   const Share& worst = Worst(bounds);

@@ -23,6 +23,10 @@ struct EstimateInput {
 /// Latencies of a GPU, for the timelines of counted blocks.
 Latencies LatenciesOf(const DeviceProfile& profile, const Calibration& calibration);
 
+/// What L1 holds of a block's reads, in sectors of 32 bytes, while as many blocks as fit share an SM.
+uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
+                           const Occupancy& occupancy);
+
 /// Parts that are not marked overlapped add up to time_ns.
 Estimate EstimateTime(const EstimateInput& input);
 

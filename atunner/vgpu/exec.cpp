@@ -112,8 +112,9 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     if (x.count) {
       Advance(x, op, c.pc, active != 0);
       const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
-      if (op.flow != Flow::kCollective && op.flow != Flow::kWarpSync)
-        EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
+      const bool flows =
+          op.flow != Flow::kCollective && op.flow != Flow::kWarpSync && !x.kernel->tracks[c.pc].predicated;
+      if (flows) EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
     }
     const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active) : ChangeFlow(x, op, c, active);
     if (next != Next::kContinue) return next;

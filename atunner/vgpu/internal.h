@@ -402,7 +402,8 @@ struct Launch {
   uint64_t grid_workspace = 0;  ///< of a cooperative launch
   DeviceHeap* heap = nullptr;
   Latencies latencies;
-  uint32_t registers = 0;  ///< of a thread, 0 = unknown
+  uint32_t registers = 0;   ///< of a thread, 0 = unknown
+  uint64_t l1_sectors = 0;  ///< that L1 holds for a block
   RaceClock* clock = nullptr;
   uint32_t first_serial = 0;  ///< of block 0; 0 = races in global memory are not looked for
   bool parallel = false;      ///< several threads of the host run blocks
@@ -507,6 +508,7 @@ Handler MbarrierHandler(const Form& form, Op& op);
 Handler MatrixHandler(const Form& form, Op& op);
 Handler WmmaHandler(const Form& form, Op& op);
 Handler WgmmaHandler(const Form& form, Op& op);
+Handler TextureHandler(const Form& form, Op& op);
 /// printf, malloc and what else the driver provides to kernels; Op::imm is the call site.
 Handler SystemCallHandler(std::string_view name, size_t arguments, size_t results);
 /// Matrix instructions need all lanes; false after reporting that some are missing.

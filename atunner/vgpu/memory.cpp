@@ -99,6 +99,20 @@ void Memory::MarkDefined(uint64_t address, uint64_t bytes, bool defined) {
   range->shadow->complete = defined && (all || range->shadow->complete);
 }
 
+uint64_t Memory::AddTexture(TextureData texture) {
+  const uint64_t handle = next_texture_;
+  next_texture_ += 2;
+  textures_.emplace(handle, std::make_unique<TextureData>(std::move(texture)));
+  return handle;
+}
+
+void Memory::RemoveTexture(uint64_t handle) { textures_.erase(handle & ~kSurfaceBit); }
+
+TextureData* Memory::FindTexture(uint64_t handle) const {
+  const auto at = textures_.find(handle & ~kSurfaceBit);
+  return at == textures_.end() ? nullptr : at->second.get();
+}
+
 uint32_t Memory::TakeSerials(uint64_t blocks) {
   const std::unique_lock lock(mutex_);
   if (blocks >= ~uint32_t{0} - next_serial_) return 0;

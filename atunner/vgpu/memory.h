@@ -9,8 +9,10 @@
 #include <optional>
 #include <shared_mutex>
 #include <string>
+#include <vector>
 
 #include "atunner/base/result.h"
+#include "atunner/model/texture.h"
 #include "atunner/vgpu/global_shadow.h"
 
 namespace atunner::vgpu {
@@ -21,6 +23,14 @@ struct Range {
   const GlobalShadow* shadow = nullptr;  ///< Memory::Track
   bool Contains(uint64_t low, uint64_t high) const { return low >= base && high <= end; }
 };
+
+/// Texels lie row by row, layer by layer; kernels may write them through the surface.
+struct TextureData {
+  TextureSpec spec;
+  std::vector<std::byte> texels;
+};
+/// Handles of a texture are even, that of its surface is one more.
+constexpr uint64_t kSurfaceBit = 1;
 
 class Memory {
  public:
@@ -59,6 +69,12 @@ class Memory {
   uint32_t TakeSerials(uint64_t blocks);
   ShadowLocks& locks() const { return locks_; }
 
+  /// The handle of its texture.
+  uint64_t AddTexture(TextureData texture);
+  void RemoveTexture(uint64_t handle);
+  /// What kernels name by `handle`, of a texture or its surface; null when it is none.
+  TextureData* FindTexture(uint64_t handle) const;
+
  private:
   struct Allocation {
     uint64_t bytes = 0;
@@ -78,6 +94,8 @@ class Memory {
   std::multimap<uint64_t, std::pair<uint64_t, Allocation>> retired_;  ///< by their mappings' lengths, with addresses
   uint64_t retired_bytes_ = 0;
   std::atomic<uint32_t> generation_{1};
+  std::map<uint64_t, std::unique_ptr<TextureData>> textures_;
+  uint64_t next_texture_ = uint64_t{1} << 32;
   bool tracks_ = false;
   bool tracks_defined_ = false;
   uint32_t next_serial_ = 1;

@@ -82,27 +82,103 @@ void ReadRegular(uint32_t* to, int element, int elements, const Warpwide& w) {
   }
 }
 
+using Quad [[gnu::vector_size(16)]] = uint32_t;
+
+Quad QuadAt(const std::byte* from) {
+  Quad quad;
+  std::memcpy(&quad, from, sizeof quad);
+  return quad;
+}
+
+/// The first element of four places, then the second ones, …
+std::array<Quad, 4> Transposed(Quad a, Quad b, Quad c, Quad d) {
+  const Quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  return {__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+          __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5), __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
+}
+
+std::array<Quad, 4> Repeated(Quad a) {
+  return {__builtin_shufflevector(a, a, 0, 0, 0, 0), __builtin_shufflevector(a, a, 1, 1, 1, 1),
+          __builtin_shufflevector(a, a, 2, 2, 2, 2), __builtin_shufflevector(a, a, 3, 3, 3, 3)};
+}
+
+/// Of 32 lanes, those from `period` on repeat the first ones, and `run` neighbours are alike; powers of two. Calls
+/// write(lane, quad) for every fourth lane, where four(lane) gives what lies there and one(lane) the same of equal
+/// lanes.
+template <int kPeriod, class Four, class Write>
+void ForQuads(Four&& four, Write&& write) {
+  for (int l = 0; l < kPeriod; l += 4) {
+    const auto quads = four(l);
+    for (int copy = l; copy < kLanes; copy += kPeriod) write(copy, quads);
+  }
+}
+template <class One, class Four, class Write>
+void ForQuads(const KnownSpan& known, One&& one, Four&& four, Write&& write) {
+  if (known.run >= 4) {
+    for (int first = 0; first < known.period; first += known.run) {
+      const auto quads = one(first);
+      for (int copy = first; copy < kLanes; copy += known.period) {
+        for (int l = copy; l < copy + known.run; l += 4) write(l, quads);
+      }
+    }
+  } else if (known.period == kLanes) {
+    ForQuads<kLanes>(four, write);
+  } else if (known.period == 16) {
+    ForQuads<16>(four, write);
+  } else {
+    ForQuads<8>(four, write);
+  }
+}
+constexpr KnownSpan kNoRepeats;
+
+/// False where it is no access of all lanes to four words each.
+bool ReadFourWords(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
+  if (op.list_size != 4 || op.width != 4 || (op.variant & 1) || mask != ~0u) return false;
+  std::array<uint32_t*, 4> to{};
+  for (int i = 0; i < 4; ++i) {
+    const int32_t slot = ElementSlot(x, op, i);
+    if (slot == INT32_MIN) return false;
+    to[static_cast<size_t>(i)] = x.Slot(slot);
+  }
+  const auto write = [&](int l, const std::array<Quad, 4>& quads) {
+    for (size_t i = 0; i < 4; ++i) std::memcpy(to[i] + l, &quads[i], sizeof(Quad));
+  };
+  const auto read = [&](auto place, const KnownSpan& known) {
+    const auto one = [&](int l) { return Repeated(QuadAt(place(l))); };
+    const auto four = [&](int l) {
+      return Transposed(QuadAt(place(l)), QuadAt(place(l + 1)), QuadAt(place(l + 2)), QuadAt(place(l + 3)));
+    };
+    ForQuads(known, one, four, write);
+  };
+  if (w.layout == Layout::kApart) {
+    w.WithPlaces([&](auto place) { read(place, w.known ? *w.known : kNoRepeats); });
+  } else {
+    KnownSpan known;
+    if (w.layout == Layout::kSame) known.run = kLanes;
+    read([from = w.Place(w.low), step = w.layout == Layout::kDense ? 16 : 0](int l) { return from + l * step; }, known);
+  }
+  return true;
+}
+
 /// The most common of all irregular reads.
 void ReadWords(uint32_t* to, uint32_t mask, int element, const Warpwide& w) {
   w.WithPlaces([&](auto place) {
-    if (mask != ~0u) return ForLanes(mask, [&](int l) { std::memcpy(to + l, place(l) + element * 4, 4); });
-    const int period = w.known ? w.known->period : kLanes;
-    const int run = w.known ? w.known->run : 1;
-    uint32_t words[kLanes];  // apart from the registers, so that reads need not wait for writes
-    if (run == 1) {
-#pragma GCC unroll 8
-      for (int l = 0; l < period; ++l) std::memcpy(words + l, place(l) + element * 4, 4);
-    } else {
-      for (int l = 0; l < period; l += run) {
-        std::memcpy(words + l, place(l) + element * 4, 4);
-        std::fill_n(words + l + 1, run - 1, words[l]);
-      }
-    }
-    for (int l = 0; l < kLanes; l += period) std::memcpy(to + l, words, 4 * static_cast<size_t>(period));
+    const auto word = [&](int l) {
+      uint32_t value;
+      std::memcpy(&value, place(l) + element * 4, 4);
+      return value;
+    };
+    if (mask != ~0u) return ForLanes(mask, [&](int l) { to[l] = word(l); });
+    ForQuads(
+        w.known ? *w.known : kNoRepeats, [&](int l) { return Quad{} + word(l); },
+        [&](int l) { return Quad{word(l), word(l + 1), word(l + 2), word(l + 3)}; },
+        [&](int l, const Quad& quad) { std::memcpy(to + l, &quad, sizeof quad); });
   });
 }
 
 void ReadWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
+  if (ReadFourWords(x, op, mask, w)) return;
   const bool wide = op.variant & 1;
   for (int i = 0; i < op.list_size; ++i) {
     const int32_t slot = ElementSlot(x, op, i);
@@ -130,6 +206,18 @@ void WriteWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
     return;
   }
   // Lane by lane: of several that write the same place, the last one stays whole.
+  if (op.list_size == 4 && op.width == 4 && !(op.variant & 1) && mask == ~0u) {
+    std::array<const uint32_t*, 4> from{};
+    for (int i = 0; i < 4; ++i) from[static_cast<size_t>(i)] = x.Source(ElementSlot(x, op, i));
+    const auto four = [&](size_t i, int l) { return QuadAt(reinterpret_cast<const std::byte*>(from[i] + l)); };
+    w.WithPlaces([&](auto place) {
+      for (int l = 0; l < kLanes; l += 4) {
+        const std::array<Quad, 4> quads = Transposed(four(0, l), four(1, l), four(2, l), four(3, l));
+        for (int i = 0; i < 4; ++i) std::memcpy(place(l + i), &quads[static_cast<size_t>(i)], sizeof(Quad));
+      }
+    });
+    return;
+  }
   w.WithPlaces([&](auto place) {
     ForLanes(mask, [&](int l) {
       std::byte* to = place(l);

@@ -111,6 +111,18 @@ void Transpose(const Eight (&r)[8], Eight (&t)[8]) {
   }
 }
 
+/// c + v, cut off towards zero as tensor cores do: sum - c - v, exact in float32 (Knuth), tells which way it was
+/// rounded.
+Four CutSum(const Four& c, const Four& v) {
+  using Words = int32_t __attribute__((vector_size(16)));
+  const Four sum = c + v;
+  const Four taken = sum - c;
+  const Four rest = (c - (sum - taken)) + (v - taken);
+  const Words away = ((rest < 0) & (sum > 0)) | ((rest > 0) & (sum < 0));
+  const Words cut = std::bit_cast<Words>(sum) + away;  // -1 where it was rounded away from zero
+  return std::bit_cast<Four>(cut);
+}
+
 /// Adds eight sums of one row, even columns first, to the lanes of the accumulators that hold them.
 template <Accumulator kKind>
 [[gnu::always_inline]] inline void AddRow(const TileProduct& p, int row, int block, const Eight& sums) {
@@ -135,7 +147,7 @@ template <Accumulator kKind>
     const uint32_t* c = p.c[at + e] + lane;
     uint32_t* d = p.d[at + e] + lane;
     if constexpr (kKind == Accumulator::kF32) {
-      *reinterpret_cast<Four*>(d) = p.add ? *reinterpret_cast<const Four*>(c) + parts[e] : parts[e];
+      *reinterpret_cast<Four*>(d) = p.add ? CutSum(*reinterpret_cast<const Four*>(c), parts[e]) : parts[e];
       continue;
     }
     for (int t = 0; t < 4; ++t) {

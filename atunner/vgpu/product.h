@@ -1,8 +1,9 @@
 // Dense products of small tiles, for mma and wgmma. Elements are widened to float32 and multiplied there.
 //
 // Rounding: a product of two elements has at most 22 significant bits, so it is exact in float32. The products of one
-// instruction are summed in float32 in the order of k, each sum rounded to nearest; the total is added to C and rounded
-// once more. Hardware aligns the products and truncates, in an order that is not documented, and is no more exact.
+// instruction are summed in float32 in the order of k, each sum rounded to nearest; the total is added to C in float32 and cut
+// off towards zero: long sums drift towards zero as they do on tensor cores. An H200's wgmma aligns C and all products of
+// an instruction to the largest exponent, cuts each off two bits below C's last one, and the sum at 24 bits.
 // Sums of integers stay below 2²⁴, so they are exact.
 #pragma once
 

@@ -84,6 +84,7 @@ class LoadedProgram : public Program {
     launch.count = options.count;
     launch.latencies = options.latencies;
     launch.registers = options.registers;
+    launch.l1_sectors = options.l1_sectors;
     launch.count_lines = options.count_lines;
     RaceClock clock;
     launch.clock = &clock;

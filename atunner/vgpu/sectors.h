@@ -8,22 +8,24 @@
 
 namespace atunner::vgpu {
 
-/// Sectors of 32 bytes that a block touched, four to a line, with how many there were when each was last touched.
+/// Sectors of 32 bytes that a block touched, four to a line, with how far apart their touches were.
 class SectorTable {
  public:
   uint64_t size() const { return sectors_; }
   void Clear() {
     if (lines_ != 0) entries_.assign(entries_.size(), Line{});
     sectors_ = lines_ = 0;
+    clock_ = 0;
   }
-  /// True for a new sector; else `age` becomes how many joined since its last touch.
+  /// True for a new sector; else `age` becomes about how many others were touched since its last touch: those that were
+  /// not touched shortly before, so that what is read again and again counts once.
   bool Touch(uint64_t sector, uint32_t& age) {
     Line& line = Find(sector / 4);
     const auto part = static_cast<uint32_t>(sector % 4);
-    const auto now = static_cast<uint32_t>(sectors_);
     const bool fresh = ((line.known >> part) & 1u) == 0;
-    age = now - line.touched[part];
-    line.touched[part] = now;
+    age = clock_ - line.touched[part];
+    if (fresh || age > kShortly) ++clock_;
+    line.touched[part] = clock_;
     line.known |= 1u << part;
     sectors_ += fresh ? 1 : 0;
     return fresh;
@@ -58,8 +60,10 @@ class SectorTable {
     }
   }
   std::vector<Line> entries_;  ///< a power of two
+  static constexpr uint32_t kShortly = 32;
   uint64_t sectors_ = 0;
   uint64_t lines_ = 0;
+  uint32_t clock_ = 0;
 };
 
 /// Wavefronts of accesses whose lanes lay to each other in the same way: moved as a whole, an access meets as many

@@ -2,31 +2,42 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <set>
 
 #include "atunner/base/random.h"
 
 namespace atunner::vgpu {
 namespace {
 
-TEST(Sectors, AgreeWithAMapOverManyTouches) {
+TEST(Sectors, AgreeWithASetOverManyTouches) {
   SectorTable table;
   Random random(3);
   for (int block = 0; block < 3; ++block) {
-    std::map<uint64_t, uint32_t> expected;
+    std::set<uint64_t> expected;
     for (int i = 0; i < 20000; ++i) {
       const uint64_t sector = random.Below(3000) * (random.Below(2) ? 1 : 7919);
-      const auto now = static_cast<uint32_t>(expected.size());
-      const auto [at, fresh] = expected.emplace(sector, now);
       uint32_t age = 0;
-      ASSERT_EQ(table.Touch(sector, age), fresh);
-      if (!fresh) ASSERT_EQ(age, now - at->second);
-      at->second = now;
+      ASSERT_EQ(table.Touch(sector, age), expected.insert(sector).second);
     }
     EXPECT_EQ(table.size(), expected.size());
     table.Clear();
     EXPECT_EQ(table.size(), 0u);
   }
+}
+
+TEST(Sectors, AgesAreHowMuchWasTouchedSince) {
+  SectorTable table;
+  uint32_t age = 0;
+  for (int pass = 0; pass < 3; ++pass) {
+    for (uint64_t sector = 0; sector < 2000; ++sector) {
+      ASSERT_EQ(table.Touch(sector, age), pass == 0);
+      if (pass > 0) ASSERT_NEAR(age, 2000, 1) << "every pass finds the others between";
+    }
+  }
+  for (int i = 0; i < 5000; ++i) table.Touch(7, age);
+  EXPECT_LE(age, 1u) << "one place again and again";
+  table.Touch(1999, age);
+  EXPECT_LE(age, 2u);
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
   switch (touch.level) {
     case Touch::Level::kMiss:
       return Later({latencies.miss[0], latencies.miss[1]}, extra);
+    case Touch::Level::kL2:
+      return Later({}, latencies.miss[0] + extra);
     case Touch::Level::kL1:
       return Later({}, latencies.l1 + extra);
     case Touch::Level::kShared:
@@ -117,6 +119,7 @@ Track TrackOf(const Instruction& instruction, uint32_t first, std::vector<int32_
   track.cost = CostOf(instruction);
   track.role = RoleOf(instruction);
   track.store = instruction.opcode == "st" || instruction.opcode == "red" || instruction.opcode == "stmatrix";
+  track.unordered = instruction.opcode == "ld" && (instruction.Has("nc") || instruction.Has("const"));
   track.constant = instruction.opcode == "cvta" || (instruction.opcode == "ld" && instruction.Has("param"));
   track.first = static_cast<uint32_t>(list.size());
   std::vector<int32_t> written;
@@ -253,8 +256,111 @@ class Liveness {
 
 }  // namespace
 
+// ---- branches that become predicates --------------------------------------------------------------------------------
+namespace {
+
+/// Forward branches over a few instructions, and the two short ways of an if with an else: the assembler lets all lanes
+/// run them under a predicate, so that nothing waits for a branch and what follows may move ahead of it.
+class Predication {
+ public:
+  explicit Predication(Kernel& kernel) : kernel_(kernel), entered_(kernel.ops.size() + 1, 0) {
+    for (const Op& op : kernel.ops) {
+      if (op.flow == Flow::kBranch) Enter(op.target);
+      for (uint64_t i = 0; op.flow == Flow::kBranchIndexed && i < op.imm; ++i)
+        Enter(static_cast<uint32_t>(kernel.lists[op.list + i]));
+    }
+  }
+
+  void Run() {
+    for (uint32_t i = 0; i < kernel_.ops.size(); ++i) {
+      const Op& op = kernel_.ops[i];
+      if (op.flow != Flow::kBranch || op.guard < 0 || op.target <= i) continue;
+      const uint32_t last = op.target - 1;
+      const Op& end = kernel_.ops[last];
+      if (IsShort(i + 1, op.target)) {
+        Convert(i, i + 1, op.target);
+      } else if (last > i && end.flow == Flow::kBranch && end.guard < 0 && end.target > op.target &&
+                 entered_[op.target] == 1 && IsShort(i + 1, last) && IsShort(op.target + 1, end.target) &&
+                 kernel_.ops[op.target].flow == Flow::kNone) {
+        Convert(i, i + 1, last);
+        Convert(i, op.target, end.target);
+        Drop(last);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kMostInstructions = 7;
+
+  void Enter(uint32_t target) {
+    if (target < entered_.size()) ++entered_[target];
+  }
+
+  bool IsShort(uint32_t first, uint32_t end) const {
+    int instructions = 0;
+    for (uint32_t i = first; i < end && i < kernel_.ops.size(); ++i) {
+      if (kernel_.ops[i].flow != Flow::kNone || entered_[i] != 0) return false;
+      const OpCost& cost = kernel_.tracks[i].cost;
+      if (cost.wait == Wait::kRounded) return false;
+      instructions += cost.issue;
+    }
+    return instructions <= kMostInstructions && end <= kernel_.ops.size();
+  }
+
+  /// The operations from `first` to `end` wait for the branch's predicate instead of the branch.
+  void Convert(uint32_t branch, uint32_t first, uint32_t end) {
+    const Track& condition = kernel_.tracks[branch];
+    if (condition.reads == 0) return;
+    const int32_t guard = kernel_.track_list[condition.first];
+    std::vector<int32_t>& list = kernel_.track_list;
+    for (uint32_t i = first; i < end; ++i) {
+      Track& track = kernel_.tracks[i];
+      if (track.reads == 255) continue;
+      const auto at = static_cast<uint32_t>(list.size());
+      list.push_back(guard);
+      for (uint32_t k = 0; k < uint32_t{track.reads} + track.writes; ++k) {
+        const int32_t slot = list[track.first + k];
+        list.push_back(slot);
+      }
+      track.first = at;
+      ++track.reads;
+    }
+    Drop(branch);
+  }
+
+  void Drop(uint32_t branch) {
+    kernel_.tracks[branch].predicated = true;
+    kernel_.tracks[branch].cost = {};
+  }
+
+  Kernel& kernel_;
+  std::vector<uint32_t> entered_;  ///< per operation: branches that lead to it
+};
+
+/// Fills Track::leads: what the addresses of loads are made of, from the loads back to where the flow changes.
+void MarkLeads(Kernel& kernel, size_t registers) {
+  std::vector<bool> wanted(registers, false);
+  const std::vector<int32_t>& list = kernel.track_list;
+  for (size_t i = kernel.ops.size(); i-- > 0;) {
+    Track& track = kernel.tracks[i];
+    const Flow flow = kernel.ops[i].flow;
+    if (flow != Flow::kNone && flow != Flow::kCollective && !track.predicated) wanted.assign(registers, false);
+    const auto slot = [&](int k) { return static_cast<size_t>(list[track.first + static_cast<uint32_t>(k)]); };
+    bool useful = track.load_words > 0;
+    for (int w = track.reads; w < track.reads + track.writes; ++w) {
+      useful = useful || wanted[slot(w)];
+      wanted[slot(w)] = false;
+    }
+    track.leads = useful && track.load_words == 0 && track.cost.wait != Wait::kMemory && !track.store;
+    for (int r = 0; useful && r < track.reads; ++r) wanted[slot(r)] = true;
+  }
+}
+
+}  // namespace
+
 void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
   if (kernel.ops.empty()) return;
+  Predication(kernel).Run();
   for (size_t i = 0; i < kernel.ops.size(); ++i) {
     Track& track = kernel.tracks[i];
     // Shared memory is near: its loads stay with the arithmetic.
@@ -263,6 +369,7 @@ void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
     for (int w = 0; w < track.writes; ++w)
       track.load_words = static_cast<uint16_t>(track.load_words + words[static_cast<size_t>(slots[w])]);
   }
+  MarkLeads(kernel, words.size());
   Liveness(kernel, words).Run();
 }
 
@@ -278,15 +385,15 @@ void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
   const int32_t* slots = x.kernel->track_list.data() + track.first;
   if (time.places.empty()) time.places.push_back({time.start, 0, track.live});
   Moment at = time.start;
-  if (track.load_words > 0 && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
-  if (track.load_words == 0 && time.places.size() > kLookahead)
-    at = Latest(at, time.places[time.places.size() - kLookahead].issued);
+  const bool ahead = track.load_words > 0 || track.leads;
+  if (ahead && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
+  if (!ahead && time.places.size() > kLookahead) at = Latest(at, time.places[time.places.size() - kLookahead].issued);
   for (int i = 0; i < track.reads; ++i) at = Latest(at, time.ready[static_cast<size_t>(slots[i])]);
   const bool shared = touch.level == Touch::Level::kShared;
-  if (touch.level != Touch::Level::kNone)
+  if (touch.level != Touch::Level::kNone && !track.unordered)
     at = AfterStores(shared ? time.shared_stores : time.global_stores, op.src[0] < 0 ? op.src[0] : track.base, at,
                      track.store);
-  if (op.flow == Flow::kBranch && op.guard >= 0) at = Later(at, latencies.predicate);
+  if (op.flow == Flow::kBranch && op.guard >= 0 && !track.predicated) at = Later(at, latencies.predicate);
   time.issued = Latest(time.issued, at);
   const double fixed = track.cost.steps * latencies.step + latencies.wait[static_cast<size_t>(track.cost.wait)];
   const Moment memory = MemoryLatency(latencies, touch);

@@ -34,6 +34,9 @@ struct Track {
   uint8_t writes = 0;
   Role role = Role::kPlain;
   bool store = false;
+  bool predicated = false;  ///< a branch over so little that the assembler gives that a predicate instead
+  bool unordered = false;   ///< a load of what no store changes: .nc, constants
+  bool leads = false;       ///< arithmetic on the way to a load's address, which moves ahead with the load
   bool constant = false;    ///< its result is a parameter or an address that needs no register
   int32_t base = -1;        ///< register of the first address
   uint16_t load_words = 0;  ///< registers that a load fills
@@ -43,7 +46,7 @@ struct Track {
 
 /// How the access of the operation at hand met memory.
 struct Touch {
-  enum class Level : uint8_t { kNone, kShared, kL1, kMiss };
+  enum class Level : uint8_t { kNone, kShared, kL1, kL2, kMiss };  ///< kL2: L1 lost it meanwhile
   Level level = Level::kNone;
   uint32_t wavefronts = 0;  ///< cycles that the load/store unit needs for it
 };

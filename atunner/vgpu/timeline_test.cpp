@@ -84,6 +84,19 @@ TEST(Timeline, LoadsMoveAheadWhileRegistersLast) {
   EXPECT_LE(few, 64 * 800);
 }
 
+TEST(Timeline, AddressesMoveAheadWithTheirLoads) {
+  const auto path = [](const std::string& offset) {
+    std::string body;
+    for (int i = 0; i < 16; ++i) {
+      body += "add.s32 %r2, %r1, " + std::to_string(i * 64) + ";\n" + Repeat(6, "xor.b32 %r2, %r2, 0;\n") +
+              "cvt.u64.u32 %rd2, " + offset + ";\nadd.s64 %rd2, %rd1, %rd2;\nld.global.f32 %f3, [%rd2+" +
+              std::to_string(i * 128) + "];\nfma.rn.f32 %f1, %f3, %f2, %f1;\n";
+    }
+    return Counted(body, 32, 255).path[1];
+  };
+  EXPECT_LT(path("%r2"), 2.5 * 680) << "loads whose addresses take ten instructions each are on the way together";
+}
+
 TEST(Timeline, BarriersWaitForTheLastWarp) {
   const std::string slow_first =
       "setp.lt.u32 %p1, %r1, 32;\n@!%p1 bra DONE;\n" + Repeat(100, "sqrt.rn.f32 %f1, %f1;\n") + "DONE:\nbar.sync 0;\n";
@@ -101,6 +114,45 @@ TEST(Timeline, StoresHoldBackLoadsOfOtherBases) {
       "add.s64 %rd2, %rd1, 256;\nld.global.f32 %f3, [%rd1];\nst.global.f32 [%rd1], %f3;\nld.global.f32 %f4, "
       "[%rd2];\nst.global.f32 [%rd2], %f4;\n";
   EXPECT_GT(Counted(other).path[1], Counted(same).path[1] + 500);
+}
+
+TEST(Timeline, LoadsOfConstantsPassStores) {
+  const auto path = [](const std::string& space) {
+    return Counted("add.s64 %rd2, %rd1, 256;\nld." + space + ".f32 %f3, [%rd1];\nst.global.f32 [%rd1], %f3;\nld." +
+                   space + ".f32 %f4, [%rd2];\nst.global.f32 [%rd2], %f4;\n")
+        .path[1];
+  };
+  EXPECT_GT(path("global"), path("global.nc") + 500);
+}
+
+/// Loads under a condition, with `extra` instructions under it besides.
+double GuardedLoads(int extra) {
+  std::string body = "setp.lt.u32 %p1, %r1, 16;\n";
+  for (int i = 0; i < 8; ++i) {
+    const std::string number = std::to_string(i);
+    body += "@!%p1 bra L" + number + ";\nld.global.f32 %f3, [%rd1+" + std::to_string(i * 128) +
+            "];\nadd.f32 %f1, %f1, %f3;\n" + Repeat(extra, "add.f32 %f1, %f1, %f2;\n") + "L" + number + ":\n";
+  }
+  return Counted(body, 32, 255).path[1];
+}
+
+TEST(Timeline, ShortBranchesBecomePredicates) {
+  EXPECT_LT(GuardedLoads(0), 2 * 700) << "all loads are on the way at once";
+  EXPECT_GT(GuardedLoads(10), 6 * 600) << "a long way keeps its branch";
+}
+
+TEST(Timeline, ShortWaysOfAnElseBecomePredicates) {
+  const auto ways = [](int length) {
+    std::string body = "setp.lt.u32 %p1, %r1, 16;\n";
+    for (int i = 0; i < 10; ++i) {
+      const std::string n = std::to_string(i);
+      body += "@%p1 bra A" + n + ";\n" + Repeat(length, "add.f32 %f3, %f1, %f2;\n") + "bra.uni B" + n + ";\nA" + n +
+              ":\n" + Repeat(length, "mul.f32 %f4, %f1, %f2;\n") + "B" + n + ":\n";
+    }
+    return Counted(body).path[0];
+  };
+  EXPECT_LT(ways(2), 10 * 8 + 60);
+  EXPECT_GT(ways(9), 10 * 2 * 13);
 }
 
 TEST(Timeline, SharedConflictsAndBroadcasts) {

@@ -31,6 +31,24 @@ class VirtualBuffer : public Buffer {
   uint64_t bytes_;
 };
 
+class VirtualTexture : public Texture {
+ public:
+  VirtualTexture(Memory& memory, uint64_t handle) : memory_(memory), handle_(handle) {}
+  ~VirtualTexture() override { memory_.RemoveTexture(handle_); }
+  uint64_t texture() const override { return handle_; }
+  uint64_t surface() const override { return handle_ | kSurfaceBit; }
+  Status CopyOut(std::span<std::byte> texels) override {
+    const std::vector<std::byte>& from = memory_.FindTexture(handle_)->texels;
+    if (texels.size() != from.size()) return Invalid("a texture is copied as a whole");
+    std::ranges::copy(from, texels.begin());
+    return {};
+  }
+
+ private:
+  Memory& memory_;
+  uint64_t handle_;
+};
+
 struct VirtualModule : LoadedModule {
   std::unique_ptr<Program> program;
   std::vector<std::pair<std::string, std::string>> names;  ///< entry → mangled
@@ -137,6 +155,12 @@ Result<TensorMap> VirtualGpu::EncodeTensorMap(const TensorMapSpec& spec) {
   return vgpu::EncodeTensorMap(spec);
 }
 
+Result<std::unique_ptr<Texture>> VirtualGpu::CreateTexture(const TextureSpec& spec, std::span<const std::byte> texels) {
+  ATUNNER_RETURN_IF_ERROR(Check(spec));
+  if (texels.size() != spec.Bytes()) return Invalid("a texture needs " + std::to_string(spec.Bytes()) + " bytes");
+  return std::make_unique<VirtualTexture>(memory_, memory_.AddTexture({spec, {texels.begin(), texels.end()}}));
+}
+
 Result<std::unique_ptr<LoadedModule>> VirtualGpu::Load(const CompiledModule& module) {
   if (module.ptx.empty())
     return Fail(ErrorCode::kUnsupported, "the virtual GPU runs PTX, this candidate is a cubin only");
@@ -230,6 +254,8 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   exec.deadline_seconds = kPredictSeconds;
   exec.latencies = LatenciesOf(profile_, calibration_);
   exec.registers = resources.registers;
+  const Occupancy occupancy = ComputeOccupancy(profile_, resources, shape);
+  exec.l1_sectors = L1SectorsPerBlock(profile_, resources, shape, occupancy);
   exec.blocks = Sample(shape.grid.Count(), ClusterSize(*function, shape));
   const ExecResult result = loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
   if (!result.outcome.completed()) return Invalid("the launch does not complete: " + result.outcome.message);
@@ -238,7 +264,7 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   input.calibration = calibration_;
   input.resources = resources;
   input.shape = shape;
-  input.occupancy = ComputeOccupancy(profile_, resources, shape);
+  input.occupancy = occupancy;
   input.counts = result.counts;
   input.blocks_executed = result.outcome.blocks_executed;
   // Every pointer argument's allocation may be touched once in full.
@@ -252,6 +278,8 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
       continue;
     if (const auto range = memory_.Find(address))
       input.footprint_bytes += static_cast<double>(range->end - range->base);
+    else if (const TextureData* texture = memory_.FindTexture(address))
+      input.footprint_bytes += static_cast<double>(texture->texels.size());
   }
   if (observer_) observer_(input);
   return EstimateTime(input);

@@ -28,6 +28,7 @@ class VirtualGpu : public PredictingDevice {
   Result<uint64_t> FreeBytes() override { return memory_.free_bytes(); }
 
   Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override;
+  Result<std::unique_ptr<Texture>> CreateTexture(const TextureSpec& spec, std::span<const std::byte> texels) override;
   Result<std::unique_ptr<LoadedModule>> Load(const CompiledModule& module) override;
   Result<std::pair<DeviceAddress, uint64_t>> FindSymbol(LoadedModule& module, const std::string& symbol) override;
   Result<std::optional<uint64_t>> StateFingerprint(LoadedModule& module) override;

@@ -216,6 +216,11 @@ Handler RegisterCount(const Form& form, Op& op) {
   return NoEffect;
 }
 
+/// Cache policies are opaque, and hints are not followed.
+void CachePolicy(Exec& x, const Op& op, uint32_t mask) {
+  ForLanes(mask, [&](int l) { Lane<uint64_t>::Set(x.Slot(op.dst), l, 0); });
+}
+
 uint8_t IndexOf(const Form& form, std::initializer_list<std::string_view> names) {
   uint8_t i = 0;
   for (std::string_view name : names) {
@@ -257,7 +262,8 @@ Handler WarpHandler(const Form& form, Op& op) {
   if (opcode == "fence" && form.Has("mbarrier_init")) return OrderOnly;
   if (opcode == "membar" || opcode == "fence") return form.Has("cta") ? BlockFence : Fence;
   if (opcode == "nanosleep") return [](Exec& x, const Op&, uint32_t) { x.yield = true; };
-  if (opcode == "griddepcontrol") return NoEffect;
+  if (opcode == "griddepcontrol" || opcode == "pmevent") return NoEffect;
+  if (opcode == "createpolicy") return CachePolicy;
   if (opcode == "setmaxnreg") return RegisterCount(form, op);
   return nullptr;
 }

@@ -50,23 +50,23 @@ Span SpanOfSome(const Exec& x, const Op& op, uint32_t mask, uint64_t* own) {
   return span;
 }
 
+/// Whether lanes l and l + kStep are alike, of those whose number is less than kEnd and a multiple of kEvery.
+template <class T, uint32_t kStep, uint32_t kEvery, uint32_t kEnd>
+bool Alike(const std::array<T, kLanes>& v) {
+  T differs = 0;
+  for (uint32_t l = 0; l < kEnd; l += kEvery) differs |= v[l] ^ v[l + kStep];
+  return differs == 0;
+}
+
 template <class T>
 void FindRepeats(const void* offsets, KnownSpan& known) {
   std::array<T, kLanes> v;
   std::memcpy(v.data(), offsets, sizeof v);
-  const auto same = [&](auto other) {
-    T differs = 0;
-    for (size_t l = 0; l < kLanes; ++l) differs |= v[l] ^ v[other(l)];
-    return differs == 0;
-  };
-  for (const size_t period : {16u, 8u}) {
-    if (!same([period](size_t l) { return l % period; })) break;
-    known.period = static_cast<uint8_t>(period);
-  }
-  for (const size_t run : {2u, 4u, 8u, 16u}) {
-    if (!same([run](size_t l) { return l / run * run; })) break;
-    known.run = static_cast<uint8_t>(run);
-  }
+  if (Alike<T, 16, 1, 16>(v)) known.period = Alike<T, 8, 1, 8>(v) ? 8 : 16;
+  if (!Alike<T, 1, 2, kLanes>(v)) return;
+  const bool four = Alike<T, 2, 4, kLanes>(v);
+  const bool eight = four && Alike<T, 4, 8, kLanes>(v);
+  known.run = !four ? 2 : !eight ? 4 : Alike<T, 8, 16, kLanes>(v) ? 16 : 8;
 }
 
 /// Whether an operation's own results replace the addresses that its further elements need.

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "atunner/codegen/family.h"
+#include "atunner/model/accuracy.h"
 #include "atunner/model/artifact.h"
 #include "atunner/model/json.h"
 #include "atunner/operators/operator.h"
@@ -86,14 +87,16 @@ Result<int> ShowArtifact(const std::string& folder, const Common& common) {
   }
   fmt::print("  {:<14} {} checks, worst error {:.2e}\n", "verified by", artifact.trial.verdict.checks.size(),
              artifact.trial.verdict.WorstError());
+  fmt::print("  {:<14} {}\n", "accuracy", Name(AccuracyOf(artifact.spec)));
   fmt::print("  {:<14} {} by atunner {} with {}, run {}\n", "made", artifact.created, artifact.atunner_version,
              artifact.compiler, artifact.run);
   return 0;
 }
 
 Result<int> VerifyArtifact(const std::string& folder, const std::string& target_name, bool force_virtual,
-                           const Common& common) {
-  ATUNNER_TRY(const Artifact artifact, LoadArtifact(folder));
+                           const std::string& accuracy, const Common& common) {
+  ATUNNER_TRY(Artifact artifact, LoadArtifact(folder));
+  if (!accuracy.empty()) ATUNNER_RETURN_IF_ERROR(ApplyAccuracy(accuracy, artifact.spec));
   ATUNNER_TRY(const Target target, ChooseTarget(target_name.empty() ? artifact.device : target_name, force_virtual));
   ATUNNER_TRY(const auto compiler, OpenCompiler());
   ATUNNER_TRY(const CandidateKernel candidate, CandidateOf(folder, artifact, target, *compiler));
@@ -116,8 +119,9 @@ Result<int> VerifyArtifact(const std::string& folder, const std::string& target_
     return answer.verdict.correct() ? 0 : 1;
   }
   for (const CheckRecord& check : answer.verdict.checks) {
-    fmt::print("{:<7} {:<12} {:<28} {}  error {:.2e}, bound {:.2e}\n", check.passed ? "passed" : "FAILED", check.check,
-               check.family, ToString(check.dims), check.error, check.bound);
+    fmt::print("{:<7} {:<12} {:<28} {}  error {:.2e}, bound {:.2e}, plain kernel {:.2e}\n",
+               check.passed ? "passed" : "FAILED", check.check, check.family, ToString(check.dims), check.error,
+               check.bound, check.honest);
   }
   fmt::print("{} on {} with seed {}: {}{}\n", artifact.name, target.profile.name, seed, Name(answer.verdict.kind),
              answer.verdict.reason.empty() ? "" : ": " + answer.verdict.reason);

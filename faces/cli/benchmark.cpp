@@ -47,6 +47,7 @@ Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common) {
   wanted.operator_name = flags.operator_name;
   wanted.dtype = flags.dtype;
   wanted.attributes = flags.attributes;
+  wanted.accuracy = flags.accuracy;
   const Operator* op = FindOperator(flags.operator_name);
   const auto shapes = !flags.shapes.empty() || op == nullptr ? std::vector<std::vector<std::string>>{flags.shapes}
                                                              : UsualShapes(op->info().name);

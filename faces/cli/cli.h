@@ -45,8 +45,9 @@ struct OptimizeFlags {
   std::vector<std::string> shapes;
   std::string dtype = "float32";
   std::vector<std::string> attributes;
-  std::string graph;               ///< a file in the graphs' text form, instead of an operator
-  std::vector<std::string> sizes;  ///< of its symbols: B=4096
+  std::string accuracy = "default";  ///< strict, default or fast
+  std::string graph;                 ///< a file in the graphs' text form, instead of an operator
+  std::vector<std::string> sizes;    ///< of its symbols: B=4096
   TuneFlags tune;
 };
 
@@ -86,6 +87,7 @@ struct BenchmarkFlags {
   std::vector<std::string> shapes;  ///< empty: usual ones
   std::string dtype = "float32";
   std::vector<std::string> attributes;
+  std::string accuracy = "default";
   std::string target = "auto";
   bool force_virtual = false;
   bool performance_mode = false;  ///< tune before comparing
@@ -103,6 +105,20 @@ struct SearchBenchFlags {
   std::string train;           ///< file for the weights of a policy trained on the spaces
   bool leave_one_out = false;  ///< score `ppo` on each kernel with a policy trained on the others
   int iterations = 150;        ///< of training
+};
+
+/// `test --operators`.
+struct OperatorTestFlags {
+  bool operators = false;           ///< all of them; without it, one per family
+  bool full = false;                ///< sizes for a GPU
+  bool apart = false;               ///< pointwise operators one by one
+  std::vector<std::string> only;    ///< parts of names; empty: all
+  std::vector<std::string> dtypes;  ///< empty: float32, float16, bfloat16, float64, int32
+  std::string target = "A100";
+  bool force_virtual = false;
+  int jobs = 0;               ///< 0 = all cores
+  double limit_seconds = 60;  ///< of one task
+  double total_seconds = 0;   ///< what is not begun by then is not run, and counted; 0 = no limit
 };
 
 /// Searches, verifies, compares and reports: what every tuning verb ends in.
@@ -123,7 +139,11 @@ Result<int> Predict(const PredictFlags& flags, const Common& common);
 Result<std::unique_ptr<ScheduleTemplate>> TemplateOfFile(const std::string& file, const Common& common);
 /// The spec of an operator as flags name it; used by every verb that takes --operator.
 Result<KernelSpec> SpecOf(const OptimizeFlags& flags);
+/// The policy by its name into the task. kInvalidInput for an unknown one.
+Status ApplyAccuracy(const std::string& name, KernelSpec& spec);
 Result<int> SelfTest(const Common& common, const std::string& target);
+/// Exit code 1 when a case failed or was not run.
+Result<int> TestOperators(const OperatorTestFlags& flags, const Common& common);
 /// `probe`: measure the first GPU and keep its profile beside the table's; `calibrate`: and the time model's constants.
 Result<int> Devices(bool probe, bool calibrate, const Common& common);
 Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common);
@@ -138,8 +158,9 @@ Result<CandidateKernel> CandidateOf(const Path& folder, const Artifact& artifact
                                     Compiler& compiler);
 Result<int> ShowArtifact(const std::string& folder, const Common& common);
 /// Judges an artifact's binaries again, with inputs nobody saw before.
+/// `accuracy`: by another policy than the artifact's own, unless empty.
 Result<int> VerifyArtifact(const std::string& folder, const std::string& target, bool force_virtual,
-                           const Common& common);
+                           const std::string& accuracy, const Common& common);
 Result<int> Doctor(const Common& common);
 Result<int> Operators(const Common& common);
 Result<int> History(const Common& common);

@@ -98,17 +98,21 @@ class Verbs {
     return verb;
   }
 
-  CLI::Option* AddOperator(CLI::App* verb, std::string& name, std::string& dtype,
-                           std::vector<std::string>& attributes) {
+  CLI::Option* AddOperator(CLI::App* verb, std::string& name, std::string& dtype, std::vector<std::string>& attributes,
+                           std::string& accuracy) {
     verb->add_option("--dtype", dtype, "float32, float16 or bfloat16");
     verb->add_option("--attr", attributes, "operator attribute, key=value");
+    verb->add_option(
+        "--accuracy", accuracy,
+        "strict: no further from float64 than the plain kernel; default: 4 times; fast: TF32 and the like");
     return verb->add_option("--operator", name, "operator to compute (`atunner operators` lists them)");
   }
 
   void AddTuning() {
     CLI::App* verb = Add("optimize", "tune an operator, or a graph of operators",
                          [this] { return Optimize(optimize_, common_, command_); });
-    CLI::Option* name = AddOperator(verb, optimize_.operator_name, optimize_.dtype, optimize_.attributes);
+    CLI::Option* name =
+        AddOperator(verb, optimize_.operator_name, optimize_.dtype, optimize_.attributes, optimize_.accuracy);
     CLI::Option* shapes =
         verb->add_option("--input-shape", optimize_.shapes, "shapes, as the operator asks for them")->needs(name);
     CLI::Option* graph = verb->add_option("--graph", optimize_.graph, "file.atg: a graph in text form (docs/graph.md)");
@@ -145,7 +149,8 @@ class Verbs {
   void AddBenchmarks() {
     CLI::App* verb = Add("benchmark", "an operator at usual sizes against plain kernel and vendor library",
                          [this] { return Benchmark(benchmark_, common_); });
-    AddOperator(verb, benchmark_.operator_name, benchmark_.dtype, benchmark_.attributes)->required();
+    AddOperator(verb, benchmark_.operator_name, benchmark_.dtype, benchmark_.attributes, benchmark_.accuracy)
+        ->required();
     verb->add_option("--input-shape", benchmark_.shapes, "one size instead of the usual ones");
     verb->add_option("--target-gpu", benchmark_.target, "a GPU of `atunner devices`, or auto");
     verb->add_flag("--virtual", benchmark_.force_virtual, "predict, even if the GPU is in this machine");
@@ -200,10 +205,11 @@ class Verbs {
     CLI::App* verb = Add("show", "what an artifact is", [this] { return ShowArtifact(folder_, common_); });
     verb->add_option("folder", folder_, "artifact folder")->required();
     verb = Add("verify", "judge an artifact again, with inputs nobody saw before",
-               [this] { return VerifyArtifact(folder_, verify_target_, verify_virtual_, common_); });
+               [this] { return VerifyArtifact(folder_, verify_target_, verify_virtual_, verify_accuracy_, common_); });
     verb->add_option("folder", folder_, "artifact folder")->required();
     verb->add_option("--target-gpu", verify_target_, "GPU to verify on; default: the artifact's");
     verb->add_flag("--virtual", verify_virtual_, "on the virtual GPU, even if the GPU is in this machine");
+    verb->add_option("--accuracy", verify_accuracy_, "strict, default or fast instead of the artifact's own policy");
   }
 
   void AddMachine() {
@@ -214,8 +220,23 @@ class Verbs {
     Add("doctor", "what was found on this machine, what is missing, how to get it", [this] { return Doctor(common_); });
     Add("operators", "operators and their attributes", [this] { return Operators(common_); });
     verb = Add("test", "compile, run and verify one kernel per operator on this machine",
-               [this] { return SelfTest(common_, test_target_); });
-    verb->add_option("--target-gpu", test_target_, "GPU to test for");
+               [this] { return test_.operators ? TestOperators(test_, common_) : SelfTest(common_, test_.target); });
+    verb->add_option("--target-gpu", test_.target, "GPU to test for, or auto");
+    CLI::Option* all = verb->add_flag("--operators", test_.operators,
+                                      "every operator and gradient, in every type, at three shapes each");
+    verb->add_flag("--full", test_.full, "at sizes for a GPU")->needs(all);
+    verb->add_option("--only", test_.only, "operators whose names contain one of these")->needs(all)->delimiter(',');
+    verb->add_option("--dtype", test_.dtypes, "of these types alone")->needs(all)->delimiter(',');
+    verb->add_flag("--apart", test_.apart, "pointwise operators one by one, not twelve to a task")->needs(all);
+    verb->add_flag("--virtual", test_.force_virtual, "on the virtual GPU, even if the GPU is in this machine")
+        ->needs(all);
+    verb->add_option("--jobs", test_.jobs, "tasks at a time; 0 = one per core")->needs(all)->check(CLI::Range(0, 1024));
+    verb->add_option("--limit", test_.limit_seconds, "seconds that one task may take")
+        ->needs(all)
+        ->check(CLI::PositiveNumber);
+    verb->add_option("--seconds", test_.total_seconds, "what is not begun by then is not run; 0 = no limit")
+        ->needs(all)
+        ->check(CLI::NonNegativeNumber);
   }
 
   void AddRuns() {
@@ -246,9 +267,10 @@ class Verbs {
   std::string folder_;
   std::string verify_target_;
   bool verify_virtual_ = false;
+  std::string verify_accuracy_;
   bool probe_ = false;
   bool calibrate_ = false;
-  std::string test_target_ = "A100";
+  OperatorTestFlags test_;
   std::string run_ = "last";
   std::string report_format_ = "text";
   std::string report_out_;

@@ -5,6 +5,7 @@
 #include "atunner/base/files.h"
 #include "atunner/codegen/family.h"
 #include "atunner/graph/text.h"
+#include "atunner/model/accuracy.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/operator.h"
 #include "faces/cli/cli.h"
@@ -60,8 +61,16 @@ Result<KernelSpec> SpecOfFile(const OptimizeFlags& flags) {
 
 }  // namespace
 
-Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
-  if (!flags.graph.empty()) return SpecOfFile(flags);
+Status ApplyAccuracy(const std::string& name, KernelSpec& spec) {
+  const auto accuracy = ParseAccuracy(name);
+  if (!accuracy) return Invalid("unknown accuracy '" + name + "'", "--accuracy", "use strict, default or fast");
+  SetAccuracy(spec, *accuracy);
+  return {};
+}
+
+namespace {
+
+Result<KernelSpec> SpecOfOperator(const OptimizeFlags& flags) {
   if (flags.operator_name.empty())
     return Invalid("nothing to optimize", "", "give --operator with --input-shape, or --graph");
   const Operator* op = FindOperator(flags.operator_name);
@@ -82,6 +91,14 @@ Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
   }
   ATUNNER_TRY(request.attributes, ParseAttributes(flags.attributes));
   return op->Instantiate(request);
+}
+
+}  // namespace
+
+Result<KernelSpec> SpecOf(const OptimizeFlags& flags) {
+  ATUNNER_TRY(KernelSpec spec, flags.graph.empty() ? SpecOfOperator(flags) : SpecOfFile(flags));
+  ATUNNER_RETURN_IF_ERROR(ApplyAccuracy(flags.accuracy, spec));
+  return spec;
 }
 
 Result<int> Optimize(const OptimizeFlags& flags, const Common& common, const std::string& command) {

@@ -81,13 +81,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv2d(const T* 
   };
   Sums sums;
   const auto finish = [&] {
-#if SPLIT_K > 1
-    store_share(sums, y + blockIdx.y * pixels * filters, tile_at(at_hand, pixels, filters), pixels, filters);
-#else
-    store_tile(shared, sums, y, tile_at(at_hand, pixels, filters), pixels, filters);
-#endif
+    store_result(shared, sums, y, tile_at(at_hand, pixels, filters), pixels, filters);
     at_hand += gridDim.x;
   };
   const int mine = PERSISTENT ? (int)((all - blockIdx.x + gridDim.x - 1) / gridDim.x) : 1;
   multiply_tiles(shared, (last - first) * mine, last - first, sums, fetch, finish);
+  leave();
 }

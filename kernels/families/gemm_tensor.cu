@@ -1,5 +1,5 @@
 // c[m, n] = a[m, k] · b[k, n], row-major throughout. Rows of a have lda elements, rows of b ldb: k and n, or more where they
-// were widened. With SPLIT_K > 1 a block sums one of SPLIT_K stretches of k into its share.
+// were widened. With SPLIT_K > 1 a block sums one of SPLIT_K stretches of k.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const T* __restrict__ a, const T* __restrict__ b, OUT* __restrict__ c,
                                                           long long m, long long n, long long k, long long lda, long long ldb) {
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -26,13 +26,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const T* __
   };
   Sums sums;
   const auto finish = [&] {
-#if SPLIT_K > 1
-    store_share(sums, c + blockIdx.y * m * n, tile_at(at_hand, m, n), m, n);
-#else
-    store_tile(shared, sums, c, tile_at(at_hand, m, n), m, n);
-#endif
+    store_result(shared, sums, c, tile_at(at_hand, m, n), m, n);
     at_hand += gridDim.x;
   };
   const int mine = PERSISTENT ? (int)((all - blockIdx.x + gridDim.x - 1) / gridDim.x) : 1;
   multiply_tiles(shared, (last - first) * mine, last - first, sums, fetch, finish);
+  leave();
 }

@@ -62,18 +62,39 @@ DEVICE Contribution scan(const Matrices& in, const Parameters& affine, const Lan
   return all;
 }
 
-/// The contribution of the block's part, `count` elements, from its threads'.
+/// Sums over the threads of the block, or of a warp.
+struct OverBlock {
+  Team& team;
+  template <int N>
+  DEVICE void sum(float (&values)[N]) const { block_reduce<Sum>(values, team); }
+};
+struct OverWarp {
+  template <int N>
+  DEVICE void sum(float (&values)[N]) const { warp_reduce<Sum>(values); }
+};
+/// Contributions to some rows, of `count` elements each, from those of single threads.
+template <int N, class Threads>
+DEVICE void add_up(Contribution (&rows)[N], int count, const Threads& threads) {
+  float means[N], sums[3 * N];
+#pragma unroll
+  for (int n = 0; n < N; ++n) means[n] = rows[n].x.count * rows[n].x.mean;
+  threads.sum(means);
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    const float mean = means[n] / max(1, count), delta = rows[n].x.mean - mean;
+    sums[3 * n] = rows[n].x.squares + rows[n].x.count * delta * delta;
+    sums[3 * n + 1] = rows[n].g;
+    sums[3 * n + 2] = rows[n].gx_about(mean);
+    rows[n].x.mean = mean;
+  }
+  threads.sum(sums);
+#pragma unroll
+  for (int n = 0; n < N; ++n) rows[n] = {{(float)count, rows[n].x.mean, sums[3 * n]}, sums[3 * n + 1], sums[3 * n + 2]};
+}
 DEVICE Contribution in_block(const Contribution& mine, int count, Team& team) {
-  Contribution all;
-  all.x.count = count;
-  all.x.mean = block_reduce<Sum>(mine.x.count * mine.x.mean, team) / max(1, count);
-  const float delta = mine.x.mean - all.x.mean;
-  float sums[3] = {mine.x.squares + mine.x.count * delta * delta, mine.g, mine.gx_about(all.x.mean)};
-  block_reduce<Sum>(sums, team);
-  all.x.squares = sums[0];
-  all.g = sums[1];
-  all.gx = sums[2];
-  return all;
+  Contribution all[1] = {mine};
+  add_up(all, count, OverBlock{team});
+  return all[0];
 }
 
 #if FUSED
@@ -155,7 +176,9 @@ DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lan
   }
 }
 
-#if SPLIT == 1
+#if OWNERS > 1
+// Blocks that keep to their columns: the kernel follows.
+#elif SPLIT == 1
 struct LayerNormBackward {
   typedef Contribution Part;
   static constexpr int WORDS = 5;

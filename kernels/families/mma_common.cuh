@@ -64,6 +64,19 @@ DEVICE void gather(unsigned char* to, const T* from, long long count) {
   *(uint4*)to = *(uint4*)eight;
 }
 
+/// Eight elements of a row, of which `count` exist; ALIGNED = all or none do, and `to` is a multiple of 16 bytes.
+template <bool ALIGNED>
+DEVICE void store_unit(T* to, uint4 unit, long long count) {
+  if (ALIGNED) {
+    *(uint4*)to = unit;
+  } else {
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      if (e < count) to[e] = ((const T*)&unit)[e];
+    }
+  }
+}
+
 /// Accumulators of fragments of 16 × 8.
 template <int M, int N>
 DEVICE void clear(float (&sums)[M][N][4]) {

@@ -14,6 +14,10 @@ constexpr int STEPS = TILE_K / 16;
 typedef float Sums[FRAGMENTS_M][FRAGMENTS_N][4];
 
 constexpr int B_PANEL = TILE_N;
+constexpr bool STAGED_APART = PERSISTENT;
+constexpr int CONSUMERS = THREADS;
+
+DEVICE void wait_for_consumers() { __syncthreads(); }
 
 DEVICE int fragment_row(int i) { return threadIdx.x / 32 / WARPS_N * WARP_M + i * 16; }
 DEVICE int warp_column() { return threadIdx.x / 32 % WARPS_N * WARP_N; }

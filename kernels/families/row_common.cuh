@@ -1,12 +1,12 @@
 // Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
 // serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
-// a split row through a workspace, between two kernels.
+// a split row through a workspace, between two kernels; OWNERS of a row's columns through a workspace, while they run.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
 #define DEVICE __device__ __forceinline__
 
 constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
-constexpr int PARTS = CLUSTER * SPLIT;                 // blocks that share a row
+constexpr int PARTS = CLUSTER * SPLIT * OWNERS;        // blocks that share a row
 constexpr bool PEELED = COLS % VEC != 0;               // rows begin at any element
 constexpr int WINDOW = COLS + (PEELED ? VEC - 1 : 0);  // elements of the vectors that a row touches, at most
 constexpr int PART = ((WINDOW + VEC - 1) / VEC + PARTS - 1) / PARTS * VEC;
@@ -226,14 +226,15 @@ struct Kept {
     if (STORAGE == SHARED) return *place(stage, tensor, c);
     return fetch(matrices[tensor], lane, c);
   }
-
- private:
-  static DEVICE int following(int buffer) { return buffer + 1 == STAGES ? 0 : buffer + 1; }
+  /// Asks for vector c of a row.
   static DEVICE void request(const Matrices& matrices, const Lane& lane, int buffer, int c) {
     if (!lane.has(c)) return;
 #pragma unroll
     for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async(place(buffer, tensor, c), matrices[tensor] + lane.base + lane.at(c));
   }
+
+ private:
+  static DEVICE int following(int buffer) { return buffer + 1 == STAGES ? 0 : buffer + 1; }
   /// Asks for the rows of `group`, if there are any. Rows that go on to registers come in a batch per chunk, the others in one.
   static DEVICE void request_all(const Matrices& matrices, long long group, const Team& team, long long rows, int buffer) {
     const Lane lane(row_of(group, team, rows), team);
@@ -353,14 +354,28 @@ DEVICE float tree(const float (&leaves)[N]) {
   return tree<Op, N>(&leaves[0]);
 }
 
-/// Combines `values` over the threads of the block that share a row; every thread gets the result.
+/// All threads that serve rows.
+DEVICE void meet() {
+#if OWNERS > 1
+  asm volatile("bar.sync 1, %0;" ::"n"(BLOCK) : "memory");  // a further warp goes its own way
+#else
+  __syncthreads();
+#endif
+}
+
+/// Combines `values` over the threads of a warp that share a row; every thread gets the result.
 template <class Op, int N>
-DEVICE void block_reduce(float (&values)[N], Team& team) {
+DEVICE void warp_reduce(float (&values)[N]) {
 #pragma unroll
   for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) {
 #pragma unroll
     for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
   }
+}
+/// The same over the threads of the block.
+template <class Op, int N>
+DEVICE void block_reduce(float (&values)[N], Team& team) {
+  warp_reduce<Op>(values);
   if (WARPS_PER_ROW == 1) return;
   team.slot ^= 1;
   __shared__ __align__(16) float part[2][ROWS_PER_BLOCK][N][WARPS_PER_ROW];
@@ -368,7 +383,7 @@ DEVICE void block_reduce(float (&values)[N], Team& team) {
 #pragma unroll
     for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
   }
-  __syncthreads();
+  meet();
 #pragma unroll
   for (int i = 0; i < N; ++i) values[i] = tree<Op>(part[team.slot][team.r][i]);
 }

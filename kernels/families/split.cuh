@@ -1,27 +1,58 @@
-// Second step of a split over k: the shares of [m, n] are added in order, so that every run gives the same bits.
-extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ c, long long elements) {
-  const long long stride = (long long)gridDim.x * 256 * 4;
-  for (long long at = ((long long)blockIdx.x * 256 + threadIdx.x) * 4; at < elements; at += stride) {
-    if (elements % 4 == 0) {
-      float4 sum = *(const float4*)(shares + at);
+// Second step of a split over k: the shares of [m, n] are added in a fixed order, so that every run gives the same bits. Of many
+// shares each warp adds up a part, so that their loads run side by side.
+constexpr int PARTS = SPLIT_K < 16 ? 1 : 8;
+constexpr int QUADS = 256 / PARTS;  // groups of four elements that a block adds up at once
+
+__device__ __forceinline__ void add(float4& sum, float4 other) {
+  sum.x += other.x;
+  sum.y += other.y;
+  sum.z += other.z;
+  sum.w += other.w;
+}
+
+/// Four elements at a time; `count` of them exist, and WHOLE says that there are four, aligned.
+template <bool WHOLE>
+__device__ __forceinline__ float4 load_share(const float* from, long long count) {
+  if (WHOLE) return *(const float4*)from;
+  return make_float4(from[0], count > 1 ? from[1] : 0, count > 2 ? from[2] : 0, count > 3 ? from[3] : 0);
+}
+template <bool WHOLE>
+__device__ __forceinline__ void store_sum(T* to, float4 sum, long long count) {
+  const T four[4] = {T(sum.x), T(sum.y), T(sum.z), T(sum.w)};
+  if (!WHOLE) {
+    for (int e = 0; e < 4 && e < count; ++e) to[e] = four[e];
+  } else if (sizeof(T) == 2) {
+    *(uint2*)to = *(const uint2*)four;
+  } else {
+    *(uint4*)to = *(const uint4*)four;
+  }
+}
+
+template <bool WHOLE>
+__device__ __forceinline__ void add_all(const float* __restrict__ shares, T* __restrict__ c, long long elements) {
+  __shared__ float4 sums[PARTS][QUADS];
+  const int quad = threadIdx.x % QUADS, part = threadIdx.x / QUADS;
+  for (long long first = (long long)blockIdx.x * QUADS * 4; first < elements; first += (long long)gridDim.x * QUADS * 4) {
+    const long long at = first + quad * 4, count = elements - at;
+    float4 sum = make_float4(0, 0, 0, 0);
+    if (count > 0) {
 #pragma unroll
-      for (int s = 1; s < SPLIT_K; ++s) {
-        const float4 share = *(const float4*)(shares + s * elements + at);
-        sum.x += share.x;
-        sum.y += share.y;
-        sum.z += share.z;
-        sum.w += share.w;
-      }
-      c[at] = T(sum.x);
-      c[at + 1] = T(sum.y);
-      c[at + 2] = T(sum.z);
-      c[at + 3] = T(sum.w);
-    } else {
-      for (int e = 0; e < 4 && at + e < elements; ++e) {
-        float sum = shares[at + e];
-        for (int s = 1; s < SPLIT_K; ++s) sum += shares[s * elements + at + e];
-        c[at + e] = T(sum);
-      }
+      for (int s = 0; s < SPLIT_K / PARTS; ++s) add(sum, load_share<WHOLE>(shares + (part * (SPLIT_K / PARTS) + s) * elements + at, count));
     }
+    if (PARTS > 1) {
+      sums[part][quad] = sum;
+      __syncthreads();
+      for (int p = 1; p < PARTS && part == 0; ++p) add(sum, sums[p][quad]);
+      __syncthreads();
+    }
+    if (part == 0 && count > 0) store_sum<WHOLE>(c + at, sum, count);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ c, long long elements) {
+  if (elements % 4 == 0) {
+    add_all<true>(shares, c, elements);
+  } else {
+    add_all<false>(shares, c, elements);
   }
 }

@@ -2,13 +2,13 @@
 // warp_column() + 8 j of the tile; lane l has rows l / 4 and l / 4 + 8 of it, columns 2 (l % 4) and the next.
 
 /// Rounds the sums and writes the tile, 16 × STORE_N of a warp at a time through shared memory, so that whole units are
-/// written. A persistent block has a place for that behind its buffers, which are in use.
-DEVICE void store_tile(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n) {
+/// written: behind the buffers where they are in use (STAGED_APART).
+DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n) {
   constexpr int STORE_N = FRAGMENTS_N % 8 == 0 ? 64 : FRAGMENTS_N * 8;
   constexpr int UNITS = STORE_N / 8;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  unsigned char* staging = shared + (PERSISTENT ? STAGES * STAGE_BYTES : 0) + warp * 16 * UNITS * 16;
-  if (!PERSISTENT) {
+  unsigned char* staging = shared + (STAGED_APART ? STAGES * STAGE_BYTES : 0) + warp * 16 * UNITS * 16;
+  if (!STAGED_APART) {
     wait_copies<0>();
     __syncthreads();  // nobody reads the tiles any more
   }
@@ -30,38 +30,13 @@ DEVICE void store_tile(unsigned char* shared, const Sums& sums, T* c, Tile tile,
         const long long row = tile.row + fragment_row(i) + at / UNITS, column = tile.column + warp_column() + (first + at % UNITS) * 8;
         const unsigned char* from = staging + swizzled<UNITS>(at / UNITS, at % UNITS);
         if (row >= m || column >= n) continue;
-        T* to = c + row * n + column;
-        if (C_ALIGNED) {
-          *(uint4*)to = *(const uint4*)from;
-        } else {
-          for (int e = 0; e < 8 && column + e < n; ++e) to[e] = ((const T*)from)[e];
-        }
+        store_unit<C_ALIGNED>(c + row * n + column, *(const uint4*)from, n - column);
       }
       __syncwarp();
     }
   }
 }
 
-/// Writes the sums as they are: one share of [m, n] per block of a split.
-DEVICE void store_share(const Sums& sums, float* share, Tile tile, long long m, long long n) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS_M; ++i) {
-#pragma unroll
-    for (int j = 0; j < FRAGMENTS_N; ++j) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const long long row = tile.row + fragment_row(i) + lane / 4 + half * 8;
-        const long long column = tile.column + warp_column() + j * 8 + lane % 4 * 2;
-        if (row >= m || column >= n) continue;
-        float* to = share + row * n + column;
-        if (C_ALIGNED) {  // n is a multiple of 8: both or neither
-          *(float2*)to = make_float2(sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
-        } else {
-          to[0] = sums[i][j][half * 2];
-          if (column + 1 < n) to[1] = sums[i][j][half * 2 + 1];
-        }
-      }
-    }
-  }
-}
+/// What warps that fetch do meanwhile, and what everybody does before the end: nothing.
+DEVICE void store_nothing() {}
+DEVICE void leave() {}

@@ -25,6 +25,23 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
   __syncthreads();
 }
 
+/// Returns when all blocks of a strip have come here: each has `arrived` counted, and all of them run at once. What they
+/// wrote before can then be read.
+DEVICE void meet_blocks(unsigned* arrived, unsigned blocks) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
+    unsigned seen;
+    do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(arrived) : "memory");
+    while (seen < blocks);
+  }
+  __syncthreads();
+}
+
+/// Of a count. Divided in full, it would take a branch that keeps loads from moving ahead of it.
+DEVICE float reciprocal(float count) { return __fdividef(1.0f, count); }
+DEVICE double reciprocal(double count) { return 1.0 / count; }
+
 /// Count, mean and sum of squared distances from it (Welford; combined as by Chan, Golub and LeVeque 1979).
 template <class T> struct Moments {
   T count, mean, spread;

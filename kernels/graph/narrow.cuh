@@ -13,6 +13,17 @@ DEVICE float exp2_narrow(float v) {
 DEVICE float exp_narrow(float v) { return exp2_narrow(v * 1.4426950408889634f); }
 DEVICE float sigmoid_narrow(float v) { return reciprocal_narrow(1.0f + exp2_narrow(v * -1.4426950408889634f)); }
 
+/// log(1 + v) for small v.
+DEVICE float log1p_near(float v) { return fmaf(v * v, fmaf(v, 0.33333334f, -0.5f), v); }
+DEVICE float log_far(float v) {
+  float r;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r * 0.69314718f;
+}
+/// The logarithm's error is absolute: near 1 the series.
+DEVICE float log_narrow(float v) { return fabsf(v - 1.0f) < 0.015625f ? log1p_near(v - 1.0f) : log_far(v); }
+DEVICE float log1p_narrow(float v) { return fabsf(v) < 0.015625f ? log1p_near(v) : log_far(1.0f + v); }
+
 /// (1 - e^(-2|v|)) / (1 + e^(-2|v|)); near 0, where that cancels, its series.
 DEVICE float tanh_narrow(float v) {
   const float s = v * v;

@@ -19,6 +19,18 @@ DEVICE bool is_inf(double v) { return fabs(v) == __longlong_as_double(0x7ff00000
 /// NaN wins.
 template <class T> DEVICE T minimum(T a, T b) { return a < b || a != a ? a : b; }
 template <class T> DEVICE T maximum(T a, T b) { return a > b || a != a ? a : b; }
+#if __CUDA_ARCH__ >= 800
+template <> DEVICE float minimum(float a, float b) {
+  float c;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
+template <> DEVICE float maximum(float a, float b) {
+  float c;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
+#endif
 
 DEVICE float magnitude(float v) { return fabsf(v); }
 DEVICE double magnitude(double v) { return fabs(v); }

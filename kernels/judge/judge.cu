@@ -5,7 +5,23 @@
 
 typedef unsigned long long u64;
 
-enum DTypeCode { kF64, kF32, kF16, kBF16, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kBool };
+enum DTypeCode { kF64, kF32, kF16, kBF16, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kBool, kE4M3, kE5M2 };
+
+__device__ bool is_float(int dtype) { return dtype < kI8 || dtype > kBool; }
+
+/// 8-bit floats through halves: e5m2 is a half's upper byte, and e4m3 times 2^-8 has its exponent's bits in a half's place.
+__device__ float from_e5m2(unsigned char v) { return __half2float(__ushort_as_half((unsigned short)(v << 8))); }
+__device__ float from_e4m3(unsigned char v) {
+  if ((v & 0x7f) == 0x7f) return __int_as_float(0x7fc00000);
+  return 256.0f * __half2float(__ushort_as_half((unsigned short)((v & 0x80) << 8 | (v & 0x7f) << 7)));
+}
+/// The upper bits of a half's magnitude, to nearest even, at most `largest`; NaN stays.
+__device__ unsigned char narrow_half(float v, int dropped, int largest) {
+  const unsigned bits = __half_as_ushort(__float2half_rn(v)), magnitude = bits & 0x7fff;
+  const unsigned rounded = (magnitude + (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1)) >> dropped;
+  const unsigned kept = magnitude > 0x7c00 ? 0x7f : rounded > largest ? largest : rounded;
+  return (unsigned char)((bits >> 8 & 0x80) | kept);
+}
 
 /// SplitMix64's mixer, as base/random.h has it.
 __device__ u64 mix(u64 x) {
@@ -32,6 +48,8 @@ __device__ void store(int dtype, void* data, u64 i, double value) {
     case kBool: ((signed char*)data)[i] = value != 0; break;
     case kI16: case kU16: ((short*)data)[i] = (short)(long long)value; break;
     case kI32: case kU32: ((int*)data)[i] = (int)(long long)value; break;
+    case kE4M3: ((unsigned char*)data)[i] = narrow_half((float)value / 256, 7, 0x7e); break;
+    case kE5M2: ((unsigned char*)data)[i] = narrow_half((float)value, 8, 0x7b); break;
     default: ((long long*)data)[i] = (long long)value;
   }
 }
@@ -49,12 +67,16 @@ __device__ double load(int dtype, const void* data, u64 i) {
     case kU8: case kBool: return ((const unsigned char*)data)[i];
     case kU16: return ((const unsigned short*)data)[i];
     case kU32: return ((const unsigned*)data)[i];
+    case kE4M3: return from_e4m3(((const unsigned char*)data)[i]);
+    case kE5M2: return from_e5m2(((const unsigned char*)data)[i]);
     default: return (double)((const u64*)data)[i];
   }
 }
 
 /// Smallest positive normal number of the type.
-__device__ float smallest_normal(int dtype) { return dtype == kF16 ? 6.103515625e-5f : 1.17549435e-38f; }
+__device__ float smallest_normal(int dtype) {
+  return dtype == kE4M3 ? 0.015625f : dtype == kF16 || dtype == kE5M2 ? 6.103515625e-5f : 1.17549435e-38f;
+}
 
 /// One element of an input family; `variant` is the argument's position, so that operands differ in role.
 __device__ float family_value(int family, int dtype, u64 i, u64 seed, int variant) {
@@ -94,7 +116,7 @@ extern "C" __global__ void judge_fill(void* data, int dtype, u64 n, int kind, in
     } else {
       const double u = (double)(mix(mix(seed) + i) >> 11) * 1.1102230246251565e-16;
       value = a + (b - a) * u;
-      if (dtype >= kI8) value = floor(value);
+      if (!is_float(dtype)) value = floor(value);
     }
     if (i == spike_at) value = spike_value;
     store(dtype, data, i, value);
@@ -106,6 +128,20 @@ extern "C" __global__ void judge_nudge(unsigned* data, u64 n, u64 seed) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
     if ((mix(mix(seed) + i) & 3) != 0) data[i] ^= 1u;
+}
+
+/// Rounds floats to the next narrower type: float64 to float32, float32 to TF32 (10 bits after the point, ties away).
+extern "C" __global__ void judge_narrow(void* data, int dtype, u64 n) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    if (dtype == kF64) {
+      ((double*)data)[i] = (float)((double*)data)[i];
+    } else {
+      const unsigned bits = ((unsigned*)data)[i];
+      const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
+      if (finite) ((unsigned*)data)[i] = (bits + 0x1000u) & ~0x1fffu;
+    }
+  }
 }
 
 /// Order-independent 64-bit fingerprint: partial[block] = sum of mix(word, position). The host adds the blocks' sums.
@@ -186,7 +222,7 @@ constexpr u64 kLeftUnwritten = 0x7ff8a70000000001ull;
 extern "C" __global__ void judge_widen(const void* data, int dtype, u64 n, double* wide) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
-    if (dtype < kI8 && is_poison(dtype, data, i)) {  // an integer's poison is a value: equal values are equal
+    if (is_float(dtype) && is_poison(dtype, data, i)) {  // an integer's poison is a value: equal values are equal
       ((u64*)wide)[i] = kLeftUnwritten;
     } else {
       wide[i] = load(dtype, data, i);

@@ -60,7 +60,9 @@ extern "C" __global__ void cal_l1(int rounds, unsigned* sink, const unsigned* ze
 }
 // A loop of nothing but its counter: an addition, a comparison, and the way from the predicate to the next round.
 extern "C" __global__ void cal_branch(int rounds, unsigned* sink) {
-  asm volatile("{.reg .pred p; .reg .u32 i; mov.u32 i, 0;\nLOOP: add.u32 i, i, 1; setp.lt.u32 p, i, %0; @p bra LOOP;}" ::"r"(rounds * 16));
+  unsigned i;  // a counter that nobody asks for would take the loop with it
+  asm volatile("{.reg .pred p; mov.u32 %0, 0;\nLOOP: .pragma \"nounroll\"; add.u32 %0, %0, 1; setp.lt.u32 p, %0, %1; @p bra LOOP;}" : "=&r"(i) : "r"(rounds * 16));
+  if (i == 0x12345678u) *sink = 1;
 }
 
 /// Sixteen bytes per thread and step; `reuse`: every block reads all of it, from L2, else each byte is read once.
@@ -84,6 +86,24 @@ extern "C" __global__ void __launch_bounds__(256) cal_read(const uint4* from, un
   }
   if (sum == 0x12345678u) *sink = sum;
 }
+
+#if __CUDA_ARCH__ >= 800
+/// Every block copies all of it to shared memory asynchronously, eight parts on the way.
+extern "C" __global__ void __launch_bounds__(256) cal_copy(const uint4* from, unsigned n, int rounds, unsigned* sink) {
+  __shared__ uint4 parts[8][256];
+  for (int round = 0; round < rounds; ++round) {
+    unsigned base = (blockIdx.x * 7919u + round) * 1024u % n;
+    for (unsigned i = 0; i < n; i += 256) {
+      const unsigned to = (unsigned)__cvta_generic_to_shared(&parts[i / 256 % 8][threadIdx.x]);
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\ncp.async.commit_group;\ncp.async.wait_group 7;" ::"r"(to), "l"(from + base + threadIdx.x));
+      base += 256;
+      if (base >= n) base -= n;
+    }
+  }
+  asm volatile("cp.async.wait_all;");
+  if (parts[0][threadIdx.x].x == 0x12345678u) *sink = 1;
+}
+#endif
 
 /// Instructions in a row that run once.
 template <int N>

@@ -45,6 +45,33 @@ TEST_F(Graphs, OperatorsOfTheLibraryAreTunedByName) {
   ExpectTuned("--operator gelu-backward --input-shape 17,64");
 }
 
+TEST_F(Graphs, TheAccuracyPolicyIsInTheTaskTheManifestAndTheReport) {
+  const std::string command =
+      "$A optimize --operator rms_norm --input-shape 33,512 --target-gpu A100 --virtual --budget 2 ";
+  const Outcome tuned = RunShell(home(), command + "--accuracy fast --out best");
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
+  EXPECT_THAT(ReadFile(home() + "/best/manifest.json").value(), HasSubstr("\"accuracy\""));
+  EXPECT_THAT(ReadFile(home() + "/best/report.html").value(),
+              HasSubstr("Accuracy policy fast: the largest relative error of"));
+  EXPECT_THAT(RunShell(home(), "$A show best").out, HasSubstr("accuracy       fast"));
+  EXPECT_EQ(RunShell(home(), "$A verify best --virtual --accuracy default").exit_code, 0);
+  const Outcome wrong = RunShell(home(), command + "--accuracy high");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("use strict, default or fast"));
+}
+
+TEST_F(Graphs, EveryOperatorIsVerifiedAndCounted) {
+  const Outcome some = RunShell(home(), "$A test --operators --virtual --only hypot,fp8_linear --json");
+  ASSERT_EQ(some.exit_code, 0) << some.out << some.err;
+  const Json json = ParseJson(some.out).value();
+  EXPECT_EQ(json["operators"], 3) << "hypot, its gradient and fp8_linear";
+  EXPECT_GE(json["cases"].get<int>(), 3 * (2 * 4 + 4)) << "three shapes in every float type";
+  EXPECT_EQ(json["failed"], 0);
+  const Outcome none = RunShell(home(), "$A test --operators --virtual --only hypott");
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("no operator is called like that"));
+}
+
 TEST_F(Graphs, AGraphInAFileIsTuned) {
   ASSERT_TRUE(
       WriteFileAtomic(home() + "/swish.atg",

@@ -314,6 +314,11 @@ def make_integers():
     f.form("max.relu.s16x2 $d, $a, $b;", ["b32"], ["b32"] * 2, both(lambda x, y: max(x, y, 0), True), arch=90)
     binary_int(f, "min.relu.s32", "s32", lambda x, y: max(min(x, y), 0), arch=90)
     video(f, trio)
+    video_parts(f, trio)
+    # A policy is opaque: that it may be asked for is what there is to see.
+    for policy in ("fractional.L2::evict_last.b64 p, 0.5", "fractional.L2::evict_first.L2::evict_unchanged.b64 p"):
+        f.form(f"{{ .reg .b64 p; createpolicy.{policy}; add.u32 $d, $a, 1; pmevent 7; }}", ["b32"], ["b32"],
+               [((v[0],), (wrap("b32", v[0] + 1),)) for v in trio[:2]], arch=80)
     return f
 
 
@@ -348,6 +353,84 @@ def video(f, trio):
                            [(v[:2], (wrap("b32", max(low, min(high, r))),)) for v, r in shifted])
                 f.form(f"{name}.{d}.{a}.u32.{mode}.add $d, $a, $b, $c;", ["b32"], ["b32"] * 3,
                        [(v, (wrap("b32", r + v[2]),)) for v, r in shifted])
+
+
+def part_of(word, name, signed):
+    """The byte or half of a word that a selector names."""
+    bits, index = (32, 0) if not name else (8, int(name[1])) if name[0] == "b" else (16, int(name[1]))
+    return value(f"{'s' if signed else 'u'}{bits}", word >> (bits * index) & ((1 << bits) - 1))
+
+
+def limited(r, bits, signed):
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    return max(low, min(high, r))
+
+
+def video_parts(f, trio):
+    functions = {"vadd": lambda x, y: x + y, "vsub": lambda x, y: x - y, "vabsdiff": lambda x, y: abs(x - y), "vmin": min, "vmax": max}
+    dot = lambda name: "." + name if name else ""
+    picks = [("b0", "b3"), ("", "h1"), ("h0", ""), ("b1", "b2"), ("b3", "h1")]
+    for name, function in functions.items():
+        for n, (pa, pb) in enumerate(picks):
+            td, ta, tb = ("u32", "s32", "u32")[n % 3], ("s32", "u32")[n % 2], ("u32", "s32")[n // 2 % 2]
+            raw = [(v, function(part_of(v[0], pa, ta == "s32"), part_of(v[1], pb, tb == "s32"))) for v in trio]
+            for sat in ("", ".sat"):
+                f.form(f"{name}.{td}.{ta}.{tb}{sat} $d, $a{dot(pa)}, $b{dot(pb)};", ["b32"], ["b32"] * 2,
+                       [(v[:2], (wrap("b32", limited(r, 32, td == "s32") if sat else r),)) for v, r in raw])
+    for n, (pa, pb) in enumerate(picks):
+        less = lambda v: int(part_of(v[0], pa, n % 2) < part_of(v[1], pb, False))
+        f.form(f"vset.{'s' if n % 2 else 'u'}32.u32.lt $d, $a{dot(pa)}, $b{dot(pb)};", ["b32"], ["b32"] * 2,
+               [(v[:2], (less(v),)) for v in trio])
+    f.form("vset.s32.s32.ge.add $d, $a.h1, $b.b0, $c;", ["b32"], ["b32"] * 3,
+           [(v, (wrap("b32", int(part_of(v[0], "h1", True) >= part_of(v[1], "b0", True)) + v[2]),)) for v in trio])
+    f.form("vshr.s32.s32.u32.clamp $d, $a.h1, $b.b0;", ["b32"], ["b32"] * 2,
+           [(v[:2], (wrap("b32", part_of(v[0], "h1", True) >> min(part_of(v[1], "b0", False), 32)),)) for v in trio])
+    video_multiply(f, trio, dot)
+    # Packed: parts of a, then of b, by number; the highest first.
+    for parts, letter, orders in ((2, "h", (("10", "32"), ("01", "23"), ("30", "11"))),
+                                  (4, "b", (("3210", "7654"), ("0123", "0077"), ("7164", "5203")))):
+        bits = 32 // parts
+        for oa, ob in orders:
+            for t in ("u32", "s32"):
+                def pick(v, digit):
+                    word = v[0] if int(digit) < parts else v[1]
+                    return value(f"{t[0]}{bits}", word >> (bits * (int(digit) % parts)) & ((1 << bits) - 1))
+                def results(v, function):
+                    return [function(pick(v, oa[-1 - i]), pick(v, ob[-1 - i])) for i in range(parts)]
+                for name, function in functions.items():
+                    for mask in (range(parts), [0], [parts - 1]):
+                        chosen = "".join(str(i) for i in sorted(mask, reverse=True))
+                        field = lambda x, i: (x & ((1 << bits) - 1)) << (bits * i)
+                        cases = [(v, (sum(field(r, i) if i in mask else v[2] & field(-1, i)
+                                          for i, r in enumerate(results(v, function))),)) for v in trio]
+                        f.form(f"{name}{parts}.{t}.{t}.{t} $d.{letter}{chosen}, $a.{letter}{oa}, $b.{letter}{ob}, $c;", ["b32"],
+                               ["b32"] * 3, cases[:6])
+                f.form(f"vabsdiff{parts}.{t}.{t}.{t}.add $d.{letter}{parts - 1}, $a.{letter}{oa}, $b.{letter}{ob}, $c;", ["b32"],
+                       ["b32"] * 3, [(v, (wrap("b32", v[2] + results(v, functions["vabsdiff"])[-1]),)) for v in trio])
+
+
+def video_multiply(f, trio, dot):
+    for n, (pa, pb) in enumerate((("", ""), ("b0", "h1"), ("h0", "b3"), ("", "b1"))):
+        for ta, tb in (("u32", "u32"), ("s32", "u32"), ("s32", "s32")):
+            for scale in ("", ".shr7", ".shr15"):
+                for sat in ("", ".sat"):
+                    for variant in ("", "po", "-ab", "-c"):
+                        if variant and (n + len(scale) + len(sat) + len(variant)) % 2:
+                            continue  # a half of them is enough
+                        signed = ta == "s32" or tb == "s32" or variant in ("-ab", "-c")
+                        def run(v):
+                            product = part_of(v[0], pa, ta == "s32") * part_of(v[1], pb, tb == "s32")
+                            c = value("s32" if signed else "u32", v[2])
+                            r = (-product if variant == "-ab" else product) + (-c if variant == "-c" else c) + (variant == "po")
+                            r >>= int(scale[4:] or 0)
+                            return wrap("b32", limited(r, 32, signed) if sat else r)
+                        d = "s32" if signed else "u32"
+                        a, c = ("-" if variant == "-ab" else "") + "$a", ("-" if variant == "-c" else "") + "$c"
+                        po = ".po" if variant == "po" else ""
+                        # -(-2^31) as c is not what the ISA's pseudo-code says it is
+                        cases = [v for v in trio if not (variant == "-c" and v[2] == 1 << 31)]
+                        f.form(f"vmad.{d}.{ta}.{tb}{po}{sat}{scale} $d, {a}{dot(pa)}, $b{dot(pb)}, {c};", ["b32"], ["b32"] * 3,
+                               [(v, (run(v),)) for v in cases[:5]])
 
 
 def make_logic():

@@ -1,0 +1,252 @@
+#include "atunner/codegen/planes_gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/wgmma_text.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+/// Of planes.cuh: rows or columns of a chunk, its depth, bytes of one plane of it; chunks that a block splits; parts of
+/// the depth that columns are measured in.
+constexpr int64_t kLines = 64;
+constexpr int64_t kDepth = 32;
+constexpr int64_t kPlaneBytes = kLines * kDepth * 2;
+constexpr int64_t kChunksPerGroup = 8;
+constexpr int64_t kStretches = 16;
+/// Ways to take an element apart, and the relative errors of results that they stay within where float32 errs least
+/// beside them: in sums of pairs that nearly cancel.
+struct Planes {
+  int64_t count;
+  const char* type;
+  double error;
+};
+constexpr Planes kPlanes[] = {{1, "f16", 5e-2}, {2, "f16", 2e-5}, {3, "bf16", 0}};
+
+std::vector<Value> PlanesWithin(double error) {
+  std::vector<Value> counts;
+  for (const Planes& each : kPlanes) {
+    if (each.error <= error) counts.emplace_back(each.count);
+  }
+  return counts;
+}
+
+/// Relative error that the task bears beyond what float32 makes; any where its accuracy policy asks for TF32's.
+double Tolerated(const KernelSpec& spec) {
+  const auto accuracy = spec.attributes.find("accuracy");
+  if (accuracy != spec.attributes.end() && ToString(accuracy->second) == "fast") return INFINITY;
+  return spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0);
+}
+
+/// Of the tensor-core peak, what a block reaches that never waits; of the time that planes take from DRAM, what
+/// products do not hide: measured on an H200.
+constexpr double kSustained = 0.78;
+constexpr double kExposed = 0.3;
+/// ns of one step beside what it moves, and of a tile's first copies and last stores.
+constexpr double kStepNs = 2500;
+constexpr double kTileNs = 1500;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+ArgBinding Long(const char* value) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(value)); }
+
+class PlanesGemm : public BoundTemplate {
+ public:
+  PlanesGemm(const KernelSpec& spec, const DeviceProfile& profile)
+      : BoundTemplate(spec, profile), m_(dim("M")), n_(dim("N")), k_(dim("K")) {
+    space_.parameters = {
+        {"planes", PlanesWithin(Tolerated(spec)),
+         "parts of an element: float16, or three bfloat16, which hold all of it"},
+        {"tile_m", Integers({64, 128}), "rows of the result per block"},
+        {"tile_n", Integers({64, 128, 256}), "columns of the result per block"},
+        {"stages", Integers({2, 3, 4, 6, 8}), "buffers in shared memory"},
+        {"promote", Integers({1, 2, 4}), "chunks of 32 products that the tensor core sums before registers do"},
+        {"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"},
+    };
+    Add(fmt::format("{} <= {}", SharedText(), profile.shared_per_block), "shared memory");
+    Add("planes == 1 or tile_n <= 128", "registers of a thread");
+    Add("planes > 1 or promote == 1", "one plane is not promoted");
+    Add(fmt::format("tile_m == 64 or tile_m < 2 * {}", m_), "more rows than there are");
+    Add(fmt::format("tile_n == 64 or tile_n < 2 * {}", n_), "more columns than there are");
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    LaunchPlan plan = Plan(configuration, {});
+    const bool scaled = GetInt(space_, configuration, "planes") < 3;
+    AddWorkspaces(scaled, plan);
+    if (scaled) plan.steps.push_back(MeasureStep());
+    plan.steps.push_back(SplitStep(scaled));
+    plan.steps.push_back(ProductStep(configuration, scaled));
+    plan.steps.push_back(RepairStep());
+    return RenderedKernel{Source(configuration), std::move(plan)};
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    const auto at = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const int64_t k = step(k_), n = step(n_);
+    return {{{"M", 1}, {"N", n}, {"K", k}},
+            {{"M", at("tile_m") + 3}, {"N", at("tile_n") / 2 + n}, {"K", 9 * kDepth + k}}};
+  }
+
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    SizeFreedom freedom{{"M", "N", "K"}, {}};
+    for (const char* extent : {"M", "N", "K"}) {
+      freedom.constraints.push_back(
+          {Expr::MustParse(fmt::format("{} <= {}", extent, INT32_MAX / 64)), "31-bit counters of blocks"});
+    }
+    if (step(k_) > 1) freedom.constraints.push_back(WholeSteps("K", step(k_)));
+    if (step(n_) > 1) freedom.constraints.push_back(WholeSteps("N", step(n_)));
+    return freedom;
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto at = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const int64_t tile_m = at("tile_m"), tile_n = at("tile_n");
+    const int64_t planes = at("planes");
+    const auto depth = static_cast<double>(k_);
+    // Copies of what the products wait for: a buffer being filled, and one group's work behind the other's.
+    const double covered = std::min(1.0, 0.7 + 0.15 * static_cast<double>(at("stages") - 1));
+    const double hidden = tile_m == 64 ? 0.85 : 1.0;
+    const double promoted = 1.0 - 0.02 / static_cast<double>(at("promote"));
+    const double fed = std::min(1.0, 0.86 + 0.14 * static_cast<double>(tile_n) / 128.0);
+    const double rate =
+        profile.PeakFlops(DType::kFloat16, true) / profile.sms * kSustained * covered * hidden * promoted * fed;
+    const double products = static_cast<double>(planes * (planes + 1) * tile_m * tile_n) * depth / rate * 1e9;
+    const double chunks = static_cast<double>((tile_m + tile_n) * planes * 2 * profile.sms) * depth / profile.l2_gbps;
+    // What blocks that run side by side read of either operand, once each.
+    const int64_t group = at("group_m");
+    const int64_t lines = group * tile_m + CeilDiv(profile.sms, group) * tile_n;
+    const double fetched = static_cast<double>(lines * planes * 2) * depth / profile.dram_gbps;
+    const double multiply =
+        static_cast<double>(TilesPerBlock(configuration)) * (std::max(products, chunks) + kExposed * fetched + kTileNs);
+    const double operands = static_cast<double>(m_ + n_) * depth * 4;
+    const double result = static_cast<double>(m_ * n_) * 4;
+    // Operands that need scales are read twice, the second time from L2 where they fit; then planes are written.
+    const double again = operands < 0.5 * static_cast<double>(profile.l2_bytes) ? 0.5 : 1;
+    const double second = planes < 3 ? again * operands : 0;
+    const double written = operands / 2 * static_cast<double>(planes);
+    return multiply + (operands + second + written + result) / profile.dram_gbps + (planes < 3 ? 4 : 3) * kStepNs;
+  }
+
+ private:
+  /// Elements of a row that are moved at once.
+  static int64_t step(int64_t extent) { return extent % 4 == 0 ? 4 : 1; }
+  static std::string SharedText() {
+    return fmt::format("(tile_m + tile_n) // {} * planes * {} * stages + 16 * stages", kLines, kPlaneBytes);
+  }
+  /// k with the zeros behind it.
+  static std::string Depth() { return fmt::format("(ceil_div(K, {0} * promote) * {0} * promote)", kDepth); }
+  /// Groups of chunks that blocks split.
+  static std::string Groups() { return fmt::format("ceil_div({}, {})", Depth(), kDepth * kChunksPerGroup); }
+  static Expr Tiles() { return Expr::MustParse("ceil_div(M, tile_m) * ceil_div(N, tile_n)"); }
+  int64_t TilesPerBlock(const Configuration& configuration) const {
+    const int64_t tiles =
+        CeilDiv(m_, GetInt(space_, configuration, "tile_m")) * CeilDiv(n_, GetInt(space_, configuration, "tile_n"));
+    return CeilDiv(tiles, profile_.sms);
+  }
+
+  static void AddWorkspaces(bool scaled, LaunchPlan& plan) {
+    const auto add = [&](const char* name, const std::string& bytes) {
+      plan.workspaces.push_back({name, Expr::MustParse(bytes)});
+    };
+    const std::string a_lines = "(ceil_div(M, tile_m) * tile_m)", b_lines = "(ceil_div(N, tile_n) * tile_n)";
+    add("a_planes", fmt::format("{} * {} * planes * 2", a_lines, Depth()));
+    add("b_planes", fmt::format("{} * {} * planes * 2", b_lines, Depth()));
+    add("a_extents", fmt::format("{} // {} * {} * 8", a_lines, kLines, Groups()));
+    add("b_extents", fmt::format("{} // {} * {} * 8", b_lines, kLines, Groups()));
+    add("suspects", a_lines + " // 16 * ceil_div(N, tile_n)");
+    if (!scaled) return;
+    add("rows", "M * 4");
+    add("columns", fmt::format("N * {}", kStretches * 4));
+    add("row_scales", "M * 4");
+    add("column_scales", "N * 4");
+  }
+
+  static LaunchStep Step(const char* entry, const std::string& grid, const Expr& threads,
+                         std::vector<ArgBinding> args) {
+    LaunchStep step;
+    step.entry = entry;
+    step.grid[0] = Expr::MustParse(grid);
+    step.block[0] = threads;
+    step.args = std::move(args);
+    for (const char* extent : {"M", "N", "K"}) step.args.push_back(Long(extent));
+    return step;
+  }
+  static void AddWorkspaceArgs(std::initializer_list<const char*> names, LaunchStep& step) {
+    for (const char* name : names) step.args.push_back(ArgBinding::Workspace(name));
+  }
+  static LaunchStep MeasureStep() {
+    return Step("measure", fmt::format("ceil_div(M, 8) + ceil_div(N, 128) * {}", kStretches), 256,
+                {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Workspace("rows"),
+                 ArgBinding::Workspace("columns")});
+  }
+  static LaunchStep SplitStep(bool scaled) {
+    LaunchStep step = Step(
+        "split",
+        fmt::format("(ceil_div(M, tile_m) * tile_m + ceil_div(N, tile_n) * tile_n) // {} * {}", kLines, Groups()), 256,
+        {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Workspace("a_planes"),
+         ArgBinding::Workspace("b_planes"), ArgBinding::Workspace("a_extents"), ArgBinding::Workspace("b_extents")});
+    if (scaled) AddWorkspaceArgs({"rows", "columns", "row_scales", "column_scales"}, step);
+    return step;
+  }
+  /// As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
+  LaunchStep ProductStep(const Configuration& configuration, bool scaled) const {
+    LaunchStep step =
+        Step("multiply_planes", fmt::format("ceil_div({}, {})", Tiles().text(), TilesPerBlock(configuration)),
+             (GetInt(space_, configuration, "tile_m") / 64 + 1) * 128,
+             {ArgBinding::Workspace("a_planes"), ArgBinding::Workspace("b_planes"), ArgBinding::Workspace("a_extents"),
+              ArgBinding::Workspace("b_extents"), ArgBinding::Tensor("c"), ArgBinding::Workspace("suspects")});
+    step.shared_bytes = Expr::MustParse(SharedText());
+    if (scaled) AddWorkspaceArgs({"row_scales", "column_scales"}, step);
+    return step;
+  }
+  LaunchStep RepairStep() const {
+    return Step(
+        "repair", fmt::format("min(ceil_div(M, 16) * ceil_div(N, tile_n), {})", 8 * profile_.sms),
+        Expr::MustParse("tile_n"),
+        {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("c"), ArgBinding::Workspace("suspects")});
+  }
+
+  SourceUnit Source(const Configuration& configuration) const {
+    const auto at = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants;
+    constants.Line(fmt::format("#define MMA_TYPE \"{}\"", kPlanes[at("planes") - 1].type));
+    constants.Define("PLANES", at("planes"));
+    constants.Int("TILE_M", at("tile_m")).Int("TILE_N", at("tile_n")).Int("STAGES", at("stages"));
+    constants.Int("PROMOTE", at("promote"), "chunks along k").Int("GROUP_M", at("group_m"));
+    constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");
+    constants.Bool("B_ALIGNED", step(n_) > 1, "rows of b and of the result likewise");
+    const auto product = [&](const char* name, bool accumulates) {
+      return WgmmaText({.name = name, .columns = at("tile_n"), .accumulates = accumulates, .b_transposed = "1"});
+    };
+    return Emit(configuration, constants,
+                {embed::kPlanesCuh, embed::kTileOrderCuh, embed::kWgmmaCommonCuh, product("multiply", true),
+                 product("multiply_anew", false), embed::kGemmPlanesCu});
+  }
+
+  int64_t m_, n_, k_;
+};
+
+}  // namespace
+
+std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile) {
+  if (profile.cc_major != 9) return nullptr;
+  return std::make_unique<PlanesGemm>(spec, profile);
+}
+
+std::unique_ptr<ScheduleTemplate> PlanesOr(std::unique_ptr<ScheduleTemplate> simt, const DeviceProfile& profile) {
+  std::unique_ptr<ScheduleTemplate> planes = MakePlanesGemm(simt->spec(), profile);
+  if (!planes) return simt;
+  const auto least = [&](const ScheduleTemplate& one) { return one.Cost(one.Default(), profile).value_or(INFINITY); };
+  return least(*planes) < least(*simt) ? std::move(planes) : std::move(simt);
+}
+
+}  // namespace atunner

@@ -1,0 +1,290 @@
+// Pooling: sums, means and extremes of windows over the last one to three axes, with maps of single elements before and
+// behind. Neighbouring windows share what they read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/cuda_text.h"
+#include "atunner/graph/evaluate_sums.h"
+#include "atunner/graph/plain_kernels.h"
+#include "atunner/graph/rewrite.h"
+#include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+using graph::Combine;
+using graph::Extent;
+using graph::NodeId;
+
+/// One axis of an image; an image of fewer axes has them as if of extent 1.
+struct PooledAxis {
+  int64_t in = 1, out = 1, size = 1, stride = 1, dilation = 1, padding = 0;
+};
+
+struct PoolingForm {
+  graph::ValidGraph graph;
+  NodeId reduce = -1;
+  Extent images;
+  std::array<PooledAxis, 3> axes;      ///< depth, height, width
+  std::vector<NodeId> before, behind;  ///< maps, in the order in which they are applied
+};
+
+constexpr int64_t kMostThreads = int64_t{1} << 31;
+constexpr int64_t kLargestWindow = 64;  ///< elements of one depth: a thread has all of them at hand
+
+/// What fills the border must not count.
+bool Neutral(const graph::Pad& pad, Combine op) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double neutral = op == Combine::kMax ? -infinity : op == Combine::kMin ? infinity : 0;
+  return pad.inner == 0 && pad.low >= 0 && pad.value == neutral;
+}
+
+bool Pools(Combine op) {
+  return op == Combine::kMax || op == Combine::kMin || op == Combine::kSum || op == Combine::kMean;
+}
+
+/// Takes windows, pads and maps off the reduction, back to the graph's input.
+class FormReader {
+ public:
+  explicit FormReader(graph::ValidGraph graph) : form_{std::move(graph), -1, Extent(1), {}, {}, {}} {}
+
+  std::optional<PoolingForm> Read() {
+    const graph::ValidGraph& graph = form_.graph;
+    if (graph.outputs().size() != 1 || graph.inputs().size() != 1) return std::nullopt;
+    NodeId id = graph.outputs()[0].node;
+    id = SkipMaps(id, form_.behind);
+    const auto* reduce = graph.node(id).As<graph::Reduce>();
+    if (!reduce || !Pools(reduce->op) || !IsFloat(graph.node(id).type.dtype)) return std::nullopt;
+    form_.reduce = id;
+    id = graph.node(id).operands[0];
+    std::vector<const graph::Window*> windows;
+    for (; const auto* window = graph.node(id).As<graph::Window>(); id = graph.node(id).operands[0])
+      windows.insert(windows.begin(), window);
+    if (!ReadWindows(windows, *reduce, graph.node(id).type.shape)) return std::nullopt;
+    for (; const auto* pad = graph.node(id).As<graph::Pad>(); id = graph.node(id).operands[0]) {
+      if (pad->axis < first_ || !Neutral(*pad, reduce->op)) return std::nullopt;
+      Axis(pad->axis).padding += pad->low;
+    }
+    id = SkipMaps(id, form_.before);
+    if (!graph.node(id).As<graph::Input>()) return std::nullopt;
+    ReadExtents(graph.node(id).type.shape);
+    return constant_ ? std::optional(form_) : std::nullopt;
+  }
+
+ private:
+  NodeId SkipMaps(NodeId id, std::vector<NodeId>& maps) const {
+    for (; IsUnaryMap(form_.graph.node(id)); id = form_.graph.node(id).operands[0]) maps.insert(maps.begin(), id);
+    return id;
+  }
+  PooledAxis& Axis(int64_t axis) { return form_.axes[form_.axes.size() - static_cast<size_t>(rank_ - axis)]; }
+
+  bool ReadWindows(const std::vector<const graph::Window*>& windows, const graph::Reduce& reduce,
+                   const graph::Shape& padded) {
+    if (windows.empty() || windows.size() > form_.axes.size() || reduce.keep) return false;
+    rank_ = static_cast<int64_t>(padded.size());
+    first_ = rank_ - static_cast<int64_t>(windows.size());
+    std::vector<int64_t> inside;
+    for (size_t i = 0; i < windows.size(); ++i) {
+      const graph::Window& window = *windows[i];
+      if (window.axis != first_ + 2 * static_cast<int64_t>(i)) return false;
+      inside.push_back(window.axis + 1);
+      PooledAxis& axis = Axis(first_ + static_cast<int64_t>(i));
+      axis.size = window.size;
+      axis.stride = window.stride;
+      axis.dilation = window.dilation;
+    }
+    std::vector<int64_t> axes = reduce.axes;
+    std::ranges::sort(axes);
+    return axes == inside;
+  }
+  void ReadExtents(const graph::Shape& in) {
+    const graph::Shape& out = form_.graph.node(form_.reduce).type.shape;
+    for (int64_t axis = 0; axis < rank_; ++axis) {
+      if (axis < first_) {
+        form_.images = form_.images * in[axis];
+      } else {
+        constant_ = constant_ && in[axis].constant();
+        Axis(axis).in = in[axis].factor();
+        Axis(axis).out = out[axis].factor();
+      }
+    }
+  }
+
+  PoolingForm form_;
+  int64_t rank_ = 0, first_ = 0;
+  bool constant_ = true;
+};
+
+std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto parsed = GraphOf(spec);
+  if (!parsed) return std::nullopt;
+  auto form = FormReader(graph::FuseMaps(*parsed)).Read();
+  if (!form) return std::nullopt;
+  const graph::Shape& out = form->graph.node(form->reduce).type.shape;
+  const auto span = [](const PooledAxis& axis) { return (axis.size - 1) * axis.dilation + 1; };
+  if (span(form->axes[1]) * span(form->axes[2]) > kLargestWindow) return std::nullopt;
+  const bool numbered = graph::ElementCount(out).Bound(spec.dims).factor() < kMostThreads &&
+                        form->axes[0].in * form->axes[1].in * form->axes[2].in < kMostThreads;
+  return numbered ? form : std::nullopt;
+}
+
+class PoolingTemplate : public BoundTemplate {
+ public:
+  PoolingTemplate(const KernelSpec& spec, const DeviceProfile& profile, PoolingForm form)
+      : BoundTemplate(spec, profile), form_(std::move(form)) {
+    MakeSpace();
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    ConstantBlock constants;
+    constants.Int("VEC", integer("vector"), "neighbouring results of a thread")
+        .Int("ROWS", integer("below"), "results of a thread below each other")
+        .Int("PIECE", Piece(integer("vector")), "neighbouring elements that are read at once")
+        .Int("BLOCK", integer("block"), "threads")
+        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    for (size_t i = 0; i < form_.axes.size(); ++i) {
+      const PooledAxis& axis = form_.axes[i];
+      constants.Line(
+          fmt::format("constexpr int IN_{0} = {1}, OUT_{0} = {2}, SIZE_{0} = {3}, STRIDE_{0} = {4}, PAD_{0} = {5}, "
+                      "DILATION_{0} = {6};",
+                      "DHW"[i], axis.in, axis.out, axis.size, axis.stride, axis.padding, axis.dilation));
+    }
+    const graph::Node& reduce = form_.graph.node(form_.reduce);
+    const Combine op = reduce.As<graph::Reduce>()->op;
+    constants.Int("COUNT", op == Combine::kMean ? WindowElements() : 1, "that results are divided by")
+        .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
+        .Line(fmt::format("typedef {} To;", CudaName(spec_.args[1].dtype)))
+        .Line(fmt::format("typedef {} Acc;", Accumulator()));
+    const std::string helpers =
+        fmt::format("typedef {} Op;\n#define NEUTRAL ((Acc){})\n{}{}", CombinerName(op),
+                    graph::CudaLiteral(reduce.type.dtype, graph::Neutral(op, reduce.type.dtype), false),
+                    UnaryMaps(form_.graph, form_.before, "before", "From", "Acc", spec_.args[0].dtype),
+                    UnaryMaps(form_.graph, form_.behind, "after", "Acc", "To", reduce.type.dtype));
+    SourceUnit source = GraphSource(spec_, "pooling", space_.Describe(configuration), constants,
+                                    fmt::format("{}\n{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, helpers,
+                                                embed::kPoolingCuh, Kernel()));
+    LaunchStep step;
+    step.entry = "kernel";
+    step.grid[0] = Expr::MustParse(fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(),
+                                               ThreadsOfImage(integer("vector"), integer("below"))));
+    step.block[0] = Expr::MustParse("block");
+    BindParameters(spec_, step);
+    return RenderedKernel{std::move(source), Plan(configuration, {std::move(step)})};
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    const int64_t threads =
+        ThreadsOfImage(GetInt(space_, configuration, "vector"), GetInt(space_, configuration, "below"));
+    const int64_t each = form_.images.factor();  // for each unit of the open size
+    const int64_t elements = form_.axes[0].in * form_.axes[1].in * form_.axes[2].in * each;
+    return CheckSizes(spec_, form_.graph, 2 * GetInt(space_, configuration, "block") / (threads * each) + 1,
+                      200000 / elements);
+  }
+
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    if (spec_.dims.size() != 1) return {};
+    const auto& [name, most] = *spec_.dims.begin();
+    return {{name}, {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "threads are numbered by 32 bits"}}};
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
+    const int64_t vector = GetInt(space_, configuration, "vector");
+    const double read = static_cast<double>(Piece(vector) * ElementBytes());
+    const double written = static_cast<double>(vector) * static_cast<double>(SizeOf(spec_.args[1].dtype));
+    const auto narrow = [](double width) { return 1 + 0.1 * std::max(0.0, std::log2(16 / width)); };
+    // Rows that several threads read come from L1 but once.
+    const PooledAxis& height = form_.axes[1];
+    const double span = (integer("below") - 1) * static_cast<double>(height.stride) +
+                        static_cast<double>((height.size - 1) * height.dilation + 1);
+    const double again = span / (integer("below") * static_cast<double>(height.stride));
+    const double held = static_cast<double>(Registers(vector, GetInt(space_, configuration, "below")));
+    const double idle = std::ceil(static_cast<double>(height.out) / integer("below")) * integer("below") /
+                        static_cast<double>(height.out);
+    return bytes / profile.dram_gbps * (0.7 * narrow(read) + 0.3 * narrow(written)) * (1 + 0.1 * again) *
+           (1 + std::max(0.0, held - 48) / 200) * (0.5 + 0.5 * idle) *
+           (1 + 0.01 * std::fabs(std::log2(integer("block") / 256)));
+  }
+
+ private:
+  int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(spec_.args[0].dtype)); }
+  std::string Accumulator() const { return graph::CudaArithmetic(form_.graph.node(form_.reduce).type.dtype, false); }
+  int64_t WindowElements() const { return form_.axes[0].size * form_.axes[1].size * form_.axes[2].size; }
+  int64_t ThreadsOfImage(int64_t vector, int64_t rows) const {
+    return form_.axes[0].out * ((form_.axes[1].out + rows - 1) / rows) * (form_.axes[2].out / vector);
+  }
+  /// Elements that a thread with so many windows side by side can read at once, wherever its strip begins.
+  int64_t Piece(int64_t vector) const {
+    int64_t piece = 16 / ElementBytes();
+    while (form_.axes[2].in % piece != 0 || vector * form_.axes[2].stride % piece != 0) piece /= 2;
+    return piece;
+  }
+  /// That strips and results take, about.
+  int64_t Registers(int64_t vector, int64_t rows) const {
+    const PooledAxis& width = form_.axes[2];
+    const PooledAxis& height = form_.axes[1];
+    const int64_t piece = Piece(vector);
+    const int64_t span = (vector - 1) * width.stride + (width.size - 1) * width.dilation + 1;
+    const int64_t rows_read = (rows - 1) * height.stride + (height.size - 1) * height.dilation + 1;
+    return ((span + 2 * piece - 2) / piece * piece * rows_read * ElementBytes() + 3) / 4 + (rows + 1) * vector + span;
+  }
+
+  void MakeSpace() {
+    std::vector<Value> vectors;
+    for (int64_t v = 1; v <= 8; v *= 2) {
+      if (form_.axes[2].out % v == 0 && v * static_cast<int64_t>(SizeOf(spec_.args[1].dtype)) <= 16 &&
+          (v == 1 || Registers(v, 1) <= 160))
+        vectors.emplace_back(v);
+    }
+    std::vector<Value> rows;
+    for (int64_t r : {1, 2, 4}) {
+      if (r == 1 || (r <= form_.axes[1].out && Registers(1, r) <= 160)) rows.emplace_back(r);
+    }
+    space_.parameters = {
+        {"vector", vectors, "neighbouring results of a thread"},
+        {"below", rows, "results of a thread below each other"},
+        {"block", Integers({64, 128, 256, 512}), "threads of a block"},
+        {"stream", Integers({0, 1}), "evict-first loads and stores"},
+    };
+    for (const Value& v : vectors) {
+      for (const Value& r : rows) {
+        const int64_t vector = std::get<int64_t>(v);
+        const int64_t each = std::get<int64_t>(r);
+        if (vector * each > 1 && Registers(vector, each) > 160)
+          Add(fmt::format("vector != {} or below != {}", vector, each), "strips do not fit in registers");
+      }
+    }
+  }
+
+  std::string Kernel() const {
+    return fmt::format(
+        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel({}) {{\n  pool_all(in_{}, out_{}, {}, blockIdx.x "
+        "* "
+        "BLOCK + threadIdx.x);\n}}\n",
+        KernelParameters(spec_), spec_.args[0].name, spec_.args[1].name, form_.images.ToString());
+  }
+
+  PoolingForm form_;
+};
+
+}  // namespace
+
+const Family& PoolingFamily() {
+  static const FormFamily<PoolingTemplate, FormOf> family("pooling");
+  return family;
+}
+
+}  // namespace atunner

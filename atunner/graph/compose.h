@@ -1,0 +1,20 @@
+// Graphs from graphs: a part of one, and several as one.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "atunner/graph/graph.h"
+
+namespace atunner::graph {
+
+/// The part of a graph that one output needs: other outputs go, and inputs that only they need.
+/// kInvalidInput where there is no output of that name.
+Result<ValidGraph> OnlyOutput(const ValidGraph& graph, std::string_view name);
+
+/// All graphs as one: inputs of the same name become one, and outputs are called GRAPH_OUTPUT.
+/// kInvalidInput where inputs of the same name have other types, or two graphs have the same name.
+Result<ValidGraph> Together(std::string name, std::span<const ValidGraph> graphs);
+
+}  // namespace atunner::graph

@@ -1,0 +1,48 @@
+#include "atunner/model/texture.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace atunner {
+namespace {
+
+TextureSpec Good() {
+  TextureSpec spec;
+  spec.dtype = DType::kUInt8;
+  spec.channels = 4;
+  spec.width = 8;
+  spec.height = 4;
+  return spec;
+}
+
+TEST(Texture, BytesCountAllTexels) {
+  EXPECT_TRUE(Check(Good()).has_value());
+  EXPECT_EQ(Good().Bytes(), 8u * 4 * 4);
+}
+
+TEST(Texture, RulesAreNamed) {
+  using Shape = TextureSpec::Shape;
+  const std::pair<const char*, void (*)(TextureSpec&)> broken[] = {
+      {"textures hold", [](TextureSpec& s) { s.dtype = DType::kFloat64; }},
+      {"1, 2 or 4 channels", [](TextureSpec& s) { s.channels = 3; }},
+      {"at least one texel", [](TextureSpec& s) { s.width = 0; }},
+      {"at most 32768", [](TextureSpec& s) { s.width = 40000; }},
+      {"height 1", [](TextureSpec& s) { s.shape = Shape::k1D; }},
+      {"depth 1", [](TextureSpec& s) { s.depth = 2; }},
+      {"whole coordinates", [](TextureSpec& s) { s.shape = Shape::kLinear, s.height = 1, s.unit_coordinates = true; }},
+      {"six square faces", [](TextureSpec& s) { s.shape = Shape::kCube, s.depth = 6; }},
+      {"read as fractions", [](TextureSpec& s) { s.dtype = DType::kInt32, s.unit_values = true; }},
+      {"blended as fractions only", [](TextureSpec& s) { s.linear = true; }},
+      {"repeat where", [](TextureSpec& s) { s.wrap[1] = TextureSpec::Wrap::kMirror; }},
+  };
+  for (const auto& [rule, breaks] : broken) {
+    TextureSpec spec = Good();
+    breaks(spec);
+    const Status status = Check(spec);
+    ASSERT_FALSE(status.has_value()) << rule;
+    EXPECT_THAT(status.error().what, testing::HasSubstr(rule));
+  }
+}
+
+}  // namespace
+}  // namespace atunner

@@ -1,0 +1,521 @@
+// Textures and surfaces: tex, tld4, suld, sust, sured, txq, suq. How textures are read follows the chapter on texture
+// fetching of the CUDA C++ Programming Guide: weights of blended neighbours have eight bits behind the point.
+#include "atunner/vgpu/texture.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/model/dtype.h"
+#include "atunner/vgpu/access.h"
+
+namespace atunner::vgpu::ATUNNER_VGPU_ISA {
+namespace {
+
+using ptx::Type;
+using Wrap = TextureSpec::Wrap;
+using Shape = TextureSpec::Shape;
+
+TextureData* Find(Exec& x, const Op& op, int lane, uint64_t handle, bool surface) {
+  TextureData* found = x.launch->memory->FindTexture(handle);
+  if (found != nullptr && ((handle & kSurfaceBit) != 0) == surface) return found;
+  Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+         Hex(handle) + " is the handle of no " + (surface ? "surface" : "texture"));
+  return nullptr;
+}
+
+uint64_t HandleOf(Exec& x, const Op& op, int lane) { return Lane<uint64_t>::Get(x.Source(op.src[0]), lane); }
+
+bool Suits(Geometry geometry, Shape shape, bool whole_coordinates) {
+  switch (geometry) {
+    case Geometry::k1D:
+      return shape == (whole_coordinates ? Shape::kLinear : Shape::k1D);
+    case Geometry::k2D:
+      return shape == Shape::k2D;
+    case Geometry::k3D:
+      return shape == Shape::k3D;
+    case Geometry::k1DLayered:
+      return shape == Shape::k1DLayered;
+    case Geometry::k2DLayered:
+      return shape == Shape::k2DLayered || shape == Shape::kCube;  // a surface has the faces as layers
+    case Geometry::kCube:
+      return shape == Shape::kCube;
+  }
+  return false;
+}
+
+bool IsLayered(Geometry geometry) { return geometry == Geometry::k1DLayered || geometry == Geometry::k2DLayered; }
+
+/// The texel that coordinate `i` means, or -1 for the border.
+int64_t Wrapped(Wrap wrap, int64_t i, int64_t extent) {
+  const auto modulo = [](int64_t a, int64_t n) { return (a % n + n) % n; };
+  switch (wrap) {
+    case Wrap::kRepeat:
+      return modulo(i, extent);
+    case Wrap::kMirror: {
+      const int64_t at = modulo(i, 2 * extent);
+      return at < extent ? at : 2 * extent - 1 - at;
+    }
+    case Wrap::kClamp:
+      return std::clamp<int64_t>(i, 0, extent - 1);
+    case Wrap::kBorder:
+      return i >= 0 && i < extent ? i : -1;
+  }
+  return -1;
+}
+
+/// Where a lane reads: coordinates in texels, of which `dims` count; the last plane when there are layers.
+struct Point {
+  std::array<double, 3> at{};
+  int dims = 1;
+  int64_t layer = 0;
+};
+
+/// Face and coordinates on it, by the Programming Guide's table.
+void OntoFace(const TextureSpec& spec, Point& point) {
+  const auto [x, y, z] = point.at;
+  const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
+  double m = az, s = z >= 0 ? x : -x, t = -y;
+  point.layer = z >= 0 ? 4 : 5;
+  if (ax >= ay && ax >= az) {
+    m = ax, s = x >= 0 ? -z : z, t = -y;
+    point.layer = x >= 0 ? 0 : 1;
+  } else if (ay >= az) {
+    m = ay, s = x, t = y >= 0 ? z : -z;
+    point.layer = y >= 0 ? 2 : 3;
+  }
+  point.dims = 2;
+  point.at = {(s / m + 1) / 2 * spec.width, (t / m + 1) / 2 * spec.height, 0};
+}
+
+Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec& spec, int lane) {
+  const int32_t* list = x.kernel->lists.data() + op.list + o.results;
+  Point point;
+  int next = 0;
+  if (IsLayered(o.geometry)) {
+    const uint32_t layer = x.Source(list[next++])[lane];
+    point.layer = std::min<int64_t>(layer, int64_t{spec.depth} - 1);
+  }
+  point.dims = DimsOf(o.geometry);
+  const std::array<uint32_t, 3> extents{spec.width, spec.height, spec.depth};
+  for (int d = 0; d < point.dims; ++d) {
+    const uint32_t bits = x.Source(list[next + d])[lane];
+    double at = static_cast<int32_t>(bits);
+    if (o.float_coordinates) at = std::bit_cast<float>(bits);
+    if (spec.unit_coordinates && o.float_coordinates && o.geometry != Geometry::kCube)
+      at *= extents[static_cast<size_t>(d)];
+    constexpr double kFar = 1e12;  // beyond all textures, and safe as an integer; NaN becomes zero
+    point.at[static_cast<size_t>(d)] = std::isnan(at) ? 0 : std::clamp(at, -kFar, kFar);
+  }
+  if (o.geometry == Geometry::kCube) OntoFace(spec, point);
+  return point;
+}
+
+using Indices = std::array<int64_t, 3>;
+
+/// The texel's bytes; null outside, where the border is.
+const std::byte* TexelAt(const TextureData& texture, const Point& point, const Indices& indices) {
+  const TextureSpec& spec = texture.spec;
+  const std::array<int64_t, 3> extents{spec.width, spec.height, spec.depth};
+  std::array<int64_t, 3> at{};
+  for (size_t d = 0; d < static_cast<size_t>(point.dims); ++d) {
+    const Wrap wrap = spec.shape == Shape::kCube     ? Wrap::kClamp
+                      : spec.shape == Shape::kLinear ? Wrap::kBorder
+                                                     : spec.wrap[d];
+    at[d] = Wrapped(wrap, indices[d], extents[d]);
+    if (at[d] < 0) return nullptr;
+  }
+  if (point.dims < 3) at[2] = point.layer;
+  const int64_t texel = (at[2] * extents[1] + at[1]) * extents[0] + at[0];
+  return texture.texels.data() + static_cast<uint64_t>(texel) * spec.TexelBytes();
+}
+
+double LargestOf(DType dtype) {
+  const int bits = 8 * static_cast<int>(SizeOf(dtype)) - (KindOf(dtype) == DTypeKind::kSigned ? 1 : 0);
+  return std::exp2(bits) - 1;
+}
+
+bool IsNumber(const TextureSpec& spec) { return IsFloat(spec.dtype) || spec.unit_values; }
+
+/// A channel as a number; channels that a texture lacks are 0.
+double NumberAt(const TextureSpec& spec, const std::byte* texel, uint32_t channel) {
+  if (channel >= spec.channels || texel == nullptr) return 0;
+  const double value = LoadElement(spec.dtype, texel, channel);
+  return spec.unit_values ? std::max(value / LargestOf(spec.dtype), -1.0) : value;
+}
+
+/// The bits that tex returns: of a float32, or of the integer.
+uint32_t BitsAt(const TextureSpec& spec, const std::byte* texel, uint32_t channel) {
+  if (IsNumber(spec)) return std::bit_cast<uint32_t>(static_cast<float>(NumberAt(spec, texel, channel)));
+  return channel >= spec.channels || texel == nullptr
+             ? 0
+             : static_cast<uint32_t>(static_cast<int64_t>(LoadElement(spec.dtype, texel, channel)));
+}
+
+/// The lower one of the neighbours in each direction, and the weight of the upper one.
+std::pair<Indices, std::array<double, 3>> Neighbours(const Point& point) {
+  Indices low{};
+  std::array<double, 3> weight{};
+  for (size_t d = 0; d < static_cast<size_t>(point.dims); ++d) {
+    const double at = point.at[d] - 0.5;
+    low[d] = static_cast<int64_t>(std::floor(at));
+    weight[d] = std::round((at - std::floor(at)) * 256) / 256;
+  }
+  return {low, weight};
+}
+
+double Blended(const TextureData& texture, const Point& point, uint32_t channel) {
+  const auto [low, weight] = Neighbours(point);
+  double sum = 0;
+  for (int corner = 0; corner < 1 << point.dims; ++corner) {
+    Indices indices = low;
+    double share = 1;
+    for (size_t d = 0; d < static_cast<size_t>(point.dims); ++d) {
+      const bool upper = (corner >> d & 1) != 0;
+      indices[d] += upper ? 1 : 0;
+      share *= upper ? weight[d] : 1 - weight[d];
+    }
+    if (share > 0) sum += share * NumberAt(texture.spec, TexelAt(texture, point, indices), channel);
+  }
+  return sum;
+}
+
+Indices Nearest(const Point& point) {
+  Indices indices{};
+  for (size_t d = 0; d < indices.size(); ++d) indices[d] = static_cast<int64_t>(std::floor(point.at[d]));
+  return indices;
+}
+
+/// Which texels lanes read, for the counters.
+class Addresses {
+ public:
+  Addresses(Exec& x, const Op& op, uint64_t bytes, bool store) : x_(x), op_(op), bytes_(bytes), store_(store) {}
+  ~Addresses() {
+    if (x_.count && mask_ != 0) CountGlobal(x_, of_, mask_, static_cast<uint32_t>(bytes_), store_);
+  }
+  void Note(int lane, const std::byte* texel) {
+    if (texel == nullptr) return;
+    mask_ |= 1u << lane;
+    of_[lane] = reinterpret_cast<uint64_t>(texel);
+  }
+  void SetBytes(uint64_t bytes) { bytes_ = bytes; }
+
+ private:
+  Exec& x_;
+  const Op& op_;
+  uint64_t bytes_;
+  bool store_;
+  uint32_t mask_ = 0;
+  uint64_t of_[kLanes] = {};
+};
+
+/// The texture and the place that a lane asks for; null after reporting.
+const TextureData* Locate(Exec& x, const Op& op, const TextureOptions& o, int lane, Point& point) {
+  const TextureData* texture = Find(x, op, lane, HandleOf(x, op, lane), false);
+  if (texture == nullptr) return nullptr;
+  if (!Suits(o.geometry, texture->spec.shape, !o.float_coordinates)) {
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane, "the texture has other dimensions than the instruction");
+    return nullptr;
+  }
+  point = PointOf(x, op, o, texture->spec, lane);
+  return texture;
+}
+
+void Sample(Exec& x, const Op& op, uint32_t mask) {
+  const auto o = std::bit_cast<TextureOptions>(op.imm);
+  const int32_t* to = x.kernel->lists.data() + op.list;
+  Addresses addresses(x, op, 4, false);
+  ForLanes(mask, [&](int l) {
+    Point point;
+    const TextureData* texture = x.stop ? nullptr : Locate(x, op, o, l, point);
+    if (texture == nullptr) return;
+    const std::byte* texel = TexelAt(*texture, point, Nearest(point));
+    addresses.SetBytes(texture->spec.TexelBytes());
+    addresses.Note(l, texel);
+    std::array<uint32_t, 4> bits{};
+    for (uint32_t c = 0; c < o.results; ++c) {
+      const bool blends = texture->spec.linear && o.float_coordinates && c < texture->spec.channels;
+      bits[c] = blends ? std::bit_cast<uint32_t>(static_cast<float>(Blended(*texture, point, c)))
+                       : BitsAt(texture->spec, texel, c);
+    }
+    for (uint32_t c = 0; c < o.results; ++c) {
+      if (to[c] >= 0) x.Slot(to[c])[l] = bits[c];
+    }
+  });
+}
+
+/// tld4: one channel of the four neighbours, against the clock from the lower left.
+void Gather(Exec& x, const Op& op, uint32_t mask) {
+  const auto o = std::bit_cast<TextureOptions>(op.imm);
+  const int32_t* to = x.kernel->lists.data() + op.list;
+  Addresses addresses(x, op, 4, false);
+  ForLanes(mask, [&](int l) {
+    Point point;
+    const TextureData* texture = x.stop ? nullptr : Locate(x, op, o, l, point);
+    if (texture == nullptr) return;
+    const Indices low = Neighbours(point).first;
+    static constexpr std::array<std::array<int, 2>, 4> kOrder{{{0, 1}, {1, 1}, {1, 0}, {0, 0}}};
+    std::array<uint32_t, 4> bits{};
+    for (size_t i = 0; i < kOrder.size(); ++i) {
+      const std::byte* texel = TexelAt(*texture, point, {low[0] + kOrder[i][0], low[1] + kOrder[i][1], 0});
+      bits[i] = BitsAt(texture->spec, texel, o.component);
+      if (i == 0) addresses.SetBytes(texture->spec.TexelBytes());
+      addresses.Note(l, texel);
+    }
+    for (size_t i = 0; i < o.results; ++i) {
+      if (to[i] >= 0) x.Slot(to[i])[l] = bits[i];
+    }
+  });
+}
+
+void Query(Exec& x, const Op& op, uint32_t mask) {
+  const auto o = std::bit_cast<TextureOptions>(op.imm);
+  ForLanes(mask, [&](int l) {
+    const TextureData* texture = x.stop ? nullptr : Find(x, op, l, HandleOf(x, op, l), o.surface);
+    if (texture == nullptr) return;
+    const TextureSpec& spec = texture->spec;
+    const bool layered = spec.shape != Shape::k3D;
+    const std::array<uint32_t, 4> answers{spec.width, spec.height, layered ? 1 : spec.depth, layered ? spec.depth : 1};
+    x.Slot(op.dst)[l] = answers[static_cast<size_t>(o.query)];
+  });
+}
+
+// ---- surfaces -------------------------------------------------------------------------------------------------------
+/// The bytes that a lane's surface access means; null after reporting, or where an access outside has no effect.
+std::byte* Bytes(Exec& x, const Op& op, const TextureOptions& o, int lane, const int32_t* coordinates, uint64_t bytes) {
+  TextureData* texture = Find(x, op, lane, HandleOf(x, op, lane), true);
+  if (texture == nullptr) return nullptr;
+  const TextureSpec& spec = texture->spec;
+  if (!Suits(o.geometry, spec.shape, false)) {
+    Report(x, op, Hazard::Kind::kOutOfBounds, lane, "the surface has other dimensions than the instruction");
+    return nullptr;
+  }
+  const auto row = static_cast<int64_t>(spec.width * spec.TexelBytes());
+  int next = 0;
+  int64_t layer = IsLayered(o.geometry) ? int64_t{x.Source(coordinates[next++])[lane]} : 0;
+  std::array<int64_t, 3> at{};
+  for (int d = 0; d < DimsOf(o.geometry); ++d)
+    at[static_cast<size_t>(d)] = static_cast<int32_t>(x.Source(coordinates[next + d])[lane]);
+  if (o.formatted) at[0] *= static_cast<int64_t>(spec.TexelBytes());
+  if (DimsOf(o.geometry) == 3) layer = at[2];
+  const std::array<int64_t, 3> most{row - static_cast<int64_t>(bytes), int64_t{spec.height} - 1,
+                                    int64_t{spec.depth} - 1};
+  at[2] = layer;
+  for (size_t d = 0; d < 3; ++d) {
+    if (at[d] >= 0 && at[d] <= most[d]) continue;
+    if (o.outside == Outside::kZero) return nullptr;
+    if (o.outside == Outside::kTrap || most[d] < 0) {
+      Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+             "surface access at (" + std::to_string(at[0]) + ", " + std::to_string(at[1]) + ", " +
+                 std::to_string(at[2]) + "), the surface has rows of " + std::to_string(row) + " bytes, height " +
+                 std::to_string(spec.height) + " and depth " + std::to_string(spec.depth));
+      return nullptr;
+    }
+    at[d] = std::clamp<int64_t>(at[d], 0, most[d]);
+  }
+  if (at[0] % static_cast<int64_t>(bytes) != 0) {
+    Report(x, op, Hazard::Kind::kMisaligned, lane,
+           "surface coordinate " + std::to_string(at[0]) + " is not a multiple of the access's " +
+               std::to_string(bytes) + " bytes");
+    return nullptr;
+  }
+  return texture->texels.data() + (at[2] * spec.height + at[1]) * row + at[0];
+}
+
+void LoadSurface(Exec& x, const Op& op, uint32_t mask) {
+  const auto o = std::bit_cast<TextureOptions>(op.imm);
+  const int32_t* to = x.kernel->lists.data() + op.list;
+  const uint64_t bytes = uint64_t{op.width} * o.results;
+  Addresses addresses(x, op, bytes, false);
+  ForLanes(mask, [&](int l) {
+    if (x.stop) return;
+    const std::byte* from = Bytes(x, op, o, l, to + o.results, bytes);
+    if (x.stop) return;
+    addresses.Note(l, from);
+    for (uint32_t i = 0; i < o.results; ++i) {
+      uint64_t value = 0;
+      if (from != nullptr) std::memcpy(&value, from + uint64_t{i} * op.width, op.width);
+      if (to[i] < 0) continue;
+      if (op.width == 8)
+        Lane<uint64_t>::Set(x.Slot(to[i]), l, value);
+      else
+        x.Slot(to[i])[l] = static_cast<uint32_t>(value);
+    }
+  });
+}
+
+void StoreSurface(Exec& x, const Op& op, uint32_t mask) {
+  const auto o = std::bit_cast<TextureOptions>(op.imm);
+  const int32_t* list = x.kernel->lists.data() + op.list;
+  const int32_t* coordinates = list + o.results;
+  const uint64_t bytes = uint64_t{op.width} * o.results;
+  Addresses addresses(x, op, bytes, true);
+  ForLanes(mask, [&](int l) {
+    std::byte* to = x.stop ? nullptr : Bytes(x, op, o, l, coordinates, bytes);
+    if (to == nullptr) return;
+    addresses.Note(l, to);
+    for (uint32_t i = 0; i < o.results; ++i) {
+      const uint32_t* from = x.Source(list[i]);
+      const uint64_t value = op.width == 8 ? Lane<uint64_t>::Get(from, l) : from[l];
+      std::memcpy(to + uint64_t{i} * op.width, &value, op.width);
+    }
+  });
+}
+
+/// sust.p: values of 32 bits become the surface's own type, one texel at a time.
+void StoreTexel(Exec& x, const Op& op, uint32_t mask) {
+  const auto o = std::bit_cast<TextureOptions>(op.imm);
+  const int32_t* list = x.kernel->lists.data() + op.list;
+  ForLanes(mask, [&](int l) {
+    const TextureData* texture = x.stop ? nullptr : Find(x, op, l, HandleOf(x, op, l), true);
+    if (texture == nullptr) return;
+    const TextureSpec& spec = texture->spec;
+    std::byte* to = Bytes(x, op, o, l, list + o.results, spec.TexelBytes());
+    for (uint32_t c = 0; to != nullptr && c < std::min<uint32_t>(o.results, spec.channels); ++c) {
+      const uint32_t bits = x.Source(list[c])[l];
+      if (IsFloat(spec.dtype))
+        StoreElement(spec.dtype, to, c, std::bit_cast<float>(bits));
+      else
+        std::memcpy(to + c * SizeOf(spec.dtype), &bits, SizeOf(spec.dtype));
+    }
+  });
+}
+
+template <class T>
+T Reduced(Reduction reduction, T old, T with) {
+  switch (reduction) {
+    case Reduction::kAdd:
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(with));
+    case Reduction::kMin:
+      return std::min(old, with);
+    case Reduction::kMax:
+      return std::max(old, with);
+    case Reduction::kAnd:
+      return old & with;
+    case Reduction::kOr:
+      return old | with;
+  }
+  return old;
+}
+
+/// Atomic: blocks on other cores may add to the same place.
+template <class T>
+void ReduceAt(std::byte* place, Reduction reduction, T with) {
+  if (reinterpret_cast<uintptr_t>(place) % sizeof(T) != 0) {  // rows of a length that no real surface has
+    T value;
+    std::memcpy(&value, place, sizeof value);
+    value = Reduced(reduction, value, with);
+    std::memcpy(place, &value, sizeof value);
+    return;
+  }
+  auto* const at = reinterpret_cast<T*>(place);
+  T old = __atomic_load_n(at, __ATOMIC_RELAXED);
+  T fresh = Reduced(reduction, old, with);
+  while (!__atomic_compare_exchange_n(at, &old, fresh, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    fresh = Reduced(reduction, old, with);
+}
+
+void ReduceSurface(Exec& x, const Op& op, uint32_t mask) {
+  const auto o = std::bit_cast<TextureOptions>(op.imm);
+  const int32_t* list = x.kernel->lists.data() + op.list;
+  Addresses addresses(x, op, op.width, true);
+  ForLanes(mask, [&](int l) {
+    std::byte* to = x.stop ? nullptr : Bytes(x, op, o, l, list + 1, op.width);
+    if (to == nullptr) return;
+    addresses.Note(l, to);
+    const uint32_t* from = x.Source(list[0]);
+    if (op.width == 8)
+      o.is_signed ? ReduceAt(to, o.reduction, Lane<int64_t>::Get(from, l))
+                  : ReduceAt(to, o.reduction, Lane<uint64_t>::Get(from, l));
+    else
+      o.is_signed ? ReduceAt(to, o.reduction, static_cast<int32_t>(from[l])) : ReduceAt(to, o.reduction, from[l]);
+  });
+}
+
+// ---- forms ----------------------------------------------------------------------------------------------------------
+bool ReadGeometry(const Form& form, TextureOptions& o) {
+  static constexpr std::pair<std::string_view, Geometry> kNames[] = {
+      {"1d", Geometry::k1D},         {"2d", Geometry::k2D},         {"3d", Geometry::k3D},
+      {"a1d", Geometry::k1DLayered}, {"a2d", Geometry::k2DLayered}, {"cube", Geometry::kCube}};
+  for (const auto& [name, geometry] : kNames) {
+    if (!form.Has(name)) continue;
+    o.geometry = geometry;
+    return true;
+  }
+  return false;
+}
+
+template <class T, size_t kCount>
+bool ReadNamed(const Form& form, const std::array<std::string_view, kCount>& names, T& value) {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (!form.Has(names[i])) continue;
+    value = static_cast<T>(i);
+    return true;
+  }
+  return false;
+}
+
+uint8_t VectorOf(const Form& form) { return form.Has("v4") ? 4 : form.Has("v2") ? 2 : 1; }
+
+Handler TexHandler(const Form& form, TextureOptions& o) {
+  if (form.from != Type::kU32 && form.from != Type::kS32 && form.from != Type::kF32) return nullptr;
+  if (form.type != Type::kF32 && form.type != Type::kS32) return nullptr;
+  if (!ReadGeometry(form, o) || !form.Has("v4")) return nullptr;
+  o.results = 4;
+  o.float_coordinates = form.type == Type::kF32;
+  if (form.instruction->opcode == "tex")
+    return o.geometry == Geometry::kCube && !o.float_coordinates ? nullptr : Sample;
+  static constexpr std::array<std::string_view, 4> kComponents = {"r", "g", "b", "a"};
+  if (o.geometry != Geometry::k2D && o.geometry != Geometry::k2DLayered) return nullptr;
+  return o.float_coordinates && ReadNamed(form, kComponents, o.component) ? Gather : nullptr;
+}
+
+Handler SurfaceHandler(const Form& form, TextureOptions& o, Op& op) {
+  static constexpr std::array<std::string_view, 3> kOutside = {"trap", "clamp", "zero"};
+  static constexpr std::array<std::string_view, 5> kReductions = {"add", "min", "max", "and", "or"};
+  o.surface = true;
+  o.results = VectorOf(form);
+  o.formatted = form.Has("p");
+  if (!ReadGeometry(form, o) || o.geometry == Geometry::kCube || !ReadNamed(form, kOutside, o.outside)) return nullptr;
+  op.width = static_cast<uint8_t>(ptx::BitsOf(form.type) / 8);
+  const std::string& opcode = form.instruction->opcode;
+  if (opcode == "suld") return o.formatted || op.width * o.results > 16 || op.width == 0 ? nullptr : LoadSurface;
+  if (opcode == "sust" && o.formatted) return op.width == 4 ? StoreTexel : nullptr;
+  if (opcode == "sust") return op.width * o.results > 16 || op.width == 0 ? nullptr : StoreSurface;
+  o.is_signed = form.type == Type::kS32 || form.type == Type::kS64;
+  const bool fits = op.width == 4 || op.width == 8;
+  return fits && o.results == 1 && ReadNamed(form, kReductions, o.reduction) ? ReduceSurface : nullptr;
+}
+
+}  // namespace
+
+int DimsOf(Geometry geometry) {
+  switch (geometry) {
+    case Geometry::k1D:
+    case Geometry::k1DLayered:
+      return 1;
+    case Geometry::k2D:
+    case Geometry::k2DLayered:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+Handler TextureHandler(const Form& form, Op& op) {
+  static constexpr std::array<std::string_view, 4> kQueries = {"width", "height", "depth", "array_size"};
+  const std::string& opcode = form.instruction->opcode;
+  TextureOptions o;
+  Handler handler = nullptr;
+  if (opcode == "tex" || opcode == "tld4") {
+    handler = TexHandler(form, o);
+  } else if (opcode == "txq" || opcode == "suq") {
+    o.surface = opcode == "suq";
+    handler = ReadNamed(form, kQueries, o.query) ? Query : nullptr;
+  } else {
+    handler = SurfaceHandler(form, o, op);
+  }
+  op.imm = std::bit_cast<uint64_t>(o);
+  return handler;
+}
+
+}  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,0 +1,39 @@
+"""What the benches share: times of PyTorch functions, runs of atunner, means."""
+import json
+import math
+import statistics
+import subprocess
+
+import torch
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+def time_us(function, arguments, flush, samples=15):
+    """Median of CUDA events, L2 emptied by a write to `flush` before each sample."""
+    for _ in range(3):
+        function(*arguments)
+    times = []
+    for _ in range(samples):
+        flush.fill_(1)
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        function(*arguments)
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) * 1e3)
+    return statistics.median(times)
+
+
+def run_atunner(path, operator, dtype, budget):
+    """`operator`: its name and the flags that describe the task."""
+    command = [path, "optimize", "--operator", *operator, "--dtype", dtype, "--budget", budget, "--json", "--fresh"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    try:
+        return json.loads(result.stdout)
+    except json.JSONDecodeError:
+        return {"error": {"what": (result.stderr or result.stdout)[-200:]}}
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan

@@ -1,0 +1,130 @@
+"""Matrix products in 16 bits on the GPU of this machine: atunner beside the best that cuBLAS has, 40 shapes, one table.
+
+cuBLAS is timed through torch.matmul and through each algorithm that cublasLt's heuristics propose; `ratio` is the fastest of them over
+atunner's kernel. atunner times its winner and cuBLAS in pairs; how much faster the best algorithm is than cuBLAS's own choice is taken from
+times of this script, medians of CUDA events with L2 emptied by a write before each sample.
+Usage: python3 bench/gemm.py --atunner build/atunner [--budget 40,10s] [--only decode,square] [--dtypes bfloat16]
+"""
+import argparse
+import ctypes
+import math
+import os
+import sys
+import time
+
+import torch
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from common import DTYPES, geometric_mean, run_atunner, time_us  # noqa: E402
+
+# M, N, K. Layers of Llama 3 8B and 70B, Mistral, Qwen; M is the number of tokens.
+SHAPES = {
+    "square": [(n, n, n) for n in (1024, 2048, 3072, 4096, 6144, 8192, 12288, 16384)],
+    "skinny": [(8192, 128, 8192), (16384, 256, 4096), (128, 8192, 8192), (256, 16384, 4096), (128, 4096, 4096)],
+    "decode": [(1, 4096, 4096), (1, 28672, 4096), (1, 128256, 4096), (2, 4096, 14336), (2, 6144, 4096), (4, 1024, 8192), (4, 28672, 8192), (8, 28672, 4096),
+               (8, 4096, 4096), (16, 6144, 4096), (16, 4096, 14336), (32, 8192, 28672), (64, 4096, 14336), (64, 28672, 4096)],
+    "deep": [(512, 512, 16384), (256, 256, 32768), (1024, 1024, 16384), (64, 64, 65536)],
+    "prefill": [(512, 28672, 4096), (2048, 6144, 4096), (2048, 4096, 14336), (4096, 14336, 4096), (4096, 4096, 128)],
+    "odd": [(1000, 1111, 999), (4097, 4097, 4097), (2047, 2049, 2051), (333, 5003, 1021)],
+}
+CUDA_TYPES = {torch.float16: 2, torch.bfloat16: 14}
+
+
+class CublasLt:
+    """The algorithms that cublasLt's heuristics propose for c = a · b, row-major: as cᵀ = bᵀ · aᵀ, column-major."""
+
+    class Proposal(ctypes.Structure):  # cublasLtMatmulHeuristicResult_t
+        _fields_ = [("algorithm", ctypes.c_uint64 * 8), ("workspace", ctypes.c_size_t), ("state", ctypes.c_int), ("waves", ctypes.c_float), ("reserved", ctypes.c_int * 4)]
+
+    def __init__(self):
+        self.library = ctypes.CDLL(f"libcublasLt.so.{torch.version.cuda.split('.')[0]}")
+        self.handle = ctypes.c_void_p()
+        self.call("cublasLtCreate", ctypes.byref(self.handle))
+        self.workspace = torch.empty(64 << 20, dtype=torch.int8, device="cuda")
+
+    def call(self, name, *arguments):
+        status = getattr(self.library, name)(*arguments)
+        if status != 0:
+            raise RuntimeError(f"{name}: status {status}")
+
+    def layout(self, rows, columns, dtype):
+        made = ctypes.c_void_p()
+        self.call("cublasLtMatrixLayoutCreate", ctypes.byref(made), CUDA_TYPES[dtype], ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(rows))
+        return made
+
+    def functions(self, a, b, c, count=8):
+        (m, k), n = a.shape, b.shape[1]
+        compute_32f, real_32f, workspace_bytes = 68, 0, 1
+        operation, preference = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cublasLtMatmulDescCreate", ctypes.byref(operation), compute_32f, real_32f)
+        self.call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
+        limit = ctypes.c_size_t(self.workspace.numel())
+        self.call("cublasLtMatmulPreferenceSetAttribute", preference, workspace_bytes, ctypes.byref(limit), ctypes.c_size_t(8))
+        of_b, of_a, of_c = self.layout(n, k, b.dtype), self.layout(k, m, a.dtype), self.layout(n, m, c.dtype)
+        proposals, found = (self.Proposal * count)(), ctypes.c_int()
+        self.call("cublasLtMatmulAlgoGetHeuristic", self.handle, operation, of_b, of_a, of_c, of_c, preference, count, proposals, ctypes.byref(found))
+        one, zero = ctypes.c_float(1), ctypes.c_float(0)
+
+        def make(proposal):
+            def run(a, b, c):
+                pointers = [ctypes.c_void_p(t.data_ptr()) for t in (b, a, c)]
+                self.call("cublasLtMatmul", self.handle, operation, ctypes.byref(one), pointers[0], of_b, pointers[1], of_a, ctypes.byref(zero), pointers[2], of_c,
+                          pointers[2], of_c, proposal.algorithm, ctypes.c_void_p(self.workspace.data_ptr()), ctypes.c_size_t(self.workspace.numel()),
+                          ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+            return run
+        return [make(proposals[i]) for i in range(found.value) if proposals[i].state == 0]
+
+
+def library_times(m, n, k, dtype, lt, flush):
+    """us of cuBLAS's own choice, of the fastest algorithm."""
+    a, b, c = (torch.randn(s, device="cuda", dtype=dtype) for s in ((m, k), (k, n), (m, n)))
+    own = time_us(lambda a, b, c: torch.matmul(a, b, out=c), (a, b, c), flush)
+    samples = 5 if m * n * k > 1e12 else 11
+    return own, min([own, *(time_us(run, (a, b, c), flush, samples) for run in lt.functions(a, b, c))])
+
+
+def measure(shape, name, options, lt, flush):
+    """The row's line, and its ratio."""
+    m, n, k = shape
+    own, best = library_times(m, n, k, DTYPES[name], lt, flush)
+    torch.cuda.empty_cache()
+    answer = run_atunner(options.atunner, ["matmul", "--input-shape", f"{m},{n},{k}"], name, options.budget)
+    found = (answer.get("best") or {}).get("measurement")
+    if not found:
+        return f"{own:>9.1f} {best:>9.1f}   {answer.get('error', {}).get('what', 'no correct kernel')[:90]}", math.nan
+    us = found["median_ns"] / 1e3
+    pair = next((b["comparison"] for b in answer.get("baselines", []) if b["name"] == "cuBLAS" and b.get("comparison")), None)
+    ratio = (pair["ratio"] if pair else own / us) * best / own
+    rates = f"{2 * m * n * k / us / 1e6:>8.0f} {2 * (m * k + k * n + m * n) / us / 1e3:>6.0f}"
+    paired = f"{pair['ratio']:.2f} [{pair['low']:.2f}, {pair['high']:.2f}]" if pair else ""
+    return f"{own:>9.1f} {best:>9.1f} {us:>9.1f} {rates} {paired:>18} {ratio:>6.2f}  {answer.get('trials', 0):>4} in {answer.get('seconds', 0):.0f} s", ratio
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--atunner", default="build/atunner")
+    parser.add_argument("--budget", default="40,10s")
+    parser.add_argument("--only", default=",".join(SHAPES))
+    parser.add_argument("--dtypes", default="bfloat16")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no row after so many")
+    options = parser.parse_args()
+    begin, lt = time.time(), CublasLt()
+    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; times in us")
+    print(f"{'M x N x K':<20} {'dtype':<9} {'cuBLAS':>9} {'best alg.':>9} {'atunner':>9} {'TFLOP/s':>8} {'GB/s':>6} {'paired':>18} {'ratio':>6}  trials")
+    ratios = {}
+    for name in options.dtypes.split(","):
+        for kind in options.only.split(","):
+            for shape in SHAPES[kind]:
+                if time.time() - begin > options.seconds:
+                    continue
+                line, ratio = measure(shape, name, options, lt, flush)
+                print(f"{'x'.join(map(str, shape)):<20} {name:<9} {line}", flush=True)
+                if not math.isnan(ratio):
+                    ratios[shape, name] = ratio
+    (shape, name), least = min(ratios.items(), key=lambda item: item[1], default=(("none", ""), math.nan))
+    print(f"{len(ratios)} rows: geometric mean {geometric_mean(list(ratios.values())):.3f}, worst {least:.3f} ({shape} {name})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+// What `test --operators` runs: every operator and gradient, in every type that it takes, at three shapes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/model/kernel_spec.h"
+#include "atunner/operators/operator.h"
+#include "faces/cli/cli.h"
+
+namespace atunner::cli {
+
+/// Shapes of an operator: a tiny one, one of primes and a large one. What takes no primes (halves, groups) has the
+/// nearest that it takes.
+struct OperatorShapes {
+  std::string name;
+  std::string size;  ///< "tiny", "primes" or "large"
+  std::string text;  ///< "8,16 16,4", as --input-shape takes it
+  Attributes attributes;
+};
+
+/// Sizes for the virtual GPU, or `full` ones for a GPU: 10^6 to 10^8 elements.
+std::vector<OperatorShapes> ShapesOf(const Operator& op, bool full);
+
+/// One task to verify: an operator, or several pointwise ones as outputs of one graph.
+struct OperatorCase {
+  std::vector<const Operator*> operators;
+  DType dtype = DType::kFloat32;
+  OperatorShapes shapes;
+};
+
+/// The task of a case. kInvalidInput or kUnsupported where the operator does not take the type.
+Result<KernelSpec> SpecOf(const OperatorCase& one);
+
+/// Every case that the flags ask for. Pointwise operators go together unless they are to be apart. kInvalidInput for an
+/// unknown type.
+Result<std::vector<OperatorCase>> OperatorCases(const OperatorTestFlags& flags);
+
+}  // namespace atunner::cli

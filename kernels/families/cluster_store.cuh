@@ -1,0 +1,41 @@
+// A split of k over the blocks of a cluster: each leaves its sums in its shared memory, and each adds up a part of the tile, in
+// the order of the stretches of k, so that every run gives the same bits. Fragments lie as tile_store.cuh says.
+DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n) {
+  constexpr int PITCH = TILE_N + 8;  // floats: lanes of a fragment's rows meet in no bank
+  constexpr int UNITS = TILE_N / 8;
+  const int lane = threadIdx.x % 32, rows = (int)min(m - tile.row, (long long)TILE_M);
+  wait_for_consumers();  // nobody multiplies any more
+#pragma unroll
+  for (int i = 0; i < FRAGMENTS_M; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = fragment_row(i) + lane / 4 + half * 8;
+      float* to = (float*)shared + row * PITCH + warp_column() + lane % 4 * 2;
+      if (row >= rows) continue;
+#pragma unroll
+      for (int j = 0; j < FRAGMENTS_N; ++j) *(float2*)(to + j * 8) = make_float2(sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
+    }
+  }
+  wait_for_cluster();
+  const unsigned local = (unsigned)__cvta_generic_to_shared(shared);
+  for (int at = blockIdx.y * CONSUMERS + threadIdx.x; at < rows * UNITS; at += SPLIT_K * CONSUMERS) {
+    const int row = at / UNITS, first = at % UNITS * 8;
+    const long long column = tile.column + first;
+    if (column >= n) continue;
+    float sum[8] = {};
+#pragma unroll
+    for (int s = 0; s < SPLIT_K; ++s) {
+      const unsigned from = at_rank(local + (row * PITCH + first) * 4, s);
+      const float4 low = load_remote(from), high = load_remote(from + 16);
+      sum[0] += low.x, sum[1] += low.y, sum[2] += low.z, sum[3] += low.w;
+      sum[4] += high.x, sum[5] += high.y, sum[6] += high.z, sum[7] += high.w;
+    }
+    const uint4 unit = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
+    store_unit<C_ALIGNED>(c + (tile.row + row) * n + column, unit, n - column);
+  }
+}
+
+/// Warps that fetch meet the others where the sums lie ready.
+DEVICE void store_nothing() { wait_for_cluster(); }
+/// Until everybody is here, others read this block's sums.
+DEVICE void leave() { meet_cluster(); }

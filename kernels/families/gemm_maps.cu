@@ -1,0 +1,42 @@
+// c[m, n] = a[m, k] · b[k, n], row-major throughout, by tensor maps of a and b. With SPLIT_K > 1 a block sums one of SPLIT_K
+// stretches of k.
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
+                                                          OUT* __restrict__ c, long long m, long long n, long long k) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const int tiles = (int)((k + TILE_K - 1) / TILE_K);
+  const Depth depth = {(int)((long long)tiles * blockIdx.y / SPLIT_K), (int)((long long)tiles * (blockIdx.y + 1) / SPLIT_K)};
+  const unsigned all = tile_count<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N>(m, n) * CLUSTER;
+  Ring ring((unsigned)__cvta_generic_to_shared(shared));
+  if (A_ROWS < TILE_M) clear_rows(shared);
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < STAGES; ++s) {
+      make_barrier(ring.shared + BARRIERS + s * 16, 1);
+      make_barrier(ring.shared + BARRIERS + s * 16 + 8, 4 * SHARING * (CLUSTER_M + CLUSTER_N - 1));
+    }
+    show_barriers();
+  }
+  if (CLUSTER > 1) {
+    meet_cluster();
+  } else {
+    __syncthreads();
+  }
+  if (threadIdx.x >= CONSUMERS) {
+    if (threadIdx.x == CONSUMERS) fetch(ring, a, b, depth, all, m, n);
+    store_nothing();
+  } else {
+    Sums sums;
+    constexpr bool TURNS = GROUPS > SHARING;
+    bool mine = turn_set() == 0;
+    for (unsigned index = blockIdx.x; index < all; index += gridDim.x, mine = !mine) {
+      if (TURNS && !mine) {
+        ring.skip(depth.last - depth.first);
+        continue;
+      }
+      if (TURNS && index != blockIdx.x) wait_for_turn();
+      multiply_tile(ring, sums, depth, TURNS && index + gridDim.x < all);
+      store_result(shared, sums, c, tile_of(index, m, n), m, n);
+    }
+  }
+  if (CLUSTER > 1) meet_cluster();  // until everybody is here, others copy into this block's memory and arrive at its barriers
+  leave();
+}

@@ -1,0 +1,299 @@
+// c[m, n] = a[m, k] · b[k, n] in float32 from the operands' planes (planes.cuh): the sum of the products of planes i and j with
+// i + j < PLANES. The others are below the last bit that is kept.
+//
+// A tensor core cuts off what does not fit its accumulator, so that long sums drift towards zero. Therefore the products of
+// the first planes are summed there for PROMOTE chunks at a time and then added, rounded to nearest, to sums in registers, while
+// the tensor core works at the other products. Those are small and come over only now and then.
+//
+// A single plane's errors hide that drift: its products are summed in the tensor core throughout.
+//
+// A group of four warps copies; each of GROUPS others multiplies 64 × TILE_N of the tile.
+constexpr int PROMOTE_SMALL = 16;  // chunks: a multiple of PROMOTE
+constexpr int GROUPS = TILE_M / 64;
+constexpr int COPIER = GROUPS;
+constexpr int THREADS = (GROUPS + 1) * 128;
+constexpr int PANELS = TILE_N / LINES;
+constexpr int FRAGMENTS = TILE_N / 8;
+constexpr int STAGE_BYTES = (GROUPS + PANELS) * CHUNK_BYTES;
+typedef float Sums[1][FRAGMENTS][4];
+
+DEVICE void initialise(unsigned barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+DEVICE void arrive(unsigned barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+DEVICE void expect_bytes(unsigned barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+DEVICE void wait_for(unsigned barrier, unsigned parity) {
+  unsigned done;
+  do {
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+  } while (done == 0);
+}
+DEVICE void copy_chunk(unsigned to, const unsigned char* from, unsigned barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "n"(CHUNK_BYTES), "r"(barrier)
+               : "memory");
+}
+
+/// The buffers in turn: the copying thread waits until a buffer is drained, the others until it is filled.
+struct Ring {
+  unsigned buffers, filled, drained;  // shared addresses
+  int stage = 0;
+  unsigned parity = 0;
+
+  DEVICE explicit Ring(unsigned char* shared) {
+    buffers = (unsigned)__cvta_generic_to_shared(shared);
+    filled = buffers + STAGES * STAGE_BYTES;
+    drained = filled + STAGES * 8;
+  }
+  DEVICE void step() {
+    if (++stage < STAGES) return;
+    stage = 0;
+    parity ^= 1;
+  }
+  DEVICE unsigned buffer() const { return buffers + stage * STAGE_BYTES; }
+  DEVICE unsigned filled_barrier() const { return filled + stage * 8; }
+  DEVICE unsigned drained_barrier(int which) const { return drained + which * 8; }
+};
+
+DEVICE void copy_tiles(Ring ring, const unsigned char* a, const unsigned char* b, long long m, long long n, long long chunks) {
+  for (unsigned index = blockIdx.x; index < tile_count(m, n); index += gridDim.x) {
+    const Tile tile = tile_at(index, m, n);
+    for (long long chunk = 0; chunk < chunks; ++chunk, ring.step()) {
+      wait_for(ring.drained_barrier(ring.stage), ring.parity ^ 1);
+      expect_bytes(ring.filled_barrier(), STAGE_BYTES);
+#pragma unroll
+      for (int i = 0; i < GROUPS + PANELS; ++i) {
+        const unsigned char* from = i < GROUPS ? a + ((tile.row / LINES + i) * chunks + chunk) * CHUNK_BYTES
+                                               : b + ((tile.column / LINES + i - GROUPS) * chunks + chunk) * CHUNK_BYTES;
+        copy_chunk(ring.buffer() + i * CHUNK_BYTES, from, ring.filled_barrier());
+      }
+    }
+  }
+}
+
+/// sums += scale · others, and others = 0.
+DEVICE void promote(Sums& sums, Sums& others, float scale) {
+#pragma unroll
+  for (int j = 0; j < FRAGMENTS; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      sums[0][j][e] = fmaf(others[0][j][e], scale, sums[0][j][e]);
+      others[0][j][e] = 0;
+    }
+  }
+}
+DEVICE void clear(Sums& sums) {
+#pragma unroll
+  for (int j = 0; j < FRAGMENTS; ++j) sums[0][j][0] = sums[0][j][1] = sums[0][j][2] = sums[0][j][3] = 0;
+}
+
+/// Operands of one depth of 16, `step`, in plane `plane` of the buffer at `at`.
+DEVICE unsigned long long a_operand(unsigned at, int plane, int step) {
+  const unsigned from = at + threadIdx.x / 128 * CHUNK_BYTES + plane * PLANE_BYTES + step * 32;
+  return 2ull << 62 | (unsigned long long)(512 >> 4) << 32 | (from & 0x3ffff) >> 4;  // swizzled among 64 bytes, eight rows are 512
+}
+DEVICE unsigned long long b_operand(unsigned at, int plane, int step) {
+  return operand(at + GROUPS * CHUNK_BYTES + plane * PLANE_BYTES + step * 2048, CHUNK_BYTES);
+}
+
+/// Starts the products of the first planes; `anew` forgets earlier sums.
+DEVICE void multiply_large(float (&large)[FRAGMENTS][4], unsigned buffer, bool anew) {
+  if (anew)
+    multiply_anew(large, a_operand(buffer, 0, 0), b_operand(buffer, 0, 0));
+  else
+    multiply(large, a_operand(buffer, 0, 0), b_operand(buffer, 0, 0));
+#pragma unroll
+  for (int step = 1; step < DEPTH / 16; ++step) multiply(large, a_operand(buffer, 0, step), b_operand(buffer, 0, step));
+  commit_products();
+}
+/// Starts those of all other pairs of planes, the smallest first.
+DEVICE void multiply_small(float (&small)[FRAGMENTS][4], unsigned buffer) {
+#pragma unroll
+  for (int order = PLANES - 1; order > 0; --order) {
+#pragma unroll
+    for (int plane = 0; plane <= order; ++plane) {
+#pragma unroll
+      for (int step = 0; step < DEPTH / 16; ++step) multiply(small, a_operand(buffer, plane, step), b_operand(buffer, order - plane, step));
+    }
+  }
+  commit_products();
+}
+
+/// One tile's sums of a single plane.
+DEVICE void multiply_only(Ring& ring, int chunks, Sums& sums) {
+  clear(sums);
+  int last = 0;
+  for (int chunk = 0; chunk < chunks; ++chunk, ring.step()) {
+    wait_for(ring.filled_barrier(), ring.parity);
+    start_products();
+    multiply_large(sums[0], ring.buffer(), false);
+    wait_products<1>();  // for those of the last chunk
+    if (chunk > 0 && threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
+    last = ring.stage;
+  }
+  wait_products<0>();
+  settle(sums);
+  if (threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
+}
+
+/// One tile's sums.
+DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
+  if (PLANES == 1) return multiply_only(ring, chunks, sums);
+  constexpr float SMALL = 1.0f / (1 << LOW_SHIFT);
+  Sums large, small;  // of the first planes; of the others
+  clear(sums);
+  clear(small);
+  int last = 0;
+  for (int chunk = 0; chunk < chunks; chunk += PROMOTE) {
+#pragma unroll
+    for (int i = 0; i < PROMOTE; ++i, ring.step()) {
+      wait_for(ring.filled_barrier(), ring.parity);
+      start_products();
+      multiply_large(large[0], ring.buffer(), i == 0);
+      wait_products<1>();  // for the small products of the last chunk
+      if (chunk + i > 0 && threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
+      last = ring.stage;
+      multiply_small(small[0], ring.buffer());
+    }
+    wait_products<1>();  // for the large ones
+    settle(large);
+    promote(sums, large, 1);
+    if (chunk % PROMOTE_SMALL == PROMOTE_SMALL - PROMOTE) {
+      wait_products<0>();
+      settle(small);
+      promote(sums, small, SMALL);
+    }
+  }
+  wait_products<0>();
+  settle(small);
+  promote(sums, small, SMALL);
+  if (threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
+}
+
+/// Sums below this may have lost more than float32's roundoff (TF32's, of one plane) to tiny elements: their error times the
+/// other operand's largest, k times, is what they can have lost.
+DEVICE float find_doubt(const Extent* a_extents, const Extent* b_extents, Tile tile, long long k) {
+  constexpr unsigned LEAST = (unsigned)(TINY + 127) << 23;
+  const int groups = groups_along(k);
+  Extent a = {0, 0xffffffffu}, b = a;
+  for (int i = threadIdx.x % 32; i < groups; i += 32) {
+    extend(a, a_extents[(tile.row / LINES + threadIdx.x / 128) * groups + i]);
+#pragma unroll
+    for (int panel = 0; panel < PANELS; ++panel) extend(b, b_extents[(tile.column / LINES + panel) * groups + i]);
+  }
+  extend_over_warp(a);
+  extend_over_warp(b);
+  const float met_by_a = a.least < LEAST - 1 ? __uint_as_float(b.largest) : 0.0f;
+  const float met_by_b = b.least < LEAST - 1 ? __uint_as_float(a.largest) : 0.0f;
+  return power_of_two(TINY_ERROR + (PLANES == 1 ? 12 : 24)) * (met_by_a + met_by_b) * (float)k;
+}
+
+/// Scales the sums back and writes them. suspects[rows of 16][tiles along n] tells `repair` where one of them is in doubt, or is
+/// no finite number.
+DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, float doubt, const int* row_scales, const int* column_scales,
+                       Tile tile, long long m, long long n) {
+  const int lane = threadIdx.x % 32;
+  const long long first_row = tile.row + threadIdx.x / 32 * 16;
+  bool any = false;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const long long row = first_row + lane / 4 + half * 8;
+    const int row_scale = SCALED && row < m ? row_scales[row] : 0;
+#pragma unroll
+    for (int j = 0; j < FRAGMENTS; ++j) {
+      const long long column = tile.column + j * 8 + lane % 4 * 2;
+      if (row >= m || column >= n) continue;
+      float x = sums[0][j][half * 2], y = sums[0][j][half * 2 + 1];
+      any |= !(fabsf(x) >= doubt && fabsf(x) <= 3.4e38f && fabsf(y) >= doubt && fabsf(y) <= 3.4e38f);
+      if (SCALED) {
+        x = ldexpf(x, -row_scale - column_scales[column]);
+        y = ldexpf(y, -row_scale - (column + 1 < n ? column_scales[column + 1] : 0));
+      }
+      float* to = c + row * n + column;
+      if (B_ALIGNED) {
+        *(float2*)to = make_float2(x, y);
+      } else {
+        to[0] = x;
+        if (column + 1 < n) to[1] = y;
+      }
+    }
+  }
+  any = __any_sync(~0u, any);
+  if (lane == 0) suspects[first_row / 16 * ((n + TILE_N - 1) / TILE_N) + tile.column / TILE_N] = any;
+}
+
+/// Second step: the product.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    multiply_planes(const unsigned char* __restrict__ a, const unsigned char* __restrict__ b, const Extent* __restrict__ a_extents,
+                    const Extent* __restrict__ b_extents, float* __restrict__ c, unsigned char* __restrict__ suspects, long long m, long long n,
+                    long long k
+#if SCALED
+                    , const int* __restrict__ row_scales, const int* __restrict__ column_scales
+#endif
+    ) {
+#if !SCALED
+  constexpr int *row_scales = nullptr, *column_scales = nullptr;
+#endif
+  extern __shared__ __align__(1024) unsigned char shared[];
+  Ring ring(shared);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < STAGES; ++i) {
+      initialise(ring.filled + i * 8, 1);
+      initialise(ring.drained + i * 8, GROUPS * 4);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  const int chunks = chunks_along(k);
+  if (threadIdx.x / 128 == COPIER) {
+    if (GROUPS > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (threadIdx.x % 128 == 0) copy_tiles(ring, a, b, m, n, chunks);
+  } else {
+    if (GROUPS > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    for (unsigned index = blockIdx.x; index < tile_count(m, n); index += gridDim.x) {
+      const Tile tile = tile_at(index, m, n);
+      const float doubt = find_doubt(a_extents, b_extents, tile, k);
+      Sums sums;
+      multiply_chunks(ring, chunks, sums);
+      store_sums(sums, c, suspects, doubt, row_scales, column_scales, tile, m, n);
+    }
+  }
+}
+
+/// Last step: where a result is suspect, 16 × TILE_N of them once more, one product after the other in float32.
+extern "C" __global__ void __launch_bounds__(TILE_N) repair(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
+                                                           const unsigned char* __restrict__ suspects, long long m, long long n, long long k) {
+  __shared__ float rows[16][16];
+  __shared__ bool suspected[TILE_N];
+  const long long tiles = (n + TILE_N - 1) / TILE_N, all = (m + 15) / 16 * tiles;
+  for (long long first = blockIdx.x; first < all; first += (long long)gridDim.x * TILE_N) {
+    const long long mine = first + (long long)threadIdx.x * gridDim.x;
+    suspected[threadIdx.x] = mine < all && suspects[mine] == 1;
+    if (!__syncthreads_or(suspected[threadIdx.x])) continue;
+    for (int i = 0; i < TILE_N; ++i) {
+      if (!suspected[i]) continue;
+      const long long at = first + (long long)i * gridDim.x;
+      const long long row = at / tiles * 16, column = at % tiles * TILE_N + threadIdx.x;
+      float sums[16] = {};
+      for (long long depth = 0; depth < k; depth += 16) {
+        __syncthreads();
+        for (int e = threadIdx.x; e < 256; e += TILE_N)
+          rows[e % 16][e / 16] = row + e / 16 < m && depth + e % 16 < k ? a[(row + e / 16) * k + depth + e % 16] : 0.0f;
+        __syncthreads();
+        if (column >= n) continue;
+        for (int p = 0; p < 16 && depth + p < k; ++p) {
+          const float factor = b[(depth + p) * n + column];
+#pragma unroll
+          for (int r = 0; r < 16; ++r) sums[r] = fmaf(rows[p][r], factor, sums[r]);
+        }
+      }
+      if (column >= n) continue;
+      for (int r = 0; r < 16 && row + r < m; ++r) c[(row + r) * n + column] = sums[r];
+    }
+    __syncthreads();
+  }
+}

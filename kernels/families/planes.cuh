@@ -1,0 +1,212 @@
+// Operands in float32 as sums of planes of a 16-bit type:
+//   PLANES = 3, bfloat16:  x = p0 + p1 + p2                  all 24 bits
+//   PLANES = 2, float16:   x · 2^s = p0 + p1 · 2^-12         23 bits
+//   PLANES = 1, float16:   x · 2^s = p0                      11 bits, as TF32 has
+// each plane being what the ones before left over, rounded to nearest. float16 has few exponents: one power of two 2^s for a row
+// of a, and one for a column of b, brings its largest element into [2^14, 2^15). Elements below 2^TINY lose their last bits, and
+// infinities come out as NaN: what becomes of them is looked at again (gemm_planes.cu).
+//
+// Planes are stored as tensor cores read them from shared memory: in chunks of LINES rows of a, or columns of b, by DEPTH along
+// k, one plane's bytes after the other's. Rows of a chunk of a are 64 bytes, along k, swizzled among 64; those of b run along n
+// and are 128 bytes, swizzled among 128. Chunks follow each other along k, then along m or n.
+#define DEVICE __device__ __forceinline__
+#define SCALED (PLANES < 3)
+
+constexpr int LINES = 64, DEPTH = 32;
+constexpr int PLANE_BYTES = LINES * DEPTH * 2;
+constexpr int CHUNK_BYTES = PLANES * PLANE_BYTES;
+constexpr int LOW_SHIFT = PLANES == 2 ? 12 : 0;
+constexpr int CHUNKS_PER_GROUP = 8;  // that a block splits, along k
+/// Rounding an element below 2^TINY to planes may err by half of the last plane's smallest number, 2^TINY_ERROR.
+constexpr int TINY = SCALED ? -13 : -109, TINY_ERROR = PLANES == 3 ? -134 : PLANES == 2 ? -37 : -25;
+
+/// Chunks of zeros fill the last of those that are summed at once.
+DEVICE int chunks_along(long long k) { return (int)((k + DEPTH * PROMOTE - 1) / (DEPTH * PROMOTE) * PROMOTE); }
+DEVICE int groups_along(long long k) { return (chunks_along(k) + CHUNKS_PER_GROUP - 1) / CHUNKS_PER_GROUP; }
+
+/// Finite magnitudes in a part of a matrix, as the bits of floats, which are ordered as their values are. `least` is that of all
+/// but zeros, less 1: a zero's then counts as the largest there is.
+struct Extent {
+  unsigned largest, least;
+};
+DEVICE void extend(Extent& extent, Extent other) {
+  extent.largest = max(extent.largest, other.largest);
+  extent.least = min(extent.least, other.least);
+}
+DEVICE void extend(Extent& extent, float value) {
+  const unsigned bits = __float_as_uint(value) & 0x7fffffffu;
+  extend(extent, {min(bits, 0x7f7fffffu), bits - 1});
+}
+DEVICE void extend_over_warp(Extent& extent) {
+#pragma unroll
+  for (int lane = 16; lane > 0; lane /= 2) extend(extent, {__shfl_xor_sync(~0u, extent.largest, lane), __shfl_xor_sync(~0u, extent.least, lane)});
+}
+DEVICE float power_of_two(int exponent) { return __int_as_float((exponent + 127) << 23); }
+
+/// `count` of four neighbours, zeros for the others. Aligned ones exist all or none.
+template <bool ALIGNED>
+DEVICE float4 load_four(const float* from, long long count) {
+  if (ALIGNED) return count > 0 ? *(const float4*)from : make_float4(0, 0, 0, 0);
+  return make_float4(count > 0 ? from[0] : 0.0f, count > 1 ? from[1] : 0.0f, count > 2 ? from[2] : 0.0f, count > 3 ? from[3] : 0.0f);
+}
+
+#if SCALED
+constexpr int TOP_EXPONENT = 14;
+constexpr int STRETCHES = 16;  // of the rows of b, which are measured side by side
+
+/// Of a magnitude from its bits; denormal ones too.
+DEVICE int exponent_of(unsigned bits) { return bits >= 0x00800000u ? (int)(bits >> 23) - 127 : -118 - __clz(bits); }
+DEVICE unsigned largest_of(float4 v) {
+  const unsigned x = __float_as_uint(v.x) & 0x7fffffffu, y = __float_as_uint(v.y) & 0x7fffffffu;
+  const unsigned z = __float_as_uint(v.z) & 0x7fffffffu, w = __float_as_uint(v.w) & 0x7fffffffu;
+  return max(max(x, y), max(z, w));
+}
+
+/// A row of a by each warp.
+DEVICE void measure_row(const float* a, unsigned* rows, long long row, long long m, long long k) {
+  if (row >= m) return;
+  unsigned largest = 0;
+#pragma unroll 4
+  for (long long at = threadIdx.x % 32 * 4; at < k; at += 128) largest = max(largest, largest_of(load_four<A_ALIGNED>(a + row * k + at, k - at)));
+  largest = __reduce_max_sync(~0u, largest);
+  if (threadIdx.x % 32 == 0) rows[row] = largest;
+}
+
+/// 128 columns of b, one of STRETCHES parts of their rows: every warp takes each eighth row.
+DEVICE void measure_columns(const float* b, unsigned* columns, long long first, int stretch, long long n, long long k) {
+  __shared__ unsigned found[8][128];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const long long column = first + lane * 4;
+  unsigned largest[4] = {};
+#pragma unroll 4
+  for (long long row = k * stretch / STRETCHES + warp; row < k * (stretch + 1) / STRETCHES; row += 8) {
+    const float4 four = load_four<B_ALIGNED>(b + row * n + column, n - column);
+    largest[0] = max(largest[0], __float_as_uint(four.x) & 0x7fffffffu);
+    largest[1] = max(largest[1], __float_as_uint(four.y) & 0x7fffffffu);
+    largest[2] = max(largest[2], __float_as_uint(four.z) & 0x7fffffffu);
+    largest[3] = max(largest[3], __float_as_uint(four.w) & 0x7fffffffu);
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) found[warp][lane * 4 + i] = largest[i];
+  __syncthreads();
+  if (threadIdx.x >= 128 || first + threadIdx.x >= n) return;
+  unsigned all = 0;
+  for (int i = 0; i < 8; ++i) all = max(all, found[i][threadIdx.x]);
+  columns[stretch * n + first + threadIdx.x] = all;
+}
+
+/// Before everything: magnitudes of rows and columns. Blocks of eight rows of a, then blocks of 128 columns of b.
+extern "C" __global__ void __launch_bounds__(256) measure(const float* __restrict__ a, const float* __restrict__ b, unsigned* __restrict__ rows,
+                                                         unsigned* __restrict__ columns, long long m, long long n, long long k) {
+  const long long row_blocks = (m + 7) / 8;
+  if (blockIdx.x < row_blocks) return measure_row(a, rows, blockIdx.x * 8ll + threadIdx.x / 32, m, k);
+  const long long at = blockIdx.x - row_blocks;
+  measure_columns(b, columns, at / STRETCHES * 128, (int)(at % STRETCHES), n, k);
+}
+
+/// s for each line of a band of LINES rows or columns; `scales` keeps them for those who scale the results back.
+DEVICE void find_scales(int (&found)[LINES], const unsigned* largest, int stretches, int* scales, long long first_line, long long lines, bool keep) {
+  if (threadIdx.x < LINES) {
+    const long long line = first_line + threadIdx.x;
+    unsigned all = 0;
+    if (line < lines)
+      for (int i = 0; i < stretches; ++i) all = max(all, largest[i * lines + line]);
+    found[threadIdx.x] = all == 0 ? 0 : TOP_EXPONENT - exponent_of(all);
+    if (keep && line < lines) scales[line] = found[threadIdx.x];
+  }
+  __syncthreads();
+}
+#endif
+
+/// Two elements of a plane, the first in the low half.
+DEVICE unsigned round_pair(float x, float y) {
+  unsigned pair;
+  asm("cvt.rn." MMA_TYPE "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x));
+  return pair;
+}
+/// What they left over of x and y.
+DEVICE void take_off(unsigned pair, float& x, float& y) {
+  float taken_x, taken_y;
+  if (PLANES == 3) {  // a bfloat16 is the upper half of a float
+    taken_x = __uint_as_float(pair << 16);
+    taken_y = __uint_as_float(pair & 0xffff0000u);
+  } else {
+    asm("{\n.reg .b16 l, h;\nmov.b32 {l, h}, %2;\ncvt.f32.f16 %0, l;\ncvt.f32.f16 %1, h;\n}" : "=f"(taken_x), "=f"(taken_y) : "r"(pair));
+  }
+  x = (x - taken_x) * (1 << LOW_SHIFT);
+  y = (y - taken_y) * (1 << LOW_SHIFT);
+}
+
+/// Where a thread's eight neighbours of a chunk go in every plane: unit `unit` of a row of the chunk.
+template <bool DOWN>
+DEVICE int unit_at(int row, int unit) {
+  return DOWN ? row * 128 + (unit ^ (row & 7)) * 16 : row * 64 + (unit ^ (row >> 1 & 3)) * 16;
+}
+
+/// Of a band of LINES rows of a, or columns of b (`DOWN`), a group of chunks along k, times its lines' powers of two.
+template <bool DOWN, bool ALIGNED>
+DEVICE void split_band(const float* matrix, unsigned char* planes, Extent* extents, long long band, int group, long long lines, long long k,
+                       const int (&scales)[LINES]) {
+  __shared__ Extent found[8];
+  constexpr int UNITS = (DOWN ? LINES : DEPTH) / 8;
+  const int row = threadIdx.x / UNITS, unit = threadIdx.x % UNITS;
+  const int chunks = chunks_along(k), first = group * CHUNKS_PER_GROUP;
+  const long long height = DOWN ? k : lines, width = DOWN ? lines : k;
+  Extent extent = {0, 0xffffffffu};
+#pragma unroll 2
+  for (int chunk = first; chunk < min(first + CHUNKS_PER_GROUP, chunks); ++chunk) {
+    const long long y = (DOWN ? chunk * DEPTH : band * LINES) + row, x = (DOWN ? band * LINES : chunk * DEPTH) + unit * 8;
+    const float4 left = load_four<ALIGNED>(matrix + y * width + x, y < height ? width - x : 0);
+    const float4 right = load_four<ALIGNED>(matrix + y * width + x + 4, y < height ? width - x - 4 : 0);
+    float eight[8] = {left.x, left.y, left.z, left.w, right.x, right.y, right.z, right.w};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (SCALED) {  // lines of denormal numbers need a power of two beyond the largest float: it comes in two factors
+        const int scale = scales[DOWN ? unit * 8 + i : row];
+        eight[i] = eight[i] * power_of_two(min(scale, 100)) * power_of_two(max(scale - 100, 0));
+      }
+      extend(extent, eight[i]);
+    }
+    unsigned char* to = planes + (band * chunks + chunk) * CHUNK_BYTES + unit_at<DOWN>(row, unit);
+#pragma unroll
+    for (int plane = 0; plane < PLANES; ++plane) {
+      unsigned pairs[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        pairs[i] = round_pair(eight[2 * i], eight[2 * i + 1]);
+        if (plane + 1 < PLANES) take_off(pairs[i], eight[2 * i], eight[2 * i + 1]);
+      }
+      *(uint4*)(to + plane * PLANE_BYTES) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+    }
+  }
+  extend_over_warp(extent);
+  if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = extent;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int i = 1; i < 8; ++i) extend(extent, found[i]);
+  extents[band * groups_along(k) + group] = extent;
+}
+
+/// First step. Blocks of a, then blocks of b: for each band of rows or columns as many as there are groups along k.
+extern "C" __global__ void __launch_bounds__(256)
+    split(const float* __restrict__ a, const float* __restrict__ b, unsigned char* __restrict__ a_planes, unsigned char* __restrict__ b_planes,
+          Extent* __restrict__ a_extents, Extent* __restrict__ b_extents, long long m, long long n, long long k
+#if SCALED
+          , const unsigned* __restrict__ rows, const unsigned* __restrict__ columns, int* __restrict__ row_scales, int* __restrict__ column_scales
+#endif
+    ) {
+  __shared__ int scales[LINES];
+  const long long a_bands = (m + TILE_M - 1) / TILE_M * (TILE_M / LINES);
+  const int group = (int)(blockIdx.x % groups_along(k));
+  const long long at = blockIdx.x / groups_along(k), band = at < a_bands ? at : at - a_bands;
+#if SCALED
+  if (at < a_bands)
+    find_scales(scales, rows, 1, row_scales, band * LINES, m, group == 0);
+  else
+    find_scales(scales, columns, STRETCHES, column_scales, band * LINES, n, group == 0);
+#endif
+  if (at < a_bands)
+    split_band<false, A_ALIGNED>(a, a_planes, a_extents, band, group, m, k, scales);
+  else
+    split_band<true, B_ALIGNED>(b, b_planes, b_extents, band, group, n, k, scales);
+}
