@@ -139,24 +139,21 @@ DEVICE void start_scores(float (&scores)[FRAGMENTS_K][4], unsigned q, unsigned k
   commit_products();
 }
 
+/// out[64, DIM] += weights · v, in the background.
+DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE_K / 16][4], unsigned v) {
+  const unsigned long long b = operand(v, TILE_K * 128);
+  start_products();
+#pragma unroll
+  for (int step = 0; step < TILE_K / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
+  commit_products();
+}
+
 /// The groups' order at the tensor cores: each waits for the one before it.
 DEVICE void await_turn(int group) {
   if (TURNS) asm volatile("bar.sync %0, 256;" ::"r"(group + 1) : "memory");
 }
 DEVICE void pass_turn(int group) {
   if (TURNS) asm volatile("bar.arrive %0, 256;" ::"r"((group + 1) % GROUPS + 1) : "memory");
-}
-
-/// out[64, DIM] += weights · v, in the background.
-DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE_K / 16][4], unsigned v, int group) {
-  const unsigned long long b = operand(v, TILE_K * 128);
-  start_products();
-#pragma unroll
-  for (int step = 0; step < TILE_K / 16; ++step) {
-    if (step + EARLY == TILE_K / 16) pass_turn(group);
-    multiply_weights(out, weights[step], further(b, step * 2048));
-  }
-  commit_products();
 }
 
 /// Four warps with 64 queries. The first step of a tile of queries may already have been taken beside the last one of the tile before.
@@ -235,8 +232,8 @@ struct Group {
   DEVICE void score() { start_scores(scores[0], shared_at + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); }
   DEVICE void add_weighted() {
     await(barriers.full_v(values.stage), values.parity);
-    start_output(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES, group);
-    if (EARLY == 0) pass_turn(group);
+    start_output(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES);
+    pass_turn(group);
   }
   DEVICE void finish_output() {
     wait_products<0>();
@@ -295,11 +292,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   if (threadIdx.x == 0) barriers.make();
   __syncthreads();
   if (threadIdx.x < 128) {
-    if (GROUPS > 1) give_registers<GROUPS == 2 ? 40 : GROUPS == 3 ? 32 : 24>();
+    if (GROUPS > 1) give_registers<GROUPS == 2 ? 40 : 32>();
     if (threadIdx.x == 0) load_all(q, k, v, shared_at, barriers, heads, sequence);
     __syncwarp();
   } else {
-    if (GROUPS > 1) take_registers<GROUPS == 2 ? 232 : GROUPS == 3 ? 160 : 112>();
+    if (GROUPS > 1) take_registers<GROUPS == 2 ? 232 : 160>();
     Group{y, shared_at, barriers, heads, sequence, scale_log2}.run();
   }
 }
