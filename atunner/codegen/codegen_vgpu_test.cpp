@@ -10,6 +10,7 @@
 #include "atunner/codegen/family_tasks_test.h"
 #include "atunner/codegen/planes_gemm.h"
 #include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/model/accuracy.h"
 #include "atunner/verify/verifier.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
@@ -363,11 +364,14 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
     CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 41), 41, families);
   }
   // Fewer planes are for tasks that state how much error they bear.
-  for (const auto& [error, planes] : {std::pair(1e-4, 2), std::pair(0.1, 1)}) {
+  for (const bool fast : {false, true}) {
     KernelSpec rough = SpecOf({"matmul", {{4096, 4096, 4096}}, {}}, DType::kFloat32);
-    rough.tolerance.relative = error;
+    if (fast)
+      SetAccuracy(rough, Accuracy::kFast);
+    else
+      rough.tolerance.relative = 1e-4;
     const auto schedule = MakePlanesGemm(rough, gpu_.profile());
-    EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "planes"), planes);
+    EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "planes"), fast ? 1 : 2);
     CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 42), 42,
                         {InputFamily::kNormal, InputFamily::kHeavyTail, InputFamily::kCancelling});
   }

@@ -8,6 +8,7 @@
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/wgmma_text.h"
+#include "atunner/model/accuracy.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -39,8 +40,7 @@ std::vector<Value> PlanesWithin(double error) {
 
 /// Relative error that the task bears beyond what float32 makes; any where its accuracy policy asks for TF32's.
 double Tolerated(const KernelSpec& spec) {
-  const auto accuracy = spec.attributes.find("accuracy");
-  if (accuracy != spec.attributes.end() && ToString(accuracy->second) == "fast") return INFINITY;
+  if (AccuracyOf(spec) == Accuracy::kFast) return INFINITY;
   return spec.tolerance.absolute ? 0 : spec.tolerance.relative.value_or(0);
 }
 
