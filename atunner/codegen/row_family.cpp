@@ -272,7 +272,7 @@ class RowTemplate : public BoundTemplate {
     const std::string registers = fmt::format(
         "((storage == 'registers') * {0} * vector * {1} // 4 + (keep == 2) * {0} * vector * {3} // 4 + fused * max(0, "
         "{0} "
-        "- shared_sums) * vector * 2 + {2} + 8 * vector // 4 + 8 * (batch - 1))",
+        "- shared_sums) * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
         chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),

@@ -30,7 +30,9 @@ int64_t RowTask::Ring(const RowChoice& choice) const {
 double RowTask::Resident(const RowChoice& choice) const {
   const int64_t per_thread = CeilDiv(cols, choice.threads * choice.parts());
   const int64_t tensor_bytes = per_thread * element * kernel.tensors;
-  const int64_t sums = choice.fused ? 8 * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
+  const int64_t sum_bytes = choice.owners > 1 ? 16 : 8;  // owners keep what they settled apart
+  const int64_t sums =
+      choice.fused ? sum_bytes * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
   const int64_t held = choice.storage == "registers" ? per_thread * HeldBytes() : 0;
   const int64_t affine = choice.keep == 2 ? kernel.parameters * per_thread * element : 0;
   const int64_t registers = (held + sums + affine) / 4 + kOtherRegisters;

@@ -12,7 +12,9 @@ namespace atunner::graph {
 
 Shape Call::shape(size_t i) const {
   const auto& shapes = request_.shapes;
-  const std::vector<int64_t>& extents = shapes[std::min(i, shapes.size() - 1)];
+  const size_t given = std::min(i, shapes.size() - 1);
+  shapes_used_ = std::max(shapes_used_, given + 1);
+  const std::vector<int64_t>& extents = shapes[given];
   Shape shape(extents.begin(), extents.end());
   const bool opens = request_.open_rows && extents.size() >= 2 && extents[0] == shapes[0][0];
   if (opens) shape[0] = Extent::Symbol("rows");
@@ -112,6 +114,10 @@ Result<ValidGraph> Build(const Found& found, const Request& request) {
     error.where = op.name;
     error.hint += (error.hint.empty() ? "" : "; ") + help;
     return std::unexpected(std::move(error));
+  }
+  if (call.shapes_used() < call.shapes()) {
+    return Invalid(std::to_string(call.shapes()) + " shapes are given, it takes " + std::to_string(call.shapes_used()),
+                   "--input-shape of " + op.name, help);
   }
   if (!found.backward) return Simplify(*graph);
   ATUNNER_TRY(const ValidGraph backward, Gradient(*graph));

@@ -37,6 +37,8 @@ class Call {
   size_t shapes() const { return request_.shapes.size(); }
   /// Shape `i`; the last one stands for those that were not given.
   Shape shape(size_t i = 0) const;
+  /// How many of the shapes the operator looked at.
+  size_t shapes_used() const { return shapes_used_; }
   double Real(std::string_view name) const;
   int64_t Whole(std::string_view name) const { return static_cast<int64_t>(Real(name)); }
   bool Flag(std::string_view name) const { return Real(name) != 0; }
@@ -56,6 +58,7 @@ class Call {
 
  private:
   Request request_;
+  mutable size_t shapes_used_ = 0;
 };
 
 /// `body` with the request's numbers for "$name", attribute by attribute. No attribute's name begins with another's.

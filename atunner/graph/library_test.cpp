@@ -110,6 +110,7 @@ TEST(Library, SaysWhatIsWrong) {
   };
   EXPECT_THAT(error("gelu", {}), HasSubstr("no shape given"));
   EXPECT_THAT(error("gelu", {{4, 0}}), HasSubstr("at least 1"));
+  EXPECT_THAT(error("gelu", {{4}, {4}}), HasSubstr("2 shapes are given, it takes 1"));
   EXPECT_THAT(error("add", {{4}, {3}}), HasSubstr("do not broadcast"));
   EXPECT_THAT(error("sum", {{4, 4}}, {{"axes", I(1)}}), HasSubstr("did you mean 'axis'?"));
   EXPECT_THAT(error("sum", {{4, 4}}, {{"axis", I(2)}}), HasSubstr("axis=2"));

@@ -43,8 +43,8 @@ class JointOperator : public Operator {
       narrowed.attributes.erase(attribute.name);
     }
     auto made = special_.Instantiate(narrowed);
-    const bool wrong_setting = !made && made.error().where.starts_with("--attr");  // it is wrong for the graph too
-    if (made || wrong_setting || general_ == nullptr) return Take(std::move(made), spec);
+    // Only more shapes than the special one takes mean the general one; anything else is wrong for both.
+    if (made || request.shapes.size() < 2 || general_ == nullptr) return Take(std::move(made), spec);
     auto general = general_->Instantiate(request);
     return Take(general ? std::move(general) : std::move(made), spec);
   }

@@ -95,7 +95,7 @@ class TuneSession {
         judge_(*judges.front()),
         lanes_(judges, clock, request_.in_order),
         clock_(clock),
-        virtual_check_(virtual_judge) {}
+        virtual_check_(virtual_judge, clock) {}
 
   /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and not repeated. `stop`
   /// ends the session early with what was found.

@@ -5,6 +5,9 @@
 namespace atunner {
 namespace {
 
+/// Of all examinations: the user waits for the end of a run.
+constexpr double kPatienceSeconds = 10;
+
 bool IsHazard(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kOutOfBounds || verdict.kind == VerdictKind::kRace;
 }
@@ -30,7 +33,10 @@ std::string VirtualCheck::Examine(const CandidateKernel& candidate, Verdict& ver
   if (judge_ == nullptr) return "";
   if (!obstacle_.empty()) return obstacle_;
   if (candidate.check_dims.empty()) return "there is no smaller size at which the same kernel is valid";
+  if (spent_ > kPatienceSeconds) return "others took all the time there is for that";
+  const double start = clock_.Now();
   const auto answer = judge_->Examine(candidate, {.time = false, .incumbent_ns = {}, .seed = seed_});
+  spent_ += clock_.Now() - start;
   if (!answer) return answer.error().ToString();
   if (IsHazard(answer->verdict)) {
     verdict.kind = answer->verdict.kind;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "atunner/base/clock.h"
 #include "atunner/judge/judge.h"
 
 namespace atunner {
@@ -13,7 +14,7 @@ namespace atunner {
 class VirtualCheck {
  public:
   /// `judge` judges on a virtual GPU; null: nobody is examined.
-  explicit VirtualCheck(Judge* judge) : judge_(judge) {}
+  VirtualCheck(Judge* judge, Clock& clock) : judge_(judge), clock_(clock) {}
 
   /// `plain`, the kernel to beat, is examined first: where that has hazards as well, they are the task's and nobody is
   /// refused.
@@ -26,6 +27,8 @@ class VirtualCheck {
 
  private:
   Judge* judge_;
+  Clock& clock_;
+  double spent_ = 0;  ///< s
   uint64_t seed_ = 0;
   std::string obstacle_;  ///< why nobody is examined
 };

@@ -14,6 +14,7 @@ using testing::HasSubstr;
 /// Answers by the candidate's text.
 class VirtualJudge : public Judge {
  public:
+  explicit VirtualJudge(ManualClock& clock) : clock_(clock) {}
   Status Begin(const JudgeTask& task) override {
     begun.push_back(task.seed);
     if (!works) return Fail(ErrorCode::kUnavailable, "no compiler");
@@ -21,6 +22,7 @@ class VirtualJudge : public Judge {
   }
   Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) override {
     examined.push_back(candidate.module.ptx);
+    clock_.Advance(seconds);
     EXPECT_FALSE(order.time) << "what it would predict is of no use beside measurements";
     if (candidate.module.ptx == "broken") return Fail(ErrorCode::kInternal, "the pipe broke");
     JudgeAnswer answer;
@@ -40,6 +42,10 @@ class VirtualJudge : public Judge {
   std::map<std::string, VerdictKind> kinds;
   std::vector<uint64_t> begun;
   std::vector<std::string> examined;
+  double seconds = 1;
+
+ private:
+  ManualClock& clock_;
 };
 
 CandidateKernel Candidate(const std::string& text) {
@@ -53,13 +59,14 @@ class VirtualCheckTest : public testing::Test {
  protected:
   /// The verdict of a kernel that the GPU found correct, and why it is undecided.
   std::pair<Verdict, std::string> Examine(const std::string& text, const std::optional<CandidateKernel>& plain = {}) {
-    VirtualCheck check(&judge_);
+    VirtualCheck check(&judge_, clock_);
     check.Begin({}, 7, plain);
     Verdict verdict;
     const std::string undecided = check.Examine(Candidate(text), verdict);
     return {verdict, undecided};
   }
-  VirtualJudge judge_;
+  ManualClock clock_;
+  VirtualJudge judge_{clock_};
 };
 
 TEST_F(VirtualCheckTest, HazardsAreRefusedAndChecksAreEvidence) {
@@ -97,15 +104,22 @@ TEST_F(VirtualCheckTest, HazardsOfThePlainKernelAreTheTasks) {
   EXPECT_THAT(judge_.examined, testing::ElementsAre("plain"));
 }
 
+TEST_F(VirtualCheckTest, PatienceEnds) {
+  judge_.seconds = 11;
+  EXPECT_EQ(Examine("slow").second, "");
+  EXPECT_THAT(Examine("next", Candidate("slow plain")).second, HasSubstr("took all the time"));
+  EXPECT_THAT(judge_.examined, testing::ElementsAre("slow", "slow plain"));
+}
+
 TEST_F(VirtualCheckTest, OnlySmallSizesAreExecuted) {
-  VirtualCheck check(&judge_);
+  VirtualCheck check(&judge_, clock_);
   check.Begin({}, 1, std::nullopt);
   CandidateKernel large = Candidate("large");
   large.check_dims.clear();
   Verdict verdict;
   EXPECT_THAT(check.Examine(large, verdict), HasSubstr("no smaller size"));
   EXPECT_TRUE(judge_.examined.empty());
-  VirtualCheck none(nullptr);
+  VirtualCheck none(nullptr, clock_);
   none.Begin({}, 1, std::nullopt);
   EXPECT_EQ(none.Examine(Candidate("any"), verdict), "");
 }

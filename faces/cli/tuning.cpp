@@ -18,8 +18,8 @@
 namespace atunner::cli {
 namespace {
 
-/// One kernel at its small sizes.
-constexpr double kVirtualCheckSeconds = 60;
+/// One kernel at its small sizes; what takes longer is not examined.
+constexpr double kVirtualCheckSeconds = 10;
 
 std::atomic<bool> g_stop{false};  // set by the signal handler, the one place where a global cannot be avoided
 

@@ -102,6 +102,7 @@ DEVICE Contribution in_block(const Contribution& mine, int count, Team& team) {
 /// shared memory, the others in registers.
 struct ColumnSums {
   float held[CHUNKS > SHARED_SUMS ? (CHUNKS - SHARED_SUMS) * VEC * 2 : 1];
+  float settled[OWNERS > 1 ? sizeof(held) / sizeof(float) : 1] = {};  // of rows long past: short chains err less
   float* shared;
 
   DEVICE ColumnSums() {
@@ -120,6 +121,10 @@ struct ColumnSums {
       held[i + 1 - SHARED_SUMS * VEC * 2] += dbias;
     }
   }
+  DEVICE void settle() {
+#pragma unroll
+    for (int i = 0; i < sizeof(settled) / sizeof(float); ++i) settled[i] += held[i], held[i] = 0;
+  }
   /// Adds what the rows of the block have and writes it to share[dweight, dbias][COLS].
   DEVICE void store(float* share, const Team& team) const {
     const Lane lane(0, team);
@@ -136,7 +141,8 @@ struct ColumnSums {
  private:
   DEVICE float get(int c, int e, int which) const {
     const int i = (c * VEC + e) * 2 + which;
-    return c < SHARED_SUMS ? shared[i * BLOCK] : held[i - SHARED_SUMS * VEC * 2];
+    if (c < SHARED_SUMS) return shared[i * BLOCK];
+    return held[i - SHARED_SUMS * VEC * 2] + (OWNERS > 1 ? settled[i - SHARED_SUMS * VEC * 2] : 0);
   }
   /// The sum over the block's rows, for the threads of its first one.
   static DEVICE float add_rows(float value, const Team& team) {

@@ -7,6 +7,7 @@ constexpr int LAG = RING - AHEAD;
 constexpr int SLOTS = (LAG + 1) * BATCH;  // rows that the exchange holds: a block that tells of batch i has read the totals of i - LAG
 constexpr int WORDS = 4;
 constexpr int WARPS = BLOCK / 32;
+constexpr int SETTLE = 16;  // batches
 
 /// A float, and above it the number of its row: one word, which is written and read at once, so that nothing else needs an
 /// order. `clear` has been there before.
@@ -269,6 +270,7 @@ struct Owner {
       request(row + RING * BATCH);
     }
     close_batch();
+    if (batch % SETTLE == SETTLE - 1) columns.settle();
   }
 };
 
