@@ -1,5 +1,4 @@
-// What the families of columns, scans, transposes and elements write for graphs, and the plain kernels of all
-// operators.
+// What the families of columns, scans, transposes and elements write for graphs.
 #include <cmath>
 
 #include "atunner/codegen/graph_kernels_test.h"
@@ -8,35 +7,6 @@
 
 namespace atunner {
 namespace {
-
-/// The plain kernels of a task as a schedule, so that they can be checked as one.
-class PlainSchedule : public ScheduleTemplate {
- public:
-  explicit PlainSchedule(KernelSpec spec) : spec_(std::move(spec)) {}
-  const KernelSpec& spec() const override { return spec_; }
-  const ParameterSpace& space() const override { return space_; }
-  Configuration Default() const override { return {}; }
-  Result<RenderedKernel> Render(const Configuration&) const override { return GraphOracle().Naive(spec_); }
-
- private:
-  KernelSpec spec_;
-  ParameterSpace space_;
-};
-
-TEST_F(GraphKernels, PlainKernelsOfEveryOperatorAndGradientAreRight) {
-  for (const graph::LibraryOperator& op : graph::Library()) {
-    for (bool backward : {false, true}) {
-      if (backward && !op.differentiable) continue;
-      const auto built = graph::Build({&op, backward}, {DType::kFloat32, op.example, {}});
-      if (!built || op.pointwise) continue;  // those are verified with their family
-      KernelSpec spec = SpecOfGraph(*built, {}).value();
-      spec.tolerance.relative = 1e-4;  // not by their own error
-      SCOPED_TRACE(spec.name + "\n" + spec.oracle.graph);
-      Check(spec, PlainSchedule(spec), 0);
-    }
-  }
-  EXPECT_GT(verified_, 130u);
-}
 
 struct ElementsCase {
   const char* op;

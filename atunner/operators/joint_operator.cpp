@@ -43,13 +43,16 @@ class JointOperator : public Operator {
       narrowed.attributes.erase(attribute.name);
     }
     auto made = special_.Instantiate(narrowed);
-    // Only more shapes than the special one takes mean the general one; anything else is wrong for both.
-    if (made || request.shapes.size() < 2 || general_ == nullptr) return Take(std::move(made), spec);
+    if (made || general_ == nullptr || WrongForBoth(request, made.error())) return Take(std::move(made), spec);
     auto general = general_->Instantiate(request);
     return Take(general ? std::move(general) : std::move(made), spec);
   }
 
  private:
+  /// Settings are; and of shapes only more than the special one takes mean the general one.
+  static bool WrongForBoth(const OperatorRequest& request, const Error& error) {
+    return error.where.starts_with("--attr") || (error.where.starts_with("--input-shape") && request.shapes.size() < 2);
+  }
   static Status Take(Result<KernelSpec> made, KernelSpec& spec) {
     if (!made) return std::unexpected(made.error());
     spec = *std::move(made);
