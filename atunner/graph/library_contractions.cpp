@@ -132,7 +132,7 @@ void BuildQuantisedLinear(Call& call) {
 
 /// Both sides in `type`, with a scale per row of each; sums in `as`.
 void BuildScaledLinear(Call& call, DType type, DType as) {
-  if (!IsLinear(call)) return;
+  if (!IsLinear(call) || !call.Check(IsFloat(call.dtype()), "scales and results are floats")) return;
   const Shape x = call.shape(0);
   const Shape w = call.shape(1);
   const Value input = call.Input("x", x, type);

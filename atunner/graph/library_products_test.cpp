@@ -1,4 +1,6 @@
 // Products, quantised ones and attention against loops written out by hand.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 
 #include "atunner/graph/library_support_test.h"
@@ -51,6 +53,9 @@ TEST(Quantised, BothSidesInBytesWithScalesPerRow) {
         want.push_back(sum * c.in(2, m) * c.in(3, n));
       }
     ExpectNear(c.outputs[0], want);
+    const auto whole = Build(*FindInLibrary(name), {DType::kInt32, {{2, 3}, {4, 3}}, {}});
+    ASSERT_FALSE(whole.has_value());
+    EXPECT_THAT(whole.error().ToString(), testing::HasSubstr("scales and results are floats"));
   }
 }
 
