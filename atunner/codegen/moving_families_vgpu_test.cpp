@@ -154,11 +154,14 @@ TEST_F(GraphKernels, ColumnsMayStayInRegistersBetweenPasses) {
 }
 
 TEST_F(GraphKernels, BlocksThatDivideColumnsMeetInOneKernel) {
-  const std::pair<const char*, std::vector<std::vector<int64_t>>> cases[] = {
-      {"softmax", {{300, 24}}}, {"batch_norm", {{5, 12, 8, 8}, {12}, {12}}}};
-  for (const auto& [name, shapes] : cases) {
-    const Attributes attributes = shapes.size() > 1 ? Attributes{} : Attributes{{"axis", int64_t{0}}};
-    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kFloat32, shapes, attributes, false});
+  struct Case {
+    const char* name;
+    std::vector<int64_t> shape;
+    Attributes attributes;
+  };
+  const Case cases[] = {{"softmax", {300, 24}, {{"axis", int64_t{0}}}}, {"batch_norm", {5, 12, 8, 8}, {}}};
+  for (const auto& [name, shape, attributes] : cases) {
+    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kFloat32, {shape}, attributes, false});
     const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
     SCOPED_TRACE(spec.name);
     const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
