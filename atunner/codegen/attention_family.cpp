@@ -16,8 +16,6 @@ namespace {
 /// The widest product of one wgmma.
 constexpr int64_t kWgmmaColumns = 256;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /// What all kernels share: one block per tile of queries of one head, keys and values streaming by.
 class AttentionTemplate : public BoundTemplate {
  public:

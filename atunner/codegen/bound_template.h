@@ -14,6 +14,8 @@
 namespace atunner {
 
 std::vector<Value> Integers(std::initializer_list<int64_t> values);
+/// a / b rounded up; both positive.
+constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Constants that head an emitted source: one line each, with a comment where the name does not say enough.
 class ConstantBlock {

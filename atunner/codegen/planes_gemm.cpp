@@ -52,8 +52,6 @@ constexpr double kExposed = 0.3;
 constexpr double kStepNs = 2500;
 constexpr double kTileNs = 1500;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 ArgBinding Long(const char* value) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(value)); }
 
 class PlanesGemm : public BoundTemplate {
@@ -228,8 +226,8 @@ class PlanesGemm : public BoundTemplate {
       return WgmmaText({.name = name, .columns = at("tile_n"), .accumulates = accumulates, .b_transposed = "1"});
     };
     return Emit(configuration, constants,
-                {embed::kPlanesCuh, embed::kTileOrderCuh, embed::kWgmmaCommonCuh, product("multiply", true),
-                 product("multiply_anew", false), embed::kGemmPlanesCu});
+                {embed::kPlanesCuh, embed::kTileOrderCuh, embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh,
+                 product("multiply", true), product("multiply_anew", false), embed::kGemmPlanesCu});
   }
 
   int64_t m_, n_, k_;

@@ -8,8 +8,6 @@
 namespace atunner {
 namespace {
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /// ns of a launch with its first copies and its last stores.
 constexpr double kLaunchNs = 4500;
 /// ns that one more kernel in the stream costs; that blocks of a cluster need to meet, and for a byte of their sums.

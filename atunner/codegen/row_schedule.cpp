@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "atunner/codegen/bound_template.h"
+
 namespace atunner {
 namespace {
 
 constexpr int64_t kMostRing = 12;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

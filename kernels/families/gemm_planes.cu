@@ -17,22 +17,6 @@ constexpr int FRAGMENTS = TILE_N / 8;
 constexpr int STAGE_BYTES = (GROUPS + PANELS) * CHUNK_BYTES;
 typedef float Sums[1][FRAGMENTS][4];
 
-DEVICE void initialise(unsigned barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-DEVICE void arrive(unsigned barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
-DEVICE void expect_bytes(unsigned barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-DEVICE void wait_for(unsigned barrier, unsigned parity) {
-  unsigned done;
-  do {
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(done)
-                 : "r"(barrier), "r"(parity)
-                 : "memory");
-  } while (done == 0);
-}
 DEVICE void copy_chunk(unsigned to, const unsigned char* from, unsigned barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "n"(CHUNK_BYTES), "r"(barrier)
                : "memory");
@@ -63,7 +47,7 @@ DEVICE void copy_tiles(Ring ring, const unsigned char* a, const unsigned char* b
   for (unsigned index = blockIdx.x; index < tile_count(m, n); index += gridDim.x) {
     const Tile tile = tile_at(index, m, n);
     for (long long chunk = 0; chunk < chunks; ++chunk, ring.step()) {
-      wait_for(ring.drained_barrier(ring.stage), ring.parity ^ 1);
+      await(ring.drained_barrier(ring.stage), ring.parity ^ 1);
       expect_bytes(ring.filled_barrier(), STAGE_BYTES);
 #pragma unroll
       for (int i = 0; i < GROUPS + PANELS; ++i) {
@@ -128,7 +112,7 @@ DEVICE void multiply_only(Ring& ring, int chunks, Sums& sums) {
   clear(sums);
   int last = 0;
   for (int chunk = 0; chunk < chunks; ++chunk, ring.step()) {
-    wait_for(ring.filled_barrier(), ring.parity);
+    await(ring.filled_barrier(), ring.parity);
     start_products();
     multiply_large(sums[0], ring.buffer(), false);
     wait_products<1>();  // for those of the last chunk
@@ -151,7 +135,7 @@ DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
   for (int chunk = 0; chunk < chunks; chunk += PROMOTE) {
 #pragma unroll
     for (int i = 0; i < PROMOTE; ++i, ring.step()) {
-      wait_for(ring.filled_barrier(), ring.parity);
+      await(ring.filled_barrier(), ring.parity);
       start_products();
       multiply_large(large[0], ring.buffer(), i == 0);
       wait_products<1>();  // for the small products of the last chunk
@@ -241,18 +225,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   Ring ring(shared);
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) {
-      initialise(ring.filled + i * 8, 1);
-      initialise(ring.drained + i * 8, GROUPS * 4);
+      make_barrier(ring.filled + i * 8, 1);
+      make_barrier(ring.drained + i * 8, GROUPS * 4);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    show_barriers();
   }
   __syncthreads();
   const int chunks = chunks_along(k);
   if (threadIdx.x / 128 == COPIER) {
-    if (GROUPS > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (GROUPS > 1) give_registers<40>();
     if (threadIdx.x % 128 == 0) copy_tiles(ring, a, b, m, n, chunks);
   } else {
-    if (GROUPS > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if (GROUPS > 1) take_registers<232>();
     for (unsigned index = blockIdx.x; index < tile_count(m, n); index += gridDim.x) {
       const Tile tile = tile_at(index, m, n);
       const float doubt = find_doubt(a_extents, b_extents, tile, k);

@@ -43,19 +43,6 @@ DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, u
                : "memory");
 }
 
-/// The same box for each block of the cluster whose bit is set, at the same place, where its barrier counts the bytes.
-DEVICE void copy_box_to(unsigned short blocks, unsigned to, const CUtensorMap& map, int x, int y, int z, unsigned barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(
-          to),
-      "l"((unsigned long long)&map), "r"(x), "r"(y), "r"(z), "r"(barrier), "h"(blocks)
-      : "memory");
-}
-
-DEVICE void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
 /// A group of four warps hands registers back, or waits for as many: COUNT for each thread from here on.
 template <int COUNT>
 DEVICE void give_registers() {
