@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "atunner/codegen/expect_correct_test.h"
 #include "atunner/codegen/family_tasks_test.h"
 #include "atunner/codegen/planes_gemm.h"
 #include "atunner/compile/nvrtc_compiler.h"
@@ -75,19 +76,10 @@ class FamilyNumbers : public testing::Test {
           const Reference* reference = oracle->Get(buffers, instance).value();
           Run(module, kernel.plan, spec, buffers);
           ASSERT_FALSE(HasFailure());
-          for (const Reference::Output& output : reference->outputs) ExpectCorrect(buffers, output);
+          for (const Reference::Output& output : reference->outputs) ExpectCorrect(*kernels_, buffers, output);
         }
       }
     }
-  }
-  void ExpectCorrect(const TaskBuffers& buffers, const Reference::Output& output) {
-    const CompareStats stats =
-        kernels_
-            ->Compare({buffers.Find(output.name)->address, output.dtype, output.masked->address(), output.elements,
-                       output.key, output.scale, output.budget.element})
-            .value();
-    const OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, false);
-    EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
   }
   void CheckAllTypes(const FamilyTask& task, uint64_t seed) {
     for (DType dtype : kTaskTypes) CheckTask(task, dtype, seed);

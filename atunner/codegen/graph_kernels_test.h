@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "atunner/codegen/expect_correct_test.h"
 #include "atunner/codegen/family_tasks_test.h"
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/graph/library.h"
@@ -66,13 +67,7 @@ class GraphKernels : public testing::Test {
                                  << (ran.hazards.empty() ? "" : ran.hazards[0].where + ": " + ran.hazards[0].detail)
                                  << kernel.source.text;
     for (const Reference::Output& output : (*reference)->outputs) {
-      const CompareStats stats =
-          kernels_
-              ->Compare({buffers.Find(output.name)->address, output.dtype, output.masked->address(), output.elements,
-                         output.key, output.scale, output.budget.element})
-              .value();
-      const OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, false);
-      EXPECT_EQ(Name(judgement.kind), Name(VerdictKind::kCorrect)) << judgement.reason;
+      ExpectCorrect(*kernels_, buffers, output);
       ++verified_;
     }
   }
