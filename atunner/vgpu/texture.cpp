@@ -219,50 +219,52 @@ const TextureData* Locate(Exec& x, const Op& op, const TextureOptions& o, int la
   return texture;
 }
 
-void Sample(Exec& x, const Op& op, uint32_t mask) {
-  const auto o = std::bit_cast<TextureOptions>(op.imm);
+/// For lanes that ask for a place of a texture that there is: read(texture, point, lane, addresses) gives the results'
+/// bits.
+template <class Read>
+void ReadTexture(Exec& x, const Op& op, uint32_t mask, const TextureOptions& o, const Read& read) {
   const int32_t* to = x.kernel->lists.data() + op.list;
   Addresses addresses(x, 4, false);
   ForLanes(mask, [&](int l) {
     Point point;
     const TextureData* texture = x.stop ? nullptr : Locate(x, op, o, l, point);
     if (texture == nullptr) return;
-    const std::byte* texel = TexelAt(*texture, point, Nearest(point));
     addresses.SetBytes(texture->spec.TexelBytes());
-    addresses.Note(l, texel);
-    std::array<uint32_t, 4> bits{};
-    for (uint32_t c = 0; c < o.results; ++c) {
-      const bool blends = texture->spec.linear && o.float_coordinates && c < texture->spec.channels;
-      bits[c] = blends ? std::bit_cast<uint32_t>(static_cast<float>(Blended(*texture, point, c)))
-                       : BitsAt(texture->spec, texel, c);
-    }
+    const std::array<uint32_t, 4> bits = read(*texture, point, l, addresses);
     for (uint32_t c = 0; c < o.results; ++c) {
       if (to[c] >= 0) x.Slot(to[c])[l] = bits[c];
     }
   });
 }
 
+void Sample(Exec& x, const Op& op, uint32_t mask) {
+  const auto o = std::bit_cast<TextureOptions>(op.imm);
+  ReadTexture(x, op, mask, o, [&](const TextureData& texture, const Point& point, int lane, Addresses& addresses) {
+    const std::byte* texel = TexelAt(texture, point, Nearest(point));
+    addresses.Note(lane, texel);
+    std::array<uint32_t, 4> bits{};
+    for (uint32_t c = 0; c < o.results; ++c) {
+      const bool blends = texture.spec.linear && o.float_coordinates && c < texture.spec.channels;
+      bits[c] = blends ? std::bit_cast<uint32_t>(static_cast<float>(Blended(texture, point, c)))
+                       : BitsAt(texture.spec, texel, c);
+    }
+    return bits;
+  });
+}
+
 /// tld4: one channel of the four neighbours, against the clock from the lower left.
 void Gather(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
-  const int32_t* to = x.kernel->lists.data() + op.list;
-  Addresses addresses(x, 4, false);
-  ForLanes(mask, [&](int l) {
-    Point point;
-    const TextureData* texture = x.stop ? nullptr : Locate(x, op, o, l, point);
-    if (texture == nullptr) return;
+  ReadTexture(x, op, mask, o, [&](const TextureData& texture, const Point& point, int lane, Addresses& addresses) {
     const Indices low = Neighbours(point).first;
     static constexpr std::array<std::array<int, 2>, 4> kOrder{{{0, 1}, {1, 1}, {1, 0}, {0, 0}}};
     std::array<uint32_t, 4> bits{};
     for (size_t i = 0; i < kOrder.size(); ++i) {
-      const std::byte* texel = TexelAt(*texture, point, {low[0] + kOrder[i][0], low[1] + kOrder[i][1], 0});
-      bits[i] = BitsAt(texture->spec, texel, o.component);
-      if (i == 0) addresses.SetBytes(texture->spec.TexelBytes());
-      addresses.Note(l, texel);
+      const std::byte* texel = TexelAt(texture, point, {low[0] + kOrder[i][0], low[1] + kOrder[i][1], 0});
+      bits[i] = BitsAt(texture.spec, texel, o.component);
+      addresses.Note(lane, texel);
     }
-    for (size_t i = 0; i < o.results; ++i) {
-      if (to[i] >= 0) x.Slot(to[i])[l] = bits[i];
-    }
+    return bits;
   });
 }
 
