@@ -344,9 +344,8 @@ void BuildGated(Call& call, const char* body) {
   call.Output("y", call.g.Map(body, {gate, up}));
 }
 
-}  // namespace
-
-void AddContractions(std::vector<LibraryOperator>& library) {
+/// Matrices and vectors.
+void AddProducts(std::vector<LibraryOperator>& library) {
   const std::vector<Attribute> transposes = {{"transpose_a", false, "a is given as […, K, M]"},
                                              {"transpose_b", false, "b is given as […, N, K]"}};
   library.push_back({"batched_matmul",
@@ -416,6 +415,10 @@ void AddContractions(std::vector<LibraryOperator>& library) {
                      BuildLinear,
                      true,
                      {{3, 4}, {5, 4}}});
+}
+
+/// Operands of few bits with their scales.
+void AddQuantised(std::vector<LibraryOperator>& library) {
   library.push_back({"quantized_linear",
                      "quantized_linear(x[M, K], weight[N, K], scale[N]) → y",
                      "x · (int8 weight · scale)ᵀ",
@@ -456,6 +459,9 @@ void AddContractions(std::vector<LibraryOperator>& library) {
                      BuildQuantise,
                      false,
                      {{3, 5}}});
+}
+
+void AddAttention(std::vector<LibraryOperator>& library) {
   library.push_back({"attention_gqa",
                      "attention_gqa(q[B, H, S, D], k[B, G, T, D], v[B, G, T, D]) → y",
                      "softmax(q · kᵀ · scale) · v; each key head serves H / G query heads",
@@ -492,6 +498,10 @@ void AddContractions(std::vector<LibraryOperator>& library) {
                      BuildPagedAttention,
                      false,
                      {{2, 4, 2}, {6, 3, 2, 2}, {2, 2}}});
+}
+
+/// What stands around the products of a transformer.
+void AddGatesAndRope(std::vector<LibraryOperator>& library) {
   const char* packed = "one shape, twice as wide as the result: --input-shape 4096,8192";
   library.push_back({"swiglu_packed",
                      "swiglu_packed(x[…, 2C]) → y[…, C]",
@@ -517,6 +527,15 @@ void AddContractions(std::vector<LibraryOperator>& library) {
                      BuildRope,
                      true,
                      {{2, 3, 4}}});
+}
+
+}  // namespace
+
+void AddContractions(std::vector<LibraryOperator>& library) {
+  AddProducts(library);
+  AddQuantised(library);
+  AddAttention(library);
+  AddGatesAndRope(library);
 }
 
 }  // namespace atunner::graph

@@ -297,11 +297,9 @@ void BuildTriangle(Call& call) {
                                 {x}));
 }
 
-}  // namespace
-
-void AddMoves(std::vector<LibraryOperator>& library) {
+/// Elements chosen by other elements.
+void AddIndexing(std::vector<LibraryOperator>& library) {
   const char* one = "one shape: --input-shape 1024,4096";
-  const Attribute axis = {"axis", int64_t{-1}, "axis along which"};
   const Attribute rows = {"axis", int64_t{0}, "axis along which"};
   library.push_back({"embedding",
                      "embedding(indices, table[V, D]) → y[…, D]",
@@ -375,6 +373,13 @@ void AddMoves(std::vector<LibraryOperator>& library) {
                      BuildMaskedFill,
                      true,
                      {{3, 5}}});
+}
+
+/// Elements of one tensor in other places.
+void AddRearrangements(std::vector<LibraryOperator>& library) {
+  const char* one = "one shape: --input-shape 1024,4096";
+  const Attribute axis = {"axis", int64_t{-1}, "axis along which"};
+  const Attribute rows = {"axis", int64_t{0}, "axis along which"};
   library.push_back({"permute",
                      "permute(x) → y",
                      "axes in another order",
@@ -456,6 +461,12 @@ void AddMoves(std::vector<LibraryOperator>& library) {
        BuildInterpolate,
        true,
        {{1, 2, 3, 4}}});
+}
+
+/// Those that also copy, fill in or order.
+void AddOtherMoves(std::vector<LibraryOperator>& library) {
+  const char* one = "one shape: --input-shape 1024,4096";
+  const Attribute axis = {"axis", int64_t{-1}, "axis along which"};
   library.push_back({"transpose",
                      "transpose(x) → y",
                      "two axes exchanged",
@@ -524,6 +535,14 @@ void AddMoves(std::vector<LibraryOperator>& library) {
                      BuildTriangle,
                      true,
                      {{3, 5}}});
+}
+
+}  // namespace
+
+void AddMoves(std::vector<LibraryOperator>& library) {
+  AddIndexing(library);
+  AddRearrangements(library);
+  AddOtherMoves(library);
 }
 
 }  // namespace atunner::graph
