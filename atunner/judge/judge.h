@@ -18,6 +18,7 @@ struct JudgeOrder {
   bool time = true;                    ///< measure or predict when correct
   bool thorough = false;               ///< final samples instead of screening samples
   bool energy = false;                 ///< the energy of a run as well
+  bool plain = false;                  ///< the task's own plain kernel, from whose errors the budgets come
   std::optional<double> incumbent_ns;  ///< race against it
   uint64_t seed = 1;                   ///< inputs of verification and timing
 };
@@ -44,7 +45,8 @@ class Judge {
   /// Must come first; replaces an earlier task.
   virtual Status Begin(const JudgeTask& task) = 0;
   virtual Result<JudgeAnswer> Examine(const CandidateKernel& candidate, const JudgeOrder& order) = 0;
-  /// Both are verified again, then timed in pairs. kUnsupported on a device that only predicts.
+  /// Both are verified again, `baseline` briefly (Scrutiny::kPlain), then timed in at most `pairs` pairs: slow kernels
+  /// in fewer. kUnsupported on a device that only predicts.
   virtual Result<Comparison> Compare(const CandidateKernel& baseline, const CandidateKernel& candidate, int pairs,
                                      uint64_t seed) = 0;
   /// A vendor library's way to do the task ("cuBLAS", "cuDNN"), compared with `candidate` in pairs. A Baseline without

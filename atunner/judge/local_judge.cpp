@@ -60,7 +60,8 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   JudgeAnswer answer;
   const double start = SystemClock().Now();
   ATUNNER_TRY(Verifier * verifier, VerifierFor(order.seed));
-  ATUNNER_TRY(auto verified, verifier->Verify(std::make_shared<const CandidateKernel>(candidate)));
+  ATUNNER_TRY(auto verified, verifier->Verify(std::make_shared<const CandidateKernel>(candidate),
+                                              order.plain ? Scrutiny::kPlain : Scrutiny::kComplete));
   const double proven = SystemClock().Now();
   answer.verify_seconds = proven - start;
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {
@@ -125,8 +126,9 @@ Status LocalJudge::Predict(const CandidateKernel& candidate, JudgeAnswer& answer
   return {};
 }
 
-Result<std::unique_ptr<Subject>> LocalJudge::Prove(Verifier& verifier, const CandidateKernel& candidate) {
-  ATUNNER_TRY(auto verified, verifier.Verify(std::make_shared<const CandidateKernel>(candidate)));
+Result<std::unique_ptr<Subject>> LocalJudge::Prove(Verifier& verifier, const CandidateKernel& candidate,
+                                                   Scrutiny scrutiny) {
+  ATUNNER_TRY(auto verified, verifier.Verify(std::make_shared<const CandidateKernel>(candidate), scrutiny));
   if (const Verdict* refused = std::get_if<Verdict>(&verified)) {
     return Invalid("is not correct and is not compared: " + refused->reason);
   }
@@ -138,8 +140,8 @@ Result<Comparison> LocalJudge::Compare(const CandidateKernel& baseline, const Ca
   if (timed_ == nullptr)
     return Fail(ErrorCode::kUnsupported, "a device that predicts times nothing, so nothing can be paired");
   ATUNNER_TRY(Verifier * verifier, VerifierFor(seed));
-  ATUNNER_TRY(const auto first, Prove(*verifier, baseline));
-  ATUNNER_TRY(const auto second, Prove(*verifier, candidate));
+  ATUNNER_TRY(const auto first, Prove(*verifier, baseline, Scrutiny::kPlain));
+  ATUNNER_TRY(const auto second, Prove(*verifier, candidate, Scrutiny::kComplete));
   return harness_->Compare(*first, *second, pairs, seed);
 }
 
@@ -165,7 +167,7 @@ Result<Baseline> LocalJudge::CompareVendor(const std::string& name, const Candid
   baseline.verdict = timing.verdict;
   baseline.measurement = timing.measurement;
   if (!timing.verdict.correct()) return baseline;
-  ATUNNER_TRY(const auto subject, Prove(*verifier, candidate));
+  ATUNNER_TRY(const auto subject, Prove(*verifier, candidate, Scrutiny::kComplete));
   ATUNNER_TRY(baseline.comparison, harness_->Compare(**vendor, *subject, pairs, seed));
   return baseline;
 }

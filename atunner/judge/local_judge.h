@@ -29,7 +29,7 @@ class LocalJudge : public Judge {
   Result<std::unique_ptr<Verifier>> MakeVerifier(uint64_t seed) const;
   /// The session's verifier; another one for another seed, so that a re-verification sees inputs nobody saw before.
   Result<Verifier*> VerifierFor(uint64_t seed);
-  Result<std::unique_ptr<Subject>> Prove(Verifier& verifier, const CandidateKernel& candidate);
+  Result<std::unique_ptr<Subject>> Prove(Verifier& verifier, const CandidateKernel& candidate, Scrutiny scrutiny);
   Status Measure(Verifier& verifier, const VerifiedKernel& kernel, const JudgeOrder& order, JudgeAnswer& answer);
   Status Predict(const CandidateKernel& candidate, JudgeAnswer& answer);
 

@@ -146,6 +146,7 @@ Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
     order.thorough = request.at("thorough");
     order.seed = request.at("seed");
     order.energy = request.value("energy", false);
+    order.plain = request.value("plain", false);
     if (request.contains("incumbent_ns")) order.incumbent_ns = request["incumbent_ns"].get<double>();
     ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, order));
     return Encode(answer);
@@ -223,6 +224,7 @@ Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate, const
   Request request{{{"op", "examine"},
                    {"time", order.time},
                    {"energy", order.energy},
+                   {"plain", order.plain},
                    {"thorough", order.thorough},
                    {"seed", order.seed}},
                   {}};

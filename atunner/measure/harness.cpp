@@ -16,7 +16,10 @@ namespace {
 constexpr double kEnergyBatchNs = 1e7;     // between two looks at the energy counter, which take some milliseconds
 constexpr double kEnergyLeastNs = 4e8;     // the counter moves every tenth of a second: a batch too many matters little
 constexpr double kEnergyPatienceNs = 1e9;  // in which a counter that counts has moved
-constexpr size_t kReplayedSamples = 4;     // timed outputs that a fresh module must reproduce
+constexpr double kLongNs = 1e8;            // one such warm-up is enough
+constexpr int kLeastPairs = 5;             // also of kernels for which kPairingSeconds are too short
+constexpr double kPairingSeconds = 3;
+constexpr size_t kReplayedSamples = 4;  // timed outputs that a fresh module must reproduce
 
 /// The steps of a verified kernel, bound once per set of buffers.
 class KernelSubject : public Subject {
@@ -127,13 +130,15 @@ Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& optio
   const auto instance_of = [&](size_t i) {
     return InputInstance{InputFamily::kNormal, Mix64(options.seed + i), false};
   };
-  for (int i = 0; i < options.warmups; ++i) {
-    ATUNNER_TRY(const Sample sample,
-                TakeSample(subject, instance_of(1000000 + static_cast<size_t>(i)), static_cast<uint32_t>(i) % 2));
+  int warmups = 0;
+  for (double longest_ns = 0; warmups < options.warmups && longest_ns < kLongNs; ++warmups) {
+    const auto i = static_cast<uint32_t>(warmups);
+    ATUNNER_TRY(const Sample sample, TakeSample(subject, instance_of(1000000 + i), i % 2));
     if (!sample.outcome.completed()) {
       result.verdict = {VerdictKind::kCrash, "failed while timed: " + sample.outcome.message, {}, false};
       return result;
     }
+    longest_ns = std::max(longest_ns, sample.ns);
   }
   while (reason.empty()) {
     const size_t i = samples.size();
@@ -151,7 +156,10 @@ Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& optio
   if (options.check_stale) {
     ATUNNER_TRY(result.verdict, CheckFresh(subject, samples, options.seed));
   }
-  if (result.verdict.correct()) result.measurement = Summarise(samples, options, reason);
+  if (result.verdict.correct()) {
+    result.measurement = Summarise(samples, options.seed, reason);
+    result.measurement->warmups = warmups;
+  }
   return result;
 }
 
@@ -180,8 +188,7 @@ Result<Verdict> Harness::CheckFresh(Subject& subject, const std::vector<Sample>&
   return verdict;
 }
 
-Measurement Harness::Summarise(const std::vector<Sample>& samples, const HarnessOptions& options,
-                               const std::string& reason) {
+Measurement Harness::Summarise(const std::vector<Sample>& samples, uint64_t seed, const std::string& reason) {
   Measurement measurement;
   for (const Sample& sample : samples) measurement.samples_ns.push_back(sample.ns);
   measurement.median_ns = Median(measurement.samples_ns);
@@ -189,7 +196,6 @@ Measurement Harness::Summarise(const std::vector<Sample>& samples, const Harness
   measurement.low_ns = interval.low;
   measurement.high_ns = interval.high;
   measurement.minimum_ns = *std::ranges::min_element(measurement.samples_ns);
-  measurement.warmups = options.warmups;
   measurement.stop_reason = reason;
   measurement.flush = fmt::format("{} MiB written, persisting lines reset", flush_->bytes() >> 20);
   measurement.device = device_.profile().full_name.empty() ? device_.profile().name : device_.profile().full_name;
@@ -199,7 +205,7 @@ Measurement Harness::Summarise(const std::vector<Sample>& samples, const Harness
   measurement.memory_mhz = clocks.memory_mhz;
   measurement.power_watts = clocks.power_watts;
   measurement.throttle = clocks.throttle;
-  measurement.seed = options.seed;
+  measurement.seed = seed;
   return measurement;
 }
 
@@ -249,7 +255,9 @@ Result<Comparison> Harness::Compare(Subject& baseline, Subject& candidate, int p
   std::vector<double> discarded;
   ATUNNER_RETURN_IF_ERROR(take(baseline, discarded, 0));
   ATUNNER_RETURN_IF_ERROR(take(candidate, discarded, 0));
+  const double begin = SystemClock().Now();
   for (int pair = 0; pair < pairs; ++pair) {
+    if (pair >= kLeastPairs && SystemClock().Now() - begin > kPairingSeconds) break;
     const bool baseline_first = pair % 2 == 0;  // A B B A
     const auto i = static_cast<size_t>(pair) + 1;
     ATUNNER_RETURN_IF_ERROR(baseline_first ? take(baseline, baseline_ns, i) : take(candidate, candidate_ns, i));

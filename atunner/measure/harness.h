@@ -69,7 +69,7 @@ class Harness {
   Result<Sample> TakeSample(Subject& subject, const InputInstance& instance, uint32_t slot);
   Result<std::vector<uint64_t>> ReadFingerprints(const TaskBuffers& buffers);
   Result<Verdict> CheckFresh(Subject& subject, const std::vector<Sample>& samples, uint64_t seed);
-  Measurement Summarise(const std::vector<Sample>& samples, const HarnessOptions& options, const std::string& reason);
+  Measurement Summarise(const std::vector<Sample>& samples, uint64_t seed, const std::string& reason);
 
   TimedDevice& device_;
   Verifier& verifier_;

@@ -312,16 +312,18 @@ Status TuneSession::Loop(Desk& desk) {
 Status TuneSession::MeasureNaive(const Listener& listener) {
   const auto naive = request_.schedule->Naive();
   if (!naive) return {};
+  const Stopwatch watch(clock_, result_.spent.plain);
   Baseline baseline;
   // A user's kernel is its own baseline.
-  baseline.name = request_.schedule->spec().oracle.kind == Oracle::Kind::kKernel ? "as given" : "naive";
+  const bool as_given = request_.schedule->spec().oracle.kind == Oracle::Kind::kKernel;
+  baseline.name = as_given ? "as given" : "naive";
   ATUNNER_TRY(CompileOutcome outcome, compiler_.Compile({naive->source, EntriesOf(naive->plan), request_.arch}));
   if (!outcome.ok()) return Fail(ErrorCode::kInternal, "the plain kernel does not compile: " + outcome.error);
   // The plain kernel serves any size: it is checked at the smallest the schedule names.
   naive_ = CandidateKernel{*std::move(outcome.module), naive->plan,
                            request_.schedule->CheckDims(request_.schedule->Default())};
   ATUNNER_TRY(JudgeAnswer answer,
-              judge_.Examine(*naive_, {.time = true, .thorough = false, .incumbent_ns = {}, .seed = request_.seed}));
+              judge_.Examine(*naive_, {.plain = !as_given, .incumbent_ns = {}, .seed = request_.seed}));
   baseline.verdict = std::move(answer.verdict);
   baseline.measurement = std::move(answer.measurement);
   baseline.estimate = std::move(answer.estimate);
@@ -336,6 +338,7 @@ Status TuneSession::MeasureNaive(const Listener& listener) {
 
 Status TuneSession::ChooseWinner(const Listener& listener) {
   const Objective objective = request_.objectives.front();
+  const Stopwatch watch(clock_, result_.spent.finals);
   std::vector<const Trial*> ranking;
   for (const Trial& trial : result_.trials) {
     if (ValueOf(trial, objective) && trial.same_as == 0) ranking.push_back(&trial);
@@ -346,9 +349,8 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
   Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
        fmt::format("verifying the best {} again with new inputs", finalists));
   // A fresh process and seeds nobody saw: what survives here is reported.
-  const uint64_t seed = Mix64(request_.seed ^ 0xf17a1);
+  const uint64_t seed = FinalSeed();
   ATUNNER_RETURN_IF_ERROR(judge_.Begin({request_.schedule->spec(), seed, 60}));
-  virtual_check_.Begin(request_.schedule->spec(), seed, naive_);
   const JudgeOrder order{.time = true, .thorough = true, .energy = WantsEnergy(), .incumbent_ns = {}, .seed = seed};
   size_t survived = 0;
   // Whoever fails now deceived the screening; the search for one that did not goes on until it is found.
@@ -394,7 +396,8 @@ void TuneSession::CheckVirtually(const CandidateKernel& candidate, Trial& trial,
 
 Status TuneSession::CompareBaselines(const Listener& listener) {
   if (!result_.winner || !result_.best->measurement) return {};
-  const uint64_t seed = Mix64(request_.seed ^ 0xf17a1);
+  const Stopwatch watch(clock_, result_.spent.baselines);
+  const uint64_t seed = FinalSeed();
   for (Baseline& baseline : result_.baselines) {
     if (!baseline.verdict.correct() || !naive_) continue;
     auto comparison = judge_.Compare(*naive_, *result_.winner, kPairs, seed);
@@ -458,6 +461,7 @@ Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atom
   Emit(listener, TuneEvent::Kind::kStarted, nullptr, started);
   ATUNNER_RETURN_IF_ERROR(lanes_.Begin({schedule.spec(), request_.seed, 20}));
   ATUNNER_RETURN_IF_ERROR(MeasureNaive(listener));
+  virtual_check_.Begin(schedule.spec(), FinalSeed(), naive_);
   search_started_ = clock_.Now();
   // Compiling runs ahead of judging: the device does not wait for the compiler.
   CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) { return CompileOne(one, end); });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "atunner/base/clock.h"
+#include "atunner/base/random.h"
 #include "atunner/compile/compiler.h"
 #include "atunner/judge/judge.h"
 #include "atunner/model/schedule_template.h"
@@ -54,7 +55,7 @@ struct TuneEvent {
   std::string text;
 };
 
-/// Where the time of the search went, s. Devices' times are summed over devices, and overlap with the rest.
+/// Where the time went, s. Devices' times are summed over devices, and overlap with the rest.
 struct TimeSpent {
   double search = 0;       ///< wall time from the first proposal to the last answer
   double for_compile = 0;  ///< a device had nothing to judge but leaders, if those
@@ -64,6 +65,10 @@ struct TimeSpent {
   double timing = 0;
   double handing_over = 0;  ///< to and from the judge's process
   double again = 0;         ///< of the three above, for leaders
+  // Outside of the search:
+  double plain = 0;      ///< the kernel to beat, before it
+  double finals = 0;     ///< the best with new inputs, and on the virtual GPU
+  double baselines = 0;  ///< pairs with the kernel to beat and with libraries
 };
 
 struct TuneResult {
@@ -129,6 +134,8 @@ class TuneSession {
   JudgeOrder ScreeningOrder() const;
   bool MinimisesTimeAlone() const { return request_.objectives == std::vector{Objective::kTime}; }
   bool WantsEnergy() const;
+  /// Of inputs that no trial of the search saw.
+  uint64_t FinalSeed() const { return Mix64(request_.seed ^ 0xf17a1); }
   Observation ObservationOf(const Trial& trial) const;
   Status Loop(Desk& desk);
   Result<std::string> LearnFromOthers(Store& store, const RunRecord& run, std::shared_ptr<const SpaceIndex> index,

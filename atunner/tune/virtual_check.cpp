@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 namespace atunner {
 namespace {
 
@@ -19,24 +21,40 @@ std::string Why(const Verdict& verdict) { return fmt::format("{}: {}", Name(verd
 void VirtualCheck::Begin(const KernelSpec& spec, uint64_t seed, const std::optional<CandidateKernel>& plain) {
   if (judge_ == nullptr) return;
   seed_ = seed;
-  if (const Status begun = judge_->Begin({spec, seed, 20}); !begun) {
-    obstacle_ = begun.error().ToString();
-    return;
-  }
-  if (!plain) return;
+  preparation_ = std::async(std::launch::async, [this, spec, plain] { return Prepare(spec, plain); });
+}
+
+std::string VirtualCheck::Prepare(const KernelSpec& spec, const std::optional<CandidateKernel>& plain) {
+  if (const Status begun = judge_->Begin({spec, seed_, 20}); !begun) return begun.error().ToString();
+  if (!plain) return "";
   Verdict verdict;
-  Examine(*plain, verdict);
-  if (!verdict.correct()) obstacle_ = "the kernel to beat does not pass there either: " + verdict.reason;
+  Decide(*plain, verdict);
+  return verdict.correct() ? "" : "the kernel to beat does not pass there either: " + verdict.reason;
+}
+
+void VirtualCheck::AwaitPreparation() {
+  if (!preparation_.valid()) return;
+  const double start = clock_.Now();
+  const auto patience = std::chrono::duration<double>(kPatienceSeconds - spent_);
+  if (preparation_.wait_for(patience) == std::future_status::ready) obstacle_ = preparation_.get();
+  spent_ += clock_.Now() - start;
 }
 
 std::string VirtualCheck::Examine(const CandidateKernel& candidate, Verdict& verdict) {
   if (judge_ == nullptr) return "";
+  AwaitPreparation();
+  if (preparation_.valid()) return "the kernel to beat is still being examined there";
   if (!obstacle_.empty()) return obstacle_;
-  if (candidate.check_dims.empty()) return "there is no smaller size at which the same kernel is valid";
   if (spent_ > kPatienceSeconds) return "others took all the time there is for that";
   const double start = clock_.Now();
-  const auto answer = judge_->Examine(candidate, {.time = false, .incumbent_ns = {}, .seed = seed_});
+  std::string undecided = Decide(candidate, verdict);
   spent_ += clock_.Now() - start;
+  return undecided;
+}
+
+std::string VirtualCheck::Decide(const CandidateKernel& candidate, Verdict& verdict) {
+  if (candidate.check_dims.empty()) return "there is no smaller size at which the same kernel is valid";
+  const auto answer = judge_->Examine(candidate, {.time = false, .incumbent_ns = {}, .seed = seed_});
   if (!answer) return answer.error().ToString();
   if (IsHazard(answer->verdict)) {
     verdict.kind = answer->verdict.kind;

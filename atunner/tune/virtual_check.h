@@ -1,8 +1,9 @@
 // What a GPU that runs a kernel does not tell: races that went well, memory read before it was written, accesses that
 // happened to hit something. Whoever is to win is executed once more, at small sizes, on a virtual GPU of the same
-// kind.
+// kind. The kernel to beat is examined while the search goes on.
 #pragma once
 
+#include <future>
 #include <optional>
 #include <string>
 
@@ -17,7 +18,7 @@ class VirtualCheck {
   VirtualCheck(Judge* judge, Clock& clock) : judge_(judge), clock_(clock) {}
 
   /// `plain`, the kernel to beat, is examined first: where that has hazards as well, they are the task's and nobody is
-  /// refused.
+  /// refused. Returns at once; the judge is nobody else's until `Examine` returned or this is gone.
   void Begin(const KernelSpec& spec, uint64_t seed, const std::optional<CandidateKernel>& plain);
 
   /// Adds the checks that a kernel passed to `verdict`, which is correct, or turns it into the hazard that was found:
@@ -26,11 +27,17 @@ class VirtualCheck {
   std::string Examine(const CandidateKernel& candidate, Verdict& verdict);
 
  private:
+  /// Why nobody is examined, or "".
+  std::string Prepare(const KernelSpec& spec, const std::optional<CandidateKernel>& plain);
+  std::string Decide(const CandidateKernel& candidate, Verdict& verdict);
+  void AwaitPreparation();
+
   Judge* judge_;
   Clock& clock_;
   double spent_ = 0;  ///< s
   uint64_t seed_ = 0;
-  std::string obstacle_;  ///< why nobody is examined
+  std::string obstacle_;                  ///< why nobody is examined
+  std::future<std::string> preparation_;  ///< of which obstacle_ comes; its end waits for the thread
 };
 
 }  // namespace atunner

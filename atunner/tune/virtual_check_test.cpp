@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <map>
+#include <optional>
 
 namespace atunner {
 namespace {
@@ -17,6 +19,7 @@ class VirtualJudge : public Judge {
   explicit VirtualJudge(ManualClock& clock) : clock_(clock) {}
   Status Begin(const JudgeTask& task) override {
     begun.push_back(task.seed);
+    if (gate) gate->get_future().wait();
     if (!works) return Fail(ErrorCode::kUnavailable, "no compiler");
     return {};
   }
@@ -43,6 +46,7 @@ class VirtualJudge : public Judge {
   std::vector<uint64_t> begun;
   std::vector<std::string> examined;
   double seconds = 1;
+  std::optional<std::promise<void>> gate;  ///< the task is begun once it opens
 
  private:
   ManualClock& clock_;
@@ -106,9 +110,23 @@ TEST_F(VirtualCheckTest, HazardsOfThePlainKernelAreTheTasks) {
 
 TEST_F(VirtualCheckTest, PatienceEnds) {
   judge_.seconds = 11;
-  EXPECT_EQ(Examine("slow").second, "");
-  EXPECT_THAT(Examine("next", Candidate("slow plain")).second, HasSubstr("took all the time"));
-  EXPECT_THAT(judge_.examined, testing::ElementsAre("slow", "slow plain"));
+  VirtualCheck check(&judge_, clock_);
+  check.Begin({}, 7, std::nullopt);
+  Verdict verdict;
+  EXPECT_EQ(check.Examine(Candidate("slow"), verdict), "");
+  EXPECT_THAT(check.Examine(Candidate("next"), verdict), HasSubstr("took all the time"));
+  EXPECT_THAT(judge_.examined, testing::ElementsAre("slow"));
+}
+
+TEST_F(VirtualCheckTest, ThePlainKernelIsExaminedMeanwhile) {
+  judge_.gate.emplace();
+  VirtualCheck check(&judge_, clock_);
+  check.Begin({}, 7, Candidate("plain"));  // returns although the judge is busy
+  EXPECT_TRUE(judge_.examined.empty());
+  judge_.gate->set_value();
+  Verdict verdict;
+  EXPECT_EQ(check.Examine(Candidate("sound"), verdict), "");
+  EXPECT_THAT(judge_.examined, testing::ElementsAre("plain", "sound"));
 }
 
 TEST_F(VirtualCheckTest, OnlySmallSizesAreExecuted) {

@@ -192,7 +192,8 @@ std::vector<Verifier::Case> Verifier::Plan(const CandidateKernel& candidate) con
   return cases;
 }
 
-Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<const CandidateKernel> candidate) {
+Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<const CandidateKernel> candidate,
+                                                               Scrutiny scrutiny) {
   Session session{.candidate = *candidate, .module = nullptr, .verdict = {}, .blocks = {}, .passed_over = {}};
   if (const auto obstacle = ResourceObstacle(device_.profile(), *candidate, spec_)) {
     session.verdict.kind = VerdictKind::kResourceLimit;
@@ -208,6 +209,7 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<c
   }
   session.module = std::move(*module);
   for (const Case& one : Plan(*candidate)) {
+    if (scrutiny == Scrutiny::kPlain && session.MetOracle(one.dims)) continue;
     ATUNNER_TRY(const bool passed, RunCase(session, one));
     if (!passed) return session.verdict;
   }

@@ -37,6 +37,14 @@ class VerifiedKernel {
   Verdict verdict_;
 };
 
+/// How much is asked of a candidate.
+enum class Scrutiny {
+  kComplete,
+  /// For the task's own plain kernel: budgets come from its errors, so no family of inputs can refuse it. One drawing
+  /// of inputs per size that tells right from wrong; it is the slowest kernel of all.
+  kPlain,
+};
+
 struct VerifyOptions {
   uint64_t seed = 1;
   double launch_timeout_seconds = 20;  ///< one launch on the virtual GPU
@@ -55,7 +63,8 @@ class Verifier {
                                                 VerifyOptions options);
 
   /// The proof, or the verdict that says why not. An Error means that the device or the task is unusable.
-  Result<std::variant<VerifiedKernel, Verdict>> Verify(std::shared_ptr<const CandidateKernel> candidate);
+  Result<std::variant<VerifiedKernel, Verdict>> Verify(std::shared_ptr<const CandidateKernel> candidate,
+                                                       Scrutiny scrutiny = Scrutiny::kComplete);
 
   const KernelSpec& spec() const { return spec_; }
   JudgeKernels& kernels() { return *kernels_; }

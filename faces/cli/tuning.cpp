@@ -154,7 +154,10 @@ Json JsonOf(const TimeSpent& spent) {
           {"verifying", spent.verifying},
           {"timing", spent.timing},
           {"handing_over", spent.handing_over},
-          {"again", spent.again}};
+          {"again", spent.again},
+          {"plain", spent.plain},
+          {"finals", spent.finals},
+          {"baselines", spent.baselines}};
 }
 
 Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpace& space,
