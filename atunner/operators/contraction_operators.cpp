@@ -26,9 +26,13 @@ class ContractionOperator : public Operator {
  protected:
   explicit ContractionOperator(OperatorInfo info) : info_(std::move(info)) {}
   /// Launch of the plain kernel.
-  virtual LaunchPlan PlainPlan(const KernelSpec& spec, bool wide) const = 0;
-  RenderedKernel Plain(const KernelSpec& spec, bool wide) const override {
-    return PlainKernel(embed::kContractionsCu, PlainPlan(spec, wide), spec.compute_dtype, wide);
+  /// `tile`: results per thread, in each direction that the kernel tiles; a number.
+  virtual LaunchPlan PlainPlan(const std::string& tile) const = 0;
+  /// The naive kernel computes one result per thread. The other forms are not timed, but waited for.
+  RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
+    const std::string tile = form == PlainForm::kNaive ? "1" : "4";
+    return PlainKernel("#define TILE " + tile + "\n" + std::string(embed::kContractionsCu), PlainPlan(tile),
+                       spec.compute_dtype, form == PlainForm::kReference);
   }
   OperatorInfo info_;
 };
@@ -70,10 +74,11 @@ class Matmul : public ContractionOperator {
     spec.tensor_cores = t != DType::kFloat32;
     return {};
   }
-  LaunchPlan PlainPlan(const KernelSpec&, bool) const override {
+  LaunchPlan PlainPlan(const std::string& tile) const override {
     LaunchStep step;
     step.entry = "matmul";
-    step.grid = {Expr::MustParse("ceil_div(N, 16)"), Expr::MustParse("ceil_div(M, 16)"), 1};
+    step.grid = {Expr::MustParse("ceil_div(N, 16 * " + tile + ")"), Expr::MustParse("ceil_div(M, 16 * " + tile + ")"),
+                 1};
     step.block = {16, 16, 1};
     step.args = {
         ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("c"), Long("M"), Long("N"), Long("K")};
@@ -157,10 +162,10 @@ class Conv2d : public ContractionOperator {
     spec.tensor_cores = t != DType::kFloat32;
     return {};
   }
-  LaunchPlan PlainPlan(const KernelSpec&, bool) const override {
+  LaunchPlan PlainPlan(const std::string& tile) const override {
     LaunchStep step;
     step.entry = "conv2d";
-    step.grid = {Expr::MustParse("min(ceil_div(N * P * Q * K, 256), 1048576)"), 1, 1};
+    step.grid = {Expr::MustParse("min(ceil_div(N * P * Q * ceil_div(K, " + tile + "), 256), 1048576)"), 1, 1};
     step.block = {256, 1, 1};
     step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("w"), ArgBinding::Tensor("y"), Long("N")};
     for (const char* name : {"H", "W", "C", "K", "R", "S", "P", "Q", "stride", "padding", "dilation"})
@@ -229,10 +234,10 @@ class Attention : public ContractionOperator {
     spec.tensor_cores = t != DType::kFloat32;
     return {};
   }
-  LaunchPlan PlainPlan(const KernelSpec&, bool) const override {
+  LaunchPlan PlainPlan(const std::string& tile) const override {
     LaunchStep step;
     step.entry = "attention";
-    step.grid = {Expr::MustParse("sequence"), Expr::MustParse("heads"), 1};
+    step.grid = {Expr::MustParse("ceil_div(sequence, " + tile + ")"), Expr::MustParse("heads"), 1};
     step.block = {128, 1, 1};
     step.args = {ArgBinding::Tensor("q"),
                  ArgBinding::Tensor("k"),

@@ -142,9 +142,9 @@ class GraphTask : public Operator {
   Status Describe(const OperatorRequest&, KernelSpec&) const override {
     return Invalid("a task of a graph is made by SpecOfGraph");
   }
-  RenderedKernel Plain(const KernelSpec& spec, bool wide) const override {
+  RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
     // Whoever asks has a task that GraphOf accepts, and so one with plain kernels.
-    return graph::PlainKernels(GraphOf(spec).value(), wide).value();
+    return graph::PlainKernels(GraphOf(spec).value(), form == PlainForm::kReference).value();
   }
   OperatorInfo info_;
 };

@@ -31,8 +31,10 @@ class JointOperator : public Operator {
 
  protected:
   bool Serves(DType) const override { return true; }  // the two say what they do not
-  RenderedKernel Plain(const KernelSpec& spec, bool wide) const override {
-    return wide ? special_.OracleKernel(spec) : special_.Naive(spec);
+  RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
+    return form == PlainForm::kReference   ? special_.OracleKernel(spec)
+           : form == PlainForm::kYardstick ? special_.Yardstick(spec)
+                                           : special_.Naive(spec);
   }
   Status Describe(const OperatorRequest& request, KernelSpec& spec) const override {
     OperatorRequest narrowed = request;

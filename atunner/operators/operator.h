@@ -44,18 +44,24 @@ class Operator {
   /// float64 on the CPU. `inputs` and `outputs` are the spec's input and output tensors in order, dense and row-major.
   virtual Status Reference(const KernelSpec& spec, const Dims& dims, std::span<const std::vector<double>> inputs,
                            std::span<std::vector<double>> outputs) const = 0;
-  /// The honest plain kernel: the task's types, float32 arithmetic. Baseline "naive" and yardstick of the error budget.
-  RenderedKernel Naive(const KernelSpec& spec) const { return Plain(spec, false); }
+  /// The honest plain kernel: the task's types, float32 arithmetic. Baseline "naive".
+  RenderedKernel Naive(const KernelSpec& spec) const { return Plain(spec, PlainForm::kNaive); }
+  /// Bit for bit the results of `Naive`, maybe sooner: what the error budget is derived from.
+  RenderedKernel Yardstick(const KernelSpec& spec) const { return Plain(spec, PlainForm::kYardstick); }
   /// The same algorithm in float64 with float64 outputs: the reference for problems too large for the CPU.
-  RenderedKernel OracleKernel(const KernelSpec& spec) const { return Plain(spec, true); }
+  RenderedKernel OracleKernel(const KernelSpec& spec) const { return Plain(spec, PlainForm::kReference); }
 
  protected:
   /// Is there something to compute in this type?
   virtual bool Serves(DType dtype) const;
   /// Fills dims, args and work for checked attributes.
   virtual Status Describe(const OperatorRequest& request, KernelSpec& spec) const = 0;
-  /// The plain kernel; `wide` = arithmetic, workspaces and outputs in float64.
-  virtual RenderedKernel Plain(const KernelSpec& spec, bool wide) const = 0;
+  enum class PlainForm {
+    kNaive,
+    kYardstick,
+    kReference,  ///< arithmetic, workspaces and outputs in float64
+  };
+  virtual RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const = 0;
   std::unexpected<Error> WrongShape(const std::string& what) const;
 };
 

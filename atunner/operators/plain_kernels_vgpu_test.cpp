@@ -268,6 +268,7 @@ class PlainKernels : public testing::Test {
       ASSERT_TRUE(op->Reference(spec, spec.dims, in, out));
       const auto wide = Run(spec, op->OracleKernel(spec), buffers, true);
       const auto plain = Run(spec, op->Naive(spec), buffers, false);
+      EXPECT_EQ(Run(spec, op->Yardstick(spec), buffers, false), plain);
       ASSERT_EQ(want.size(), out.size());
       size_t index = 0;
       for (const ArgSpec& arg : spec.args) {
@@ -308,6 +309,7 @@ TEST_F(PlainKernels, Matmul) {
   Check("matmul", {{1, 1, 1}}, Matmul);
   Check("matmul", {{19, 23, 29}}, Matmul);
   Check("matmul", {{1, 67, 131}}, Matmul);
+  Check("matmul", {{70, 67, 31}}, Matmul);
 }
 
 TEST_F(PlainKernels, Conv2d) {

@@ -60,7 +60,8 @@ class RowOperator : public Operator {
   }
   /// Launch of the plain kernel.
   virtual LaunchPlan PlainPlan(const KernelSpec& spec, bool wide) const = 0;
-  RenderedKernel Plain(const KernelSpec& spec, bool wide) const override {
+  RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
+    const bool wide = form == PlainForm::kReference;
     return PlainKernel(embed::kRowsCu, PlainPlan(spec, wide), spec.compute_dtype, wide);
   }
 

@@ -53,7 +53,7 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
   }
   store->operator_ = OracleOf(spec);
   if (store->operator_ == nullptr) return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
-  ATUNNER_TRY(store->naive_, store->Build(store->operator_->Naive(spec)));
+  ATUNNER_TRY(store->yardstick_, store->Build(store->operator_->Yardstick(spec)));
   return store;
 }
 
@@ -194,7 +194,7 @@ Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& inst
     output.key = FreshKey();
     ATUNNER_RETURN_IF_ERROR(kernels_.Mask(output.masked->address(), output.elements, output.key));
   }
-  if (naive_) ATUNNER_RETURN_IF_ERROR(MeasureHonest(buffers, instance, reference));
+  if (yardstick_) ATUNNER_RETURN_IF_ERROR(MeasureHonest(buffers, instance, reference));
   for (size_t i = 0; i < selves.size(); ++i) {
     ATUNNER_RETURN_IF_ERROR(TestNullCandidates(buffers, reference.outputs[i], selves[i]));
   }
@@ -203,9 +203,9 @@ Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& inst
 
 Result<std::vector<CompareStats>> OracleStore::RunHonest(const TaskBuffers& buffers, const Reference& reference) {
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
-  ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, naive_->plan, spec_, buffers));
-  ATUNNER_TRY(const LaunchOutcome outcome,
-              RunPlan(device_, *naive_->module, plan, {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+  ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, yardstick_->plan, spec_, buffers));
+  ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *yardstick_->module, plan,
+                                                   {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
   if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the plain kernel failed: " + outcome.message);
   std::vector<CompareStats> stats;
   for (const Reference::Output& output : reference.outputs) {

@@ -84,7 +84,7 @@ class OracleStore {
   JudgeKernels& kernels_;
   const KernelSpec& spec_;
   const Operator* operator_ = nullptr;
-  std::unique_ptr<Program> naive_;
+  std::unique_ptr<Program> yardstick_;
   std::unique_ptr<Program> oracle_kernel_;
   std::unique_ptr<Program> user_kernel_;
   std::map<std::pair<Dims, InputInstance>, Reference> cache_;
