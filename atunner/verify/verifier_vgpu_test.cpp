@@ -46,10 +46,11 @@ std::string RowKernel(const std::string& more) {
 
 class VerifierTest : public VirtualGpuTest {
  protected:
-  Verdict Judge(Device& device, const KernelSpec& spec, const CandidateKernel& candidate) {
+  Verdict Judge(Device& device, const KernelSpec& spec, const CandidateKernel& candidate,
+                Scrutiny scrutiny = Scrutiny::kComplete) {
     auto verifier = Verifier::Make(device, *compiler_, spec, {});
     EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
-    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate));
+    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate), scrutiny);
     EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
     if (const auto* refused = std::get_if<Verdict>(&*verified)) return *refused;
     return std::get<VerifiedKernel>(*verified).verdict();
@@ -108,6 +109,21 @@ TEST_F(VerifierTest, AByteBesideTheOutputIsOutOfBoundsWithAndWithoutBoundsChecks
     EXPECT_EQ(fine.kind, VerdictKind::kCorrect) << fine.reason;
   }
   EXPECT_THAT(Judge(unchecked, spec, beyond).reason, HasSubstr("y, 0 bytes after its end"));
+}
+
+TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
+  const auto met = [](const Verdict& verdict) {
+    std::map<Dims, int> oracles;
+    for (const CheckRecord& record : verdict.checks) oracles[record.dims] += record.check == "oracle" ? 1 : 0;
+    return oracles;
+  };
+  const KernelSpec spec = Softmax(4, 33);
+  CandidateKernel plain = Compile(RowKernel(""), RowPlan());
+  plain.check_dims = {{{"rows", 2}, {"cols", 33}}, {{"rows", 4}, {"cols", 33}}};
+  EXPECT_THAT(met(Judge(gpu_, spec, plain, Scrutiny::kPlain)), testing::Each(testing::Pair(testing::_, 1)));
+  EXPECT_THAT(met(Judge(gpu_, spec, plain)), testing::Each(testing::Pair(testing::_, testing::Gt(1))));
+  const auto wrong = Compile(RowKernel("  y[0] = 7;\n"), RowPlan());
+  EXPECT_EQ(Judge(gpu_, spec, wrong, Scrutiny::kPlain).kind, VerdictKind::kWrongResult);
 }
 
 // What block 1 reads block 0 may have written or not: right by luck.
