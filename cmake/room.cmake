@@ -25,7 +25,7 @@ function(atunner_cold target)
 endfunction()
 
 # The outside headers that most files include are parsed once, for `base`; the others borrow the result. Only the release
-# preset does so: everywhere else each file must include what it uses.
+# preset and builds without ccache do so: everywhere else each file must include what it uses.
 function(atunner_precompiled target)
   if(target STREQUAL atunner_base)
     target_precompile_headers(${target} PRIVATE <fmt/format.h> <algorithm> <array> <cmath> <cstdint> <expected>
