@@ -95,6 +95,10 @@ struct Op {
 };
 static_assert(sizeof(Op) == 64);  // one cache line: unrolled loops run through thousands of them
 
+/// What hardware keeps of a block's shared memory for the system. Cooperative groups use its second half, from
+/// %reserved_smem_offset_1 on.
+constexpr uint32_t kReservedShared = 1024;
+
 /// Where an operation comes from.
 struct Place {
   uint32_t line = 0;  ///< PTX
@@ -161,6 +165,7 @@ struct Kernel {
   uint32_t register_slots = 1;       ///< slot 0 is nobody's: what an operation leaves open names it
   uint64_t static_shared = 0;
   uint32_t dynamic_shared_offset = 0;
+  uint32_t reserved_shared = 0;  ///< bytes behind the others, for kernels that ask where the system's own lie
 };
 
 inline const Place& PlaceOf(const Kernel& kernel, const Op& op) {
@@ -319,6 +324,7 @@ struct Exec {
   Warp* warp = nullptr;
   std::vector<Warp> warps;
   std::vector<std::byte> shared;
+  size_t reserved_shared = 0;  ///< where Kernel::reserved_shared bytes begin
   std::vector<SharedShadow> shadow;
   /// Per shared word: the epoch in which threads of several warps read it and nothing else happens to it, so that one
   /// more read is no news. 0 = look at the shadow.
@@ -339,6 +345,7 @@ struct Exec {
   /// The first read of shared memory that nothing was written to. A later write without a barrier makes it a race;
   /// otherwise it is reported when the block ends.
   std::optional<Hazard> unwritten;
+  std::unordered_map<const Op*, bool> only_chosen;  ///< OnlyChosenBetween of the operations asked about
   std::map<std::pair<uint32_t, Hazard::Kind>, size_t> reported;  ///< by operation: index in `hazards`
   bool stop = false;
   bool check = false;
@@ -530,6 +537,9 @@ std::byte* FrameByte(Exec& x, int32_t frame_slot, int lane, uint32_t offset);
 
 /// A copy of the kernel whose operations on possibly undefined registers are Flow::kSuspect.
 Kernel FindSuspects(const Kernel& kernel);
+/// What the load `op` reads is compared and chosen by comparison, and nothing else: a merge looks at the place behind a
+/// list's end before it finds that the list has ended.
+bool OnlyChosenBetween(const Kernel& kernel, const Op& op);
 /// Reports undefined registers that a suspect needs among the lanes `mask` of its group; `active` lanes execute it.
 void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, uint32_t active);
 
