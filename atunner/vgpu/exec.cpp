@@ -284,6 +284,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.spins = warp.retries = 0;
     for (int32_t slot : launch.kernel->suspect_slots) warp.undefined[static_cast<size_t>(slot)] = ~0u;
     for (auto& stack : warp.stack) stack.clear();
+    warp.claimed.fill(0);
   }
   x.cluster_phase.assign(x.threads, ~0u);
   if (x.count) {
@@ -448,8 +449,8 @@ void Prepare(Exec& x, const Launch& launch) {
     if (!launch.kernel->suspect_slots.empty()) x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
-  x.reserved_shared = std::max<size_t>(
-      launch.kernel->static_shared, launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared);
+  x.reserved_shared = std::max<size_t>(launch.kernel->static_shared,
+                                       launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared);
   if (launch.kernel->reserved_shared > 0) x.reserved_shared = (x.reserved_shared + 127) / 128 * 128;
   x.shared.resize(x.reserved_shared + launch.kernel->reserved_shared);
   x.local.resize(size_t{launch.kernel->local_bytes} * x.threads);

@@ -153,6 +153,7 @@ struct Kernel {
   std::vector<CallSite> calls;
   std::unordered_map<uint32_t, int> code_of_function;  ///< index in the module → index into `code`
   uint32_t local_bytes = 0;                            ///< stack of one thread
+  uint32_t alloca_bytes = 0;                           ///< of them, the last ones
   bool cooperative = false;                            ///< synchronises the whole grid
   std::vector<Op> ops;
   std::vector<Place> places;       ///< per op
@@ -204,6 +205,7 @@ constexpr uint32_t kWholeGroup = 1;
 struct ReturnPoint {
   uint32_t call_op = 0;
   uint32_t frame = 0;           ///< of the caller
+  uint32_t claimed = 0;         ///< Warp::claimed before the call
   std::vector<uint32_t> saved;  ///< registers of a recursive callee's outer activation
 };
 
@@ -234,6 +236,7 @@ struct Warp {
   uint32_t retries = 0;             ///< of the mbarrier.try_wait at hand
   std::vector<uint32_t> undefined;  ///< per slot: lanes that hold nothing; only Kernel::suspect_slots are kept
   std::array<std::vector<ReturnPoint>, kLanes> stack;
+  std::array<uint32_t, kLanes> claimed{};  ///< bytes of local memory, from its end, that alloca gave away
 };
 
 /// How the lanes of an access lie to each other; anything but kApart takes all 32.
@@ -345,7 +348,7 @@ struct Exec {
   /// The first read of shared memory that nothing was written to. A later write without a barrier makes it a race;
   /// otherwise it is reported when the block ends.
   std::optional<Hazard> unwritten;
-  std::unordered_map<const Op*, bool> only_chosen;  ///< OnlyChosenBetween of the operations asked about
+  std::unordered_map<const Op*, bool> only_chosen;               ///< OnlyChosenBetween of the operations asked about
   std::map<std::pair<uint32_t, Hazard::Kind>, size_t> reported;  ///< by operation: index in `hazards`
   bool stop = false;
   bool check = false;
@@ -532,6 +535,8 @@ void CompleteAsyncCopies(Exec& x, const Op& op, uint32_t mask);
 void Call(Exec& x, const Op& op, uint32_t mask, uint32_t pc);
 /// Likewise after a return, one level up.
 void Return(Exec& x, const Op& op, uint32_t mask, uint32_t depth);
+/// alloca, stacksave, stackrestore.
+Handler StackHandler(const Form& form);
 /// The thread's stack frame byte `offset` of the function whose frame slot is `frame_slot`.
 std::byte* FrameByte(Exec& x, int32_t frame_slot, int lane, uint32_t offset);
 

@@ -159,9 +159,8 @@ Suspect Describe(const Instruction& instruction, const Use& use, const std::set<
 
 bool OnlyChosenBetween(const Kernel& kernel, const Op& op) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
-  const auto code = std::ranges::find_if(kernel.code, [&](const Code& c) {
-    return index >= c.first_op && index - c.first_op < c.function->body.size();
-  });
+  const auto code = std::ranges::find_if(
+      kernel.code, [&](const Code& c) { return index >= c.first_op && index - c.first_op < c.function->body.size(); });
   if (code == kernel.code.end()) return false;
   const std::vector<Instruction>& body = code->function->body;
   const Use load = UseOf(body[index - code->first_op]);
