@@ -289,6 +289,9 @@ def make_integers():
                 r = out(a0 | a1 << n, b0 | b1 << n)
                 cases.append(((a0, a1, b0, b1), (wrap(b, r), wrap(b, r >> n))))
             f.form(f"{first}.{t} $d, $a, $c; {second}.{t} $e, $b, $f;", [b, b], [b] * 4, cases)
+        # a difference that does not borrow carries, for a sum
+        cases = [((a0, a1, b0, b1), (wrap(b, a0 - b0), wrap(b, a1 + b1 + (a0 >= b0)))) for a0, a1, b0, b1 in four]
+        f.form(f"sub.cc.{t} $d, $a, $c; addc.{t} $e, $b, $f;", [b, b], [b] * 4, cases)
         cases = []
         for a0, a1, b0, b1 in four:
             low = a0 * a1 + (b0 | b1 << n)
