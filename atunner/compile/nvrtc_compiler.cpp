@@ -115,7 +115,7 @@ std::optional<std::string> Translate(const std::string& option) {
 std::vector<std::string> OptionsFor(const CompileRequest& request) {
   const bool ptx_only = request.arch.starts_with("compute_");
   std::vector<std::string> options = {"--gpu-architecture=" + request.arch, "-default-device", "-lineinfo",
-                                      "-DATUNNER=1"};
+                                      "-DATUNNER=1", "--device-int128"};  // nvcc has it without being asked
   if (!ptx_only) options.emplace_back("--ptxas-options=-v");
   if (!HasOption(request.source, "-std") && !HasOption(request.source, "--std")) options.emplace_back("--std=c++17");
   for (const auto& [name, value] : request.source.defines)

@@ -158,6 +158,8 @@ constexpr std::string_view kSpecials[] = {
     "%lanemask_gt",
     "%dynamic_smem_size",
     "%total_smem_size",
+    "%aggr_smem_size",
+    "%current_graph_exec",
     "%cluster_ctaid",
     "%cluster_nctaid",
     "%cluster_ctarank",
@@ -171,7 +173,7 @@ constexpr std::string_view kSpecials[] = {
 
 bool IsSpecial(std::string_view name) {
   const std::string_view base = name.substr(0, name.find('.'));
-  if (base.starts_with("%envreg")) return true;
+  if (base.starts_with("%envreg") || base.starts_with("%reserved_smem_offset_")) return true;
   return std::ranges::find(kSpecials, base) != std::end(kSpecials);
 }
 

@@ -17,8 +17,8 @@ bool IsOneOf(std::string_view opcode, std::initializer_list<std::string_view> na
 
 /// Whether the first operand is no destination, although it could be one by its form.
 bool WritesNothing(const Instruction& i) {
-  return IsOneOf(i.opcode, {"bra", "brx", "bar", "barrier", "nanosleep", "call", "setmaxnreg", "exit", "ret", "trap",
-                            "pmevent"}) &&
+  return IsOneOf(i.opcode, {"bra", "brx", "bar", "barrier", "nanosleep", "call", "setmaxnreg", "stackrestore", "exit",
+                            "ret", "trap", "pmevent"}) &&
          !i.Has("red");
 }
 

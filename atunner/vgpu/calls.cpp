@@ -69,6 +69,13 @@ void RestoreRegisters(Exec& x, const Code& code, int lane, const std::vector<uin
   });
 }
 
+/// False, for those who return it.
+bool ReportOverflow(Exec& x, const Op& op, int lane) {
+  Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+         "stack overflow: the thread has " + std::to_string(x.kernel->local_bytes) + " bytes");
+  return false;
+}
+
 /// Pushes the return point of one lane and opens the callee's frame.
 bool Enter(Exec& x, const Op& op, const CallSite& site, int target, int lane, uint32_t pc) {
   const Kernel& kernel = *x.kernel;
@@ -76,11 +83,8 @@ bool Enter(Exec& x, const Op& op, const CallSite& site, int target, int lane, ui
   const Code& callee = kernel.code[static_cast<size_t>(target)];
   const uint32_t caller_frame = FrameOf(x, caller.frame_slot, lane);
   const uint32_t frame = caller_frame + caller.frame_bytes;
-  if (uint64_t{frame} + callee.frame_bytes > kernel.local_bytes) {
-    Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-           "stack overflow: the thread has " + std::to_string(kernel.local_bytes) + " bytes");
-    return false;
-  }
+  if (uint64_t{frame} + callee.frame_bytes > kernel.local_bytes - kernel.alloca_bytes)
+    return ReportOverflow(x, op, lane);
   MarkLocal(x, LocalByte(x, lane, frame), callee.frame_bytes, false);
   for (size_t i = 0; i < site.arguments.size(); ++i) {
     const FramePart& from = site.arguments[i];
@@ -91,13 +95,59 @@ bool Enter(Exec& x, const Op& op, const CallSite& site, int target, int lane, ui
   ReturnPoint point;
   point.call_op = pc;
   point.frame = caller_frame;
+  point.claimed = x.warp->claimed[static_cast<size_t>(lane)];
   if (callee.recursive) point.saved = SaveRegisters(x, callee, lane);
   x.warp->stack[static_cast<size_t>(lane)].push_back(std::move(point));
   x.Slot(callee.frame_slot)[lane] = frame;
   return true;
 }
 
+uint64_t ReadWord(const Exec& x, int32_t slot, bool wide, int lane) {
+  const uint32_t* from = x.Source(slot);
+  return wide ? Lane<uint64_t>::Get(from, lane) : from[lane];
+}
+void WriteWord(Exec& x, int32_t slot, bool wide, int lane, uint64_t value) {
+  if (wide)
+    Lane<uint64_t>::Set(x.Slot(slot), lane, value);
+  else
+    x.Slot(slot)[lane] = static_cast<uint32_t>(value);
+}
+
+void Alloca(Exec& x, const Op& op, uint32_t mask) {
+  const bool wide = op.width == 8;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    uint32_t& claimed = x.warp->claimed[static_cast<size_t>(l)];
+    const uint64_t bytes = ReadWord(x, op.src[0], wide, l);
+    const uint64_t all = (claimed + std::min<uint64_t>(bytes, UINT32_MAX) + op.imm - 1) / op.imm * op.imm;
+    if (all > x.kernel->alloca_bytes) return void(ReportOverflow(x, op, l));
+    claimed = static_cast<uint32_t>(all);
+    const uint32_t at = x.kernel->local_bytes - claimed;
+    MarkLocal(x, LocalByte(x, l, at), bytes, false);
+    WriteWord(x, op.dst, wide, l, at);
+  }
+}
+void StackSave(Exec& x, const Op& op, uint32_t mask) {
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    WriteWord(x, op.dst, op.width == 8, l, x.warp->claimed[static_cast<size_t>(l)]);
+  }
+}
+void StackRestore(Exec& x, const Op& op, uint32_t mask) {
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    uint32_t& claimed = x.warp->claimed[static_cast<size_t>(l)];
+    claimed = static_cast<uint32_t>(std::min<uint64_t>(ReadWord(x, op.src[0], op.width == 8, l), claimed));
+  }
+}
+
 }  // namespace
+
+Handler StackHandler(const Form& form) {
+  const std::string& opcode = form.instruction->opcode;
+  if (form.type != ptx::Type::kU32 && form.type != ptx::Type::kU64) return nullptr;
+  return opcode == "alloca" ? Alloca : opcode == "stacksave" ? StackSave : StackRestore;
+}
 
 std::byte* FrameByte(Exec& x, int32_t frame_slot, int lane, uint32_t offset) {
   return LocalByte(x, lane, FrameOf(x, frame_slot, lane) + offset);
@@ -127,6 +177,7 @@ void Return(Exec& x, const Op& op, uint32_t mask, uint32_t depth) {
     auto& stack = x.warp->stack[static_cast<size_t>(l)];
     const ReturnPoint point = std::move(stack.back());
     stack.pop_back();
+    x.warp->claimed[static_cast<size_t>(l)] = point.claimed;
     const CallSite& site = kernel.calls[kernel.ops[point.call_op].imm];
     const uint32_t frame = x.Slot(callee.frame_slot)[l];
     for (size_t i = 0; i < std::min(site.results.size(), callee.results.size()); ++i) {

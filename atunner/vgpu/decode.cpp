@@ -74,6 +74,13 @@ constexpr std::string_view kSpecialNames[] = {
     "%globaltimer_hi",
     "%clock_hi",
     "%warpsize",
+    "%reserved_smem_offset_begin",
+    "%reserved_smem_offset_end",
+    "%reserved_smem_offset_cap",
+    "%reserved_smem_offset_0",
+    "%reserved_smem_offset_1",
+    "%aggr_smem_size",
+    "%current_graph_exec",
 };
 
 bool IsFloat(Type type) { return type == Type::kF32 || type == Type::kF64; }
@@ -369,6 +376,7 @@ Status Decoder::DecodeMove(const Form& form, Op& op) {
     op.imm = static_cast<uint64_t>(at - std::begin(kSpecialNames));
     op.width = static_cast<uint8_t>(RegisterBits(to.reg) / 8);
     if (from.name.starts_with("%envreg")) kernel_.cooperative = true;
+    if (from.name.starts_with("%reserved_smem")) kernel_.reserved_shared = kReservedShared;
     op.run = ReadSpecial;
     return {};
   }

@@ -1,13 +1,33 @@
 // What lanes do together, barriers, branches and calls.
 #include <algorithm>
+#include <bit>
 
 #include "atunner/vgpu/decoder.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
+/// alloca d, size, align; stacksave d; stackrestore a.
+Status Decoder::DecodeStack(const Form& form, Op& op) {
+  constexpr uint64_t kDefaultAlignment = 8;
+  constexpr uint64_t kMostAlignment = 1024;
+  const Instruction& instruction = *form.instruction;
+  const std::vector<ptx::Operand>& operands = instruction.operands;
+  const bool claims = instruction.opcode == "alloca";
+  if (operands.empty() || (claims && operands.size() < 2)) return Unsupported(instruction);
+  op.run = StackHandler(form);
+  op.width = static_cast<uint8_t>(ptx::BitsOf(form.type) / 8);
+  op.imm = claims && operands.size() > 2 ? operands[2].bits : kDefaultAlignment;
+  if (op.imm == 0 || op.imm > kMostAlignment || !std::has_single_bit(op.imm)) return Unsupported(instruction);
+  if (instruction.opcode != "alloca") op.src[0] = Source(operands[0], form.type);
+  if (claims) op.src[0] = Source(operands[1], form.type);
+  if (instruction.opcode != "stackrestore") op.dst = Destination(operands[0]);
+  return op.src[0] == kNoSlot || op.dst == kNoSlot ? Status(Unsupported(instruction)) : Status{};
+}
+
 Status Decoder::DecodeWarp(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const std::string& opcode = instruction.opcode;
+  if (opcode == "alloca" || opcode.starts_with("stack")) return DecodeStack(form, op);
   op.run = WarpHandler(form, op);
   const bool alone = opcode == "membar" || opcode == "fence" || opcode == "nanosleep" || opcode == "griddepcontrol" ||
                      opcode == "setmaxnreg" || opcode == "pmevent";
@@ -81,11 +101,14 @@ Status Decoder::DecodeMatrix(const Form& form, Op& op) {
 /// mma d, a, b, c: all registers in one list.
 Status Decoder::DecodeTensor(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
-  if (instruction.operands.size() != 4) return Unsupported(instruction);
+  const bool sparse = form.Has("sp") || form.Has("sp::ordered_metadata");
+  if (instruction.operands.size() != (sparse ? 6 : 4)) return Unsupported(instruction);
   op.run = TensorHandler(form, op);
   if (op.run == nullptr) return {};
   const uint8_t variant = op.variant;
-  const std::vector<Operand> all = Flatten(instruction.operands);
+  // A sparse product's last operand is a number that the handler has read.
+  const std::vector<Operand> all =
+      Flatten({instruction.operands.begin(), instruction.operands.begin() + (sparse ? 5 : 4)});
   const bool wide = form.type == Type::kF64;
   ATUNNER_RETURN_IF_ERROR(List(all, op, instruction, false,
                                wide                      ? Type::kF64

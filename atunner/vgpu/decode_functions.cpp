@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kMaxLocalBytes = 512 * 1024;  // of one thread, as on hardware
 constexpr uint32_t kMaxRegisterSlots = 1u << 17;
 constexpr uint32_t kRecursionStackBytes = 32 * 1024;
+constexpr uint32_t kAllocaBytes = 16 * 1024;
 
 uint32_t AlignUp(uint64_t value, uint64_t align) { return static_cast<uint32_t>((value + align - 1) / align * align); }
 
@@ -159,6 +160,10 @@ void Decoder::MarkRecursion() {
     kernel_.local_bytes += kernel_.code[i].frame_bytes;
   }
   if (any) kernel_.local_bytes += kRecursionStackBytes;
+  const auto claims = [](const Code& code) {
+    return std::ranges::any_of(code.function->body, [](const Instruction& i) { return i.opcode == "alloca"; });
+  };
+  if (std::ranges::any_of(kernel_.code, claims)) kernel_.local_bytes += kernel_.alloca_bytes = kAllocaBytes;
 }
 
 // ---- operands -----------------------------------------------------------------------------------------------------

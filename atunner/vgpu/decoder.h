@@ -118,6 +118,7 @@ class Decoder {
 
   // decode_flow.cpp
   Status DecodeWarp(const Form& form, Op& op);
+  Status DecodeStack(const Form& form, Op& op);
   Status DecodeMatrix(const Form& form, Op& op);
   Status DecodeTensor(const Form& form, Op& op);
   Status DecodeWmma(const Form& form, Op& op);

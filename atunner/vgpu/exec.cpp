@@ -261,6 +261,8 @@ void InitialiseBlock(Exec& x, uint64_t block) {
   if (x.check_global) std::ranges::fill(x.local_defined, uint8_t{0});
   if (x.check) {
     std::ranges::fill(x.shadow, SharedShadow{});
+    // What the system keeps is in order when a block starts.
+    for (size_t word = x.reserved_shared / 4; word < x.shared.size() / 4; ++word) x.shadow[word].initialised = 0xf;
     std::ranges::fill(x.calm, 0u);
     for (auto& pending : x.pending) pending.clear();
     std::ranges::fill(x.copy_group, 0u);
@@ -282,6 +284,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.spins = warp.retries = 0;
     for (int32_t slot : launch.kernel->suspect_slots) warp.undefined[static_cast<size_t>(slot)] = ~0u;
     for (auto& stack : warp.stack) stack.clear();
+    warp.claimed.fill(0);
   }
   x.cluster_phase.assign(x.threads, ~0u);
   if (x.count) {
@@ -405,6 +408,9 @@ void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::strin
 
 void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what, const Fault& fault) {
   if (x.unwritten || !Wanted(x, Hazard::Kind::kUninitialisedShared)) return;
+  const auto [known, is_new] = x.only_chosen.try_emplace(&op, false);
+  if (is_new) known->second = OnlyChosenBetween(*x.kernel, op);
+  if (known->second) return;
   x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what, fault);
 }
 
@@ -443,8 +449,10 @@ void Prepare(Exec& x, const Launch& launch) {
     if (!launch.kernel->suspect_slots.empty()) x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
-  x.shared.resize(std::max<size_t>(launch.kernel->static_shared,
-                                   launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared));
+  x.reserved_shared = std::max<size_t>(launch.kernel->static_shared,
+                                       launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared);
+  if (launch.kernel->reserved_shared > 0) x.reserved_shared = (x.reserved_shared + 127) / 128 * 128;
+  x.shared.resize(x.reserved_shared + launch.kernel->reserved_shared);
   x.local.resize(size_t{launch.kernel->local_bytes} * x.threads);
   if (x.check_global) x.local_defined.resize(x.local.size());
   if (x.count_lines) x.op_counts.assign(launch.kernel->ops.size(), {});

@@ -203,10 +203,12 @@ void Carry(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     const T p = Lane<T>::Get(a, l);
     const T q = Lane<T>::Get(b, l);
-    const T in = (op.variant & 1) ? (x.warp->carry >> l) & 1u : 0u;
-    const T r = kSubtract ? p - q - in : p + q + in;
-    // PTX leaves the borrow's polarity open; bits set here mean "borrow" for sub and "carry" for add.
-    const bool overflow = kSubtract ? (p < q || (p == q && in)) : (r < p || (in && r == p));
+    // As adders have it, a difference carries where it does not borrow: a - b is a + ~b + 1. Compilers add such a carry
+    // to find out.
+    const T carried = (op.variant & 1) ? (x.warp->carry >> l) & 1u : (kSubtract ? 1u : 0u);
+    const T addend = kSubtract ? static_cast<T>(~q) : q;
+    const T r = p + addend + carried;
+    const bool overflow = r < p || (carried && r == p);
     out |= (overflow ? 1u : 0u) << l;
     Lane<T>::Set(d, l, r);
   });

@@ -95,6 +95,10 @@ struct Op {
 };
 static_assert(sizeof(Op) == 64);  // one cache line: unrolled loops run through thousands of them
 
+/// What hardware keeps of a block's shared memory for the system. Cooperative groups use its second half, from
+/// %reserved_smem_offset_1 on.
+constexpr uint32_t kReservedShared = 1024;
+
 /// Where an operation comes from.
 struct Place {
   uint32_t line = 0;  ///< PTX
@@ -149,6 +153,7 @@ struct Kernel {
   std::vector<CallSite> calls;
   std::unordered_map<uint32_t, int> code_of_function;  ///< index in the module → index into `code`
   uint32_t local_bytes = 0;                            ///< stack of one thread
+  uint32_t alloca_bytes = 0;                           ///< of them, the last ones
   bool cooperative = false;                            ///< synchronises the whole grid
   std::vector<Op> ops;
   std::vector<Place> places;       ///< per op
@@ -161,6 +166,7 @@ struct Kernel {
   uint32_t register_slots = 1;       ///< slot 0 is nobody's: what an operation leaves open names it
   uint64_t static_shared = 0;
   uint32_t dynamic_shared_offset = 0;
+  uint32_t reserved_shared = 0;  ///< bytes behind the others, for kernels that ask where the system's own lie
 };
 
 inline const Place& PlaceOf(const Kernel& kernel, const Op& op) {
@@ -199,6 +205,7 @@ constexpr uint32_t kWholeGroup = 1;
 struct ReturnPoint {
   uint32_t call_op = 0;
   uint32_t frame = 0;           ///< of the caller
+  uint32_t claimed = 0;         ///< Warp::claimed before the call
   std::vector<uint32_t> saved;  ///< registers of a recursive callee's outer activation
 };
 
@@ -229,6 +236,7 @@ struct Warp {
   uint32_t retries = 0;             ///< of the mbarrier.try_wait at hand
   std::vector<uint32_t> undefined;  ///< per slot: lanes that hold nothing; only Kernel::suspect_slots are kept
   std::array<std::vector<ReturnPoint>, kLanes> stack;
+  std::array<uint32_t, kLanes> claimed{};  ///< bytes of local memory, from its end, that alloca gave away
 };
 
 /// How the lanes of an access lie to each other; anything but kApart takes all 32.
@@ -319,6 +327,7 @@ struct Exec {
   Warp* warp = nullptr;
   std::vector<Warp> warps;
   std::vector<std::byte> shared;
+  size_t reserved_shared = 0;  ///< where Kernel::reserved_shared bytes begin
   std::vector<SharedShadow> shadow;
   /// Per shared word: the epoch in which threads of several warps read it and nothing else happens to it, so that one
   /// more read is no news. 0 = look at the shadow.
@@ -339,6 +348,7 @@ struct Exec {
   /// The first read of shared memory that nothing was written to. A later write without a barrier makes it a race;
   /// otherwise it is reported when the block ends.
   std::optional<Hazard> unwritten;
+  std::unordered_map<const Op*, bool> only_chosen;               ///< OnlyChosenBetween of the operations asked about
   std::map<std::pair<uint32_t, Hazard::Kind>, size_t> reported;  ///< by operation: index in `hazards`
   bool stop = false;
   bool check = false;
@@ -525,11 +535,16 @@ void CompleteAsyncCopies(Exec& x, const Op& op, uint32_t mask);
 void Call(Exec& x, const Op& op, uint32_t mask, uint32_t pc);
 /// Likewise after a return, one level up.
 void Return(Exec& x, const Op& op, uint32_t mask, uint32_t depth);
+/// alloca, stacksave, stackrestore.
+Handler StackHandler(const Form& form);
 /// The thread's stack frame byte `offset` of the function whose frame slot is `frame_slot`.
 std::byte* FrameByte(Exec& x, int32_t frame_slot, int lane, uint32_t offset);
 
 /// A copy of the kernel whose operations on possibly undefined registers are Flow::kSuspect.
 Kernel FindSuspects(const Kernel& kernel);
+/// What the load `op` reads is compared and chosen by comparison, and nothing else: a merge looks at the place behind a
+/// list's end before it finds that the list has ended.
+bool OnlyChosenBetween(const Kernel& kernel, const Op& op);
 /// Reports undefined registers that a suspect needs among the lanes `mask` of its group; `active` lanes execute it.
 void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, uint32_t active);
 

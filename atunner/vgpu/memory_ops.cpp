@@ -33,6 +33,28 @@ void ReadConverted(Exec& x, const Op& op, int lane, const std::byte* from) {
   }
 }
 
+/// Blocks of other threads see a vector that is published to them as a whole or not at all, as they do on hardware:
+/// look-back scans keep a value and its state side by side and read both at once.
+bool IsPublished(const Op& op) { return op.relaxed && op.list_size > 1; }
+
+/// In one access of the host, which is one for others too where its place is aligned.
+void CopyWhole(std::byte* to, const std::byte* from, uint32_t bytes) {
+  using Whole [[gnu::vector_size(16), gnu::may_alias]] = uint64_t;
+  using Half [[gnu::may_alias]] = uint64_t;
+  if (bytes == 16)
+    *reinterpret_cast<volatile Whole*>(to) = *reinterpret_cast<const volatile Whole*>(from);
+  else if (bytes == 8)
+    *reinterpret_cast<volatile Half*>(to) = *reinterpret_cast<const volatile Half*>(from);
+  else
+    std::memcpy(to, from, bytes);
+}
+
+void ReadPublished(Exec& x, const Op& op, int lane, const std::byte* from) {
+  alignas(32) std::byte value[64];
+  CopyWhole(value, from, uint32_t{op.width} * op.list_size);
+  ReadConverted(x, op, lane, value);
+}
+
 // ---- all lanes at once
 // -----------------------------------------------------------------------------------------------
 template <class T>
@@ -178,6 +200,10 @@ void ReadWords(uint32_t* to, uint32_t mask, int element, const Warpwide& w) {
 }
 
 void ReadWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
+  if (IsPublished(op)) {
+    w.WithPlaces([&](auto place) { ForLanes(mask, [&](int l) { ReadPublished(x, op, l, place(l)); }); });
+    return;
+  }
   if (ReadFourWords(x, op, mask, w)) return;
   const bool wide = op.variant & 1;
   for (int i = 0; i < op.list_size; ++i) {
@@ -399,7 +425,7 @@ void LoadLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
     if (space == Space::kGlobal && x.track) CheckOneRead(x, op, l, address, bytes);
     if (space == Space::kLocal && x.check_global) CheckLocalRead(x, op, l, from, bytes);
     counted.Add(l, address, space);
-    ReadConverted(x, op, l, from);
+    IsPublished(op) ? ReadPublished(x, op, l, from) : ReadConverted(x, op, l, from);
   }
   counted.Count(x, bytes, false);
 }
@@ -414,7 +440,7 @@ void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
     std::byte* to = space == Space::kGlobal ? GlobalPointer(x, op, l, address, bytes, "store")
                                             : WindowPointer(x, op, l, space, address, bytes, "store");
     if (to == nullptr) return;
-    std::byte value[64];
+    alignas(32) std::byte value[64];
     for (int i = 0; i < op.list_size; ++i) {
       const uint32_t* s = x.Source(ElementSlot(x, op, i));
       const uint64_t raw = op.width == 8 ? Lane<uint64_t>::Get(s, l) : s[l * (op.variant & 1 ? 2 : 1)];
@@ -427,7 +453,7 @@ void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
     }
     if (space == Space::kLocal) MarkLocal(x, to, bytes);
     counted.Add(l, address, space);
-    std::memcpy(to, value, bytes);
+    IsPublished(op) ? CopyWhole(to, value, bytes) : void(std::memcpy(to, value, bytes));
   }
   counted.Count(x, bytes, true);
 }
@@ -452,7 +478,8 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t bytes = uint32_t{op.width} * op.list_size;
   Warpwide w;
   const bool writable = op.space != Space::kConst && op.space != Space::kParam;
-  if (!writable || !Locate(x, op, mask, bytes, w) || w.space == Space::kParam) return StoreLanes(x, op, mask, bytes);
+  if (!writable || IsPublished(op) || !Locate(x, op, mask, bytes, w) || w.space == Space::kParam)
+    return StoreLanes(x, op, mask, bytes);
   uint64_t room[kLanes];
   const uint64_t* addresses = x.check || x.track ? w.Addresses(mask, room) : nullptr;
   if (w.space == Space::kShared && x.check) {

@@ -18,23 +18,67 @@ struct TileForm {
   int m = 16, k = 16;
   TensorElement a = TensorElement::kF16, b = TensorElement::kF16;
   Accumulator kind = Accumulator::kF32;
+  bool sparse = false;  ///< half of A's elements are there, and a register that says which
+  int selector = 0;     ///< of the lanes that have that register
 
-  int RegistersOfA() const { return m * k * BitsOf(a) / (kLanes * 32); }
+  int StoredK() const { return sparse ? k / 2 : k; }
+  int RegistersOfA() const { return m * StoredK() * BitsOf(a) / (kLanes * 32); }
   int RegistersOfB() const { return 8 * k * BitsOf(b) / (kLanes * 32); }
   int RegistersOfC() const { return m * 8 / kLanes / (kind == Accumulator::kF16 ? 2 : 1); }
 
   void Pack(Op& op) const {
-    op.target = static_cast<uint32_t>(m | k << 8 | static_cast<int>(kind) << 16);
+    op.target = static_cast<uint32_t>(m | k << 8 | static_cast<int>(kind) << 16 | sparse << 20 | selector << 21);
     op.variant = static_cast<uint8_t>(static_cast<int>(a) | static_cast<int>(b) << 4);
-    op.imm = static_cast<uint64_t>(RegistersOfA() + RegistersOfB() + 2 * RegistersOfC());
+    op.imm = static_cast<uint64_t>(RegistersOfA() + RegistersOfB() + 2 * RegistersOfC() + sparse);
   }
   static TileForm Unpack(const Op& op) {
-    return {static_cast<int>(op.target & 255), static_cast<int>(op.target >> 8 & 255),
-            static_cast<TensorElement>(op.variant & 15), static_cast<TensorElement>(op.variant >> 4),
-            static_cast<Accumulator>(op.target >> 16)};
+    return {static_cast<int>(op.target & 255),
+            static_cast<int>(op.target >> 8 & 255),
+            static_cast<TensorElement>(op.variant & 15),
+            static_cast<TensorElement>(op.variant >> 4),
+            static_cast<Accumulator>(op.target >> 16 & 15),
+            (op.target >> 20 & 1) != 0,
+            static_cast<int>(op.target >> 21)};
   }
 };
-constexpr int kMaxTileInner = 64;
+constexpr int kMaxTileInner = 128;
+
+/// Where the stored elements of a sparse A belong: of four (of two TF32, of eight 4-bit ones in pairs) two indices of
+/// two bits tell which are there.
+class Metadata {
+ public:
+  Metadata(const TileForm& form, const uint32_t* words) : form_(form), bits_(BitsOf(form.a)), words_(words) {}
+  int Column(int row, int stored) const {
+    if (bits_ == 32) return 2 * stored + static_cast<int>(Index(row, 2 * stored) >> 1);
+    if (bits_ == 4) return stored / 4 * 8 + static_cast<int>(2 * Index(row, stored / 2)) + stored % 2;
+    return stored / 2 * 4 + static_cast<int>(Index(row, stored));
+  }
+
+ private:
+  /// The `i`-th index of a row. Rows of wide elements have them 16 bits at a time, those of rows 0 to 7 in the lower
+  /// half of a lane's word; rows of 8 and 4 bits a word at a time.
+  uint32_t Index(int row, int i) const {
+    const int lane = row % 8 * 4;
+    const int all = form_.k * 2 / (bits_ == 32 ? 1 : bits_ == 4 ? 4 : 2);  // bits of one row
+    if (bits_ >= 16) {
+      const uint32_t word = words_[lane + form_.selector * (all / 16) + i / 8];
+      return word >> (row / 8 * 16 + i % 8 * 2) & 3u;
+    }
+    return words_[lane + (all == 32 ? 2 * form_.selector : i / 16 * 2) + row / 8] >> (i % 16 * 2) & 3u;
+  }
+
+  const TileForm& form_;
+  int bits_;
+  const uint32_t* words_;
+};
+
+/// From stored[row][k / 2] to dense[row][k], with zeros between.
+void Spread(const TileForm& f, const Metadata& metadata, const float* stored, int inner, float* dense) {
+  std::fill(dense, dense + f.m * inner, 0.0f);
+  for (int row = 0; row < f.m; ++row) {
+    for (int i = 0; i < f.StoredK(); ++i) dense[row * inner + metadata.Column(row, i)] = stored[row * f.StoredK() + i];
+  }
+}
 
 /// A register of a fragment holds, of eight rows or columns, 16 bytes each: a chunk in four neighbouring lanes.
 void MmaTile(Exec& x, const Op& op, uint32_t mask) {
@@ -42,22 +86,32 @@ void MmaTile(Exec& x, const Op& op, uint32_t mask) {
   static constexpr std::byte kZeros[kChunkBytes] = {};
   const TileForm f = TileForm::Unpack(op);
   const int held = f.k / PerChunk(f.a);
+  const int held_of_a = f.StoredK() / PerChunk(f.a);
   const int inner = std::max(f.k, 8);  // the shortest is filled up with zeros
   const int row_chunks = inner / PerChunk(f.a);
+  const int row_chunks_of_a = f.sparse ? held_of_a : row_chunks;
   const auto chunk = [&](int reg, int line) {
     return reinterpret_cast<const std::byte*>(x.Source(ListSlot(x, op, f.RegistersOfC() + reg)) + 4 * line);
   };
   const std::byte* of_a[2 * 16];
-  const std::byte* of_b[2 * 8];
-  for (int c = 0; c < row_chunks; ++c) {
+  const std::byte* of_b[4 * 8];
+  for (int c = 0; c < row_chunks_of_a; ++c) {
     for (int row = 0; row < f.m; ++row)
-      of_a[row * row_chunks + c] = c < held ? chunk(f.m == 16 ? 2 * c + row / 8 : c, row % 8) : kZeros;
+      of_a[row * row_chunks_of_a + c] = c < held_of_a ? chunk(f.m == 16 ? 2 * c + row / 8 : c, row % 8) : kZeros;
+  }
+  for (int c = 0; c < row_chunks; ++c) {
     for (int n = 0; n < 8; ++n) of_b[n * row_chunks + c] = c < held ? chunk(f.RegistersOfA() + c, n) : kZeros;
   }
   float a[16 * kMaxTileInner];
   float rows[8 * kMaxTileInner];
   float b[8 * kMaxTileInner];
-  WidenRows(f.a, of_a, f.m, row_chunks, a);
+  const int behind_c = 2 * f.RegistersOfC() + f.RegistersOfA() + f.RegistersOfB();
+  if (f.sparse) {
+    WidenRows(f.a, of_a, f.m, row_chunks_of_a, rows);
+    Spread(f, Metadata(f, x.Source(ListSlot(x, op, behind_c))), rows, inner, a);
+  } else {
+    WidenRows(f.a, of_a, f.m, row_chunks, a);
+  }
   WidenRows(f.b, of_b, 8, row_chunks, rows);
   ArrangeB(rows, 8, inner, b);
   uint32_t* d[4];
@@ -70,7 +124,7 @@ void MmaTile(Exec& x, const Op& op, uint32_t mask) {
     c[r] = held_c[r];
   }
   MultiplyTile({f.m, 8, inner, a, b, false, true, f.kind, d, c});
-  x.counts.AddProducts(2.0 * f.m * 8 * f.k, BitsOf(f.a));
+  x.counts.AddProducts(2.0 * f.m * 8 * f.StoredK(), BitsOf(f.a));
 }
 
 // ---- the rest, by one description of its fragments -----------------------------------------------------------------
@@ -189,6 +243,23 @@ Handler TileMma(const MmaForm& m, const Form& form, Op& op) {
   return MmaTile;
 }
 
+/// mma.sp d, a, b, c, metadata, selector. The fewer lanes a row's metadata needs, the more of them can be selected.
+Handler SparseMma(const MmaForm& m, const Form& form, Op& op) {
+  const auto a = FindTensorElement(m.types[1]);
+  const auto b = FindTensorElement(m.types[2]);
+  if (!a || !b || m.m != 16 || BitsOf(*a) != BitsOf(*b) || *a == TensorElement::kB1) return nullptr;
+  const auto kind = AccumulatorOf(m.types[0], *a, *b, form.Has("satfinite"));
+  const int least = *a == TensorElement::kTF32 ? 8 : BitsOf(*a) == 16 ? 16 : BitsOf(*a) == 8 ? 32 : 64;
+  const bool is_float8 = *a == TensorElement::kE4M3 || *a == TensorElement::kE5M2;
+  if (!kind || (m.k != 2 * least && (m.k != least || is_float8))) return nullptr;
+  const int lanes = (BitsOf(*a) >= 16 ? 1 : 2) * (m.k / least);
+  const ptx::Operand& selector = form.instruction->operands.back();
+  if (selector.kind != ptx::Operand::Kind::kImmediate || selector.bits >= static_cast<uint64_t>(4 / lanes))
+    return nullptr;
+  TileForm{m.m, m.k, *a, *b, *kind, true, static_cast<int>(selector.bits)}.Pack(op);
+  return MmaTile;
+}
+
 Handler WideMma(const MmaForm& m, const Form& form, Op& op) {
   const Shape s{m.m, m.k, m.types[1] == "f64" ? 64 : 1};
   if (m.types[1] != m.types[2] || s.k > kMaxInner || s.k <= 0 || (s.m != 8 && s.m != 16)) return nullptr;
@@ -204,12 +275,11 @@ Handler WideMma(const MmaForm& m, const Form& form, Op& op) {
 
 Handler TensorHandler(const Form& form, Op& op) {
   if (!form.Has("sync") || form.instruction->opcode != "mma") return nullptr;
-  for (const char* missing : {"sp", "sp::ordered_metadata", "block_scale", "kind::f8f6f4"}) {
-    if (form.Has(missing)) return nullptr;
-  }
+  if (form.Has("block_scale") || form.Has("kind::f8f6f4")) return nullptr;
   const MmaForm m = ReadForm(form);
   if (m.types.size() != 4 || m.n != 8 || m.types[0] != m.types[3] || !form.Has("row") || !form.Has("col"))
     return nullptr;
+  if (form.Has("sp") || form.Has("sp::ordered_metadata")) return SparseMma(m, form, op);
   return m.types[1] == "f64" || m.types[1] == "b1" ? WideMma(m, form, op) : TileMma(m, form, op);
 }
 

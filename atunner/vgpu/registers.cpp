@@ -95,7 +95,8 @@ void ReadSpecial(Exec& x, const Op& op, uint32_t mask) {
       case 25:
         return shape.dynamic_shared_bytes;
       case 26:
-        return x.shared.size();
+      case 54:
+        return x.shared.size() - x.kernel->reserved_shared;
       case 27:
         return x.launch->cluster.Count() > 1 ? x.rank : 0;
       case 28:
@@ -135,6 +136,14 @@ void ReadSpecial(Exec& x, const Op& op, uint32_t mask) {
         return x.clock >> 32;
       case 48:
         return kLanes;
+      case 49:
+      case 52:
+        return x.reserved_shared;
+      case 50:
+      case 51:
+        return x.shared.size();
+      case 53:
+        return x.reserved_shared + kReservedShared / 2;
       default:
         return 0;
     }

@@ -207,6 +207,13 @@ const std::map<std::string, float (*)(int)> kValues = {
     {"transposed_through_global", [](int i) { return static_cast<float>(1 + i % 8 * 8 + i / 8); }},
     {"halves_by_two_threads", [](int i) { return static_cast<float>(64 - i); }},
     {"half_of_a_pair_undefined", [](int) { return 1.0f; }},
+    {"merge_looks_behind_the_end", [](int i) { return static_cast<float>(i + 1); }},
+    {"pairs_published_whole", [](int) { return 1.0f; }},
+    {"tile_of_two_warps", [](int) { return 104.0f; }},
+    {"division_of_128_bits", [](int) { return 1.0f; }},
+    {"stack_as_long_as_asked",
+     [](int i) { return static_cast<float>((i + 99) * (i + 99) + (i + 100) / 2 * ((i + 100) / 2)); }},
+    {"sparse_product", [](int i) { return i % 32 / 4 % 2 == 0 ? 52.0f : 68.0f; }},
     {"elected_leader", [](int i) { return i % 32 == 0 ? 2.0f : 1.0f; }},
 };
 

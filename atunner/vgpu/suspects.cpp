@@ -136,8 +136,10 @@ Suspect Describe(const Instruction& instruction, const Use& use, const std::set<
   take(use.writes, s.writes);
   const std::string& opcode = instruction.opcode;
   if (opcode == "brx") take(use.values, s.needs);
-  const bool keeps =
-      opcode == "st" && !instruction.Has("local") && !instruction.Has("param") && !instruction.Has("param::func");
+  // Block-wide sorts and scans carry the empty end of a last tile through shared memory, and drop it later.
+  const bool keeps = opcode == "st" && std::ranges::none_of(instruction.modifiers, [](const std::string& m) {
+                       return m == "local" || m.starts_with("param") || m.starts_with("shared");
+                     });
   if (keeps || opcode == "red") {
     take(use.values, s.stored);
     if (s.stored.size() != use.values.size()) s.stored.clear();
@@ -154,6 +156,32 @@ Suspect Describe(const Instruction& instruction, const Use& use, const std::set<
 }
 
 }  // namespace
+
+bool OnlyChosenBetween(const Kernel& kernel, const Op& op) {
+  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
+  const auto code = std::ranges::find_if(
+      kernel.code, [&](const Code& c) { return index >= c.first_op && index - c.first_op < c.function->body.size(); });
+  if (code == kernel.code.end()) return false;
+  const std::vector<Instruction>& body = code->function->body;
+  const Use load = UseOf(body[index - code->first_op]);
+  std::set<int> copies(load.writes.begin(), load.writes.end());
+  bool compared = false;
+  bool chosen = false;
+  for (bool more = true; more;) {
+    more = false;
+    for (const Instruction& instruction : body) {
+      const Use use = UseOf(instruction);
+      const auto is_copy = [&](int reg) { return copies.contains(reg); };
+      if (std::ranges::any_of(use.addresses, is_copy)) return false;
+      if (std::ranges::none_of(use.values, is_copy)) continue;
+      compared |= instruction.opcode == "setp";
+      chosen |= instruction.opcode == "selp" || instruction.opcode == "mov";
+      if (!IsOneOf(instruction.opcode, {"setp", "selp", "mov"})) return false;
+      for (int reg : use.writes) more |= instruction.opcode == "mov" && copies.insert(reg).second;
+    }
+  }
+  return compared && chosen;
+}
 
 Kernel FindSuspects(const Kernel& kernel) {
   Kernel marked = kernel;

@@ -22,11 +22,17 @@ struct Options {
   bool signed_b : 1 = false;
   bool saturate : 1 = false;
   bool wraps : 1 = false;  ///< shift amounts count modulo 32; otherwise 32 is the most
+  uint8_t written = 15;    ///< a bit for each part of a packed result
   uint8_t part_a = 0;
   uint8_t part_b = 0;
-  uint8_t unused = 0;  // fills the word
 };
 static_assert(sizeof(Options) == sizeof(uint64_t));
+/// Op::target of packed operands: three bits for each part, which part of a, then b, it is.
+constexpr int kOrderBits = 12;
+/// Op::target of vmad: the scale and these.
+constexpr uint32_t kPlusOne = 32;
+constexpr uint32_t kMinusProduct = 64;
+constexpr uint32_t kMinusC = 128;
 
 int64_t Part(uint32_t word, int index, int bits, bool is_signed) {
   const uint64_t raw = (uint64_t{word} >> (index * bits)) & ((uint64_t{1} << bits) - 1);
@@ -80,17 +86,23 @@ int64_t First(const Options& o, int64_t a, int64_t b, int bits) {
 }
 
 /// vadd2/4, vsub2/4, vavrg2/4, vabsdiff2/4, vmin2/4, vmax2/4, vset2/4. With .add the parts' results are summed into c;
-/// otherwise they are the result.
+/// otherwise they replace c's, as far as the mask says.
 void PackedVideo(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
   const int bits = 32 / o.parts;
   Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
     uint32_t packed = 0;
     uint32_t sum = c;
+    const auto part = [&](int first, int i, bool is_signed) {
+      const int which = static_cast<int>(op.target >> (first + 3 * i) & 7);
+      return Part(which < o.parts ? a : b, which % o.parts, bits, is_signed);
+    };
     for (int i = 0; i < o.parts; ++i) {
-      const int64_t r = First(o, Part(a, i, bits, o.signed_a), Part(b, i, bits, o.signed_b), bits);
-      packed |= static_cast<uint32_t>(static_cast<uint64_t>(r) & ((uint64_t{1} << bits) - 1)) << (i * bits);
-      sum += static_cast<uint32_t>(r);
+      const bool written = (o.written >> i & 1) != 0;
+      const int64_t r = First(o, part(0, i, o.signed_a), part(kOrderBits, i, o.signed_b), bits);
+      const auto kept = static_cast<uint64_t>(written ? r : Part(c, i, bits, false));
+      packed |= static_cast<uint32_t>(kept & ((uint64_t{1} << bits) - 1)) << (i * bits);
+      sum += written ? static_cast<uint32_t>(r) : 0;
     }
     return o.second == Second::kAdd ? sum : packed;
   });
@@ -117,13 +129,27 @@ void ScalarVideo(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-/// vmad without saturation, scale and negation: what is left is exact in 32 bits.
+/// vmad: the product and c in full, shifted, and only then cut to 32 bits. The ISA has whole words of type u32
+/// unsigned; an H200 takes a, b and c as signed in any case, of which saturation and scale tell.
 void MultiplyVideo(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<Options>(op.imm);
+  const uint32_t shift = op.target & 31;
+  const bool plus_one = (op.target & kPlusOne) != 0;
+  const bool minus_product = (op.target & kMinusProduct) != 0;
+  const bool minus_c = (op.target & kMinusC) != 0;
+  const bool is_signed = o.signed_a || o.signed_b || minus_product || minus_c;
   Ternary<uint32_t>(x, op, mask, [&](uint32_t a, uint32_t b, uint32_t c) {
-    return static_cast<uint32_t>(Selected(a, o.part_a, o.signed_a)) *
-               static_cast<uint32_t>(Selected(b, o.part_b, o.signed_b)) +
-           c;
+    const __int128_t product = static_cast<__int128_t>(Selected(a, o.part_a, o.signed_a || o.part_a == 0)) *
+                               Selected(b, o.part_b, o.signed_b || o.part_b == 0);
+    const int64_t third = Part(c, 0, 32, true);
+    __int128_t sum = (minus_product ? -product : product) + (minus_c ? -third : third) + (plus_one ? 1 : 0);
+    sum >>= shift;
+    if (o.saturate) {
+      const __int128_t low = is_signed ? INT32_MIN : 0;
+      const __int128_t high = is_signed ? int64_t{INT32_MAX} : int64_t{UINT32_MAX};
+      sum = std::clamp(sum, low, high);
+    }
+    return static_cast<uint32_t>(sum);
   });
 }
 
@@ -149,19 +175,57 @@ bool ReadPart(const std::string& part, uint8_t& value) {
   return true;
 }
 
-/// Of a result in a part of d an H200 makes something else than the ISA says, and so of some packed operands in another
-/// order or some forms of vmad: what was not seen to agree is refused.
-bool ReadParts(const Form& form, Options& o) {
-  const auto& operands = form.instruction->operands;
-  if (!operands[0].part.empty() || (operands.size() > 3 && !operands[3].part.empty())) return false;
-  const std::string &a = operands[1].part, &b = operands[2].part;
-  if (o.parts != 1) return a.empty() && b.empty();
-  return ReadPart(a, o.part_a) && ReadPart(b, o.part_b);
+/// "h10" or "b3210", the highest part first; those behind a's are b's.
+bool ReadOrder(const std::string& order, int parts, uint16_t& value) {
+  if (order.empty()) return true;
+  if (order.size() != static_cast<size_t>(parts) + 1 || order[0] != (parts == 2 ? 'h' : 'b')) return false;
+  value = 0;
+  for (size_t i = 1; i < order.size(); ++i) {
+    if (order[i] < '0' || order[i] - '0' >= 2 * parts) return false;
+    value = static_cast<uint16_t>(value << 3 | (order[i] - '0'));
+  }
+  return true;
 }
 
-bool IsPlainProduct(const Form& form) {
-  return form.instruction->operands.size() == 4 && !form.Has("shr7") && !form.Has("shr15") && !form.Has("po") &&
-         !form.Has("sat");
+/// Of a packed destination: which parts are written, "h1", "b30".
+bool ReadMask(const std::string& written, int parts, uint8_t& mask) {
+  if (written.empty()) return true;
+  if (written[0] != (parts == 2 ? 'h' : 'b')) return false;
+  mask = 0;
+  for (char part : written.substr(1)) {
+    if (part < '0' || part - '0' >= parts) return false;
+    mask = static_cast<uint8_t>(mask | 1 << (part - '0'));
+  }
+  return true;
+}
+
+/// Of a scalar result in a part of d an H200 makes something else than the ISA says: it is refused.
+bool ReadParts(const Form& form, Options& o, Op& op) {
+  const auto& operands = form.instruction->operands;
+  const std::string &d = operands[0].part, &a = operands[1].part, &b = operands[2].part;
+  if (operands.size() > 3 && !operands[3].part.empty()) return false;
+  if (!d.empty() && operands.size() != 4) return false;
+  if (o.parts == 1) return d.empty() && ReadPart(a, o.part_a) && ReadPart(b, o.part_b);
+  uint16_t order_a = o.parts == 2 ? 010 : 03210, order_b = o.parts == 2 ? 032 : 07654;
+  const bool read = ReadMask(d, o.parts, o.written) && ReadOrder(a, o.parts, order_a) && ReadOrder(b, o.parts, order_b);
+  op.target = order_a | uint32_t{order_b} << kOrderBits;
+  return read;
+}
+
+bool ReadProduct(const Form& form, const Options& o, Op& op) {
+  const auto& operands = form.instruction->operands;
+  if (operands.size() != 4) return false;
+  const bool plus_one = form.Has("po");
+  const bool minus_product = operands[1].minus != operands[2].minus;
+  const bool minus_c = operands[3].minus;
+  if (minus_product + minus_c + plus_one > 1) return false;
+  op.target = (form.Has("shr7")    ? 7
+               : form.Has("shr15") ? 15
+                                   : 0) |
+              (plus_one ? kPlusOne : 0) | (minus_product ? kMinusProduct : 0) | (minus_c ? kMinusC : 0);
+  // Of unsigned sums that are scaled and saturate an H200 makes now one thing, now another.
+  const bool is_unsigned = !o.signed_a && !o.signed_b && !minus_product && !minus_c;
+  return !(is_unsigned && o.saturate && (op.target & 31) != 0);
 }
 
 }  // namespace
@@ -203,8 +267,8 @@ Handler VideoHandler(const Form& form, Op& op) {
   }
   const bool multiplies = o.what == What::kMultiply;
   const auto minus = [](const ptx::Operand& operand) { return operand.minus; };
-  if (std::ranges::any_of(form.instruction->operands, minus)) return nullptr;
-  if (!ReadParts(form, o) || (multiplies && !IsPlainProduct(form))) return nullptr;
+  if (!multiplies && std::ranges::any_of(form.instruction->operands, minus)) return nullptr;
+  if (!ReadParts(form, o, op) || (multiplies && !ReadProduct(form, o, op))) return nullptr;
   op.imm = std::bit_cast<uint64_t>(o);
   return multiplies ? MultiplyVideo : o.parts == 1 ? ScalarVideo : PackedVideo;
 }

@@ -289,6 +289,9 @@ def make_integers():
                 r = out(a0 | a1 << n, b0 | b1 << n)
                 cases.append(((a0, a1, b0, b1), (wrap(b, r), wrap(b, r >> n))))
             f.form(f"{first}.{t} $d, $a, $c; {second}.{t} $e, $b, $f;", [b, b], [b] * 4, cases)
+        # a difference that does not borrow carries, for a sum
+        cases = [((a0, a1, b0, b1), (wrap(b, a0 - b0), wrap(b, a1 + b1 + (a0 >= b0)))) for a0, a1, b0, b1 in four]
+        f.form(f"sub.cc.{t} $d, $a, $c; addc.{t} $e, $b, $f;", [b, b], [b] * 4, cases)
         cases = []
         for a0, a1, b0, b1 in four:
             low = a0 * a1 + (b0 | b1 << n)
@@ -386,14 +389,54 @@ def video_parts(f, trio):
     f.form("vshr.s32.s32.u32.clamp $d, $a.h1, $b.b0;", ["b32"], ["b32"] * 2,
            [(v[:2], (wrap("b32", part_of(v[0], "h1", True) >> min(part_of(v[1], "b0", False), 32)),)) for v in trio])
     video_multiply(f, trio, dot)
+    # Packed: parts of a, then of b, by number; the highest first.
+    for parts, letter, orders in ((2, "h", (("10", "32"), ("01", "23"), ("30", "11"))),
+                                  (4, "b", (("3210", "7654"), ("0123", "0077"), ("7164", "5203")))):
+        bits = 32 // parts
+        for oa, ob in orders:
+            for t in ("u32", "s32"):
+                def pick(v, digit):
+                    word = v[0] if int(digit) < parts else v[1]
+                    return value(f"{t[0]}{bits}", word >> (bits * (int(digit) % parts)) & ((1 << bits) - 1))
+                def results(v, function):
+                    return [function(pick(v, oa[-1 - i]), pick(v, ob[-1 - i])) for i in range(parts)]
+                for name, function in functions.items():
+                    for mask in (range(parts), [0], [parts - 1]):
+                        chosen = "".join(str(i) for i in sorted(mask, reverse=True))
+                        field = lambda x, i: (x & ((1 << bits) - 1)) << (bits * i)
+                        cases = [(v, (sum(field(r, i) if i in mask else v[2] & field(-1, i)
+                                          for i, r in enumerate(results(v, function))),)) for v in trio]
+                        f.form(f"{name}{parts}.{t}.{t}.{t} $d.{letter}{chosen}, $a.{letter}{oa}, $b.{letter}{ob}, $c;", ["b32"],
+                               ["b32"] * 3, cases[:6])
+                f.form(f"vabsdiff{parts}.{t}.{t}.{t}.add $d.{letter}{parts - 1}, $a.{letter}{oa}, $b.{letter}{ob}, $c;", ["b32"],
+                       ["b32"] * 3, [(v, (wrap("b32", v[2] + results(v, functions["vabsdiff"])[-1]),)) for v in trio])
 
 
 def video_multiply(f, trio, dot):
-    for pa, pb in (("", ""), ("b0", "h1"), ("h0", "b3"), ("", "b1")):
+    """The ISA has whole words of type u32 unsigned, and c as well; an H200 takes them as signed, and so does this."""
+    for n, (pa, pb) in enumerate((("", ""), ("b0", "h1"), ("h0", "b3"), ("", "b1"))):
         for ta, tb in (("u32", "u32"), ("s32", "u32"), ("s32", "s32")):
-            d = "s32" if "s32" in (ta, tb) else "u32"
-            cases = [(v, (wrap("b32", part_of(v[0], pa, ta == "s32") * part_of(v[1], pb, tb == "s32") + v[2]),)) for v in trio]
-            f.form(f"vmad.{d}.{ta}.{tb} $d, $a{dot(pa)}, $b{dot(pb)}, $c;", ["b32"], ["b32"] * 3, cases[:5])
+            for scale in ("", ".shr7", ".shr15"):
+                for sat in ("", ".sat"):
+                    for variant in ("", "po", "-ab", "-c"):
+                        if variant and (n + len(scale) + len(sat) + len(variant)) % 2:
+                            continue  # a half of them is enough
+                        signed = ta == "s32" or tb == "s32" or variant in ("-ab", "-c")
+                        if sat and scale and not signed:
+                            continue
+                        def run(v):
+                            product = part_of(v[0], pa, ta == "s32" or not pa) * part_of(v[1], pb, tb == "s32" or not pb)
+                            c = value("s32", v[2])
+                            r = (-product if variant == "-ab" else product) + (-c if variant == "-c" else c) + (variant == "po")
+                            r >>= int(scale[4:] or 0)
+                            return wrap("b32", limited(r, 32, signed) if sat else r)
+                        d = "s32" if signed else "u32"
+                        a, c = ("-" if variant == "-ab" else "") + "$a", ("-" if variant == "-c" else "") + "$c"
+                        po = ".po" if variant == "po" else ""
+                        # -(-2^31) as c is not what the ISA's pseudo-code says it is
+                        cases = [v for v in trio if not (variant == "-c" and v[2] == 1 << 31)]
+                        f.form(f"vmad.{d}.{ta}.{tb}{po}{sat}{scale} $d, {a}{dot(pa)}, $b{dot(pb)}, {c};", ["b32"], ["b32"] * 3,
+                               [(v, (run(v),)) for v in cases[:5]])
 
 
 def make_logic():

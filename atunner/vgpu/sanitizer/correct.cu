@@ -849,3 +849,66 @@ KERNEL bulk_copy_of_own_results(In x, Out y) {
   asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\n@!p bra AGAIN;\n}" ::"r"(address_of(&b)) : "memory");
   y[threadIdx.x] = s[63 - threadIdx.x];
 }
+KERNEL carried_past_the_end(In x, Out y) {
+  __shared__ float s[64];
+  float v;  // of the last threads nobody asks
+  if (threadIdx.x < 50) v = x[threadIdx.x] * 2;
+  s[63 - threadIdx.x] = v;
+  __syncthreads();
+  v = s[63 - threadIdx.x];
+  if (threadIdx.x < 50) y[threadIdx.x] = v;
+}
+KERNEL merge_looks_behind_the_end(In x, Out y) {
+  __shared__ int s[65];  // a merge may look one place behind both lists, and does not take what it finds
+  s[threadIdx.x] = threadIdx.x % 32 * 2 + threadIdx.x / 32 + (int)x[0];
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  int i = 0, j = 32, a = s[0], b = s[32];
+  for (int n = 0; n < 64; ++n) {
+    const bool second = j < 64 && (i >= 32 || b < a);
+    y[n] = second ? b : a;
+    if (second) b = s[++j];
+    else a = s[++i];
+  }
+}
+KERNEL pairs_published_whole(In x, Out y) {
+  static __device__ __align__(16) unsigned long long pair[2];
+  const int rounds = 2000 * (int)x[0];
+  for (unsigned long long i = 1; threadIdx.x == 0 && i <= rounds; ++i) {
+    unsigned long long a, b;
+    if (blockIdx.x == 0) asm volatile("st.relaxed.gpu.v2.u64 [%0], {%1, %1};" ::"l"(pair), "l"(i) : "memory");
+    else asm volatile("ld.relaxed.gpu.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(pair) : "memory");
+    if (blockIdx.x == 1 && a != b) __trap();
+  }
+  y[threadIdx.x] = 1;
+}
+KERNEL tile_of_two_warps(In x, Out y) {
+  __shared__ cg::block_tile_memory<64> memory;  // and barriers in what the system keeps of shared memory
+  auto tile = cg::tiled_partition<64>(cg::this_thread_block(memory));
+  y[threadIdx.x] = cg::reduce(tile, (int)x[threadIdx.x], cg::plus<int>()) + tile.shfl((int)threadIdx.x, 40);
+}
+KERNEL division_of_128_bits(In x, Out y) {
+  const unsigned __int128 a = (unsigned __int128)0x0123456789abcdefull << 64 | 0xfedcba9876543210ull;
+  const unsigned long long b = 12345 * (unsigned)x[0];
+  y[threadIdx.x] = (unsigned)((a + threadIdx.x) / b) == 0xeef1631b && (unsigned)((a + threadIdx.x) % b) == 4365 + threadIdx.x;
+}
+__device__ __noinline__ int last_of(int n) {
+  int* p;
+  asm volatile("{\n .reg .u64 l;\n alloca.u64 l, %1, 16;\n cvta.local.u64 %0, l;\n}" : "=l"(p) : "l"(n * sizeof(int)) : "memory");
+  for (int i = 0; i < n; ++i) p[i] = i * i;
+  return p[n - 1] + p[n / 2];
+}
+KERNEL stack_as_long_as_asked(In x, Out y) {
+  float sum = 0;
+  for (int i = 0; i < 40; ++i) sum = last_of(threadIdx.x + 100 * (int)x[0]);
+  y[threadIdx.x] = sum;
+}
+KERNEL sparse_product(In x, Out y) {
+  const int lane = threadIdx.x % 32, k = lane % 4 * 2;
+  __half2 ones = __floats2half2_rn(x[0], x[0]);
+  __half2 b[2] = {__floats2half2_rn(k, k + 1), __floats2half2_rn(k + 8, k + 9)};  // B[k][n] = k
+  const unsigned one = *(unsigned*)&ones, chosen = lane / 4 % 2 ? 0xeeeeeeeeu : 0x44444444u;
+  float d[4] = {0, 0, 0, 0};
+  asm volatile("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4}, {%5,%6}, {%0,%1,%2,%3}, %7, 0x1;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(one), "r"(*(unsigned*)&b[0]), "r"(*(unsigned*)&b[1]), "r"(chosen));
+  y[threadIdx.x] = d[0] == d[1] && d[0] == d[2] ? d[3] : -1;
+}
