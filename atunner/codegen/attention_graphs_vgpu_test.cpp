@@ -43,20 +43,20 @@ class Gradients : public GraphKernels {
 };
 
 TEST_F(Gradients, OfHeadsOfEverySize) {
-  Check(Task(2, 2, 200, 64, DType::kBFloat16, false), "attention_backward", 1);
-  Check(Task(1, 1, 160, 128, DType::kFloat16, false), "attention_backward", 1);
-  Check(Task(1, 1, 130, 256, DType::kBFloat16, false), "attention_backward");
+  Check(Task(2, 2, 130, 64, DType::kBFloat16, false), "attention_backward");
+  Check(Task(1, 1, 100, 128, DType::kFloat16, false), "attention_backward");
+  Check(Task(1, 1, 70, 256, DType::kBFloat16, false), "attention_backward");
   Check(Task(1, 1, 77, 40, DType::kFloat16, false, -0.2), "attention_backward");
 }
 
 TEST_F(Gradients, UnderACausalMask) {
-  Check(Task(1, 1, 261, 64, DType::kFloat16, true), "attention_backward", 2);
-  Check(Task(2, 2, 129, 128, DType::kBFloat16, true), "attention_backward", 1);
-  Check(Task(1, 1, 200, 256, DType::kFloat16, true), "attention_backward", 1);
+  Check(Task(1, 1, 133, 64, DType::kFloat16, true), "attention_backward", 2);
+  Check(Task(2, 2, 129, 128, DType::kBFloat16, true), "attention_backward");
+  Check(Task(1, 1, 130, 256, DType::kFloat16, true), "attention_backward");
 }
 
 TEST_F(Gradients, OfKeysThatHeadsShare) {
-  Check(Task(4, 2, 133, 64, DType::kBFloat16, true), "attention_backward", 1);
+  Check(Task(4, 2, 90, 64, DType::kBFloat16, true), "attention_backward");
   Check(Task(3, 1, 70, 128, DType::kFloat16, false), "attention_backward");
 }
 
