@@ -25,6 +25,8 @@ class AttentionBackward : public BoundTemplate {
     space_.parameters = {
         {"forward_q", Integers({128, 192}), "forward: queries per block"},
         {"forward_k", Integers({64, 80, 96, 112, 128, 176}), "forward: keys per step"},
+        {"forward_order", Integers({0, 1}),
+         "forward: one block per tile of queries; or one per SM, with tile after tile"},
         {"k_tile", Integers({16, 32, 48, 64, 80, 96, 128}), "queries that stream by a block of keys at once"},
         {"k_stages", Integers({2, 3}), "buffers for queries"},
         {"k_partner_stages", Integers({1, 2, 3}), "buffers for dy"},
@@ -91,22 +93,30 @@ class AttentionBackward : public BoundTemplate {
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     const auto columns = static_cast<double>(Columns());
     // Blocks take turns on the SMs; each begins with its own tiles. A tile of few columns feeds a tensor core slowly,
-    // a barrier per tile costs, and buffers hide the copies.
-    const auto seconds = [&](int64_t own, int64_t tile, int64_t stages, double products, int64_t heads) {
+    // one of many needs more registers than there are, and buffers hide the copies.
+    const auto seconds = [&](int64_t own, int64_t tile, double sums, double products, int64_t heads) {
       const double works = static_cast<double>(CeilDiv(sequence_, own) * heads) / static_cast<double>(profile.sms);
       const double seen = static_cast<double>(sequence_) * (causal_ ? 0.5 : 1.0) + static_cast<double>(tile + own);
       const double rounds = causal_ ? std::max(works, 1.0) + 0.3 : std::ceil(works);
-      const double fed = (1.0 + 24.0 / static_cast<double>(tile)) * (stages == 1 ? 1.2 : stages == 2 ? 1.0 : 1.001);
+      const double registers = sums + 1.25 * static_cast<double>(tile) + 24;
+      const double fed = (1.0 + 24.0 / static_cast<double>(tile)) * (1.0 + 0.006 * std::max(registers - 208, 0.0));
       return rounds * products * 2.0 * columns * static_cast<double>(own) * seen * fed / rate;
+    };
+    const auto buffered = [&](const char* stages, const char* partner) {
+      const auto each = [](int64_t count) { return count == 1 ? 1.04 : count == 2 ? 1.02 : 1.0; };
+      return each(integer(stages)) * each(integer(partner));
     };
     const int64_t heads = batch_ * heads_, key_heads = batch_ * key_heads_;
     const double members = static_cast<double>(heads_ / key_heads_);
-    const double forward =
-        seconds(integer("forward_q"), integer("forward_k"), kForwardStages, 2, heads) * (dim_ <= 64 ? 1.2 : 1.0);
-    const double keys = seconds(OwnKeys(), integer("k_tile"), integer("k_stages"), roles() ? 5 : 4, key_heads) *
-                        members * (integer("k_partner_stages") == 1 ? 1.02 : 1.0);
-    const double queries = seconds(integer("q_groups") * 64, integer("q_tile"), integer("q_stages"), 3, heads) *
-                           (integer("q_partner_stages") == 1 ? 1.02 : 1.0);
+    // Narrow heads wait for exponentials, which three groups hide; blocks with tile after tile balance a mask badly.
+    const bool narrow = dim_ <= 64, one_per_sm = integer("forward_order") == 1;
+    const double forward = seconds(integer("forward_q"), integer("forward_k"), columns / 2, 2, heads) *
+                           (narrow && integer("forward_q") == 192 ? 0.85 : 1.0) *
+                           (one_per_sm ? (causal_ && !narrow ? 1.3 : 0.98) : 1.0);
+    const double keys = seconds(OwnKeys(), integer("k_tile"), columns / (roles() ? 2 : 1), roles() ? 5 : 4, key_heads) *
+                        members * buffered("k_stages", "k_partner_stages");
+    const double queries = seconds(integer("q_groups") * 64, integer("q_tile"), columns / 2, 3, heads) *
+                           buffered("q_stages", "q_partner_stages") * (integer("q_groups") == 3 ? 1.1 : 1.0);
     return (forward + keys + queries) * (integer("head_group") == 1 ? 1.0 : 1.001) * 1e9;
   }
 
@@ -173,6 +183,8 @@ class AttentionBackward : public BoundTemplate {
     };
     const ArgBinding statistics = ArgBinding::Workspace("statistics");
     LaunchStep forward = Step("attention", false, forward_q, forward_q / 64, ForwardBytes());
+    if (integer("forward_order") == 1)
+      forward.grid[0] = Expr::MustParse(fmt::format("min({}, {})", forward.grid[0].text(), profile_.sms));
     forward.args = {Map("q", false, 64),
                     Map("k", true, integer("forward_k")),
                     Map("v", true, integer("forward_k")),

@@ -19,13 +19,14 @@ class PagedAttention : public BoundTemplate {
     sequences_ = q[0], heads_ = q[1], dim_ = q[2], page_ = pool[1], key_heads_ = pool[2];
     pages_ = ExtentsOf(spec, "table")[1];
     space_.parameters = {
-        {"part", Integers({128, 256, 512, 1024, 2048, 4096}), "keys of a block"},
+        {"parts", Integers({1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 14, 16,  18,  20,  22,
+                            24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 88, 96, 112, 128, 192, 256}),
+         "blocks that divide the keys of a sequence"},
         {"warps", Integers({1, 2, 4}), "of a block; each takes sixteen keys at a time"},
         {"octets", Integers({1, 2}), "of the query heads that share a key head, for each block"},
         {"q_registers", Integers({0, 1}), "keep the queries in registers"},
     };
-    Add(fmt::format("part == 128 or part < 2 * {}", keys()), "more keys than there are");
-    Add("part >= 32 * warps", "two rounds for each warp at least");
+    Add(fmt::format("parts == 1 or parts * warps * 32 <= {}", keys()), "two rounds for each warp at least");
     Add(fmt::format("octets == 1 or {} > 8", group()), "more heads than there are");
     // Keys, values, outputs and queries of a thread, and what addresses and weights take.
     Add(fmt::format("8 * {0} + 16 * {1} + 16 * {1} * octets + q_registers * 4 * {0} * octets + 44 <= 255",
@@ -40,7 +41,8 @@ class PagedAttention : public BoundTemplate {
     ConstantBlock constants;
     constants.Int("HEADS", heads_).Int("KEY_HEADS", key_heads_).Int("DIM", dim_);
     constants.Int("PAGE", page_, "keys of a page").Int("TABLE", pages_, "pages of a sequence");
-    constants.Int("PART", integer("part")).Int("WARPS", integer("warps")).Int("OCTETS", integer("octets"));
+    constants.Int("PART", Part(configuration), "keys of a block");
+    constants.Int("WARPS", integer("warps")).Int("OCTETS", integer("octets"));
     constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
     return RenderedKernel{.source = Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionPagedCu}),
                           .plan = PlanOf(configuration)};
@@ -48,29 +50,39 @@ class PagedAttention : public BoundTemplate {
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t tiles = CeilDiv(group(), integer("octets") * 8), parts = CeilDiv(keys(), integer("part"));
+    const int64_t tiles = CeilDiv(group(), integer("octets") * 8), parts = integer("parts");
     const double bytes = 4.0 * static_cast<double>(sequences_ * key_heads_ * keys() * dim_);
     const double joined = parts == 1 ? 0 : 8.0 * static_cast<double>(sequences_ * heads_ * parts * dim_);
-    // An SM streams at its full share with eight warps or more; blocks come in rounds, and begin and end slowly.
+    // Blocks of one length run in rounds, the last of which should be full; each begins and ends slowly. Few warps do
+    // not keep an SM's share of the memory busy.
+    const int64_t warps = integer("warps");
     const double blocks = static_cast<double>(sequences_ * key_heads_ * tiles * parts);
-    const double resident = std::min(16.0 / static_cast<double>(integer("warps")), 8.0);
-    const double rounds = blocks / (resident * profile.sms);
-    const double balance = std::max(std::ceil(rounds) / rounds, 1.0);
-    const double warps = std::min(8.0, std::ceil(blocks / profile.sms) * static_cast<double>(integer("warps")));
-    const double ends = 1.0 + 48.0 * static_cast<double>(integer("warps")) / static_cast<double>(integer("part"));
+    const auto resident = static_cast<double>(65536 / (32 * std::min<int64_t>(Registers(configuration), 255)) / warps);
+    const double rounds = blocks / (resident * static_cast<double>(profile.sms));
+    const double uneven = rounds > 1 ? std::ceil(rounds) / rounds : 1.0;
+    const double busy = std::min(1.0, rounds) * resident * static_cast<double>(warps);
+    const double ends = 1.0 + 24.0 * static_cast<double>(warps) / static_cast<double>(Part(configuration));
     const double repeated = 1.0 + 0.4 * static_cast<double>(tiles - 1);  // what L2 does not hide
-    const double spilt = integer("q_registers") != 0 && dim_ > 128 ? 1.05 : 1.0;
-    return (bytes * repeated * ends * std::min(balance, 2.0) * (8.0 / warps) + joined) * spilt / profile.dram_gbps +
-           (parts == 1 ? 0 : 2500);
+    const double streamed = bytes * repeated * ends * (0.7 + 0.3 * uneven) * std::max(1.0, 7.0 / busy);
+    return (streamed + joined) / profile.dram_gbps + (parts == 1 ? 0 : 4000);
   }
 
  private:
   int64_t group() const { return heads_ / key_heads_; }
   int64_t keys() const { return pages_ * page_; }
+  /// Keys of a block: whole steps of sixteen.
+  int64_t Part(const Configuration& configuration) const {
+    return CeilDiv(CeilDiv(keys(), GetInt(space_, configuration, "parts")), 16) * 16;
+  }
+  int64_t Registers(const Configuration& configuration) const {
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const int64_t chunks = CeilDiv(dim_, 32), strips = CeilDiv(dim_, 64), octets = integer("octets");
+    return 8 * chunks + 16 * strips * (1 + octets) + integer("q_registers") * 4 * chunks * octets + 44;
+  }
 
   LaunchPlan PlanOf(const Configuration& configuration) const {
     const int64_t octets = GetInt(space_, configuration, "octets");
-    const int64_t parts = CeilDiv(keys(), GetInt(space_, configuration, "part"));
+    const int64_t parts = CeilDiv(keys(), Part(configuration));  // by whole steps sometimes fewer
     const Expr sequences = spec_.FindArg("q")->shape[0];
     const auto times = [&](int64_t count) {
       return Expr::MustParse(fmt::format("({}) * {}", sequences.text(), count));
