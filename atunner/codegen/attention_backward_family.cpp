@@ -53,7 +53,19 @@ class AttentionBackward : public BoundTemplate {
     Add(fmt::format("head_group == 1 or head_group <= {}", batch_ * key_heads_), "more heads than there are");
   }
 
-  Configuration Default() const override { return Cheapest(); }
+  /// The steps have nothing to do with each other, so that each finds its own parameters.
+  Configuration Default() const override {
+    std::vector<std::vector<Value>> chosen;
+    for (const Parameter& parameter : space_.parameters) chosen.push_back({parameter.values[0]});
+    constexpr size_t kSteps[] = {0, 3, 6, 10};
+    for (size_t step = 0; step + 1 < std::size(kSteps); ++step) {
+      std::vector<std::vector<Value>> choices = chosen;
+      for (size_t i = kSteps[step]; i < kSteps[step + 1]; ++i) choices[i] = space_.parameters[i].values;
+      const Configuration best = CheapestOf(choices);
+      for (size_t i = kSteps[step]; i < kSteps[step + 1]; ++i) chosen[i] = {best.values[i]};
+    }
+    return CheapestOf(chosen);
+  }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
