@@ -193,7 +193,7 @@ class WgmmaAttention : public AttentionTemplate {
     const int64_t keys = integer("tile_k"), stages = integer("stages");
     ConstantBlock constants = Constants(configuration);
     constants.Int("STAGES", stages).Bool("TURNS", integer("turns") != 0);
-    constants.Bool("PAIRS", integer("order") == 2);
+    constants.Bool("PAIRS", integer("order") == 2).Define("STATISTICS", 0).Int("SHARING", 1);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products =
         WgmmaText({.name = "multiply_first", .columns = keys, .accumulates = false, .b_transposed = "0"}) + "\n" +

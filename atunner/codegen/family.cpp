@@ -3,9 +3,11 @@
 namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
-  return {&RowFamily(),       &GemmFamily(),      &ConvFamily(),    &AttentionFamily(),
-          &PointwiseFamily(), &ReductionFamily(), &ColumnsFamily(), &ScanFamily(),
-          &TransposeFamily(), &PoolingFamily(),   &ElementsFamily()};
+  return {&RowFamily(),       &GemmFamily(),           &ConvFamily(),
+          &AttentionFamily(), &PagedAttentionFamily(), &AttentionBackwardFamily(),
+          &PointwiseFamily(), &ReductionFamily(),      &ColumnsFamily(),
+          &ScanFamily(),      &TransposeFamily(),      &PoolingFamily(),
+          &ElementsFamily()};
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {

@@ -28,6 +28,8 @@ const Family& RowFamily();
 const Family& GemmFamily();
 const Family& ConvFamily();
 const Family& AttentionFamily();
+const Family& PagedAttentionFamily();
+const Family& AttentionBackwardFamily();
 const Family& PointwiseFamily();
 const Family& ReductionFamily();
 const Family& ColumnsFamily();

@@ -18,6 +18,7 @@ namespace atunner {
 
 class GraphKernels : public testing::Test {
  protected:
+  explicit GraphKernels(const char* gpu = "A100") : gpu_(FindProfile(gpu).value(), 2) {}
   void SetUp() override {
     auto made = MakeNvrtcCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
@@ -39,15 +40,19 @@ class GraphKernels : public testing::Test {
   void Check(const KernelSpec& spec, const ScheduleTemplate& schedule, size_t drawn) {
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
     ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
-    for (const Configuration& one : DrawConfigurations(schedule, 1 + drawn, 7)) {
-      SCOPED_TRACE(schedule.space().Describe(one));
-      const RenderedKernel kernel = schedule.Render(one).value();
-      const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
-      ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
-      std::vector<Dims> sizes = schedule.CheckDims(one);
-      if (std::ranges::find(sizes, spec.dims) == sizes.end()) sizes.push_back(spec.dims);
-      for (const Dims& dims : sizes) CheckSize(spec, kernel, *outcome.module, dims, **oracle);
-    }
+    for (const Configuration& one : DrawConfigurations(schedule, 1 + drawn, 7))
+      CheckConfiguration(spec, schedule, one, **oracle);
+  }
+
+  void CheckConfiguration(const KernelSpec& spec, const ScheduleTemplate& schedule, const Configuration& one,
+                          OracleStore& oracle) {
+    SCOPED_TRACE(schedule.space().Describe(one));
+    const RenderedKernel kernel = schedule.Render(one).value();
+    const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+    ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
+    std::vector<Dims> sizes = schedule.CheckDims(one);
+    if (std::ranges::find(sizes, spec.dims) == sizes.end()) sizes.push_back(spec.dims);
+    for (const Dims& dims : sizes) CheckSize(spec, kernel, *outcome.module, dims, oracle);
   }
 
   void CheckSize(const KernelSpec& spec, const RenderedKernel& kernel, const CompiledModule& module, const Dims& dims,
@@ -76,7 +81,7 @@ class GraphKernels : public testing::Test {
     return SpecOfGraph(graph::Parse(text, "test.atg").value(), dims).value();
   }
 
-  vgpu::VirtualGpu gpu_{FindProfile("A100").value(), 2};
+  vgpu::VirtualGpu gpu_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<JudgeKernels> kernels_;
   size_t verified_ = 0;

@@ -188,6 +188,9 @@ struct Heads {
   Shape queries;  ///< as given
 };
 
+/// Operands of products are as narrow as the task, and summed wider: weights are rounded as tensor cores need it.
+Value Factor(Call& call, Value x) { return call.g.Cast(x, call.dtype()); }
+
 std::optional<Heads> AttentionInputs(Call& call) {
   const Shape q = call.shape(0);
   const Shape kv = call.shape(1);
@@ -198,9 +201,9 @@ std::optional<Heads> AttentionInputs(Call& call) {
                   "equal batch and dim; the key heads divide the query heads"))
     return std::nullopt;
   Heads heads;
-  heads.query = call.g.Reshape(call.Wide(call.Input("q", q)), {q[0], kv[1], *shared, q[2], q[3]});
-  heads.key = call.Wide(call.Input("k", kv));
-  heads.value = call.Wide(call.Input("v", kv));
+  heads.query = call.g.Reshape(Factor(call, call.Input("q", q)), {q[0], kv[1], *shared, q[2], q[3]});
+  heads.key = Factor(call, call.Input("k", kv));
+  heads.value = Factor(call, call.Input("v", kv));
   heads.queries = q;
   return heads;
 }
@@ -212,14 +215,15 @@ double ScaleOf(const Call& call, const Extent& dim) {
 /// Equations of the two products: "…,…->…".
 Value Attend(Call& call, const Heads& heads, const char* first, const char* second, const Seen& which) {
   GraphBuilder& g = call.g;
-  const Value product = g.Contract(first, heads.query, heads.key);
+  const DType sums = ArithmeticType(call.dtype());
+  const Value product = g.Contract(first, heads.query, heads.key, sums);
   std::vector<Value> operands = {product};
   operands.insert(operands.end(), which.extra.begin(), which.extra.end());
   const std::string scaled = fmt::format("let s = a * ({}) in ", ScaleOf(call, heads.queries.back()));
   const Value scores = g.Map(fmt::format("{}select({}, {}, -inf)", scaled, which.seen, which.scores), operands);
   const Value top = g.Reduce(Combine::kMax, scores, {-1}, true);
   const Value weights = g.Map("exp(a - detach(b))", {scores, top});
-  const Value mixed = g.Contract(second, weights, heads.value);
+  const Value mixed = g.Contract(second, Factor(call, weights), heads.value, sums);
   return g.Map("a / b", {mixed, g.Reduce(Combine::kSum, weights, {-1}, true)});
 }
 
@@ -281,12 +285,12 @@ void BuildPagedAttention(Call& call) {
   const Extent keys = table[1] * pool[1];
   Heads heads;
   heads.queries = q;
-  heads.query = g.Reshape(call.Wide(call.Input("q", q)), {q[0], pool[2], *shared, q[2]});
+  heads.query = g.Reshape(Factor(call, call.Input("q", q)), {q[0], pool[2], *shared, q[2]});
   const Value k = call.Input("k_pool", pool);
   const Value v = call.Input("v_pool", pool);
   const Value places = call.Input("table", table, DType::kInt64);
   const auto gathered = [&](Value from) {
-    return call.Wide(g.Reshape(g.Add(Gather{0, 0}, {from, places}), {q[0], keys, pool[2], q[2]}));
+    return Factor(call, g.Reshape(g.Add(Gather{0, 0}, {from, places}), {q[0], keys, pool[2], q[2]}));
   };
   heads.key = gathered(k);
   heads.value = gathered(v);

@@ -92,11 +92,23 @@ class PlainWriter {
       return {ArgBinding::Tensor(output->name), OutputType(node.type.dtype)};
     const std::string name = "v" + std::to_string(id);
     const DType dtype = node.type.dtype;
+    if (!wide_ && IsFloat(dtype) && IsFactor(id)) {
+      kernel_.plan.workspaces.push_back(
+          {name, ExprOf(ElementCount(node.type.shape) * Extent(static_cast<int64_t>(SizeOf(dtype))))});
+      return {ArgBinding::Workspace(name), std::string(CudaName(dtype))};
+    }
     const int64_t bytes = IsFloat(dtype) && (wide_ || dtype == DType::kFloat64) ? 8
                           : IsFloat(dtype)                                      ? 4
                                                                                 : static_cast<int64_t>(SizeOf(dtype));
     kernel_.plan.workspaces.push_back({name, ExprOf(ElementCount(node.type.shape) * Extent(bytes))});
     return {ArgBinding::Workspace(name), CudaArithmetic(dtype, wide_)};
+  }
+
+  /// Is the node multiplied in a contraction? Then it is as narrow as its type, as tensor cores need it.
+  bool IsFactor(NodeId id) const {
+    return std::ranges::any_of(graph_.nodes(), [id](const Node& node) {
+      return node.As<Contract>() && std::ranges::find(node.operands, id) != node.operands.end();
+    });
   }
 
   void Copy(const Output& output) {

@@ -198,24 +198,23 @@ DEVICE void transpose_four(unsigned (&words)[4]) {
   }
 }
 
-/// Sixteen rows of a warp straight from registers; four lanes write 64 bytes side by side.
+/// Sixteen rows of a warp times a factor each, straight from registers; four lanes write 64 bytes side by side. The lane's rows are `row`
+/// and the eighth behind, of a head of `rows`.
 template <int FRAGMENTS>
-DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const Running& running, const Queries& queries, int row_in_tile, T* y, int sequence) {
+DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const float (&factors)[2], int row, T* head, int rows) {
   static_assert(ALIGNED);
-  const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float inverse = running.inverse(half);
-    const int row = queries.first + row_in_tile + lane / 4 + half * 8;
-    T* to = y + queries.base + (long long)row * DIM;
+    T* to = head + (long long)(row + half * 8) * DIM;
 #pragma unroll
     for (int d = 0; d < FRAGMENTS; d += 4) {
       unsigned words[4] = {};
 #pragma unroll
-      for (int i = 0; i < 4 && d + i < FRAGMENTS; ++i) words[i] = pack(out[d + i][half * 2] * inverse, out[d + i][half * 2 + 1] * inverse);
+      for (int i = 0; i < 4 && d + i < FRAGMENTS; ++i)
+        words[i] = pack(out[d + i][half * 2] * factors[half], out[d + i][half * 2 + 1] * factors[half]);
       transpose_four(words);
-      const int unit = d + lane % 4;
-      if (row < sequence && unit * 8 < DIM) *(uint4*)(to + unit * 8) = *(const uint4*)words;
+      const int unit = d + threadIdx.x % 4;
+      if (row + half * 8 < rows && unit * 8 < DIM) *(uint4*)(to + unit * 8) = *(const uint4*)words;
     }
   }
 }

@@ -1,4 +1,4 @@
-// y = softmax(q · kᵀ · scale) · v through wgmma, for q, k, v, y of [heads, sequence, DIM]. One warp loads tiles by tensor maps; a group
+// y = softmax(q · kᵀ · scale) · v through wgmma, for q, y of [heads, sequence, DIM], and k, v that SHARING heads share. One warp loads tiles by tensor maps; a group
 // of four warps has 64 queries. While the weights of one tile of keys multiply its values, the scores of the next become weights;
 // and the groups take turns at the tensor cores, so that one takes its softmax while another's products run.
 constexpr int GROUPS = TILE_Q / 64;
@@ -96,7 +96,7 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
       expect_bytes(barrier, K_BYTES);
 #pragma unroll
       for (int panel = 0; panel < PANELS; ++panel) {
-        copy_box(shared_at + to + panel * TILE_K * 128, map, panel * 64, tile * TILE_K, work.queries.head, barrier);
+        copy_box(shared_at + to + panel * TILE_K * 128, map, panel * 64, tile * TILE_K, work.queries.head / SHARING, barrier);
       }
     };
     const auto load_keys = [&](int tile) {
@@ -156,9 +156,46 @@ DEVICE void pass_turn(int group) {
   if (TURNS) asm volatile("bar.arrive %0, 256;" ::"r"((group + 1) % GROUPS + 1) : "memory");
 }
 
+#if STATISTICS
+/// What gradients need of a query: the logarithm of its sum of weights, to base 2, and the sum of y · dy along its row.
+struct Result {
+  const T* dy;
+  float2* statistics;
+
+  DEVICE void take(const float (&out)[UNITS][4], const Running& running, float scale_log2, const Queries& queries, int row, int sequence) const {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const T* from = dy + queries.base + (long long)(row + half * 8) * DIM;
+      float delta = 0;
+#pragma unroll
+      for (int d = 0; d < UNITS; ++d) {
+        if (row + half * 8 >= sequence || d * 8 >= DIM) continue;
+        const unsigned pair = *(const unsigned*)(from + d * 8 + lane % 4 * 2);
+        delta += (float)((const T*)&pair)[0] * out[d][half * 2] + (float)((const T*)&pair)[1] * out[d][half * 2 + 1];
+      }
+      delta += __shfl_xor_sync(0xffffffffu, delta, 1);
+      delta += __shfl_xor_sync(0xffffffffu, delta, 2);
+      const float inverse = running.inverse(half);
+      if (lane % 4 == 0 && row + half * 8 < sequence)
+        statistics[(long long)queries.head * ROWS + row + half * 8] = make_float2(fmaf(running.top[half], scale_log2, -__log2f(inverse)), delta * inverse);
+    }
+  }
+};
+#else
+struct Result {
+  T* y;
+
+  DEVICE void take(const float (&out)[UNITS][4], const Running& running, float, const Queries& queries, int row, int sequence) const {
+    const float inverses[2] = {running.inverse(0), running.inverse(1)};
+    write_rows(out, inverses, row, y + queries.base, sequence);
+  }
+};
+#endif
+
 /// Four warps with 64 queries. The first step of a tile of queries may already have been taken beside the last one of the tile before.
 struct Group {
-  T* y;
+  Result result;
   unsigned shared_at;
   Barriers barriers;
   int heads, sequence;
@@ -201,7 +238,7 @@ struct Group {
       }
       finish_output();
       for (int tile = mine; tile < work.tiles; ++tile) pass();
-      write_rows(out[0], running, work.queries, warp_row, y, sequence);
+      result.take(out[0], running, scale_log2, work.queries, work.queries.first + warp_row + threadIdx.x % 32 / 4, sequence);
       running = fresh;
       work = next;
     }
@@ -285,7 +322,13 @@ struct Group {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v,
+#if STATISTICS
+              const T* __restrict__ dy, float2* __restrict__ statistics, int heads, int sequence, float scale_log2) {
+  const Result result{dy, statistics};
+#else
               T* __restrict__ y, int heads, int sequence, float scale_log2) {
+  const Result result{y};
+#endif
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const Barriers barriers{shared_at + BARRIERS_AT};
@@ -297,6 +340,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     __syncwarp();
   } else {
     if (GROUPS > 1) take_registers<GROUPS == 2 ? 232 : 160>();
-    Group{y, shared_at, barriers, heads, sequence, scale_log2}.run();
+    Group{result, shared_at, barriers, heads, sequence, scale_log2}.run();
   }
 }

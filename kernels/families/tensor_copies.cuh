@@ -43,6 +43,13 @@ DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, u
                : "memory");
 }
 
+/// `bytes` side by side, a multiple of 16.
+DEVICE void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
+               "r"(barrier)
+               : "memory");
+}
+
 /// A group of four warps hands registers back, or waits for as many: COUNT for each thread from here on.
 template <int COUNT>
 DEVICE void give_registers() {

@@ -1,0 +1,412 @@
+// Gradients of softmax(q · kᵀ · scale) · v through wgmma, of [heads, sequence, DIM]: first a kernel whose blocks own keys, dv = pᵀ · dy and
+// dk = dsᵀ · q, then one whose blocks own queries, dq = ds · k; p are the weights and ds = p ∘ (dy · vᵀ - delta) · scale. Nothing is added in
+// memory, so that results do not depend on what runs when. Both kernels are one text: a block keeps its own rows of two tensors (keys and
+// values, or queries and dy), and tiles of the other two stream by. One warp loads by tensor maps; in a group of four warps the weights go
+// from accumulators straight to left operands.
+namespace backward {
+constexpr int PANELS = (UNITS + 7) / 8;  // of 64 columns
+/// One of a tensor's tiles of `rows` rows.
+DEVICE constexpr int bytes_of(int rows) { return PANELS * rows * 128; }
+
+/// Of a query: the logarithm of its sum of weights, and the sum of y · dy along its row.
+struct Statistics {
+  float log_sum, delta;
+};
+
+/// What one of the two kernels does.
+template <bool KEYS_>
+struct Shape {
+  static constexpr bool KEYS = KEYS_;
+  static constexpr int GROUPS = KEYS ? K_GROUPS : Q_GROUPS;
+  static constexpr int TILE = KEYS ? K_TILE : Q_TILE;  // rows that stream by at once
+  /// Buffers for the tensor that is needed first (queries, or keys), and for its partner (dy, or values).
+  static constexpr int STAGES = KEYS ? K_STAGES : Q_STAGES, PARTNER_STAGES = KEYS ? K_PARTNER_STAGES : Q_PARTNER_STAGES;
+  /// A group for each gradient, where the registers of one cannot hold both.
+  static constexpr bool ROLES = KEYS && K_ROLES;
+  static constexpr int OWN = ROLES ? 64 : GROUPS * 64;  // rows of a block
+  static constexpr int THREADS = (GROUPS + 1) * 128;
+  static constexpr int FRAGMENTS = TILE / 8;
+  static constexpr int STREAM_AT = 2 * bytes_of(OWN), PARTNER_AT = STREAM_AT + STAGES * bytes_of(TILE);
+  static constexpr int STATISTICS_AT = PARTNER_AT + PARTNER_STAGES * bytes_of(TILE);
+  static constexpr int BARRIERS_AT = STATISTICS_AT + (KEYS ? STAGES * TILE * 8 : 0);
+};
+
+/// Barriers of a block's own tensors, and of each buffer: its tile has come; it may be written again.
+template <class S>
+struct Barriers {
+  unsigned at;
+  DEVICE unsigned own(int which) const { return at + which * 8; }
+  DEVICE unsigned full(int which, int stage) const { return at + 16 + (which * S::STAGES + stage) * 16; }
+  DEVICE unsigned free(int which, int stage) const { return full(which, stage) + 8; }
+  DEVICE void make() const {
+    make_barrier(own(0), 1);
+    make_barrier(own(1), 1);
+#pragma unroll
+    for (int i = 0; i < S::STAGES + S::PARTNER_STAGES; ++i) {
+      make_barrier(at + 16 + i * 16, 1);
+      make_barrier(at + 24 + i * 16, S::GROUPS * 4);
+    }
+    show_barriers();
+  }
+};
+
+/// Which buffer comes next, and the parity of its phase.
+template <int STAGES>
+struct Place {
+  int stage = 0;
+  unsigned parity = 0;
+  DEVICE void advance() {
+    if (++stage == STAGES) stage = 0, parity ^= 1;
+  }
+};
+
+/// A block's own rows of one head, and what streams by.
+template <class S>
+struct Work {
+  int head, first;     // of the block's own tensors
+  int begin, end;      // tiles of the other two
+  int other_head, other_heads;  // first of them, and how many
+
+  DEVICE Work(int heads, int sequence) {
+    const int tiles = (sequence + S::OWN - 1) / S::OWN, all = (sequence + S::TILE - 1) / S::TILE;
+    const int group = blockIdx.x / (tiles * HEAD_GROUP), in_group = blockIdx.x % (tiles * HEAD_GROUP);
+    const int group_heads = min(heads - group * HEAD_GROUP, HEAD_GROUP);
+    head = group * HEAD_GROUP + in_group % group_heads;
+    const int tile = in_group / group_heads;
+    first = (S::KEYS ? tile : tiles - 1 - tile) * S::OWN;  // under a causal mask the longest first
+    begin = CAUSAL && S::KEYS ? first / S::TILE : 0;
+    end = CAUSAL && !S::KEYS ? min(all, (first + S::OWN + S::TILE - 1) / S::TILE) : all;
+    other_heads = S::KEYS ? SHARING : 1;
+    other_head = S::KEYS ? head * SHARING : head / SHARING;
+  }
+};
+
+struct Tensors {
+  const CUtensorMap *first, *second;
+};
+
+/// One thread's part: everything that is read, in the order in which it is needed.
+template <class S>
+DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, unsigned shared_at, Barriers<S> barriers, int heads,
+                      int sequence) {
+  const Work<S> work(heads, sequence);
+  const auto load = [&](const CUtensorMap& map, unsigned to, int rows, int box, int row, int head, unsigned barrier) {
+#pragma unroll
+    for (int panel = 0; panel < PANELS; ++panel) {
+      for (int at = 0; at < rows; at += box) copy_box(to + (panel * rows + at) * 128, map, panel * 64, row + at, head, barrier);
+    }
+  };
+  Place<S::STAGES> place;
+  Place<S::PARTNER_STAGES> partner;
+  expect_bytes(barriers.own(0), bytes_of(S::OWN));
+  load(*own.first, shared_at, S::OWN, 64, work.first, work.head, barriers.own(0));
+  bool begun = false;
+  for (int i = 0; i < work.other_heads; ++i) {
+    const int head = work.other_head + i;
+    for (int tile = work.begin; tile < work.end; ++tile) {
+      const int row = tile * S::TILE;
+      await(barriers.free(0, place.stage), place.parity ^ 1);
+      const unsigned full = barriers.full(0, place.stage);
+      const unsigned bytes = S::KEYS ? (min(S::TILE, sequence - row) + 1) / 2 * 16 : 0;
+      expect_bytes(full, bytes_of(S::TILE) + bytes);
+      load(*other.first, shared_at + S::STREAM_AT + place.stage * bytes_of(S::TILE), S::TILE, S::TILE, row, head, full);
+      if (S::KEYS) copy_bytes(shared_at + S::STATISTICS_AT + place.stage * S::TILE * 8, statistics + (long long)head * ROWS + row, bytes, full);
+      place.advance();
+      if (!begun) {
+        expect_bytes(barriers.own(1), bytes_of(S::OWN));
+        load(*own.second, shared_at + bytes_of(S::OWN), S::OWN, 64, work.first, work.head, barriers.own(1));
+        begun = true;
+      }
+      await(barriers.free(1, partner.stage), partner.parity ^ 1);
+      expect_bytes(barriers.full(1, partner.stage), bytes_of(S::TILE));
+      load(*other.second, shared_at + S::PARTNER_AT + partner.stage * bytes_of(S::TILE), S::TILE, S::TILE, row, head,
+           barriers.full(1, partner.stage));
+      partner.advance();
+    }
+  }
+}
+
+/// products[64, TILE] = own · otherᵀ, in the background; OWN and TILE rows lie in the tiles.
+template <int OWN, int TILE>
+DEVICE void start_products_of(float (&products)[TILE / 8][4], unsigned own, unsigned other) {
+  const unsigned long long a = operand(own), b = operand(other);
+  start_products();
+#pragma unroll
+  for (int step = 0; step < UNITS / 2; ++step) {
+    const unsigned long long a_step = further(a, step / 4 * (OWN * 128) + step % 4 * 32);
+    const unsigned long long b_step = further(b, step / 4 * (TILE * 128) + step % 4 * 32);
+    if (step == 0) multiply_tile_first(products, a_step, b_step);
+    else multiply_tile(products, a_step, b_step);
+  }
+  commit_products();
+}
+/// sums[64, DIM] += weights · other, in the background.
+template <int TILE>
+DEVICE void start_sum(float (&sums)[UNITS][4], const unsigned (&weights)[TILE / 16][4], unsigned other) {
+  const unsigned long long b = operand(other, TILE * 128);
+  start_products();
+#pragma unroll
+  for (int step = 0; step < TILE / 16; ++step) multiply_weights(sums, weights[step], further(b, step * 2048));
+  commit_products();
+}
+template <int STEPS>
+DEVICE void pack_all(unsigned (&packed)[STEPS][4], const float (&values)[STEPS * 2][4]) {
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step) pack_weights(packed[step], values[2 * step], values[2 * step + 1]);
+}
+
+/// Four warps with 64 rows. FIRST: they sum dv; SECOND: dk, or dq.
+template <class S, bool FIRST, bool SECOND>
+struct Group {
+  unsigned shared_at;
+  Barriers<S> barriers;
+  int sequence;
+  float scale_log2;
+  Work<S> work;
+  int row;  // of the block's own, the group's first
+  Place<S::STAGES> place;
+  Place<S::PARTNER_STAGES> partner;
+  float weights[1][S::FRAGMENTS][4], slopes[1][S::FRAGMENTS][4];  // p; dy · vᵀ, and then ds
+  float values[1][FIRST ? UNITS : 1][4], sums[1][SECOND ? UNITS : 1][4];
+  unsigned packed_weights[FIRST ? S::TILE / 16 : 1][4], packed_slopes[S::TILE / 16][4];
+  Statistics own[2];    // of a lane's two queries
+  bool masked = false;  // the tile at hand
+
+  DEVICE Group(unsigned shared_at, Barriers<S> barriers, int heads, int sequence, float scale_log2, const Statistics* statistics)
+      : shared_at(shared_at), barriers(barriers), sequence(sequence), scale_log2(scale_log2), work(heads, sequence) {
+    row = S::ROLES ? 0 : (threadIdx.x / 128 - 1) * 64;
+    if (!S::KEYS) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int mine = min(lane_row() + half * 8, sequence - 1);
+        own[half] = statistics[(long long)work.head * ROWS + mine];
+      }
+    }
+  }
+  /// The first of the lane's own two rows.
+  DEVICE int lane_row() const { return work.first + row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4; }
+  DEVICE int first_tile() const { return CAUSAL && S::KEYS ? min(work.end, (work.first + row) / S::TILE) : work.begin; }
+  DEVICE int last_tile() const { return CAUSAL && !S::KEYS ? min(work.end, (work.first + row + 64 + S::TILE - 1) / S::TILE) : work.end; }
+
+  DEVICE void run() {
+    clear(weights);
+    clear(slopes);
+    clear(values);
+    clear(sums);
+    settle(values);  // or they are cleared while products run
+    settle(sums);
+    await(barriers.own(0), 0);
+    await(barriers.own(1), 0);
+#pragma unroll 1
+    for (int i = 0; i < work.other_heads; ++i) {
+      for (int tile = work.begin; tile < first_tile(); ++tile) pass();
+      if (first_tile() < last_tile()) take_tiles();
+      for (int tile = last_tile(); tile < work.end; ++tile) pass();
+    }
+  }
+
+ private:
+  /// All tiles of one head that some row of the group sees.
+  DEVICE void take_tiles() {
+    start();
+#pragma unroll 1
+    for (int tile = first_tile();; ++tile) {
+      wait_products<SECOND ? 1 : 0>();
+      settle(weights);
+      weigh(tile);
+      if constexpr (FIRST) {
+        pack_all(packed_weights, weights[0]);
+        start_sum<S::TILE>(values[0], packed_weights, stream<1>());
+      }
+      if constexpr (SECOND) {
+        wait_products<FIRST ? 1 : 0>();
+        settle(slopes);
+        slope();
+        pack_all(packed_slopes, slopes[0]);
+        start_sum<S::TILE>(sums[0], packed_slopes, stream<0>());
+        wait_products<1>();
+      }
+      if (FIRST && SECOND) hold(packed_weights);
+      const int stage = place.stage, partner_stage = partner.stage;
+      place.advance();
+      partner.advance();
+      if (SECOND) release(barriers.free(1, partner_stage));
+      if (tile + 1 == last_tile()) {
+        finish_sums<0>(stage, partner_stage);
+        return;
+      }
+      start();
+      finish_sums<SECOND ? 2 : 1>(stage, partner_stage);
+    }
+  }
+  /// Until the sums over a tile are over; PENDING products of the next one are under way.
+  template <int PENDING>
+  DEVICE void finish_sums(int stage, int partner_stage) {
+    wait_products<PENDING>();
+    settle(sums);
+    settle(values);
+    hold(packed_slopes);
+    if (!SECOND) hold(packed_weights);
+    release(barriers.free(0, stage));
+    if (!SECOND) release(barriers.free(1, partner_stage));
+  }
+  template <int WHICH>
+  DEVICE unsigned stream() const {
+    return shared_at + (WHICH == 0 ? S::STREAM_AT : S::PARTNER_AT) + (WHICH == 0 ? place.stage : partner.stage) * bytes_of(S::TILE);
+  }
+  /// This warp no longer reads the buffer.
+  DEVICE void release(unsigned barrier) const {
+    if (threadIdx.x % 32 == 0) arrive(barrier);
+    __syncwarp();
+  }
+  /// A tile that only other groups need.
+  DEVICE void pass() {
+    await(barriers.full(0, place.stage), place.parity);
+    release(barriers.free(0, place.stage));
+    place.advance();
+    await(barriers.full(1, partner.stage), partner.parity);
+    release(barriers.free(1, partner.stage));
+    partner.advance();
+  }
+  /// The next tile's products, in the background.
+  DEVICE void start() {
+    await(barriers.full(0, place.stage), place.parity);
+    start_products_of<S::OWN, S::TILE>(weights[0], shared_at + row * 128, stream<0>());
+    await(barriers.full(1, partner.stage), partner.parity);
+    if (SECOND) start_products_of<S::OWN, S::TILE>(slopes[0], shared_at + bytes_of(S::OWN) + row * 128, stream<1>());
+  }
+  /// Of the queries 8 j + 2 (lane % 4) and the next of a tile.
+  DEVICE float4 statistics_of(int j) const {
+    float4 two;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(two.x), "=f"(two.y), "=f"(two.z), "=f"(two.w)
+                 : "r"(shared_at + S::STATISTICS_AT + (place.stage * S::TILE + j * 8 + threadIdx.x % 4 * 2) * 8));
+    return two;
+  }
+  /// Scores into weights; those of queries or keys that do not exist or see each other are zero.
+  DEVICE void weigh(int tile) {
+    const int other = tile * S::TILE, own_first = work.first + row;
+    const bool causal = CAUSAL && (S::KEYS ? other < own_first + 63 : other + S::TILE - 1 > own_first);
+    const bool partial = causal || other + S::TILE > sequence;
+#pragma unroll
+    for (int j = 0; j < S::FRAGMENTS; ++j) {
+      const float4 two = S::KEYS ? statistics_of(j) : float4{};
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float log_sum = S::KEYS ? (e % 2 == 0 ? two.x : two.z) : own[e / 2].log_sum;
+        weights[0][j][e] = power_of_two(fmaf(weights[0][j][e], scale_log2, -log_sum));
+      }
+    }
+    masked = partial;
+    if (!masked) return;
+#pragma unroll
+    for (int j = 0; j < S::FRAGMENTS; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int there = other + j * 8 + threadIdx.x % 4 * 2 + e % 2, here = lane_row() + e / 2 * 8;
+        const bool seen = there < sequence && (!CAUSAL || (S::KEYS ? here <= there : there <= here));
+        if (!seen) weights[0][j][e] = 0;
+      }
+    }
+  }
+  /// dy · vᵀ into ds, less the scale.
+  DEVICE void slope() {
+#pragma unroll
+    for (int j = 0; j < S::FRAGMENTS; ++j) {
+      const float4 two = S::KEYS ? statistics_of(j) : float4{};
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float delta = S::KEYS ? (e % 2 == 0 ? two.y : two.w) : own[e / 2].delta;
+        slopes[0][j][e] = weights[0][j][e] * (slopes[0][j][e] - delta);
+      }
+    }
+    if (!masked) return;
+#pragma unroll
+    for (int j = 0; j < S::FRAGMENTS; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        if (weights[0][j][e] == 0) slopes[0][j][e] = 0;  // what a query that does not exist left there is no number
+      }
+    }
+  }
+};
+
+template <class S>
+DEVICE Barriers<S> begin(unsigned shared_at) {
+  const Barriers<S> barriers{shared_at + S::BARRIERS_AT};
+  if (threadIdx.x == 0) barriers.make();
+  // A sequence's last tile leaves some statistics as they are.
+  for (int at = S::STATISTICS_AT + threadIdx.x * 16; at < S::BARRIERS_AT; at += S::THREADS * 16)
+    asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(shared_at + at), "r"(0) : "memory");
+  show_to_tensor_cores();
+  __syncthreads();
+  return barriers;
+}
+template <class S>
+DEVICE void give() {
+  if (S::GROUPS > 1) give_registers<S::GROUPS == 2 ? 24 : 32>();
+}
+template <class S>
+DEVICE void take() {
+  if (S::GROUPS > 1) take_registers<S::GROUPS == 2 ? 240 : 160>();
+}
+/// A group's rows of a gradient.
+template <class S, class G>
+DEVICE void write(const G& group, const float (&sums)[UNITS][4], float factor, T* to) {
+  const float factors[2] = {factor, factor};
+  write_rows(sums, factors, group.lane_row(), to + (long long)group.work.head * group.sequence * DIM, group.sequence);
+}
+
+}  // namespace backward
+
+extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
+    backward_keys(const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v, const __grid_constant__ CUtensorMap q,
+                  const __grid_constant__ CUtensorMap dy, const backward::Statistics* __restrict__ statistics, T* __restrict__ dk, T* __restrict__ dv,
+                  int heads, int sequence, float scale) {
+  using S = backward::Shape<true>;
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
+  const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
+  const float scale_log2 = scale * 1.4426950408889634f;
+  if (threadIdx.x < 128) {
+    backward::give<S>();
+    if (threadIdx.x == 0) backward::load_all<S>({&k, &v}, {&q, &dy}, statistics, shared_at, barriers, heads, sequence);
+    __syncwarp();
+  } else {
+    backward::take<S>();
+    if (!S::ROLES) {
+      backward::Group<S, true, true> group(shared_at, barriers, heads, sequence, scale_log2, statistics);
+      group.run();
+      backward::write<S>(group, group.values[0], 1.0f, dv);
+      backward::write<S>(group, group.sums[0], scale, dk);
+    } else if (threadIdx.x < 256) {
+      backward::Group<S, true, !S::ROLES> group(shared_at, barriers, heads, sequence, scale_log2, statistics);
+      group.run();
+      backward::write<S>(group, group.values[0], 1.0f, dv);
+    } else {
+      backward::Group<S, !S::ROLES, true> group(shared_at, barriers, heads, sequence, scale_log2, statistics);
+      group.run();
+      if constexpr (S::ROLES) backward::write<S>(group, group.sums[0], scale, dk);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
+    backward_queries(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap dy, const __grid_constant__ CUtensorMap k,
+                     const __grid_constant__ CUtensorMap v, const backward::Statistics* __restrict__ statistics, T* __restrict__ dq, int heads,
+                     int sequence, float scale) {
+  using S = backward::Shape<false>;
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
+  const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
+  if (threadIdx.x < 128) {
+    backward::give<S>();
+    if (threadIdx.x == 0) backward::load_all<S>({&q, &dy}, {&k, &v}, statistics, shared_at, barriers, heads, sequence);
+    __syncwarp();
+  } else {
+    backward::take<S>();
+    backward::Group<S, false, true> group(shared_at, barriers, heads, sequence, scale * 1.4426950408889634f, statistics);
+    group.run();
+    backward::write<S>(group, group.sums[0], scale, dq);
+  }
+}

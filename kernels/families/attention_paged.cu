@@ -1,0 +1,292 @@
+// One query per sequence over keys in pages: y = softmax(q · kᵀ · scale) · v for q, y of [sequences, HEADS, DIM] and pools of
+// [pages, PAGE, KEY_HEADS, DIM]. A block has PART keys of one sequence and OCTETS · 8 of the query heads that share a key head, so
+// that keys and values are read once; each warp takes sixteen keys at a time, from memory straight into the operands of
+// mma.sync. Lane l is number l % 4 of its quad, quad l / 4. `parts` holds what blocks found where a sequence has several.
+constexpr int GROUP = HEADS / KEY_HEADS;
+constexpr int TILES = (GROUP + OCTETS * 8 - 1) / (OCTETS * 8);  // of the heads that share a key head
+constexpr int PARTS = (TABLE * PAGE + PART - 1) / PART;
+constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
+constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
+
+DEVICE float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+/// What is relative to `top` made relative to `common`, which is no smaller.
+DEVICE float factor(float top, float common) { return top == common ? 1.0f : power_of_two(top - common); }
+/// Keys that a sequence has.
+DEVICE int length_of(long long last) { return (int)min(max(last, 0ll), TABLE * PAGE - 1ll) + 1; }
+/// Both halves of two words, as pairs of what stands at the same place.
+DEVICE unsigned low_halves(unsigned a, unsigned b) { return __byte_perm(a, b, 0x5410); }
+DEVICE unsigned high_halves(unsigned a, unsigned b) { return __byte_perm(a, b, 0x7632); }
+/// The sum of a pair as it was rounded.
+DEVICE float sum_of(unsigned pair) {
+  const T* two = (const T*)&pair;
+  return (float)two[0] + (float)two[1];
+}
+DEVICE uint4 load_unit(const T* row, int element) { return element < DIM ? __ldg((const uint4*)(row + element)) : uint4{}; }
+
+/// What a warp has of the heads: a lane's sums are those of head l / 4, its outputs of heads 2 (l % 4) and the next.
+struct Running {
+  float top[OCTETS], total[OCTETS];
+  float out[OCTETS][STRIPS * 4][4];  // fragments of 16 elements × 8 heads
+
+  DEVICE Running() {
+    clear(out);
+#pragma unroll
+    for (int o = 0; o < OCTETS; ++o) top[o] = __int_as_float(0xff800000), total[o] = 0;
+  }
+  /// Scores of sixteen keys, of which `count` exist, into weights; a lane's keys are 2 (l % 4) and the next, and those 8 behind.
+  DEVICE void weigh(const float (&scores)[2][4], float scale_log2, int count, unsigned (&weights)[OCTETS][2]) {
+    constexpr float SLACK = 8;  // powers of two that the maximum may be too low
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int o = 0; o < OCTETS; ++o) {
+      float scaled[4], peak = __int_as_float(0xff800000);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const bool seen = e / 2 * 8 + lane % 4 * 2 + e % 2 < count;
+        scaled[e] = seen ? scores[e / 2][o * 2 + e % 2] * scale_log2 : __int_as_float(0xff800000);
+        peak = fmaxf(peak, scaled[e]);
+      }
+      peak = fmaxf(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
+      peak = fmaxf(peak, __shfl_xor_sync(0xffffffffu, peak, 2));
+      const bool grown = peak > top[o] + SLACK;
+      const float keep = grown ? power_of_two(top[o] - peak) : 1.0f;
+      if (grown) top[o] = peak;
+      total[o] *= keep;
+      if (__any_sync(0xffffffffu, grown)) scale(o, keep);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        weights[o][half] = pack(power_of_two(scaled[half * 2] - top[o]), power_of_two(scaled[half * 2 + 1] - top[o]));
+        total[o] += sum_of(weights[o][half]);
+      }
+    }
+  }
+  /// All outputs, in one order for all warps.
+  template <class Use>
+  DEVICE void visit(const Use& use) {
+#pragma unroll
+    for (int i = 0; i < OCTETS * STRIPS * 16; ++i) use(i, out[i / (STRIPS * 16)][i / 4 % (STRIPS * 4)][i % 4]);
+  }
+  /// Outputs relative to other maxima.
+  DEVICE void rescale(const float (&tops)[OCTETS]) {
+#pragma unroll
+    for (int o = 0; o < OCTETS; ++o) scale(o, factor(top[o], tops[o]));
+  }
+  /// Outputs of an octet, by what the lanes that have a head's sums say.
+  DEVICE void scale(int o, float by) {
+    const int first = threadIdx.x % 4 * 8;
+    const float both[2] = {__shfl_sync(0xffffffffu, by, first), __shfl_sync(0xffffffffu, by, first + 4)};
+#pragma unroll
+    for (int d = 0; d < STRIPS * 4; ++d) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) out[o][d][e] *= both[e % 2];
+    }
+  }
+  DEVICE void add(const unsigned (&weights)[OCTETS][2], const uint4 (&values)[STRIPS][4]) {
+#pragma unroll
+    for (int s = 0; s < STRIPS; ++s) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const auto word = [&](int row) { return i == 0 ? values[s][row].x : i == 1 ? values[s][row].y : i == 2 ? values[s][row].z : values[s][row].w; };
+        const unsigned a[4] = {low_halves(word(0), word(1)), high_halves(word(0), word(1)), low_halves(word(2), word(3)),
+                               high_halves(word(2), word(3))};
+#pragma unroll
+        for (int o = 0; o < OCTETS; ++o) multiply(out[o][s * 4 + i], a, weights[o][0], weights[o][1]);
+      }
+    }
+  }
+};
+
+/// Where keys begin in a pool, of one sequence and one key head.
+struct Pages {
+  const long long* table;
+  int head, pages;
+  /// Lane l looks for key first + l % 16, or the last one that counts.
+  DEVICE int row_of(int first, int length) const {
+    const int key = min(first + (int)threadIdx.x % 16, length - 1);
+    const int page = (int)min(max(__ldg(table + key / PAGE), 0ll), pages - 1ll);
+    return page * PAGE + key % PAGE;
+  }
+  DEVICE const T* at(const T* pool, int row) const { return pool + ((long long)row * KEY_HEADS + head) * DIM; }
+  DEVICE void load_keys(const T* pool, int row, uint4 (&keys)[2][CHUNKS]) const {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const T* from = at(pool, __shfl_sync(0xffffffffu, row, lane / 4 + half * 8));
+#pragma unroll
+      for (int j = 0; j < CHUNKS; ++j) keys[half][j] = load_unit(from, j * 32 + lane % 4 * 8);
+    }
+  }
+  DEVICE void load_values(const T* pool, int row, uint4 (&values)[STRIPS][4]) const {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const T* from = at(pool, __shfl_sync(0xffffffffu, row, lane % 4 * 2 + i % 2 + i / 2 * 8));
+#pragma unroll
+      for (int s = 0; s < STRIPS; ++s) values[s][i] = load_unit(from, s * 64 + lane / 4 * 8);
+    }
+  }
+};
+
+/// A warp's left operands, in registers or as one copy for the block.
+struct Queries {
+  uint4 own[Q_REGISTERS ? OCTETS : 1][Q_REGISTERS ? CHUNKS : 1];
+  uint4 (*shared)[CHUNKS][32];
+
+  DEVICE Queries(uint4 (*shared)[CHUNKS][32], const T* q, int heads) : shared(shared) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int o = 0; o < OCTETS; ++o) {
+      const int mine = o * 8 + lane / 4;
+#pragma unroll
+      for (int j = 0; j < CHUNKS; ++j) {
+        const uint4 unit = mine < heads ? load_unit(q + mine * DIM, j * 32 + lane % 4 * 8) : uint4{};
+        if (Q_REGISTERS) own[Q_REGISTERS ? o : 0][Q_REGISTERS ? j : 0] = unit;
+        else if (threadIdx.x < 32) shared[o][j][lane] = unit;
+      }
+    }
+    if (!Q_REGISTERS) __syncthreads();
+  }
+  DEVICE uint4 at(int o, int j) const { return Q_REGISTERS ? own[Q_REGISTERS ? o : 0][Q_REGISTERS ? j : 0] : shared[o][j][threadIdx.x % 32]; }
+};
+
+/// scores[16 heads, 2 · 8 keys] = queries · keysᵀ.
+DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&keys)[2][CHUNKS]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) scores[half][e] = 0;
+#pragma unroll
+    for (int j = 0; j < CHUNKS; ++j) {
+      const uint4 q = queries.at(0, j), k = keys[half][j];
+      const uint4 other = OCTETS == 2 ? queries.at(OCTETS - 1, j) : uint4{};
+      const unsigned first[4] = {q.x, other.x, q.y, other.y}, second[4] = {q.z, other.z, q.w, other.w};
+      multiply(scores[half], first, k.x, k.y);
+      multiply(scores[half], second, k.z, k.w);
+    }
+  }
+}
+
+/// Where the warps of a block put together what they found, always in the same order.
+struct Meeting {
+  float tops[WARPS][OCTETS * 8], totals[WARPS][OCTETS * 8];
+  float out[WARPS > 1 ? WARPS / 2 : 1][OCTETS * STRIPS * 16][32];
+
+  /// Of all warps; afterwards the first one's `running` has the sums of all.
+  DEVICE void join(Running& running, float (&tops_of_all)[OCTETS], float (&totals_of_all)[OCTETS]) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int o = 0; o < OCTETS; ++o) {
+      float total = running.total[o];
+      total += __shfl_xor_sync(0xffffffffu, total, 1);
+      total += __shfl_xor_sync(0xffffffffu, total, 2);
+      tops_of_all[o] = running.top[o];
+      totals_of_all[o] = total;
+      if (WARPS > 1 && lane % 4 == 0) tops[warp][o * 8 + lane / 4] = running.top[o], totals[warp][o * 8 + lane / 4] = total;
+    }
+    if (WARPS == 1) return;
+    __syncthreads();
+#pragma unroll
+    for (int o = 0; o < OCTETS; ++o) {
+      const int head = o * 8 + lane / 4;
+      totals_of_all[o] = 0;
+#pragma unroll
+      for (int w = 0; w < WARPS; ++w) tops_of_all[o] = fmaxf(tops_of_all[o], tops[w][head]);
+#pragma unroll
+      for (int w = 0; w < WARPS; ++w) totals_of_all[o] += totals[w][head] * factor(tops[w][head], tops_of_all[o]);
+    }
+    running.rescale(tops_of_all);
+#pragma unroll
+    for (int half = WARPS / 2; half > 0; half /= 2) {
+      if (warp >= half && warp < 2 * half) running.visit([&](int i, float& one) { out[warp - half][i][lane] = one; });
+      __syncthreads();
+      if (warp < half) running.visit([&](int i, float& one) { one += out[warp][i][lane]; });
+      __syncthreads();
+    }
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+    decode(const T* __restrict__ q, const T* __restrict__ k_pool, const T* __restrict__ v_pool, const long long* __restrict__ table,
+           const long long* __restrict__ last, T* __restrict__ y, float* __restrict__ parts, float2* __restrict__ sums, int pages,
+           float scale_log2) {
+  __shared__ Meeting meeting;
+  const int lane = threadIdx.x % 32;
+  __shared__ uint4 shared_queries[OCTETS][CHUNKS][Q_REGISTERS ? 1 : 32];
+  const int head = blockIdx.x % KEY_HEADS, tile = blockIdx.x / KEY_HEADS % TILES, sequence = blockIdx.x / (KEY_HEADS * TILES);
+  const int length = length_of(last[sequence]);
+  const int begin = blockIdx.y * PART, end = min(begin + PART, length);
+  if (begin >= end) return;
+  const int first_head = head * GROUP + tile * OCTETS * 8, heads = min(GROUP - tile * OCTETS * 8, OCTETS * 8);
+  const long long first_row = (long long)sequence * HEADS + first_head;
+
+  const Pages places{table + (long long)sequence * TABLE, head, pages};
+  int at = begin + threadIdx.x / 32 * 16;
+  int row = places.row_of(at, length);
+  uint4 keys[2][CHUNKS], values[STRIPS][4];
+  places.load_keys(k_pool, row, keys);
+  const Queries queries((uint4(*)[CHUNKS][32])shared_queries, q + first_row * DIM, heads);
+  Running running;
+  for (; at < end; at += WARPS * 16) {
+    places.load_values(v_pool, row, values);
+    row = places.row_of(at + WARPS * 16, length);
+    float scores[2][4];
+    score(scores, queries, keys);
+    if (at + WARPS * 16 < end) places.load_keys(k_pool, row, keys);
+    unsigned weights[OCTETS][2];
+    running.weigh(scores, scale_log2, end - at, weights);
+    running.add(weights, values);
+  }
+  float tops[OCTETS], totals[OCTETS];
+  meeting.join(running, tops, totals);
+  if (threadIdx.x >= 32) return;
+#pragma unroll
+  for (int o = 0; o < OCTETS; ++o) {
+    if (PARTS == 1) running.scale(o, 1.0f / totals[o]);
+    const int mine = o * 8 + lane / 4;
+    if (PARTS > 1 && lane % 4 == 0 && mine < heads) sums[(first_row + mine) * PARTS + blockIdx.y] = make_float2(tops[o], totals[o]);
+#pragma unroll
+    for (int side = 0; side < 2; ++side) {
+      const int which = o * 8 + lane % 4 * 2 + side;
+#pragma unroll
+      for (int s = 0; s < STRIPS; ++s) {
+        const int element = s * 64 + lane / 4 * 8;
+        float eight[8];
+#pragma unroll
+        for (int d = 0; d < 8; ++d) eight[d] = running.out[o][s * 4 + d / 2][d % 2 * 2 + side];
+        if (which >= heads || element >= DIM) continue;
+        if (PARTS == 1) {
+          *(uint4*)(y + (first_row + which) * DIM + element) =
+              make_uint4(pack(eight[0], eight[1]), pack(eight[2], eight[3]), pack(eight[4], eight[5]), pack(eight[6], eight[7]));
+        } else {
+          float4* to = (float4*)(parts + ((first_row + which) * PARTS + blockIdx.y) * DIM + element);
+          to[0] = make_float4(eight[0], eight[1], eight[2], eight[3]);
+          to[1] = make_float4(eight[4], eight[5], eight[6], eight[7]);
+        }
+      }
+    }
+  }
+}
+
+/// One block for each head of a sequence: the parts, in their order.
+extern "C" __global__ void __launch_bounds__(256)
+    combine(const long long* __restrict__ last, const float* __restrict__ parts, const float2* __restrict__ sums, T* __restrict__ y) {
+  const long long row = blockIdx.x;
+  const int count = (length_of(last[row / HEADS]) + PART - 1) / PART;
+  float top = __int_as_float(0xff800000);
+  for (int part = 0; part < count; ++part) top = fmaxf(top, sums[row * PARTS + part].x);
+  for (int element = threadIdx.x; element < DIM; element += blockDim.x) {
+    float total = 0, out = 0;
+#pragma unroll 4
+    for (int part = 0; part < count; ++part) {
+      const float2 sum = sums[row * PARTS + part];
+      const float scale = factor(sum.x, top);
+      total += sum.y * scale;
+      out += parts[(row * PARTS + part) * DIM + element] * scale;
+    }
+    y[row * DIM + element] = T(out / total);
+  }
+}
