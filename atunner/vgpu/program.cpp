@@ -9,6 +9,7 @@
 #include "atunner/base/digest.h"
 #include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
+#include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/internal.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -86,6 +87,9 @@ class LoadedProgram : public Program {
     launch.registers = options.registers;
     launch.l1_sectors = options.l1_sectors;
     launch.count_lines = options.count_lines;
+    Schedule schedule;
+    if (options.count && options.machine_code != nullptr) schedule = ScheduleOf(found->second, *options.machine_code);
+    if (!schedule.empty()) launch.schedule = &schedule;
     RaceClock clock;
     launch.clock = &clock;
     const bool init = (options.groups & static_cast<uint8_t>(HazardGroup::kInit)) != 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/internal.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -37,7 +38,8 @@ Track::Role RoleOf(const Instruction& instruction) {
 
 Moment Later(const Moment& moment, double cycles) { return {moment[0] + cycles, moment[1] + cycles}; }
 
-/// Latency of the operation's memory access.
+}  // namespace
+
 Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
   const double extra = touch.wavefronts > 0 ? touch.wavefronts - 1 : 0;
   switch (touch.level) {
@@ -55,20 +57,17 @@ Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
   return {};
 }
 
-/// cp.async.wait_group: all but the newest `newest` groups have landed.
-void WaitForCopies(WarpTime& time, uint64_t newest) {
+Moment LandedBy(WarpTime& time, uint64_t newest) {
   if (newest > time.groups.size()) {
-    if (newest == ~uint64_t{0})
-      time.groups.push_back(time.copies), newest = 0;
-    else
-      return;
+    if (newest != ~uint64_t{0}) return {};
+    time.groups.push_back(time.copies), newest = 0;
   }
-  const size_t landed = time.groups.size() - static_cast<size_t>(newest);
-  for (size_t i = 0; i < landed; ++i) time.start = Latest(time.start, time.groups[i]);
-  time.groups.erase(time.groups.begin(), time.groups.begin() + static_cast<std::ptrdiff_t>(landed));
+  Moment landed{};
+  const size_t count = time.groups.size() - static_cast<size_t>(newest);
+  for (size_t i = 0; i < count; ++i) landed = Latest(landed, time.groups[i]);
+  time.groups.erase(time.groups.begin(), time.groups.begin() + static_cast<std::ptrdiff_t>(count));
+  return landed;
 }
-
-}  // namespace
 
 namespace {
 
@@ -119,6 +118,7 @@ Track TrackOf(const Instruction& instruction, uint32_t first, std::vector<int32_
   track.cost = CostOf(instruction);
   track.role = RoleOf(instruction);
   track.store = instruction.opcode == "st" || instruction.opcode == "red" || instruction.opcode == "stmatrix";
+  track.meets = instruction.opcode == "mbarrier" || (instruction.opcode == "cp" && instruction.Has("bulk"));
   track.unordered = instruction.opcode == "ld" && (instruction.Has("nc") || instruction.Has("const"));
   track.constant = instruction.opcode == "cvta" || (instruction.opcode == "ld" && instruction.Has("param"));
   track.first = static_cast<uint32_t>(list.size());
@@ -381,6 +381,7 @@ void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
 
 // ---- time -----------------------------------------------------------------------------------------------------------
 void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
+  if (x.launch->schedule) return NoteOperation(x, op, pc, active);
   const Track& track = x.kernel->tracks[pc];
   WarpTime& time = x.times[x.warp->index];
   const Touch touch = x.touch;
@@ -420,7 +421,7 @@ void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
       break;
     case Track::Role::kAsyncWait:
       EndStretch(x);
-      WaitForCopies(time, op.imm);
+      time.start = Latest(time.start, LandedBy(time, op.imm));
       break;
     case Track::Role::kPlain:
       break;
@@ -428,6 +429,7 @@ void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
 }
 
 void EndStretch(Exec& x, double gap) {
+  if (x.launch->schedule) return IssuePending(x);
   WarpTime& time = x.times[x.warp->index];
   time.start = Later(Latest(Later(time.start, time.Busy()), time.issued), gap);
   time.issued = time.start;
@@ -457,6 +459,7 @@ void MeetCluster(Gang& gang) {
 }
 
 void NoteArrival(Exec& x, const void* place, const Moment& latency) {
+  if (x.launch->schedule) IssuePending(x);
   const WarpTime& time = x.times[x.warp->index];
   Moment& arrived = x.gang->arrivals[place];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);

@@ -37,6 +37,7 @@ struct Track {
   bool predicated = false;  ///< a branch over so little that the assembler gives that a predicate instead
   bool unordered = false;   ///< a load of what no store changes: .nc, constants
   bool leads = false;       ///< arithmetic on the way to a load's address, which moves ahead with the load
+  bool meets = false;       ///< mbarriers and bulk copies, by which warps wait for each other
   bool constant = false;    ///< its result is a parameter or an address that needs no register
   int32_t base = -1;        ///< register of the first address
   uint16_t load_words = 0;  ///< registers that a load fills
@@ -78,7 +79,22 @@ struct WarpTime {
   };
   std::vector<Place> places;
   size_t oldest = 0;  ///< of the places that a load may still move to
+  // Where the machine code is known (in_order.h):
+  struct Accesses {
+    std::vector<Touch> touches;  ///< since the operation's machine code last issued
+    size_t taken = 0;
+  };
+  std::array<Moment, 6> barriers{};  ///< scoreboards: when each is free
+  std::vector<Accesses> accesses;    ///< per operation
+  uint32_t part = 0;                 ///< of the schedule, that waits to issue
+  uint32_t pending = 0;              ///< executions of it
+  uint32_t jumps = 0;                ///< taken branches since
 };
+
+/// Latency of a memory access.
+Moment MemoryLatency(const Latencies& latencies, const Touch& touch);
+/// cp.async.wait_group: when all but the newest `newest` groups have landed. They are forgotten.
+Moment LandedBy(WarpTime& time, uint64_t newest);
 
 /// Registers of an instruction's operands, counted from `first`, appended to `list`.
 Track TrackOf(const ptx::Instruction& instruction, uint32_t first, std::vector<int32_t>& list);
