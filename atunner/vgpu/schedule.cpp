@@ -92,6 +92,7 @@ class Matching {
     for (size_t i = 0; i < ops_.size(); ++i) op_of_line_.emplace(ops_[i].line, static_cast<uint32_t>(i));
     DropRareCases();
     MakeRuns();
+    FindConverted();
     FindOwners();
     for (size_t part = 0; part < schedule_.parts.size(); ++part) Arrange(part);
     return std::move(schedule_);
@@ -191,7 +192,27 @@ class Matching {
     return lines;
   }
 
-  /// Parts by how many of the run's instructions come from them, the most first.
+  /// Branches that became predicates: none of the machine's comes from their line.
+  void FindConverted() {
+    std::set<uint32_t> kept;
+    for (size_t i = 0; i < code_.size(); ++i) {
+      if (code_[i].opcode == kBranch || code_[i].opcode == kExit || IsIndirect(code_[i].opcode)) kept.insert(OpOf(i));
+    }
+    for (uint32_t i = 0; i < ops_.size(); ++i) {
+      if (ops_[i].target < ops_.size() && ops_[i].target > i && !kept.contains(i)) converted_.push_back(i);
+    }
+  }
+
+  /// Whether a branch within the run jumps over this one of them.
+  bool IsSkipped(uint32_t part, const std::map<uint32_t, uint32_t>& counts) const {
+    return std::ranges::any_of(converted_, [&](uint32_t branch) {
+      const uint32_t from = schedule_.part_of[branch], to = schedule_.part_of[ops_[branch].target];
+      return from < part && part < to && counts.begin()->first <= from;
+    });
+  }
+
+  /// Parts by how many of the run's instructions come from them, the most first. Those that may be skipped within the
+  /// run come last.
   std::vector<uint32_t> Ranked(const MachineRun& run) const {
     std::map<uint32_t, uint32_t> counts;
     for (const MachineStep& step : run.steps) {
@@ -200,6 +221,7 @@ class Matching {
     std::vector<uint32_t> parts;
     for (const auto& [part, count] : counts) parts.push_back(part);
     std::ranges::stable_sort(parts, [&](uint32_t a, uint32_t b) { return counts[a] > counts[b]; });
+    std::ranges::stable_partition(parts, [&](uint32_t part) { return !IsSkipped(part, counts); });
     return parts;
   }
 
@@ -253,15 +275,14 @@ class Matching {
     });
   }
 
-  /// How often the run does what its part does once.
-  uint32_t CopiesOf(const Lines& lines) const {
-    std::vector<uint32_t> counts;
-    for (const bool single : {true, false}) {
-      for (const auto& [op, count] : lines) {
-        if (!single || ops_[op].single) counts.push_back(count);
-      }
-      if (!counts.empty()) break;
+  /// How often the run does what its parts do once.
+  uint32_t CopiesOf(const MachineRun& run) const {
+    Lines lines;
+    for (const MachineStep& step : run.steps) {
+      if (step.op != kNowhere && ops_[step.op].single) ++lines[step.op];
     }
+    std::vector<uint32_t> counts;
+    for (const auto& [op, count] : lines) counts.push_back(count);
     if (counts.empty()) return 1;
     std::ranges::nth_element(counts, counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2));
     return counts[counts.size() / 2];
@@ -272,7 +293,7 @@ class Matching {
     std::vector<Lines> firsts;
     for (const uint32_t run : owned_[index]) {
       const Lines lines = LinesOf(schedule_.runs[run], static_cast<uint32_t>(index));
-      schedule_.runs[run].copies = CopiesOf(lines);
+      schedule_.runs[run].copies = CopiesOf(schedule_.runs[run]);
       part.copies = std::max(part.copies, schedule_.runs[run].copies);
       const auto same = std::ranges::find_if(firsts, [&](const Lines& other) { return Overlap(lines, other); });
       if (same == firsts.end() || lines.empty()) {
@@ -294,7 +315,8 @@ class Matching {
   const std::vector<ScheduledOp>& ops_;
   std::unordered_map<uint32_t, uint32_t> op_of_line_;
   std::vector<bool> dropped_;
-  std::vector<uint32_t> jumps_;  ///< of branches inside a run
+  std::vector<uint32_t> jumps_;      ///< of branches inside a run
+  std::vector<uint32_t> converted_;  ///< operations
   std::vector<std::vector<uint32_t>> owned_;
   Schedule schedule_;
 };
