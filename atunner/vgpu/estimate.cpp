@@ -218,6 +218,8 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c) {
   wait(Wait::kConstant, c.l1_clk);
   wait(Wait::kRegisterRead, c.shuffle_clk);
   wait(Wait::kFence, c.dram_clk);
+  l.products_per_clk = clk(p.tensor_fp16_fma_per_clk);
+  l.bulk = clk(c.bulk_clk);
   l.predicate = clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));  // the comparison has waited for three steps
   l.branch = clk(c.branch_clk);
   l.barrier = clk(c.barrier_clk);

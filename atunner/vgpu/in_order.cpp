@@ -10,6 +10,7 @@ namespace {
 constexpr double kOperandRead = 12;    // until the load/store unit has read a warp's registers
 constexpr size_t kMostTouches = 1024;  // of one operation; a loop that the assembler unrolled more often is none
 constexpr uint16_t kBranch = 0x147;
+constexpr uint16_t kFirstProduct = 0x1f0;
 constexpr uint16_t kGroupEnd = 0x1af;  // ldgdepbar: cp.async.commit_group
 
 bool EndsPart(Flow flow) {
@@ -76,7 +77,7 @@ class Issue {
         done = {at_[0] + access[0], at_[1] + access[1]};
         memory += touch.wavefronts;
       }
-      Copies(track, instruction, step.op, done);
+      Asynchronous(track, instruction, step.op, done);
     }
     if (instruction.result_barrier < time_.barriers.size()) Hold(instruction.result_barrier, done);
     if (instruction.read_barrier < time_.barriers.size())
@@ -87,8 +88,16 @@ class Issue {
 
   void Hold(size_t barrier, const Moment& until) { time_.barriers[barrier] = Latest(time_.barriers[barrier], until); }
 
-  /// cp.async and those who wait for it.
-  void Copies(const Track& track, const MachineInstruction& instruction, uint32_t op, const Moment& done) {
+  /// A group's products keep the tensor cores busy one after the other.
+  void Multiply(uint32_t products) {
+    const double busy =
+        latencies_.products_per_clk > 0 ? static_cast<double>(products) / latencies_.products_per_clk : 0;
+    const Moment begin = Latest(at_, time_.products);
+    time_.products = {begin[0] + busy, begin[1] + busy};
+  }
+
+  /// cp.async, wgmma, and those who wait for them.
+  void Asynchronous(const Track& track, const MachineInstruction& instruction, uint32_t op, const Moment& done) {
     switch (track.role) {
       case Track::Role::kAsyncCopy:
         time_.copies = Latest(time_.copies, done);
@@ -100,6 +109,13 @@ class Issue {
         break;
       case Track::Role::kAsyncWait:
         at_ = Latest(at_, LandedBy(time_, x_.kernel->ops[op].imm));
+        break;
+      case Track::Role::kProduct:
+        if (instruction.opcode >= kFirstProduct) Multiply(track.products);
+        break;
+      case Track::Role::kProductWait:
+        at_ = Latest(at_, x_.kernel->ops[op].imm == 0 ? time_.products : time_.earlier_products);
+        time_.earlier_products = time_.products;
         break;
       case Track::Role::kPlain:
         break;

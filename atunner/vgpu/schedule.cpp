@@ -112,6 +112,20 @@ class Matching {
       if (i == 0 || first[i]) schedule_.parts.emplace_back();
       schedule_.part_of.push_back(static_cast<uint32_t>(schedule_.parts.size() - 1));
     }
+    FindLoops();
+  }
+
+  void FindLoops() {
+    std::set<std::pair<uint32_t, uint32_t>> loops;  // head, last part
+    for (uint32_t i = 0; i < ops_.size(); ++i) {
+      if (ops_[i].target <= i) loops.emplace(schedule_.part_of[ops_[i].target], schedule_.part_of[i]);
+    }
+    std::map<uint32_t, uint32_t> last;  // a loop may have several ways back
+    for (const auto& [head, end] : loops) last[head] = std::max(last[head], end);
+    depth_of_part_.assign(schedule_.parts.size(), 0);
+    for (const auto& [head, end] : last) {
+      for (uint32_t part = head; part <= end; ++part) ++depth_of_part_[part];
+    }
   }
 
   uint32_t OpOf(size_t instruction) const {
@@ -211,8 +225,8 @@ class Matching {
     });
   }
 
-  /// Parts by how many of the run's instructions come from them, the most first. Those that may be skipped within the
-  /// run come last.
+  /// Parts that the run may stand for, the best first: those that are not skipped within it, of as many loops as it
+  /// has, of which the most instructions come.
   std::vector<uint32_t> Ranked(const MachineRun& run) const {
     std::map<uint32_t, uint32_t> counts;
     for (const MachineStep& step : run.steps) {
@@ -221,6 +235,11 @@ class Matching {
     std::vector<uint32_t> parts;
     for (const auto& [part, count] : counts) parts.push_back(part);
     std::ranges::stable_sort(parts, [&](uint32_t a, uint32_t b) { return counts[a] > counts[b]; });
+    const auto apart = [&](uint32_t part) {
+      const uint32_t depth = depth_of_part_[part];
+      return std::max(depth, run.depth) - std::min(depth, run.depth);
+    };
+    std::ranges::stable_sort(parts, {}, apart);
     std::ranges::stable_partition(parts, [&](uint32_t part) { return !IsSkipped(part, counts); });
     return parts;
   }
@@ -314,6 +333,7 @@ class Matching {
   const MachineCode& code_;
   const std::vector<ScheduledOp>& ops_;
   std::unordered_map<uint32_t, uint32_t> op_of_line_;
+  std::vector<uint32_t> depth_of_part_;  ///< loops of the PTX around it
   std::vector<bool> dropped_;
   std::vector<uint32_t> jumps_;      ///< of branches inside a run
   std::vector<uint32_t> converted_;  ///< operations

@@ -1,6 +1,7 @@
 #include "atunner/vgpu/timeline.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/internal.h"
@@ -29,11 +30,23 @@ void ForRegisters(const Operand& operand, F&& f) {
 }
 
 Track::Role RoleOf(const Instruction& instruction) {
+  if (instruction.opcode == "wgmma" && instruction.Has("mma_async")) return Track::Role::kProduct;
+  if (instruction.opcode == "wgmma" && instruction.Has("wait_group")) return Track::Role::kProductWait;
   if (instruction.opcode != "cp" || !instruction.Has("async") || instruction.Has("mbarrier"))
     return Track::Role::kPlain;
   if (instruction.Has("commit_group")) return Track::Role::kAsyncCommit;
   if (instruction.Has("wait_group") || instruction.Has("wait_all")) return Track::Role::kAsyncWait;
   return instruction.Has("bulk") ? Track::Role::kPlain : Track::Role::kAsyncCopy;
+}
+
+/// Multiply-adds of a wgmma, "m64n128k16", as elements of 16 bits.
+uint32_t ProductsOf(const Instruction& instruction) {
+  for (const std::string& modifier : instruction.modifiers) {
+    unsigned m = 0, n = 0, k = 0;
+    if (std::sscanf(modifier.c_str(), "m%un%uk%u", &m, &n, &k) == 3)
+      return m * n * k * static_cast<uint32_t>(ptx::BitsOf(ptx::ParseType(instruction.modifiers.back()))) / 16;
+  }
+  return 0;
 }
 
 Moment Later(const Moment& moment, double cycles) { return {moment[0] + cycles, moment[1] + cycles}; }
@@ -117,6 +130,7 @@ Track TrackOf(const Instruction& instruction, uint32_t first, std::vector<int32_
   Track track;
   track.cost = CostOf(instruction);
   track.role = RoleOf(instruction);
+  if (track.role == Track::Role::kProduct) track.products = ProductsOf(instruction);
   track.store = instruction.opcode == "st" || instruction.opcode == "red" || instruction.opcode == "stmatrix";
   track.meets = instruction.opcode == "mbarrier" || (instruction.opcode == "cp" && instruction.Has("bulk"));
   track.unordered = instruction.opcode == "ld" && (instruction.Has("nc") || instruction.Has("const"));
@@ -423,6 +437,8 @@ void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
       EndStretch(x);
       time.start = Latest(time.start, LandedBy(time, op.imm));
       break;
+    case Track::Role::kProduct:
+    case Track::Role::kProductWait:
     case Track::Role::kPlain:
       break;
   }
@@ -464,6 +480,17 @@ void NoteArrival(Exec& x, const void* place, const Moment& latency) {
   Moment& arrived = x.gang->arrivals[place];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
   arrived = Latest(arrived, {now[0] + latency[0], now[1] + latency[1]});
+}
+
+void NoteTransfer(Exec& x, const void* place, uint32_t bytes) {
+  constexpr double kBytesPerClk = 64;  // of an SM's port to L2
+  const Latencies& latencies = x.launch->latencies;
+  if (x.launch->schedule) IssuePending(x);
+  const WarpTime& time = x.times[x.warp->index];
+  const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
+  x.port = Later(Latest(now, x.port), bytes / kBytesPerClk);
+  const auto latency = [&](size_t run) { return x.port[run] - now[run] + latencies.miss[run] + latencies.bulk; };
+  NoteArrival(x, place, {latency(0), latency(1)});
 }
 
 void NoteWaited(Exec& x, const void* place) {
