@@ -57,7 +57,7 @@ Sharpness SharpnessOf(const EstimateInput& in) {
   const double doublings = std::log2(resident * warps);
   const auto up_to_most = [](double p) { return std::min(kMostSharpness, p); };
   const bool prefetches = in.counts.async_copy_bytes > 0;
-  return {up_to_most(3 + doublings), up_to_most(1.5 + 0.75 * doublings),
+  return {up_to_most(3 + doublings), std::min(3.0, 1.25 + 0.5 * doublings),
           prefetches ? kMostSharpness : up_to_most(1.5 + 0.25 * doublings)};
 }
 
