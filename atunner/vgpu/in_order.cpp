@@ -146,6 +146,18 @@ void Forget(const MachineRun& run, WarpTime& time) {
 
 }  // namespace
 
+Moment LandedBy(WarpTime& time, uint64_t newest) {
+  if (newest > time.groups.size()) {
+    if (newest != ~uint64_t{0}) return {};
+    time.groups.push_back(time.copies), newest = 0;
+  }
+  Moment landed{};
+  const size_t count = time.groups.size() - static_cast<size_t>(newest);
+  for (size_t i = 0; i < count; ++i) landed = Latest(landed, time.groups[i]);
+  time.groups.erase(time.groups.begin(), time.groups.begin() + static_cast<std::ptrdiff_t>(count));
+  return landed;
+}
+
 Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
   std::vector<ScheduledOp> ops(kernel.ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
