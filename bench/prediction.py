@@ -24,16 +24,16 @@ KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "exampl
 TASKS = {
     "softmax": ("memory-bound", ["--operator", "softmax", "--input-shape", "8192,4096"], True),
     "layernorm": ("memory-bound", ["--operator", "layernorm", "--input-shape", "32768,1024"], True),
-    "softmax_small": ("latency-bound", ["--operator", "softmax", "--input-shape", "256,1000"], False),
+    "softmax_small": ("latency-bound", ["--operator", "softmax", "--input-shape", "256,1000"], True),
     "matmul_bf16": ("tensor-core", ["--operator", "matmul", "--dtype", "bfloat16", "--input-shape", "2048,2048,2048"], True),
     "matmul_f32": ("compute-bound", ["--operator", "matmul", "--input-shape", "1024,1024,1024"], False),
     "conv_bf16": ("tensor-core", ["--operator", "conv2d", "--dtype", "bfloat16", "--input-shape", "32,28,28,128", "128,3,3",
-                                  "--attr", "padding=1"], False),
+                                  "--attr", "padding=1"], True),
     "gemm": ("latency-bound", ["gemm.json"], True),
-    "convolution": ("stencil", ["convolution.json"], False),
+    "convolution": ("stencil", ["convolution.json"], True),
     "hotspot": ("stencil", ["hotspot.json"], True),
     "pnpoly": ("irregular", ["pnpoly.json"], True),
-    "dedispersion": ("irregular", ["dedispersion.json"], False),
+    "dedispersion": ("irregular", ["dedispersion.json"], True),
     "nbody": ("compute-bound", ["nbody.json"], True),
 }
 FLAT = 1.3

@@ -6,6 +6,7 @@
 #include "atunner/base/random.h"
 #include "atunner/compile/cached_compiler.h"
 #include "atunner/compile/cubin.h"
+#include "atunner/compile/machine_code.h"
 #include "atunner/compile/nvrtc_compiler.h"
 
 namespace atunner {
@@ -173,6 +174,7 @@ TEST_F(NvrtcTest, CubinReaderSurvivesDamage) {
       continue;
     }
     for (const KernelResources& kernel : *kernels) EXPECT_LE(kernel.max_threads, 1024u);
+    EXPECT_LT(ReadMachineCode(Mutated(cubin, random), "f", "sm_80").value_or(MachineCode{}).size(), cubin.size());
   }
   EXPECT_GT(refused, 0);
   std::vector<KernelResources> kernels = *whole;
@@ -183,6 +185,40 @@ TEST_F(NvrtcTest, CubinReaderSurvivesDamage) {
   EXPECT_EQ(kernels[0].spill_load_bytes, 16u);
   for (int i = 0; i < 5000; ++i) ApplySpills(Mutated(log, random), kernels);
   EXPECT_FALSE(ReadCubin("").has_value());
+}
+
+std::string LineOf(const std::string& text, uint32_t line) {
+  size_t at = 0;
+  for (uint32_t i = 1; i < line; ++i) at = text.find('\n', at) + 1;
+  return text.substr(at, text.find('\n', at) - at);
+}
+
+TEST_F(NvrtcTest, MachineCodeKnowsItsPtxAndItsLoops) {
+  constexpr uint16_t kLoad = 0x181, kBranch = 0x147;
+  for (const char* arch : {"sm_75", "sm_80", "sm_90a", "sm_100a"}) {
+    const CompileOutcome outcome = Compile(
+        "extern \"C\" __global__ void other(float* x) { x[0] = 1; }\n"
+        "extern \"C\" __global__ void f(const float* x, float* y, int n) { float s = 0;\n"
+        "#pragma unroll 1\nfor (int i = 0; i < n; ++i) s = s * 0.5f + x[i]; y[0] = s; }",
+        {"other", "f"}, arch);
+    ASSERT_TRUE(outcome.ok()) << outcome.error;
+    const auto code = ReadMachineCode(outcome.module->cubin, "f", arch);
+    ASSERT_TRUE(code && !code->empty()) << arch;
+    int loads = 0, back = 0;
+    for (size_t i = 0; i < code->size(); ++i) {
+      const MachineInstruction& instruction = (*code)[i];
+      EXPECT_LT(instruction.stall, 16);
+      if (instruction.opcode == kLoad && ++loads > 0) {
+        EXPECT_THAT(LineOf(outcome.module->ptx, instruction.line), HasSubstr("ld.global")) << arch;
+        EXPECT_NE(instruction.result_barrier, MachineInstruction::kNoBarrier) << arch;
+      }
+      if (instruction.opcode == kBranch && instruction.target < i) ++back;
+    }
+    EXPECT_GE(loads, 1) << arch;
+    EXPECT_GE(back, 1) << arch;
+    EXPECT_TRUE(ReadMachineCode(outcome.module->cubin, "none", arch)->empty());
+  }
+  EXPECT_FALSE(ReadMachineCode("", "f", "sm_90a").has_value());
 }
 
 // What the system keeps for itself from sm_90 on is no kernel's.

@@ -45,7 +45,15 @@ Result<Calibration> LoadCalibration(const std::string& folder, const DeviceProfi
   auto json = ParseJson(text);
   if (!json || !json->is_object()) return Invalid("is no probed profile", file.string(), "run atunner devices --probe");
   if (!json->contains(kCalibrationKey)) return Calibration::Expected(profile);
-  auto calibration = CalibrationFromJson((*json)[kCalibrationKey]);
+  // Constants that the model did not have when this was written are the expected ones.
+  Json whole = (*json)[kCalibrationKey];
+  if (whole.is_object() && whole.contains("source")) {
+    const Json expected = ToJson(Calibration::Expected(profile));
+    for (const auto& [name, value] : expected.items()) {
+      if (!whole.contains(name)) whole[name] = value;
+    }
+  }
+  auto calibration = CalibrationFromJson(whole);
   if (!calibration) return Invalid(calibration.error().what, file.string(), "run atunner devices --probe --calibrate");
   return calibration;
 }

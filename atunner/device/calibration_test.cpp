@@ -54,6 +54,11 @@ TEST(Calibration, IsTakenFromTheProfilesFile) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->l2_clk, 123);
   EXPECT_EQ(found->source, "calibrated today");
+  Json earlier = ToJson(made);
+  earlier.erase("bulk_clk");
+  ASSERT_TRUE(WriteFileAtomic(file, DumpJson(Json{{kCalibrationKey, earlier}})));
+  EXPECT_EQ(LoadCalibration(folder.string(), profile)->bulk_clk, Calibration::Expected(profile).bulk_clk);
+  EXPECT_EQ(LoadCalibration(folder.string(), profile)->l2_clk, 123);
   ASSERT_TRUE(WriteFileAtomic(file, "{\"calibration\": {}}"));
   EXPECT_FALSE(LoadCalibration(folder.string(), profile));
   ASSERT_TRUE(WriteFileAtomic(file, "{\"profile\": {}}"));

@@ -37,7 +37,7 @@ class Calibrator {
                                         "cal_barrier", "cal_shared",    "cal_l1",        "cal_branch",  "cal_read",
                                         "cal_code_64", "cal_code_1024", "cal_code_8192", "cal_empty"};
     if (profile_.cc_major >= 8) entries.insert(entries.end(), {"cal_tensor", "cal_copy"});
-    if (profile_.cc_major >= 9) entries.push_back("cal_cluster");
+    if (profile_.cc_major >= 9) entries.insert(entries.end(), {"cal_cluster", "cal_bulk"});
     const CompileRequest request{{.name = "calibration.cu",
                                   .text = std::string(embed::kCalibrationCu),
                                   .language = Language::kCudaCpp,
@@ -126,6 +126,11 @@ class Calibrator {
     ATUNNER_TRY(const double l1, Cycles("cal_l1", 1, 32, {KernelArg::Address(data_->address())}));
     fit_.l1_clk = l1 - fit_.step_clk;
     ATUNNER_TRY(const double round, Cycles("cal_branch", 1, 32));
+    if (profile_.cc_major >= 9) {
+      constexpr double kTransfer = 128 / 64.0;  // bytes, of what an SM's port takes in a cycle
+      ATUNNER_TRY(const double bulk, Cycles("cal_bulk", 1, 1, {KernelArg::Address(data_->address())}));
+      fit_.bulk_clk = std::max(0.0, bulk - fit_.l2_clk - kTransfer);
+    }
     const Calibration expected = Calibration::Expected(profile_);
     const double way = std::max(0.0, round - 2 * fit_.step_clk) / (expected.predicate_clk + expected.branch_clk);
     fit_.predicate_clk = way * expected.predicate_clk;

@@ -11,6 +11,7 @@
 
 #include "atunner/base/result.h"
 #include "atunner/device/device.h"
+#include "atunner/model/machine_code.h"
 #include "atunner/ptx/module.h"
 #include "atunner/vgpu/counts.h"
 #include "atunner/vgpu/memory.h"
@@ -27,11 +28,12 @@ struct ExecOptions {
   bool count_lines = false;      ///< fill ExecResult::lines; needs `count`
   double deadline_seconds = 60;  ///< of wall clock for the launch
   uint64_t max_warp_instructions_per_block = uint64_t{1} << 33;
-  unsigned threads = 0;                ///< 0 = all cores
-  std::vector<uint64_t> blocks;        ///< linear indices; empty = the whole grid
-  Latencies latencies;                 ///< for the timelines of counted blocks
-  uint32_t registers = 0;              ///< that the assembler gave a thread; 0 = as many as it likes
-  uint64_t l1_sectors = ~uint64_t{0};  ///< of 32 bytes, that L1 holds for each resident block
+  unsigned threads = 0;                       ///< 0 = all cores
+  std::vector<uint64_t> blocks;               ///< linear indices; empty = the whole grid
+  Latencies latencies;                        ///< for the timelines of counted blocks
+  uint32_t registers = 0;                     ///< that the assembler gave a thread; 0 = as many as it likes
+  const MachineCode* machine_code = nullptr;  ///< of the kernel, for the timelines; without it they assume an order
+  uint64_t l1_sectors = ~uint64_t{0};         ///< of 32 bytes, that L1 holds for each resident block
 };
 
 struct ExecResult {

@@ -57,7 +57,7 @@ Sharpness SharpnessOf(const EstimateInput& in) {
   const double doublings = std::log2(resident * warps);
   const auto up_to_most = [](double p) { return std::min(kMostSharpness, p); };
   const bool prefetches = in.counts.async_copy_bytes > 0;
-  return {up_to_most(3 + doublings), up_to_most(1.5 + 0.75 * doublings),
+  return {up_to_most(3 + doublings), std::min(3.0, 1.25 + 0.5 * doublings),
           prefetches ? kMostSharpness : up_to_most(1.5 + 0.25 * doublings)};
 }
 
@@ -218,6 +218,8 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c) {
   wait(Wait::kConstant, c.l1_clk);
   wait(Wait::kRegisterRead, c.shuffle_clk);
   wait(Wait::kFence, c.dram_clk);
+  l.products_per_clk = clk(p.tensor_fp16_fma_per_clk);
+  l.bulk = clk(c.bulk_clk);
   l.predicate = clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));  // the comparison has waited for three steps
   l.branch = clk(c.branch_clk);
   l.barrier = clk(c.barrier_clk);

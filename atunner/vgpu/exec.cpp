@@ -4,6 +4,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/vgpu/access.h"
 #include "atunner/vgpu/flow.h"
+#include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -123,8 +124,9 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
       Advance(x, op, c.pc, active != 0);
       const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
       const bool predicated = x.kernel->tracks[c.pc].predicated;
-      if (predicated && active == c.mask) CountSkipped(x, c.pc, op.target);
-      if (op.flow != Flow::kCollective && op.flow != Flow::kWarpSync && !predicated)
+      const bool stretches = x.launch->schedule == nullptr;
+      if (stretches && predicated && active == c.mask) CountSkipped(x, c.pc, op.target);
+      if (stretches && op.flow != Flow::kCollective && op.flow != Flow::kWarpSync && !predicated)
         EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
     }
     const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active) : ChangeFlow(x, op, c, active);
@@ -289,9 +291,14 @@ void InitialiseBlock(Exec& x, uint64_t block) {
   x.cluster_phase.assign(x.threads, ~0u);
   if (x.count) {
     x.times.resize(x.warps.size());
+    x.port = {};
     for (WarpTime& time : x.times) {
       std::vector<Moment> ready = std::move(time.ready);
+      std::vector<WarpTime::Accesses> accesses = std::move(time.accesses);
       time = {};
+      if (launch.schedule) accesses.resize(x.kernel->ops.size());
+      for (WarpTime::Accesses& access : accesses) access.touches.clear(), access.taken = 0;
+      time.accesses = std::move(accesses);
       ready.assign(x.kernel->track_registers, Moment{});
       time.ready = std::move(ready);
     }
@@ -465,6 +472,7 @@ void Prepare(Exec& x, const Launch& launch) {
     x.bulk_groups.resize(x.threads);
   }
   x.spans.assign(launch.kernel->register_slots, {});
+  x.issued_runs.assign(launch.schedule ? launch.schedule->runs.size() : 0, 0);
   x.executed.assign(launch.kernel->ops.size(), {});
   x.stretches.assign(launch.kernel->ops.size() + 1, {});
 }
@@ -540,7 +548,7 @@ void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines) {
     counts.warp_instructions[op_class] += times;
     counts.thread_instructions[op_class] += lanes;
     if (times == 0) continue;
-    const OpCost& cost = x.kernel->tracks[i].cost;
+    const OpCost cost = x.launch->schedule ? OpCost{} : x.kernel->tracks[i].cost;
     counts.issued += times * cost.issue;
     code += cost.issue;
     for (size_t pipe = 0; pipe < kPipes; ++pipe) counts.pipe_uses[pipe] += times * cost.uses[pipe];
@@ -552,6 +560,7 @@ void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines) {
     line.memory += x.op_counts[i];
   }
   counts.code_instructions = std::max(counts.code_instructions, code);
+  if (x.launch->schedule) CountIssued(x, counts);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

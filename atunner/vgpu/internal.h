@@ -16,6 +16,7 @@
 #include "atunner/ptx/module.h"
 #include "atunner/vgpu/counts.h"
 #include "atunner/vgpu/memory.h"
+#include "atunner/vgpu/schedule.h"
 #include "atunner/vgpu/sectors.h"
 #include "atunner/vgpu/timeline.h"
 
@@ -380,6 +381,8 @@ struct Exec {
   std::vector<uint32_t> bulk_groups;                   ///< per thread: cp.async.bulk.commit_group so far
   uint32_t proxy_seen = 0;                             ///< Warp::seen_epoch of the latest fence.proxy.async
   std::vector<WarpTime> times;                         ///< per warp, while counting
+  std::vector<uint64_t> issued_runs;                   ///< of the schedule, how often
+  Moment port{};                                       ///< from L2 is busy with bulk copies until then
   Touch touch;                                         ///< of the operation at hand
   uint64_t alive_threads = 0;
   bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others
@@ -412,8 +415,9 @@ struct Launch {
   uint64_t grid_workspace = 0;  ///< of a cooperative launch
   DeviceHeap* heap = nullptr;
   Latencies latencies;
-  uint32_t registers = 0;   ///< of a thread, 0 = unknown
-  uint64_t l1_sectors = 0;  ///< that L1 holds for a block
+  const Schedule* schedule = nullptr;  ///< where the machine code is known
+  uint32_t registers = 0;              ///< of a thread, 0 = unknown
+  uint64_t l1_sectors = 0;             ///< that L1 holds for a block
   RaceClock* clock = nullptr;
   uint32_t first_serial = 0;  ///< of block 0; 0 = races in global memory are not looked for
   bool parallel = false;      ///< several threads of the host run blocks

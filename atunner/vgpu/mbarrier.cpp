@@ -1,6 +1,8 @@
 // mbarrier: arrivals, expected bytes, waiting by state or parity.
 #include "atunner/vgpu/mbarrier.h"
 
+#include <algorithm>
+
 #include "atunner/vgpu/access.h"
 #include "atunner/vgpu/pending.h"
 
@@ -125,7 +127,7 @@ void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int3
   Mbarrier barrier = Read(at);
   barrier.bytes -= bytes;
   Write(x, op, lane, address, at, barrier);
-  if (x.count) NoteArrival(x, at, {x.launch->latencies.miss[0], x.launch->latencies.miss[1]});
+  if (x.count) NoteTransfer(x, at, static_cast<uint32_t>(std::max(bytes, 0)));
 }
 
 uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes, bool drop) {

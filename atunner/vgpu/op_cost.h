@@ -51,8 +51,10 @@ struct Latencies {
   std::array<float, static_cast<size_t>(Wait::kCount)> wait{};
   /// Cycles that one warp instruction keeps its quarter of a pipe busy.
   float alu_busy = 2, special_busy = 8, tensor_busy = 7;
-  float predicate = 13;  ///< from a predicate to the branch that asks for it
-  float branch = 8;      ///< from a taken branch to what follows
+  float predicate = 13;           ///< from a predicate to the branch that asks for it
+  float branch = 8;               ///< from a taken branch to what follows
+  float products_per_clk = 2048;  ///< multiply-adds of 16 bits that wgmma makes in an SM
+  float bulk = 200;               ///< a bulk copy takes longer than a load
   float barrier = 12;
   float barrier_per_warp = 2;
   float cluster_barrier = 300;

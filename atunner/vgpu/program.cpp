@@ -9,6 +9,7 @@
 #include "atunner/base/digest.h"
 #include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
+#include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/internal.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -86,6 +87,9 @@ class LoadedProgram : public Program {
     launch.registers = options.registers;
     launch.l1_sectors = options.l1_sectors;
     launch.count_lines = options.count_lines;
+    Schedule schedule;
+    if (options.count && options.machine_code != nullptr) schedule = ScheduleOf(found->second, *options.machine_code);
+    if (!schedule.empty()) launch.schedule = &schedule;
     RaceClock clock;
     launch.clock = &clock;
     const bool init = (options.groups & static_cast<uint8_t>(HazardGroup::kInit)) != 0;
@@ -106,7 +110,12 @@ class LoadedProgram : public Program {
       if (allocated) memory_.MarkDefined(workspace, kGridWorkspaceBytes);
     }
     launch.grid_workspace = workspace;
-    RunBlocks(launch, options, result);
+    const uint64_t assumed = RunBlocks(launch, options, result);
+    if (launch.schedule && result.outcome.completed() && AreFarApart(result.counts.issued, assumed)) {
+      launch.schedule = nullptr;  // the machine code was not understood
+      result = {};
+      RunBlocks(launch, options, result);
+    }
     if (options.keep_going) std::ranges::sort(result.outcome.hazards, EarlierPlace);
     if (workspace) memory_.Free(workspace);
     return result;
@@ -234,7 +243,24 @@ class LoadedProgram : public Program {
     return firsts;
   }
 
-  static void RunBlocks(Launch& launch, const ExecOptions& options, ExecResult& result) {
+  static bool AreFarApart(uint64_t a, uint64_t b) {
+    constexpr uint64_t kTimes = 3;
+    return a * kTimes < b || b * kTimes < a;
+  }
+
+  /// Machine instructions that op_cost.def expects of what ran.
+  static uint64_t AssumedInstructions(const Exec& x) {
+    uint64_t instructions = 0, stretch = 0;
+    for (size_t i = 0; i < x.executed.size(); ++i) {
+      stretch += x.stretches[i].times;
+      instructions += (x.executed[i].times + stretch) * x.kernel->tracks[i].cost.issue;
+    }
+    return instructions;
+  }
+
+  /// Returns how many machine instructions that is, by op_cost.def.
+  static uint64_t RunBlocks(Launch& launch, const ExecOptions& options, ExecResult& result) {
+    uint64_t assumed = 0;
     const std::vector<uint64_t> gangs = Gangs(launch, options.blocks);
     const bool all = gangs.empty() && options.blocks.empty();
     const uint64_t total = all ? launch.shape.grid.Count() : gangs.size();
@@ -268,6 +294,7 @@ class LoadedProgram : public Program {
       const std::lock_guard lock(mutex);
       for (const Exec& x : execs) {
         CollectCounts(x, result.counts, result.lines);
+        assumed += AssumedInstructions(x);
         result.outcome.blocks_executed += x.counts.blocks;
         result.outcome.printed += x.printed;
         Merge(x, outcome, result.outcome);
@@ -280,6 +307,7 @@ class LoadedProgram : public Program {
     for (uint64_t i = 1; i < workers; ++i) threads.emplace_back(work);
     work();
     for (std::thread& thread : threads) thread.join();
+    return assumed;
   }
 
   static void Merge(const Exec& x, const LaunchOutcome& outcome, LaunchOutcome& into) {

@@ -1,7 +1,9 @@
 #include "atunner/vgpu/timeline.h"
 
 #include <algorithm>
+#include <cstdio>
 
+#include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/internal.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -28,6 +30,8 @@ void ForRegisters(const Operand& operand, F&& f) {
 }
 
 Track::Role RoleOf(const Instruction& instruction) {
+  if (instruction.opcode == "wgmma" && instruction.Has("mma_async")) return Track::Role::kProduct;
+  if (instruction.opcode == "wgmma" && instruction.Has("wait_group")) return Track::Role::kProductWait;
   if (instruction.opcode != "cp" || !instruction.Has("async") || instruction.Has("mbarrier"))
     return Track::Role::kPlain;
   if (instruction.Has("commit_group")) return Track::Role::kAsyncCommit;
@@ -35,9 +39,20 @@ Track::Role RoleOf(const Instruction& instruction) {
   return instruction.Has("bulk") ? Track::Role::kPlain : Track::Role::kAsyncCopy;
 }
 
+/// Multiply-adds of a wgmma, "m64n128k16", as elements of 16 bits.
+uint32_t ProductsOf(const Instruction& instruction) {
+  for (const std::string& modifier : instruction.modifiers) {
+    unsigned m = 0, n = 0, k = 0;
+    if (std::sscanf(modifier.c_str(), "m%un%uk%u", &m, &n, &k) == 3)
+      return m * n * k * static_cast<uint32_t>(ptx::BitsOf(ptx::ParseType(instruction.modifiers.back()))) / 16;
+  }
+  return 0;
+}
+
 Moment Later(const Moment& moment, double cycles) { return {moment[0] + cycles, moment[1] + cycles}; }
 
-/// Latency of the operation's memory access.
+}  // namespace
+
 Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
   const double extra = touch.wavefronts > 0 ? touch.wavefronts - 1 : 0;
   switch (touch.level) {
@@ -54,21 +69,6 @@ Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
   }
   return {};
 }
-
-/// cp.async.wait_group: all but the newest `newest` groups have landed.
-void WaitForCopies(WarpTime& time, uint64_t newest) {
-  if (newest > time.groups.size()) {
-    if (newest == ~uint64_t{0})
-      time.groups.push_back(time.copies), newest = 0;
-    else
-      return;
-  }
-  const size_t landed = time.groups.size() - static_cast<size_t>(newest);
-  for (size_t i = 0; i < landed; ++i) time.start = Latest(time.start, time.groups[i]);
-  time.groups.erase(time.groups.begin(), time.groups.begin() + static_cast<std::ptrdiff_t>(landed));
-}
-
-}  // namespace
 
 namespace {
 
@@ -118,7 +118,9 @@ Track TrackOf(const Instruction& instruction, uint32_t first, std::vector<int32_
   Track track;
   track.cost = CostOf(instruction);
   track.role = RoleOf(instruction);
+  if (track.role == Track::Role::kProduct) track.products = ProductsOf(instruction);
   track.store = instruction.opcode == "st" || instruction.opcode == "red" || instruction.opcode == "stmatrix";
+  track.meets = instruction.opcode == "mbarrier" || (instruction.opcode == "cp" && instruction.Has("bulk"));
   track.unordered = instruction.opcode == "ld" && (instruction.Has("nc") || instruction.Has("const"));
   track.constant = instruction.opcode == "cvta" || (instruction.opcode == "ld" && instruction.Has("param"));
   track.first = static_cast<uint32_t>(list.size());
@@ -381,6 +383,7 @@ void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
 
 // ---- time -----------------------------------------------------------------------------------------------------------
 void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
+  if (x.launch->schedule) return NoteOperation(x, op, pc, active);
   const Track& track = x.kernel->tracks[pc];
   WarpTime& time = x.times[x.warp->index];
   const Touch touch = x.touch;
@@ -420,14 +423,17 @@ void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
       break;
     case Track::Role::kAsyncWait:
       EndStretch(x);
-      WaitForCopies(time, op.imm);
+      time.start = Latest(time.start, LandedBy(time, op.imm));
       break;
+    case Track::Role::kProduct:
+    case Track::Role::kProductWait:
     case Track::Role::kPlain:
       break;
   }
 }
 
 void EndStretch(Exec& x, double gap) {
+  if (x.launch->schedule) return IssuePending(x);
   WarpTime& time = x.times[x.warp->index];
   time.start = Later(Latest(Later(time.start, time.Busy()), time.issued), gap);
   time.issued = time.start;
@@ -457,10 +463,22 @@ void MeetCluster(Gang& gang) {
 }
 
 void NoteArrival(Exec& x, const void* place, const Moment& latency) {
+  if (x.launch->schedule) IssuePending(x);
   const WarpTime& time = x.times[x.warp->index];
   Moment& arrived = x.gang->arrivals[place];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
   arrived = Latest(arrived, {now[0] + latency[0], now[1] + latency[1]});
+}
+
+void NoteTransfer(Exec& x, const void* place, uint32_t bytes) {
+  constexpr double kBytesPerClk = 64;  // of an SM's port to L2
+  const Latencies& latencies = x.launch->latencies;
+  if (x.launch->schedule) IssuePending(x);
+  const WarpTime& time = x.times[x.warp->index];
+  const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
+  x.port = Later(Latest(now, x.port), bytes / kBytesPerClk);
+  const auto latency = [&](size_t run) { return x.port[run] - now[run] + latencies.miss[run] + latencies.bulk; };
+  NoteArrival(x, place, {latency(0), latency(1)});
 }
 
 void NoteWaited(Exec& x, const void* place) {

@@ -28,7 +28,7 @@ inline Moment Latest(const Moment& a, const Moment& b) { return {std::max(a[0], 
 
 /// What the timeline must know of one operation: registers that it reads and writes, in Kernel::track_list.
 struct Track {
-  enum class Role : uint8_t { kPlain, kAsyncCopy, kAsyncCommit, kAsyncWait };
+  enum class Role : uint8_t { kPlain, kAsyncCopy, kAsyncCommit, kAsyncWait, kProduct, kProductWait };
   uint32_t first = 0;
   uint8_t reads = 0;
   uint8_t writes = 0;
@@ -37,9 +37,11 @@ struct Track {
   bool predicated = false;  ///< a branch over so little that the assembler gives that a predicate instead
   bool unordered = false;   ///< a load of what no store changes: .nc, constants
   bool leads = false;       ///< arithmetic on the way to a load's address, which moves ahead with the load
+  bool meets = false;       ///< mbarriers and bulk copies, by which warps wait for each other
   bool constant = false;    ///< its result is a parameter or an address that needs no register
   int32_t base = -1;        ///< register of the first address
   uint16_t load_words = 0;  ///< registers that a load fills
+  uint32_t products = 0;    ///< multiply-adds of 16 bits of a wgmma
   uint16_t live = 0;        ///< registers in use before the operation, in the order of the text
   OpCost cost;
 };
@@ -78,7 +80,24 @@ struct WarpTime {
   };
   std::vector<Place> places;
   size_t oldest = 0;  ///< of the places that a load may still move to
+  // Where the machine code is known (in_order.h):
+  struct Accesses {
+    std::vector<Touch> touches;  ///< since the operation's machine code last issued
+    size_t taken = 0;
+  };
+  std::array<Moment, 6> barriers{};  ///< scoreboards: when each is free
+  std::vector<Accesses> accesses;    ///< per operation
+  Moment products{};                 ///< all wgmma so far are done
+  Moment earlier_products{};         ///< those before the last wait
+  uint32_t part = 0;                 ///< of the schedule, that waits to issue
+  uint32_t pending = 0;              ///< executions of it
+  uint32_t jumps = 0;                ///< taken branches since
 };
+
+/// Latency of a memory access.
+Moment MemoryLatency(const Latencies& latencies, const Touch& touch);
+/// cp.async.wait_group: when all but the newest `newest` groups have landed. They are forgotten.
+Moment LandedBy(WarpTime& time, uint64_t newest);
 
 /// Registers of an instruction's operands, counted from `first`, appended to `list`.
 Track TrackOf(const ptx::Instruction& instruction, uint32_t first, std::vector<int32_t>& list);
@@ -96,6 +115,8 @@ void Meet(Exec& x, const std::vector<uint32_t>& waiting);
 void MeetCluster(Gang& gang);
 /// An arrival or bytes reach the mbarrier at `place` after `latency`.
 void NoteArrival(Exec& x, const void* place, const Moment& latency);
+/// `bytes` of a bulk copy reach shared memory and the mbarrier at `place`, after those of earlier copies.
+void NoteTransfer(Exec& x, const void* place, uint32_t bytes);
 /// The current warp saw the mbarrier's phase complete.
 void NoteWaited(Exec& x, const void* place);
 /// The block's last instruction issues then.

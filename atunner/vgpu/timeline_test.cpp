@@ -1,7 +1,9 @@
 // Latencies, windows and barriers of the timeline, through the engine: PTX in, Counts::path out.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "atunner/vgpu/engine.h"
 #include "atunner/vgpu/op_cost.h"
@@ -19,7 +21,8 @@ struct Measured {
   Counts counts;
 };
 
-Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t registers = 0) {
+Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t registers = 0,
+                 const MachineCode* machine_code = nullptr) {
   Memory memory(1 << 24);
   const uint64_t data = *memory.Allocate(1 << 20);
   auto module = ptx::Parse(kHead + body + "ret;\n}\n");
@@ -33,6 +36,7 @@ Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t regist
   options.count = true;
   options.threads = 1;
   options.registers = registers;
+  options.machine_code = machine_code;
   const ExecResult done = (*program)->Run("k", {{1, 1, 1}, {threads, 1, 1}, {1, 1, 1}, 0}, params, options);
   EXPECT_TRUE(done.outcome.completed()) << done.outcome.message;
   memory.Free(data);
@@ -43,6 +47,50 @@ std::string Repeat(int times, const std::string& text) {
   std::string all;
   for (int i = 0; i < times; ++i) all += text;
   return all;
+}
+
+/// A machine instruction of the body's `line`, from 0.
+MachineInstruction Machine(uint32_t line, uint16_t opcode, uint8_t stall) {
+  MachineInstruction instruction;
+  instruction.opcode = opcode;
+  instruction.stall = stall;
+  instruction.line = static_cast<uint32_t>(std::ranges::count(std::string_view(kHead), '\n')) + 1 + line;
+  return instruction;
+}
+
+constexpr uint16_t kAdd = 0x021, kLoad = 0x181, kExit = 0x14d;
+
+TEST(Timeline, StallsOfTheMachineCodeAddUp) {
+  const std::string body = Repeat(10, "add.f32 %f3, %f1, %f2;\n");
+  const auto code = [](uint8_t stall) {
+    MachineCode all;
+    for (uint32_t i = 0; i < 10; ++i) all.push_back(Machine(i, kAdd, stall));
+    all.push_back(Machine(10, kExit, 5));
+    return all;
+  };
+  const MachineCode close = code(1), apart = code(4);
+  const Measured fast = Counted(body, 32, 0, &close), slow = Counted(body, 32, 0, &apart);
+  EXPECT_NEAR(slow.path[0] - fast.path[0], 30, 0.01);
+  EXPECT_EQ(fast.counts.issued, 11u);
+  EXPECT_EQ(fast.counts.pipe_uses[static_cast<size_t>(Pipe::kFma)], 10u);
+}
+
+TEST(Timeline, ScoreboardsOfTheMachineCodeHold) {
+  const std::string body = "ld.global.f32 %f3, [%rd1];\nadd.f32 %f4, %f1, %f2;\nadd.f32 %f5, %f1, %f3;\n";
+  MachineCode code = {Machine(0, kLoad, 1), Machine(1, kAdd, 4), Machine(2, kAdd, 4), Machine(3, kExit, 5)};
+  code[0].result_barrier = 2;
+  const double none = Counted(body, 32, 0, &code).path[1];
+  code[2].waits = 1 << 2;
+  const Measured waits = Counted(body, 32, 0, &code);
+  const Latencies expected;
+  EXPECT_NEAR(waits.path[1] - none, expected.miss[1] - 5, 1);
+  EXPECT_NEAR(waits.path[1] - waits.path[0], expected.miss[1] - expected.miss[0], 1);
+}
+
+TEST(Timeline, MachineCodeThatFitsBadlyIsLeftAside) {
+  const std::string body = Repeat(30, "fma.rn.f32 %f1, %f1, %f2, %f2;\n");
+  const MachineCode code = {Machine(0, kAdd, 4), Machine(30, kExit, 5)};
+  EXPECT_EQ(Counted(body, 32, 0, &code).path, Counted(body).path);
 }
 
 TEST(Timeline, DependentInstructionsWaitForEachOther) {

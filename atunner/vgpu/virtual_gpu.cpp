@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "atunner/base/random.h"
+#include "atunner/compile/machine_code.h"
 #include "atunner/device/profiles.h"
 #include "atunner/vgpu/estimate.h"
 #include "atunner/vgpu/tensor_map.h"
@@ -52,6 +54,7 @@ class VirtualTexture : public Texture {
 struct VirtualModule : LoadedModule {
   std::unique_ptr<Program> program;
   std::vector<std::pair<std::string, std::string>> names;  ///< entry → mangled
+  std::map<std::string, MachineCode> machine_code;         ///< by mangled name
 
   std::string Mangled(const std::string& entry) const {
     for (const auto& [name, mangled] : names) {
@@ -168,6 +171,11 @@ Result<std::unique_ptr<LoadedModule>> VirtualGpu::Load(const CompiledModule& mod
   auto loaded = std::make_unique<VirtualModule>();
   ATUNNER_TRY(loaded->program, LoadProgram(std::move(parsed), memory_));
   for (const KernelResources& kernel : module.kernels) loaded->names.emplace_back(kernel.entry, kernel.mangled);
+  if (!module.cubin.empty()) {
+    for (const KernelResources& kernel : module.kernels) {
+      ATUNNER_TRY(loaded->machine_code[kernel.mangled], ReadMachineCode(module.cubin, kernel.mangled, module.arch));
+    }
+  }
   return loaded;
 }
 
@@ -254,6 +262,8 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   exec.deadline_seconds = kPredictSeconds;
   exec.latencies = LatenciesOf(profile_, calibration_);
   exec.registers = resources.registers;
+  const auto machine_code = loaded.machine_code.find(mangled);
+  if (machine_code != loaded.machine_code.end()) exec.machine_code = &machine_code->second;
   const Occupancy occupancy = ComputeOccupancy(profile_, resources, shape);
   exec.l1_sectors = L1SectorsPerBlock(profile_, resources, shape, occupancy);
   exec.blocks = Sample(shape.grid.Count(), ClusterSize(*function, shape));

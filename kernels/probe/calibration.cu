@@ -27,6 +27,20 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) cal_cluster(int rounds, uns
 #pragma unroll 1
   for (int r = 0; r < rounds * 16; ++r) asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
+// Each copy of 128 bytes is waited for before the next begins.
+extern "C" __global__ void cal_bulk(int rounds, unsigned* sink, const unsigned* from) {
+  __shared__ alignas(128) unsigned data[32];
+  __shared__ alignas(8) unsigned long long arrived;
+  const unsigned to = (unsigned)__cvta_generic_to_shared(data), barrier = (unsigned)__cvta_generic_to_shared(&arrived);
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;\nfence.proxy.async;" ::"r"(barrier) : "memory");
+#pragma unroll 1
+  for (int r = 0; r < rounds * 16; ++r) {
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 128;\n"
+                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%1], [%2], 128, [%0];" ::"r"(barrier), "r"(to), "l"(from) : "memory");
+    asm volatile("{.reg .pred p;\nWAIT: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;\n@!p bra WAIT;}" ::"r"(barrier), "r"(r & 1) : "memory");
+  }
+  if (data[0] == 0x12345678u) *sink = 1;
+}
 #endif
 
 // Each address depends on the value read there, which is zero.

@@ -1,0 +1,25 @@
+// What the assembler made of a kernel: its instructions in the order in which a warp issues them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace atunner {
+
+struct MachineInstruction {
+  static constexpr uint8_t kNoBarrier = 7;
+  static constexpr uint32_t kNowhere = ~0u;
+
+  uint16_t opcode = 0;                  ///< the lowest nine bits, which leave out where operands lie
+  uint8_t stall = 0;                    ///< cycles until the warp's next one may issue
+  uint8_t result_barrier = kNoBarrier;  ///< scoreboard that holds until its result is there
+  uint8_t read_barrier = kNoBarrier;    ///< and until its operands are read
+  uint8_t waits = 0;                    ///< bit per scoreboard that must be free before it issues
+  bool conditional = false;             ///< has a predicate
+  uint32_t line = 0;                    ///< of the PTX text, from 1; 0 = unknown
+  uint32_t target = kNowhere;           ///< index of the instruction that a branch or call leads to
+};
+
+using MachineCode = std::vector<MachineInstruction>;
+
+}  // namespace atunner

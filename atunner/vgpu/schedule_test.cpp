@@ -1,0 +1,90 @@
+// How machine code is matched with the PTX that it comes from.
+#include "atunner/vgpu/schedule.h"
+
+#include <gtest/gtest.h>
+
+namespace atunner::vgpu {
+namespace {
+
+constexpr uint16_t kAdd = 0x021, kLoad = 0x181, kBranch = 0x147, kCall = 0x144, kReturn = 0x150, kExit = 0x14d;
+
+MachineInstruction At(uint32_t line, uint16_t opcode, uint32_t target = MachineInstruction::kNowhere) {
+  MachineInstruction instruction;
+  instruction.opcode = opcode;
+  instruction.line = line;
+  instruction.stall = 4;
+  instruction.target = target;
+  instruction.conditional = opcode == kBranch;
+  return instruction;
+}
+
+/// Line 1: before the loop. Lines 2 to 4: the loop, a load, an addition, a branch. Line 5: ret.
+std::vector<ScheduledOp> Loop() {
+  std::vector<ScheduledOp> ops(5);
+  for (uint32_t i = 0; i < ops.size(); ++i) ops[i].line = i + 1;
+  ops[1].single = ops[2].single = true;
+  ops[3].target = 1;
+  ops[3].last = ops[3].control = ops[4].last = ops[4].control = true;
+  return ops;
+}
+
+TEST(Schedule, PartsEndWhereTheFlowChanges) {
+  const Schedule schedule =
+      MakeSchedule({At(1, kAdd), At(2, kLoad), At(3, kAdd), At(4, kBranch, 1), At(5, kExit)}, Loop());
+  EXPECT_EQ(schedule.part_of, (std::vector<uint32_t>{0, 1, 1, 1, 2}));
+  ASSERT_EQ(schedule.parts.size(), 3u);
+  ASSERT_EQ(schedule.parts[1].runs.size(), 1u);
+  const MachineRun& body = schedule.runs[schedule.parts[1].runs[0][0]];
+  EXPECT_EQ(body.steps.size(), 3u);
+  EXPECT_EQ(body.copies, 1u);
+  EXPECT_EQ(body.depth, 1u);
+  EXPECT_EQ(body.steps[0].wait, Wait::kMemory);
+}
+
+TEST(Schedule, AnUnrolledLoopHasItsRestBesideIt) {
+  const MachineCode code = {At(1, kAdd),       At(2, kLoad), At(2, kLoad), At(3, kAdd),       At(3, kAdd),
+                            At(4, kBranch, 1), At(2, kLoad), At(3, kAdd),  At(4, kBranch, 6), At(5, kExit)};
+  const Schedule schedule = MakeSchedule(code, Loop());
+  const Schedule::Part& part = schedule.parts[1];
+  EXPECT_EQ(part.copies, 2u);
+  ASSERT_EQ(part.runs.size(), 1u) << "the rest is an alternative, it does not follow";
+  ASSERT_EQ(part.runs[0].size(), 2u);
+  EXPECT_EQ(schedule.runs[part.runs[0][0]].copies, 2u) << "the most copies first";
+  EXPECT_EQ(schedule.runs[part.runs[0][1]].copies, 1u);
+}
+
+TEST(Schedule, WhatIsMovedOutOfALoopRunsOnce) {
+  // An addition of the loop that does not change stands before it, more than what was there.
+  std::vector<ScheduledOp> ops = Loop();
+  const MachineCode code = {At(1, kAdd),  At(3, kAdd),       At(3, kAdd), At(1, kBranch, 4),
+                            At(2, kLoad), At(4, kBranch, 4), At(5, kExit)};
+  const Schedule schedule = MakeSchedule(code, ops);
+  const Schedule::Part& loop = schedule.parts[1];
+  ASSERT_EQ(loop.runs.size(), 1u);
+  EXPECT_EQ(schedule.runs[loop.runs[0][0]].steps.size(), 2u);
+  ASSERT_EQ(schedule.parts[0].runs.size(), 1u);
+  EXPECT_EQ(schedule.runs[schedule.parts[0].runs[0][0]].steps.size(), 4u);
+}
+
+TEST(Schedule, SlowPathsAreLeftOut) {
+  // A division in line 3 jumps over the call of its slow path, which stands behind the kernel.
+  const MachineCode code = {At(1, kAdd),  At(2, kLoad),    At(3, kAdd),   At(3, kBranch, 6),
+                            At(3, kAdd),  At(3, kCall, 9), At(3, kAdd),   At(4, kBranch, 1),
+                            At(5, kExit), At(5, kAdd),     At(5, kReturn)};
+  const Schedule schedule = MakeSchedule(code, Loop());
+  ASSERT_EQ(schedule.parts[1].runs.size(), 1u);
+  const MachineRun& body = schedule.runs[schedule.parts[1].runs[0][0]];
+  EXPECT_EQ(body.steps.size(), 5u);
+  EXPECT_TRUE(body.steps[2].taken);
+  size_t all = 0;
+  for (const MachineRun& run : schedule.runs) all += run.steps.size();
+  EXPECT_EQ(all, 7u);
+}
+
+TEST(Schedule, WithoutLinesThereIsNone) {
+  EXPECT_TRUE(MakeSchedule({At(0, kAdd), At(0, kExit)}, Loop()).empty());
+  EXPECT_TRUE(MakeSchedule({}, Loop()).empty());
+}
+
+}  // namespace
+}  // namespace atunner::vgpu
