@@ -5,7 +5,7 @@ namespace atunner {
 std::vector<const Family*> AllFamilies() {
   return {&RowFamily(),       &GemmFamily(),      &ConvFamily(),    &AttentionFamily(),
           &PointwiseFamily(), &ReductionFamily(), &ColumnsFamily(), &ScanFamily(),
-          &TransposeFamily(), &PoolingFamily(),   &ElementsFamily()};
+          &TransposeFamily(), &PoolingFamily(),   &ProductFamily(), &ElementsFamily()};
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {

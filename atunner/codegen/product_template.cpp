@@ -54,8 +54,8 @@ Configuration ProductTemplate::Default() const {
   return best;
 }
 
-LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, const char* entry, const char* m,
-                                        const char* n) const {
+LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, const char* entry, const std::string& m,
+                                        const std::string& n) const {
   LaunchStep step;
   step.entry = entry;
   step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n)", m, n));
@@ -65,12 +65,12 @@ LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, cons
   return step;
 }
 
-ArgBinding ProductTemplate::Destination(const Configuration& configuration, const char* output) const {
+ArgBinding ProductTemplate::Destination(const Configuration& configuration, const std::string& output) const {
   return Split(configuration) ? ArgBinding::Workspace("shares") : ArgBinding::Tensor(output);
 }
 
-void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan& plan, const char* output,
-                                  const char* m, const char* n) const {
+void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan& plan, const std::string& output,
+                                  const std::string& m, const std::string& n) const {
   if (!Split(configuration)) return;
   const std::string elements = fmt::format("({}) * ({})", m, n);
   plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
@@ -81,6 +81,7 @@ void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan
   step.block[0] = 256;
   step.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor(output),
                ArgBinding::Scalar(DType::kInt64, Expr::MustParse(elements))};
+  for (ArgBinding& argument : FinishArguments()) step.args.push_back(std::move(argument));
   plan.steps.push_back(step);
 }
 
@@ -103,7 +104,7 @@ double ProductTemplate::Time(const Configuration& configuration, const Pace& pac
   const auto split = static_cast<double>(Integer(configuration, "split_k"));
   const int64_t per_sm = BlocksPerSm(configuration);
   const double depth = static_cast<double>(extents_.k) / split;
-  const auto size = static_cast<double>(SizeOf(spec_.compute_dtype));
+  const auto size = static_cast<double>(SizeOf(operands_));
   const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / pace.flops * 1e9;
   const double copies =
       static_cast<double>(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / pace.copied;

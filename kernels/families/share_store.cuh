@@ -1,6 +1,6 @@
 // A split of k through memory: each block writes its sums as they are, one share of [m, n] per stretch of k; a second step adds
 // them up (split.cuh). Fragments lie as tile_store.cuh says.
-DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n) {
+DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n, const Finish& = {}) {
   float* share = shares + blockIdx.y * m * n;
   const int lane = threadIdx.x % 32;
 #pragma unroll
