@@ -100,8 +100,8 @@ TEST(Golden, TensorCoreGemm) {
                                                {"group_m", int64_t{8}},
                                                {"split_k", int64_t{1}},
                                                {"persistent", int64_t{0}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh",
-                          "gemm_tensor.cu"}),
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
+                          "tile_store.cuh", "gemm_tensor.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, persistent=0, widen=0
 #include <cuda_bf16.h>
@@ -110,6 +110,7 @@ TEST(Golden, TensorCoreGemm) {
 typedef __half T;
 #define MMA_TYPE "f16"
 #define SPLIT_K 1
+typedef __half Operand;
 typedef T OUT;
 constexpr int TILE_M = 128;
 constexpr int TILE_N = 256;
@@ -153,6 +154,9 @@ TEST(Golden, HopperGemm) {
   EXPECT_THAT(kernel.source.text, testing::HasSubstr(R"(
 constexpr int GROUP_ROWS = 64;
 constexpr int GROUPS = 2;  // of four warps that multiply
+constexpr int OPERAND_BYTES = 2;
+constexpr int PROMOTE = 0;  // buffers at a time
+typedef float Sum;
 constexpr int CLUSTER_M = 2;
 constexpr int CLUSTER_N = 1;
 constexpr int STAGES = 6;
@@ -220,7 +224,7 @@ TEST(Golden, SimtGemmWithASplitHasASecondStep) {
                                                {"stages", int64_t{3}},
                                                {"group_m", int64_t{1}},
                                                {"split_k", int64_t{8}}});
-  EXPECT_EQ(Head(kernel, {"tile_order.cuh", "simt_tile.cuh", "gemm_simt.cu", "split.cuh"}),
+  EXPECT_EQ(Head(kernel, {"tile_order.cuh", "simt_tile.cuh", "gemm_simt.cu", "plain_finish.cuh", "split.cuh"}),
             R"(// matmul in float32, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8
 typedef float T;
@@ -258,8 +262,8 @@ TEST(Golden, ConvThatWidensItsChannels) {
                      {"group_m", int64_t{4}},
                      {"split_k", int64_t{1}},
                      {"persistent", int64_t{0}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh",
-                          "conv_tensor.cu", "widen.cuh"}),
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
+                          "tile_store.cuh", "conv_tensor.cu", "widen.cuh"}),
             R"(// conv2d in bfloat16, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=32, stages=3, group_m=4, split_k=1, persistent=0
 #include <cuda_bf16.h>
@@ -268,6 +272,7 @@ TEST(Golden, ConvThatWidensItsChannels) {
 typedef __nv_bfloat16 T;
 #define MMA_TYPE "bf16"
 #define SPLIT_K 1
+typedef __nv_bfloat16 Operand;
 typedef T OUT;
 constexpr int TILE_M = 64;
 constexpr int TILE_N = 64;
