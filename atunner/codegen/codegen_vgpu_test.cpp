@@ -223,6 +223,7 @@ TEST_F(HopperNumbers, ProductsInsideOfGraphs) {
   check(SpecOf({"linear", {{512, 128}, {72, 128}}, {}}, DType::kFloat16), 51);
   check(SpecOf({"addmm", {{512, 128}, {128, 68}}, {{"alpha", 0.5}, {"beta", 2.0}}}, DType::kBFloat16), 52);
   check(SpecOf({"int8_linear", {{512, 264}, {300, 264}}, {}}, DType::kBFloat16), 53);  // rows are widened
+  check(SpecOf({"fp8_linear", {{512, 256}, {70, 256}}, {{"per_tensor", true}}}, DType::kFloat32), 55);
   const auto mixed = graph::Parse(R"(
 graph mixed
 dim B = 1..80

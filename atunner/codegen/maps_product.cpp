@@ -50,6 +50,7 @@ MapsProduct::MapsProduct(const KernelSpec& spec, const DeviceProfile& profile, P
   const bool streams = std::min(extents_.m, extents_.n) <= kMostStreamed;
   space_.parameters.push_back({"stream", streams ? Integers({1, 2, 0}) : Integers({0}),
                                "operands whose elements leave L2 first: b, both, none"});
+  if (!half_precision()) Add("in_cluster == 0", "a cluster stores 16 bits");
   Add("alternate == 0 or persistent == 1", "one tile needs no turns");
   Add("split_k == 1 or cluster_m * cluster_n == 1", "a cluster either fetches or adds up together");
   Add(fmt::format("cluster_m == 1 or tile_m < {}", extents_.m), "one row of blocks");

@@ -35,8 +35,9 @@ bool Serves(const ProductParts& parts, DType sums) {
   const auto whole = [](DType type) { return type == DType::kInt8 || type == DType::kUInt8; };
   const DType a = parts.a.dtype;
   const DType b = parts.b.dtype;
-  if (half(a)) return a == b && parts.c.dtype == a;
-  if (!half(parts.c.dtype) || !parts.b_transposed || SizeOf(a) != 1 || SizeOf(b) != 1) return false;
+  const bool single = parts.c.dtype == DType::kFloat32;
+  if (half(a)) return a == b && (single || parts.c.dtype == a);
+  if (!(single || half(parts.c.dtype)) || !parts.b_transposed || SizeOf(a) != 1 || SizeOf(b) != 1) return false;
   return IsFloat(a) ? IsFloat(b) && SizeOf(sums) > 1 : whole(a) && whole(b) && sums == DType::kInt32;
 }
 

@@ -129,6 +129,9 @@ LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const ch
 
 ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, bool b_transposed) const {
   ConstantBlock block;
+  if (!half_precision())
+    block.Line("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef float T;")
+        .Line(fmt::format("#define MMA_TYPE \"{}\"", operands_ == DType::kFloat16 ? "f16" : "bf16"));
   block.Define("SPLIT_K", Integer(configuration, "split_k"));
   block.Line(fmt::format("typedef {} Operand;", SizeOf(operands_) == 1 ? "unsigned char" : CudaName(operands_)));
   block.Line(Split(configuration) ? "typedef float OUT;" : "typedef T OUT;");
@@ -145,9 +148,9 @@ ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, 
 
 SourceUnit TensorTemplate::EmitProduct(const Configuration& configuration, const ConstantBlock& constants,
                                        std::string_view kernel, bool widened) const {
-  const std::string_view store = InCluster(configuration) ? embed::kClusterStoreCuh
-                                 : Split(configuration)   ? embed::kShareStoreCuh
-                                                          : embed::kTileStoreCuh;
+  const std::string_view store = InCluster(configuration)                    ? embed::kClusterStoreCuh
+                                 : Split(configuration) || !half_precision() ? embed::kShareStoreCuh
+                                                                             : embed::kTileStoreCuh;
   return Emit(configuration, constants,
               {embed::kMmaCommonCuh, Finish(), embed::kTileOrderCuh,
                profile_.cc_major >= 9 ? embed::kClusterCuh : std::string_view(), loop_.Text(chosen(configuration)),
