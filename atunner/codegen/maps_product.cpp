@@ -39,7 +39,8 @@ std::string_view ProductType(DType dtype) {
 
 MapsProduct::MapsProduct(const KernelSpec& spec, const DeviceProfile& profile, ProductParts parts)
     : TensorTemplate(spec, profile, MapsLoop(KindOf(parts)),
-                     {.m = Number(parts.m, spec), .n = Number(parts.n, spec), .k = Number(parts.k, spec)}),
+                     {.m = Number(parts.m, spec), .n = Number(parts.n, spec), .k = Number(parts.k, spec)},
+                     fmt::format("tile_m // group_rows * (1 + alternate) * tile_n * {}", parts.column_bytes)),
       parts_(std::move(parts)),
       bytes_(static_cast<int64_t>(SizeOf(parts_.a.dtype))),
       wide_a_(extents_.k * bytes_ % 16 != 0),
@@ -58,7 +59,7 @@ MapsProduct::MapsProduct(const KernelSpec& spec, const DeviceProfile& profile, P
 }
 
 Result<RenderedKernel> MapsProduct::Render(const Configuration& configuration) const {
-  const auto& [a, b, c, m, n, k, b_transposed] = parts_;
+  const auto& [a, b, c, m, n, k, column_bytes, b_transposed] = parts_;
   LaunchPlan plan = Plan(configuration, {});
   std::vector<Widened> widened;
   if (wide_a_) widened.push_back({a.tensor, m, k});

@@ -14,6 +14,7 @@ struct ProductParts {
   };
   Part a, b, c;
   std::string m, n, k;
+  int64_t column_bytes = 0;   ///< what finishing a column takes in shared memory
   bool b_transposed = false;  ///< b is [n, k]; else [k, n], which 16-bit operands alone may be
 };
 

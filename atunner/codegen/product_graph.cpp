@@ -47,6 +47,8 @@ class FinishWriter {
   FinishWriter(const ValidGraph& graph, NodeId product, NodeId result, const std::vector<NodeId>& inputs)
       : graph_(graph), product_(product), result_(graph.node(result)), inputs_(inputs) {}
 
+  /// Of a column's values, where Run() has been.
+  int64_t ColumnBytes() const { return column_.Bytes(); }
   std::string Run() {
     for (size_t i = 0; i < result_.operands.size(); ++i) Take(result_.operands[i], fmt::format("v{}", i));
     const graph::CudaText value = graph::ToCuda(result_.As<graph::Map>()->body, Context());
@@ -57,37 +59,44 @@ class FinishWriter {
     for (const auto& [symbol, range] : graph_.symbols()) members += ", " + symbol;
     const std::string text = fmt::format(
         R"(struct Finish {{
+  static constexpr int COLUMN_BYTES = {};
   {};
-  struct Row {{
-    long long index;{}
+  struct Row {{{}
   }};
-  struct Column {{
-    long long index;{}
+  struct Column {{{}
   }};
   DEVICE Row row(long long index) const {{
-{}    return {{index{}}};
+{}    return {{{}}};
   }}
   DEVICE Column column(long long index) const {{
-{}    return {{index{}}};
+{}    return {{{}}};
   }}
   template <class S>
-  DEVICE float operator()(S sum, const Row& row, const Column& column) const {{
+  DEVICE float operator()(S sum, const Row& row, const Column& column, long long row_index, long long column_index) const {{
 {}    return {};
   }}
   DEVICE float at(float sum, long long element) const {{
     const long long above = min(element / finish_columns, finish_rows - 1);
-    return (*this)(sum, row(above), column(min(element - above * finish_columns, finish_columns - 1)));
+    const long long left = min(element - above * finish_columns, finish_columns - 1);
+    return (*this)(sum, row(above), column(left), above, left);
   }}
 }};
+struct NothingAhead {{
+  DEVICE Finish::Row row(int, int) const {{ return {{}}; }}
+  DEVICE Finish::Column column(int) const {{ return {{}}; }}
+}};
 {})",
-        members, row_.fields, column_.fields, row_.statements, row_.values, column_.statements, column_.values, apply_,
-        value.value, Parameters());
+        column_.Bytes(), members, row_.fields, column_.fields, row_.statements, row_.values, column_.statements,
+        column_.values, apply_, value.value, Parameters());
     return graph::KernelPrelude(text) + "\n" + text;
   }
 
  private:
   struct Side {
     std::string fields, statements, values;
+    int64_t count = 0;
+    int64_t widest = 4;
+    int64_t Bytes() const { return count * widest; }
   };
 
   std::string Pointer(NodeId id) const {
@@ -144,20 +153,22 @@ class FinishWriter {
     const bool rows = shape.size() == 2 && !shape[0].one();
     const bool columns = !shape.empty() && !shape.back().one();
     if (rows && columns) {
-      operands_.push_back(Element(id, "row.index", "column.index", apply_).text);
+      operands_.push_back(Element(id, "row_index", "column_index", apply_).text);
       return;
     }
     Side& side = columns ? column_ : row_;
     const auto value = Element(id, "index", "index", side.statements);
     side.fields += fmt::format("\n    {} {};", graph::CudaArithmetic(graph_.node(id).type.dtype, false), name);
-    side.values += ", " + value.text;
+    side.values += (side.values.empty() ? "" : ", ") + value.text;
+    ++side.count;
+    side.widest = std::max(side.widest, static_cast<int64_t>(SizeOf(graph_.node(id).type.dtype)));
     operands_.push_back((columns ? "column." : "row.") + name);
   }
 
   graph::CudaContext Context() const {
     graph::CudaContext context{.operands = operands_, .place = {}, .temporary = "finish_t"};
     context.place = [&](graph::ScalarOp op, int axis) -> std::string {
-      if (op == graph::ScalarOp::kIndex) return axis == -1 ? "column.index" : "row.index";
+      if (op == graph::ScalarOp::kIndex) return axis == -1 ? "column_index" : "row_index";
       return axis == -1 ? "finish_columns" : "finish_rows";
     };
     return context;
@@ -224,7 +235,9 @@ std::optional<ProductGraph> ProductGraphOf(const KernelSpec& spec) {
   ProductGraph made{graph, product, std::move(parts), std::string(embed::kPlainFinishCuh), {}};
   if (output == product) return made;
   const std::vector<NodeId> inputs = OtherInputs(graph, product);
-  made.finish = FinishWriter(graph, product, output, inputs).Run();
+  FinishWriter writer(graph, product, output, inputs);
+  made.finish = writer.Run();
+  made.parts.column_bytes = writer.ColumnBytes();
   for (NodeId id : inputs) made.arguments.push_back(ArgBinding::Tensor(graph.node(id).name));
   for (const std::string& extent : {made.parts.m, made.parts.n})
     made.arguments.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(extent)));

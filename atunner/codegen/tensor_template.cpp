@@ -55,12 +55,12 @@ void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t byt
 }
 
 TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop,
-                               Extents extents)
+                               Extents extents, const std::string& more_shared)
     : ProductTemplate(spec, profile, extents),
       loop_(loop),
       threads_(Expr::MustParse("32 * " + loop_.Warps())),
       registers_(Expr::MustParse(loop_.Registers())),
-      shared_(Expr::MustParse(loop_.SharedBytes())),
+      shared_(Expr::MustParse(fmt::format("({} + {})", loop_.SharedBytes(), more_shared))),
       rows_(Expr::MustParse(loop_.RowsTogether())),
       columns_(Expr::MustParse(loop_.ColumnsTogether())) {
   space_.parameters = loop_.Parameters();

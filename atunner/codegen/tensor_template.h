@@ -14,7 +14,8 @@ class TensorTemplate : public ProductTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override;
 
  protected:
-  TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents);
+  TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents,
+                 const std::string& more_shared = "0");
 
   int64_t Threads(const Configuration& configuration) const override;
   int64_t SharedBytes(const Configuration& configuration) const override;

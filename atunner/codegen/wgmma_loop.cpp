@@ -150,6 +150,7 @@ class Maps : public MainLoop {
     const int64_t groups = chosen["tile_m"] / chosen["group_rows"] * (1 + chosen["alternate"]);
     constants.Int("GROUP_ROWS", chosen["group_rows"]).Int("GROUPS", groups, "of four warps that multiply");
     constants.Int("OPERAND_BYTES", Bytes()).Int("PROMOTE", Promotes() ? chosen["promote"] : 0, "buffers at a time");
+    constants.Int("LAG", 0, "buffers by which the second group begins later");
     constants.Line(operands_ == Operands::kInt8 ? "typedef int Sum;" : "typedef float Sum;");
     constants.Int("CLUSTER_M", chosen["cluster_m"]).Int("CLUSTER_N", chosen["cluster_n"]);
   }

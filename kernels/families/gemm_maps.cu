@@ -35,8 +35,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
         continue;
       }
       if (TURNS && index != blockIdx.x) wait_for_turn();
-      multiply_tile(ring, sums, depth, TURNS && index + gridDim.x < all);
-      store_result(shared, sums, c, tile_of(index, m, n), m, n, FINISH);
+      if (LAG > 0 && threadIdx.x >= 128 && index == blockIdx.x) asm volatile("bar.sync 7, 256;" ::: "memory");
+      const Tile tile = tile_of(index, m, n);
+      const Ahead ahead(FINISH, shared, tile, m, n);
+      multiply_tile(ring, sums, depth, TURNS && index + gridDim.x < all, threadIdx.x < 128 && index == blockIdx.x);
+      ahead.give();
+      store_result(shared, sums, c, tile, m, n, FINISH, ahead);
     }
   }
   if (CLUSTER > 1) meet_cluster();  // until everybody is here, others copy into this block's memory and arrive at its barriers

@@ -30,6 +30,7 @@ constexpr int FETCHER_REGISTERS = 40, CONSUMER_REGISTERS = (512 - FETCHER_REGIST
 constexpr int THREADS = CONSUMERS + FETCHERS;
 constexpr int STAGING = STAGES * STAGE_BYTES;               // of the store, 2048 bytes a warp
 constexpr int BARRIERS = STAGING + CONSUMERS / 32 * 2048;
+constexpr int COLUMNS = BARRIERS + STAGES * 16;  // what the columns of a group's tile are finished with
 constexpr bool STAGED_APART = true;
 
 DEVICE void wait_for_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
@@ -123,6 +124,35 @@ DEVICE void release(const Ring& ring) {
   }
 }
 
+/// What a thread has at hand of rows and columns of its tile: asked for before it multiplies, given to its group after that.
+struct Ahead {
+  Finish::Row rows[FRAGMENTS_M][2];
+  Finish::Column mine[(TILE_N + 127) / 128];
+  const Finish::Column* columns;
+
+  DEVICE Ahead(const Finish& finish, unsigned char* shared, Tile tile, long long m, long long n)
+      : columns((const Finish::Column*)(shared + COLUMNS) + threadIdx.x / 128 * TILE_N) {
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) rows[i][half] = finish.row(min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
+    }
+#pragma unroll
+    for (int i = 0; i * 128 < TILE_N; ++i) mine[i] = finish.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
+  }
+  DEVICE void give() const {
+    if (Finish::COLUMN_BYTES == 0) return;
+#pragma unroll
+    for (int i = 0; i * 128 < TILE_N; ++i) {
+      const int at = i * 128 + threadIdx.x % 128;
+      if (at < TILE_N) ((Finish::Column*)columns)[at] = mine[i];
+    }
+    asm volatile("bar.sync %0, 128;" ::"r"(4 + threadIdx.x / 128) : "memory");
+  }
+  DEVICE Finish::Row row(int i, int half) const { return rows[i][half]; }
+  DEVICE Finish::Column column(int at) const { return Finish::COLUMN_BYTES == 0 ? Finish::Column{} : columns[at]; }
+};
+
 /// Groups that take tiles in turns read buffers in turns as well: a barrier's parity tells this round from the last, and no
 /// more. Set 0 or 1 waits for the other to have seen its last full buffer.
 DEVICE int turn_set() { return threadIdx.x / 128 / SHARING; }
@@ -133,23 +163,26 @@ DEVICE void pass_turn() { asm volatile("bar.arrive %0, %1;" ::"r"(3 - turn_set()
 DEVICE void multiply_promoted(Ring& ring, Sums& sums, Depth depth) {
   Sums part;
   for (int at = depth.first; at < depth.last; at += PROMOTE) {
-    Ring begin = ring;
+    Ring before = ring;
     await(ring.full(), ring.parity);
     multiply_buffer<true>(part, ring.buffer());
     ring.step();
     for (int i = 1; i < PROMOTE && at + i < depth.last; ++i, ring.step()) {
       await(ring.full(), ring.parity);
       multiply_buffer(part, ring.buffer());
+      wait_products<1>();
+      release(before);
+      before.step();
     }
     wait_products<0>();
     settle(part);
-    for (int i = 0; i < PROMOTE && at + i < depth.last; ++i, begin.step()) release(begin);
+    release(before);
     add(sums, part);
   }
 }
 
 /// Multiplies one tile of the result; the ring then stands behind it. `pass`: another set's turn is next.
-DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass) {
+DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass, bool lead) {
   clear(sums);
   if (PROMOTE > 0) {
     multiply_promoted(ring, sums, depth);
@@ -160,6 +193,7 @@ DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass) {
   for (int at = depth.first; at < depth.last; ++at, ring.step()) {
     await(ring.full(), ring.parity);
     multiply_buffer(sums, ring.buffer());
+    if (LAG > 0 && lead && at == min(depth.first + LAG, depth.last - 1)) asm volatile("bar.arrive 7, 256;" ::: "memory");
     if (at > depth.first) {
       wait_products<1>();
       release(before);

@@ -1,6 +1,8 @@
 // Results in float32. In a split of k through memory each block writes its sums as they are, one share of [m, n] per stretch of k;
 // a second step adds them up (split.cuh). Fragments lie as tile_store.cuh says.
-DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n, const Finish& finish = {}) {
+template <class Ahead = NothingAhead>
+DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n, const Finish& finish = {},
+                         const Ahead& = {}) {
   float* share = shares + blockIdx.y * m * n;
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -18,7 +20,7 @@ DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile t
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const auto sum = sums[i][j][half * 2 + e];
-          pair[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)));
+          pair[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)), row, min(column + e, n - 1));
         }
         float* to = share + row * n + column;
         if (C_ALIGNED) {  // n is a multiple of 8: both or neither
