@@ -13,12 +13,14 @@ constexpr double kLaunchNs = 4500;
 /// ns that one more kernel in the stream costs; that blocks of a cluster need to meet, and for a byte of their sums.
 constexpr double kSecondStepNs = 2500;
 constexpr double kExchangeNs = 800;
-constexpr double kExchangeNsPerByte = 0.08;
+constexpr double kExchangeNsPerByte = 0.12;
 /// ns that blocks which copy for each other lose when they begin and end.
 constexpr double kSharingNs = 1200;
+/// Of a share's element, as if through DRAM: written, read, and neither at DRAM's full rate.
+constexpr double kShareBytes = 12;
 /// Of DRAM's and L2's rates as the profile states them, what products reach.
 constexpr double kDramShare = 0.92;
-constexpr double kL2Share = 1.1;
+constexpr double kL2Share = 1.27;
 /// Of the multiprocessors, those on which clusters of more than two blocks find a place: 120 of an H200's 132.
 constexpr double kClustered = 0.93;
 
@@ -122,7 +124,7 @@ double ProductTemplate::Time(const Configuration& configuration, const Pace& pac
   if (InCluster(configuration))
     meetings += kExchangeNs + kExchangeNsPerByte * 4.0 * static_cast<double>(std::min(tile_m, extents_.m) * tile_n);
   if (Split(configuration))
-    meetings += kSecondStepNs + static_cast<double>(extents_.m * extents_.n) * split * 8.0 / profile_.dram_gbps;
+    meetings += kSecondStepNs + static_cast<double>(extents_.m * extents_.n) * split * kShareBytes / profile_.dram_gbps;
   return std::max({products, copies, traffic, dram}) + kLaunchNs + turns + meetings;
 }
 

@@ -106,11 +106,12 @@ class Maps : public MainLoop {
     if (operands_ == Operands::kInt8)
       return {{128, 256, 128, 64, 1, 1, 0, 4}, {128, 192, 128, 64, 1, 1, 0, 5}, {128, 128, 128, 64, 1, 1, 0, 6},
               {64, 256, 128, 64, 1, 1, 0, 5},  {64, 128, 128, 64, 1, 1, 0, 8},  {64, 64, 128, 64, 1, 1, 0, 12}};
-    return {{128, 256, 64, 64, 1, 1, 0, 4}, {128, 256, 64, 64, 2, 1, 0, 4}, {256, 128, 64, 128, 1, 1, 0, 4},
-            {128, 192, 64, 64, 1, 1, 0, 5}, {192, 128, 64, 64, 1, 1, 0, 5}, {128, 128, 64, 128, 1, 1, 1, 6},
-            {128, 128, 64, 64, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 3}, {128, 64, 64, 64, 1, 1, 0, 8},
-            {64, 256, 64, 64, 1, 1, 0, 5},  {64, 256, 64, 64, 1, 1, 0, 4},  {64, 128, 64, 64, 1, 1, 0, 8},
-            {64, 128, 64, 64, 1, 1, 0, 4},  {64, 64, 64, 64, 1, 1, 0, 12},  {64, 64, 64, 64, 1, 1, 0, 6}};
+    return {{128, 256, 64, 64, 1, 1, 0, 4},  {128, 256, 64, 64, 2, 1, 0, 4}, {256, 128, 64, 128, 1, 1, 0, 4},
+            {128, 192, 64, 64, 1, 1, 0, 5},  {192, 128, 64, 64, 1, 1, 0, 5}, {128, 128, 64, 128, 1, 1, 1, 6},
+            {128, 128, 64, 128, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 3},
+            {128, 64, 64, 64, 1, 1, 0, 8},   {64, 256, 64, 64, 1, 1, 0, 5},  {64, 256, 64, 64, 1, 1, 0, 4},
+            {64, 128, 64, 64, 1, 1, 0, 8},   {64, 128, 64, 64, 1, 1, 0, 4},  {64, 64, 64, 64, 1, 1, 0, 12},
+            {64, 64, 64, 64, 1, 1, 0, 6}};
   }
   std::string Warps() const override {
     return fmt::format("({} + {})", MultiplyingWarps(), Promotes() ? "(4 if " + HandsOver() + " else 1)" : "1");
@@ -131,11 +132,12 @@ class Maps : public MainLoop {
   std::string ColumnsTogether() const override { return "(tile_n * cluster_n)"; }
 
   double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
-    // Seen on an H200: products of 128 columns reach nine tenths of what those of 256 do, as does a single group.
+    // Seen on an H200: products of 128 columns reach nine tenths of what those of 256 do, as does a single group of
+    // 64 rows.
     const int64_t columns = chosen["tile_n"];
     const double fed = columns >= 192 ? 1.0 : columns == 128 ? 0.9 : 0.75;
     const int64_t groups = chosen["tile_m"] / chosen["group_rows"] * (1 + chosen["alternate"]) * resident;
-    const double hidden = groups > 1 ? 1.0 : 0.9;
+    const double hidden = groups > 1 || chosen["group_rows"] == 128 ? 1.0 : 0.9;
     const int64_t ahead = (chosen["stages"] - 1) * resident;
     const double covered = ahead >= 3 ? 1.0 : ahead == 2 ? 0.93 : 0.75;
     // Additions in float32 stand between products.
