@@ -1,5 +1,5 @@
 // What becomes of a sum before it is stored: nothing. Products inside of graphs define the same as the graph has it
-// (codegen/product_graph.cpp): Row and Column hold what differs by row and by column alone.
+// (codegen/product_family.cpp): Row and Column hold what differs by row and by column alone.
 struct Finish {
   static constexpr int COLUMN_BYTES = 0;
   struct Row {};
