@@ -156,7 +156,6 @@ constexpr int GROUP_ROWS = 64;
 constexpr int GROUPS = 2;  // of four warps that multiply
 constexpr int OPERAND_BYTES = 2;
 constexpr int PROMOTE = 0;  // buffers at a time
-constexpr int LAG = 0;  // buffers by which the second group begins later
 typedef float Sum;
 constexpr int CLUSTER_M = 2;
 constexpr int CLUSTER_N = 1;

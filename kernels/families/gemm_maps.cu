@@ -35,10 +35,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
         continue;
       }
       if (TURNS && index != blockIdx.x) wait_for_turn();
-      if (LAG > 0 && threadIdx.x >= 128 && index == blockIdx.x) asm volatile("bar.sync 7, 256;" ::: "memory");
       const Tile tile = tile_of(index, m, n);
       const Ahead ahead(FINISH, shared, tile, m, n);
-      multiply_tile(ring, sums, depth, TURNS && index + gridDim.x < all, threadIdx.x < 128 && index == blockIdx.x);
+      multiply_tile(ring, sums, depth, TURNS && index + gridDim.x < all);
       ahead.give();
       store_result(shared, sums, c, tile, m, n, FINISH, ahead);
     }

@@ -182,7 +182,7 @@ DEVICE void multiply_promoted(Ring& ring, Sums& sums, Depth depth) {
 }
 
 /// Multiplies one tile of the result; the ring then stands behind it. `pass`: another set's turn is next.
-DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass, bool lead) {
+DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass) {
   clear(sums);
   if (PROMOTE > 0) {
     multiply_promoted(ring, sums, depth);
@@ -193,7 +193,6 @@ DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass, bool l
   for (int at = depth.first; at < depth.last; ++at, ring.step()) {
     await(ring.full(), ring.parity);
     multiply_buffer(sums, ring.buffer());
-    if (LAG > 0 && lead && at == min(depth.first + LAG, depth.last - 1)) asm volatile("bar.arrive 7, 256;" ::: "memory");
     if (at > depth.first) {
       wait_products<1>();
       release(before);
