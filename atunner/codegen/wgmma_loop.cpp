@@ -90,12 +90,9 @@ class Maps : public MainLoop {
     return parameters;
   }
   std::vector<Constraint> Constraints() const override {
-    std::vector<Constraint> rules = {
-        {Expr::MustParse("tile_m % group_rows == 0"), "groups divide the tile"},
-        {Expr::MustParse("tile_m // group_rows * (1 + alternate) <= 3"), "too many groups"},
-        {Expr::MustParse("cluster_m * cluster_n <= 2"), "larger clusters find no place"}};
-    if (Promotes()) rules.push_back({Expr::MustParse("promote < stages"), "buffers stay until they are added up"});
-    return rules;
+    return {{Expr::MustParse("tile_m % group_rows == 0"), "groups divide the tile"},
+            {Expr::MustParse("tile_m // group_rows * (1 + alternate) <= 3"), "too many groups"},
+            {Expr::MustParse("cluster_m * cluster_n <= 2"), "larger clusters find no place"}};
   }
   std::vector<std::vector<int64_t>> Starts() const override {
     if (Promotes())
