@@ -27,11 +27,11 @@ SHAPES = {
     "prefill": [(512, 28672, 4096), (2048, 6144, 4096), (2048, 4096, 14336), (4096, 14336, 4096), (4096, 4096, 128)],
     "odd": [(1000, 1111, 999), (4097, 4097, 4097), (2047, 2049, 2051), (333, 5003, 1021)],
 }
-CUDA_TYPES = {torch.float16: 2, torch.bfloat16: 14}
+CUDA_TYPES = {torch.float16: 2, torch.bfloat16: 14, torch.float8_e4m3fn: 28}
 
 
 class CublasLt:
-    """The algorithms that cublasLt's heuristics propose for c = a · b, row-major: as cᵀ = bᵀ · aᵀ, column-major."""
+    """The algorithms that cublasLt's heuristics propose for c = a · b, row-major: as cᵀ = bᵀ · aᵀ, column-major. Of 8-bit floats, b is [n, k]."""
 
     class Proposal(ctypes.Structure):  # cublasLtMatmulHeuristicResult_t
         _fields_ = [("algorithm", ctypes.c_uint64 * 8), ("workspace", ctypes.c_size_t), ("state", ctypes.c_int), ("waves", ctypes.c_float), ("reserved", ctypes.c_int * 4)]
@@ -52,8 +52,12 @@ class CublasLt:
         self.call("cublasLtMatrixLayoutCreate", ctypes.byref(made), CUDA_TYPES[dtype], ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(rows))
         return made
 
-    def functions(self, a, b, c, count=8):
-        (m, k), n = a.shape, b.shape[1]
+    def set(self, operation, attribute, value):
+        self.call("cublasLtMatmulDescSetAttribute", operation, attribute, ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value)))
+
+    def functions(self, a, b, c, count=8, fast=False, scales=()):
+        """`scales`: of a and b, for 8-bit floats; `fast`: their sums are not promoted."""
+        (m, k), n = a.shape, c.shape[1]
         compute_32f, real_32f, workspace_bytes = 68, 0, 1
         operation, preference = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cublasLtMatmulDescCreate", ctypes.byref(operation), compute_32f, real_32f)
@@ -61,6 +65,13 @@ class CublasLt:
         limit = ctypes.c_size_t(self.workspace.numel())
         self.call("cublasLtMatmulPreferenceSetAttribute", preference, workspace_bytes, ctypes.byref(limit), ctypes.c_size_t(8))
         of_b, of_a, of_c = self.layout(n, k, b.dtype), self.layout(k, m, a.dtype), self.layout(n, m, c.dtype)
+        if scales:
+            transpose_a, scale_a, scale_b, fast_sums = 3, 17, 18, 25
+            of_b = self.layout(k, n, b.dtype)
+            self.set(operation, transpose_a, ctypes.c_int32(1))
+            self.set(operation, scale_a, ctypes.c_void_p(scales[1].data_ptr()))
+            self.set(operation, scale_b, ctypes.c_void_p(scales[0].data_ptr()))
+            self.set(operation, fast_sums, ctypes.c_int8(fast))
         proposals, found = (self.Proposal * count)(), ctypes.c_int()
         self.call("cublasLtMatmulAlgoGetHeuristic", self.handle, operation, of_b, of_a, of_c, of_c, preference, count, proposals, ctypes.byref(found))
         one, zero = ctypes.c_float(1), ctypes.c_float(0)

@@ -83,13 +83,13 @@ SourceUnit BoundTemplate::Emit(const Configuration& configuration, const Constan
                                std::initializer_list<std::string_view> texts) const {
   SourceUnit source;
   source.name = spec_.name + ".cu";
-  source.text = fmt::format("// {} in {}, scheduled by atunner.\n// {}\n", spec_.name, Name(spec_.compute_dtype),
+  source.text = fmt::format("// {} in {}, scheduled by atunner.\n// {}\n", spec_.name, Name(element_),
                             space_.Describe(configuration));
   if (half_precision()) {
-    const bool brain = spec_.compute_dtype == DType::kBFloat16;
+    const bool brain = element_ == DType::kBFloat16;
     source.text +=
         fmt::format("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE \"{}\"\n",
-                    CudaName(spec_.compute_dtype), brain ? "bf16" : "f16");
+                    CudaName(element_), brain ? "bf16" : "f16");
   }
   source.text += constants.text();
   for (const std::string_view text : texts) {

@@ -33,7 +33,8 @@ class ConstantBlock {
 
 class BoundTemplate : public ScheduleTemplate {
  public:
-  BoundTemplate(const KernelSpec& spec, const DeviceProfile& profile) : spec_(spec), profile_(profile) {}
+  BoundTemplate(const KernelSpec& spec, const DeviceProfile& profile)
+      : spec_(spec), profile_(profile), element_(spec.compute_dtype) {}
 
   const KernelSpec& spec() const override { return spec_; }
   const ParameterSpace& space() const override { return space_; }
@@ -42,7 +43,7 @@ class BoundTemplate : public ScheduleTemplate {
  protected:
   int64_t dim(std::string_view name) const { return spec_.dims.find(name)->second; }
   int64_t attribute(std::string_view name) const;
-  bool half_precision() const { return spec_.compute_dtype != DType::kFloat32; }
+  bool half_precision() const { return element_ != DType::kFloat32; }
 
   void Add(const std::string& condition, const char* reason);
   bool Allows(const Configuration& configuration) const;
@@ -61,6 +62,7 @@ class BoundTemplate : public ScheduleTemplate {
 
   KernelSpec spec_;
   DeviceProfile profile_;
+  DType element_;  ///< what sources call T: of the result
   ParameterSpace space_;
 };
 

@@ -100,8 +100,8 @@ TEST(Golden, TensorCoreGemm) {
                                                {"group_m", int64_t{8}},
                                                {"split_k", int64_t{1}},
                                                {"persistent", int64_t{0}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh",
-                          "gemm_tensor.cu"}),
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
+                          "tile_store.cuh", "gemm_tensor.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, persistent=0, widen=0
 #include <cuda_bf16.h>
@@ -110,6 +110,7 @@ TEST(Golden, TensorCoreGemm) {
 typedef __half T;
 #define MMA_TYPE "f16"
 #define SPLIT_K 1
+typedef __half Operand;
 typedef T OUT;
 constexpr int TILE_M = 128;
 constexpr int TILE_N = 256;
@@ -153,6 +154,9 @@ TEST(Golden, HopperGemm) {
   EXPECT_THAT(kernel.source.text, testing::HasSubstr(R"(
 constexpr int GROUP_ROWS = 64;
 constexpr int GROUPS = 2;  // of four warps that multiply
+constexpr int OPERAND_BYTES = 2;
+constexpr int PROMOTE = 0;  // buffers at a time
+typedef float Sum;
 constexpr int CLUSTER_M = 2;
 constexpr int CLUSTER_N = 1;
 constexpr int STAGES = 6;
@@ -220,7 +224,7 @@ TEST(Golden, SimtGemmWithASplitHasASecondStep) {
                                                {"stages", int64_t{3}},
                                                {"group_m", int64_t{1}},
                                                {"split_k", int64_t{8}}});
-  EXPECT_EQ(Head(kernel, {"tile_order.cuh", "simt_tile.cuh", "gemm_simt.cu", "split.cuh"}),
+  EXPECT_EQ(Head(kernel, {"tile_order.cuh", "simt_tile.cuh", "gemm_simt.cu", "plain_finish.cuh", "split.cuh"}),
             R"(// matmul in float32, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8
 typedef float T;
@@ -258,8 +262,8 @@ TEST(Golden, ConvThatWidensItsChannels) {
                      {"group_m", int64_t{4}},
                      {"split_k", int64_t{1}},
                      {"persistent", int64_t{0}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh", "tile_store.cuh",
-                          "conv_tensor.cu", "widen.cuh"}),
+  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
+                          "tile_store.cuh", "conv_tensor.cu", "widen.cuh"}),
             R"(// conv2d in bfloat16, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=32, stages=3, group_m=4, split_k=1, persistent=0
 #include <cuda_bf16.h>
@@ -268,6 +272,7 @@ TEST(Golden, ConvThatWidensItsChannels) {
 typedef __nv_bfloat16 T;
 #define MMA_TYPE "bf16"
 #define SPLIT_K 1
+typedef __nv_bfloat16 Operand;
 typedef T OUT;
 constexpr int TILE_M = 64;
 constexpr int TILE_N = 64;
@@ -480,14 +485,16 @@ TEST(Costs, OfProductsRankAsAnH200Does) {
     std::vector<int64_t> shape;
     ProductSchedule faster, slower;
   } rows[] = {
-      {{4096, 4096, 4096}, {128, 256, 64, 1, 1, 0, 4, 1, 1, 0}, {128, 192, 64, 1, 1, 0, 5, 1, 1, 0}},  // 177, 197
-      {{3072, 3072, 3072}, {128, 192, 64, 1, 1, 0, 5, 1, 1, 0}, {64, 256, 64, 1, 1, 0, 5, 1, 1, 0}},   // 78, 93
-      {{1024, 1024, 1024}, {64, 128, 64, 1, 1, 0, 8, 1, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 2, 0, 1}},   // 9.6, 12.1
-      {{512, 512, 16384}, {128, 128, 64, 1, 1, 0, 6, 8, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 6, 0, 1}},   // 24, 29
-      {{1, 4096, 4096}, {64, 128, 64, 1, 1, 0, 8, 2, 0, 1}, {64, 256, 64, 1, 1, 0, 5, 1, 0, 0}},       // 16, 27
-      {{1, 4096, 14336}, {64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 64, 64, 1, 1, 0, 6, 1, 0, 0}},       // 37, 64
-      {{64, 4096, 14336}, {64, 64, 64, 1, 1, 0, 12, 2, 0, 1}, {64, 128, 64, 1, 1, 0, 8, 4, 0, 1}},     // 42, 55
-      {{8, 28672, 4096}, {64, 256, 64, 1, 1, 0, 4, 1, 0, 0}, {64, 256, 64, 1, 1, 0, 5, 4, 0, 1}},      // 63, 75
+      {{4096, 4096, 4096}, {128, 256, 64, 1, 1, 0, 4, 1, 1, 0}, {128, 192, 64, 1, 1, 0, 5, 1, 1, 0}},   // 177, 197
+      {{3072, 3072, 3072}, {128, 192, 64, 1, 1, 0, 5, 1, 1, 0}, {64, 256, 64, 1, 1, 0, 5, 1, 1, 0}},    // 78, 93
+      {{1024, 1024, 1024}, {64, 128, 64, 1, 1, 0, 8, 1, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 2, 0, 1}},    // 9.6, 12.1
+      {{512, 512, 16384}, {128, 128, 64, 1, 1, 0, 6, 8, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 6, 0, 1}},    // 24, 29
+      {{1024, 1024, 16384}, {128, 128, 64, 1, 1, 0, 6, 2, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 2, 0, 1}},  // 55, 57
+      {{8192, 128, 8192}, {128, 64, 64, 1, 1, 0, 8, 1, 0, 0}, {128, 64, 64, 1, 2, 0, 8, 1, 0, 0}},      // 43, 45
+      {{1, 4096, 4096}, {64, 128, 64, 1, 1, 0, 8, 2, 0, 1}, {64, 256, 64, 1, 1, 0, 5, 1, 0, 0}},        // 16, 27
+      {{1, 4096, 14336}, {64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 64, 64, 1, 1, 0, 6, 1, 0, 0}},        // 37, 64
+      {{64, 4096, 14336}, {64, 64, 64, 1, 1, 0, 12, 2, 0, 1}, {64, 128, 64, 1, 1, 0, 8, 4, 0, 1}},      // 42, 55
+      {{8, 28672, 4096}, {64, 256, 64, 1, 1, 0, 4, 1, 0, 0}, {64, 256, 64, 1, 1, 0, 5, 4, 0, 1}},       // 63, 75
   };
   const DeviceProfile profile = FindProfile("H200").value();
   for (const auto& row : rows) {

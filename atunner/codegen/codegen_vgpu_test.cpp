@@ -11,7 +11,9 @@
 #include "atunner/codegen/family_tasks_test.h"
 #include "atunner/codegen/planes_gemm.h"
 #include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/graph/text.h"
 #include "atunner/model/accuracy.h"
+#include "atunner/operators/graph_operator.h"
 #include "atunner/verify/verifier.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
@@ -189,6 +191,53 @@ TEST_F(BlackwellNumbers, SplitsOfTheDepthInAClusterOfWarpTiles) {
 TEST_F(HopperNumbers, ProductsOfOddRowsByTensorMaps) {
   CheckTask({"matmul", {{333, 1111, 999}}, {}}, DType::kBFloat16, 41);
   CheckTask({"matmul", {{333, 1111, 1024}}, {}}, DType::kFloat16, 42);
+}
+
+using Values = std::vector<std::pair<const char*, int64_t>>;
+
+// Scales of both sides where sums are rounded, where a cluster adds shares up, and in a second step.
+TEST_F(HopperNumbers, ProductsOf8BitFloats) {
+  KernelSpec spec = SpecOf({"fp8_linear", {{1024, 1040}, {264, 1040}}, {}}, DType::kBFloat16);
+  SetAccuracy(spec, Accuracy::kFast);
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  const Values small = {{"tile_m", 64}, {"tile_n", 64}, {"persistent", 0}};
+  const auto with = [&](Values more) {
+    Values all = small;
+    all.insert(all.end(), more.begin(), more.end());
+    return WithValues(*schedule, all);
+  };
+  CheckConfigurations(*schedule,
+                      {with({{"promote", 0}, {"stages", 3}}), with({{"promote", 2}, {"stages", 3}}),
+                       with({{"tile_m", 128}, {"promote", 1}, {"cluster_m", 2}, {"stages", 4}}),
+                       with({{"promote", 1}, {"stages", 5}, {"split_k", 2}, {"in_cluster", 1}}),
+                       with({{"promote", 4}, {"stages", 3}, {"split_k", 2}, {"in_cluster", 0}})},
+                      50);
+}
+
+TEST_F(HopperNumbers, ProductsInsideOfGraphs) {
+  const auto check = [&](const KernelSpec& spec, uint64_t seed) {
+    SCOPED_TRACE(spec.name);
+    ASSERT_TRUE(ProductFamily().Match(spec));
+    const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+    CheckConfigurations(*schedule, {WithValues(*schedule, {{"tile_m", 64}, {"tile_n", 64}, {"persistent", 0}})}, seed);
+  };
+  check(SpecOf({"linear", {{512, 128}, {72, 128}}, {}}, DType::kFloat16), 51);
+  check(SpecOf({"addmm", {{512, 128}, {128, 68}}, {{"alpha", 0.5}, {"beta", 2.0}}}, DType::kBFloat16), 52);
+  check(SpecOf({"int8_linear", {{512, 264}, {300, 264}}, {}}, DType::kBFloat16), 53);  // rows are widened
+  check(SpecOf({"fp8_linear", {{512, 256}, {70, 256}}, {{"per_tensor", true}}}, DType::kFloat32), 55);
+  const auto mixed = graph::Parse(R"(
+graph mixed
+dim B = 1..80
+input x: float8_e4m3[B, 160]
+input w: float8_e5m2[65, 160]
+input more: bfloat16[B, 65]
+input scale: float32[]
+product = contract(x, w, equation="mk,nk->mn", as=float32)
+y = cast(maximum(product * scale + cast(more, float32) + cast(index(-1) - index(-2), float32), 0), bfloat16)
+output y
+)",
+                                  "mixed");
+  check(SpecOfGraph(mixed.value(), {}).value(), 54);
 }
 
 TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "atunner/codegen/family.h"
+#include "atunner/codegen/maps_product.h"
 #include "atunner/codegen/planes_gemm.h"
 #include "atunner/codegen/simt_template.h"
 #include "atunner/codegen/tensor_template.h"
@@ -88,46 +89,17 @@ class TensorCoreGemm : public TensorTemplate {
   int64_t b_align_;
 };
 
-/// On Hopper: both operands by tensor maps, which want rows of whole multiples of 16 bytes. Others are widened first.
-class MapsGemm : public TensorTemplate {
+/// On Hopper: matmul by tensor maps.
+class MapsGemm : public MapsProduct {
  public:
   MapsGemm(const KernelSpec& spec, const DeviceProfile& profile)
-      : TensorTemplate(spec, profile, MapsLoop(),
-                       {.m = spec.dims.at("M"), .n = spec.dims.at("N"), .k = spec.dims.at("K")}),
-        wide_a_(extents_.k % kUnit != 0),
-        wide_b_(extents_.n % kUnit != 0) {
-    // What many blocks read at different times should stay in L2.
-    const bool streams = std::min(extents_.m, extents_.n) <= kMostStreamed;
-    space_.parameters.push_back({"stream", streams ? Integers({1, 2, 0}) : Integers({0}),
-                                 "operands whose elements leave L2 first: b, both, none"});
-    Add("alternate == 0 or persistent == 1", "one tile needs no turns");
-    Add("split_k == 1 or cluster_m * cluster_n == 1", "a cluster either fetches or adds up together");
-    Add(fmt::format("cluster_m == 1 or tile_m < {}", extents_.m), "one row of blocks");
-    Add(fmt::format("cluster_n == 1 or (tile_n < {} and tile_m <= {})", extents_.n, extents_.m),
-        "one column of blocks");
-  }
-
-  Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    LaunchPlan plan = Plan(configuration, {});
-    AddWidening(plan, Unaligned(wide_a_, wide_b_));
-    LaunchStep step = TileStep(configuration, "gemm", "M", "N");
-    step.args = {Map(wide_a_, "a", "K", "M", fmt::format("{} // cluster_n", RowsFetched(configuration))),
-                 Map(wide_b_, "b", "N", "K", "tile_k // cluster_m"), Destination(configuration, "c")};
-    for (const char* extent : {"M", "N", "K"})
-      step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(extent)));
-    plan.steps.push_back(step);
-    FinishSplit(configuration, plan, "c", "M", "N");
-    ConstantBlock constants = TileConstants(configuration, false);
-    constants.Int("STREAM", Integer(configuration, "stream"), "operands that leave L2 first: 1 = b, 2 = both");
-    constants.Int("A_ROWS", RowsFetched(configuration), "of a's tile that are fetched");
-    return RenderedKernel{EmitProduct(configuration, constants, embed::kGemmMapsCu, wide_a_ || wide_b_),
-                          std::move(plan)};
-  }
-
-  /// The larger operand is what would drive others out.
-  bool Streams(const Configuration& configuration) const override {
-    return Integer(configuration, "stream") >= (extents_.m > extents_.n ? 2 : 1);
-  }
+      : MapsProduct(spec, profile,
+                    {.a = {"a", spec.compute_dtype},
+                     .b = {"b", spec.compute_dtype},
+                     .c = {"c", spec.compute_dtype},
+                     .m = "M",
+                     .n = "N",
+                     .k = "K"}) {}
 
   /// One row and column; and partly filled tiles, more than one block or cluster has, whose depth goes through all
   /// buffers more than once.
@@ -142,34 +114,13 @@ class MapsGemm : public TensorTemplate {
   }
   SizeFreedom FreeSizes(const Configuration& configuration) const override {
     SizeFreedom freedom = FreeExtents(k_step(), n_step());
-    const int64_t rows = RowsFetched(configuration);
-    const bool partial = rows < Integer(configuration, "tile_m");
-    freedom.constraints.push_back({Expr::MustParse(fmt::format("M <= {}", partial ? rows : INT32_MAX / 2)),
-                                   partial ? "the rows of the only tile that are fetched" : "31-bit counters"});
+    freedom.constraints.push_back(RowsThere("M", configuration));
     return freedom;
   }
 
  private:
-  static constexpr int64_t kUnit = 8;  ///< elements in 16 bytes
-  static constexpr int64_t kMostStreamed = 1024;
-  int64_t k_step() const { return wide_a_ ? 1 : kUnit; }
-  int64_t n_step() const { return wide_b_ ? 1 : kUnit; }
-
-  /// Boxes of 64 columns, the width of a swizzled row, of an operand.
-  ArgBinding Map(bool wide, const char* operand, const char* columns, const char* rows,
-                 const std::string& box_rows) const {
-    const std::string stride = wide ? fmt::format("ceil_div({}, 8) * 8", columns) : columns;
-    TensorView view{.dims = {Expr::MustParse(columns), Expr::MustParse(rows)},
-                    .strides = {Expr::MustParse(stride)},
-                    .box = {64, Expr::MustParse(box_rows)},
-                    .swizzle_bytes = 128};
-    const DType dtype = spec_.compute_dtype;
-    return wide ? ArgBinding::WorkspaceMap(fmt::format("wide_{}", operand), dtype, std::move(view))
-                : ArgBinding::Map(operand, dtype, std::move(view));
-  }
-
-  bool wide_a_;
-  bool wide_b_;
+  int64_t k_step() const { return wide_a() ? 1 : 8; }
+  int64_t n_step() const { return wide_b() ? 1 : 8; }
 };
 
 class SimtGemm : public SimtTemplate {
@@ -189,7 +140,7 @@ class SimtGemm : public SimtTemplate {
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "c", "M", "N");
     return RenderedKernel{Emit(configuration, constants,
-                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kGemmSimtCu,
+                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kGemmSimtCu, embed::kPlainFinishCuh,
                                 Split(configuration) ? embed::kSplitCuh : std::string_view()}),
                           std::move(plan)};
   }
@@ -220,14 +171,9 @@ class Gemm : public Family {
   }
 
  private:
-  /// Widening reads an operand and writes it once more, which pays where the product reads it often.
   static bool TakesMaps(const KernelSpec& spec, const DeviceProfile& profile) {
-    constexpr int64_t kOften = 256;
     const auto at = [&](const char* name) { return spec.dims.at(name); };
-    if (profile.cc_major != 9 || spec.compute_dtype == DType::kFloat32) return false;
-    // Coordinates have 31 bits.
-    if (std::max({at("M"), at("N"), at("K")}) > INT32_MAX / 2) return false;
-    return (at("K") % 8 == 0 || at("N") >= kOften) && (at("N") % 8 == 0 || at("M") >= kOften);
+    return spec.compute_dtype != DType::kFloat32 && MapsPay(profile, at("M"), at("N"), at("K"), 2, false);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "atunner/codegen/product_template.h"
+#include "atunner/codegen/wgmma_text.h"
 
 namespace atunner {
 
@@ -29,6 +30,8 @@ class MainLoop {
   /// Expressions over the parameters: warps of a block; registers of a thread; bytes of shared memory.
   virtual std::string Warps() const = 0;
   virtual std::string Registers() const = 0;
+  /// Registers of a block, in units of 128: each quarter of a multiprocessor has a quarter of them and of the warps.
+  virtual std::string RegistersOfBlock() const;
   virtual std::string SharedBytes() const = 0;
   /// Rows and columns of the result whose operands are fetched together, by one block or by a cluster.
   virtual std::string RowsTogether() const { return "tile_m"; }
@@ -54,7 +57,7 @@ const MainLoop& MmaLoop();
 /// wgmma, on Hopper, where every thread copies (kernels/families/wgmma_loop.cuh).
 const MainLoop& WgmmaLoop();
 /// wgmma, on Hopper, where tensor maps copy (kernels/families/maps_loop.cuh): operands of 16-byte aligned rows.
-const MainLoop& MapsLoop();
+const MainLoop& MapsLoop(Operands operands = Operands::k16Bits);
 /// The fastest that the device has.
 const MainLoop& MainLoopFor(const DeviceProfile& profile);
 

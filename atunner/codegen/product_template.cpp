@@ -13,12 +13,14 @@ constexpr double kLaunchNs = 4500;
 /// ns that one more kernel in the stream costs; that blocks of a cluster need to meet, and for a byte of their sums.
 constexpr double kSecondStepNs = 2500;
 constexpr double kExchangeNs = 800;
-constexpr double kExchangeNsPerByte = 0.08;
+constexpr double kExchangeNsPerByte = 0.12;
 /// ns that blocks which copy for each other lose when they begin and end.
 constexpr double kSharingNs = 1200;
+/// Of a share's element, as if through DRAM: written, read, and neither at DRAM's full rate.
+constexpr double kShareBytes = 12;
 /// Of DRAM's and L2's rates as the profile states them, what products reach.
 constexpr double kDramShare = 0.92;
-constexpr double kL2Share = 1.1;
+constexpr double kL2Share = 1.27;
 /// Of the multiprocessors, those on which clusters of more than two blocks find a place: 120 of an H200's 132.
 constexpr double kClustered = 0.93;
 
@@ -54,8 +56,8 @@ Configuration ProductTemplate::Default() const {
   return best;
 }
 
-LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, const char* entry, const char* m,
-                                        const char* n) const {
+LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, const char* entry, const std::string& m,
+                                        const std::string& n) const {
   LaunchStep step;
   step.entry = entry;
   step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n)", m, n));
@@ -65,12 +67,12 @@ LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, cons
   return step;
 }
 
-ArgBinding ProductTemplate::Destination(const Configuration& configuration, const char* output) const {
+ArgBinding ProductTemplate::Destination(const Configuration& configuration, const std::string& output) const {
   return Split(configuration) ? ArgBinding::Workspace("shares") : ArgBinding::Tensor(output);
 }
 
-void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan& plan, const char* output,
-                                  const char* m, const char* n) const {
+void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan& plan, const std::string& output,
+                                  const std::string& m, const std::string& n) const {
   if (!Split(configuration)) return;
   const std::string elements = fmt::format("({}) * ({})", m, n);
   plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
@@ -81,6 +83,7 @@ void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan
   step.block[0] = 256;
   step.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor(output),
                ArgBinding::Scalar(DType::kInt64, Expr::MustParse(elements))};
+  for (ArgBinding& argument : FinishArguments()) step.args.push_back(std::move(argument));
   plan.steps.push_back(step);
 }
 
@@ -103,7 +106,7 @@ double ProductTemplate::Time(const Configuration& configuration, const Pace& pac
   const auto split = static_cast<double>(Integer(configuration, "split_k"));
   const int64_t per_sm = BlocksPerSm(configuration);
   const double depth = static_cast<double>(extents_.k) / split;
-  const auto size = static_cast<double>(SizeOf(spec_.compute_dtype));
+  const auto size = static_cast<double>(SizeOf(operands_));
   const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / pace.flops * 1e9;
   const double copies =
       static_cast<double>(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / pace.copied;
@@ -121,7 +124,7 @@ double ProductTemplate::Time(const Configuration& configuration, const Pace& pac
   if (InCluster(configuration))
     meetings += kExchangeNs + kExchangeNsPerByte * 4.0 * static_cast<double>(std::min(tile_m, extents_.m) * tile_n);
   if (Split(configuration))
-    meetings += kSecondStepNs + static_cast<double>(extents_.m * extents_.n) * split * 8.0 / profile_.dram_gbps;
+    meetings += kSecondStepNs + static_cast<double>(extents_.m * extents_.n) * split * kShareBytes / profile_.dram_gbps;
   return std::max({products, copies, traffic, dram}) + kLaunchNs + turns + meetings;
 }
 

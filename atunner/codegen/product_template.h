@@ -17,7 +17,7 @@ class ProductTemplate : public BoundTemplate {
     int64_t m = 1, n = 1, k = 1;
   };
   ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents)
-      : BoundTemplate(spec, profile), extents_(extents) {}
+      : BoundTemplate(spec, profile), extents_(extents), operands_(spec.compute_dtype) {}
 
   /// Resources of one block.
   virtual int64_t Threads(const Configuration& configuration) const = 0;
@@ -43,12 +43,15 @@ class ProductTemplate : public BoundTemplate {
     return Integer(configuration, "split_k") > 1 && !InCluster(configuration);
   }
   /// The product's step without its arguments. `m` and `n` are expressions over the task's dims.
-  LaunchStep ProductStep(const Configuration& configuration, const char* entry, const char* m, const char* n) const;
+  LaunchStep ProductStep(const Configuration& configuration, const char* entry, const std::string& m,
+                         const std::string& n) const;
   /// The argument that receives the product: `output`, or the workspace of shares when k is split.
-  ArgBinding Destination(const Configuration& configuration, const char* output) const;
+  ArgBinding Destination(const Configuration& configuration, const std::string& output) const;
   /// With a split: the workspace of shares, and the step that adds them up into `output`.
-  void FinishSplit(const Configuration& configuration, LaunchPlan& plan, const char* output, const char* m,
-                   const char* n) const;
+  void FinishSplit(const Configuration& configuration, LaunchPlan& plan, const std::string& output,
+                   const std::string& m, const std::string& n) const;
+  /// Further arguments of the kernel that stores the result.
+  virtual std::vector<ArgBinding> FinishArguments() const { return {}; }
   /// What one multiprocessor does with `resident` blocks.
   struct Pace {
     int64_t resident = 1;
@@ -67,6 +70,7 @@ class ProductTemplate : public BoundTemplate {
   virtual bool Streams(const Configuration&) const { return false; }
 
   Extents extents_;
+  DType operands_;  ///< that are multiplied
 };
 
 }  // namespace atunner

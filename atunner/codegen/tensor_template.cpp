@@ -23,22 +23,28 @@ int64_t Alignment(int64_t extent) {
   return alignment;
 }
 
-void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors) {
+std::string MainLoop::RegistersOfBlock() const { return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps()); }
+
+std::string Wide(const std::string& width, int64_t bytes) {
+  return fmt::format("(ceil_div({0}, {1}) * {1})", width, 16 / bytes);
+}
+
+void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes) {
   if (tensors.empty()) return;
   LaunchStep step;
   step.entry = "widen";
   step.block[0] = 256;
   std::string blocks = "1";
   for (const auto& [from, rows, width] : tensors) {
-    const std::string wide = fmt::format("(ceil_div({}, 8) * 8)", width);
-    plan.workspaces.push_back({"wide_" + from, Expr::MustParse(fmt::format("{} * {} * 2", rows, wide))});
-    blocks = fmt::format("max({}, ceil_div({} * {}, 2048))", blocks, rows, wide);
+    const std::string wide = Wide(width, bytes);
+    plan.workspaces.push_back({"wide_" + from, Expr::MustParse(fmt::format("{} * {} * {}", rows, wide, bytes))});
+    blocks = fmt::format("max({}, ceil_div({} * {}, {}))", blocks, rows, wide, 4096 / bytes);
   }
   step.grid[0] = Expr::MustParse(fmt::format("min({}, 4096)", blocks));
   step.grid[1] = Expr(static_cast<int64_t>(tensors.size()));
   // The kernel takes two; one alone is told twice.
   for (const auto& [from, rows, width] : {tensors.front(), tensors.back()}) {
-    const std::string wide = fmt::format("(ceil_div({}, 8) * 8)", width);
+    const std::string wide = Wide(width, bytes);
     step.args.push_back(ArgBinding::Tensor(from));
     step.args.push_back(ArgBinding::Workspace("wide_" + from));
     step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(rows)));
@@ -49,20 +55,18 @@ void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors) {
 }
 
 TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop,
-                               Extents extents)
+                               Extents extents, const std::string& more_shared)
     : ProductTemplate(spec, profile, extents),
       loop_(loop),
       threads_(Expr::MustParse("32 * " + loop_.Warps())),
       registers_(Expr::MustParse(loop_.Registers())),
-      shared_(Expr::MustParse(loop_.SharedBytes())),
+      shared_(Expr::MustParse(fmt::format("({} + {})", loop_.SharedBytes(), more_shared))),
       rows_(Expr::MustParse(loop_.RowsTogether())),
       columns_(Expr::MustParse(loop_.ColumnsTogether())) {
   space_.parameters = loop_.Parameters();
   space_.constraints = loop_.Constraints();
   Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
-  // Each quarter of a multiprocessor has a quarter of the registers and of the warps.
-  Add(fmt::format("{} * ceil_div({}, 4) * 128 <= {}", registers_.text(), loop_.Warps(), profile.registers_per_sm),
-      "registers of a block");
+  Add(fmt::format("{} * 128 <= {}", loop_.RegistersOfBlock(), profile.registers_per_sm), "registers of a block");
   Add(fmt::format("tile_m == 64 or {} < 2 * {}", rows_.text(), extents.m), "more rows than there are");
   Add(fmt::format("tile_n == 64 or {} < 2 * {}", columns_.text(), extents.n), "more columns than there are");
   AddOrderAndSplit();
@@ -104,8 +108,8 @@ ProductTemplate::Extents TensorTemplate::Together(const Configuration& configura
   return {.m = Evaluate(rows_, configuration), .n = Evaluate(columns_, configuration)};
 }
 
-LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const char* entry, const char* m,
-                                    const char* n) const {
+LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const char* entry, const std::string& m,
+                                    const std::string& n) const {
   LaunchStep step = ProductStep(configuration, entry, m, n);
   std::string clusters = fmt::format("ceil_div({}, {}) * ceil_div({}, {})", m, rows_.text(), n, columns_.text());
   // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
@@ -125,7 +129,11 @@ LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const ch
 
 ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, bool b_transposed) const {
   ConstantBlock block;
+  if (!half_precision())
+    block.Line("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef float T;")
+        .Line(fmt::format("#define MMA_TYPE \"{}\"", operands_ == DType::kFloat16 ? "f16" : "bf16"));
   block.Define("SPLIT_K", Integer(configuration, "split_k"));
+  block.Line(fmt::format("typedef {} Operand;", SizeOf(operands_) == 1 ? "unsigned char" : CudaName(operands_)));
   block.Line(Split(configuration) ? "typedef float OUT;" : "typedef T OUT;");
   block.Int("TILE_M", Integer(configuration, "tile_m")).Int("TILE_N", Integer(configuration, "tile_n"));
   loop_.AddConstants(chosen(configuration), block);
@@ -140,26 +148,28 @@ ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, 
 
 SourceUnit TensorTemplate::EmitProduct(const Configuration& configuration, const ConstantBlock& constants,
                                        std::string_view kernel, bool widened) const {
-  const std::string_view store = InCluster(configuration) ? embed::kClusterStoreCuh
-                                 : Split(configuration)   ? embed::kShareStoreCuh
-                                                          : embed::kTileStoreCuh;
-  return Emit(
-      configuration, constants,
-      {embed::kMmaCommonCuh, embed::kTileOrderCuh, profile_.cc_major >= 9 ? embed::kClusterCuh : std::string_view(),
-       loop_.Text(chosen(configuration)), store, kernel, widened ? embed::kWidenCuh : std::string_view(),
-       Split(configuration) ? embed::kSplitCuh : std::string_view()});
+  const std::string_view store = InCluster(configuration)                    ? embed::kClusterStoreCuh
+                                 : Split(configuration) || !half_precision() ? embed::kShareStoreCuh
+                                                                             : embed::kTileStoreCuh;
+  return Emit(configuration, constants,
+              {embed::kMmaCommonCuh, Finish(), embed::kTileOrderCuh,
+               profile_.cc_major >= 9 ? embed::kClusterCuh : std::string_view(), loop_.Text(chosen(configuration)),
+               store, kernel, widened ? embed::kWidenCuh : std::string_view(),
+               Split(configuration) ? embed::kSplitCuh : std::string_view()});
 }
+
+std::string TensorTemplate::Finish() const { return std::string(embed::kPlainFinishCuh); }
 
 std::optional<double> TensorTemplate::Cost(const Configuration& configuration, const DeviceProfile& profile) const {
   const Chosen values = chosen(configuration);
   Pace pace;
   pace.resident = std::min(Resident(configuration), BlocksPerSm(configuration));
-  pace.flops =
-      profile.PeakFlops(spec_.compute_dtype, true) / profile.sms * loop_.Efficiency(values, pace.resident, profile);
+  pace.flops = profile.PeakFlops(operands_, true) / profile.sms * loop_.Efficiency(values, pace.resident, profile);
   if (Persistent(configuration)) pace.turn_ns = loop_.TurnNs(values);
   if (profile.cc_major == 9) {
-    const int64_t ahead = (values["stages"] - 1) * (RowsFetched(configuration) + values["tile_n"]) * values["tile_k"];
-    pace.copied = std::min(pace.copied, static_cast<double>(2 * ahead * pace.resident) / kCopyNs);
+    const int64_t ahead = (values["stages"] - 1) * (RowsFetched(configuration) + values["tile_n"]) * values["tile_k"] *
+                          static_cast<int64_t>(SizeOf(operands_));
+    pace.copied = std::min(pace.copied, static_cast<double>(ahead * pace.resident) / kCopyNs);
   }
   return Time(configuration, pace);
 }

@@ -14,7 +14,8 @@ class TensorTemplate : public ProductTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override;
 
  protected:
-  TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents);
+  TensorTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents,
+                 const std::string& more_shared = "0");
 
   int64_t Threads(const Configuration& configuration) const override;
   int64_t SharedBytes(const Configuration& configuration) const override;
@@ -24,9 +25,12 @@ class TensorTemplate : public ProductTemplate {
   /// Blocks that an SM holds.
   int64_t Resident(const Configuration& configuration) const;
   /// The product's step: a block per tile, or as many blocks as the device holds.
-  LaunchStep TileStep(const Configuration& configuration, const char* entry, const char* m, const char* n) const;
+  LaunchStep TileStep(const Configuration& configuration, const char* entry, const std::string& m,
+                      const std::string& n) const;
   /// The constants that the tile's sources expect.
   ConstantBlock TileConstants(const Configuration& configuration, bool b_transposed) const;
+  /// The text of what becomes of sums before they are stored (kernels/families/plain_finish.cuh).
+  virtual std::string Finish() const;
   /// The whole source: main loop, tiles, `kernel`, and what `widened` operands and a split of the depth need.
   SourceUnit EmitProduct(const Configuration& configuration, const ConstantBlock& constants, std::string_view kernel,
                          bool widened) const;
@@ -48,8 +52,10 @@ int64_t Alignment(int64_t extent);
 struct Widened {
   std::string tensor, rows, width;
 };
-/// A step that copies each tensor into workspace "wide_" + its name with rows of a multiple of 8 elements (widen.cuh).
-/// Two at most.
-void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors);
+/// A step that copies each tensor into workspace "wide_" + its name with rows of a multiple of 16 bytes (widen.cuh).
+/// Two at most, of elements of `bytes`.
+void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes = 2);
+/// The expression of such a row's elements.
+std::string Wide(const std::string& width, int64_t bytes);
 
 }  // namespace atunner

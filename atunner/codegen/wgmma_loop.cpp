@@ -13,8 +13,15 @@ namespace {
 /// load.
 constexpr double kSustained = 0.8;
 
-std::string Instruction(const Chosen& chosen) {
-  return WgmmaText({.name = "multiply", .columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1"});
+std::string Instructions(const Chosen& chosen, Operands operands) {
+  const auto one = [&](const char* name, bool accumulates) {
+    return WgmmaText({.name = name,
+                      .columns = chosen["tile_n"],
+                      .accumulates = accumulates,
+                      .b_transposed = "B_TRANSPOSED ? 0 : 1",
+                      .operands = operands});
+  };
+  return one("multiply", true) + one("multiply_anew", false);
 }
 
 class Wgmma : public MainLoop {
@@ -54,28 +61,33 @@ class Wgmma : public MainLoop {
   int64_t LaunchBound(const Chosen&, int64_t resident) const override { return resident; }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
-    constants.Int("GROUP_ROWS", chosen["group_rows"]);
+    constants.Int("GROUP_ROWS", chosen["group_rows"]).Int("OPERAND_BYTES", 2).Line("typedef float Sum;");
   }
   std::string Text(const Chosen& chosen) const override {
-    return fmt::format("{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instruction(chosen), embed::kWgmmaTileCuh,
-                       embed::kWgmmaLoopCuh, embed::kTileWalkersCuh);
+    return fmt::format("{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, Operands::k16Bits),
+                       embed::kWgmmaTileCuh, embed::kWgmmaLoopCuh, embed::kTileWalkersCuh);
   }
 };
 
 /// Warps that only fetch, and groups that take tiles in turns.
 class Maps : public MainLoop {
  public:
+  explicit Maps(Operands operands) : operands_(operands) {}
+
   std::vector<Parameter> Parameters() const override {
-    return {
+    std::vector<Parameter> parameters = {
         {"tile_m", Integers({64, 128, 192, 256}), "rows of the result per tile"},
         {"tile_n", Integers({64, 128, 192, 256}), "columns of the result per tile"},
-        {"tile_k", Integers({64}), "depth of one buffer"},
+        {"tile_k", Integers({128 / Bytes()}), "depth of one buffer"},
         {"group_rows", Integers({64, 128}), "rows of the result per group of four warps"},
         {"cluster_m", Integers({1, 2}), "blocks, one below the other, that fetch columns of b together"},
         {"cluster_n", Integers({1, 2}), "blocks, side by side, that fetch rows of a together"},
         {"alternate", Integers({0, 1}), "two sets of groups take tiles in turns: one multiplies while one stores"},
-        {"stages", Integers({2, 3, 4, 5, 6, 8, 12}), "buffers in shared memory"},
     };
+    if (Promotes())
+      parameters.push_back({"promote", Integers({1, 2, 4, 0}), "buffers whose sums are added up in float32; 0 = all"});
+    parameters.push_back({"stages", Integers({2, 3, 4, 5, 6, 8, 12}), "buffers in shared memory"});
+    return parameters;
   }
   std::vector<Constraint> Constraints() const override {
     return {{Expr::MustParse("tile_m % group_rows == 0"), "groups divide the tile"},
@@ -83,29 +95,52 @@ class Maps : public MainLoop {
             {Expr::MustParse("cluster_m * cluster_n <= 2"), "larger clusters find no place"}};
   }
   std::vector<std::vector<int64_t>> Starts() const override {
-    return {{128, 256, 64, 64, 1, 1, 0, 4}, {128, 256, 64, 64, 2, 1, 0, 4}, {256, 128, 64, 128, 1, 1, 0, 4},
-            {128, 192, 64, 64, 1, 1, 0, 5}, {192, 128, 64, 64, 1, 1, 0, 5}, {128, 128, 64, 128, 1, 1, 1, 6},
-            {128, 128, 64, 64, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 3}, {128, 64, 64, 64, 1, 1, 0, 8},
-            {64, 256, 64, 64, 1, 1, 0, 5},  {64, 256, 64, 64, 1, 1, 0, 4},  {64, 128, 64, 64, 1, 1, 0, 8},
-            {64, 128, 64, 64, 1, 1, 0, 4},  {64, 64, 64, 64, 1, 1, 0, 12},  {64, 64, 64, 64, 1, 1, 0, 6}};
+    if (Promotes())
+      return {
+          {128, 192, 128, 64, 1, 1, 0, 1, 5}, {128, 128, 128, 64, 1, 1, 0, 1, 6}, {64, 192, 128, 64, 1, 1, 0, 1, 6},
+          {64, 128, 128, 64, 1, 1, 0, 1, 8},  {64, 64, 128, 64, 1, 1, 0, 1, 12},  {64, 256, 128, 64, 1, 1, 1, 0, 5},
+          {128, 256, 128, 64, 1, 1, 0, 0, 4}, {128, 192, 128, 64, 1, 1, 0, 0, 5}, {64, 256, 128, 64, 1, 1, 0, 1, 5}};
+    if (operands_ == Operands::kInt8)
+      return {{128, 256, 128, 64, 1, 1, 0, 4}, {128, 192, 128, 64, 1, 1, 0, 5}, {128, 128, 128, 64, 1, 1, 0, 6},
+              {64, 256, 128, 64, 1, 1, 0, 5},  {64, 128, 128, 64, 1, 1, 0, 8},  {64, 64, 128, 64, 1, 1, 0, 12}};
+    return {{128, 256, 64, 64, 1, 1, 0, 4},  {128, 256, 64, 64, 2, 1, 0, 4}, {256, 128, 64, 128, 1, 1, 0, 4},
+            {128, 192, 64, 64, 1, 1, 0, 5},  {192, 128, 64, 64, 1, 1, 0, 5}, {128, 128, 64, 128, 1, 1, 1, 6},
+            {128, 128, 64, 128, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 3},
+            {128, 64, 64, 64, 1, 1, 0, 8},   {64, 256, 64, 64, 1, 1, 0, 5},  {64, 256, 64, 64, 1, 1, 0, 4},
+            {64, 128, 64, 64, 1, 1, 0, 8},   {64, 128, 64, 64, 1, 1, 0, 4},  {64, 64, 64, 64, 1, 1, 0, 12},
+            {64, 64, 64, 64, 1, 1, 0, 6}};
   }
-  std::string Warps() const override { return "(" + MultiplyingWarps() + " + 1)"; }
-  std::string Registers() const override { return "(group_rows * tile_n // 128 + 40)"; }
+  std::string Warps() const override {
+    return fmt::format("({} + {})", MultiplyingWarps(), Promotes() ? "(4 if " + HandsOver() + " else 1)" : "1");
+  }
+  std::string Registers() const override {
+    return Promotes() ? "(group_rows * tile_n // 128 * (1 + min(promote, 1)) + (24 if promote > 0 else 40))"
+                      : "(group_rows * tile_n // 128 + 40)";
+  }
+  std::string RegistersOfBlock() const override {
+    if (!Promotes()) return MainLoop::RegistersOfBlock();
+    return fmt::format("({} * {} // 4 + 40 if {} else {})", Registers(), MultiplyingWarps(), HandsOver(),
+                       MainLoop::RegistersOfBlock());
+  }
   std::string SharedBytes() const override {
-    return fmt::format("((tile_m + tile_n) * tile_k * 2 * stages + {} * 2048 + stages * 16)", MultiplyingWarps());
+    return fmt::format("((tile_m + tile_n) * 128 * stages + {} * 2048 + stages * 16)", MultiplyingWarps());
   }
   std::string RowsTogether() const override { return "(tile_m * cluster_m)"; }
   std::string ColumnsTogether() const override { return "(tile_n * cluster_n)"; }
 
   double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
-    // Seen on an H200: products of 128 columns reach nine tenths of what those of 256 do, as does a single group.
+    // Seen on an H200: products of 128 columns reach nine tenths of what those of 256 do, as does a single group of
+    // 64 rows.
     const int64_t columns = chosen["tile_n"];
     const double fed = columns >= 192 ? 1.0 : columns == 128 ? 0.9 : 0.75;
     const int64_t groups = chosen["tile_m"] / chosen["group_rows"] * (1 + chosen["alternate"]) * resident;
-    const double hidden = groups > 1 ? 1.0 : 0.9;
+    const double hidden = groups > 1 || chosen["group_rows"] == 128 ? 1.0 : 0.9;
     const int64_t ahead = (chosen["stages"] - 1) * resident;
     const double covered = ahead >= 3 ? 1.0 : ahead == 2 ? 0.93 : 0.75;
-    return kSustained * fed * hidden * covered;
+    // Additions in float32 stand between products.
+    const int64_t promote = Promotes() ? chosen["promote"] : 0;
+    const double added = promote == 0 ? 1.0 : promote == 1 ? 0.9 : 0.93;
+    return kSustained * fed * hidden * covered * added;
   }
   double TurnNs(const Chosen& chosen) const override { return chosen["alternate"] != 0 ? 100 : 700; }
   int64_t LaunchBound(const Chosen&, int64_t resident) const override { return resident; }
@@ -113,15 +148,23 @@ class Maps : public MainLoop {
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
     const int64_t groups = chosen["tile_m"] / chosen["group_rows"] * (1 + chosen["alternate"]);
     constants.Int("GROUP_ROWS", chosen["group_rows"]).Int("GROUPS", groups, "of four warps that multiply");
+    constants.Int("OPERAND_BYTES", Bytes()).Int("PROMOTE", Promotes() ? chosen["promote"] : 0, "buffers at a time");
+    constants.Line(operands_ == Operands::kInt8 ? "typedef int Sum;" : "typedef float Sum;");
     constants.Int("CLUSTER_M", chosen["cluster_m"]).Int("CLUSTER_N", chosen["cluster_n"]);
   }
   std::string Text(const Chosen& chosen) const override {
-    return fmt::format("{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instruction(chosen), embed::kWgmmaTileCuh,
-                       embed::kTensorCopiesCuh, embed::kMapsLoopCuh);
+    return fmt::format("{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
+                       embed::kWgmmaTileCuh, embed::kTensorCopiesCuh, embed::kMapsLoopCuh);
   }
 
  private:
+  bool Promotes() const { return operands_ == Operands::kFloat8; }
+  int64_t Bytes() const { return operands_ == Operands::k16Bits ? 2 : 1; }
+  /// Does a group of four warps fetch, so that it can hand over registers (maps_loop.cuh)?
+  static std::string HandsOver() { return "promote > 0 and " + MultiplyingWarps() + " > 4"; }
   static std::string MultiplyingWarps() { return "tile_m // group_rows * (1 + alternate) * 4"; }
+
+  Operands operands_;
 };
 
 }  // namespace
@@ -131,9 +174,9 @@ const MainLoop& WgmmaLoop() {
   return loop;
 }
 
-const MainLoop& MapsLoop() {
-  static const Maps loop;
-  return loop;
+const MainLoop& MapsLoop(Operands operands) {
+  static const Maps loops[] = {Maps(Operands::k16Bits), Maps(Operands::kFloat8), Maps(Operands::kInt8)};
+  return loops[static_cast<size_t>(operands)];
 }
 
 const MainLoop& MainLoopFor(const DeviceProfile& profile) { return profile.cc_major == 9 ? WgmmaLoop() : MmaLoop(); }

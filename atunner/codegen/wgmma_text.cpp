@@ -6,6 +6,8 @@ namespace atunner {
 
 std::string WgmmaText(const WgmmaFunction& function) {
   const int64_t sums = function.columns / 2;
+  const bool wide = function.operands == Operands::k16Bits;
+  const bool whole = function.operands == Operands::kInt8;
   std::string outputs;
   std::string bindings;
   for (int64_t i = 0; i < sums; ++i) {
@@ -13,7 +15,10 @@ std::string WgmmaText(const WgmmaFunction& function) {
     if (i % 16 == 0) outputs += "      \"";
     outputs += fmt::format("%{}{}", i, last ? "" : ",");
     if (i % 16 == 15 || last) outputs += "\"\n";
-    bindings += fmt::format("\"+f\"(d[{}][{}]){}", i / 4, i % 4, last ? "" : i % 8 == 7 ? ",\n        " : ", ");
+    bindings += fmt::format("\"+{}\"(d[{}][{}]){}", whole ? "r" : "f", i / 4, i % 4,
+                            last         ? ""
+                            : i % 8 == 7 ? ",\n        "
+                                         : ", ");
   }
   const auto operand = [&](int64_t at) { return fmt::format("%{}", sums + at); };
   const bool registers = function.a_in_registers;
@@ -21,23 +26,29 @@ std::string WgmmaText(const WgmmaFunction& function) {
       registers ? fmt::format("{{{}, {}, {}, {}}}", operand(0), operand(1), operand(2), operand(3)) : operand(0);
   const int64_t next = registers ? 4 : 1;
   return fmt::format(
-      R"(/// d[64, {columns}] {sign} a[64, 16] · b[16, {columns}], in the background.
-DEVICE void {name}(float (&d)[{fragments}][4], {a_type}, unsigned long long b) {{
+      R"(/// d[64, {columns}] {sign} a[64, {depth}] · b[{depth}, {columns}], in the background.
+DEVICE void {name}({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b) {{
   asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n{columns}k16.f32." MMA_TYPE "." MMA_TYPE " {{"
-{outputs}      "}}, {a}, {b}, {add}, 1, 1, {a_major}{transposed};"
+      "wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.{types} {{"
+{outputs}      "}}, {a}, {b}, {add}{rest};"
       : {bindings}
-      : {a_binding}, "l"(b), "n"({b_transposed}));
+      : {a_binding}, "l"(b){b_binding});
 }}
 )",
       fmt::arg("columns", function.columns), fmt::arg("sign", function.accumulates ? "+=" : "="),
       fmt::arg("name", function.name), fmt::arg("fragments", function.columns / 8),
       fmt::arg("a_type", registers ? "const unsigned (&a)[4]" : "unsigned long long a"), fmt::arg("outputs", outputs),
       fmt::arg("a", a), fmt::arg("b", operand(next)), fmt::arg("add", function.accumulates ? 1 : 0),
-      fmt::arg("a_major", registers ? "" : "0, "), fmt::arg("transposed", operand(next + 1)),
+      fmt::arg("rest", wide    ? fmt::format(", 1, 1, {}{}", registers ? "" : "0, ", operand(next + 1))
+                       : whole ? ""
+                               : ", 1, 1"),
+      fmt::arg("depth", wide ? 16 : 32), fmt::arg("sum", whole ? "int" : "float"),
+      fmt::arg("types", wide    ? R"(f32." MMA_TYPE "." MMA_TYPE ")"
+                        : whole ? R"(s32." A_TYPE "." B_TYPE ")"
+                                : R"(f32." A_TYPE "." B_TYPE ")"),
       fmt::arg("bindings", bindings),
       fmt::arg("a_binding", registers ? R"("r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]))" : R"("l"(a))"),
-      fmt::arg("b_transposed", function.b_transposed));
+      fmt::arg("b_binding", wide ? fmt::format(", \"n\"({})", function.b_transposed) : ""));
 }
 
 }  // namespace atunner

@@ -6,15 +6,20 @@
 
 namespace atunner {
 
+/// What is multiplied: MMA_TYPE; or A_TYPE and B_TYPE ("e4m3", "s8"), which both lie by rows of the depth.
+enum class Operands : uint8_t { k16Bits, kFloat8, kInt8 };
+
 struct WgmmaFunction {
   std::string name;
   int64_t columns = 64;         ///< of b and the sums: a multiple of 8 up to 256
   bool a_in_registers = false;  ///< else described, as b always is
   bool accumulates = true;      ///< else earlier sums are overwritten
   std::string b_transposed;     ///< constant expression: 0 = b is [columns][depth] in memory, 1 = [depth][columns]
+  Operands operands = Operands::k16Bits;
 };
 
-/// A device function that starts d[64, columns] (+)= a[64, 16] · b[16, columns], for kernels/families/wgmma_common.cuh.
+/// A device function that starts d[64, columns] (+)= a[64, depth] · b[depth, columns], 32 bytes deep, for
+/// kernels/families/wgmma_common.cuh.
 std::string WgmmaText(const WgmmaFunction& function);
 
 }  // namespace atunner

@@ -145,7 +145,9 @@ Result<TensorType> Of(Contract& contract, const Types& operands) {
     if (std::set<char>(letters.begin(), letters.end()).size() != letters.size())
       return Invalid("a letter of '" + letters + "' repeats", {}, "a diagonal is a gather");
   }
-  if (operands[0].dtype != operands[1].dtype)
+  const auto float8 = [](DType type) { return IsFloat(type) && SizeOf(type) == 1; };
+  const bool mixed = contract.as && float8(operands[0].dtype) && float8(operands[1].dtype);
+  if (operands[0].dtype != operands[1].dtype && !mixed)
     return Invalid("operands of types " + std::string(Name(operands[0].dtype)) + " and " +
                    std::string(Name(operands[1].dtype)));
   if (operands[0].dtype == DType::kBool) return Invalid("contract of bool", {}, "cast(x, int32) makes numbers");

@@ -130,7 +130,7 @@ void BuildQuantisedLinear(Call& call) {
   call.Output("y", call.g.Map("a * b", {product, call.Wide(call.Input("scale", {w[0]}))}));
 }
 
-/// Both sides in `type`, with a scale per row of each; sums in `as`.
+/// Both sides in `type`, with a scale per row of each or one for all of it; sums in `as`.
 void BuildScaledLinear(Call& call, DType type, DType as) {
   if (!IsLinear(call) || !call.Check(IsFloat(call.dtype()), "scales and results are floats")) return;
   const Shape x = call.shape(0);
@@ -138,8 +138,10 @@ void BuildScaledLinear(Call& call, DType type, DType as) {
   const Value input = call.Input("x", x, type);
   const Value weight = call.Input("weight", w, type);
   const Value product = call.g.Contract("mk,nk->mn", input, weight, as);
-  const Value by_row = call.g.Reshape(call.Wide(call.Input("scale_x", {x[0]})), {x[0], Extent(1)});
-  const Value by_column = call.Wide(call.Input("scale_weight", {w[0]}));
+  const Extent rows = call.Flag("per_tensor") ? Extent(1) : x[0];
+  const Extent columns = call.Flag("per_tensor") ? Extent(1) : w[0];
+  const Value by_row = call.g.Reshape(call.Wide(call.Input("scale_x", {rows})), {rows, Extent(1)});
+  const Value by_column = call.Wide(call.Input("scale_weight", {columns}));
   const Value wide = call.g.Cast(product, call.g.TypeOf(by_row).dtype);
   call.Output("y", call.g.Map("a * b * c", {wide, by_row, by_column}));
 }
@@ -431,11 +433,12 @@ void AddQuantised(std::vector<LibraryOperator>& library) {
                      BuildQuantisedLinear,
                      true,
                      {{3, 4}, {5, 4}}});
+  const Attribute per_tensor = {"per_tensor", false, "one scale for x, one for the weight"};
   library.push_back({"int8_linear",
                      "int8_linear(x[M, K], weight[N, K], scale_x[M], scale_weight[N]) → y",
                      "x · weightᵀ of int8, summed in int32, times both scales",
                      "two shapes: --input-shape 128,256 512,256",
-                     {},
+                     {per_tensor},
                      [](Call& call) { BuildScaledLinear(call, DType::kInt8, DType::kInt32); },
                      false,
                      {{3, 4}, {5, 4}}});
@@ -443,7 +446,7 @@ void AddQuantised(std::vector<LibraryOperator>& library) {
                      "fp8_linear(x[M, K], weight[N, K], scale_x[M], scale_weight[N]) → y",
                      "x · weightᵀ of float8_e4m3, summed in float32, times both scales",
                      "two shapes: --input-shape 128,256 512,256",
-                     {},
+                     {per_tensor},
                      [](Call& call) { BuildScaledLinear(call, DType::kFloat8E4M3, DType::kFloat32); },
                      false,
                      {{3, 4}, {5, 4}}});

@@ -42,7 +42,21 @@ void FillPlaces(const ValidGraph& graph, KernelSpec& spec) {
   }
 }
 
-/// One operation per scalar operator and element, one per element that is combined.
+/// Products that are added up in an element of a contraction: axes of the operands that its result lacks.
+Extent SummedCount(const ValidGraph& graph, const Node& node, const std::string& equation) {
+  const size_t comma = equation.find(',');
+  const size_t arrow = equation.find("->");
+  Extent count(1);
+  for (size_t i = 0; i < arrow; ++i) {
+    const bool right = i > comma;
+    const bool again = right && equation.find(equation[i]) < comma;
+    if (i == comma || again || equation.find(equation[i], arrow) != std::string::npos) continue;
+    count = count * graph.node(node.operands[right ? 1 : 0]).type.shape[right ? i - comma - 1 : i];
+  }
+  return count;
+}
+
+/// One operation per scalar operator and element, one per element that is combined, two per product that is added up.
 Expr FlopsOf(const ValidGraph& graph) {
   std::string text = "0";
   const auto add = [&](double each, const Extent& count) {
@@ -51,6 +65,7 @@ Expr FlopsOf(const ValidGraph& graph) {
   for (const Node& node : graph.nodes()) {
     const Extent count = graph::ElementCount(node.type.shape);
     if (const auto* map = node.As<graph::Map>()) add(graph::ScalarFlops(map->body), count);
+    if (const auto* contract = node.As<graph::Contract>()) add(2, count * SummedCount(graph, node, contract->equation));
     if (node.As<graph::Reduce>()) add(1, graph::ElementCount(graph.node(node.operands[0]).type.shape));
   }
   return Expr::MustParse(text);
@@ -91,7 +106,12 @@ std::optional<Expr> BytesOf(const ValidGraph& graph) {
   return parts ? std::optional(Expr::MustParse(text)) : std::nullopt;
 }
 
-DType ComputeType(const KernelSpec& spec) {
+/// Of products of narrow inputs theirs; else of the first float.
+DType ComputeType(const ValidGraph& graph, const KernelSpec& spec) {
+  for (const Node& node : graph.nodes()) {
+    const Node* left = node.As<graph::Contract>() ? &graph.node(node.operands[0]) : nullptr;
+    if (left != nullptr && left->As<graph::Input>() && SizeOf(left->type.dtype) == 1) return left->type.dtype;
+  }
   for (const ArgSpec& arg : spec.args) {
     if (IsFloat(arg.dtype)) return arg.dtype;
   }
@@ -207,7 +227,7 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
   spec.oracle.graph = graph::Print(graph);
   spec.flops = FlopsOf(graph);
   spec.bytes = BytesOf(graph);
-  spec.compute_dtype = ComputeType(spec);
+  spec.compute_dtype = ComputeType(graph, spec);
   ATUNNER_TRY(const RenderedKernel plain, graph::PlainKernels(graph, false));
   return spec;
 }

@@ -63,7 +63,7 @@ inline std::optional<VirtualTensorMap> DecodeTensorMap(const std::byte* bytes) {
     if (map.steps[i] == 0 || map.steps[i] > 8 || map.box[i] == 0 || map.box[i] > 256) return std::nullopt;
   }
   const uint8_t chunks = map.swizzle_chunks;
-  const bool known = (chunks == 1 || chunks == 2 || chunks == 4 || chunks == 8) && map.dtype <= DType::kBool &&
+  const bool known = (chunks == 1 || chunks == 2 || chunks == 4 || chunks == 8) && map.dtype <= DType::kFloat8E5M2 &&
                      map.strides[0] == SizeOf(map.dtype);
   return known ? std::optional(map) : std::nullopt;
 }

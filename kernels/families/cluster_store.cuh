@@ -1,6 +1,8 @@
 // A split of k over the blocks of a cluster: each leaves its sums in its shared memory, and each adds up a part of the tile, in
 // the order of the stretches of k, so that every run gives the same bits. Fragments lie as tile_store.cuh says.
-DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n) {
+template <class Ahead = NothingAhead>
+DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish = {},
+                         const Ahead& = {}) {
   constexpr int PITCH = TILE_N + 8;  // floats: lanes of a fragment's rows meet in no bank
   constexpr int UNITS = TILE_N / 8;
   const int lane = threadIdx.x % 32, rows = (int)min(m - tile.row, (long long)TILE_M);
@@ -30,6 +32,9 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
       sum[0] += low.x, sum[1] += low.y, sum[2] += low.z, sum[3] += low.w;
       sum[4] += high.x, sum[5] += high.y, sum[6] += high.z, sum[7] += high.w;
     }
+    const Finish::Row finish_row = finish.row(tile.row + row);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], finish_row, finish.column(min(column + e, n - 1)), tile.row + row, min(column + e, n - 1));
     const uint4 unit = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
     store_unit<C_ALIGNED>(c + (tile.row + row) * n + column, unit, n - column);
   }

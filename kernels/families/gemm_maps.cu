@@ -1,7 +1,7 @@
-// c[m, n] = a[m, k] · b[k, n], row-major throughout, by tensor maps of a and b. With SPLIT_K > 1 a block sums one of SPLIT_K
+// c[m, n] = a[m, k] · b[k, n], row-major throughout (b may be [n, k]), by tensor maps of a and b. With SPLIT_K > 1 a block sums one of SPLIT_K
 // stretches of k.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
-                                                          OUT* __restrict__ c, long long m, long long n, long long k) {
+                                                          OUT* __restrict__ c, long long m, long long n, long long k FINISH_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const int tiles = (int)((k + TILE_K - 1) / TILE_K);
   const Depth depth = {(int)((long long)tiles * blockIdx.y / SPLIT_K), (int)((long long)tiles * (blockIdx.y + 1) / SPLIT_K)};
@@ -21,9 +21,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
     __syncthreads();
   }
   if (threadIdx.x >= CONSUMERS) {
+    if (FETCHERS == 128) give_registers<FETCHER_REGISTERS>();
     if (threadIdx.x == CONSUMERS) fetch(ring, a, b, depth, all, m, n);
     store_nothing();
   } else {
+    if (FETCHERS == 128) take_registers<CONSUMER_REGISTERS>();
     Sums sums;
     constexpr bool TURNS = GROUPS > SHARING;
     bool mine = turn_set() == 0;
@@ -33,8 +35,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
         continue;
       }
       if (TURNS && index != blockIdx.x) wait_for_turn();
+      const Tile tile = tile_of(index, m, n);
+      const Ahead ahead(FINISH, shared, tile, m, n);
       multiply_tile(ring, sums, depth, TURNS && index + gridDim.x < all);
-      store_result(shared, sums, c, tile_of(index, m, n), m, n);
+      ahead.give();
+      store_result(shared, sums, c, tile, m, n, FINISH, ahead);
     }
   }
   if (CLUSTER > 1) meet_cluster();  // until everybody is here, others copy into this block's memory and arrive at its barriers

@@ -24,10 +24,13 @@ DEVICE void copy_box_to(unsigned short blocks, unsigned to, const CUtensorMap& m
 
 constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
 constexpr int CONSUMERS = GROUPS * 128;
-constexpr int FETCHERS = 32;  // a warp, of which one thread does; so few that no registers need change hands
+// One thread fetches: of a warp, or of a group of four that hands its registers to groups with two sets of sums.
+constexpr int FETCHERS = PROMOTE > 0 && GROUPS > 1 ? 128 : 32;
+constexpr int FETCHER_REGISTERS = 40, CONSUMER_REGISTERS = (512 - FETCHER_REGISTERS) / GROUPS / 8 * 8;
 constexpr int THREADS = CONSUMERS + FETCHERS;
 constexpr int STAGING = STAGES * STAGE_BYTES;               // of the store, 2048 bytes a warp
 constexpr int BARRIERS = STAGING + CONSUMERS / 32 * 2048;
+constexpr int COLUMNS = BARRIERS + STAGES * 16;  // what the columns of a group's tile are finished with
 constexpr bool STAGED_APART = true;
 
 DEVICE void wait_for_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
@@ -80,7 +83,7 @@ struct Depth {
 };
 
 DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, Depth depth, unsigned all, long long m, long long n) {
-  constexpr int A_PART = A_ROWS / CLUSTER_N, B_PART = TILE_K / CLUSTER_M;
+  constexpr int A_PART = A_ROWS / CLUSTER_N, B_PART = (B_TRANSPOSED ? TILE_N : TILE_K) / CLUSTER_M;
   constexpr unsigned long long A_POLICY = STREAM > 1 ? STREAMED : KEPT, B_POLICY = STREAM > 0 ? STREAMED : KEPT;
   const unsigned short same_rows = ((1 << CLUSTER) - 1) / ((1 << CLUSTER_M) - 1) << rank_m();
   const unsigned short same_columns = ((1 << CLUSTER_M) - 1) << rank_n() * CLUSTER_M;
@@ -97,9 +100,10 @@ DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, Depth d
         copy_box(to_a, a, x_a, y_a, ring.full(), A_POLICY);
       }
 #pragma unroll
-      for (int panel = 0; panel < TILE_N / B_PANEL; ++panel) {
+      for (int panel = 0; panel < (B_TRANSPOSED ? 1 : TILE_N / B_PANEL); ++panel) {
         const unsigned to_b = ring.buffer() + A_BYTES + panel * TILE_K * 128 + rank_m() * B_PART * 128;
-        const int x_b = (int)tile.column + panel * B_PANEL, y_b = at * TILE_K + rank_m() * B_PART;
+        const int x_b = B_TRANSPOSED ? at * TILE_K : (int)tile.column + panel * B_PANEL;
+        const int y_b = (B_TRANSPOSED ? (int)tile.column : at * TILE_K) + rank_m() * B_PART;
         if (CLUSTER_M > 1) {
           copy_box_to(same_columns, to_b, b, x_b, y_b, ring.full(), B_POLICY);
         } else {
@@ -120,15 +124,71 @@ DEVICE void release(const Ring& ring) {
   }
 }
 
+/// What a thread has at hand of rows and columns of its tile: asked for before it multiplies, given to its group after that.
+struct Ahead {
+  Finish::Row rows[FRAGMENTS_M][2];
+  Finish::Column mine[(TILE_N + 127) / 128];
+  const Finish::Column* columns;
+
+  DEVICE Ahead(const Finish& finish, unsigned char* shared, Tile tile, long long m, long long n)
+      : columns((const Finish::Column*)(shared + COLUMNS) + threadIdx.x / 128 * TILE_N) {
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) rows[i][half] = finish.row(min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
+    }
+#pragma unroll
+    for (int i = 0; i * 128 < TILE_N; ++i) mine[i] = finish.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
+  }
+  DEVICE void give() const {
+    if (Finish::COLUMN_BYTES == 0) return;
+#pragma unroll
+    for (int i = 0; i * 128 < TILE_N; ++i) {
+      const int at = i * 128 + threadIdx.x % 128;
+      if (at < TILE_N) ((Finish::Column*)columns)[at] = mine[i];
+    }
+    asm volatile("bar.sync %0, 128;" ::"r"(4 + threadIdx.x / 128) : "memory");
+  }
+  DEVICE Finish::Row row(int i, int half) const { return rows[i][half]; }
+  DEVICE Finish::Column column(int at) const { return Finish::COLUMN_BYTES == 0 ? Finish::Column{} : columns[at]; }
+};
+
 /// Groups that take tiles in turns read buffers in turns as well: a barrier's parity tells this round from the last, and no
 /// more. Set 0 or 1 waits for the other to have seen its last full buffer.
 DEVICE int turn_set() { return threadIdx.x / 128 / SHARING; }
 DEVICE void wait_for_turn() { asm volatile("bar.sync %0, %1;" ::"r"(2 + turn_set()), "n"(CONSUMERS) : "memory"); }
 DEVICE void pass_turn() { asm volatile("bar.arrive %0, %1;" ::"r"(3 - turn_set()), "n"(CONSUMERS) : "memory"); }
 
+/// A tensor core keeps fewer digits of sums of 8-bit floats than float32 has: those of PROMOTE buffers at a time are added up apart.
+DEVICE void multiply_promoted(Ring& ring, Sums& sums, Depth depth) {
+  Sums part;
+  for (int at = depth.first; at < depth.last; at += PROMOTE) {
+    Ring before = ring;
+    await(ring.full(), ring.parity);
+    multiply_buffer<true>(part, ring.buffer());
+    ring.step();
+    for (int i = 1; i < PROMOTE && at + i < depth.last; ++i, ring.step()) {
+      await(ring.full(), ring.parity);
+      multiply_buffer(part, ring.buffer());
+      wait_products<1>();
+      release(before);
+      before.step();
+    }
+    wait_products<0>();
+    settle(part);
+    release(before);
+    add(sums, part);
+  }
+}
+
 /// Multiplies one tile of the result; the ring then stands behind it. `pass`: another set's turn is next.
 DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass) {
   clear(sums);
+  if (PROMOTE > 0) {
+    multiply_promoted(ring, sums, depth);
+    if (pass) pass_turn();
+    return;
+  }
   Ring before = ring;
   for (int at = depth.first; at < depth.last; ++at, ring.step()) {
     await(ring.full(), ring.parity);

@@ -78,11 +78,19 @@ DEVICE void store_unit(T* to, uint4 unit, long long count) {
 }
 
 /// Accumulators of fragments of 16 × 8.
-template <int M, int N>
-DEVICE void clear(float (&sums)[M][N][4]) {
+template <int M, int N, class S>
+DEVICE void clear(S (&sums)[M][N][4]) {
 #pragma unroll
   for (int i = 0; i < M; ++i) {
 #pragma unroll
     for (int j = 0; j < N; ++j) sums[i][j][0] = sums[i][j][1] = sums[i][j][2] = sums[i][j][3] = 0;
+  }
+}
+template <int M, int N, class S>
+DEVICE void add(S (&sums)[M][N][4], const S (&more)[M][N][4]) {
+#pragma unroll
+  for (int i = 0; i < M; ++i) {
+#pragma unroll
+    for (int j = 0; j < N * 4; ++j) sums[i][j / 4][j % 4] += more[i][j / 4][j % 4];
   }
 }

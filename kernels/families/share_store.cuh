@@ -1,23 +1,33 @@
-// A split of k through memory: each block writes its sums as they are, one share of [m, n] per stretch of k; a second step adds
-// them up (split.cuh). Fragments lie as tile_store.cuh says.
-DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n) {
+// Results in float32. In a split of k through memory each block writes its sums as they are, one share of [m, n] per stretch of k;
+// a second step adds them up (split.cuh). Fragments lie as tile_store.cuh says.
+template <class Ahead = NothingAhead>
+DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n, const Finish& finish = {},
+                         const Ahead& = {}) {
   float* share = shares + blockIdx.y * m * n;
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < FRAGMENTS_M; ++i) {
 #pragma unroll
-    for (int j = 0; j < FRAGMENTS_N; ++j) {
+    for (int half = 0; half < 2; ++half) {
+      const long long row = tile.row + fragment_row(i) + lane / 4 + half * 8;
+      if (row >= m) continue;
+      const Finish::Row finish_row = finish.row(row);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const long long row = tile.row + fragment_row(i) + lane / 4 + half * 8;
+      for (int j = 0; j < FRAGMENTS_N; ++j) {
         const long long column = tile.column + warp_column() + j * 8 + lane % 4 * 2;
-        if (row >= m || column >= n) continue;
+        if (column >= n) continue;
+        float pair[2];
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const auto sum = sums[i][j][half * 2 + e];
+          pair[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)), row, min(column + e, n - 1));
+        }
         float* to = share + row * n + column;
         if (C_ALIGNED) {  // n is a multiple of 8: both or neither
-          *(float2*)to = make_float2(sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
+          *(float2*)to = make_float2(pair[0], pair[1]);
         } else {
-          to[0] = sums[i][j][half * 2];
-          if (column + 1 < n) to[1] = sums[i][j][half * 2 + 1];
+          to[0] = pair[0];
+          if (column + 1 < n) to[1] = pair[1];
         }
       }
     }

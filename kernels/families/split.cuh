@@ -29,7 +29,7 @@ __device__ __forceinline__ void store_sum(T* to, float4 sum, long long count) {
 }
 
 template <bool WHOLE>
-__device__ __forceinline__ void add_all(const float* __restrict__ shares, T* __restrict__ c, long long elements) {
+__device__ __forceinline__ void add_all(const float* __restrict__ shares, T* __restrict__ c, long long elements, const Finish& finish) {
   __shared__ float4 sums[PARTS][QUADS];
   const int quad = threadIdx.x % QUADS, part = threadIdx.x / QUADS;
   for (long long first = (long long)blockIdx.x * QUADS * 4; first < elements; first += (long long)gridDim.x * QUADS * 4) {
@@ -45,14 +45,16 @@ __device__ __forceinline__ void add_all(const float* __restrict__ shares, T* __r
       for (int p = 1; p < PARTS && part == 0; ++p) add(sum, sums[p][quad]);
       __syncthreads();
     }
-    if (part == 0 && count > 0) store_sum<WHOLE>(c + at, sum, count);
+    if (part != 0 || count <= 0) continue;
+    sum = make_float4(finish.at(sum.x, at), finish.at(sum.y, at + 1), finish.at(sum.z, at + 2), finish.at(sum.w, at + 3));
+    store_sum<WHOLE>(c + at, sum, count);
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ c, long long elements) {
+extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ c, long long elements FINISH_PARAMETERS) {
   if (elements % 4 == 0) {
-    add_all<true>(shares, c, elements);
+    add_all<true>(shares, c, elements, FINISH);
   } else {
-    add_all<false>(shares, c, elements);
+    add_all<false>(shares, c, elements, FINISH);
   }
 }

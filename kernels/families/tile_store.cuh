@@ -3,7 +3,9 @@
 
 /// Rounds the sums and writes the tile, 16 × STORE_N of a warp at a time through shared memory, so that whole units are
 /// written: behind the buffers where they are in use (STAGED_APART).
-DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n) {
+template <class Ahead = NothingAhead>
+DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish = {},
+                         const Ahead& ahead = {}) {
   constexpr int STORE_N = FRAGMENTS_N % 8 == 0 ? 64 : FRAGMENTS_N * 8;
   constexpr int UNITS = STORE_N / 8;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -14,14 +16,19 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
   }
 #pragma unroll
   for (int i = 0; i < FRAGMENTS_M; ++i) {
+    const long long top = tile.row + fragment_row(i) + lane / 4;
 #pragma unroll
     for (int first = 0; first < FRAGMENTS_N; first += UNITS) {
 #pragma unroll
       for (int j = 0; j < UNITS; ++j) {
+        const int inside = warp_column() + (first + j) * 8 + lane % 4 * 2;
+        const Finish::Column left = ahead.column(inside), right = ahead.column(inside + 1);
+        const long long column = min(tile.column + inside, n - 1), next = min(column + 1, n - 1);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           *(unsigned*)(staging + swizzled<UNITS>(lane / 4 + half * 8, j) + lane % 4 * 4) =
-              pack(sums[i][first + j][half * 2], sums[i][first + j][half * 2 + 1]);
+              pack(finish(sums[i][first + j][half * 2], ahead.row(i, half), left, min(top + half * 8, m - 1), column),
+                   finish(sums[i][first + j][half * 2 + 1], ahead.row(i, half), right, min(top + half * 8, m - 1), next));
         }
       }
       __syncwarp();
