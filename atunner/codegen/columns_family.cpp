@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/columns_program.h"
@@ -17,6 +18,8 @@
 
 namespace atunner {
 namespace {
+
+using graph::NodeId;
 
 std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
@@ -34,11 +37,27 @@ class ColumnsTemplate : public BoundTemplate {
     MakeSpace();
   }
 
-  Configuration Default() const override { return Cheapest(); }
+  Configuration Default() const override {
+    std::vector<std::vector<Value>> ways;
+    for (const Parameter& parameter : space_.parameters) ways.push_back(parameter.values);
+    const auto way = [&](const char* name) -> std::vector<Value>& { return ways[space_.Find(name)]; };
+    way("stream") = Integers({0});
+    if (MayBeNarrow(program_.graph)) way("functions").resize(1);
+    const std::vector<Value> rings = std::exchange(way("ring"), Integers({0}));
+    const Configuration without = CheapestOf(ways);
+    if (rings.size() == 1) return without;
+    way("together") = way("hold") = Integers({0});
+    way("unroll") = Integers({4});
+    way("ring") = {rings.begin() + 1, rings.end()};
+    const Configuration with = CheapestOf(ways);
+    if (with.values.empty()) return without;
+    return without.values.empty() || *Cost(with, profile_) < *Cost(without, profile_) ? with : without;
+  }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const int64_t vector = integer("vector");
+    const ColumnsSchedule schedule = ScheduleOf(configuration);
     ConstantBlock constants;
     constants.Int("VEC", vector, "neighbouring elements that a thread moves at once")
         .Int("LANES", program_.kept_inside ? vector : 1, "kept elements of a thread")
@@ -48,11 +67,13 @@ class ColumnsTemplate : public BoundTemplate {
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    if (integer("together") != 0) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
+    if (integer("together") != 0 || integer("ring") > 0)
+      constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
+    if (integer("ring") > 0) constants.Int("RING", integer("ring"), "strips of a block in shared memory");
     SourceUnit source =
         GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
-                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
-                                ColumnsText(program_, spec_, ScheduleOf(configuration))));
+                    fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
+                                embed::kCombineCuh, embed::kColumnsCuh, ColumnsText(program_, spec_, schedule)));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
@@ -84,17 +105,19 @@ class ColumnsTemplate : public BoundTemplate {
     // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
-    const double broken = line < 128 ? std::min(4.0, 128 / line) : 1.0;
+    const double broken = line >= 128 ? 1.0 : line >= 64 ? 1.15 : std::min(4.0, 80 / line);
     const double width = vector * Narrowest();
     const double narrow = width >= 8 ? 1.0 : width >= 4 ? 1.1 : 1.4;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
+    if (integer("ring") > 0) return RingCost(configuration, profile, strips, steps * vector, broken * narrow);
     const double flight =
         resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
-    const double idle = std::max(1.0, profile.sms * 32768.0 / flight);
+    const double idle = std::max(1.0, profile.sms * 49152.0 / flight);
     const double waves = blocks / (profile.sms * std::max(1.0, std::floor(1536 / threads)));
     const double tail = waves > 1 && integer("together") == 0 ? std::ceil(waves) / waves : 1.0;
     const double passes = Passes(configuration, profile);
-    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * std::max(1.0, passes * 0.7);
+    const double bytes =
+        MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
     const double kernels = integer("splits") == 1 ? 1 : integer("together") > 0 ? 2 : program_.pass_count + 1;
     const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
     const double overhead =
@@ -103,17 +126,69 @@ class ColumnsTemplate : public BoundTemplate {
   }
 
  private:
+  /// Blocks whose copies go on while they measure and write: a turn takes its traffic, or the way of one block through
+  /// barriers and, where blocks share a strip, through the words by which they meet.
+  double RingCost(const Configuration& configuration, const DeviceProfile& profile, double strips, double elements,
+                  double waste) const {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const double threads = integer("kept_threads") * integer("reduced_threads");
+    const double lanes = program_.kept_inside ? integer("vector") : 1;
+    const double splits = integer("splits");
+    const auto blocks = static_cast<double>(BlocksPerSm(configuration));
+    const double bytes = elements * threads * static_cast<double>(held_bytes_);  // of a block
+    const double parts = splits > 1 ? splits * integer("kept_threads") * lanes * 8.0 : 0;
+    const double traffic =
+        (bytes * (program_.element_outputs.empty() ? 1 : 2) + parts) * profile.sms / profile.dram_gbps;
+    const double chain =
+        (300 + 60 * std::log2(integer("reduced_threads"))) * program_.pass_count + (splits > 1 ? 600 + 2 * splits : 0);
+    const double ahead = bytes * blocks * (integer("ring") - (splits > 1 ? 2 : 1));
+    const double shared = traffic * blocks * std::max(1.0, 65536 / ahead);
+    const double turn = std::pow(std::pow(shared, 4) + std::pow(chain + traffic, 4), 0.25);
+    const double turns = 1 + std::ceil(strips / std::max<double>(1, static_cast<double>(Groups(configuration))));
+    const double narrow = integer("vector") * static_cast<double>(least_held_) < 16 ? 1.03 : 1.0;
+    return turns * turn * waste * narrow * (threads * blocks < 512 ? 1.15 : 1.0) + (splits > 1 ? 2 : 1) * kLaunchNs;
+  }
+
   int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
   double Kept() const {
     return static_cast<double>(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor());
   }
   ColumnsSchedule ScheduleOf(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    return {integer("vector"), integer("splits"), integer("unroll"), integer("together") != 0, integer("hold") != 0};
+    return {integer("vector"),
+            integer("splits"),
+            integer("unroll"),
+            integer("together") != 0,
+            integer("hold") != 0,
+            integer("ring"),
+            IsNarrow(program_.graph, space_, configuration)};
   }
-  int64_t BlocksPerSm(const Configuration& configuration) const {
-    return 1024 / (GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "reduced_threads"));
+  int64_t BlocksPerSm(const Configuration& configuration) const { return Evaluate(BlocksText(), configuration); }
+  int64_t Evaluate(const std::string& text, const Configuration& configuration) const {
+    const std::vector<std::string> names = space_.Names();
+    Bindings bindings;
+    bindings.Add(names, configuration.values);
+    return Expr::MustParse(text).EvaluateInt(bindings).value();
   }
+  /// Over the parameters: blocks that run at once on a multiprocessor where they go on from strip to strip.
+  std::string BlocksText() const {
+    return fmt::format("min(1024 // (kept_threads * reduced_threads), {} // max(1, {}))", profile_.shared_per_sm,
+                       SharedText());
+  }
+  /// Over the parameters: the strips of a block in shared memory.
+  std::string RingText() const {
+    return fmt::format(
+        "ring * ceil_div(ceil_div({}, splits), reduced_threads) * kept_threads * reduced_threads * vector * {}",
+        StepsText(), held_bytes_);
+  }
+  /// Over the parameters: all shared memory of a block that goes on from strip to strip, else 0.
+  std::string SharedText() const {
+    size_t bytes = 0;  // of a thread and lane, each kind of reduction its own
+    for (const ColumnsPartial& partial : PartialsOf(program_)) bytes += partial.bytes;
+    return fmt::format("(ring > 0) * ({} + kept_threads * reduced_threads * {} * {} + 1024)", RingText(),
+                       program_.kept_inside ? "vector" : "1", bytes);
+  }
+  std::string StepsText() const { return fmt::format("{}{}", Reduced(), program_.kept_inside ? "" : " // vector"); }
   /// Strips that are worked on at once where blocks wait for each other.
   int64_t Groups(const Configuration& configuration) const {
     return profile_.sms * BlocksPerSm(configuration) / GetInt(space_, configuration, "splits");
@@ -157,7 +232,7 @@ class ColumnsTemplate : public BoundTemplate {
     for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && extent % v == 0; v *= 2)
       vectors.emplace_back(v);
     space_.parameters = {
-        {"kept_threads", Integers({1, 4, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
+        {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
         {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
@@ -167,13 +242,16 @@ class ColumnsTemplate : public BoundTemplate {
         {"hold", Readings() > 1 ? Integers({0, 1}) : Integers({0}),
          "a thread's elements stay in registers between passes"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
+        {"ring", Rings(), "strips of a block in shared memory, copied there before their turn; 0 = none"},
     };
+    AddFunctions(program_.graph, space_);
+    AddRing();
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
     Add(fmt::format(
             "kept_threads * {} < 2 * {:.0f} or kept_threads == 1 or (kept_threads == 64 and reduced_threads == 1)",
             program_.kept_inside ? "vector" : "1", Kept()),
         "more threads than kept elements");
-    const std::string steps = fmt::format("{}{}", Reduced(), program_.kept_inside ? "" : " // vector");
+    const std::string steps = StepsText();
     Add(fmt::format("reduced_threads == 1 or reduced_threads * splits < 2 * ({})", steps), "more threads than steps");
     Add(fmt::format("splits == 1 or splits <= ({})", steps), "more blocks than steps");
     // Long chains of additions lose what a plain sum of 256 of them keeps.
@@ -195,6 +273,26 @@ class ColumnsTemplate : public BoundTemplate {
         "partial results exceed shared memory");
   }
 
+  std::vector<Value> Rings() {
+    for (NodeId id : program_.WholeInputs()) {
+      const auto bytes = static_cast<int64_t>(SizeOf(program_.graph.node(id).type.dtype));
+      held_bytes_ += bytes;
+      least_held_ = std::min(least_held_, bytes);
+    }
+    const bool possible =
+        Readings() > 1 && held_bytes_ > 0 && profile_.cc_major >= 8 && ColumnsCanBeWritten(program_, {.ring = 2});
+    return possible ? Integers({0, 2, 3, 4}) : Integers({0});
+  }
+  void AddRing() {
+    Add(fmt::format("ring == 0 or (together == 0 and hold == 0 and unroll == 4 and vector * {} >= 4)", least_held_),
+        "strips in shared memory are copied by 4, 8 or 16 bytes");
+    Add(fmt::format("ring == 0 or splits == 1 or (ring > 2 and {} == 1)", program_.pass_count),
+        "a strip of several blocks is written while the next one is measured");
+    Add(fmt::format("{} <= {}", SharedText(), profile_.shared_per_block), "shared memory");
+    Add(fmt::format("ring == 0 or splits <= {} * {}", profile_.sms, BlocksText()),
+        "all blocks that wait for each other run at once");
+  }
+
   LaunchPlan PlanOf(const Configuration& configuration) const {
     const ColumnsSchedule schedule = ScheduleOf(configuration);
     const std::string kept = graph::ElementCount(program_.Part(false)).ToString();
@@ -202,13 +300,15 @@ class ColumnsTemplate : public BoundTemplate {
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
     std::vector<LaunchStep> steps;
     const std::string counters = fmt::format("{} * {}", strips, program_.pass_count);
-    if (schedule.together) steps.push_back(Clear(counters));
+    const bool waits = schedule.together || (schedule.ring > 0 && schedule.splits > 1);
+    const bool goes_on = schedule.together || schedule.ring > 0;
+    if (waits) steps.push_back(Clear(counters));
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
       LaunchStep step;
       step.entry = name;
-      step.cooperative = schedule.together;
-      step.grid[0] =
-          Expr::MustParse(schedule.together ? fmt::format("min({}, {})", strips, Groups(configuration)) : strips);
+      step.cooperative = waits;
+      step.shared_bytes = Expr::MustParse(RingText());
+      step.grid[0] = Expr::MustParse(goes_on ? fmt::format("min({}, {})", strips, Groups(configuration)) : strips);
       // What only writes values per kept element takes no share of the reduced ones.
       const bool divided = name != "finish" || !program_.element_outputs.empty();
       step.grid[1] = Expr::MustParse(divided ? "splits" : "1");
@@ -218,7 +318,7 @@ class ColumnsTemplate : public BoundTemplate {
         for (const ColumnsPartial& partial : PartialsOf(program_))
           step.args.push_back(ArgBinding::Workspace(partial.name));
       }
-      if (schedule.together) step.args.push_back(ArgBinding::Workspace("arrived"));
+      if (waits) step.args.push_back(ArgBinding::Workspace("arrived"));
       steps.push_back(std::move(step));
     }
     LaunchPlan plan = Plan(configuration, std::move(steps));
@@ -227,7 +327,7 @@ class ColumnsTemplate : public BoundTemplate {
         plan.workspaces.push_back(
             {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
     }
-    if (schedule.together) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
+    if (waits) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
     return plan;
   }
   /// Nobody has come to any of the places where blocks meet.
@@ -241,6 +341,8 @@ class ColumnsTemplate : public BoundTemplate {
   }
 
   ColumnsProgram program_;
+  int64_t held_bytes_ = 0;  ///< of one element of the space, in the inputs that have all of them
+  int64_t least_held_ = 8;  ///< of one such input
 };
 
 }  // namespace

@@ -25,17 +25,23 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
   __syncthreads();
 }
 
-/// Returns when all blocks of a strip have come here: each has `arrived` counted, and all of them run at once. What they
-/// wrote before can then be read.
-DEVICE void meet_blocks(unsigned* arrived, unsigned blocks) {
+/// Counts the block in `arrived`: what it wrote before can be read by those who see it there.
+DEVICE void arrive(unsigned* arrived) {
   __syncthreads();
+  if (threadIdx.x == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
+}
+/// Returns when so many blocks have arrived; all of them run at once.
+DEVICE void await_blocks(const unsigned* arrived, unsigned blocks) {
   if (threadIdx.x == 0) {
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
     unsigned seen;
     do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(arrived) : "memory");
     while (seen < blocks);
   }
   __syncthreads();
+}
+DEVICE void meet_blocks(unsigned* arrived, unsigned blocks) {
+  arrive(arrived);
+  await_blocks(arrived, blocks);
 }
 
 /// Of a count. Divided in full, it would take a branch that keeps loads from moving ahead of it.

@@ -25,3 +25,9 @@ template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
   __syncthreads();
   return tree<Op, WARPS_PER_ROW>(part[slot][row]);
 }
+
+/// The row that this thread serves of the group which begins with row `group`: its own, or the group's first.
+DEVICE long long row_of(long long group, long long rows) {
+  const long long row = group + threadIdx.x / THREADS_PER_ROW;
+  return row < rows ? row : group;
+}

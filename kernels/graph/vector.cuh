@@ -33,3 +33,28 @@ template <class T> DEVICE void clear(Vector<T>& to) {
 #pragma unroll
   for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) to.raw[i] = typename Vector<T>::Raw::type{};
 }
+
+/// From global to shared memory behind the thread's back, by 4, 8 or 16 bytes at a time.
+template <class T> DEVICE void copy_async(Vector<T>* to, const T* from) {
+#if __CUDA_ARCH__ >= 800
+  constexpr int BYTES = sizeof(typename Vector<T>::Raw::type);
+#pragma unroll
+  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) {
+    const unsigned address = (unsigned)__cvta_generic_to_shared(&to->raw[i]);
+    const void* piece = (const typename Vector<T>::Raw::type*)from + i;
+    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(piece) : "memory");
+    else if constexpr (BYTES >= 4) asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(piece), "n"(BYTES) : "memory");
+  }
+#endif
+}
+/// Closes a batch of copies; waits until no more than `OPEN` batches are under way.
+DEVICE void close_batch() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int OPEN> DEVICE void wait_for_batches() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(OPEN) : "memory");
+#endif
+}
