@@ -64,6 +64,7 @@ class ColumnsTemplate : public BoundTemplate {
         .Int("KEPT_THREADS", integer("kept_threads"), "threads beside each other along what is kept")
         .Int("REDUCED_THREADS", integer("reduced_threads"), "threads that divide what is reduced")
         .Int("SPLITS", integer("splits"), "blocks that divide what is reduced")
+        .Bool("KEPT_INSIDE", program_.kept_inside, "neighbours in memory are kept, not reduced")
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
@@ -300,9 +301,15 @@ class ColumnsTemplate : public BoundTemplate {
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
     std::vector<LaunchStep> steps;
     const std::string counters = fmt::format("{} * {}", strips, program_.pass_count);
-    const bool waits = schedule.together || (schedule.ring > 0 && schedule.splits > 1);
+    const bool tells = schedule.ring > 0 && schedule.splits > 1;
+    const bool waits = schedule.together || tells;
     const bool goes_on = schedule.together || schedule.ring > 0;
-    if (waits) steps.push_back(Clear(counters));
+    const auto words = [&](const ColumnsPartial& partial) {  // of what blocks tell each other, each with a sign
+      return fmt::format("{} * {} * {}", schedule.splits, (tells ? 2 : 1) * partial.bytes, kept);
+    };
+    if (schedule.together) steps.push_back(Clear("arrived", counters));
+    for (const ColumnsPartial& partial : tells ? PartialsOf(program_) : std::vector<ColumnsPartial>{})
+      steps.push_back(Clear(partial.name, words(partial) + " // 4"));
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
       LaunchStep step;
       step.entry = name;
@@ -318,25 +325,24 @@ class ColumnsTemplate : public BoundTemplate {
         for (const ColumnsPartial& partial : PartialsOf(program_))
           step.args.push_back(ArgBinding::Workspace(partial.name));
       }
-      if (waits) step.args.push_back(ArgBinding::Workspace("arrived"));
+      if (schedule.together) step.args.push_back(ArgBinding::Workspace("arrived"));
       steps.push_back(std::move(step));
     }
     LaunchPlan plan = Plan(configuration, std::move(steps));
     if (schedule.splits > 1) {
       for (const ColumnsPartial& partial : PartialsOf(program_))
-        plan.workspaces.push_back(
-            {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
+        plan.workspaces.push_back({partial.name, Expr::MustParse(words(partial))});
     }
-    if (waits) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
+    if (schedule.together) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
     return plan;
   }
   /// Nobody has come to any of the places where blocks meet.
-  static LaunchStep Clear(const std::string& counters) {
+  static LaunchStep Clear(const std::string& workspace, const std::string& counters) {
     LaunchStep step;
     step.entry = "nobody_arrived";
     step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, 256)", counters));
     step.block[0] = Expr(256);
-    step.args = {ArgBinding::Workspace("arrived"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse(counters))};
+    step.args = {ArgBinding::Workspace(workspace), ArgBinding::Scalar(DType::kInt64, Expr::MustParse(counters))};
     return step;
   }
 

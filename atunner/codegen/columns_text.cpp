@@ -81,8 +81,7 @@ class Writer {
   std::string DividedRing() {
     std::string text = NobodyArrived() + RingHead() + "  for (int turn = 0; turn <= turns; ++turn) {\n";
     text += "  if (turn < turns) {\n" + TurnHead("turn") + "  wait_for_batches<RING - 2>();\n" + Pass(0) + Partials(0);
-    text += "  arrive(arrived + strip);\n  }\n  if (turn > 0) {\n" + TurnHead("turn - 1");
-    text += "  await_blocks(arrived + strip, gridDim.y);\n" + Collected(0) + Finish();
+    text += "  }\n  if (turn > 0) {\n" + TurnHead("turn - 1") + Collected(0) + Finish();
     return text + "  request(turn - 1 + RING);\n  }\n  }\n}\n";
   }
   std::string RingHead() {
@@ -125,14 +124,14 @@ class Writer {
       text += "  for (long long strip = blockIdx.x; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.x) {\n";
     return text + Place(schedule_.together ? "strip" : "(long long)blockIdx.x");
   }
-  bool Waits() const { return schedule_.together || (schedule_.ring > 0 && schedule_.splits > 1); }
   std::string Signature(const std::string& name) const {
     std::string parameters = KernelParameters(*spec_);
     if (schedule_.splits > 1) {
       for (const ColumnsPartial& partial : PartialsOf(program_))
-        parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
+        parameters += schedule_.ring > 0 ? fmt::format(", Tagged* {}", partial.name)
+                                         : fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
-    if (Waits()) parameters += ", unsigned* __restrict__ arrived";
+    if (schedule_.together) parameters += ", unsigned* __restrict__ arrived";
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
                                    schedule_.together || schedule_.ring > 0 ? ", BLOCKS_PER_SM" : "", name, parameters);
     const bool inside = program_.kept_inside;
@@ -216,8 +215,7 @@ class Writer {
         program_.graph, stored,
         {.vector = schedule_.vector, .indent = indent, .index = IndexType(), .narrow = schedule_.narrow});
     for (NodeId id : schedule_.ring > 0 ? program_.WholeInputs() : std::vector<NodeId>{})
-      elements.Know(id,
-                    {fmt::format("load<{}>({}_here.element[lane])", Arithmetic(id), program_.graph.node(id).name), 1},
+      elements.Know(id, {fmt::format("get<{}>({}_here, lane)", Arithmetic(id), program_.graph.node(id).name), 1},
                     ElementAt());
     for (size_t id = 0; id < program_.passes.size(); ++id) {
       const auto node = static_cast<NodeId>(id);
@@ -332,11 +330,17 @@ class Writer {
     return HasSpread(id) && lanes_ != schedule_.vector ? Sums(id) + "_of_lane" : Sums(id);
   }
 
+  /// Where a block of a ring tells of its part.
+  std::string Told(NodeId id, const std::string& part) const {
+    return fmt::format("{}parts + ({} * all_kept + kept + lane) * (sizeof({}) / 4)", Name(id), part, SumType(id));
+  }
   std::string Partials(int pass) const {
     std::string text = "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : program_.ReductionsOf(pass))
-      text += fmt::format("    {}parts[blockIdx.y * all_kept + kept + lane] = {}[lane];\n", Name(id), Sums(id));
+      text += schedule_.ring > 0
+                  ? fmt::format("    tell({}, {}[lane]);\n", Told(id, "blockIdx.y"), Sums(id))
+                  : fmt::format("    {}parts[blockIdx.y * all_kept + kept + lane] = {}[lane];\n", Name(id), Sums(id));
     return text + "  }\n  }\n";
   }
 
@@ -348,8 +352,9 @@ class Writer {
     text += "  for (int part = reduced_thread; part < SPLITS && active; part += REDUCED_THREADS) {\n";
     text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : reductions)
-      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2}parts[part * all_kept + kept + lane]);\n", Sums(id),
-                          Combiner(id), Name(id));
+      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2});\n", Sums(id), Combiner(id),
+                          schedule_.ring > 0 ? fmt::format("told<{}>({})", SumType(id), Told(id, "part"))
+                                             : Name(id) + "parts[part * all_kept + kept + lane]");
     text += "    }\n  }\n";
     for (NodeId id : reductions) text += Combined(id) + Divided(id);
     return text;

@@ -45,7 +45,7 @@ class ReductionTemplate : public BoundTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const ReductionSchedule schedule = {Keeps(configuration), integer("prefetch") != 0,
+    const ReductionSchedule schedule = {Keeps(configuration), integer("prefetch") != 0, Staged(configuration),
                                         IsNarrow(program_.graph, space_, configuration)};
     ConstantBlock constants;
     constants.Int("COLS", program_.columns, "elements of a row")
@@ -74,14 +74,18 @@ class ReductionTemplate : public BoundTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const double again =
-        Keeps(configuration) ? 0 : 0.5 * static_cast<double>(streamed_bytes_ * program_.passes * program_.columns);
-    const double width = integer("vector") * static_cast<double>(narrowest_);
+    const bool staged = Staged(configuration);
+    const double again = Keeps(configuration) || staged
+                             ? 0
+                             : 0.5 * static_cast<double>(streamed_bytes_ * program_.passes * program_.columns);
+    const double width = staged ? 16 : integer("vector") * static_cast<double>(narrowest_);
     const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
     const double per_thread = static_cast<double>(program_.columns) / integer("threads_per_row");
     const double idle = std::ceil(per_thread / integer("vector")) * integer("vector") / per_thread;
     // About 128 bytes per thread measured best among the row kernels, and reductions across warps cost barriers.
-    const double off = std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
+    const double off = staged ? std::log2(integer("threads_per_row")) +
+                                    std::fabs(std::log2(integer("threads_per_row") * integer("rows_per_block") / 256))
+                              : std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
     const double barriers = integer("threads_per_row") > 32 ? 0.02 * std::log2(integer("threads_per_row") / 32) : 0;
     const double block = integer("threads_per_row") * integer("rows_per_block") < 128 ? 0.05 : 0;
     const double rows = ToRows();
@@ -111,7 +115,7 @@ class ReductionTemplate : public BoundTemplate {
       if (input.columns && input.rows && input.passes > 0) streamed_bytes_ += bytes;
       const bool kept = input.columns && input.rows && input.passes > 1;
       if (kept) kept_bytes_ += bytes;
-      if (!MayPrefetch(program_, input)) continue;
+      if (!HasRows(program_, input)) continue;
       copied_bytes_ += bytes;
       least_copied_ = std::min(least_copied_, bytes);
       if (!kept) copied_only_bytes_ += bytes;
@@ -119,6 +123,9 @@ class ReductionTemplate : public BoundTemplate {
     streamed_bytes_ = std::max<int64_t>(streamed_bytes_, 1);
   }
 
+  bool Staged(const Configuration& configuration) const {
+    return ToString(Get(space_, configuration, "storage")) == "staged";
+  }
   bool Keeps(const Configuration& configuration) const {
     return ToString(Get(space_, configuration, "storage")) == "registers";
   }
@@ -130,14 +137,20 @@ class ReductionTemplate : public BoundTemplate {
     for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && program_.columns % v == 0; v *= 2)
       vectors.emplace_back(v);
     const bool again = kept_bytes_ > 0;
+    // Short rows that begin anywhere: single elements are dear to read from memory, not from shared memory.
+    const bool odd = copied_bytes_ > 0 && program_.columns * least_copied_ % 16 != 0 && program_.columns <= 512 &&
+                     profile_.cc_major >= 8;
+    std::vector<Value> storages = {std::string("reload")};
+    if (again) storages.insert(storages.begin(), std::string("registers"));
+    if (odd) storages.emplace_back(std::string("staged"));
     space_.parameters = {
-        {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}), "threads that share one row"},
-        {"rows_per_block", Integers({1, 2, 4, 8, 16, 32}), "rows one block works on at once"},
+        {"threads_per_row",
+         odd ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({8, 16, 32, 64, 128, 256, 512, 1024}),
+         "threads that share one row"},
+        {"rows_per_block", odd ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({1, 2, 4, 8, 16, 32}),
+         "rows one block works on at once"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
-        {"storage",
-         again ? std::vector<Value>{std::string("registers"), std::string("reload")}
-               : std::vector<Value>{std::string("reload")},
-         "where the row stays between the passes"},
+        {"storage", storages, "where the row stays between the passes"},
         {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = one block per group of rows, else a persistent grid"},
         {"prefetch", again && copied_bytes_ > 0 && profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
          "copy the next rows to shared memory while these are reduced"},
@@ -146,9 +159,17 @@ class ReductionTemplate : public BoundTemplate {
     AddFunctions(program_.graph, space_);
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
+    if (odd) {
+      Add("storage == 'staged' or (threads_per_row >= 8 and rows_per_block <= 32)", "threads of a row read neighbours");
+      Add(fmt::format(
+              "storage != 'staged' or (stream == 0 and rows_per_block * {} % 16 == 0 and rows_per_block * {} <= "
+              "45056)",
+              program_.columns * least_copied_, program_.columns * copied_bytes_),
+          "whole pieces of 16 bytes in shared memory");
+    }
     Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32", ToRows()),
         "more rows than there are");
-    Add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row == 8 or (threads_per_row == 32 and "
+    Add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row <= 8 or (threads_per_row == 32 and "
                     "rows_per_block == 1)",
                     program_.columns),
         "more threads than elements");

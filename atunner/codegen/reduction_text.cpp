@@ -53,8 +53,7 @@ class Writer {
     text += "    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;\n";
     for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank(), false))
       text += "    " + line + "\n";
-    text += RowPointers();
-    text += Kept();
+    text += Staged() + RowPointers() + Kept();
     // One after the other: each part knows the values of those before.
     for (int pass = 0; pass < program_.passes; ++pass) {
       text += RowValues(pass);
@@ -74,7 +73,7 @@ class Writer {
   bool IsKept(const RowInput& input) const {
     return (schedule_.keeps && input.columns && input.rows && input.passes > 1) || IsPrefetched(input);
   }
-  bool IsPrefetched(const RowInput& input) const { return schedule_.prefetch && MayPrefetch(program_, input); }
+  bool IsPrefetched(const RowInput& input) const { return schedule_.prefetch && HasRows(program_, input); }
 
   /// Asks for a chunk of the row `row`, if there is one of the group `group`.
   std::string Request(const std::string& indent, const std::string& group, const std::string& row) const {
@@ -107,6 +106,22 @@ class Writer {
     return text + Request("    ", "first_group", "first_row") + "  }\n";
   }
 
+  bool IsStaged(const RowInput& input) const { return schedule_.staged && HasRows(program_, input); }
+  std::string Staged() const {
+    if (!schedule_.staged) return "";
+    std::string areas;
+    std::string text = "    const int staged = (int)min((long long)ROWS_PER_BLOCK, all_rows - group) * COLS;\n";
+    text += "    __syncthreads();\n";
+    for (const RowInput& input : inputs_) {
+      if (!IsStaged(input)) continue;
+      const std::string& name = program_.graph.node(input.id).name;
+      areas += fmt::format("    __shared__ __align__(16) {} {}_stage[ROWS_PER_BLOCK * COLS];\n",
+                           CudaName(TypeOf(input.id).dtype), name);
+      text += fmt::format("    stage({0}_stage, in_{0} + group * COLS, staged);\n", name);
+    }
+    return areas + text + "    close_batch();\n    wait_for_batches<0>();\n    __syncthreads();\n";
+  }
+
   /// Where the row begins in every input; values that all its elements share.
   std::string RowPointers() {
     std::string text;
@@ -115,7 +130,10 @@ class Writer {
       std::string offset = row_layout_.Offset(input.number, row_layout_.rank());
       if (input.columns && offset != "0") offset = "(" + offset + ") * COLS";
       const std::string& name = Name(input.id);
-      if (input.columns) {
+      if (IsStaged(input)) {
+        text += fmt::format("    const {0}* {1}_row = {1}_stage + (int)(row - group) * COLS;\n",
+                            CudaName(TypeOf(input.id).dtype), name);
+      } else if (input.columns) {
         text +=
             fmt::format("    const {}* {}_row = in_{} + {};\n", CudaName(TypeOf(input.id).dtype), name, name, offset);
       } else {
@@ -216,7 +234,7 @@ class Writer {
       if (!used || !input.columns) continue;
       const std::string type = graph::CudaArithmetic(TypeOf(input.id).dtype, false);
       values_[input.id] = Name(input.id) + "_value";
-      text += fmt::format("        const {0} {1}_value = load<{0}>({1}_{2}.element[lane]);\n", type, Name(input.id),
+      text += fmt::format("        const {0} {1}_value = get<{0}>({1}_{2}, lane);\n", type, Name(input.id),
                           IsKept(input) ? "kept[chunk]" : "in");
     }
     for (NodeId id : elements) {
@@ -307,7 +325,7 @@ std::vector<RowInput> RowInputsOf(const ReductionProgram& program) {
   return inputs;
 }
 
-bool MayPrefetch(const ReductionProgram& program, const RowInput& input) {
+bool HasRows(const ReductionProgram& program, const RowInput& input) {
   return input.columns && input.passes > 0 && program.graph.node(input.id).type.shape == program.space;
 }
 

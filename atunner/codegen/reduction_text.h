@@ -22,10 +22,11 @@ std::vector<RowInput> RowInputsOf(const ReductionProgram& program);
 struct ReductionSchedule {
   bool keeps = false;     ///< what several passes read stays in registers
   bool prefetch = false;  ///< and its next rows are copied to shared memory meanwhile
+  bool staged = false;    ///< the rows of a block are copied to shared memory together, wherever they begin
   bool narrow = false;    ///< functions as 16-bit results need them
 };
-/// Can the input's next row be asked for by its number alone?
-bool MayPrefetch(const ReductionProgram& program, const RowInput& input);
+/// Does the row's number alone say where the input has it?
+bool HasRows(const ReductionProgram& program, const RowInput& input);
 
 /// The kernel, for constants and helpers of kernels/graph in front of it.
 std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, const ReductionSchedule& schedule);

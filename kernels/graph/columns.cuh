@@ -2,21 +2,42 @@
 // neighbouring elements, and REDUCED_THREADS that divide what is reduced.
 constexpr int BLOCK = KEPT_THREADS * REDUCED_THREADS;
 
+/// What the lane has whose number differs in bit `offset`.
+template <class T> DEVICE T shuffled(const T& value, int offset) {
+  union {
+    T value;
+    unsigned word[(sizeof(T) + 3) / 4];
+  } moved = {value};
+#pragma unroll
+  for (int i = 0; i < sizeof(moved.word) / 4; ++i) moved.word[i] = __shfl_xor_sync(0xffffffffu, moved.word[i], offset);
+  return moved.value;
+}
+
 /// Combines every lane over the threads of one kept thread, in an order that does not depend on time; all get the result.
 template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int kept_thread, int reduced_thread) {
-  if (REDUCED_THREADS == 1) return;
-  __shared__ T part[REDUCED_THREADS][LANES][KEPT_THREADS];
+  constexpr int STRIDE = KEPT_INSIDE ? KEPT_THREADS : 1;  // between threads that reduce together
+  constexpr int IN_WARP = STRIDE >= 32 ? 1 : 32 / STRIDE < REDUCED_THREADS ? 32 / STRIDE : REDUCED_THREADS;
+  constexpr int GROUPS = REDUCED_THREADS / IN_WARP;
 #pragma unroll
-  for (int lane = 0; lane < LANES; ++lane) part[reduced_thread][lane][kept_thread] = value[lane];
+  for (int offset = IN_WARP / 2; offset > 0; offset /= 2) {
+#pragma unroll
+    for (int lane = 0; lane < LANES; ++lane) {
+      const T other = shuffled(value[lane], offset * STRIDE);
+      value[lane] = reduced_thread & offset ? Op::of(other, value[lane]) : Op::of(value[lane], other);
+    }
+  }
+  if (GROUPS == 1) return;
+  __shared__ T part[GROUPS][LANES][KEPT_THREADS];
+  const int group = reduced_thread / IN_WARP;
+#pragma unroll
+  for (int lane = 0; lane < LANES; ++lane) part[group][lane][kept_thread] = value[lane];
   __syncthreads();
 #pragma unroll
-  for (int half = REDUCED_THREADS / 2; half > 0; half /= 2) {
+  for (int half = GROUPS / 2; half > 0; half /= 2) {
     if (reduced_thread < half) {
 #pragma unroll
-      for (int lane = 0; lane < LANES; ++lane) {
-        value[lane] = Op::of(value[lane], part[reduced_thread + half][lane][kept_thread]);
-        part[reduced_thread][lane][kept_thread] = value[lane];
-      }
+      for (int lane = 0; lane < LANES; ++lane)
+        part[reduced_thread][lane][kept_thread] = Op::of(part[reduced_thread][lane][kept_thread], part[reduced_thread + half][lane][kept_thread]);
     }
     __syncthreads();
   }
@@ -25,26 +46,53 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
   __syncthreads();
 }
 
-/// Counts the block in `arrived`: what it wrote before can be read by those who see it there.
-DEVICE void arrive(unsigned* arrived) {
-  __syncthreads();
-  if (threadIdx.x == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
+/// A word of a block's share, and above it a sign that it was written: both at once, so that nothing else needs an order.
+typedef unsigned long long Tagged;
+template <class T> union Share {
+  T value;
+  unsigned word[sizeof(T) / 4];
+  DEVICE Share() {}
+};
+template <class T> DEVICE void tell(Tagged* at, const T& value) {
+  Share<T> share;
+  share.value = value;
+#pragma unroll
+  for (int i = 0; i < sizeof(T) / 4; ++i)
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at + i), "l"(1ull << 32 | share.word[i]) : "memory");
 }
-/// Returns when so many blocks have arrived; all of them run at once.
-DEVICE void await_blocks(const unsigned* arrived, unsigned blocks) {
+/// Waits for what another block tells; all of them run at once.
+template <class T> DEVICE T told(const Tagged* at) {
+  Share<T> share;
+  bool all;
+  do {
+    all = true;
+#pragma unroll
+    for (int i = 0; i < sizeof(T) / 4; ++i) {
+      Tagged word;
+      asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(at + i) : "memory");
+      share.word[i] = (unsigned)word;
+      all = all && word >> 32;
+    }
+  } while (!all);
+  return share.value;
+}
+
+/// Returns when all blocks of a strip have come here: each has `arrived` counted, and all of them run at once. What they
+/// wrote before can then be read.
+DEVICE void meet_blocks(unsigned* arrived, unsigned blocks) {
+  __syncthreads();
   if (threadIdx.x == 0) {
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
     unsigned seen;
     do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(arrived) : "memory");
     while (seen < blocks);
   }
   __syncthreads();
 }
-DEVICE void meet_blocks(unsigned* arrived, unsigned blocks) {
-  arrive(arrived);
-  await_blocks(arrived, blocks);
-}
 
 /// Of a count. Divided in full, it would take a branch that keeps loads from moving ahead of it.
+DEVICE float quotient(float a, float b) { return __fdividef(a, b); }
+DEVICE double quotient(double a, double b) { return a / b; }
 DEVICE float reciprocal(float count) { return __fdividef(1.0f, count); }
 DEVICE double reciprocal(double count) { return 1.0 / count; }
 
@@ -61,7 +109,7 @@ template <class T> struct Moments {
 struct Merged {
   template <class T> static DEVICE Moments<T> of(const Moments<T>& a, const Moments<T>& b) {
     const T count = a.count + b.count;
-    const T share = count > 0 ? b.count / count : T(0);
+    const T share = count > 0 ? quotient(b.count, count) : T(0);
     const T distance = b.mean - a.mean;
     return {count, a.mean + distance * share, a.spread + b.spread + distance * distance * a.count * share};
   }

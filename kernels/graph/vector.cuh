@@ -11,10 +11,20 @@ template <> struct Words<8> { typedef uint2 type; static constexpr int COUNT = 1
 
 template <class T> union Vector {
   typedef Words<VEC * sizeof(T)> Raw;
+  typedef typename Words<(VEC * sizeof(T) < 4 ? VEC * sizeof(T) : 4)>::type Word;
   typename Raw::type raw[Raw::COUNT];
+  Word word[VEC * sizeof(T) / sizeof(Word)];
   T element[VEC];
   DEVICE Vector() {}
 };
+
+/// An element as it is computed with.
+template <class To, class T> DEVICE To get(const Vector<T>& v, int lane) { return load<To>(v.element[lane]); }
+/// A bfloat16 is the upper half of a float: one instruction, where the compiler would take the half out first.
+template <> DEVICE float get<float, __nv_bfloat16>(const Vector<__nv_bfloat16>& v, int lane) {
+  if (VEC == 1) return load<float>(v.element[lane]);
+  return __uint_as_float(lane % 2 == 0 ? (unsigned)v.word[lane / 2] << 16 : (unsigned)v.word[lane / 2] & 0xffff0000u);
+}
 
 template <class T> DEVICE void read(Vector<T>& to, const T* from) {
   const auto* words = (const typename Vector<T>::Raw::type*)from;
