@@ -106,7 +106,7 @@ class ColumnsTemplate : public BoundTemplate {
     // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
-    const double broken = line >= 128 ? 1.0 : line >= 64 ? 1.15 : std::min(4.0, 80 / line);
+    const double broken = line >= 64 ? 1.0 : line >= 32 ? 1.1 : std::min(4.0, 64 / line);
     const double width = vector * Narrowest();
     const double narrow = width >= 8 ? 1.0 : width >= 4 ? 1.1 : 1.4;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
@@ -116,6 +116,9 @@ class ColumnsTemplate : public BoundTemplate {
     const double idle = std::max(1.0, profile.sms * 49152.0 / flight);
     const double waves = blocks / (profile.sms * std::max(1.0, std::floor(1536 / threads)));
     const double tail = waves > 1 && integer("together") == 0 ? std::ceil(waves) / waves : 1.0;
+    // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
+    const double registers = 56 + steps * vector * static_cast<double>(ReadBytes()) / 2;
+    const double turns = integer("hold") > 0 ? 1 + 1.3 / std::max(1.0, std::floor(65536 / (registers * threads))) : 1.0;
     const double passes = Passes(configuration, profile);
     const double bytes =
         MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
@@ -123,7 +126,7 @@ class ColumnsTemplate : public BoundTemplate {
     const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
     const double overhead =
         1 + 0.02 * (integer("reduced_threads") * 4 / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
-    return (bytes * broken * narrow * idle * tail * overhead + parts) / profile.dram_gbps + kernels * kLaunchNs;
+    return (bytes * broken * narrow * idle * tail * overhead * turns + parts) / profile.dram_gbps + kernels * kLaunchNs;
   }
 
  private:
@@ -143,11 +146,13 @@ class ColumnsTemplate : public BoundTemplate {
     const double chain =
         (300 + 60 * std::log2(integer("reduced_threads"))) * program_.pass_count + (splits > 1 ? 600 + 2 * splits : 0);
     const double ahead = bytes * blocks * (integer("ring") - (splits > 1 ? 2 : 1));
-    const double shared = traffic * blocks * std::max(1.0, 65536 / ahead);
+    const double compute = elements * 8 * static_cast<double>(Readings()) / 128 / profile.clock_ghz *
+                           std::max(threads * blocks, 1024.0);  // few warps leave issue slots unused
+    const double shared = std::max(traffic * blocks * std::max(1.0, 65536 / ahead), compute);
     const double turn = std::pow(std::pow(shared, 4) + std::pow(chain + traffic, 4), 0.25);
     const double turns = 1 + std::ceil(strips / std::max<double>(1, static_cast<double>(Groups(configuration))));
     const double narrow = integer("vector") * static_cast<double>(least_held_) < 16 ? 1.03 : 1.0;
-    return turns * turn * waste * narrow * (threads * blocks < 512 ? 1.15 : 1.0) + (splits > 1 ? 2 : 1) * kLaunchNs;
+    return turns * turn * waste * narrow + (splits > 1 ? 2 : 1) * kLaunchNs;
   }
 
   int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
