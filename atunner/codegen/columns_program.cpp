@@ -175,14 +175,6 @@ std::vector<NodeId> ColumnsProgram::SpreadsOf(NodeId mean) const {
   return found;
 }
 
-std::vector<NodeId> ColumnsProgram::WholeInputs() const {
-  std::vector<NodeId> found;
-  for (NodeId id : graph.inputs()) {
-    if (graph.node(id).type.shape == space) found.push_back(id);
-  }
-  return found;
-}
-
 Shape ColumnsProgram::KeptShape() const {
   Shape shape = space;
   for (size_t axis = 0; axis < space.size(); ++axis) {
@@ -198,7 +190,7 @@ std::optional<ColumnsProgram> MakeColumnsProgram(const graph::ValidGraph& graph)
   if (!FindPasses(program) || !FindOutputs(program) || IsPooling(program) || !Serves(program)) return std::nullopt;
   const int inner = program.InnerAxis();
   program.kept_inside = inner < 0 || !program.reduced[inner];
-  return ColumnsCanBeWritten(program, {}) ? std::optional(std::move(program)) : std::nullopt;
+  return ColumnsCanBeWritten(program) ? std::optional(std::move(program)) : std::nullopt;
 }
 
 }  // namespace atunner

@@ -28,8 +28,6 @@ struct ColumnsProgram {
   std::vector<graph::NodeId> ReductionsOf(int pass) const;
   /// The spreads that are computed beside a mean.
   std::vector<graph::NodeId> SpreadsOf(graph::NodeId mean) const;
-  /// The inputs with an element for each of the space.
-  std::vector<graph::NodeId> WholeInputs() const;
   /// The kept space, with the reduced axes as extents of 1.
   graph::Shape KeptShape() const;
 };

@@ -32,7 +32,6 @@ class Writer {
       : program_(program), spec_(spec), schedule_(schedule), lanes_(program.kept_inside ? schedule.vector : 1) {}
 
   std::string Run() {
-    if (schedule_.ring > 0) return schedule_.splits == 1 ? Ring() : DividedRing();
     if (schedule_.together) return Together();
     if (schedule_.splits == 1) {
       std::string text = Head("kernel");
@@ -54,7 +53,11 @@ class Writer {
  private:
   /// One kernel: groups of blocks take strip after strip, so that later passes find it in L2.
   std::string Together() {
-    std::string text = NobodyArrived() + Head("kernel");
+    std::string text = "extern \"C\" __global__ void nobody_arrived(unsigned* arrived, long long count) {\n";
+    text +=
+        "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n  if (i < count) arrived[i] = "
+        "0;\n}\n\n";
+    text += Head("kernel");
     for (int pass = 0; pass < program_.pass_count; ++pass) {
       text += "  {" + Pass(pass) + Partials(pass) + "  }\n";
       text += fmt::format("  meet_blocks(arrived + strip * {} + {}, gridDim.y);\n", program_.pass_count, pass);
@@ -63,87 +66,31 @@ class Writer {
     return text + Finish() + "  }\n}\n";
   }
 
-  static std::string NobodyArrived() {
-    return "extern \"C\" __global__ void nobody_arrived(unsigned* arrived, long long count) {\n"
-           "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
-           "  if (i < count) arrived[i] = 0;\n}\n\n";
-  }
-
-  /// Blocks go on from strip to strip, and what comes next is copied to shared memory meanwhile: a thread's own
-  /// elements, so that no barrier is needed.
-  std::string Ring() {
-    std::string text = RingHead() + "  for (int turn = 0; turn < turns; ++turn) {\n" + TurnHead("turn");
-    text += "  wait_for_batches<RING - 1>();\n";
-    for (int pass = 0; pass < program_.pass_count; ++pass) text += Pass(pass);
-    return text + Finish() + "  request(turn + RING);\n  }\n}\n";
-  }
-  /// Where blocks share a strip, it is written after the next one was measured, so that none waits for the others.
-  std::string DividedRing() {
-    std::string text = NobodyArrived() + RingHead() + "  for (int turn = 0; turn <= turns; ++turn) {\n";
-    text += "  if (turn < turns) {\n" + TurnHead("turn") + "  wait_for_batches<RING - 2>();\n" + Pass(0) + Partials(0);
-    text += "  }\n  if (turn > 0) {\n" + TurnHead("turn - 1") + Collected(0) + Finish();
-    return text + "  request(turn - 1 + RING);\n  }\n  }\n}\n";
-  }
-  std::string RingHead() {
-    std::string text = Signature("kernel");
-    text += "  constexpr int TURNS = ((STEPS + SPLITS - 1) / SPLITS + REDUCED_THREADS - 1) / REDUCED_THREADS;\n";
-    text += "  extern __shared__ __align__(16) unsigned char dynamic_shared[];\n";
-    std::string begin = "dynamic_shared";
-    std::string copies;
-    for (NodeId id : program_.WholeInputs()) {
-      const std::string name = program_.graph.node(id).name;
-      const std::string type = fmt::format("Vector<{}>*", CudaName(TypeOf(id).dtype));
-      text += fmt::format("  {0} const {1}_ring = ({0})({2}) + threadIdx.x;\n", type, name, begin);
-      begin = fmt::format("{}_ring + RING * TURNS * BLOCK - threadIdx.x", name);
-      copies += fmt::format("    copy_async({0}_ring + (slot * TURNS + at) * BLOCK, in_{0} + {1});\n", name, Offset());
-    }
-    text += "  const long long strips = (all_kept + KEPT_THREADS * LANES - 1) / (KEPT_THREADS * LANES);\n";
-    text += "  const int turns = (strips - blockIdx.x + gridDim.x - 1) / gridDim.x;\n";
-    text += "  const auto request = [&](int turn) {\n" + TurnHead("turn") + OpenLoop(false) + copies;
-    text += "    }\n  close_batch();\n  };\n";
-    return text + "  for (int turn = 0; turn < RING; ++turn) request(turn);\n";
-  }
-  /// Which strip it is, and where it lies.
-  std::string TurnHead(const std::string& turn) const {
-    return fmt::format(
-               "  const long long strip = blockIdx.x + (long long)({0}) * gridDim.x;\n  const int slot = ({0}) % "
-               "RING;\n",
-               turn) +
-           Place("strip");
-  }
-
   const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
   const Reduce& ReduceOf(NodeId id) const { return *program_.graph.node(id).As<Reduce>(); }
   std::string Name(NodeId id) const { return ValueName(program_, id); }
   std::string Arithmetic(NodeId id) const { return graph::CudaArithmetic(TypeOf(id).dtype, false); }
 
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
-  std::string Head(const std::string& name) const {
-    std::string text = Signature(name);
-    if (schedule_.together)
-      text += "  for (long long strip = blockIdx.x; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.x) {\n";
-    return text + Place(schedule_.together ? "strip" : "(long long)blockIdx.x");
-  }
-  std::string Signature(const std::string& name) const {
+  std::string Head(const std::string& name) {
     std::string parameters = KernelParameters(*spec_);
     if (schedule_.splits > 1) {
       for (const ColumnsPartial& partial : PartialsOf(program_))
-        parameters += schedule_.ring > 0 ? fmt::format(", Tagged* {}", partial.name)
-                                         : fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
+        parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
     if (schedule_.together) parameters += ", unsigned* __restrict__ arrived";
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
-                                   schedule_.together || schedule_.ring > 0 ? ", BLOCKS_PER_SM" : "", name, parameters);
+                                   schedule_.together ? ", BLOCKS_PER_SM" : "", name, parameters);
     const bool inside = program_.kept_inside;
     text += fmt::format("  const int kept_thread = threadIdx.x {} {};\n", inside ? '%' : '/',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
-    return text + fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
-  }
-  /// The thread's elements of a strip.
-  std::string Place(const std::string& strip) const {
-    std::string text = fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n", strip);
+    text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
+    if (schedule_.together)
+      text += "  for (long long strip = blockIdx.x; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.x) {\n";
+    text += fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n",
+                        schedule_.together ? "strip" : "(long long)blockIdx.x");
     text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
     text += "  const long long begin = STEPS * blockIdx.y / gridDim.y;\n";
     text += "  const long long end = active ? STEPS * (blockIdx.y + 1) / gridDim.y : 0;\n";
@@ -211,12 +158,7 @@ class Writer {
       if (!node.As<graph::Input>()) return std::nullopt;
       return ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
     };
-    ElementText elements(
-        program_.graph, stored,
-        {.vector = schedule_.vector, .indent = indent, .index = IndexType(), .narrow = schedule_.narrow});
-    for (NodeId id : schedule_.ring > 0 ? program_.WholeInputs() : std::vector<NodeId>{})
-      elements.Know(id, {fmt::format("get<{}>({}_here, lane)", Arithmetic(id), program_.graph.node(id).name), 1},
-                    ElementAt());
+    ElementText elements(program_.graph, stored, {.vector = schedule_.vector, .indent = indent, .index = IndexType()});
     for (size_t id = 0; id < program_.passes.size(); ++id) {
       const auto node = static_cast<NodeId>(id);
       if (program_.passes[id] >= 0 && program_.passes[id] < pass)
@@ -240,24 +182,15 @@ class Writer {
 
   /// What is held is read by the first pass and known to the others: the compiler sees loads of the same places in
   /// loops without conditions, and nothing may write there.
-  std::string OpenLoop(bool reads = true) const {
-    std::string head = fmt::format(
-        "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; step += REDUCED_THREADS) {{\n",
-        schedule_.unroll);
-    if (schedule_.hold)
-      head =
-          "#pragma unroll\n  for (int turn = 0; turn < STEPS / REDUCED_THREADS; ++turn) {\n"
-          "    const int step = turn * REDUCED_THREADS + reduced_thread;\n";
-    if (schedule_.ring > 0) {
-      head = fmt::format(
-          "#pragma unroll {}\n  for (int at = 0; at < TURNS; ++at) {{\n"
-          "    const int step = (int)begin + at * REDUCED_THREADS + reduced_thread;\n    if (step >= end) break;\n",
-          schedule_.unroll);
-      for (NodeId id : reads ? program_.WholeInputs() : std::vector<NodeId>{})
-        head += fmt::format("    const Vector<{0}> {1}_here = {1}_ring[(slot * TURNS + at) * BLOCK];\n",
-                            CudaName(TypeOf(id).dtype), program_.graph.node(id).name);
-    }
-    return head + CoordinateLines("r", StepNumber(), true, "    ");
+  std::string OpenLoop() const {
+    const std::string head = schedule_.hold
+                                 ? "#pragma unroll\n  for (int turn = 0; turn < STEPS / REDUCED_THREADS; ++turn) {\n"
+                                   "    const int step = turn * REDUCED_THREADS + reduced_thread;\n"
+                                 : fmt::format(
+                                       "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; "
+                                       "step += REDUCED_THREADS) {{\n",
+                                       schedule_.unroll);
+    return head + CoordinateLines("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
   }
   static std::string LaneLoop(const std::string& indent) {
     return "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n";
@@ -330,17 +263,11 @@ class Writer {
     return HasSpread(id) && lanes_ != schedule_.vector ? Sums(id) + "_of_lane" : Sums(id);
   }
 
-  /// Where a block of a ring tells of its part.
-  std::string Told(NodeId id, const std::string& part) const {
-    return fmt::format("{}parts + ({} * all_kept + kept + lane) * (sizeof({}) / 4)", Name(id), part, SumType(id));
-  }
   std::string Partials(int pass) const {
     std::string text = "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : program_.ReductionsOf(pass))
-      text += schedule_.ring > 0
-                  ? fmt::format("    tell({}, {}[lane]);\n", Told(id, "blockIdx.y"), Sums(id))
-                  : fmt::format("    {}parts[blockIdx.y * all_kept + kept + lane] = {}[lane];\n", Name(id), Sums(id));
+      text += fmt::format("    {}parts[blockIdx.y * all_kept + kept + lane] = {}[lane];\n", Name(id), Sums(id));
     return text + "  }\n  }\n";
   }
 
@@ -352,9 +279,8 @@ class Writer {
     text += "  for (int part = reduced_thread; part < SPLITS && active; part += REDUCED_THREADS) {\n";
     text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : reductions)
-      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2});\n", Sums(id), Combiner(id),
-                          schedule_.ring > 0 ? fmt::format("told<{}>({})", SumType(id), Told(id, "part"))
-                                             : Name(id) + "parts[part * all_kept + kept + lane]");
+      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2}parts[part * all_kept + kept + lane]);\n", Sums(id),
+                          Combiner(id), Name(id));
     text += "    }\n  }\n";
     for (NodeId id : reductions) text += Combined(id) + Divided(id);
     return text;
@@ -367,43 +293,24 @@ class Writer {
     return text;
   }
 
-  /// Of a thread's first element, in tensors of the space's shape. Neighbouring axes of one kind are one: fewer
-  /// divisions.
-  std::string Offset() const {
-    const Shape& space = program_.space;
-    const auto count = [&](size_t first, size_t end, bool reduced) {  // of the axes that are reduced, or are not
-      Shape extents;
-      for (size_t axis = first; axis < end; ++axis) {
-        if (program_.reduced[axis] == reduced) extents.push_back(space[axis]);
-      }
-      return graph::ElementCount(extents);
-    };
-    std::string offset;
-    for (size_t first = 0, end = 0; first < space.size(); first = end) {
-      const bool reduced = program_.reduced[first];
-      while (end < space.size() && (program_.reduced[end] == reduced || space[end].one())) ++end;
-      const graph::Extent below = count(end, space.size(), reduced);
-      std::string at = fmt::format("({}){}", IndexType(), reduced ? StepNumber() : "kept");
-      if (!below.one()) at = fmt::format("{} / ({})", at, below.ToString());
-      if (!count(0, first, reduced).one()) at = fmt::format("({}) % ({})", at, count(first, end, reduced).ToString());
-      const std::string stride = CountOf({space.begin() + static_cast<int64_t>(end), space.end()});
-      offset += (offset.empty() ? "" : " + ") + ProductText("(" + at + ")", stride);
-    }
-    return offset.empty() ? "0" : offset;
-  }
-  std::string StepNumber() const { return program_.kept_inside ? "step" : "(step * VEC)"; }
-
   std::string WritingPass() {
     ElementText elements = Elements(program_.pass_count, "    ");
     std::string vectors;
     std::string stores;
     std::string writes;
+    std::string offset;
     const Coordinates at = ElementAt();
+    for (size_t axis = 0; axis < at.size(); ++axis) {
+      if (program_.space[axis].one()) continue;
+      const std::string stride =
+          CountOf({program_.space.begin() + static_cast<int64_t>(axis) + 1, program_.space.end()});
+      offset += (offset.empty() ? "" : " + ") + ProductText(at[axis].text, stride);
+    }
     for (const graph::Output& output : program_.element_outputs) {
       const auto value = elements.Of(output.node, at);
       vectors += fmt::format("    Vector<{}> {}_out;\n", CudaName(TypeOf(output.node).dtype), output.name);
       stores += fmt::format("      store({}_out.element[lane], {});\n", output.name, value.text);
-      writes += fmt::format("    write(out_{0} + {1}, {0}_out);\n", output.name, Offset());
+      writes += fmt::format("    write(out_{0} + {1}, {0}_out);\n", output.name, offset.empty() ? "0" : offset);
     }
     failed_ = failed_ || elements.failed();
     return "\n  // The results.\n" + OpenLoop() + elements.Scope(0) + vectors + LaneLoop("    ") + elements.Scope(1) +
@@ -458,7 +365,7 @@ std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program) {
 }
 
 std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, const ColumnsSchedule& schedule) {
-  if (schedule.splits == 1 || schedule.together || schedule.ring > 0) return {"kernel"};
+  if (schedule.splits == 1 || schedule.together) return {"kernel"};
   std::vector<std::string> names;
   for (int pass = 0; pass < program.pass_count; ++pass) names.push_back(fmt::format("pass{}", pass + 1));
   names.emplace_back("finish");
@@ -469,9 +376,9 @@ std::string ColumnsText(const ColumnsProgram& program, const KernelSpec& spec, c
   return Writer(program, &spec, schedule).Run();
 }
 
-bool ColumnsCanBeWritten(const ColumnsProgram& program, const ColumnsSchedule& schedule) {
+bool ColumnsCanBeWritten(const ColumnsProgram& program) {
   const KernelSpec none;
-  Writer writer(program, &none, schedule);
+  Writer writer(program, &none, {});
   writer.Run();
   return !writer.failed();
 }

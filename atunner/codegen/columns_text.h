@@ -15,8 +15,6 @@ struct ColumnsSchedule {
   int64_t unroll = 1;
   bool together = false;  ///< those blocks run at once and wait for each other: one kernel makes all passes
   bool hold = false;      ///< elements between passes, in registers
-  int64_t ring = 0;       ///< strips that a block has in shared memory, copied there before their turn; 0 = none
-  bool narrow = false;    ///< functions as 16-bit results need them
 };
 
 /// What a reduction's parts are kept in between kernels, where there are splits.
@@ -34,6 +32,6 @@ std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, const Col
 std::string ColumnsText(const ColumnsProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule);
 
 /// Is everything that elements are computed from where its coordinates say?
-bool ColumnsCanBeWritten(const ColumnsProgram& program, const ColumnsSchedule& schedule);
+bool ColumnsCanBeWritten(const ColumnsProgram& program);
 
 }  // namespace atunner

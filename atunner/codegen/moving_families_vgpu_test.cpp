@@ -184,46 +184,6 @@ TEST_F(GraphKernels, BlocksThatDivideColumnsMeetInOneKernel) {
   }
 }
 
-TEST_F(GraphKernels, StripsAreCopiedToSharedMemoryBeforeTheirTurn) {
-  struct Case {
-    const char* name;
-    std::vector<int64_t> shape;
-    Attributes attributes;
-    std::vector<std::pair<const char*, int64_t>> values;
-  };
-  const Case cases[] = {
-      {"log_softmax", {3, 37, 64}, {{"axis", int64_t{1}}}, {{"kept_threads", 4}, {"reduced_threads", 16}, {"ring", 2}}},
-      {"var", {3, 37, 64}, {{"axis", int64_t{1}}}, {{"kept_threads", 4}, {"reduced_threads", 16}, {"ring", 4}}},
-      {"softmax", {77, 120}, {{"axis", int64_t{1}}}, {{"kept_threads", 8}, {"reduced_threads", 8}, {"ring", 3}}},
-      {"batch_norm", {3, 45, 6, 8}, {}, {{"kept_threads", 8}, {"reduced_threads", 8}, {"splits", 4}, {"ring", 3}}},
-      {"batch_norm", {3, 45, 7, 8}, {}, {{"kept_threads", 8}, {"reduced_threads", 8}, {"splits", 5}, {"ring", 4}}},
-  };
-  DeviceProfile few = gpu_.profile();
-  few.sms = 1;  // so that blocks have many strips
-  for (const auto& [name, shape, attributes, values] : cases) {
-    for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-      if (dtype == DType::kFloat32 && attributes.contains("axis")) continue;
-      const auto built = graph::Build(*graph::FindInLibrary(name), {dtype, {shape}, attributes, false});
-      const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
-      SCOPED_TRACE(spec.name);
-      ASSERT_TRUE(ColumnsFamily().Match(spec));
-      const auto schedule = ColumnsFamily().Bind(spec, few).value();
-      auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-      std::vector<std::pair<const char*, int64_t>> all = {{"together", 0}, {"hold", 0},   {"unroll", 4},
-                                                          {"stream", 0},   {"splits", 1}, {"vector", 4}};
-      all.insert(all.end(), values.begin(), values.end());
-      const Configuration one = WithValues(*schedule, all);
-      SCOPED_TRACE(schedule->space().Describe(one));
-      const RenderedKernel kernel = schedule->Render(one).value();
-      const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
-      ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
-      EXPECT_THAT(outcome.module->ptx, testing::HasSubstr("cp.async"));
-      CheckSize(spec, kernel, *outcome.module, spec.dims, *oracle);
-    }
-  }
-  EXPECT_EQ(verified_, 7u);
-}
-
 TEST_F(GraphKernels, StatisticsOfChannels) {
   for (const char* name : {"batch_norm", "instance_norm", "group_norm"}) {
     for (DType dtype : kTaskTypes) {

@@ -164,14 +164,13 @@ struct ColumnSums {
 
 constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;  // column sums in registers are known by number
 
-template <class Affine>
-DEVICE void write(const Matrices& in, const Affine& affine, T* dx, const Lane& lane, const Kept& kept, const RowSums& row, ColumnSums& columns) {
+DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lane& lane, const Kept& kept, const RowSums& row, ColumnSums& columns) {
 #pragma unroll COLUMN_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
     const Vector v = kept.get(in, lane, c, 0);
     const Vector u = kept.get(in, lane, c, 1);
-    const auto w = affine.get(lane, c);
+    const Vector w = affine.get(lane, c);
     float out[VEC];
 #pragma unroll
     for (int e = 0; e < VEC; ++e) {

@@ -88,8 +88,7 @@ struct Exchange {
 /// measures of the batch and the totals of the one LAG before, in areas that alternate.
 struct Hall {
   float count[WARPS];                        // elements of a warp's columns
-  float found[2][WARPS][BATCH][WORDS];       // sums of squares, g, g * x and x, of distances from a pivot
-  float pivot[2][WARPS][BATCH];              // of the warp's own, near its mean
+  float found[2][WARPS][BATCH][WORDS];       // squares, g, g * x and the mean that these are about
   float totals[2][BATCH][WORDS];
 };
 DEVICE Hall& hall() {
@@ -137,17 +136,16 @@ struct Speaker {
     constexpr int LANES = 32 / BATCH;
     const int b = lane / LANES, row = batch * BATCH + b;
     const auto& found = hall().found[batch % 2];
-    const auto& pivot = hall().pivot[batch % 2];
     float mean = 0, squares = 0, g = 0, gx = 0;
 #pragma unroll
-    for (int w = lane % LANES; w < WARPS; w += LANES) mean += hall().count[w] * pivot[w][b] + found[w][b][3];
+    for (int w = lane % LANES; w < WARPS; w += LANES) mean += hall().count[w] * found[w][b][3];
     mean = over(LANES, mean) / max(1, count);
 #pragma unroll
     for (int w = lane % LANES; w < WARPS; w += LANES) {
-      const float offset = __fdividef(found[w][b][3], fmaxf(1, hall().count[w])), delta = pivot[w][b] + offset - mean;
-      squares += fmaxf(0, found[w][b][0] - offset * found[w][b][3]) + hall().count[w] * delta * delta;
+      const float delta = found[w][b][3] - mean;
+      squares += found[w][b][0] + hall().count[w] * delta * delta;
       g += found[w][b][1];
-      gx += found[w][b][2] + (pivot[w][b] - mean) * found[w][b][1];
+      gx += found[w][b][2] + delta * found[w][b][1];
     }
     const float values[WORDS] = {mean, over(LANES, squares), over(LANES, g), over(LANES, gx)};
     if (lane % LANES == 0 && row < rows) tell(exchange.found(row, PART_INDEX), row, values);
@@ -159,39 +157,17 @@ struct Speaker {
   }
 };
 
-/// Weights of this thread's columns, widened once where registers allow: every row needs them twice.
-struct Weights {
-  static constexpr bool WIDE = CHUNKS * VEC <= 16;
-  Parameters narrow;
-  float wide[WIDE ? CHUNKS : 1][VEC];
-
-  DEVICE void keep(const Team& team) {
-    narrow.keep(team);
-#pragma unroll
-    for (int c = 0; c < (WIDE ? CHUNKS : 0); ++c) {
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) wide[c][e] = narrow.held[0][c][e];
-    }
-  }
-  struct Of {
-    const Weights& all;
-    int c;
-    DEVICE float operator[](int e) const { return WIDE ? all.wide[WIDE ? c : 0][e] : all.narrow.held[0][c][e]; }
-  };
-  DEVICE Of get(const Lane&, int c) const { return {*this, c}; }
-};
-
 /// The warps that serve rows.
 struct Owner {
   const Matrices& in;
   T* dx;
   int rows;  // of the group
-  Weights affine;
+  Parameters affine;
   ColumnSums columns;
   Team team;
-  float share = 0;  // one over the elements in the warp's first vectors of a row
+  float share = 0;  // one over the elements of a row that the warp has
 
-  DEVICE Owner(const Matrices& in, const T* weight, T* dx, int rows) : in(in), dx(dx), rows(rows), affine{{{weight}}} {}
+  DEVICE Owner(const Matrices& in, const T* weight, T* dx, int rows) : in(in), dx(dx), rows(rows), affine{{weight}} {}
 
   DEVICE void run() {
     const int batches = (rows + BATCH - 1) / BATCH;
@@ -227,48 +203,49 @@ struct Owner {
   }
   DEVICE void count() {
     const Lane lane = lane_of(0);
-    float elements[2] = {0, lane.has(0) ? (float)VEC : 0};
+    float elements[1] = {0};
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) elements[0] += lane.has(c) ? VEC : 0;
     warp_reduce<Sum>(elements);
-    share = elements[1] > 0 ? 1 / elements[1] : 0;
+    share = elements[0] > 0 ? 1 / elements[0] : 0;
     if (threadIdx.x % 32 == 0) hall().count[threadIdx.x / 32] = elements[0];
   }
 
-  /// Hands on the warp's sums of each row of the batch. They are about the mean of the warp's first vectors, so that one pass
-  /// is enough: what cancels is no more than CHUNKS times what is left.
+  /// Hands on the warp's mean of each row of the batch, and sums about it.
   DEVICE void measure(int batch) {
-    float pivot[BATCH], sums[BATCH * WORDS] = {};
+    float mean[BATCH], sums[BATCH * WORDS];
 #pragma unroll
     for (int b = 0; b < BATCH; ++b) {
-      pivot[b] = 0;
-      if (batch * BATCH + b >= rows || !lane_of(0).has(0)) continue;
-      const Vector v = kept_of(batch * BATCH + b).get(in, lane_of(0), 0, 0);
+      mean[b] = 0;
+      if (batch * BATCH + b < rows) each(batch * BATCH + b, [&](int, const Vector& v, const Vector&) {
 #pragma unroll
-      for (int e = 0; e < VEC; ++e) pivot[b] += v[e];
+        for (int e = 0; e < VEC; ++e) mean[b] += v[e];
+      });
     }
-    warp_reduce<Sum>(pivot);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    warp_reduce<Sum>(mean);
+    const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int b = 0; b < BATCH; ++b) {
-      pivot[b] *= share;
-      if (lane == 0) hall().pivot[batch % 2][warp][b] = pivot[b];
-      float* const sum = sums + b * WORDS;
+      mean[b] *= share;
+      float squares = 0, g_sum = 0, gx = 0;
       if (batch * BATCH + b < rows) each(batch * BATCH + b, [&](int c, const Vector& v, const Vector& u) {
-        const auto w = affine.get(lane_of(0), c);
+        const Vector w = affine.get(lane_of(0), c);
 #pragma unroll
         for (int e = 0; e < VEC; ++e) {
-          const float distance = v[e] - pivot[b], g = u[e] * w[e];
-          sum[0] += distance * distance;
-          sum[1] += g;
-          sum[2] += g * distance;
-          sum[3] += distance;
+          const float deviation = v[e] - mean[b], g = u[e] * w[e];
+          squares += deviation * deviation;
+          g_sum += g;
+          gx += g * deviation;
         }
       });
+      sums[b * WORDS] = squares;
+      sums[b * WORDS + 1] = g_sum;
+      sums[b * WORDS + 2] = gx;
+      sums[b * WORDS + 3] = lane == 0 ? mean[b] : 0;
     }
     const float sum = fold<BATCH * WORDS>(sums, lane);
     constexpr int LANES = 32 / (BATCH * WORDS);
-    if (lane % LANES == 0) (&hall().found[batch % 2][warp][0][0])[lane / LANES] = sum;
+    if (lane % LANES == 0) (&hall().found[batch % 2][threadIdx.x / 32][0][0])[lane / LANES] = sum;
   }
   /// This thread's vectors of a row.
   template <class Use>

@@ -142,29 +142,11 @@ DEVICE Vector fetch(const T* matrix, const Lane& lane, int c) {
   return v;
 }
 
-/// Rounds to T; two neighbours of 16 bits by one instruction.
-DEVICE void round(Vector& v, const float (&values)[VEC]) {
-#if defined(MMA_TYPE) && __CUDA_ARCH__ >= 800
-  constexpr int PAIRS = VEC / 2;
-#else
-  constexpr int PAIRS = 0;
-#endif
-#pragma unroll
-  for (int w = 0; w < PAIRS; ++w) {
-    unsigned pair = 0;
-#ifdef MMA_TYPE
-    asm("cvt.rn." MMA_TYPE "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(values[2 * w + 1]), "f"(values[2 * w]));
-#endif
-    v.word[w] = (Word)pair;
-  }
-#pragma unroll
-  for (int e = 2 * PAIRS; e < VEC; ++e) from_float(v.element[e], values[e]);
-}
-
 /// Rounds to T and stores what is of the row.
 DEVICE void put(T* matrix, const Lane& lane, int c, const float (&values)[VEC]) {
   Vector v;
-  round(v, values);
+#pragma unroll
+  for (int e = 0; e < VEC; ++e) from_float(v.element[e], values[e]);
   T* to = matrix + lane.base + lane.at(c);
   if (lane.whole(c)) {
     store(to, v);

@@ -46,37 +46,6 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
   __syncthreads();
 }
 
-/// A word of a block's share, and above it a sign that it was written: both at once, so that nothing else needs an order.
-typedef unsigned long long Tagged;
-template <class T> union Share {
-  T value;
-  unsigned word[sizeof(T) / 4];
-  DEVICE Share() {}
-};
-template <class T> DEVICE void tell(Tagged* at, const T& value) {
-  Share<T> share;
-  share.value = value;
-#pragma unroll
-  for (int i = 0; i < sizeof(T) / 4; ++i)
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at + i), "l"(1ull << 32 | share.word[i]) : "memory");
-}
-/// Waits for what another block tells; all of them run at once.
-template <class T> DEVICE T told(const Tagged* at) {
-  Share<T> share;
-  bool all;
-  do {
-    all = true;
-#pragma unroll
-    for (int i = 0; i < sizeof(T) / 4; ++i) {
-      Tagged word;
-      asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(at + i) : "memory");
-      share.word[i] = (unsigned)word;
-      all = all && word >> 32;
-    }
-  } while (!all);
-  return share.value;
-}
-
 /// Returns when all blocks of a strip have come here: each has `arrived` counted, and all of them run at once. What they
 /// wrote before can then be read.
 DEVICE void meet_blocks(unsigned* arrived, unsigned blocks) {
