@@ -85,7 +85,7 @@ class ColumnsTemplate : public BoundTemplate {
     // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
-    const double broken = line >= 128 ? 1.0 : line >= 64 ? 1.02 : line >= 32 ? 1.1 : std::min(4.0, 64 / line);
+    const double broken = line >= 128 ? 1.0 : line >= 64 ? 1.02 : line >= 32 ? 1.25 : std::min(4.0, 64 / line);
     const double width = vector * Narrowest();
     const double narrow = width >= 8 ? 1.0 : width >= 4 ? 1.1 : 1.4;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
@@ -96,14 +96,15 @@ class ColumnsTemplate : public BoundTemplate {
     const double tail = waves > 1 && integer("together") == 0 ? std::ceil(waves) / waves : 1.0;
     // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
     const double registers = 56 + steps * vector * static_cast<double>(ReadBytes()) / 2;
-    const double turns = integer("hold") > 0 ? 1 + 1.3 / std::max(1.0, std::floor(65536 / (registers * threads))) : 1.0;
+    const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));  // blocks of a multiprocessor
+    const double few = 512 / (held_by * threads);
+    const double turns = integer("hold") > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
     const double passes = Passes(configuration, profile);
     const double bytes =
         MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
     const double kernels = integer("splits") == 1 ? 1 : integer("together") > 0 ? 2 : program_.pass_count + 1;
     const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
-    const double overhead =
-        1 + 0.02 * (integer("reduced_threads") * 4 / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
+    const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
     return (bytes * broken * narrow * idle * tail * overhead * turns + parts) / profile.dram_gbps + kernels * kLaunchNs;
   }
 
