@@ -189,6 +189,8 @@ class ColumnsTemplate : public BoundTemplate {
                     profile_.sms),
         "all blocks that wait for each other run at once");
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
+    Add(fmt::format("together == 0 or 4 * splits * reduced_threads <= {}", steps),
+        "meeting costs more than reading again");
     Add(fmt::format("hold == 0 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
                     "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
                     steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
