@@ -1,9 +1,10 @@
 """Operators of the library on the GPU of this machine, with shapes of models: naive, PyTorch eager, torch.compile and atunner, in
-one run and one table.
+one run and one table. What torch.compile needs is compiled ahead, many rows at a time in processes of their own (`--ahead`), into a cache
+on disk; rows are timed from there. With `--json` every row is written at once, and a run that finds the file goes on where it ended.
 
 Times are medians of CUDA events with L2 emptied by a write before each sample. "% copy": the bytes that must move over the time
 taken, against the bandwidth of a device copy measured in the same run.
-Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] [--dtypes float32,bfloat16] [--limit-s 140] [--json FILE]
+Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] [--dtypes float32,bfloat16] [--ahead 16] [--limit-s 140] [--json FILE]
        --only takes groups, operators and group:operator; --list shows the rows.
 """
 import argparse
@@ -11,6 +12,7 @@ import json
 import math
 import os
 import statistics
+import subprocess
 import sys
 import time
 
@@ -177,22 +179,46 @@ def measure(row, dtype, options, flush):
     return found
 
 
-def compile_one(label, group, dtype):
-    """In a process of its own: what torch.compile makes of a row goes into its cache on disk."""
+def compile_these(names):
+    """In a process of its own: what torch.compile makes of rows goes into its cache on disk."""
     import torch
-    row = next(row for row in rows() if row.label() == label and row.group == group)
-    inputs = tuple(tensor(spec, getattr(torch, dtype)) for spec in row.inputs)
-    torch.compile(row.call)(*inputs)
-    torch.cuda.synchronize()
+    table = {(row.group, row.label()): row for row in rows()}
+    for group, label, dtype in names:
+        row = table[group, label]
+        try:
+            torch.compile(row.call)(*(tensor(spec, getattr(torch, dtype)) for spec in row.inputs))
+            torch.cuda.synchronize()
+            print("compiled", flush=True)
+        except Exception as error:  # its turn will tell
+            print(f"{label}: {error}"[:200], flush=True)
+        torch._dynamo.reset()
+        torch.cuda.empty_cache()
 
 
-def compile_ahead(tasks, processes):
-    """Compiling takes seconds a row, and one core: many rows at a time, before anything is measured."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=4) as pool:
-        under_way = [pool.submit(compile_one, row.label(), row.group, dtype) for row, dtype in tasks]
-    print(f"torch.compile ahead: {sum(one.exception() is None for one in under_way)} of {len(tasks)} rows", flush=True)
+def compile_ahead(tasks, processes, limit_s):
+    """Compiling takes seconds a row, and one core: many rows at a time, before anything is measured. What the limit cuts off is compiled
+    when its turn comes."""
+    begun = time.monotonic()
+    names = [[row.group, row.label(), dtype] for row, dtype in tasks]
+    workers = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--compile-these", json.dumps(names[i::processes])],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for i in range(min(processes, len(names)))]
+    while any(worker.poll() is None for worker in workers) and time.monotonic() - begun < limit_s:
+        time.sleep(0.2)
+    for worker in workers:
+        worker.kill()
+    said = [line for worker in workers for line in worker.communicate()[0].splitlines()]
+    print(f"torch.compile ahead: {said.count('compiled')} of {len(tasks)} rows in {time.monotonic() - begun:.0f} s", flush=True)
+    for line in said:
+        if line != "compiled":
+            print("  " + line)
+
+
+def begun_before(path):
+    """What an earlier run with the same file has measured: rows by group."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        return json.load(file)["rows"]
 
 
 def geometric(values):
@@ -219,10 +245,16 @@ def main():
     parser.add_argument("--json", default="", help="file for all numbers")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--ahead", type=int, default=0, help="processes that torch.compile first, all rows")
+    parser.add_argument("--ahead-s", type=float, default=150, help="seconds that they may take")
+    parser.add_argument("--compile-these", help=argparse.SUPPRESS)
     parser.add_argument("--first", action="store_true", help="of each operator only the first row")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     begun = time.monotonic()
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    if options.compile_these:
+        compile_these(json.loads(options.compile_these))
+        return
     chosen = rows()
     if options.only:
         names = options.only.split(",")
@@ -236,8 +268,13 @@ def main():
         print(len(tasks), "rows")
         return
 
-    if options.ahead and not options.no_compile:
-        compile_ahead(tasks, options.ahead)
+    results = begun_before(options.json)
+    known = {(group, found["row"], found["dtype"]) for group, done in results.items() for found in done}
+    tasks = [(row, dtype) for row, dtype in tasks if (row.group, row.label(), dtype) not in known]
+    if known:
+        print(f"{options.json}: {len(known)} rows are there, {len(tasks)} to go")
+    if options.ahead and not options.no_compile and tasks:
+        compile_ahead(tasks, options.ahead, options.ahead_s)
     import torch
     from common import DTYPES, time_us
     flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
@@ -247,10 +284,9 @@ def main():
     del source, target
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; device copy {copy:.0f} GB/s (read + written); times in us, all measured")
     print(f"{'dtype':<9}{'operator':<58}{'naive':>10}{'eager':>9}{'compile':>9}{'atunner':>9}{'% copy':>7}{'x eager':>8}{'x comp.':>8}")
-    results = {}
-    for row, dtype in tasks:
+    for left, (row, dtype) in zip(range(len(tasks), 0, -1), tasks):
         if time.monotonic() - begun > options.limit_s:
-            print(f"stopped after {options.limit_s:.0f} s: {sum(map(len, results.values()))} of {len(tasks)} rows")
+            print(f"stopped after {options.limit_s:.0f} s, {left} rows to go")
             break
         found = measure(row, DTYPES[dtype], options, flush)
         results.setdefault(row.group, []).append({"row": row.label(), "dtype": dtype, **found})
@@ -258,8 +294,9 @@ def main():
         print(f"{dtype:<9}{row.label():<58}{found['naive']:>10.1f}{found['eager']:>9.1f}{found['compile']:>9.1f}{found['atunner']:>9.1f}{share:>7.1f}"
               f"{found['eager'] / found['atunner']:>8.2f}{found['compile'] / found['atunner']:>8.2f}  {found['why']}", flush=True)
         if options.json:
-            with open(options.json, "w") as file:
+            with open(options.json + ".new", "w") as file:
                 json.dump({"device": torch.cuda.get_device_name(), "copy_gbps": copy, "rows": results}, file, indent=1)
+            os.replace(options.json + ".new", options.json)
     print("\ngeometric means")
     for group, found in results.items():
         summary(group, found, copy)

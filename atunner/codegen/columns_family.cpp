@@ -45,6 +45,7 @@ class ColumnsTemplate : public BoundTemplate {
         .Int("KEPT_THREADS", integer("kept_threads"), "threads beside each other along what is kept")
         .Int("REDUCED_THREADS", integer("reduced_threads"), "threads that divide what is reduced")
         .Int("SPLITS", integer("splits"), "blocks that divide what is reduced")
+        .Bool("KEPT_INSIDE", program_.kept_inside, "neighbours in memory are kept, not reduced")
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
@@ -84,22 +85,27 @@ class ColumnsTemplate : public BoundTemplate {
     // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
-    const double broken = line < 128 ? std::min(4.0, 128 / line) : 1.0;
+    const double broken = line >= 128 ? 1.0 : line >= 64 ? 1.02 : line >= 32 ? 1.25 : std::min(4.0, 64 / line);
     const double width = vector * Narrowest();
     const double narrow = width >= 8 ? 1.0 : width >= 4 ? 1.1 : 1.4;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
     const double flight =
         resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
-    const double idle = std::max(1.0, profile.sms * 32768.0 / flight);
+    const double idle = std::max(1.0, profile.sms * 49152.0 / flight);
     const double waves = blocks / (profile.sms * std::max(1.0, std::floor(1536 / threads)));
     const double tail = waves > 1 && integer("together") == 0 ? std::ceil(waves) / waves : 1.0;
+    // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
+    const double registers = 56 + steps * vector * static_cast<double>(ReadBytes()) / 2;
+    const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));  // blocks of a multiprocessor
+    const double few = 512 / (held_by * threads);
+    const double turns = integer("hold") > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
     const double passes = Passes(configuration, profile);
-    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * std::max(1.0, passes * 0.7);
+    const double bytes =
+        MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
     const double kernels = integer("splits") == 1 ? 1 : integer("together") > 0 ? 2 : program_.pass_count + 1;
     const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
-    const double overhead =
-        1 + 0.02 * (integer("reduced_threads") * 4 / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
-    return (bytes * broken * narrow * idle * tail * overhead + parts) / profile.dram_gbps + kernels * kLaunchNs;
+    const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
+    return (bytes * broken * narrow * idle * tail * overhead * turns + parts) / profile.dram_gbps + kernels * kLaunchNs;
   }
 
  private:
@@ -127,7 +133,7 @@ class ColumnsTemplate : public BoundTemplate {
     const double strip = integer("kept_threads") * (program_.kept_inside ? integer("vector") : 1) *
                          static_cast<double>(Reduced() * ReadBytes());
     const double under_way = strip * static_cast<double>(Groups(configuration));
-    return under_way < 0.5 * static_cast<double>(profile.l2_bytes) ? 1 + 0.3 * (readings - 1) : readings;
+    return under_way < 0.5 * static_cast<double>(profile.l2_bytes) ? 1 + 0.8 * (readings - 1) : readings;
   }
   /// Passes over the elements.
   int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
@@ -157,7 +163,7 @@ class ColumnsTemplate : public BoundTemplate {
     for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && extent % v == 0; v *= 2)
       vectors.emplace_back(v);
     space_.parameters = {
-        {"kept_threads", Integers({1, 4, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
+        {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
         {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
@@ -183,6 +189,8 @@ class ColumnsTemplate : public BoundTemplate {
                     profile_.sms),
         "all blocks that wait for each other run at once");
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
+    Add(fmt::format("together == 0 or 4 * splits * reduced_threads <= {}", steps),
+        "meeting costs more than reading again");
     Add(fmt::format("hold == 0 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
                     "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
                     steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),

@@ -120,5 +120,65 @@ output count
         "reduction", 8);
 }
 
+TEST_F(GraphKernels, RowsAreCopiedBeforeTheirTurn) {
+  const KernelSpec spec = SpecOfText(R"(
+graph gradient
+dim B = 1..11
+input y: bfloat16[B, 3, 200]
+input dy: float32[B, 3, 200]
+input w: float32[200]
+input outer: float32[B, 1, 1]
+wide = cast(y, float32)
+g = dy * w * outer
+weighted = g * wide
+total = reduce_sum(weighted, axes=[2], keep=true)
+dx = cast((g - total) * wide, bfloat16)
+output dx
+output total
+)");
+  DeviceProfile few = gpu_.profile();
+  few.sms = 2;  // so that blocks have many rows
+  const auto schedule = ReductionFamily().Bind(spec, few).value();
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+  for (const auto& [threads, rows, vector] : {std::array{64, 1, 4}, {16, 4, 2}, {32, 2, 8}}) {
+    const Configuration one = WithValues(*schedule, {{"threads_per_row", threads},
+                                                     {"rows_per_block", rows},
+                                                     {"vector", vector},
+                                                     {"blocks_per_sm", 1},
+                                                     {"prefetch", 1}});
+    SCOPED_TRACE(schedule->space().Describe(one));
+    const RenderedKernel kernel = schedule->Render(one).value();
+    const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+    ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
+    EXPECT_THAT(outcome.module->ptx, testing::HasSubstr("cp.async"));
+    for (int64_t size : {1, 2, 11}) CheckSize(spec, kernel, *outcome.module, {{"B", size}}, *oracle);
+  }
+  EXPECT_EQ(verified_, 18u);
+}
+
+TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
+  for (const auto& [name, shape] : {std::pair{"adaptive_avg_pool", std::vector<int64_t>{9, 33, 7, 7}},
+                                    std::pair{"softmax", std::vector<int64_t>{301, 50}}}) {
+    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kBFloat16, {shape}, {}, true});
+    const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
+    const auto schedule = ReductionFamily().Bind(spec, gpu_.profile()).value();
+    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+    for (const auto& [threads, rows] : {std::array{1, 64}, {4, 16}}) {
+      Configuration one = WithValues(
+          *schedule,
+          {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", 1}, {"blocks_per_sm", 1}, {"stream", 0}});
+      one.values[static_cast<size_t>(schedule->space().Find("storage"))] = std::string("staged");
+      ASSERT_TRUE(schedule->space().Allows(one, spec.dims).value());
+      SCOPED_TRACE(schedule->space().Describe(one));
+      const RenderedKernel kernel = schedule->Render(one).value();
+      const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
+      ASSERT_TRUE(outcome.ok()) << outcome.error << kernel.source.text;
+      CheckSize(spec, kernel, *outcome.module, spec.dims, *oracle);
+      CheckSize(spec, kernel, *outcome.module, {{spec.dims.begin()->first, 1}}, *oracle);
+    }
+  }
+  EXPECT_EQ(verified_, 8u);
+}
+
 }  // namespace
 }  // namespace atunner

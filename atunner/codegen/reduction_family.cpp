@@ -45,17 +45,18 @@ class ReductionTemplate : public BoundTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const bool narrow = IsNarrow(program_.graph, space_, configuration);
+    const ReductionSchedule schedule = {Keeps(configuration), integer("prefetch") != 0, Staged(configuration),
+                                        IsNarrow(program_.graph, space_, configuration)};
     ConstantBlock constants;
     constants.Int("COLS", program_.columns, "elements of a row")
         .Int("THREADS_PER_ROW", integer("threads_per_row"))
         .Int("ROWS_PER_BLOCK", integer("rows_per_block"))
         .Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    SourceUnit source = GraphSource(
-        spec_, "reductions over rows", space_.Describe(configuration), constants,
-        fmt::format("{}{}\n{}\n{}\n{}", narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh,
-                    embed::kRowsCuh, ReductionText(program_, spec_, Keeps(configuration), narrow)));
+    SourceUnit source =
+        GraphSource(spec_, "reductions over rows", space_.Describe(configuration), constants,
+                    fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
+                                embed::kCombineCuh, embed::kRowsCuh, ReductionText(program_, spec_, schedule)));
     return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
   }
 
@@ -73,20 +74,31 @@ class ReductionTemplate : public BoundTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const double again =
-        Keeps(configuration) ? 0 : 0.5 * static_cast<double>(streamed_bytes_ * program_.passes * program_.columns);
-    const double width = integer("vector") * static_cast<double>(narrowest_);
+    const bool staged = Staged(configuration);
+    const double again = Keeps(configuration) || staged
+                             ? 0
+                             : 0.5 * static_cast<double>(streamed_bytes_ * program_.passes * program_.columns);
+    const double width = staged ? 16 : integer("vector") * static_cast<double>(narrowest_);
     const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
     const double per_thread = static_cast<double>(program_.columns) / integer("threads_per_row");
     const double idle = std::ceil(per_thread / integer("vector")) * integer("vector") / per_thread;
     // About 128 bytes per thread measured best among the row kernels, and reductions across warps cost barriers.
-    const double off = std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
+    const double off = staged ? std::log2(integer("threads_per_row")) +
+                                    std::fabs(std::log2(integer("threads_per_row") * integer("rows_per_block") / 256))
+                              : std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
     const double barriers = integer("threads_per_row") > 32 ? 0.02 * std::log2(integer("threads_per_row") / 32) : 0;
     const double block = integer("threads_per_row") * integer("rows_per_block") < 128 ? 0.05 : 0;
     const double rows = ToRows();
+    // Blocks that load, reduce and write in turn leave memory idle where few of them fit; the next row's copies do not.
+    const double row_bytes = static_cast<double>(program_.columns * streamed_bytes_);
+    const double turns = Keeps(configuration) && integer("prefetch") == 0 && row_bytes >= 16384 ? 1.25 : 1.0;
+    const double alone = integer("prefetch") > 0 &&
+                                 integer("blocks_per_sm") * integer("threads_per_row") * integer("rows_per_block") < 512
+                             ? 1.1
+                             : 1.0;
     const bool full = MayBeNarrow(program_.graph) && !IsNarrow(program_.graph, space_, configuration);
     return (bytes + again * rows) / profile.dram_gbps * narrow * (0.5 + 0.5 * idle) *
-           (1 + 0.03 * off + barriers + block) * (full ? 1.05 : 1.0);
+           (1 + 0.03 * off + barriers + block) * turns * alone * (full ? 1.05 : 1.0);
   }
 
  private:
@@ -101,11 +113,19 @@ class ReductionTemplate : public BoundTemplate {
       const auto bytes = static_cast<int64_t>(SizeOf(dtype));
       if (input.columns) narrowest_ = std::min(narrowest_, SizeOf(dtype));
       if (input.columns && input.rows && input.passes > 0) streamed_bytes_ += bytes;
-      if (input.columns && input.rows && input.passes > 1) kept_bytes_ += bytes;
+      const bool kept = input.columns && input.rows && input.passes > 1;
+      if (kept) kept_bytes_ += bytes;
+      if (!HasRows(program_, input)) continue;
+      copied_bytes_ += bytes;
+      least_copied_ = std::min(least_copied_, bytes);
+      if (!kept) copied_only_bytes_ += bytes;
     }
     streamed_bytes_ = std::max<int64_t>(streamed_bytes_, 1);
   }
 
+  bool Staged(const Configuration& configuration) const {
+    return ToString(Get(space_, configuration, "storage")) == "staged";
+  }
   bool Keeps(const Configuration& configuration) const {
     return ToString(Get(space_, configuration, "storage")) == "registers";
   }
@@ -117,30 +137,54 @@ class ReductionTemplate : public BoundTemplate {
     for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && program_.columns % v == 0; v *= 2)
       vectors.emplace_back(v);
     const bool again = kept_bytes_ > 0;
+    // Short rows that begin anywhere: single elements are dear to read from memory, not from shared memory.
+    const bool odd = copied_bytes_ > 0 && program_.columns * least_copied_ % 16 != 0 && program_.columns <= 512 &&
+                     profile_.cc_major >= 8;
+    std::vector<Value> storages = {std::string("reload")};
+    if (again) storages.insert(storages.begin(), std::string("registers"));
+    if (odd) storages.emplace_back(std::string("staged"));
     space_.parameters = {
-        {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}), "threads that share one row"},
-        {"rows_per_block", Integers({1, 2, 4, 8, 16, 32}), "rows one block works on at once"},
+        {"threads_per_row",
+         odd ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({8, 16, 32, 64, 128, 256, 512, 1024}),
+         "threads that share one row"},
+        {"rows_per_block", odd ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({1, 2, 4, 8, 16, 32}),
+         "rows one block works on at once"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
-        {"storage",
-         again ? std::vector<Value>{std::string("registers"), std::string("reload")}
-               : std::vector<Value>{std::string("reload")},
-         "where the row stays between the passes"},
+        {"storage", storages, "where the row stays between the passes"},
         {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = one block per group of rows, else a persistent grid"},
+        {"prefetch", again && copied_bytes_ > 0 && profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
+         "copy the next rows to shared memory while these are reduced"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     AddFunctions(program_.graph, space_);
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
+    if (odd) {
+      Add("storage == 'staged' or (threads_per_row >= 8 and rows_per_block <= 32)", "threads of a row read neighbours");
+      Add(fmt::format(
+              "storage != 'staged' or (stream == 0 and rows_per_block * {} % 16 == 0 and rows_per_block * {} <= "
+              "45056)",
+              program_.columns * least_copied_, program_.columns * copied_bytes_),
+          "whole pieces of 16 bytes in shared memory");
+    }
     Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32", ToRows()),
         "more rows than there are");
-    Add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row == 8 or (threads_per_row == 32 and "
+    Add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row <= 8 or (threads_per_row == 32 and "
                     "rows_per_block == 1)",
                     program_.columns),
         "more threads than elements");
-    Add(fmt::format("storage != 'registers' or ceil_div({}, threads_per_row * vector) * vector * {} // 4 + {} <= "
+    const std::string chunks = fmt::format("ceil_div({}, threads_per_row * vector)", program_.columns);
+    Add(fmt::format("storage != 'registers' or {} * vector * ({} + prefetch * {}) // 4 + {} <= "
                     "min(255, 65536 // (threads_per_row * rows_per_block))",
-                    program_.columns, std::max<int64_t>(kept_bytes_, 1), kOtherRegisters),
+                    chunks, std::max<int64_t>(kept_bytes_, 1), copied_only_bytes_, kOtherRegisters),
         "the row does not fit in registers");
+    Add(fmt::format("prefetch == 0 or (storage == 'registers' and blocks_per_sm > 0 and vector * {} >= 4)",
+                    least_copied_),
+        "asynchronous copies take 4, 8 or 16 bytes, and serve blocks that go on");
+    Add(fmt::format(
+            "prefetch == 0 or blocks_per_sm * ({} * threads_per_row * rows_per_block * vector * {} + 2048) <= {}",
+            chunks, copied_bytes_, profile_.shared_per_block),
+        "the rows that are copied exceed shared memory");
   }
 
   LaunchStep Step(const Configuration& configuration) const {
@@ -151,14 +195,20 @@ class ReductionTemplate : public BoundTemplate {
                                                graph::ElementCount(program_.RowSpace()).ToString(),
                                                persistent > 0 ? persistent : INT32_MAX));
     step.block[0] = Expr::MustParse("threads_per_row * rows_per_block");
+    step.shared_bytes = Expr::MustParse(fmt::format(
+        "prefetch * ceil_div({}, threads_per_row * vector) * threads_per_row * rows_per_block * vector * {}",
+        program_.columns, copied_bytes_));
     BindParameters(spec_, step);
     return step;
   }
 
   ReductionProgram program_;
   size_t narrowest_ = 8;
-  int64_t streamed_bytes_ = 0;  ///< of one column, read row by row
-  int64_t kept_bytes_ = 0;      ///< of one column, read in more than one pass
+  int64_t streamed_bytes_ = 0;     ///< of one column, read row by row
+  int64_t kept_bytes_ = 0;         ///< of one column, read in more than one pass
+  int64_t copied_bytes_ = 0;       ///< of one column, where rows are copied before their turn
+  int64_t copied_only_bytes_ = 0;  ///< of those what only one pass reads
+  int64_t least_copied_ = 8;       ///< of one such input
 };
 
 }  // namespace

@@ -31,11 +31,10 @@ GraphLayout RowLayout(const ReductionProgram& program) {
 
 class Writer {
  public:
-  Writer(const ReductionProgram& program, const KernelSpec& spec, bool keeps, bool narrow)
+  Writer(const ReductionProgram& program, const KernelSpec& spec, const ReductionSchedule& schedule)
       : program_(program),
         spec_(spec),
-        keeps_(keeps),
-        narrow_(narrow),
+        schedule_(schedule),
         row_layout_(RowLayout(program)),
         inputs_(RowInputsOf(program)),
         values_(program.graph.nodes().size()) {}
@@ -45,16 +44,16 @@ class Writer {
         "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
     text += "  const int thread = threadIdx.x % THREADS_PER_ROW;\n  int slot = 0;\n";
     text += fmt::format("  const long long all_rows = {};\n", graph::ElementCount(program_.RowSpace()).ToString());
+    text += "  const long long group_step = (long long)gridDim.x * ROWS_PER_BLOCK;\n";
+    text += FirstRows();
     text +=
-        "  for (long long group = (long long)blockIdx.x * ROWS_PER_BLOCK; group < all_rows; group += (long "
-        "long)gridDim.x * ROWS_PER_BLOCK) {\n";
+        "  for (long long group = (long long)blockIdx.x * ROWS_PER_BLOCK; group < all_rows; group += group_step) {\n";
     text += "    // Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.\n";
     text += "    const bool active = group + threadIdx.x / THREADS_PER_ROW < all_rows;\n";
     text += "    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;\n";
     for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank(), false))
       text += "    " + line + "\n";
-    text += RowPointers();
-    text += Kept();
+    text += Staged() + RowPointers() + Kept();
     // One after the other: each part knows the values of those before.
     for (int pass = 0; pass < program_.passes; ++pass) {
       text += RowValues(pass);
@@ -71,7 +70,57 @@ class Writer {
   const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
 
   const std::string& Name(NodeId id) { return program_.graph.node(id).name; }
-  bool IsKept(const RowInput& input) { return keeps_ && input.columns && input.rows && input.passes > 1; }
+  bool IsKept(const RowInput& input) const {
+    return (schedule_.keeps && input.columns && input.rows && input.passes > 1) || IsPrefetched(input);
+  }
+  bool IsPrefetched(const RowInput& input) const { return schedule_.prefetch && HasRows(program_, input); }
+
+  /// Asks for a chunk of the row `row`, if there is one of the group `group`.
+  std::string Request(const std::string& indent, const std::string& group, const std::string& row) const {
+    std::string text = fmt::format("{}if ({} < all_rows && (EXACT || column < COLS)) {{\n", indent, group);
+    for (const RowInput& input : inputs_) {
+      if (!IsPrefetched(input)) continue;
+      const std::string& name = program_.graph.node(input.id).name;
+      text +=
+          fmt::format("{0}  copy_async({1}_next + chunk * BLOCK, in_{1} + {2} * COLS + column);\n", indent, name, row);
+    }
+    return text + indent + "}\n" + indent + "close_batch();\n";
+  }
+  /// Of the rows that a block serves next the copies go to shared memory, a batch for each chunk of a thread; each
+  /// thread reads what it has copied itself.
+  std::string FirstRows() const {
+    if (!schedule_.prefetch) return "";
+    std::string text = "  extern __shared__ __align__(16) unsigned char next_rows[];\n";
+    std::string begin = "next_rows";
+    for (const RowInput& input : inputs_) {
+      if (!IsPrefetched(input)) continue;
+      const std::string& name = program_.graph.node(input.id).name;
+      const std::string type = fmt::format("Vector<{}>*", CudaName(TypeOf(input.id).dtype));
+      text += fmt::format("  {0} const {1}_next = ({0})({2}) + threadIdx.x;\n", type, name, begin);
+      begin = fmt::format("{}_next + CHUNKS * BLOCK - threadIdx.x", name);
+    }
+    text += "  const long long first_group = (long long)blockIdx.x * ROWS_PER_BLOCK;\n";
+    text += "  const long long first_row = row_of(first_group, all_rows);\n";
+    text += "#pragma unroll\n  for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
+    text += "    const int column = (chunk * THREADS_PER_ROW + thread) * VEC;\n";
+    return text + Request("    ", "first_group", "first_row") + "  }\n";
+  }
+
+  bool IsStaged(const RowInput& input) const { return schedule_.staged && HasRows(program_, input); }
+  std::string Staged() const {
+    if (!schedule_.staged) return "";
+    std::string areas;
+    std::string text = "    const int staged = (int)min((long long)ROWS_PER_BLOCK, all_rows - group) * COLS;\n";
+    text += "    __syncthreads();\n";
+    for (const RowInput& input : inputs_) {
+      if (!IsStaged(input)) continue;
+      const std::string& name = program_.graph.node(input.id).name;
+      areas += fmt::format("    __shared__ __align__(16) {} {}_stage[ROWS_PER_BLOCK * COLS];\n",
+                           CudaName(TypeOf(input.id).dtype), name);
+      text += fmt::format("    stage({0}_stage, in_{0} + group * COLS, staged);\n", name);
+    }
+    return areas + text + "    close_batch();\n    wait_for_batches<0>();\n    __syncthreads();\n";
+  }
 
   /// Where the row begins in every input; values that all its elements share.
   std::string RowPointers() {
@@ -81,7 +130,10 @@ class Writer {
       std::string offset = row_layout_.Offset(input.number, row_layout_.rank());
       if (input.columns && offset != "0") offset = "(" + offset + ") * COLS";
       const std::string& name = Name(input.id);
-      if (input.columns) {
+      if (IsStaged(input)) {
+        text += fmt::format("    const {0}* {1}_row = {1}_stage + (int)(row - group) * COLS;\n",
+                            CudaName(TypeOf(input.id).dtype), name);
+      } else if (input.columns) {
         text +=
             fmt::format("    const {}* {}_row = in_{} + {};\n", CudaName(TypeOf(input.id).dtype), name, name, offset);
       } else {
@@ -95,15 +147,26 @@ class Writer {
 
   std::string Kept() {
     std::string text;
+    std::string moves;
     for (const RowInput& input : inputs_) {
       if (!IsKept(input)) continue;
       text += fmt::format("    Vector<{}> {}_kept[CHUNKS];\n", CudaName(TypeOf(input.id).dtype), Name(input.id));
+      if (IsPrefetched(input)) {
+        moves += fmt::format("      if (EXACT || column < COLS) {0}_kept[chunk] = {0}_next[chunk * BLOCK];\n",
+                             Name(input.id));
+        continue;
+      }
       text += "#pragma unroll\n    for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
       text += "      const int column = (chunk * THREADS_PER_ROW + thread) * VEC;\n";
       text += fmt::format("      if (EXACT || column < COLS) read({0}_kept[chunk], {0}_row + column);\n    }}\n",
                           Name(input.id));
     }
-    return text;
+    if (!schedule_.prefetch) return text;
+    text += "    const long long next_row = row_of(group + group_step, all_rows);\n";
+    text += "#pragma unroll\n    for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
+    text += "      const int column = (chunk * THREADS_PER_ROW + thread) * VEC;\n";
+    text += "      wait_for_batches<CHUNKS - 1>();\n" + moves;
+    return text + Request("      ", "group + group_step", "next_row") + "    }\n";
   }
 
   /// Values per row that what came before makes known, before the elements of this pass.
@@ -132,7 +195,8 @@ class Writer {
   /// `const float name = expression;` of a map.
   std::string Statement(NodeId id, const std::string& indent) {
     const Node& node = program_.graph.node(id);
-    graph::CudaContext context{.operands = {}, .place = {}, .temporary = ValueName(id) + "t", .narrow = narrow_};
+    graph::CudaContext context{
+        .operands = {}, .place = {}, .temporary = ValueName(id) + "t", .narrow = schedule_.narrow};
     for (NodeId operand : node.operands) context.operands.push_back(values_[operand]);
     const Shape& space = program_.space;
     context.place = [&](graph::ScalarOp op, int axis) {
@@ -154,7 +218,7 @@ class Writer {
 
   /// The loop over a thread's elements, up to where values of one element are at hand.
   std::string OpenLoop(const std::vector<NodeId>& elements, const std::string& before_lanes) {
-    std::string text = keeps_ ? "#pragma unroll\n" : "#pragma unroll 4\n";
+    std::string text = schedule_.keeps ? "#pragma unroll\n" : "#pragma unroll 4\n";
     text += "    for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
     text += "      const int column = (chunk * THREADS_PER_ROW + thread) * VEC;\n";
     text += "      if (!EXACT && column >= COLS) continue;\n";
@@ -170,7 +234,7 @@ class Writer {
       if (!used || !input.columns) continue;
       const std::string type = graph::CudaArithmetic(TypeOf(input.id).dtype, false);
       values_[input.id] = Name(input.id) + "_value";
-      text += fmt::format("        const {0} {1}_value = load<{0}>({1}_{2}.element[lane]);\n", type, Name(input.id),
+      text += fmt::format("        const {0} {1}_value = get<{0}>({1}_{2}, lane);\n", type, Name(input.id),
                           IsKept(input) ? "kept[chunk]" : "in");
     }
     for (NodeId id : elements) {
@@ -238,8 +302,7 @@ class Writer {
 
   const ReductionProgram& program_;
   const KernelSpec& spec_;
-  bool keeps_;   ///< inputs that several passes read stay in registers
-  bool narrow_;  ///< functions as 16-bit results need them
+  ReductionSchedule schedule_;
   GraphLayout row_layout_;
   std::vector<RowInput> inputs_;
   std::vector<std::string> values_;  ///< the text of each node's value, where it is known so far
@@ -262,8 +325,12 @@ std::vector<RowInput> RowInputsOf(const ReductionProgram& program) {
   return inputs;
 }
 
-std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, bool keeps, bool narrow) {
-  return Writer(program, spec, keeps, narrow).Run();
+bool HasRows(const ReductionProgram& program, const RowInput& input) {
+  return input.columns && input.passes > 0 && program.graph.node(input.id).type.shape == program.space;
+}
+
+std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, const ReductionSchedule& schedule) {
+  return Writer(program, spec, schedule).Run();
 }
 
 }  // namespace atunner

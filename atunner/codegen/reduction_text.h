@@ -19,8 +19,16 @@ struct RowInput {
 };
 std::vector<RowInput> RowInputsOf(const ReductionProgram& program);
 
-/// The kernel, for constants and helpers of kernels/graph in front of it. `keeps`: what several passes read stays in
-/// registers.
-std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, bool keeps, bool narrow);
+struct ReductionSchedule {
+  bool keeps = false;     ///< what several passes read stays in registers
+  bool prefetch = false;  ///< and its next rows are copied to shared memory meanwhile
+  bool staged = false;    ///< the rows of a block are copied to shared memory together, wherever they begin
+  bool narrow = false;    ///< functions as 16-bit results need them
+};
+/// Does the row's number alone say where the input has it?
+bool HasRows(const ReductionProgram& program, const RowInput& input);
+
+/// The kernel, for constants and helpers of kernels/graph in front of it.
+std::string ReductionText(const ReductionProgram& program, const KernelSpec& spec, const ReductionSchedule& schedule);
 
 }  // namespace atunner

@@ -232,7 +232,7 @@ ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coor
     const std::string read = fmt::format("read({}, {} + {});", known->second, stored.pointer, first);
     Line(0, valid_.text.empty() ? read : fmt::format("if ({}) {} else clear({});", valid_.text, read, known->second));
   }
-  return Named(to, fmt::format("load<{}>({}.element[lane])", to, known->second), 1, name);
+  return Named(to, fmt::format("get<{}>({}, lane)", to, known->second), 1, name);
 }
 
 ElementText::Value ElementText::MapAt(const Node& node, const Map& map, const Coordinates& at) {

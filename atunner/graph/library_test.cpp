@@ -256,6 +256,8 @@ TEST(Pooling, MaxIgnoresPaddingAndMeanCountsIt) {
     }
   ExpectNear(top.outputs[0], want_top);
   ExpectNear(mean.outputs[0], want_mean);
+  const Case whole = Of("adaptive_avg_pool", {{1, 2, 3, 2}}, {{"output", I(1)}});
+  EXPECT_EQ(whole.outputs[0].shape, (std::vector<int64_t>{1, 2, 1, 1}));
   const Case cells = Of("adaptive_avg_pool", {{1, 1, 6}}, {{"output", I(2)}});
   ExpectNear(cells.outputs[0], {(cells.in(0, 0) + cells.in(0, 1) + cells.in(0, 2)) / 3,
                                 (cells.in(0, 3) + cells.in(0, 4) + cells.in(0, 5)) / 3});

@@ -167,7 +167,10 @@ void BuildAdaptive(Call& call, bool largest) {
   const int64_t out = call.Whole("output");
   Value x = call.Wide(call.Input("x", xs));
   std::vector<int64_t> axes;
-  std::vector<Value> counts;
+  if (out == 1) {  // the whole image
+    for (size_t i = 2; i < xs.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+    return call.Output("y", g.Reduce(largest ? Combine::kMax : Combine::kMean, x, axes, true));
+  }
   for (size_t i = 2; i < xs.size(); ++i) {
     const int64_t n = xs[i].factor();
     if (!call.Check(out >= 1 && out <= n, fmt::format("output={} of an extent {}", out, n), "at least 1, at most that"))

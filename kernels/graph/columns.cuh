@@ -2,21 +2,42 @@
 // neighbouring elements, and REDUCED_THREADS that divide what is reduced.
 constexpr int BLOCK = KEPT_THREADS * REDUCED_THREADS;
 
+/// What the lane has whose number differs in bit `offset`.
+template <class T> DEVICE T shuffled(const T& value, int offset) {
+  union {
+    T value;
+    unsigned word[(sizeof(T) + 3) / 4];
+  } moved = {value};
+#pragma unroll
+  for (int i = 0; i < sizeof(moved.word) / 4; ++i) moved.word[i] = __shfl_xor_sync(0xffffffffu, moved.word[i], offset);
+  return moved.value;
+}
+
 /// Combines every lane over the threads of one kept thread, in an order that does not depend on time; all get the result.
 template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int kept_thread, int reduced_thread) {
-  if (REDUCED_THREADS == 1) return;
-  __shared__ T part[REDUCED_THREADS][LANES][KEPT_THREADS];
+  constexpr int STRIDE = KEPT_INSIDE ? KEPT_THREADS : 1;  // between threads that reduce together
+  constexpr int IN_WARP = STRIDE >= 32 ? 1 : 32 / STRIDE < REDUCED_THREADS ? 32 / STRIDE : REDUCED_THREADS;
+  constexpr int GROUPS = REDUCED_THREADS / IN_WARP;
 #pragma unroll
-  for (int lane = 0; lane < LANES; ++lane) part[reduced_thread][lane][kept_thread] = value[lane];
+  for (int offset = IN_WARP / 2; offset > 0; offset /= 2) {
+#pragma unroll
+    for (int lane = 0; lane < LANES; ++lane) {
+      const T other = shuffled(value[lane], offset * STRIDE);
+      value[lane] = reduced_thread & offset ? Op::of(other, value[lane]) : Op::of(value[lane], other);
+    }
+  }
+  if (GROUPS == 1) return;
+  __shared__ T part[GROUPS][LANES][KEPT_THREADS];
+  const int group = reduced_thread / IN_WARP;
+#pragma unroll
+  for (int lane = 0; lane < LANES; ++lane) part[group][lane][kept_thread] = value[lane];
   __syncthreads();
 #pragma unroll
-  for (int half = REDUCED_THREADS / 2; half > 0; half /= 2) {
+  for (int half = GROUPS / 2; half > 0; half /= 2) {
     if (reduced_thread < half) {
 #pragma unroll
-      for (int lane = 0; lane < LANES; ++lane) {
-        value[lane] = Op::of(value[lane], part[reduced_thread + half][lane][kept_thread]);
-        part[reduced_thread][lane][kept_thread] = value[lane];
-      }
+      for (int lane = 0; lane < LANES; ++lane)
+        part[reduced_thread][lane][kept_thread] = Op::of(part[reduced_thread][lane][kept_thread], part[reduced_thread + half][lane][kept_thread]);
     }
     __syncthreads();
   }
@@ -39,6 +60,8 @@ DEVICE void meet_blocks(unsigned* arrived, unsigned blocks) {
 }
 
 /// Of a count. Divided in full, it would take a branch that keeps loads from moving ahead of it.
+DEVICE float quotient(float a, float b) { return __fdividef(a, b); }
+DEVICE double quotient(double a, double b) { return a / b; }
 DEVICE float reciprocal(float count) { return __fdividef(1.0f, count); }
 DEVICE double reciprocal(double count) { return 1.0 / count; }
 
@@ -55,7 +78,7 @@ template <class T> struct Moments {
 struct Merged {
   template <class T> static DEVICE Moments<T> of(const Moments<T>& a, const Moments<T>& b) {
     const T count = a.count + b.count;
-    const T share = count > 0 ? b.count / count : T(0);
+    const T share = count > 0 ? quotient(b.count, count) : T(0);
     const T distance = b.mean - a.mean;
     return {count, a.mean + distance * share, a.spread + b.spread + distance * distance * a.count * share};
   }

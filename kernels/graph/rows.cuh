@@ -25,3 +25,19 @@ template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
   __syncthreads();
   return tree<Op, WARPS_PER_ROW>(part[slot][row]);
 }
+
+/// The row that this thread serves of the group which begins with row `group`: its own, or the group's first.
+DEVICE long long row_of(long long group, long long rows) {
+  const long long row = group + threadIdx.x / THREADS_PER_ROW;
+  return row < rows ? row : group;
+}
+
+/// Copies `count` neighbouring elements to shared memory by 16 bytes; both begin at a multiple of those.
+template <class T> DEVICE void stage(T* to, const T* from, int count) {
+  constexpr int PIECE = 16 / sizeof(T);
+#if __CUDA_ARCH__ >= 800
+  for (int i = threadIdx.x * PIECE; i + PIECE <= count; i += BLOCK * PIECE)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to + i)), "l"(from + i) : "memory");
+#endif
+  for (int i = count / PIECE * PIECE + threadIdx.x; i < count; i += BLOCK) to[i] = from[i];
+}
