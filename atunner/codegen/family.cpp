@@ -3,9 +3,9 @@
 namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
-  return {&RowFamily(),       &GemmFamily(),      &ConvFamily(),    &AttentionFamily(),
-          &PointwiseFamily(), &ReductionFamily(), &ColumnsFamily(), &ScanFamily(),
-          &TransposeFamily(), &PoolingFamily(),   &ElementsFamily()};
+  return {&RowFamily(),       &GemmFamily(),      &ConvFamily(),     &AttentionFamily(),
+          &PointwiseFamily(), &ReductionFamily(), &ColumnsFamily(),  &ScanFamily(),
+          &TransposeFamily(), &PoolingFamily(),   &ElementsFamily(), &ConvGraphFamily()};
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {

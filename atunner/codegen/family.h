@@ -27,6 +27,7 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, c
 const Family& RowFamily();
 const Family& GemmFamily();
 const Family& ConvFamily();
+const Family& ConvGraphFamily();
 const Family& AttentionFamily();
 const Family& PointwiseFamily();
 const Family& ReductionFamily();

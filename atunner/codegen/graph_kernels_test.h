@@ -18,6 +18,7 @@ namespace atunner {
 
 class GraphKernels : public testing::Test {
  protected:
+  explicit GraphKernels(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) {}
   void SetUp() override {
     auto made = MakeNvrtcCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
@@ -76,7 +77,7 @@ class GraphKernels : public testing::Test {
     return SpecOfGraph(graph::Parse(text, "test.atg").value(), dims).value();
   }
 
-  vgpu::VirtualGpu gpu_{FindProfile("A100").value(), 2};
+  vgpu::VirtualGpu gpu_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<JudgeKernels> kernels_;
   size_t verified_ = 0;

@@ -125,6 +125,7 @@ LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const ch
 
 ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, bool b_transposed) const {
   ConstantBlock block;
+  if (!half_precision()) block.Line("typedef float T;\n#define MMA_TYPE \"tf32\"");
   block.Define("SPLIT_K", Integer(configuration, "split_k"));
   block.Line(Split(configuration) ? "typedef float OUT;" : "typedef T OUT;");
   block.Int("TILE_M", Integer(configuration, "tile_m")).Int("TILE_N", Integer(configuration, "tile_n"));
@@ -139,15 +140,15 @@ ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, 
 }
 
 SourceUnit TensorTemplate::EmitProduct(const Configuration& configuration, const ConstantBlock& constants,
-                                       std::string_view kernel, bool widened) const {
-  const std::string_view store = InCluster(configuration) ? embed::kClusterStoreCuh
-                                 : Split(configuration)   ? embed::kShareStoreCuh
-                                                          : embed::kTileStoreCuh;
+                                       std::string_view kernel, bool widened, std::string_view places) const {
+  const std::string_view store = InCluster(configuration)                    ? embed::kClusterStoreCuh
+                                 : Split(configuration) || !half_precision() ? embed::kShareStoreCuh
+                                                                             : embed::kTileStoreCuh;
   return Emit(
       configuration, constants,
       {embed::kMmaCommonCuh, embed::kTileOrderCuh, profile_.cc_major >= 9 ? embed::kClusterCuh : std::string_view(),
-       loop_.Text(chosen(configuration)), store, kernel, widened ? embed::kWidenCuh : std::string_view(),
-       Split(configuration) ? embed::kSplitCuh : std::string_view()});
+       loop_.Text(chosen(configuration)), places.empty() ? embed::kResultPlaceCuh : places, store, kernel,
+       widened ? embed::kWidenCuh : std::string_view(), Split(configuration) ? embed::kSplitCuh : std::string_view()});
 }
 
 std::optional<double> TensorTemplate::Cost(const Configuration& configuration, const DeviceProfile& profile) const {

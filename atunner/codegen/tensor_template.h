@@ -28,8 +28,9 @@ class TensorTemplate : public ProductTemplate {
   /// The constants that the tile's sources expect.
   ConstantBlock TileConstants(const Configuration& configuration, bool b_transposed) const;
   /// The whole source: main loop, tiles, `kernel`, and what `widened` operands and a split of the depth need.
+  /// `places`: where the result lies, if not row-major.
   SourceUnit EmitProduct(const Configuration& configuration, const ConstantBlock& constants, std::string_view kernel,
-                         bool widened) const;
+                         bool widened, std::string_view places = {}) const;
 
  private:
   Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }

@@ -1,7 +1,7 @@
 // A split of k through memory: each block writes its sums as they are, one share of [m, n] per stretch of k; a second step adds
 // them up (split.cuh). Fragments lie as tile_store.cuh says.
 DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n) {
-  float* share = shares + blockIdx.y * m * n;
+  float* share = shares + blockIdx.y * share_elements(m, n);
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < FRAGMENTS_M; ++i) {
@@ -11,14 +11,7 @@ DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile t
       for (int half = 0; half < 2; ++half) {
         const long long row = tile.row + fragment_row(i) + lane / 4 + half * 8;
         const long long column = tile.column + warp_column() + j * 8 + lane % 4 * 2;
-        if (row >= m || column >= n) continue;
-        float* to = share + row * n + column;
-        if (C_ALIGNED) {  // n is a multiple of 8: both or neither
-          *(float2*)to = make_float2(sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
-        } else {
-          to[0] = sums[i][j][half * 2];
-          if (column + 1 < n) to[1] = sums[i][j][half * 2 + 1];
-        }
+        if (row < m && column < n) put_pair(share, row, column, m, n, sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
       }
     }
   }

@@ -1,0 +1,206 @@
+// Convolutions of graphs as matrix products on tensor cores, in any number of dimensions, with groups, transposed, and
+// their gradients by the image: a first step puts channels last, then tiles of either operand are gathered.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "atunner/codegen/conv_form.h"
+#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/graph_layout.h"
+#include "atunner/codegen/tensor_template.h"
+#include "atunner/graph/text.h"
+#include "atunner/model/accuracy.h"
+#include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+/// Bits that say which taps meet an element.
+constexpr int64_t kMostTaps = 64;
+/// Channels times filters of a group: below that, tensor cores multiply little but zeros.
+constexpr int64_t kLeastProducts = 16;
+constexpr int64_t kArrangeThreads = 256;
+
+struct TensorConvForm : ConvForm {
+  int64_t unit = 8;       ///< elements in 16 bytes
+  int64_t padded = 8;     ///< channels of a group in whole units
+  bool in_place = false;  ///< x has its channels last already
+  bool pixels_first = false;
+
+  int64_t Pixels() const {
+    int64_t pixels = 1;
+    for (const ConvAxis& axis : axes) pixels *= CeilDiv(axis.out, axis.inner);
+    return pixels;
+  }
+  int64_t Rounded() const { return pixels_first ? Pixels() : CeilDiv(Pixels(), 8) * 8; }
+};
+
+/// Are spatial axes side by side in memory, `step` elements from one place to the next?
+bool Dense(const ConvForm& form, bool of_x, int64_t step) {
+  for (size_t i = form.axes.size(); i-- > 0;) {
+    const ConvAxis& axis = form.axes[i];
+    const int64_t extent = of_x ? axis.in : axis.out;
+    if (extent > 1 && (of_x ? axis.x : axis.y) != step) return false;
+    step *= extent;
+  }
+  return true;
+}
+
+std::optional<TensorConvForm> FormOf(const KernelSpec& spec) {
+  const bool tf32 = spec.compute_dtype == DType::kFloat32 && AccuracyOf(spec) == Accuracy::kFast;
+  if (!tf32 && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
+  if (std::ranges::any_of(spec.args, [&](const ArgSpec& arg) { return arg.dtype != spec.compute_dtype; }))
+    return std::nullopt;
+  const auto read = ConvFormOf(spec);
+  if (!read || read->channels * read->filters < kLeastProducts) return std::nullopt;
+  TensorConvForm form{*read};
+  form.unit = 16 / static_cast<int64_t>(SizeOf(spec.compute_dtype));
+  form.padded = CeilDiv(form.channels, form.unit) * form.unit;
+  const int64_t all = form.groups * form.channels;
+  form.in_place = form.channels == form.padded && form.x.channel == 1 && Dense(form, true, all) &&
+                  (form.groups == 1 || form.x.group == form.channels) &&
+                  (form.images.one() || form.x.image == all * form.Inputs());
+  if (!form.in_place && !Dense(form, true, 1)) return std::nullopt;
+  form.pixels_first = form.y.filter == 1 && form.filters > 1;
+  const int64_t taps = form.axes[0].taps + form.axes[1].taps + form.axes[2].taps;
+  const int64_t images = form.images.Bound(spec.dims).factor();
+  const int64_t most = INT32_MAX / 2;
+  const bool counted = images * form.Rounded() < most && form.groups * form.Phases() < 65536 &&
+                       images * form.Inputs() * form.groups * (form.padded / form.unit) < most &&
+                       form.Taps() * form.padded < most;
+  return taps <= kMostTaps && counted ? std::optional(form) : std::nullopt;
+}
+
+class TensorConvGraph : public TensorTemplate {
+ public:
+  TensorConvGraph(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
+      : TensorTemplate(spec, profile, LoopFor(spec, profile), ExtentsOf(spec, form)), form_(std::move(form)) {
+    if (form_.Phases() > 1) Add("persistent == 0", "phases have no tile in common");
+    if (!half_precision()) Add(space_.Find("in_cluster") < 0 ? "True" : "in_cluster == 0", "sums stay as they are");
+  }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    ConstantBlock constants = TileConstants(configuration, true);
+    AddGeometry(constants);
+    LaunchPlan plan = Plan(configuration, {});
+    AddArranging(plan);
+    const std::string pixels = fmt::format("({}) * {}", Images(), form_.Rounded());
+    const std::string filters = std::to_string(form_.filters);
+    LaunchStep step = TileStep(configuration, "conv", (form_.pixels_first ? pixels : filters).c_str(),
+                               (form_.pixels_first ? filters : pixels).c_str());
+    step.grid[2] = Expr(form_.groups * form_.Phases());
+    step.args = {form_.in_place ? ArgBinding::Tensor(form_.x.name) : ArgBinding::Workspace("arranged_x"),
+                 ArgBinding::Workspace("arranged_w"), Destination(configuration, form_.y.name.c_str()), ImagesArg()};
+    plan.steps.push_back(step);
+    FinishSplit(configuration, plan, form_.y.name.c_str(), Images().c_str(), std::to_string(Results()).c_str());
+    return RenderedKernel{EmitProduct(configuration, constants, Kernel(), false, embed::kConvGeometryCuh),
+                          std::move(plan)};
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    const int64_t pixels = Integer(configuration, form_.pixels_first ? "tile_m" : "tile_n");
+    const int64_t work = Results() * form_.channels * form_.Taps();
+    return CheckSizes(spec_, GraphOf(spec_).value(), pixels / form_.Rounded() + 2, 20000000 / work);
+  }
+  SizeFreedom FreeSizes(const Configuration&) const override {
+    if (spec_.dims.size() != 1) return {};
+    const auto& [name, most] = *spec_.dims.begin();
+    return {{name}, {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "pixels are numbered by 31 bits"}}};
+  }
+
+ private:
+  static const MainLoop& LoopFor(const KernelSpec& spec, const DeviceProfile& profile) {
+    return spec.compute_dtype == DType::kFloat32 ? Tf32Loop() : MainLoopFor(profile);
+  }
+  /// Of the products of all phases and groups, as if they were one.
+  static Extents ExtentsOf(const KernelSpec& spec, const TensorConvForm& form) {
+    const int64_t pixels = form.images.Bound(spec.dims).factor() * form.Rounded() * form.Phases() * form.groups;
+    const int64_t depth = CeilDiv(form.Taps(), form.Phases()) * form.padded;
+    return {.m = form.pixels_first ? pixels : form.filters, .n = form.pixels_first ? form.filters : pixels, .k = depth};
+  }
+  std::string Images() const { return form_.images.ToString(); }
+  ArgBinding ImagesArg() const { return ArgBinding::Scalar(DType::kInt32, Expr::MustParse(Images())); }
+  /// Elements of the result of one image.
+  int64_t Results() const { return form_.groups * form_.filters * form_.Outputs(); }
+
+  void AddGeometry(ConstantBlock& constants) const {
+    constants.Int("GROUPS", form_.groups).Int("CHANNELS", form_.channels, "of a group").Int("C", form_.padded);
+    constants.Int("FILTERS", form_.filters, "of a group").Bool("PIXELS_FIRST", form_.pixels_first);
+    for (size_t i = 0; i < form_.axes.size(); ++i) {
+      const ConvAxis& a = form_.axes[i];
+      constants.Line(fmt::format(
+          "constexpr int IN_{0} = {1}, OUT_{0} = {2}, TAPS_{0} = {3}, STRIDE_{0} = {4}, DILATION_{0} = {5}, "
+          "SHIFT_{0} = {6}, INNER_{0} = {7};\nconstexpr long long Y_{0} = {8}, W_{0} = {9};",
+          "DHW"[i], a.in, a.out, a.taps, a.stride, a.dilation, a.shift, a.inner, a.y, a.w));
+    }
+    const auto& [x, y, w] = std::tie(form_.x, form_.y, form_.w);
+    constants.Int("X_PIXEL", form_.groups * form_.padded, "elements from pixel to pixel");
+    constants.Line(fmt::format("constexpr long long X_GROUP = {};", form_.padded));
+    constants.Line(fmt::format(
+        "constexpr long long Y_IMAGE = {}, Y_GROUP = {}, Y_FILTER = {}, Y_ELEMENTS = {};\n"
+        "constexpr long long X_FROM_IMAGE = {}, X_FROM_GROUP = {}, X_FROM_CHANNEL = {};\n"
+        "constexpr long long W_BASE = {}, W_GROUP = {}, W_FILTER = {}, W_CHANNEL = {};",
+        y.image, y.group, y.filter, Results(), x.image, x.group, x.channel, w.base, w.group, w.filter, w.channel));
+    const bool dense = !form_.pixels_first && form_.Phases() == 1 && Dense(form_, false, 1);
+    const int64_t line = form_.pixels_first ? form_.filters : form_.Outputs();
+    constants.Bool("Y_DENSE", dense, "neighbouring pixels of the result lie side by side");
+    constants.Bool("Y_WHOLE", (dense || form_.pixels_first) && line % 8 == 0 && Aligned(y, 8),
+                   "so do eight columns of it, aligned");
+    constants.Bool("ARRANGE_X", !form_.in_place);
+    constants.Bool("X_WHOLE", form_.Inputs() % form_.unit == 0 && Aligned(x, form_.unit), "units of x are aligned");
+  }
+  bool Aligned(const ConvTensor& tensor, int64_t unit) const {
+    const bool filters = form_.pixels_first || tensor.filter % unit == 0;
+    return tensor.image % unit == 0 && tensor.group % unit == 0 && filters &&
+           (tensor.channel % unit == 0 || form_.in_place);
+  }
+
+  void AddArranging(LaunchPlan& plan) const {
+    const int64_t bytes = 16 / form_.unit;
+    const int64_t filters = form_.groups * form_.filters * form_.Taps() * form_.padded;
+    plan.workspaces.push_back({"arranged_w", Expr(filters * bytes)});
+    LaunchStep step;
+    step.entry = "arrange";
+    step.block[0] = kArrangeThreads;
+    std::string blocks = std::to_string(CeilDiv(filters / form_.unit, kArrangeThreads));
+    if (!form_.in_place) {
+      const int64_t total = form_.groups * form_.padded;
+      const int64_t lines = std::min<int64_t>(total, 64);
+      const int64_t space = lines > 32 ? 64 : lines > 16 ? 128 : lines > 8 ? 256 : 512;
+      plan.workspaces.push_back(
+          {"arranged_x", Expr::MustParse(fmt::format("({}) * {}", Images(), form_.Inputs() * total * bytes))});
+      blocks += fmt::format(" + ({}) * {}", Images(), CeilDiv(form_.Inputs(), space) * CeilDiv(total, lines));
+    }
+    step.grid[0] = Expr::MustParse(blocks);
+    step.args = {ArgBinding::Tensor(form_.x.name),
+                 form_.in_place ? ArgBinding::Workspace("arranged_w") : ArgBinding::Workspace("arranged_x"),
+                 ArgBinding::Tensor(form_.w.name), ArgBinding::Workspace("arranged_w"), ImagesArg()};
+    plan.steps.push_back(step);
+  }
+
+  static std::string Kernel() { return fmt::format("{}\n{}", embed::kConvGatherCu, embed::kConvArrangeCu); }
+
+  TensorConvForm form_;
+};
+
+class ConvGraph : public FormFamily<TensorConvGraph, FormOf> {
+ public:
+  ConvGraph() : FormFamily("convolution") {}
+  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
+    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
+    if (spec.compute_dtype == DType::kFloat32 && profile.cc_major != 9)
+      return Fail(ErrorCode::kUnsupported, "convolutions in TF32 on " + profile.name, "",
+                  "use a Hopper GPU, or 16-bit types");
+    return FormFamily::Bind(spec, profile);
+  }
+};
+
+}  // namespace
+
+const Family& ConvGraphFamily() {
+  static const ConvGraph family;
+  return family;
+}
+
+}  // namespace atunner
