@@ -1,5 +1,4 @@
 // Convolutions of graphs on tensor cores and as windows, against the evaluation of the graph in float64.
-#include "atunner/codegen/conv_form.h"
 #include "atunner/codegen/graph_kernels_test.h"
 #include "atunner/model/accuracy.h"
 

@@ -4,17 +4,21 @@
 
 #include <algorithm>
 
-#include "atunner/codegen/conv_form.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/tensor_template.h"
-#include "atunner/graph/text.h"
+#include "atunner/graph/convolution.h"
+#include "atunner/graph/rewrite.h"
 #include "atunner/model/accuracy.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
+
+using graph::ConvAxis;
+using graph::ConvForm;
+using graph::ConvTensor;
 
 /// Bits that say which taps meet an element.
 constexpr int64_t kMostTaps = 64;
@@ -52,7 +56,9 @@ std::optional<TensorConvForm> FormOf(const KernelSpec& spec) {
   if (!tf32 && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
   if (std::ranges::any_of(spec.args, [&](const ArgSpec& arg) { return arg.dtype != spec.compute_dtype; }))
     return std::nullopt;
-  const auto read = ConvFormOf(spec);
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto parsed = GraphOf(spec);
+  const auto read = parsed ? graph::ConvFormOf(graph::FuseMaps(*parsed)) : std::nullopt;
   if (!read || read->channels * read->filters < kLeastProducts) return std::nullopt;
   TensorConvForm form{*read};
   form.unit = 16 / static_cast<int64_t>(SizeOf(spec.compute_dtype));

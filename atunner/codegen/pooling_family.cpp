@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/conv_form.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/convolution.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/evaluate_sums.h"
 #include "atunner/graph/plain_kernels.h"
@@ -22,6 +22,9 @@ namespace atunner {
 namespace {
 
 using graph::Combine;
+using graph::ConvAxis;
+using graph::ConvForm;
+using graph::ConvTensor;
 using graph::Extent;
 using graph::NodeId;
 
@@ -129,7 +132,7 @@ class FormReader {
 
 /// One filter for each channel, images and results as rows of their channels.
 std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
-  const auto conv = ConvFormOf(graph);
+  const auto conv = graph::ConvFormOf(graph);
   if (!conv || conv->channels != 1 || conv->filters != 1 || conv->Phases() != 1) return std::nullopt;
   PoolingForm form{.graph = graph, .images = conv->images * Extent(conv->groups), .conv = conv};
   int64_t in = 1;

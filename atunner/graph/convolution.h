@@ -7,9 +7,8 @@
 #include <string>
 
 #include "atunner/graph/graph.h"
-#include "atunner/model/kernel_spec.h"
 
-namespace atunner {
+namespace atunner::graph {
 
 /// One spatial axis. Result `out` is made from those elements `in` and taps for which
 /// inner · in = stride · out + dilation · tap + shift; of `inner` and `stride` one is 1.
@@ -27,7 +26,7 @@ struct ConvTensor {
 
 /// y[image, group, filter, out…] = Σ x[image, group, channel, in…] · w[group, filter, channel, tap…]
 struct ConvForm {
-  graph::Extent images;
+  Extent images;
   int64_t groups = 1, channels = 1, filters = 1;  ///< channels and filters of one group
   std::array<ConvAxis, 3> axes;                   ///< depth, height, width; those that there are come last
   ConvTensor x, y, w;
@@ -40,7 +39,6 @@ struct ConvForm {
 };
 
 /// nullopt for graphs that are something else: convolutions, transposed ones, and gradients by the image of both.
-std::optional<ConvForm> ConvFormOf(const graph::ValidGraph& graph);
-std::optional<ConvForm> ConvFormOf(const KernelSpec& spec);
+std::optional<ConvForm> ConvFormOf(const ValidGraph& graph);
 
-}  // namespace atunner
+}  // namespace atunner::graph

@@ -1,20 +1,12 @@
-#include "atunner/codegen/conv_form.h"
+#include "atunner/graph/convolution.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "atunner/graph/rewrite.h"
-#include "atunner/operators/graph_operator.h"
-
-namespace atunner {
+namespace atunner::graph {
 namespace {
-
-using graph::Extent;
-using graph::NodeId;
-using graph::Shape;
-using graph::ValidGraph;
 
 /// A place along an axis in terms of the contraction's letters: divisor · place = Σ terms + constant. Letters of extent
 /// 1 do not occur.
@@ -40,7 +32,7 @@ struct Located {
     return std::ranges::any_of(places, [&](const Place& place) { return place.terms.contains(letter); });
   }
   int64_t Stride(size_t axis) const {
-    return graph::ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).factor();
+    return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).factor();
   }
   /// Elements between neighbours along a letter.
   int64_t Stride(char letter) const {
@@ -59,27 +51,27 @@ class Tracer {
   Tracer(const ValidGraph& graph, std::map<char, Extent> extents) : graph_(graph), extents_(std::move(extents)) {}
 
   std::optional<Located> ToInput(NodeId id, Places places) const {
-    const graph::Node& node = graph_.node(id);
-    if (node.As<graph::Input>()) return Located{node.name, node.type.shape, std::move(places)};
+    const Node& node = graph_.node(id);
+    if (node.As<Input>()) return Located{node.name, node.type.shape, std::move(places)};
     if (node.operands.size() != 1) return std::nullopt;
     const Shape& from = graph_.node(node.operands[0]).type.shape;
-    if (const auto* reshape = node.As<graph::Reshape>()) {
+    if (const auto* reshape = node.As<Reshape>()) {
       auto moved = Reshaped(places, reshape->shape, from);
       if (!moved) return std::nullopt;
       places = *std::move(moved);
-    } else if (const auto* transpose = node.As<graph::Transpose>()) {
+    } else if (const auto* transpose = node.As<Transpose>()) {
       Places moved(places.size());
       for (size_t i = 0; i < places.size(); ++i) moved[transpose->order[i]] = places[i];
       places = std::move(moved);
-    } else if (const auto* window = node.As<graph::Window>()) {
+    } else if (const auto* window = node.As<Window>()) {
       const auto at = places.begin() + window->axis;
       places[window->axis] = Windowed(at[0], at[1], window->stride, window->dilation);
       places.erase(at + 1);
-    } else if (const auto* pad = node.As<graph::Pad>()) {
+    } else if (const auto* pad = node.As<Pad>()) {
       if (pad->value != 0 || places[pad->axis].divisor != 1) return std::nullopt;
       places[pad->axis].constant -= pad->low;
       places[pad->axis].divisor = pad->inner + 1;
-    } else if (const auto* reverse = node.As<graph::Reverse>()) {
+    } else if (const auto* reverse = node.As<Reverse>()) {
       Place& place = places[reverse->axis];
       if (place.divisor != 1) return std::nullopt;
       Place back{.terms = {}, .constant = from[reverse->axis].factor() - 1};
@@ -93,25 +85,25 @@ class Tracer {
 
   /// From the output's node down to the contraction, then up again with the letters' places.
   std::optional<Places> FromContraction(NodeId id, const Places& letters) const {
-    const graph::Node& node = graph_.node(id);
-    if (node.As<graph::Contract>()) return letters;
+    const Node& node = graph_.node(id);
+    if (node.As<Contract>()) return letters;
     if (node.operands.size() != 1) return std::nullopt;
     auto places = FromContraction(node.operands[0], letters);
     if (!places) return std::nullopt;
     const Shape& from = graph_.node(node.operands[0]).type.shape;
-    if (const auto* reshape = node.As<graph::Reshape>()) return Reshaped(*places, from, reshape->shape);
-    if (const auto* transpose = node.As<graph::Transpose>()) {
+    if (const auto* reshape = node.As<Reshape>()) return Reshaped(*places, from, reshape->shape);
+    if (const auto* transpose = node.As<Transpose>()) {
       Places moved;
       for (int64_t axis : transpose->order) moved.push_back((*places)[axis]);
       return moved;
     }
-    if (const auto* fold = node.As<graph::Fold>()) {
+    if (const auto* fold = node.As<Fold>()) {
       const auto at = places->begin() + fold->axis;
       (*places)[fold->axis] = Windowed(at[0], at[1], fold->stride, fold->dilation);
       places->erase(at + 1);
       return places;
     }
-    const auto* slice = node.As<graph::Slice>();
+    const auto* slice = node.As<Slice>();
     if (!slice || (*places)[slice->axis].divisor != 1) return std::nullopt;
     (*places)[slice->axis].constant -= slice->start;
     (*places)[slice->axis].divisor = slice->step;
@@ -195,12 +187,12 @@ class FormReader {
  private:
   bool Trace() {
     NodeId id = graph_.outputs()[0].node;
-    while (!graph_.node(id).As<graph::Contract>()) {
+    while (!graph_.node(id).As<Contract>()) {
       if (graph_.node(id).operands.size() != 1) return false;
       id = graph_.node(id).operands[0];
     }
-    const graph::Node& contraction = graph_.node(id);
-    const graph::Equation equation = graph::ParsedEquation(contraction.As<graph::Contract>()->equation);
+    const Node& contraction = graph_.node(id);
+    const Equation equation = ParsedEquation(contraction.As<Contract>()->equation);
     const auto letters = [&](const std::string& text, const Shape& shape) {
       Places places(text.size());
       for (size_t i = 0; i < text.size(); ++i) {
@@ -216,7 +208,7 @@ class FormReader {
     const Tracer tracer(graph_, extents_);
     auto a = tracer.ToInput(contraction.operands[0], left);
     auto b = tracer.ToInput(contraction.operands[1], right);
-    const graph::Output& output = graph_.outputs()[0];
+    const Output& output = graph_.outputs()[0];
     auto c = tracer.FromContraction(output.node, result);
     if (!a || !b || !c || a->name == b->name) return false;
     tensors_ = {*std::move(a), *std::move(b), Located{output.name, graph_.node(output.node).type.shape, *std::move(c)}};
@@ -382,10 +374,4 @@ class FormReader {
 
 std::optional<ConvForm> ConvFormOf(const ValidGraph& graph) { return FormReader(graph).Read(); }
 
-std::optional<ConvForm> ConvFormOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto parsed = GraphOf(spec);
-  return parsed ? ConvFormOf(graph::FuseMaps(*parsed)) : std::nullopt;
-}
-
-}  // namespace atunner
+}  // namespace atunner::graph
