@@ -81,12 +81,20 @@ output y
   EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text, testing::HasSubstr("ARRANGE_X = false"));
 }
 
+TEST_F(Convolutions, OfChannelsLastInPartsOfUnits) {
+  Check(Conv("conv", {{2, 9, 7, 3}, {16, 3, 3, 3}}, DType::kBFloat16, With(Of(2, 1), "channels_last", true)),
+        "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 5, 4, 16}, {16, 2, 2, 8}}, DType::kBFloat16, With(Of(2, 0), "channels_last", true)),
+        "convolution", 1);
+}
+
 TEST_F(Convolutions, DepthwiseAsWeightedWindows) {
   for (DType dtype : kTaskTypes) {
     Check(Conv("conv", {{2, 5, 9, 16}, {5, 1, 3, 3}}, dtype, Of(1, 1, 1, 5)), "pooling", 2);
     Check(Conv("conv", {{2, 3, 13, 13}, {3, 1, 5, 4}}, dtype, Of(2, 2, 1, 3)), "pooling", 1);
     Check(Conv("conv", {{2, 4, 67}, {4, 1, 4}}, dtype, Of(1, 3, 1, 4)), "pooling", 2);
   }
+  Check(Conv("conv", {{2, 4, 64}, {4, 1, 4}}, DType::kBFloat16, With(Of(1, 0, 1, 4), "causal", true)), "pooling", 1);
   Check(Conv("conv", {{1, 3, 20, 24}, {3, 1, 3, 3}}, DType::kBFloat16, Of(1, 2, 2, 3)), "pooling", 1);
   Check(Conv("conv", {{2, 3, 5, 6, 8}, {3, 1, 3, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 3)), "pooling", 1);
   Check(Conv("conv_backward", {{2, 3, 8, 8}, {3, 1, 3, 3}}, DType::kFloat32,
@@ -99,11 +107,14 @@ TEST_F(HopperConvolutions, OfGroupsOfWarps) {
   Check(Conv("conv_transpose", {{2, 72, 5, 8}, {72, 8, 4, 4}}, DType::kFloat16, Of(2, 1)), "convolution", 1);
 }
 
-TEST_F(HopperConvolutions, OfFloat32InTf32WhereThePolicyAllowsIt) {
+TEST_F(Convolutions, OfFloat32InHalvesWhereThePolicyAllowsIt) {
   const Shapes shapes = {{2, 12, 9, 7}, {24, 12, 3, 3}};
   Check(Conv("conv", shapes, DType::kFloat32, Of(1, 1), Accuracy::kFast), "convolution", 2);
   Check(Conv("conv_transpose", {{1, 8, 5, 6}, {8, 8, 2, 2}}, DType::kFloat32, Of(2, 0), Accuracy::kFast), "convolution",
         1);
+  Check(Conv("conv", {{2, 9, 7, 12}, {16, 3, 3, 12}}, DType::kFloat32, With(Of(1, 1), "channels_last", true),
+             Accuracy::kFast),
+        "convolution", 1);
   EXPECT_FALSE(MakeTemplate(Conv("conv", shapes, DType::kFloat32, Of(1, 1)), gpu_.profile()).has_value());
 }
 

@@ -25,11 +25,14 @@ constexpr int64_t kMostTaps = 64;
 /// Channels times filters of a group: below that, tensor cores multiply little but zeros.
 constexpr int64_t kLeastProducts = 16;
 constexpr int64_t kArrangeThreads = 256;
+constexpr int64_t kUnit = 8;
+/// Blocks that look for the largest elements (conv_geometry.cuh).
+constexpr int64_t kMeasuring = 256 + 32;
 
 struct TensorConvForm : ConvForm {
-  int64_t unit = 8;       ///< elements in 16 bytes
   int64_t padded = 8;     ///< channels of a group in whole units
-  bool in_place = false;  ///< x has its channels last already
+  bool last = false;      ///< x has its channels last,
+  bool in_place = false;  ///< and needs no first step
   bool pixels_first = false;
 
   int64_t Pixels() const {
@@ -52,8 +55,8 @@ bool Dense(const ConvForm& form, bool of_x, int64_t step) {
 }
 
 std::optional<TensorConvForm> FormOf(const KernelSpec& spec) {
-  const bool tf32 = spec.compute_dtype == DType::kFloat32 && AccuracyOf(spec) == Accuracy::kFast;
-  if (!tf32 && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
+  const bool scaled = spec.compute_dtype == DType::kFloat32 && AccuracyOf(spec) == Accuracy::kFast;
+  if (!scaled && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
   if (std::ranges::any_of(spec.args, [&](const ArgSpec& arg) { return arg.dtype != spec.compute_dtype; }))
     return std::nullopt;
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
@@ -61,19 +64,19 @@ std::optional<TensorConvForm> FormOf(const KernelSpec& spec) {
   const auto read = parsed ? graph::ConvFormOf(graph::FuseMaps(*parsed)) : std::nullopt;
   if (!read || read->channels * read->filters < kLeastProducts) return std::nullopt;
   TensorConvForm form{*read};
-  form.unit = 16 / static_cast<int64_t>(SizeOf(spec.compute_dtype));
-  form.padded = CeilDiv(form.channels, form.unit) * form.unit;
+  form.padded = CeilDiv(form.channels, kUnit) * kUnit;
   const int64_t all = form.groups * form.channels;
-  form.in_place = form.channels == form.padded && form.x.channel == 1 && Dense(form, true, all) &&
-                  (form.groups == 1 || form.x.group == form.channels) &&
-                  (form.images.one() || form.x.image == all * form.Inputs());
-  if (!form.in_place && !Dense(form, true, 1)) return std::nullopt;
+  form.last = (form.channels == 1 || form.x.channel == 1) && Dense(form, true, all) &&
+              (form.groups == 1 || form.x.group == form.channels) &&
+              (form.images.one() || form.x.image == all * form.Inputs());
+  form.in_place = form.last && form.channels == form.padded && !scaled;
+  if (!form.last && !Dense(form, true, 1)) return std::nullopt;
   form.pixels_first = form.y.filter == 1 && form.filters > 1;
   const int64_t taps = form.axes[0].taps + form.axes[1].taps + form.axes[2].taps;
   const int64_t images = form.images.Bound(spec.dims).factor();
   const int64_t most = INT32_MAX / 2;
   const bool counted = images * form.Rounded() < most && form.groups * form.Phases() < 65536 &&
-                       images * form.Inputs() * form.groups * (form.padded / form.unit) < most &&
+                       images * form.Inputs() * form.groups * (form.padded / kUnit) < most &&
                        form.Taps() * form.padded < most;
   return taps <= kMostTaps && counted ? std::optional(form) : std::nullopt;
 }
@@ -81,7 +84,7 @@ std::optional<TensorConvForm> FormOf(const KernelSpec& spec) {
 class TensorConvGraph : public TensorTemplate {
  public:
   TensorConvGraph(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
-      : TensorTemplate(spec, profile, LoopFor(spec, profile), ExtentsOf(spec, form)), form_(std::move(form)) {
+      : TensorTemplate(spec, profile, MainLoopFor(profile), ExtentsOf(spec, form)), form_(std::move(form)) {
     if (form_.Phases() > 1) Add("persistent == 0", "phases have no tile in common");
     if (!half_precision()) Add(space_.Find("in_cluster") < 0 ? "True" : "in_cluster == 0", "sums stay as they are");
   }
@@ -90,6 +93,7 @@ class TensorConvGraph : public TensorTemplate {
     ConstantBlock constants = TileConstants(configuration, true);
     AddGeometry(constants);
     LaunchPlan plan = Plan(configuration, {});
+    if (!half_precision()) AddMeasuring(plan);
     AddArranging(plan);
     const std::string pixels = fmt::format("({}) * {}", Images(), form_.Rounded());
     const std::string filters = std::to_string(form_.filters);
@@ -97,7 +101,8 @@ class TensorConvGraph : public TensorTemplate {
                                (form_.pixels_first ? filters : pixels).c_str());
     step.grid[2] = Expr(form_.groups * form_.Phases());
     step.args = {form_.in_place ? ArgBinding::Tensor(form_.x.name) : ArgBinding::Workspace("arranged_x"),
-                 ArgBinding::Workspace("arranged_w"), Destination(configuration, form_.y.name.c_str()), ImagesArg()};
+                 ArgBinding::Workspace("arranged_w"), Destination(configuration, form_.y.name.c_str()), ImagesArg(),
+                 Largest()};
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, form_.y.name.c_str(), Images().c_str(), std::to_string(Results()).c_str());
     return RenderedKernel{EmitProduct(configuration, constants, Kernel(), false, embed::kConvGeometryCuh),
@@ -116,9 +121,6 @@ class TensorConvGraph : public TensorTemplate {
   }
 
  private:
-  static const MainLoop& LoopFor(const KernelSpec& spec, const DeviceProfile& profile) {
-    return spec.compute_dtype == DType::kFloat32 ? Tf32Loop() : MainLoopFor(profile);
-  }
   /// Of the products of all phases and groups, as if they were one.
   static Extents ExtentsOf(const KernelSpec& spec, const TensorConvForm& form) {
     const int64_t pixels = form.images.Bound(spec.dims).factor() * form.Rounded() * form.Phases() * form.groups;
@@ -153,8 +155,11 @@ class TensorConvGraph : public TensorTemplate {
     constants.Bool("Y_DENSE", dense, "neighbouring pixels of the result lie side by side");
     constants.Bool("Y_WHOLE", (dense || form_.pixels_first) && line % 8 == 0 && Aligned(y, 8),
                    "so do eight columns of it, aligned");
-    constants.Bool("ARRANGE_X", !form_.in_place);
-    constants.Bool("X_WHOLE", form_.Inputs() % form_.unit == 0 && Aligned(x, form_.unit), "units of x are aligned");
+    constants.Bool("ARRANGE_X", !form_.in_place).Bool("X_LAST", form_.last, "x has its channels last");
+    constants.Bool("X_WHOLE", !form_.last && form_.Inputs() % kUnit == 0 && Aligned(x, kUnit),
+                   "units of x are aligned");
+    constants.Line(half_precision() ? "typedef T FROM;" : "typedef float FROM;")
+        .Define("SCALED", half_precision() ? 0 : 1);
   }
   bool Aligned(const ConvTensor& tensor, int64_t unit) const {
     const bool filters = form_.pixels_first || tensor.filter % unit == 0;
@@ -163,25 +168,43 @@ class TensorConvGraph : public TensorTemplate {
   }
 
   void AddArranging(LaunchPlan& plan) const {
-    const int64_t bytes = 16 / form_.unit;
     const int64_t filters = form_.groups * form_.filters * form_.Taps() * form_.padded;
-    plan.workspaces.push_back({"arranged_w", Expr(filters * bytes)});
+    plan.workspaces.push_back({"arranged_w", Expr(filters * 2)});
     LaunchStep step;
     step.entry = "arrange";
     step.block[0] = kArrangeThreads;
-    std::string blocks = std::to_string(CeilDiv(filters / form_.unit, kArrangeThreads));
+    std::string blocks = std::to_string(CeilDiv(filters / kUnit, kArrangeThreads));
     if (!form_.in_place) {
       const int64_t total = form_.groups * form_.padded;
       const int64_t lines = std::min<int64_t>(total, 64);
       const int64_t space = lines > 32 ? 64 : lines > 16 ? 128 : lines > 8 ? 256 : 512;
       plan.workspaces.push_back(
-          {"arranged_x", Expr::MustParse(fmt::format("({}) * {}", Images(), form_.Inputs() * total * bytes))});
-      blocks += fmt::format(" + ({}) * {}", Images(), CeilDiv(form_.Inputs(), space) * CeilDiv(total, lines));
+          {"arranged_x", Expr::MustParse(fmt::format("({}) * {}", Images(), form_.Inputs() * total * 2))});
+      const int64_t tiles = form_.last ? CeilDiv(form_.Inputs() * total / kUnit, kArrangeThreads)
+                                       : CeilDiv(form_.Inputs(), space) * CeilDiv(total, lines);
+      blocks += fmt::format(" + ({}) * {}", Images(), tiles);
     }
     step.grid[0] = Expr::MustParse(blocks);
     step.args = {ArgBinding::Tensor(form_.x.name),
                  form_.in_place ? ArgBinding::Workspace("arranged_w") : ArgBinding::Workspace("arranged_x"),
-                 ArgBinding::Tensor(form_.w.name), ArgBinding::Workspace("arranged_w"), ImagesArg()};
+                 ArgBinding::Tensor(form_.w.name),
+                 ArgBinding::Workspace("arranged_w"),
+                 ImagesArg(),
+                 Largest()};
+    plan.steps.push_back(step);
+  }
+  /// The largest elements; of 16-bit types nobody asks.
+  ArgBinding Largest() const { return ArgBinding::Workspace(half_precision() ? "arranged_w" : "largest"); }
+  void AddMeasuring(LaunchPlan& plan) const {
+    plan.workspaces.push_back({"largest", Expr(kMeasuring * 4)});
+    LaunchStep step;
+    step.entry = "measure";
+    step.grid[0] = kMeasuring;
+    step.block[0] = 512;
+    const int64_t each = form_.groups * form_.channels * form_.Inputs();
+    step.args = {ArgBinding::Tensor(form_.x.name), ArgBinding::Tensor(form_.w.name), ArgBinding::Workspace("largest"),
+                 ArgBinding::Scalar(DType::kInt64, Expr::MustParse(fmt::format("({}) * {}", Images(), each))),
+                 ArgBinding::Scalar(DType::kInt64, Expr(form_.groups * form_.filters * form_.channels * form_.Taps()))};
     plan.steps.push_back(step);
   }
 
@@ -194,10 +217,7 @@ class ConvGraph : public FormFamily<TensorConvGraph, FormOf> {
  public:
   ConvGraph() : FormFamily("convolution") {}
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
-    if (spec.compute_dtype == DType::kFloat32 && profile.cc_major != 9)
-      return Fail(ErrorCode::kUnsupported, "convolutions in TF32 on " + profile.name, "",
-                  "use a Hopper GPU, or 16-bit types");
+    if (profile.cc_major < 8) return Fail(ErrorCode::kUnsupported, "convolutions on tensor cores of " + profile.name);
     return FormFamily::Bind(spec, profile);
   }
 };

@@ -53,8 +53,6 @@ class MainLoop {
 const MainLoop& MmaLoop();
 /// wgmma, on Hopper, where every thread copies (kernels/families/wgmma_loop.cuh).
 const MainLoop& WgmmaLoop();
-/// The same of float32 that is cut off to TF32, half as many elements at a time; both operands run along the depth.
-const MainLoop& Tf32Loop();
 /// wgmma, on Hopper, where tensor maps copy (kernels/families/maps_loop.cuh): operands of 16-byte aligned rows.
 const MainLoop& MapsLoop();
 /// The fastest that the device has.

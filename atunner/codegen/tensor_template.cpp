@@ -125,9 +125,10 @@ LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const ch
 
 ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, bool b_transposed) const {
   ConstantBlock block;
-  if (!half_precision()) block.Line("typedef float T;\n#define MMA_TYPE \"tf32\"");
+  if (!half_precision()) block.Line("#include <cuda_fp16.h>\n\ntypedef __half T;\n#define MMA_TYPE \"f16\"");
+  block.Line(half_precision() ? "typedef T RESULT;" : "typedef float RESULT;");
   block.Define("SPLIT_K", Integer(configuration, "split_k"));
-  block.Line(Split(configuration) ? "typedef float OUT;" : "typedef T OUT;");
+  block.Line(Split(configuration) ? "typedef float OUT;" : "typedef RESULT OUT;");
   block.Int("TILE_M", Integer(configuration, "tile_m")).Int("TILE_N", Integer(configuration, "tile_n"));
   loop_.AddConstants(chosen(configuration), block);
   block.Int("STAGES", Integer(configuration, "stages")).Int("GROUP_M", Integer(configuration, "group_m"));

@@ -13,14 +13,12 @@ namespace {
 /// load.
 constexpr double kSustained = 0.8;
 
-std::string Instruction(const Chosen& chosen, bool tf32 = false) {
-  return WgmmaText(
-      {.name = "multiply", .columns = chosen["tile_n"], .tf32 = tf32, .b_transposed = "B_TRANSPOSED ? 0 : 1"});
+std::string Instruction(const Chosen& chosen) {
+  return WgmmaText({.name = "multiply", .columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1"});
 }
 
 class Wgmma : public MainLoop {
  public:
-  explicit Wgmma(bool tf32) : tf32_(tf32) {}
   std::vector<Parameter> Parameters() const override {
     return {
         {"tile_m", Integers({64, 128, 192, 256}), "rows of the result per block"},
@@ -59,12 +57,9 @@ class Wgmma : public MainLoop {
     constants.Int("GROUP_ROWS", chosen["group_rows"]);
   }
   std::string Text(const Chosen& chosen) const override {
-    return fmt::format("{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instruction(chosen, tf32_), embed::kWgmmaTileCuh,
+    return fmt::format("{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instruction(chosen), embed::kWgmmaTileCuh,
                        embed::kWgmmaLoopCuh, embed::kTileWalkersCuh);
   }
-
- private:
-  bool tf32_;
 };
 
 /// Warps that only fetch, and groups that take tiles in turns.
@@ -132,12 +127,7 @@ class Maps : public MainLoop {
 }  // namespace
 
 const MainLoop& WgmmaLoop() {
-  static const Wgmma loop(false);
-  return loop;
-}
-
-const MainLoop& Tf32Loop() {
-  static const Wgmma loop(true);
+  static const Wgmma loop;
   return loop;
 }
 

@@ -24,21 +24,20 @@ std::string WgmmaText(const WgmmaFunction& function) {
       R"(/// d[64, {columns}] {sign} a[64, 16] · b[16, {columns}], in the background.
 DEVICE void {name}(float (&d)[{fragments}][4], {a_type}, unsigned long long b) {{
   asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n{columns}{types} {{"
-{outputs}      "}}, {a}, {b}, {add}, 1, 1{majors};"
+      "wgmma.mma_async.sync.aligned.m64n{columns}k16.f32." MMA_TYPE "." MMA_TYPE " {{"
+{outputs}      "}}, {a}, {b}, {add}, 1, 1, {a_major}{transposed};"
       : {bindings}
-      : {a_binding}, "l"(b){b_transposed});
+      : {a_binding}, "l"(b), "n"({b_transposed}));
 }}
 )",
       fmt::arg("columns", function.columns), fmt::arg("sign", function.accumulates ? "+=" : "="),
       fmt::arg("name", function.name), fmt::arg("fragments", function.columns / 8),
       fmt::arg("a_type", registers ? "const unsigned (&a)[4]" : "unsigned long long a"), fmt::arg("outputs", outputs),
       fmt::arg("a", a), fmt::arg("b", operand(next)), fmt::arg("add", function.accumulates ? 1 : 0),
-      fmt::arg("types", function.tf32 ? "k8.f32.tf32.tf32" : R"(k16.f32." MMA_TYPE "." MMA_TYPE ")"),
-      fmt::arg("majors", function.tf32 ? "" : (registers ? ", " : ", 0, ") + operand(next + 1)),
+      fmt::arg("a_major", registers ? "" : "0, "), fmt::arg("transposed", operand(next + 1)),
       fmt::arg("bindings", bindings),
       fmt::arg("a_binding", registers ? R"("r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]))" : R"("l"(a))"),
-      fmt::arg("b_transposed", function.tf32 ? "" : fmt::format(", \"n\"({})", function.b_transposed)));
+      fmt::arg("b_transposed", function.b_transposed));
 }
 
 }  // namespace atunner

@@ -11,12 +11,10 @@ struct WgmmaFunction {
   int64_t columns = 64;         ///< of b and the sums: a multiple of 8 up to 256
   bool a_in_registers = false;  ///< else described, as b always is
   bool accumulates = true;      ///< else earlier sums are overwritten
-  bool tf32 = false;            ///< else what MMA_TYPE says, of 16 bits
   std::string b_transposed;     ///< constant expression: 0 = b is [columns][depth] in memory, 1 = [depth][columns]
 };
 
-/// A device function that starts d[64, columns] (+)= a[64, 16] · b[16, columns], of depth 8 for TF32, for
-/// kernels/families/wgmma_common.cuh.
+/// A device function that starts d[64, columns] (+)= a[64, 16] · b[16, columns], for kernels/families/wgmma_common.cuh.
 std::string WgmmaText(const WgmmaFunction& function);
 
 }  // namespace atunner

@@ -95,7 +95,7 @@ template <class A, class B> struct Pick<false, A, B> { typedef B type; };
 typedef Pick<PIXELS_FIRST, PixelWalker<TILE_M>, FilterWalker<TILE_M>>::type RowsOfA;
 typedef Pick<PIXELS_FIRST, FilterWalker<TILE_N>, PixelWalker<TILE_N>>::type RowsOfB;
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const T* __restrict__ x, const T* __restrict__ w, OUT* __restrict__ y, int images) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const T* __restrict__ x, const T* __restrict__ w, OUT* __restrict__ y, int images, const unsigned* __restrict__ largest) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Phase phase;
   const long long pixels = (long long)images * ROUNDED, m = PIXELS_FIRST ? pixels : FILTERS, n = PIXELS_FIRST ? FILTERS : pixels;
@@ -124,7 +124,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const T* __
     ++fetched;
   };
   Sums sums;
+  const int shift = SCALED ? -shift_x(largest) - shift_w(largest) : 0;
   const auto finish = [&] {
+#pragma unroll
+    for (int i = 0; SCALED && i < FRAGMENTS_M * FRAGMENTS_N * 4; ++i) {
+      float& sum = sums[i / (FRAGMENTS_N * 4)][i / 4 % FRAGMENTS_N][i % 4];
+      sum = shifted(sum, shift);
+    }
     store_result(shared, sums, y, tile_at(at_hand, m, n), m, n);
     at_hand += gridDim.x;
   };

@@ -17,11 +17,11 @@ __device__ __forceinline__ float4 load_share(const float* from, long long count)
   return make_float4(from[0], count > 1 ? from[1] : 0, count > 2 ? from[2] : 0, count > 3 ? from[3] : 0);
 }
 template <bool WHOLE>
-__device__ __forceinline__ void store_sum(T* to, float4 sum, long long count) {
-  const T four[4] = {T(sum.x), T(sum.y), T(sum.z), T(sum.w)};
+__device__ __forceinline__ void store_sum(RESULT* to, float4 sum, long long count) {
+  const RESULT four[4] = {RESULT(sum.x), RESULT(sum.y), RESULT(sum.z), RESULT(sum.w)};
   if (!WHOLE) {
     for (int e = 0; e < 4 && e < count; ++e) to[e] = four[e];
-  } else if (sizeof(T) == 2) {
+  } else if (sizeof(RESULT) == 2) {
     *(uint2*)to = *(const uint2*)four;
   } else {
     *(uint4*)to = *(const uint4*)four;
@@ -29,7 +29,7 @@ __device__ __forceinline__ void store_sum(T* to, float4 sum, long long count) {
 }
 
 template <bool WHOLE>
-__device__ __forceinline__ void add_all(const float* __restrict__ shares, T* __restrict__ c, long long elements) {
+__device__ __forceinline__ void add_all(const float* __restrict__ shares, RESULT* __restrict__ c, long long elements) {
   __shared__ float4 sums[PARTS][QUADS];
   const int quad = threadIdx.x % QUADS, part = threadIdx.x / QUADS;
   for (long long first = (long long)blockIdx.x * QUADS * 4; first < elements; first += (long long)gridDim.x * QUADS * 4) {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void add_all(const float* __restrict__ shares, T* __r
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ c, long long elements) {
+extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, RESULT* __restrict__ c, long long elements) {
   if (elements % 4 == 0) {
     add_all<true>(shares, c, elements);
   } else {

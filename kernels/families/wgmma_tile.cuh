@@ -1,8 +1,8 @@
 // What a block of groups of four warps multiplies on Hopper: TILE_M × TILE_N of c[m, n] = a[m, k] · b[k, n], each group
 // GROUP_ROWS × TILE_N of it, out of buffers of shared memory in the layout of 128-byte swizzled rows.
-constexpr int TILE_K = 128 / sizeof(T);
-constexpr int A_BYTES = TILE_M * 128;
-constexpr int STAGE_BYTES = A_BYTES + TILE_N * 128;
+constexpr int TILE_K = 64;  // 128 bytes
+constexpr int A_BYTES = TILE_M * TILE_K * 2;
+constexpr int STAGE_BYTES = A_BYTES + TILE_K * TILE_N * 2;
 constexpr int B_PANEL = 64;
 constexpr int FRAGMENTS_M = GROUP_ROWS / 64;
 constexpr int FRAGMENTS_N = TILE_N / 8;
@@ -17,12 +17,12 @@ DEVICE int warp_column() { return 0; }
 
 /// Starts this group's products of the buffer at `at`.
 DEVICE void multiply_buffer(Sums& sums, unsigned at) {
-  // Bytes from one product's depth (16, or 8 of TF32) to the next.
+  // Bytes from one depth of 16 to the next.
   constexpr int A_STEP = 32, B_STEP = B_TRANSPOSED ? 32 : 16 * B_PANEL * 2;
   const unsigned at_a = at + group_row() * 128;
   start_products();
 #pragma unroll
-  for (int step = 0; step < 4; ++step) {
+  for (int step = 0; step < TILE_K / 16; ++step) {
     const unsigned long long b = operand(at + A_BYTES + step * B_STEP, TILE_K * B_PANEL * 2);
 #pragma unroll
     for (int i = 0; i < FRAGMENTS_M; ++i) multiply(sums[i], operand(at_a + i * 8192 + step * A_STEP), b);
