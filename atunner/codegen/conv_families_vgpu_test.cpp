@@ -35,6 +35,8 @@ TEST_F(Convolutions, OfOneToThreeDimensionsOnTensorCores) {
   Check(Conv("conv", {{2, 8, 61}, {16, 8, 3}}, DType::kBFloat16, Of(1, 4, 4)), "convolution", 1);
   Check(Conv("conv", {{1, 12, 5, 6, 7}, {8, 12, 3, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
   Check(Conv("conv", {{2, 24, 8, 8}, {16, 12, 3, 3}}, DType::kFloat16, Of(1, 1, 1, 2)), "convolution", 1);
+  Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 6)), "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 24, 4, 5}, {24, 6, 3, 3}}, DType::kBFloat16, Of(2, 1, 1, 3)), "convolution", 1);
   Check(Conv("conv", {{1, 40, 8, 8}, {16, 40, 1, 1}}, DType::kBFloat16), "convolution", 1);
   EXPECT_GT(verified_, 12u);
 }

@@ -26,13 +26,16 @@ constexpr int64_t kMostTaps = 64;
 constexpr int64_t kLeastProducts = 16;
 constexpr int64_t kArrangeThreads = 256;
 constexpr int64_t kUnit = 8;
+/// Channels that groups are put together for: what a buffer is deep.
+constexpr int64_t kTogether = 64;
 /// Blocks that look for the largest elements (conv_geometry.cuh).
 constexpr int64_t kMeasuring = 256 + 32;
 
 struct TensorConvForm : ConvForm {
-  int64_t padded = 8;     ///< channels of a group in whole units
-  bool last = false;      ///< x has its channels last,
-  bool in_place = false;  ///< and needs no first step
+  int64_t own_channels = 1, own_filters = 1;  ///< of a group, before small ones were put together
+  int64_t padded = 8;                         ///< channels of a group in whole units
+  bool last = false;                          ///< x has its channels last,
+  bool in_place = false;                      ///< and needs no first step
   bool pixels_first = false;
 
   int64_t Pixels() const {
@@ -54,6 +57,28 @@ bool Dense(const ConvForm& form, bool of_x, int64_t step) {
   return true;
 }
 
+/// Small groups become one whose filters have zeros for the others' channels: tensor cores multiply them anyway.
+void PutGroupsTogether(TensorConvForm& form) {
+  const bool even = form.x.group == form.channels * form.x.channel && form.y.group == form.filters * form.y.filter;
+  if (form.groups == 1 || !even) return;
+  int64_t count = std::max<int64_t>(1, kTogether / std::max(form.channels, form.filters));
+  while (form.groups % count != 0) --count;
+  form.groups /= count;
+  form.channels *= count;
+  form.filters *= count;
+  form.x.group *= count;
+  form.y.group *= count;
+}
+
+/// Elements that are surely side by side and aligned where rows have so many.
+int64_t StepOf(std::initializer_list<int64_t> multiples) {
+  int64_t step = kUnit;
+  for (int64_t each : multiples) {
+    while (each % step != 0) step /= 2;
+  }
+  return step;
+}
+
 std::optional<TensorConvForm> FormOf(const KernelSpec& spec) {
   const bool scaled = spec.compute_dtype == DType::kFloat32 && AccuracyOf(spec) == Accuracy::kFast;
   if (!scaled && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
@@ -63,7 +88,8 @@ std::optional<TensorConvForm> FormOf(const KernelSpec& spec) {
   const auto parsed = GraphOf(spec);
   const auto read = parsed ? graph::ConvFormOf(graph::FuseMaps(*parsed)) : std::nullopt;
   if (!read || read->channels * read->filters < kLeastProducts) return std::nullopt;
-  TensorConvForm form{*read};
+  TensorConvForm form{*read, read->channels, read->filters};
+  PutGroupsTogether(form);
   form.padded = CeilDiv(form.channels, kUnit) * kUnit;
   const int64_t all = form.groups * form.channels;
   form.last = (form.channels == 1 || form.x.channel == 1) && Dense(form, true, all) &&
@@ -135,6 +161,7 @@ class TensorConvGraph : public TensorTemplate {
   void AddGeometry(ConstantBlock& constants) const {
     constants.Int("GROUPS", form_.groups).Int("CHANNELS", form_.channels, "of a group").Int("C", form_.padded);
     constants.Int("FILTERS", form_.filters, "of a group").Bool("PIXELS_FIRST", form_.pixels_first);
+    constants.Int("OWN_CHANNELS", form_.own_channels, "that a filter sees").Int("OWN_FILTERS", form_.own_filters);
     for (size_t i = 0; i < form_.axes.size(); ++i) {
       const ConvAxis& a = form_.axes[i];
       constants.Line(fmt::format(
@@ -151,20 +178,16 @@ class TensorConvGraph : public TensorTemplate {
         "constexpr long long W_BASE = {}, W_GROUP = {}, W_FILTER = {}, W_CHANNEL = {};",
         y.image, y.group, y.filter, Results(), x.image, x.group, x.channel, w.base, w.group, w.filter, w.channel));
     const bool dense = !form_.pixels_first && form_.Phases() == 1 && Dense(form_, false, 1);
-    const int64_t line = form_.pixels_first ? form_.filters : form_.Outputs();
-    constants.Bool("Y_DENSE", dense, "neighbouring pixels of the result lie side by side");
-    constants.Bool("Y_WHOLE", (dense || form_.pixels_first) && line % 8 == 0 && Aligned(y, 8),
-                   "so do eight columns of it, aligned");
+    const int64_t y_step = dense ? StepOf({form_.Outputs(), y.image, y.group, y.filter}) : 1;
+    const bool whole =
+        form_.pixels_first ? StepOf({form_.filters, y.image, y.group, form_.axes[2].y}) == kUnit : y_step == kUnit;
+    constants.Bool("Y_WHOLE", whole, "so do eight columns of it, aligned").Int("Y_STEP", y_step, "or so many");
     constants.Bool("ARRANGE_X", !form_.in_place).Bool("X_LAST", form_.last, "x has its channels last");
-    constants.Bool("X_WHOLE", !form_.last && form_.Inputs() % kUnit == 0 && Aligned(x, kUnit),
-                   "units of x are aligned");
+    const int64_t x_step = form_.last ? 1 : StepOf({form_.Inputs(), x.image, x.group, x.channel});
+    constants.Int("X_STEP", std::min(x_step, half_precision() ? kUnit : kUnit / 2),
+                  "elements of x that are read at once");
     constants.Line(half_precision() ? "typedef T FROM;" : "typedef float FROM;")
         .Define("SCALED", half_precision() ? 0 : 1);
-  }
-  bool Aligned(const ConvTensor& tensor, int64_t unit) const {
-    const bool filters = form_.pixels_first || tensor.filter % unit == 0;
-    return tensor.image % unit == 0 && tensor.group % unit == 0 && filters &&
-           (tensor.channel % unit == 0 || form_.in_place);
   }
 
   void AddArranging(LaunchPlan& plan) const {

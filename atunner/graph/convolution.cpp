@@ -343,7 +343,8 @@ class FormReader {
     axis.shift = sign * mixed.constant;
     for (const auto& [tap, times] : mixed.terms) {
       if (tap == letter) continue;
-      if (!w_->Has(tap) || !extents_.at(tap).constant()) return false;
+      const Located& other = forward ? *y_ : *x_;
+      if (!w_->Has(tap) || other.Has(tap) || !extents_.at(tap).constant()) return false;
       axis.taps = extents_.at(tap).factor();
       axis.dilation = sign * times;
       axis.w = w_->Stride(tap);

@@ -10,11 +10,8 @@ constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C
 DEVICE T scaled(float x, int shift) { return T(shifted(x, shift)); }
 DEVICE T scaled(T x, int) { return x; }
 
-template <class E> struct alignas(16) Units {
-  E element[UNIT];
-};
-typedef Units<FROM> Given;
-typedef Units<T> Arranged;
+typedef Units<FROM, X_STEP> Given;
+typedef Units<T, UNIT> Arranged;
 
 DEVICE void arrange_tile(const FROM* __restrict__ x, T* __restrict__ to, unsigned tile, long long image, int shift) {
   __shared__ T lines[TILE_C][TILE_S + 2];
@@ -23,17 +20,11 @@ DEVICE void arrange_tile(const FROM* __restrict__ x, T* __restrict__ to, unsigne
     const int line = i / (TILE_S / UNIT), s = s0 + i % (TILE_S / UNIT) * UNIT, channel = (c0 + line) % C;
     const FROM* from = x + image * X_FROM_IMAGE + (c0 + line) / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s;
     const bool exists = c0 + line < TOTAL && channel < CHANNELS;
-    Given unit = {};
-    if (X_WHOLE) {
-      if (exists && s < SPACE) unit = *(const Given*)from;
-    } else {
+    Given given[UNIT / X_STEP];
 #pragma unroll
-      for (int e = 0; e < UNIT; ++e) {
-        if (exists && s + e < SPACE) unit.element[e] = from[e];
-      }
-    }
+    for (int e = 0; e < UNIT; e += X_STEP) given[e / X_STEP] = exists && s + e < SPACE ? *(const Given*)(from + e) : Given{};
 #pragma unroll
-    for (int e = 0; e < UNIT; ++e) lines[line][s - s0 + e] = scaled(unit.element[e], shift);
+    for (int e = 0; e < UNIT; ++e) lines[line][s - s0 + e] = scaled(given[e / X_STEP].element[e % X_STEP], shift);
   }
   __syncthreads();
   for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
@@ -63,11 +54,14 @@ DEVICE void arrange_filter(const FROM* __restrict__ w, T* __restrict__ to, unsig
   const int tap = at % TAPS, c = at / TAPS % (C / UNIT) * UNIT;
   const long long filter = at / (TAPS * (C / UNIT));  // of all groups
   if (filter >= GROUPS * FILTERS) return;
-  const FROM* from = w + W_BASE + filter / FILTERS * W_GROUP + filter % FILTERS * W_FILTER + tap / (TAPS_H * TAPS_W) * W_D + tap / TAPS_W % TAPS_H * W_H +
+  const FROM* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + tap / (TAPS_H * TAPS_W) * W_D + tap / TAPS_W % TAPS_H * W_H +
                   tap % TAPS_W * W_W;
   Arranged unit;
 #pragma unroll
-  for (int e = 0; e < UNIT; ++e) unit.element[e] = c + e < CHANNELS ? scaled(from[(long long)(c + e) * W_CHANNEL], shift) : T(0.0f);
+  for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
+    const bool own = c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % FILTERS / OWN_FILTERS;
+    unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift) : T(0.0f);
+  }
   *(Arranged*)(to + (filter * TAPS + tap) * C + c) = unit;
 }
 

@@ -2,6 +2,9 @@
 // axis. Results whose taps are the same modulo `inner` are a phase; each phase is a product of its own. A launch has a layer of
 // blocks for each phase of each group.
 constexpr int UNIT = 8;  // elements that are copied at once
+template <class E, int COUNT> struct alignas(COUNT * sizeof(E)) Units {
+  E element[COUNT];
+};
 
 // float32 is multiplied as float16, which has as many bits as TF32: powers of two bring the largest elements of x and of w into
 // [2^14, 2^15). Elements below 2^-29 of the largest lose bits.
@@ -76,12 +79,14 @@ DEVICE void put_unit(T* y, long long row, long long column, long long m, long lo
     if (at >= 0) *(uint4*)(y + at) = unit;
     return;
   }
-  const T* elements = (const T*)&unit;
+  typedef Units<T, Y_STEP> Piece;
+  const Piece* pieces = (const Piece*)&unit;
   const long long first = place(row, column, m, n);
+  const int exist = first >= 0 ? PIXELS - (int)((unsigned)column % ROUNDED) : 0;  // of a dense image
 #pragma unroll
-  for (int e = 0; e < 8; ++e) {
-    const long long at = Y_DENSE ? (column + e) % ROUNDED < PIXELS && first >= 0 ? first + e : -1 : place(row, column + e, m, n);
-    if (at >= 0) y[at] = elements[e];
+  for (int e = 0; e < 8; e += Y_STEP) {
+    const long long at = Y_DENSE ? e < exist ? first + e : -1 : place(row, column + e, m, n);
+    if (at >= 0) *(Piece*)(y + at) = pieces[e / Y_STEP];
   }
 }
 /// Two of them, in full precision.
