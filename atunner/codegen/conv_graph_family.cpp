@@ -181,6 +181,7 @@ class TensorConvGraph : public TensorTemplate {
     const int64_t y_step = dense ? StepOf({form_.Outputs(), y.image, y.group, y.filter}) : 1;
     const bool whole =
         form_.pixels_first ? StepOf({form_.filters, y.image, y.group, form_.axes[2].y}) == kUnit : y_step == kUnit;
+    constants.Bool("Y_DENSE", dense, "neighbouring pixels of the result lie side by side");
     constants.Bool("Y_WHOLE", whole, "so do eight columns of it, aligned").Int("Y_STEP", y_step, "or so many");
     constants.Bool("ARRANGE_X", !form_.in_place).Bool("X_LAST", form_.last, "x has its channels last");
     const int64_t x_step = form_.last ? 1 : StepOf({form_.Inputs(), x.image, x.group, x.channel});

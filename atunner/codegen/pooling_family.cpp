@@ -249,9 +249,10 @@ class PoolingTemplate : public BoundTemplate {
     const double held = static_cast<double>(Registers(vector, GetInt(space_, configuration, "below")));
     const double idle = std::ceil(static_cast<double>(height.out) / integer("below")) * integer("below") /
                         static_cast<double>(height.out);
-    return bytes / profile.dram_gbps * (0.7 * narrow(read) + 0.3 * narrow(written)) * (1 + 0.1 * again) *
-           (1 + std::max(0.0, held - 48) / 200) * (0.5 + 0.5 * idle) *
-           (1 + 0.01 * std::fabs(std::log2(integer("block") / 256)));
+    const double moved = bytes / profile.dram_gbps * (0.7 * narrow(read) + 0.3 * narrow(written)) * (1 + 0.1 * again) *
+                         (1 + std::max(0.0, held - 48) / 200) * (0.5 + 0.5 * idle) *
+                         (1 + 0.01 * std::fabs(std::log2(integer("block") / 256)));
+    return form_.conv ? std::max(moved, WeightingNs(vector, GetInt(space_, configuration, "below"), profile)) : moved;
   }
 
  private:
@@ -277,6 +278,18 @@ class PoolingTemplate : public BoundTemplate {
     const int64_t weights = form_.conv ? height.size * width.size : 0;
     return weights + ((span + 2 * piece - 2) / piece * piece * rows_read * ElementBytes() + 3) / 4 +
            (rows + 1) * vector + span;
+  }
+
+  /// Instructions of all threads, at the rate of multiplications: those, conversions and reads of elements and weights.
+  double WeightingNs(int64_t vector, int64_t rows, const DeviceProfile& profile) const {
+    const PooledAxis& width = form_.axes[2];
+    const PooledAxis& height = form_.axes[1];
+    const int64_t span = (vector - 1) * width.stride + (width.size - 1) * width.dilation + 1;
+    const int64_t rows_read = (rows - 1) * height.stride + (height.size - 1) * height.dilation + 1;
+    const int64_t reads = rows_read * (span + 2 * CeilDiv(span, Piece(vector))) + 2 * height.size * width.size + 30;
+    const int64_t each = form_.axes[0].size * (height.size * width.size * vector * rows + reads);
+    const int64_t threads = form_.images.Bound(spec_.dims).factor() * ThreadsOfImage(vector, rows);
+    return 2e9 * static_cast<double>(threads * each) / profile.PeakFlops(DType::kFloat32, false);
   }
 
   void MakeSpace() {

@@ -177,6 +177,9 @@ class FormReader {
 
   std::optional<ConvForm> Read() {
     if (graph_.outputs().size() != 1 || graph_.inputs().size() != 2) return std::nullopt;
+    // A contraction without windows is a product.
+    const auto windows = [](const Node& node) { return node.As<Window>() || node.As<Fold>(); };
+    if (std::ranges::none_of(graph_.nodes(), windows)) return std::nullopt;
     if (!Trace()) return std::nullopt;
     TellTensors();
     if (!Classify()) return std::nullopt;
