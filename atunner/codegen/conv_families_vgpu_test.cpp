@@ -117,6 +117,8 @@ TEST_F(Convolutions, OfFloat32InHalvesWhereThePolicyAllowsIt) {
   Check(Conv("conv", {{2, 9, 7, 12}, {16, 3, 3, 12}}, DType::kFloat32, With(Of(1, 1), "channels_last", true),
              Accuracy::kFast),
         "convolution", 1);
+  // Filters of groups that were put together have no more elements than before.
+  Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kFloat32, Of(1, 1, 1, 6), Accuracy::kFast), "convolution");
   EXPECT_FALSE(MakeTemplate(Conv("conv", shapes, DType::kFloat32, Of(1, 1)), gpu_.profile()).has_value());
 }
 

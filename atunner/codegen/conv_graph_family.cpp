@@ -226,9 +226,10 @@ class TensorConvGraph : public TensorTemplate {
     step.grid[0] = kMeasuring;
     step.block[0] = 512;
     const int64_t each = form_.groups * form_.channels * form_.Inputs();
-    step.args = {ArgBinding::Tensor(form_.x.name), ArgBinding::Tensor(form_.w.name), ArgBinding::Workspace("largest"),
-                 ArgBinding::Scalar(DType::kInt64, Expr::MustParse(fmt::format("({}) * {}", Images(), each))),
-                 ArgBinding::Scalar(DType::kInt64, Expr(form_.groups * form_.filters * form_.channels * form_.Taps()))};
+    step.args = {
+        ArgBinding::Tensor(form_.x.name), ArgBinding::Tensor(form_.w.name), ArgBinding::Workspace("largest"),
+        ArgBinding::Scalar(DType::kInt64, Expr::MustParse(fmt::format("({}) * {}", Images(), each))),
+        ArgBinding::Scalar(DType::kInt64, Expr(form_.groups * form_.filters * form_.own_channels * form_.Taps()))};
     plan.steps.push_back(step);
   }
 
