@@ -94,7 +94,9 @@ class TensorCoreConv : public TensorTemplate {
     AddImageArguments(step);
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "y", "N * P * Q", "K");
-    return RenderedKernel{EmitProduct(configuration, constants, embed::kConvTensorCu, widened), std::move(plan)};
+    return RenderedKernel{EmitProduct(configuration, constants,
+                                      fmt::format("{}\n{}", embed::kConvPixelsCuh, embed::kConvTensorCu), widened),
+                          std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -128,8 +130,8 @@ class SimtConv : public SimtTemplate {
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "y", "N * P * Q", "K");
     return RenderedKernel{Emit(configuration, constants,
-                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kConvSimtCu, embed::kPlainFinishCuh,
-                                Split(configuration) ? embed::kSplitCuh : std::string_view()}),
+                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kConvPixelsCuh, embed::kConvSimtCu,
+                                embed::kPlainFinishCuh, Split(configuration) ? embed::kSplitCuh : std::string_view()}),
                           std::move(plan)};
   }
 

@@ -7,7 +7,7 @@ std::vector<const Family*> AllFamilies() {
           &AttentionFamily(), &PagedAttentionFamily(), &AttentionBackwardFamily(),
           &PointwiseFamily(), &ReductionFamily(),      &ColumnsFamily(),
           &ScanFamily(),      &TransposeFamily(),      &PoolingFamily(),
-          &ProductFamily(),   &ElementsFamily()};
+          &ProductFamily(),   &ElementsFamily(),       &ConvGraphFamily()};
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {

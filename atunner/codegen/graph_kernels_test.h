@@ -18,7 +18,7 @@ namespace atunner {
 
 class GraphKernels : public testing::Test {
  protected:
-  explicit GraphKernels(const char* gpu = "A100") : gpu_(FindProfile(gpu).value(), 2) {}
+  explicit GraphKernels(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) {}
   void SetUp() override {
     auto made = MakeNvrtcCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();

@@ -1,5 +1,5 @@
 // Pooling: sums, means and extremes of windows over the last one to three axes, with maps of single elements before and
-// behind. Neighbouring windows share what they read.
+// behind; and depthwise convolutions, sums of weighted elements. Neighbouring windows share what they read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/convolution.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/evaluate_sums.h"
 #include "atunner/graph/plain_kernels.h"
@@ -21,6 +22,9 @@ namespace atunner {
 namespace {
 
 using graph::Combine;
+using graph::ConvAxis;
+using graph::ConvForm;
+using graph::ConvTensor;
 using graph::Extent;
 using graph::NodeId;
 
@@ -31,10 +35,12 @@ struct PooledAxis {
 
 struct PoolingForm {
   graph::ValidGraph graph;
-  NodeId reduce = -1;
+  NodeId reduce = -1;  ///< or the contraction
+  Combine op = Combine::kSum;
   Extent images;
   std::array<PooledAxis, 3> axes;      ///< depth, height, width
   std::vector<NodeId> before, behind;  ///< maps, in the order in which they are applied
+  std::optional<ConvForm> conv;        ///< a depthwise convolution's
 };
 
 constexpr int64_t kMostThreads = int64_t{1} << 31;
@@ -54,7 +60,7 @@ bool Pools(Combine op) {
 /// Takes windows, pads and maps off the reduction, back to the graph's input.
 class FormReader {
  public:
-  explicit FormReader(graph::ValidGraph graph) : form_{std::move(graph), -1, Extent(1), {}, {}, {}} {}
+  explicit FormReader(graph::ValidGraph graph) : form_{.graph = std::move(graph)} {}
 
   std::optional<PoolingForm> Read() {
     const graph::ValidGraph& graph = form_.graph;
@@ -64,6 +70,7 @@ class FormReader {
     const auto* reduce = graph.node(id).As<graph::Reduce>();
     if (!reduce || !Pools(reduce->op) || !IsFloat(graph.node(id).type.dtype)) return std::nullopt;
     form_.reduce = id;
+    form_.op = reduce->op;
     id = graph.node(id).operands[0];
     std::vector<const graph::Window*> windows;
     for (; const auto* window = graph.node(id).As<graph::Window>(); id = graph.node(id).operands[0])
@@ -123,11 +130,38 @@ class FormReader {
   bool constant_ = true;
 };
 
+/// One filter for each channel, images and results as rows of their channels.
+std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
+  const auto conv = graph::ConvFormOf(graph);
+  if (!conv || conv->channels != 1 || conv->filters != 1 || conv->Phases() != 1) return std::nullopt;
+  PoolingForm form{.graph = graph, .images = conv->images * Extent(conv->groups), .conv = conv};
+  int64_t in = 1;
+  int64_t out = 1;
+  for (size_t i = conv->axes.size(); i-- > 0;) {
+    const ConvAxis& axis = conv->axes[i];
+    if ((axis.in > 1 && axis.x != in) || (axis.out > 1 && axis.y != out) || axis.shift > 0) return std::nullopt;
+    in *= axis.in;
+    out *= axis.out;
+    form.axes[i] = {axis.in, axis.out, axis.taps, axis.stride, axis.dilation, -axis.shift};
+  }
+  const auto rows = [&](const ConvTensor& tensor, int64_t elements) {
+    return (conv->groups == 1 || tensor.group == elements) &&
+           (conv->images.one() || tensor.image == conv->groups * elements);
+  };
+  const bool floats = std::ranges::all_of(graph.inputs(), [&](NodeId id) {
+    return graph.node(id).type.dtype == graph.node(graph.outputs()[0].node).type.dtype &&
+           IsFloat(graph.node(id).type.dtype);
+  });
+  form.reduce = graph.outputs()[0].node;
+  return floats && rows(conv->x, in) && rows(conv->y, out) ? std::optional(form) : std::nullopt;
+}
+
 std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto parsed = GraphOf(spec);
   if (!parsed) return std::nullopt;
   auto form = FormReader(graph::FuseMaps(*parsed)).Read();
+  if (!form) form = DepthwiseOf(graph::FuseMaps(*parsed));
   if (!form) return std::nullopt;
   const graph::Shape& out = form->graph.node(form->reduce).type.shape;
   const auto span = [](const PooledAxis& axis) { return (axis.size - 1) * axis.dilation + 1; };
@@ -162,11 +196,12 @@ class PoolingTemplate : public BoundTemplate {
                       "DHW"[i], axis.in, axis.out, axis.size, axis.stride, axis.padding, axis.dilation));
     }
     const graph::Node& reduce = form_.graph.node(form_.reduce);
-    const Combine op = reduce.As<graph::Reduce>()->op;
+    const Combine op = form_.op;
     constants.Int("COUNT", op == Combine::kMean ? WindowElements() : 1, "that results are divided by")
         .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
-        .Line(fmt::format("typedef {} To;", CudaName(spec_.args[1].dtype)))
+        .Line(fmt::format("typedef {} To;", CudaName(spec_.args.back().dtype)))
         .Line(fmt::format("typedef {} Acc;", Accumulator()));
+    AddFilter(constants);
     const std::string helpers =
         fmt::format("typedef {} Op;\n#define NEUTRAL ((Acc){})\n{}{}", CombinerName(op),
                     graph::CudaLiteral(reduce.type.dtype, graph::Neutral(op, reduce.type.dtype), false),
@@ -204,7 +239,7 @@ class PoolingTemplate : public BoundTemplate {
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const int64_t vector = GetInt(space_, configuration, "vector");
     const double read = static_cast<double>(Piece(vector) * ElementBytes());
-    const double written = static_cast<double>(vector) * static_cast<double>(SizeOf(spec_.args[1].dtype));
+    const double written = static_cast<double>(vector) * static_cast<double>(SizeOf(spec_.args.back().dtype));
     const auto narrow = [](double width) { return 1 + 0.1 * std::max(0.0, std::log2(16 / width)); };
     // Rows that several threads read come from L1 but once.
     const PooledAxis& height = form_.axes[1];
@@ -214,9 +249,10 @@ class PoolingTemplate : public BoundTemplate {
     const double held = static_cast<double>(Registers(vector, GetInt(space_, configuration, "below")));
     const double idle = std::ceil(static_cast<double>(height.out) / integer("below")) * integer("below") /
                         static_cast<double>(height.out);
-    return bytes / profile.dram_gbps * (0.7 * narrow(read) + 0.3 * narrow(written)) * (1 + 0.1 * again) *
-           (1 + std::max(0.0, held - 48) / 200) * (0.5 + 0.5 * idle) *
-           (1 + 0.01 * std::fabs(std::log2(integer("block") / 256)));
+    const double moved = bytes / profile.dram_gbps * (0.7 * narrow(read) + 0.3 * narrow(written)) * (1 + 0.1 * again) *
+                         (1 + std::max(0.0, held - 48) / 200) * (0.5 + 0.5 * idle) *
+                         (1 + 0.01 * std::fabs(std::log2(integer("block") / 256)));
+    return form_.conv ? std::max(moved, WeightingNs(vector, GetInt(space_, configuration, "below"), profile)) : moved;
   }
 
  private:
@@ -224,7 +260,7 @@ class PoolingTemplate : public BoundTemplate {
   std::string Accumulator() const { return graph::CudaArithmetic(form_.graph.node(form_.reduce).type.dtype, false); }
   int64_t WindowElements() const { return form_.axes[0].size * form_.axes[1].size * form_.axes[2].size; }
   int64_t ThreadsOfImage(int64_t vector, int64_t rows) const {
-    return form_.axes[0].out * ((form_.axes[1].out + rows - 1) / rows) * (form_.axes[2].out / vector);
+    return form_.axes[0].out * CeilDiv(form_.axes[1].out, rows) * CeilDiv(form_.axes[2].out, vector);
   }
   /// Elements that a thread with so many windows side by side can read at once, wherever its strip begins.
   int64_t Piece(int64_t vector) const {
@@ -239,14 +275,29 @@ class PoolingTemplate : public BoundTemplate {
     const int64_t piece = Piece(vector);
     const int64_t span = (vector - 1) * width.stride + (width.size - 1) * width.dilation + 1;
     const int64_t rows_read = (rows - 1) * height.stride + (height.size - 1) * height.dilation + 1;
-    return ((span + 2 * piece - 2) / piece * piece * rows_read * ElementBytes() + 3) / 4 + (rows + 1) * vector + span;
+    const int64_t weights = form_.conv ? height.size * width.size : 0;
+    return weights + ((span + 2 * piece - 2) / piece * piece * rows_read * ElementBytes() + 3) / 4 +
+           (rows + 1) * vector + span;
+  }
+
+  /// Instructions of all threads, at the rate of multiplications: those, conversions and reads of elements and weights.
+  double WeightingNs(int64_t vector, int64_t rows, const DeviceProfile& profile) const {
+    const PooledAxis& width = form_.axes[2];
+    const PooledAxis& height = form_.axes[1];
+    const int64_t span = (vector - 1) * width.stride + (width.size - 1) * width.dilation + 1;
+    const int64_t rows_read = (rows - 1) * height.stride + (height.size - 1) * height.dilation + 1;
+    const int64_t reads = rows_read * (span + 2 * CeilDiv(span, Piece(vector))) + 2 * height.size * width.size + 30;
+    const int64_t each = form_.axes[0].size * (height.size * width.size * vector * rows + reads);
+    const int64_t threads = form_.images.Bound(spec_.dims).factor() * ThreadsOfImage(vector, rows);
+    return 2e9 * static_cast<double>(threads * each) / profile.PeakFlops(DType::kFloat32, false);
   }
 
   void MakeSpace() {
     std::vector<Value> vectors;
     for (int64_t v = 1; v <= 8; v *= 2) {
-      if (form_.axes[2].out % v == 0 && v * static_cast<int64_t>(SizeOf(spec_.args[1].dtype)) <= 16 &&
-          (v == 1 || Registers(v, 1) <= 160))
+      // Weighted windows pay for what the last of a row computes in vain.
+      const bool fits = form_.axes[2].out % v == 0 || (form_.conv && form_.axes[2].out >= 2 * v);
+      if (fits && v * static_cast<int64_t>(SizeOf(spec_.args.back().dtype)) <= 16 && (v == 1 || Registers(v, 1) <= 160))
         vectors.emplace_back(v);
     }
     std::vector<Value> rows;
@@ -269,12 +320,23 @@ class PoolingTemplate : public BoundTemplate {
     }
   }
 
+  void AddFilter(ConstantBlock& constants) const {
+    const ConvForm none;
+    const ConvForm& conv = form_.conv ? *form_.conv : none;
+    constants.Bool("WEIGHTED", form_.conv.has_value())
+        .Line(fmt::format("constexpr int CHANNELS = {}, FILTER_D = {}, FILTER_H = {}, FILTER_W = {}, FILTER = {};",
+                          conv.groups, conv.axes[0].w, conv.axes[1].w, conv.axes[2].w, conv.w.group));
+  }
+
   std::string Kernel() const {
     return fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel({}) {{\n  pool_all(in_{}, out_{}, {}, blockIdx.x "
+        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel({}) {{\n  pool_all(in_{}, {}, out_{}, {}, "
+        "blockIdx.x "
         "* "
         "BLOCK + threadIdx.x);\n}}\n",
-        KernelParameters(spec_), spec_.args[0].name, spec_.args[1].name, form_.images.ToString());
+        KernelParameters(spec_), form_.conv ? form_.conv->x.name : spec_.args[0].name,
+        form_.conv ? fmt::format("in_{} + {}", form_.conv->w.name, form_.conv->w.base) : "nullptr",
+        spec_.args.back().name, form_.images.ToString());
   }
 
   PoolingForm form_;

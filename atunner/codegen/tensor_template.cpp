@@ -147,15 +147,16 @@ ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, 
 }
 
 SourceUnit TensorTemplate::EmitProduct(const Configuration& configuration, const ConstantBlock& constants,
-                                       std::string_view kernel, bool widened) const {
+                                       std::string_view kernel, bool widened, std::string_view places) const {
   const std::string_view store = InCluster(configuration)                    ? embed::kClusterStoreCuh
                                  : Split(configuration) || !half_precision() ? embed::kShareStoreCuh
                                                                              : embed::kTileStoreCuh;
-  return Emit(configuration, constants,
-              {embed::kMmaCommonCuh, Finish(), embed::kTileOrderCuh,
-               profile_.cc_major >= 9 ? embed::kClusterCuh : std::string_view(), loop_.Text(chosen(configuration)),
-               store, kernel, widened ? embed::kWidenCuh : std::string_view(),
-               Split(configuration) ? embed::kSplitCuh : std::string_view()});
+  return Emit(
+      configuration, constants,
+      {embed::kMmaCommonCuh, Finish(), embed::kTileOrderCuh,
+       profile_.cc_major >= 9 ? embed::kClusterCuh : std::string_view(), loop_.Text(chosen(configuration)),
+       places.empty() ? embed::kResultPlaceCuh : places, store, kernel, widened ? embed::kWidenCuh : std::string_view(),
+       Split(configuration) ? embed::kSplitCuh : std::string_view()});
 }
 
 std::string TensorTemplate::Finish() const { return std::string(embed::kPlainFinishCuh); }

@@ -32,8 +32,9 @@ class TensorTemplate : public ProductTemplate {
   /// The text of what becomes of sums before they are stored (kernels/families/plain_finish.cuh).
   virtual std::string Finish() const;
   /// The whole source: main loop, tiles, `kernel`, and what `widened` operands and a split of the depth need.
+  /// `places`: where the result lies, if not row-major.
   SourceUnit EmitProduct(const Configuration& configuration, const ConstantBlock& constants, std::string_view kernel,
-                         bool widened) const;
+                         bool widened, std::string_view places = {}) const;
 
  private:
   Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }

@@ -81,17 +81,47 @@ bool IsConvolution(Call& call, const Shape& x, const Shape& w) {
                     "N,C,… and K,C,… of one rank from 3 to 5");
 }
 
+/// Tensors as the caller gives them, with channels last if so wished, in the order of N, C, …
+Shape ChannelsFirst(const Call& call, size_t i) {
+  Shape shape = call.shape(i);
+  if (call.Flag("channels_last") && shape.size() > 2) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+  return shape;
+}
+Value ImageInput(Call& call, const std::string& name, size_t i) {
+  const Value given = call.Input(name, call.shape(i));
+  if (!call.Flag("channels_last")) return given;
+  std::vector<int64_t> order = {0, static_cast<int64_t>(call.shape(i).size()) - 1};
+  for (int64_t axis = 1; axis < order[1]; ++axis) order.push_back(axis);
+  return call.g.Transpose(given, order);
+}
+void ImageOutput(Call& call, const std::string& name, Value y) {
+  if (call.Flag("channels_last") && call.g.ok()) {
+    std::vector<int64_t> order = {0};
+    for (size_t axis = 2; axis < call.g.TypeOf(y).rank(); ++axis) order.push_back(static_cast<int64_t>(axis));
+    order.push_back(1);
+    y = call.g.Transpose(y, order);
+  }
+  call.g.Output(name, y);
+}
+
 void BuildConvolution(Call& call) {
-  if (!IsConvolution(call, call.shape(0), call.shape(1))) return;
-  const Value x = call.Input("x", call.shape(0));
-  const Value w = call.Input("w", call.shape(1));
-  call.g.Output("y", Convolve(call, x, w, call.Whole("groups"), GeometryOf(call, true)));
+  const Shape ws = ChannelsFirst(call, 1);
+  if (!IsConvolution(call, ChannelsFirst(call, 0), ws)) return;
+  Value x = ImageInput(call, "x", 0);
+  const Value w = ImageInput(call, "w", 1);
+  Geometry geometry = GeometryOf(call, true);
+  if (call.Flag("causal")) {
+    for (size_t i = 2; i < ws.size(); ++i)
+      x = call.g.Add(Pad{static_cast<int64_t>(i), geometry.dilation * (ws[i].factor() - 1), 0, 0, 0}, {x});
+    if (!call.Check(geometry.padding == 0, "causal with padding", "the filter decides how much is added")) return;
+  }
+  ImageOutput(call, "y", Convolve(call, x, w, call.Whole("groups"), geometry));
 }
 
 /// The gradient of a convolution by its input: elements are spread out by the stride, and the filter runs backwards.
 void BuildTransposedConvolution(Call& call) {
-  const Shape xs = call.shape(0);
-  const Shape ws = call.shape(1);  // C, K / groups, …
+  const Shape xs = ChannelsFirst(call, 0);
+  const Shape ws = ChannelsFirst(call, 1);  // C, K / groups, …
   const int64_t groups = call.Whole("groups");
   if (!IsConvolution(call, xs, ws)) return;
   if (!call.Check(xs[1] == ws[0], "weights " + ToString(ws) + " for an input " + ToString(xs),
@@ -100,8 +130,8 @@ void BuildTransposedConvolution(Call& call) {
     return;
   GraphBuilder& g = call.g;
   const Geometry geometry = GeometryOf(call, true);
-  Value x = call.Input("x", xs);
-  Value w = call.Input("w", ws);
+  Value x = ImageInput(call, "x", 0);
+  Value w = ImageInput(call, "w", 1);
   for (size_t i = 2; i < xs.size(); ++i) {
     const int64_t edge = geometry.dilation * (ws[i].factor() - 1) - geometry.padding;
     if (!call.Check(edge >= 0 && geometry.stride > 0, "more padding than filter",
@@ -118,7 +148,7 @@ void BuildTransposedConvolution(Call& call) {
   Shape merged = {ws[1] * Extent(groups), Extent(ws[0].factor() / groups)};
   merged.insert(merged.end(), ws.begin() + 2, ws.end());
   w = g.Reshape(g.Transpose(g.Reshape(w, split), order), merged);
-  g.Output("y", Convolve(call, x, w, groups, {1, 0, geometry.dilation}));
+  ImageOutput(call, "y", Convolve(call, x, w, groups, {1, 0, geometry.dilation}));
 }
 
 void Pool(Call& call, Combine op) {
@@ -213,13 +243,14 @@ void AddWindows(std::vector<LibraryOperator>& library) {
   const Attribute padding = {"padding", int64_t{0}, "elements added on each side"};
   const Attribute dilation = {"dilation", int64_t{1}, "distance of a window's elements"};
   const Attribute groups = {"groups", int64_t{1}, "channels that do not mix"};
+  const Attribute last = {"channels_last", false, "images are N, …, C, and filters K, …, C / groups"};
   const Attribute size = {"size", int64_t{2}, "extent of the windows"};
   const Attribute stride2 = {"stride", int64_t{2}, "step of the windows"};
   library.push_back({"conv",
                      "conv(x[N, C, …], w[K, C / groups, …]) → y",
                      "convolution in 1, 2 or 3 dimensions, channels first",
                      "image and weights: --input-shape 8,64,56,56 128,64,3,3",
-                     {stride, padding, dilation, groups},
+                     {stride, padding, dilation, groups, last, {"causal", false, "all elements are added in front"}},
                      BuildConvolution,
                      true,
                      {{1, 2, 5, 4}, {3, 2, 2, 3}}});
@@ -231,14 +262,15 @@ void AddWindows(std::vector<LibraryOperator>& library) {
                      BuildSeparable,
                      true,
                      {{1, 2, 5, 4}, {2, 1, 2, 3}}});
-  library.push_back({"conv_transpose",
-                     "conv_transpose(x[N, C, …], w[C, K / groups, …]) → y",
-                     "transposed convolution in 1, 2 or 3 dimensions",
-                     "image and weights: --input-shape 8,64,28,28 64,32,3,3",
-                     {stride, padding, dilation, groups, {"output_padding", int64_t{0}, "elements added at the end"}},
-                     BuildTransposedConvolution,
-                     true,
-                     {{1, 2, 3, 4}, {2, 3, 2, 3}}});
+  library.push_back(
+      {"conv_transpose",
+       "conv_transpose(x[N, C, …], w[C, K / groups, …]) → y",
+       "transposed convolution in 1, 2 or 3 dimensions",
+       "image and weights: --input-shape 8,64,28,28 64,32,3,3",
+       {stride, padding, dilation, groups, last, {"output_padding", int64_t{0}, "elements added at the end"}},
+       BuildTransposedConvolution,
+       true,
+       {{1, 2, 3, 4}, {2, 3, 2, 3}}});
   library.push_back({"max_pool",
                      "max_pool(x[N, C, …]) → y",
                      "largest element of each window",

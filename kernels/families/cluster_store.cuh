@@ -36,7 +36,7 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
 #pragma unroll
     for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], finish_row, finish.column(min(column + e, n - 1)), tile.row + row, min(column + e, n - 1));
     const uint4 unit = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
-    store_unit<C_ALIGNED>(c + (tile.row + row) * n + column, unit, n - column);
+    put_unit(c, tile.row + row, column, m, n, unit);
   }
 }
 

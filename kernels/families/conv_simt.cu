@@ -4,41 +4,16 @@
 constexpr int DEPTH = R * S * C;
 constexpr int STEP_UNIT = C % 4 == 0 ? 4 : 1;  // floats that surely belong to one pixel
 
-/// Bit r: filter row r lies inside the image; bit R + s: column s.
-template <bool WIDE> struct MaskOf { typedef unsigned type; };
-template <> struct MaskOf<true> { typedef unsigned long long type; };
-typedef MaskOf<(R + S > 32)>::type Mask;
-
 /// TILE_M pixels × TILE_K of x', walking along its rows. A thread keeps its unit column.
-struct PixelWalker {
-  static constexpr int STRIDE = THREADS / K_UNITS;
-  static constexpr int COUNT = (TILE_M + STRIDE - 1) / STRIDE;
+constexpr int PIXEL_STRIDE = THREADS / K_UNITS, PIXEL_COUNT = (TILE_M + PIXEL_STRIDE - 1) / PIXEL_STRIDE;
+struct PixelWalker : Pixels<PIXEL_COUNT, PIXEL_STRIDE> {
+  static constexpr int STRIDE = PIXEL_STRIDE, COUNT = PIXEL_COUNT;
   const float* x;
-  int corner[COUNT];  // index of the filter's first tap, in STEP_UNITs
-  Mask mask[COUNT];
   int position;  // in DEPTH, of this thread's unit
   int width;
 
   DEVICE PixelWalker(const float* x, long long first_row, long long pixels, int first, int h, int w, int p, int q)
-      : x(x), position(first + threadIdx.x % K_UNITS * 4), width(w) {
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
-      const unsigned row = (unsigned)first_row + threadIdx.x / K_UNITS + i * STRIDE;
-      const unsigned image = row / (unsigned)(p * q), rest = row % (unsigned)(p * q);
-      const int top = (int)(rest / q) * STEP - PADDING, left = (int)(rest % q) * STEP - PADDING;
-      corner[i] = (((int)image * h + top) * w + left) * (C / STEP_UNIT);
-      mask[i] = 0;
-      if (row >= pixels) continue;
-#pragma unroll
-      for (int r = 0; r < R; ++r) {
-        if (top + r * DILATION >= 0 && top + r * DILATION < h) mask[i] |= (Mask)1 << r;
-      }
-#pragma unroll
-      for (int s = 0; s < S; ++s) {
-        if (left + s * DILATION >= 0 && left + s * DILATION < w) mask[i] |= (Mask)1 << (R + s);
-      }
-    }
-  }
+      : Pixels((unsigned)first_row + threadIdx.x / K_UNITS, pixels, h, w, p, q, C / STEP_UNIT), x(x), position(first + threadIdx.x % K_UNITS * 4), width(w) {}
   DEVICE void fetch(float4* to) {
     const int row = threadIdx.x / K_UNITS, unit = threadIdx.x % K_UNITS;
 #pragma unroll
@@ -49,7 +24,7 @@ struct PixelWalker {
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) {
         if (STRIDE > TILE_M && row >= TILE_M) break;
-        const bool valid = inside && (mask[i] >> r & mask[i] >> (R + s) & 1) != 0;
+        const bool valid = inside && meets(i, r, s);
         copy_async<STEP_UNIT * 4>((float*)(to + (row + i * STRIDE) * K_PITCH + unit) + e,
                                   x + (long long)(corner[i] + offset) * STEP_UNIT, valid);
       }

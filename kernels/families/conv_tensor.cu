@@ -3,42 +3,16 @@
 // of 8, so that a unit never leaves its pixel.
 constexpr int DEPTH = R * S * C;
 
-/// Bit r: filter row r lies inside the image; bit R + s: column s.
-template <bool WIDE> struct MaskOf { typedef unsigned type; };
-template <> struct MaskOf<true> { typedef unsigned long long type; };
-typedef MaskOf<(R + S > 32)>::type Mask;
-
 /// TILE_M pixels × TILE_K of x', walking along its rows. A thread keeps its unit column.
-struct PixelWalker {
-  static constexpr int UNITS = TILE_K / 8;
-  static constexpr int STRIDE = THREADS / UNITS;
-  static constexpr int COUNT = (TILE_M + STRIDE - 1) / STRIDE;
+constexpr int PIXEL_STRIDE = THREADS / (TILE_K / 8), PIXEL_COUNT = (TILE_M + PIXEL_STRIDE - 1) / PIXEL_STRIDE;
+struct PixelWalker : Pixels<PIXEL_COUNT, PIXEL_STRIDE> {
+  static constexpr int UNITS = TILE_K / 8, STRIDE = PIXEL_STRIDE, COUNT = PIXEL_COUNT;
   const T* x;
-  int corner[COUNT];  // unit index of the filter's first tap
-  Mask mask[COUNT];
   int position;  // in DEPTH, of this thread's unit
   int width;
 
   DEVICE PixelWalker(const T* x, long long first_row, long long pixels, int first, int h, int w, int p, int q)
-      : x(x), position(first + threadIdx.x % UNITS * 8), width(w) {
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
-      const unsigned row = (unsigned)first_row + threadIdx.x / UNITS + i * STRIDE;
-      const unsigned image = row / (unsigned)(p * q), rest = row % (unsigned)(p * q);
-      const int top = (int)(rest / q) * STEP - PADDING, left = (int)(rest % q) * STEP - PADDING;
-      corner[i] = (((int)image * h + top) * w + left) * (C / 8);
-      mask[i] = 0;
-      if (row >= pixels) continue;
-#pragma unroll
-      for (int r = 0; r < R; ++r) {
-        if (top + r * DILATION >= 0 && top + r * DILATION < h) mask[i] |= (Mask)1 << r;
-      }
-#pragma unroll
-      for (int s = 0; s < S; ++s) {
-        if (left + s * DILATION >= 0 && left + s * DILATION < w) mask[i] |= (Mask)1 << (R + s);
-      }
-    }
-  }
+      : Pixels((unsigned)first_row + threadIdx.x / UNITS, pixels, h, w, p, q, C / 8), x(x), position(first + threadIdx.x % UNITS * 8), width(w) {}
   DEVICE void fetch(unsigned char* shared, unsigned at) {
     const int row = threadIdx.x / UNITS, unit = threadIdx.x % UNITS;
     const unsigned tap = (unsigned)position / C, c = (unsigned)position % C, r = tap / S, s = tap % S;
@@ -47,7 +21,7 @@ struct PixelWalker {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       if (TILE_M % STRIDE != 0 && row + i * STRIDE >= TILE_M) break;
-      const bool valid = inside && (mask[i] >> r & mask[i] >> (R + s) & 1) != 0;
+      const bool valid = inside && meets(i, r, s);
       copy_unit<8>(shared, at + swizzled<UNITS>(row + i * STRIDE, unit), x + (long long)(corner[i] + offset) * 8, valid ? 8 : 0);
     }
     position += TILE_K;

@@ -3,7 +3,7 @@
 template <class Ahead = NothingAhead>
 DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n, const Finish& finish = {},
                          const Ahead& = {}) {
-  float* share = shares + blockIdx.y * m * n;
+  float* share = shares + blockIdx.y * share_elements(m, n);
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < FRAGMENTS_M; ++i) {
@@ -22,13 +22,7 @@ DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile t
           const auto sum = sums[i][j][half * 2 + e];
           pair[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)), row, min(column + e, n - 1));
         }
-        float* to = share + row * n + column;
-        if (C_ALIGNED) {  // n is a multiple of 8: both or neither
-          *(float2*)to = make_float2(pair[0], pair[1]);
-        } else {
-          to[0] = pair[0];
-          if (column + 1 < n) to[1] = pair[1];
-        }
+        put_pair(share, row, column, m, n, pair[0], pair[1]);
       }
     }
   }

@@ -36,8 +36,7 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
       for (int at = lane; at < 16 * UNITS; at += 32) {
         const long long row = tile.row + fragment_row(i) + at / UNITS, column = tile.column + warp_column() + (first + at % UNITS) * 8;
         const unsigned char* from = staging + swizzled<UNITS>(at / UNITS, at % UNITS);
-        if (row >= m || column >= n) continue;
-        store_unit<C_ALIGNED>(c + row * n + column, *(const uint4*)from, n - column);
+        if (row < m && column < n) put_unit(c, row, column, m, n, *(const uint4*)from);
       }
       __syncwarp();
     }

@@ -1,0 +1,126 @@
+// Convolutions of graphs on tensor cores and as windows, against the evaluation of the graph in float64.
+#include "atunner/codegen/graph_kernels_test.h"
+#include "atunner/model/accuracy.h"
+
+namespace atunner {
+namespace {
+
+using Shapes = std::vector<std::vector<int64_t>>;
+
+KernelSpec Conv(const char* op, const Shapes& shapes, DType dtype, const Attributes& attributes = {},
+                Accuracy accuracy = Accuracy::kDefault) {
+  KernelSpec spec = FindOperator(op)->Instantiate({shapes, dtype, attributes}).value();
+  SetAccuracy(spec, accuracy);
+  return spec;
+}
+
+Attributes Of(int64_t stride, int64_t padding, int64_t dilation = 1, int64_t groups = 1) {
+  return {{"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", groups}};
+}
+Attributes With(Attributes attributes, const char* name, Value value) {
+  attributes[name] = std::move(value);
+  return attributes;
+}
+
+class Convolutions : public GraphKernels {};
+
+class HopperConvolutions : public GraphKernels {
+ protected:
+  HopperConvolutions() : GraphKernels("H200") {}
+};
+
+TEST_F(Convolutions, OfOneToThreeDimensionsOnTensorCores) {
+  Check(Conv("conv", {{3, 16, 9, 7}, {24, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 2);
+  Check(Conv("conv", {{2, 5, 11, 13}, {9, 5, 5, 2}}, DType::kFloat16, Of(2, 2)), "convolution", 1);
+  Check(Conv("conv", {{2, 8, 61}, {16, 8, 3}}, DType::kBFloat16, Of(1, 4, 4)), "convolution", 1);
+  Check(Conv("conv", {{1, 12, 5, 6, 7}, {8, 12, 3, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
+  Check(Conv("conv", {{2, 24, 8, 8}, {16, 12, 3, 3}}, DType::kFloat16, Of(1, 1, 1, 2)), "convolution", 1);
+  Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 6)), "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 24, 4, 5}, {24, 6, 3, 3}}, DType::kBFloat16, Of(2, 1, 1, 3)), "convolution", 1);
+  Check(Conv("conv", {{1, 40, 8, 8}, {16, 40, 1, 1}}, DType::kBFloat16), "convolution", 1);
+  EXPECT_GT(verified_, 12u);
+}
+
+TEST_F(Convolutions, TransposedInPhases) {
+  Check(Conv("conv_transpose", {{2, 16, 5, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)), "convolution", 2);
+  Check(Conv("conv_transpose", {{2, 8, 6, 6}, {8, 16, 2, 2}}, DType::kFloat16, Of(2, 0)), "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 8, 19}, {8, 8, 3}}, DType::kBFloat16, Of(3, 0, 2)), "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 8, 3, 4, 5}, {8, 4, 2, 2, 2}}, DType::kBFloat16, Of(2, 0)), "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 16, 6, 5}, {16, 4, 3, 3}}, DType::kBFloat16,
+             With(Of(2, 1, 1, 2), "output_padding", int64_t{1})),
+        "convolution", 1);
+}
+
+TEST_F(Convolutions, GradientsByTheImage) {
+  const std::string x = "x";
+  Check(Conv("conv_backward", {{2, 16, 9, 9}, {8, 16, 3, 3}}, DType::kBFloat16, With(Of(2, 1), "wrt", x)),
+        "convolution", 1);
+  Check(Conv("conv_backward", {{2, 8, 7, 7}, {32, 4, 3, 3}}, DType::kFloat16, With(Of(1, 1, 1, 2), "wrt", x)),
+        "convolution", 1);
+  Check(Conv("conv_backward", {{1, 16, 8, 8}, {8, 16, 1, 1}}, DType::kBFloat16, With(Of(2, 0), "wrt", x)),
+        "convolution", 1);
+  Check(Conv("conv_transpose_backward", {{2, 8, 5, 6}, {8, 16, 4, 4}}, DType::kBFloat16, With(Of(2, 1), "wrt", x)),
+        "convolution", 1);
+}
+
+TEST_F(Convolutions, WithChannelsLastNeedNoFirstStepForTheImage) {
+  const KernelSpec spec = SpecOfText(R"(
+graph nhwc
+dim N = 1..3
+input x: bfloat16[N, 9, 7, 16]
+input w: bfloat16[24, 3, 3, 16]
+first: bfloat16[N, 16, 9, 7] = transpose(x, order=[0, 3, 1, 2])
+wide: bfloat16[N, 16, 11, 7] = pad(first, axis=2, low=1, high=1)
+all: bfloat16[N, 16, 11, 9] = pad(wide, axis=3, low=1, high=1)
+rows = window(all, axis=2, size=3)
+both = window(rows, axis=4, size=3)
+product = contract(both, w, equation="ncpuqv,kuvc->nkpq")
+y = transpose(product, order=[0, 2, 3, 1])
+output y
+)");
+  Check(spec, "convolution", 2);
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text, testing::HasSubstr("ARRANGE_X = false"));
+}
+
+TEST_F(Convolutions, OfChannelsLastInPartsOfUnits) {
+  Check(Conv("conv", {{2, 9, 7, 3}, {16, 3, 3, 3}}, DType::kBFloat16, With(Of(2, 1), "channels_last", true)),
+        "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 5, 4, 16}, {16, 2, 2, 8}}, DType::kBFloat16, With(Of(2, 0), "channels_last", true)),
+        "convolution", 1);
+}
+
+TEST_F(Convolutions, DepthwiseAsWeightedWindows) {
+  for (DType dtype : kTaskTypes) {
+    Check(Conv("conv", {{2, 5, 9, 16}, {5, 1, 3, 3}}, dtype, Of(1, 1, 1, 5)), "pooling", 2);
+    Check(Conv("conv", {{2, 3, 13, 13}, {3, 1, 5, 4}}, dtype, Of(2, 2, 1, 3)), "pooling", 1);
+    Check(Conv("conv", {{2, 4, 67}, {4, 1, 4}}, dtype, Of(1, 3, 1, 4)), "pooling", 2);
+  }
+  Check(Conv("conv", {{2, 4, 64}, {4, 1, 4}}, DType::kBFloat16, With(Of(1, 0, 1, 4), "causal", true)), "pooling", 1);
+  Check(Conv("conv", {{1, 3, 20, 24}, {3, 1, 3, 3}}, DType::kBFloat16, Of(1, 2, 2, 3)), "pooling", 1);
+  Check(Conv("conv", {{2, 3, 5, 6, 8}, {3, 1, 3, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 3)), "pooling", 1);
+  Check(Conv("conv_backward", {{2, 3, 8, 8}, {3, 1, 3, 3}}, DType::kFloat32,
+             With(Of(1, 1, 1, 3), "wrt", std::string("x"))),
+        "pooling", 1);
+}
+
+TEST_F(HopperConvolutions, OfGroupsOfWarps) {
+  Check(Conv("conv", {{3, 16, 9, 7}, {72, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 2);
+  Check(Conv("conv_transpose", {{2, 72, 5, 8}, {72, 8, 4, 4}}, DType::kFloat16, Of(2, 1)), "convolution", 1);
+}
+
+TEST_F(Convolutions, OfFloat32InHalvesWhereThePolicyAllowsIt) {
+  const Shapes shapes = {{2, 12, 9, 7}, {24, 12, 3, 3}};
+  Check(Conv("conv", shapes, DType::kFloat32, Of(1, 1), Accuracy::kFast), "convolution", 2);
+  Check(Conv("conv_transpose", {{1, 8, 5, 6}, {8, 8, 2, 2}}, DType::kFloat32, Of(2, 0), Accuracy::kFast), "convolution",
+        1);
+  Check(Conv("conv", {{2, 9, 7, 12}, {16, 3, 3, 12}}, DType::kFloat32, With(Of(1, 1), "channels_last", true),
+             Accuracy::kFast),
+        "convolution", 1);
+  // Filters of groups that were put together have no more elements than before.
+  Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kFloat32, Of(1, 1, 1, 6), Accuracy::kFast), "convolution");
+  EXPECT_FALSE(MakeTemplate(Conv("conv", shapes, DType::kFloat32, Of(1, 1)), gpu_.profile()).has_value());
+}
+
+}  // namespace
+}  // namespace atunner

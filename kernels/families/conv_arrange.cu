@@ -1,0 +1,108 @@
+// First step of a convolution: images and filters with their channels last, of each group a whole number of units, zeros in what
+// fills them up. The first blocks turn tiles of images, the others gather filters. float32 is measured before.
+constexpr int TOTAL = GROUPS * C;  // channels of an arranged pixel
+constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
+constexpr int TILE_S = TILE_C > 32 ? 64 : TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
+constexpr int SPACE = IN_D * IN_H * IN_W;
+constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
+
+/// What the products read of an element.
+DEVICE Operand scaled(float x, int shift) { return Operand(shifted(x, shift)); }
+DEVICE Operand scaled(Operand x, int) { return x; }
+
+typedef Units<T, X_STEP> Given;
+typedef Units<Operand, UNIT> Arranged;
+
+DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift) {
+  __shared__ Operand lines[TILE_C][TILE_S + 2];
+  const int s0 = tile % TILES_S * TILE_S, c0 = tile / TILES_S * TILE_C;
+  for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
+    const int line = i / (TILE_S / UNIT), s = s0 + i % (TILE_S / UNIT) * UNIT, channel = (c0 + line) % C;
+    const T* from = x + image * X_FROM_IMAGE + (c0 + line) / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s;
+    const bool exists = c0 + line < TOTAL && channel < CHANNELS;
+    Given given[UNIT / X_STEP];
+#pragma unroll
+    for (int e = 0; e < UNIT; e += X_STEP) given[e / X_STEP] = exists && s + e < SPACE ? *(const Given*)(from + e) : Given{};
+#pragma unroll
+    for (int e = 0; e < UNIT; ++e) lines[line][s - s0 + e] = scaled(given[e / X_STEP].element[e % X_STEP], shift);
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
+    const int c = i % (TILE_C / UNIT) * UNIT, s = i / (TILE_C / UNIT);
+    if (s0 + s >= SPACE || c0 + c >= TOTAL) continue;
+    Arranged unit;
+#pragma unroll
+    for (int e = 0; e < UNIT; ++e) unit.element[e] = lines[c + e][s];
+    *(Arranged*)(to + (image * SPACE + s0 + s) * TOTAL + c0 + c) = unit;
+  }
+}
+
+/// Unit number `at` of an image that has its channels last, but not as they are multiplied.
+DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsigned at, long long image, int shift) {
+  const int c = at % (TOTAL / UNIT) * UNIT, s = at / (TOTAL / UNIT), channel = c % C;
+  if (s >= SPACE) return;
+  const T* from = x + image * X_FROM_IMAGE + (long long)s * (GROUPS * CHANNELS) + c / C * X_FROM_GROUP + channel;
+  Arranged unit;
+#pragma unroll
+  for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift) : Operand(0.0f);
+  *(Arranged*)(to + (image * SPACE + s) * TOTAL + c) = unit;
+}
+
+/// Unit number `at`: those of the taps of a filter and of the same channels come one after the other.
+DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift) {
+  constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
+  const int tap = at % TAPS, c = at / TAPS % (C / UNIT) * UNIT;
+  const long long filter = at / (TAPS * (C / UNIT));  // of all groups
+  if (filter >= GROUPS * FILTERS) return;
+  const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + tap / (TAPS_H * TAPS_W) * W_D + tap / TAPS_W % TAPS_H * W_H +
+                  tap % TAPS_W * W_W;
+  Arranged unit;
+#pragma unroll
+  for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
+    const bool own = c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % FILTERS / OWN_FILTERS;
+    unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift) : Operand(0.0f);
+  }
+  *(Arranged*)(to + (filter * TAPS + tap) * C + c) = unit;
+}
+
+extern "C" __global__ void __launch_bounds__(256) arrange(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
+                                                          Operand* __restrict__ to_w, int images, const unsigned* __restrict__ largest) {
+  constexpr unsigned BLOCKS = X_LAST ? (SPACE * (TOTAL / UNIT) + 255) / 256 : TILES_S * TILES_C;  // of an image
+  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0;
+  if (blockIdx.x >= of_images) {
+    return arrange_filter(w, to_w, (blockIdx.x - of_images) * 256 + threadIdx.x, SCALED ? shift_w(largest) : 0);
+  }
+  const int shift = SCALED ? shift_x(largest) : 0;
+  if (X_LAST) {
+    arrange_line(x, to_x, blockIdx.x % BLOCKS * 256 + threadIdx.x, blockIdx.x / BLOCKS, shift);
+  } else {
+    arrange_tile(x, to_x, blockIdx.x % BLOCKS, blockIdx.x / BLOCKS, shift);
+  }
+}
+
+#if SCALED
+/// Before the first step: the largest finite magnitude of what each block sees of x or of w, as the bits of a float.
+extern "C" __global__ void __launch_bounds__(512) measure(const float* __restrict__ x, const float* __restrict__ w, unsigned* __restrict__ largest, long long of_x, long long of_w) {
+  __shared__ unsigned parts[16];
+  const bool is_x = blockIdx.x < MEASURING_X;
+  const long long block = is_x ? blockIdx.x : blockIdx.x - MEASURING_X, blocks = is_x ? MEASURING_X : MEASURING_W, count = is_x ? of_x : of_w;
+  const float* const from = is_x ? x : w;
+  unsigned found = 0;
+  const auto see = [&](float value) {
+    const unsigned bits = __float_as_uint(value) & 0x7fffffffu;
+    if (bits < 0x7f800000u) found = max(found, bits);
+  };
+#pragma unroll 4
+  for (long long i = block * 512 + threadIdx.x; i < count / 4; i += blocks * 512) {
+    const float4 four = ((const float4*)from)[i];
+    see(four.x), see(four.y), see(four.z), see(four.w);
+  }
+  if (block == 0 && threadIdx.x < count % 4) see(from[count / 4 * 4 + threadIdx.x]);
+  found = __reduce_max_sync(~0u, found);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = found;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  found = __reduce_max_sync(~0u, threadIdx.x < 16 ? parts[threadIdx.x] : 0);
+  if (threadIdx.x == 0) largest[blockIdx.x] = found;
+}
+#endif

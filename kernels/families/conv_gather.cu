@@ -1,0 +1,140 @@
+// y[filter, pixel] = w[filter, tap, channel] · x[pixel, tap, channel]ᵀ, or the other way round where PIXELS_FIRST: rows of x are gathered
+// while they are copied, zeros where the filter reaches over the edge. Both x and w have their channels last, of each group a whole
+// number of units.
+template <bool WIDE> struct MaskOf { typedef unsigned type; };
+template <> struct MaskOf<true> { typedef unsigned long long type; };
+typedef MaskOf<(TAPS_D + TAPS_H + TAPS_W > 32)>::type Mask;  // bit t of an axis: the phase's tap number t meets an element
+
+struct Phase {
+  LineD d;
+  LineH h;
+  LineW w;
+  DEVICE Phase() : d(phase_d()), h(phase_h()), w(phase_w()) {}
+  DEVICE int depth() const { return d.count * h.count * w.count * C; }
+};
+/// Where in the depth a thread's unit is.
+struct Tap {
+  int d, h, w, c;
+  bool inside;
+  DEVICE Tap(int position, const Phase& phase) : c(position % C), inside(position < phase.depth()) {
+    const int tap = position / C;
+    w = inside ? tap % phase.w.count : 0;
+    h = inside ? tap / phase.w.count % phase.h.count : 0;
+    d = inside ? tap / (phase.w.count * phase.h.count) : 0;
+  }
+};
+
+/// What walkers over ROWS rows of a tile share: a thread keeps its column of units.
+template <int ROWS> struct Rows {
+  static constexpr int UNITS = TILE_K / UNIT;
+  static constexpr int STRIDE = THREADS / UNITS;
+  static constexpr int COUNT = (ROWS + STRIDE - 1) / STRIDE;
+  DEVICE static int row(int i) { return threadIdx.x / UNITS + i * STRIDE; }
+  DEVICE static bool beyond(int i) { return ROWS % STRIDE != 0 && row(i) >= ROWS; }
+  DEVICE static void copy(unsigned char* shared, unsigned at, int i, const Operand* from, bool valid) {
+    copy_async((unsigned)__cvta_generic_to_shared(shared) + at + swizzled<UNITS>(row(i), threadIdx.x % UNITS), from, valid ? 16 : 0);
+  }
+};
+
+template <int ROWS> struct PixelWalker : Rows<ROWS> {
+  typedef Rows<ROWS> Base;
+  static constexpr int WIDTH = X_PIXEL / UNIT;  // units from pixel to pixel
+  const Operand* x;
+  int corner[Base::COUNT];  // unit of the first tap
+  Mask mask[Base::COUNT];
+
+  DEVICE PixelWalker(const Operand* x, const Operand*, const Phase& phase, long long first_row, long long pixels) : x(x + group() * X_GROUP) {
+#pragma unroll
+    for (int i = 0; i < Base::COUNT; ++i) {
+      const Pixel pixel = pixel_at((unsigned)first_row + Base::row(i), (unsigned)pixels);
+      const int d = pixel.d * STRIDE_D + phase.d.first, h = pixel.h * STRIDE_H + phase.h.first, w = pixel.w * STRIDE_W + phase.w.first;
+      corner[i] = (((pixel.image * IN_D + d) * IN_H + h) * IN_W + w) * WIDTH;
+      mask[i] = 0;
+      if (!pixel.exists) continue;
+#pragma unroll
+      for (int t = 0; t < TAPS_D; ++t) mask[i] |= (Mask)(t < phase.d.count && (unsigned)(d + t * LineD::MOVE) < IN_D) << t;
+#pragma unroll
+      for (int t = 0; t < TAPS_H; ++t) mask[i] |= (Mask)(t < phase.h.count && (unsigned)(h + t * LineH::MOVE) < IN_H) << (TAPS_D + t);
+#pragma unroll
+      for (int t = 0; t < TAPS_W; ++t) mask[i] |= (Mask)(t < phase.w.count && (unsigned)(w + t * LineW::MOVE) < IN_W) << (TAPS_D + TAPS_H + t);
+    }
+  }
+  DEVICE void fetch(unsigned char* shared, unsigned at, const Tap& tap, const Phase&) {
+    const int offset = ((tap.d * LineD::MOVE * IN_H + tap.h * LineH::MOVE) * IN_W + tap.w * LineW::MOVE) * WIDTH + tap.c / UNIT;
+#pragma unroll
+    for (int i = 0; i < Base::COUNT; ++i) {
+      if (Base::beyond(i)) break;
+      const bool valid = tap.inside && (mask[i] >> tap.d & mask[i] >> (TAPS_D + tap.h) & mask[i] >> (TAPS_D + TAPS_H + tap.w) & 1) != 0;
+      Base::copy(shared, at, i, valid ? x + (long long)(corner[i] + offset) * UNIT : x, valid);
+    }
+  }
+};
+
+template <int ROWS> struct FilterWalker : Rows<ROWS> {
+  typedef Rows<ROWS> Base;
+  static constexpr int DEPTH = TAPS_D * TAPS_H * TAPS_W * C;
+  const Operand* w;
+  int rows;  // that exist, from the tile's first on
+
+  DEVICE FilterWalker(const Operand*, const Operand* w, const Phase&, long long first_row, long long)
+      : w(w + ((long long)group() * FILTERS + first_row) * DEPTH), rows(FILTERS - (int)first_row) {}
+  DEVICE void fetch(unsigned char* shared, unsigned at, const Tap& tap, const Phase& phase) {
+    const int d = phase.d.tap + tap.d * LineD::STEP, h = phase.h.tap + tap.h * LineH::STEP, s = phase.w.tap + tap.w * LineW::STEP;
+    const int offset = ((d * TAPS_H + h) * TAPS_W + s) * C + tap.c;
+#pragma unroll
+    for (int i = 0; i < Base::COUNT; ++i) {
+      if (Base::beyond(i)) break;
+      const bool valid = tap.inside && Base::row(i) < rows;
+      Base::copy(shared, at, i, valid ? w + (long long)Base::row(i) * DEPTH + offset : w, valid);
+    }
+  }
+};
+
+template <bool FIRST, class A, class B> struct Pick { typedef A type; };
+template <class A, class B> struct Pick<false, A, B> { typedef B type; };
+typedef Pick<PIXELS_FIRST, PixelWalker<TILE_M>, FilterWalker<TILE_M>>::type RowsOfA;
+typedef Pick<PIXELS_FIRST, FilterWalker<TILE_N>, PixelWalker<TILE_N>>::type RowsOfB;
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const Operand* __restrict__ x, const Operand* __restrict__ w, OUT* __restrict__ y, int images, const unsigned* __restrict__ largest) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const Phase phase;
+  const long long pixels = (long long)images * ROUNDED, m = PIXELS_FIRST ? pixels : FILTERS, n = PIXELS_FIRST ? FILTERS : pixels;
+  const int tiles = (phase.depth() + TILE_K - 1) / TILE_K;
+  const int first = tiles * blockIdx.y / SPLIT_K, last = tiles * (blockIdx.y + 1) / SPLIT_K;
+  const unsigned all = tile_count(m, n);
+  unsigned at_hand = blockIdx.x, ahead = blockIdx.x;  // tiles of the result: being multiplied, being fetched
+  Tile next = tile_at(ahead, m, n);
+  RowsOfA rows(x, w, phase, next.row, pixels);
+  RowsOfB columns(x, w, phase, next.column, pixels);
+  const int start = threadIdx.x % (TILE_K / UNIT) * UNIT;
+  int position = first * TILE_K + start, fetched = 0;
+  const auto fetch = [&](int at) {
+    if (PERSISTENT && fetched == tiles) {
+      fetched = 0;
+      position = start;
+      ahead += gridDim.x;
+      next = tile_at(ahead, m, n);
+      rows = RowsOfA(x, w, phase, next.row, pixels);
+      columns = RowsOfB(x, w, phase, next.column, pixels);
+    }
+    const Tap tap(position, phase);
+    rows.fetch(shared, at, tap, phase);
+    columns.fetch(shared, at + A_BYTES, tap, phase);
+    position += TILE_K;
+    ++fetched;
+  };
+  Sums sums;
+  const int shift = SCALED ? -shift_x(largest) - shift_w(largest) : 0;
+  const auto finish = [&] {
+#pragma unroll
+    for (int i = 0; SCALED && i < FRAGMENTS_M * FRAGMENTS_N * 4; ++i) {
+      float& sum = sums[i / (FRAGMENTS_N * 4)][i / 4 % FRAGMENTS_N][i % 4];
+      sum = shifted(sum, shift);
+    }
+    store_result(shared, sums, y, tile_at(at_hand, m, n), m, n);
+    at_hand += gridDim.x;
+  };
+  const int mine = PERSISTENT ? (int)((all - blockIdx.x + gridDim.x - 1) / gridDim.x) : 1;
+  multiply_tiles(shared, (last - first) * mine, last - first, sums, fetch, finish);
+  leave();
+}

@@ -1,0 +1,104 @@
+// Where the results of a convolution lie, and which taps reach them: inner · in = stride · out + dilation · tap + shift along each
+// axis. Results whose taps are the same modulo `inner` are a phase; each phase is a product of its own. A launch has a layer of
+// blocks for each phase of each group.
+constexpr int UNIT = 8;  // elements that are copied at once
+template <class E, int COUNT> struct alignas(COUNT * sizeof(E)) Units {
+  E element[COUNT];
+};
+
+// float32 is multiplied as float16, which has as many bits as TF32: powers of two bring the largest elements of x and of w into
+// [2^14, 2^15). Elements below 2^-29 of the largest lose bits.
+constexpr int MEASURING_X = 256, MEASURING_W = 32;  // blocks that look for them
+DEVICE unsigned largest_of(const unsigned* parts, int count) {
+  unsigned largest = 0;
+  for (int i = threadIdx.x % 32; i < count; i += 32) largest = max(largest, parts[i]);
+  return __reduce_max_sync(~0u, largest);
+}
+/// The power for a magnitude, given by its bits.
+DEVICE int shift_of(unsigned bits) { return bits == 0 ? 0 : 14 - (bits >= 0x00800000u ? (int)(bits >> 23) - 127 : -118 - __clz(bits)); }
+DEVICE int shift_x(const unsigned* largest) { return shift_of(largest_of(largest, MEASURING_X)); }
+DEVICE int shift_w(const unsigned* largest) { return shift_of(largest_of(largest + MEASURING_X, MEASURING_W)); }
+/// x · 2^shift in steps that stay within float32's exponents.
+DEVICE float shifted(float x, int shift) {
+  const int third = shift / 3;
+  const float step = __int_as_float((third + 127) << 23);
+  return x * step * step * __int_as_float((shift - 2 * third + 127) << 23);
+}
+
+DEVICE constexpr int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
+
+/// What a phase sees along an axis: taps tap, tap + STEP, …, of which the first meets element `first` for the phase's first result.
+template <int TAPS, int INNER, int DILATION, int SHIFT>
+struct Line {
+  static constexpr int STEP = INNER / common_divisor(INNER, DILATION);
+  static constexpr int MOVE = DILATION * STEP / INNER;  // elements from one of these taps to the next
+  int phase, tap, count, first;
+  DEVICE explicit Line(int phase) : phase(phase), tap(0) {
+    while (tap < TAPS && (phase + DILATION * tap + SHIFT) % INNER != 0) ++tap;
+    count = tap < TAPS ? (TAPS - 1 - tap) / STEP + 1 : 0;
+    first = (phase + DILATION * tap + SHIFT) / INNER;
+  }
+};
+typedef Line<TAPS_D, INNER_D, DILATION_D, SHIFT_D> LineD;
+typedef Line<TAPS_H, INNER_H, DILATION_H, SHIFT_H> LineH;
+typedef Line<TAPS_W, INNER_W, DILATION_W, SHIFT_W> LineW;
+constexpr int PHASES = INNER_D * INNER_H * INNER_W;
+DEVICE int group() { return blockIdx.z / PHASES; }
+DEVICE int phase_d() { return blockIdx.z / (INNER_H * INNER_W) % INNER_D; }
+DEVICE int phase_h() { return blockIdx.z / INNER_W % INNER_H; }
+DEVICE int phase_w() { return blockIdx.z % INNER_W; }
+
+// Results of a phase along each axis, of an image, and that with what fills its last unit up.
+constexpr int LONG_D = (OUT_D + INNER_D - 1) / INNER_D, LONG_H = (OUT_H + INNER_H - 1) / INNER_H, LONG_W = (OUT_W + INNER_W - 1) / INNER_W;
+constexpr int PIXELS = LONG_D * LONG_H * LONG_W;
+constexpr int ROUNDED = PIXELS_FIRST ? PIXELS : (PIXELS + 7) / 8 * 8;
+
+struct Pixel {
+  int image, d, h, w;
+  bool exists;
+};
+DEVICE Pixel pixel_at(unsigned number, unsigned numbers) {
+  const unsigned rest = number % ROUNDED;
+  return {(int)(number / ROUNDED), (int)(rest / (LONG_H * LONG_W)), (int)(rest / LONG_W % LONG_H), (int)(rest % LONG_W),
+          number < numbers && rest < PIXELS};
+}
+/// Element of y, or -1.
+DEVICE long long place(const Pixel& pixel, int filter) {
+  const int d = pixel.d * INNER_D + phase_d(), h = pixel.h * INNER_H + phase_h(), w = pixel.w * INNER_W + phase_w();
+  if (!pixel.exists || filter >= FILTERS || d >= OUT_D || h >= OUT_H || w >= OUT_W) return -1;
+  return (long long)pixel.image * Y_IMAGE + (long long)group() * Y_GROUP + (long long)filter * Y_FILTER + d * Y_D + h * Y_H + w * Y_W;
+}
+DEVICE long long place(long long row, long long column, long long m, long long n) {
+  return PIXELS_FIRST ? place(pixel_at((unsigned)row, (unsigned)m), (int)column) : place(pixel_at((unsigned)column, (unsigned)n), (int)row);
+}
+
+// What result_place.cuh says of other products.
+DEVICE void put_unit(T* y, long long row, long long column, long long m, long long n, uint4 unit) {
+  if (Y_WHOLE) {  // all or none of them exist, side by side and aligned
+    const long long at = place(row, column, m, n);
+    if (at >= 0) *(uint4*)(y + at) = unit;
+    return;
+  }
+  typedef Units<T, Y_STEP> Piece;
+  const Piece* pieces = (const Piece*)&unit;
+  const long long first = place(row, column, m, n);
+  const int exist = first >= 0 ? PIXELS - (int)((unsigned)column % ROUNDED) : 0;  // of a dense image
+#pragma unroll
+  for (int e = 0; e < 8; e += Y_STEP) {
+    const long long at = Y_DENSE ? e < exist ? first + e : -1 : place(row, column + e, m, n);
+    if (at >= 0) *(Piece*)(y + at) = pieces[e / Y_STEP];
+  }
+}
+/// Two of them, in full precision.
+DEVICE void put_pair(float* y, long long row, long long column, long long m, long long n, float a, float b) {
+  const long long at = place(row, column, m, n);
+  if (Y_WHOLE) {
+    if (at >= 0) *(float2*)(y + at) = make_float2(a, b);
+    return;
+  }
+  if (at >= 0) y[at] = a;
+  const long long next = place(row, column + 1, m, n);
+  if (next >= 0) y[next] = b;
+}
+/// Elements of y, of which each stretch of the depth has a share.
+DEVICE long long share_elements(long long m, long long n) { return (PIXELS_FIRST ? m : n) / ROUNDED * Y_ELEMENTS; }
