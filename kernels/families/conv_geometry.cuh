@@ -89,6 +89,12 @@ DEVICE void put_unit(T* y, long long row, long long column, long long m, long lo
     if (at >= 0) *(Piece*)(y + at) = pieces[e / Y_STEP];
   }
 }
+/// One of them, where pixels of a phase lie apart: lanes side by side then write to the same sectors.
+constexpr bool SCATTERED = !PIXELS_FIRST && !Y_DENSE;
+DEVICE void put_element(T* y, long long row, long long column, long long m, long long n, T element) {
+  const long long at = place(row, column, m, n);
+  if (at >= 0) y[at] = element;
+}
 /// Two of them, in full precision.
 DEVICE void put_pair(float* y, long long row, long long column, long long m, long long n, float a, float b) {
   const long long at = place(row, column, m, n);

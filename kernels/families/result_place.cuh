@@ -4,6 +4,9 @@
 DEVICE void put_unit(T* c, long long row, long long column, long long, long long n, uint4 unit) {
   store_unit<C_ALIGNED>(c + row * n + column, unit, n - column);
 }
+/// Elements one by one, neighbours from lane to lane: where units are scattered, which they are not here.
+constexpr bool SCATTERED = false;
+DEVICE void put_element(T*, long long, long long, long long, long long, T) {}
 /// Two of them, in full precision.
 DEVICE void put_pair(float* c, long long row, long long column, long long, long long n, float a, float b) {
   float* to = c + row * n + column;
