@@ -101,7 +101,7 @@ TEST(Golden, TensorCoreGemm) {
                                                {"split_k", int64_t{1}},
                                                {"persistent", int64_t{0}}});
   EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
-                          "tile_store.cuh", "gemm_tensor.cu"}),
+                          "result_place.cuh", "tile_store.cuh", "gemm_tensor.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, persistent=0, widen=0
 #include <cuda_bf16.h>
@@ -263,7 +263,7 @@ TEST(Golden, ConvThatWidensItsChannels) {
                      {"split_k", int64_t{1}},
                      {"persistent", int64_t{0}}});
   EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
-                          "tile_store.cuh", "conv_tensor.cu", "widen.cuh"}),
+                          "result_place.cuh", "tile_store.cuh", "conv_pixels.cuh", "conv_tensor.cu", "widen.cuh"}),
             R"(// conv2d in bfloat16, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=32, stages=3, group_m=4, split_k=1, persistent=0
 #include <cuda_bf16.h>

@@ -56,7 +56,7 @@ int64_t SimtTemplate::SharedBytes(const Configuration& configuration) const {
 
 ConstantBlock SimtTemplate::TileConstants(const Configuration& configuration) const {
   ConstantBlock block;
-  block.Line("typedef float T, RESULT;").Define("SPLIT_K", Integer(configuration, "split_k"));
+  block.Line("typedef float T;").Define("SPLIT_K", Integer(configuration, "split_k"));
   for (const auto& [name, parameter] : {std::pair{"TILE_M", "tile_m"},
                                         {"TILE_N", "tile_n"},
                                         {"TILE_K", "tile_k"},

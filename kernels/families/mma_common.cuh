@@ -3,7 +3,7 @@
 #define DEVICE __device__ __forceinline__
 
 /// Copies 16 bytes global → shared in the background; with `bytes` = 0 nothing is read and zeros are written.
-DEVICE void copy_async(unsigned to, const T* from, int bytes) {
+DEVICE void copy_async(unsigned to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
