@@ -467,7 +467,11 @@ ElementText::Value ElementText::Contracted(const Node& node, const Contract& con
                   return Of(operand, inner).text;
                 };
                 const std::string left = of(equation.left, node.operands[0]);
-                return fmt::format("{0} + ({1}){2} * ({1}){3}", sum, type, left, of(equation.right, node.operands[1]));
+                const std::string right = of(equation.right, node.operands[1]);
+                const std::string product = fmt::format("({0}){1} * ({0}){2}", type, left, right);
+                if (!contract.sparse) return fmt::format("{} + {}", sum, product);
+                return fmt::format("{0} + (({1}){2} == 0 || ({1}){3} == 0 ? ({1})0 : {4})", sum, type, left, right,
+                                   product);
               });
 }
 

@@ -51,14 +51,15 @@ Number Get(Cell cell) {
 }
 
 /// Four sums side by side: short chains of additions, and work for a vector unit.
-template <class Number>
+template <bool SPARSE, class Number>
 Number Dot(const Number* a, const Number* b, int64_t count) {
+  const auto product = [&](int64_t at) { return SPARSE && (a[at] == 0 || b[at] == 0) ? Number(0) : a[at] * b[at]; };
   Number sums[4] = {};
   int64_t i = 0;
   for (; i + 4 <= count; i += 4) {
-    for (int k = 0; k < 4; ++k) sums[k] += a[i + k] * b[i + k];
+    for (int k = 0; k < 4; ++k) sums[k] += product(i + k);
   }
-  for (; i < count; ++i) sums[0] += a[i] * b[i];
+  for (; i < count; ++i) sums[0] += product(i);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
@@ -106,7 +107,7 @@ std::vector<Number> Matrices(const View& x, const std::string& letters, const st
   return dense;
 }
 
-template <class Number>
+template <class Number, bool SPARSE = false>
 std::vector<Cell> Multiply(const Equation& e, const View& a, const View& b) {
   const Plan plan = PlanOf(e);
   const auto extents = [&](const std::string& letters) {
@@ -151,7 +152,7 @@ std::vector<Cell> Multiply(const Equation& e, const View& a, const View& b) {
           line.offset += where[0] + r * over_rows.steps()[0];
           const std::vector<Number> values = Matrices<Number>(line, e.left, plan.depth, depth);
           for (int64_t c = 0; c < n; ++c) {
-            const Number sum = Dot(values.data(), matrix.data() + c * k, k);
+            const Number sum = Dot<SPARSE>(values.data(), matrix.data() + c * k, k);
             Cell& cell = out[(row + r) * n + c];
             if constexpr (std::is_same_v<Number, uint64_t>)
               cell.whole = static_cast<int64_t>(sum);
@@ -258,6 +259,7 @@ std::vector<Cell> EvaluateReduce(const Reduce& reduce, const View& x, DType dtyp
 std::vector<Cell> EvaluateContract(const Contract& contract, const View& a, const View& b, bool real, bool wide) {
   const Equation e = ParsedEquation(contract.equation);
   if (!real) return Multiply<uint64_t>(e, a, b);  // wraps
+  if (contract.sparse) return wide ? Multiply<double, true>(e, a, b) : Multiply<float, true>(e, a, b);
   return wide ? Multiply<double>(e, a, b) : Multiply<float>(e, a, b);
 }
 

@@ -178,6 +178,24 @@ TEST(Contract, BatchesTransposesAndRepeats) {
   ExpectNear(RunGraph(outer, whole), products, 0);
 }
 
+TEST(Contract, SparseOnesLeaveOutWhatIsMasked) {
+  for (const bool sparse : {false, true}) {
+    const ValidGraph graph =
+        MustParse(std::string("graph g\ninput a: float32[1, 2]\ninput b: float32[2, 1]\n") +
+                  "y = contract(a, b, equation=\"mk,kn->mn\"" + (sparse ? ", sparse=true" : "") + ")\noutput y\n");
+    auto in = RandomInputs(graph, 3);
+    in[0].cells[0].real = 0;
+    in[0].cells[1].real = 2;
+    in[1].cells[0].real = NAN;
+    in[1].cells[1].real = 3;
+    const double got = RunGraph(graph, in).Reals()[0];
+    EXPECT_EQ(std::isnan(got), !sparse) << got;
+    if (sparse) EXPECT_EQ(got, 6);
+    in[0].cells[0].real = 1;
+    EXPECT_TRUE(std::isnan(RunGraph(graph, in).Reals()[0])) << "what is not masked is not lost";
+  }
+}
+
 TEST(Window, IsTheOldConvolutionAndFoldItsAdjoint) {
   const Small w = Of("float64[2, 11]", "y = window(x, axis=1, size=3, stride=2, dilation=2)");
   ASSERT_EQ(w.y.shape, (std::vector<int64_t>{2, 4, 3}));

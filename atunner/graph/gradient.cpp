@@ -255,7 +255,8 @@ class GraphGradient {
           std::ranges::all_of(mine, [&](char c) { return (e.result + other).find(c) != std::string::npos; });
       if (!found) return NoRule("an axis that only one operand of '" + contract.equation + "' has");
       const Value from = builder_.Cast(g, OperandType(i).dtype);
-      const Value sum = builder_.Contract(e.result + "," + other + "->" + mine, from, Operand(1 - i), contract.as);
+      const Value sum =
+          builder_.Contract(e.result + "," + other + "->" + mine, from, Operand(1 - i), contract.as, contract.sparse);
       GiveOperand(i, builder_.Cast(sum, OperandType(i).dtype));
     }
   }

@@ -131,5 +131,24 @@ TEST(Gradient, CopiesWithSymbols) {
     }
 }
 
+// Kernels never look at masked keys, so that their gradients must not say that they met NaN there.
+TEST(Gradient, OfMaskedAttentionKeepsNanAmongThoseWhoMeetIt) {
+  const auto graph =
+      Build(*FindInLibrary("attention_gqa"), {DType::kFloat32, {{1, 1, 4, 2}, {1, 1, 4, 2}}, {{"causal", true}}});
+  const ValidGraph backward = Gradient(*graph).value();
+  std::vector<Tensor> inputs = RandomInputs(backward, 5);
+  constexpr size_t kQuery = 1;
+  inputs[0].cells[kQuery * 2].real = NAN;  // sees keys 0 and 1
+  const auto gradients = Evaluate(backward, inputs).value();
+  const auto met = [](const Tensor& gradient, size_t row) {
+    return std::isnan(gradient.cells[row * 2].real) || std::isnan(gradient.cells[row * 2 + 1].real);
+  };
+  for (size_t row = 0; row < 4; ++row) {
+    EXPECT_EQ(met(gradients[0], row), row == kQuery) << "dq, row " << row;
+    EXPECT_EQ(met(gradients[1], row), row <= kQuery) << "dk, row " << row;
+    EXPECT_EQ(met(gradients[2], row), row <= kQuery) << "dv, row " << row;
+  }
+}
+
 }  // namespace
 }  // namespace atunner::graph

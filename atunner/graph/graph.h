@@ -84,8 +84,8 @@ class GraphBuilder {
   Value Reduce(Combine op, Value x, std::vector<int64_t> axes, bool keep = false) {
     return Add(graph::Reduce{op, std::move(axes), keep}, {x});
   }
-  Value Contract(std::string equation, Value a, Value b, std::optional<DType> as = {}) {
-    return Add(graph::Contract{std::move(equation), as}, {a, b});
+  Value Contract(std::string equation, Value a, Value b, std::optional<DType> as = {}, bool sparse = false) {
+    return Add(graph::Contract{std::move(equation), as, sparse}, {a, b});
   }
   Value Reshape(Value x, Shape shape) { return Add(graph::Reshape{std::move(shape)}, {x}); }
   Value Transpose(Value x, std::vector<int64_t> order) { return Add(graph::Transpose{std::move(order)}, {x}); }

@@ -214,18 +214,19 @@ double ScaleOf(const Call& call, const Extent& dim) {
   return call.Real("scale") != 0 ? call.Real("scale") : 1 / std::sqrt(static_cast<double>(dim.factor()));
 }
 
-/// Equations of the two products: "…,…->…".
+/// Equations of the two products: "…,…->…". Sparse: neither a key that is masked nor what its gradient meets is looked
+/// at.
 Value Attend(Call& call, const Heads& heads, const char* first, const char* second, const Seen& which) {
   GraphBuilder& g = call.g;
   const DType sums = ArithmeticType(call.dtype());
-  const Value product = g.Contract(first, heads.query, heads.key, sums);
+  const Value product = g.Contract(first, heads.query, heads.key, sums, true);
   std::vector<Value> operands = {product};
   operands.insert(operands.end(), which.extra.begin(), which.extra.end());
   const std::string scaled = fmt::format("let s = a * ({}) in ", ScaleOf(call, heads.queries.back()));
   const Value scores = g.Map(fmt::format("{}select({}, {}, -inf)", scaled, which.seen, which.scores), operands);
   const Value top = g.Reduce(Combine::kMax, scores, {-1}, true);
-  const Value weights = g.Map("exp(a - detach(b))", {scores, top});
-  const Value mixed = g.Contract(second, Factor(call, weights), heads.value, sums);
+  const Value weights = g.Map("select(a == -inf, 0, exp(a - detach(b)))", {scores, top});  // also beside NaN
+  const Value mixed = g.Contract(second, Factor(call, weights), heads.value, sums, true);
   return g.Map("a / b", {mixed, g.Reduce(Combine::kSum, weights, {-1}, true)});
 }
 

@@ -53,10 +53,12 @@ struct Scan {
   bool operator==(const Scan&) const = default;
 };
 /// einsum of two operands: "bmk,bkn->bmn". A letter that the result lacks is summed over; no letter repeats within one
-/// operand. The result's type is the operands', or `as`.
+/// operand. The result's type is the operands', or `as`. `sparse`: products in which one factor is exactly zero are
+/// left out, so that what is masked stays out whatever it would meet, NaN too.
 struct Contract {
   std::string equation;
   std::optional<DType> as;
+  bool sparse = false;
   bool operator==(const Contract&) const = default;
 };
 /// Sliding windows: `axis` becomes two, the window's place and the place inside it:
@@ -160,6 +162,7 @@ void VisitFields(Self& self, Visit&& visit) {
   } else if constexpr (std::is_same_v<T, Contract>) {
     visit("equation", self.equation);
     visit("as", self.as, std::nullopt);
+    visit("sparse", self.sparse, false);
   } else if constexpr (std::is_same_v<T, Window>) {
     visit("axis", self.axis);
     visit("size", self.size);

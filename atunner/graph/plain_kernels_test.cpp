@@ -26,6 +26,19 @@ output y
   EXPECT_THAT(PlainKernels(graph, true)->source.text, HasSubstr("double* result"));
 }
 
+TEST(PlainKernels, SparseProductsLookForZeros) {
+  const auto text = [](const char* more) {
+    return PlainKernels(
+               MustParse(std::string("graph g\ninput a: float32[3, 4]\ninput b: float32[4, 5]\ny = contract(a, b, "
+                                     "equation=\"mk,kn->mn\"") +
+                         more + ")\noutput y\n"),
+               false)
+        ->source.text;
+  };
+  EXPECT_THAT(text(", sparse=true"), HasSubstr("(float)a_2 == 0 ||"));
+  EXPECT_THAT(text(""), testing::Not(HasSubstr("(float)a_2 == 0 ||")));
+}
+
 TEST(PlainKernels, TheLeastIntegersAreOfTheirType) {
   EXPECT_EQ(CudaLiteral(DType::kInt32, Whole(INT32_MIN), false), "(-2147483647 - 1)");
   EXPECT_EQ(CudaLiteral(DType::kInt64, Whole(INT32_MIN), false), "(-2147483648ll)");

@@ -370,7 +370,11 @@ Status TuneSession::ChooseWinner(const Listener& listener) {
     again.measurement = std::move(answer.measurement);
     again.estimate = std::move(answer.estimate);
     const auto value = ValueOf(again, objective);
-    if (!value) continue;
+    if (!value) {
+      Emit(listener, TuneEvent::Kind::kFinalists, nullptr,
+           fmt::format("trial {} is refused, {}: {}", again.number, Name(again.verdict.kind), again.verdict.reason));
+      continue;
+    }
     const bool leads = !result_.best || *value < *ValueOf(*result_.best, objective);
     if (leads) CheckVirtually(candidate, again, listener);
     if (!again.verdict.correct()) continue;
