@@ -159,6 +159,7 @@ class TuneSessionTest : public testing::Test {
     TuneSession session(request_, compiler_, judges_, clock_, virtual_judge_);
     return session.Run(store, run, stop_, [&](const TuneEvent& event) {
       events_.push_back(event.kind);
+      if (event.kind == TuneEvent::Kind::kFinalists) said_ += event.text + "\n";
       if (stop_after_ && event.kind == TuneEvent::Kind::kTrial && event.trials_done == *stop_after_) stop_ = true;
     });
   }
@@ -178,6 +179,7 @@ class TuneSessionTest : public testing::Test {
   std::atomic<bool> stop_ = false;
   std::optional<int64_t> stop_after_;
   std::vector<TuneEvent::Kind> events_;
+  std::string said_;  ///< of the finalists
 };
 
 // Twenty that cheat among twenty honest ones, all of them "faster" than any honest kernel.
@@ -276,6 +278,7 @@ TEST_F(TuneSessionTest, WhereAllFinalistsFailNobodyWins) {
   judge_.other.with_new_inputs = VerdictKind::kStaleResult;
   const TuneResult result = Tune(Schedule(20));
   EXPECT_FALSE(result.best) << "not even the one that passed the screening";
+  EXPECT_NE(said_.find("is refused, stale-result"), std::string::npos) << said_;
 }
 
 TEST_F(TuneSessionTest, WhatDoesNotRenderOrCompileIsATrialToo) {
