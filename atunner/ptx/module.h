@@ -110,6 +110,8 @@ struct Function {
   std::vector<Instruction> body;
   std::map<std::string, uint32_t> labels;  ///< → index into body
   std::map<std::string, std::vector<std::string>> branch_targets;
+  /// Of a load whose index in body is the key, the bytes that are looked at (.pragma "used_bytes_mask").
+  std::map<uint32_t, uint64_t> used_bytes;
   uint32_t required_threads = 0;                  ///< .reqntid product, 0 = none
   std::array<uint32_t, 3> required_cluster = {};  ///< .reqnctapercluster, zeros = none
 };

@@ -492,10 +492,7 @@ class Parser {
     if (word == ".reg") return Registers(function);
     if (word == ".shared" || word == ".local" || word == ".param") return LocalVariable(function);
     if (word == ".loc") return Location();
-    if (word == ".pragma") {
-      while (!End() && !Accept(";")) Next();
-      return {};
-    }
+    if (word == ".pragma") return Pragma(function);
     if (at_ + 1 < tokens_.size() && tokens_[at_ + 1].text == ":") {
       const std::string label(Next());
       Next();
@@ -512,6 +509,18 @@ class Parser {
     }
     if (word.starts_with('.')) return Bad("unknown directive '" + std::string(word) + "'");
     return ParseInstruction(function);
+  }
+
+  Status Pragma(Function& function) {
+    constexpr std::string_view kUsedBytes = "used_bytes_mask ";
+    while (!End() && !Accept(";")) {
+      const std::string_view text = Next();
+      const size_t at = text.find(kUsedBytes);
+      if (at == std::string_view::npos) continue;
+      const std::string mask(text.substr(at + kUsedBytes.size()));
+      function.used_bytes[static_cast<uint32_t>(function.body.size())] = std::strtoull(mask.c_str(), nullptr, 0);
+    }
+    return {};
   }
 
   Status Registers(Function& function) {

@@ -160,7 +160,10 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
     SharedShadow& s = owner.shadow[word];
     const uint8_t need = BytesOfWord(word, address, bytes);
-    if ((s.initialised & need) != need)
+    const bool unwritten = (s.initialised & need) != need;
+    const bool conflict = (s.in_flight & (kThreadCopy | kBulkCopy)) || WriteUnordered(x, s, thread);
+    if ((unwritten || conflict) && word * 4 >= address && Dropped(*x.kernel, op, word * 4 - address, 4)) continue;
+    if (unwritten)
       ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there",
                       {Space::kShared, address, {}});
     if (s.in_flight & (kThreadCopy | kBulkCopy)) {

@@ -549,6 +549,8 @@ Kernel FindSuspects(const Kernel& kernel);
 /// What the load `op` reads is compared and chosen by comparison, and nothing else: a merge looks at the place behind a
 /// list's end before it finds that the list has ended.
 bool OnlyChosenBetween(const Kernel& kernel, const Op& op);
+/// Does the compiler say that of what the load `op` reads the `bytes` from `offset` on are dropped? It widens loads.
+bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes);
 /// Reports undefined registers that a suspect needs among the lanes `mask` of its group; `active` lanes execute it.
 void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, uint32_t active);
 

@@ -157,11 +157,27 @@ Suspect Describe(const Instruction& instruction, const Use& use, const std::set<
 
 }  // namespace
 
-bool OnlyChosenBetween(const Kernel& kernel, const Op& op) {
-  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
+namespace {
+/// The function that an operation is of, if its instruction is known.
+const Code* CodeOf(const Kernel& kernel, uint32_t index) {
   const auto code = std::ranges::find_if(
       kernel.code, [&](const Code& c) { return index >= c.first_op && index - c.first_op < c.function->body.size(); });
-  if (code == kernel.code.end()) return false;
+  return code == kernel.code.end() ? nullptr : &*code;
+}
+}  // namespace
+
+bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes) {
+  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
+  const Code* code = CodeOf(kernel, index);
+  if (code == nullptr) return false;
+  const auto used = code->function->used_bytes.find(index - code->first_op);
+  return used != code->function->used_bytes.end() && (used->second >> offset & ((uint64_t{1} << bytes) - 1)) == 0;
+}
+
+bool OnlyChosenBetween(const Kernel& kernel, const Op& op) {
+  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
+  const Code* code = CodeOf(kernel, index);
+  if (code == nullptr) return false;
   const std::vector<Instruction>& body = code->function->body;
   const Use load = UseOf(body[index - code->first_op]);
   std::set<int> copies(load.writes.begin(), load.writes.end());

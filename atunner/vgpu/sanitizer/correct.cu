@@ -912,3 +912,9 @@ KERNEL sparse_product(In x, Out y) {
   asm volatile("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4}, {%5,%6}, {%0,%1,%2,%3}, %7, 0x1;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(one), "r"(*(unsigned*)&b[0]), "r"(*(unsigned*)&b[1]), "r"(chosen));
   y[threadIdx.x] = d[0] == d[1] && d[0] == d[2] ? d[3] : -1;
 }
+KERNEL three_of_a_vector(In x, Out y) {
+  __shared__ __align__(16) float part[8];  // the compiler reads four and says that it looks at three
+  if (threadIdx.x < 3) part[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = part[0] + part[1] + part[2];
+}
