@@ -7,7 +7,6 @@
 #include <map>
 #include <numeric>
 
-#include "atunner/base/clock.h"
 #include "atunner/base/random.h"
 
 namespace atunner {
@@ -73,8 +72,8 @@ Result<std::unique_ptr<Subject>> MakeSubject(TimedDevice& device, Verifier& veri
   return subject;
 }
 
-Result<std::unique_ptr<Harness>> Harness::Make(TimedDevice& device, Verifier& verifier) {
-  std::unique_ptr<Harness> harness(new Harness(device, verifier));
+Result<std::unique_ptr<Harness>> Harness::Make(TimedDevice& device, Verifier& verifier, Clock& clock) {
+  std::unique_ptr<Harness> harness(new Harness(device, verifier, clock));
   const uint64_t flush_bytes = 2 * static_cast<uint64_t>(std::max<int64_t>(device.profile().l2_bytes, 4 << 20));
   ATUNNER_TRY(harness->flush_, device.Allocate(flush_bytes));
   const size_t outputs = verifier.spec().args.size();
@@ -122,7 +121,7 @@ Result<Harness::Sample> Harness::TakeSample(Subject& subject, const InputInstanc
 }
 
 Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& options) {
-  const double begin = SystemClock().Now();
+  const double begin = clock_.Now();
   TimingResult result;
   std::vector<Sample> samples;
   std::vector<double> times;
@@ -151,7 +150,7 @@ Result<TimingResult> Harness::Time(Subject& subject, const HarnessOptions& optio
     samples.push_back(std::move(sample));
     const bool raced = options.incumbent_ns && IsRacedOut(times, *options.incumbent_ns);
     result.raced_out = raced;
-    reason = raced ? "raced out" : options.stop.Decide(times, SystemClock().Now() - begin);
+    reason = raced ? "raced out" : options.stop.Decide(times, clock_.Now() - begin);
   }
   if (options.check_stale) {
     ATUNNER_TRY(result.verdict, CheckFresh(subject, samples, options.seed));
@@ -255,9 +254,9 @@ Result<Comparison> Harness::Compare(Subject& baseline, Subject& candidate, int p
   std::vector<double> discarded;
   ATUNNER_RETURN_IF_ERROR(take(baseline, discarded, 0));
   ATUNNER_RETURN_IF_ERROR(take(candidate, discarded, 0));
-  const double begin = SystemClock().Now();
+  const double begin = clock_.Now();
   for (int pair = 0; pair < pairs; ++pair) {
-    if (pair >= kLeastPairs && SystemClock().Now() - begin > kPairingSeconds) break;
+    if (pair >= kLeastPairs && clock_.Now() - begin > kPairingSeconds) break;
     const bool baseline_first = pair % 2 == 0;  // A B B A
     const auto i = static_cast<size_t>(pair) + 1;
     ATUNNER_RETURN_IF_ERROR(baseline_first ? take(baseline, baseline_ns, i) : take(candidate, candidate_ns, i));

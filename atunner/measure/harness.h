@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "atunner/base/clock.h"
 #include "atunner/device/device.h"
 #include "atunner/measure/statistics.h"
 #include "atunner/model/performance.h"
@@ -47,18 +48,19 @@ struct TimingResult {
 class Harness {
  public:
   /// `flush_bytes` 0 = twice the device's L2.
-  static Result<std::unique_ptr<Harness>> Make(TimedDevice& device, Verifier& verifier);
+  static Result<std::unique_ptr<Harness>> Make(TimedDevice& device, Verifier& verifier, Clock& clock = SystemClock());
 
   Result<TimingResult> Time(Subject& subject, const HarnessOptions& options);
   /// Joules of one run of a subject that takes about `time_ns`, the whole board's: from NVML's counter while the
   /// subject runs back to back for 0.4 s and more, inputs as drawn once, caches as the run before left
   /// them. kUnsupported where nothing is counted.
   Result<double> EnergyOfRun(Subject& subject, double time_ns, uint64_t seed);
-  /// A B B A …: `pairs` pairs of samples on equal inputs.
+  /// A B B A …: `pairs` pairs of samples on equal inputs; after 3 s no further one, once there are five.
   Result<Comparison> Compare(Subject& baseline, Subject& candidate, int pairs, uint64_t seed);
 
  private:
-  Harness(TimedDevice& device, Verifier& verifier) : device_(device), verifier_(verifier) {}
+  Harness(TimedDevice& device, Verifier& verifier, Clock& clock)
+      : device_(device), verifier_(verifier), clock_(clock) {}
   struct Sample {
     double ns = 0;
     std::vector<uint64_t> fingerprint;
@@ -73,6 +75,7 @@ class Harness {
 
   TimedDevice& device_;
   Verifier& verifier_;
+  Clock& clock_;  ///< for how long there is patience; kernels are timed by the device's events
   std::unique_ptr<Buffer> flush_;
   std::unique_ptr<Buffer> slots_;
   std::unique_ptr<Event> start_;

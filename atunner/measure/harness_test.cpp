@@ -61,7 +61,7 @@ class HarnessTest : public testing::Test {
     auto verifier = Verifier::Make(device_, compiler_, Spec(), {});
     ASSERT_TRUE(verifier) << verifier.error().ToString();
     verifier_ = *std::move(verifier);
-    auto harness = Harness::Make(device_, *verifier_);
+    auto harness = Harness::Make(device_, *verifier_, clock_);
     ASSERT_TRUE(harness) << harness.error().ToString();
     harness_ = *std::move(harness);
   }
@@ -97,6 +97,7 @@ class HarnessTest : public testing::Test {
 
   FakeTimedDevice device_;
   FakeCompiler compiler_;
+  ManualClock clock_;
   std::unique_ptr<Verifier> verifier_;
   std::unique_ptr<Harness> harness_;
 };
@@ -205,6 +206,34 @@ TEST_F(HarnessTest, WarmupsAreNotCounted) {
   const auto timing = harness_->Time(*subject, options);
   ASSERT_TRUE(timing && timing->measurement);
   EXPECT_THAT(timing->measurement->samples_ns, ElementsAre(100.0, 100.0, 100.0));
+}
+
+TEST_F(HarnessTest, OneLongWarmupIsEnough) {
+  device_.cost = [](const std::string&) { return 2e8; };
+  const auto subject = Prove(Candidate({"k"}));
+  HarnessOptions options = Samples(3);
+  options.warmups = 2;
+  const auto timing = harness_->Time(*subject, options);
+  ASSERT_TRUE(timing && timing->measurement);
+  EXPECT_EQ(timing->measurement->warmups, 1);
+  EXPECT_EQ(Calls("enqueue k").size(), 4u);
+}
+
+TEST_F(HarnessTest, PairsEndWhenTheyTakeTooLongButNotBeforeTheFifth) {
+  const auto pairs_at = [&](double seconds_per_run) {
+    const auto baseline = Prove(Candidate({"k"}));
+    const auto candidate = Prove(Candidate({"k"}));
+    device_.cost = [&, seconds_per_run](const std::string&) {
+      clock_.Advance(seconds_per_run);
+      return 100.0;
+    };
+    const auto comparison = harness_->Compare(*baseline, *candidate, 20, 1);
+    EXPECT_TRUE(comparison);
+    return comparison ? comparison->pairs : 0;
+  };
+  EXPECT_EQ(pairs_at(0.001), 20);
+  EXPECT_EQ(pairs_at(0.25), 7) << "3.5 s; 3 s after six";
+  EXPECT_EQ(pairs_at(10), 5);
 }
 
 TEST_F(HarnessTest, TimedOutputsAreReplayedOnAFreshModule) {
