@@ -88,6 +88,16 @@ std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const Kern
   return std::nullopt;
 }
 
+bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel) {
+  for (size_t i = kernel.body.begin; i + 6 < kernel.body.end; ++i) {
+    const auto is = [&](size_t at, std::string_view text) { return syntax.token(at).Is(text); };
+    const bool one = is(i, "blockDim") && is(i + 2, "x") && is(i + 3, "*") && is(i + 4, "gridDim");
+    const bool other = is(i, "gridDim") && is(i + 2, "x") && is(i + 3, "*") && is(i + 4, "blockDim");
+    if (one || other) return true;
+  }
+  return false;
+}
+
 std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel) {
   for (size_t i = kernel.head.begin; i + 1 < kernel.head.end; ++i) {
     if (!syntax.token(i).Is("__launch_bounds__")) continue;

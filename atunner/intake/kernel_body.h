@@ -20,6 +20,8 @@ bool Uses(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_
 /// Text of a static shared array's extent that none of `free_names` decides: it hard-wires a block size.
 std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const KernelDefinition& kernel,
                                             const std::vector<std::string>& free_names);
+/// Has the body "blockDim.x * gridDim.x", by which a loop strides over a problem of any size?
+bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel);
 /// N of __launch_bounds__(N, …) as written; empty without one.
 std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel);
 

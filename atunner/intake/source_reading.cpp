@@ -1,0 +1,291 @@
+#include "atunner/intake/source_reading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "atunner/intake/c_type.h"
+#include "atunner/intake/expression_text.h"
+#include "atunner/intake/kernel_body.h"
+#include "atunner/intake/value_list.h"
+
+namespace atunner {
+namespace {
+
+class Reader {
+ public:
+  Reader(SourceReading& out, const std::string& wanted) : out_(out), wanted_(wanted) {}
+
+  Status Run() {
+    ATUNNER_TRY(out_.stated, ParseAnnotations(out_.syntax.lexed.annotations, out_.file));
+    ATUNNER_RETURN_IF_ERROR(ChooseKernel());
+    const KernelLaunch* launch = out_.source_launch;
+    out_.scope.emplace(out_.syntax, launch ? launch->function : SIZE_MAX, launch ? launch->token : 0,
+                       out_.stated.sizes);
+    ReadTemplates();
+    ReadLaunch();
+    ReadArguments();
+    return questions_.empty() ? Status{} : Ask();
+  }
+
+ private:
+  void Question(const std::string& line) {
+    if (!Contains(questions_, line)) questions_.push_back(line);
+  }
+
+  std::unexpected<Error> Ask() const {
+    std::string lines;
+    for (const std::string& line : questions_) lines += "\n  // atunner: " + line;
+    return Invalid(fmt::format("the source does not say everything about kernel '{}'", out_.kernel->name), out_.Where(),
+                   "add above the kernel, with your values:" + lines);
+  }
+
+  // --- which kernel ---
+
+  Status ChooseKernel() {
+    if (out_.syntax.kernels.empty()) return Invalid("no __global__ kernel was found", out_.file);
+    const std::string wanted = !wanted_.empty() ? wanted_ : out_.stated.kernel;
+    std::vector<const KernelDefinition*> launched;
+    for (const KernelDefinition& kernel : out_.syntax.kernels) {
+      if (!wanted.empty() ? kernel.name == wanted || kernel.qualified == wanted : LaunchOf(kernel) != nullptr)
+        launched.push_back(&kernel);
+    }
+    if (wanted.empty() && launched.empty() && out_.syntax.kernels.size() == 1)
+      launched.push_back(&out_.syntax.kernels.front());
+    std::string names;
+    for (const KernelDefinition& kernel : out_.syntax.kernels) names += (names.empty() ? "" : ", ") + kernel.name;
+    if (!wanted.empty() && launched.empty())
+      return Invalid("there is no kernel '" + wanted + "'", out_.file, "the file has " + names);
+    if (launched.size() != 1) {
+      return Invalid(
+          fmt::format("the file has {} kernels: {}", out_.syntax.kernels.size(), names), out_.file,
+          "say which to tune: --kernel NAME, or the line\n  // atunner: kernel = " + out_.syntax.kernels.front().name);
+    }
+    out_.kernel = launched.front();
+    out_.source_launch = LaunchOf(*out_.kernel);
+    return {};
+  }
+
+  const KernelLaunch* LaunchOf(const KernelDefinition& kernel) const {
+    for (const KernelLaunch& launch : out_.syntax.launches) {
+      if (launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
+          kernel.qualified.ends_with("::" + launch.kernel))
+        return &launch;
+    }
+    return nullptr;
+  }
+
+  // --- templates ---
+
+  void ReadTemplates() {
+    for (size_t i = 0; i < out_.kernel->templates.size(); ++i) {
+      const TemplateParameter& parameter = out_.kernel->templates[i];
+      std::string text = parameter.fallback;
+      if (out_.source_launch && i < out_.source_launch->template_args.size()) {
+        text = std::string(out_.syntax.Text(out_.source_launch->template_args[i]));
+        if (auto value = out_.scope->Expression(out_.source_launch->template_args[i])) text = *value;
+      } else if (text.empty()) {
+        text = Deduced(parameter);
+      }
+      if (text.empty() && out_.stated.entry.empty()) Question("entry = " + out_.kernel->qualified + "<…>");
+      out_.launch.template_args.push_back(text);
+      if (parameter.type == "typename" || parameter.type == "class") types_[parameter.name] = text;
+    }
+    if (!out_.stated.entry.empty()) ReadStatedEntry();
+  }
+
+  /// A type parameter that the compiler deduces from a buffer's type.
+  std::string Deduced(const TemplateParameter& parameter) {
+    if (!out_.source_launch) return "";
+    for (size_t i = 0; i < out_.kernel->parameters.size() && i < out_.source_launch->arguments.size(); ++i) {
+      if (out_.kernel->parameters[i].type != parameter.name || !out_.kernel->parameters[i].pointer) continue;
+      if (auto buffer = out_.scope->BufferOf(out_.source_launch->arguments[i]); buffer && !buffer->type.empty())
+        return buffer->type;
+    }
+    return "";
+  }
+
+  void ReadStatedEntry() {
+    const size_t open = out_.stated.entry.find('<');
+    if (open == std::string::npos) return;
+    const std::vector<std::string> pieces =
+        SplitOutsideBrackets(out_.stated.entry.substr(open + 1, out_.stated.entry.rfind('>') - open - 1), ',');
+    for (size_t i = 0; i < pieces.size() && i < out_.launch.template_args.size(); ++i) {
+      out_.launch.template_args[i] = pieces[i];
+      const TemplateParameter& parameter = out_.kernel->templates[i];
+      if (parameter.type == "typename" || parameter.type == "class") types_[parameter.name] = pieces[i];
+    }
+  }
+
+  std::optional<CType> TypeOf(std::string name) const {
+    for (int i = 0; i < 4; ++i) {
+      if (const auto known = ParseCType(name)) return known;
+      if (const auto bound = types_.find(name); bound != types_.end()) {
+        name = bound->second;
+      } else if (const auto alias = out_.syntax.aliases.find(name); alias != out_.syntax.aliases.end()) {
+        name = alias->second;
+      } else if (const FileConstant* constant = out_.syntax.FindConstant(name)) {
+        name = constant->value;  // #define REAL float
+      } else {
+        return std::nullopt;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // --- launch ---
+
+  void ReadLaunch() {
+    out_.launch.block = Extents("block", out_.stated.launch.block, 1);
+    out_.launch.grid = Extents("grid", out_.stated.launch.grid, 0);
+    out_.launch.shared = "0";
+    if (!out_.stated.launch.shared.empty()) {
+      out_.launch.shared = out_.stated.launch.shared;
+    } else if (out_.source_launch && out_.source_launch->configuration.size() > 2) {
+      if (auto bytes = out_.scope->Expression(out_.source_launch->configuration[2])) {
+        out_.launch.shared = *bytes;
+      } else {
+        Question("shared = BYTES");
+      }
+    }
+  }
+
+  std::array<std::string, 3> Extents(const char* what, const std::string& text, size_t position) {
+    std::array<std::string, 3> extents = {"1", "1", "1"};
+    if (!text.empty()) {
+      const std::vector<std::string> pieces = SplitOutsideBrackets(text, ',');
+      for (size_t i = 0; i < pieces.size() && i < 3; ++i) extents[i] = pieces[i];
+      return extents;
+    }
+    if (out_.source_launch && position < out_.source_launch->configuration.size()) {
+      if (auto found = out_.scope->Extents(out_.source_launch->configuration[position])) return *found;
+    }
+    Question(std::string(what) + (position == 1 ? " = 256" : " = ceil_div(n, 256)"));
+    return extents;
+  }
+
+  // --- arguments ---
+
+  void ReadArguments() {
+    for (size_t i = 0; i < out_.kernel->parameters.size(); ++i) {
+      const KernelParameter& parameter = out_.kernel->parameters[i];
+      const bool given = out_.source_launch && i < out_.source_launch->arguments.size();
+      if (parameter.pointer) {
+        Pointer(parameter, given ? std::optional(out_.source_launch->arguments[i]) : std::nullopt);
+      } else {
+        Scalar(parameter, given ? std::optional(out_.source_launch->arguments[i]) : std::nullopt);
+      }
+    }
+  }
+
+  void Pointer(const KernelParameter& parameter, std::optional<TokenRange> given) {
+    ArgSpec arg;
+    arg.name = parameter.name;
+    arg.role = RoleOf(out_.syntax, *out_.kernel, parameter);
+    const auto type = TypeOf(parameter.type);
+    if (const auto fill = out_.stated.fills.find(parameter.name); fill != out_.stated.fills.end())
+      arg.fill = fill->second;
+    if (const auto stated = out_.stated.arguments.find(parameter.name); stated != out_.stated.arguments.end()) {
+      arg.role = stated->second.role;
+      arg.dtype = stated->second.dtype;
+      arg.shape.clear();
+      for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ',')) AddExtent(arg, extent);
+      return AddTensor(std::move(arg), "");
+    }
+    const std::string ask = fmt::format("arg {} {} {}[ELEMENTS]", parameter.name,
+                                        arg.role == Role::kInput    ? "in"
+                                        : arg.role == Role::kOutput ? "out"
+                                                                    : "inout",
+                                        type ? Name(type->dtype) : "float32");
+    if (!type || !given) return Question(ask);
+    if (IsNull(*given)) {
+      out_.bindings.push_back(ArgBinding::Scalar(DType::kUInt64, Expr(0)));
+      return;
+    }
+    const auto buffer = out_.scope->BufferOf(*given);
+    if (!buffer) return Question(ask);
+    arg.dtype = type->dtype;
+    AddExtent(arg, fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype)));
+    AddTensor(std::move(arg), buffer->name);
+  }
+
+  bool IsNull(TokenRange range) const {
+    const std::string_view text = out_.syntax.Text(range);
+    return text == "nullptr" || text == "NULL" || text == "0";
+  }
+
+  void AddExtent(ArgSpec& arg, const std::string& text) {
+    auto extent = Expr::Parse(text);
+    if (!extent) return Question(fmt::format("arg {} in {}[ELEMENTS]", arg.name, Name(arg.dtype)));
+    for (const std::string& name : extent->Names()) {
+      out_.used_in_sizes.insert(name);
+      if (!out_.scope->leaves().contains(name) && !out_.stated.sizes.contains(name))
+        Question("size " + name + " = VALUE");
+    }
+    arg.shape.push_back(*std::move(extent));
+  }
+
+  /// Two parameters that are given the same buffer share one tensor, which is then read and written.
+  void AddTensor(ArgSpec arg, const std::string& buffer) {
+    for (ArgSpec& known : out_.tensors) {
+      if (buffer.empty() || buffers_[known.name] != buffer) continue;
+      if (known.role != arg.role || arg.role != Role::kInput) known.role = Role::kInOut;
+      out_.bindings.push_back(ArgBinding::Tensor(known.name));
+      return;
+    }
+    buffers_[arg.name] = buffer;
+    out_.bindings.push_back(ArgBinding::Tensor(arg.name));
+    out_.tensors.push_back(std::move(arg));
+  }
+
+  void Scalar(const KernelParameter& parameter, std::optional<TokenRange> given) {
+    const auto type = TypeOf(parameter.type);
+    const auto stated = out_.stated.scalars.find(parameter.name);
+    std::string text;
+    if (stated != out_.stated.scalars.end()) {
+      text = stated->second;
+    } else if (given) {
+      if (auto value = out_.scope->Expression(*given)) text = *value;
+    }
+    // A problem size of the same name needs no second line.
+    if (text.empty() && out_.stated.sizes.contains(parameter.name)) text = parameter.name;
+    const auto value = Expr::Parse(text);
+    if (text.empty() || !value || !type || type->lanes != 1)
+      return Question(fmt::format("arg {} = VALUE", parameter.name));
+    for (const std::string& name : value->Names()) out_.used_in_scalars.insert(name);
+    out_.bindings.push_back(ArgBinding::Scalar(type->dtype, *value));
+  }
+
+  SourceReading& out_;
+  const std::string& wanted_;
+  std::map<std::string, std::string, std::less<>> types_;  ///< template type parameters
+  std::map<std::string, std::string> buffers_;             ///< tensor -> host variable
+  std::vector<std::string> questions_;
+};
+
+}  // namespace
+
+std::string SourceReading::Where() const { return kernel ? fmt::format("{}:{}", file, kernel->line) : file; }
+
+const Leaf* SourceReading::FindLeaf(const std::string& name) const {
+  const auto found = scope->leaves().find(name);
+  return found == scope->leaves().end() ? nullptr : &found->second;
+}
+
+Dims SourceReading::SizesBeside(const ParameterSpace& space) const {
+  Dims dims = stated.sizes;
+  for (const auto& [name, leaf] : scope->leaves()) {
+    if (space.Find(name) < 0) dims[name] = leaf.value;
+  }
+  return dims;
+}
+
+Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
+                                                  const std::string& kernel) {
+  auto reading = std::make_unique<SourceReading>(text, file);
+  ATUNNER_RETURN_IF_ERROR(Reader(*reading, kernel).Run());
+  return reading;
+}
+
+}  // namespace atunner
