@@ -12,6 +12,7 @@
 namespace atunner {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class NvrtcTest : public testing::Test {
@@ -89,6 +90,16 @@ TEST_F(NvrtcTest, ErrorsPointIntoTheUsersHeader) {
   EXPECT_THAT(compiler_->Compile(request).value().error, HasSubstr("mine.cuh(3)"));
   request.source.include_folders.clear();
   EXPECT_THAT(compiler_->Compile(request).value().error, HasSubstr("user.cu(1)"));
+}
+
+TEST_F(NvrtcTest, AnArchitectureThatItDoesNotKnowIsNotTheCandidatesFault) {
+  CompileRequest request;
+  request.source.text = "__global__ void f() {}";
+  request.arch = "sm_999a";
+  const auto outcome = compiler_->Compile(request);
+  ASSERT_FALSE(outcome) << "every candidate would fail to compile";
+  EXPECT_THAT(outcome.error().ToString(),
+              AllOf(HasSubstr("sm_999a"), HasSubstr(compiler_->Version()), HasSubstr("install a newer CUDA")));
 }
 
 TEST_F(NvrtcTest, AKernelThatIsNotThereIsNamed) {

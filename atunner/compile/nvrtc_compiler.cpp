@@ -143,6 +143,7 @@ class NvrtcCompiler : public Compiler {
     switch (request.source.language) {
       case Language::kCudaCpp:
         outcome = CompileCuda(request, std::move(module));
+        if (IsTooOld(outcome)) return TooOld(request.arch);
         break;
       case Language::kPtx:
         outcome = Assemble(request, std::move(module));
@@ -157,6 +158,17 @@ class NvrtcCompiler : public Compiler {
   }
 
  private:
+  /// Not the candidate's fault, and the same for every other one.
+  static bool IsTooOld(const CompileOutcome& outcome) {
+    return !outcome.module && outcome.error.find("--gpu-architecture") != std::string::npos;
+  }
+  std::unexpected<Error> TooOld(const std::string& arch) const {
+    return Fail(
+        ErrorCode::kUnavailable, version_ + " does not compile for " + arch, "",
+        "install a newer CUDA (Hopper's sm_90a needs 12.0, Blackwell 12.8) and set CUDA_HOME, or name an older GPU "
+        "by --target-gpu");
+  }
+
   CompileOutcome CompileCuda(const CompileRequest& request, CompiledModule module) {
     std::vector<const char*> header_texts;
     std::vector<const char*> header_names;
