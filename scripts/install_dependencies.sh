@@ -24,7 +24,8 @@ done
 if [ $found = no ]; then
   cat >&2 <<'TEXT'
 note: CUDA's run-time compiler (NVRTC) was not found. atunner builds and starts without it but cannot compile kernels.
-      Debian has it in its non-free component: add "non-free" to your apt sources, then `apt-get install nvidia-cuda-toolkit`.
+      Debian has it in its non-free component: add "non-free" to your apt sources, then `apt-get install nvidia-cuda-toolkit`
+      (Debian 12's is CUDA 11.8: no Hopper, no Blackwell as target).
       Or install CUDA from https://developer.nvidia.com/cuda-downloads.
 TEXT
 fi
