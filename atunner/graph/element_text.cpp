@@ -406,7 +406,7 @@ ElementText::Value ElementText::Reduced(const Node& node, const Reduce& reduce, 
   const std::string type = Arithmetic(node.type.dtype);
   std::vector<std::string> extents;
   for (const Extent& extent : gone) extents.push_back(extent.ToString());
-  const Value total =
+  Value total =
       Loop(type, CudaLiteral(node.type.dtype, Neutral(reduce.op, node.type.dtype), options_.wide), extents,
            [&](const std::vector<Coordinate>& variables, const std::string& sum) {
              Coordinates inner;

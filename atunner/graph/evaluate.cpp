@@ -62,7 +62,7 @@ class Evaluator {
 
   /// Exactly the view's elements.
   static View Detached(const View& view) {
-    const View packed = view.Packed();
+    View packed = view.Packed();
     if (packed.offset == 0 && packed.cells->size() == static_cast<size_t>(packed.size())) return packed;
     return View::Dense({packed.base(), packed.base() + packed.size()}, packed.extents);
   }

@@ -44,7 +44,7 @@ class Machine {
 
  private:
   size_t Axis(const ScalarNode& node) const {
-    return static_cast<size_t>(static_cast<int>(shape_.size()) + node.number);
+    return static_cast<size_t>(static_cast<int64_t>(shape_.size()) + node.number);
   }
   const Cell* Argument(const ScalarNode& node, int i) const { return registers_[node.args[i]].data(); }
 

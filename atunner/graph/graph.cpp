@@ -145,12 +145,12 @@ Value GraphBuilder::Map(ScalarExpression body, std::vector<Value> operands, Shap
                         std::to_string(operands.size()) + " given")
                     .error());
   // The shape is what all operands say, those that drop out of the expression included.
-  Operation untidy = graph::Map{body, std::move(shape)};
+  Tidied tidy = Tidy(body, operands);
+  Operation untidy = graph::Map{std::move(body), std::move(shape)};
   std::vector<TensorType> types;
   for (Value operand : operands) types.push_back(TypeOf(operand));
   auto type = Infer(untidy, types);
   if (!type) return Fail(type.error());
-  Tidied tidy = Tidy(body, operands);
   if (tidy.body.IsIdentity() && TypeOf(tidy.operands[0]) == *type) return tidy.operands[0];
   return Add(graph::Map{std::move(tidy.body), type->shape}, std::move(tidy.operands));
 }

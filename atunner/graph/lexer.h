@@ -41,7 +41,9 @@ class Lexer {
   Result<double> Number();
 
   /// An error that says where.
-  std::unexpected<Error> Wrong(std::string what, std::string hint = {}) const { return WrongAt(peek(), what, hint); }
+  std::unexpected<Error> Wrong(std::string what, std::string hint = {}) const {
+    return WrongAt(peek(), std::move(what), std::move(hint));
+  }
   std::unexpected<Error> WrongAt(const Token& token, std::string what, std::string hint = {}) const;
   std::string PlaceOf(const Token& token) const;
   /// "found 'x'".

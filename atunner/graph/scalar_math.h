@@ -44,7 +44,10 @@ inline double Digamma(double a) {
   if (a <= 0 && a == std::floor(a)) return NAN;
   if (a < 0) return Digamma(1 - a) - M_PI / std::tan(M_PI * a);
   double shift = 0;
-  for (; a < 10; a += 1) shift -= 1 / a;
+  while (a < 10) {
+    shift -= 1 / a;
+    a += 1;
+  }
   const double s = 1 / (a * a);
   const double tail = s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132)))));
   return shift + std::log(a) - 0.5 / a - tail;

@@ -274,7 +274,7 @@ Expr::Expr(int64_t constant) : text_(std::to_string(constant)) {
 }
 
 Result<Expr> Expr::Parse(std::string_view text) {
-  ATUNNER_TRY(Node root, ParseExpression(text));
+  ATUNNER_TRY(Node root, ParseExprTree(text));
   Expr expr;
   expr.text_ = std::string(text);
   expr.root_ = std::make_shared<const Node>(std::move(root));

@@ -324,6 +324,6 @@ class Parser {
 
 }  // namespace
 
-Result<Expr::Node> ParseExpression(std::string_view text) { return Parser(text).Run(); }
+Result<Expr::Node> ParseExprTree(std::string_view text) { return Parser(text).Run(); }
 
 }  // namespace atunner

@@ -8,6 +8,6 @@
 namespace atunner {
 
 /// kInvalidInput points at the column.
-Result<Expr::Node> ParseExpression(std::string_view text);
+Result<Expr::Node> ParseExprTree(std::string_view text);
 
 }  // namespace atunner
