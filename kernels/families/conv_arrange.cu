@@ -3,7 +3,6 @@
 constexpr int TOTAL = GROUPS * C;  // channels of an arranged pixel
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 32 ? 64 : TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
-constexpr int SPACE = IN_D * IN_H * IN_W;
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
 /// What the products read of an element.
@@ -12,6 +11,17 @@ DEVICE Operand scaled(Operand x, int) { return x; }
 
 typedef Units<T, X_STEP> Given;
 typedef Units<Operand, UNIT> Arranged;
+
+/// Where an element of the image lies among its places.
+DEVICE int padded(int s) {
+  return ((s / (IN_H * IN_W) + LOW_D) * PADDED_H + s / IN_W % IN_H + LOW_H) * PADDED_W + s % IN_W + LOW_W;
+}
+/// Places without an element are zeros.
+DEVICE void clear_place(Operand* to, unsigned place, unsigned places) {
+  const unsigned d = place / (PADDED_H * PADDED_W) % PADDED_D - LOW_D, h = place / PADDED_W % PADDED_H - LOW_H, w = place % PADDED_W - LOW_W;
+  if (place >= places || (d < IN_D && h < IN_H && w < IN_W)) return;
+  for (int c = 0; c < TOTAL; c += UNIT) *(uint4*)(to + (long long)place * TOTAL + c) = make_uint4(0, 0, 0, 0);
+}
 
 DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift) {
   __shared__ Operand lines[TILE_C][TILE_S + 2];
@@ -33,7 +43,7 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
     Arranged unit;
 #pragma unroll
     for (int e = 0; e < UNIT; ++e) unit.element[e] = lines[c + e][s];
-    *(Arranged*)(to + (image * SPACE + s0 + s) * TOTAL + c0 + c) = unit;
+    *(Arranged*)(to + (image * PLACES + padded(s0 + s)) * TOTAL + c0 + c) = unit;
   }
 }
 
@@ -45,33 +55,41 @@ DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsi
   Arranged unit;
 #pragma unroll
   for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift) : Operand(0.0f);
-  *(Arranged*)(to + (image * SPACE + s) * TOTAL + c) = unit;
+  *(Arranged*)(to + (image * PLACES + padded(s)) * TOTAL + c) = unit;
 }
 
-/// Unit number `at`: those of the taps of a filter and of the same channels come one after the other.
+/// The tap of the filter that a phase of the result sees as its tap number t.
+template <int PHASES>
+DEVICE int tap_of(int t, long long phase) {
+  return t * PHASES + PHASES - 1 - (int)(phase % PHASES);
+}
+
+/// Unit number `at`: those of the taps of a row and of the same channels come one after the other. Rows are filters, of each its phases.
 DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift) {
   constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
   const int tap = at % TAPS, c = at / TAPS % (C / UNIT) * UNIT;
-  const long long filter = at / (TAPS * (C / UNIT));  // of all groups
-  if (filter >= GROUPS * FILTERS) return;
-  const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + tap / (TAPS_H * TAPS_W) * W_D + tap / TAPS_W % TAPS_H * W_H +
-                  tap % TAPS_W * W_W;
+  const long long row = at / (TAPS * (C / UNIT)), filter = row / ROW_PHASES;  // of all groups
+  if (row >= GROUPS * FILTERS) return;
+  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)), h = tap_of<PHASES_H>(tap / TAPS_W % TAPS_H, row / PHASES_W), s = tap_of<PHASES_W>(tap % TAPS_W, row);
+  const bool there = d < FILTER_D && h < FILTER_H && s < FILTER_W;
+  const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + d * W_D + h * W_H + s * W_W;
   Arranged unit;
 #pragma unroll
   for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
-    const bool own = c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % FILTERS / OWN_FILTERS;
+    const bool own = there && c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
     unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift) : Operand(0.0f);
   }
-  *(Arranged*)(to + (filter * TAPS + tap) * C + c) = unit;
+  *(Arranged*)(to + (row * TAPS + tap) * C + c) = unit;
 }
 
 extern "C" __global__ void __launch_bounds__(256) arrange(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
                                                           Operand* __restrict__ to_w, int images, const unsigned* __restrict__ largest) {
   constexpr unsigned BLOCKS = X_LAST ? (SPACE * (TOTAL / UNIT) + 255) / 256 : TILES_S * TILES_C;  // of an image
-  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0;
-  if (blockIdx.x >= of_images) {
-    return arrange_filter(w, to_w, (blockIdx.x - of_images) * 256 + threadIdx.x, SCALED ? shift_w(largest) : 0);
+  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, places = PLACES > SPACE ? (unsigned)images * PLACES : 0, cleared = (places + 255) / 256;
+  if (blockIdx.x >= of_images + cleared) {
+    return arrange_filter(w, to_w, (blockIdx.x - of_images - cleared) * 256 + threadIdx.x, SCALED ? shift_w(largest) : 0);
   }
+  if (blockIdx.x >= of_images) return clear_place(to_x, (blockIdx.x - of_images) * 256 + threadIdx.x, places);
   const int shift = SCALED ? shift_x(largest) : 0;
   if (X_LAST) {
     arrange_line(x, to_x, blockIdx.x % BLOCKS * 256 + threadIdx.x, blockIdx.x / BLOCKS, shift);
