@@ -22,8 +22,9 @@ constexpr int64_t kArrangeThreads = 256;
 constexpr int64_t kUnit = 8;
 /// Channels that groups are put together for: what a buffer is deep.
 constexpr int64_t kTogether = 64;
-/// Blocks that look for the largest elements (conv_scale.cuh).
-constexpr int64_t kMeasuring = 256 + 32;
+/// Blocks that look for the largest elements (conv_scale.cuh), and that arrange again what did not fit.
+constexpr int64_t kSampling = 256 + 32;
+constexpr int64_t kAgain = 264;
 
 /// Small groups become one whose filters have zeros for the others' channels: tensor cores multiply them anyway.
 void PutGroupsTogether(TensorConvForm& form) {
@@ -38,11 +39,11 @@ void PutGroupsTogether(TensorConvForm& form) {
   form.y.group *= count;
 }
 
-void AddMeasuring(LaunchPlan& plan, const TensorConvForm& form) {
-  plan.workspaces.push_back({"largest", Expr(kMeasuring * 4)});
+void AddSampling(LaunchPlan& plan, const TensorConvForm& form) {
+  plan.workspaces.push_back({"largest", Expr((kSampling + 2) * 4)});
   LaunchStep step;
-  step.entry = "measure";
-  step.grid[0] = kMeasuring;
+  step.entry = "sample";
+  step.grid[0] = kSampling;
   step.block[0] = 512;
   const int64_t each = form.groups * form.channels * form.Inputs();
   const int64_t filters = form.groups * form.filters * form.own_channels * form.ConvForm::Taps();
@@ -134,7 +135,7 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool h
 }
 
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
-  if (!half) AddMeasuring(plan, form);
+  if (!half) AddSampling(plan, form);
   const int64_t filters = form.groups * form.Rows() * form.Taps() * form.padded;
   plan.workspaces.push_back({"arranged_w", Expr(filters * 2)});
   LaunchStep step;
@@ -161,6 +162,11 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
                ArgBinding::Workspace("arranged_w"),
                ImagesOf(form),
                LargestOf(half)};
+  plan.steps.push_back(step);
+  if (half) return;
+  step.entry = "arrange_again";
+  step.args.push_back(ArgBinding::Scalar(DType::kInt32, step.grid[0]));
+  step.grid[0] = Expr::MustParse(fmt::format("min({}, {})", blocks, kAgain));
   plan.steps.push_back(step);
 }
 

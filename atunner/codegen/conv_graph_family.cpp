@@ -84,7 +84,7 @@ class ConvGraph : public FormFamily<TensorConvGraph, TensorConvFormOf> {
   ConvGraph() : FormFamily("convolution") {}
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     if (profile.cc_major < 8) return Fail(ErrorCode::kUnsupported, "convolutions on tensor cores of " + profile.name);
-    if (const auto form = HaloFormOf(spec, profile)) return MakeHaloConv(spec, profile, *form);
+    if (auto halo = MakeHaloConv(spec, profile)) return halo;
     return FormFamily::Bind(spec, profile);
   }
 };

@@ -19,6 +19,14 @@ constexpr int64_t kWarpRows = 16;
 /// Columns of them in the store's staging, with what keeps banks apart.
 constexpr int64_t kStorePitch = 40;
 
+/// Seen on an H200: cycles of a tensor core per ns, bytes per ns that a multiprocessor fetches and stores; ns between
+/// tiles, and of a launch.
+constexpr double kCycles = 1.4;
+constexpr double kFetched = 48;
+constexpr double kStored = 32;
+constexpr double kTurnNs = 800;
+constexpr double kLaunchNs = 4000;
+
 /// Groups places so that the phases of one see the same elements; false where rows would be left out.
 bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
   const int64_t inner = axis.inner;
@@ -54,6 +62,9 @@ class HaloConv : public BoundTemplate {
     if (Chunks() * Taps(0) * Taps(1) > 1)
       Add(fmt::format("x_stages > 1 or {} == 1", Stretches()), "a stretch waits for the next");
     if (Taps(1) == 1) Add("reach == 1", "the same");
+    shared_ = Expr::MustParse(SharedBytes());
+    fetched_ = Expr::MustParse(fmt::format("{} * {}", Stretches(), StretchBytes()));
+    units_ = Expr::MustParse(Units(form_.images.ToString()));
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -68,7 +79,7 @@ class HaloConv : public BoundTemplate {
     step.entry = "conv";
     step.grid[0] = Expr::MustParse(fmt::format("min({}, {})", Units(form_.images.ToString()), profile_.sms));
     step.block[0] = Expr::MustParse("sets * groups_m * groups_p * 128 + 32");
-    step.shared_bytes = Expr::MustParse(SharedBytes());
+    step.shared_bytes = shared_;
     step.args = {MapOfX(), MapOfW(), ArgBinding::Tensor(form_.y.name), ImagesOf(form_), LargestOf(half_precision())};
     plan.steps.push_back(step);
     const std::string multiply = WgmmaText(
@@ -83,23 +94,19 @@ class HaloConv : public BoundTemplate {
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto at = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const auto number = [&](const std::string& text) {
-      Bindings bindings;
-      const std::vector<std::string> names = space_.Names();
-      bindings.Add(spec_.dims).Add(names, configuration.values);
-      return static_cast<double>(Expr::MustParse(text).EvaluateInt(bindings).value());
-    };
     const double groups = at("groups_m") * at("groups_p");
     const auto taps = static_cast<double>(Chunks() * form_.Taps());
-    const double products = groups * taps * static_cast<double>(row_bytes_ / 32) * at("tile_n") / 2 / 1.4;
-    const double kept = at("w_stages") >= taps && at("groups_m") * 64 >= static_cast<double>(form_.Rows()) ? 0 : 1;
-    const double bytes = number(Stretches()) * number(StretchBytes()) +
-                         kept * taps * at("groups_m") * 64 * static_cast<double>(row_bytes_);
-    const double stored = groups * 64 * at("tile_n") * static_cast<double>(SizeOf(element_)) / 24;
-    const double multiplied = std::max(products, bytes / 24);
-    const double unit = at("sets") > 1 ? std::max(multiplied, stored / 2) + 200 : multiplied + stored;
-    const double units = number(Units(form_.images.ToString()));
-    return std::ceil(units / static_cast<double>(profile.sms)) * unit + 5000;
+    const bool kept = at("w_stages") >= taps && at("groups_m") * 64 >= static_cast<double>(form_.Rows());
+    const double bytes =
+        Number(fetched_, configuration) + (kept ? 0 : taps * at("groups_m") * 64 * static_cast<double>(row_bytes_));
+    const double stored = groups * 64 * at("tile_n") * static_cast<double>(SizeOf(element_)) / kStored + kTurnNs;
+    const double products = groups * taps * static_cast<double>(row_bytes_ / 32) * at("tile_n") / 2 / kCycles;
+    const double ahead = 1 + 0.05 / at("x_stages") + 0.05 / at("w_stages");
+    const double multiplied = std::max(products, bytes / kFetched) * ahead;
+    const bool turns = at("sets") > 1;
+    const double unit = turns ? std::max(multiplied, (multiplied + stored) / 2) + kTurnNs / 2 : multiplied + stored;
+    const double rounds = std::ceil(Number(units_, configuration) / static_cast<double>(profile.sms));
+    return rounds * unit + (turns ? multiplied + stored : 0) + kLaunchNs;
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -110,6 +117,12 @@ class HaloConv : public BoundTemplate {
   SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(spec_); }
 
  private:
+  double Number(const Expr& expression, const Configuration& configuration) const {
+    Bindings bindings;
+    const std::vector<std::string> names = space_.Names();
+    bindings.Add(spec_.dims).Add(names, configuration.values);
+    return static_cast<double>(expression.EvaluateInt(bindings).value());
+  }
   bool Direct() const { return form_.in_place; }
   int64_t Depth() const { return row_bytes_ / 2; }
   int64_t Chunks() const { return CeilDiv(form_.padded, Depth()); }
@@ -148,11 +161,8 @@ class HaloConv : public BoundTemplate {
       constants.Line(fmt::format("constexpr int PLACES_{0} = {1}, CROP_{0} = {2};", "DHW"[i], form_.arranged[i].places,
                                  form_.arranged[i].crop));
     }
-    constants.Bool("DIRECT", Direct()).Int("ROW_BYTES", row_bytes_).Int("RESIDENT", 1);
-    Bindings bindings;
-    const std::vector<std::string> parameters = space_.Names();
-    bindings.Add(parameters, configuration.values);
-    constants.Int("SHARED", Expr::MustParse(SharedBytes()).EvaluateInt(bindings).value());
+    constants.Bool("DIRECT", Direct()).Int("ROW_BYTES", row_bytes_);
+    constants.Int("SHARED", static_cast<int64_t>(Number(shared_, configuration)), "bytes");
     constexpr std::pair<const char*, const char*> kNames[] = {
         {"SETS", "sets"},   {"GROUPS_M", "groups_m"}, {"GROUPS_P", "groups_p"}, {"TILE_N", "tile_n"},
         {"REACH", "reach"}, {"X_STAGES", "x_stages"}, {"W_STAGES", "w_stages"}};
@@ -186,17 +196,19 @@ class HaloConv : public BoundTemplate {
 
   TensorConvForm form_;
   int64_t row_bytes_;
+  Expr shared_, fetched_, units_;  ///< bytes of a block and of a tile's stretches; tiles
 };
 
-}  // namespace
-
+/// The form as rows of a padded image, or, where each phase has one tap, of the image as it lies; nullopt where steps
+/// of more than one leave rows out.
 std::optional<TensorConvForm> HaloFormOf(const KernelSpec& spec, const DeviceProfile& profile) {
   auto form = TensorConvFormOf(spec);
   if (!form || profile.cc_major != 9 || form->pixels_first || form->last) return std::nullopt;
   for (size_t i = 0; i < form->axes.size(); ++i) {
     if (!Arrange(form->axes[i], form->arranged[i])) return std::nullopt;
   }
-  if (kWarpRows % form->arranged[2].phases != 0) return std::nullopt;
+  const int64_t places = form->images.Bound(spec.dims).factor() * form->Places();
+  if (places > INT32_MAX / 2 || kWarpRows % form->arranged[2].phases != 0) return std::nullopt;
   const bool dense = form->x.channel == form->Inputs() &&
                      (form->groups == 1 || form->x.group == form->channels * form->Inputs()) &&
                      (form->images.one() || form->x.image == form->groups * form->channels * form->Inputs());
@@ -205,9 +217,13 @@ std::optional<TensorConvForm> HaloFormOf(const KernelSpec& spec, const DevicePro
   return form;
 }
 
-std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile,
-                                               TensorConvForm form) {
-  return std::make_unique<HaloConv>(spec, profile, std::move(form));
+}  // namespace
+
+std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile) {
+  auto form = HaloFormOf(spec, profile);
+  if (!form) return nullptr;
+  auto made = std::make_unique<HaloConv>(spec, profile, *std::move(form));
+  return made->Default().values.empty() ? nullptr : std::move(made);
 }
 
 }  // namespace atunner

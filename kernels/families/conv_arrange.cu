@@ -5,9 +5,12 @@ constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 32 ? 64 : TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
-/// What the products read of an element.
-DEVICE Operand scaled(float x, int shift) { return Operand(shifted(x, shift)); }
-DEVICE Operand scaled(Operand x, int) { return x; }
+/// What the products read of an element; `seen`: the largest finite magnitude so far.
+DEVICE Operand scaled(float x, int shift, float& seen) {
+  if (fabsf(x) < __int_as_float(0x7f800000)) seen = fmaxf(seen, fabsf(x));
+  return Operand(shifted(x, shift));
+}
+DEVICE Operand scaled(Operand x, int, float&) { return x; }
 
 typedef Units<T, X_STEP> Given;
 typedef Units<Operand, UNIT> Arranged;
@@ -23,7 +26,7 @@ DEVICE void clear_place(Operand* to, unsigned place, unsigned places) {
   for (int c = 0; c < TOTAL; c += UNIT) *(uint4*)(to + (long long)place * TOTAL + c) = make_uint4(0, 0, 0, 0);
 }
 
-DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift) {
+DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift, float& seen) {
   __shared__ Operand lines[TILE_C][TILE_S + 2];
   const int s0 = tile % TILES_S * TILE_S, c0 = tile / TILES_S * TILE_C;
   for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
@@ -34,7 +37,7 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
 #pragma unroll
     for (int e = 0; e < UNIT; e += X_STEP) given[e / X_STEP] = exists && s + e < SPACE ? *(const Given*)(from + e) : Given{};
 #pragma unroll
-    for (int e = 0; e < UNIT; ++e) lines[line][s - s0 + e] = scaled(given[e / X_STEP].element[e % X_STEP], shift);
+    for (int e = 0; e < UNIT; ++e) lines[line][s - s0 + e] = scaled(given[e / X_STEP].element[e % X_STEP], shift, seen);
   }
   __syncthreads();
   for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
@@ -48,13 +51,13 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
 }
 
 /// Unit number `at` of an image that has its channels last, but not as they are multiplied.
-DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsigned at, long long image, int shift) {
+DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsigned at, long long image, int shift, float& seen) {
   const int c = at % (TOTAL / UNIT) * UNIT, s = at / (TOTAL / UNIT), channel = c % C;
   if (s >= SPACE) return;
   const T* from = x + image * X_FROM_IMAGE + (long long)s * (GROUPS * CHANNELS) + c / C * X_FROM_GROUP + channel;
   Arranged unit;
 #pragma unroll
-  for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift) : Operand(0.0f);
+  for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift, seen) : Operand(0.0f);
   *(Arranged*)(to + (image * PLACES + padded(s)) * TOTAL + c) = unit;
 }
 
@@ -65,7 +68,7 @@ DEVICE int tap_of(int t, long long phase) {
 }
 
 /// Unit number `at`: those of the taps of a row and of the same channels come one after the other. Rows are filters, of each its phases.
-DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift) {
+DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift, float& seen) {
   constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
   const int tap = at % TAPS, c = at / TAPS % (C / UNIT) * UNIT;
   const long long row = at / (TAPS * (C / UNIT)), filter = row / ROW_PHASES;  // of all groups
@@ -77,50 +80,66 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
 #pragma unroll
   for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
     const bool own = there && c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
-    unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift) : Operand(0.0f);
+    unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift, seen) : Operand(0.0f);
   }
   *(Arranged*)(to + (row * TAPS + tap) * C + c) = unit;
 }
 
-extern "C" __global__ void __launch_bounds__(256) arrange(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
-                                                          Operand* __restrict__ to_w, int images, const unsigned* __restrict__ largest) {
+DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w, Operand* __restrict__ to_w, int images,
+                          unsigned* __restrict__ largest, bool again) {
   constexpr unsigned BLOCKS = X_LAST ? (SPACE * (TOTAL / UNIT) + 255) / 256 : TILES_S * TILES_C;  // of an image
-  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, places = PLACES > SPACE ? (unsigned)images * PLACES : 0, cleared = (places + 255) / 256;
-  if (blockIdx.x >= of_images + cleared) {
-    return arrange_filter(w, to_w, (blockIdx.x - of_images - cleared) * 256 + threadIdx.x, SCALED ? shift_w(largest) : 0);
-  }
-  if (blockIdx.x >= of_images) return clear_place(to_x, (blockIdx.x - of_images) * 256 + threadIdx.x, places);
-  const int shift = SCALED ? shift_x(largest) : 0;
-  if (X_LAST) {
-    arrange_line(x, to_x, blockIdx.x % BLOCKS * 256 + threadIdx.x, blockIdx.x / BLOCKS, shift);
+  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, places = ARRANGE_X && PLACES > SPACE ? (unsigned)images * PLACES : 0;
+  const unsigned cleared = of_images + (places + 255) / 256;
+  if (block >= of_images && block < cleared) return clear_place(to_x, (block - of_images) * 256 + threadIdx.x, places);
+  const bool of_x = block < of_images;
+  if (again && largest[LARGEST + !of_x] == 0) return;
+  const int shift = !SCALED ? 0 : again ? final_shift(largest, of_x) : sampled_shift(largest, of_x);
+  float seen = 0;
+  if (!of_x) {
+    arrange_filter(w, to_w, (block - cleared) * 256 + threadIdx.x, shift, seen);
+  } else if (X_LAST) {
+    arrange_line(x, to_x, block % BLOCKS * 256 + threadIdx.x, block / BLOCKS, shift, seen);
   } else {
-    arrange_tile(x, to_x, blockIdx.x % BLOCKS, blockIdx.x / BLOCKS, shift);
+    arrange_tile(x, to_x, block % BLOCKS, block / BLOCKS, shift, seen);
   }
+  if (SCALED && !again && shifted(seen, shift) >= 32768) atomicMax(largest + LARGEST + !of_x, __float_as_uint(seen));
+}
+
+extern "C" __global__ void __launch_bounds__(256) arrange(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
+                                                          Operand* __restrict__ to_w, int images, unsigned* __restrict__ largest) {
+  arrange_block(blockIdx.x, x, to_x, w, to_w, images, largest, false);
 }
 
 #if SCALED
-/// Before the first step: the largest finite magnitude of what each block sees of x or of w, as the bits of a float.
-extern "C" __global__ void __launch_bounds__(512) measure(const float* __restrict__ x, const float* __restrict__ w, unsigned* __restrict__ largest, long long of_x, long long of_w) {
+/// Before the first step: the largest finite magnitudes of stretches of x and of w, as the bits of floats.
+extern "C" __global__ void __launch_bounds__(512) sample(const float* __restrict__ x, const float* __restrict__ w, unsigned* __restrict__ largest, long long of_x, long long of_w) {
   __shared__ unsigned parts[16];
-  const bool is_x = blockIdx.x < MEASURING_X;
-  const long long block = is_x ? blockIdx.x : blockIdx.x - MEASURING_X, blocks = is_x ? MEASURING_X : MEASURING_W, count = is_x ? of_x : of_w;
-  const float* const from = is_x ? x : w;
-  unsigned found = 0;
-  const auto see = [&](float value) {
-    const unsigned bits = __float_as_uint(value) & 0x7fffffffu;
-    if (bits < 0x7f800000u) found = max(found, bits);
-  };
+  const bool is_x = blockIdx.x < SAMPLED_X;
+  const long long block = is_x ? blockIdx.x : blockIdx.x - SAMPLED_X, blocks = is_x ? SAMPLED_X : SAMPLED_W, quads = (is_x ? of_x : of_w) / 4;
+  const float4* const from = (const float4*)(is_x ? x : w) + quads * block / blocks;
+  const int count = (int)min(quads * (block + 1) / blocks - quads * block / blocks, 2048ll);
+  float found = 0;
 #pragma unroll 4
-  for (long long i = block * 512 + threadIdx.x; i < count / 4; i += blocks * 512) {
-    const float4 four = ((const float4*)from)[i];
-    see(four.x), see(four.y), see(four.z), see(four.w);
+  for (int i = threadIdx.x; i < count; i += 512) {
+    const float4 four = from[i];
+    scaled(four.x, 0, found), scaled(four.y, 0, found), scaled(four.z, 0, found), scaled(four.w, 0, found);
   }
-  if (block == 0 && threadIdx.x < count % 4) see(from[count / 4 * 4 + threadIdx.x]);
-  found = __reduce_max_sync(~0u, found);
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = found;
+  const unsigned bits = __reduce_max_sync(~0u, __float_as_uint(found));
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = bits;
+  if (blockIdx.x == 0 && threadIdx.x < 2) largest[LARGEST + threadIdx.x] = 0;
   __syncthreads();
   if (threadIdx.x >= 32) return;
-  found = __reduce_max_sync(~0u, threadIdx.x < 16 ? parts[threadIdx.x] : 0);
-  if (threadIdx.x == 0) largest[blockIdx.x] = found;
+  const unsigned all = __reduce_max_sync(~0u, threadIdx.x < 16 ? parts[threadIdx.x] : 0);
+  if (threadIdx.x == 0) largest[blockIdx.x] = all;
+}
+
+/// After the first step: once more what did not fit.
+extern "C" __global__ void __launch_bounds__(256) arrange_again(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w, Operand* __restrict__ to_w,
+                                                                int images, unsigned* __restrict__ largest, unsigned blocks) {
+  if (largest[LARGEST] == 0 && largest[LARGEST + 1] == 0) return;
+  for (unsigned block = blockIdx.x; block < blocks; block += gridDim.x) {
+    arrange_block(block, x, to_x, w, to_w, images, largest, true);
+    __syncthreads();
+  }
 }
 #endif

@@ -179,7 +179,7 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w, T* __restrict__ y, int images,
+extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w, T* __restrict__ y, int images,
                                                                      const unsigned* __restrict__ largest) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned at = (unsigned)__cvta_generic_to_shared(shared);
@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const __gri
     if (threadIdx.x == CONSUMERS) fetch(stretches, filters, x, w, all);
     return;
   }
-  const int shift = SCALED ? -shift_x(largest) - shift_w(largest) : 0;
+  const int shift = SCALED ? -final_shift(largest, true) - final_shift(largest, false) : 0;
   Sums sums;
   bool mine = set() == 0;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x, mine = SETS == 1 || !mine) {
