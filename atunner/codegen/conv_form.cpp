@@ -146,7 +146,7 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
   if (!form.in_place) {
     const int64_t total = form.Channels();
     const int64_t lines = std::min<int64_t>(total, 64);
-    const int64_t space = lines > 32 ? 64 : lines > 16 ? 128 : lines > 8 ? 256 : 512;
+    const int64_t space = lines > 16 ? 128 : lines > 8 ? 256 : 512;
     plan.workspaces.push_back(
         {"arranged_x", Expr::MustParse(fmt::format("({}) * {}", images, form.Places() * total * 2))});
     const int64_t tiles = form.last ? CeilDiv(form.Inputs() * total / kUnit, kArrangeThreads)

@@ -96,7 +96,7 @@ class HaloConv : public BoundTemplate {
     const auto at = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
     const double groups = at("groups_m") * at("groups_p");
     const auto taps = static_cast<double>(Chunks() * form_.Taps());
-    const bool kept = at("w_stages") >= taps && at("groups_m") * 64 >= static_cast<double>(form_.Rows());
+    const bool kept = at("w_stages") >= taps && at("groups_m") * 64 >= static_cast<double>(form_.groups * form_.Rows());
     const double bytes =
         Number(fetched_, configuration) + (kept ? 0 : taps * at("groups_m") * 64 * static_cast<double>(row_bytes_));
     const double stored = groups * 64 * at("tile_n") * static_cast<double>(SizeOf(element_)) / kStored + kTurnNs;

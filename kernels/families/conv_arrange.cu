@@ -1,8 +1,8 @@
 // First step of a convolution: images and filters with their channels last, of each group a whole number of units, zeros in what
-// fills them up. The first blocks turn tiles of images, the others gather filters. float32 is measured before.
+// fills them up and around images. The first blocks turn tiles of images, the last gather filters. Of float32 a sample is seen before.
 constexpr int TOTAL = GROUPS * C;  // channels of an arranged pixel
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
-constexpr int TILE_S = TILE_C > 32 ? 64 : TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
+constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
 /// What the products read of an element; `seen`: the largest finite magnitude so far.
@@ -27,26 +27,30 @@ DEVICE void clear_place(Operand* to, unsigned place, unsigned places) {
 }
 
 DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift, float& seen) {
-  __shared__ Operand lines[TILE_C][TILE_S + 2];
+  __shared__ unsigned pairs[TILE_S][TILE_C / 2 + 1];  // of channels
   const int s0 = tile % TILES_S * TILE_S, c0 = tile / TILES_S * TILE_C;
-  for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
-    const int line = i / (TILE_S / UNIT), s = s0 + i % (TILE_S / UNIT) * UNIT, channel = (c0 + line) % C;
-    const T* from = x + image * X_FROM_IMAGE + (c0 + line) / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s;
-    const bool exists = c0 + line < TOTAL && channel < CHANNELS;
-    Given given[UNIT / X_STEP];
+#pragma unroll 2
+  for (int i = threadIdx.x; i < TILE_C / 2 * TILE_S / UNIT; i += 256) {
+    const int pair = i / (TILE_S / UNIT), s = s0 + i % (TILE_S / UNIT) * UNIT;
+    Given given[2][UNIT / X_STEP];
 #pragma unroll
-    for (int e = 0; e < UNIT; e += X_STEP) given[e / X_STEP] = exists && s + e < SPACE ? *(const Given*)(from + e) : Given{};
+    for (int p = 0; p < 2; ++p) {
+      const int all = c0 + pair * 2 + p, channel = all % C;
+      const T* from = x + image * X_FROM_IMAGE + all / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s;
 #pragma unroll
-    for (int e = 0; e < UNIT; ++e) lines[line][s - s0 + e] = scaled(given[e / X_STEP].element[e % X_STEP], shift, seen);
+      for (int e = 0; e < UNIT; e += X_STEP) given[p][e / X_STEP] = all < TOTAL && channel < CHANNELS && s + e < SPACE ? *(const Given*)(from + e) : Given{};
+    }
+#pragma unroll
+    for (int e = 0; e < UNIT; ++e) {
+      const Units<Operand, 2> both = {scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen), scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen)};
+      pairs[s - s0 + e][pair] = *(const unsigned*)&both;
+    }
   }
   __syncthreads();
   for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
     const int c = i % (TILE_C / UNIT) * UNIT, s = i / (TILE_C / UNIT);
-    if (s0 + s >= SPACE || c0 + c >= TOTAL) continue;
-    Arranged unit;
-#pragma unroll
-    for (int e = 0; e < UNIT; ++e) unit.element[e] = lines[c + e][s];
-    *(Arranged*)(to + (image * PLACES + padded(s0 + s)) * TOTAL + c0 + c) = unit;
+    const unsigned* const from = pairs[s] + c / 2;
+    if (s0 + s < SPACE && c0 + c < TOTAL) *(uint4*)(to + (image * PLACES + padded(s0 + s)) * TOTAL + c0 + c) = make_uint4(from[0], from[1], from[2], from[3]);
   }
 }
 

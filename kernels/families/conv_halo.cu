@@ -1,6 +1,7 @@
-// y[filter, place] = w[filter, tap, channel] · x[place + tap, channel]ᵀ on Hopper for steps of one: places are rows of an image with zeros around it, so
-// that a tap is a distance between rows. One thread fetches a stretch of rows for all taps inside of its reach, and filters tap by tap; tensor cores read the
-// stretch from wherever a tap begins. SETS of groups of four warps take tiles in turns: one multiplies while another stores.
+// y[filter, place] = w[filter, tap, channel] · x[place + tap, channel]ᵀ on Hopper for steps of one: places are rows of an image with
+// zeros around it, so that a tap is a distance between rows. One thread fetches a stretch of rows for all taps inside of its reach,
+// and filters tap by tap; tensor cores read the stretch from wherever a tap begins. SETS of groups of four warps take tiles in turns:
+// one multiplies while another stores. What phases of a transposed convolution see of a filter are rows of their own.
 constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row in shared memory
 constexpr int CHUNKS = (C + DEPTH - 1) / DEPTH;
 constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W, INSIDE = REACH == 1 ? TAPS_W : REACH == 2 ? TAPS_W * TAPS_H : TAPS, STRETCHES = TAPS / INSIDE;
@@ -9,7 +10,8 @@ DEVICE constexpr int distance(int tap) {
 }
 constexpr int TILE_M = GROUPS_M * 64, TILE_P = GROUPS_P * TILE_N;
 /// x is read as it lies, pixels side by side: boxes of 64 pixels and DEPTH channels. Else: a stretch of rows.
-constexpr int BOXES = DIRECT ? TILE_P / 64 : (TILE_P + distance(INSIDE - 1) + 255) / 256, BOX_ROWS = DIRECT ? DEPTH : ((TILE_P + distance(INSIDE - 1) + BOXES - 1) / BOXES + 7) / 8 * 8;
+constexpr int BOXES = DIRECT ? TILE_P / 64 : (TILE_P + distance(INSIDE - 1) + 255) / 256;
+constexpr int BOX_ROWS = DIRECT ? DEPTH : ((TILE_P + distance(INSIDE - 1) + BOXES - 1) / BOXES + 7) / 8 * 8;
 constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024, W_BYTES = TILE_M * ROW_BYTES;
 constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS, THREADS = CONSUMERS + 32;
 constexpr int STORE_N = 32, STORE_PITCH = STORE_N + 8;
@@ -75,12 +77,11 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
       await(stretches.free(), stretches.parity ^ 1);
       expect_bytes(stretches.full(), BOXES * BOX_ROWS * ROW_BYTES);
 #pragma unroll
-      for (int i = 0; i < BOXES; ++i)
-        if (DIRECT) {
-          copy_box(stretches.buffer() + i * BOX_ROWS * ROW_BYTES, x, unit.place + i * 64, c, unit.image * GROUPS + unit.group, stretches.full());
-        } else {
-          copy_box(stretches.buffer() + i * BOX_ROWS * ROW_BYTES, x, c, unit.group, unit.place + distance(tap) + i * BOX_ROWS, stretches.full());
-        }
+      for (int i = 0; i < BOXES; ++i) {
+        const unsigned to = stretches.buffer() + i * BOX_ROWS * ROW_BYTES;
+        if (DIRECT) copy_box(to, x, unit.place + i * 64, c, unit.image * GROUPS + unit.group, stretches.full());
+        if (!DIRECT) copy_box(to, x, c, unit.group, unit.place + distance(tap) + i * BOX_ROWS, stretches.full());
+      }
       if (KEPT && index != blockIdx.x) continue;
       for (int i = 0; i < INSIDE; ++i, filters.step()) {
         if (!KEPT) await(filters.free(), filters.parity ^ 1);
@@ -113,7 +114,8 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
 #pragma unroll 1
     for (int i = 0; i < INSIDE; ++i, filters.step()) {
       await(filters.full(), filters.parity);
-      const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = DIRECT ? operand(stretches.buffer() + group_p() * TILE_N * ROW_BYTES, DEPTH * 128) : rows_at(stretches.buffer() + (group_p() * TILE_N + distance(i)) * ROW_BYTES);
+      const unsigned at_b = stretches.buffer() + (group_p() * TILE_N + distance(i)) * ROW_BYTES;
+      const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = DIRECT ? operand(at_b, DEPTH * 128) : rows_at(at_b);
       start_products();
 #pragma unroll
       for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[0], further(a, step * 32), further(b, step * (DIRECT ? 2048 : 32)));
@@ -161,26 +163,20 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
       const int d = rest / (PADDED_H * PADDED_W), h = rest / PADDED_W % PADDED_H, s = rest % PADDED_W, out_w = s * PHASES_W + r - CROP_W;
       const bool exists = number < places && d < PLACES_D && h < PLACES_H && s < PLACES_W && (unsigned)out_w < OUT_W;
       T* const to = y + (long long)(unit.image + number / PLACES) * Y_IMAGE + out_w * Y_W;
-      if (ROW_PHASES == 1) {
-        T* const at = to + d * Y_D + h * Y_H + top * Y_FILTER;
 #pragma unroll
-        for (int row = 0; row < 16; ++row)
-          if (exists && top + row < FILTERS) at[row * Y_FILTER] = staging[row * STORE_PITCH + column];
-      } else {
-#pragma unroll
-        for (int row = 0; row < 16; row += PHASES_W) {
-          const int m = top + row, phase = m % ROW_PHASES, out_d = d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D, out_h = h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
-          if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
-            to[m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H] = staging[(row + r) * STORE_PITCH + column];
-        }
+      for (int row = 0; row < 16; row += PHASES_W) {
+        const int m = top + row, phase = m % ROW_PHASES;
+        const int out_d = d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D, out_h = h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
+        if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
+          to[m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H] = staging[(row + r) * STORE_PITCH + column];
       }
     }
     __syncwarp();
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w, T* __restrict__ y, int images,
-                                                                     const unsigned* __restrict__ largest) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w,
+                                                                T* __restrict__ y, int images, const unsigned* __restrict__ largest) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned at = (unsigned)__cvta_generic_to_shared(shared);
   const int places = DIRECT ? PLACES : images * PLACES;
