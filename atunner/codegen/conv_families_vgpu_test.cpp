@@ -133,6 +133,17 @@ TEST_F(HopperConvolutions, OfImagesAsTheyLie) {
   EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text, testing::HasSubstr("ARRANGE_X = false"));
 }
 
+TEST_F(HopperConvolutions, WithStepsOrStretchesTooLongAreGathered) {
+  const auto gathers = [&](const Shapes& shapes, const Attributes& attributes) {
+    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, attributes), gpu_.profile());
+    return schedule.has_value() && (*schedule)->space().Find("reach") < 0;
+  };
+  EXPECT_FALSE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 64, 64)));
+  EXPECT_TRUE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 1024, 1024)));
+  EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1)));
+  EXPECT_TRUE(gathers({{1, 9, 9, 128}, {64, 3, 3, 128}}, With(Of(1, 1), "channels_last", true)));
+}
+
 TEST_F(Convolutions, OfFloat32InHalvesWhereThePolicyAllowsIt) {
   const Shapes shapes = {{2, 12, 9, 7}, {24, 12, 3, 3}};
   Check(Conv("conv", shapes, DType::kFloat32, Of(1, 1), Accuracy::kFast), "convolution", 2);
