@@ -109,6 +109,41 @@ TEST_F(HopperConvolutions, OfGroupsOfWarps) {
   Check(Conv("conv_transpose", {{2, 72, 5, 8}, {72, 8, 4, 4}}, DType::kFloat16, Of(2, 1)), "convolution", 1);
 }
 
+TEST_F(HopperConvolutions, WithTapsAsDistancesBetweenRows) {
+  Check(Conv("conv", {{1, 20, 5, 6, 7}, {24, 20, 3, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 2);
+  Check(Conv("conv", {{2, 72, 40}, {16, 72, 3}}, DType::kFloat16, Of(1, 4, 4)), "convolution", 2);
+  Check(Conv("conv", {{2, 48, 6, 7}, {24, 24, 3, 2}}, DType::kBFloat16, Of(1, 0, 1, 2)), "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 8, 3, 4, 5}, {8, 4, 2, 2, 2}}, DType::kBFloat16, Of(2, 0)), "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 16, 30}, {16, 8, 16}}, DType::kBFloat16, Of(8, 4)), "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 8, 19}, {8, 8, 3}}, DType::kBFloat16, Of(3, 0, 2)), "convolution", 1);
+  Check(
+      Conv("conv_backward", {{2, 16, 9, 8}, {8, 16, 3, 3}}, DType::kBFloat16, With(Of(2, 1), "wrt", std::string("x"))),
+      "convolution", 1);
+  const Shapes shapes = {{2, 12, 9, 7}, {24, 12, 3, 3}};
+  Check(Conv("conv", shapes, DType::kFloat32, Of(1, 1), Accuracy::kFast), "convolution", 1);
+  Check(Conv("conv_transpose", {{1, 8, 5, 6}, {8, 8, 2, 2}}, DType::kFloat32, Of(2, 0), Accuracy::kFast), "convolution",
+        1);
+}
+
+TEST_F(HopperConvolutions, OfImagesAsTheyLie) {
+  Check(Conv("conv", {{3, 40, 8, 11}, {72, 40, 1, 1}}, DType::kBFloat16, Of(1, 0)), "convolution", 2);
+  const KernelSpec spec = Conv("conv_transpose", {{2, 24, 8, 8}, {24, 16, 2, 2}}, DType::kFloat16, Of(2, 0));
+  Check(spec, "convolution", 2);
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text, testing::HasSubstr("ARRANGE_X = false"));
+}
+
+TEST_F(HopperConvolutions, WithStepsOrStretchesTooLongAreGathered) {
+  const auto gathers = [&](const Shapes& shapes, const Attributes& attributes) {
+    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, attributes), gpu_.profile());
+    return schedule.has_value() && (*schedule)->space().Find("reach") < 0;
+  };
+  EXPECT_FALSE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 64, 64)));
+  EXPECT_TRUE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 1024, 1024)));
+  EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1)));
+  EXPECT_TRUE(gathers({{1, 9, 9, 128}, {64, 3, 3, 128}}, With(Of(1, 1), "channels_last", true)));
+}
+
 TEST_F(Convolutions, OfFloat32InHalvesWhereThePolicyAllowsIt) {
   const Shapes shapes = {{2, 12, 9, 7}, {24, 12, 3, 3}};
   Check(Conv("conv", shapes, DType::kFloat32, Of(1, 1), Accuracy::kFast), "convolution", 2);

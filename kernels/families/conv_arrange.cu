@@ -1,108 +1,149 @@
 // First step of a convolution: images and filters with their channels last, of each group a whole number of units, zeros in what
-// fills them up. The first blocks turn tiles of images, the others gather filters. float32 is measured before.
+// fills them up and around images. The first blocks turn tiles of images, the last gather filters. Of float32 a sample is seen before.
 constexpr int TOTAL = GROUPS * C;  // channels of an arranged pixel
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
-constexpr int TILE_S = TILE_C > 32 ? 64 : TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
-constexpr int SPACE = IN_D * IN_H * IN_W;
+constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
-/// What the products read of an element.
-DEVICE Operand scaled(float x, int shift) { return Operand(shifted(x, shift)); }
-DEVICE Operand scaled(Operand x, int) { return x; }
+/// What the products read of an element; `seen`: the largest finite magnitude so far.
+DEVICE Operand scaled(float x, int shift, float& seen) {
+  if (fabsf(x) < __int_as_float(0x7f800000)) seen = fmaxf(seen, fabsf(x));
+  return Operand(shifted(x, shift));
+}
+DEVICE Operand scaled(Operand x, int, float&) { return x; }
 
 typedef Units<T, X_STEP> Given;
 typedef Units<Operand, UNIT> Arranged;
 
-DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift) {
-  __shared__ Operand lines[TILE_C][TILE_S + 2];
+/// Where an element of the image lies among its places.
+DEVICE int padded(int s) {
+  return ((s / (IN_H * IN_W) + LOW_D) * PADDED_H + s / IN_W % IN_H + LOW_H) * PADDED_W + s % IN_W + LOW_W;
+}
+/// Places without an element are zeros.
+DEVICE void clear_place(Operand* to, unsigned place, unsigned places) {
+  const unsigned d = place / (PADDED_H * PADDED_W) % PADDED_D - LOW_D, h = place / PADDED_W % PADDED_H - LOW_H, w = place % PADDED_W - LOW_W;
+  if (place >= places || (d < IN_D && h < IN_H && w < IN_W)) return;
+  for (int c = 0; c < TOTAL; c += UNIT) *(uint4*)(to + (long long)place * TOTAL + c) = make_uint4(0, 0, 0, 0);
+}
+
+DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift, float& seen) {
+  __shared__ unsigned pairs[TILE_S][TILE_C / 2 + 1];  // of channels
   const int s0 = tile % TILES_S * TILE_S, c0 = tile / TILES_S * TILE_C;
-  for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
-    const int line = i / (TILE_S / UNIT), s = s0 + i % (TILE_S / UNIT) * UNIT, channel = (c0 + line) % C;
-    const T* from = x + image * X_FROM_IMAGE + (c0 + line) / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s;
-    const bool exists = c0 + line < TOTAL && channel < CHANNELS;
-    Given given[UNIT / X_STEP];
+#pragma unroll 2
+  for (int i = threadIdx.x; i < TILE_C / 2 * TILE_S / UNIT; i += 256) {
+    const int pair = i / (TILE_S / UNIT), s = s0 + i % (TILE_S / UNIT) * UNIT;
+    Given given[2][UNIT / X_STEP];
 #pragma unroll
-    for (int e = 0; e < UNIT; e += X_STEP) given[e / X_STEP] = exists && s + e < SPACE ? *(const Given*)(from + e) : Given{};
+    for (int p = 0; p < 2; ++p) {
+      const int all = c0 + pair * 2 + p, channel = all % C;
+      const T* from = x + image * X_FROM_IMAGE + all / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s;
 #pragma unroll
-    for (int e = 0; e < UNIT; ++e) lines[line][s - s0 + e] = scaled(given[e / X_STEP].element[e % X_STEP], shift);
+      for (int e = 0; e < UNIT; e += X_STEP) given[p][e / X_STEP] = all < TOTAL && channel < CHANNELS && s + e < SPACE ? *(const Given*)(from + e) : Given{};
+    }
+#pragma unroll
+    for (int e = 0; e < UNIT; ++e) {
+      const Units<Operand, 2> both = {scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen), scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen)};
+      pairs[s - s0 + e][pair] = *(const unsigned*)&both;
+    }
   }
   __syncthreads();
   for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
     const int c = i % (TILE_C / UNIT) * UNIT, s = i / (TILE_C / UNIT);
-    if (s0 + s >= SPACE || c0 + c >= TOTAL) continue;
-    Arranged unit;
-#pragma unroll
-    for (int e = 0; e < UNIT; ++e) unit.element[e] = lines[c + e][s];
-    *(Arranged*)(to + (image * SPACE + s0 + s) * TOTAL + c0 + c) = unit;
+    const unsigned* const from = pairs[s] + c / 2;
+    if (s0 + s < SPACE && c0 + c < TOTAL) *(uint4*)(to + (image * PLACES + padded(s0 + s)) * TOTAL + c0 + c) = make_uint4(from[0], from[1], from[2], from[3]);
   }
 }
 
 /// Unit number `at` of an image that has its channels last, but not as they are multiplied.
-DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsigned at, long long image, int shift) {
+DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsigned at, long long image, int shift, float& seen) {
   const int c = at % (TOTAL / UNIT) * UNIT, s = at / (TOTAL / UNIT), channel = c % C;
   if (s >= SPACE) return;
   const T* from = x + image * X_FROM_IMAGE + (long long)s * (GROUPS * CHANNELS) + c / C * X_FROM_GROUP + channel;
   Arranged unit;
 #pragma unroll
-  for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift) : Operand(0.0f);
-  *(Arranged*)(to + (image * SPACE + s) * TOTAL + c) = unit;
+  for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift, seen) : Operand(0.0f);
+  *(Arranged*)(to + (image * PLACES + padded(s)) * TOTAL + c) = unit;
 }
 
-/// Unit number `at`: those of the taps of a filter and of the same channels come one after the other.
-DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift) {
+/// The tap of the filter that a phase of the result sees as its tap number t.
+template <int PHASES>
+DEVICE int tap_of(int t, long long phase) {
+  return t * PHASES + PHASES - 1 - (int)(phase % PHASES);
+}
+
+/// Unit number `at`: those of the taps of a row and of the same channels come one after the other. Rows are filters, of each its phases.
+DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift, float& seen) {
   constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
   const int tap = at % TAPS, c = at / TAPS % (C / UNIT) * UNIT;
-  const long long filter = at / (TAPS * (C / UNIT));  // of all groups
-  if (filter >= GROUPS * FILTERS) return;
-  const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + tap / (TAPS_H * TAPS_W) * W_D + tap / TAPS_W % TAPS_H * W_H +
-                  tap % TAPS_W * W_W;
+  const long long row = at / (TAPS * (C / UNIT)), filter = row / ROW_PHASES;  // of all groups
+  if (row >= GROUPS * FILTERS) return;
+  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)), h = tap_of<PHASES_H>(tap / TAPS_W % TAPS_H, row / PHASES_W), s = tap_of<PHASES_W>(tap % TAPS_W, row);
+  const bool there = d < FILTER_D && h < FILTER_H && s < FILTER_W;
+  const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + d * W_D + h * W_H + s * W_W;
   Arranged unit;
 #pragma unroll
   for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
-    const bool own = c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % FILTERS / OWN_FILTERS;
-    unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift) : Operand(0.0f);
+    const bool own = there && c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
+    unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift, seen) : Operand(0.0f);
   }
-  *(Arranged*)(to + (filter * TAPS + tap) * C + c) = unit;
+  *(Arranged*)(to + (row * TAPS + tap) * C + c) = unit;
+}
+
+DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w, Operand* __restrict__ to_w, int images,
+                          unsigned* __restrict__ largest, bool again) {
+  constexpr unsigned BLOCKS = X_LAST ? (SPACE * (TOTAL / UNIT) + 255) / 256 : TILES_S * TILES_C;  // of an image
+  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, places = ARRANGE_X && PLACES > SPACE ? (unsigned)images * PLACES : 0;
+  const unsigned cleared = of_images + (places + 255) / 256;
+  if (block >= of_images && block < cleared) return clear_place(to_x, (block - of_images) * 256 + threadIdx.x, places);
+  const bool of_x = block < of_images;
+  if (again && largest[LARGEST + !of_x] == 0) return;
+  const int shift = !SCALED ? 0 : again ? final_shift(largest, of_x) : sampled_shift(largest, of_x);
+  float seen = 0;
+  if (!of_x) {
+    arrange_filter(w, to_w, (block - cleared) * 256 + threadIdx.x, shift, seen);
+  } else if (X_LAST) {
+    arrange_line(x, to_x, block % BLOCKS * 256 + threadIdx.x, block / BLOCKS, shift, seen);
+  } else {
+    arrange_tile(x, to_x, block % BLOCKS, block / BLOCKS, shift, seen);
+  }
+  if (SCALED && !again && shifted(seen, shift) >= 32768) atomicMax(largest + LARGEST + !of_x, __float_as_uint(seen));
 }
 
 extern "C" __global__ void __launch_bounds__(256) arrange(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
-                                                          Operand* __restrict__ to_w, int images, const unsigned* __restrict__ largest) {
-  constexpr unsigned BLOCKS = X_LAST ? (SPACE * (TOTAL / UNIT) + 255) / 256 : TILES_S * TILES_C;  // of an image
-  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0;
-  if (blockIdx.x >= of_images) {
-    return arrange_filter(w, to_w, (blockIdx.x - of_images) * 256 + threadIdx.x, SCALED ? shift_w(largest) : 0);
-  }
-  const int shift = SCALED ? shift_x(largest) : 0;
-  if (X_LAST) {
-    arrange_line(x, to_x, blockIdx.x % BLOCKS * 256 + threadIdx.x, blockIdx.x / BLOCKS, shift);
-  } else {
-    arrange_tile(x, to_x, blockIdx.x % BLOCKS, blockIdx.x / BLOCKS, shift);
-  }
+                                                          Operand* __restrict__ to_w, int images, unsigned* __restrict__ largest) {
+  arrange_block(blockIdx.x, x, to_x, w, to_w, images, largest, false);
 }
 
 #if SCALED
-/// Before the first step: the largest finite magnitude of what each block sees of x or of w, as the bits of a float.
-extern "C" __global__ void __launch_bounds__(512) measure(const float* __restrict__ x, const float* __restrict__ w, unsigned* __restrict__ largest, long long of_x, long long of_w) {
+/// Before the first step: the largest finite magnitudes of stretches of x and of w, as the bits of floats.
+extern "C" __global__ void __launch_bounds__(512) sample(const float* __restrict__ x, const float* __restrict__ w, unsigned* __restrict__ largest, long long of_x, long long of_w) {
   __shared__ unsigned parts[16];
-  const bool is_x = blockIdx.x < MEASURING_X;
-  const long long block = is_x ? blockIdx.x : blockIdx.x - MEASURING_X, blocks = is_x ? MEASURING_X : MEASURING_W, count = is_x ? of_x : of_w;
-  const float* const from = is_x ? x : w;
-  unsigned found = 0;
-  const auto see = [&](float value) {
-    const unsigned bits = __float_as_uint(value) & 0x7fffffffu;
-    if (bits < 0x7f800000u) found = max(found, bits);
-  };
+  const bool is_x = blockIdx.x < SAMPLED_X;
+  const long long block = is_x ? blockIdx.x : blockIdx.x - SAMPLED_X, blocks = is_x ? SAMPLED_X : SAMPLED_W, quads = (is_x ? of_x : of_w) / 4;
+  const float4* const from = (const float4*)(is_x ? x : w) + quads * block / blocks;
+  const int count = (int)min(quads * (block + 1) / blocks - quads * block / blocks, 2048ll);
+  float found = 0;
 #pragma unroll 4
-  for (long long i = block * 512 + threadIdx.x; i < count / 4; i += blocks * 512) {
-    const float4 four = ((const float4*)from)[i];
-    see(four.x), see(four.y), see(four.z), see(four.w);
+  for (int i = threadIdx.x; i < count; i += 512) {
+    const float4 four = from[i];
+    scaled(four.x, 0, found), scaled(four.y, 0, found), scaled(four.z, 0, found), scaled(four.w, 0, found);
   }
-  if (block == 0 && threadIdx.x < count % 4) see(from[count / 4 * 4 + threadIdx.x]);
-  found = __reduce_max_sync(~0u, found);
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = found;
+  const unsigned bits = __reduce_max_sync(~0u, __float_as_uint(found));
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = bits;
+  if (blockIdx.x == 0 && threadIdx.x < 2) largest[LARGEST + threadIdx.x] = 0;
   __syncthreads();
   if (threadIdx.x >= 32) return;
-  found = __reduce_max_sync(~0u, threadIdx.x < 16 ? parts[threadIdx.x] : 0);
-  if (threadIdx.x == 0) largest[blockIdx.x] = found;
+  const unsigned all = __reduce_max_sync(~0u, threadIdx.x < 16 ? parts[threadIdx.x] : 0);
+  if (threadIdx.x == 0) largest[blockIdx.x] = all;
+}
+
+/// After the first step: once more what did not fit.
+extern "C" __global__ void __launch_bounds__(256) arrange_again(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w, Operand* __restrict__ to_w,
+                                                                int images, unsigned* __restrict__ largest, unsigned blocks) {
+  if (largest[LARGEST] == 0 && largest[LARGEST + 1] == 0) return;
+  for (unsigned block = blockIdx.x; block < blocks; block += gridDim.x) {
+    arrange_block(block, x, to_x, w, to_w, images, largest, true);
+    __syncthreads();
+  }
 }
 #endif

@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const Opera
     ++fetched;
   };
   Sums sums;
-  const int shift = SCALED ? -shift_x(largest) - shift_w(largest) : 0;
+  const int shift = SCALED ? -final_shift(largest, true) - final_shift(largest, false) : 0;
   const auto finish = [&] {
 #pragma unroll
     for (int i = 0; SCALED && i < FRAGMENTS_M * FRAGMENTS_N * 4; ++i) {

@@ -1,30 +1,6 @@
 // Where the results of a convolution lie, and which taps reach them: inner · in = stride · out + dilation · tap + shift along each
 // axis. Results whose taps are the same modulo `inner` are a phase; each phase is a product of its own. A launch has a layer of
 // blocks for each phase of each group.
-constexpr int UNIT = 8;  // elements that are copied at once
-template <class E, int COUNT> struct alignas(COUNT * sizeof(E)) Units {
-  E element[COUNT];
-};
-
-// float32 is multiplied as float16, which has as many bits as TF32: powers of two bring the largest elements of x and of w into
-// [2^14, 2^15). Elements below 2^-29 of the largest lose bits.
-constexpr int MEASURING_X = 256, MEASURING_W = 32;  // blocks that look for them
-DEVICE unsigned largest_of(const unsigned* parts, int count) {
-  unsigned largest = 0;
-  for (int i = threadIdx.x % 32; i < count; i += 32) largest = max(largest, parts[i]);
-  return __reduce_max_sync(~0u, largest);
-}
-/// The power for a magnitude, given by its bits.
-DEVICE int shift_of(unsigned bits) { return bits == 0 ? 0 : 14 - (bits >= 0x00800000u ? (int)(bits >> 23) - 127 : -118 - __clz(bits)); }
-DEVICE int shift_x(const unsigned* largest) { return shift_of(largest_of(largest, MEASURING_X)); }
-DEVICE int shift_w(const unsigned* largest) { return shift_of(largest_of(largest + MEASURING_X, MEASURING_W)); }
-/// x · 2^shift in steps that stay within float32's exponents.
-DEVICE float shifted(float x, int shift) {
-  const int third = shift / 3;
-  const float step = __int_as_float((third + 127) << 23);
-  return x * step * step * __int_as_float((shift - 2 * third + 127) << 23);
-}
-
 DEVICE constexpr int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
 
 /// What a phase sees along an axis: taps tap, tap + STEP, …, of which the first meets element `first` for the phase's first result.

@@ -1,0 +1,56 @@
+// Convolutions of graphs as matrix products: what both schedules share. A first step puts channels last and gathers
+// filters (kernels/families/conv_arrange.cu); float32 is measured before.
+#pragma once
+
+#include <optional>
+
+#include "atunner/codegen/bound_template.h"
+#include "atunner/graph/convolution.h"
+
+namespace atunner {
+
+/// How an axis is arranged. Results whose taps are the same modulo `phases` are rows of filters of their own: result
+/// phases · place + phase - crop.
+struct ArrangedAxis {
+  int64_t taps = 1, phases = 1, crop = 0;  ///< taps of each phase
+  int64_t places = 1, padded = 1;          ///< of the result; of x with the zeros that follow
+  int64_t low = 0;                         ///< zeros before x
+};
+
+struct TensorConvForm : graph::ConvForm {
+  int64_t own_channels = 1, own_filters = 1;  ///< of a group, before small ones were put together
+  int64_t padded = 8;                         ///< channels of a group in whole units
+  bool last = false;                          ///< x has its channels last,
+  bool in_place = false;                      ///< and needs no first step
+  bool pixels_first = false;
+  std::array<ArrangedAxis, 3> arranged;  ///< as gathered: no phases, no zeros around
+
+  int64_t Pixels() const;
+  int64_t Rounded() const { return pixels_first ? Pixels() : CeilDiv(Pixels(), 8) * 8; }
+  int64_t Channels() const { return groups * padded; }
+  /// Of the arranged x and filters.
+  int64_t Places() const { return arranged[0].padded * arranged[1].padded * arranged[2].padded; }
+  int64_t Taps() const { return arranged[0].taps * arranged[1].taps * arranged[2].taps; }
+  int64_t RowPhases() const { return arranged[0].phases * arranged[1].phases * arranged[2].phases; }
+  int64_t Rows() const { return filters * RowPhases(); }
+  /// Elements of the result of one image.
+  int64_t Results() const { return groups * filters * Outputs(); }
+};
+
+std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
+/// Elements that are surely side by side and aligned where rows have so many.
+int64_t StepOf(std::initializer_list<int64_t> multiples);
+/// Are spatial axes of x or of y side by side in memory, `step` elements from one place to the next?
+bool Dense(const graph::ConvForm& form, bool of_x, int64_t step);
+
+/// Constants of kernels/families/conv_scale.cuh and conv_arrange.cu.
+void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool half);
+/// The steps, which fill the workspaces arranged_w and, unless x is multiplied in place, arranged_x.
+void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half);
+/// Any number of images up to the task's.
+SizeFreedom FreeImages(const KernelSpec& spec);
+/// Arguments of the products: how many images there are, the largest elements.
+ArgBinding ImagesOf(const TensorConvForm& form);
+ArgBinding LargestOf(bool half);
+
+}  // namespace atunner

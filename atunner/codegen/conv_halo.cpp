@@ -1,0 +1,229 @@
+#include "atunner/codegen/conv_halo.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "atunner/codegen/graph_layout.h"
+#include "atunner/codegen/wgmma_text.h"
+#include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
+
+namespace atunner {
+namespace {
+
+/// Rows of a warp's sums, which phases along the last axis must divide: lanes write them side by side.
+constexpr int64_t kWarpRows = 16;
+/// Columns of them in the store's staging, with what keeps banks apart.
+constexpr int64_t kStorePitch = 40;
+
+/// Seen on an H200: cycles of a tensor core per ns, bytes per ns that a multiprocessor fetches and stores; ns between
+/// tiles, and of a launch.
+constexpr double kCycles = 1.4;
+constexpr double kFetched = 48;
+constexpr double kStored = 32;
+constexpr double kTurnNs = 800;
+constexpr double kLaunchNs = 4000;
+
+/// Groups places so that the phases of one see the same elements; false where rows would be left out.
+bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
+  const int64_t inner = axis.inner;
+  if (axis.stride != 1 || (inner > 1 && axis.dilation != 1)) return false;
+  to.phases = inner;
+  to.crop = ((axis.shift - 1) % inner + inner) % inner;
+  to.low = -(axis.shift - to.crop + inner - 1) / inner;
+  to.taps = CeilDiv(axis.taps, inner);
+  to.places = (axis.out - 1 + to.crop) / inner + 1;
+  // Where the last taps reach over the edge, the zeros before the next row follow.
+  to.padded = std::max({to.places, axis.in + to.low, to.places + axis.dilation * (to.taps - 1) - to.low});
+  return to.low >= 0;
+}
+
+class HaloConv : public BoundTemplate {
+ public:
+  HaloConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
+      : BoundTemplate(spec, profile), form_(std::move(form)), row_bytes_(form_.padded > 32 || Direct() ? 128 : 64) {
+    space_.parameters = {
+        {"sets", Integers({1, 2}), "of groups of warps that take tiles in turns"},
+        {"groups_m", Integers({1, 2}), "groups of four warps below each other, 64 filters each"},
+        {"groups_p", Integers({1, 2}), "groups side by side, tile_n places each"},
+        {"tile_n", Direct() ? Integers({64, 128, 192, 256}) : Integers({64, 96, 128, 160, 192, 224, 256}),
+         "places per group"},
+        {"reach", Integers({1, 2}), "axes whose taps share a stretch of rows"},
+        {"x_stages", Integers({1, 2, 3, 4}), "stretches in shared memory"},
+        {"w_stages", Integers({2, 3, 4, 6, 9}), "taps of filters in shared memory"},
+    };
+    Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
+    Add("sets * groups_m * groups_p * (tile_n // 2 + 52) * 128 <= 61440", "registers");
+    Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");
+    Add(fmt::format("{0} <= {1}", SharedBytes(), profile.shared_per_block), "shared memory");
+    if (Chunks() * Taps(0) * Taps(1) > 1)
+      Add(fmt::format("x_stages > 1 or {} == 1", Stretches()), "a stretch waits for the next");
+    if (Taps(1) == 1) Add("reach == 1", "the same");
+    shared_ = Expr::MustParse(SharedBytes());
+    fetched_ = Expr::MustParse(fmt::format("{} * {}", Stretches(), StretchBytes()));
+    units_ = Expr::MustParse(Units(form_.images.ToString()));
+  }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    ConstantBlock constants;
+    if (!half_precision()) constants.Line("#include <cuda_fp16.h>\n\ntypedef float T;\n#define MMA_TYPE \"f16\"");
+    constants.Line(half_precision() ? "typedef T Operand;" : "typedef __half Operand;");
+    AddArrangement(constants, form_, half_precision());
+    AddTiles(configuration, constants);
+    LaunchPlan plan = Plan(configuration, {});
+    AddArranging(plan, form_, half_precision());
+    LaunchStep step;
+    step.entry = "conv";
+    step.grid[0] = Expr::MustParse(fmt::format("min({}, {})", Units(form_.images.ToString()), profile_.sms));
+    step.block[0] = Expr::MustParse("sets * groups_m * groups_p * 128 + 32");
+    step.shared_bytes = shared_;
+    step.args = {MapOfX(), MapOfW(), ArgBinding::Tensor(form_.y.name), ImagesOf(form_), LargestOf(half_precision())};
+    plan.steps.push_back(step);
+    const std::string multiply = WgmmaText(
+        {.name = "multiply", .columns = GetInt(space_, configuration, "tile_n"), .b_transposed = "DIRECT ? 1 : 0"});
+    return RenderedKernel{Emit(configuration, constants,
+                               {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, multiply, embed::kTensorCopiesCuh,
+                                embed::kConvScaleCuh, embed::kConvHaloCu, embed::kConvArrangeCu}),
+                          std::move(plan)};
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto at = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const double groups = at("groups_m") * at("groups_p");
+    const auto taps = static_cast<double>(Chunks() * form_.Taps());
+    const bool kept = at("w_stages") >= taps && at("groups_m") * 64 >= static_cast<double>(form_.groups * form_.Rows());
+    const double bytes =
+        Number(fetched_, configuration) + (kept ? 0 : taps * at("groups_m") * 64 * static_cast<double>(row_bytes_));
+    const double stored = groups * 64 * at("tile_n") * static_cast<double>(SizeOf(element_)) / kStored + kTurnNs;
+    const double products = groups * taps * static_cast<double>(row_bytes_ / 32) * at("tile_n") / 2 / kCycles;
+    const double ahead = 1 + 0.05 / at("x_stages") + 0.05 / at("w_stages");
+    const double multiplied = std::max(products, bytes / kFetched) * ahead;
+    const bool turns = at("sets") > 1;
+    const double unit = turns ? std::max(multiplied, (multiplied + stored) / 2) + kTurnNs / 2 : multiplied + stored;
+    const double rounds = std::ceil(Number(units_, configuration) / static_cast<double>(profile.sms));
+    return rounds * unit + (turns ? multiplied + stored : 0) + kLaunchNs;
+  }
+
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    const int64_t places = GetInt(space_, configuration, "tile_n") * GetInt(space_, configuration, "groups_p");
+    const int64_t work = form_.Results() * form_.channels * form_.Taps();
+    return CheckSizes(spec_, GraphOf(spec_).value(), places / form_.Places() + 2, 20000000 / work);
+  }
+  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(spec_); }
+
+ private:
+  double Number(const Expr& expression, const Configuration& configuration) const {
+    Bindings bindings;
+    const std::vector<std::string> names = space_.Names();
+    bindings.Add(spec_.dims).Add(names, configuration.values);
+    return static_cast<double>(expression.EvaluateInt(bindings).value());
+  }
+  bool Direct() const { return form_.in_place; }
+  int64_t Depth() const { return row_bytes_ / 2; }
+  int64_t Chunks() const { return CeilDiv(form_.padded, Depth()); }
+  int64_t Taps(size_t axis) const { return form_.arranged[axis].taps; }
+  std::string Stretches() const { return fmt::format("{} * ({} if reach == 1 else 1)", Chunks() * Taps(0), Taps(1)); }
+  /// Boxes of a stretch, and rows of a box.
+  std::string Boxes() const {
+    return Direct() ? "(groups_p * tile_n // 64)" : fmt::format("ceil_div({}, 256)", Reached());
+  }
+  std::string BoxRows() const {
+    return Direct() ? "64" : fmt::format("(ceil_div(ceil_div({}, {}), 8) * 8)", Reached(), Boxes());
+  }
+  std::string Reached() const {
+    const auto& a = form_.axes;
+    const int64_t along = (Taps(2) - 1) * a[2].dilation;
+    return fmt::format("(groups_p * tile_n + {} + (0 if reach == 1 else {}))", along,
+                       (Taps(1) - 1) * a[1].dilation * form_.arranged[2].padded);
+  }
+  std::string StretchBytes() const {
+    return fmt::format("(ceil_div({} * {} * {}, 1024) * 1024)", Boxes(), BoxRows(), row_bytes_);
+  }
+  std::string SharedBytes() const {
+    return fmt::format(
+        "(x_stages * {} + w_stages * groups_m * {} + sets * groups_m * groups_p * {} + (x_stages + w_stages) * 16)",
+        StretchBytes(), 64 * row_bytes_, 4 * kWarpRows * kStorePitch * static_cast<int64_t>(SizeOf(element_)));
+  }
+  std::string Units(const std::string& images) const {
+    const std::string whole = fmt::format("({}) * ", images);
+    const std::string tiles = fmt::format("{}ceil_div({}{}, groups_p * tile_n)", Direct() ? whole : "",
+                                          Direct() ? "" : whole, form_.Places());
+    return fmt::format("{} * ceil_div({}, groups_m * 64) * {}", tiles, form_.Rows(), form_.groups);
+  }
+
+  void AddTiles(const Configuration& configuration, ConstantBlock& constants) const {
+    for (size_t i = 0; i < form_.arranged.size(); ++i) {
+      constants.Line(fmt::format("constexpr int PLACES_{0} = {1}, CROP_{0} = {2};", "DHW"[i], form_.arranged[i].places,
+                                 form_.arranged[i].crop));
+    }
+    constants.Bool("DIRECT", Direct()).Int("ROW_BYTES", row_bytes_);
+    constants.Int("SHARED", static_cast<int64_t>(Number(shared_, configuration)), "bytes");
+    constexpr std::pair<const char*, const char*> kNames[] = {
+        {"SETS", "sets"},   {"GROUPS_M", "groups_m"}, {"GROUPS_P", "groups_p"}, {"TILE_N", "tile_n"},
+        {"REACH", "reach"}, {"X_STAGES", "x_stages"}, {"W_STAGES", "w_stages"}};
+    for (const auto& [name, parameter] : kNames) constants.Int(name, GetInt(space_, configuration, parameter));
+  }
+  ArgBinding MapOfX() const {
+    const Expr images =
+        Expr::MustParse(fmt::format("({}) * {}", form_.images.ToString(), Direct() ? form_.groups : form_.Places()));
+    const DType dtype = half_precision() ? element_ : DType::kFloat16;
+    if (!Direct()) {
+      return ArgBinding::WorkspaceMap("arranged_x", dtype,
+                                      {.dims = {Expr(form_.padded), Expr(form_.groups), images},
+                                       .strides = {Expr(form_.padded), Expr(form_.Channels())},
+                                       .box = {Expr(Depth()), Expr(1), Expr::MustParse(BoxRows())},
+                                       .swizzle_bytes = Expr(row_bytes_)});
+    }
+    return ArgBinding::Map(form_.x.name, dtype,
+                           {.dims = {Expr(form_.Inputs()), Expr(form_.channels), images},
+                            .strides = {Expr(form_.Inputs()), Expr(form_.channels * form_.Inputs())},
+                            .box = {Expr(64), Expr(Depth()), Expr(1)},
+                            .swizzle_bytes = Expr(row_bytes_)});
+  }
+  ArgBinding MapOfW() const {
+    return ArgBinding::WorkspaceMap(
+        "arranged_w", half_precision() ? element_ : DType::kFloat16,
+        {.dims = {Expr(form_.padded), Expr(form_.Taps()), Expr(form_.groups * form_.Rows())},
+         .strides = {Expr(form_.padded), Expr(form_.Taps() * form_.padded)},
+         .box = {Expr(Depth()), Expr(1), Expr::MustParse("groups_m * 64")},
+         .swizzle_bytes = Expr(row_bytes_)});
+  }
+
+  TensorConvForm form_;
+  int64_t row_bytes_;
+  Expr shared_, fetched_, units_;  ///< bytes of a block and of a tile's stretches; tiles
+};
+
+/// The form as rows of a padded image, or, where each phase has one tap, of the image as it lies; nullopt where steps
+/// of more than one leave rows out.
+std::optional<TensorConvForm> HaloFormOf(const KernelSpec& spec, const DeviceProfile& profile) {
+  auto form = TensorConvFormOf(spec);
+  if (!form || profile.cc_major != 9 || form->pixels_first || form->last) return std::nullopt;
+  for (size_t i = 0; i < form->axes.size(); ++i) {
+    if (!Arrange(form->axes[i], form->arranged[i])) return std::nullopt;
+  }
+  const int64_t places = form->images.Bound(spec.dims).factor() * form->Places();
+  if (places > INT32_MAX / 2 || kWarpRows % form->arranged[2].phases != 0) return std::nullopt;
+  const bool dense = form->x.channel == form->Inputs() &&
+                     (form->groups == 1 || form->x.group == form->channels * form->Inputs()) &&
+                     (form->images.one() || form->x.image == form->groups * form->channels * form->Inputs());
+  form->in_place = form->Taps() == 1 && form->Places() == form->Inputs() && dense && form->Inputs() % 8 == 0 &&
+                   SizeOf(spec.compute_dtype) == 2;
+  return form;
+}
+
+}  // namespace
+
+std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile) {
+  auto form = HaloFormOf(spec, profile);
+  if (!form) return nullptr;
+  auto made = std::make_unique<HaloConv>(spec, profile, *std::move(form));
+  return made->Default().values.empty() ? nullptr : std::move(made);
+}
+
+}  // namespace atunner

@@ -1,0 +1,210 @@
+// y[filter, place] = w[filter, tap, channel] · x[place + tap, channel]ᵀ on Hopper for steps of one: places are rows of an image with
+// zeros around it, so that a tap is a distance between rows. One thread fetches a stretch of rows for all taps inside of its reach,
+// and filters tap by tap; tensor cores read the stretch from wherever a tap begins. SETS of groups of four warps take tiles in turns:
+// one multiplies while another stores. What phases of a transposed convolution see of a filter are rows of their own.
+constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row in shared memory
+constexpr int CHUNKS = (C + DEPTH - 1) / DEPTH;
+constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W, INSIDE = REACH == 1 ? TAPS_W : REACH == 2 ? TAPS_W * TAPS_H : TAPS, STRETCHES = TAPS / INSIDE;
+DEVICE constexpr int distance(int tap) {
+  return (tap / (TAPS_H * TAPS_W) * DILATION_D * PADDED_H + tap / TAPS_W % TAPS_H * DILATION_H) * PADDED_W + tap % TAPS_W * DILATION_W;
+}
+constexpr int TILE_M = GROUPS_M * 64, TILE_P = GROUPS_P * TILE_N;
+/// x is read as it lies, pixels side by side: boxes of 64 pixels and DEPTH channels. Else: a stretch of rows.
+constexpr int BOXES = DIRECT ? TILE_P / 64 : (TILE_P + distance(INSIDE - 1) + 255) / 256;
+constexpr int BOX_ROWS = DIRECT ? DEPTH : ((TILE_P + distance(INSIDE - 1) + BOXES - 1) / BOXES + 7) / 8 * 8;
+constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024, W_BYTES = TILE_M * ROW_BYTES;
+constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS, THREADS = CONSUMERS + 32;
+constexpr int STORE_N = 32, STORE_PITCH = STORE_N + 8;
+constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES, BARRIERS = STAGING + CONSUMERS / 32 * 16 * STORE_PITCH * (int)sizeof(T);
+constexpr int SHARED_BYTES = BARRIERS + (X_STAGES + W_STAGES) * 16;
+static_assert(SHARED_BYTES == SHARED, "as the host reckons");
+/// All filters that a block ever reads fit: they are fetched once.
+constexpr bool KEPT = FILTERS <= TILE_M && GROUPS == 1 && W_STAGES >= CHUNKS * TAPS;
+
+typedef float Sums[1][TILE_N / 8][4];
+
+/// Buffers in the order in which they are filled; parity counts rounds.
+template <int COUNT, int BYTES>
+struct Buffers {
+  unsigned first, barriers;
+  int stage = 0;
+  unsigned parity = 0;
+  DEVICE Buffers(unsigned first, unsigned barriers) : first(first), barriers(barriers) {}
+  DEVICE void make() const {
+    for (int s = 0; s < COUNT; ++s) {
+      make_barrier(barriers + s * 16, 1);
+      make_barrier(barriers + s * 16 + 8, SET_THREADS / 32);
+    }
+  }
+  DEVICE unsigned buffer() const { return first + stage * BYTES; }
+  DEVICE unsigned full() const { return barriers + stage * 16; }
+  DEVICE unsigned free() const { return full() + 8; }
+  DEVICE void skip(int count) {
+    count += stage;
+    stage = count % COUNT;
+    parity ^= count / COUNT & 1;
+  }
+  DEVICE void step() {
+    if (++stage < COUNT) return;
+    stage = 0;
+    parity ^= 1;
+  }
+  DEVICE void release() const {
+    if (threadIdx.x % 32 == 0) arrive(free());
+  }
+};
+typedef Buffers<X_STAGES, X_BYTES> Stretches;
+typedef Buffers<W_STAGES, W_BYTES> Filters;
+
+constexpr unsigned TILES = (PLACES + TILE_P - 1) / TILE_P;  // of an image
+struct Unit {
+  int group, filter, image, place;
+  DEVICE explicit Unit(unsigned index) {
+    constexpr unsigned COLUMNS = (FILTERS + TILE_M - 1) / TILE_M;
+    filter = index % COLUMNS * TILE_M;
+    group = index / COLUMNS % GROUPS;
+    const unsigned tile = index / (COLUMNS * GROUPS);
+    image = DIRECT ? tile / TILES : 0;
+    place = (DIRECT ? tile % TILES : tile) * TILE_P;
+  }
+};
+
+DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, const CUtensorMap& w, unsigned all) {
+  for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
+    const Unit unit(index);
+    for (int at = 0; at < CHUNKS * STRETCHES; ++at, stretches.step()) {
+      const int c = at / STRETCHES * DEPTH, tap = at % STRETCHES * INSIDE;
+      await(stretches.free(), stretches.parity ^ 1);
+      expect_bytes(stretches.full(), BOXES * BOX_ROWS * ROW_BYTES);
+#pragma unroll
+      for (int i = 0; i < BOXES; ++i) {
+        const unsigned to = stretches.buffer() + i * BOX_ROWS * ROW_BYTES;
+        if (DIRECT) copy_box(to, x, unit.place + i * 64, c, unit.image * GROUPS + unit.group, stretches.full());
+        if (!DIRECT) copy_box(to, x, c, unit.group, unit.place + distance(tap) + i * BOX_ROWS, stretches.full());
+      }
+      if (KEPT && index != blockIdx.x) continue;
+      for (int i = 0; i < INSIDE; ++i, filters.step()) {
+        if (!KEPT) await(filters.free(), filters.parity ^ 1);
+        expect_bytes(filters.full(), W_BYTES);
+        copy_box(filters.buffer(), w, c, tap + i, unit.group * FILTERS + unit.filter, filters.full());
+      }
+    }
+  }
+}
+
+/// Describes rows of ROW_BYTES, from any row on.
+DEVICE unsigned long long rows_at(unsigned at) {
+  return (ROW_BYTES == 128 ? 1ull : 2ull) << 62 | (unsigned long long)(8 * ROW_BYTES >> 4) << 32 | 1ull << 16 | (at & 0x3ffff) >> 4;
+}
+DEVICE void put_two(float* to, float a, float b) { *(float2*)to = make_float2(a, b); }
+DEVICE void put_two(Operand* to, float a, float b) { *(unsigned*)to = pack(a, b); }
+
+DEVICE int set() { return threadIdx.x / SET_THREADS; }
+DEVICE int group_m() { return threadIdx.x / 128 % GROUPS_M; }
+DEVICE int group_p() { return threadIdx.x / 128 / GROUPS_M % GROUPS_P; }
+DEVICE void wait_for_turn() { asm volatile("bar.sync %0, %1;" ::"r"(2 + set()), "n"(CONSUMERS) : "memory"); }
+DEVICE void pass_turn() { asm volatile("bar.arrive %0, %1;" ::"r"(3 - set()), "n"(CONSUMERS) : "memory"); }
+
+DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bool pass) {
+  clear(sums);
+  Stretches stretch_before = stretches;
+  Filters before = filters;
+  for (int at = 0; at < CHUNKS * STRETCHES; ++at) {
+    await(stretches.full(), stretches.parity);
+#pragma unroll 1
+    for (int i = 0; i < INSIDE; ++i, filters.step()) {
+      await(filters.full(), filters.parity);
+      const unsigned at_b = stretches.buffer() + (group_p() * TILE_N + distance(i)) * ROW_BYTES;
+      const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = DIRECT ? operand(at_b, DEPTH * 128) : rows_at(at_b);
+      start_products();
+#pragma unroll
+      for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[0], further(a, step * 32), further(b, step * (DIRECT ? 2048 : 32)));
+      commit_products();
+      if (at + i == 0) continue;
+      wait_products<1>();
+      if (!KEPT) {
+        before.release();
+        before.step();
+      }
+      if (i > 0) continue;
+      stretch_before.release();
+      stretch_before.step();
+    }
+    stretches.step();
+  }
+  if (pass) pass_turn();
+  wait_products<0>();
+  settle(sums);
+  if (!KEPT) before.release();
+  stretch_before.release();
+}
+
+/// 16 × STORE_N of a warp at a time through shared memory: lanes write what lies side by side, phases of a place and then its neighbours.
+DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit, int places, int shift) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  T* const staging = (T*)(shared + STAGING) + warp * 16 * STORE_PITCH;
+  const int top = unit.filter + group_m() * 64 + warp % 4 * 16;
+  y += unit.group * Y_GROUP;
+#pragma unroll
+  for (int first = 0; first < TILE_N; first += STORE_N) {
+#pragma unroll
+    for (int j = 0; j < STORE_N / 8; ++j) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float left = sums[0][first / 8 + j][half * 2], right = sums[0][first / 8 + j][half * 2 + 1];
+        put_two(staging + (lane / 4 + half * 8) * STORE_PITCH + j * 8 + lane % 4 * 2, SCALED ? shifted(left, shift) : left, SCALED ? shifted(right, shift) : right);
+      }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < PHASES_W; ++k) {
+      const int column = (lane + k * 32) / PHASES_W, r = (lane + k * 32) % PHASES_W;
+      const int number = unit.place + group_p() * TILE_N + first + column, rest = number % PLACES;
+      const int d = rest / (PADDED_H * PADDED_W), h = rest / PADDED_W % PADDED_H, s = rest % PADDED_W, out_w = s * PHASES_W + r - CROP_W;
+      const bool exists = number < places && d < PLACES_D && h < PLACES_H && s < PLACES_W && (unsigned)out_w < OUT_W;
+      T* const to = y + (long long)(unit.image + number / PLACES) * Y_IMAGE + out_w * Y_W;
+#pragma unroll
+      for (int row = 0; row < 16; row += PHASES_W) {
+        const int m = top + row, phase = m % ROW_PHASES;
+        const int out_d = d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D, out_h = h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
+        if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
+          to[m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H] = staging[(row + r) * STORE_PITCH + column];
+      }
+    }
+    __syncwarp();
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w,
+                                                                T* __restrict__ y, int images, const unsigned* __restrict__ largest) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const unsigned at = (unsigned)__cvta_generic_to_shared(shared);
+  const int places = DIRECT ? PLACES : images * PLACES;
+  const unsigned all = (DIRECT ? images * TILES : (unsigned)((places + TILE_P - 1) / TILE_P)) * ((FILTERS + TILE_M - 1) / TILE_M) * GROUPS;
+  Stretches stretches(at, at + BARRIERS);
+  Filters filters(at + W_AT, at + BARRIERS + X_STAGES * 16);
+  if (threadIdx.x == 0) {
+    stretches.make();
+    filters.make();
+    show_barriers();
+  }
+  __syncthreads();
+  if (threadIdx.x >= CONSUMERS) {
+    if (threadIdx.x == CONSUMERS) fetch(stretches, filters, x, w, all);
+    return;
+  }
+  const int shift = SCALED ? -final_shift(largest, true) - final_shift(largest, false) : 0;
+  Sums sums;
+  bool mine = set() == 0;
+  for (unsigned index = blockIdx.x; index < all; index += gridDim.x, mine = SETS == 1 || !mine) {
+    if (!mine) {
+      stretches.skip(CHUNKS * STRETCHES);
+      if (!KEPT) filters.skip(CHUNKS * TAPS);
+      continue;
+    }
+    if (SETS > 1 && index != blockIdx.x) wait_for_turn();
+    if (KEPT) filters.stage = filters.parity = 0;
+    multiply_unit(stretches, filters, sums, SETS > 1 && index + gridDim.x < all);
+    store(shared, sums, y, Unit(index), places, shift);
+  }
+}
