@@ -115,6 +115,19 @@ TEST_F(NvrtcTest, HostHeadersDoNotHurt) {
           .ok());
 }
 
+TEST_F(NvrtcTest, TexturesAndRuntimeTypesCompile) {
+  const auto compiles = [&](const std::string& text) { return Compile(text, {"k"}).ok(); };
+  EXPECT_TRUE(
+      compiles("extern \"C\" __global__ void k(cudaTextureObject_t t, float* y) { *y = tex1D<float>(t, 0.5f); }"));
+  // Nothing in this text says that it needs more than the smallest set of declarations.
+  EXPECT_TRUE(
+      compiles("#define A cu\n#define B daStream_t\n#define G2(a, b) a##b\n#define G(a, b) G2(a, b)\n"
+               "extern \"C\" __global__ void k(G(A, B) s, float* y) { *y = s == nullptr; }"));
+  EXPECT_TRUE(
+      compiles("#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+               "extern \"C\" __global__ void k(__half* y) { *y = __hadd(y[1], y[2]); printf(\"%d\", 1); }"));
+}
+
 TEST_F(NvrtcTest, Compute75GivesPtxOnly) {
   const auto outcome = Compile("extern \"C\" __global__ void f(float* x) { x[0] = 1; }", {"f"}, "compute_75");
   ASSERT_TRUE(outcome.ok()) << outcome.error;
