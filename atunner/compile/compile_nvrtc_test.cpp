@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "atunner/base/dylib.h"
 #include "atunner/base/files.h"
 #include "atunner/base/mutation_test.h"
 #include "atunner/base/random.h"
@@ -126,6 +127,16 @@ TEST_F(NvrtcTest, TexturesAndRuntimeTypesCompile) {
   EXPECT_TRUE(
       compiles("#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
                "extern \"C\" __global__ void k(__half* y) { *y = __hadd(y[1], y[2]); printf(\"%d\", 1); }"));
+}
+
+TEST_F(NvrtcTest, TheCoreLibrariesNeedNoOption) {
+  if (std::ranges::none_of(CudaIncludeFolders(), [](const std::string& folder) { return folder.ends_with("/cccl"); }))
+    GTEST_SKIP() << "the CUDA C++ core libraries have no folder of their own here";
+  const auto outcome = Compile(
+      "#include <cuda/std/array>\n#include <cooperative_groups.h>\n"
+      "extern \"C\" __global__ void k(int* y) { cuda::std::array<int, 2> a = {1, 2}; *y = a[1]; }",
+      {"k"});
+  EXPECT_TRUE(outcome.ok()) << outcome.error;
 }
 
 TEST_F(NvrtcTest, Compute75GivesPtxOnly) {
