@@ -137,6 +137,11 @@ TEST_F(NvrtcTest, TheCoreLibrariesNeedNoOption) {
       "extern \"C\" __global__ void k(int* y) { cuda::std::array<int, 2> a = {1, 2}; *y = a[1]; }",
       {"k"});
   EXPECT_TRUE(outcome.ok()) << outcome.error;
+  const auto cub = Compile(
+      "#include <cub/cub.cuh>\nextern \"C\" __global__ void k(int* y) {\n"
+      "__shared__ cub::BlockReduce<int, 64>::TempStorage s; *y = cub::BlockReduce<int, 64>(s).Sum(threadIdx.x); }",
+      {"k"});
+  EXPECT_TRUE(cub.ok()) << cub.error;
 }
 
 TEST_F(NvrtcTest, Compute75GivesPtxOnly) {

@@ -279,6 +279,9 @@ class Importer {
     const auto buffer = scope_->BufferOf(*given);
     if (!buffer) return Question(ask);
     arg.dtype = type->dtype;
+    // Sums, counters and states begin at zero; what is only read is often zeroed for want of data.
+    const bool stated = stated_.fills.contains(parameter.name);
+    if (buffer->zeroed && !stated && !parameter.is_const) arg.fill.kind = Fill::Kind::kZeros;
     AddExtent(arg, fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype)));
     AddTensor(std::move(arg), buffer->name);
   }
