@@ -96,6 +96,12 @@ std::vector<std::string> CudaIncludeFolders() {
   folders.emplace_back("/usr/include");
   for (std::string& folder : PipFolders("include")) folders.push_back(std::move(folder));
   std::erase_if(folders, [](const std::string& folder) { return !std::filesystem::exists(folder + "/cuda_fp16.h"); });
+  // nvcc of CUDA 13 looks there unasked: <cuda/std/…>, <cub/…>, and what cooperative_groups.h includes.
+  std::vector<std::string> core;
+  for (const std::string& folder : folders) {
+    if (std::filesystem::exists(folder + "/cccl")) core.push_back(folder + "/cccl");
+  }
+  folders.insert(folders.end(), core.begin(), core.end());
   return folders;
 }
 

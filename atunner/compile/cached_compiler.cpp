@@ -23,26 +23,72 @@ std::optional<CompileOutcome> Load(const Path& file) {
   return *std::move(outcome);
 }
 
+/// The source with nothing in place of the lines of comment that it begins with; they stay lines, which messages and
+/// line information count. A comment that goes on in the next line is left alone.
+SourceUnit WithoutTitle(SourceUnit source) {
+  if (source.language != Language::kCudaCpp) return source;
+  size_t at = 0;
+  while (source.text.compare(at, 2, "//") == 0) {
+    const size_t end = source.text.find('\n', at);
+    if (end == std::string::npos || source.text.find('\\', at) < end) break;
+    source.text.erase(at, end - at);
+    ++at;
+  }
+  return source;
+}
+
 }  // namespace
 
 std::optional<Digest> CacheKey(const CompileRequest& request, const std::string& compiler_version) {
   const auto headers = HeaderDigest(request.source);
   if (!headers) return std::nullopt;
-  std::vector<std::string> fields = {request.source.ContentDigest().ToHex(), headers->ToHex(), request.arch,
-                                     compiler_version};
+  std::vector<std::string> fields = {WithoutTitle(request.source).ContentDigest().ToHex(), headers->ToHex(),
+                                     request.arch, compiler_version};
   fields.insert(fields.end(), request.entries.begin(), request.entries.end());
   for (const std::string& folder : CudaIncludeFolders()) fields.push_back(folder);
   return DigestOf(fields);
 }
+
+/// The right to compile what has this key; waits for whoever has it.
+class CachedCompiler::Claim {
+ public:
+  Claim(CachedCompiler& cache, std::string name, const std::stop_token& stop) : cache_(cache), name_(std::move(name)) {
+    std::unique_lock lock(cache_.mutex_);
+    if (cache_.released_.wait(lock, stop, [&] { return !cache_.claimed_.contains(name_); })) {
+      held_ = cache_.claimed_.insert(name_).second;
+    }
+  }
+  ~Claim() {
+    if (!held_) return;
+    {
+      const std::lock_guard lock(cache_.mutex_);
+      cache_.claimed_.erase(name_);
+    }
+    cache_.released_.notify_all();
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+ private:
+  CachedCompiler& cache_;
+  std::string name_;
+  bool held_ = false;  ///< not when the wait was stopped
+};
 
 Result<CompileOutcome> CachedCompiler::Compile(const CompileRequest& request, const std::stop_token& stop) {
   const std::optional<Digest> key = CacheKey(request, Version());
   if (!key) return inner_->Compile(request, stop);
   const std::string name = key->ToHex();
   const Path file = folder_ / name.substr(0, 2) / (name + ".json");
+  const Claim claim(*this, name, stop);
   if (auto known = Load(file)) return *std::move(known);
+  return CompileNow(request, stop, *key, file);
+}
+
+Result<CompileOutcome> CachedCompiler::CompileNow(const CompileRequest& request, const std::stop_token& stop,
+                                                  const Digest& key, const Path& file) {
   ATUNNER_TRY(CompileOutcome outcome, inner_->Compile(request, stop));
-  if (outcome.module) outcome.module->source = *key;
+  if (outcome.module) outcome.module->source = key;
   // A busy machine may be to blame for a time-out or a death; the source is for the rest.
   if (outcome.timed_out || outcome.crashed) return outcome;
   Json json = ToJson(outcome);

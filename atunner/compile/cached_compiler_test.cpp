@@ -131,6 +131,69 @@ TEST_F(CacheTest, EverythingThatDecidesIsInTheKey) {
   EXPECT_NE(changed([](CompileRequest& r) { r.source.name = "other.cu"; }), base) << "messages name the file";
 }
 
+TEST_F(CacheTest, ATitleOfComments) {
+  const auto key = [](const std::string& text, Language language = Language::kCudaCpp) {
+    CompileRequest request = Request(text);
+    request.source.language = language;
+    return CacheKey(request, "1").value();
+  };
+  const Digest base = key("// a kernel\n// blocks=8\nint x;\n");
+  EXPECT_EQ(key("// a kernel\n// blocks=16\nint x;\n"), base) << "one binary";
+  EXPECT_NE(key("// a kernel\nint x;\n"), base) << "lines are numbered otherwise";
+  EXPECT_NE(key("// a kernel\n// blocks=8\nint y;\n"), base);
+  EXPECT_NE(key("// a \\\nint x;\nint y;\n"), key("// b\nint x;\nint y;\n")) << "the comment goes on";
+  EXPECT_NE(key("int x;\n// a\n"), key("int x;\n// b\n")) << "it may lie in a text";
+  EXPECT_NE(key("// a"), key("// b"));
+  EXPECT_NE(key("// a\n.version 8.0\n", Language::kPtx), key("// b\n.version 8.0\n", Language::kPtx));
+}
+
+class SlowCompiler : public CountingCompiler {
+ public:
+  using CountingCompiler::CountingCompiler;
+  Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& stop) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return CountingCompiler::Compile(request, stop);
+  }
+};
+
+TEST_F(CacheTest, ThreadsDoNotCompileTheSameAtOnce) {
+  CachedCompiler compiler(std::make_unique<SlowCompiler>(calls_), folder_.path());
+  std::atomic<int> right = 0;
+  const auto work = [&](const std::string& text) { right += compiler.Compile(Request(text))->ok(); };
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) threads.emplace_back(work, "a");
+    threads.emplace_back(work, "b");
+  }
+  EXPECT_EQ(calls_, 2);
+  EXPECT_EQ(right, 5);
+}
+
+/// Does not answer before it is asked a second time, for some seconds.
+class PatientCompiler : public Compiler {
+ public:
+  explicit PatientCompiler(std::atomic<int>& calls) : calls_(calls) {}
+  Result<CompileOutcome> Compile(const CompileRequest&, const std::stop_token&) override {
+    ++calls_;
+    for (int i = 0; i < 500 && calls_ < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return CompileOutcome{.module = CompiledModule{}, .error = ""};
+  }
+  std::string Version() const override { return "patient"; }
+
+ private:
+  std::atomic<int>& calls_;
+};
+
+TEST_F(CacheTest, WhoeverIsStoppedDoesNotWait) {
+  CachedCompiler compiler(std::make_unique<PatientCompiler>(calls_), folder_.path());
+  const std::jthread first([&] { (void)compiler.Compile(Request("a")); });
+  while (calls_ == 0) std::this_thread::yield();
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(compiler.Compile(Request("a"), stop.get_token()));
+  EXPECT_EQ(calls_, 2) << "the compiler itself was asked, and may say that it was stopped";
+}
+
 TEST_F(CacheTest, AnotherCompilerVersionDoesNotSeeIt) {
   (void)Open().Compile(Request("a"));
   (void)Open("counting 1.1").Compile(Request("a"));

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "atunner/base/dylib.h"
 #include "atunner/base/files.h"
 #include "atunner/base/mutation_test.h"
 #include "atunner/base/random.h"
@@ -124,6 +125,34 @@ TEST_F(NvrtcTest, HostHeadersDoNotHurt) {
               "extern \"C\" __global__ void f(uint32_t* x) { x[0] = (uint32_t)sqrtf(FLT_MAX); }",
               {"f"})
           .ok());
+}
+
+TEST_F(NvrtcTest, TexturesAndRuntimeTypesCompile) {
+  const auto compiles = [&](const std::string& text) { return Compile(text, {"k"}).ok(); };
+  EXPECT_TRUE(
+      compiles("extern \"C\" __global__ void k(cudaTextureObject_t t, float* y) { *y = tex1D<float>(t, 0.5f); }"));
+  // Nothing in this text says that it needs more than the smallest set of declarations.
+  EXPECT_TRUE(
+      compiles("#define A cu\n#define B daStream_t\n#define G2(a, b) a##b\n#define G(a, b) G2(a, b)\n"
+               "extern \"C\" __global__ void k(G(A, B) s, float* y) { *y = s == nullptr; }"));
+  EXPECT_TRUE(
+      compiles("#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+               "extern \"C\" __global__ void k(__half* y) { *y = __hadd(y[1], y[2]); printf(\"%d\", 1); }"));
+}
+
+TEST_F(NvrtcTest, TheCoreLibrariesNeedNoOption) {
+  if (std::ranges::none_of(CudaIncludeFolders(), [](const std::string& folder) { return folder.ends_with("/cccl"); }))
+    GTEST_SKIP() << "the CUDA C++ core libraries have no folder of their own here";
+  const auto outcome = Compile(
+      "#include <cuda/std/array>\n#include <cooperative_groups.h>\n"
+      "extern \"C\" __global__ void k(int* y) { cuda::std::array<int, 2> a = {1, 2}; *y = a[1]; }",
+      {"k"});
+  EXPECT_TRUE(outcome.ok()) << outcome.error;
+  const auto cub = Compile(
+      "#include <cub/cub.cuh>\nextern \"C\" __global__ void k(int* y) {\n"
+      "__shared__ cub::BlockReduce<int, 64>::TempStorage s; *y = cub::BlockReduce<int, 64>(s).Sum(threadIdx.x); }",
+      {"k"});
+  EXPECT_TRUE(cub.ok()) << cub.error;
 }
 
 TEST_F(NvrtcTest, Compute75GivesPtxOnly) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 #include "atunner/base/clock.h"
@@ -112,6 +113,18 @@ std::optional<std::string> Translate(const std::string& option) {
   return option;
 }
 
+/// Whether the source does without textures, surfaces and what the runtime declares, as far as its text tells. NVRTC
+/// then need not read their declarations, which takes as long as a small kernel.
+bool IsMinimal(const SourceUnit& source) {
+  std::string text = source.text;
+  for (const char* harmless : {"#include <cuda_fp16.h>", "#include <cuda_bf16.h>", "#include <cuda_fp8.h>"}) {
+    if (const size_t at = text.find(harmless); at != std::string::npos)
+      text.erase(at, std::string_view(harmless).size());
+  }
+  return std::ranges::none_of(std::array<std::string_view, 5>{"#include", "cuda", "tex", "surf", "<<<"},
+                              [&](std::string_view word) { return text.find(word) != std::string::npos; });
+}
+
 std::vector<std::string> OptionsFor(const CompileRequest& request) {
   const bool ptx_only = request.arch.starts_with("compute_");
   std::vector<std::string> options = {"--gpu-architecture=" + request.arch, "-default-device", "-lineinfo",
@@ -130,7 +143,10 @@ std::vector<std::string> OptionsFor(const CompileRequest& request) {
 
 class NvrtcCompiler : public Compiler {
  public:
-  NvrtcCompiler(Nvrtc api, std::string version) : api_(api), version_(std::move(version)) {}
+  NvrtcCompiler(Nvrtc api, int major, int minor)
+      : api_(api),
+        version_(fmt::format("NVRTC {}.{}", major, minor)),
+        knows_minimal_(std::pair(major, minor) >= std::pair(12, 4)) {}
 
   std::string Version() const override { return version_; }
 
@@ -142,7 +158,8 @@ class NvrtcCompiler : public Compiler {
     CompileOutcome outcome;
     switch (request.source.language) {
       case Language::kCudaCpp:
-        outcome = CompileCuda(request, std::move(module));
+        if (knows_minimal_ && IsMinimal(request.source)) outcome = CompileCuda(request, module, {"--minimal"});
+        if (!outcome.module) outcome = CompileCuda(request, std::move(module), {});
         if (IsTooOld(outcome)) return TooOld(request.arch);
         break;
       case Language::kPtx:
@@ -169,7 +186,7 @@ class NvrtcCompiler : public Compiler {
         "by --target-gpu");
   }
 
-  CompileOutcome CompileCuda(const CompileRequest& request, CompiledModule module) {
+  CompileOutcome CompileCuda(const CompileRequest& request, CompiledModule module, std::vector<std::string> options) {
     std::vector<const char*> header_texts;
     std::vector<const char*> header_names;
     for (const VirtualHeader& header : kVirtualHeaders) {
@@ -182,14 +199,15 @@ class NvrtcCompiler : public Compiler {
                         static_cast<int>(header_texts.size()), header_texts.data(), header_names.data())) {
       return {std::nullopt, std::string("NVRTC refuses the source: ") + api_.error_string(error), false};
     }
-    CompileOutcome outcome = CompileProgram(program, request, std::move(module));
+    std::ranges::move(OptionsFor(request), std::back_inserter(options));
+    CompileOutcome outcome = CompileProgram(program, request, std::move(module), options);
     api_.destroy(&program);
     return outcome;
   }
 
-  CompileOutcome CompileProgram(NvrtcProgram program, const CompileRequest& request, CompiledModule module) {
+  CompileOutcome CompileProgram(NvrtcProgram program, const CompileRequest& request, CompiledModule module,
+                                const std::vector<std::string>& options) {
     for (const std::string& entry : request.entries) api_.add_name(program, entry.c_str());
-    const std::vector<std::string> options = OptionsFor(request);
     std::vector<const char*> raw;
     for (const std::string& option : options) raw.push_back(option.c_str());
     const int error = api_.compile(program, static_cast<int>(raw.size()), raw.data());
@@ -290,6 +308,7 @@ class NvrtcCompiler : public Compiler {
 
   Nvrtc api_;
   std::string version_;
+  bool knows_minimal_;
 };
 
 }  // namespace
@@ -299,7 +318,7 @@ Result<std::unique_ptr<Compiler>> MakeNvrtcCompiler() {
   int major = 0;
   int minor = 0;
   api.version(&major, &minor);
-  return std::make_unique<NvrtcCompiler>(api, fmt::format("NVRTC {}.{}", major, minor));
+  return std::make_unique<NvrtcCompiler>(api, major, minor);
 }
 
 }  // namespace atunner

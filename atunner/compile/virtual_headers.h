@@ -38,6 +38,19 @@ inline constexpr const char* kMath =
     "#define M_LOG2E 1.4426950408889634074\n#define M_LN2 0.69314718055994530942\n#define M_PI_2 "
     "1.57079632679489661923\n";
 
+/// What device code uses of CUB; the rest launches kernels from the host, and includes its headers.
+inline constexpr const char* kCub =
+    "#pragma once\n"
+    "#include <cub/block/block_adjacent_difference.cuh>\n#include <cub/block/block_discontinuity.cuh>\n"
+    "#include <cub/block/block_exchange.cuh>\n#include <cub/block/block_histogram.cuh>\n"
+    "#include <cub/block/block_load.cuh>\n#include <cub/block/block_merge_sort.cuh>\n"
+    "#include <cub/block/block_radix_sort.cuh>\n#include <cub/block/block_reduce.cuh>\n"
+    "#include <cub/block/block_run_length_decode.cuh>\n#include <cub/block/block_scan.cuh>\n"
+    "#include <cub/block/block_shuffle.cuh>\n#include <cub/block/block_store.cuh>\n"
+    "#include <cub/warp/warp_exchange.cuh>\n#include <cub/warp/warp_load.cuh>\n"
+    "#include <cub/warp/warp_merge_sort.cuh>\n#include <cub/warp/warp_reduce.cuh>\n"
+    "#include <cub/warp/warp_scan.cuh>\n#include <cub/warp/warp_store.cuh>\n";
+
 inline constexpr VirtualHeader kVirtualHeaders[] = {
     {"stdint.h", kIntegerTypes},
     {"cstdint", kIntegerTypes},
@@ -70,6 +83,7 @@ inline constexpr VirtualHeader kVirtualHeaders[] = {
     {"cuda_runtime.h", kEmptyHeader},
     {"cuda_runtime_api.h", kEmptyHeader},
     {"device_launch_parameters.h", kEmptyHeader},
+    {"cub/cub.cuh", kCub},
 };
 
 }  // namespace atunner

@@ -1,6 +1,7 @@
 #include "atunner/compile/worker_compiler.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,14 @@ Json Serve(Compiler& compiler, const std::string& message) {
     return compiler.Compile(request);
   }();
   return answer ? ToJson(*answer) : Json{{"failure", answer.error().ToString()}};
+}
+
+/// One compilation takes and returns tens of megabytes in small pieces. A worker that gives them back to the system
+/// between two of them spends a tenth of its time on page faults.
+void KeepMemory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  mallopt(M_TOP_PAD, 16 << 20);
 }
 
 }  // namespace
@@ -80,6 +89,7 @@ Result<CompileOutcome> WorkerCompiler::Compile(const CompileRequest& request, co
 }
 
 int ServeCompiler(Compiler& compiler) {
+  KeepMemory();
   WorkerChannel channel;
   while (const std::optional<std::string> message = channel.Receive()) {
     if (!channel.Send(DumpJson(Serve(compiler, *message)))) break;

@@ -124,6 +124,30 @@ void run() {
   EXPECT_THAT(rendered->source.text, HasSubstr("#define TILE 32"));
 }
 
+TEST(BareSource, BuffersThatTheHostZeroes) {
+  auto kernel = Parse(R"(
+__global__ void sum(const float* in, float* total, unsigned* ticket, int* other) {
+  atomicAdd(ticket, 1u);
+  atomicAdd(total, in[blockIdx.x * blockDim.x + threadIdx.x]);
+  atomicAdd(other, 1);
+}
+void go(const float* in, float* total, unsigned* ticket, int* other) {
+  cudaMemsetAsync(total, 0, 4, 0);
+  sum<<<4, 256>>>(in, total, ticket, other);
+}
+int main() {
+  float *x, *s; unsigned* t; int* o;
+  cudaMalloc(&x, 4096); cudaMalloc(&s, 4); cudaMalloc(&t, 4); cudaMalloc(&o, 4);
+  cudaMemset(x, 0, 4096); cudaMemset(t, 0, 4); cudaMemset(o, 255, 4);
+  go(x, s, t, o);
+})");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->spec.args[0].fill.kind, Fill::Kind::kFamilies) << "zeros as an input show nothing";
+  EXPECT_EQ(kernel->spec.args[1].fill.kind, Fill::Kind::kZeros);
+  EXPECT_EQ(kernel->spec.args[2].fill.kind, Fill::Kind::kZeros);
+  EXPECT_NE(kernel->spec.args[3].fill.kind, Fill::Kind::kZeros) << "set to -1";
+}
+
 TEST(BareSource, TemplateArgumentsAreTunables) {
   auto kernel = Parse(R"(
 template <int BLOCK, typename T> __global__ void sum(const T* in, T* out, int n) {

@@ -84,6 +84,8 @@ void HostScope::Collect() {
     if (token.kind != Token::Kind::kWord || i + 1 >= end) continue;
     if (token.text.starts_with("cudaMalloc") && syntax_.token(i + 1).Is("(")) {
       CollectAllocation(i, end);
+    } else if (token.text.starts_with("cudaMemset") && syntax_.token(i + 1).Is("(")) {
+      CollectMemset(i, end);
     } else {
       CollectDefinition(i, end);
     }
@@ -149,6 +151,14 @@ void HostScope::CollectAllocation(size_t call, size_t end) {
     allocations_[std::string(syntax_.token(i - 1).text)] = pieces[1];
     return;
   }
+}
+
+/// cudaMemset(d, 0, bytes), cudaMemsetAsync(d, 0, bytes, stream)
+void HostScope::CollectMemset(size_t call, size_t end) {
+  const std::vector<TokenRange> pieces =
+      SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
+  if (pieces.size() >= 3 && pieces[0].end > pieces[0].begin && syntax_.Text(pieces[1]) == "0")
+    zeroed_.emplace(syntax_.token(pieces[0].end - 1).text);
 }
 
 std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> HostScope::InCaller(const std::string& name) const {
@@ -437,7 +447,7 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) {
     if (token.Is("+") || token.Is("-")) break;  // a pointer into a buffer: how much is left of it is not known
     if (token.kind != Token::Kind::kWord) continue;
     const std::string name(token.text);
-    Buffer buffer{name, "", ""};
+    Buffer buffer{name, "", "", zeroed_.contains(name)};
     if (const auto type = types_.find(name); type != types_.end()) buffer.type = type->second;
     const bool offset = i + 1 < range.end && (syntax_.token(i + 1).Is("+") || syntax_.token(i + 1).Is("-"));
     if (offset) break;
@@ -454,6 +464,7 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) {
     }
     if (const auto above = InCaller(name)) {
       ATUNNER_TRY(Buffer found, above->first->BufferOf(above->second));
+      found.zeroed |= buffer.zeroed;
       return found;
     }
   }

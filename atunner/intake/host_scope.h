@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,8 @@ class HostScope {
   struct Buffer {
     std::string name;
     std::string bytes;
-    std::string type;  ///< declared element type; may be empty
+    std::string type;     ///< declared element type; may be empty
+    bool zeroed = false;  ///< by cudaMemset
   };
   Result<Buffer> BufferOf(TokenRange range);
 
@@ -56,6 +58,7 @@ class HostScope {
   void Collect();
   void CollectDefinition(size_t name, size_t end);
   void CollectAllocation(size_t call, size_t end);
+  void CollectMemset(size_t call, size_t end);
   void CollectDeclaredType(size_t star);
   Tokens Copy(TokenRange range) const;
   Result<std::string> Convert(const Tokens& tokens, int depth);
@@ -74,6 +77,7 @@ class HostScope {
   std::map<std::string, TokenRange, std::less<>> definitions_;
   std::map<std::string, std::array<TokenRange, 3>, std::less<>> members_;  ///< grid.x = …
   std::map<std::string, TokenRange, std::less<>> allocations_;             ///< bytes
+  std::set<std::string, std::less<>> zeroed_;                              ///< buffers
   std::map<std::string, TokenRange, std::less<>> containers_;              ///< element count
   std::map<std::string, std::string, std::less<>> types_;                  ///< of declared pointers and containers
   std::shared_ptr<std::map<std::string, Leaf, std::less<>>> leaves_;

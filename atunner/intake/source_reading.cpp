@@ -206,6 +206,9 @@ class Reader {
     const auto buffer = out_.scope->BufferOf(*given);
     if (!buffer) return Question(ask);
     arg.dtype = type->dtype;
+    // Sums, counters and states begin at zero; what is only read is often zeroed for want of data.
+    const bool stated_fill = out_.stated.fills.contains(parameter.name);
+    if (buffer->zeroed && !stated_fill && !parameter.is_const) arg.fill.kind = Fill::Kind::kZeros;
     AddExtent(arg, fmt::format("({}) // {}", buffer->bytes, SizeOf(type->dtype)));
     AddTensor(std::move(arg), buffer->name);
   }

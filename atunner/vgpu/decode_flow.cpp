@@ -142,7 +142,8 @@ Status Decoder::DecodeWmma(const Form& form, Op& op) {
   return List(Flatten({operands[load ? 0 : 1]}), op, instruction, load, wide ? Type::kF64 : Type::kB32);
 }
 
-/// wgmma.mma_async d, a, b, scale-d, …: registers of D and of A in one list, descriptors in src.
+/// wgmma.mma_async d, a, b, scale-d, …: registers of D and of A in one list, descriptors in src. Of a sparse A,
+/// metadata and selector stand before the scale.
 Status Decoder::DecodeWgmma(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
@@ -164,9 +165,12 @@ Status Decoder::DecodeWgmma(const Form& form, Op& op) {
   op.width = in_registers ? 4 : 0;  // of the list, registers that are only read
   op.src[0] = in_registers ? Constant(0, true) : Source(operands[1], Type::kB64);
   op.src[1] = Source(operands[2], Type::kB64);
-  op.src[2] = Source(operands[3], Type::kPred);
-  op.sign_extend = operands[3].negated;  // reused: the predicate is negated
-  const bool found = op.src[0] != kNoSlot && op.src[1] != kNoSlot && op.src[2] != kNoSlot;
+  const bool sparse = form.Has("sp");
+  const Operand& scale = operands[sparse ? 5 : 3];
+  op.src[2] = Source(scale, Type::kPred);
+  op.sign_extend = scale.negated;  // reused: the predicate is negated
+  if (sparse) op.src[3] = Source(operands[3], Type::kB32);
+  const bool found = std::ranges::find(op.src, kNoSlot) == op.src.end();
   return found ? Status{} : Status(Unsupported(instruction));
 }
 

@@ -4,15 +4,14 @@
 #include "atunner/base/clock.h"
 #include "atunner/vgpu/access.h"
 #include "atunner/vgpu/flow.h"
+#include "atunner/vgpu/fused.h"
 #include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr uint32_t kSlice = 20000;       // operations a warp may run before another gets its turn
-constexpr size_t kMaxHazards = 16;       // of one block
-constexpr size_t kMaxHazardsKept = 256;  // of all blocks of one thread, when the launch keeps going
+constexpr uint32_t kSlice = 20000;  // operations a warp may run before another gets its turn
 constexpr uint64_t kEndlessRounds = 1000;
 
 /// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
@@ -70,9 +69,14 @@ void RunStretch(Exec& x, Cursor& c, uint32_t end) {
   ++x.stretch;
   x.stretches[c.pc].times += 1;
   x.stretches[c.pc].lanes += lanes;
+  const Handler fma = kObserved || c.mask != ~0u ? nullptr : kPlainFma;
   uint32_t pc = c.pc;
   while (pc < end && !x.stop) {
     const Op& op = ops[pc];
+    if (op.run == fma && op.guard < 0) {
+      pc = RunFmas(*x.warp, ops, pc, end, fma);
+      continue;
+    }
     uint32_t active = c.mask;
     if (op.guard >= 0) {
       active = ActiveLanes(x, op, c.mask);
@@ -340,12 +344,6 @@ void ReportUnwrittenReads(Exec& x) {
   x.unwritten.reset();
 }
 
-/// After these the kernel could go on; what it does is known.
-bool IsHarmless(Hazard::Kind kind) {
-  const HazardGroup group = GroupOf(kind);
-  return (group == HazardGroup::kInit && kind != Hazard::Kind::kUninitialisedShared) || kind == Hazard::Kind::kRace;
-}
-
 void FinishBlock(Exec& x) {
   ++x.counts.blocks;
   x.counts.warps += x.warps.size();
@@ -360,121 +358,11 @@ void FinishBlock(Exec& x) {
 
 }  // namespace
 
-Hazard::Site SiteOf(const Exec& x, const Op& op, uint64_t block, uint32_t thread) {
-  const Place& place = PlaceOf(*x.kernel, op);
-  return {place.source_line ? x.launch->module->SourceFile(place.source_file) : "", place.Shown(), block, thread};
-}
-
-namespace {
-Hazard Describe(const Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
-  Hazard hazard;
-  hazard.kind = kind;
-  hazard.kernel = x.kernel->function->name;
-  hazard.site = SiteOf(x, op, x.block, x.warp ? x.ThreadOf(lane) : 0);
-  const std::string& file = hazard.site.file;
-  hazard.where = (PlaceOf(*x.kernel, op).source_line ? file.substr(file.rfind('/') + 1) + ":" : "PTX line ") +
-                 std::to_string(hazard.site.line);
-  hazard.detail = "block " + std::to_string(x.block) + ", thread " + std::to_string(hazard.site.thread) + " " + what;
-  hazard.other = fault.other;
-  hazard.address = fault.address;
-  hazard.space = fault.space == Space::kGlobal   ? "global"
-                 : fault.space == Space::kShared ? "shared"
-                 : fault.space == Space::kLocal  ? "local"
-                                                 : "";
-  if (fault.space == Space::kGlobal) hazard.allocation = x.launch->memory->Describe(fault.address);
-  return hazard;
-}
-
-bool Wanted(const Exec& x, Hazard::Kind kind) {
-  return ((x.launch->groups | static_cast<uint8_t>(HazardGroup::kMemory)) & static_cast<uint8_t>(GroupOf(kind))) != 0;
-}
-
-std::pair<uint32_t, Hazard::Kind> KeyOf(const Exec& x, const Op& op, Hazard::Kind kind) {
-  return {static_cast<uint32_t>(&op - x.kernel->ops.data()), kind};
-}
-}  // namespace
-
-bool ReportedBefore(Exec& x, const Op& op, Hazard::Kind kind) {
-  const auto at = x.reported.find(KeyOf(x, op, kind));
-  if (at == x.reported.end()) return false;
-  ++x.hazards[at->second].count;
-  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
-  return true;
-}
-
-void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::string& what, const Fault& fault) {
-  // What the block cannot go on after is told even if nobody asked.
-  const HazardGroup group = GroupOf(kind);
-  if (!Wanted(x, kind) && (group == HazardGroup::kInit || group == HazardGroup::kRace)) return;
-  x.stop = x.stop || !x.launch->keep_going || !IsHarmless(kind);
-  if (ReportedBefore(x, op, kind)) return;
-  if (x.hazards.size() >= (x.launch->keep_going ? kMaxHazardsKept : kMaxHazards)) return;
-  x.reported[KeyOf(x, op, kind)] = x.hazards.size();
-  x.hazards.push_back(Describe(x, op, kind, lane, what, fault));
-}
-
-void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what, const Fault& fault) {
-  if (x.unwritten || !Wanted(x, Hazard::Kind::kUninitialisedShared)) return;
-  const auto [known, is_new] = x.only_chosen.try_emplace(&op, false);
-  if (is_new) known->second = OnlyChosenBetween(*x.kernel, op);
-  if (known->second) return;
-  x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what, fault);
-}
-
 uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
   const uint32_t value = slot[std::countr_zero(mask)];
   uint32_t alike = 0;
   for (int l = 0; l < kLanes; ++l) alike |= (slot[l] == value ? 1u : 0u) << l;
   return alike & mask;
-}
-
-namespace {
-void PrepareRegisters(Warp& warp, const Kernel& kernel) {
-  warp.file.assign(kernel.constants.rbegin(), kernel.constants.rend());
-  warp.file.resize(kernel.constants.size() + kernel.register_slots + kPaddingSlots);
-  warp.registers = warp.file[kernel.constants.size()].lanes.data();
-}
-}  // namespace
-
-void Prepare(Exec& x, const Launch& launch) {
-  x.launch = &launch;
-  x.kernel = launch.kernel;
-  const auto wants = [&](HazardGroup group) { return (launch.groups & static_cast<uint8_t>(group)) != 0; };
-  x.check = launch.check;
-  x.check_sync = launch.check && wants(HazardGroup::kSync);
-  x.check_global = launch.check_global;
-  x.races = launch.first_serial != 0;
-  x.track = launch.memory->tracks_defined() || x.races;
-  x.count = launch.count;
-  x.count_lines = launch.count && launch.count_lines;
-  x.threads = static_cast<uint32_t>(launch.shape.block.Count());
-  const uint32_t warps = (x.threads + kLanes - 1) / kLanes;
-  x.warps.resize(warps);
-  for (uint32_t i = 0; i < warps; ++i) {
-    x.warps[i].index = i;
-    PrepareRegisters(x.warps[i], *launch.kernel);
-    if (!launch.kernel->suspect_slots.empty()) x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
-  }
-  const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
-  x.reserved_shared = std::max<size_t>(launch.kernel->static_shared,
-                                       launch.shape.dynamic_shared_bytes ? shared : launch.kernel->static_shared);
-  if (launch.kernel->reserved_shared > 0) x.reserved_shared = (x.reserved_shared + 127) / 128 * 128;
-  x.shared.resize(x.reserved_shared + launch.kernel->reserved_shared);
-  x.local.resize(size_t{launch.kernel->local_bytes} * x.threads);
-  if (x.check_global) x.local_defined.resize(x.local.size());
-  if (x.count_lines) x.op_counts.assign(launch.kernel->ops.size(), {});
-  x.cluster_phase.assign(x.threads, 0);
-  if (x.check) {
-    x.shadow.resize((x.shared.size() + 3) / 4 + 8);
-    x.calm.resize(x.shadow.size());
-    x.pending.resize(x.threads);
-    x.copy_group.resize(x.threads);
-    x.bulk_groups.resize(x.threads);
-  }
-  x.spans.assign(launch.kernel->register_slots, {});
-  x.issued_runs.assign(launch.schedule ? launch.schedule->runs.size() : 0, 0);
-  x.executed.assign(launch.kernel->ops.size(), {});
-  x.stretches.assign(launch.kernel->ops.size() + 1, {});
 }
 
 void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, uint64_t budget,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "atunner/vgpu/fused.h"
 #include "atunner/vgpu/lanes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -329,6 +330,8 @@ Handler TestpHandler(const Form& form, Op& op) {
 }
 
 }  // namespace
+
+const Handler kPlainFma = TernaryOp<float, F32<FFma, false, false>>;
 
 Handler FloatHandler(const Form& form, Op& op) {
   const std::string& opcode = form.instruction->opcode;

@@ -43,43 +43,6 @@ struct TileForm {
 };
 constexpr int kMaxTileInner = 128;
 
-/// Where the stored elements of a sparse A belong: of four (of two TF32, of eight 4-bit ones in pairs) two indices of
-/// two bits tell which are there.
-class Metadata {
- public:
-  Metadata(const TileForm& form, const uint32_t* words) : form_(form), bits_(BitsOf(form.a)), words_(words) {}
-  int Column(int row, int stored) const {
-    if (bits_ == 32) return 2 * stored + static_cast<int>(Index(row, 2 * stored) >> 1);
-    if (bits_ == 4) return stored / 4 * 8 + static_cast<int>(2 * Index(row, stored / 2)) + stored % 2;
-    return stored / 2 * 4 + static_cast<int>(Index(row, stored));
-  }
-
- private:
-  /// The `i`-th index of a row. Rows of wide elements have them 16 bits at a time, those of rows 0 to 7 in the lower
-  /// half of a lane's word; rows of 8 and 4 bits a word at a time.
-  uint32_t Index(int row, int i) const {
-    const int lane = row % 8 * 4;
-    const int all = form_.k * 2 / (bits_ == 32 ? 1 : bits_ == 4 ? 4 : 2);  // bits of one row
-    if (bits_ >= 16) {
-      const uint32_t word = words_[lane + form_.selector * (all / 16) + i / 8];
-      return word >> (row / 8 * 16 + i % 8 * 2) & 3u;
-    }
-    return words_[lane + (all == 32 ? 2 * form_.selector : i / 16 * 2) + row / 8] >> (i % 16 * 2) & 3u;
-  }
-
-  const TileForm& form_;
-  int bits_;
-  const uint32_t* words_;
-};
-
-/// From stored[row][k / 2] to dense[row][k], with zeros between.
-void Spread(const TileForm& f, const Metadata& metadata, const float* stored, int inner, float* dense) {
-  std::fill(dense, dense + f.m * inner, 0.0f);
-  for (int row = 0; row < f.m; ++row) {
-    for (int i = 0; i < f.StoredK(); ++i) dense[row * inner + metadata.Column(row, i)] = stored[row * f.StoredK() + i];
-  }
-}
-
 /// A register of a fragment holds, of eight rows or columns, 16 bytes each: a chunk in four neighbouring lanes.
 void MmaTile(Exec& x, const Op& op, uint32_t mask) {
   if (!WholeWarp(x, op, mask)) return;
@@ -108,7 +71,7 @@ void MmaTile(Exec& x, const Op& op, uint32_t mask) {
   const int behind_c = 2 * f.RegistersOfC() + f.RegistersOfA() + f.RegistersOfB();
   if (f.sparse) {
     WidenRows(f.a, of_a, f.m, row_chunks_of_a, rows);
-    Spread(f, Metadata(f, x.Source(ListSlot(x, op, behind_c))), rows, inner, a);
+    Spread({f.a, f.k, f.selector, x.Source(ListSlot(x, op, behind_c))}, rows, f.k, a);
   } else {
     WidenRows(f.a, of_a, f.m, row_chunks, a);
   }

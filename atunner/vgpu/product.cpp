@@ -239,6 +239,31 @@ void ArrangeB(const float* rows, int n, int k, float* to) {
   }
 }
 
+int SparseIndices::Column(int row, int stored) const {
+  if (bits_ == 32) return 2 * stored + static_cast<int>(Index(row, 2 * stored) >> 1);
+  if (bits_ == 4) return stored / 4 * 8 + static_cast<int>(2 * Index(row, stored / 2)) + stored % 2;
+  return stored / 2 * 4 + static_cast<int>(Index(row, stored));
+}
+
+/// The `i`-th index of a row. Rows of wide elements have them 16 bits at a time, those of rows 0 to 7 in the lower half
+/// of a lane's word; rows of 8 and 4 bits a word at a time.
+uint32_t SparseIndices::Index(int row, int i) const {
+  const int lane = row % 8 * 4;
+  const int all = k_ * 2 / (bits_ == 32 ? 1 : bits_ == 4 ? 4 : 2);  // bits of one row
+  if (bits_ >= 16) {
+    const uint32_t word = words_[lane + selector_ * (all / 16) + i / 8];
+    return word >> (row / 8 * 16 + i % 8 * 2) & 3u;
+  }
+  return words_[lane + (all == 32 ? 2 * selector_ : i / 16 * 2) + row / 8] >> (i % 16 * 2) & 3u;
+}
+
+void Spread(const SparseIndices& indices, const float* stored, int k, float* dense) {
+  std::fill(dense, dense + 16 * k, 0.0f);
+  for (int row = 0; row < 16; ++row) {
+    for (int i = 0; i < k / 2; ++i) dense[row * k + indices.Column(row, i)] = stored[row * (k / 2) + i];
+  }
+}
+
 void MultiplyTile(const TileProduct& p) {
   switch (p.kind) {
     case Accumulator::kF32:

@@ -1,10 +1,10 @@
 // Dense products of small tiles, for mma and wgmma. Elements are widened to float32 and multiplied there.
 //
 // Rounding: a product of two elements has at most 22 significant bits, so it is exact in float32. The products of one
-// instruction are summed in float32 in the order of k, each sum rounded to nearest; the total is added to C in float32 and cut
-// off towards zero: long sums drift towards zero as they do on tensor cores. An H200's wgmma aligns C and all products of
-// an instruction to the largest exponent, cuts each off two bits below C's last one, and the sum at 24 bits.
-// Sums of integers stay below 2²⁴, so they are exact.
+// instruction are summed in float32 in the order of k, each sum rounded to nearest; the total is added to C in float32
+// and cut off towards zero: long sums drift towards zero as they do on tensor cores. An H200's wgmma aligns C and all
+// products of an instruction to the largest exponent, cuts each off two bits below C's last one, and the sum at 24
+// bits. Sums of integers stay below 2²⁴, so they are exact.
 #pragma once
 
 #include <optional>
@@ -30,6 +30,25 @@ void WidenTransposedA(TensorElement element, const std::byte* const* chunks, int
 void WidenTransposedB(TensorElement element, const std::byte* const* chunks, int n, int k, float* to);
 /// From rows[n][k] to the order that MultiplyTile reads; k is a multiple of 8.
 void ArrangeB(const float* rows, int n, int k, float* to);
+
+/// Where the stored elements of a sparse A of sixteen rows belong: of four (of two TF32, of eight 4-bit ones in pairs)
+/// two indices of two bits tell which are there. A warp holds them in a register, some of its lanes: `selector` says
+/// which.
+class SparseIndices {
+ public:
+  SparseIndices(TensorElement a, int k, int selector, const uint32_t* words)
+      : bits_(BitsOf(a)), k_(k), selector_(selector), words_(words) {}
+  int Column(int row, int stored) const;
+
+ private:
+  uint32_t Index(int row, int i) const;
+
+  int bits_, k_, selector_;
+  const uint32_t* words_;
+};
+
+/// From stored[row][k / 2] to dense[row][k] of sixteen rows, with zeros between.
+void Spread(const SparseIndices& indices, const float* stored, int k, float* dense);
 
 enum class Accumulator : uint8_t { kF32, kF16, kS32, kS32Saturating };
 /// Of type "f32", "f16" or "s32"; empty when it does not go with the elements of A and B.

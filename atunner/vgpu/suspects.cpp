@@ -9,6 +9,7 @@
 
 #include "atunner/vgpu/body_flow.h"
 #include "atunner/vgpu/internal.h"
+#include "atunner/vgpu/used_bytes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -166,12 +167,16 @@ const Code* CodeOf(const Kernel& kernel, uint32_t index) {
 }
 }  // namespace
 
-bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes) {
+uint64_t UsedBytes(const Kernel& kernel, const Op& op) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
   const Code* code = CodeOf(kernel, index);
-  if (code == nullptr) return false;
+  if (code == nullptr) return ~uint64_t{0};
   const auto used = code->function->used_bytes.find(index - code->first_op);
-  return used != code->function->used_bytes.end() && (used->second >> offset & ((uint64_t{1} << bytes) - 1)) == 0;
+  return used == code->function->used_bytes.end() ? ~uint64_t{0} : used->second;
+}
+
+bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes) {
+  return (UsedBytes(kernel, op) >> offset & ((uint64_t{1} << bytes) - 1)) == 0;
 }
 
 bool OnlyChosenBetween(const Kernel& kernel, const Op& op) {

@@ -399,5 +399,50 @@ TEST_F(VgpuTest, ShufflesThatNameAnAbsentLaneAreReported) {
   EXPECT_EQ(result.outcome.hazards[0].kind, Hazard::Kind::kInvalidShuffle);
 }
 
+/// Words of shared memory behind one address register, and multiply-adds one behind the other, take roads of their own.
+TEST_F(VgpuTest, WordsBehindOneAddressAndSumsOfProducts) {
+  const char* text = R"(
+extern "C" __global__ void k(const float* x, float* y, int far) {
+  __shared__ float s[128];
+  s[threadIdx.x] = x[threadIdx.x];
+  s[threadIdx.x + 64] = x[threadIdx.x + 64];
+  __syncthreads();
+  const int at[4] = {0, (int)threadIdx.x, (int)threadIdx.x / 16 * 4, (int)threadIdx.x % 16 * 3};
+  for (int a = 0; a < 4; ++a) {
+    unsigned from = (unsigned)__cvta_generic_to_shared(s + at[a]);
+    if (far) from += 192;
+    float u, v, w;
+    asm volatile("ld.shared.f32 %0, [%3];\nld.shared.f32 %1, [%3+4];\nld.shared.f32 %2, [%3+SKIP];"
+                 : "=f"(u), "=f"(v), "=f"(w) : "r"(from));
+    float sum = fmaf(u, 2, 1);
+    sum = fmaf(v, sum, w);
+    if (threadIdx.x % 3 == 0) sum = fmaf(sum, u, v);
+    y[a * 64 + threadIdx.x] = fmaf(sum, v, fmaf(w, w, u));
+  }
+})";
+  const auto with = [&](const char* skip) {
+    return std::string(text).replace(std::string(text).find("SKIP"), 4, skip);
+  };
+  const std::vector<float> x = Randoms(128, 3);
+  const uint64_t from = Put(x);
+  const uint64_t to = Put(std::vector<float>(256));
+  Load(with("128"));
+  ASSERT_TRUE(Run({1, 1, 1}, {64, 1, 1}, 0, from, to, 0).outcome.completed());
+  const std::vector<float> y = Get<float>(to, 256);
+  for (size_t i = 0; i < 256; ++i) {
+    const size_t t = i % 64;
+    const size_t at[] = {0, t, t / 16 * 4, t % 16 * 3};
+    const float u = x[at[i / 64]], v = x[at[i / 64] + 1], w = x[at[i / 64] + 32];
+    float sum = std::fma(v, std::fma(u, 2.0f, 1.0f), w);
+    if (t % 3 == 0) sum = std::fma(sum, u, v);
+    EXPECT_EQ(y[i], std::fma(sum, v, std::fma(w, w, u))) << i;
+  }
+  EXPECT_THAT(Run({1, 1, 1}, {64, 1, 1}, 0, from, to, 1).outcome.message, HasSubstr("shared"));
+  Load(with("130"));
+  EXPECT_THAT(Run({1, 1, 1}, {64, 1, 1}, 0, from, to, 0).outcome.message, HasSubstr("multiple of 4"));
+  Load(with("508"));
+  EXPECT_THAT(Run({1, 1, 1}, {64, 1, 1}, 0, from, to, 0).outcome.message, HasSubstr("512"));
+}
+
 }  // namespace
 }  // namespace atunner::vgpu

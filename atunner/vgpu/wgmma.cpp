@@ -19,13 +19,18 @@ struct WgmmaForm {
   TensorElement a = TensorElement::kF16;
   TensorElement b = TensorElement::kF16;
   Accumulator kind = Accumulator::kF32;
-  bool a_in_registers = false;
-  bool transposed_a = false;
-  bool transposed_b = false;
-  bool negated = false;  ///< the scales of A and B have different signs
+  bool a_in_registers : 1 = false;
+  bool transposed_a : 1 = false;
+  bool transposed_b : 1 = false;
+  bool negated : 1 = false;  ///< the scales of A and B have different signs
+  bool sparse : 1 = false;   ///< half of A's elements are there, and a register that says which
+  uint8_t selector : 3 = 0;  ///< of the lanes that have that register
+  std::array<uint8_t, 3> unused{};
 
   int n() const { return 8 * blocks; }
-  int k() const { return 2 * PerChunk(a); }
+  int k() const { return StoredK() * (sparse ? 2 : 1); }
+  int StoredK() const { return 2 * PerChunk(a); }
+  int RowChunksOfB() const { return k() / PerChunk(b); }
   int Accumulators() const { return kind == Accumulator::kF16 ? n() / 4 : n() / 2; }
 };
 static_assert(sizeof(WgmmaForm) == sizeof(uint64_t));
@@ -52,11 +57,11 @@ struct Descriptor {
     const uint32_t address = start + offset;
     return address ^ (((address >> 7) - base_offset) & (width - 1)) << 4;
   }
-  /// Rows of the matrix run along k: chunk 0 or 1 of a row.
+  /// Rows of the matrix run along k: chunk of a row.
   uint32_t AlongK(int row, int chunk) const {
     const auto r = static_cast<uint32_t>(row);
-    return Address(r / 8 * stride + r % 8 * width * kChunkBytes +
-                   static_cast<uint32_t>(chunk) * (width == 1 ? leading : kChunkBytes));
+    const auto c = static_cast<uint32_t>(chunk);
+    return Address(r / 8 * stride + r % 8 * width * kChunkBytes + c % width * kChunkBytes + c / width * leading);
   }
   /// Rows of the matrix are neighbours: chunk of eight of them, at k.
   uint32_t AcrossK(int chunk, int k) const {
@@ -71,13 +76,14 @@ struct Descriptor {
 using Reads = std::vector<WordRange>;
 
 /// Chunks of one operand in shared memory, in the order of WidenRows or WidenTransposed…; false after reporting.
-bool FindChunks(Exec& x, const Op& op, const Descriptor& d, bool transposed, int rows, int k,
+bool FindChunks(Exec& x, const Op& op, const Descriptor& d, bool transposed, int rows, int k, int row_chunks,
                 std::vector<const std::byte*>& chunks, Reads& reads) {
   const AsyncIssuer by = IssuingGroup(x);
   chunks.clear();
-  const int count = transposed ? rows / 8 * k : rows * 2;
+  const int count = transposed ? rows / 8 * k : rows * row_chunks;
   for (int i = 0; i < count; ++i) {
-    const uint32_t at = transposed ? d.AcrossK(i % (rows / 8), i / (rows / 8)) : d.AlongK(i / 2, i % 2);
+    const uint32_t at =
+        transposed ? d.AcrossK(i % (rows / 8), i / (rows / 8)) : d.AlongK(i / row_chunks, i % row_chunks);
     if (uint64_t{at} + kChunkBytes > x.shared.size()) {
       Report(
           x, op, Hazard::Kind::kOutOfBounds, 0,
@@ -107,29 +113,45 @@ void FindFragments(const Exec& x, const int32_t* registers, std::vector<const st
 /// Buffers that one thread uses again and again.
 struct Buffers {
   std::vector<const std::byte*> chunks;
-  std::vector<float> a, rows, b;
+  std::vector<float> a, stored, rows, b;
   std::vector<uint32_t*> accumulators;
   Reads reads;
 };
 
-bool LoadTiles(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
-  const auto descriptor = [&](int32_t slot) { return Descriptor(Lane<uint64_t>::Get(x.Source(slot), 0)); };
+/// Fills t.a; false after reporting.
+bool LoadA(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
+  const Descriptor descriptor(Lane<uint64_t>::Get(x.Source(op.src[0]), 0));
   t.a.resize(static_cast<size_t>(kRows * f.k()));
-  t.rows.resize(static_cast<size_t>(f.n() * f.k()));
-  t.b.resize(t.rows.size());
+  t.stored.resize(f.sparse ? static_cast<size_t>(kRows * f.StoredK()) : 0);
   if (f.a_in_registers)
     FindFragments(x, x.kernel->lists.data() + op.list + f.Accumulators(), t.chunks);
-  else if (!FindChunks(x, op, descriptor(op.src[0]), f.transposed_a, kRows, f.k(), t.chunks, t.reads))
+  else if (!FindChunks(x, op, descriptor, f.transposed_a, kRows, f.StoredK(), 2, t.chunks, t.reads))
     return false;
+  float* to = f.sparse ? t.stored.data() : t.a.data();
   if (f.transposed_a)
-    WidenTransposedA(f.a, t.chunks.data(), kRows, f.k(), t.a.data());
+    WidenTransposedA(f.a, t.chunks.data(), kRows, f.StoredK(), to);
   else
-    WidenRows(f.a, t.chunks.data(), kRows, 2, t.a.data());
-  if (!FindChunks(x, op, descriptor(op.src[1]), f.transposed_b, f.n(), f.k(), t.chunks, t.reads)) return false;
+    WidenRows(f.a, t.chunks.data(), kRows, 2, to);
+  const uint32_t first = x.warp->index & ~3u;
+  for (uint32_t w = 0; f.sparse && w < 4; ++w) {
+    const SparseIndices indices(f.a, f.k(), f.selector, x.warps[first + w].Slot(op.src[3]));
+    Spread(indices, to + 16 * w * static_cast<uint32_t>(f.StoredK()), f.k(),
+           t.a.data() + 16 * w * static_cast<uint32_t>(f.k()));
+  }
+  return true;
+}
+
+/// Fills t.b, likewise.
+bool LoadB(Exec& x, const Op& op, const WgmmaForm& f, Buffers& t) {
+  const Descriptor descriptor(Lane<uint64_t>::Get(x.Source(op.src[1]), 0));
+  const int row_chunks = f.RowChunksOfB();
+  t.rows.resize(static_cast<size_t>(f.n() * f.k()));
+  t.b.resize(t.rows.size());
+  if (!FindChunks(x, op, descriptor, f.transposed_b, f.n(), f.k(), row_chunks, t.chunks, t.reads)) return false;
   if (f.transposed_b) {
     WidenTransposedB(f.b, t.chunks.data(), f.n(), f.k(), t.b.data());
   } else {
-    WidenRows(f.b, t.chunks.data(), f.n(), 2, t.rows.data());
+    WidenRows(f.b, t.chunks.data(), f.n(), row_chunks, t.rows.data());
     ArrangeB(t.rows.data(), f.n(), f.k(), t.b.data());
   }
   return true;
@@ -162,7 +184,7 @@ void Product(Exec& x, const Op& op, uint32_t) {
     return Report(x, op, Hazard::Kind::kTrap, 0, "passes a scale of D that differs between lanes");
   t.reads.clear();
   if (x.check && f.a_in_registers && FragmentsInUse(x, op, f)) return;
-  if (!LoadTiles(x, op, f, t)) return;
+  if (!LoadA(x, op, f, t) || !LoadB(x, op, f, t)) return;
   t.accumulators.clear();
   const uint32_t first = x.warp->index & ~3u;
   for (uint32_t w = first; w < first + 4; ++w) {
@@ -178,7 +200,7 @@ void Product(Exec& x, const Op& op, uint32_t) {
   p.d = t.accumulators.data();
   p.c = p.d;
   MultiplyTile(p);
-  const double flops = 2.0 * kRows * f.n() * f.k();
+  const double flops = 2.0 * kRows * f.n() * f.StoredK();
   x.counts.tensor_flops += flops;
   x.counts.wgmma_work += flops * BitsOf(f.a) / 16;
   if (x.count) x.counts.shared_wavefronts += static_cast<uint64_t>((f.a_in_registers ? 0 : kRows) + f.n()) / 4;
@@ -222,6 +244,15 @@ bool ReadTypes(const Form& form, WgmmaForm& f) {
   return m == kRows && columns && k == f.k() && BitsOf(*a) != 4;
 }
 
+/// Two bits per stored element: of wide ones a row's fit into two of four lanes, of 8-bit ones they take all.
+bool ReadSelector(const ptx::Operand& operand, WgmmaForm& f) {
+  const uint64_t choices = BitsOf(f.a) >= 16 ? 2 : 1;
+  if (operand.kind != ptx::Operand::Kind::kImmediate || operand.bits >= choices || f.a == TensorElement::kB1)
+    return false;
+  f.selector = static_cast<uint8_t>(operand.bits) & 7u;
+  return true;
+}
+
 }  // namespace
 
 /// Fills Op::imm of mma_async from the form; the decoder reads the operands that follow.
@@ -231,19 +262,22 @@ Handler WgmmaHandler(const Form& form, Op& op) {
   if (form.Has("fence")) return NoEffect;
   if (form.Has("commit_group")) return Commit;
   if (form.Has("wait_group")) return Wait;
-  if (!form.Has("mma_async") || form.Has("sp")) return nullptr;
+  if (!form.Has("mma_async")) return nullptr;
   op.target = kWholeGroup;
   const auto& operands = form.instruction->operands;
   WgmmaForm f;
-  if (operands.size() < 4 || !ReadTypes(form, f)) return nullptr;
+  f.sparse = form.Has("sp");
+  const size_t fixed = f.sparse ? 6 : 4;  // operands before the scales
+  if (operands.size() < fixed || !ReadTypes(form, f)) return nullptr;
+  if (f.sparse && !ReadSelector(operands[4], f)) return nullptr;
   f.a_in_registers = operands[1].kind == ptx::Operand::Kind::kVector;
   std::array<int64_t, 4> options{1, 1, 0, 0};  // scale-a, scale-b, trans-a, trans-b
   const bool integer = f.kind == Accumulator::kS32 || f.kind == Accumulator::kS32Saturating;
   const bool transposes = BitsOf(f.a) == 16;
   const size_t given = integer ? 0 : transposes ? (f.a_in_registers ? 3 : 4) : 2;
-  if (operands.size() != 4 + given) return nullptr;
+  if (operands.size() != fixed + given) return nullptr;
   for (size_t i = 0; i < given; ++i) {
-    const ptx::Operand& operand = operands[4 + i];
+    const ptx::Operand& operand = operands[fixed + i];
     if (operand.kind != ptx::Operand::Kind::kImmediate) return nullptr;
     options[given == 3 && i == 2 ? 3 : i] = static_cast<int64_t>(operand.bits);
   }

@@ -19,7 +19,8 @@ int BitsOfType(const std::string& type) {
   if (type == "tf32" || type == "f32" || type == "s32") return 32;
   return type == "f16" || type == "bf16" ? 16 : 8;
 }
-int InnerOf(const WgmmaCase& one) { return 256 / BitsOfType(one.a); }
+int StoredInnerOf(const WgmmaCase& one) { return 256 / BitsOfType(one.a); }
+int InnerOf(const WgmmaCase& one) { return StoredInnerOf(one) * (one.sparse ? 2 : 1); }
 int AccumulatorsOf(const WgmmaCase& one) { return one.d == "f16" ? one.n / 4 : one.n / 2; }
 
 /// Small integers, so that every sum is exact in every accumulator.
@@ -54,6 +55,51 @@ Matrix DrawMatrix(Random& random, const std::string& type, int rows, int inner) 
     for (int& v : row) v = Draw(random, type);
   }
   return matrix;
+}
+
+/// A as a product sees it, the elements of it that are stored, and each thread's word that says which they are.
+struct SparseMatrix {
+  Matrix dense, stored;
+  std::vector<uint32_t> indices = std::vector<uint32_t>(kThreads);
+};
+
+/// Notes two bits of a row, the `i`-th such pair, where the ISA's figures have them: rows of 32 bits in halves of
+/// words, the lower ones those of rows 0 to 7 of a warp; rows of 64 bits in words of lanes that take turns.
+void NoteIndex(const WgmmaCase& one, int row, int i, uint32_t index, std::vector<uint32_t>& words) {
+  const int lane = row / 16 * 32 + row % 8 * 4;
+  const int upper = row % 16 / 8;
+  if (BitsOfType(one.a) >= 16)
+    words[static_cast<size_t>(lane + 2 * one.selector + i / 8)] |= index << (16 * upper + 2 * (i % 8));
+  else
+    words[static_cast<size_t>(lane + i / 16 * 2 + upper)] |= index << 2 * (i % 16);
+}
+
+/// One of two TF32 is there, of other types two of four.
+SparseMatrix DrawSparse(Random& random, const WgmmaCase& one) {
+  SparseMatrix a;
+  a.stored = DrawMatrix(random, one.a, kRows, StoredInnerOf(one));
+  a.dense.assign(kRows, std::vector<int>(static_cast<size_t>(InnerOf(one))));
+  for (int row = 0; row < kRows; ++row) {
+    const auto& stored = a.stored[static_cast<size_t>(row)];
+    auto& dense = a.dense[static_cast<size_t>(row)];
+    for (int group = 0; group < StoredInnerOf(one); ++group) {
+      const auto at = static_cast<size_t>(group);
+      if (one.a == "tf32") {
+        const auto second = static_cast<uint32_t>(random.Below(2));
+        dense[2 * at + second] = stored[at];
+        NoteIndex(one, row, 2 * group, second ? 2 : 0, a.indices);
+        NoteIndex(one, row, 2 * group + 1, second ? 3 : 1, a.indices);
+      } else if (group % 2 == 0) {
+        const auto first = static_cast<uint32_t>(random.Below(3));
+        const auto second = first + 1 + static_cast<uint32_t>(random.Below(3 - first));
+        dense[2 * at + first] = stored[at];
+        dense[2 * at + second] = stored[at + 1];
+        NoteIndex(one, row, group, first, a.indices);
+        NoteIndex(one, row, group + 1, second, a.indices);
+      }
+    }
+  }
+  return a;
 }
 
 /// One operand in shared memory. Bytes are counted from `start`, which swizzled layouts align to 1024.
@@ -110,19 +156,20 @@ void Place(const Matrix& matrix, const std::string& type, const Placement& p, bo
   }
 }
 
-/// Gaps between the parts, so that a wrong stride reads something else.
-Placement Layout(int start, int rows, int swizzle, bool transposed, int k_step) {
+/// Gaps between the parts, so that a wrong stride reads something else. `k_bytes` are those of a row along k.
+Placement Layout(int start, int rows, int swizzle, bool transposed, int k_step, int k_bytes) {
   Placement p{start, 0, 0, swizzle, 0};
   if (swizzle == 0) {
-    const int cores = transposed ? rows / 8 : 2;  // along the contiguous direction
+    const int cores = transposed ? rows / 8 : k_bytes / 16;  // along the contiguous direction
     p.leading = transposed ? 128 * cores + 16 : 128;
-    p.stride = transposed ? 128 : 256 + 32;
-  } else if (transposed) {  // 16 lines of k, atoms along m or n one behind the other
+    p.stride = transposed ? 128 : 128 * cores + 32;
+  } else if (transposed) {  // lines of k, atoms along m or n one behind the other
     p.stride = 8 * swizzle;
-    p.leading = 2 * 8 * swizzle;
+    p.leading = k_bytes / 2 * swizzle;
   } else {
     p.stride = 8 * swizzle;
-    p.skip = k_step * 32 % swizzle;
+    p.skip = k_step * k_bytes % swizzle;
+    if (k_bytes > swizzle) p.leading = rows * swizzle;
   }
   return p;
 }
@@ -157,9 +204,9 @@ std::string Registers(const char* name, int count) {
 }
 
 std::string Mnemonic(const WgmmaCase& one) {
-  return std::string("wgmma.mma_async.sync.aligned.m64n") + std::to_string(one.n) + "k" + std::to_string(InnerOf(one)) +
-         (one.saturate ? ".satfinite" : "") + "." + one.d + "." + one.a + "." + one.b +
-         (one.a == "b1" ? ".and.popc" : "");
+  return std::string("wgmma.mma_async") + (one.sparse ? ".sp" : "") + ".sync.aligned.m64n" + std::to_string(one.n) +
+         "k" + std::to_string(InnerOf(one)) + (one.saturate ? ".satfinite" : "") + "." + one.d + "." + one.a + "." +
+         one.b + (one.a == "b1" ? ".and.popc" : "");
 }
 
 std::string Options(const WgmmaCase& one) {
@@ -172,7 +219,7 @@ std::string Options(const WgmmaCase& one) {
 
 std::string Kernel(const WgmmaCase& one, const Placement& a, const Placement& b, int bytes) {
   const int accumulators = AccumulatorsOf(one);
-  const int per_thread = 4 * (accumulators + (one.a_in_registers ? 4 : 0));
+  const int per_thread = 4 * (accumulators + (one.a_in_registers ? 4 : 0) + one.sparse);
   std::string load;
   std::string store;
   for (int i = 0; i < accumulators; ++i) {
@@ -181,13 +228,14 @@ std::string Kernel(const WgmmaCase& one, const Placement& a, const Placement& b,
   }
   for (int i = 0; one.a_in_registers && i < 4; ++i)
     load += "  ld.global.b32 %a" + std::to_string(i) + ", [%mine+" + std::to_string(4 * (accumulators + i)) + "];\n";
+  if (one.sparse) load += "  ld.global.b32 %meta, [%mine+" + std::to_string(per_thread - 4) + "];\n";
   const std::string size = std::to_string(bytes);
   return ".version 8.4\n.target sm_90a\n.address_size 64\n"
          ".visible .entry product(.param .u64 input, .param .u64 output)\n{\n"
          "  .shared .align 1024 .b8 tile[" +
          size +
          "];\n"
-         "  .reg .pred %more, %add;\n  .reg .b32 %d<128>, %a<4>, %v<4>, %thread, %i, %at, %start;\n"
+         "  .reg .pred %more, %add;\n  .reg .b32 %d<128>, %a<4>, %v<4>, %thread, %i, %at, %start, %meta;\n"
          "  .reg .b64 %in, %from, %mine, %to, %base, %da, %db;\n"
          "  ld.param.u64 %in, [input];\n  ld.param.u64 %to, [output];\n  mov.u32 %thread, %tid.x;\n"
          "  mov.u32 %start, tile;\n  mul.lo.u32 %i, %thread, 16;\nFILL:\n  cvt.u64.u32 %from, %i;\n"
@@ -203,7 +251,8 @@ std::string Kernel(const WgmmaCase& one, const Placement& a, const Placement& b,
          std::to_string(static_cast<int64_t>(a.Descriptor())) + ";\n  add.u64 %db, %base, " +
          std::to_string(static_cast<int64_t>(b.Descriptor())) + ";\n  setp.ne.u32 %add, " + (one.add ? "1" : "0") +
          ", 0;\n  wgmma.fence.sync.aligned;\n  " + Mnemonic(one) + " " + Registers("d", accumulators) + ", " +
-         (one.a_in_registers ? Registers("a", 4) : "%da") + ", %db, %add" + Options(one) +
+         (one.a_in_registers ? Registers("a", 4) : "%da") + ", %db, " +
+         (one.sparse ? "%meta, " + std::to_string(one.selector) + ", " : "") + "%add" + Options(one) +
          ";\n  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n" + store + "  ret;\n}\n";
 }
 
@@ -213,22 +262,24 @@ std::string WgmmaCase::Name() const {
   return Mnemonic(*this) + " A " + (a_in_registers ? "in registers" : "swizzle " + std::to_string(swizzle_a)) +
          (transposed_a ? " transposed" : "") + ", B swizzle " + std::to_string(swizzle_b) +
          (transposed_b ? " transposed" : "") + ", step " + std::to_string(k_step) + Options(*this) +
-         (add ? "" : ", without C");
+         (add ? "" : ", without C") + (selector ? ", selector " + std::to_string(selector) : "");
 }
 
 WgmmaData MakeWgmmaData(const WgmmaCase& one) {
   Random random(static_cast<uint64_t>(one.n * 1000 + one.swizzle_a + one.swizzle_b));
   const int inner = InnerOf(one);
-  const Matrix a = DrawMatrix(random, one.a, kRows, inner);
+  const SparseMatrix sparse = one.sparse ? DrawSparse(random, one) : SparseMatrix{};
+  const Matrix stored = one.sparse ? sparse.stored : DrawMatrix(random, one.a, kRows, inner);
+  const Matrix& a = one.sparse ? sparse.dense : stored;
   const Matrix b = DrawMatrix(random, one.b, one.n, inner);
-  const Placement at_a = Layout(0, kRows, one.swizzle_a, one.transposed_a, one.k_step);
+  const Placement at_a = Layout(0, kRows, one.swizzle_a, one.transposed_a, one.k_step, 32);
   // The longest layout of A has 8 KiB.
-  const Placement at_b = Layout(8192, one.n, one.swizzle_b, one.transposed_b, one.k_step);
+  const Placement at_b = Layout(8192, one.n, one.swizzle_b, one.transposed_b, one.k_step, one.sparse ? 64 : 32);
   const int bytes = 8192 + 40960 - 2048;
   WgmmaData data;
   data.input.resize(static_cast<size_t>(bytes) / 4);
   for (uint32_t& word : data.input) word = 0x3c3c3c3c;  // a number of every type
-  if (!one.a_in_registers) Place(a, one.a, at_a, one.transposed_a, data.input);
+  if (!one.a_in_registers) Place(stored, one.a, at_a, one.transposed_a, data.input);
   Place(b, one.b, at_b, one.transposed_b, data.input);
   const int accumulators = AccumulatorsOf(one);
   const int64_t highest = one.saturate ? INT32_MAX : INT64_MAX;
@@ -248,13 +299,24 @@ WgmmaData MakeWgmmaData(const WgmmaCase& one) {
     }
     data.input.insert(data.input.end(), c.begin(), c.end());
     data.expected.insert(data.expected.end(), d.begin(), d.end());
-    if (!one.a_in_registers) continue;
-    const std::vector<uint32_t> fragment = FragmentOfA(a, one.a, thread);
+    const auto fragment = one.a_in_registers ? FragmentOfA(stored, one.a, thread) : std::vector<uint32_t>();
     data.input.insert(data.input.end(), fragment.begin(), fragment.end());
+    if (one.sparse) data.input.push_back(sparse.indices[static_cast<size_t>(thread)]);
   }
   data.ptx = Kernel(one, at_a, at_b, bytes);
   return data;
 }
+
+namespace {
+/// The same with half of A, where there is such a product. Rows of B have 64 bytes then, more than swizzling by 32
+/// knows.
+void AddSparse(WgmmaCase one, std::vector<WgmmaCase>& cases) {
+  if (one.a == "b1") return;
+  one.sparse = true;
+  one.selector = BitsOfType(one.a) >= 16 ? static_cast<int>(cases.size() / 2 % 2) : 0;
+  cases.push_back(one);
+}
+}  // namespace
 
 std::vector<WgmmaCase> WgmmaCases() {
   std::vector<WgmmaCase> cases;
@@ -278,10 +340,13 @@ std::vector<WgmmaCase> WgmmaCases() {
         one.add = turn % 3 != 0;
         if (one.d != "s32") one.sign_a = turn % 5 == 0 ? -1 : 1, one.sign_b = turn % 7 == 0 ? -1 : 1;
         cases.push_back(one);
+        AddSparse(one, cases);
         one.a_in_registers = true;
         one.transposed_a = false;
         one.add = true;
-        if (order % 2 == 0) cases.push_back(one);
+        if (order % 2 != 0) continue;
+        cases.push_back(one);
+        AddSparse(one, cases);
       }
     }
   }

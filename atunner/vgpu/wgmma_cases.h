@@ -21,6 +21,8 @@ struct WgmmaCase {
   int sign_a = 1, sign_b = 1;
   bool add = true;
   bool saturate = false;
+  bool sparse = false;  ///< half of A's elements are there
+  int selector = 0;     ///< of the lanes that say which
 
   std::string Name() const;
 };

@@ -120,6 +120,11 @@ TEST(WgmmaForms, WhatTheIsaLacksIsRefused) {
   for (const char* other : {"m64n12k16.f32.f16.f16", "m64n8k8.f32.f16.f16", "m32n8k16.f32.f16.f16",
                             "m64n8k16.f32.f16.bf16", "m64n8k16.f16.bf16.bf16", "m64n8k32.s32.s8.e4m3"})
     EXPECT_THAT(After({}, form, other), testing::HasSubstr("does not support")) << other;
+  WgmmaCase sparse;
+  sparse.sparse = true;
+  EXPECT_EQ(After(sparse, "%meta, 0,", "%meta, 1,"), "the result is wrong")
+      << "other lanes say which elements are there";
+  EXPECT_THAT(After(sparse, "%meta, 0,", "%meta, 2,"), testing::HasSubstr("does not support"));
 }
 
 }  // namespace

@@ -540,6 +540,15 @@ KERNEL vector_of_unwritten(In x, Out y) {
   if (v.x + v.y + v.z + v.w > 1e30f) y[0] = v.x;
 }
 // uninitialised global memory
+KERNEL all_but_the_field_written(In x, Out y) {
+  struct __align__(16) Item { float a, b, c; int count; };
+  Item* items = (Item*)y;
+  items[threadIdx.x % 16].count = 1;
+  __syncthreads();
+  const float sum = items[threadIdx.x % 16].a + items[threadIdx.x % 16].b + items[threadIdx.x % 16].c;  // BUG
+  if (sum > 1e30f) items[threadIdx.x % 16].count = 2;
+}
+// uninitialised global memory
 KERNEL async_copy_of_unwritten(In x, Out y) {
   __shared__ __align__(16) float s[64];
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address_of(s + threadIdx.x)), "l"(y + threadIdx.x) : "memory");  // BUG

@@ -918,3 +918,22 @@ KERNEL three_of_a_vector(In x, Out y) {
   __syncthreads();
   y[threadIdx.x] = part[0] + part[1] + part[2];
 }
+// The compiler reads whole items and says that it drops their last field.
+struct __align__(16) Item { float a, b, c; int count; };
+__device__ Item items[2][64];
+KERNEL neighbour_counts_before(In x, Out y) {
+  Item* mine = items[blockIdx.x];
+  const int i = threadIdx.x;
+  mine[i].a = mine[i].b = mine[i].c = x[i];
+  __syncthreads();
+  mine[i ^ 1].count = i;
+  y[i] = mine[i].a + mine[i].b + mine[i].c;
+}
+KERNEL neighbour_counts_after(In x, Out y) {
+  Item* mine = items[blockIdx.x];
+  const int i = threadIdx.x;
+  mine[i].a = mine[i].b = mine[i].c = x[i];
+  __syncthreads();
+  y[i] = mine[i].a + mine[i].b + mine[i].c;
+  mine[i ^ 1].count = i;
+}
