@@ -101,15 +101,14 @@ class MapsGemm : public MapsProduct {
                      .n = "N",
                      .k = "K"}) {}
 
-  /// One row and column; and partly filled tiles, more than one block or cluster has, whose depth goes through all
-  /// buffers more than once.
+  /// One row and column; and partly filled tiles, more than one, whose depth goes through all buffers more than once.
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const Extents together = Together(configuration);
+    const int64_t tile_m = Integer(configuration, "tile_m");
     const int64_t turns = Integer(configuration, "stages") + 2;
     const int64_t rows = RowsFetched(configuration);
     return {{{"M", 1}, {"N", n_step()}, {"K", k_step()}},
-            {{"M", rows < Integer(configuration, "tile_m") ? rows - 3 : together.m + 3},
-             {"N", together.n / 2 + n_step()},
+            {{"M", rows < tile_m ? rows - 3 : tile_m + 3},
+             {"N", Integer(configuration, "tile_n") / 2 + n_step()},
              {"K", turns * Integer(configuration, "tile_k") + k_step()}}};
   }
   SizeFreedom FreeSizes(const Configuration& configuration) const override {

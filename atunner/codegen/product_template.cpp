@@ -14,8 +14,6 @@ constexpr double kLaunchNs = 4500;
 constexpr double kSecondStepNs = 2500;
 constexpr double kExchangeNs = 800;
 constexpr double kExchangeNsPerByte = 0.12;
-/// ns that blocks which copy for each other lose when they begin and end.
-constexpr double kSharingNs = 1200;
 /// Of a share's element, as if through DRAM: written, read, and neither at DRAM's full rate.
 constexpr double kShareBytes = 12;
 /// Of DRAM's and L2's rates as the profile states them, what products reach.
@@ -110,17 +108,16 @@ double ProductTemplate::Time(const Configuration& configuration, const Pace& pac
   const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / pace.flops * 1e9;
   const double copies =
       static_cast<double>(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / pace.copied;
-  const Extents together = Together(configuration);
   const double elements =
       static_cast<double>(extents_.k) *
-      static_cast<double>(extents_.m * CeilDiv(extents_.n, together.n) + extents_.n * CeilDiv(extents_.m, together.m));
+      static_cast<double>(extents_.m * CeilDiv(extents_.n, tile_n) + extents_.n * CeilDiv(extents_.m, tile_m));
   const double traffic = elements * size / (kL2Share * profile_.l2_gbps);
   // What comes into L2 drives out what others wrote, which then goes to DRAM.
   const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
   const double driven_out = Streams(configuration) ? 0 : 0.5 * std::min(bytes, static_cast<double>(profile_.l2_bytes));
   const double dram = (bytes + driven_out) / (kDramShare * profile_.dram_gbps);
   const double turns = pace.turn_ns * static_cast<double>(CeilDiv(per_sm, pace.resident) - 1);
-  double meetings = together.m * together.n > tile_m * tile_n ? kSharingNs : 0;
+  double meetings = 0;
   if (InCluster(configuration))
     meetings += kExchangeNs + kExchangeNsPerByte * 4.0 * static_cast<double>(std::min(tile_m, extents_.m) * tile_n);
   if (Split(configuration))

@@ -22,10 +22,6 @@ class ProductTemplate : public BoundTemplate {
   /// Resources of one block.
   virtual int64_t Threads(const Configuration& configuration) const = 0;
   virtual int64_t SharedBytes(const Configuration& configuration) const = 0;
-  /// Part of the result whose operands are fetched together.
-  virtual Extents Together(const Configuration& configuration) const {
-    return {.m = Integer(configuration, "tile_m"), .n = Integer(configuration, "tile_n")};
-  }
   /// Schedules worth starting from: values of the parameters before group_m. Default is the cheapest of them.
   virtual std::vector<std::vector<int64_t>> Starts() const = 0;
 

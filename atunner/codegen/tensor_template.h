@@ -20,7 +20,6 @@ class TensorTemplate : public ProductTemplate {
   int64_t Threads(const Configuration& configuration) const override;
   int64_t SharedBytes(const Configuration& configuration) const override;
   std::vector<std::vector<int64_t>> Starts() const override { return loop_.Starts(); }
-  Extents Together(const Configuration& configuration) const override;
   bool Persistent(const Configuration& configuration) const { return Integer(configuration, "persistent") != 0; }
   /// Blocks that an SM holds.
   int64_t Resident(const Configuration& configuration) const;
@@ -42,9 +41,8 @@ class TensorTemplate : public ProductTemplate {
 
   const MainLoop& loop_;
   Expr threads_;
-  Expr registers_;       ///< of a thread
-  Expr shared_;          ///< bytes
-  Expr rows_, columns_;  ///< of the result whose operands are fetched together
+  Expr registers_;  ///< of a thread
+  Expr shared_;     ///< bytes
 };
 
 /// Largest power of two up to 8 that divides `extent`: elements that are sure to start at a multiple of their size.

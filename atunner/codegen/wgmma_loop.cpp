@@ -80,8 +80,6 @@ class Maps : public MainLoop {
         {"tile_n", Integers({64, 128, 192, 256}), "columns of the result per tile"},
         {"tile_k", Integers({128 / Bytes()}), "depth of one buffer"},
         {"group_rows", Integers({64, 128}), "rows of the result per group of four warps"},
-        {"cluster_m", Integers({1, 2}), "blocks, one below the other, that fetch columns of b together"},
-        {"cluster_n", Integers({1, 2}), "blocks, side by side, that fetch rows of a together"},
         {"alternate", Integers({0, 1}), "two sets of groups take tiles in turns: one multiplies while one stores"},
     };
     if (Promotes())
@@ -91,24 +89,20 @@ class Maps : public MainLoop {
   }
   std::vector<Constraint> Constraints() const override {
     return {{Expr::MustParse("tile_m % group_rows == 0"), "groups divide the tile"},
-            {Expr::MustParse("tile_m // group_rows * (1 + alternate) <= 3"), "too many groups"},
-            {Expr::MustParse("cluster_m * cluster_n <= 2"), "larger clusters find no place"}};
+            {Expr::MustParse("tile_m // group_rows * (1 + alternate) <= 3"), "too many groups"}};
   }
   std::vector<std::vector<int64_t>> Starts() const override {
     if (Promotes())
-      return {
-          {128, 192, 128, 64, 1, 1, 0, 1, 5}, {128, 128, 128, 64, 1, 1, 0, 1, 6}, {64, 192, 128, 64, 1, 1, 0, 1, 6},
-          {64, 128, 128, 64, 1, 1, 0, 1, 8},  {64, 64, 128, 64, 1, 1, 0, 1, 12},  {64, 256, 128, 64, 1, 1, 1, 0, 5},
-          {128, 256, 128, 64, 1, 1, 0, 0, 4}, {128, 192, 128, 64, 1, 1, 0, 0, 5}, {64, 256, 128, 64, 1, 1, 0, 1, 5}};
+      return {{128, 192, 128, 64, 0, 1, 5}, {128, 128, 128, 64, 0, 1, 6}, {64, 192, 128, 64, 0, 1, 6},
+              {64, 128, 128, 64, 0, 1, 8},  {64, 64, 128, 64, 0, 1, 12},  {64, 256, 128, 64, 1, 0, 5},
+              {128, 256, 128, 64, 0, 0, 4}, {128, 192, 128, 64, 0, 0, 5}, {64, 256, 128, 64, 0, 1, 5}};
     if (operands_ == Operands::kInt8)
-      return {{128, 256, 128, 64, 1, 1, 0, 4}, {128, 192, 128, 64, 1, 1, 0, 5}, {128, 128, 128, 64, 1, 1, 0, 6},
-              {64, 256, 128, 64, 1, 1, 0, 5},  {64, 128, 128, 64, 1, 1, 0, 8},  {64, 64, 128, 64, 1, 1, 0, 12}};
-    return {{128, 256, 64, 64, 1, 1, 0, 4},  {128, 256, 64, 64, 2, 1, 0, 4}, {256, 128, 64, 128, 1, 1, 0, 4},
-            {128, 192, 64, 64, 1, 1, 0, 5},  {192, 128, 64, 64, 1, 1, 0, 5}, {128, 128, 64, 128, 1, 1, 1, 6},
-            {128, 128, 64, 128, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 3},
-            {128, 64, 64, 64, 1, 1, 0, 8},   {64, 256, 64, 64, 1, 1, 0, 5},  {64, 256, 64, 64, 1, 1, 0, 4},
-            {64, 128, 64, 64, 1, 1, 0, 8},   {64, 128, 64, 64, 1, 1, 0, 4},  {64, 64, 64, 64, 1, 1, 0, 12},
-            {64, 64, 64, 64, 1, 1, 0, 6}};
+      return {{128, 256, 128, 64, 0, 4}, {128, 192, 128, 64, 0, 5}, {128, 128, 128, 64, 0, 6},
+              {64, 256, 128, 64, 0, 5},  {64, 128, 128, 64, 0, 8},  {64, 64, 128, 64, 0, 12}};
+    return {{128, 256, 64, 64, 0, 4},  {256, 128, 64, 128, 0, 4}, {128, 192, 64, 64, 0, 5}, {192, 128, 64, 64, 0, 5},
+            {128, 128, 64, 128, 1, 6}, {128, 128, 64, 128, 0, 6}, {128, 128, 64, 64, 0, 6}, {128, 128, 64, 64, 0, 3},
+            {128, 64, 64, 64, 0, 8},   {64, 256, 64, 64, 0, 5},   {64, 256, 64, 64, 0, 4},  {64, 128, 64, 64, 0, 8},
+            {64, 128, 64, 64, 0, 4},   {64, 64, 64, 64, 0, 12},   {64, 64, 64, 64, 0, 6}};
   }
   std::string Warps() const override {
     return fmt::format("({} + {})", MultiplyingWarps(), Promotes() ? "(4 if " + HandsOver() + " else 1)" : "1");
@@ -125,8 +119,6 @@ class Maps : public MainLoop {
   std::string SharedBytes() const override {
     return fmt::format("((tile_m + tile_n) * 128 * stages + {} * 2048 + stages * 16)", MultiplyingWarps());
   }
-  std::string RowsTogether() const override { return "(tile_m * cluster_m)"; }
-  std::string ColumnsTogether() const override { return "(tile_n * cluster_n)"; }
 
   double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
     // Seen on an H200: products of 128 columns reach nine tenths of what those of 256 do, as does a single group of
@@ -150,7 +142,6 @@ class Maps : public MainLoop {
     constants.Int("GROUP_ROWS", chosen["group_rows"]).Int("GROUPS", groups, "of four warps that multiply");
     constants.Int("OPERAND_BYTES", Bytes()).Int("PROMOTE", Promotes() ? chosen["promote"] : 0, "buffers at a time");
     constants.Line(operands_ == Operands::kInt8 ? "typedef int Sum;" : "typedef float Sum;");
-    constants.Int("CLUSTER_M", chosen["cluster_m"]).Int("CLUSTER_N", chosen["cluster_n"]);
   }
   std::string Text(const Chosen& chosen) const override {
     return fmt::format("{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
