@@ -65,8 +65,8 @@ class TensorCoreGemm : public TensorTemplate {
     step.args = {wide_a ? ArgBinding::Workspace("wide_a") : ArgBinding::Tensor("a"),
                  wide_b ? ArgBinding::Workspace("wide_b") : ArgBinding::Tensor("b"), Destination(configuration, "c")};
     for (const char* extent : {"M", "N", "K"}) step.args.push_back(Long(extent));
-    step.args.push_back(Long(wide_a ? "ceil_div(K, 8) * 8" : "K"));
-    step.args.push_back(Long(wide_b ? "ceil_div(N, 8) * 8" : "N"));
+    step.args.push_back(Long(wide_a ? Wide("K", 2) : "K"));
+    step.args.push_back(Long(wide_b ? Wide("N", 2) : "N"));
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "c", "M", "N");
     return RenderedKernel{EmitProduct(configuration, constants, embed::kGemmTensorCu, wide_a || wide_b),
@@ -83,7 +83,7 @@ class TensorCoreGemm : public TensorTemplate {
   }
 
  private:
-  static ArgBinding Long(const char* value) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(value)); }
+  static ArgBinding Long(const std::string& value) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(value)); }
 
   int64_t a_align_;
   int64_t b_align_;

@@ -11,7 +11,7 @@ namespace {
 
 /// ns from a copy's start to its bytes' arrival on Hopper while DRAM is busy: what a multiprocessor has under way, over
 /// this, is what it copies.
-constexpr double kCopyNs = 1400;
+constexpr double kCopyNs = 1160;
 /// Elements of a 16-bit type in 16 bytes.
 constexpr int64_t kUnit = 8;
 
@@ -26,7 +26,7 @@ int64_t Alignment(int64_t extent) {
 std::string MainLoop::RegistersOfBlock() const { return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps()); }
 
 std::string Wide(const std::string& width, int64_t bytes) {
-  return fmt::format("(ceil_div({0}, {1}) * {1})", width, 16 / bytes);
+  return fmt::format("(ceil_div({0}, {1}) * {1})", width, 128 / bytes);
 }
 
 void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes) {

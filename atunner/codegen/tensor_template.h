@@ -51,8 +51,8 @@ int64_t Alignment(int64_t extent);
 struct Widened {
   std::string tensor, rows, width;
 };
-/// A step that copies each tensor into workspace "wide_" + its name with rows of a multiple of 16 bytes (widen.cuh).
-/// Two at most, of elements of `bytes`.
+/// A step that copies each tensor into workspace "wide_" + its name with rows of a multiple of 128 bytes (widen.cuh),
+/// the boxes' own. Two at most, of elements of `bytes`.
 void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes = 2);
 /// The expression of such a row's elements.
 std::string Wide(const std::string& width, int64_t bytes);
