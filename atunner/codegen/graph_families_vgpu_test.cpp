@@ -184,10 +184,10 @@ TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
 // Partly filled tiles in both directions, with depths that no number of warps divides.
 TEST_F(GraphKernels, WeightsOfFewBits) {
   const auto check = [&](const FamilyTask& task, DType dtype) { Check(SpecOf(task, dtype), "weights", 2); };
-  check({"quantized_linear", {{1, 384}, {72, 384}}, {}}, DType::kBFloat16);
-  check({"quantized_linear", {{19, 640}, {40, 640}}, {}}, DType::kFloat16);
-  check({"int4_linear", {{3, 384}, {72, 384}}, {}}, DType::kFloat16);
-  check({"int4_linear", {{61, 640}, {40, 640}}, {{"group", int64_t{64}}}}, DType::kBFloat16);
+  check({"quantized_linear", {{1, 1408}, {72, 1408}}, {}}, DType::kBFloat16);
+  check({"quantized_linear", {{19, 2176}, {40, 2176}}, {}}, DType::kFloat16);
+  check({"int4_linear", {{3, 1408}, {72, 1408}}, {}}, DType::kFloat16);
+  check({"int4_linear", {{61, 2176}, {40, 2176}}, {{"group", int64_t{64}}}}, DType::kBFloat16);
   EXPECT_EQ(verified_, 12u);
 }
 

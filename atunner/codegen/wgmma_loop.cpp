@@ -92,10 +92,15 @@ class Maps : public MainLoop {
             {Expr::MustParse("tile_m // group_rows * (1 + alternate) <= 3"), "too many groups"}};
   }
   std::vector<std::vector<int64_t>> Starts() const override {
-    if (Promotes())
-      return {{128, 192, 128, 64, 0, 2, 5}, {128, 128, 128, 64, 0, 2, 6}, {64, 192, 128, 64, 0, 2, 6},
-              {64, 128, 128, 64, 0, 2, 8},  {64, 64, 128, 64, 0, 2, 12},  {64, 256, 128, 64, 1, 0, 5},
-              {128, 256, 128, 64, 0, 0, 4}, {128, 192, 128, 64, 0, 0, 5}, {64, 256, 128, 64, 0, 2, 5}};
+    if (Promotes()) {
+      std::vector<std::vector<int64_t>> starts = {{64, 256, 128, 64, 1, 0, 5}, {128, 256, 128, 64, 0, 0, 4}};
+      for (const int64_t promote : {1, 0}) {
+        for (const std::vector<int64_t>& tile : std::vector<std::vector<int64_t>>{
+                 {128, 192, 5}, {192, 128, 5}, {128, 128, 6}, {64, 192, 6}, {64, 128, 8}, {64, 64, 12}})
+          starts.push_back({tile[0], tile[1], 128, 64, 0, promote, tile[2]});
+      }
+      return starts;
+    }
     if (operands_ == Operands::kInt8)
       return {{128, 256, 128, 64, 0, 4}, {128, 192, 128, 64, 0, 5}, {128, 128, 128, 64, 0, 6},
               {64, 256, 128, 64, 0, 5},  {64, 128, 128, 64, 0, 8},  {64, 64, 128, 64, 0, 12}};
@@ -144,8 +149,8 @@ class Maps : public MainLoop {
     constants.Line(operands_ == Operands::kInt8 ? "typedef int Sum;" : "typedef float Sum;");
   }
   std::string Text(const Chosen& chosen) const override {
-    return fmt::format("{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
-                       embed::kWgmmaTileCuh, embed::kTensorCopiesCuh, embed::kMapsLoopCuh);
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
+                       embed::kWgmmaTileCuh, embed::kTensorCopiesCuh, embed::kRingCuh, embed::kMapsLoopCuh);
   }
 
  private:

@@ -6,15 +6,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
   const int tiles = (int)((k + TILE_K - 1) / TILE_K);
   const Depth depth = {(int)((long long)tiles * blockIdx.y / SPLIT_K), (int)((long long)tiles * (blockIdx.y + 1) / SPLIT_K)};
   const unsigned all = tile_count(m, n);
-  Ring ring((unsigned)__cvta_generic_to_shared(shared));
+  Ring ring(shared, BARRIERS);
   if (A_ROWS < TILE_M) clear_rows(shared);
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < STAGES; ++s) {
-      make_barrier(ring.shared + BARRIERS + s * 16, 1);
-      make_barrier(ring.shared + BARRIERS + s * 16 + 8, 4 * SHARING);
-    }
-    show_barriers();
-  }
+  if (threadIdx.x == 0) ring.make(4 * SHARING);
   __syncthreads();
   if (threadIdx.x >= CONSUMERS) {
     if (FETCHERS == 128) give_registers<FETCHER_REGISTERS>();

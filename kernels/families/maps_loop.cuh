@@ -25,28 +25,6 @@ constexpr bool STAGED_APART = true;
 
 DEVICE void wait_for_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
 
-/// The buffers in the order in which they are filled; parity counts rounds.
-struct Ring {
-  unsigned shared;
-  int stage = 0;
-  unsigned parity = 0;
-
-  DEVICE explicit Ring(unsigned shared) : shared(shared) {}
-  DEVICE unsigned buffer() const { return shared + stage * STAGE_BYTES; }
-  DEVICE unsigned full() const { return shared + BARRIERS + stage * 16; }
-  DEVICE unsigned free() const { return full() + 8; }
-  DEVICE void step() {
-    if (++stage < STAGES) return;
-    stage = 0;
-    parity ^= 1;
-  }
-  DEVICE void skip(int count) {
-    count += stage;
-    stage = count % STAGES;
-    parity ^= count / STAGES & 1;
-  }
-};
-
 /// Zeros where the tensor cores read rows of a that nobody fetches.
 DEVICE void clear_rows(unsigned char* shared) {
   constexpr int UNITS = (TILE_M - A_ROWS) * 8;
@@ -77,11 +55,6 @@ DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, Depth d
       }
     }
   }
-}
-
-/// This warp needs the buffer no more.
-DEVICE void release(const Ring& ring) {
-  if (threadIdx.x % 32 == 0) arrive(ring.free());
 }
 
 /// What a thread has at hand of rows and columns of its tile: asked for before it multiplies, given to its group after that.
