@@ -3,6 +3,7 @@ import json
 import math
 import statistics
 import subprocess
+import time
 
 import torch
 
@@ -33,6 +34,20 @@ def run_atunner(path, operator, dtype, budget):
         return json.loads(result.stdout)
     except json.JSONDecodeError:
         return {"error": {"what": (result.stderr or result.stdout)[-200:]}}
+
+
+def print_rows(rows, seconds, measure):
+    """A line per row of (label, what `measure` takes), which gives the text and the ratio; then what the ratios come to. No row begins after `seconds`."""
+    begin, ratios = time.time(), {}
+    for label, row in rows:
+        if time.time() - begin > seconds:
+            continue
+        line, ratio = measure(row)
+        print(f"{label} {line}", flush=True)
+        if not math.isnan(ratio):
+            ratios[" ".join(label.split())] = ratio
+    label, least = min(ratios.items(), key=lambda item: item[1], default=("none", math.nan))
+    print(f"{len(ratios)} rows: geometric mean of the ratios {geometric_mean(list(ratios.values())):.3f}, worst {least:.3f} ({label})")
 
 
 def geometric_mean(values):

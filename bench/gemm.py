@@ -10,12 +10,11 @@ import ctypes
 import math
 import os
 import sys
-import time
 
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, geometric_mean, run_atunner, time_us  # noqa: E402
+from common import DTYPES, print_rows, run_atunner, time_us  # noqa: E402
 
 # M, N, K. Layers of Llama 3 8B and 70B, Mistral, Qwen; M is the number of tokens.
 SHAPES = {
@@ -119,22 +118,13 @@ def main():
     parser.add_argument("--dtypes", default="bfloat16")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no row after so many")
     options = parser.parse_args()
-    begin, lt = time.time(), CublasLt()
+    lt = CublasLt()
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; times in us")
     print(f"{'M x N x K':<20} {'dtype':<9} {'cuBLAS':>9} {'best alg.':>9} {'atunner':>9} {'TFLOP/s':>8} {'GB/s':>6} {'paired':>18} {'ratio':>6}  trials")
-    ratios = {}
-    for name in options.dtypes.split(","):
-        for kind in options.only.split(","):
-            for shape in SHAPES[kind]:
-                if time.time() - begin > options.seconds:
-                    continue
-                line, ratio = measure(shape, name, options, lt, flush)
-                print(f"{'x'.join(map(str, shape)):<20} {name:<9} {line}", flush=True)
-                if not math.isnan(ratio):
-                    ratios[shape, name] = ratio
-    (shape, name), least = min(ratios.items(), key=lambda item: item[1], default=(("none", ""), math.nan))
-    print(f"{len(ratios)} rows: geometric mean {geometric_mean(list(ratios.values())):.3f}, worst {least:.3f} ({shape} {name})")
+    rows = [(f"{'x'.join(map(str, shape)):<20} {name:<9}", (shape, name))
+            for name in options.dtypes.split(",") for kind in options.only.split(",") for shape in SHAPES[kind]]
+    print_rows(rows, options.seconds, lambda row: measure(*row, options, lt, flush))
 
 
 if __name__ == "__main__":

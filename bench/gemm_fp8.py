@@ -9,12 +9,11 @@ import argparse
 import math
 import os
 import sys
-import time
 
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import geometric_mean, run_atunner, time_us  # noqa: E402
+from common import print_rows, run_atunner, time_us  # noqa: E402
 from gemm import CublasLt  # noqa: E402
 
 SHAPES = {
@@ -86,21 +85,12 @@ def main():
     parser.add_argument("--accuracy", default="default", choices=["strict", "default", "fast"])
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no row after so many")
     options = parser.parse_args()
-    begin, lt = time.time(), CublasLt()
+    lt = CublasLt()
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; times in us, atunner's scales {options.scales}, accuracy {options.accuracy}")
     print(f"{'M x N x K':<18} {'exact':>8} {'error':>7} {'fast':>8} {'error':>7} {'row-wise':>8} {'atunner':>9} {'TFLOP/s':>8} {'exact/':>7} {'fast/':>7} {'rows/':>7}  trials")
-    ratios = {}
-    for kind in options.only.split(","):
-        for shape in SHAPES[kind]:
-            if time.time() - begin > options.seconds:
-                continue
-            line, ratio = measure(shape, options, lt, flush)
-            print(f"{'x'.join(map(str, shape)):<18} {line}", flush=True)
-            if not math.isnan(ratio):
-                ratios[shape] = ratio
-    shape, least = min(ratios.items(), key=lambda item: item[1], default=("none", math.nan))
-    print(f"{len(ratios)} rows: geometric mean to the fastest of cuBLAS at that accuracy {geometric_mean(list(ratios.values())):.3f}, worst {least:.3f} ({shape})")
+    rows = [(f"{'x'.join(map(str, shape)):<18}", shape) for kind in options.only.split(",") for shape in SHAPES[kind]]
+    print_rows(rows, options.seconds, lambda shape: measure(shape, options, lt, flush))
 
 
 if __name__ == "__main__":

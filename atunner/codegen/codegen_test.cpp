@@ -142,8 +142,6 @@ TEST(Golden, HopperGemm) {
                                     ->Render(WithValues(*schedule, {{"tile_m", 128},
                                                                     {"tile_n", 64},
                                                                     {"group_rows", 64},
-                                                                    {"cluster_m", 2},
-                                                                    {"cluster_n", 1},
                                                                     {"alternate", 0},
                                                                     {"stages", 6},
                                                                     {"group_m", 8},
@@ -157,8 +155,6 @@ constexpr int GROUPS = 2;  // of four warps that multiply
 constexpr int OPERAND_BYTES = 2;
 constexpr int PROMOTE = 0;  // buffers at a time
 typedef float Sum;
-constexpr int CLUSTER_M = 2;
-constexpr int CLUSTER_N = 1;
 constexpr int STAGES = 6;
 constexpr int GROUP_M = 8;
 constexpr int RESIDENT = 1;  // blocks that an SM must hold
@@ -173,20 +169,20 @@ DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long 
       "}, %32, %33, 1, 1, 1, 0, %34;"
       : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]), "+f"(d[1][2]), "+f"(d[1][3]),
 )"));
-  for (const char* file : {"mma_common.cuh", "wgmma_common.cuh", "wgmma_tile.cuh", "tensor_copies.cuh", "maps_loop.cuh",
-                           "tile_store.cuh", "gemm_maps.cu"})
+  for (const char* file : {"mma_common.cuh", "wgmma_common.cuh", "wgmma_tile.cuh", "tensor_copies.cuh", "ring.cuh",
+                           "maps_loop.cuh", "tile_store.cuh", "gemm_maps.cu"})
     EXPECT_THAT(kernel.source.text, testing::HasSubstr(KernelFile(file)));
   const ConcretePlan plan = Resolve(kernel.plan, {{"M", 4000}, {"N", 4096}, {"K", 4104}}, {}).value();
   ASSERT_EQ(plan.steps.size(), 1u);
   const ConcreteStep& step = plan.steps[0];
-  EXPECT_EQ(step.grid, (Dim3{16 * 64 * 2, 1, 1})) << "the last cluster's second block has nothing to do";
-  EXPECT_EQ(step.cluster, (Dim3{2, 1, 1}));
+  EXPECT_EQ(step.grid, (Dim3{32 * 64, 1, 1}));
+  EXPECT_EQ(step.cluster.Count(), 1u);
   EXPECT_EQ(step.block.Count(), 2u * 128u + 32u);
   EXPECT_EQ(step.shared_bytes, (128u + 64u) * 128u * 6u + 8u * 2048u + 6u * 16u);
   EXPECT_EQ(step.args[0].map.dims, (std::vector<uint64_t>{4104, 4000}));
   EXPECT_EQ(step.args[0].map.box, (std::vector<uint32_t>{64, 128}));
   EXPECT_EQ(step.args[1].map.strides, (std::vector<uint64_t>{2 * 4096}));
-  EXPECT_EQ(step.args[1].map.box, (std::vector<uint32_t>{64, 32})) << "half of it by each of the cluster's blocks";
+  EXPECT_EQ(step.args[1].map.box, (std::vector<uint32_t>{64, 64}));
 }
 
 TEST(Golden, ASplitInAClusterHasOneStep) {
@@ -195,8 +191,6 @@ TEST(Golden, ASplitInAClusterHasOneStep) {
   Configuration one = WithValues(*schedule, {{"tile_m", 64},
                                              {"tile_n", 128},
                                              {"group_rows", 64},
-                                             {"cluster_m", 1},
-                                             {"cluster_n", 1},
                                              {"alternate", 0},
                                              {"stages", 8},
                                              {"split_k", 4},
@@ -485,16 +479,18 @@ TEST(Costs, OfProductsRankAsAnH200Does) {
     std::vector<int64_t> shape;
     ProductSchedule faster, slower;
   } rows[] = {
-      {{4096, 4096, 4096}, {128, 256, 64, 1, 1, 0, 4, 1, 1, 0}, {128, 192, 64, 1, 1, 0, 5, 1, 1, 0}},   // 177, 197
-      {{3072, 3072, 3072}, {128, 192, 64, 1, 1, 0, 5, 1, 1, 0}, {64, 256, 64, 1, 1, 0, 5, 1, 1, 0}},    // 78, 93
-      {{1024, 1024, 1024}, {64, 128, 64, 1, 1, 0, 8, 1, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 2, 0, 1}},    // 9.6, 12.1
-      {{512, 512, 16384}, {128, 128, 64, 1, 1, 0, 6, 8, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 6, 0, 1}},    // 24, 29
-      {{1024, 1024, 16384}, {128, 128, 64, 1, 1, 0, 6, 2, 0, 0}, {128, 128, 64, 1, 1, 0, 6, 2, 0, 1}},  // 55, 57
-      {{8192, 128, 8192}, {128, 64, 64, 1, 1, 0, 8, 1, 0, 0}, {128, 64, 64, 1, 2, 0, 8, 1, 0, 0}},      // 43, 45
-      {{1, 4096, 4096}, {64, 128, 64, 1, 1, 0, 8, 2, 0, 1}, {64, 256, 64, 1, 1, 0, 5, 1, 0, 0}},        // 16, 27
-      {{1, 4096, 14336}, {64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 64, 64, 1, 1, 0, 6, 1, 0, 0}},        // 37, 64
-      {{64, 4096, 14336}, {64, 64, 64, 1, 1, 0, 12, 2, 0, 1}, {64, 128, 64, 1, 1, 0, 8, 4, 0, 1}},      // 42, 55
-      {{8, 28672, 4096}, {64, 256, 64, 1, 1, 0, 4, 1, 0, 0}, {64, 256, 64, 1, 1, 0, 5, 4, 0, 1}},       // 63, 75
+      {{4096, 4096, 4096}, {128, 256, 64, 0, 4, 1, 1, 0}, {128, 192, 64, 0, 5, 1, 1, 0}},   // 177, 197
+      {{3072, 3072, 3072}, {128, 192, 64, 0, 5, 1, 1, 0}, {64, 256, 64, 0, 5, 1, 1, 0}},    // 78, 93
+      {{1024, 1024, 1024}, {64, 128, 64, 0, 8, 1, 0, 0}, {128, 128, 64, 0, 6, 2, 0, 1}},    // 9.6, 12.1
+      {{512, 512, 16384}, {128, 128, 64, 0, 6, 8, 0, 0}, {128, 128, 64, 0, 6, 6, 0, 1}},    // 24, 29
+      {{1024, 1024, 16384}, {128, 128, 64, 0, 6, 2, 0, 0}, {128, 128, 64, 0, 6, 2, 0, 1}},  // 55, 57
+      {{8192, 128, 8192}, {64, 128, 64, 0, 8, 1, 0, 0}, {128, 64, 64, 0, 8, 1, 0, 0}},      // 44, 61
+      {{128, 8192, 8192}, {64, 128, 64, 0, 8, 1, 0, 0}, {128, 128, 128, 0, 4, 2, 0, 1}},    // 40, 47
+      {{1, 4096, 4096}, {64, 64, 64, 0, 8, 2, 0, 1}, {64, 64, 64, 0, 12, 1, 0, 0}},         // 16, 19
+      {{1, 4096, 4096}, {64, 128, 64, 0, 8, 2, 0, 1}, {64, 256, 64, 0, 5, 1, 0, 0}},        // 16, 27
+      {{1, 4096, 14336}, {64, 256, 64, 0, 5, 4, 0, 1}, {64, 64, 64, 0, 6, 1, 0, 0}},        // 37, 64
+      {{64, 4096, 14336}, {64, 64, 64, 0, 12, 2, 0, 1}, {64, 128, 64, 0, 8, 4, 0, 1}},      // 42, 55
+      {{8, 28672, 4096}, {64, 256, 64, 0, 4, 1, 0, 0}, {64, 256, 64, 0, 5, 4, 0, 1}},       // 63, 75
   };
   const DeviceProfile profile = FindProfile("H200").value();
   for (const auto& row : rows) {

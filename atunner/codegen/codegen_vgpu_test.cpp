@@ -133,25 +133,23 @@ TEST_F(HopperNumbers, ProductsByTensorMaps) {
   const auto schedule =
       MakeTemplate(SpecOf({"matmul", {{4096, 4096, 1024}}, {}}, DType::kBFloat16), gpu_.profile()).value();
   CheckConfigurations(*schedule,
-                      ProductSchedules(*schedule, {{128, 256, 64, 1, 1, 0, 4, 1, 1, 0},
-                                                   {128, 128, 64, 2, 1, 0, 3, 1, 0, 0},
-                                                   {64, 64, 64, 1, 2, 0, 5, 1, 1, 0},
-                                                   {128, 128, 128, 2, 1, 1, 3, 1, 1, 0},
-                                                   {64, 128, 64, 1, 1, 1, 4, 1, 1, 0}}),
+                      ProductSchedules(*schedule, {{128, 256, 64, 0, 4, 1, 1, 0},
+                                                   {128, 128, 64, 0, 3, 1, 0, 0},
+                                                   {64, 64, 64, 0, 5, 1, 1, 0},
+                                                   {128, 128, 128, 1, 3, 1, 1, 0},
+                                                   {64, 128, 64, 1, 4, 1, 1, 0}}),
                       38);
 }
 
 TEST_F(HopperNumbers, SplitsOfTheDepth) {
   const auto maps = MakeTemplate(SpecOf({"matmul", {{64, 4096, 4096}}, {}}, DType::kFloat16), gpu_.profile()).value();
-  CheckConfigurations(*maps,
-                      ProductSchedules(*maps, {{64, 128, 64, 1, 1, 0, 8, 4, 0, 1},
-                                               {64, 64, 64, 1, 1, 0, 6, 8, 0, 1},
-                                               {64, 64, 64, 1, 1, 0, 3, 3, 0, 0}}),
-                      39);
+  CheckConfigurations(
+      *maps,
+      ProductSchedules(*maps, {{64, 128, 64, 0, 8, 4, 0, 1}, {64, 64, 64, 0, 6, 8, 0, 1}, {64, 64, 64, 0, 3, 3, 0, 0}}),
+      39);
   // Fewer rows than the tensor cores multiply: the others are not even copied.
   const auto few = MakeTemplate(SpecOf({"matmul", {{5, 4096, 4096}}, {}}, DType::kBFloat16), gpu_.profile()).value();
-  CheckConfigurations(
-      *few, ProductSchedules(*few, {{64, 256, 64, 1, 1, 0, 5, 4, 0, 1}, {64, 128, 64, 1, 1, 0, 4, 16, 0, 0}}), 44);
+  CheckConfigurations(*few, ProductSchedules(*few, {{64, 256, 64, 0, 5, 4, 0, 1}, {64, 128, 64, 0, 4, 16, 0, 0}}), 44);
   // Rows that no tensor map takes: every thread copies.
   const auto odd = MakeTemplate(SpecOf({"matmul", {{64, 65, 8192}}, {}}, DType::kBFloat16), gpu_.profile()).value();
   CheckConfigurations(*odd,
@@ -208,7 +206,7 @@ TEST_F(HopperNumbers, ProductsOf8BitFloats) {
   };
   CheckConfigurations(*schedule,
                       {with({{"promote", 0}, {"stages", 3}}), with({{"promote", 2}, {"stages", 3}}),
-                       with({{"tile_m", 128}, {"promote", 1}, {"cluster_m", 2}, {"stages", 4}}),
+                       with({{"tile_m", 128}, {"promote", 1}, {"stages", 4}}),
                        with({{"promote", 1}, {"stages", 5}, {"split_k", 2}, {"in_cluster", 1}}),
                        with({{"promote", 4}, {"stages", 3}, {"split_k", 2}, {"in_cluster", 0}})},
                       50);

@@ -7,7 +7,8 @@ std::vector<const Family*> AllFamilies() {
           &AttentionFamily(), &PagedAttentionFamily(), &AttentionBackwardFamily(),
           &PointwiseFamily(), &ReductionFamily(),      &ColumnsFamily(),
           &ScanFamily(),      &TransposeFamily(),      &PoolingFamily(),
-          &ProductFamily(),   &ElementsFamily(),       &ConvGraphFamily()};
+          &ProductFamily(),   &WeightsFamily(),        &ElementsFamily(),
+          &ConvGraphFamily()};
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {

@@ -28,6 +28,7 @@ const Family& RowFamily();
 const Family& GemmFamily();
 const Family& ConvFamily();
 const Family& ProductFamily();
+const Family& WeightsFamily();
 const Family& ConvGraphFamily();
 const Family& AttentionFamily();
 const Family& PagedAttentionFamily();

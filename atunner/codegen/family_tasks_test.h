@@ -61,13 +61,13 @@ inline Configuration WithValues(const ScheduleTemplate& schedule,
   return one;
 }
 
-/// Values of tile_m, tile_n, group_rows, cluster_m, cluster_n, alternate, stages, split_k, persistent, in_cluster.
-using ProductSchedule = std::array<int64_t, 10>;
+/// Values of tile_m, tile_n, group_rows, alternate, stages, split_k, persistent, in_cluster.
+using ProductSchedule = std::array<int64_t, 8>;
 
 inline std::vector<Configuration> ProductSchedules(const ScheduleTemplate& schedule,
                                                    const std::vector<ProductSchedule>& rows) {
-  constexpr const char* kNames[] = {"tile_m",    "tile_n", "group_rows", "cluster_m",  "cluster_n",
-                                    "alternate", "stages", "split_k",    "persistent", "in_cluster"};
+  constexpr const char* kNames[] = {"tile_m", "tile_n",  "group_rows", "alternate",
+                                    "stages", "split_k", "persistent", "in_cluster"};
   std::vector<Configuration> made;
   for (const ProductSchedule& row : rows) {
     std::vector<std::pair<const char*, int64_t>> values;

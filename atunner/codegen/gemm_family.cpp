@@ -65,8 +65,8 @@ class TensorCoreGemm : public TensorTemplate {
     step.args = {wide_a ? ArgBinding::Workspace("wide_a") : ArgBinding::Tensor("a"),
                  wide_b ? ArgBinding::Workspace("wide_b") : ArgBinding::Tensor("b"), Destination(configuration, "c")};
     for (const char* extent : {"M", "N", "K"}) step.args.push_back(Long(extent));
-    step.args.push_back(Long(wide_a ? "ceil_div(K, 8) * 8" : "K"));
-    step.args.push_back(Long(wide_b ? "ceil_div(N, 8) * 8" : "N"));
+    step.args.push_back(Long(wide_a ? Wide("K", 2) : "K"));
+    step.args.push_back(Long(wide_b ? Wide("N", 2) : "N"));
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "c", "M", "N");
     return RenderedKernel{EmitProduct(configuration, constants, embed::kGemmTensorCu, wide_a || wide_b),
@@ -83,7 +83,7 @@ class TensorCoreGemm : public TensorTemplate {
   }
 
  private:
-  static ArgBinding Long(const char* value) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(value)); }
+  static ArgBinding Long(const std::string& value) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(value)); }
 
   int64_t a_align_;
   int64_t b_align_;
@@ -101,15 +101,14 @@ class MapsGemm : public MapsProduct {
                      .n = "N",
                      .k = "K"}) {}
 
-  /// One row and column; and partly filled tiles, more than one block or cluster has, whose depth goes through all
-  /// buffers more than once.
+  /// One row and column; and partly filled tiles, more than one, whose depth goes through all buffers more than once.
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const Extents together = Together(configuration);
+    const int64_t tile_m = Integer(configuration, "tile_m");
     const int64_t turns = Integer(configuration, "stages") + 2;
     const int64_t rows = RowsFetched(configuration);
     return {{{"M", 1}, {"N", n_step()}, {"K", k_step()}},
-            {{"M", rows < Integer(configuration, "tile_m") ? rows - 3 : together.m + 3},
-             {"N", together.n / 2 + n_step()},
+            {{"M", rows < tile_m ? rows - 3 : tile_m + 3},
+             {"N", Integer(configuration, "tile_n") / 2 + n_step()},
              {"K", turns * Integer(configuration, "tile_k") + k_step()}}};
   }
   SizeFreedom FreeSizes(const Configuration& configuration) const override {

@@ -1,6 +1,7 @@
 // What the pointwise and the reduction family write for graphs.
 #include "atunner/codegen/graph_kernels_test.h"
 #include "atunner/graph/compose.h"
+#include "atunner/model/accuracy.h"
 
 namespace atunner {
 namespace {
@@ -178,6 +179,27 @@ TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
     }
   }
   EXPECT_EQ(verified_, 8u);
+}
+
+// Partly filled tiles in both directions, with depths that no number of warps divides.
+TEST_F(GraphKernels, WeightsOfFewBits) {
+  const auto check = [&](const FamilyTask& task, DType dtype) { Check(SpecOf(task, dtype), "weights", 2); };
+  check({"quantized_linear", {{1, 1408}, {72, 1408}}, {}}, DType::kBFloat16);
+  check({"quantized_linear", {{19, 2176}, {40, 2176}}, {}}, DType::kFloat16);
+  check({"int4_linear", {{3, 1408}, {72, 1408}}, {}}, DType::kFloat16);
+  check({"int4_linear", {{61, 2176}, {40, 2176}}, {{"group", int64_t{64}}}}, DType::kBFloat16);
+  EXPECT_EQ(verified_, 12u);
+}
+
+TEST(Weights, AreLeftToOthersWhereTheyDoNotFit) {
+  EXPECT_TRUE(WeightsFamily().Match(SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16)));
+  for (const FamilyTask& task : {FamilyTask{"quantized_linear", {{65, 256}, {64, 256}}, {}},
+                                 FamilyTask{"quantized_linear", {{8, 192}, {64, 192}}, {}},
+                                 FamilyTask{"int4_linear", {{8, 256}, {64, 256}}, {{"group", int64_t{16}}}}})
+    EXPECT_FALSE(WeightsFamily().Match(SpecOf(task, DType::kBFloat16))) << Describe(task, DType::kBFloat16);
+  KernelSpec strict = SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16);
+  SetAccuracy(strict, Accuracy::kStrict);
+  EXPECT_FALSE(WeightsFamily().Match(strict)) << "scaled weights are rounded";
 }
 
 }  // namespace

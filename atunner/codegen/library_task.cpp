@@ -20,10 +20,15 @@ double SettingOr(const KernelSpec& spec, std::string_view name, double fallback)
 }
 
 bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::initializer_list<const char*> shapes) {
+  std::vector<std::vector<int64_t>> extents;
+  for (const char* argument : shapes) extents.push_back(ExtentsOf(spec, argument));
+  return IsLibraryTask(spec, name, std::move(extents));
+}
+
+bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::vector<std::vector<int64_t>> shapes) {
   if (spec.oracle.kind != Oracle::Kind::kGraph || spec.name != name) return false;
   const Operator* op = FindOperator(name);
-  OperatorRequest request{{}, spec.compute_dtype, {}};
-  for (const char* argument : shapes) request.shapes.push_back(ExtentsOf(spec, argument));
+  OperatorRequest request{std::move(shapes), spec.compute_dtype, {}};
   for (const AttributeInfo& attribute : op->info().attributes) {
     const auto given = spec.attributes.find(attribute.name);
     if (given != spec.attributes.end()) request.attributes.insert(*given);

@@ -12,6 +12,8 @@ namespace atunner {
 /// Is `spec` what the library makes of its operator `name` with the shapes of these arguments? Its graph is compared,
 /// so that no other graph of that name passes.
 bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::initializer_list<const char*> shapes);
+/// The same with the shapes themselves.
+bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::vector<std::vector<int64_t>> shapes);
 
 /// Of an argument, at the task's own size; empty for one that is not there.
 std::vector<int64_t> ExtentsOf(const KernelSpec& spec, std::string_view argument);

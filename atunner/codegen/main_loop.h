@@ -33,9 +33,6 @@ class MainLoop {
   /// Registers of a block, in units of 128: each quarter of a multiprocessor has a quarter of them and of the warps.
   virtual std::string RegistersOfBlock() const;
   virtual std::string SharedBytes() const = 0;
-  /// Rows and columns of the result whose operands are fetched together, by one block or by a cluster.
-  virtual std::string RowsTogether() const { return "tile_m"; }
-  virtual std::string ColumnsTogether() const { return "tile_n"; }
   /// Share of the dense tensor-core peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
   virtual double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const = 0;
   /// ns from one tile's last product to the next one's first in a persistent block.

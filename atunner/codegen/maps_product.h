@@ -37,7 +37,7 @@ class MapsProduct : public TensorTemplate {
  private:
   /// Boxes as wide as a swizzled row of an operand, and `box_rows` high.
   ArgBinding Map(bool wide, const ProductParts::Part& part, const std::string& columns, const std::string& rows,
-                 const std::string& box_rows) const;
+                 int64_t box_rows) const;
 
   int64_t bytes_;  ///< of an operand's element
   bool wide_a_;

@@ -219,6 +219,7 @@ class PlanesGemm : public BoundTemplate {
     constants.Line(fmt::format("#define MMA_TYPE \"{}\"", kPlanes[at("planes") - 1].type));
     constants.Define("PLANES", at("planes"));
     constants.Int("TILE_M", at("tile_m")).Int("TILE_N", at("tile_n")).Int("STAGES", at("stages"));
+    constants.Int("STAGE_BYTES", (at("tile_m") + at("tile_n")) / kLines * at("planes") * kPlaneBytes);
     constants.Int("PROMOTE", at("promote"), "chunks along k").Int("GROUP_M", at("group_m"));
     constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");
     constants.Bool("B_ALIGNED", step(n_) > 1, "rows of b and of the result likewise");
@@ -227,7 +228,7 @@ class PlanesGemm : public BoundTemplate {
     };
     return Emit(configuration, constants,
                 {embed::kPlanesCuh, embed::kTileOrderCuh, embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh,
-                 product("multiply", true), product("multiply_anew", false), embed::kGemmPlanesCu});
+                 embed::kRingCuh, product("multiply", true), product("multiply_anew", false), embed::kGemmPlanesCu});
   }
 
   int64_t m_, n_, k_;

@@ -263,12 +263,13 @@ class GraphProduct : public MapsProduct {
         arguments_(std::move(form.arguments)),
         least_(form.graph.symbols().empty() ? 1 : form.graph.symbols().begin()->second.low) {}
 
-  /// As few rows as there may be; and more than one block or cluster has, partly filled.
+  /// As few rows as there may be; and more than one tile has, partly filled.
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     if (!RowsAreOpen()) return {};
     const auto& [name, most] = *spec_.dims.begin();
     const int64_t rows = RowsFetched(configuration);
-    const int64_t several = rows < Integer(configuration, "tile_m") ? rows - 3 : Together(configuration).m + 3;
+    const int64_t tile = Integer(configuration, "tile_m");
+    const int64_t several = rows < tile ? rows - 3 : tile + 3;
     std::vector<Dims> sizes = {{{name, least_}}};
     if (several > least_) sizes.push_back({{name, std::min(several, most)}});
     return sizes;

@@ -22,10 +22,6 @@ class ProductTemplate : public BoundTemplate {
   /// Resources of one block.
   virtual int64_t Threads(const Configuration& configuration) const = 0;
   virtual int64_t SharedBytes(const Configuration& configuration) const = 0;
-  /// Part of the result whose operands are fetched together.
-  virtual Extents Together(const Configuration& configuration) const {
-    return {.m = Integer(configuration, "tile_m"), .n = Integer(configuration, "tile_n")};
-  }
   /// Schedules worth starting from: values of the parameters before group_m. Default is the cheapest of them.
   virtual std::vector<std::vector<int64_t>> Starts() const = 0;
 
@@ -56,14 +52,17 @@ class ProductTemplate : public BoundTemplate {
   struct Pace {
     int64_t resident = 1;
     double flops = 0;       ///< per second
-    double copied = 96;     ///< bytes per ns into shared memory; 96 were seen on an H200 with few multiprocessors busy
-    double turn_ns = 1500;  ///< from one block's end to its successor's first product
+    double copied = 120;    ///< bytes per ns into shared memory, at most
+    double turn_ns = 1700;  ///< from one block's end to its successor's first product
   };
   /// ns: the busiest SM's products, or its copies, L2's or DRAM's traffic where one of them takes longer; turns from
   /// block to block, and the costs of starting and of adding up a split.
   double Time(const Configuration& configuration, const Pace& pace) const;
   /// Blocks of the busiest SM when clusters find their places.
   int64_t BlocksPerSm(const Configuration& configuration) const;
+  /// Bytes of b that come from DRAM once more, where it does not fit into L2: for every further group of rows of tiles,
+  /// or for every further device full of blocks.
+  double ReadAgain(const Configuration& configuration, const Pace& pace) const;
   /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of eight.
   int64_t RowsFetched(const Configuration& configuration) const;
   /// Do the operands leave what is in L2 where it is?

@@ -11,7 +11,7 @@ namespace {
 
 /// ns from a copy's start to its bytes' arrival on Hopper while DRAM is busy: what a multiprocessor has under way, over
 /// this, is what it copies.
-constexpr double kCopyNs = 1400;
+constexpr double kCopyNs = 1160;
 /// Elements of a 16-bit type in 16 bytes.
 constexpr int64_t kUnit = 8;
 
@@ -26,7 +26,7 @@ int64_t Alignment(int64_t extent) {
 std::string MainLoop::RegistersOfBlock() const { return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps()); }
 
 std::string Wide(const std::string& width, int64_t bytes) {
-  return fmt::format("(ceil_div({0}, {1}) * {1})", width, 16 / bytes);
+  return fmt::format("(ceil_div({0}, {1}) * {1})", width, 128 / bytes);
 }
 
 void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes) {
@@ -60,15 +60,13 @@ TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& prof
       loop_(loop),
       threads_(Expr::MustParse("32 * " + loop_.Warps())),
       registers_(Expr::MustParse(loop_.Registers())),
-      shared_(Expr::MustParse(fmt::format("({} + {})", loop_.SharedBytes(), more_shared))),
-      rows_(Expr::MustParse(loop_.RowsTogether())),
-      columns_(Expr::MustParse(loop_.ColumnsTogether())) {
+      shared_(Expr::MustParse(fmt::format("({} + {})", loop_.SharedBytes(), more_shared))) {
   space_.parameters = loop_.Parameters();
   space_.constraints = loop_.Constraints();
   Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
   Add(fmt::format("{} * 128 <= {}", loop_.RegistersOfBlock(), profile.registers_per_sm), "registers of a block");
-  Add(fmt::format("tile_m == 64 or {} < 2 * {}", rows_.text(), extents.m), "more rows than there are");
-  Add(fmt::format("tile_n == 64 or {} < 2 * {}", columns_.text(), extents.n), "more columns than there are");
+  Add(fmt::format("tile_m == 64 or tile_m < {}", 2 * extents.m), "more rows than there are");
+  Add(fmt::format("tile_n == 64 or tile_n < {}", 2 * extents.n), "more columns than there are");
   AddOrderAndSplit();
   space_.parameters.push_back({"persistent", Integers({0, 1}),
                                "blocks that take one tile after the other, storing one while the next is fetched"});
@@ -104,25 +102,15 @@ int64_t TensorTemplate::Resident(const Configuration& configuration) const {
   return std::clamp<int64_t>(std::min(profile_.shared_per_sm / shared, profile_.registers_per_sm / registers), 1, 8);
 }
 
-ProductTemplate::Extents TensorTemplate::Together(const Configuration& configuration) const {
-  return {.m = Evaluate(rows_, configuration), .n = Evaluate(columns_, configuration)};
-}
-
 LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const char* entry, const std::string& m,
                                     const std::string& n) const {
   LaunchStep step = ProductStep(configuration, entry, m, n);
-  std::string clusters = fmt::format("ceil_div({}, {}) * ceil_div({}, {})", m, rows_.text(), n, columns_.text());
   // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
   if (Persistent(configuration)) {
     const int64_t waves =
         std::max<int64_t>(1, (BlocksPerSm(configuration) + Resident(configuration) - 1) / Resident(configuration));
-    clusters = fmt::format("ceil_div({}, {})", clusters, waves);
+    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, {})", step.grid[0].text(), waves));
   }
-  const Extents together = Together(configuration);
-  const int64_t blocks =
-      together.m / Integer(configuration, "tile_m") * (together.n / Integer(configuration, "tile_n"));
-  step.grid[0] = Expr::MustParse(blocks == 1 ? clusters : fmt::format("{} * {}", clusters, blocks));
-  if (blocks > 1) step.cluster[0] = Expr(blocks);
   if (InCluster(configuration)) step.cluster[1] = Expr::MustParse("split_k");
   return step;
 }

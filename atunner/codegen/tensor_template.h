@@ -20,7 +20,6 @@ class TensorTemplate : public ProductTemplate {
   int64_t Threads(const Configuration& configuration) const override;
   int64_t SharedBytes(const Configuration& configuration) const override;
   std::vector<std::vector<int64_t>> Starts() const override { return loop_.Starts(); }
-  Extents Together(const Configuration& configuration) const override;
   bool Persistent(const Configuration& configuration) const { return Integer(configuration, "persistent") != 0; }
   /// Blocks that an SM holds.
   int64_t Resident(const Configuration& configuration) const;
@@ -42,9 +41,8 @@ class TensorTemplate : public ProductTemplate {
 
   const MainLoop& loop_;
   Expr threads_;
-  Expr registers_;       ///< of a thread
-  Expr shared_;          ///< bytes
-  Expr rows_, columns_;  ///< of the result whose operands are fetched together
+  Expr registers_;  ///< of a thread
+  Expr shared_;     ///< bytes
 };
 
 /// Largest power of two up to 8 that divides `extent`: elements that are sure to start at a multiple of their size.
@@ -53,8 +51,8 @@ int64_t Alignment(int64_t extent);
 struct Widened {
   std::string tensor, rows, width;
 };
-/// A step that copies each tensor into workspace "wide_" + its name with rows of a multiple of 16 bytes (widen.cuh).
-/// Two at most, of elements of `bytes`.
+/// A step that copies each tensor into workspace "wide_" + its name with rows of a multiple of 128 bytes (widen.cuh),
+/// the boxes' own. Two at most, of elements of `bytes`.
 void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes = 2);
 /// The expression of such a row's elements.
 std::string Wide(const std::string& width, int64_t bytes);

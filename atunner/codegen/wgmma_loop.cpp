@@ -80,8 +80,6 @@ class Maps : public MainLoop {
         {"tile_n", Integers({64, 128, 192, 256}), "columns of the result per tile"},
         {"tile_k", Integers({128 / Bytes()}), "depth of one buffer"},
         {"group_rows", Integers({64, 128}), "rows of the result per group of four warps"},
-        {"cluster_m", Integers({1, 2}), "blocks, one below the other, that fetch columns of b together"},
-        {"cluster_n", Integers({1, 2}), "blocks, side by side, that fetch rows of a together"},
         {"alternate", Integers({0, 1}), "two sets of groups take tiles in turns: one multiplies while one stores"},
     };
     if (Promotes())
@@ -91,24 +89,25 @@ class Maps : public MainLoop {
   }
   std::vector<Constraint> Constraints() const override {
     return {{Expr::MustParse("tile_m % group_rows == 0"), "groups divide the tile"},
-            {Expr::MustParse("tile_m // group_rows * (1 + alternate) <= 3"), "too many groups"},
-            {Expr::MustParse("cluster_m * cluster_n <= 2"), "larger clusters find no place"}};
+            {Expr::MustParse("tile_m // group_rows * (1 + alternate) <= 3"), "too many groups"}};
   }
   std::vector<std::vector<int64_t>> Starts() const override {
-    if (Promotes())
-      return {
-          {128, 192, 128, 64, 1, 1, 0, 1, 5}, {128, 128, 128, 64, 1, 1, 0, 1, 6}, {64, 192, 128, 64, 1, 1, 0, 1, 6},
-          {64, 128, 128, 64, 1, 1, 0, 1, 8},  {64, 64, 128, 64, 1, 1, 0, 1, 12},  {64, 256, 128, 64, 1, 1, 1, 0, 5},
-          {128, 256, 128, 64, 1, 1, 0, 0, 4}, {128, 192, 128, 64, 1, 1, 0, 0, 5}, {64, 256, 128, 64, 1, 1, 0, 1, 5}};
+    if (Promotes()) {
+      std::vector<std::vector<int64_t>> starts = {{64, 256, 128, 64, 1, 0, 5}, {128, 256, 128, 64, 0, 0, 4}};
+      for (const int64_t promote : {1, 0}) {
+        for (const std::vector<int64_t>& tile : std::vector<std::vector<int64_t>>{
+                 {128, 192, 5}, {192, 128, 5}, {128, 128, 6}, {64, 192, 6}, {64, 128, 8}, {64, 64, 12}})
+          starts.push_back({tile[0], tile[1], 128, 64, 0, promote, tile[2]});
+      }
+      return starts;
+    }
     if (operands_ == Operands::kInt8)
-      return {{128, 256, 128, 64, 1, 1, 0, 4}, {128, 192, 128, 64, 1, 1, 0, 5}, {128, 128, 128, 64, 1, 1, 0, 6},
-              {64, 256, 128, 64, 1, 1, 0, 5},  {64, 128, 128, 64, 1, 1, 0, 8},  {64, 64, 128, 64, 1, 1, 0, 12}};
-    return {{128, 256, 64, 64, 1, 1, 0, 4},  {128, 256, 64, 64, 2, 1, 0, 4}, {256, 128, 64, 128, 1, 1, 0, 4},
-            {128, 192, 64, 64, 1, 1, 0, 5},  {192, 128, 64, 64, 1, 1, 0, 5}, {128, 128, 64, 128, 1, 1, 1, 6},
-            {128, 128, 64, 128, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 6}, {128, 128, 64, 64, 1, 1, 0, 3},
-            {128, 64, 64, 64, 1, 1, 0, 8},   {64, 256, 64, 64, 1, 1, 0, 5},  {64, 256, 64, 64, 1, 1, 0, 4},
-            {64, 128, 64, 64, 1, 1, 0, 8},   {64, 128, 64, 64, 1, 1, 0, 4},  {64, 64, 64, 64, 1, 1, 0, 12},
-            {64, 64, 64, 64, 1, 1, 0, 6}};
+      return {{128, 256, 128, 64, 0, 4}, {128, 192, 128, 64, 0, 5}, {128, 128, 128, 64, 0, 6},
+              {64, 256, 128, 64, 0, 5},  {64, 128, 128, 64, 0, 8},  {64, 64, 128, 64, 0, 12}};
+    return {{128, 256, 64, 64, 0, 4},  {256, 128, 64, 128, 0, 4}, {128, 192, 64, 64, 0, 5}, {192, 128, 64, 64, 0, 5},
+            {128, 128, 64, 128, 1, 6}, {128, 128, 64, 128, 0, 6}, {128, 128, 64, 64, 0, 6}, {128, 128, 64, 64, 0, 3},
+            {128, 64, 64, 64, 0, 8},   {64, 256, 64, 64, 0, 5},   {64, 256, 64, 64, 0, 4},  {64, 128, 64, 64, 0, 8},
+            {64, 128, 64, 64, 0, 4},   {64, 64, 64, 64, 0, 12},   {64, 64, 64, 64, 0, 6}};
   }
   std::string Warps() const override {
     return fmt::format("({} + {})", MultiplyingWarps(), Promotes() ? "(4 if " + HandsOver() + " else 1)" : "1");
@@ -125,24 +124,22 @@ class Maps : public MainLoop {
   std::string SharedBytes() const override {
     return fmt::format("((tile_m + tile_n) * 128 * stages + {} * 2048 + stages * 16)", MultiplyingWarps());
   }
-  std::string RowsTogether() const override { return "(tile_m * cluster_m)"; }
-  std::string ColumnsTogether() const override { return "(tile_n * cluster_n)"; }
 
   double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
-    // Seen on an H200: products of 128 columns reach nine tenths of what those of 256 do, as does a single group of
-    // 64 rows.
+    // As fitted to what an H200 took: narrow products wait for shared memory, a single group of 64 rows for itself.
+    constexpr double kBusy = 0.74;
     const int64_t columns = chosen["tile_n"];
-    const double fed = columns >= 192 ? 1.0 : columns == 128 ? 0.9 : 0.75;
+    const double fed = columns == 256 ? 1.0 : columns == 192 ? 0.97 : columns == 128 ? 0.95 : 0.57;
     const int64_t groups = chosen["tile_m"] / chosen["group_rows"] * (1 + chosen["alternate"]) * resident;
-    const double hidden = groups > 1 || chosen["group_rows"] == 128 ? 1.0 : 0.9;
+    const double hidden = groups > 1 || chosen["group_rows"] == 128 ? 1.0 : 0.89;
     const int64_t ahead = (chosen["stages"] - 1) * resident;
-    const double covered = ahead >= 3 ? 1.0 : ahead == 2 ? 0.93 : 0.75;
+    const double covered = ahead >= 3 ? 1.0 : ahead == 2 ? 0.97 : 0.5;
     // Additions in float32 stand between products.
     const int64_t promote = Promotes() ? chosen["promote"] : 0;
-    const double added = promote == 0 ? 1.0 : promote == 1 ? 0.9 : 0.93;
-    return kSustained * fed * hidden * covered * added;
+    const double added = promote == 0 ? 1.0 : promote == 1 ? 0.94 : 0.955;
+    return kBusy * fed * hidden * covered * added;
   }
-  double TurnNs(const Chosen& chosen) const override { return chosen["alternate"] != 0 ? 100 : 700; }
+  double TurnNs(const Chosen& chosen) const override { return chosen["alternate"] != 0 ? 50 : 300; }
   int64_t LaunchBound(const Chosen&, int64_t resident) const override { return resident; }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
@@ -150,11 +147,10 @@ class Maps : public MainLoop {
     constants.Int("GROUP_ROWS", chosen["group_rows"]).Int("GROUPS", groups, "of four warps that multiply");
     constants.Int("OPERAND_BYTES", Bytes()).Int("PROMOTE", Promotes() ? chosen["promote"] : 0, "buffers at a time");
     constants.Line(operands_ == Operands::kInt8 ? "typedef int Sum;" : "typedef float Sum;");
-    constants.Int("CLUSTER_M", chosen["cluster_m"]).Int("CLUSTER_N", chosen["cluster_n"]);
   }
   std::string Text(const Chosen& chosen) const override {
-    return fmt::format("{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
-                       embed::kWgmmaTileCuh, embed::kTensorCopiesCuh, embed::kMapsLoopCuh);
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
+                       embed::kWgmmaTileCuh, embed::kTensorCopiesCuh, embed::kRingCuh, embed::kMapsLoopCuh);
   }
 
  private:

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
-
-#include "atunner/search/acquisition.h"
+#include <utility>
 
 namespace atunner {
 namespace {
@@ -14,6 +13,7 @@ constexpr size_t kFewestTrials = 10;  // of a run, that did not fail
 constexpr size_t kMostRows = 800;     // of a run: the best half of them, the rest at random
 constexpr size_t kTrees = 64;
 constexpr size_t kMostLeaders = 8;
+constexpr uint64_t kMostCosts = 1 << 15;  // asked for; of larger spaces a sample
 
 /// Position of every value of a past parameter among those of the present one; nullopt where a text is missing.
 std::optional<std::vector<uint16_t>> Translate(const Parameter& past, const Parameter& present) {
@@ -102,18 +102,73 @@ std::shared_ptr<const Prior> Prior::Make(std::shared_ptr<const SpaceIndex> index
   }
   if (x.empty()) return nullptr;
   prior->forest_.Fit(x, prior->coordinates_.size(), y, kTrees, random);
+  prior->has_runs_ = true;
   std::ranges::stable_sort(best, {}, &Row::value);
   for (const Row& row : best) {
     if (prior->leaders_.size() == kMostLeaders) break;
     const uint64_t at = space.IndexOfPositions(row.positions);
-    if (at >= space.size()) continue;
-    const auto close = [&](uint64_t other) {
-      const std::vector<uint16_t> there = space.PositionsAt(other);
-      size_t differences = 0;
-      for (size_t p = 0; p < there.size(); ++p) differences += there[p] != row.positions[p];
-      return differences <= 1;
-    };
-    if (std::ranges::none_of(prior->leaders_, close)) prior->leaders_.push_back(at);
+    if (at < space.size() && !prior->NextToALeader(at)) prior->leaders_.push_back(at);
+  }
+  return prior;
+}
+
+size_t Prior::Differences(uint64_t at, const std::vector<uint16_t>& there) const {
+  const std::vector<uint16_t> here = index_->PositionsAt(at);
+  size_t count = 0;
+  for (size_t p = 0; p < here.size(); ++p) count += here[p] != there[p];
+  return count;
+}
+
+bool Prior::NextToALeader(uint64_t at) const {
+  const std::vector<uint16_t> here = index_->PositionsAt(at);
+  return std::ranges::any_of(leaders_, [&](uint64_t leader) { return Differences(leader, here) <= 1; });
+}
+
+double Prior::Of(uint64_t at) const {
+  const auto cost = cost_ ? cost_(index_->At(at)) : std::nullopt;
+  const double by_cost = cost && *cost > 0 ? costs_.Of(std::log(*cost)) : 0;
+  if (!has_runs_) return by_cost;
+  const double by_runs = forest_.Predict(coordinates_.Of(at)).mean;
+  return cost ? (by_cost + by_runs) / 2 : by_runs;
+}
+
+/// Of configurations that cost the same, which the cost cannot tell apart, the one most like `options.first` counts.
+void Prior::RankByCost(const SearchOptions& options) {
+  Random random(options.seed);
+  const bool all = index_->size() <= kMostCosts;
+  std::set<std::pair<double, uint64_t>> ranking;
+  for (uint64_t i = 0; i < std::min(index_->size(), kMostCosts); ++i) {
+    const uint64_t at = all ? i : index_->Draw(random);
+    const auto cost = options.cost(index_->At(at));
+    if (cost && *cost > 0 && std::isfinite(*cost)) ranking.emplace(std::log(*cost), at);
+  }
+  if (ranking.empty()) return;
+  cost_ = options.cost;
+  costs_ = ValueScale(ranking);
+  const uint64_t first = options.first ? index_->IndexOf(*options.first) : index_->size();
+  if (first < index_->size()) leaders_.push_back(first);
+  const std::vector<uint16_t> usual = index_->PositionsAt(leaders_.empty() ? ranking.begin()->second : first);
+  for (auto at = ranking.begin(); at != ranking.end() && leaders_.size() < kMostLeaders;) {
+    constexpr double kSame = 1e-9;
+    uint64_t likest = at->second;
+    const double cost = at->first;
+    for (; at != ranking.end() && at->first < cost + kSame; ++at) {
+      if (Differences(at->second, usual) < Differences(likest, usual)) likest = at->second;
+    }
+    if (!NextToALeader(likest)) leaders_.push_back(likest);
+  }
+}
+
+std::shared_ptr<const Prior> Prior::WithCost(std::shared_ptr<const Prior> runs, std::shared_ptr<const SpaceIndex> index,
+                                             const SearchOptions& options) {
+  if (!options.cost) return runs;
+  std::shared_ptr<Prior> prior(runs ? new Prior(*runs) : new Prior(std::move(index)));
+  const std::vector<uint64_t> found = std::exchange(prior->leaders_, {});
+  prior->RankByCost(options);
+  if (!prior->cost_) return runs;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto place = static_cast<std::ptrdiff_t>(std::min(2 * i + 1, prior->leaders_.size()));
+    prior->leaders_.insert(prior->leaders_.begin() + place, found[i]);
   }
   return prior;
 }

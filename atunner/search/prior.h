@@ -1,11 +1,15 @@
-// What earlier runs of the same kernel (at other sizes, on other GPUs) say of a space.
+// What is believed of a space before its first trial: by earlier runs of the same kernel (at other sizes, on other
+// GPUs), and by a rough cost.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "atunner/search/acquisition.h"
 #include "atunner/search/coordinates.h"
 #include "atunner/search/regression_forest.h"
 #include "atunner/search/searcher.h"
@@ -26,18 +30,30 @@ class Prior {
   static std::shared_ptr<const Prior> Make(std::shared_ptr<const SpaceIndex> index, std::span<const PastRun> runs,
                                            uint64_t seed);
 
-  /// What the runs expect: standardised log time, about -2 for their best, 0 for the middle.
-  double Of(uint64_t at) const { return forest_.Predict(coordinates_.Of(at)).mean; }
-  /// The runs' best configurations as far as they are valid here, best first, no two next to each other.
+  /// What `runs` (nullptr: none) say, and what `options.cost` says of this very task. `runs` where there is no cost.
+  static std::shared_ptr<const Prior> WithCost(std::shared_ptr<const Prior> runs,
+                                               std::shared_ptr<const SpaceIndex> index, const SearchOptions& options);
+
+  /// What is expected: standardised log time, about -2 for the best, 0 for the middle.
+  double Of(uint64_t at) const;
+  /// The runs' best configurations as far as they are valid here, best first, no two next to each other; in turns with
+  /// what is asked first and the cheapest, of which no two cost the same.
   const std::vector<uint64_t>& leaders() const { return leaders_; }
+  bool knows_cost() const { return static_cast<bool>(cost_); }
 
  private:
   explicit Prior(std::shared_ptr<const SpaceIndex> index) : index_(std::move(index)), coordinates_(*index_) {}
+  size_t Differences(uint64_t at, const std::vector<uint16_t>& there) const;
+  bool NextToALeader(uint64_t at) const;
+  void RankByCost(const SearchOptions& options);
 
   std::shared_ptr<const SpaceIndex> index_;
   Coordinates coordinates_;
   RegressionForest forest_;
+  bool has_runs_ = false;
   std::vector<uint64_t> leaders_;
+  std::function<std::optional<double>(const Configuration&)> cost_;
+  ValueScale costs_;  ///< of their logarithms
 };
 
 }  // namespace atunner

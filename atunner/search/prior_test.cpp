@@ -129,6 +129,64 @@ TEST(Prior, IsNothingToStrategiesThatLookAtNoResult) {
     EXPECT_EQ(BestAfter(strategy, prior, 3, 20), BestAfter(strategy, nullptr, 3, 20)) << strategy;
 }
 
+/// Told apart by nothing but x, y and z, and off by a factor.
+std::optional<double> RoughCost(const SpaceIndex& index, const Configuration& one, double sign) {
+  Configuration usual = one;
+  usual.values[3] = usual.values[1];
+  usual.values[4] = std::string("b");
+  return std::exp(sign * 1.3 * std::log(TimeOf(index.space(), usual, 0.3)));
+}
+
+double MedianWithCost(const std::string& strategy, double sign, int budget) {
+  const auto index = Present();
+  std::vector<double> found;
+  for (uint64_t seed = 1; seed <= 9; ++seed) {
+    SearchOptions options{.seed = seed};
+    options.cost = [&](const Configuration& one) { return RoughCost(*index, one, sign); };
+    auto searcher = MakeSearcher(strategy, index, options).value();
+    double best = INFINITY;
+    for (int i = 0; i < budget; ++i) {
+      const auto asked = searcher->Ask(1);
+      const double time = TimeOf(index->space(), asked.at(0), 0);
+      searcher->Tell({asked[0], time});
+      best = std::min(best, time);
+    }
+    found.push_back(best);
+  }
+  std::ranges::sort(found);
+  return found[4];
+}
+
+TEST(Cost, LeadsToDifferentConfigurationsThatItTellsApart) {
+  const auto index = Present();
+  SearchOptions options{.seed = 1};
+  EXPECT_EQ(Prior::WithCost(nullptr, index, options), nullptr);
+  options.cost = [&](const Configuration& one) { return RoughCost(*index, one, 1); };
+  options.first = Configuration{{int64_t{1}, int64_t{1}, int64_t{1}, int64_t{8}, std::string("b")}};
+  const auto prior = Prior::WithCost(nullptr, index, options);
+  ASSERT_GE(prior->leaders().size(), 4u);
+  EXPECT_EQ(prior->leaders()[0], index->IndexOf(*options.first));
+  double last = 0;
+  for (size_t i = 1; i < prior->leaders().size(); ++i) {
+    const Configuration one = index->At(prior->leaders()[i]);
+    const double cost = *options.cost(one);
+    EXPECT_GT(cost, last * 1.0001) << "alike: " << index->space().Describe(one);
+    EXPECT_EQ(one.values[3], Value(int64_t{8})) << "what the cost does not know is as in the first";
+    last = cost;
+  }
+  EXPECT_LT(prior->Of(prior->leaders()[1]) + 1, prior->Of(prior->leaders()[0]));
+  const auto both = Prior::WithCost(MakePrior(), index, options);
+  EXPECT_GT(both->leaders().size(), prior->leaders().size());
+  EXPECT_EQ(both->leaders()[0], prior->leaders()[0]);
+}
+
+TEST(Cost, ShortensTheSearchAndDoesLittleHarmWhereItMisleads) {
+  for (const char* strategy : {"auto", "bayes", "forest"}) {
+    EXPECT_LT(MedianWithCost(strategy, 1, 8), 0.9 * MedianAfter(strategy, nullptr, 8)) << strategy;
+    EXPECT_LT(MedianWithCost(strategy, -1, 45), 1.15 * MedianAfter(strategy, nullptr, 45)) << strategy;
+  }
+}
+
 TEST(Trend, BelievesWhatHoldsAndDropsWhatDoesNot) {
   const auto prior = MakePrior();
   Trend with(prior);

@@ -7,6 +7,7 @@
 #include "atunner/search/population.h"
 #include "atunner/search/portfolio.h"
 #include "atunner/search/ppo.h"
+#include "atunner/search/prior.h"
 #include "atunner/search/simple_strategies.h"
 #include "atunner/search/tree_parzen.h"
 
@@ -49,6 +50,7 @@ std::vector<StrategyInfo> Strategies() {
 
 Result<std::unique_ptr<Searcher>> MakeSearcher(std::string_view strategy, std::shared_ptr<const SpaceIndex> index,
                                                SearchOptions options) {
+  options.prior = Prior::WithCost(std::move(options.prior), index, options);
   std::string names;
   for (const Entry& entry : kStrategies) {
     if (entry.name == strategy && options.objectives > 1)

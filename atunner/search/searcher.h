@@ -40,7 +40,7 @@ struct Policy;
 struct SearchOptions {
   uint64_t seed = 1;
   std::optional<Configuration> first;  ///< asked before anything else
-  /// A rough cost for ranking before anything is known; nullopt = unknown.
+  /// A rough cost: what it says is the cheapest comes first, and it is believed as `prior` is; nullopt = unknown.
   std::function<std::optional<double>(const Configuration&)> cost;
   size_t objectives = 1;                           ///< of several a front is looked for (pareto.h)
   std::shared_ptr<const Prior> prior = nullptr;    ///< what earlier runs found (prior.h); nullptr: nothing is known

@@ -8,8 +8,9 @@
 namespace atunner {
 namespace {
 
-constexpr int kWishes = 24;        // per question, before a uniform draw stands in
-constexpr size_t kWarmStarts = 3;  // of an earlier run's leaders, in turns with the strategy's own first wishes
+constexpr int kWishes = 24;         // per question, before a uniform draw stands in
+constexpr size_t kWarmStarts = 3;   // of an earlier run's leaders, in turns with the strategy's own first wishes
+constexpr size_t kCheapStarts = 6;  // where a cost says which are the leaders, before its own
 
 }  // namespace
 
@@ -44,10 +45,13 @@ bool Strategy::IsInBetterHalf(const std::optional<double>& log_time) const {
 
 /// A leader that disappoints is the last one.
 std::optional<uint64_t> Strategy::WarmStart() const {
-  if (!options_.prior || !Learns() || asked_count() >= 2 * kWarmStarts || asked_count() % 2 == 0) return std::nullopt;
+  if (!options_.prior || !Learns()) return std::nullopt;
+  const bool cheap = options_.prior->knows_cost();
+  const bool over = asked_count() >= (cheap ? kCheapStarts : 2 * kWarmStarts);
+  if (over || (!cheap && asked_count() % 2 == 0)) return std::nullopt;
   for (uint64_t leader : options_.prior->leaders()) {
     if (!IsAsked(leader)) return leader;
-    if (const auto* result = ResultOf(leader); result != nullptr && !IsInBetterHalf(*result)) break;
+    if (const auto* result = ResultOf(leader); !cheap && result != nullptr && !IsInBetterHalf(*result)) break;
   }
   return std::nullopt;
 }

@@ -5,21 +5,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
   extern __shared__ __align__(1024) unsigned char shared[];
   const int tiles = (int)((k + TILE_K - 1) / TILE_K);
   const Depth depth = {(int)((long long)tiles * blockIdx.y / SPLIT_K), (int)((long long)tiles * (blockIdx.y + 1) / SPLIT_K)};
-  const unsigned all = tile_count<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N>(m, n) * CLUSTER;
-  Ring ring((unsigned)__cvta_generic_to_shared(shared));
+  const unsigned all = tile_count(m, n);
+  Ring ring(shared, BARRIERS);
   if (A_ROWS < TILE_M) clear_rows(shared);
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < STAGES; ++s) {
-      make_barrier(ring.shared + BARRIERS + s * 16, 1);
-      make_barrier(ring.shared + BARRIERS + s * 16 + 8, 4 * SHARING * (CLUSTER_M + CLUSTER_N - 1));
-    }
-    show_barriers();
-  }
-  if (CLUSTER > 1) {
-    meet_cluster();
-  } else {
-    __syncthreads();
-  }
+  if (threadIdx.x == 0) ring.make(4 * SHARING);
+  __syncthreads();
   if (threadIdx.x >= CONSUMERS) {
     if (FETCHERS == 128) give_registers<FETCHER_REGISTERS>();
     if (threadIdx.x == CONSUMERS) fetch(ring, a, b, depth, all, m, n);
@@ -35,13 +25,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
         continue;
       }
       if (TURNS && index != blockIdx.x) wait_for_turn();
-      const Tile tile = tile_of(index, m, n);
+      const Tile tile = tile_at(index, m, n);
       const Ahead ahead(FINISH, shared, tile, m, n);
       multiply_tile(ring, sums, depth, TURNS && index + gridDim.x < all);
       ahead.give();
       store_result(shared, sums, c, tile, m, n, FINISH, ahead);
     }
   }
-  if (CLUSTER > 1) meet_cluster();  // until everybody is here, others copy into this block's memory and arrive at its barriers
   leave();
 }

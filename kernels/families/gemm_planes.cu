@@ -14,46 +14,19 @@ constexpr int COPIER = GROUPS;
 constexpr int THREADS = (GROUPS + 1) * 128;
 constexpr int PANELS = TILE_N / LINES;
 constexpr int FRAGMENTS = TILE_N / 8;
-constexpr int STAGE_BYTES = (GROUPS + PANELS) * CHUNK_BYTES;
 typedef float Sums[1][FRAGMENTS][4];
-
-DEVICE void copy_chunk(unsigned to, const unsigned char* from, unsigned barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "n"(CHUNK_BYTES), "r"(barrier)
-               : "memory");
-}
-
-/// The buffers in turn: the copying thread waits until a buffer is drained, the others until it is filled.
-struct Ring {
-  unsigned buffers, filled, drained;  // shared addresses
-  int stage = 0;
-  unsigned parity = 0;
-
-  DEVICE explicit Ring(unsigned char* shared) {
-    buffers = (unsigned)__cvta_generic_to_shared(shared);
-    filled = buffers + STAGES * STAGE_BYTES;
-    drained = filled + STAGES * 8;
-  }
-  DEVICE void step() {
-    if (++stage < STAGES) return;
-    stage = 0;
-    parity ^= 1;
-  }
-  DEVICE unsigned buffer() const { return buffers + stage * STAGE_BYTES; }
-  DEVICE unsigned filled_barrier() const { return filled + stage * 8; }
-  DEVICE unsigned drained_barrier(int which) const { return drained + which * 8; }
-};
 
 DEVICE void copy_tiles(Ring ring, const unsigned char* a, const unsigned char* b, long long m, long long n, long long chunks) {
   for (unsigned index = blockIdx.x; index < tile_count(m, n); index += gridDim.x) {
     const Tile tile = tile_at(index, m, n);
     for (long long chunk = 0; chunk < chunks; ++chunk, ring.step()) {
-      await(ring.drained_barrier(ring.stage), ring.parity ^ 1);
-      expect_bytes(ring.filled_barrier(), STAGE_BYTES);
+      await(ring.free(), ring.parity ^ 1);
+      expect_bytes(ring.full(), STAGE_BYTES);
 #pragma unroll
       for (int i = 0; i < GROUPS + PANELS; ++i) {
         const unsigned char* from = i < GROUPS ? a + ((tile.row / LINES + i) * chunks + chunk) * CHUNK_BYTES
                                                : b + ((tile.column / LINES + i - GROUPS) * chunks + chunk) * CHUNK_BYTES;
-        copy_chunk(ring.buffer() + i * CHUNK_BYTES, from, ring.filled_barrier());
+        copy_bytes(ring.buffer() + i * CHUNK_BYTES, from, CHUNK_BYTES, ring.full());
       }
     }
   }
@@ -110,18 +83,18 @@ DEVICE void multiply_small(float (&small)[FRAGMENTS][4], unsigned buffer) {
 /// One tile's sums of a single plane.
 DEVICE void multiply_only(Ring& ring, int chunks, Sums& sums) {
   clear(sums);
-  int last = 0;
+  Ring last = ring;
   for (int chunk = 0; chunk < chunks; ++chunk, ring.step()) {
-    await(ring.filled_barrier(), ring.parity);
+    await(ring.full(), ring.parity);
     start_products();
     multiply_large(sums[0], ring.buffer(), false);
     wait_products<1>();  // for those of the last chunk
-    if (chunk > 0 && threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
-    last = ring.stage;
+    if (chunk > 0) release(last);
+    last = ring;
   }
   wait_products<0>();
   settle(sums);
-  if (threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
+  release(last);
 }
 
 /// One tile's sums.
@@ -131,16 +104,16 @@ DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
   Sums large, small;  // of the first planes; of the others
   clear(sums);
   clear(small);
-  int last = 0;
+  Ring last = ring;
   for (int chunk = 0; chunk < chunks; chunk += PROMOTE) {
 #pragma unroll
     for (int i = 0; i < PROMOTE; ++i, ring.step()) {
-      await(ring.filled_barrier(), ring.parity);
+      await(ring.full(), ring.parity);
       start_products();
       multiply_large(large[0], ring.buffer(), i == 0);
       wait_products<1>();  // for the small products of the last chunk
-      if (chunk + i > 0 && threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
-      last = ring.stage;
+      if (chunk + i > 0) release(last);
+      last = ring;
       multiply_small(small[0], ring.buffer());
     }
     wait_products<1>();  // for the large ones
@@ -155,7 +128,7 @@ DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
   wait_products<0>();
   settle(small);
   promote(sums, small, SMALL);
-  if (threadIdx.x % 32 == 0) arrive(ring.drained_barrier(last));
+  release(last);
 }
 
 /// Sums below this may have lost more than float32's roundoff (TF32's, of one plane) to tiny elements: what rounding each of
@@ -222,14 +195,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   constexpr int *row_scales = nullptr, *column_scales = nullptr;
 #endif
   extern __shared__ __align__(1024) unsigned char shared[];
-  Ring ring(shared);
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < STAGES; ++i) {
-      make_barrier(ring.filled + i * 8, 1);
-      make_barrier(ring.drained + i * 8, GROUPS * 4);
-    }
-    show_barriers();
-  }
+  Ring ring(shared, STAGES * STAGE_BYTES);
+  if (threadIdx.x == 0) ring.make(GROUPS * 4);
   __syncthreads();
   const int chunks = chunks_along(k);
   if (threadIdx.x / 128 == COPIER) {

@@ -1,7 +1,6 @@
 // The main loop of matrix products on Hopper where tensor maps copy: one thread fetches boxes of a and b, groups of four warps
 // multiply, GROUPS / SHARING tiles of the result at a time. A pair of barriers per buffer says when it is full and when it is
-// free again. CLUSTER_M blocks, one below the other, fetch their columns of b together, each a part for all; CLUSTER_N blocks,
-// side by side, their rows of a.
+// free again.
 
 /// What createpolicy makes of evict_normal and evict_first. Elements that are read once and leave L2 first drive nothing else out,
 /// above all no lines that would have to be written back.
@@ -13,16 +12,7 @@ DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, unsigned
                "l"(&map), "r"(x), "r"(y), "r"(barrier), "l"(policy)
                : "memory");
 }
-/// The same box for each block of the cluster whose bit is set, at the same place, where its barrier counts the bytes.
-DEVICE void copy_box_to(unsigned short blocks, unsigned to, const CUtensorMap& map, int x, int y, unsigned barrier, unsigned long long policy) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
-      "[%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(to),
-      "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(blocks), "l"(policy)
-      : "memory");
-}
 
-constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
 constexpr int CONSUMERS = GROUPS * 128;
 // One thread fetches: of a warp, or of a group of four that hands its registers to groups with two sets of sums.
 constexpr int FETCHERS = PROMOTE > 0 && GROUPS > 1 ? 128 : 32;
@@ -34,39 +24,6 @@ constexpr int COLUMNS = BARRIERS + STAGES * 16;  // what the columns of a group'
 constexpr bool STAGED_APART = true;
 
 DEVICE void wait_for_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
-DEVICE int rank() { return CLUSTER == 1 ? 0 : blockIdx.x % CLUSTER; }
-DEVICE int rank_m() { return rank() % CLUSTER_M; }
-DEVICE int rank_n() { return rank() / CLUSTER_M; }
-
-/// This block's tile of the cluster's.
-DEVICE Tile tile_of(unsigned index, long long m, long long n) {
-  Tile tile = tile_at<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N>(index / CLUSTER, m, n);
-  tile.row += rank_m() * TILE_M;
-  tile.column += rank_n() * TILE_N;
-  return tile;
-}
-
-/// The buffers in the order in which they are filled; parity counts rounds.
-struct Ring {
-  unsigned shared;
-  int stage = 0;
-  unsigned parity = 0;
-
-  DEVICE explicit Ring(unsigned shared) : shared(shared) {}
-  DEVICE unsigned buffer() const { return shared + stage * STAGE_BYTES; }
-  DEVICE unsigned full() const { return shared + BARRIERS + stage * 16; }
-  DEVICE unsigned free() const { return full() + 8; }
-  DEVICE void step() {
-    if (++stage < STAGES) return;
-    stage = 0;
-    parity ^= 1;
-  }
-  DEVICE void skip(int count) {
-    count += stage;
-    stage = count % STAGES;
-    parity ^= count / STAGES & 1;
-  }
-};
 
 /// Zeros where the tensor cores read rows of a that nobody fetches.
 DEVICE void clear_rows(unsigned char* shared) {
@@ -83,44 +40,20 @@ struct Depth {
 };
 
 DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, Depth depth, unsigned all, long long m, long long n) {
-  constexpr int A_PART = A_ROWS / CLUSTER_N, B_PART = (B_TRANSPOSED ? TILE_N : TILE_K) / CLUSTER_M;
   constexpr unsigned long long A_POLICY = STREAM > 1 ? STREAMED : KEPT, B_POLICY = STREAM > 0 ? STREAMED : KEPT;
-  const unsigned short same_rows = ((1 << CLUSTER) - 1) / ((1 << CLUSTER_M) - 1) << rank_m();
-  const unsigned short same_columns = ((1 << CLUSTER_M) - 1) << rank_n() * CLUSTER_M;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
-    const Tile tile = tile_of(index, m, n);
+    const Tile tile = tile_at(index, m, n);
     for (int at = depth.first; at < depth.last; ++at, ring.step()) {
       await(ring.free(), ring.parity ^ 1);
       expect_bytes(ring.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
-      const unsigned to_a = ring.buffer() + rank_n() * A_PART * 128;
-      const int x_a = at * TILE_K, y_a = (int)tile.row + rank_n() * A_PART;
-      if (CLUSTER_N > 1) {
-        copy_box_to(same_rows, to_a, a, x_a, y_a, ring.full(), A_POLICY);
-      } else {
-        copy_box(to_a, a, x_a, y_a, ring.full(), A_POLICY);
-      }
+      copy_box(ring.buffer(), a, at * TILE_K, (int)tile.row, ring.full(), A_POLICY);
 #pragma unroll
       for (int panel = 0; panel < (B_TRANSPOSED ? 1 : TILE_N / B_PANEL); ++panel) {
-        const unsigned to_b = ring.buffer() + A_BYTES + panel * TILE_K * 128 + rank_m() * B_PART * 128;
-        const int x_b = B_TRANSPOSED ? at * TILE_K : (int)tile.column + panel * B_PANEL;
-        const int y_b = (B_TRANSPOSED ? (int)tile.column : at * TILE_K) + rank_m() * B_PART;
-        if (CLUSTER_M > 1) {
-          copy_box_to(same_columns, to_b, b, x_b, y_b, ring.full(), B_POLICY);
-        } else {
-          copy_box(to_b, b, x_b, y_b, ring.full(), B_POLICY);
-        }
+        const unsigned to = ring.buffer() + A_BYTES + panel * TILE_K * 128;
+        const int depth_at = at * TILE_K, column = (int)tile.column + panel * B_PANEL;
+        copy_box(to, b, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at, ring.full(), B_POLICY);
       }
     }
-  }
-}
-
-/// This warp needs the buffer no more: everybody who copies into it is told.
-DEVICE void release(const Ring& ring) {
-  const int lane = threadIdx.x % 32;
-  if (CLUSTER == 1) {
-    if (lane == 0) arrive(ring.free());
-  } else if (lane < CLUSTER && (lane % CLUSTER_M == rank_m() || lane / CLUSTER_M == rank_n())) {
-    arrive_at(ring.free(), lane);
   }
 }
 

@@ -14,13 +14,6 @@ DEVICE void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;
 DEVICE void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-/// At the same place of another block of the cluster: tells that copies may overwrite what was read, and orders no stores.
-DEVICE void arrive_at(unsigned barrier, int block) {
-  asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(
-                   barrier),
-               "r"(block)
-               : "memory");
-}
 /// An arrival; and the phase stays open until `bytes` have come.
 DEVICE void expect_bytes(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");

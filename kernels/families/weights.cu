@@ -1,0 +1,103 @@
+// y[m, n] = x[m, k] · w[n, k] of up to 64 rows of x: weights of 8 bits, or of 4, become 16-bit floats in registers, where they are the left
+// operand of mma.sync. The order of k inside of an instruction is free: a lane's 16 bytes of a row serve it for several instructions.
+constexpr int CHUNK = FOUR_BITS ? 128 : 64;  // of k: what a warp loads of a row at once
+constexpr int PAIRS = FOUR_BITS ? 4 : 2;     // of weights in a word
+constexpr int ROWS = FRAGMENTS * 16;
+constexpr int LAST = K / CHUNK - 1;
+/// Of floats in pairs: one whose last digit counts ones, 1, and the signs.
+constexpr bool BRAIN = sizeof(MMA_TYPE) == sizeof("bf16");
+constexpr unsigned BASE = BRAIN ? 0x43004300 : 0x64006400, ONE = BRAIN ? 0x3f803f80 : 0x3c003c00, SIGN = 0x80008000;
+
+DEVICE unsigned fused(unsigned a, unsigned b, unsigned c) {
+  unsigned sum;
+  asm("fma.rn." MMA_TYPE "x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+  return sum;
+}
+/// Read once, and not later than asked for: what stands behind waits for all that are under way.
+DEVICE uint4 load(const unsigned char* from) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
+  return v;
+}
+
+/// The weights of a word as pairs: of 8 bits neighbours, of 4 bits 0 with 4, 1 with 5, …, times their scale.
+DEVICE void widen(unsigned word, unsigned scale, unsigned (&to)[PAIRS]) {
+#pragma unroll
+  for (int i = 0; i < PAIRS; ++i) {
+    const unsigned bytes = __byte_perm(word, 0, i == 0 ? 0x4140 : 0x4342);
+    if (FOUR_BITS) {
+      to[i] = fused(fused(word >> 4 * i & 0x000f000f | BASE, ONE, BASE | 0x00080008 | SIGN), scale, SIGN);
+    } else if (BRAIN) {
+      to[i] = fused(bytes & 0x00800080 | BASE, ONE | SIGN, bytes & 0x007f007f | BASE);
+    } else {
+      to[i] = fused(bytes ^ 0x00800080 | BASE, ONE, BASE | 0x00800080 | SIGN);
+    }
+  }
+}
+/// What of x meets them.
+DEVICE void load_right(const T* from, unsigned (&to)[PAIRS]) {
+  __align__(8) unsigned words[PAIRS];
+#pragma unroll
+  for (int i = 0; i < PAIRS; i += 2) *(uint2*)(words + i) = *(const uint2*)(from + i * 2);
+#pragma unroll
+  for (int i = 0; i < PAIRS; ++i) to[i] = FOUR_BITS ? __byte_perm(words[i / 2], words[PAIRS / 2 + i / 2], i % 2 ? 0x7632 : 0x5410) : words[i];
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32) product(const T* __restrict__ x, const unsigned char* __restrict__ weights,
+                                                                 const T* __restrict__ scales, T* __restrict__ y) {
+  __shared__ float shares[WARPS][TOKENS * 8][ROWS + 4];
+  const int warp = threadIdx.x / 32, quad = threadIdx.x % 32 / 4, part = threadIdx.x % 4;
+  const unsigned char* rows[FRAGMENTS * 2];
+  const T *scales_of[FRAGMENTS * 2], *tokens[TOKENS];
+#pragma unroll
+  for (int i = 0; i < FRAGMENTS * 2; ++i) {
+    const long long row = min((long long)blockIdx.x * ROWS + i * 8 + quad, N - 1ll);
+    rows[i] = weights + row * (FOUR_BITS ? K / 2 : K) + part * 16;
+    scales_of[i] = scales + row * (K / GROUP);
+  }
+#pragma unroll
+  for (int i = 0; i < TOKENS; ++i) tokens[i] = x + min(i * 8 + quad, M - 1) * (long long)K + part * (CHUNK / 4);
+  float sums[FRAGMENTS][TOKENS][4];
+  clear(sums);
+  for (int first = warp; first <= LAST; first += WARPS * AHEAD) {
+    uint4 loaded[AHEAD][FRAGMENTS * 2];
+    unsigned scale[AHEAD][FRAGMENTS * 2];
+#pragma unroll
+    for (int i = 0; i < AHEAD * FRAGMENTS * 2; ++i) {
+      const int a = i / (FRAGMENTS * 2), row = i % (FRAGMENTS * 2), at = min(first + a * WARPS, LAST);
+      loaded[a][row] = load(rows[row] + at * 64ll);
+      if (FOUR_BITS) scale[a][row] = *(const unsigned short*)(scales_of[row] + (at * CHUNK + part * 32) / GROUP) * 0x10001u;
+    }
+#pragma unroll
+    for (int i = 0; i < AHEAD * 4; ++i) {
+      const int a = i / 4, word = i % 4, at = first + a * WARPS;
+      if (at > LAST) break;
+      unsigned left[FRAGMENTS * 2][PAIRS], right[PAIRS];
+#pragma unroll
+      for (int row = 0; row < FRAGMENTS * 2; ++row) widen((&loaded[a][row].x)[word], scale[a][row], left[row]);
+#pragma unroll
+      for (int token = 0; token < TOKENS; ++token) {
+        load_right(tokens[token] + (long long)at * CHUNK + word * PAIRS * 2, right);
+#pragma unroll
+        for (int j = 0; j < FRAGMENTS * PAIRS; j += 2) {
+          const int f = j / PAIRS, p = j % PAIRS;
+          const unsigned operand[4] = {left[f * 2][p], left[f * 2 + 1][p], left[f * 2][p + 1], left[f * 2 + 1][p + 1]};
+          multiply(sums[f][token], operand, right[p], right[p + 1]);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < FRAGMENTS * TOKENS * 4; ++i) {
+    const int f = i / 4 / TOKENS, token = i / 4 % TOKENS, e = i % 4;
+    shares[warp][token * 8 + part * 2 + e % 2][f * 16 + quad + e / 2 * 8] = sums[f][token][e];
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < M * ROWS; i += WARPS * 32) {
+    const int token = i / ROWS, row = i % ROWS;
+    const long long index = (long long)blockIdx.x * ROWS + row;
+    float sum = 0;
+    for (int share = 0; share < WARPS && index < N; ++share) sum += shares[share][token][row];
+    if (index < N) y[(long long)token * N + index] = T(FOUR_BITS ? sum : sum * float(scales[index]));
+  }
+}
