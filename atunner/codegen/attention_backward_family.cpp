@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
@@ -72,7 +71,10 @@ class AttentionBackward : public BoundTemplate {
     const int64_t forward_k = integer("forward_k");
     ConstantBlock constants;
     constants.Define("STATISTICS", 1).Int("DIM", dim_).Bool("CAUSAL", causal_);
-    constants.Int("TILE_Q", integer("forward_q")).Int("TILE_K", forward_k).Int("STAGES", kForwardStages);
+    constants.Int("TILE_Q", integer("forward_q"))
+        .Int("TILE_K", forward_k)
+        .Int("STAGES", kForwardStages)
+        .Int("QUERY_STAGES", 1);
     constants.Bool("NEGATIVE", scale_ < 0, "the scale's sign: the least score weighs most");
     constants.Bool("TURNS", dim_ <= 128).Bool("PAIRS", false).Int("PANEL", kPanelUnits);
     constants.Int("HEAD_GROUP", integer("head_group"));
@@ -83,16 +85,7 @@ class AttentionBackward : public BoundTemplate {
     constants.Bool("K_ROLES", roles(), "a group for each gradient of a block of keys");
     constants.Int("Q_GROUPS", integer("q_groups")).Int("Q_TILE", integer("q_tile"));
     constants.Int("Q_STAGES", integer("q_stages")).Int("Q_PARTNER_STAGES", integer("q_partner_stages"));
-    std::string products =
-        WgmmaText({.name = "multiply_first", .columns = forward_k, .accumulates = false, .b_transposed = "0"}) + "\n" +
-        WgmmaText({.name = "multiply", .columns = forward_k, .b_transposed = "0"}) + "\n" +
-        WgmmaText({.name = "multiply_weights", .columns = Columns(), .a_in_registers = true, .b_transposed = "1"});
-    for (const int64_t tile : std::set{integer("k_tile"), integer("q_tile")}) {
-      products +=
-          "\n" +
-          WgmmaText({.name = "multiply_tile_first", .columns = tile, .accumulates = false, .b_transposed = "0"}) +
-          "\n" + WgmmaText({.name = "multiply_tile", .columns = tile, .b_transposed = "0"});
-    }
+    const std::string products = AttentionProducts({forward_k, integer("k_tile"), integer("q_tile")}, Columns());
     return RenderedKernel{
         .source = Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,

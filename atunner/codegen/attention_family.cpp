@@ -192,13 +192,13 @@ class WgmmaAttention : public AttentionTemplate {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const int64_t keys = integer("tile_k"), stages = integer("stages");
     ConstantBlock constants = Constants(configuration);
-    constants.Int("STAGES", stages).Bool("TURNS", integer("turns") != 0);
+    const int64_t shared = SharedBytes(configuration, 1), twice = SharedBytes(configuration, 2);
+    // Where a block goes on to another tile of queries, they should be there.
+    const bool ahead = integer("order") != 0 && twice <= profile_.shared_per_block;
+    constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", integer("turns") != 0);
     constants.Bool("PAIRS", integer("order") == 2).Define("STATISTICS", 0).Int("SHARING", 1);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
-    const std::string products =
-        WgmmaText({.name = "multiply_first", .columns = keys, .accumulates = false, .b_transposed = "0"}) + "\n" +
-        WgmmaText({.name = "multiply", .columns = keys, .b_transposed = "0"}) + "\n" +
-        WgmmaText({.name = "multiply_weights", .columns = Columns(), .a_in_registers = true, .b_transposed = "1"});
+    const std::string products = AttentionProducts({keys}, Columns());
     LaunchStep step;
     const std::string tiles = "ceil_div(sequence, tile_q)";
     const std::string works = Works(integer("order"));
@@ -208,9 +208,7 @@ class WgmmaAttention : public AttentionTemplate {
                   Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
                         embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
-                  integer("tile_q") * 2 + 128,
-                  (integer("tile_q") + 2 * keys * stages) * RowBytes() + stages * 32 + integer("tile_q") / 4,
-                  std::move(step));
+                  integer("tile_q") * 2 + 128, ahead ? twice : shared, std::move(step));
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -222,7 +220,7 @@ class WgmmaAttention : public AttentionTemplate {
     const double weights = 256.0;
     const double shown = groups == 1 ? 1.0 : 0.3 / static_cast<double>(groups - 1);
     const double score = std::max(products, weights) + shown * std::min(products, weights);
-    const double barriers = 1.0 + 16.0 / static_cast<double>(tile_k);
+    const double barriers = 1.0 + 40.0 / static_cast<double>(tile_k);
     const double turns = (integer("turns") != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
     // Heads that go together should find their keys and values in L2.
     const double cached = 4.0 * static_cast<double>(integer("head_group") * dim("sequence") * dim_);
@@ -250,7 +248,7 @@ class WgmmaAttention : public AttentionTemplate {
   double BusiestSm(const Configuration& configuration) const {
     const int64_t tile_q = GetInt(space_, configuration, "tile_q"), tile_k = GetInt(space_, configuration, "tile_k");
     const int64_t order = GetInt(space_, configuration, "order");
-    const double ends = order == 0 ? 2.0 : 1.0;
+    const double ends = (order == 0 ? 224.0 : 64.0) / static_cast<double>(tile_k);
     const auto rows = CeilDiv(dim("sequence"), tile_q);
     const auto keys = static_cast<double>(CeilDiv(dim("sequence"), tile_k));
     const double works = static_cast<double>(rows * dim("heads")) / static_cast<double>(profile_.sms);
@@ -281,6 +279,12 @@ class WgmmaAttention : public AttentionTemplate {
     return *std::max_element(load.begin(), load.end());
   }
 
+  /// With so many buffers for queries: tiles and barriers.
+  int64_t SharedBytes(const Configuration& configuration, int64_t buffers) const {
+    const int64_t tile_q = GetInt(space_, configuration, "tile_q"), stages = GetInt(space_, configuration, "stages");
+    return (buffers * tile_q + 2 * GetInt(space_, configuration, "tile_k") * stages) * RowBytes() + stages * 32 +
+           buffers * tile_q / 4;
+  }
   /// Columns of the output, rounded up to whole steps of 16.
   int64_t Columns() const { return (dim_ + 15) / 16 * 16; }
   int64_t RowBytes() const { return (Columns() / 8 + kPanelUnits - 1) / kPanelUnits * kPanelUnits * 16; }

@@ -51,4 +51,14 @@ DEVICE void {name}({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b) {
       fmt::arg("b_binding", wide ? fmt::format(", \"n\"({})", function.b_transposed) : ""));
 }
 
+std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim) {
+  std::string text =
+      WgmmaText({.name = "multiply_weights", .columns = dim, .a_in_registers = true, .b_transposed = "1"});
+  for (const int64_t tile : tiles) {
+    text += "\n" + WgmmaText({.name = "multiply_first", .columns = tile, .accumulates = false, .b_transposed = "0"}) +
+            "\n" + WgmmaText({.name = "multiply", .columns = tile, .b_transposed = "0"});
+  }
+  return text;
+}
+
 }  // namespace atunner

@@ -292,6 +292,27 @@ TEST_F(VerifierTest, OldReferencesGiveWayWhenMemoryIsShort) {
   EXPECT_NE(key_of(1), first) << "was evicted, so it was computed and masked anew";
 }
 
+TEST_F(VerifierTest, WherePlainKernelsDoNotFitATaskIsTakenApartIntoEqualOnes) {
+  const KernelSpec spec =
+      FindOperator("attention_gqa")->Instantiate({{{2, 4, 65, 8}, {2, 2, 65, 8}}, DType::kFloat16, {}}).value();
+  const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
+  const InputInstance instance{InputFamily::kNormal, 5, false};
+  ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+  const auto honest = [&](uint64_t free_bytes) {
+    UncheckedGpu device(gpu_);
+    device.free_bytes = free_bytes;
+    auto store = OracleStore::Make(device, *compiler_, *kernels_, spec).value();
+    const auto reference = store->Get(buffers, instance);
+    EXPECT_TRUE(reference.has_value()) << reference.error().ToString();
+    std::vector<std::byte> written(static_cast<size_t>(buffers.Find("y")->shape.bytes));
+    EXPECT_TRUE(gpu_.CopyOut(written, buffers.Find("y")->address));
+    return std::pair((*reference)->outputs[0].budget.honest_norm, written);
+  };
+  const auto whole = honest(0);
+  EXPECT_GT(whole.first, 1e-5);
+  EXPECT_EQ(honest(1 << 20), whole) << "four heads of keys: 65 × 65 scores eight times over, in float64 some MB";
+}
+
 TEST(ResourceObstacle, NamesTheResource) {
   const DeviceProfile profile = FindProfile("A100").value();
   const KernelSpec spec = Softmax(8, 64);
