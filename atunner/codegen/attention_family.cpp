@@ -226,7 +226,9 @@ class WgmmaAttention : public AttentionTemplate {
     const double cached = 4.0 * static_cast<double>(integer("head_group") * dim("sequence") * dim_);
     const double small = (cached > 0.75 * static_cast<double>(profile.l2_bytes) ? 1.04 : 1.0) *
                          (integer("head_group") == 1 ? 1.01 : 1.0) * (integer("stages") == 2 ? 1.0 : 1.001);
-    const double tile = score * static_cast<double>(integer("tile_q") * tile_k) * barriers * turns * small;
+    const int64_t registers = Columns() / 2 + tile_k / 2 + tile_k / 4 + 24;
+    const double crowded = 1.0 + 0.003 * static_cast<double>(std::max<int64_t>(registers - 190, 0));
+    const double tile = score * static_cast<double>(integer("tile_q") * tile_k) * barriers * turns * small * crowded;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     return BusiestSm(configuration) * tile / rate * 1e9;
   }

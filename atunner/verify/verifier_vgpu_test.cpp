@@ -298,6 +298,7 @@ TEST_F(VerifierTest, WherePlainKernelsDoNotFitATaskIsTakenApartIntoEqualOnes) {
   const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
   const InputInstance instance{InputFamily::kNormal, 5, false};
   ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+  std::vector<int> launches;
   const auto honest = [&](uint64_t free_bytes) {
     UncheckedGpu device(gpu_);
     device.free_bytes = free_bytes;
@@ -306,11 +307,13 @@ TEST_F(VerifierTest, WherePlainKernelsDoNotFitATaskIsTakenApartIntoEqualOnes) {
     EXPECT_TRUE(reference.has_value()) << reference.error().ToString();
     std::vector<std::byte> written(static_cast<size_t>(buffers.Find("y")->shape.bytes));
     EXPECT_TRUE(gpu_.CopyOut(written, buffers.Find("y")->address));
+    launches.push_back(device.launches);
     return std::pair((*reference)->outputs[0].budget.honest_norm, written);
   };
   const auto whole = honest(0);
   EXPECT_GT(whole.first, 1e-5);
   EXPECT_EQ(honest(1 << 20), whole) << "four heads of keys: 65 × 65 scores eight times over, in float64 some MB";
+  EXPECT_GT(launches[1], launches[0] + 10) << "each step of the plain kernel several times";
 }
 
 TEST(ResourceObstacle, NamesTheResource) {

@@ -8,7 +8,7 @@ constexpr int PANELS = (UNITS + 7) / 8;  // of 64 columns
 /// One of a tensor's tiles of `rows` rows.
 DEVICE constexpr int bytes_of(int rows) { return PANELS * rows * 128; }
 
-/// Of a query: the logarithm of its sum of weights, and the sum of y · dy along its row.
+/// Of a query: the logarithm of its sum of weights, and the sum of y · dy along its row, times the scale.
 struct Statistics {
   float log_sum, delta;
 };
@@ -122,7 +122,7 @@ struct Group {
   unsigned shared_at;
   Barriers<S> barriers;
   int sequence;
-  float scale_log2;
+  float scale, scale_log2;
   Work<S> work;
   int row;  // of the block's own, the group's first
   Place<S::STAGES> place;
@@ -133,8 +133,8 @@ struct Group {
   Statistics own[2];    // of a lane's two queries
   bool masked = false;  // the tile at hand
 
-  DEVICE Group(unsigned shared_at, Barriers<S> barriers, int heads, int sequence, float scale_log2, const Statistics* statistics)
-      : shared_at(shared_at), barriers(barriers), sequence(sequence), scale_log2(scale_log2), work(heads, sequence) {
+  DEVICE Group(unsigned shared_at, Barriers<S> barriers, int heads, int sequence, float scale, const Statistics* statistics)
+      : shared_at(shared_at), barriers(barriers), sequence(sequence), scale(scale), scale_log2(scale * 1.4426950408889634f), work(heads, sequence) {
     row = S::ROLES ? 0 : (threadIdx.x / 128 - 1) * 64;
     if (!S::KEYS) {
 #pragma unroll
@@ -271,9 +271,9 @@ struct Group {
       if (!seen) weights[0][j][e] = 0;
     });
   }
-  /// dy · vᵀ into ds, less the scale.
+  /// dy · vᵀ into ds, with the scale: without it float16 would overflow where gradients do not.
   DEVICE void slope() {
-    visit([&](int j, int e, const Statistics& query) { slopes[0][j][e] = weights[0][j][e] * (slopes[0][j][e] - query.delta); });
+    visit([&](int j, int e, const Statistics& query) { slopes[0][j][e] = weights[0][j][e] * fmaf(slopes[0][j][e], scale, -query.delta); });
     if (!masked) return;
     each([&](int j, int e) {
       if (weights[0][j][e] == 0) slopes[0][j][e] = 0;  // what a query that does not exist left there is no number
@@ -302,8 +302,8 @@ DEVICE void take() {
 }
 /// A group's rows of a gradient.
 template <class S, class G>
-DEVICE void write(const G& group, const float (&sums)[UNITS][4], float factor, T* to) {
-  const float factors[2] = {factor, factor};
+DEVICE void write(const G& group, const float (&sums)[UNITS][4], T* to) {
+  const float factors[2] = {1, 1};
   write_rows(sums, factors, group.lane_row(), to + (long long)group.work.head * group.sequence * DIM, group.sequence);
 }
 
@@ -317,7 +317,6 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
-  const float scale_log2 = scale * 1.4426950408889634f;
   if (threadIdx.x < 128) {
     backward::give<S>();
     if (threadIdx.x == 0) backward::load_all<S>({&k, &v}, {&q, &dy}, statistics, shared_at, barriers, heads, sequence);
@@ -325,18 +324,18 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
   } else {
     backward::take<S>();
     if (!S::ROLES) {
-      backward::Group<S, true, true> group(shared_at, barriers, heads, sequence, scale_log2, statistics);
+      backward::Group<S, true, true> group(shared_at, barriers, heads, sequence, scale, statistics);
       group.run();
-      backward::write<S>(group, group.values[0], 1.0f, dv);
-      backward::write<S>(group, group.sums[0], scale, dk);
+      backward::write<S>(group, group.values[0], dv);
+      backward::write<S>(group, group.sums[0], dk);
     } else if (threadIdx.x < 256) {
-      backward::Group<S, true, !S::ROLES> group(shared_at, barriers, heads, sequence, scale_log2, statistics);
+      backward::Group<S, true, !S::ROLES> group(shared_at, barriers, heads, sequence, scale, statistics);
       group.run();
-      backward::write<S>(group, group.values[0], 1.0f, dv);
+      backward::write<S>(group, group.values[0], dv);
     } else {
-      backward::Group<S, !S::ROLES, true> group(shared_at, barriers, heads, sequence, scale_log2, statistics);
+      backward::Group<S, !S::ROLES, true> group(shared_at, barriers, heads, sequence, scale, statistics);
       group.run();
-      if constexpr (S::ROLES) backward::write<S>(group, group.sums[0], scale, dk);
+      if constexpr (S::ROLES) backward::write<S>(group, group.sums[0], dk);
     }
   }
 }
@@ -355,8 +354,8 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
     __syncwarp();
   } else {
     backward::take<S>();
-    backward::Group<S, false, true> group(shared_at, barriers, heads, sequence, scale * 1.4426950408889634f, statistics);
+    backward::Group<S, false, true> group(shared_at, barriers, heads, sequence, scale, statistics);
     group.run();
-    backward::write<S>(group, group.sums[0], scale, dq);
+    backward::write<S>(group, group.sums[0], dq);
   }
 }

@@ -178,7 +178,7 @@ DEVICE void pass_turn(int group) {
 }
 
 #if STATISTICS
-/// What gradients need of a query: the logarithm of its sum of weights, to base 2, and the sum of y · dy along its row.
+/// What gradients need of a query: the logarithm of its sum of weights, to base 2, and the sum of y · dy along its row, times the scale.
 struct Result {
   const T* dy;
   float2* statistics;
@@ -199,7 +199,7 @@ struct Result {
       delta += __shfl_xor_sync(0xffffffffu, delta, 2);
       const float inverse = running.inverse(half);
       if (lane % 4 == 0 && row + half * 8 < sequence)
-        statistics[(long long)queries.head * ROWS + row + half * 8] = make_float2(fmaf(running.top[half], scale_log2, -__log2f(inverse)), delta * inverse);
+        statistics[(long long)queries.head * ROWS + row + half * 8] = make_float2(fmaf(running.top[half], scale_log2, -__log2f(inverse)), delta * inverse * (scale_log2 * 0.6931471805599453f));
     }
   }
 };
