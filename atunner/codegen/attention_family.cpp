@@ -39,7 +39,7 @@ class AttentionTemplate : public BoundTemplate {
  protected:
   ConstantBlock Constants(const Configuration& configuration) const {
     ConstantBlock block;
-    block.Int("DIM", dim_).Int("TILE_Q", GetInt(space_, configuration, "tile_q"));
+    block.Define("STATISTICS", 0).Int("DIM", dim_).Int("TILE_Q", GetInt(space_, configuration, "tile_q"));
     block.Int("TILE_K", GetInt(space_, configuration, "tile_k"));
     block.Int("HEAD_GROUP", GetInt(space_, configuration, "head_group"));
     block.Bool("CAUSAL", causal_).Bool("NEGATIVE", negative_, "the scale's sign: the least score weighs most");
@@ -196,7 +196,7 @@ class WgmmaAttention : public AttentionTemplate {
     // Where a block goes on to another tile of queries, they should be there.
     const bool ahead = integer("order") != 0 && twice <= profile_.shared_per_block;
     constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", integer("turns") != 0);
-    constants.Bool("PAIRS", integer("order") == 2).Define("STATISTICS", 0).Int("SHARING", 1);
+    constants.Bool("PAIRS", integer("order") == 2).Int("SHARING", 1);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products = AttentionProducts({keys}, Columns());
     LaunchStep step;

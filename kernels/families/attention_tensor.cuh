@@ -83,11 +83,13 @@ struct Running {
       }
     }
   }
-  /// Turns scores into weights, relative to a maximum that may be SLACK powers of two too low: so it seldom changes.
+  /// Turns scores into weights, relative to a maximum that may be SLACK powers of two too low: so it seldom changes. Gradients
+  /// are differences, where a single key has nearly all weight of nearly equal numbers: its weight is exactly one there, which
+  /// packing does not round.
   /// keep[half]: what all earlier weights of that row must be multiplied by.
   template <int FRAGMENTS>
   DEVICE void weigh(float (&scores)[FRAGMENTS][4], float scale_log2, float (&keep)[2]) {
-    constexpr float SLACK = 8;
+    constexpr float SLACK = STATISTICS ? 0 : 8;
     float peaks[2][2] = {{top[0], top[0]}, {top[1], top[1]}};
 #pragma unroll
     for (int j = 0; j < FRAGMENTS; ++j) {
@@ -111,7 +113,8 @@ struct Running {
     for (int j = 0; j < FRAGMENTS; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        scores[j][e] = power_of_two(fmaf(scores[j][e], scale_log2, -shift[e / 2]));
+        const float score = scores[j][e];
+        scores[j][e] = power_of_two(STATISTICS ? __fmul_rn(score, scale_log2) - shift[e / 2] : fmaf(score, scale_log2, -shift[e / 2]));
         sums[e / 2][e % 2] += scores[j][e];
       }
     }
