@@ -160,14 +160,8 @@ class AttentionBackward : public BoundTemplate {
     const Expr batch = spec_.FindArg("q")->shape[0];
     return Expr::MustParse(fmt::format("({}) * {}", batch.text(), of_keys ? key_heads_ : heads_));
   }
-  /// Boxes of `rows` rows and one panel; rows beyond a head's sequence are zeros, not the next head's.
   ArgBinding Map(const char* tensor, bool of_keys, int64_t rows) const {
-    TensorView view;
-    view.dims = {Expr(dim_), Expr(sequence_), Heads(of_keys)};
-    view.strides = {Expr(dim_), Expr(sequence_ * dim_)};
-    view.box = {Expr(kPanelUnits * 8), Expr(rows), Expr(1)};
-    view.swizzle_bytes = Expr(128);
-    return ArgBinding::Map(tensor, spec_.compute_dtype, std::move(view));
+    return PanelMap(tensor, spec_.compute_dtype, {dim_, sequence_, Heads(of_keys)}, rows);
   }
   /// Blocks of `own` rows of each head.
   LaunchStep Step(const char* entry, bool of_keys, int64_t own, int64_t groups, const std::string& shared) const {

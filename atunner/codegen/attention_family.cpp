@@ -203,7 +203,10 @@ class WgmmaAttention : public AttentionTemplate {
     const std::string tiles = "ceil_div(sequence, tile_q)";
     const std::string works = Works(integer("order"));
     step.grid[0] = Expr::MustParse(integer("order") != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works);
-    step.args = {Map("q", 64), Map("k", keys), Map("v", keys)};
+    const auto map = [&](const char* tensor, int64_t rows) {
+      return PanelMap(tensor, spec_.compute_dtype, {dim_, Expr::MustParse("sequence"), Expr::MustParse("heads")}, rows);
+    };
+    step.args = {map("q", 64), map("k", keys), map("v", keys)};
     return Finish(configuration,
                   Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
@@ -290,15 +293,6 @@ class WgmmaAttention : public AttentionTemplate {
   /// Columns of the output, rounded up to whole steps of 16.
   int64_t Columns() const { return (dim_ + 15) / 16 * 16; }
   int64_t RowBytes() const { return (Columns() / 8 + kPanelUnits - 1) / kPanelUnits * kPanelUnits * 16; }
-  /// Boxes of `rows` rows and one panel; rows beyond a head's sequence are zeros, not the next head's.
-  ArgBinding Map(const char* tensor, int64_t rows) const {
-    TensorView view;
-    view.dims = {Expr::MustParse("dim"), Expr::MustParse("sequence"), Expr::MustParse("heads")};
-    view.strides = {Expr::MustParse("dim"), Expr::MustParse("sequence * dim")};
-    view.box = {Expr(kPanelUnits * 8), Expr(rows), Expr(1)};
-    view.swizzle_bytes = Expr(128);
-    return ArgBinding::Map(tensor, spec_.compute_dtype, std::move(view));
-  }
 };
 
 class SimtAttention : public AttentionTemplate {

@@ -77,6 +77,12 @@ TEST_F(Gradients, OfKeysThatHeadsShare) {
   Check(Task(3, 1, 70, 128, DType::kFloat16, false), "attention_backward");
 }
 
+TEST_F(Gradients, WhereASingleKeyHasAllWeightNothingIsLeftOver) {
+  inputs_ = InputFamily::kLargeLogits;
+  Check(Task(1, 1, 70, 64, DType::kFloat16, true), "attention_backward");
+  Check(Task(1, 1, 150, 64, DType::kFloat16, false), "attention_backward");
+}
+
 TEST_F(Gradients, OtherGraphsOfTheNameAreNotMatched) {
   KernelSpec spec = Task(1, 1, 64, 64, DType::kBFloat16, false);
   EXPECT_TRUE(AttentionBackwardFamily().Match(spec));

@@ -61,4 +61,13 @@ std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim) {
   return text;
 }
 
+ArgBinding PanelMap(const char* tensor, DType dtype, std::array<Expr, 3> dims, int64_t rows) {
+  TensorView view;
+  view.dims = {dims[0], dims[1], dims[2]};
+  view.strides = {dims[0], Expr::MustParse(fmt::format("({}) * ({})", dims[0].text(), dims[1].text()))};
+  view.box = {64, rows, 1};
+  view.swizzle_bytes = 128;
+  return ArgBinding::Map(tensor, dtype, std::move(view));
+}
+
 }  // namespace atunner

@@ -158,35 +158,6 @@ DEVICE void pack_weights(unsigned (&a)[4], const float (&first)[4], const float 
   }
 }
 
-/// Sixteen rows of a warp, through its own rows of the queries' buffer, so that whole units are written.
-template <int FRAGMENTS>
-DEVICE void store_rows(unsigned char* shared, int row_in_tile, const float (&out)[FRAGMENTS][4], const Running& running, const Queries& queries,
-                       T* y, int sequence) {
-  const int lane = threadIdx.x % 32;
-  __syncwarp();
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float inverse = running.inverse(half);
-#pragma unroll
-    for (int d = 0; d < UNITS; ++d) {
-      *(unsigned*)(shared + place<TILE_Q>(row_in_tile + lane / 4 + half * 8, d) + lane % 4 * 4) =
-          pack(out[d][half * 2] * inverse, out[d][half * 2 + 1] * inverse);
-    }
-  }
-  __syncwarp();
-  for (int i = lane; i < 16 * UNITS; i += 32) {
-    const int row = row_in_tile + i / UNITS, unit = i % UNITS;
-    if (queries.first + row >= sequence) break;
-    T* to = y + queries.base + (long long)(queries.first + row) * DIM + unit * 8;
-    const unsigned char* from = shared + place<TILE_Q>(row, unit);
-    if (ALIGNED) {
-      if (unit * 8 < DIM) *(uint4*)to = *(const uint4*)from;
-    } else {
-      for (int e = 0; e < min(8, DIM - unit * 8); ++e) to[e] = ((const T*)from)[e];
-    }
-  }
-}
-
 /// The 4 × 4 matrix of words of which each of four lanes side by side holds a column: afterwards, a row.
 DEVICE void transpose_four(unsigned (&words)[4]) {
 #pragma unroll
@@ -205,7 +176,6 @@ DEVICE void transpose_four(unsigned (&words)[4]) {
 /// and the eighth behind, of a head of `rows`.
 template <int FRAGMENTS>
 DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const float (&factors)[2], int row, T* head, int rows) {
-  static_assert(ALIGNED);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     T* to = head + (long long)(row + half * 8) * DIM;
@@ -217,7 +187,9 @@ DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const float (&factors)[
         words[i] = pack(out[d + i][half * 2] * factors[half], out[d + i][half * 2 + 1] * factors[half]);
       transpose_four(words);
       const int unit = d + threadIdx.x % 4;
-      if (row + half * 8 < rows && unit * 8 < DIM) *(uint4*)(to + unit * 8) = *(const uint4*)words;
+      if (row + half * 8 >= rows) continue;
+      if (ALIGNED && unit * 8 < DIM) *(uint4*)(to + unit * 8) = *(const uint4*)words;
+      for (int e = 0; !ALIGNED && e < min(8, DIM - unit * 8); ++e) to[unit * 8 + e] = ((const T*)words)[e];
     }
   }
 }
