@@ -10,6 +10,7 @@ constexpr int PARTS = (TABLE * PAGE + PART - 1) / PART;
 constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
 constexpr int FOURS = DIM / 4;           // of a head's outputs: what a thread joins
+constexpr bool HERE = CLUSTER || PARTS == 1;  // without the second kernel
 constexpr int PITCH = DIM + 4;           // of a head in shared memory: behind its outputs stand maximum and sum
 
 DEVICE float power_of_two(float x) {
@@ -188,7 +189,7 @@ DEVICE void score(float (&scores)[2][4], const Queries& queries, const Ring& rin
 struct Meeting {
   float tops[WARPS][OCTETS * 8], totals[WARPS][OCTETS * 8];
   float out[WARPS > 1 ? WARPS / 2 : 1][WARPS > 1 ? OCTETS * STRIPS * 16 : 1][32];
-  float found[OCTETS * 8][PITCH];  // what the blocks of a cluster look at
+  float found[OCTETS * 8][PITCH];  // what is joined without a second kernel
 
   /// Of all warps; afterwards the first one's `running` has the sums of all.
   DEVICE void join(Running& running, float (&tops_of_all)[OCTETS], float (&totals_of_all)[OCTETS]) {
@@ -241,19 +242,22 @@ DEVICE void join_parts(int count, const Sums& sums_of, const Outputs& outputs_of
   const float inverse = 1.0f / total;
   *(uint2*)to = make_uint2(pack(out.x * inverse, out.y * inverse), pack(out.z * inverse, out.w * inverse));
 }
-/// Of `heads` that the blocks of a cluster share; `found` are a block's own.
-DEVICE void join_cluster(const float (*found)[PITCH], int heads, T* y) {
-  wait_for_cluster();
+/// Of `heads`, from what this block found, or each of the cluster.
+DEVICE void join_found(const float (*found)[PITCH], int heads, T* y) {
+  if (CLUSTER) wait_for_cluster();
+  else __syncthreads();
   for (int i = blockIdx.y * WARPS * 32 + threadIdx.x; i < heads * FOURS; i += PARTS * WARPS * 32) {
     const unsigned row = (unsigned)__cvta_generic_to_shared(found[i / FOURS]);
-    const auto at = [&](int part, int element) { return load_remote(at_rank(row + element * 4, part)); };
+    const auto at = [&](int part, int element) {
+      return CLUSTER ? load_remote(at_rank(row + element * 4, part)) : *(const float4*)&found[i / FOURS][element];
+    };
     const auto sums_of = [&](int part) {
       const float4 sums = at(part, DIM);
       return make_float2(sums.x, sums.y);
     };
     join_parts(PARTS, sums_of, [&](int part) { return at(part, i % FOURS * 4); }, y + i * 4);
   }
-  meet_cluster();  // nobody leaves what others read
+  if (CLUSTER) meet_cluster();  // nobody leaves what others read
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
@@ -301,10 +305,9 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   if (threadIdx.x < 32) {
 #pragma unroll
     for (int o = 0; o < OCTETS; ++o) {
-      if (PARTS == 1) running.scale(o, 1.0f / totals[o]);
       const int mine = o * 8 + lane / 4;
-      if (PARTS > 1 && lane % 4 == 0 && mine < heads) {
-        if (CLUSTER) *(float4*)&meeting.found[mine][DIM] = make_float4(tops[o], totals[o], 0, 0);
+      if (lane % 4 == 0 && mine < heads) {
+        if (HERE) *(float4*)&meeting.found[mine][DIM] = make_float4(tops[o], totals[o], 0, 0);
         else sums[(first_row + mine) * PARTS + blockIdx.y] = make_float2(tops[o], totals[o]);
       }
 #pragma unroll
@@ -317,19 +320,14 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
 #pragma unroll
           for (int d = 0; d < 8; ++d) eight[d] = running.out[o][s * 4 + d / 2][d % 2 * 2 + side];
           if (which >= heads || element >= DIM) continue;
-          if (PARTS == 1) {
-            *(uint4*)(y + (first_row + which) * DIM + element) =
-                make_uint4(pack(eight[0], eight[1]), pack(eight[2], eight[3]), pack(eight[4], eight[5]), pack(eight[6], eight[7]));
-          } else {
-            float4* to = (float4*)(CLUSTER ? &meeting.found[which][element] : parts + ((first_row + which) * PARTS + blockIdx.y) * DIM + element);
-            to[0] = make_float4(eight[0], eight[1], eight[2], eight[3]);
-            to[1] = make_float4(eight[4], eight[5], eight[6], eight[7]);
-          }
+          float4* to = (float4*)(HERE ? &meeting.found[which][element] : parts + ((first_row + which) * PARTS + blockIdx.y) * DIM + element);
+          to[0] = make_float4(eight[0], eight[1], eight[2], eight[3]);
+          to[1] = make_float4(eight[4], eight[5], eight[6], eight[7]);
         }
       }
     }
   }
-  if constexpr (CLUSTER) join_cluster(meeting.found, heads, y + first_row * DIM);
+  if (HERE) join_found(meeting.found, heads, y + first_row * DIM);
 }
 
 /// A thread for four outputs of a head.
