@@ -25,7 +25,6 @@ class PagedAttention : public BoundTemplate {
          "blocks that divide the keys of a sequence"},
         {"warps", Integers({1, 2, 4}), "of a block; each takes sixteen keys at a time"},
         {"octets", Integers({1, 2}), "of the query heads that share a key head, for each block"},
-        {"q_registers", Integers({0, 1}), "keep the queries in registers"},
         {"stages", Integers({2, 3, 4, 6}), "buffers of a warp"},
         {"joined", profile.cc_major >= 9 ? Integers({0, 1}) : Integers({0}),
          "what parts found: by a second step; by the blocks of a cluster"},
@@ -34,10 +33,8 @@ class PagedAttention : public BoundTemplate {
     Add(fmt::format("parts == 1 or parts * warps * 32 <= {}", keys()), "two rounds for each warp at least");
     Add(fmt::format("octets == 1 or {} > 8", group()), "more heads than there are");
     // Outputs and queries of a thread, and what addresses, keys, values and weights take.
-    Add(fmt::format("octets * ({} + q_registers * {}) + {} <= 255", 16 * CeilDiv(dim_, 64), 4 * CeilDiv(dim_, 32),
-                    OtherRegisters()),
-        "registers of a thread");
-    Add(fmt::format("warps * stages * {} <= {}", TileBytes(), profile.shared_per_block - kQueryBytes), "shared memory");
+    Add(fmt::format("octets * {} + {} <= 255", HeldRegisters(), OtherRegisters()), "registers of a thread");
+    Add(fmt::format("warps * stages * {} <= {}", TileBytes(), profile.shared_per_block), "shared memory");
   }
 
   Configuration Default() const override { return Cheapest(); }
@@ -49,7 +46,6 @@ class PagedAttention : public BoundTemplate {
     constants.Int("PAGE", page_, "keys of a page").Int("TABLE", pages_, "pages of a sequence");
     constants.Int("PART", Part(configuration), "keys of a block");
     constants.Int("WARPS", integer("warps")).Int("OCTETS", integer("octets")).Int("STAGES", integer("stages"));
-    constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
     constants.Bool("CLUSTER", Joined(configuration), "a sequence's parts belong to one cluster");
     return RenderedKernel{
         .source = Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kAttentionPagedCu}),
@@ -78,8 +74,7 @@ class PagedAttention : public BoundTemplate {
 
  private:
   static constexpr int64_t kLargestCluster = 16;
-  static constexpr int64_t kQueryBytes = 16384;  ///< of two octets of 256 elements, at most
-  static constexpr double kCopies = 49152;       ///< bytes under way that keep an SM's share of the memory busy
+  static constexpr double kCopies = 49152;  ///< bytes under way that keep an SM's share of the memory busy
 
   bool Joined(const Configuration& configuration) const {
     return GetInt(space_, configuration, "joined") != 0 && Part(configuration) < keys();
@@ -92,14 +87,17 @@ class PagedAttention : public BoundTemplate {
   }
   /// Keys and values of a warp's step.
   int64_t TileBytes() const { return (2 * CeilDiv(dim_, 32) + 4 * CeilDiv(dim_, 64)) * 512; }
+  /// Outputs and queries of an octet.
+  int64_t HeldRegisters() const { return 16 * CeilDiv(dim_, 64) + 4 * CeilDiv(dim_, 32); }
   int64_t OtherRegisters() const { return 40 + dim_ / 4; }
   /// Blocks of an SM.
   int64_t Resident(const Configuration& configuration, const DeviceProfile& profile) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t held = integer("octets") * (16 * CeilDiv(dim_, 64) + integer("q_registers") * 4 * CeilDiv(dim_, 32));
     const int64_t shared = integer("warps") * integer("stages") * TileBytes() + profile.shared_reserved_per_block;
     return std::clamp<int64_t>(
-        std::min(profile.shared_per_sm / shared, 65536 / (32 * (held + OtherRegisters()) * integer("warps"))), 1, 32);
+        std::min(profile.shared_per_sm / shared,
+                 65536 / (32 * (integer("octets") * HeldRegisters() + OtherRegisters()) * integer("warps"))),
+        1, 32);
   }
 
   LaunchPlan PlanOf(const Configuration& configuration) const {

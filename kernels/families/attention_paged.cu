@@ -146,26 +146,19 @@ struct Pages {
   }
 };
 
-/// A warp's left operands, in registers or as one copy for the block.
+/// A warp's left operands.
 struct Queries {
-  uint4 own[Q_REGISTERS ? OCTETS : 1][Q_REGISTERS ? CHUNKS : 1];
-  uint4 (*shared)[CHUNKS][32];
+  uint4 units[OCTETS][CHUNKS];
 
-  DEVICE Queries(uint4 (*shared)[CHUNKS][32], const T* q, int heads) : shared(shared) {
+  DEVICE Queries(const T* q, int heads) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int o = 0; o < OCTETS; ++o) {
       const int mine = o * 8 + lane / 4;
 #pragma unroll
-      for (int j = 0; j < CHUNKS; ++j) {
-        const uint4 unit = mine < heads ? load_unit(q + mine * DIM, j * 32 + lane % 4 * 8) : uint4{};
-        if (Q_REGISTERS) own[Q_REGISTERS ? o : 0][Q_REGISTERS ? j : 0] = unit;
-        else if (threadIdx.x < 32) shared[o][j][lane] = unit;
-      }
+      for (int j = 0; j < CHUNKS; ++j) units[o][j] = mine < heads ? load_unit(q + mine * DIM, j * 32 + lane % 4 * 8) : uint4{};
     }
-    if (!Q_REGISTERS) __syncthreads();
   }
-  DEVICE uint4 at(int o, int j) const { return Q_REGISTERS ? own[Q_REGISTERS ? o : 0][Q_REGISTERS ? j : 0] : shared[o][j][threadIdx.x % 32]; }
 };
 
 /// scores[16 heads, 2 · 8 keys] = queries · keysᵀ.
@@ -176,8 +169,8 @@ DEVICE void score(float (&scores)[2][4], const Queries& queries, const Ring& rin
     for (int e = 0; e < 4; ++e) scores[half][e] = 0;
 #pragma unroll
     for (int j = 0; j < CHUNKS; ++j) {
-      const uint4 q = queries.at(0, j), k = ring.at(stage, half * CHUNKS + j);
-      const uint4 other = OCTETS == 2 ? queries.at(OCTETS - 1, j) : uint4{};
+      const uint4 q = queries.units[0][j], k = ring.at(stage, half * CHUNKS + j);
+      const uint4 other = OCTETS == 2 ? queries.units[OCTETS - 1][j] : uint4{};
       const unsigned first[4] = {q.x, other.x, q.y, other.y}, second[4] = {q.z, other.z, q.w, other.w};
       multiply(scores[half], first, k.x, k.y);
       multiply(scores[half], second, k.z, k.w);
@@ -269,7 +262,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   Meeting& meeting = *(Meeting*)shared;
   static_assert(sizeof(Meeting) <= sizeof(*ring.units) * WARPS * STAGES);
   const int lane = threadIdx.x % 32;
-  __shared__ uint4 shared_queries[OCTETS][CHUNKS][Q_REGISTERS ? 1 : 32];
   const int head = blockIdx.x % KEY_HEADS, tile = blockIdx.x / KEY_HEADS % TILES, sequence = blockIdx.x / (KEY_HEADS * TILES);
   const int length = length_of(last[sequence]);
   const int begin = blockIdx.y * PART, end = min(begin + PART, length);
@@ -286,7 +278,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   };
 #pragma unroll
   for (int stage = 0; stage + 1 < STAGES; ++stage) fetch_next(stage);
-  const Queries queries((uint4(*)[CHUNKS][32])shared_queries, q + first_row * DIM, heads);
+  const Queries queries(q + first_row * DIM, heads);
   Running running;
   for (int stage = 0; at < end; at += WARPS * 16) {
     wait_copies<STAGES - 2>();
