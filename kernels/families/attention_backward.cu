@@ -292,14 +292,6 @@ DEVICE Barriers<S> begin(unsigned shared_at) {
   __syncthreads();
   return barriers;
 }
-template <class S>
-DEVICE void give() {
-  if (S::GROUPS > 1) give_registers<S::GROUPS == 2 ? 24 : 32>();
-}
-template <class S>
-DEVICE void take() {
-  if (S::GROUPS > 1) take_registers<S::GROUPS == 2 ? 240 : 160>();
-}
 /// A group's rows of a gradient.
 template <class S, class G>
 DEVICE void write(const G& group, const float (&sums)[UNITS][4], T* to) {
@@ -318,11 +310,11 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
   if (threadIdx.x < 128) {
-    backward::give<S>();
+    give_registers<S::GROUPS == 2 ? 24 : 32>();
     if (threadIdx.x == 0) backward::load_all<S>({&k, &v}, {&q, &dy}, statistics, shared_at, barriers, heads, sequence);
     __syncwarp();
   } else {
-    backward::take<S>();
+    take_registers<S::GROUPS == 2 ? 240 : 160>();
     if (!S::ROLES) {
       backward::Group<S, true, true> group(shared_at, barriers, heads, sequence, scale, statistics);
       group.run();
@@ -349,11 +341,11 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
   if (threadIdx.x < 128) {
-    backward::give<S>();
+    give_registers<S::GROUPS == 2 ? 24 : 32>();
     if (threadIdx.x == 0) backward::load_all<S>({&q, &dy}, {&k, &v}, statistics, shared_at, barriers, heads, sequence);
     __syncwarp();
   } else {
-    backward::take<S>();
+    take_registers<S::GROUPS == 2 ? 240 : 160>();
     backward::Group<S, false, true> group(shared_at, barriers, heads, sequence, scale, statistics);
     group.run();
     backward::write<S>(group, group.sums[0], dq);

@@ -84,11 +84,6 @@ struct Running {
 #pragma unroll
     for (int i = 0; i < OCTETS * STRIPS * 16; ++i) use(i, out[i / (STRIPS * 16)][i / 4 % (STRIPS * 4)][i % 4]);
   }
-  /// Outputs relative to other maxima.
-  DEVICE void rescale(const float (&tops)[OCTETS]) {
-#pragma unroll
-    for (int o = 0; o < OCTETS; ++o) scale(o, factor(top[o], tops[o]));
-  }
   /// Outputs of an octet, by what the lanes that have a head's sums say.
   DEVICE void scale(int o, float by) {
     const int first = threadIdx.x % 4 * 8;
@@ -206,8 +201,8 @@ struct Meeting {
       for (int w = 0; w < WARPS; ++w) tops_of_all[o] = fmaxf(tops_of_all[o], tops[w][head]);
 #pragma unroll
       for (int w = 0; w < WARPS; ++w) totals_of_all[o] += totals[w][head] * factor(tops[w][head], tops_of_all[o]);
+      running.scale(o, factor(running.top[o], tops_of_all[o]));
     }
-    running.rescale(tops_of_all);
 #pragma unroll
     for (int half = WARPS / 2; half > 0; half /= 2) {
       if (warp >= half && warp < 2 * half) running.visit([&](int i, float& one) { out[warp - half][i][lane] = one; });
