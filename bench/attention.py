@@ -7,7 +7,6 @@ Times are medians of CUDA events with L2 emptied by a write before each sample.
 Usage: python3 bench/attention.py --atunner build/atunner [--budget 12,10s] [--only backward,decode] [--lengths 1024,4096,16384]
        (ATUNNER_RUNTIME names libatunner_runtime.so)
 """
-import argparse
 import os
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
 import atunner_runtime  # noqa: E402
-from common import DTYPES, run_atunner, time_us  # noqa: E402
+from common import DTYPES, flags, run_atunner, time_us  # noqa: E402
 
 # sequences, heads, key heads, dim, keys of a page, pages of a sequence
 DECODES = [(64, 32, 8, 128, 16, 256), (64, 32, 8, 64, 16, 256), (64, 16, 4, 256, 16, 256), (8, 32, 8, 128, 16, 1024), (1, 32, 8, 128, 16, 1024),
@@ -89,11 +88,7 @@ def decode(options, flush):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--atunner", default="build/atunner")
-    parser.add_argument("--budget", default="12,10s")
-    parser.add_argument("--only", default="backward,decode")
-    parser.add_argument("--dtypes", default="bfloat16")
+    parser = flags(__doc__, "12,10s", "bfloat16", "backward,decode")
     parser.add_argument("--lengths", default="1024,4096,16384")
     parser.add_argument("--peak", type=float, default=4800, help="GB/s of the memory, by its data sheet")
     options = parser.parse_args()

@@ -1,4 +1,5 @@
-"""What the benches share: times of PyTorch functions, runs of atunner, means."""
+"""What the benches share: their flags, times of PyTorch functions, runs of atunner, means."""
+import argparse
 import json
 import math
 import statistics
@@ -8,6 +9,16 @@ import time
 import torch
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+def flags(description, budget, dtypes, only=None):
+    """A parser of what every bench is asked: which atunner, how long, which types, which rows."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--atunner", default="build/atunner")
+    parser.add_argument("--budget", default=budget)
+    parser.add_argument("--dtypes", default=dtypes)
+    parser.add_argument("--only", default=only, help="kinds of rows, or parts of their names")
+    return parser
 
 
 def time_us(function, arguments, flush, samples=15):

@@ -6,7 +6,6 @@ Times are medians of CUDA events with L2 emptied by a write before each sample; 
 smaller counts. ratio = cuDNN / atunner.
 Usage: python3 bench/convolutions.py --atunner build/atunner [--dtypes bfloat16,float32] [--only 3d,transposed] [--budget 20,8s] [--seconds 80]
 """
-import argparse
 import json
 import os
 import sys
@@ -15,7 +14,7 @@ import time
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, geometric_mean, run_atunner, time_us  # noqa: E402
+from common import DTYPES, flags, geometric_mean, run_atunner, time_us  # noqa: E402
 
 # class, model, operator, image, weights, stride, padding, dilation, groups
 F, T, DX = "conv", "conv_transpose", "conv_backward"
@@ -97,11 +96,7 @@ def measure(options, row, dtype, flush):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--atunner", default="build/atunner")
-    parser.add_argument("--budget", default="20,8s")
-    parser.add_argument("--only", help="classes, or parts of names")
-    parser.add_argument("--dtypes", default="bfloat16,float32")
+    parser = flags(__doc__, "20,8s", "bfloat16,float32")
     parser.add_argument("--out", default="convolutions.jsonl")
     parser.add_argument("--seconds", type=float, default=1e9, help="no row begins after them")
     options = parser.parse_args()

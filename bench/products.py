@@ -4,14 +4,13 @@ and atunner, in one run and one table.
 Times are medians of CUDA events with L2 emptied by a write before each sample.
 Usage: python3 bench/products.py --atunner build/atunner [--budget 80,40s] [--only conv2d,attention] [--lengths 1024,4096,16384]
 """
-import argparse
 import os
 import sys
 
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, run_atunner, time_us  # noqa: E402
+from common import DTYPES, flags, run_atunner, time_us  # noqa: E402
 
 # n, h, w, c, k, r, s, stride, padding
 CONVS = [(64, 56, 56, 64, 64, 3, 3, 1, 1), (32, 28, 28, 128, 128, 3, 3, 1, 1), (32, 28, 28, 256, 256, 3, 3, 1, 1), (32, 56, 56, 256, 64, 1, 1, 1, 0)]
@@ -40,11 +39,7 @@ def attention(b, h, s, d, causal, dtype):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--atunner", default="build/atunner")
-    parser.add_argument("--budget", default="80,40s")
-    parser.add_argument("--only", default="conv2d,attention")
-    parser.add_argument("--dtypes", default="bfloat16,float16")
+    parser = flags(__doc__, "80,40s", "bfloat16,float16", "conv2d,attention")
     parser.add_argument("--lengths", help="of sequences: attention of all sizes of heads, with and without a causal mask")
     parser.add_argument("--no-compile", action="store_true")
     options = parser.parse_args()

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
@@ -72,7 +71,10 @@ class AttentionBackward : public BoundTemplate {
     const int64_t forward_k = integer("forward_k");
     ConstantBlock constants;
     constants.Define("STATISTICS", 1).Int("DIM", dim_).Bool("CAUSAL", causal_);
-    constants.Int("TILE_Q", integer("forward_q")).Int("TILE_K", forward_k).Int("STAGES", kForwardStages);
+    constants.Int("TILE_Q", integer("forward_q"))
+        .Int("TILE_K", forward_k)
+        .Int("STAGES", kForwardStages)
+        .Int("QUERY_STAGES", 1);
     constants.Bool("NEGATIVE", scale_ < 0, "the scale's sign: the least score weighs most");
     constants.Bool("TURNS", dim_ <= 128).Bool("PAIRS", false).Int("PANEL", kPanelUnits);
     constants.Int("HEAD_GROUP", integer("head_group"));
@@ -83,16 +85,7 @@ class AttentionBackward : public BoundTemplate {
     constants.Bool("K_ROLES", roles(), "a group for each gradient of a block of keys");
     constants.Int("Q_GROUPS", integer("q_groups")).Int("Q_TILE", integer("q_tile"));
     constants.Int("Q_STAGES", integer("q_stages")).Int("Q_PARTNER_STAGES", integer("q_partner_stages"));
-    std::string products =
-        WgmmaText({.name = "multiply_first", .columns = forward_k, .accumulates = false, .b_transposed = "0"}) + "\n" +
-        WgmmaText({.name = "multiply", .columns = forward_k, .b_transposed = "0"}) + "\n" +
-        WgmmaText({.name = "multiply_weights", .columns = Columns(), .a_in_registers = true, .b_transposed = "1"});
-    for (const int64_t tile : std::set{integer("k_tile"), integer("q_tile")}) {
-      products +=
-          "\n" +
-          WgmmaText({.name = "multiply_tile_first", .columns = tile, .accumulates = false, .b_transposed = "0"}) +
-          "\n" + WgmmaText({.name = "multiply_tile", .columns = tile, .b_transposed = "0"});
-    }
+    const std::string products = AttentionProducts({forward_k, integer("k_tile"), integer("q_tile")}, Columns());
     return RenderedKernel{
         .source = Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
@@ -167,14 +160,8 @@ class AttentionBackward : public BoundTemplate {
     const Expr batch = spec_.FindArg("q")->shape[0];
     return Expr::MustParse(fmt::format("({}) * {}", batch.text(), of_keys ? key_heads_ : heads_));
   }
-  /// Boxes of `rows` rows and one panel; rows beyond a head's sequence are zeros, not the next head's.
   ArgBinding Map(const char* tensor, bool of_keys, int64_t rows) const {
-    TensorView view;
-    view.dims = {Expr(dim_), Expr(sequence_), Heads(of_keys)};
-    view.strides = {Expr(dim_), Expr(sequence_ * dim_)};
-    view.box = {Expr(kPanelUnits * 8), Expr(rows), Expr(1)};
-    view.swizzle_bytes = Expr(128);
-    return ArgBinding::Map(tensor, spec_.compute_dtype, std::move(view));
+    return PanelMap(tensor, spec_.compute_dtype, {dim_, sequence_, Heads(of_keys)}, rows);
   }
   /// Blocks of `own` rows of each head.
   LaunchStep Step(const char* entry, bool of_keys, int64_t own, int64_t groups, const std::string& shared) const {

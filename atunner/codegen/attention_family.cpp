@@ -39,7 +39,7 @@ class AttentionTemplate : public BoundTemplate {
  protected:
   ConstantBlock Constants(const Configuration& configuration) const {
     ConstantBlock block;
-    block.Int("DIM", dim_).Int("TILE_Q", GetInt(space_, configuration, "tile_q"));
+    block.Define("STATISTICS", 0).Int("DIM", dim_).Int("TILE_Q", GetInt(space_, configuration, "tile_q"));
     block.Int("TILE_K", GetInt(space_, configuration, "tile_k"));
     block.Int("HEAD_GROUP", GetInt(space_, configuration, "head_group"));
     block.Bool("CAUSAL", causal_).Bool("NEGATIVE", negative_, "the scale's sign: the least score weighs most");
@@ -192,25 +192,26 @@ class WgmmaAttention : public AttentionTemplate {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const int64_t keys = integer("tile_k"), stages = integer("stages");
     ConstantBlock constants = Constants(configuration);
-    constants.Int("STAGES", stages).Bool("TURNS", integer("turns") != 0);
-    constants.Bool("PAIRS", integer("order") == 2).Define("STATISTICS", 0).Int("SHARING", 1);
+    const int64_t shared = SharedBytes(configuration, 1), twice = SharedBytes(configuration, 2);
+    // Where a block goes on to another tile of queries, they should be there.
+    const bool ahead = integer("order") != 0 && twice <= profile_.shared_per_block;
+    constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", integer("turns") != 0);
+    constants.Bool("PAIRS", integer("order") == 2).Int("SHARING", 1);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
-    const std::string products =
-        WgmmaText({.name = "multiply_first", .columns = keys, .accumulates = false, .b_transposed = "0"}) + "\n" +
-        WgmmaText({.name = "multiply", .columns = keys, .b_transposed = "0"}) + "\n" +
-        WgmmaText({.name = "multiply_weights", .columns = Columns(), .a_in_registers = true, .b_transposed = "1"});
+    const std::string products = AttentionProducts({keys}, Columns());
     LaunchStep step;
     const std::string tiles = "ceil_div(sequence, tile_q)";
     const std::string works = Works(integer("order"));
     step.grid[0] = Expr::MustParse(integer("order") != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works);
-    step.args = {Map("q", 64), Map("k", keys), Map("v", keys)};
+    const auto map = [&](const char* tensor, int64_t rows) {
+      return PanelMap(tensor, spec_.compute_dtype, {dim_, Expr::MustParse("sequence"), Expr::MustParse("heads")}, rows);
+    };
+    step.args = {map("q", 64), map("k", keys), map("v", keys)};
     return Finish(configuration,
                   Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
                         embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
-                  integer("tile_q") * 2 + 128,
-                  (integer("tile_q") + 2 * keys * stages) * RowBytes() + stages * 32 + integer("tile_q") / 4,
-                  std::move(step));
+                  integer("tile_q") * 2 + 128, ahead ? twice : shared, std::move(step));
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -222,13 +223,15 @@ class WgmmaAttention : public AttentionTemplate {
     const double weights = 256.0;
     const double shown = groups == 1 ? 1.0 : 0.3 / static_cast<double>(groups - 1);
     const double score = std::max(products, weights) + shown * std::min(products, weights);
-    const double barriers = 1.0 + 16.0 / static_cast<double>(tile_k);
+    const double barriers = 1.0 + 40.0 / static_cast<double>(tile_k);
     const double turns = (integer("turns") != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
     // Heads that go together should find their keys and values in L2.
     const double cached = 4.0 * static_cast<double>(integer("head_group") * dim("sequence") * dim_);
     const double small = (cached > 0.75 * static_cast<double>(profile.l2_bytes) ? 1.04 : 1.0) *
                          (integer("head_group") == 1 ? 1.01 : 1.0) * (integer("stages") == 2 ? 1.0 : 1.001);
-    const double tile = score * static_cast<double>(integer("tile_q") * tile_k) * barriers * turns * small;
+    const int64_t registers = Columns() / 2 + tile_k / 2 + tile_k / 4 + 24;
+    const double crowded = 1.0 + 0.003 * static_cast<double>(std::max<int64_t>(registers - 190, 0));
+    const double tile = score * static_cast<double>(integer("tile_q") * tile_k) * barriers * turns * small * crowded;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     return BusiestSm(configuration) * tile / rate * 1e9;
   }
@@ -250,7 +253,7 @@ class WgmmaAttention : public AttentionTemplate {
   double BusiestSm(const Configuration& configuration) const {
     const int64_t tile_q = GetInt(space_, configuration, "tile_q"), tile_k = GetInt(space_, configuration, "tile_k");
     const int64_t order = GetInt(space_, configuration, "order");
-    const double ends = order == 0 ? 2.0 : 1.0;
+    const double ends = (order == 0 ? 224.0 : 64.0) / static_cast<double>(tile_k);
     const auto rows = CeilDiv(dim("sequence"), tile_q);
     const auto keys = static_cast<double>(CeilDiv(dim("sequence"), tile_k));
     const double works = static_cast<double>(rows * dim("heads")) / static_cast<double>(profile_.sms);
@@ -281,18 +284,15 @@ class WgmmaAttention : public AttentionTemplate {
     return *std::max_element(load.begin(), load.end());
   }
 
+  /// With so many buffers for queries: tiles and barriers.
+  int64_t SharedBytes(const Configuration& configuration, int64_t buffers) const {
+    const int64_t tile_q = GetInt(space_, configuration, "tile_q"), stages = GetInt(space_, configuration, "stages");
+    return (buffers * tile_q + 2 * GetInt(space_, configuration, "tile_k") * stages) * RowBytes() + stages * 32 +
+           buffers * tile_q / 4;
+  }
   /// Columns of the output, rounded up to whole steps of 16.
   int64_t Columns() const { return (dim_ + 15) / 16 * 16; }
   int64_t RowBytes() const { return (Columns() / 8 + kPanelUnits - 1) / kPanelUnits * kPanelUnits * 16; }
-  /// Boxes of `rows` rows and one panel; rows beyond a head's sequence are zeros, not the next head's.
-  ArgBinding Map(const char* tensor, int64_t rows) const {
-    TensorView view;
-    view.dims = {Expr::MustParse("dim"), Expr::MustParse("sequence"), Expr::MustParse("heads")};
-    view.strides = {Expr::MustParse("dim"), Expr::MustParse("sequence * dim")};
-    view.box = {Expr(kPanelUnits * 8), Expr(rows), Expr(1)};
-    view.swizzle_bytes = Expr(128);
-    return ArgBinding::Map(tensor, spec_.compute_dtype, std::move(view));
-  }
 };
 
 class SimtAttention : public AttentionTemplate {

@@ -6,6 +6,7 @@ namespace {
 
 class Decoding : public GraphKernels {
  protected:
+  explicit Decoding(const char* profile = "A100") : GraphKernels(profile) {}
   /// Sequences, heads, dim, pages, keys of a page, key heads, pages of a sequence.
   static KernelSpec Task(std::array<int64_t, 7> n, DType dtype, double scale = 0) {
     return SpecOf({"attention_paged", {{n[0], n[1], n[2]}, {n[3], n[4], n[5], n[2]}, {n[0], n[6]}}, {{"scale", scale}}},
@@ -26,6 +27,22 @@ TEST_F(Decoding, PartsAreJoined) {
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
   for (const auto& [parts, warps, octets] : {std::array{5, 1, 1}, std::array{3, 4, 1}, std::array{7, 2, 1}}) {
     Configuration one = WithValues(*schedule, {{"parts", parts}, {"warps", warps}, {"octets", octets}});
+    CheckConfiguration(spec, *schedule, one, *oracle);
+  }
+}
+
+class DecodingOnHopper : public Decoding {
+ protected:
+  DecodingOnHopper() : Decoding("H200") {}
+};
+
+TEST_F(DecodingOnHopper, PartsAreJoinedByAClusterToo) {
+  const KernelSpec spec = Task({3, 20, 40, 40, 16, 2, 40}, DType::kFloat16);
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+  for (const auto& [parts, warps, octets] : {std::array{5, 1, 1}, std::array{3, 4, 2}, std::array{16, 1, 2}}) {
+    Configuration one = WithValues(*schedule, {{"parts", parts}, {"warps", warps}, {"octets", octets}, {"joined", 1}});
+    EXPECT_EQ(schedule->Render(one)->plan.steps.size(), 1u);
     CheckConfiguration(spec, *schedule, one, *oracle);
   }
 }
@@ -58,6 +75,12 @@ TEST_F(Gradients, UnderACausalMask) {
 TEST_F(Gradients, OfKeysThatHeadsShare) {
   Check(Task(4, 2, 90, 64, DType::kBFloat16, true), "attention_backward");
   Check(Task(3, 1, 70, 128, DType::kFloat16, false), "attention_backward");
+}
+
+TEST_F(Gradients, WhereASingleKeyHasAllWeightNothingIsLeftOver) {
+  inputs_ = InputFamily::kLargeLogits;
+  Check(Task(1, 1, 70, 64, DType::kFloat16, true), "attention_backward");
+  Check(Task(1, 1, 150, 64, DType::kFloat16, false), "attention_backward");
 }
 
 TEST_F(Gradients, OtherGraphsOfTheNameAreNotMatched) {

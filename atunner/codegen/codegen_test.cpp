@@ -309,6 +309,7 @@ TEST(Golden, Attention) {
 
 typedef __nv_bfloat16 T;
 #define MMA_TYPE "bf16"
+#define STATISTICS 0
 constexpr int DIM = 128;
 constexpr int TILE_Q = 128;
 constexpr int TILE_K = 64;

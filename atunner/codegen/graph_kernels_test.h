@@ -59,7 +59,7 @@ class GraphKernels : public testing::Test {
                  OracleStore& oracle) {
     SCOPED_TRACE(ToString(dims));
     const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, dims, 0).value();
-    const InputInstance instance{InputFamily::kNormal, 3, false};
+    const InputInstance instance{inputs_, 3, false};
     ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
     const auto reference = oracle.Get(buffers, instance);
     ASSERT_TRUE(reference.has_value()) << reference.error().ToString();
@@ -85,6 +85,7 @@ class GraphKernels : public testing::Test {
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<JudgeKernels> kernels_;
   size_t verified_ = 0;
+  InputFamily inputs_ = InputFamily::kNormal;
 };
 
 }  // namespace atunner

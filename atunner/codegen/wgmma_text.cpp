@@ -51,4 +51,23 @@ DEVICE void {name}({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b) {
       fmt::arg("b_binding", wide ? fmt::format(", \"n\"({})", function.b_transposed) : ""));
 }
 
+std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim) {
+  std::string text =
+      WgmmaText({.name = "multiply_weights", .columns = dim, .a_in_registers = true, .b_transposed = "1"});
+  for (const int64_t tile : tiles) {
+    text += "\n" + WgmmaText({.name = "multiply_first", .columns = tile, .accumulates = false, .b_transposed = "0"}) +
+            "\n" + WgmmaText({.name = "multiply", .columns = tile, .b_transposed = "0"});
+  }
+  return text;
+}
+
+ArgBinding PanelMap(const char* tensor, DType dtype, std::array<Expr, 3> dims, int64_t rows) {
+  TensorView view;
+  view.dims = {dims[0], dims[1], dims[2]};
+  view.strides = {dims[0], Expr::MustParse(fmt::format("({}) * ({})", dims[0].text(), dims[1].text()))};
+  view.box = {64, rows, 1};
+  view.swizzle_bytes = 128;
+  return ArgBinding::Map(tensor, dtype, std::move(view));
+}
+
 }  // namespace atunner

@@ -1,8 +1,12 @@
 // The one instruction whose text names each accumulator, so that no template of CUDA C++ can hold it.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <set>
 #include <string>
+
+#include "atunner/model/launch_plan.h"
 
 namespace atunner {
 
@@ -21,5 +25,12 @@ struct WgmmaFunction {
 /// A device function that starts d[64, columns] (+)= a[64, depth] · b[depth, columns], 32 bytes deep, for
 /// kernels/families/wgmma_common.cuh.
 std::string WgmmaText(const WgmmaFunction& function);
+
+/// The products of attention: scores of tiles of so many columns each, and weights times rows of `dim` columns.
+std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim);
+
+/// `tensor`, of 16-bit elements and `dims` from the innermost on, in boxes of 64 columns and `rows` rows, swizzled;
+/// rows beyond a head's sequence are zeros, not the next head's.
+ArgBinding PanelMap(const char* tensor, DType dtype, std::array<Expr, 3> dims, int64_t rows);
 
 }  // namespace atunner

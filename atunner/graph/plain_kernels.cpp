@@ -14,6 +14,7 @@ namespace atunner::graph {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int64_t kLeastTile = 8;       // rows and columns for which a block's tile is worth its while
 constexpr size_t kLongestTable = 4096;  // longer ones are data, and should come as such
 
 /// Where a value lies between kernels.
@@ -24,7 +25,8 @@ struct Place {
 
 class PlainWriter {
  public:
-  PlainWriter(const ValidGraph& graph, bool wide) : graph_(graph), wide_(wide), places_(graph.nodes().size()) {
+  PlainWriter(const ValidGraph& graph, bool wide, bool shared)
+      : graph_(graph), wide_(wide), shared_(shared), places_(graph.nodes().size()) {
     for (const auto& [name, range] : graph.symbols()) symbols_ += ", long long " + name;
   }
 
@@ -72,6 +74,8 @@ class PlainWriter {
       EmitSort(node, *sort, places_[id]);
     } else if (const auto* scatter = node.As<Scatter>()) {
       EmitScatter(node, *scatter, places_[id]);
+    } else if (const auto product = shared_ ? MatricesOf(node) : std::nullopt) {
+      EmitProduct(node, *product, places_[id]);
     } else if (constant && constant->values.size() > 1) {
       EmitTable(node, *constant, places_[id]);
     } else if (constant) {
@@ -261,6 +265,82 @@ class PlainWriter {
     text_ += writer.Scope(0) + writer.Scope(1) + fmt::format("    store(result[i], {});\n  }}\n}}\n", value.text);
   }
 
+  /// A contraction's letters: of both operands and the result, of the left or the right one and the result, and summed.
+  struct Matrices {
+    Equation equation;
+    std::string batch, rows, columns, depth;
+  };
+  /// nullopt where an operand is no matrix, or a narrow one.
+  std::optional<Matrices> MatricesOf(const Node& node) const {
+    const auto* contract = node.As<Contract>();
+    if (contract == nullptr) return std::nullopt;
+    Matrices found{ParsedEquation(contract->equation), "", "", "", ""};
+    const Equation& e = found.equation;
+    const auto in = [](const std::string& letters, char c) { return letters.find(c) != std::string::npos; };
+    for (char c : e.left) (in(e.right, c) ? in(e.result, c) ? found.batch : found.depth : found.rows) += c;
+    for (char c : e.right) {
+      if (!in(e.left, c)) found.columns += c;
+    }
+    const auto broad = [&](const std::string& letters) {
+      const Extent count = ElementCount(ShapeOfLetters(letters, node));
+      return std::ranges::all_of(letters, [&](char c) { return in(e.result, c); }) &&
+             (!count.constant() || count.factor() >= kLeastTile);
+    };
+    const bool matrices = broad(found.rows) && broad(found.columns) && !found.depth.empty();
+    return matrices ? std::optional(found) : std::nullopt;
+  }
+  Shape ShapeOfLetters(const std::string& letters, const Node& node) const {
+    const Equation e = ParsedEquation(node.As<Contract>()->equation);
+    Shape shape;
+    for (char c : letters) {
+      const size_t at = e.left.find(c);
+      const bool left = at != std::string::npos;
+      shape.push_back(graph_.node(node.operands[left ? 0 : 1]).type.shape[left ? at : e.right.find(c)]);
+    }
+    return shape;
+  }
+
+  /// Blocks for 64 × 64 results of a product of matrices.
+  void EmitProduct(const Node& node, const Matrices& product, const Place& to) {
+    const Equation& e = product.equation;
+    const auto count = [&](const std::string& letters) {
+      return ElementCount(ShapeOfLetters(letters, node)).ToString();
+    };
+    // Where the elements with these numbers of batch, row, … stand in a tensor.
+    const auto offset = [&](const std::string& letters,
+                            std::initializer_list<std::pair<const std::string*, const char*>> groups) {
+      const Shape shape = ShapeOfLetters(letters, node);
+      std::string text = "0ll";
+      for (const auto& [group, number] : groups) {
+        const Shape own = ShapeOfLetters(*group, node);
+        for (size_t i = 0; i < group->size(); ++i)
+          text += fmt::format(" + {} / ({}) % ({}) * ({})", number, StrideOf(own, i), own[i].ToString(),
+                              StrideOf(shape, letters.find((*group)[i])));
+      }
+      return text;
+    };
+    const auto& [equation, batch, rows, columns, depth] = product;
+    const std::string sum = CudaArithmetic(node.type.dtype, wide_);
+    const auto load = [&](int operand, const std::string& place) {
+      const DType dtype = graph_.node(node.operands[operand]).type.dtype;
+      return fmt::format("({})load<{}>(a{}[{}])", sum, CudaArithmetic(dtype, wide_), operand, place);
+    };
+    const auto by_depth = [&](const std::string& letters) { return depth.find(letters.back()) != std::string::npos; };
+    const bool exact = wide_ || SizeOf(graph_.node(node.operands[0]).type.dtype) <= 2;
+    const std::string tiles =
+        fmt::format("({}) * ceil_div({}, 64) * ceil_div({}, 64)", count(batch), count(rows), count(columns));
+    text_ += Head(fmt::format("product{}", kernels_++), node, to, Expr::MustParse("min(" + tiles + ", 1048576)"));
+    text_ +=
+        fmt::format("  contract_tiles<{}, {}, {}, {}, {}>({}, {}, {}, {},\n", sum, node.As<Contract>()->sparse, exact,
+                    by_depth(e.left), by_depth(e.right), count(batch), count(rows), count(columns), count(depth));
+    text_ += fmt::format("    [&](long long b, long long m, long long k) {{ return {}; }},\n",
+                         load(0, offset(e.left, {{&batch, "b"}, {&rows, "m"}, {&depth, "k"}})));
+    text_ += fmt::format("    [&](long long b, long long k, long long n) {{ return {}; }},\n",
+                         load(1, offset(e.right, {{&batch, "b"}, {&depth, "k"}, {&columns, "n"}})));
+    text_ += fmt::format("    [&](long long b, long long m, long long n, {} sum) {{ store(result[{}], sum); }});\n}}\n",
+                         sum, offset(e.result, {{&batch, "b"}, {&rows, "m"}, {&columns, "n"}}));
+  }
+
   /// A thread walks along each line.
   void EmitScan(const Node& node, const Scan& scan, const Place& to) {
     const Shape& shape = node.type.shape;
@@ -339,6 +419,7 @@ class PlainWriter {
 
   const ValidGraph& graph_;
   bool wide_;
+  bool shared_;
   std::vector<Place> places_;
   std::string symbols_;
   std::string text_;
@@ -356,9 +437,9 @@ std::string KernelPrelude(std::string_view text) {
          std::string(float8 ? embed::kFloat8Cuh : "");
 }
 
-Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide) {
+Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide, bool shared) {
   const ValidGraph fused = FuseMaps(graph);
-  return PlainWriter(fused, wide).Run();
+  return PlainWriter(fused, wide, shared).Run();
 }
 
 }  // namespace atunner::graph

@@ -8,8 +8,9 @@
 namespace atunner::graph {
 
 /// `wide`: arithmetic, workspaces and outputs in float64. The launch is an expression over the graph's symbols.
-/// kUnsupported for long tables of constants.
-Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide);
+/// `shared`: products of matrices keep what they load for several results, which stay bit for bit what they are
+/// without. kUnsupported for long tables of constants.
+Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide, bool shared = false);
 
 /// Includes and device functions that every emitted kernel begins with; those for 8-bit floats where `text`, which
 /// follows, names them.

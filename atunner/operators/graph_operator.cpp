@@ -11,6 +11,7 @@
 #include "atunner/graph/library.h"
 #include "atunner/graph/plain_kernels.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/graph/slices.h"
 #include "atunner/graph/text.h"
 
 namespace atunner {
@@ -154,6 +155,18 @@ class GraphTask : public Operator {
     for (size_t i = 0; i < computed.size(); ++i) outputs[i] = computed[i].Reals();
     return {};
   }
+  std::optional<EqualTasks> TakenApart(const KernelSpec& spec,
+                                       const std::function<bool(const KernelSpec&)>& fits) const override {
+    const auto open = GraphOf(spec);
+    const auto graph = open ? graph::Specialise(*open, spec.dims) : open;
+    if (!graph) return std::nullopt;
+    for (const int64_t count : graph::SliceCounts(*graph)) {
+      const auto slice = graph::SliceOf(*graph, count);
+      const auto each = slice ? SpecOfGraph(*slice, {}) : Result<KernelSpec>(Invalid("parts that meet"));
+      if (each && fits(*each)) return EqualTasks{*each, count};
+    }
+    return std::nullopt;
+  }
 
  protected:
   GraphTask() = default;
@@ -164,7 +177,7 @@ class GraphTask : public Operator {
   }
   RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
     // Whoever asks has a task that GraphOf accepts, and so one with plain kernels.
-    return graph::PlainKernels(GraphOf(spec).value(), form == PlainForm::kReference).value();
+    return graph::PlainKernels(GraphOf(spec).value(), form == PlainForm::kReference, form != PlainForm::kNaive).value();
   }
   OperatorInfo info_;
 };

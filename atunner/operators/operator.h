@@ -2,7 +2,9 @@
 // concern here.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +36,12 @@ struct OperatorInfo {
   std::vector<std::vector<int64_t>> example;  ///< small shapes, where any are stated
 };
 
+/// `count` tasks of one kind, on stretches of the tensors one behind the other.
+struct EqualTasks {
+  KernelSpec each;
+  int64_t count = 1;
+};
+
 class Operator {
  public:
   virtual ~Operator() = default;
@@ -50,6 +58,10 @@ class Operator {
   RenderedKernel Yardstick(const KernelSpec& spec) const { return Plain(spec, PlainForm::kYardstick); }
   /// The same algorithm in float64 with float64 outputs: the reference for problems too large for the CPU.
   RenderedKernel OracleKernel(const KernelSpec& spec) const { return Plain(spec, PlainForm::kReference); }
+  /// The task, at its own size, as the fewest equal ones of which each `fits`; nullopt where it is none such.
+  virtual std::optional<EqualTasks> TakenApart(const KernelSpec&, const std::function<bool(const KernelSpec&)>&) const {
+    return std::nullopt;
+  }
 
  protected:
   /// Is there something to compute in this type?

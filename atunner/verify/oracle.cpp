@@ -53,7 +53,8 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
   }
   store->operator_ = OracleOf(spec);
   if (store->operator_ == nullptr) return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
-  ATUNNER_TRY(store->yardstick_, store->Build(store->operator_->Yardstick(spec)));
+  store->whole_.spec = spec;
+  ATUNNER_RETURN_IF_ERROR(store->TakeApart(free_bytes / 4));
   return store;
 }
 
@@ -65,6 +66,44 @@ Result<std::unique_ptr<OracleStore::Program>> OracleStore::Build(const RenderedK
   ATUNNER_TRY(program->module, device_.Load(*outcome.module));
   program->plan = kernel.plan;
   return program;
+}
+
+Status OracleStore::TakeApart(uint64_t most_bytes) {
+  const auto fits = [&](const KernelSpec& spec) {
+    uint64_t bytes = 0;
+    const auto plan = Resolve(operator_->OracleKernel(spec).plan, spec.dims, spec.attributes);
+    if (!plan) return false;
+    for (const ConcreteWorkspace& workspace : plan->workspaces) bytes += workspace.bytes;
+    return bytes <= most_bytes;
+  };
+  if (fits(spec_)) return {};
+  if (auto tasks = operator_->TakenApart(spec_, fits)) {
+    apart_.spec = std::move(tasks->each);
+    apart_.slices = tasks->count;
+  }
+  return {};
+}
+
+Status OracleStore::RunPlain(const PlainPrograms& programs, const Program& program, const TaskBuffers& buffers,
+                             const Reference* wide, const char* what) {
+  for (int64_t slice = 0; slice < programs.slices; ++slice) {
+    const AddressOf address = [&](const std::string& name) -> std::optional<DeviceAddress> {
+      for (size_t i = 0; wide != nullptr && i < wide->outputs.size(); ++i) {
+        const Reference::Output& output = wide->outputs[i];
+        if (output.name == name)
+          return output.masked->address() + output.elements * sizeof(double) / programs.slices * slice;
+      }
+      const TaskBuffers::Tensor* tensor = buffers.Find(name);
+      if (tensor == nullptr) return std::nullopt;
+      return tensor->address + static_cast<uint64_t>(tensor->shape.bytes / programs.slices * slice);
+    };
+    ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, program.plan, programs.spec, buffers, address));
+    ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *program.module, plan,
+                                                     {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
+    if (!outcome.completed())
+      return Fail(ErrorCode::kInternal, std::string("the ") + what + " kernel failed: " + outcome.message);
+  }
+  return {};
 }
 
 bool OracleStore::UseCpu(const Dims& dims) const {
@@ -144,21 +183,11 @@ Status OracleStore::ComputeOnCpu(const TaskBuffers& buffers, Reference& referenc
 }
 
 Status OracleStore::ComputeByOperatorKernel(const TaskBuffers& buffers, Reference& reference) {
-  if (!oracle_kernel_) {  // where the CPU computes all references it is not needed
-    ATUNNER_TRY(oracle_kernel_, Build(operator_->OracleKernel(spec_)));
+  PlainPrograms& programs = ProgramsFor(buffers.dims());
+  if (!programs.reference) {  // where the CPU computes all references it is not needed
+    ATUNNER_TRY(programs.reference, Build(operator_->OracleKernel(programs.spec)));
   }
-  const AddressOf wide_outputs = [&](const std::string& name) -> std::optional<DeviceAddress> {
-    for (const Reference::Output& output : reference.outputs) {
-      if (output.name == name) return output.masked->address();
-    }
-    return std::nullopt;
-  };
-  ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, oracle_kernel_->plan, spec_, buffers, wide_outputs));
-  ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *oracle_kernel_->module, plan,
-                                                   {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
-  if (!outcome.completed())
-    return Fail(ErrorCode::kInternal, "the float64 reference kernel failed: " + outcome.message);
-  return {};
+  return RunPlain(programs, *programs.reference, buffers, &reference, "float64 reference");
 }
 
 Status OracleStore::ComputeByUserKernel(const TaskBuffers& buffers, Reference& reference) const {
@@ -194,7 +223,7 @@ Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& inst
     output.key = FreshKey();
     ATUNNER_RETURN_IF_ERROR(kernels_.Mask(output.masked->address(), output.elements, output.key));
   }
-  if (yardstick_) ATUNNER_RETURN_IF_ERROR(MeasureHonest(buffers, instance, reference));
+  if (operator_ != nullptr) ATUNNER_RETURN_IF_ERROR(MeasureHonest(buffers, instance, reference));
   for (size_t i = 0; i < selves.size(); ++i) {
     ATUNNER_RETURN_IF_ERROR(TestNullCandidates(buffers, reference.outputs[i], selves[i]));
   }
@@ -203,10 +232,11 @@ Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& inst
 
 Result<std::vector<CompareStats>> OracleStore::RunHonest(const TaskBuffers& buffers, const Reference& reference) {
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
-  ATUNNER_TRY(const BoundPlan plan, BindPlan(device_, yardstick_->plan, spec_, buffers));
-  ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *yardstick_->module, plan,
-                                                   {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
-  if (!outcome.completed()) return Fail(ErrorCode::kInternal, "the plain kernel failed: " + outcome.message);
+  PlainPrograms& programs = ProgramsFor(buffers.dims());
+  if (!programs.yardstick) {
+    ATUNNER_TRY(programs.yardstick, Build(operator_->Yardstick(programs.spec)));
+  }
+  ATUNNER_RETURN_IF_ERROR(RunPlain(programs, *programs.yardstick, buffers, nullptr, "plain"));
   std::vector<CompareStats> stats;
   for (const Reference::Output& output : reference.outputs) {
     const TaskBuffers::Tensor* tensor = buffers.Find(output.name);

@@ -62,7 +62,20 @@ class OracleStore {
     std::unique_ptr<LoadedModule> module;
     LaunchPlan plan;
   };
+  /// The operator's plain kernels, of the task or of the equal ones it is taken apart into; each is built when it is
+  /// needed.
+  struct PlainPrograms {
+    KernelSpec spec;
+    int64_t slices = 1;
+    std::unique_ptr<Program> yardstick, reference;
+  };
   Result<std::unique_ptr<Program>> Build(const RenderedKernel& kernel) const;
+  /// Taken apart at the task's own size, where what plain kernels keep between them would not fit.
+  Status TakeApart(uint64_t most_bytes);
+  PlainPrograms& ProgramsFor(const Dims& dims) { return apart_.slices > 1 && dims == spec_.dims ? apart_ : whole_; }
+  /// Outputs go to `wide`, in float64, if it is there.
+  Status RunPlain(const PlainPrograms& programs, const Program& program, const TaskBuffers& buffers,
+                  const Reference* wide, const char* what);
   bool UseCpu(const Dims& dims) const;
   Result<Reference> Compute(const TaskBuffers& buffers);
   Status ComputeOnCpu(const TaskBuffers& buffers, Reference& reference) const;
@@ -84,8 +97,7 @@ class OracleStore {
   JudgeKernels& kernels_;
   const KernelSpec& spec_;
   const Operator* operator_ = nullptr;
-  std::unique_ptr<Program> yardstick_;
-  std::unique_ptr<Program> oracle_kernel_;
+  PlainPrograms whole_, apart_;
   std::unique_ptr<Program> user_kernel_;
   std::map<std::pair<Dims, InputInstance>, Reference> cache_;
   std::list<std::pair<Dims, InputInstance>> order_;

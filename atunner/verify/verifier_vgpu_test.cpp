@@ -292,6 +292,30 @@ TEST_F(VerifierTest, OldReferencesGiveWayWhenMemoryIsShort) {
   EXPECT_NE(key_of(1), first) << "was evicted, so it was computed and masked anew";
 }
 
+TEST_F(VerifierTest, WherePlainKernelsDoNotFitATaskIsTakenApartIntoEqualOnes) {
+  const KernelSpec spec =
+      FindOperator("attention_gqa")->Instantiate({{{2, 4, 65, 8}, {2, 2, 65, 8}}, DType::kFloat16, {}}).value();
+  const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
+  const InputInstance instance{InputFamily::kNormal, 5, false};
+  ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+  std::vector<int> launches;
+  const auto honest = [&](uint64_t free_bytes) {
+    UncheckedGpu device(gpu_);
+    device.free_bytes = free_bytes;
+    auto store = OracleStore::Make(device, *compiler_, *kernels_, spec).value();
+    const auto reference = store->Get(buffers, instance);
+    EXPECT_TRUE(reference.has_value()) << reference.error().ToString();
+    std::vector<std::byte> written(static_cast<size_t>(buffers.Find("y")->shape.bytes));
+    EXPECT_TRUE(gpu_.CopyOut(written, buffers.Find("y")->address));
+    launches.push_back(device.launches);
+    return std::pair((*reference)->outputs[0].budget.honest_norm, written);
+  };
+  const auto whole = honest(0);
+  EXPECT_GT(whole.first, 1e-5);
+  EXPECT_EQ(honest(3 << 20), whole) << "eight heads of 65 × 65 scores, in float64 270 KB each time";
+  EXPECT_EQ(launches[1], 2 * launches[0]) << "one sequence after the other";
+}
+
 TEST(ResourceObstacle, NamesTheResource) {
   const DeviceProfile profile = FindProfile("A100").value();
   const KernelSpec spec = Softmax(8, 64);

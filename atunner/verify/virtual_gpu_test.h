@@ -18,6 +18,7 @@ class UncheckedGpu : public Device {
  public:
   explicit UncheckedGpu(Device& inner) : inner_(inner) {}
   uint64_t free_bytes = 0;  ///< 0 = as the inner device says
+  int launches = 0;         ///< so far
 
   const DeviceProfile& profile() const override { return inner_.profile(); }
   Evidence evidence() const override { return inner_.evidence(); }
@@ -37,6 +38,7 @@ class UncheckedGpu : public Device {
   }
   Result<LaunchOutcome> Launch(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                                std::span<const KernelArg> args, const LaunchOptions& options) override {
+    ++launches;
     return inner_.Launch(module, entry, shape, args, options);
   }
 

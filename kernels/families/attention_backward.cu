@@ -8,7 +8,7 @@ constexpr int PANELS = (UNITS + 7) / 8;  // of 64 columns
 /// One of a tensor's tiles of `rows` rows.
 DEVICE constexpr int bytes_of(int rows) { return PANELS * rows * 128; }
 
-/// Of a query: the logarithm of its sum of weights, and the sum of y · dy along its row.
+/// Of a query: the logarithm of its sum of weights, and the sum of y · dy along its row, times the scale.
 struct Statistics {
   float log_sum, delta;
 };
@@ -47,16 +47,6 @@ struct Barriers {
       make_barrier(at + 24 + i * 16, S::GROUPS * 4);
     }
     show_barriers();
-  }
-};
-
-/// Which buffer comes next, and the parity of its phase.
-template <int STAGES>
-struct Place {
-  int stage = 0;
-  unsigned parity = 0;
-  DEVICE void advance() {
-    if (++stage == STAGES) stage = 0, parity ^= 1;
   }
 };
 
@@ -126,42 +116,13 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
   }
 }
 
-/// products[64, TILE] = own · otherᵀ, in the background; OWN and TILE rows lie in the tiles.
-template <int OWN, int TILE>
-DEVICE void start_products_of(float (&products)[TILE / 8][4], unsigned own, unsigned other) {
-  const unsigned long long a = operand(own), b = operand(other);
-  start_products();
-#pragma unroll
-  for (int step = 0; step < UNITS / 2; ++step) {
-    const unsigned long long a_step = further(a, step / 4 * (OWN * 128) + step % 4 * 32);
-    const unsigned long long b_step = further(b, step / 4 * (TILE * 128) + step % 4 * 32);
-    if (step == 0) multiply_tile_first(products, a_step, b_step);
-    else multiply_tile(products, a_step, b_step);
-  }
-  commit_products();
-}
-/// sums[64, DIM] += weights · other, in the background.
-template <int TILE>
-DEVICE void start_sum(float (&sums)[UNITS][4], const unsigned (&weights)[TILE / 16][4], unsigned other) {
-  const unsigned long long b = operand(other, TILE * 128);
-  start_products();
-#pragma unroll
-  for (int step = 0; step < TILE / 16; ++step) multiply_weights(sums, weights[step], further(b, step * 2048));
-  commit_products();
-}
-template <int STEPS>
-DEVICE void pack_all(unsigned (&packed)[STEPS][4], const float (&values)[STEPS * 2][4]) {
-#pragma unroll
-  for (int step = 0; step < STEPS; ++step) pack_weights(packed[step], values[2 * step], values[2 * step + 1]);
-}
-
 /// Four warps with 64 rows. FIRST: they sum dv; SECOND: dk, or dq.
 template <class S, bool FIRST, bool SECOND>
 struct Group {
   unsigned shared_at;
   Barriers<S> barriers;
   int sequence;
-  float scale_log2;
+  float scale, scale_log2;
   Work<S> work;
   int row;  // of the block's own, the group's first
   Place<S::STAGES> place;
@@ -172,8 +133,8 @@ struct Group {
   Statistics own[2];    // of a lane's two queries
   bool masked = false;  // the tile at hand
 
-  DEVICE Group(unsigned shared_at, Barriers<S> barriers, int heads, int sequence, float scale_log2, const Statistics* statistics)
-      : shared_at(shared_at), barriers(barriers), sequence(sequence), scale_log2(scale_log2), work(heads, sequence) {
+  DEVICE Group(unsigned shared_at, Barriers<S> barriers, int heads, int sequence, float scale, const Statistics* statistics)
+      : shared_at(shared_at), barriers(barriers), sequence(sequence), scale(scale), scale_log2(scale * 1.4426950408889634f), work(heads, sequence) {
     row = S::ROLES ? 0 : (threadIdx.x / 128 - 1) * 64;
     if (!S::KEYS) {
 #pragma unroll
@@ -216,14 +177,14 @@ struct Group {
       weigh(tile);
       if constexpr (FIRST) {
         pack_all(packed_weights, weights[0]);
-        start_sum<S::TILE>(values[0], packed_weights, stream<1>());
+        start_output<S::TILE>(values[0], packed_weights, stream<1>());
       }
       if constexpr (SECOND) {
         wait_products<FIRST ? 1 : 0>();
         settle(slopes);
         slope();
         pack_all(packed_slopes, slopes[0]);
-        start_sum<S::TILE>(sums[0], packed_slopes, stream<0>());
+        start_output<S::TILE>(sums[0], packed_slopes, stream<0>());
         wait_products<1>();
       }
       if (FIRST && SECOND) hold(packed_weights);
@@ -271,63 +232,52 @@ struct Group {
   /// The next tile's products, in the background.
   DEVICE void start() {
     await(barriers.full(0, place.stage), place.parity);
-    start_products_of<S::OWN, S::TILE>(weights[0], shared_at + row * 128, stream<0>());
+    start_scores<S::OWN, S::TILE>(weights[0], shared_at + row * 128, stream<0>());
     await(barriers.full(1, partner.stage), partner.parity);
-    if (SECOND) start_products_of<S::OWN, S::TILE>(slopes[0], shared_at + bytes_of(S::OWN) + row * 128, stream<1>());
+    if (SECOND) start_scores<S::OWN, S::TILE>(slopes[0], shared_at + bytes_of(S::OWN) + row * 128, stream<1>());
   }
-  /// Of the queries 8 j + 2 (lane % 4) and the next of a tile.
-  DEVICE float4 statistics_of(int j) const {
-    float4 two;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(two.x), "=f"(two.y), "=f"(two.z), "=f"(two.w)
-                 : "r"(shared_at + S::STATISTICS_AT + (place.stage * S::TILE + j * 8 + threadIdx.x % 4 * 2) * 8));
-    return two;
+  /// use(fragment, element) for all of a lane.
+  template <class Use>
+  DEVICE static void each(const Use& use) {
+#pragma unroll
+    for (int i = 0; i < S::FRAGMENTS * 4; ++i) use(i / 4, i % 4);
+  }
+  /// Likewise, with the statistics of its query.
+  template <class Use>
+  DEVICE void visit(const Use& use) const {
+#pragma unroll
+    for (int j = 0; j < S::FRAGMENTS; ++j) {
+      Statistics two[2];
+      if (S::KEYS)
+        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(two[0].log_sum), "=f"(two[0].delta), "=f"(two[1].log_sum), "=f"(two[1].delta)
+                     : "r"(shared_at + S::STATISTICS_AT + (place.stage * S::TILE + j * 8 + threadIdx.x % 4 * 2) * 8));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) use(j, e, S::KEYS ? two[e % 2] : own[e / 2]);
+    }
   }
   /// Scores into weights; those of queries or keys that do not exist or see each other are zero.
   DEVICE void weigh(int tile) {
     const int other = tile * S::TILE, own_first = work.first + row;
     const bool causal = CAUSAL && (S::KEYS ? other < own_first + 63 : other + S::TILE - 1 > own_first);
-    const bool partial = causal || other + S::TILE > sequence;
-#pragma unroll
-    for (int j = 0; j < S::FRAGMENTS; ++j) {
-      const float4 two = S::KEYS ? statistics_of(j) : float4{};
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const float log_sum = S::KEYS ? (e % 2 == 0 ? two.x : two.z) : own[e / 2].log_sum;
-        weights[0][j][e] = power_of_two(fmaf(weights[0][j][e], scale_log2, -log_sum));
-      }
-    }
-    masked = partial;
+    visit([&](int j, int e, const Statistics& query) {
+      weights[0][j][e] = power_of_two(fmaf(weights[0][j][e], scale_log2, -query.log_sum));
+    });
+    masked = causal || other + S::TILE > sequence;
     if (!masked) return;
-#pragma unroll
-    for (int j = 0; j < S::FRAGMENTS; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int there = other + j * 8 + threadIdx.x % 4 * 2 + e % 2, here = lane_row() + e / 2 * 8;
-        const bool seen = there < sequence && (!CAUSAL || (S::KEYS ? here <= there : there <= here));
-        if (!seen) weights[0][j][e] = 0;
-      }
-    }
+    each([&](int j, int e) {
+      const int there = other + j * 8 + threadIdx.x % 4 * 2 + e % 2, here = lane_row() + e / 2 * 8;
+      const bool seen = there < sequence && (!CAUSAL || (S::KEYS ? here <= there : there <= here));
+      if (!seen) weights[0][j][e] = 0;
+    });
   }
-  /// dy · vᵀ into ds, less the scale.
+  /// dy · vᵀ into ds, with the scale: without it float16 would overflow where gradients do not.
   DEVICE void slope() {
-#pragma unroll
-    for (int j = 0; j < S::FRAGMENTS; ++j) {
-      const float4 two = S::KEYS ? statistics_of(j) : float4{};
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const float delta = S::KEYS ? (e % 2 == 0 ? two.y : two.w) : own[e / 2].delta;
-        slopes[0][j][e] = weights[0][j][e] * (slopes[0][j][e] - delta);
-      }
-    }
+    visit([&](int j, int e, const Statistics& query) { slopes[0][j][e] = weights[0][j][e] * fmaf(slopes[0][j][e], scale, -query.delta); });
     if (!masked) return;
-#pragma unroll
-    for (int j = 0; j < S::FRAGMENTS; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        if (weights[0][j][e] == 0) slopes[0][j][e] = 0;  // what a query that does not exist left there is no number
-      }
-    }
+    each([&](int j, int e) {
+      if (weights[0][j][e] == 0) slopes[0][j][e] = 0;  // what a query that does not exist left there is no number
+    });
   }
 };
 
@@ -342,18 +292,10 @@ DEVICE Barriers<S> begin(unsigned shared_at) {
   __syncthreads();
   return barriers;
 }
-template <class S>
-DEVICE void give() {
-  if (S::GROUPS > 1) give_registers<S::GROUPS == 2 ? 24 : 32>();
-}
-template <class S>
-DEVICE void take() {
-  if (S::GROUPS > 1) take_registers<S::GROUPS == 2 ? 240 : 160>();
-}
 /// A group's rows of a gradient.
 template <class S, class G>
-DEVICE void write(const G& group, const float (&sums)[UNITS][4], float factor, T* to) {
-  const float factors[2] = {factor, factor};
+DEVICE void write(const G& group, const float (&sums)[UNITS][4], T* to) {
+  const float factors[2] = {1, 1};
   write_rows(sums, factors, group.lane_row(), to + (long long)group.work.head * group.sequence * DIM, group.sequence);
 }
 
@@ -367,26 +309,25 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
-  const float scale_log2 = scale * 1.4426950408889634f;
   if (threadIdx.x < 128) {
-    backward::give<S>();
+    give_registers<S::GROUPS == 2 ? 24 : 32>();
     if (threadIdx.x == 0) backward::load_all<S>({&k, &v}, {&q, &dy}, statistics, shared_at, barriers, heads, sequence);
     __syncwarp();
   } else {
-    backward::take<S>();
+    take_registers<S::GROUPS == 2 ? 240 : 160>();
     if (!S::ROLES) {
-      backward::Group<S, true, true> group(shared_at, barriers, heads, sequence, scale_log2, statistics);
+      backward::Group<S, true, true> group(shared_at, barriers, heads, sequence, scale, statistics);
       group.run();
-      backward::write<S>(group, group.values[0], 1.0f, dv);
-      backward::write<S>(group, group.sums[0], scale, dk);
+      backward::write<S>(group, group.values[0], dv);
+      backward::write<S>(group, group.sums[0], dk);
     } else if (threadIdx.x < 256) {
-      backward::Group<S, true, !S::ROLES> group(shared_at, barriers, heads, sequence, scale_log2, statistics);
+      backward::Group<S, true, !S::ROLES> group(shared_at, barriers, heads, sequence, scale, statistics);
       group.run();
-      backward::write<S>(group, group.values[0], 1.0f, dv);
+      backward::write<S>(group, group.values[0], dv);
     } else {
-      backward::Group<S, !S::ROLES, true> group(shared_at, barriers, heads, sequence, scale_log2, statistics);
+      backward::Group<S, !S::ROLES, true> group(shared_at, barriers, heads, sequence, scale, statistics);
       group.run();
-      if constexpr (S::ROLES) backward::write<S>(group, group.sums[0], scale, dk);
+      if constexpr (S::ROLES) backward::write<S>(group, group.sums[0], dk);
     }
   }
 }
@@ -400,13 +341,13 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
   if (threadIdx.x < 128) {
-    backward::give<S>();
+    give_registers<S::GROUPS == 2 ? 24 : 32>();
     if (threadIdx.x == 0) backward::load_all<S>({&q, &dy}, {&k, &v}, statistics, shared_at, barriers, heads, sequence);
     __syncwarp();
   } else {
-    backward::take<S>();
-    backward::Group<S, false, true> group(shared_at, barriers, heads, sequence, scale * 1.4426950408889634f, statistics);
+    take_registers<S::GROUPS == 2 ? 240 : 160>();
+    backward::Group<S, false, true> group(shared_at, barriers, heads, sequence, scale, statistics);
     group.run();
-    backward::write<S>(group, group.sums[0], scale, dq);
+    backward::write<S>(group, group.sums[0], dq);
   }
 }

@@ -117,5 +117,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
     stage = stage + 1 == STAGES ? 0 : stage + 1;
   }
 #pragma unroll
-  for (int i = 0; i < FRAGMENTS_Q; ++i) store_rows(shared, warp_row + i * 16, out[i], running[i], queries, y, sequence);
+  for (int i = 0; i < FRAGMENTS_Q; ++i) {
+    const float inverses[2] = {running[i].inverse(0), running[i].inverse(1)};
+    write_rows(out[i], inverses, first_row + i * 16 + threadIdx.x % 32 / 4, y + queries.base, sequence);
+  }
 }

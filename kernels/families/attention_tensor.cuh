@@ -83,11 +83,13 @@ struct Running {
       }
     }
   }
-  /// Turns scores into weights, relative to a maximum that may be SLACK powers of two too low: so it seldom changes.
+  /// Turns scores into weights, relative to a maximum that may be SLACK powers of two too low: so it seldom changes. Gradients
+  /// are differences, where a single key has nearly all weight of nearly equal numbers: its weight is exactly one there, which
+  /// packing does not round.
   /// keep[half]: what all earlier weights of that row must be multiplied by.
   template <int FRAGMENTS>
   DEVICE void weigh(float (&scores)[FRAGMENTS][4], float scale_log2, float (&keep)[2]) {
-    constexpr float SLACK = 8;
+    constexpr float SLACK = STATISTICS ? 0 : 8;
     float peaks[2][2] = {{top[0], top[0]}, {top[1], top[1]}};
 #pragma unroll
     for (int j = 0; j < FRAGMENTS; ++j) {
@@ -111,7 +113,8 @@ struct Running {
     for (int j = 0; j < FRAGMENTS; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        scores[j][e] = power_of_two(fmaf(scores[j][e], scale_log2, -shift[e / 2]));
+        const float score = scores[j][e];
+        scores[j][e] = power_of_two(STATISTICS ? __fmul_rn(score, scale_log2) - shift[e / 2] : fmaf(score, scale_log2, -shift[e / 2]));
         sums[e / 2][e % 2] += scores[j][e];
       }
     }
@@ -155,35 +158,6 @@ DEVICE void pack_weights(unsigned (&a)[4], const float (&first)[4], const float 
   }
 }
 
-/// Sixteen rows of a warp, through its own rows of the queries' buffer, so that whole units are written.
-template <int FRAGMENTS>
-DEVICE void store_rows(unsigned char* shared, int row_in_tile, const float (&out)[FRAGMENTS][4], const Running& running, const Queries& queries,
-                       T* y, int sequence) {
-  const int lane = threadIdx.x % 32;
-  __syncwarp();
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float inverse = running.inverse(half);
-#pragma unroll
-    for (int d = 0; d < UNITS; ++d) {
-      *(unsigned*)(shared + place<TILE_Q>(row_in_tile + lane / 4 + half * 8, d) + lane % 4 * 4) =
-          pack(out[d][half * 2] * inverse, out[d][half * 2 + 1] * inverse);
-    }
-  }
-  __syncwarp();
-  for (int i = lane; i < 16 * UNITS; i += 32) {
-    const int row = row_in_tile + i / UNITS, unit = i % UNITS;
-    if (queries.first + row >= sequence) break;
-    T* to = y + queries.base + (long long)(queries.first + row) * DIM + unit * 8;
-    const unsigned char* from = shared + place<TILE_Q>(row, unit);
-    if (ALIGNED) {
-      if (unit * 8 < DIM) *(uint4*)to = *(const uint4*)from;
-    } else {
-      for (int e = 0; e < min(8, DIM - unit * 8); ++e) to[e] = ((const T*)from)[e];
-    }
-  }
-}
-
 /// The 4 × 4 matrix of words of which each of four lanes side by side holds a column: afterwards, a row.
 DEVICE void transpose_four(unsigned (&words)[4]) {
 #pragma unroll
@@ -202,7 +176,6 @@ DEVICE void transpose_four(unsigned (&words)[4]) {
 /// and the eighth behind, of a head of `rows`.
 template <int FRAGMENTS>
 DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const float (&factors)[2], int row, T* head, int rows) {
-  static_assert(ALIGNED);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     T* to = head + (long long)(row + half * 8) * DIM;
@@ -214,7 +187,9 @@ DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const float (&factors)[
         words[i] = pack(out[d + i][half * 2] * factors[half], out[d + i][half * 2 + 1] * factors[half]);
       transpose_four(words);
       const int unit = d + threadIdx.x % 4;
-      if (row + half * 8 < rows && unit * 8 < DIM) *(uint4*)(to + unit * 8) = *(const uint4*)words;
+      if (row + half * 8 >= rows) continue;
+      if (ALIGNED && unit * 8 < DIM) *(uint4*)(to + unit * 8) = *(const uint4*)words;
+      for (int e = 0; !ALIGNED && e < min(8, DIM - unit * 8); ++e) to[unit * 8 + e] = ((const T*)words)[e];
     }
   }
 }

@@ -7,14 +7,15 @@ constexpr int FRAGMENTS_K = TILE_K / 8;
 constexpr int PANELS = (UNITS + PANEL - 1) / PANEL;
 constexpr int Q_BYTES = tile_bytes<TILE_Q>();
 constexpr int K_BYTES = tile_bytes<TILE_K>();
-constexpr int KEYS_AT = Q_BYTES, VALUES_AT = KEYS_AT + STAGES * K_BYTES, BARRIERS_AT = VALUES_AT + STAGES * K_BYTES;
+constexpr int KEYS_AT = QUERY_STAGES * Q_BYTES, VALUES_AT = KEYS_AT + STAGES * K_BYTES, BARRIERS_AT = VALUES_AT + STAGES * K_BYTES;
 
-/// Of the tiles that have passed by: which buffer the next one has, and the parity of that buffer's phase.
+/// Of the tiles that have passed by `COUNT` buffers: which the next one has, and the parity of that buffer's phase.
+template <int COUNT>
 struct Place {
   int stage = 0;
   unsigned parity = 0;
   DEVICE void advance() {
-    if (++stage == STAGES) stage = 0, parity ^= 1;
+    if (++stage == COUNT) stage = 0, parity ^= 1;
   }
 };
 
@@ -25,15 +26,15 @@ struct Barriers {
   DEVICE unsigned full_v(int stage) const { return at + stage * 32 + 8; }
   DEVICE unsigned free_k(int stage) const { return at + stage * 32 + 16; }
   DEVICE unsigned free_v(int stage) const { return at + stage * 32 + 24; }
-  DEVICE unsigned full_q(int group) const { return at + STAGES * 32 + group * 16; }
-  DEVICE unsigned free_q(int group) const { return full_q(group) + 8; }
+  DEVICE unsigned full_q(int stage, int group) const { return at + STAGES * 32 + (stage * GROUPS + group) * 16; }
+  DEVICE unsigned free_q(int stage, int group) const { return full_q(stage, group) + 8; }
 
   /// One arrival, with the bytes; or one of each warp that reads.
   DEVICE void make() const {
 #pragma unroll
     for (int i = 0; i < STAGES * 4; ++i) make_barrier(at + i * 8, i % 4 < 2 ? 1 : GROUPS * 4);
 #pragma unroll
-    for (int i = 0; i < GROUPS * 2; ++i) make_barrier(full_q(0) + i * 8, i % 2 == 0 ? 1 : 4);
+    for (int i = 0; i < QUERY_STAGES * GROUPS * 2; ++i) make_barrier(full_q(0, 0) + i * 8, i % 2 == 0 ? 1 : 4);
     show_barriers();
   }
 };
@@ -86,12 +87,32 @@ struct Work {
   }
 };
 
-/// One thread's part: everything that is read, in the order in which it is needed.
+/// One thread's part: everything that is read, in the order in which it is needed; with two buffers for queries the next
+/// tile's come while this one's keys do.
 DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, Barriers barriers, int heads,
                      int sequence) {
-  Place keys, values;
-  unsigned parity = 0;  // of the queries' phase
-  for (Work work(heads, sequence); work.exists; work.advance(heads, sequence), parity ^= 1) {
+  Place<STAGES> keys, values;
+  Place<QUERY_STAGES> buffer;
+  const auto load_queries = [&](const Work& work) {
+#pragma unroll
+    for (int group = 0; group < GROUPS; ++group) {
+      if (!work.exists) return;
+      const unsigned full = barriers.full_q(buffer.stage, group);
+      await(barriers.free_q(buffer.stage, group), buffer.parity ^ 1);
+      expect_bytes(full, Q_BYTES / GROUPS);
+#pragma unroll
+      for (int panel = 0; panel < PANELS; ++panel) {
+        copy_box(shared_at + buffer.stage * Q_BYTES + (panel * TILE_Q + group * 64) * 128, q, panel * 64, work.queries.first + group * 64,
+                 work.queries.head, full);
+      }
+    }
+    buffer.advance();
+  };
+  Work next(heads, sequence);
+  if (QUERY_STAGES > 1) load_queries(next);
+  while (next.exists) {
+    const Work work = next;
+    next.advance(heads, sequence);
     const auto load = [&](const CUtensorMap& map, int to, int tile, unsigned barrier) {
       expect_bytes(barrier, K_BYTES);
 #pragma unroll
@@ -106,46 +127,46 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
       keys.advance();
     };
     load_keys(0);
-#pragma unroll
-    for (int group = 0; group < GROUPS; ++group) {
-      await(barriers.free_q(group), parity ^ 1);
-      expect_bytes(barriers.full_q(group), Q_BYTES / GROUPS);
-#pragma unroll
-      for (int panel = 0; panel < PANELS; ++panel) {
-        copy_box(shared_at + (panel * TILE_Q + group * 64) * 128, q, panel * 64, work.queries.first + group * 64, work.queries.head,
-                 barriers.full_q(group));
-      }
-    }
+    if (QUERY_STAGES == 1) load_queries(work);
     for (int tile = 0; tile < work.tiles; ++tile) {
       load_keys(tile + 1);
       await(barriers.free_v(values.stage), values.parity ^ 1);
       load(v, VALUES_AT + values.stage * K_BYTES, tile, barriers.full_v(values.stage));
       values.advance();
+      if (QUERY_STAGES > 1 && tile == min(1, work.tiles - 1)) load_queries(next);  // groups have left the tile before
     }
   }
 }
 
-/// scores[64, TILE_K] = q · kᵀ, in the background.
-DEVICE void start_scores(float (&scores)[FRAGMENTS_K][4], unsigned q, unsigned k) {
-  const unsigned long long a = operand(q), b = operand(k);
+/// scores[64, TILE] = own · otherᵀ, in the background; OWN and TILE rows lie in the tiles.
+template <int OWN, int TILE>
+DEVICE void start_scores(float (&scores)[TILE / 8][4], unsigned own, unsigned other) {
+  const unsigned long long a = operand(own), b = operand(other);
   start_products();
 #pragma unroll
   for (int step = 0; step < UNITS / 2; ++step) {
-    const unsigned long long a_step = further(a, step / 4 * (TILE_Q * 128) + step % 4 * 32);
-    const unsigned long long b_step = further(b, step / 4 * (TILE_K * 128) + step % 4 * 32);
+    const unsigned long long a_step = further(a, step / 4 * (OWN * 128) + step % 4 * 32);
+    const unsigned long long b_step = further(b, step / 4 * (TILE * 128) + step % 4 * 32);
     if (step == 0) multiply_first(scores, a_step, b_step);
     else multiply(scores, a_step, b_step);
   }
   commit_products();
 }
 
-/// out[64, DIM] += weights · v, in the background.
-DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE_K / 16][4], unsigned v) {
-  const unsigned long long b = operand(v, TILE_K * 128);
+/// out[64, DIM] += weights · other, in the background.
+template <int TILE>
+DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE / 16][4], unsigned other) {
+  const unsigned long long b = operand(other, TILE * 128);
   start_products();
 #pragma unroll
-  for (int step = 0; step < TILE_K / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
+  for (int step = 0; step < TILE / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
   commit_products();
+}
+/// Weights as left operands.
+template <int STEPS>
+DEVICE void pack_all(unsigned (&packed)[STEPS][4], const float (&weights)[STEPS * 2][4]) {
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step) pack_weights(packed[step], weights[2 * step], weights[2 * step + 1]);
 }
 
 /// The groups' order at the tensor cores: each waits for the one before it.
@@ -157,7 +178,7 @@ DEVICE void pass_turn(int group) {
 }
 
 #if STATISTICS
-/// What gradients need of a query: the logarithm of its sum of weights, to base 2, and the sum of y · dy along its row.
+/// What gradients need of a query: the logarithm of its sum of weights, to base 2, and the sum of y · dy along its row, times the scale.
 struct Result {
   const T* dy;
   float2* statistics;
@@ -178,7 +199,7 @@ struct Result {
       delta += __shfl_xor_sync(0xffffffffu, delta, 2);
       const float inverse = running.inverse(half);
       if (lane % 4 == 0 && row + half * 8 < sequence)
-        statistics[(long long)queries.head * ROWS + row + half * 8] = make_float2(fmaf(running.top[half], scale_log2, -__log2f(inverse)), delta * inverse);
+        statistics[(long long)queries.head * ROWS + row + half * 8] = make_float2(fmaf(running.top[half], scale_log2, -__log2f(inverse)), delta * inverse * (scale_log2 * 0.6931471805599453f));
     }
   }
 };
@@ -201,8 +222,8 @@ struct Group {
   int heads, sequence;
   float scale_log2;
   int group = threadIdx.x / 128 - 1, warp_row = threadIdx.x / 32 * 16 - 64;
-  Place keys, values;
-  unsigned queries_parity = 0;
+  Place<STAGES> keys, values;
+  Place<QUERY_STAGES> buffer;  // of queries
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
   float keep[2];
@@ -215,14 +236,14 @@ struct Group {
     for (Work work(heads, sequence); work.exists;) {
       clear(out);
       if (!begun) running = begin(work);
-      pack_all();
+      pack_all(weights, scores[0]);
       const int mine = seen(work);
       for (int tile = 1; tile < mine; ++tile) {
         start_both();
         weigh(running, work, tile);
         finish_output();
         rescale(out[0], keep);
-        pack_all();
+        pack_all(weights, scores[0]);
       }
       Work next = work;
       next.advance(heads, sequence);
@@ -250,10 +271,7 @@ struct Group {
   /// Of a work's tiles, those of which some query of the group sees some key.
   DEVICE int seen(const Work& work) const { return CAUSAL ? min(work.tiles, Work::tiles_before(first(work) + 64)) : work.tiles; }
 
-  DEVICE void await_queries() {
-    await(barriers.full_q(group), queries_parity);
-    queries_parity ^= 1;
-  }
+  DEVICE void await_queries() { await(barriers.full_q(buffer.stage, group), buffer.parity); }
   /// This warp no longer reads the buffer.
   DEVICE void release(unsigned barrier) const {
     if (threadIdx.x % 32 == 0) arrive(barrier);
@@ -266,10 +284,10 @@ struct Group {
     release(barriers.free_v(values.stage));
     values.advance();
   }
-  DEVICE void score() { start_scores(scores[0], shared_at + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); }
+  DEVICE void score() { start_scores<TILE_Q, TILE_K>(scores[0], shared_at + buffer.stage * Q_BYTES + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); }
   DEVICE void add_weighted() {
     await(barriers.full_v(values.stage), values.parity);
-    start_output(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES);
+    start_output<TILE_K>(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES);
     pass_turn(group);
   }
   DEVICE void finish_output() {
@@ -278,15 +296,14 @@ struct Group {
     hold(weights);
     release_values();
   }
-  DEVICE void pack_all() {
-#pragma unroll
-    for (int step = 0; step < TILE_K / 16; ++step) pack_weights(weights[step], scores[0][2 * step], scores[0][2 * step + 1]);
-  }
   /// Scores, which have come, into weights.
   DEVICE void weigh(Running& running, const Work& work, int tile) {
     settle(scores);
     release_keys();
-    if (tile + 1 == seen(work)) release(barriers.free_q(group));
+    if (tile + 1 == seen(work)) {
+      release(barriers.free_q(buffer.stage, group));
+      buffer.advance();
+    }
     const int unmasked = CAUSAL ? min(sequence, first(work) + 1) : sequence;  // keys that all queries see
     if (tile * TILE_K + TILE_K > unmasked) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, sequence);
     running.weigh(scores[0], scale_log2, keep);

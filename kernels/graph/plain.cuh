@@ -68,3 +68,54 @@ template <bool LARGEST, class Element> DEVICE long long place_of(long long depth
   }
   return place;
 }
+
+/// result[b, m, n] = sum over k of left(b, m, k) · right(b, k, n): 64 × 64 results of a block, what is loaded serves them all, and
+/// every result is summed in the order of k. *_BY_DEPTH: an operand's neighbours follow each other along k. SPARSE: products with a
+/// factor of exactly zero count nothing; where all factors are finite and EXACT products are not rounded, adding them is the same.
+template <class Sum, bool SPARSE, bool EXACT, bool LEFT_BY_DEPTH, bool RIGHT_BY_DEPTH, class Left, class Right, class Store>
+DEVICE void contract_tiles(long long batches, long long rows, long long columns, long long depth, const Left& left, const Right& right,
+                           const Store& store_at) {
+  constexpr int TILE = 64, STEP = 16, EACH = 4;
+  __shared__ Sum a[STEP][TILE + 1], b[STEP][TILE + 1];
+  const long long across = (columns + TILE - 1) / TILE, tiles = (rows + TILE - 1) / TILE * across;
+  const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+  for (long long tile = blockIdx.x; tile < batches * tiles; tile += gridDim.x) {
+    const long long batch = tile / tiles, row = tile % tiles / across * TILE, column = tile % tiles % across * TILE;
+    Sum sums[EACH][EACH] = {};
+    for (long long first = 0; first < depth; first += STEP) {
+      bool finite = true;
+      for (int i = threadIdx.x; i < STEP * TILE; i += PLAIN_THREADS) {
+        const int deep = i % STEP, broad = i / STEP, wide = i % TILE, low = i / TILE;
+        const int ka = LEFT_BY_DEPTH ? deep : low, m = LEFT_BY_DEPTH ? broad : wide;
+        const int kb = RIGHT_BY_DEPTH ? deep : low, n = RIGHT_BY_DEPTH ? broad : wide;
+        const Sum l = first + ka < depth && row + m < rows ? left(batch, row + m, first + ka) : (Sum)0;
+        const Sum r = first + kb < depth && column + n < columns ? right(batch, first + kb, column + n) : (Sum)0;
+        a[ka][m] = l, b[kb][n] = r;
+        finite = finite && l - l == 0 && r - r == 0;
+      }
+      const bool careful = SPARSE && (__syncthreads_or(!finite) || !EXACT);
+      if (!SPARSE) __syncthreads();
+      const int count = depth - first < STEP ? (int)(depth - first) : STEP;
+      const auto add_all = [&](const auto& add) {
+        for (int k = 0; k < count; ++k) {
+#pragma unroll
+          for (int i = 0; i < EACH; ++i) {
+#pragma unroll
+            for (int j = 0; j < EACH; ++j) add(sums[i][j], a[k][y + 16 * i], b[k][x + 16 * j]);
+          }
+        }
+      };
+      if (careful) add_all([](Sum& sum, Sum l, Sum r) { sum = sum + (l == 0 || r == 0 ? (Sum)0 : l * r); });
+      else add_all([](Sum& sum, Sum l, Sum r) { sum = sum + l * r; });
+      __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+#pragma unroll
+      for (int j = 0; j < EACH; ++j) {
+        const long long m = row + y + 16 * i, n = column + x + 16 * j;
+        if (m < rows && n < columns) store_at(batch, m, n, sums[i][j]);
+      }
+    }
+  }
+}
