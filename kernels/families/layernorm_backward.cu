@@ -125,17 +125,24 @@ struct ColumnSums {
 #pragma unroll
     for (int i = 0; i < sizeof(settled) / sizeof(float); ++i) settled[i] += held[i], held[i] = 0;
   }
-  /// Adds what the rows of the block have and writes it to share[dweight, dbias][COLS].
-  DEVICE void store(float* share, const Team& team) const {
+  /// Adds what the rows of the block have: `use` gets the sums for dweight and dbias of vector c.
+  template <class Use>
+  DEVICE void add_up(const Team& team, const Use& use) const {
     const Lane lane(0, team);
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {
+      float sums[2][VEC];
 #pragma unroll
-      for (int i = 0; i < VEC * 2; ++i) {
-        const float sum = add_rows(get(c, i / 2, i % 2), team);
-        if (team.r == 0 && lane.has(c)) share[i % 2 * COLS + lane.at(c) + i / 2 - lane.first] = sum;
-      }
+      for (int i = 0; i < VEC * 2; ++i) sums[i % 2][i / 2] = add_rows(get(c, i / 2, i % 2), team);
+      if (team.r == 0 && lane.has(c)) use(lane, c, sums);
     }
+  }
+  /// Writes those sums to share[dweight, dbias][COLS].
+  DEVICE void store(float* share, const Team& team) const {
+    add_up(team, [&](const Lane& lane, int c, const float (&sums)[2][VEC]) {
+#pragma unroll
+      for (int i = 0; i < VEC * 2; ++i) share[i % 2 * COLS + lane.at(c) + i / 2 - lane.first] = sums[i % 2][i / 2];
+    });
   }
 
  private:
@@ -164,12 +171,14 @@ struct ColumnSums {
 
 constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;  // column sums in registers are known by number
 
-DEVICE void write(const Matrices& in, const Parameters& affine, T* dx, const Lane& lane, const Kept& kept, const RowSums& row, ColumnSums& columns) {
+/// `vectors` gives vector c of x or of dy.
+template <class Vectors>
+DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const Lane& lane, const RowSums& row, ColumnSums& columns) {
 #pragma unroll COLUMN_UNROLL
   for (int c = 0; c < CHUNKS; ++c) {
     if (!lane.has(c)) continue;
-    const Vector v = kept.get(in, lane, c, 0);
-    const Vector u = kept.get(in, lane, c, 1);
+    const Vector v = vectors(c, 0);
+    const Vector u = vectors(c, 1);
     const Vector w = affine.get(lane, c);
     float out[VEC];
 #pragma unroll
@@ -203,7 +212,7 @@ struct LayerNormBackward {
   }
   DEVICE void write(const Lane& lane, const Kept& kept, long long row, const Contribution&, const Contribution& all, const Team& team) {
     const RowSums sums = row_sums(all, eps);
-    ::write(in, affine, dx, lane, kept, sums, columns);
+    ::write([&](int c, int tensor) { return kept.get(in, lane, c, tensor); }, affine, dx, lane, sums, columns);
     if (!FUSED && team.t == 0 && PART_INDEX == 0) {
       mean[row] = sums.norm.mean;
       rstd[row] = sums.norm.scale;
@@ -267,7 +276,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__
       mine.add({{(float)count_of_part(row, p), part.x, part.y}, part.z, part.w});
     }
     const RowSums sums = row_sums(in_block(mine, COLS, team), eps);
-    write(in, affine, dx, Lane(row, team), Kept(), sums, none);
+    const Lane lane(row, team);
+    write([&](int c, int tensor) { return fetch(in[tensor], lane, c); }, affine, dx, lane, sums, none);
     if (team.t == 0 && PART_INDEX == 0) {
       mean[row] = sums.norm.mean;
       rstd[row] = sums.norm.scale;

@@ -84,7 +84,10 @@ DEVICE Vector load(const T* at) {
   v.raw = STREAM ? __ldcs((const RawVector*)at) : *(const RawVector*)at;
   return v;
 }
-DEVICE void store(T* at, const Vector& v) {
+DEVICE void store(T* at, Vector v) {
+  // A compiler that sees what the words are put together from may store the pieces one by one.
+#pragma unroll
+  for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Word); ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
   if (STREAM) __stcs((RawVector*)at, v.raw);
   else *(RawVector*)at = v.raw;
 }
