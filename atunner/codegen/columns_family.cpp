@@ -24,8 +24,9 @@ std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
   return graph ? MakeColumnsProgram(*graph) : std::nullopt;
 }
 
-constexpr int64_t kHeldBytes = 384;  // of a thread, between passes
-constexpr double kLaunchNs = 2500;   // of a kernel after another one
+constexpr int64_t kHeldWords = 100;      // of a thread, between passes: its elements as they are computed with
+constexpr int64_t kOtherRegisters = 28;  // beside them
+constexpr double kLaunchNs = 2500;       // of a kernel after another one
 
 class ColumnsTemplate : public BoundTemplate {
  public:
@@ -50,10 +51,11 @@ class ColumnsTemplate : public BoundTemplate {
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
     if (integer("together") != 0) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
-    SourceUnit source =
-        GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
-                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
-                                ColumnsText(program_, spec_, ScheduleOf(configuration))));
+    SourceUnit source = GraphSource(
+        spec_, "reductions over any axes", space_.Describe(configuration), constants,
+        fmt::format("{}{}\n{}\n{}\n{}", IsNarrow(program_.graph, space_, configuration) ? embed::kNarrowCuh : "",
+                    embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
+                    ColumnsText(program_, spec_, ScheduleOf(configuration))));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
@@ -87,7 +89,9 @@ class ColumnsTemplate : public BoundTemplate {
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
     const double broken = line >= 128 ? 1.0 : line >= 64 ? 1.02 : line >= 32 ? 1.25 : std::min(4.0, 64 / line);
     const double width = vector * Narrowest();
-    const double narrow = width >= 8 ? 1.0 : width >= 4 ? 1.1 : 1.4;
+    const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0 : width >= 8 ? 1.06 : width >= 4 ? 1.2 : 1.5;
+    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
+    const double full = MayBeNarrow(program_.graph) && !IsNarrow(program_.graph, space_, configuration) ? 1.05 : 1.0;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
     const double flight =
         resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
@@ -95,7 +99,7 @@ class ColumnsTemplate : public BoundTemplate {
     const double waves = blocks / (profile.sms * std::max(1.0, std::floor(1536 / threads)));
     const double tail = waves > 1 && integer("together") == 0 ? std::ceil(waves) / waves : 1.0;
     // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
-    const double registers = 56 + steps * vector * static_cast<double>(ReadBytes()) / 2;
+    const double registers = 56 + steps * vector * static_cast<double>(HeldWords());
     const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));  // blocks of a multiprocessor
     const double few = 512 / (held_by * threads);
     const double turns = integer("hold") > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
@@ -105,7 +109,11 @@ class ColumnsTemplate : public BoundTemplate {
     const double kernels = integer("splits") == 1 ? 1 : integer("together") > 0 ? 2 : program_.pass_count + 1;
     const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
     const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
-    return (bytes * broken * narrow * idle * tail * overhead * turns + parts) / profile.dram_gbps + kernels * kLaunchNs;
+    // Where blocks meet, they wait for each other and add up what each of them has found.
+    const double meetings =
+        integer("together") > 0 ? std::ceil(strips / static_cast<double>(Groups(configuration))) : 0;
+    return (bytes * broken * narrow * idle * tail * overhead * turns * stream * full + parts) / profile.dram_gbps +
+           kernels * kLaunchNs + meetings * (7000 + 50 * integer("splits"));
   }
 
  private:
@@ -115,10 +123,15 @@ class ColumnsTemplate : public BoundTemplate {
   }
   ColumnsSchedule ScheduleOf(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    return {integer("vector"), integer("splits"), integer("unroll"), integer("together") != 0, integer("hold") != 0};
+    return {integer("vector"),        integer("splits"),    integer("unroll"),
+            integer("together") != 0, integer("hold") != 0, IsNarrow(program_.graph, space_, configuration)};
   }
   int64_t BlocksPerSm(const Configuration& configuration) const {
-    return 1024 / (GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "reduced_threads"));
+    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const int64_t threads = integer("kept_threads") * integer("reduced_threads");
+    if (integer("hold") == 0) return 1024 / threads;
+    const int64_t held = Steps(integer("vector")) / integer("splits") / integer("reduced_threads") * integer("vector");
+    return std::max<int64_t>(1, 65536 / ((held * HeldWords() + kOtherRegisters) * threads));
   }
   /// Strips that are worked on at once where blocks wait for each other.
   int64_t Groups(const Configuration& configuration) const {
@@ -137,13 +150,22 @@ class ColumnsTemplate : public BoundTemplate {
   }
   /// Passes over the elements.
   int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
-  /// Of one element of the space, in all inputs.
+  /// Of one element of the space, in all inputs that have one for each.
   int64_t ReadBytes() const {
-    int64_t bytes = 0;
-    for (const ArgSpec& arg : spec_.args) {
-      if (arg.role == Role::kInput) bytes += static_cast<int64_t>(SizeOf(arg.dtype));
+    return Read([](DType dtype) { return SizeOf(dtype); });
+  }
+  int64_t HeldWords() const {
+    return Read([](DType dtype) { return std::max<size_t>(1, SizeOf(dtype) / 4); });
+  }
+  template <class F>
+  int64_t Read(const F& size) const {
+    int64_t total = 0;
+    for (graph::NodeId id : program_.graph.inputs()) {
+      const graph::TensorType& type = program_.graph.node(id).type;
+      if (graph::ElementCount(type.shape) == graph::ElementCount(program_.space))
+        total += static_cast<int64_t>(size(type.dtype));
     }
-    return bytes;
+    return total;
   }
   int64_t Steps(int64_t vector) const { return program_.kept_inside ? Reduced() : Reduced() / vector; }
   double Narrowest() const {
@@ -174,6 +196,7 @@ class ColumnsTemplate : public BoundTemplate {
          "a thread's elements stay in registers between passes"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
+    AddFunctions(program_.graph, space_);
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
     Add(fmt::format(
             "kept_threads * {} < 2 * {:.0f} or kept_threads == 1 or (kept_threads == 64 and reduced_threads == 1)",
@@ -185,15 +208,22 @@ class ColumnsTemplate : public BoundTemplate {
     // Long chains of additions lose what a plain sum of 256 of them keeps.
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
-    Add(fmt::format("together == 0 or (splits > 1 and splits <= {} * (1024 // (kept_threads * reduced_threads)))",
+    const std::string held = fmt::format("({}) // (splits * reduced_threads) * vector * {}", steps, HeldWords());
+    Add(fmt::format("together == 0 or splits > 1"), "one block waits for nobody");
+    Add(fmt::format("together == 0 or hold == 1 or splits <= {} * (1024 // (kept_threads * reduced_threads))",
                     profile_.sms),
+        "all blocks that wait for each other run at once");
+    Add(fmt::format("together == 0 or hold == 0 or splits <= {} * max(1, 65536 // (({} + {}) * kept_threads * "
+                    "reduced_threads))",
+                    profile_.sms, held, kOtherRegisters),
         "all blocks that wait for each other run at once");
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
     Add(fmt::format("together == 0 or 4 * splits * reduced_threads <= {}", steps),
         "meeting costs more than reading again");
-    Add(fmt::format("hold == 0 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
-                    "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
-                    steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
+    Add(fmt::format(
+            "hold == 0 or ((splits == 1 or together == 1) and stream == 0 and unroll == 1 and ({0}) % (splits * "
+            "reduced_threads) == 0 and {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
+            steps, held, kHeldWords, kept, program_.kept_inside ? "vector" : "1"),
         "a thread holds few elements, none of them beyond an end");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own

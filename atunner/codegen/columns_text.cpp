@@ -158,7 +158,9 @@ class Writer {
       if (!node.As<graph::Input>()) return std::nullopt;
       return ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
     };
-    ElementText elements(program_.graph, stored, {.vector = schedule_.vector, .indent = indent, .index = IndexType()});
+    ElementText elements(
+        program_.graph, stored,
+        {.vector = schedule_.vector, .indent = indent, .index = IndexType(), .narrow = schedule_.narrow});
     for (size_t id = 0; id < program_.passes.size(); ++id) {
       const auto node = static_cast<NodeId>(id);
       if (program_.passes[id] >= 0 && program_.passes[id] < pass)
@@ -183,13 +185,13 @@ class Writer {
   /// What is held is read by the first pass and known to the others: the compiler sees loads of the same places in
   /// loops without conditions, and nothing may write there.
   std::string OpenLoop() const {
-    const std::string head = schedule_.hold
-                                 ? "#pragma unroll\n  for (int turn = 0; turn < STEPS / REDUCED_THREADS; ++turn) {\n"
-                                   "    const int step = turn * REDUCED_THREADS + reduced_thread;\n"
-                                 : fmt::format(
-                                       "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; "
-                                       "step += REDUCED_THREADS) {{\n",
-                                       schedule_.unroll);
+    const std::string head =
+        schedule_.hold ? "#pragma unroll\n  for (int turn = 0; turn < STEPS / SPLITS / REDUCED_THREADS; ++turn) {\n"
+                         "    const int step = (int)begin + turn * REDUCED_THREADS + reduced_thread;\n"
+                       : fmt::format(
+                             "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; "
+                             "step += REDUCED_THREADS) {{\n",
+                             schedule_.unroll);
     return head + CoordinateLines("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
   }
   static std::string LaneLoop(const std::string& indent) {

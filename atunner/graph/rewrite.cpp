@@ -1,5 +1,7 @@
 #include "atunner/graph/rewrite.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -235,8 +237,31 @@ class Fuser : public Rewriter {
   std::vector<int> uses_;
 };
 
+class PlaceFinder : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    const auto* reduce = node.As<Reduce>();
+    const bool largest = reduce && reduce->op == Combine::kArgMax;
+    // Of what is computed the two reductions might see elements that are rounded differently.
+    if (!reduce || !(largest || reduce->op == Combine::kArgMin) || !builder_.NodeOf(operands[0]).As<Input>())
+      return Copy(node, std::move(operands));
+    const TensorType& type = graph_.node(node.operands[0]).type;
+    const int64_t axis = reduce->axes[0] - static_cast<int64_t>(type.rank());
+    const Value extreme = builder_.Reduce(largest ? Combine::kMax : Combine::kMin, operands[0], reduce->axes, true);
+    const std::string is_it = IsFloat(type.dtype) ? "a == b | isnan(a)" : "a == b";
+    const Value place =
+        builder_.Map(fmt::format("select({}, index({}), extent({}))", is_it, axis, axis), {operands[0], extreme});
+    return builder_.Reduce(Combine::kMin, place, reduce->axes, reduce->keep);
+  }
+};
+
 }  // namespace
 
+ValidGraph WithoutPlaces(const ValidGraph& graph) { return PlaceFinder(graph).Run(); }
 ValidGraph Simplify(const ValidGraph& graph) { return Copier(Simplifier(graph).Run()).Run(); }
 ValidGraph FuseMaps(const ValidGraph& graph) { return Simplify(Fuser(Simplify(graph)).Run()); }
 
