@@ -24,9 +24,8 @@ std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
   return graph ? MakeColumnsProgram(*graph) : std::nullopt;
 }
 
-constexpr int64_t kHeldWords = 100;      // of a thread, between passes: its elements as they are computed with
-constexpr int64_t kOtherRegisters = 28;  // beside them
-constexpr double kLaunchNs = 2500;       // of a kernel after another one
+constexpr int64_t kHeldWords = 100;  // of a thread, between passes: its elements as they are computed with
+constexpr double kLaunchNs = 2500;   // of a kernel after another one
 
 class ColumnsTemplate : public BoundTemplate {
  public:
@@ -50,12 +49,14 @@ class ColumnsTemplate : public BoundTemplate {
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    if (integer("together") != 0) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
-    SourceUnit source = GraphSource(
-        spec_, "reductions over any axes", space_.Describe(configuration), constants,
-        fmt::format("{}{}\n{}\n{}\n{}", IsNarrow(program_.graph, space_, configuration) ? embed::kNarrowCuh : "",
-                    embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
-                    ColumnsText(program_, spec_, ScheduleOf(configuration))));
+    const ColumnsSchedule schedule = ScheduleOf(configuration);
+    constants.Define("CLUSTER", schedule.cluster() ? 1 : 0);
+    if (schedule.meets()) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
+    SourceUnit source =
+        GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
+                    fmt::format("{}{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "",
+                                schedule.cluster() ? embed::kClusterCuh : "", embed::kVectorCuh, embed::kCombineCuh,
+                                embed::kColumnsCuh, ColumnsText(program_, spec_, schedule)));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
@@ -87,32 +88,43 @@ class ColumnsTemplate : public BoundTemplate {
     // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
-    const double broken = line >= 128 ? 1.0 : line >= 64 ? 1.02 : line >= 32 ? 1.25 : std::min(4.0, 64 / line);
+    const double broken = line >= 256 ? 1.0 : line >= 128 ? 1.03 : line >= 64 ? 1.1 : std::min(4.0, 40 / line);
     const double width = vector * Narrowest();
     const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0 : width >= 8 ? 1.06 : width >= 4 ? 1.2 : 1.5;
     const double stream = integer("stream") > 0 ? 1.05 : 1.0;
-    const double full = MayBeNarrow(program_.graph) && !IsNarrow(program_.graph, space_, configuration) ? 1.05 : 1.0;
+    // What is held should leave registers for other blocks: short functions make the compiler keep more.
+    const bool shorter = IsNarrow(program_.graph, space_, configuration) != (integer("hold") > 0);
+    const double full = MayBeNarrow(program_.graph) && !shorter ? 1.05 : 1.0;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
     const double flight =
         resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
     const double idle = std::max(1.0, profile.sms * 49152.0 / flight);
-    const double waves = blocks / (profile.sms * std::max(1.0, std::floor(1536 / threads)));
-    const double tail = waves > 1 && integer("together") == 0 ? std::ceil(waves) / waves : 1.0;
+    // Blocks of one wave that are few leave some multiprocessors with less to do; latencies want many threads.
+    const double each = blocks / profile.sms;
+    const double waves = each / std::max(1.0, std::floor(1536 / threads));
+    const double tail = integer("together") > 0 || each <= 0 ? 1.0
+                        : waves > 1                          ? std::ceil(waves) / waves
+                        : each < 2.5                         ? std::ceil(each) / each
+                                                             : 1.0;
+    const double few_threads = 1 + 0.1 * std::max(0.0, std::log2(1024 / std::min(1024.0, each * threads)));
+    const double large = 1 + 0.02 * std::fabs(std::log2(threads / 128));
     // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
     const double registers = 56 + steps * vector * static_cast<double>(HeldWords());
     const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));  // blocks of a multiprocessor
     const double few = 512 / (held_by * threads);
-    const double turns = integer("hold") > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
+    const double turns =
+        integer("hold") > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) + 0.1 * integer("together") : 1.0;
     const double passes = Passes(configuration, profile);
     const double bytes =
         MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
-    const double kernels = integer("splits") == 1 ? 1 : integer("together") > 0 ? 2 : program_.pass_count + 1;
-    const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
+    const ColumnsSchedule schedule = ScheduleOf(configuration);
+    const double kernels = !schedule.parts() ? 1 : schedule.together ? 2 : program_.pass_count + 1;
+    const double parts = schedule.parts() ? integer("splits") * Kept() * 8.0 * kernels : 0;
     const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
     // Where blocks meet, they wait for each other and add up what each of them has found.
-    const double meetings =
-        integer("together") > 0 ? std::ceil(strips / static_cast<double>(Groups(configuration))) : 0;
-    return (bytes * broken * narrow * idle * tail * overhead * turns * stream * full + parts) / profile.dram_gbps +
+    const double meetings = schedule.meets() ? std::ceil(strips / static_cast<double>(Groups(configuration))) : 0;
+    return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * stream * full + parts) /
+               profile.dram_gbps +
            kernels * kLaunchNs + meetings * (7000 + 50 * integer("splits"));
   }
 
@@ -127,11 +139,7 @@ class ColumnsTemplate : public BoundTemplate {
             integer("together") != 0, integer("hold") != 0, IsNarrow(program_.graph, space_, configuration)};
   }
   int64_t BlocksPerSm(const Configuration& configuration) const {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t threads = integer("kept_threads") * integer("reduced_threads");
-    if (integer("hold") == 0) return 1024 / threads;
-    const int64_t held = Steps(integer("vector")) / integer("splits") / integer("reduced_threads") * integer("vector");
-    return std::max<int64_t>(1, 65536 / ((held * HeldWords() + kOtherRegisters) * threads));
+    return 1024 / (GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "reduced_threads"));
   }
   /// Strips that are worked on at once where blocks wait for each other.
   int64_t Groups(const Configuration& configuration) const {
@@ -209,22 +217,20 @@ class ColumnsTemplate : public BoundTemplate {
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
     const std::string held = fmt::format("({}) // (splits * reduced_threads) * vector * {}", steps, HeldWords());
-    Add(fmt::format("together == 0 or splits > 1"), "one block waits for nobody");
-    Add(fmt::format("together == 0 or hold == 1 or splits <= {} * (1024 // (kept_threads * reduced_threads))",
+    Add(fmt::format("together == 0 or (splits > 1 and splits <= {} * (1024 // (kept_threads * reduced_threads)))",
                     profile_.sms),
         "all blocks that wait for each other run at once");
-    Add(fmt::format("together == 0 or hold == 0 or splits <= {} * max(1, 65536 // (({} + {}) * kept_threads * "
-                    "reduced_threads))",
-                    profile_.sms, held, kOtherRegisters),
-        "all blocks that wait for each other run at once");
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
-    Add(fmt::format("together == 0 or 4 * splits * reduced_threads <= {}", steps),
+    Add(fmt::format("together == 0 or hold == 1 or 4 * splits * reduced_threads <= {}", steps),
         "meeting costs more than reading again");
-    Add(fmt::format(
-            "hold == 0 or ((splits == 1 or together == 1) and stream == 0 and unroll == 1 and ({0}) % (splits * "
-            "reduced_threads) == 0 and {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
-            steps, held, kHeldWords, kept, program_.kept_inside ? "vector" : "1"),
-        "a thread holds few elements, none of them beyond an end");
+    Add(fmt::format("hold == 0 or (splits <= 1 + 7 * together and stream == 0 and unroll == 1 and "
+                    "({0}) % (splits * reduced_threads) == 0 and {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
+                    steps, held, kHeldWords, kept, program_.kept_inside ? "vector" : "1"),
+        "a thread holds few elements, none of them beyond an end; a cluster has at most 8 blocks");
+    const auto exchanged = PartialsOf(program_);
+    const bool words = std::ranges::all_of(exchanged, [](const ColumnsPartial& one) { return one.bytes >= 4; });
+    if (profile_.cc_major < 9 || !words)
+      Add("together == 0 or hold == 0", "no clusters, or nothing that they exchange");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
     for (const ColumnsPartial& partial : PartialsOf(program_)) bytes += partial.bytes;
@@ -240,32 +246,33 @@ class ColumnsTemplate : public BoundTemplate {
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
     std::vector<LaunchStep> steps;
     const std::string counters = fmt::format("{} * {}", strips, program_.pass_count);
-    if (schedule.together) steps.push_back(Clear(counters));
+    if (schedule.meets()) steps.push_back(Clear(counters));
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
       LaunchStep step;
       step.entry = name;
-      step.cooperative = schedule.together;
+      step.cooperative = schedule.meets();
+      if (schedule.cluster()) step.cluster[1] = Expr::MustParse("splits");
       step.grid[0] =
-          Expr::MustParse(schedule.together ? fmt::format("min({}, {})", strips, Groups(configuration)) : strips);
+          Expr::MustParse(schedule.meets() ? fmt::format("min({}, {})", strips, Groups(configuration)) : strips);
       // What only writes values per kept element takes no share of the reduced ones.
       const bool divided = name != "finish" || !program_.element_outputs.empty();
       step.grid[1] = Expr::MustParse(divided ? "splits" : "1");
       step.block[0] = Expr::MustParse("kept_threads * reduced_threads");
       BindParameters(spec_, step);
-      if (schedule.splits > 1) {
+      if (schedule.parts()) {
         for (const ColumnsPartial& partial : PartialsOf(program_))
           step.args.push_back(ArgBinding::Workspace(partial.name));
       }
-      if (schedule.together) step.args.push_back(ArgBinding::Workspace("arrived"));
+      if (schedule.meets()) step.args.push_back(ArgBinding::Workspace("arrived"));
       steps.push_back(std::move(step));
     }
     LaunchPlan plan = Plan(configuration, std::move(steps));
-    if (schedule.splits > 1) {
+    if (schedule.parts()) {
       for (const ColumnsPartial& partial : PartialsOf(program_))
         plan.workspaces.push_back(
             {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
     }
-    if (schedule.together) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
+    if (schedule.meets()) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
     return plan;
   }
   /// Nobody has come to any of the places where blocks meet.

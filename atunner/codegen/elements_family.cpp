@@ -114,9 +114,11 @@ class ElementsTemplate : public BoundTemplate {
     const double width = integer("vector") * static_cast<double>(Widest());
     const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16) : 1.0 + 0.15 * std::log2(16 / width);
     const double broken = 1 + (Whole(integer("vector")) ? 0 : 0.02 * std::log2(integer("vector")));
-    // A place has to be there before what stands at it is asked for: several under way hide that.
-    const bool gathers = std::ranges::any_of(
-        graph_.nodes(), [](const graph::Node& node) { return node.As<graph::Gather>() != nullptr; });
+    // A row's place has to be there before the row is asked for: several under way hide that.
+    const bool gathers = std::ranges::any_of(graph_.nodes(), [this](const graph::Node& node) {
+      const auto* gather = node.As<graph::Gather>();
+      return gather && gather->axis + 1 < static_cast<int64_t>(graph_.node(node.operands[0]).type.rank());
+    });
     const double items = gathers ? 1 + 0.04 * std::log2(4 / integer("items")) : 1 + 0.01 * std::log2(integer("items"));
     const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / 128));
     const double stream = integer("stream") > 0 ? 1.03 : 1.0;

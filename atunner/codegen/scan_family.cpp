@@ -292,9 +292,9 @@ class ScanTemplate : public BoundTemplate {
     const double broken = std::max(line, along ? (width >= 16 ? line : line + 0.1 * std::log2(16 / width)) : 1.0);
     const double used = Lines() / (lines * beside);
     const double resident = std::min(lines * integer("splits") * threads * used, profile.sms * 1024.0);
-    const double idle = std::max(1.0, profile.sms * 32768.0 / (resident * integer("items") * width));
+    const double idle = std::max(1.0, profile.sms * 28672.0 / (resident * integer("items") * width));
     const double barriers = along ? 1 + 0.01 * std::fabs(std::log2(threads / 128))
-                                  : 1 + 0.02 * std::log2(threads / 32) + 0.02 * integer("groups") / integer("items");
+                                  : 1 + 0.04 * std::log2(threads / 32) + 0.02 * integer("groups") / integer("items");
     const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (integer("splits") > 1 ? 1.5 : 1.0);
     return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers * stream / profile.dram_gbps +

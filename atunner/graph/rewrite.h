@@ -18,4 +18,8 @@ ValidGraph FuseMaps(const ValidGraph& graph);
 /// first place that holds it, or holds NaN.
 ValidGraph WithoutPlaces(const ValidGraph& graph);
 
+/// As few last axes as the first reduction allows: neighbouring ones that no node tells apart become one, of inputs too
+/// (whose elements lie in the same order).
+ValidGraph MergeLastAxes(const ValidGraph& graph);
+
 }  // namespace atunner::graph

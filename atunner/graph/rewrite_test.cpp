@@ -132,6 +132,38 @@ TEST(Fuse, KeepsSymbols) {
   ExpectSameMeaning(Specialise(graph, {{"B", 5}}).value(), Specialise(fused, {{"B", 5}}).value());
 }
 
+TEST(MergeLastAxes, OneAxisWhereNothingTellsTwoApart) {
+  const ValidGraph norm = MustParse(R"(
+graph g
+input x: float32[4, 6, 8, 10]
+m = reduce_mean(x, axes=[0, 2, 3], keep=true)
+s = reduce_sum(x * x, axes=[0, 2, 3])
+input weight: float32[6]
+w = reshape(weight * 2, shape=[6, 1, 1])
+y = (x - m) * w
+output y
+output s
+)");
+  const ValidGraph merged = MergeLastAxes(norm);
+  EXPECT_THAT(Print(merged), HasSubstr("input x: float32[4, 6, 80]"));
+  EXPECT_THAT(Print(merged), HasSubstr("input weight: float32[6]\n"));
+  auto inputs = RandomInputs(norm, 17);
+  const auto want = Evaluate(norm, inputs).value();
+  inputs[0] = Tensor::Of(DType::kFloat32, {4, 6, 80}, inputs[0].Reals());
+  const auto got = Evaluate(merged, inputs).value();
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_THAT(got[i].Reals(), testing::Pointwise(testing::DoubleNear(1e-9), want[i].Reals()));
+
+  for (const char* apart :
+       {"y = x * cast(index(-1), float32)\ns = reduce_sum(y, axes=[1, 2])\n",
+        "s = reduce_sum(x, axes=[2])\ny = x * 2\n", "input w: float32[5]\ny = x * w\ns = reduce_sum(y, axes=[1, 2])\n",
+        "y = transpose(x, order=[0, 2, 1])\ns = reduce_sum(x, axes=[1, 2])\n"}) {
+    const ValidGraph graph =
+        MustParse("graph g\ninput x: float32[3, 4, 5]\n" + std::string(apart) + "output y\noutput s\n");
+    EXPECT_EQ(Print(MergeLastAxes(graph)), Print(graph));
+  }
+}
+
 TEST(WithoutPlaces, TheFirstPlaceOfAnExtremeAndOfNaN) {
   const ValidGraph graph = MustParse(R"(
 graph g
