@@ -24,7 +24,7 @@ std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
   return graph ? MakeColumnsProgram(*graph) : std::nullopt;
 }
 
-constexpr int64_t kHeldWords = 100;  // of a thread, between passes: its elements as they are computed with
+constexpr int64_t kHeldBytes = 384;  // of a thread, between passes
 constexpr double kLaunchNs = 2500;   // of a kernel after another one
 
 class ColumnsTemplate : public BoundTemplate {
@@ -50,13 +50,11 @@ class ColumnsTemplate : public BoundTemplate {
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
     const ColumnsSchedule schedule = ScheduleOf(configuration);
-    constants.Define("CLUSTER", schedule.cluster() ? 1 : 0);
-    if (schedule.meets()) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
+    if (schedule.together) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
     SourceUnit source =
         GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
-                    fmt::format("{}{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "",
-                                schedule.cluster() ? embed::kClusterCuh : "", embed::kVectorCuh, embed::kCombineCuh,
-                                embed::kColumnsCuh, ColumnsText(program_, spec_, schedule)));
+                    fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
+                                embed::kCombineCuh, embed::kColumnsCuh, ColumnsText(program_, spec_, schedule)));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
@@ -102,27 +100,26 @@ class ColumnsTemplate : public BoundTemplate {
     // Blocks of one wave that are few leave some multiprocessors with less to do; latencies want many threads.
     const double each = blocks / profile.sms;
     const double waves = each / std::max(1.0, std::floor(1536 / threads));
-    const double tail = integer("together") > 0 || each <= 0 ? 1.0
-                        : waves > 1                          ? std::ceil(waves) / waves
-                        : each < 2.5                         ? std::ceil(each) / each
-                                                             : 1.0;
+    const double tail = integer("together") > 0 ? 1.0
+                        : waves > 1             ? std::ceil(waves) / waves
+                        : each < 2.5            ? std::ceil(each) / each
+                                                : 1.0;
     const double few_threads = 1 + 0.1 * std::max(0.0, std::log2(1024 / std::min(1024.0, each * threads)));
     const double large = 1 + 0.02 * std::fabs(std::log2(threads / 128));
     // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
-    const double registers = 56 + steps * vector * static_cast<double>(HeldWords());
+    const double registers = 56 + steps * vector * static_cast<double>(ReadBytes()) / 2;
     const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));  // blocks of a multiprocessor
     const double few = 512 / (held_by * threads);
-    const double turns =
-        integer("hold") > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) + 0.1 * integer("together") : 1.0;
+    const double turns = integer("hold") > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
     const double passes = Passes(configuration, profile);
     const double bytes =
         MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
     const ColumnsSchedule schedule = ScheduleOf(configuration);
-    const double kernels = !schedule.parts() ? 1 : schedule.together ? 2 : program_.pass_count + 1;
-    const double parts = schedule.parts() ? integer("splits") * Kept() * 8.0 * kernels : 0;
+    const double kernels = schedule.splits == 1 ? 1 : schedule.together ? 2 : program_.pass_count + 1;
+    const double parts = schedule.splits > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
     const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
     // Where blocks meet, they wait for each other and add up what each of them has found.
-    const double meetings = schedule.meets() ? std::ceil(strips / static_cast<double>(Groups(configuration))) : 0;
+    const double meetings = schedule.together ? std::ceil(strips / static_cast<double>(Groups(configuration))) : 0;
     return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * stream * full + parts) /
                profile.dram_gbps +
            kernels * kLaunchNs + meetings * (7000 + 50 * integer("splits"));
@@ -160,20 +157,12 @@ class ColumnsTemplate : public BoundTemplate {
   int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
   /// Of one element of the space, in all inputs that have one for each.
   int64_t ReadBytes() const {
-    return Read([](DType dtype) { return SizeOf(dtype); });
-  }
-  int64_t HeldWords() const {
-    return Read([](DType dtype) { return std::max<size_t>(1, SizeOf(dtype) / 4); });
-  }
-  template <class F>
-  int64_t Read(const F& size) const {
-    int64_t total = 0;
+    int64_t bytes = 0;
     for (graph::NodeId id : program_.graph.inputs()) {
       const graph::TensorType& type = program_.graph.node(id).type;
-      if (graph::ElementCount(type.shape) == graph::ElementCount(program_.space))
-        total += static_cast<int64_t>(size(type.dtype));
+      if (type.shape == program_.space) bytes += static_cast<int64_t>(SizeOf(type.dtype));
     }
-    return total;
+    return std::max<int64_t>(bytes, 4);
   }
   int64_t Steps(int64_t vector) const { return program_.kept_inside ? Reduced() : Reduced() / vector; }
   double Narrowest() const {
@@ -216,21 +205,16 @@ class ColumnsTemplate : public BoundTemplate {
     // Long chains of additions lose what a plain sum of 256 of them keeps.
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
-    const std::string held = fmt::format("({}) // (splits * reduced_threads) * vector * {}", steps, HeldWords());
     Add(fmt::format("together == 0 or (splits > 1 and splits <= {} * (1024 // (kept_threads * reduced_threads)))",
                     profile_.sms),
         "all blocks that wait for each other run at once");
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
-    Add(fmt::format("together == 0 or hold == 1 or 4 * splits * reduced_threads <= {}", steps),
+    Add(fmt::format("together == 0 or 4 * splits * reduced_threads <= {}", steps),
         "meeting costs more than reading again");
-    Add(fmt::format("hold == 0 or (splits <= 1 + 7 * together and stream == 0 and unroll == 1 and "
-                    "({0}) % (splits * reduced_threads) == 0 and {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
-                    steps, held, kHeldWords, kept, program_.kept_inside ? "vector" : "1"),
-        "a thread holds few elements, none of them beyond an end; a cluster has at most 8 blocks");
-    const auto exchanged = PartialsOf(program_);
-    const bool words = std::ranges::all_of(exchanged, [](const ColumnsPartial& one) { return one.bytes >= 4; });
-    if (profile_.cc_major < 9 || !words)
-      Add("together == 0 or hold == 0", "no clusters, or nothing that they exchange");
+    Add(fmt::format("hold == 0 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
+                    "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
+                    steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
+        "a thread holds few elements, none of them beyond an end");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
     for (const ColumnsPartial& partial : PartialsOf(program_)) bytes += partial.bytes;
@@ -246,33 +230,32 @@ class ColumnsTemplate : public BoundTemplate {
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
     std::vector<LaunchStep> steps;
     const std::string counters = fmt::format("{} * {}", strips, program_.pass_count);
-    if (schedule.meets()) steps.push_back(Clear(counters));
+    if (schedule.together) steps.push_back(Clear(counters));
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
       LaunchStep step;
       step.entry = name;
-      step.cooperative = schedule.meets();
-      if (schedule.cluster()) step.cluster[1] = Expr::MustParse("splits");
+      step.cooperative = schedule.together;
       step.grid[0] =
-          Expr::MustParse(schedule.meets() ? fmt::format("min({}, {})", strips, Groups(configuration)) : strips);
+          Expr::MustParse(schedule.together ? fmt::format("min({}, {})", strips, Groups(configuration)) : strips);
       // What only writes values per kept element takes no share of the reduced ones.
       const bool divided = name != "finish" || !program_.element_outputs.empty();
       step.grid[1] = Expr::MustParse(divided ? "splits" : "1");
       step.block[0] = Expr::MustParse("kept_threads * reduced_threads");
       BindParameters(spec_, step);
-      if (schedule.parts()) {
+      if (schedule.splits > 1) {
         for (const ColumnsPartial& partial : PartialsOf(program_))
           step.args.push_back(ArgBinding::Workspace(partial.name));
       }
-      if (schedule.meets()) step.args.push_back(ArgBinding::Workspace("arrived"));
+      if (schedule.together) step.args.push_back(ArgBinding::Workspace("arrived"));
       steps.push_back(std::move(step));
     }
     LaunchPlan plan = Plan(configuration, std::move(steps));
-    if (schedule.parts()) {
+    if (schedule.splits > 1) {
       for (const ColumnsPartial& partial : PartialsOf(program_))
         plan.workspaces.push_back(
             {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
     }
-    if (schedule.meets()) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
+    if (schedule.together) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
     return plan;
   }
   /// Nobody has come to any of the places where blocks meet.

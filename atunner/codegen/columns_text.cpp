@@ -32,11 +32,11 @@ class Writer {
       : program_(program), spec_(spec), schedule_(schedule), lanes_(program.kept_inside ? schedule.vector : 1) {}
 
   std::string Run() {
-    if (schedule_.meets()) return Together();
-    if (!schedule_.parts()) {
+    if (schedule_.together) return Together();
+    if (schedule_.splits == 1) {
       std::string text = Head("kernel");
       for (int pass = 0; pass < program_.pass_count; ++pass) text += Pass(pass);
-      return text + Finish() + (schedule_.cluster() ? "  meet_cluster();  // others may still read here\n}\n" : "}\n");
+      return text + Finish() + "}\n";
     }
     std::string text;
     for (int pass = 0; pass < program_.pass_count; ++pass) {
@@ -74,23 +74,23 @@ class Writer {
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
   std::string Head(const std::string& name) {
     std::string parameters = KernelParameters(*spec_);
-    if (schedule_.parts()) {
+    if (schedule_.splits > 1) {
       for (const ColumnsPartial& partial : PartialsOf(program_))
         parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
-    if (schedule_.meets()) parameters += ", unsigned* __restrict__ arrived";
+    if (schedule_.together) parameters += ", unsigned* __restrict__ arrived";
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
-                                   schedule_.meets() ? ", BLOCKS_PER_SM" : "", name, parameters);
+                                   schedule_.together ? ", BLOCKS_PER_SM" : "", name, parameters);
     const bool inside = program_.kept_inside;
     text += fmt::format("  const int kept_thread = threadIdx.x {} {};\n", inside ? '%' : '/',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
-    if (schedule_.meets())
+    if (schedule_.together)
       text += "  for (long long strip = blockIdx.x; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.x) {\n";
     text += fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n",
-                        schedule_.meets() ? "strip" : "(long long)blockIdx.x");
+                        schedule_.together ? "strip" : "(long long)blockIdx.x");
     text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
     text += "  const long long begin = STEPS * blockIdx.y / gridDim.y;\n";
     text += "  const long long end = active ? STEPS * (blockIdx.y + 1) / gridDim.y : 0;\n";
@@ -185,13 +185,13 @@ class Writer {
   /// What is held is read by the first pass and known to the others: the compiler sees loads of the same places in
   /// loops without conditions, and nothing may write there.
   std::string OpenLoop() const {
-    const std::string head =
-        schedule_.hold ? "#pragma unroll\n  for (int turn = 0; turn < STEPS / SPLITS / REDUCED_THREADS; ++turn) {\n"
-                         "    const int step = (int)begin + turn * REDUCED_THREADS + reduced_thread;\n"
-                       : fmt::format(
-                             "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; "
-                             "step += REDUCED_THREADS) {{\n",
-                             schedule_.unroll);
+    const std::string head = schedule_.hold
+                                 ? "#pragma unroll\n  for (int turn = 0; turn < STEPS / REDUCED_THREADS; ++turn) {\n"
+                                   "    const int step = turn * REDUCED_THREADS + reduced_thread;\n"
+                                 : fmt::format(
+                                       "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; "
+                                       "step += REDUCED_THREADS) {{\n",
+                                       schedule_.unroll);
     return head + CoordinateLines("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
   }
   static std::string LaneLoop(const std::string& indent) {
@@ -242,18 +242,11 @@ class Writer {
     text +=
         counts + OpenLoop() + share + elements.Scope(0) + LaneLoop("    ") + elements.Scope(1) + sums + "    }\n  }\n";
     for (NodeId id : reductions) text += Counted(id) + MergedLanes(id) + Combined(id);
-    if (!schedule_.parts()) {
-      for (NodeId id : reductions) text += OfCluster(id) + Divided(id);
+    if (schedule_.splits == 1) {
+      for (NodeId id : reductions) text += Divided(id);
     }
     failed_ = failed_ || elements.failed();
     return text;
-  }
-  std::string OfCluster(NodeId id) const {
-    if (!schedule_.cluster()) return "";
-    return fmt::format(
-        "  __shared__ {0} {1}mine[LANES][KEPT_THREADS];\n  cluster_combine<{2}>({3}, {1}mine, kept_thread, "
-        "reduced_thread);\n",
-        SumType(id), Name(id), Combiner(id), Sums(id));
   }
   std::string Counted(NodeId id) const {
     if (!HasSpread(id)) return "";

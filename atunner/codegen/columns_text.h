@@ -16,13 +16,6 @@ struct ColumnsSchedule {
   bool together = false;  ///< those blocks run at once and wait for each other: one kernel makes all passes
   bool hold = false;      ///< elements between passes, in registers
   bool narrow = false;    ///< short functions, as 16-bit results need them
-
-  /// Blocks that hold their elements and tell each other of them are a cluster.
-  bool cluster() const { return together && hold; }
-  /// Others meet by words in global memory.
-  bool meets() const { return together && !hold; }
-  /// Do parts of results go through global memory?
-  bool parts() const { return splits > 1 && !cluster(); }
 };
 
 /// What a reduction's parts are kept in between kernels, where there are splits.

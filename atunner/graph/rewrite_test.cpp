@@ -137,9 +137,11 @@ TEST(MergeLastAxes, OneAxisWhereNothingTellsTwoApart) {
 graph g
 input x: float32[4, 6, 8, 10]
 m = reduce_mean(x, axes=[0, 2, 3], keep=true)
-s = reduce_sum(x * x, axes=[0, 2, 3])
+squares = x * x
+s = reduce_sum(squares, axes=[0, 2, 3])
 input weight: float32[6]
-w = reshape(weight * 2, shape=[6, 1, 1])
+twice = weight * 2
+w = reshape(twice, shape=[6, 1, 1])
 y = (x - m) * w
 output y
 output s

@@ -46,34 +46,6 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
   __syncthreads();
 }
 
-#if CLUSTER
-/// Combines every lane over the SPLITS blocks of a cluster, in their order; all get the result. Others may read `mine`
-/// until the blocks meet once more.
-template <class Op, class T>
-DEVICE void cluster_combine(T (&value)[LANES], T (&mine)[LANES][KEPT_THREADS], int kept_thread, int reduced_thread) {
-#pragma unroll
-  for (int lane = 0; lane < LANES; ++lane) {
-    if (reduced_thread == 0) mine[lane][kept_thread] = value[lane];
-  }
-  wait_for_cluster();
-#pragma unroll
-  for (int rank = 0; rank < SPLITS; ++rank) {
-#pragma unroll
-    for (int lane = 0; lane < LANES; ++lane) {
-      union {
-        T value;
-        unsigned word[sizeof(T) / 4];
-      } other = {value[lane]};
-      const unsigned from = at_rank((unsigned)__cvta_generic_to_shared(&mine[lane][kept_thread]), rank);
-#pragma unroll
-      for (int i = 0; i < sizeof(T) / 4; ++i)
-        asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(other.word[i]) : "r"(from + 4 * i) : "memory");
-      value[lane] = rank == 0 ? other.value : Op::of(value[lane], other.value);
-    }
-  }
-}
-#endif
-
 /// Returns when all blocks of a strip have come here: each has `arrived` counted, and all of them run at once. What they
 /// wrote before can then be read.
 DEVICE void meet_blocks(unsigned* arrived, unsigned blocks) {
