@@ -325,7 +325,7 @@ ValidGraph MergeLastAxes(const ValidGraph& graph) {
   if (first == graph.nodes().end()) return graph;
   const Shape& space = graph.node(first->operands[0]).type.shape;
   const auto have = space.size() > 1 ? HaveLastAxes(graph, space) : std::nullopt;
-  return have ? MergeLastAxes(LastAxesMerger(graph, *have).Run()) : graph;
+  return have && (*have)[first->operands[0]] ? MergeLastAxes(LastAxesMerger(graph, *have).Run()) : graph;
 }
 ValidGraph WithoutPlaces(const ValidGraph& graph) { return PlaceFinder(graph).Run(); }
 ValidGraph Simplify(const ValidGraph& graph) { return Copier(Simplifier(graph).Run()).Run(); }
