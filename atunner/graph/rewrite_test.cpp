@@ -159,6 +159,7 @@ output s
   for (const char* apart :
        {"y = x * cast(index(-1), float32)\ns = reduce_sum(y, axes=[1, 2])\n",
         "s = reduce_sum(x, axes=[2])\ny = x * 2\n", "input w: float32[5]\ny = x * w\ns = reduce_sum(y, axes=[1, 2])\n",
+        "wide = pad(x, axis=2, low=1, high=1)\ny = x + 1\ns = reduce_sum(wide, axes=[1, 2])\n",
         "y = transpose(x, order=[0, 2, 1])\ns = reduce_sum(x, axes=[1, 2])\n"}) {
     const ValidGraph graph =
         MustParse("graph g\ninput x: float32[3, 4, 5]\n" + std::string(apart) + "output y\noutput s\n");
