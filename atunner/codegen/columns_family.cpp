@@ -49,11 +49,12 @@ class ColumnsTemplate : public BoundTemplate {
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    if (integer("together") != 0) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
+    const ColumnsSchedule schedule = ScheduleOf(configuration);
+    if (schedule.together) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
     SourceUnit source =
         GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
-                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
-                                ColumnsText(program_, spec_, ScheduleOf(configuration))));
+                    fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
+                                embed::kCombineCuh, embed::kColumnsCuh, ColumnsText(program_, spec_, schedule)));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
@@ -85,15 +86,26 @@ class ColumnsTemplate : public BoundTemplate {
     // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
-    const double broken = line >= 128 ? 1.0 : line >= 64 ? 1.02 : line >= 32 ? 1.25 : std::min(4.0, 64 / line);
+    const double broken = line >= 256 ? 1.0 : line >= 128 ? 1.03 : line >= 64 ? 1.1 : std::min(4.0, 40 / line);
     const double width = vector * Narrowest();
-    const double narrow = width >= 8 ? 1.0 : width >= 4 ? 1.1 : 1.4;
+    const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0 : width >= 8 ? 1.06 : width >= 4 ? 1.2 : 1.5;
+    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
+    // What is held should leave registers for other blocks: short functions make the compiler keep more.
+    const bool shorter = IsNarrow(program_.graph, space_, configuration) != (integer("hold") > 0);
+    const double full = MayBeNarrow(program_.graph) && !shorter ? 1.05 : 1.0;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
     const double flight =
         resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
     const double idle = std::max(1.0, profile.sms * 49152.0 / flight);
-    const double waves = blocks / (profile.sms * std::max(1.0, std::floor(1536 / threads)));
-    const double tail = waves > 1 && integer("together") == 0 ? std::ceil(waves) / waves : 1.0;
+    // Blocks of one wave that are few leave some multiprocessors with less to do; latencies want many threads.
+    const double each = blocks / profile.sms;
+    const double waves = each / std::max(1.0, std::floor(1536 / threads));
+    const double tail = integer("together") > 0 ? 1.0
+                        : waves > 1             ? std::ceil(waves) / waves
+                        : each < 2.5            ? std::ceil(each) / each
+                                                : 1.0;
+    const double few_threads = 1 + 0.1 * std::max(0.0, std::log2(1024 / std::min(1024.0, each * threads)));
+    const double large = 1 + 0.02 * std::fabs(std::log2(threads / 128));
     // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
     const double registers = 56 + steps * vector * static_cast<double>(ReadBytes()) / 2;
     const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));  // blocks of a multiprocessor
@@ -102,10 +114,15 @@ class ColumnsTemplate : public BoundTemplate {
     const double passes = Passes(configuration, profile);
     const double bytes =
         MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
-    const double kernels = integer("splits") == 1 ? 1 : integer("together") > 0 ? 2 : program_.pass_count + 1;
-    const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
+    const ColumnsSchedule schedule = ScheduleOf(configuration);
+    const double kernels = schedule.splits == 1 ? 1 : schedule.together ? 2 : program_.pass_count + 1;
+    const double parts = schedule.splits > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
     const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
-    return (bytes * broken * narrow * idle * tail * overhead * turns + parts) / profile.dram_gbps + kernels * kLaunchNs;
+    // Where blocks meet, they wait for each other and add up what each of them has found.
+    const double meetings = schedule.together ? std::ceil(strips / static_cast<double>(Groups(configuration))) : 0;
+    return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * stream * full + parts) /
+               profile.dram_gbps +
+           kernels * kLaunchNs + meetings * (7000 + 50 * integer("splits"));
   }
 
  private:
@@ -115,7 +132,8 @@ class ColumnsTemplate : public BoundTemplate {
   }
   ColumnsSchedule ScheduleOf(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    return {integer("vector"), integer("splits"), integer("unroll"), integer("together") != 0, integer("hold") != 0};
+    return {integer("vector"),        integer("splits"),    integer("unroll"),
+            integer("together") != 0, integer("hold") != 0, IsNarrow(program_.graph, space_, configuration)};
   }
   int64_t BlocksPerSm(const Configuration& configuration) const {
     return 1024 / (GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "reduced_threads"));
@@ -137,13 +155,14 @@ class ColumnsTemplate : public BoundTemplate {
   }
   /// Passes over the elements.
   int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
-  /// Of one element of the space, in all inputs.
+  /// Of one element of the space, in all inputs that have one for each.
   int64_t ReadBytes() const {
     int64_t bytes = 0;
-    for (const ArgSpec& arg : spec_.args) {
-      if (arg.role == Role::kInput) bytes += static_cast<int64_t>(SizeOf(arg.dtype));
+    for (graph::NodeId id : program_.graph.inputs()) {
+      const graph::TensorType& type = program_.graph.node(id).type;
+      if (type.shape == program_.space) bytes += static_cast<int64_t>(SizeOf(type.dtype));
     }
-    return bytes;
+    return std::max<int64_t>(bytes, 4);
   }
   int64_t Steps(int64_t vector) const { return program_.kept_inside ? Reduced() : Reduced() / vector; }
   double Narrowest() const {
@@ -174,6 +193,7 @@ class ColumnsTemplate : public BoundTemplate {
          "a thread's elements stay in registers between passes"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
+    AddFunctions(program_.graph, space_);
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
     Add(fmt::format(
             "kept_threads * {} < 2 * {:.0f} or kept_threads == 1 or (kept_threads == 64 and reduced_threads == 1)",

@@ -158,7 +158,9 @@ class Writer {
       if (!node.As<graph::Input>()) return std::nullopt;
       return ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
     };
-    ElementText elements(program_.graph, stored, {.vector = schedule_.vector, .indent = indent, .index = IndexType()});
+    ElementText elements(
+        program_.graph, stored,
+        {.vector = schedule_.vector, .indent = indent, .index = IndexType(), .narrow = schedule_.narrow});
     for (size_t id = 0; id < program_.passes.size(); ++id) {
       const auto node = static_cast<NodeId>(id);
       if (program_.passes[id] >= 0 && program_.passes[id] < pass)

@@ -15,6 +15,7 @@ struct ColumnsSchedule {
   int64_t unroll = 1;
   bool together = false;  ///< those blocks run at once and wait for each other: one kernel makes all passes
   bool hold = false;      ///< elements between passes, in registers
+  bool narrow = false;    ///< short functions, as 16-bit results need them
 };
 
 /// What a reduction's parts are kept in between kernels, where there are splits.

@@ -72,8 +72,9 @@ TEST_F(GraphKernels, DropoutIsTheSameOnEveryDevice) {
 
 TEST_F(GraphKernels, EveryReductionOverRowsInEveryTypeAndShape) {
   for (const char* name :
-       {"sum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "sum_of_squares", "norm", "var", "std",
-        "logsumexp", "softmax", "log_softmax", "normalize", "rms_norm", "layer_norm"}) {
+       {"sum",           "mean",           "prod",     "amax",       "amin",   "any",       "all",
+        "count_nonzero", "sum_of_squares", "norm",     "var",        "std",    "logsumexp", "softmax",
+        "log_softmax",   "normalize",      "rms_norm", "layer_norm", "argmax", "argmin"}) {
     for (DType dtype : kTaskTypes) {
       for (const auto& shape : {std::vector<int64_t>{5, 509}, {1, 1}, {9, 1024}}) {
         const bool spread = std::string(name) == "var" || std::string(name) == "std";

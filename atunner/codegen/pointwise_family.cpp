@@ -93,14 +93,17 @@ class PointwiseTemplate : public BoundTemplate {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const double width = integer("vector") * static_cast<double>(Widest());
-    const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
-    // Bytes that a thread has under way: too few do not hide the latency of memory, too many cost registers.
-    const double flight = width * integer("items");
-    const double late = flight < 32 ? 1 + 0.02 * (32 / flight - 1) : 1 + 0.01 * (flight / 32 - 1);
-    const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / 256));
-    const double waves = integer("blocks_per_sm") > 0 && integer("blocks_per_sm") * integer("block") < 1024 ? 1.1 : 1.0;
+    // One instruction moves 16 bytes; two of them side by side write halves of sectors.
+    const double narrow = width > 16 ? 1.06 : width == 16 ? 1.0 : width >= 8 ? 1.03 : width >= 4 ? 1.2 : 1.7;
+    // Memory likes to be walked through in order: by small blocks, each of them once, whose loads are few.
+    const double items = integer("items") > 1 ? 1 + 0.01 * std::log2(integer("items") / 2) : 1.008;
+    const double piece = integer("block") * integer("items") * width;
+    const double block =
+        1 + 0.01 * std::max(0.0, std::log2(piece / 4096)) + 0.003 * std::abs(std::log2(integer("block") / 128));
+    const double persistent = integer("blocks_per_sm") > 0 ? 1.06 : 1.0;
+    const double stream = integer("stream") > 0 ? 1.08 : 1.0;
     const double full = MayBeNarrow(graph_) && !Narrow(configuration) ? 1.05 : 1.0;
-    return bytes / profile.dram_gbps * narrow * late * block * waves * full;
+    return bytes / profile.dram_gbps * narrow * items * block * persistent * stream * full;
   }
 
  private:

@@ -17,7 +17,7 @@ using Kind = ReductionProgram::Kind;
 class Maker {
  public:
   explicit Maker(const graph::ValidGraph& graph)
-      : program_{.graph = graph::FuseMaps(graph), .space = {}, .steps = {}} {}
+      : program_{.graph = graph::FuseMaps(graph::WithoutPlaces(graph)), .space = {}, .steps = {}} {}
 
   std::optional<ReductionProgram> Run() {
     if (!FindSpace()) return std::nullopt;

@@ -284,16 +284,20 @@ class ScanTemplate : public BoundTemplate {
         along ? integer("threads") * integer("vector") * integer("items") : integer("groups") * integer("items");
     const auto extent = static_cast<double>(Extent());
     const double wasted = std::ceil(extent / tile) * tile / extent;
-    const double line = along ? 128 : integer("threads") * width;
-    const double broken =
-        std::max(line < 128 ? 128 / line : 1.0, along ? (width >= 16 ? 1.0 : 1 + 0.1 * std::log2(16 / width)) : 1.0);
+    // Memory likes pieces of some kilobytes of a line, or of 256 bytes across lines.
+    const double piece = integer("threads") * width * (along ? integer("items") / 16 : 1);
+    const double off = std::log2(piece / 256);
+    const double line = along ? 1 + 0.02 * std::fabs(off) + 0.02 * (width > 16)
+                              : std::max(1.0, 128 / piece) * (1 + 0.1 * std::max(0.0, -off));
+    const double broken = std::max(line, along ? (width >= 16 ? line : line + 0.1 * std::log2(16 / width)) : 1.0);
     const double used = Lines() / (lines * beside);
     const double resident = std::min(lines * integer("splits") * threads * used, profile.sms * 1024.0);
-    const double idle = std::max(1.0, profile.sms * 32768.0 / (resident * integer("items") * width));
-    const double barriers =
-        1 + 0.02 * std::log2(threads / 32) + (along ? 0 : 0.02 * integer("groups") / integer("items"));
+    const double idle = std::max(1.0, profile.sms * 28672.0 / (resident * integer("items") * width));
+    const double barriers = along ? 1 + 0.01 * std::fabs(std::log2(threads / 128))
+                                  : 1 + 0.04 * std::log2(threads / 32) + 0.02 * integer("groups") / integer("items");
+    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (integer("splits") > 1 ? 1.5 : 1.0);
-    return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers / profile.dram_gbps +
+    return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers * stream / profile.dram_gbps +
            (integer("splits") > 1 ? 2500 : 0);
   }
 

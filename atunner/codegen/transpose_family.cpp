@@ -146,7 +146,13 @@ class TransposeTemplate : public BoundTemplate {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const auto size = static_cast<double>(SizeOf(spec_.args[0].dtype));
-    const auto lines = [&](const char* tile) { return std::max(1.0, 128 / (integer(tile) * size)); };
+    const auto lines = [&](const char* tile) {
+      const double bytes_of_row = integer(tile) * size;
+      return bytes_of_row < 128 ? 128 / bytes_of_row : 1.0;
+    };
+    const double piece = integer("tile_a") * size < 256 ? 1.03 : 1.0;  // read side by side
+    const double block = 1 + 0.005 * std::fabs(std::log2(integer("block") / 128));
+    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     const double width = integer("vector") * size;
     const bool reads_on = ToString(Get(space_, configuration, "along")) == "operand";
     const double narrow = width < 4 ? 1.2 : 1 + 0.05 * std::log2(16 / width);
@@ -156,8 +162,8 @@ class TransposeTemplate : public BoundTemplate {
     };
     const double flight = integer("tile_a") * integer("tile_b") * size / integer("block");  // bytes of a thread
     const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
-    return bytes * (reads_on ? 1.03 : 1.0) * lines("tile_a") * lines("tile_b") * narrow * late *
-           (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
+    return bytes * (reads_on ? 1.03 : 1.0) * piece * block * stream * lines("tile_a") * lines("tile_b") * narrow *
+           late * (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
   }
 
  private:

@@ -20,6 +20,8 @@ std::string_view NarrowForm(const ScalarNode& node) {
       return "sigmoid_narrow($0)";
     case ScalarOp::kExp:
       return "exp_narrow($0)";
+    case ScalarOp::kExpm1:
+      return "expm1_narrow($0)";
     case ScalarOp::kLog:
       return "log_narrow($0)";
     case ScalarOp::kLog1p:

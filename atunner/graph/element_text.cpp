@@ -236,7 +236,7 @@ ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coor
 }
 
 ElementText::Value ElementText::MapAt(const Node& node, const Map& map, const Coordinates& at) {
-  CudaContext context{.wide = options_.wide, .operands = {}, .place = {}, .temporary = {}};
+  CudaContext context{.wide = options_.wide, .operands = {}, .place = {}, .temporary = {}, .narrow = options_.narrow};
   int depth = 0;
   for (NodeId operand : node.operands) {
     const Shape& shape = TypeOf(operand).shape;

@@ -42,6 +42,7 @@ class ElementText {
     bool wide = false;                ///< floats are computed in float64
     std::string indent;               ///< of scope 0
     std::string index = "long long";  ///< type of coordinates
+    bool narrow = false;              ///< short functions, as 16-bit results need them
   };
   /// What part of an expression is at hand, and from which scope on: 0 once for all lanes, 1 for each lane, more inside
   /// of loops.

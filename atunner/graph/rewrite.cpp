@@ -1,5 +1,7 @@
 #include "atunner/graph/rewrite.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,7 +31,7 @@ class Rewriter {
       const Node& node = graph_.nodes()[id];
       Value made;
       if (node.As<Input>()) {
-        made = builder_.Input(node.name, node.type);
+        made = builder_.Input(node.name, {node.type.dtype, InputShape(static_cast<NodeId>(id))});
       } else if (needed_[id]) {
         std::vector<Value> operands;
         for (NodeId operand : node.operands) operands.push_back(values_[operand]);
@@ -47,6 +49,7 @@ class Rewriter {
 
  protected:
   virtual Value Rewrite(NodeId id, std::vector<Value> operands) = 0;
+  virtual Shape InputShape(NodeId id) const { return graph_.node(id).type.shape; }
 
   Value Copy(const Node& node, std::vector<Value> operands) {
     if (const auto* constant = node.As<Constant>()) return builder_.Constant(node.type, constant->values);
@@ -235,8 +238,96 @@ class Fuser : public Rewriter {
   std::vector<int> uses_;
 };
 
+class PlaceFinder : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    const auto* reduce = node.As<Reduce>();
+    const bool largest = reduce && reduce->op == Combine::kArgMax;
+    // Of what is computed the two reductions might see elements that are rounded differently.
+    if (!reduce || !(largest || reduce->op == Combine::kArgMin) || !builder_.NodeOf(operands[0]).As<Input>())
+      return Copy(node, std::move(operands));
+    const TensorType& type = graph_.node(node.operands[0]).type;
+    const int64_t axis = reduce->axes[0] - static_cast<int64_t>(type.rank());
+    const Value extreme = builder_.Reduce(largest ? Combine::kMax : Combine::kMin, operands[0], reduce->axes, true);
+    const std::string is_it = IsFloat(type.dtype) ? "a == b | isnan(a)" : "a == b";
+    const Value place =
+        builder_.Map(fmt::format("select({}, index({}), extent({}))", is_it, axis, axis), {operands[0], extreme});
+    return builder_.Reduce(Combine::kMin, place, reduce->axes, reduce->keep);
+  }
+};
+
+/// Which nodes have the last two axes of `space`, or ones in their place; nullopt where something tells the two apart.
+std::optional<std::vector<bool>> HaveLastAxes(const ValidGraph& graph, const Shape& space) {
+  std::vector<bool> have(graph.nodes().size(), false);
+  for (size_t id = 0; id < have.size(); ++id) {
+    const Node& node = graph.nodes()[id];
+    const auto has = [&](NodeId operand) { return bool{have[operand]}; };
+    const bool any = std::ranges::any_of(node.operands, has);
+    if (node.As<Input>()) {
+      have[id] = node.type.shape == space;
+    } else if (node.As<Reshape>()) {
+      const Shape& shape = node.type.shape;
+      have[id] = shape.size() > 1 && shape.back().one() && shape[shape.size() - 2].one();
+    } else if (const auto* map = node.As<Map>(); map && any) {
+      const auto fits = [&](NodeId operand) { return has(operand) || graph.node(operand).type.shape.empty(); };
+      const bool places = map->body.Uses(ScalarOp::kIndex) || map->body.Uses(ScalarOp::kExtent);
+      if (places || !std::ranges::all_of(node.operands, fits)) return std::nullopt;
+      have[id] = true;
+    } else if (const auto* reduce = node.As<Reduce>(); reduce && any) {
+      const auto last = static_cast<int64_t>(graph.node(node.operands[0]).type.rank()) - 1;
+      const auto reduces = [&](int64_t axis) { return std::ranges::find(reduce->axes, axis) != reduce->axes.end(); };
+      const bool place = reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin;
+      if (reduces(last) != reduces(last - 1) || place) return std::nullopt;
+      have[id] = reduce->keep || !reduces(last);
+    } else if (any) {
+      return std::nullopt;
+    }
+  }
+  return have;
+}
+
+class LastAxesMerger : public Rewriter {
+ public:
+  LastAxesMerger(const ValidGraph& graph, std::vector<bool> have) : Rewriter(graph), have_(std::move(have)) {}
+
+ private:
+  Shape Merged(NodeId id) const {
+    Shape shape = graph_.node(id).type.shape;
+    if (!have_[id]) return shape;
+    const Extent last = shape.back();
+    shape.pop_back();
+    shape.back() = shape.back() * last;
+    return shape;
+  }
+  Shape InputShape(NodeId id) const override { return Merged(id); }
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    if (const auto* map = node.As<Map>()) return builder_.Map(map->body, std::move(operands), Merged(id));
+    if (node.As<graph::Reshape>()) return builder_.Add(graph::Reshape{Merged(id)}, std::move(operands));
+    const auto* reduce = node.As<graph::Reduce>();
+    if (!reduce || !have_[node.operands[0]]) return Copy(node, std::move(operands));
+    graph::Reduce fewer = *reduce;
+    std::erase(fewer.axes, static_cast<int64_t>(graph_.node(node.operands[0]).type.rank()) - 1);
+    return builder_.Add(std::move(fewer), std::move(operands));
+  }
+
+  std::vector<bool> have_;
+};
+
 }  // namespace
 
+ValidGraph MergeLastAxes(const ValidGraph& graph) {
+  const auto first = std::ranges::find_if(graph.nodes(), [](const Node& node) { return node.As<Reduce>() != nullptr; });
+  if (first == graph.nodes().end()) return graph;
+  const Shape& space = graph.node(first->operands[0]).type.shape;
+  const auto have = space.size() > 1 ? HaveLastAxes(graph, space) : std::nullopt;
+  return have && (*have)[first->operands[0]] ? MergeLastAxes(LastAxesMerger(graph, *have).Run()) : graph;
+}
+ValidGraph WithoutPlaces(const ValidGraph& graph) { return PlaceFinder(graph).Run(); }
 ValidGraph Simplify(const ValidGraph& graph) { return Copier(Simplifier(graph).Run()).Run(); }
 ValidGraph FuseMaps(const ValidGraph& graph) { return Simplify(Fuser(Simplify(graph)).Run()); }
 

@@ -14,4 +14,12 @@ ValidGraph Simplify(const ValidGraph& graph);
 /// shape, or one that only converts. Less is rounded to inner types than before; exact evaluation stays the same.
 ValidGraph FuseMaps(const ValidGraph& graph);
 
+/// The place of an input's largest (or smallest) element as two reductions of the usual kind: the extreme, then the
+/// first place that holds it, or holds NaN.
+ValidGraph WithoutPlaces(const ValidGraph& graph);
+
+/// As few last axes as the first reduction allows: neighbouring ones that no node tells apart become one, of inputs too
+/// (whose elements lie in the same order).
+ValidGraph MergeLastAxes(const ValidGraph& graph);
+
 }  // namespace atunner::graph

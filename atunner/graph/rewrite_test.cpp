@@ -132,5 +132,69 @@ TEST(Fuse, KeepsSymbols) {
   ExpectSameMeaning(Specialise(graph, {{"B", 5}}).value(), Specialise(fused, {{"B", 5}}).value());
 }
 
+TEST(MergeLastAxes, OneAxisWhereNothingTellsTwoApart) {
+  const ValidGraph norm = MustParse(R"(
+graph g
+input x: float32[4, 6, 8, 10]
+m = reduce_mean(x, axes=[0, 2, 3], keep=true)
+squares = x * x
+s = reduce_sum(squares, axes=[0, 2, 3])
+input weight: float32[6]
+twice = weight * 2
+w = reshape(twice, shape=[6, 1, 1])
+y = (x - m) * w
+output y
+output s
+)");
+  const ValidGraph merged = MergeLastAxes(norm);
+  EXPECT_THAT(Print(merged), HasSubstr("input x: float32[4, 6, 80]"));
+  EXPECT_THAT(Print(merged), HasSubstr("input weight: float32[6]\n"));
+  auto inputs = RandomInputs(norm, 17);
+  const auto want = Evaluate(norm, inputs).value();
+  inputs[0] = Tensor::Of(DType::kFloat32, {4, 6, 80}, inputs[0].Reals());
+  const auto got = Evaluate(merged, inputs).value();
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_THAT(got[i].Reals(), testing::Pointwise(testing::DoubleNear(1e-9), want[i].Reals()));
+
+  for (const char* apart :
+       {"y = x * cast(index(-1), float32)\ns = reduce_sum(y, axes=[1, 2])\n",
+        "s = reduce_sum(x, axes=[2])\ny = x * 2\n", "input w: float32[5]\ny = x * w\ns = reduce_sum(y, axes=[1, 2])\n",
+        "wide = pad(x, axis=2, low=1, high=1)\ny = x + 1\ns = reduce_sum(wide, axes=[1, 2])\n",
+        "y = transpose(x, order=[0, 2, 1])\ns = reduce_sum(x, axes=[1, 2])\n"}) {
+    const ValidGraph graph =
+        MustParse("graph g\ninput x: float32[3, 4, 5]\n" + std::string(apart) + "output y\noutput s\n");
+    EXPECT_EQ(Print(MergeLastAxes(graph)), Print(graph));
+  }
+}
+
+TEST(WithoutPlaces, TheFirstPlaceOfAnExtremeAndOfNaN) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[4, 5]
+input n: int32[5, 3]
+a = reduce_argmax(x, axes=[1])
+b = reduce_argmin(x, axes=[0], keep=true)
+c = reduce_argmin(n, axes=[0])
+computed = x * 3
+d = reduce_argmax(computed, axes=[1])
+output a
+output b
+output c
+output d
+)");
+  const ValidGraph without = WithoutPlaces(graph);
+  EXPECT_THAT(Print(without), Not(HasSubstr("argmin")));
+  EXPECT_THAT(Print(without), HasSubstr("argmax(computed")) << "two reductions might round it differently";
+  const Tensor x = Tensor::Of(DType::kFloat32, {4, 5}, std::vector<double>{1,    3, 3, -1, 2,  //
+                                                                           5,    5, 5, 5,  5,  //
+                                                                           -0.0, 0, 7, 7,  NAN, NAN, -4, 0, -4, NAN});
+  const Tensor n =
+      Tensor::Of(DType::kInt32, {5, 3}, std::vector<double>{4, 0, -7, 4, 0, 2, -3, 0, -7, -3, 9, -9, 0, -1, 0});
+  const std::vector<Tensor> inputs = {x, n};
+  const auto want = Evaluate(graph, inputs).value();
+  const auto got = Evaluate(without, inputs).value();
+  for (size_t i = 0; i < want.size(); ++i) ExpectNear(got[i], want[i].Reals(), 0);
+}
+
 }  // namespace
 }  // namespace atunner::graph

@@ -11,6 +11,11 @@ DEVICE float exp2_narrow(float v) {
   return r;
 }
 DEVICE float exp_narrow(float v) { return exp2_narrow(v * 1.4426950408889634f); }
+/// e^v - 1; near 0, where that cancels, its series.
+DEVICE float expm1_narrow(float v) {
+  const float near = fmaf(v * v, fmaf(v, fmaf(v, 0.041666668f, 0.16666667f), 0.5f), v);
+  return fabsf(v) < 0.25f ? near : exp_narrow(v) - 1.0f;
+}
 DEVICE float sigmoid_narrow(float v) { return reciprocal_narrow(1.0f + exp2_narrow(v * -1.4426950408889634f)); }
 
 /// log(1 + v) for small v.
