@@ -337,6 +337,9 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
   x.counts.global_wavefronts += (bytes + 127) / 128;
+  x.counts.async_wavefronts += (bytes + 127) / 128;
+  x.counts.bulk_sectors += end - first;
+  if (!store) x.counts.bulk_reread_sectors += end - first - met.fresh;
 }
 
 namespace {
@@ -375,6 +378,11 @@ void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
     worst = known.wavefronts;
   }
   CountWavefronts(x, worst);
+  bool remote = false;
+  ForLanes(mask, [&](int l) { remote |= IsRemote(x, addresses[l]); });
+  if (!remote) return;
+  x.touch = {Touch::Level::kRemote, bytes > 8 ? 2 * worst : worst};  // wide loads take twice as long
+  x.counts.remote_wavefronts += x.touch.wavefronts;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -74,7 +74,10 @@ class Issue {
       if (step.wait == Wait::kMemory) {
         const Touch touch = TakeTouch(time_.accesses[step.op]);
         const Moment access = MemoryLatency(latencies_, touch);
-        done = {at_[0] + access[0], at_[1] + access[1]};
+        const Moment begin = touch.level == Touch::Level::kRemote
+                                 ? x_.ports.cluster.Take(at_, double{latencies_.remote_busy} * touch.wavefronts)
+                                 : at_;
+        done = {begin[0] + access[0], begin[1] + access[1]};
         memory += touch.wavefronts;
       }
       Asynchronous(track, instruction, step.op, done);
@@ -88,12 +91,18 @@ class Issue {
 
   void Hold(size_t barrier, const Moment& until) { time_.barriers[barrier] = Latest(time_.barriers[barrier], until); }
 
-  /// A group's products keep the tensor cores busy one after the other.
+  /// A warp's products keep its quarter's tensor core busy one after the other, and after those of other groups.
   void Multiply(uint32_t products) {
     const double busy =
         latencies_.products_per_clk > 0 ? static_cast<double>(products) / latencies_.products_per_clk : 0;
+    if (time_.waited) time_.earlier_products = time_.products;
+    time_.waited = false;
     const Moment begin = Latest(at_, time_.products);
-    time_.products = {begin[0] + busy, begin[1] + busy};
+    time_.products = x_.ports.tensor[x_.warp->index % kQuarters].Take(begin, busy);
+  }
+
+  void Await(const Moment& products) {
+    at_ = Latest(at_, {products[0] + latencies_.products, products[1] + latencies_.products});
   }
 
   /// cp.async, wgmma, and those who wait for them.
@@ -114,8 +123,8 @@ class Issue {
         if (instruction.opcode >= kFirstProduct) Multiply(track.products);
         break;
       case Track::Role::kProductWait:
-        at_ = Latest(at_, x_.kernel->ops[op].imm == 0 ? time_.products : time_.earlier_products);
-        time_.earlier_products = time_.products;
+        Await(x_.kernel->ops[op].imm == 0 ? time_.products : time_.earlier_products);
+        time_.waited = true;
         break;
       case Track::Role::kPlain:
         break;
@@ -170,6 +179,7 @@ Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
     scheduled.last = EndsPart(op.flow) || track.meets;
     scheduled.control = IsControl(op.flow);
     scheduled.calls = op.flow == Flow::kCall;
+    scheduled.product = track.role == Track::Role::kProduct;
     const auto uses = [&](Pipe pipe) { return track.cost.uses[static_cast<size_t>(pipe)]; };
     scheduled.single = track.cost.issue == 1 && (uses(Pipe::kLsu) + uses(Pipe::kFma) + uses(Pipe::kTensor) == 1);
   }
