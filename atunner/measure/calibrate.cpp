@@ -160,9 +160,9 @@ class Calibrator {
     fit_.remote_arrival_clk = std::max(0.0, remote / 2 - wait);
     ATUNNER_TRY(const double load, Cycles("cal_remote", 2, 32));
     fit_.remote_clk = load - fit_.step_clk;
-    constexpr double kWarps = 8;
+    constexpr double kWarps = 8, kPackets = 4;  // of 32 bytes in each warp's load
     ATUNNER_TRY(const double loads, Cycles("cal_remote_busy", 2, 32 * kWarps));
-    fit_.remote_busy_clk = loads / kWarps;
+    fit_.remote_busy_clk = loads / (kWarps * kPackets);
     return {};
   }
 

@@ -51,7 +51,8 @@ std::vector<std::pair<std::string, double>> Counts::Figures() const {
   add("global_wavefronts", global_wavefronts);
   add("shared_requests", shared_requests);
   add("shared_wavefronts", shared_wavefronts);
-  add("remote_wavefronts", remote_wavefronts);
+  add("remote_packets", remote_packets);
+  add("issued_wavefronts", issued_wavefronts);
   add("async_wavefronts", async_wavefronts);
   add("local_requests", local_requests);
   add("atomics", atomics);
@@ -86,7 +87,8 @@ Counts& Counts::operator+=(const Counts& o) {
   unique_store_sectors += o.unique_store_sectors;
   shared_requests += o.shared_requests;
   shared_wavefronts += o.shared_wavefronts;
-  remote_wavefronts += o.remote_wavefronts;
+  remote_packets += o.remote_packets;
+  issued_wavefronts += o.issued_wavefronts;
   async_wavefronts += o.async_wavefronts;
   local_requests += o.local_requests;
   atomics += o.atomics;

@@ -40,7 +40,8 @@ struct Counts {
   uint64_t unique_store_sectors = 0;
   uint64_t shared_requests = 0;
   uint64_t shared_wavefronts = 0;  ///< bank conflicts make more than the data needs
-  uint64_t remote_wavefronts = 0;  ///< of those in other blocks of the cluster
+  uint64_t remote_packets = 0;     ///< in which other blocks' shared memory comes
+  uint64_t issued_wavefronts = 0;  ///< of the load/store unit, as the machine code asks; 0 = that is not known
   uint64_t async_wavefronts = 0;   ///< of shared and global ones those of wgmma and of bulk copies
   uint64_t local_requests = 0;     ///< times the places that a warp's lanes access in their memories
   uint64_t atomics = 0;            ///< global atomic lanes

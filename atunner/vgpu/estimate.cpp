@@ -96,8 +96,9 @@ std::vector<Share> Pipes(const EstimateInput& in) {
                                       clocks(alu, p.int_per_clk), clocks(alu + either + imad, 2 * p.int_per_clk),
                                       clocks(fma + imad + alu + either, p.fp32_per_clk + p.int_per_clk)});
   const double requests = per_block(c.shared_requests + c.global_loads + c.global_stores);
-  const double lsu = per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests - c.async_wavefronts) +
-                     std::max(0.0, uses(Pipe::kLsu) - requests);
+  const double assumed = per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests - c.async_wavefronts) +
+                         std::max(0.0, uses(Pipe::kLsu) - requests);
+  const double lsu = c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;  // accesses that were merged
   const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors + c.bulk_reread_sectors);
   const double port = std::max(0.0, sectors - per_block(c.bulk_sectors)) * kSectorBytes / kPortBytesPerClk;
   return {{"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
@@ -106,7 +107,7 @@ std::vector<Share> Pipes(const EstimateInput& in) {
           {"float64", clocks(uses(Pipe::kFp64), p.fp64_per_clk)},
           {"tensor cores", TensorClocks(in, c.mma_work / in.calibration.mma_share)},
           {"shared memory and L1", lsu},
-          {"other blocks' shared memory", per_block(c.remote_wavefronts) * in.calibration.remote_busy_clk},
+          {"other blocks' shared memory", per_block(c.remote_packets) * in.calibration.remote_busy_clk},
           {"L2 port", port}};
 }
 

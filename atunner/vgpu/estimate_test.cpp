@@ -56,7 +56,7 @@ TEST(Estimate, MoreWorkIsNeverFaster) {
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.shared_wavefronts += 1000000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.mma_work += 1e12; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.wgmma_work += 1e12; }));
-  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.remote_wavefronts += 1000000; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.remote_packets += 1000000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.local_requests += 1000000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.code_instructions = 20000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.path[1] *= 4; }));

@@ -48,25 +48,27 @@ class Issue {
 
   void Run(const MachineRun& run, bool jumps) {
     const Moment start = at_;
-    double memory = 0;
+    uint32_t memory = 0;
     for (size_t i = 0; i < run.steps.size(); ++i) {
       const bool leaves =
           run.steps[i].taken || (jumps && i + 1 == run.steps.size() && run.steps[i].instruction.opcode == kBranch);
       Step(run.steps[i], leaves, memory);
     }
+    x_.counts.issued_wavefronts += memory;
     const auto uses = [&](Pipe pipe) { return static_cast<double>(run.uses[static_cast<size_t>(pipe)]); };
     const double busy = std::max({uses(Pipe::kAlu) * latencies_.alu_busy, uses(Pipe::kSfu) * latencies_.special_busy,
-                                  uses(Pipe::kTensor) * latencies_.tensor_busy, memory});
+                                  uses(Pipe::kTensor) * latencies_.tensor_busy, static_cast<double>(memory)});
     at_ = Latest(at_, {start[0] + busy, start[1] + busy});
   }
   Moment at() const { return at_; }
 
  private:
-  void Step(const MachineStep& step, bool leaves, double& memory) {
+  void Step(const MachineStep& step, bool leaves, uint32_t& memory) {
     const MachineInstruction& instruction = step.instruction;
     for (size_t i = 0; i < time_.barriers.size(); ++i) {
       if ((instruction.waits >> i & 1) != 0) at_ = Latest(at_, time_.barriers[i]);
     }
+    uint32_t wavefronts = step.wait == Wait::kMemory || step.wait == Wait::kShuffle ? 1 : 0;
     double latency = latencies_.wait[static_cast<size_t>(step.wait)];
     Moment done = {at_[0] + latency, at_[1] + latency};
     if (step.op != ScheduledOp::kNowhere) {
@@ -78,10 +80,11 @@ class Issue {
                                  ? x_.ports.cluster.Take(at_, double{latencies_.remote_busy} * touch.wavefronts)
                                  : at_;
         done = {begin[0] + access[0], begin[1] + access[1]};
-        memory += touch.wavefronts;
+        wavefronts = std::max(wavefronts, touch.wavefronts);
       }
       Asynchronous(track, instruction, step.op, done);
     }
+    memory += wavefronts;
     if (instruction.result_barrier < time_.barriers.size()) Hold(instruction.result_barrier, done);
     if (instruction.read_barrier < time_.barriers.size())
       Hold(instruction.read_barrier, {at_[0] + kOperandRead, at_[1] + kOperandRead});

@@ -63,7 +63,7 @@ struct Latencies {
   float cluster_barrier_per_warp = 10;
   float shared = 24;
   float remote = 200;          ///< a load from another block's shared memory
-  float remote_busy = 8;       ///< cycles that 128 bytes of it take
+  float remote_busy = 2;       ///< cycles that a packet of it takes
   float arrival = 20;          ///< from an arrival at an mbarrier to who waits for it
   float remote_arrival = 300;  ///< in another block
   float l1 = 40;

@@ -63,7 +63,7 @@ Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
     case Touch::Level::kL1:
       return Later({}, latencies.l1 + extra);
     case Touch::Level::kRemote:
-      return Later({}, latencies.remote + extra);
+      return Later({}, latencies.remote);
     case Touch::Level::kShared:
       return Later({}, latencies.shared + extra);
     case Touch::Level::kNone:
