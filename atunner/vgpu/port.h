@@ -20,14 +20,14 @@ class Port {
   }
 
  private:
-  using Stretches = std::vector<std::pair<double, double>>;  ///< of time, in order, apart from each other
+  using Stretches = std::vector<std::pair<double, double>>;  ///< of time, in order
 
   static double Take(Stretches& busy, double from, double cycles) {
     auto first = busy.end();  // of the stretches that the work touches
     while (first != busy.begin() && std::prev(first)->second >= from) --first;
     auto last = first;
     std::pair<double, double> all{from, from};
-    for (; last != busy.end() && last->first <= all.second + cycles; ++last) {
+    for (; last != busy.end() && last->first < all.second + cycles; ++last) {
       cycles -= std::max(0.0, last->first - all.second);
       all = {std::min(all.first, last->first), std::max(all.second, last->second)};
     }
