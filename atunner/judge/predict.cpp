@@ -76,6 +76,20 @@ double PredictEnergy(const Estimate& estimate, const DeviceProfile& profile) {
   return profile.tdp_watts * power * estimate.time_ns * 1e-9;
 }
 
+/// Steps that prepare what later ones read run in full where that is cheap: a later one may decide by what it finds. Of
+/// a product only the sampled blocks leave results; elsewhere there are the zeros of fresh memory.
+Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& step, const Estimate& estimate) {
+  constexpr uint64_t kMostThreads = uint64_t{1} << 20;
+  constexpr double kMostFlops = 1e9;
+  const bool sampled = estimate.blocks_executed < estimate.blocks_total;
+  if (!sampled || estimate.flops > kMostFlops || step.shape.grid.Count() * step.shape.block.Count() > kMostThreads)
+    return {};
+  LaunchOptions options;
+  options.check_hazards = false;
+  ATUNNER_TRY(const LaunchOutcome outcome, device.Launch(module, step.entry, step.shape, step.args, options));
+  return outcome.completed() ? Status{} : Invalid("the launch does not complete: " + outcome.message);
+}
+
 }  // namespace
 
 Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const KernelSpec& spec) {
@@ -103,6 +117,7 @@ Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, c
     const KernelResources* resources = candidate.module.Find(step.entry);
     if (resources == nullptr) return Invalid("the module has no kernel '" + step.entry + "'");
     ATUNNER_TRY(const Estimate estimate, device.Predict(*module, *resources, step.shape, step.args));
+    if (&step != &plan.steps.back()) ATUNNER_RETURN_IF_ERROR(Prepare(device, *module, step, estimate));
     Merge(total, estimate);
     total.device = estimate.device;
     if (estimate.time_ns > longest) {  // the longest step says what limits and how full the machine is

@@ -37,7 +37,9 @@ class Calibrator {
                                         "cal_barrier", "cal_shared",    "cal_l1",        "cal_branch",  "cal_read",
                                         "cal_code_64", "cal_code_1024", "cal_code_8192", "cal_empty"};
     if (profile_.cc_major >= 8) entries.insert(entries.end(), {"cal_tensor", "cal_copy"});
-    if (profile_.cc_major >= 9) entries.insert(entries.end(), {"cal_cluster", "cal_bulk"});
+    if (profile_.cc_major >= 9)
+      entries.insert(entries.end(), {"cal_cluster", "cal_bulk", "cal_phase", "cal_arrival", "cal_remote_arrival",
+                                     "cal_remote", "cal_remote_busy"});
     const CompileRequest request{{.name = "calibration.cu",
                                   .text = std::string(embed::kCalibrationCu),
                                   .language = Language::kCudaCpp,
@@ -146,6 +148,21 @@ class Calibrator {
     fit_.barrier_clk = std::max(0.0, one - fit_.barrier_warp_clk);
     if (profile_.cc_major < 9) return {};
     ATUNNER_TRY(fit_.cluster_barrier_clk, Cycles("cal_cluster", 2, 32));
+    return Clusters();
+  }
+
+  /// Barriers in shared memory, and that of other blocks.
+  Status Clusters() {
+    ATUNNER_TRY(const double wait, Cycles("cal_phase", 1, 1));
+    ATUNNER_TRY(const double there_and_back, Cycles("cal_arrival", 1, 64));
+    fit_.arrival_clk = std::max(0.0, there_and_back / 2 - wait);
+    ATUNNER_TRY(const double remote, Cycles("cal_remote_arrival", 2, 1));
+    fit_.remote_arrival_clk = std::max(0.0, remote / 2 - wait);
+    ATUNNER_TRY(const double load, Cycles("cal_remote", 2, 32));
+    fit_.remote_clk = load - fit_.step_clk;
+    constexpr double kWarps = 8, kPackets = 4;  // of 32 bytes in each warp's load
+    ATUNNER_TRY(const double loads, Cycles("cal_remote_busy", 2, 32 * kWarps));
+    fit_.remote_busy_clk = loads / (kWarps * kPackets);
     return {};
   }
 

@@ -337,6 +337,9 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
   x.counts.global_wavefronts += (bytes + 127) / 128;
+  x.counts.async_wavefronts += (bytes + 127) / 128;
+  x.counts.bulk_sectors += end - first;
+  if (!store) x.counts.bulk_reread_sectors += end - first - met.fresh;
 }
 
 namespace {
@@ -357,6 +360,18 @@ uint32_t Wavefronts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   for (int i = 0; i < n; ++i) worst = std::max(worst, ++banks[words[i] % 32]);
   return worst;
 }
+
+/// In which another block's shared memory comes: 32 bytes for neighbouring lanes, but 16 for each that loads as many.
+uint32_t Packets(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+  if (bytes > 8) return static_cast<uint32_t>(std::popcount(mask));
+  uint64_t seen[kLanes];
+  uint32_t n = 0;
+  ForLanes(mask, [&](int l) {
+    const uint64_t packet = addresses[l] / 32;
+    if (std::find(seen, seen + n, packet) == seen + n) seen[n++] = packet;
+  });
+  return n;
+}
 }  // namespace
 
 void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
@@ -375,6 +390,11 @@ void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
     worst = known.wavefronts;
   }
   CountWavefronts(x, worst);
+  bool remote = false;
+  ForLanes(mask, [&](int l) { remote |= IsRemote(x, addresses[l]); });
+  if (!remote) return;
+  x.touch = {Touch::Level::kRemote, Packets(addresses, mask, bytes)};
+  x.counts.remote_packets += x.touch.wavefronts;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

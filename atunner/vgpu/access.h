@@ -55,6 +55,11 @@ inline std::byte* GlobalPointer(Exec& x, const Op& op, int lane, uint64_t addres
 /// The block whose shared memory an address means: the cluster's block of the rank in its upper bits, which it loses.
 /// nullptr after reporting.
 Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address);
+/// Whether a shared address lies in another block of the cluster.
+inline bool IsRemote(const Exec& x, uint64_t address) {
+  const uint64_t rank = (address & ~kWindowMask) >> kRankShift;
+  return rank != 0 && rank != x.rank + 1;
+}
 /// Host pointer of an access to shared, local or parameter memory, or nullptr after reporting.
 std::byte* WindowPointer(Exec& x, const Op& op, int lane, Space space, uint64_t address, uint64_t bytes,
                          const char* verb);

@@ -40,10 +40,15 @@ struct Counts {
   uint64_t unique_store_sectors = 0;
   uint64_t shared_requests = 0;
   uint64_t shared_wavefronts = 0;  ///< bank conflicts make more than the data needs
+  uint64_t remote_packets = 0;     ///< in which other blocks' shared memory comes
+  uint64_t issued_wavefronts = 0;  ///< of the load/store unit, as the machine code asks; 0 = that is not known
+  uint64_t async_wavefronts = 0;   ///< of shared and global ones those of wgmma and of bulk copies
   uint64_t local_requests = 0;     ///< times the places that a warp's lanes access in their memories
   uint64_t atomics = 0;            ///< global atomic lanes
   uint64_t barriers = 0;           ///< per warp
   uint64_t async_copy_bytes = 0;
+  uint64_t bulk_sectors = 0;                 ///< global ones that bulk copies read or write
+  uint64_t bulk_reread_sectors = 0;          ///< of loads: the block has read them before, which no L1 remembers
   std::array<uint64_t, kPipes> pipe_uses{};  ///< warp instructions as the assembler makes them, per pipe
   uint64_t issued = 0;                       ///< of them in all, control flow included
   uint64_t code_instructions = 0;            ///< distinct ones that ran

@@ -61,9 +61,26 @@ Sharpness SharpnessOf(const EstimateInput& in) {
           prefetches ? kMostSharpness : up_to_most(1.5 + 0.25 * doublings)};
 }
 
-const Share& Worst(const std::vector<Share>& shares) { return *std::ranges::max_element(shares, {}, &Share::value); }
+Share Worst(const std::vector<Share>& shares) { return *std::ranges::max_element(shares, {}, &Share::value); }
 
-/// Cycles that an average block keeps each pipe of its SM busy.
+/// Cycles of an average block for floating-point operations of 16 bits at the tensor cores' peak.
+double TensorClocks(const EstimateInput& in, double flops) {
+  const double rate =
+      2 * in.profile->tensor_fp16_fma_per_clk * static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  return rate > 0 ? flops / rate : 0;
+}
+
+/// What runs beside the warps: wgmma, bulk copies, and what both ask of shared memory. The block's path has waited for
+/// it.
+Share Beside(const EstimateInput& in) {
+  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double sectors = static_cast<double>(in.counts.bulk_sectors);
+  return Worst({{"tensor cores", TensorClocks(in, in.counts.wgmma_work / in.calibration.wgmma_share)},
+                {"shared memory beside", static_cast<double>(in.counts.async_wavefronts) / blocks},
+                {"L2 port", sectors * kSectorBytes / kPortBytesPerClk / blocks}});
+}
+
+/// Cycles that an average block keeps each pipe of its SM busy, by what its warps do themselves.
 std::vector<Share> Pipes(const EstimateInput& in) {
   const DeviceProfile& p = *in.profile;
   const Counts& c = in.counts;
@@ -78,18 +95,19 @@ std::vector<Share> Pipes(const EstimateInput& in) {
   const double arithmetic = std::max({clocks(fma + imad, p.fp32_per_clk), clocks(imad, p.imad_per_clk),
                                       clocks(alu, p.int_per_clk), clocks(alu + either + imad, 2 * p.int_per_clk),
                                       clocks(fma + imad + alu + either, p.fp32_per_clk + p.int_per_clk)});
-  const double tensor_rate = p.tensor_fp16_fma_per_clk;  // wgmma reaches it, mma a part
-  const double tensor_work = c.mma_work / in.calibration.mma_share + c.wgmma_work;
   const double requests = per_block(c.shared_requests + c.global_loads + c.global_stores);
-  const double lsu = per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests) +
-                     std::max(0.0, uses(Pipe::kLsu) - requests);
-  const double port = per_block(c.unique_load_sectors + c.unique_store_sectors) * kSectorBytes / kPortBytesPerClk;
+  const double assumed = per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests - c.async_wavefronts) +
+                         std::max(0.0, uses(Pipe::kLsu) - requests);
+  const double lsu = c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;  // accesses that were merged
+  const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors + c.bulk_reread_sectors);
+  const double port = std::max(0.0, sectors - per_block(c.bulk_sectors)) * kSectorBytes / kPortBytesPerClk;
   return {{"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
           {"arithmetic", arithmetic},
           {"special functions", clocks(uses(Pipe::kSfu), p.sfu_per_clk)},
           {"float64", clocks(uses(Pipe::kFp64), p.fp64_per_clk)},
-          {"tensor cores", tensor_rate > 0 ? tensor_work / blocks / 2 / tensor_rate : 0},
+          {"tensor cores", TensorClocks(in, c.mma_work / in.calibration.mma_share)},
           {"shared memory and L1", lsu},
+          {"other blocks' shared memory", per_block(c.remote_packets) * in.calibration.remote_busy_clk},
           {"L2 port", port}};
 }
 
@@ -127,11 +145,13 @@ Traffic TrafficOf(const EstimateInput& in) {
   const double scale =
       static_cast<double>(in.shape.grid.Count()) / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   Traffic t;
+  const double again = static_cast<double>(in.counts.bulk_reread_sectors) * kSectorBytes * scale;
   t.load = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes * scale;
   t.store = static_cast<double>(in.counts.unique_store_sectors) * kSectorBytes * scale;
   const double distinct = std::min(t.load + t.store, in.footprint_bytes);
   t.dram_write = std::min(t.store, distinct);
   t.dram_read = std::min(t.load, std::max(distinct - t.dram_write, 0.0));
+  t.load += again;
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
   // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
   const Reread reread = RereadOf(in);
@@ -142,6 +162,15 @@ Traffic TrafficOf(const EstimateInput& in) {
   t.dram_read += 0.1 * overflow * (t.load - t.dram_read);
   t.evicted = in.calibration.evicted_share * std::min(t.dram_read, kEvictingBytes);
   return t;
+}
+
+/// SMs that clusters can use: their blocks share a group of SMs that the chip is made of, 16 of them in most, and some
+/// groups are incomplete. On an H200 30 clusters of four are resident, 39 of three, 22 of five, 15 of eight.
+double SmsForClusters(const EstimateInput& in) {
+  constexpr double kGroup = 16, kComplete = 120.0 / 132;
+  const auto blocks = static_cast<double>(in.cluster);
+  if (blocks <= 2 || blocks > kGroup) return in.profile->sms;
+  return std::floor(kGroup / blocks) * blocks / kGroup * kComplete * in.profile->sms;
 }
 
 /// The SMs' time, with what bounds it.
@@ -155,28 +184,35 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   const double resident = std::max(1, in.occupancy.blocks_per_sm);
-  const double at_once = resident * in.profile->sms;
+  const double sms = SmsForClusters(in);
+  const double at_once = resident * sms;
   const std::vector<Share> pipes = Pipes(in);
   const double demand = Overlap(pipes, sharpness.pipes);
+  const Share beside = Beside(in);
   const double l2_path = in.counts.path[0] / executed, dram_path = in.counts.path[1] / executed;
   // The first wave finds nothing in L2; later ones find what is shared.
   const double later = traffic.load > 0 ? std::clamp(traffic.dram_read / traffic.load, 0.0, 1.0) : 0;
   Execution e;
-  double path_clk = 0, demand_clk = 0, total = 0;
+  double path_clk = 0, demand_clk = 0, beside_clk = 0, total = 0;
   const auto add = [&](double waves, double blocks_per_sm, double dram_share) {
     const double path = l2_path + (dram_path - l2_path) * dram_share;
     path_clk += waves * path;
     demand_clk += waves * blocks_per_sm * demand;
-    total += waves * Overlap({{"", path}, {"", blocks_per_sm * demand}}, sharpness.waves);
+    beside_clk += waves * blocks_per_sm * beside.value;
+    total += waves * std::max(Overlap({{"", path}, {"", blocks_per_sm * demand}}, sharpness.waves),
+                              blocks_per_sm * beside.value);
   };
   const double full = std::floor(blocks / at_once);
   const double rest = blocks - full * at_once;
   if (full >= 1) add(1, resident, 1);
   if (full > 1) add(full - 1, resident, later);
-  if (rest > 0) add(1, std::ceil(rest / in.profile->sms), full >= 1 ? later : 1);
+  if (rest > 0) add(1, std::ceil(rest / sms), full >= 1 ? later : 1);
   const double ns_per_clk = 1 / in.profile->clock_ghz;
   e.ns = total * ns_per_clk;
-  e.limiter = path_clk > demand_clk ? "latency" : Worst(pipes).name;
+  e.limiter = beside_clk >= std::max(path_clk, demand_clk) ? beside.name
+              : path_clk > demand_clk                      ? "latency"
+                                                           : Worst(pipes).name;
+  if (beside_clk > 0) e.shares.push_back({beside.name, beside_clk * ns_per_clk});
   e.shares.push_back({"latency", path_clk * ns_per_clk});
   for (const Share& pipe : pipes) {
     if (pipe.value > 0) e.shares.push_back({pipe.name, demand_clk * ns_per_clk * pipe.value / demand});
@@ -199,7 +235,7 @@ uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& 
   return static_cast<uint64_t>(L1BytesPerBlock(profile, resources, shape, occupancy) / kSectorBytes);
 }
 
-Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c) {
+Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blocks) {
   const auto clk = [](double value) { return static_cast<float>(value); };
   Latencies l;
   l.step = clk(c.step_clk);
@@ -218,14 +254,21 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c) {
   wait(Wait::kConstant, c.l1_clk);
   wait(Wait::kRegisterRead, c.shuffle_clk);
   wait(Wait::kFence, c.dram_clk);
-  l.products_per_clk = clk(p.tensor_fp16_fma_per_clk);
+  l.products_per_clk = clk(p.tensor_fp16_fma_per_clk * c.wgmma_share);
+  l.products = clk(c.wgmma_clk);
   l.bulk = clk(c.bulk_clk);
+  const double at_work = std::clamp(static_cast<double>(blocks), 1.0, static_cast<double>(p.sms));
+  l.port_bytes_per_clk = clk(std::min(kPortBytesPerClk, c.l2_async_gbps / p.clock_ghz / at_work));
   l.predicate = clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));  // the comparison has waited for three steps
   l.branch = clk(c.branch_clk);
   l.barrier = clk(c.barrier_clk);
   l.barrier_per_warp = clk(c.barrier_warp_clk);
   l.cluster_barrier = clk(c.cluster_barrier_clk);
   l.shared = clk(c.shared_clk);
+  l.arrival = clk(c.arrival_clk);
+  l.remote_arrival = clk(c.remote_arrival_clk);
+  l.remote = clk(c.remote_clk);
+  l.remote_busy = clk(c.remote_busy_clk);
   l.l1 = clk(c.l1_clk);
   l.miss = {clk(c.l2_clk), clk(c.dram_clk)};
   return l;
@@ -242,12 +285,12 @@ Estimate EstimateTime(const EstimateInput& in) {
                                                 traffic.async / in.calibration.l2_async_gbps},
                                      {"block launches", blocks * in.calibration.block_ns}};
   const double together = Overlap(bounds, sharpness.memory);
-  const Share& worst = Worst(bounds);
+  const Share worst = Worst(bounds);
   const double code = CodeNs(in);
   Estimate estimate;
   estimate.time_ns = in.calibration.launch_ns + code + together;
   estimate.parts = {{"launch", in.calibration.launch_ns, false}, {"first instructions", code, false}};
-  for (const Share& bound : bounds) estimate.parts.push_back({bound.name, bound.value, &bound != &worst});
+  for (const Share& bound : bounds) estimate.parts.push_back({bound.name, bound.value, bound.name != worst.name});
   estimate.parts.push_back({"not hidden", together - worst.value, false});
   for (const Share& share : execution.shares) estimate.parts.push_back({"SMs: " + share.name, share.value, true});
   const double uncertainty =
@@ -255,7 +298,7 @@ Estimate EstimateTime(const EstimateInput& in) {
   estimate.low_ns = estimate.time_ns * (1 - uncertainty);
   estimate.high_ns = estimate.time_ns * (1 + uncertainty);
   const bool launching = in.calibration.launch_ns + code > worst.value;
-  estimate.limiter = launching ? "launch" : &worst == &bounds[0] ? execution.limiter : worst.name;
+  estimate.limiter = launching ? "launch" : worst.name == bounds[0].name ? execution.limiter : worst.name;
   estimate.device = in.profile->name;
   estimate.blocks_executed = in.blocks_executed;
   estimate.blocks_total = in.shape.grid.Count();

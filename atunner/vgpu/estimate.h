@@ -15,13 +15,14 @@ struct EstimateInput {
   KernelResources resources;
   LaunchShape shape;
   Occupancy occupancy;
-  Counts counts;  ///< of the executed blocks
+  uint64_t cluster = 1;  ///< blocks
+  Counts counts;         ///< of the executed blocks
   uint64_t blocks_executed = 0;
   double footprint_bytes = 0;  ///< distinct global bytes the whole launch can touch
 };
 
-/// Latencies of a GPU, for the timelines of counted blocks.
-Latencies LatenciesOf(const DeviceProfile& profile, const Calibration& calibration);
+/// Latencies of a GPU, for the timelines of counted blocks; `blocks` of a launch share its L2.
+Latencies LatenciesOf(const DeviceProfile& profile, const Calibration& calibration, uint64_t blocks);
 
 /// What L1 holds of a block's reads, in sectors of 32 bytes, while as many blocks as fit share an SM.
 uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,

@@ -55,6 +55,8 @@ TEST(Estimate, MoreWorkIsNeverFaster) {
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.issued *= 10; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.shared_wavefronts += 1000000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.mma_work += 1e12; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.wgmma_work += 1e12; }));
+  EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.remote_packets += 1000000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.local_requests += 1000000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.code_instructions = 20000; }));
   EXPECT_TRUE(worse([](EstimateInput& in) { in.counts.path[1] *= 4; }));
@@ -95,6 +97,41 @@ TEST(Estimate, ATailCostsAWave) {
   const double one = Time(in);
   in.shape.grid.x = 133;
   EXPECT_GT(Time(in), 1.3 * one);
+}
+
+TEST(Estimate, ClustersOfMoreThanTwoLeaveSmsAlone) {
+  EstimateInput in = Streaming();
+  in.counts.path = {10 * 5e5, 10 * 8e5};
+  in.occupancy = {1, 8, 0.125, "shared memory"};
+  in.shape.grid.x = 132;
+  const double one = Time(in);
+  in.cluster = 2;
+  EXPECT_EQ(Time(in), one);
+  in.cluster = 4;
+  EXPECT_GT(Time(in), 1.3 * one) << "33 clusters, of which 30 are resident";
+  in.shape.grid.x = 120;
+  EXPECT_LE(Time(in), one);
+}
+
+TEST(Estimate, WhatRunsBesideIsNotAddedToThePath) {
+  EstimateInput in = Streaming();
+  in.counts.path = {10 * 4e5, 10 * 4e5};
+  in.occupancy = {1, 8, 0.125, "shared memory"};
+  const double path = Time(in);
+  in.counts.wgmma_work = 10 * 3.5e5 * 2 * 2048 * in.calibration.wgmma_share;
+  EXPECT_EQ(Time(in), path);
+  in.counts.wgmma_work *= 2;
+  EXPECT_GT(Time(in), 1.5 * path);
+  EXPECT_EQ(EstimateTime(in).limiter, "tensor cores");
+}
+
+TEST(Estimate, BulkCopiesReadAgainFromL2) {
+  EstimateInput in = Streaming();
+  const double once = EstimateTime(in).dram_bytes;
+  const double time = Time(in);
+  in.counts.bulk_sectors = in.counts.bulk_reread_sectors = 10 * 400000;
+  EXPECT_GT(Time(in), 2 * time);
+  EXPECT_LT(EstimateTime(in).dram_bytes, 1.01 * once + 0.1 * 1320 * 400000 * 32) << "most of it comes from L2";
 }
 
 TEST(Estimate, NamesWhatLimits) {

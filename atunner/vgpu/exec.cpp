@@ -295,7 +295,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
   x.cluster_phase.assign(x.threads, ~0u);
   if (x.count) {
     x.times.resize(x.warps.size());
-    x.port = {};
+    x.ports = {};
     for (WarpTime& time : x.times) {
       std::vector<Moment> ready = std::move(time.ready);
       std::vector<WarpTime::Accesses> accesses = std::move(time.accesses);

@@ -48,25 +48,27 @@ class Issue {
 
   void Run(const MachineRun& run, bool jumps) {
     const Moment start = at_;
-    double memory = 0;
+    uint32_t memory = 0;
     for (size_t i = 0; i < run.steps.size(); ++i) {
       const bool leaves =
           run.steps[i].taken || (jumps && i + 1 == run.steps.size() && run.steps[i].instruction.opcode == kBranch);
       Step(run.steps[i], leaves, memory);
     }
+    x_.counts.issued_wavefronts += memory;
     const auto uses = [&](Pipe pipe) { return static_cast<double>(run.uses[static_cast<size_t>(pipe)]); };
     const double busy = std::max({uses(Pipe::kAlu) * latencies_.alu_busy, uses(Pipe::kSfu) * latencies_.special_busy,
-                                  uses(Pipe::kTensor) * latencies_.tensor_busy, memory});
+                                  uses(Pipe::kTensor) * latencies_.tensor_busy, static_cast<double>(memory)});
     at_ = Latest(at_, {start[0] + busy, start[1] + busy});
   }
   Moment at() const { return at_; }
 
  private:
-  void Step(const MachineStep& step, bool leaves, double& memory) {
+  void Step(const MachineStep& step, bool leaves, uint32_t& memory) {
     const MachineInstruction& instruction = step.instruction;
     for (size_t i = 0; i < time_.barriers.size(); ++i) {
       if ((instruction.waits >> i & 1) != 0) at_ = Latest(at_, time_.barriers[i]);
     }
+    uint32_t wavefronts = step.wait == Wait::kMemory || step.wait == Wait::kShuffle ? 1 : 0;
     double latency = latencies_.wait[static_cast<size_t>(step.wait)];
     Moment done = {at_[0] + latency, at_[1] + latency};
     if (step.op != ScheduledOp::kNowhere) {
@@ -74,11 +76,15 @@ class Issue {
       if (step.wait == Wait::kMemory) {
         const Touch touch = TakeTouch(time_.accesses[step.op]);
         const Moment access = MemoryLatency(latencies_, touch);
-        done = {at_[0] + access[0], at_[1] + access[1]};
-        memory += touch.wavefronts;
+        const Moment begin = touch.level == Touch::Level::kRemote
+                                 ? x_.ports.cluster.Take(at_, double{latencies_.remote_busy} * touch.wavefronts)
+                                 : at_;
+        done = {begin[0] + access[0], begin[1] + access[1]};
+        wavefronts = std::max(wavefronts, touch.wavefronts);
       }
       Asynchronous(track, instruction, step.op, done);
     }
+    memory += wavefronts;
     if (instruction.result_barrier < time_.barriers.size()) Hold(instruction.result_barrier, done);
     if (instruction.read_barrier < time_.barriers.size())
       Hold(instruction.read_barrier, {at_[0] + kOperandRead, at_[1] + kOperandRead});
@@ -88,12 +94,18 @@ class Issue {
 
   void Hold(size_t barrier, const Moment& until) { time_.barriers[barrier] = Latest(time_.barriers[barrier], until); }
 
-  /// A group's products keep the tensor cores busy one after the other.
+  /// A warp's products keep its quarter's tensor core busy one after the other, and after those of other groups.
   void Multiply(uint32_t products) {
     const double busy =
         latencies_.products_per_clk > 0 ? static_cast<double>(products) / latencies_.products_per_clk : 0;
+    if (time_.waited) time_.earlier_products = time_.products;
+    time_.waited = false;
     const Moment begin = Latest(at_, time_.products);
-    time_.products = {begin[0] + busy, begin[1] + busy};
+    time_.products = x_.ports.tensor[x_.warp->index % kQuarters].Take(begin, busy);
+  }
+
+  void Await(const Moment& products) {
+    at_ = Latest(at_, {products[0] + latencies_.products, products[1] + latencies_.products});
   }
 
   /// cp.async, wgmma, and those who wait for them.
@@ -114,8 +126,8 @@ class Issue {
         if (instruction.opcode >= kFirstProduct) Multiply(track.products);
         break;
       case Track::Role::kProductWait:
-        at_ = Latest(at_, x_.kernel->ops[op].imm == 0 ? time_.products : time_.earlier_products);
-        time_.earlier_products = time_.products;
+        Await(x_.kernel->ops[op].imm == 0 ? time_.products : time_.earlier_products);
+        time_.waited = true;
         break;
       case Track::Role::kPlain:
         break;
@@ -170,6 +182,7 @@ Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
     scheduled.last = EndsPart(op.flow) || track.meets;
     scheduled.control = IsControl(op.flow);
     scheduled.calls = op.flow == Flow::kCall;
+    scheduled.product = track.role == Track::Role::kProduct;
     const auto uses = [&](Pipe pipe) { return track.cost.uses[static_cast<size_t>(pipe)]; };
     scheduled.single = track.cost.issue == 1 && (uses(Pipe::kLsu) + uses(Pipe::kFma) + uses(Pipe::kTensor) == 1);
   }

@@ -382,7 +382,7 @@ struct Exec {
   uint32_t proxy_seen = 0;                             ///< Warp::seen_epoch of the latest fence.proxy.async
   std::vector<WarpTime> times;                         ///< per warp, while counting
   std::vector<uint64_t> issued_runs;                   ///< of the schedule, how often
-  Moment port{};                                       ///< from L2 is busy with bulk copies until then
+  Ports ports;                                         ///< likewise
   Touch touch;                                         ///< of the operation at hand
   uint64_t alive_threads = 0;
   bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others

@@ -9,8 +9,6 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-constexpr double kClusterLatency = 200;  // cycles; of an arrival at another block's mbarrier
-
 /// The object must change hands whole: several instructions of one warp run one after another, blocks of a cluster in
 /// one thread of the host, so plain reads and writes do.
 Mbarrier Read(const std::byte* at) {
@@ -144,7 +142,11 @@ uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t co
   barrier.bytes += bytes;
   if (drop) barrier.expected -= count;
   Write(x, op, lane, address, at, barrier);
-  if (x.count) NoteArrival(x, at, {kClusterLatency, kClusterLatency});
+  if (x.count) {
+    const Latencies& latencies = x.launch->latencies;
+    const double latency = IsRemote(x, address) ? latencies.remote_arrival : latencies.arrival;
+    NoteArrival(x, at, {latency, latency});
+  }
   return state;
 }
 

@@ -54,12 +54,18 @@ struct Latencies {
   float predicate = 13;           ///< from a predicate to the branch that asks for it
   float branch = 8;               ///< from a taken branch to what follows
   float products_per_clk = 2048;  ///< multiply-adds of 16 bits that wgmma makes in an SM
-  float bulk = 200;               ///< a bulk copy takes longer than a load
+  float products = 66;            ///< from their end to who waits for them
+  float bulk = 50;                ///< a bulk copy takes longer than a load
+  float port_bytes_per_clk = 64;  ///< from L2 into an SM
   float barrier = 12;
   float barrier_per_warp = 2;
   float cluster_barrier = 300;
   float cluster_barrier_per_warp = 10;
   float shared = 24;
+  float remote = 200;          ///< a load from another block's shared memory
+  float remote_busy = 2;       ///< cycles that a packet of it takes
+  float arrival = 20;          ///< from an arrival at an mbarrier to who waits for it
+  float remote_arrival = 300;  ///< in another block
   float l1 = 40;
   std::array<float, 2> miss{290, 680};  ///< a load that misses L1, in the two runs of a Timeline: L2 hit, DRAM
 };

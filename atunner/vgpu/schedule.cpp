@@ -13,6 +13,7 @@ constexpr uint32_t kNowhere = ScheduledOp::kNowhere;
 constexpr uint32_t kLongestDetour = 16;  // instructions that a branch around a rare case jumps over
 
 // Opcodes as their lowest nine bits say them.
+constexpr uint16_t kFirstProduct = 0x1f0;  // wgmma's
 constexpr uint16_t kBar = 0x11d, kNop = 0x118, kBranch = 0x147, kExit = 0x14d, kReturn = 0x150;
 bool IsCall(uint16_t opcode) { return opcode == 0x143 || opcode == 0x144; }
 bool IsIndirect(uint16_t opcode) { return opcode == 0x149 || opcode == 0x14a || opcode == 0x14c; }
@@ -78,7 +79,7 @@ Kind KindOf(uint16_t opcode) {
   if (opcode < 0x100) return {};  // uniform
   if (opcode < 0x118) return {Pipe::kSfu, Wait::kSpecial};
   if (opcode < 0x180) return {};  // control flow
-  if (opcode >= 0x1f0) return {Pipe::kTensor, Wait::kTensor};
+  if (opcode >= kFirstProduct) return {Pipe::kTensor, Wait::kTensor};
   return {Pipe::kLsu, Wait::kMemory};
 }
 
@@ -307,12 +308,25 @@ class Matching {
     return counts[counts.size() / 2];
   }
 
+  /// The line table gives wgmma lines of its neighbours. Each is one machine instruction, and they keep their order.
+  void MatchProducts(MachineRun& run, uint32_t part) {
+    std::vector<uint32_t> products;
+    for (uint32_t i = 0; i < ops_.size(); ++i) {
+      if (ops_[i].product && schedule_.part_of[i] == part) products.push_back(i);
+    }
+    size_t next = 0;
+    for (MachineStep& step : run.steps) {
+      if (step.instruction.opcode >= kFirstProduct && !products.empty()) step.op = products[next++ % products.size()];
+    }
+  }
+
   void Arrange(size_t index) {
     Schedule::Part& part = schedule_.parts[index];
     std::vector<Lines> firsts;
     for (const uint32_t run : owned_[index]) {
       const Lines lines = LinesOf(schedule_.runs[run], static_cast<uint32_t>(index));
       schedule_.runs[run].copies = CopiesOf(schedule_.runs[run]);
+      MatchProducts(schedule_.runs[run], static_cast<uint32_t>(index));
       part.copies = std::max(part.copies, schedule_.runs[run].copies);
       const auto same = std::ranges::find_if(firsts, [&](const Lines& other) { return Overlap(lines, other); });
       if (same == firsts.end() || lines.empty()) {

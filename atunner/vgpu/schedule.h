@@ -21,7 +21,8 @@ struct ScheduledOp {
   bool last = false;           ///< a part ends with it
   bool control = false;        ///< a branch or exit of its own accord
   bool calls = false;
-  bool single = false;  ///< one machine instruction: says how often a loop was unrolled
+  bool product = false;  ///< wgmma
+  bool single = false;   ///< one machine instruction: says how often a loop was unrolled
 };
 
 /// A machine instruction with what its time depends on.

@@ -81,6 +81,21 @@ TEST(Schedule, SlowPathsAreLeftOut) {
   EXPECT_EQ(all, 7u);
 }
 
+TEST(Schedule, ProductsKeepTheirOrder) {
+  // wgmma of lines 2 and 3, which the line table gives to others of their part.
+  constexpr uint16_t kProduct = 0x1f0;
+  std::vector<ScheduledOp> ops = Loop();
+  ops[1].product = ops[2].product = true;
+  const MachineCode code = {At(1, kAdd),     At(4, kProduct), At(3, kProduct),   At(3, kProduct),
+                            At(2, kProduct), At(3, kAdd),     At(4, kBranch, 1), At(5, kExit)};
+  const Schedule schedule = MakeSchedule(code, ops);
+  const MachineRun& body = schedule.runs[schedule.parts[1].runs[0][0]];
+  std::vector<uint32_t> of;
+  for (size_t i = 0; i < 4; ++i) of.push_back(body.steps[i].op);
+  EXPECT_EQ(of, (std::vector<uint32_t>{1, 2, 1, 2}));
+  EXPECT_EQ(body.steps[4].op, 2u) << "an addition keeps its line's";
+}
+
 TEST(Schedule, WithoutLinesThereIsNone) {
   EXPECT_TRUE(MakeSchedule({At(0, kAdd), At(0, kExit)}, Loop()).empty());
   EXPECT_TRUE(MakeSchedule({}, Loop()).empty());

@@ -62,6 +62,8 @@ Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
       return Later({}, latencies.miss[0] + extra);
     case Touch::Level::kL1:
       return Later({}, latencies.l1 + extra);
+    case Touch::Level::kRemote:
+      return Later({}, latencies.remote);
     case Touch::Level::kShared:
       return Later({}, latencies.shared + extra);
     case Touch::Level::kNone:
@@ -471,13 +473,12 @@ void NoteArrival(Exec& x, const void* place, const Moment& latency) {
 }
 
 void NoteTransfer(Exec& x, const void* place, uint32_t bytes) {
-  constexpr double kBytesPerClk = 64;  // of an SM's port to L2
   const Latencies& latencies = x.launch->latencies;
   if (x.launch->schedule) IssuePending(x);
   const WarpTime& time = x.times[x.warp->index];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
-  x.port = Later(Latest(now, x.port), bytes / kBytesPerClk);
-  const auto latency = [&](size_t run) { return x.port[run] - now[run] + latencies.miss[run] + latencies.bulk; };
+  const Moment through = x.ports.l2.Take(now, bytes / double{latencies.port_bytes_per_clk});
+  const auto latency = [&](size_t run) { return through[run] - now[run] + latencies.miss[run] + latencies.bulk; };
   NoteArrival(x, place, {latency(0), latency(1)});
 }
 

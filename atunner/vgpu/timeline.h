@@ -10,6 +10,7 @@
 
 #include "atunner/ptx/module.h"
 #include "atunner/vgpu/op_cost.h"
+#include "atunner/vgpu/port.h"
 
 #ifndef ATUNNER_VGPU_ISA
 #error "define ATUNNER_VGPU_ISA"
@@ -22,8 +23,17 @@ struct Kernel;
 struct Gang;
 struct Op;
 
-/// Cycles in the two runs.
-using Moment = std::array<double, 2>;
+inline constexpr size_t kQuarters = 4;  ///< of an SM, each with its scheduler and tensor core
+
+/// What the warps of a block take in turns.
+struct Ports {
+  Port l2;       ///< the way of bulk copies into the SM
+  Port cluster;  ///< the way to other blocks' shared memory
+  Port shared;
+  std::array<Port, kQuarters> tensor;  ///< wgmma
+  std::array<Port, kQuarters> issue;
+};
+
 inline Moment Latest(const Moment& a, const Moment& b) { return {std::max(a[0], b[0]), std::max(a[1], b[1])}; }
 
 /// What the timeline must know of one operation: registers that it reads and writes, in Kernel::track_list.
@@ -48,7 +58,7 @@ struct Track {
 
 /// How the access of the operation at hand met memory.
 struct Touch {
-  enum class Level : uint8_t { kNone, kShared, kL1, kL2, kMiss };  ///< kL2: L1 lost it meanwhile
+  enum class Level : uint8_t { kNone, kShared, kRemote, kL1, kL2, kMiss };  ///< kL2: L1 lost it meanwhile
   Level level = Level::kNone;
   uint32_t wavefronts = 0;  ///< cycles that the load/store unit needs for it
 };
@@ -88,7 +98,8 @@ struct WarpTime {
   std::array<Moment, 6> barriers{};  ///< scoreboards: when each is free
   std::vector<Accesses> accesses;    ///< per operation
   Moment products{};                 ///< all wgmma so far are done
-  Moment earlier_products{};         ///< those before the last wait
+  Moment earlier_products{};         ///< those before the newest group, which begins after a wait
+  bool waited = true;                ///< for products, and none since
   uint32_t part = 0;                 ///< of the schedule, that waits to issue
   uint32_t pending = 0;              ///< executions of it
   uint32_t jumps = 0;                ///< taken branches since

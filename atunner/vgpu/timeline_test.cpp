@@ -22,7 +22,7 @@ struct Measured {
 };
 
 Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t registers = 0,
-                 const MachineCode* machine_code = nullptr) {
+                 const MachineCode* machine_code = nullptr, uint32_t cluster = 1) {
   Memory memory(1 << 24);
   const uint64_t data = *memory.Allocate(1 << 20);
   auto module = ptx::Parse(kHead + body + "ret;\n}\n");
@@ -37,7 +37,7 @@ Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t regist
   options.threads = 1;
   options.registers = registers;
   options.machine_code = machine_code;
-  const ExecResult done = (*program)->Run("k", {{1, 1, 1}, {threads, 1, 1}, {1, 1, 1}, 0}, params, options);
+  const ExecResult done = (*program)->Run("k", {{cluster, 1, 1}, {threads, 1, 1}, {cluster, 1, 1}, 0}, params, options);
   EXPECT_TRUE(done.outcome.completed()) << done.outcome.message;
   memory.Free(data);
   return {done.counts.path, done.counts};
@@ -215,6 +215,25 @@ TEST(Timeline, SharedConflictsAndBroadcasts) {
   EXPECT_EQ(wavefronts("0"), 1u);
   EXPECT_EQ(Counted("mov.u32 %r2, 0;\nld.shared.v4.f32 {%f3, %f4, %f5, %f6}, [%r2];\n").counts.shared_wavefronts, 1u)
       << "lanes that want the same words share them";
+}
+
+TEST(Timeline, OtherBlocksSharedMemoryIsFarAway) {
+  // Lanes load 4 or 16 bytes side by side from block 0 or 1, whose rank tells who is far.
+  const auto loads = [](const char* rank, bool wide) {
+    const std::string load =
+        wide ? "ld.shared::cluster.v4.b32 {%r5, %r6, %r7, %r8}, [%r3];\n" : "ld.shared::cluster.b32 %r5, [%r3];\n";
+    return Counted(std::string("mov.u32 %r2, s;\nmov.u32 %r9, %cluster_ctarank;\nxor.b32 %r9, %r9, ") + rank +
+                       ";\nmapa.shared::cluster.u32 %r3, %r2, %r9;\nshl.b32 %r4, %r1, " + (wide ? "4" : "2") +
+                       ";\nadd.u32 %r3, %r3, %r4;\n" + load +
+                       "add.u32 %r5, %r5, %r5;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n",
+                   32, 0, nullptr, 2);
+  };
+  const Measured own = loads("0", false), other = loads("1", false), wide = loads("1", true);
+  const Latencies expected;
+  EXPECT_EQ(own.counts.remote_packets, 0u);
+  EXPECT_EQ(other.counts.remote_packets, 2u * 4) << "two blocks, 128 bytes each";
+  EXPECT_EQ(wide.counts.remote_packets, 2u * 32);
+  EXPECT_NEAR((other.path[0] - own.path[0]) / 2, expected.remote - expected.shared, 5);
 }
 
 TEST(OpCost, RowsFitTheirTypes) {

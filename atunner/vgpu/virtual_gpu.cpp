@@ -260,7 +260,7 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   exec.count = true;
   exec.threads = threads_;
   exec.deadline_seconds = kPredictSeconds;
-  exec.latencies = LatenciesOf(profile_, calibration_);
+  exec.latencies = LatenciesOf(profile_, calibration_, shape.grid.Count());
   exec.registers = resources.registers;
   const auto machine_code = loaded.machine_code.find(mangled);
   if (machine_code != loaded.machine_code.end()) exec.machine_code = &machine_code->second;
@@ -275,6 +275,7 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   input.resources = resources;
   input.shape = shape;
   input.occupancy = occupancy;
+  input.cluster = ClusterSize(*function, shape);
   input.counts = result.counts;
   input.blocks_executed = result.outcome.blocks_executed;
   // Every pointer argument's allocation may be touched once in full.

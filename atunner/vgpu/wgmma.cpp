@@ -203,7 +203,11 @@ void Product(Exec& x, const Op& op, uint32_t) {
   const double flops = 2.0 * kRows * f.n() * f.StoredK();
   x.counts.tensor_flops += flops;
   x.counts.wgmma_work += flops * BitsOf(f.a) / 16;
-  if (x.count) x.counts.shared_wavefronts += static_cast<uint64_t>((f.a_in_registers ? 0 : kRows) + f.n()) / 4;
+  if (x.count) {
+    const auto wavefronts = static_cast<uint64_t>((f.a_in_registers ? 0 : kRows) + f.n()) / 4;
+    x.counts.shared_wavefronts += wavefronts;
+    x.counts.async_wavefronts += wavefronts;
+  }
   if (x.check) NotePending(x, op, t.reads);
 }
 

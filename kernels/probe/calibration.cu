@@ -41,6 +41,85 @@ extern "C" __global__ void cal_bulk(int rounds, unsigned* sink, const unsigned* 
   }
   if (data[0] == 0x12345678u) *sink = 1;
 }
+
+// Barriers in shared memory that two threads, of one block or of two of a cluster, tell each other by; and a wait for nothing.
+#define AWAIT_PHASE(barrier, parity) \
+  asm volatile("{.reg .pred p;\nWAIT: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;\n@!p bra WAIT;}" ::"r"(barrier), "r"(parity) : "memory")
+extern "C" __global__ void cal_phase(int rounds, unsigned*) {
+  __shared__ alignas(8) unsigned long long arrived;
+  const unsigned barrier = (unsigned)__cvta_generic_to_shared(&arrived);
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(barrier) : "memory");
+#pragma unroll 1
+  for (int r = 0; r < rounds * 16; ++r) AWAIT_PHASE(barrier, 1);
+}
+extern "C" __global__ void cal_arrival(int rounds, unsigned*) {
+  __shared__ alignas(8) unsigned long long arrived[2];
+  const unsigned first = (unsigned)__cvta_generic_to_shared(arrived), me = threadIdx.x / 32;
+  if (threadIdx.x % 32 == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(first + me * 8) : "memory");
+  __syncthreads();
+  if (threadIdx.x % 32 != 0) return;
+#pragma unroll 1
+  for (int r = 0; r < rounds * 16; ++r) {
+    if (me == 1) AWAIT_PHASE(first + 8, r & 1);
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(first + (1 - me) * 8) : "memory");
+    if (me == 0) AWAIT_PHASE(first, r & 1);
+  }
+}
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cal_remote_arrival(int rounds, unsigned*) {
+  __shared__ alignas(8) unsigned long long arrived;
+  const unsigned mine = (unsigned)__cvta_generic_to_shared(&arrived), me = blockIdx.x;
+  unsigned other;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(mine), "r"(1 - me));
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;" ::"r"(mine) : "memory");
+#pragma unroll 1
+  for (int r = 0; r < rounds * 16; ++r) {
+    if (me == 1) AWAIT_PHASE(mine, r & 1);
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(other) : "memory");
+    if (me == 0) AWAIT_PHASE(mine, r & 1);
+  }
+  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+}
+
+// Loads from the other block of a cluster: each waited for; eight warps with sixteen on the way.
+__device__ unsigned neighbours(const unsigned* data) {
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(data)), "r"(blockIdx.x % 2 ^ 1));
+  return there;
+}
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cal_remote(int rounds, unsigned* sink) {
+  __shared__ unsigned data[32];
+  data[threadIdx.x % 32] = 0;
+  unsigned at = neighbours(data);
+  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+#pragma unroll 1
+  for (int r = 0; r < rounds; ++r) {
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      unsigned v;
+      asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v) : "r"(at));
+      at += v;
+    }
+  }
+  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+  if (at == 0x12345678u) *sink = 1;
+}
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cal_remote_busy(int rounds, unsigned* sink) {
+  __shared__ unsigned data[32 * 16];
+  for (int i = threadIdx.x; i < 32 * 16; i += blockDim.x) data[i] = i;
+  const unsigned at = neighbours(data) + threadIdx.x % 32 * 4;
+  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+  unsigned sum = 0;
+#pragma unroll 1
+  for (int r = 0; r < rounds; ++r) {
+    unsigned v[16];
+#pragma unroll
+    for (int i = 0; i < 16; ++i) asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v[i]) : "r"(at + (i + r) % 16 * 128));  // what does not change is loaded once
+#pragma unroll
+    for (int i = 0; i < 16; ++i) sum = sum * 3 + v[i];
+  }
+  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+  if (sum == 0x12345678u) *sink = 1;
+}
 #endif
 
 // Each address depends on the value read there, which is zero.
