@@ -248,7 +248,7 @@ class PlaceFinder : public Rewriter {
     const auto* reduce = node.As<Reduce>();
     const bool largest = reduce && reduce->op == Combine::kArgMax;
     // Of what is computed the two reductions might see elements that are rounded differently.
-    if (!reduce || !(largest || reduce->op == Combine::kArgMin) || !builder_.NodeOf(operands[0]).As<Input>())
+    if (!reduce || !(largest || reduce->op == Combine::kArgMin) || !IsExact(node.operands[0]))
       return Copy(node, std::move(operands));
     const TensorType& type = graph_.node(node.operands[0]).type;
     const int64_t axis = reduce->axes[0] - static_cast<int64_t>(type.rank());
@@ -256,7 +256,19 @@ class PlaceFinder : public Rewriter {
     const std::string is_it = IsFloat(type.dtype) ? "a == b | isnan(a)" : "a == b";
     const Value place =
         builder_.Map(fmt::format("select({}, index({}), extent({}))", is_it, axis, axis), {operands[0], extreme});
+    if (!node.name.empty() && NameIsFree(node.name + "_extreme") && NameIsFree(node.name + "_place")) {
+      builder_.Name(extreme, node.name + "_extreme");
+      builder_.Name(place, node.name + "_place");
+    }
     return builder_.Reduce(Combine::kMin, place, reduce->axes, reduce->keep);
+  }
+
+  /// An input, or one that is converted.
+  bool IsExact(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const auto* map = node.As<Map>();
+    return node.As<Input>() ||
+           (map && IsFree(map->body) && node.operands.size() == 1 && graph_.node(node.operands[0]).As<Input>());
   }
 };
 
