@@ -6,7 +6,6 @@ namespace {
 
 class Decoding : public GraphKernels {
  protected:
-  explicit Decoding(const char* profile = "A100") : GraphKernels(profile) {}
   /// Sequences, heads, dim, pages, keys of a page, key heads, pages of a sequence.
   static KernelSpec Task(std::array<int64_t, 7> n, DType dtype, double scale = 0) {
     return SpecOf({"attention_paged", {{n[0], n[1], n[2]}, {n[3], n[4], n[5], n[2]}, {n[0], n[6]}}, {{"scale", scale}}},
@@ -27,22 +26,6 @@ TEST_F(Decoding, PartsAreJoined) {
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
   for (const auto& [parts, warps, octets] : {std::array{5, 1, 1}, std::array{3, 4, 1}, std::array{7, 2, 1}}) {
     Configuration one = WithValues(*schedule, {{"parts", parts}, {"warps", warps}, {"octets", octets}});
-    CheckConfiguration(spec, *schedule, one, *oracle);
-  }
-}
-
-class DecodingOnHopper : public Decoding {
- protected:
-  DecodingOnHopper() : Decoding("H200") {}
-};
-
-TEST_F(DecodingOnHopper, PartsAreJoinedByAClusterToo) {
-  const KernelSpec spec = Task({3, 20, 40, 40, 16, 2, 40}, DType::kFloat16);
-  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
-  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  for (const auto& [parts, warps, octets] : {std::array{5, 1, 1}, std::array{3, 4, 2}, std::array{16, 1, 2}}) {
-    Configuration one = WithValues(*schedule, {{"parts", parts}, {"warps", warps}, {"octets", octets}, {"joined", 1}});
-    EXPECT_EQ(schedule->Render(one)->plan.steps.size(), 1u);
     CheckConfiguration(spec, *schedule, one, *oracle);
   }
 }

@@ -1,5 +1,4 @@
-// Decoding: one query per sequence over keys in pages. Blocks divide the keys; what they found is joined by the blocks
-// of a cluster, or by a second step.
+// Decoding: one query per sequence over keys in pages. Blocks divide the keys, and a second step joins what they found.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,16 +24,14 @@ class PagedAttention : public BoundTemplate {
          "blocks that divide the keys of a sequence"},
         {"warps", Integers({1, 2, 4}), "of a block; each takes sixteen keys at a time"},
         {"octets", Integers({1, 2}), "of the query heads that share a key head, for each block"},
-        {"stages", Integers({2, 3, 4, 6}), "buffers of a warp"},
-        {"joined", profile.cc_major >= 9 ? Integers({0, 1}) : Integers({0}),
-         "what parts found: by a second step; by the blocks of a cluster"},
+        {"q_registers", Integers({0, 1}), "keep the queries in registers"},
     };
-    Add(fmt::format("joined == 0 or (1 < parts and parts <= {})", kLargestCluster), "blocks of a cluster");
     Add(fmt::format("parts == 1 or parts * warps * 32 <= {}", keys()), "two rounds for each warp at least");
     Add(fmt::format("octets == 1 or {} > 8", group()), "more heads than there are");
-    // Outputs and queries of a thread, and what addresses, keys, values and weights take.
-    Add(fmt::format("octets * {} + {} <= 255", HeldRegisters(), OtherRegisters()), "registers of a thread");
-    Add(fmt::format("warps * stages * {} <= {}", TileBytes(), profile.shared_per_block), "shared memory");
+    // Keys, values, outputs and queries of a thread, and what addresses and weights take.
+    Add(fmt::format("8 * {0} + 16 * {1} + 16 * {1} * octets + q_registers * 4 * {0} * octets + 44 <= 255",
+                    CeilDiv(dim_, 32), CeilDiv(dim_, 64)),
+        "registers of a thread");
   }
 
   Configuration Default() const override { return Cheapest(); }
@@ -45,59 +42,42 @@ class PagedAttention : public BoundTemplate {
     constants.Int("HEADS", heads_).Int("KEY_HEADS", key_heads_).Int("DIM", dim_);
     constants.Int("PAGE", page_, "keys of a page").Int("TABLE", pages_, "pages of a sequence");
     constants.Int("PART", Part(configuration), "keys of a block");
-    constants.Int("WARPS", integer("warps")).Int("OCTETS", integer("octets")).Int("STAGES", integer("stages"));
-    constants.Bool("CLUSTER", Joined(configuration), "a sequence's parts belong to one cluster");
-    return RenderedKernel{
-        .source = Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kAttentionPagedCu}),
-        .plan = PlanOf(configuration)};
+    constants.Int("WARPS", integer("warps")).Int("OCTETS", integer("octets"));
+    constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
+    return RenderedKernel{.source = Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionPagedCu}),
+                          .plan = PlanOf(configuration)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t tiles = CeilDiv(group(), integer("octets") * 8), parts = integer("parts"), warps = integer("warps");
+    const int64_t tiles = CeilDiv(group(), integer("octets") * 8), parts = integer("parts");
     const double bytes = 4.0 * static_cast<double>(sequences_ * key_heads_ * keys() * dim_);
-    const double joined =
-        parts == 1 || Joined(configuration) ? 0 : 8.0 * static_cast<double>(sequences_ * heads_ * parts * dim_);
-    // Blocks of one length run together, and SMs should have equally many; or in rounds, of which the last should be
-    // full. Each begins and ends slowly. An SM's share of the memory is busy while enough copies are under way.
-    const double each = static_cast<double>(sequences_ * key_heads_ * tiles * parts) / static_cast<double>(profile.sms);
-    const double resident = static_cast<double>(Resident(configuration, profile));
-    const double rounds = each / resident;
-    const double uneven = rounds > 1 ? 0.7 + 0.3 * std::ceil(rounds) / rounds : std::ceil(each) / each;
-    const double copies =
-        std::min(std::ceil(each), resident) * static_cast<double>(warps * (integer("stages") - 1) * TileBytes());
+    const double joined = parts == 1 ? 0 : 8.0 * static_cast<double>(sequences_ * heads_ * parts * dim_);
+    // Blocks of one length run in rounds, the last of which should be full; each begins and ends slowly. Few warps do
+    // not keep an SM's share of the memory busy.
+    const int64_t warps = integer("warps");
+    const double blocks = static_cast<double>(sequences_ * key_heads_ * tiles * parts);
+    const auto resident = static_cast<double>(65536 / (32 * std::min<int64_t>(Registers(configuration), 255)) / warps);
+    const double rounds = blocks / (resident * static_cast<double>(profile.sms));
+    const double uneven = rounds > 1 ? std::ceil(rounds) / rounds : 1.0;
+    const double busy = std::min(1.0, rounds) * resident * static_cast<double>(warps);
     const double ends = 1.0 + 24.0 * static_cast<double>(warps) / static_cast<double>(Part(configuration));
     const double repeated = 1.0 + 0.4 * static_cast<double>(tiles - 1);  // what L2 does not hide
-    const double streamed = bytes * repeated * ends * uneven * std::max(1.0, kCopies / copies);
-    return (streamed + joined) / profile.dram_gbps + (parts == 1 ? 0 : Joined(configuration) ? 1000 : 4000);
+    const double streamed = bytes * repeated * ends * (0.7 + 0.3 * uneven) * std::max(1.0, 7.0 / busy);
+    return (streamed + joined) / profile.dram_gbps + (parts == 1 ? 0 : 4000);
   }
 
  private:
-  static constexpr int64_t kLargestCluster = 16;
-  static constexpr double kCopies = 49152;  ///< bytes under way that keep an SM's share of the memory busy
-
-  bool Joined(const Configuration& configuration) const {
-    return GetInt(space_, configuration, "joined") != 0 && Part(configuration) < keys();
-  }
   int64_t group() const { return heads_ / key_heads_; }
   int64_t keys() const { return pages_ * page_; }
   /// Keys of a block: whole steps of sixteen.
   int64_t Part(const Configuration& configuration) const {
     return CeilDiv(CeilDiv(keys(), GetInt(space_, configuration, "parts")), 16) * 16;
   }
-  /// Keys and values of a warp's step.
-  int64_t TileBytes() const { return (2 * CeilDiv(dim_, 32) + 4 * CeilDiv(dim_, 64)) * 512; }
-  /// Outputs and queries of an octet.
-  int64_t HeldRegisters() const { return 16 * CeilDiv(dim_, 64) + 4 * CeilDiv(dim_, 32); }
-  int64_t OtherRegisters() const { return 40 + dim_ / 4; }
-  /// Blocks of an SM.
-  int64_t Resident(const Configuration& configuration, const DeviceProfile& profile) const {
+  int64_t Registers(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t shared = integer("warps") * integer("stages") * TileBytes() + profile.shared_reserved_per_block;
-    return std::clamp<int64_t>(
-        std::min(profile.shared_per_sm / shared,
-                 65536 / (32 * (integer("octets") * HeldRegisters() + OtherRegisters()) * integer("warps"))),
-        1, 32);
+    const int64_t chunks = CeilDiv(dim_, 32), strips = CeilDiv(dim_, 64), octets = integer("octets");
+    return 8 * chunks + 16 * strips * (1 + octets) + integer("q_registers") * 4 * chunks * octets + 44;
   }
 
   LaunchPlan PlanOf(const Configuration& configuration) const {
@@ -114,7 +94,6 @@ class PagedAttention : public BoundTemplate {
     decode.entry = "decode";
     decode.grid = {times(key_heads_ * CeilDiv(group(), octets * 8)), Expr(parts), 1};
     decode.block[0] = Expr::MustParse("warps * 32");
-    decode.shared_bytes = Expr::MustParse(fmt::format("warps * stages * {}", TileBytes()));
     tensors(decode, {"q", "k_pool", "v_pool", "table", "last", "y"});
     decode.args.push_back(ArgBinding::Workspace("parts"));
     decode.args.push_back(ArgBinding::Workspace("sums"));
@@ -123,23 +102,21 @@ class PagedAttention : public BoundTemplate {
     decode.args.push_back(
         ArgBinding::Scalar(DType::kFloat32, Expr::MustParse(fmt::format("{:.17g}", scale * 1.4426950408889634))));
     std::vector<LaunchStep> steps = {decode};
-    const bool joins = parts > 1 && !Joined(configuration);
-    if (Joined(configuration)) steps[0].cluster[1] = Expr(parts);
-    if (joins) {
+    if (parts > 1) {
       LaunchStep combine;
       combine.entry = "combine";
-      combine.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, 128)", times(heads_ * dim_ / 4).text()));
-      combine.block[0] = Expr(128);
+      combine.grid[0] = times(heads_);
+      combine.block[0] = Expr(std::min<int64_t>(256, CeilDiv(dim_, 32) * 32));
       tensors(combine, {"last"});
       combine.args.push_back(ArgBinding::Workspace("parts"));
       combine.args.push_back(ArgBinding::Workspace("sums"));
       tensors(combine, {"y"});
-      combine.args.push_back(ArgBinding::Scalar(DType::kInt64, times(heads_)));
       steps.push_back(std::move(combine));
     }
     LaunchPlan plan = Plan(configuration, std::move(steps));
-    plan.workspaces = {{"parts", joins ? times(heads_ * parts * dim_ * 4) : Expr(16)},
-                       {"sums", joins ? times(heads_ * parts * 8) : Expr(16)}};
+    // A single part goes straight to the result.
+    plan.workspaces = {{"parts", parts == 1 ? Expr(16) : times(heads_ * parts * dim_ * 4)},
+                       {"sums", parts == 1 ? Expr(16) : times(heads_ * parts * 8)}};
     return plan;
   }
 

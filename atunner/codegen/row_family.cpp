@@ -162,10 +162,12 @@ class RowTemplate : public BoundTemplate {
   }
   template <class Consider>
   void ForEachOwner(int64_t threads, int64_t owners, const Consider& consider) const {
-    for (int64_t batch : {1, 2, 4, 8}) {
-      for (int64_t blocks : {1, 2}) {
-        consider({{threads, int64_t{1}, 16 / element_, int64_t{1}, owners, batch, int64_t{1}, std::string("shared"),
-                   int64_t{1}, int64_t{0}, int64_t{1}, int64_t{2}, blocks, int64_t{8}, int64_t{0}}});
+    for (int64_t vector : {16 / element_, 8 / element_}) {
+      for (int64_t batch : {1, 2, 4, 8}) {
+        for (int64_t blocks : {1, 2}) {
+          consider({{threads, int64_t{1}, vector, int64_t{1}, owners, batch, int64_t{1}, std::string("shared"),
+                     int64_t{1}, int64_t{0}, int64_t{1}, int64_t{2}, blocks, int64_t{8}, int64_t{0}}});
+        }
       }
     }
   }
@@ -198,7 +200,7 @@ class RowTemplate : public BoundTemplate {
   // --- space ---
 
   void MakeSpace() {
-    if (kernel_.gradients && profile_.cc_major >= 9) {
+    if (kernel_.gradients && profile_.cc_major >= 8) {
       // Powers of two cut rows evenly, which counts for more than the last few multiprocessors.
       const auto most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(profile_.sms)));
       for (int64_t share : {1, 2, 4, 8}) owners_.push_back(most / share);
@@ -274,9 +276,7 @@ class RowTemplate : public BoundTemplate {
         "- shared_sums) * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
         chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
-    Add(fmt::format(
-            "{} * (threads_per_row * rows_per_block + (owners > 1) * {}) * max(1, fused * blocks_per_sm) <= 65536",
-            registers, RowTask::kServants),
+    Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
         "the blocks do not fit in the register file");
     Add(fmt::format("fused == 0 or {} * vector * rows_per_block <= 512", chunks),
         "column sums of many rows are added by code that takes long to compile");
@@ -288,8 +288,8 @@ class RowTemplate : public BoundTemplate {
     Add("owners > 1 or batch == 1", "only blocks that own columns take rows in batches");
     Add(fmt::format(
             "owners == 1 or (cluster == 1 and split == 1 and rows_per_block == 1 and threads_per_row >= 128 and "
-            "threads_per_row <= 512 and vector * {} == 16 and {} >= 4096)",
-            element_, cols_),
+            "threads_per_row <= 512 and {} >= 4096)",
+            cols_),
         "blocks that own columns serve long rows");
     Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 2 and shared_sums == 0)",
         "blocks that own columns keep what belongs to them in registers, and rows in shared memory");
@@ -320,7 +320,7 @@ class RowTemplate : public BoundTemplate {
     return Expr::MustParse(SharedText()).EvaluateInt(bindings).value();
   }
   int64_t SharedBytes(const Configuration& configuration, const RowChoice& choice) const {
-    if (choice.owners > 1) return task_.Ring(choice) * task_.BatchBytes(choice);
+    if (choice.owners > 1) return task_.Ring(choice) * choice.batch * kernel_.tensors * task_.RowBytesOfBlock(choice);
     return SharedBytes(configuration);
   }
 
@@ -344,7 +344,7 @@ class RowTemplate : public BoundTemplate {
     LaunchStep step;
     step.entry = entry;
     step.grid[0] = Expr::MustParse(fmt::format("{} * {}", Groups(choice), choice.parts()));
-    step.block[0] = Expr(choice.block() + (choice.owners > 1 ? RowTask::kServants : 0));
+    step.block[0] = Expr(choice.block() + (choice.owners > 1 ? 64 : 0));
     step.cluster[0] = Expr(choice.cluster);
     step.cooperative = choice.owners > 1;
     step.shared_bytes = Expr(SharedBytes(configuration, choice));

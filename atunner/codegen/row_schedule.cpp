@@ -8,7 +8,7 @@
 namespace atunner {
 namespace {
 
-constexpr int64_t kMostRing = 13;
+constexpr int64_t kMostRing = 12;
 
 }  // namespace
 
@@ -22,9 +22,8 @@ int64_t RowTask::RowBytesOfBlock(const RowChoice& choice) const {
 }
 
 int64_t RowTask::Ring(const RowChoice& choice) const {
-  // What the warps of a block tell each other lies beside the batches, once for each, as the kernel's Hall says.
-  const int64_t told = choice.batch * (16 + 20 * choice.threads / 32) + 32;
-  return std::min(kMostRing, (profile.shared_per_block / choice.blocks_per_sm - 1280) / (BatchBytes(choice) + told));
+  const int64_t batch = choice.batch * kernel.tensors * RowBytesOfBlock(choice);
+  return std::min(kMostRing, SharedForRows() / choice.blocks_per_sm / batch);
 }
 
 /// Blocks that an SM holds, from registers, shared memory and threads.
@@ -59,9 +58,9 @@ double RowTask::Stretch(const RowChoice& choice, double work) const {
                               static_cast<double>(choice.parts()) / lanes_per_ns;
   const double chain = 300 + 100 * std::log2(static_cast<double>(choice.block())) + (choice.cluster > 1 ? 900 : 0);
   const bool deferred = choice.prefetch == 2 && choice.cluster > 1;
-  // A row of the ring is taken for about 9.5 us: on its way, and until the other blocks have told of it.
-  const double together = 9500 / static_cast<double>(choice.owners > 1 ? Ring(choice) * choice.batch : 1) +
-                          0.36 * static_cast<double>(choice.threads - 64);
+  // Blocks that wait for each other took 0.55 us for a batch and 0.6 for each row of 16 KB in it.
+  const double together =
+      550 / static_cast<double>(choice.batch) + 0.037 * static_cast<double>(kernel.tensors * RowBytesOfBlock(choice));
   const double alone = choice.owners > 1
                            ? together
                            : instructions + (deferred ? 0.2 : 1.0) * chain + (choice.prefetch == 0 ? 800 + work : 0);
@@ -96,8 +95,7 @@ double RowTask::Estimate(const RowChoice& choice) const {
   const double off = std::fabs(std::log2(per_thread * static_cast<double>(element * choice.batch) * tensors / 128.0));
   const double lean = 1 + 0.03 * off + 0.002 * static_cast<double>(choice.shared_sums) +
                       0.01 * std::log2(static_cast<double>(choice.cluster)) +
-                      (choice.storage == "shared" ? 0.02 : 0.0) + (choice.keep == 1 ? 0.05 : 0.0) +
-                      (choice.owners > 1 && ResidentGroups(choice) > 1 ? 0.08 : 0.0);
+                      (choice.storage == "shared" ? 0.02 : 0.0) + (choice.keep == 1 ? 0.05 : 0.0);
   return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) * lean /
          profile.dram_gbps;
 }

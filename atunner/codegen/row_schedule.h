@@ -53,11 +53,9 @@ struct RowTask {
   int64_t ResidentGroups(const RowChoice& choice) const;
   /// Batches that a block which owns columns has under way; the space holds only schedules with room for kLeastRing.
   static constexpr int64_t kLeastRing = 4;
-  static constexpr int64_t kServants = 128;  ///< threads of such a block that serve the others
   int64_t Ring(const RowChoice& choice) const;
-  int64_t BatchBytes(const RowChoice& choice) const { return choice.batch * kernel.tensors * RowBytesOfBlock(choice); }
   /// Of those the ones that are being copied; the others wait for what was found about them, which takes longer.
-  int64_t Ahead(const RowChoice& choice) const { return Ring(choice) < 12 ? 2 : 4; }
+  int64_t Ahead(const RowChoice& choice) const { return Ring(choice) < 12 ? 2 : 3; }
   /// Rows that blocks which own columns may tell each other of at a time, as layernorm_backward_owners.cuh counts them.
   int64_t ExchangedRows(const RowChoice& choice) const { return (Ring(choice) - Ahead(choice) + 1) * choice.batch; }
   /// Dynamic shared memory that the blocks of an SM may take, beside the static one.
