@@ -125,6 +125,14 @@ TEST_F(HopperConvolutions, WithTapsAsDistancesBetweenRows) {
         1);
 }
 
+// What a tap of one phase reads is not to spoil another phase's results.
+TEST_F(HopperConvolutions, OfNumbersThatAreNone) {
+  inputs_ = InputFamily::kNan;
+  Check(Conv("conv_transpose", {{2, 16, 9, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)), "convolution", 1);
+  Check(Conv("conv_transpose", {{2, 16, 30}, {16, 8, 16}}, DType::kBFloat16, Of(8, 4)), "convolution", 1);
+  Check(Conv("conv", {{2, 16, 9, 7}, {16, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
+}
+
 TEST_F(HopperConvolutions, OfImagesAsTheyLie) {
   Check(Conv("conv", {{3, 40, 8, 11}, {72, 40, 1, 1}}, DType::kBFloat16, Of(1, 0)), "convolution", 2);
   const KernelSpec spec = Conv("conv_transpose", {{2, 24, 8, 8}, {24, 16, 2, 2}}, DType::kFloat16, Of(2, 0));
