@@ -86,7 +86,7 @@ class TensorCoreConv : public TensorTemplate {
     AddFilter(constants, spec_, Channels(spec_));
     LaunchPlan plan = Plan(configuration, {});
     const bool widened = Channels(spec_) != dim("C");
-    const Widened both[] = {{"x", "N * H * W", "C"}, {"w", "K * R * S", "C"}};
+    const Widened both[] = {{"x", "N * H * W", "C", 16}, {"w", "K * R * S", "C", 16}};
     if (widened) AddWidening(plan, both);
     LaunchStep step = TileStep(configuration, "conv2d", "N * P * Q", "K");
     step.args = {widened ? ArgBinding::Workspace("wide_x") : ArgBinding::Tensor("x"),

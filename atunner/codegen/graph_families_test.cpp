@@ -36,7 +36,8 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("transpose", {{64, 512}})), "transpose");
   EXPECT_EQ(FamilyOf(Spec("max_pool", {{2, 3, 16, 16}})), "pooling");
   EXPECT_EQ(FamilyOf(Spec("embedding", {{64, 512}, {8}})), "elements");
-  EXPECT_EQ(FamilyOf(Spec("argmax", {{64, 512}})), "none");
+  EXPECT_EQ(FamilyOf(Spec("argmax", {{64, 512}})), "reduction");
+  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 512}})), "none");
 }
 
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {

@@ -25,8 +25,8 @@ int64_t Alignment(int64_t extent) {
 
 std::string MainLoop::RegistersOfBlock() const { return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps()); }
 
-std::string Wide(const std::string& width, int64_t bytes) {
-  return fmt::format("(ceil_div({0}, {1}) * {1})", width, 128 / bytes);
+std::string Wide(const std::string& width, int64_t bytes, int64_t unit) {
+  return fmt::format("(ceil_div({0}, {1}) * {1})", width, unit / bytes);
 }
 
 void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes) {
@@ -35,16 +35,16 @@ void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t byt
   step.entry = "widen";
   step.block[0] = 256;
   std::string blocks = "1";
-  for (const auto& [from, rows, width] : tensors) {
-    const std::string wide = Wide(width, bytes);
+  for (const auto& [from, rows, width, unit] : tensors) {
+    const std::string wide = Wide(width, bytes, unit);
     plan.workspaces.push_back({"wide_" + from, Expr::MustParse(fmt::format("{} * {} * {}", rows, wide, bytes))});
     blocks = fmt::format("max({}, ceil_div({} * {}, {}))", blocks, rows, wide, 4096 / bytes);
   }
   step.grid[0] = Expr::MustParse(fmt::format("min({}, 4096)", blocks));
   step.grid[1] = Expr(static_cast<int64_t>(tensors.size()));
   // The kernel takes two; one alone is told twice.
-  for (const auto& [from, rows, width] : {tensors.front(), tensors.back()}) {
-    const std::string wide = Wide(width, bytes);
+  for (const auto& [from, rows, width, unit] : {tensors.front(), tensors.back()}) {
+    const std::string wide = Wide(width, bytes, unit);
     step.args.push_back(ArgBinding::Tensor(from));
     step.args.push_back(ArgBinding::Workspace("wide_" + from));
     step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(rows)));

@@ -50,11 +50,13 @@ int64_t Alignment(int64_t extent);
 /// A tensor of `rows` × `width` elements, as expressions over the task's dims.
 struct Widened {
   std::string tensor, rows, width;
+  int64_t unit =
+      128;  ///< bytes of whose multiple the copy's rows are: boxes' own, or 16 for what is fetched by 16 bytes
 };
-/// A step that copies each tensor into workspace "wide_" + its name with rows of a multiple of 128 bytes (widen.cuh),
-/// the boxes' own. Two at most, of elements of `bytes`.
+/// A step that copies each tensor into workspace "wide_" + its name with wider rows (widen.cuh). Two at most, of
+/// elements of `bytes`.
 void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes = 2);
 /// The expression of such a row's elements.
-std::string Wide(const std::string& width, int64_t bytes);
+std::string Wide(const std::string& width, int64_t bytes, int64_t unit = 128);
 
 }  // namespace atunner

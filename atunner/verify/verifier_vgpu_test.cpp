@@ -122,7 +122,7 @@ TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
   plain.check_dims = {{{"rows", 2}, {"cols", 33}}, {{"rows", 4}, {"cols", 33}}};
   EXPECT_THAT(met(Judge(gpu_, spec, plain, Scrutiny::kPlain)), testing::Each(testing::Pair(testing::_, 1)));
   EXPECT_THAT(met(Judge(gpu_, spec, plain)), testing::Each(testing::Pair(testing::_, testing::Gt(1))));
-  const auto wrong = Compile(RowKernel("  y[0] = 7;\n"), RowPlan());
+  const auto wrong = Compile(RowKernel("  y[at] = 7;\n"), RowPlan());
   EXPECT_EQ(Judge(gpu_, spec, wrong, Scrutiny::kPlain).kind, VerdictKind::kWrongResult);
 }
 
