@@ -224,7 +224,9 @@ std::optional<int> ScalarBuilder::Folded(ScalarOp op, const std::vector<int>& ar
 
 /// Rewrites that change no bit of the result.
 std::optional<int> ScalarBuilder::Simplified(ScalarOp op, const std::vector<int>& args) {
-  const auto apply = [this](ScalarOp inner, std::vector<int> operands) { return Apply(inner, operands).value(); };
+  const auto apply = [this](ScalarOp inner, std::vector<int> operands) {
+    return Apply(inner, std::move(operands)).value();
+  };
   const int a = args[0];
   const int b = args.size() > 1 ? args[1] : -1;
   switch (op) {
