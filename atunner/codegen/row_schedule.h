@@ -70,6 +70,7 @@ struct RowTask {
  private:
   double Resident(const RowChoice& choice) const;
   double Stretch(const RowChoice& choice, double work) const;
+  double StretchOfOwners(const RowChoice& choice, double work, double blocks) const;
 };
 
 }  // namespace atunner

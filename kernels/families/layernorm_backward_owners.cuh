@@ -180,11 +180,20 @@ struct Owner {
     affine.keep(team);
     count();
 #pragma unroll 1
-    for (int batch = 0; batch < batches + LAG; ++batch) {
+    for (int batch = 0; batch <= batches + LAG; ++batch) {
+      const int past = batch - 1 - LAG;
+      Taken taken;
+      if (past >= 0) take(past, taken);
       wait_for_batches<AHEAD - 1>();
-      if (batch < batches) measure(batch);
-      meet_speaker();
-      if (batch >= LAG) finish(batch - LAG, hall().totals[batch % 2]);
+      // What a thread waits for while it measures, it fills with writing: only what lies in one stretch of code is mingled.
+      if (past >= 0 && (batch + 1) * BATCH <= rows) {
+        measure<true>(batch);
+        write<true>(past, taken);
+      } else {
+        if (batch < batches) measure<false>(batch);
+        if (past >= 0) write<false>(past, taken);
+      }
+      if (batch < batches + LAG) meet_speaker();
     }
   }
 
@@ -211,13 +220,14 @@ struct Owner {
     if (threadIdx.x % 32 == 0) hall().count[threadIdx.x / 32] = elements[0];
   }
 
-  /// Hands on the warp's mean of each row of the batch, and sums about it.
+  /// Hands on the warp's mean of each row of the batch, and sums about it. WHOLE: all rows of the batch exist.
+  template <bool WHOLE>
   DEVICE void measure(int batch) {
     float mean[BATCH], sums[BATCH * WORDS];
 #pragma unroll
     for (int b = 0; b < BATCH; ++b) {
       mean[b] = 0;
-      if (batch * BATCH + b < rows) each(batch * BATCH + b, [&](int, const Vector& v, const Vector&) {
+      if (WHOLE || batch * BATCH + b < rows) each(batch * BATCH + b, [&](int, const Vector& v, const Vector&) {
 #pragma unroll
         for (int e = 0; e < VEC; ++e) mean[b] += v[e];
       });
@@ -228,7 +238,7 @@ struct Owner {
     for (int b = 0; b < BATCH; ++b) {
       mean[b] *= share;
       float squares = 0, g_sum = 0, gx = 0;
-      if (batch * BATCH + b < rows) each(batch * BATCH + b, [&](int c, const Vector& v, const Vector& u) {
+      if (WHOLE || batch * BATCH + b < rows) each(batch * BATCH + b, [&](int c, const Vector& v, const Vector& u) {
         const Vector w = affine.get(lane_of(0), c);
 #pragma unroll
         for (int e = 0; e < VEC; ++e) {
@@ -258,20 +268,37 @@ struct Owner {
     }
   }
 
-  /// Writes a batch, and asks for the one that takes its place in the ring.
-  DEVICE void finish(int batch, const float (&totals)[BATCH][WORDS]) {
+  /// A thread's vectors of a batch.
+  typedef Vector Taken[BATCH][CHUNKS][TENSORS];
+
+  /// Takes a batch out of the ring, and asks for the one that takes its place.
+  DEVICE void take(int batch, Taken& to) const {
 #pragma unroll
     for (int b = 0; b < BATCH; ++b) {
       const int row = batch * BATCH + b;
-      if (row < rows) {
-        const float* total = totals[b];
-        const Lane lane = lane_of(row);
-        const Kept kept = kept_of(row);
-        ::write([&](int c, int tensor) { return kept.get(in, lane, c, tensor); }, affine, dx, lane, {{total[0], total[1]}, total[2], total[3]}, columns);
+      const Lane lane = lane_of(row);
+      const Kept kept = kept_of(row);
+#pragma unroll
+      for (int c = 0; c < CHUNKS; ++c) {
+#pragma unroll
+        for (int tensor = 0; tensor < TENSORS; ++tensor) {
+          if (row < rows && lane.has(c)) to[b][c][tensor] = kept.get(in, lane, c, tensor);
+        }
       }
       request(row + RING * BATCH);
     }
     close_batch();
+  }
+  template <bool WHOLE>
+  DEVICE void write(int batch, const Taken& from) {
+    const auto& totals = hall().totals[(batch + LAG) % 2];
+#pragma unroll
+    for (int b = 0; b < BATCH; ++b) {
+      const int row = batch * BATCH + b;
+      const float* total = totals[b];
+      if (WHOLE || row < rows)
+        ::write([&](int c, int tensor) { return from[b][c][tensor]; }, affine, dx, lane_of(row), {{total[0], total[1]}, total[2], total[3]}, columns);
+    }
     if (batch % SETTLE == SETTLE - 1) columns.settle();
   }
 };
