@@ -1,11 +1,17 @@
 """Row operators on the GPU of this machine: naive, PyTorch eager, torch.compile and atunner, in one run and one table.
 
-Every tensor exceeds 256 MB. Times are medians of CUDA events with L2 emptied by a write before each sample.
+Every tensor exceeds 256 MB. Times are medians of CUDA events with L2 emptied by a write before each sample. "% probe": of the copy bandwidth that
+`atunner devices --probe` measures in this run; "% roof": the table's peak bandwidth over the time. --ahead N: N processes let torch.compile make its
+kernels first, which the run then finds in its cache.
 Usage: python3 bench/rows.py --atunner build/atunner [--operators softmax,layernorm] [--dtypes float32,bfloat16] [--cols 256,4096]
 """
 import argparse
+import concurrent.futures
+import json
 import math
+import multiprocessing
 import os
+import subprocess
 import sys
 
 import torch
@@ -31,6 +37,30 @@ def functions(name, rows, cols, dtype):
             (matrix(), x, mean, rstd, weight, bias), 3)
 
 
+def cells(options):
+    """Operator, type, rows and columns of every line; 512 MB a tensor."""
+    for name in options.operators.split(","):
+        for dtype in options.dtypes.split(","):
+            for cols in map(int, options.cols.split(",")):
+                yield name, dtype, (1 << 29) // (cols * DTYPES[dtype].itemsize), cols
+
+
+def compile_ahead(name, dtype, rows, cols):
+    """Leaves torch.compile's kernel in its cache. A kernel that it cannot make is told of where it is to be timed."""
+    function, arguments, _ = functions(name, rows, cols, DTYPES[dtype])
+    try:
+        torch.compile(function)(*arguments)
+    except Exception:
+        pass
+
+
+def probed_copy(atunner):
+    """GB/s read and written, or nothing where the probe fails."""
+    answer = subprocess.run([atunner, "devices", "--probe", "--json"], capture_output=True, text=True)
+    rates = json.loads(answer.stdout)["rates"] if answer.returncode == 0 else []
+    return next((rate["measured"] for rate in rates if rate["name"] == "copy bandwidth"), math.nan)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--atunner", default="build/atunner")
@@ -39,48 +69,52 @@ def main():
     parser.add_argument("--cols", default="256,1024,4096,16384,65536,262144")
     parser.add_argument("--budget", default="40,20s")
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--ahead", type=int, default=0, help="processes that let torch.compile make its kernels first")
     options = parser.parse_args()
 
+    if options.ahead:
+        with concurrent.futures.ProcessPoolExecutor(options.ahead, multiprocessing.get_context("spawn")) as pool:
+            list(pool.map(compile_ahead, *zip(*cells(options))))
+    probe = probed_copy(options.atunner)
     flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
     target = torch.empty_like(source)
     copy = 2 * source.numel() / time_us(lambda: target.copy_(source), (), flush) / 1e3
     del source, target
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; device copy {copy:.0f} GB/s (read + written)")
-    print(f"{'operator':<19}{'dtype':<10}{'shape':<16}{'naive us':>10}{'eager us':>10}{'compile us':>11}{'atunner us':>11}{'GB/s':>7}{'% copy':>7}{'x eager':>8}{'x comp.':>8}  trials/s busy%")
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; copy of PyTorch {copy:.0f} GB/s, of the probe {probe:.0f} GB/s (read + written)")
+    print(f"{'operator':<19}{'dtype':<10}{'shape':<16}{'naive us':>10}{'eager us':>10}{'compile us':>11}{'atunner us':>11}{'GB/s':>7}{'% probe':>8}{'% copy':>7}{'% roof':>7}"
+          f"{'x eager':>8}{'x comp.':>8}  trials/s busy%")
     over_eager, over_compile, shares = [], [], []
-    for name in options.operators.split(","):
-        for dtype in options.dtypes.split(","):
-            for cols in map(int, options.cols.split(",")):
-                size = DTYPES[dtype].itemsize
-                rows = (1 << 29) // (cols * size)
-                function, arguments, tensors = functions(name, rows, cols, DTYPES[dtype])
-                eager = time_us(function, arguments, flush)
-                compiled = math.nan
-                if not options.no_compile:
-                    torch._dynamo.reset()
-                    try:
-                        compiled = time_us(torch.compile(function), arguments, flush)
-                    except Exception:
-                        pass
-                del arguments
-                torch.cuda.empty_cache()
-                run = run_atunner(options.atunner, [name, "--input-shape", f"{rows},{cols}"], dtype, options.budget)
-                if "error" in run or "best" not in run:
-                    why = run.get("error", {}).get("what", "no correct kernel")
-                    print(f"{name:<19}{dtype:<10}{f'{rows}x{cols}':<16}{'':>10}{eager:>10.1f}{compiled:>11.1f}  {why}", flush=True)
-                    continue
-                naive = run["baselines"][0]["measurement"]["median_ns"] / 1e3 if run["baselines"][0]["measurement"] else math.nan
-                best = run["best"]["measurement"]["median_ns"] / 1e3
-                rate = tensors * (1 << 29) / best / 1e3
-                shares.append(rate / copy)
-                over_eager.append(eager / best)
-                if not math.isnan(compiled):
-                    over_compile.append(compiled / best)
-                print(f"{name:<19}{dtype:<10}{f'{rows}x{cols}':<16}{naive:>10.1f}{eager:>10.1f}{compiled:>11.1f}{best:>11.1f}{rate:>7.0f}{100 * rate / copy:>7.1f}"
-                      f"{eager / best:>8.2f}{compiled / best:>8.2f}  {run['trials'] / run['seconds']:.1f} {100 * run['judge_seconds'] / run['seconds']:.0f}", flush=True)
+    for name, dtype, rows, cols in cells(options):
+        function, arguments, tensors = functions(name, rows, cols, DTYPES[dtype])
+        eager = time_us(function, arguments, flush)
+        compiled = math.nan
+        if not options.no_compile:
+            torch._dynamo.reset()
+            try:
+                compiled = time_us(torch.compile(function), arguments, flush)
+            except Exception:
+                pass
+        del arguments
+        torch.cuda.empty_cache()
+        run = run_atunner(options.atunner, [name, "--input-shape", f"{rows},{cols}"], dtype, options.budget)
+        label = f"{name:<19}{dtype:<10}{f'{rows}x{cols}':<16}"
+        if "error" in run or "best" not in run:
+            why = run.get("error", {}).get("what", "no correct kernel")
+            print(f"{label}{'':>10}{eager:>10.1f}{compiled:>11.1f}  {why}", flush=True)
+            continue
+        naive = run["baselines"][0]["measurement"]["median_ns"] / 1e3 if run["baselines"][0]["measurement"] else math.nan
+        best = run["best"]["measurement"]["median_ns"] / 1e3
+        rate = tensors * (1 << 29) / best / 1e3
+        shares.append(rate / probe)
+        over_eager.append(eager / best)
+        if not math.isnan(compiled):
+            over_compile.append(compiled / best)
+        print(f"{label}{naive:>10.1f}{eager:>10.1f}{compiled:>11.1f}{best:>11.1f}{rate:>7.0f}{100 * rate / probe:>8.1f}{100 * rate / copy:>7.1f}{run['floor_ns'] / best / 10:>7.1f}"
+              f"{eager / best:>8.2f}{compiled / best:>8.2f}  {run['trials'] / run['seconds']:.1f} {100 * run['judge_seconds'] / run['seconds']:.0f}", flush=True)
 
-    print(f"geometric means: {geometric_mean(over_eager):.2f}x eager, {geometric_mean(over_compile):.2f}x torch.compile, {100 * geometric_mean(shares):.1f} % of the copy bandwidth; lowest {100 * min(shares, default=math.nan):.1f} %")
+    print(f"geometric means of {len(shares)} rows: {geometric_mean(over_eager):.2f}x eager, {geometric_mean(over_compile):.2f}x torch.compile, "
+          f"{100 * geometric_mean(shares):.1f} % of the probed copy bandwidth; lowest {100 * min(shares, default=math.nan):.1f} %, {min(over_compile, default=math.nan):.2f}x torch.compile")
 
 
 if __name__ == "__main__":
