@@ -142,11 +142,29 @@ class Reader {
     kernel_.source.text = CompilableText(ParseCuda(*text));
     // What Kernel Tuner defines for every kernel.
     kernel_.source.defines.emplace_back("kernel_tuner", "1");
+    DefineBenchmarkConfig();
     const json& options = At(spec, "CompilerOptions");
     for (const json& option : options.is_string() ? json::array({options}) : options) {
       if (option.is_string() && option != "") kernel_.source.options.push_back(option.get<std::string>());
     }
     return {};
+  }
+
+  /// BAT defines every entry of BenchmarkConfig. Here those are that the file's conditions ask for: another name (`N`,
+  /// `iterations`) may be one of the kernel's variables.
+  void DefineBenchmarkConfig() {
+    const CudaSyntax syntax = ParseCuda(kernel_.source.text);
+    std::set<std::string_view> asked;
+    for (const Token& token : syntax.lexed.tokens) {
+      const bool condition = token.kind == Token::Kind::kDirective && token.text.contains("if");
+      if (condition) asked.merge(Words(token.text));
+    }
+    const json& config = At(root_, "BenchmarkConfig");
+    for (const auto& [name, value] : config.items()) {
+      const auto text = TextOf(value);
+      if (!text || !asked.contains(name) || scope_.space.Find(name) >= 0 || syntax.FindConstant(name)) continue;
+      kernel_.source.defines.emplace_back(name, *text);
+    }
   }
 
   Status ProblemSize() {

@@ -206,6 +206,19 @@ TEST(T1, AParameterThatTheKernelSpellsInAnotherCaseIsTold) {
   EXPECT_THAT(same->notes, testing::Not(testing::Contains(HasSubstr("do not reach"))));
 }
 
+TEST(T1, BenchmarkConfigIsDefinedWhereTheSourceAsksForIt) {
+  auto json = nlohmann::json::parse(kConvolution);
+  json["BenchmarkConfig"] = {{"PRECISION", 32}, {"VARIANT", 2}, {"n", 131072}, {"block_size_x", 64}};
+  const FileReader reader = [](const std::string&) {
+    return Result<std::string>("#define VARIANT 1\n#if PRECISION == 32 && VARIANT == 1 && block_size_x > 0\n" +
+                               std::string(kSource) + "#endif\n");
+  };
+  const auto kernel = ParseT1(json.dump(), "space.json", reader);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_THAT(kernel->source.defines,
+              testing::UnorderedElementsAre(testing::Pair("kernel_tuner", "1"), testing::Pair("PRECISION", "32")));
+}
+
 TEST(T1, ConstantsArePassedToo) {
   const FileReader read = [](const std::string&) {
     return Result<std::string>(

@@ -324,6 +324,11 @@ Status TuneSession::MeasureNaive(const Listener& listener) {
                            request_.schedule->CheckDims(request_.schedule->Default())};
   ATUNNER_TRY(JudgeAnswer answer,
               judge_.Examine(*naive_, {.plain = !as_given, .incumbent_ns = {}, .seed = request_.seed}));
+  // What says what is right is the same kernel: no candidate would come to an end of its judging either.
+  if (as_given && answer.verdict.kind == VerdictKind::kTimeout) {
+    return Invalid("the kernel as given does not finish: " + answer.verdict.reason, request_.schedule->spec().name,
+                   "make the problem smaller, or tune on the GPU itself");
+  }
   baseline.verdict = std::move(answer.verdict);
   baseline.measurement = std::move(answer.measurement);
   baseline.estimate = std::move(answer.estimate);

@@ -32,6 +32,7 @@ class Schedule : public ScheduleTemplate {
     spec_.args = {{.name = "x", .role = Role::kInput, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}},
                   {.name = "y", .role = Role::kOutput, .shape = {Expr::MustParse("n")}, .value = {}, .fill = {}}};
   }
+  void IsOfAUser() { spec_.oracle.kind = Oracle::Kind::kKernel; }
   const KernelSpec& spec() const override { return spec_; }
   const ParameterSpace& space() const override { return space_; }
   Configuration Default() const override { return {{int64_t{0}}}; }
@@ -505,6 +506,17 @@ TEST_F(TuneSessionTest, APlainKernelThatFailsIsNotComparedWith) {
   EXPECT_FALSE(result.baselines[0].ObjectiveNs());
   EXPECT_EQ(result.baselines[0].note, "was caught");
   EXPECT_TRUE(judge_.compared.empty());
+}
+
+TEST_F(TuneSessionTest, AUsersKernelThatDoesNotFinishEndsTheRun) {
+  judge_.candidates["naive"].verdict = VerdictKind::kTimeout;
+  Schedule schedule(3, true);
+  schedule.IsOfAUser();
+  const auto result = TryTune(schedule);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().ToString(),
+              testing::AllOf(HasSubstr("the kernel as given does not finish: was caught"), HasSubstr("smaller")));
+  EXPECT_EQ(judge_.examined, std::vector<std::string>{"naive"});
 }
 
 /// Takes real time, and says how many were at work at once.

@@ -86,6 +86,9 @@ class Verifier {
       : device_(device), spec_(std::move(spec)), options_(options) {}
   std::vector<Case> Plan(const CandidateKernel& candidate) const;
   Result<bool> RunCase(Session& session, const Case& one);
+  /// One launch, of the session's blocks, and all that is asked of it. The inputs are drawn.
+  Result<bool> Examine(Session& session, const Case& one, const TaskBuffers& buffers, const Reference& reference,
+                       const BoundPlan& plan);
   Result<const Reference*> ReferenceOf(const TaskBuffers& buffers, const Case& one);
   Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers, const BoundPlan& plan);
   Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,

@@ -1,4 +1,5 @@
 // The verifier as a whole on the virtual GPU: guard zones, hidden references, tasks where little can be proven.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -48,13 +49,15 @@ class VerifierTest : public VirtualGpuTest {
  protected:
   Verdict Judge(Device& device, const KernelSpec& spec, const CandidateKernel& candidate,
                 Scrutiny scrutiny = Scrutiny::kComplete) {
-    auto verifier = Verifier::Make(device, *compiler_, spec, {});
+    auto verifier = Verifier::Make(device, *compiler_, spec, options_);
     EXPECT_TRUE(verifier.has_value()) << verifier.error().ToString();
     auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(candidate), scrutiny);
     EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
     if (const auto* refused = std::get_if<Verdict>(&*verified)) return *refused;
     return std::get<VerifiedKernel>(*verified).verdict();
   }
+
+  VerifyOptions options_;
 };
 
 class GuardTest : public VirtualGpuTest {
@@ -247,6 +250,47 @@ TEST_F(VerifierTest, IntegersThatEqualThePoisonAreLegitimate) {
   const Verdict same = Judge(gpu_, spec, Compile(text("x[i] <= 0 ? x[i] : -1"), plan));
   EXPECT_EQ(same.kind, VerdictKind::kCorrect) << same.reason;
   EXPECT_NE(Judge(gpu_, spec, Compile(text("x[i] > 0 ? -1 : x[i] + (i == 7)"), plan)).kind, VerdictKind::kCorrect);
+}
+
+TEST_F(VerifierTest, ASampleOfBlocksTellsInputsOfInOutTensorsFromResults) {
+  KernelSpec spec;
+  spec.name = "in_place";
+  spec.dims = {{"n", 32 * 200}};
+  const auto tensor = [](const char* name, const char* size) {
+    return ArgSpec{.name = name,
+                   .role = Role::kInOut,
+                   .dtype = DType::kInt32,
+                   .shape = {Expr::MustParse(size)},
+                   .value = {},
+                   .fill = {}};
+  };
+  spec.args = {tensor("y", "n"), tensor("sum", "1")};
+  LaunchStep step;
+  step.entry = "k";
+  step.grid[0] = 200;
+  step.block[0] = 32;
+  step.args = {ArgBinding::Tensor("y"), ArgBinding::Tensor("sum")};
+  const LaunchPlan plan{.steps = {step}};
+  const auto text = [](const char* value, const char* more) {
+    return fmt::format(
+        "extern \"C\" __global__ void k(int* y, int* sum) {{\n"
+        "  const int i = blockIdx.x * 32 + threadIdx.x;\n  y[i] = {};\n  {}\n}}",
+        value, more);
+  };
+  constexpr const char* kSum = "if (threadIdx.x == 0) atomicAdd(sum, 1);";
+  constexpr const char* kOnce = "if (i == 32 * 37) sum[0] = 5;";
+  options_.sample_above_seconds = -1;
+  for (const char* more : {"", kSum, kOnce}) {
+    spec.oracle.kind = Oracle::Kind::kKernel;
+    spec.oracle.kernel.emplace();
+    spec.oracle.kernel->source.text = text("3 * y[i] + 1", more);
+    spec.oracle.kernel->plan = plan;
+    const Verdict same = Judge(gpu_, spec, Compile(text("1 + y[i] * 3", more), plan));
+    EXPECT_EQ(same.kind, VerdictKind::kCorrect) << more << same.reason;
+    EXPECT_TRUE(same.sampled);
+    EXPECT_NE(Judge(gpu_, spec, Compile(text("3 * y[i] + 2", more), plan)).kind, VerdictKind::kCorrect) << more;
+    EXPECT_NE(Judge(gpu_, spec, Compile(text("y[i]", more), plan)).kind, VerdictKind::kCorrect) << more;
+  }
 }
 
 TEST_F(VerifierTest, ReferencesLieMaskedInMemoryAndAreKept) {
