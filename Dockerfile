@@ -1,7 +1,9 @@
 # docker build -t atunner . && docker run --rm --gpus all atunner optimize --operator softmax --input-shape 8,1024,4096
 FROM nvidia/cuda:13.0.1-devel-ubuntu24.04 AS build
-COPY . /src
 WORKDIR /src
+COPY scripts scripts
+RUN scripts/install_dependencies.sh
+COPY . .
 RUN make build
 FROM nvidia/cuda:13.0.1-devel-ubuntu24.04
 COPY --from=build /src/build/atunner /usr/local/bin/atunner

@@ -1,7 +1,7 @@
 # make demo   installs what is missing, builds, tunes a softmax and prints the table and the report's path
 # make test   installs what is missing, builds and runs all tests
 # make build  builds build/atunner alone
-.PHONY: build demo test bench-gpu format tidy asan clean
+.PHONY: build demo test bench-gpu format tidy asan fuzz clean
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
 
@@ -36,6 +36,11 @@ asan:
 	cmake --preset asan >/dev/null
 	cmake --build build/asan -j$(JOBS)
 	ctest --preset asan
+
+fuzz:
+	cmake --preset fuzz >/dev/null
+	cmake --build build/fuzz -j$(JOBS) --target fuzzers
+	ctest --preset fuzz -j$(JOBS)
 
 clean:
 	rm -rf build

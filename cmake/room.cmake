@@ -1,6 +1,7 @@
 # atunner_room(NAME USES room... SOURCES file... [COLD file...|ALL] [TESTS file...] [NVRTC_TESTS ...] [VGPU_TESTS ...]
-#              [GPU_TESTS ...] [FUZZ file...] [LIBS lib...])
+#              [GPU_TESTS ...] [FUZZ file...] [SEEDS folder...] [LIBS lib...])
 #
+# SEEDS hold good files, from which the fuzz targets start.
 # COLD sources wait for a compiler, a device or a person, so that compiling them at -O1 costs a run nothing and saves a
 # third of the time a build spends on them.
 # One room = one static library `atunner_<name>`. The rows are the layer order of ARCHITECTURE.md: a room may use only
@@ -36,7 +37,7 @@ function(atunner_precompiled target)
 endfunction()
 
 function(atunner_room name)
-  cmake_parse_arguments(R "" "" "USES;SOURCES;COLD;TESTS;NVRTC_TESTS;VGPU_TESTS;GPU_TESTS;FUZZ;LIBS" ${ARGN})
+  cmake_parse_arguments(R "" "" "USES;SOURCES;COLD;TESTS;NVRTC_TESTS;VGPU_TESTS;GPU_TESTS;FUZZ;SEEDS;LIBS" ${ARGN})
   if(NOT DEFINED ATUNNER_ROW_${name})
     message(FATAL_ERROR "room '${name}' has no row: add it to cmake/room.cmake and ARCHITECTURE.md")
   endif()
@@ -63,13 +64,25 @@ function(atunner_room name)
   endif()
   if(ATUNNER_FUZZ)
     foreach(file ${R_FUZZ})
-      get_filename_component(stem ${file} NAME_WE)
-      add_executable(${stem} ${file})
-      target_link_libraries(${stem} PRIVATE atunner_${name})
-      target_compile_definitions(${stem} PRIVATE ATUNNER_FUZZER=1)
-      target_link_options(${stem} PRIVATE -fsanitize=fuzzer)
+      atunner_fuzz(${name} ${file} ${R_SEEDS})
     endforeach()
   endif()
+endfunction()
+
+# atunner_fuzz(room file [seeds...]): one executable, one ctest entry. It goes on from what earlier runs found, and leaves
+# what crashes or hangs in the room's build folder.
+function(atunner_fuzz room file)
+  get_filename_component(stem ${file} NAME_WE)
+  add_executable(${stem} ${file})
+  target_link_libraries(${stem} PRIVATE atunner_${room})
+  target_compile_definitions(${stem} PRIVATE ATUNNER_FUZZER=1)
+  target_link_options(${stem} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${stem})
+  set(found ${CMAKE_CURRENT_BINARY_DIR}/${stem}.corpus)
+  file(MAKE_DIRECTORY ${found})
+  list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE seeds)
+  add_test(NAME ${stem} COMMAND ${stem} -max_total_time=${ATUNNER_FUZZ_SECONDS} -timeout=20 -rss_limit_mb=4096
+           -artifact_prefix=${stem}. ${found} ${seeds})
 endfunction()
 
 # atunner_test(NAME LABEL null|nvrtc|vgpu|gpu|process USES room... SOURCES file... [ENV k=v...])

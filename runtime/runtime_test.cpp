@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atunner.hpp>
+#include <cstdio>
 #include <thread>
 
 #include "atunner/base/cuda_abi.h"

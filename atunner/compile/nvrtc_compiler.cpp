@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <mutex>
 
 #include "atunner/base/clock.h"

@@ -1,6 +1,7 @@
 // Host headers that real .cu files include and NVRTC does not have. Device code needs little of them.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace atunner {

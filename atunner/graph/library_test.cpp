@@ -1,5 +1,6 @@
 // Operators of the library against loops written out by hand, and what holds for all of them.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <set>

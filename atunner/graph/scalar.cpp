@@ -1,6 +1,7 @@
 #include "atunner/graph/scalar.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "atunner/graph/scalar_math.h"

@@ -1,5 +1,6 @@
 #include "atunner/intake/annotations.h"
 
+#include <cctype>
 #include <functional>
 
 #include "atunner/intake/c_type.h"

@@ -1,6 +1,7 @@
 // CUDA C++ text as tokens: enough of the language to find kernels, launches and constants in files as they are.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "atunner/intake/cuda_syntax.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "atunner/intake/value_list.h"

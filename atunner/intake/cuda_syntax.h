@@ -2,6 +2,7 @@
 // over tokens: it copes with files as they are and reports only what it understood.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

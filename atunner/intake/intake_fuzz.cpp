@@ -1,4 +1,4 @@
-// Every importer on arbitrary bytes; the first byte chooses. What is accepted must also make a template or a message.
+// Every importer on arbitrary bytes. What is accepted must also make a template or a message.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -8,34 +8,32 @@
 #include "atunner/intake/t1.h"
 #include "atunner/intake/value_list.h"
 
+namespace atunner {
 namespace {
 
-void Try(atunner::Result<atunner::UserKernel> kernel) {
-  if (!kernel) return;
-  const auto made = atunner::MakeUserTemplate(*kernel);
-  if (made) (void)(*made)->Render((*made)->Default());
+bool Use(Result<UserKernel> kernel) {
+  if (!kernel) return false;
+  const auto made = MakeUserTemplate(*kernel);
+  return made && (*made)->Render((*made)->Default());
 }
 
 }  // namespace
 
+/// Whether any importer makes a kernel of `text`.
+bool FuzzIntake(const std::string& text) {
+  const FileReader any = [](const std::string&) { return Result<std::string>("__global__ void k() {}"); };
+  (void)ParseValueList(text);
+  const bool bare = Use(ParseBareSource(text, "fuzz.cu", {.kernel = {}, .extra_tunables = true, .multiprocessors = 8}));
+  const bool toml = Use(ParseKernelToml(text, "fuzz.toml", any));
+  const bool t1 = Use(ParseT1(text, "fuzz.json", any));
+  return bare || toml || t1;
+}
+
+}  // namespace atunner
+
+#ifdef ATUNNER_FUZZER  // tests call the function above
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const atunner::FileReader any = [](const std::string&) {
-    return atunner::Result<std::string>("__global__ void k() {}");
-  };
-  switch (data[0] % 4) {
-    case 0:
-      Try(atunner::ParseBareSource(text, "fuzz.cu", {.kernel = {}, .extra_tunables = true, .multiprocessors = 8}));
-      break;
-    case 1:
-      Try(atunner::ParseKernelToml(text, "fuzz.toml", any));
-      break;
-    case 2:
-      Try(atunner::ParseT1(text, "fuzz.json", any));
-      break;
-    default:
-      (void)atunner::ParseValueList(text);
-  }
+  (void)atunner::FuzzIntake({reinterpret_cast<const char*>(data), size});
   return 0;
 }
+#endif

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "atunner/base/files.h"
-#include "atunner/base/mutation_test.h"
 #include "atunner/intake/t1.h"
 
 namespace atunner {
@@ -73,19 +72,6 @@ TEST_P(T1Golden, IsReadAsItIs) {
 
 INSTANTIATE_TEST_SUITE_P(All, T1Golden, testing::Values("bat", "kernel_tuner", "ktt", "schema"),
                          [](const auto& each) { return each.param; });
-
-/// What is damaged is refused or read as something else, and nothing worse.
-TEST_P(T1Golden, SurvivesDamage) {
-  const std::string good = ReadFile(Folder() / (GetParam() + ".json")).value_or("");
-  const FileReader read = [](const std::string& name) { return ReadFile(Folder() / name); };
-  Random random(11);
-  int refused = 0;
-  for (int i = 0; i < 400; ++i) {
-    auto kernel = ParseT1(Mutated(good, random), "damaged.json", read);
-    if (!kernel || !MakeUserTemplate(*kernel)) ++refused;
-  }
-  EXPECT_GT(refused, 100);
-}
 
 }  // namespace
 }  // namespace atunner

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "atunner/model/artifact.h"
 #include "atunner/model/json.h"

@@ -1,6 +1,7 @@
 #include "atunner/replay/recorded_space.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "atunner/search/acquisition.h"
 #include "atunner/search/coordinates.h"

@@ -2,6 +2,7 @@
 #include "atunner/vgpu/access.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 

@@ -1,6 +1,7 @@
 // The conformance files (conformance/generate.py says what they hold) as kernels for any device.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

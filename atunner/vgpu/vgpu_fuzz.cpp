@@ -8,9 +8,8 @@
 
 #include "atunner/vgpu/engine.h"
 
+namespace atunner::vgpu {
 namespace {
-
-using namespace atunner;
 
 /// Every parameter of eight bytes is the address of a small allocation.
 std::vector<std::byte> Parameters(uint64_t bytes, uint64_t address) {
@@ -26,12 +25,12 @@ void Run(std::string_view text, bool count) {
   for (const ptx::Function& function : module->functions()) {
     if (function.is_entry && function.param_bytes <= 4096) entries.emplace_back(function.name, function.param_bytes);
   }
-  vgpu::Memory memory(uint64_t{1} << 24);
+  Memory memory(uint64_t{1} << 24);
   if (!count) memory.Track();
   const auto data = memory.Allocate(4096);
-  auto program = vgpu::LoadProgram(*std::move(module), memory);
+  auto program = LoadProgram(*std::move(module), memory);
   if (!program || !data) return;
-  vgpu::ExecOptions options;
+  ExecOptions options;
   options.check_global = options.check_hazards = options.keep_going = !count;
   options.count = options.count_lines = count;
   options.threads = 1;
@@ -43,9 +42,16 @@ void Run(std::string_view text, bool count) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+void FuzzEngine(std::string_view text) {
   Run(text, false);
   Run(text, true);
+}
+
+}  // namespace atunner::vgpu
+
+#ifdef ATUNNER_FUZZER  // tests call the function above
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  atunner::vgpu::FuzzEngine({reinterpret_cast<const char*>(data), size});
   return 0;
 }
+#endif

@@ -1,6 +1,7 @@
 // `sanitize`: every hazard of a kernel with its place in the source.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 

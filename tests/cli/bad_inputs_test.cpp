@@ -190,6 +190,7 @@ TEST_P(BadInputs, GetOneMessage) {
   TemporaryDirectory dir;
   const BadInput& bad = GetParam();
   const Outcome outcome = RunShell(dir.path().string(), bad.shell);
+  if (outcome.err.find("atunner: NVRTC") != std::string::npos) GTEST_SKIP() << "NVRTC is not installed";
   EXPECT_EQ(outcome.exit_code, bad.exit_code) << outcome.err << outcome.out;
   EXPECT_THAT(outcome.err, testing::HasSubstr(bad.says));
   EXPECT_EQ(outcome.signal, 0);
