@@ -2,9 +2,12 @@
 """Predictions of the virtual GPU against measurements, in one table.
 
     python3 bench/prediction.py --atunner build/atunner --measured FOLDER [--limit N] [--kernels softmax gemm]
+    python3 bench/prediction.py --atunner build/atunner --recorded CACHE=KERNEL ... --target-gpu A100-PCIE-40GB [--where CONDITION]
 
 FOLDER holds NAME.json, each from `atunner export RUN --format json` of a run on the target GPU (a strategy like random, so
-that the whole space is seen). The tasks stand in TASKS below; kernels of users are those of examples/kernels. Every
+that the whole space is seen). The tasks stand in TASKS below; kernels of users are those of examples/kernels. CACHE is a
+space that Kernel Tuner recorded (.json or .json.gz), KERNEL the T1 file of its kernel with the same parameters in the same order;
+of it --limit configurations are drawn at random, of those for which CONDITION holds (Python, `use_shmem == 1`). Every
 configuration measured there is predicted (`atunner predict`), none is judged.
 
 The columns: Spearman's rank correlation; the best measured time among the five best predicted over the best of all; the
@@ -12,8 +15,10 @@ median of |predicted - measured| / measured. Spaces whose median is less than 1.
 noise, they are judged by the top 5 alone.
 """
 import argparse
+import gzip
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -64,6 +69,15 @@ def measured_times(path):
     return {json.dumps(t["configuration"]): t["measurement"]["median_ns"] for t in trials if t.get("measurement")}
 
 
+def recorded_times(path, limit, condition):
+    """The same of a space that Kernel Tuner recorded, whose times are in ms."""
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt") as file:
+        space = json.load(file)
+    entries = [e for _, e in sorted(space["cache"].items()) if isinstance(e["time"], (int, float)) and eval(condition, {}, e)]
+    random.Random(1).shuffle(entries)
+    return {json.dumps([e[key] for key in space["tune_params_keys"]]): e["time"] * 1e6 for e in entries[:limit]}
+
+
 def predict(atunner, target, arguments, configurations):
     arguments = [os.path.join(KERNELS, a) if a.endswith(".json") else a for a in arguments]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -77,10 +91,9 @@ def predict(atunner, target, arguments, configurations):
     return answer
 
 
-def row(name, atunner, target, folder, limit):
-    kind, arguments, developed = TASKS[name]
-    times = measured_times(os.path.join(folder, name + ".json"))
-    configurations = list(times)[:limit]
+def row(name, task, atunner, target, times):
+    kind, arguments, developed = task
+    configurations = list(times)
     answer = predict(atunner, target, arguments, configurations)
     pairs = [(times[json.dumps(p["configuration"])], p["estimate"]["time_ns"])
              for p in answer["predictions"] if "estimate" in p]
@@ -97,10 +110,24 @@ def row(name, atunner, target, folder, limit):
     }
 
 
+def spaces(flags):
+    """Name, task and measured times of what the flags ask for."""
+    for name in flags.kernels if flags.measured else []:
+        path = os.path.join(flags.measured, name + ".json")
+        if os.path.exists(path):
+            yield name, TASKS[name], dict(list(measured_times(path).items())[:flags.limit])
+    for pair in flags.recorded:
+        path, kernel = pair.split("=")
+        times = recorded_times(path, flags.limit, flags.where)
+        yield os.path.basename(path).removesuffix(".gz").removesuffix(".json"), ("recorded", [os.path.abspath(kernel)], False), times
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--atunner", default="build/atunner")
-    parser.add_argument("--measured", required=True, help="folder of exports")
+    parser.add_argument("--measured", help="folder of exports")
+    parser.add_argument("--recorded", nargs="*", default=[], metavar="CACHE=KERNEL", help="Kernel Tuner's caches, and kernels as T1")
+    parser.add_argument("--where", default="True", metavar="CONDITION", help="of recorded configurations")
     parser.add_argument("--target-gpu", default="H200")
     parser.add_argument("--limit", type=int, default=None, help="configurations per kernel")
     parser.add_argument("--kernels", nargs="*", default=list(TASKS))
@@ -108,10 +135,8 @@ def main():
     print("| kernel | class | configurations | Spearman | best of top 5 vs. best | median error | predictions/s |")
     print("|---|---|---|---|---|---|---|")
     rows = []
-    for name in flags.kernels:
-        if not os.path.exists(os.path.join(flags.measured, name + ".json")):
-            continue
-        r = row(name, flags.atunner, flags.target_gpu, flags.measured, flags.limit)
+    for name, task, times in spaces(flags):
+        r = row(name, task, flags.atunner, flags.target_gpu, times)
         rows.append(r)
         star = "" if r["developed"] else " (unseen)"
         lost = f" ({r['missing']} not predicted)" if r["missing"] else ""

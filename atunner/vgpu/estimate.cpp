@@ -48,9 +48,16 @@ double Overlap(const std::vector<Share>& shares, double sharpness) {
 struct Sharpness {
   double pipes = 0;   ///< of one SM
   double waves = 0;   ///< latencies and the SM's throughput
-  double memory = 0;  ///< SMs, L2, DRAM and the launching of blocks
+  double memory = 0;  ///< SMs, what brings their data, and the launching of blocks
 };
 
+/// How often the SMs are filled with blocks; at least once.
+double Waves(const EstimateInput& in) {
+  const double at_once = std::max(1, in.occupancy.blocks_per_sm) * static_cast<double>(in.profile->sms);
+  return std::max(1.0, static_cast<double>(in.shape.grid.Count()) / at_once);
+}
+
+/// Blocks of one wave begin together, load together and compute together; those of later ones begin whenever one ends.
 Sharpness SharpnessOf(const EstimateInput& in) {
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double warps = in.counts.barriers > 0 ? 1 : std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
@@ -58,7 +65,25 @@ Sharpness SharpnessOf(const EstimateInput& in) {
   const auto up_to_most = [](double p) { return std::min(kMostSharpness, p); };
   const bool prefetches = in.counts.async_copy_bytes > 0;
   return {up_to_most(3 + doublings), std::min(3.0, 1.25 + 0.5 * doublings),
-          prefetches ? kMostSharpness : up_to_most(1.5 + 0.25 * doublings)};
+          prefetches ? kMostSharpness : up_to_most(1.5 + 0.5 * std::log2(Waves(in)))};
+}
+
+/// How often an SM asks for data anew: the first of them nothing hides. A block waits for DRAM as often as that makes
+/// its path longer; asynchronous copies are ahead of it by what shared memory holds.
+double Rounds(const EstimateInput& in) {
+  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double longer = (in.counts.path[1] - in.counts.path[0]) / blocks;
+  const double waits = longer / std::max(1.0, in.calibration.dram_clk - in.calibration.l2_clk);
+  const double shared = in.resources.static_shared_bytes + in.shape.dynamic_shared_bytes;
+  const double refills = static_cast<double>(in.counts.async_copy_bytes) / blocks / std::max(1.0, shared);
+  return Waves(in) * std::max({1.0, waits, refills});
+}
+
+/// The first round adds its times up; in the others the slower hides the faster.
+double OverlapOfRounds(const std::vector<Share>& shares, double sharpness, double rounds) {
+  double sum = 0;
+  for (const Share& share : shares) sum += share.value;
+  return sum / rounds + Overlap(shares, sharpness) * (1 - 1 / rounds);
 }
 
 Share Worst(const std::vector<Share>& shares) { return *std::ranges::max_element(shares, {}, &Share::value); }
@@ -125,20 +150,34 @@ struct Reread {
   double l2 = 0, dram = 0;
 };
 
+/// Share of what a cache lost when it is read again after `meanwhile` other bytes.
+double Misses(double capacity, double meanwhile) { return meanwhile > capacity ? 1 - capacity / meanwhile : 0; }
+
 Reread RereadOf(const EstimateInput& in) {
   const Counts& c = in.counts;
   if (c.l1_hit_sectors == 0) return {};
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double distance = kSectorBytes * static_cast<double>(c.reuse_distance) / static_cast<double>(c.l1_hit_sectors);
   const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
-  const auto misses = [](double capacity, double meanwhile) {
-    return meanwhile > capacity ? 1 - capacity / meanwhile : 0;
-  };
   const double bytes = kSectorBytes * static_cast<double>(c.l1_hit_sectors);
-  const double from_l2 = bytes * misses(l1, resident * distance);
+  const double from_l2 = bytes * Misses(l1, resident * distance);
   const double at_work = std::min(static_cast<double>(in.shape.grid.Count()), resident * in.profile->sms);
   const double all = std::min(at_work * distance, in.footprint_bytes);
-  return {from_l2, from_l2 * misses(static_cast<double>(in.profile->l2_bytes), all)};
+  return {from_l2, from_l2 * Misses(static_cast<double>(in.profile->l2_bytes), all)};
+}
+
+/// Of the sectors that an average block loads those that all blocks do and that an earlier block left in its SM's L1,
+/// which asynchronous copies pass by. The first block of each SM brings them.
+double LeftByOthers(const EstimateInput& in) {
+  const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
+  const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
+  const double common = std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, loads - async));
+  const double blocks = static_cast<double>(in.shape.grid.Count());
+  const double later = std::max(0.0, 1 - in.profile->sms / blocks);
+  const double resident = Resident(in.occupancy, in.shape, *in.profile);
+  const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
+  return common * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
 }
 
 Traffic TrafficOf(const EstimateInput& in) {
@@ -151,7 +190,7 @@ Traffic TrafficOf(const EstimateInput& in) {
   const double distinct = std::min(t.load + t.store, in.footprint_bytes);
   t.dram_write = std::min(t.store, distinct);
   t.dram_read = std::min(t.load, std::max(distinct - t.dram_write, 0.0));
-  t.load += again;
+  t.load += again - LeftByOthers(in) * kSectorBytes * static_cast<double>(in.shape.grid.Count());
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
   // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
   const Reread reread = RereadOf(in);
@@ -284,7 +323,9 @@ Estimate EstimateTime(const EstimateInput& in) {
                                      {"L2", (traffic.load - traffic.async + traffic.store) / in.calibration.l2_gbps +
                                                 traffic.async / in.calibration.l2_async_gbps},
                                      {"block launches", blocks * in.calibration.block_ns}};
-  const double together = Overlap(bounds, sharpness.memory);
+  // The same bytes pass DRAM and L2, one behind the other.
+  const double together =
+      OverlapOfRounds({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]}, sharpness.memory, Rounds(in));
   const Share worst = Worst(bounds);
   const double code = CodeNs(in);
   Estimate estimate;

@@ -134,6 +134,58 @@ TEST(Estimate, BulkCopiesReadAgainFromL2) {
   EXPECT_LT(EstimateTime(in).dram_bytes, 1.01 * once + 0.1 * 1320 * 400000 * 32) << "most of it comes from L2";
 }
 
+TEST(Estimate, WhatAllBlocksReadComesFromL1) {
+  EstimateInput in = Streaming();
+  in.resources.registers = 32;
+  in.occupancy = {2, 16, 0.25, "shared memory"};
+  in.counts.unique_load_sectors = 10 * 2048;
+  in.counts.unique_store_sectors = 0;
+  in.counts.common_load_sectors = 1024;
+  in.footprint_bytes = (1320.0 + 1) * 1024 * 32;
+  in.calibration.l2_gbps = 100;
+  const double shared = Time(in);
+  in.counts.async_copy_bytes = 10 * 2048 * 32;
+  in.calibration.l2_async_gbps = 100;
+  const double past_l1 = Time(in);
+  in.counts.async_copy_bytes = 0;
+  in.counts.common_load_sectors = 0;
+  const double own = Time(in);
+  EXPECT_LT(shared, 0.65 * own) << "half of it is there already";
+  EXPECT_GT(past_l1, 0.9 * own);
+  in.counts.common_load_sectors = 1024;
+  in.shape.dynamic_shared_bytes = 110 << 10;
+  EXPECT_GT(Time(in), 0.7 * own) << "shared memory leaves little of L1";
+}
+
+TEST(Estimate, OneRoundOfLoadsIsHiddenByNothing) {
+  EstimateInput in = Streaming();
+  in.shape.grid.x = 132;
+  in.counts.path = {10 * 5000, 10 * (5000 + in.calibration.dram_clk - in.calibration.l2_clk)};
+  in.counts.unique_store_sectors = 0;
+  in.footprint_bytes = 132.0 * 4096 * 32;
+  const auto part = [](const Estimate& estimate, const std::string& name) {
+    for (const Estimate::Part& one : estimate.parts) {
+      if (one.name == name) return one.ns;
+    }
+    return 0.0;
+  };
+  const auto bytes_and_blocks = [&](const Estimate& e) {
+    return std::max(part(e, "DRAM"), part(e, "L2")) + part(e, "SMs") + part(e, "block launches");
+  };
+  const auto together = [&](const Estimate& e) {
+    return e.time_ns - part(e, "launch") - part(e, "first instructions");
+  };
+  const Estimate once = EstimateTime(in);
+  EXPECT_NEAR(together(once), bytes_and_blocks(once), 1);
+  in.counts.async_copy_bytes = 10 * 4096 * 32;
+  in.shape.dynamic_shared_bytes = 4096 * 32;
+  const Estimate prefetched = EstimateTime(in);
+  EXPECT_NEAR(together(prefetched), bytes_and_blocks(prefetched), 1) << "there is nothing to fetch ahead of";
+  in.shape.dynamic_shared_bytes = 4096 * 4;
+  const Estimate in_eighths = EstimateTime(in);
+  EXPECT_LT(together(in_eighths), 0.95 * bytes_and_blocks(in_eighths));
+}
+
 TEST(Estimate, NamesWhatLimits) {
   EstimateInput in = Streaming();
   in.counts.pipe_uses[static_cast<size_t>(Pipe::kSfu)] = 10 * 4000000;

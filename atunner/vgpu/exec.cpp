@@ -352,6 +352,7 @@ void FinishBlock(Exec& x) {
   for (size_t i = 0; i < end.size(); ++i) x.counts.path[i] += end[i];
   x.counts.unique_load_sectors += x.load_sectors.size();
   x.counts.unique_store_sectors += x.store_sectors.size();
+  x.common_sectors.Meet(x.load_sectors);
   x.load_sectors.Clear();
   x.store_sectors.Clear();
 }

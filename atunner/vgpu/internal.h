@@ -368,7 +368,8 @@ struct Exec {
   std::vector<Tally> stretches;
   SectorTable load_sectors;
   SectorTable store_sectors;
-  PatternTable conflicts;  ///< of shared memory's banks
+  CommonSectors common_sectors;  ///< that all blocks so far read
+  PatternTable conflicts;        ///< of shared memory's banks
   Counts counts;
   uint64_t instructions = 0;
   uint64_t clock = 0;

@@ -269,6 +269,7 @@ class LoadedProgram : public Program {
     std::atomic<uint64_t> next{0};
     std::atomic<bool> stop{false};
     std::mutex mutex;
+    CommonSectors common;
     const auto work = [&] {
       std::vector<Exec> execs(members);
       Gang gang;
@@ -294,6 +295,7 @@ class LoadedProgram : public Program {
       const std::lock_guard lock(mutex);
       for (const Exec& x : execs) {
         CollectCounts(x, result.counts, result.lines);
+        common.Meet(x.common_sectors);
         assumed += AssumedInstructions(x);
         result.outcome.blocks_executed += x.counts.blocks;
         result.outcome.printed += x.printed;
@@ -307,6 +309,7 @@ class LoadedProgram : public Program {
     for (uint64_t i = 1; i < workers; ++i) threads.emplace_back(work);
     work();
     for (std::thread& thread : threads) thread.join();
+    result.counts.common_load_sectors = common.size();
     return assumed;
   }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <unordered_map>
 #include <vector>
 
 namespace atunner::vgpu {
@@ -17,6 +19,14 @@ class SectorTable {
     sectors_ = lines_ = 0;
     clock_ = 0;
   }
+  /// Calls f(line, its sectors: a bit each).
+  template <class F>
+  void ForLines(F&& f) const {
+    for (const Line& line : entries_) {
+      if (line.known != 0) f(line.number, line.known);
+    }
+  }
+  uint32_t SectorsOf(uint64_t line) const { return entries_.empty() ? 0 : entries_[PlaceOf(line)].known; }
   /// True for a new sector; else `age` becomes about how many others were touched since its last touch: those that were
   /// not touched shortly before, so that what is read again and again counts once.
   bool Touch(uint64_t sector, uint32_t& age) {
@@ -46,11 +56,12 @@ class SectorTable {
     }
     return line;
   }
-  Line& Place(uint64_t number) {
+  Line& Place(uint64_t number) { return entries_[PlaceOf(number)]; }
+  uint64_t PlaceOf(uint64_t number) const {
     const uint64_t mask = entries_.size() - 1;
     uint64_t at = (number * 0x9e3779b97f4a7c15ull >> 32) & mask;
     while (entries_[at].number != number && entries_[at].known != 0) at = (at + 1) & mask;
-    return entries_[at];
+    return at;
   }
   void Grow() {
     std::vector<Line> old(std::max<size_t>(64, 2 * entries_.size()));
@@ -64,6 +75,38 @@ class SectorTable {
   uint64_t sectors_ = 0;
   uint64_t lines_ = 0;
   uint32_t clock_ = 0;
+};
+
+/// Sectors that each of several blocks touched.
+class CommonSectors {
+ public:
+  void Meet(const SectorTable& block) {
+    if (!met_) block.ForLines([&](uint64_t line, uint32_t sectors) { lines_.emplace(line, sectors); });
+    Keep([&](uint64_t line) { return block.SectorsOf(line); });
+  }
+  void Meet(const CommonSectors& others) {
+    if (!others.met_) return;
+    if (!met_) lines_ = others.lines_;
+    Keep([&](uint64_t line) {
+      const auto at = others.lines_.find(line);
+      return at == others.lines_.end() ? 0 : at->second;
+    });
+  }
+  uint64_t size() const {
+    uint64_t sectors = 0;
+    for (const auto& [line, known] : lines_) sectors += static_cast<uint64_t>(std::popcount(known));
+    return sectors;
+  }
+
+ private:
+  template <class F>
+  void Keep(F&& sectors_of) {
+    met_ = true;
+    for (auto& [line, known] : lines_) known &= sectors_of(line);
+    std::erase_if(lines_, [](const auto& line) { return line.second == 0; });
+  }
+  bool met_ = false;
+  std::unordered_map<uint64_t, uint32_t> lines_;  ///< a bit for each sector
 };
 
 /// Wavefronts of accesses whose lanes lay to each other in the same way: moved as a whole, an access meets as many

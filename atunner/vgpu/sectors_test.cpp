@@ -25,6 +25,31 @@ TEST(Sectors, AgreeWithASetOverManyTouches) {
   }
 }
 
+TEST(Sectors, CommonOnesAreThoseOfAllBlocks) {
+  uint32_t age = 0;
+  const auto block = [&](uint64_t own) {
+    SectorTable table;
+    for (uint64_t sector = 0; sector < 6; ++sector) table.Touch(sector, age);
+    for (uint64_t sector = 0; sector < 100; ++sector) table.Touch(1000 * own + sector, age);
+    return table;
+  };
+  CommonSectors one, other, none;
+  EXPECT_EQ(one.size(), 0u);
+  one.Meet(block(1));
+  EXPECT_EQ(one.size(), 106u);
+  one.Meet(block(2));
+  EXPECT_EQ(one.size(), 6u);
+  other.Meet(block(3));
+  other.Meet(none);
+  EXPECT_EQ(other.size(), 106u) << "who ran no block has no say";
+  none.Meet(other);
+  EXPECT_EQ(none.size(), 106u);
+  none.Meet(one);
+  EXPECT_EQ(none.size(), 6u);
+  one.Meet(SectorTable());
+  EXPECT_EQ(one.size(), 0u);
+}
+
 TEST(Sectors, AgesAreHowMuchWasTouchedSince) {
   SectorTable table;
   uint32_t age = 0;
