@@ -1,11 +1,13 @@
 // Speed of the virtual GPU: thread-instructions per second of one core, for kernels of five kinds, with checks off,
-// with all checks on, and while counting for a prediction; of tensor instructions the multiply-adds per second as well.
+// with all checks on, while counting, and while counting with a timeline for a prediction (by the order of the PTX and
+// of the machine code); of tensor instructions the multiply-adds per second as well.
 //   cmake --build build/dev --target vgpu_speed && build/dev/atunner/vgpu/vgpu_speed [SECONDS PER FIGURE [KERNEL]]
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 
+#include "atunner/compile/machine_code.h"
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/vgpu/engine.h"
 
@@ -175,7 +177,9 @@ int Run(double seconds, const std::string& only) {
     std::puts(compiler.error().ToString().c_str());
     return 1;
   }
-  std::puts("G thread-instructions per second and core\nkernel        no checks  all checks  counting");
+  std::puts(
+      "G thread-instructions per second and core\n"
+      "kernel        no checks  all checks  counting  timeline  of machine code");
   for (const Benchmark& benchmark : kBenchmarks) {
     if (!only.empty() && only != benchmark.name) continue;
     CompileRequest request;
@@ -193,12 +197,18 @@ int Run(double seconds, const std::string& only) {
     counting.count = true;
     vgpu::ExecOptions checking;
     checking.check_global = true;
+    vgpu::ExecOptions timing = counting;
+    timing.timeline = true;
+    const auto machine_code = ReadMachineCode(outcome.module->cubin, "k", benchmark.arch);
+    vgpu::ExecOptions predicting = timing;
+    if (machine_code) predicting.machine_code = &*machine_code;
     const Loaded untracked(*outcome.module, false);
     const Loaded tracked(*outcome.module, true);
     const Rates rates[] = {Speed(untracked, benchmark, plain, seconds), Speed(tracked, benchmark, checking, seconds),
-                           Speed(untracked, benchmark, counting, seconds)};
-    std::printf("%-12s  %9.2f  %10.2f  %8.2f", benchmark.name, rates[0].instructions, rates[1].instructions,
-                rates[2].instructions);
+                           Speed(untracked, benchmark, counting, seconds), Speed(untracked, benchmark, timing, seconds),
+                           Speed(untracked, benchmark, predicting, seconds)};
+    std::printf("%-12s  %9.2f  %10.2f  %8.2f  %8.2f  %15.2f", benchmark.name, rates[0].instructions,
+                rates[1].instructions, rates[2].instructions, rates[3].instructions, rates[4].instructions);
     if (rates[0].multiply_adds > 0)
       std::printf("   %.1f, %.1f and %.1f multiply-adds", rates[0].multiply_adds, rates[1].multiply_adds,
                   rates[2].multiply_adds);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <set>
@@ -44,6 +45,7 @@ int IdOf(const std::string& text) { return std::stoi(text); }
 class SlowCompiler : public Compiler {
  public:
   Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token&) override {
+    begun.store(true);
     const double ms = IdOf(request.source.text) % 8 == 3 ? 640 : 80;
     std::this_thread::sleep_for(Milliseconds(ms));
     CompileOutcome outcome;
@@ -54,6 +56,7 @@ class SlowCompiler : public Compiler {
     return outcome;
   }
   std::string Version() const override { return "slow"; }
+  std::atomic<bool> begun = false;
 };
 
 class SlowJudge : public Judge {
@@ -139,6 +142,24 @@ TEST_F(PipelineTest, ADeviceThatWaitsMeasuresTheLeadersAgain) {
   const auto most = std::ranges::max_element(result.trials, {},
                                              [](const Trial& trial) { return trial.measurement->samples_ns.size(); });
   EXPECT_GT(most->measurement->samples_ns.size(), 8u);
+}
+
+/// Gets ready once somebody compiles.
+class LateJudge : public SlowJudge {
+ public:
+  explicit LateJudge(const std::atomic<bool>& compiling) : SlowJudge(1), compiling_(compiling) {}
+  Status Begin(const JudgeTask&) override {
+    for (int i = 0; i < 500 && !compiling_; ++i) std::this_thread::sleep_for(Milliseconds(10));
+    return compiling_ ? Status{} : Invalid("nobody compiles");
+  }
+
+ private:
+  const std::atomic<bool>& compiling_;
+};
+
+TEST_F(PipelineTest, TheFirstAreCompiledWhileTheDeviceGetsReady) {
+  LateJudge judge(compiler_.begun);
+  EXPECT_EQ(Tune(judge, 3, true).trials.size(), 3u);
 }
 
 TEST_F(PipelineTest, InOrderNothingIsMeasuredAgain) {

@@ -468,13 +468,14 @@ Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atom
   }
   if (!result_.trials.empty()) started = fmt::format("resuming: {} trials are known", result_.trials.size());
   Emit(listener, TuneEvent::Kind::kStarted, nullptr, started);
+  // Compiling runs ahead of judging: the device does not wait for the compiler, not even for the first ones.
+  CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) { return CompileOne(one, end); });
+  Desk desk{*searcher, store, run, stop, listener, ahead};
+  Refill(desk);
   ATUNNER_RETURN_IF_ERROR(lanes_.Begin({schedule.spec(), request_.seed, 20}));
   ATUNNER_RETURN_IF_ERROR(MeasureNaive(listener));
   virtual_check_.Begin(schedule.spec(), FinalSeed(), naive_);
   search_started_ = clock_.Now();
-  // Compiling runs ahead of judging: the device does not wait for the compiler.
-  CompileAhead ahead([this](const Configuration& one, const std::stop_token& end) { return CompileOne(one, end); });
-  Desk desk{*searcher, store, run, stop, listener, ahead};
   ATUNNER_RETURN_IF_ERROR(Loop(desk));
   if (request_.objectives.size() > 1) result_.front = FrontOf(result_.trials, request_.objectives);
   ATUNNER_RETURN_IF_ERROR(ChooseWinner(listener));

@@ -268,14 +268,16 @@ struct Sectors {
   uint64_t fresh = 0;  ///< touched by the block for the first time
   uint64_t lost = 0;   ///< of the others: read so long ago that L1 has them no more
 
-  void Note(Exec& x, uint64_t sector, bool store) {
-    uint32_t age = 0;
-    if ((store ? x.store_sectors : x.load_sectors).Touch(sector, age)) {
-      ++fresh;
-    } else if (!store) {
-      x.counts.reuse_distance += age;
-      lost += age > x.launch->l1_sectors ? 1 : 0;
-    }
+  /// The sectors from `first` up to `end`.
+  void Note(Exec& x, uint64_t first, uint64_t end, bool store) {
+    (store ? x.store_sectors : x.load_sectors).TouchAll(first, end, [&](bool is_fresh, uint32_t age) {
+      if (is_fresh) {
+        ++fresh;
+      } else if (!store) {
+        x.counts.reuse_distance += age;
+        lost += age > x.launch->l1_sectors ? 1 : 0;
+      }
+    });
   }
 };
 
@@ -315,14 +317,14 @@ void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
                       static_cast<uint64_t>(n),
                       {},
                       static_cast<uint32_t>(Lines(addresses, mask, bytes))};
-  for (int i = 0; i < n; ++i) access.met.Note(x, sectors[i], store);
+  for (int i = 0; i < n; ++i) access.met.Note(x, sectors[i], sectors[i] + 1, store);
   CountAccess(x, access, store);
 }
 
 void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
   GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, {}, 0};
-  for (uint64_t s = first / 32; s < (end + 31) / 32; ++s) access.met.Note(x, s, store);
+  access.met.Note(x, first / 32, (end + 31) / 32, store);
   const uint64_t together = uint64_t{bytes} * (bytes <= 4 ? kLanes : std::max(1u, 128 / bytes));
   for (uint64_t at = first; at < end; at += together)
     access.wavefronts += static_cast<uint32_t>((at + together - 1) / 128 - at / 128 + 1);
@@ -333,7 +335,7 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   const uint64_t first = address / 32;
   const uint64_t end = (address + bytes + 31) / 32;
   Sectors met;
-  for (uint64_t s = first; s < end; ++s) met.Note(x, s, store);
+  met.Note(x, first, end, store);
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;

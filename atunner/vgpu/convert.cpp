@@ -356,6 +356,15 @@ void SingleToHalf(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<uint32_t, true>(x.Slot(op.dst), mask, [&](int l) { return uint32_t{FloatToHalf(Lane<float>::Get(a, l))}; });
 }
+/// cvt.sat.f32.f32, which exponentials begin with.
+template <bool kFtz>
+void Saturate(Exec& x, const Op& op, uint32_t mask) {
+  const uint32_t* a = x.Source(op.src[0]);
+  Assign<float>(x.Slot(op.dst), mask, [&](int l) {
+    const float v = Flush<kFtz>(Lane<float>::Get(a, l));
+    return v > 0 ? std::min(v, 1.0f) : 0.0f;
+  });
+}
 void BrainToSingle(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   Assign<uint32_t>(x.Slot(op.dst), mask, [&](int l) { return a[l] << 16; });
@@ -464,6 +473,9 @@ Handler FromInteger(Type from) {
 }
 
 Handler FastConversion(const ConvertOptions& o) {
+  const bool between_singles = o.to == Type::kF32 && o.from == Type::kF32;
+  if (between_singles && o.sat && !o.finite && !o.relu && !o.integer_round)
+    return o.ftz ? Saturate<true> : Saturate<false>;
   if (o.sat || o.finite || o.relu || o.ftz || o.wide_source || o.wide_destination) return nullptr;
   if (o.integer_round && o.from == Type::kF32) return FastRounding<float>(o);
   if (o.integer_round && o.from == Type::kF64) return FastRounding<double>(o);

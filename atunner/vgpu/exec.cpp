@@ -61,6 +61,14 @@ uint32_t ActiveLanes(const Exec& x, const Op& op, uint32_t mask) {
   return op.guard < 0 ? mask : mask & (*x.Source(op.guard) ^ (op.guard_negated ? ~0u : 0u));
 }
 
+/// Tells the timeline of operations without flow that ran, where it must know of them one by one.
+void NoteRun(Exec& x, uint32_t first, uint32_t end, bool active) {
+  const uint8_t* marks = x.launch->timing.marks.data();
+  for (uint32_t pc = first; pc < end; ++pc) {
+    if (marks[pc] != 0 || !active || x.touch.level != Touch::Level::kNone) Note(x, pc, active);
+  }
+}
+
 /// Runs operations whose flow is kNone, up to `end`. They are counted as a whole: what changes at both ends.
 template <bool kObserved>
 void RunStretch(Exec& x, Cursor& c, uint32_t end) {
@@ -69,12 +77,17 @@ void RunStretch(Exec& x, Cursor& c, uint32_t end) {
   ++x.stretch;
   x.stretches[c.pc].times += 1;
   x.stretches[c.pc].lanes += lanes;
-  const Handler fma = kObserved || c.mask != ~0u ? nullptr : kPlainFma;
+  const bool watch = kObserved && x.watch;
+  const bool timed = kObserved && x.timed;
+  const Handler fma = watch || c.mask != ~0u ? nullptr : kPlainFma;
   uint32_t pc = c.pc;
+  x.timed_from = pc;
   while (pc < end && !x.stop) {
     const Op& op = ops[pc];
     if (op.run == fma && op.guard < 0) {
+      const uint32_t first = pc;
       pc = RunFmas(*x.warp, ops, pc, end, fma);
+      if (timed) NoteRun(x, first, pc, true);
       continue;
     }
     uint32_t active = c.mask;
@@ -82,14 +95,16 @@ void RunStretch(Exec& x, Cursor& c, uint32_t end) {
       active = ActiveLanes(x, op, c.mask);
       x.executed[pc].lanes -= lanes - static_cast<uint64_t>(std::popcount(active));
     }
-    if (kObserved && x.watch) {
+    if (timed) x.place = pc;
+    if (watch) {
       RunWatched(x, op, pc, active);
     } else if (active != 0) {
       op.run(x, op, active);
     }
-    if (kObserved && x.count) Advance(x, op, pc, active != 0);
+    if (timed) NoteRun(x, pc, pc + 1, active != 0);
     ++pc;
   }
+  if (timed) PassTime(x, pc);
   x.stretches[pc].times -= 1;
   x.stretches[pc].lanes -= lanes;
   c.pc = pc;
@@ -101,7 +116,7 @@ void CountSkipped(Exec& x, uint32_t branch, uint32_t end) {
     const OpCost& cost = x.kernel->tracks[i].cost;
     x.counts.issued += cost.issue;
     for (size_t pipe = 0; pipe < kPipes; ++pipe) x.counts.pipe_uses[pipe] += cost.uses[pipe];
-    x.times[x.warp->index].slots += cost.issue;
+    if (x.timed) x.times[x.warp->index].slots += cost.issue;
   }
 }
 
@@ -115,7 +130,7 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
       const uint32_t first = c.pc;
       const uint32_t room = std::min(left, (c.limit > first ? c.limit : end) - first);
       const uint32_t stop = first + std::min(end - first, room);
-      x.watch || x.count ? RunStretch<true>(x, c, stop) : RunStretch<false>(x, c, stop);
+      x.watch || x.timed ? RunStretch<true>(x, c, stop) : RunStretch<false>(x, c, stop);
       left -= c.pc - first;
       continue;
     }
@@ -124,14 +139,14 @@ Next RunGroup(Exec& x, Cursor& c, uint32_t& left) {
     const uint32_t active = ActiveLanes(x, op, c.mask);
     ++x.executed[c.pc].times;
     x.executed[c.pc].lanes += static_cast<uint64_t>(std::popcount(active));
-    if (x.count) {
-      Advance(x, op, c.pc, active != 0);
-      const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
+    if (x.timed) Advance(x, op, c.pc, active != 0);
+    if (x.count && x.launch->schedule == nullptr) {
       const bool predicated = x.kernel->tracks[c.pc].predicated;
-      const bool stretches = x.launch->schedule == nullptr;
-      if (stretches && predicated && active == c.mask) CountSkipped(x, c.pc, op.target);
-      if (stretches && op.flow != Flow::kCollective && op.flow != Flow::kWarpSync && !predicated)
+      if (predicated && active == c.mask) CountSkipped(x, c.pc, op.target);
+      if (x.timed && op.flow != Flow::kCollective && op.flow != Flow::kWarpSync && !predicated) {
+        const bool jumps = op.flow == Flow::kBranch || op.flow == Flow::kBranchIndexed;
         EndStretch(x, jumps && active != 0 ? x.launch->latencies.branch : 0);
+      }
     }
     const Next next = x.count_lines ? ChangeFlowCounted(x, op, c, active) : ChangeFlow(x, op, c, active);
     if (next != Next::kContinue) return next;
@@ -293,18 +308,21 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.claimed.fill(0);
   }
   x.cluster_phase.assign(x.threads, ~0u);
-  if (x.count) {
+  if (x.timed) {
     x.times.resize(x.warps.size());
     x.ports = {};
+    x.touch = {};
     for (WarpTime& time : x.times) {
       std::vector<Moment> ready = std::move(time.ready);
       std::vector<WarpTime::Accesses> accesses = std::move(time.accesses);
+      std::vector<WarpTime::Place> places = std::move(time.places);
       time = {};
       if (launch.schedule) accesses.resize(x.kernel->ops.size());
       for (WarpTime::Accesses& access : accesses) access.touches.clear(), access.taken = 0;
       time.accesses = std::move(accesses);
       ready.assign(x.kernel->track_registers, Moment{});
       time.ready = std::move(ready);
+      time.places = std::move(places);
     }
   }
   x.unwritten.reset();
@@ -348,7 +366,7 @@ void FinishBlock(Exec& x) {
   ++x.counts.blocks;
   x.counts.warps += x.warps.size();
   if (!x.count) return;
-  const Moment end = EndOfBlock(x);
+  const Moment end = x.timed ? EndOfBlock(x) : Moment{};
   for (size_t i = 0; i < end.size(); ++i) x.counts.path[i] += end[i];
   x.counts.unique_load_sectors += x.load_sectors.size();
   x.counts.unique_store_sectors += x.store_sectors.size();

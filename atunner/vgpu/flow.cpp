@@ -79,9 +79,9 @@ void Release(Exec& x, int id) {
     if (!any) continue;
     warp.seen_epoch = x.epoch;
     Normalise(warp);
-    if (x.count) met.push_back(warp.index);
+    if (x.timed) met.push_back(warp.index);
   }
-  if (x.count) Meet(x, met);
+  if (x.timed) Meet(x, met);
   state = {};
 }
 
@@ -100,7 +100,7 @@ void CheckClusterBarrier(Gang& gang) {
   if (gang.cluster_arrived == 0 || gang.cluster_arrived < alive) return;
   gang.cluster_arrived = 0;
   ++gang.cluster_phase;
-  if (gang.members.front()->count) MeetCluster(gang);
+  if (gang.members.front()->timed) MeetCluster(gang);
   OrderGang(gang);
   for (Exec* member : gang.members) {
     for (Warp& warp : member->warps) {

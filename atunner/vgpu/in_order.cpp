@@ -215,11 +215,20 @@ void IssuePending(Exec& x) {
   time.pending = time.jumps = 0;
 }
 
+std::vector<uint8_t> PartBeginnings(const Schedule& schedule) {
+  std::vector<uint8_t> begins(schedule.part_of.size());
+  for (size_t pc = 0; pc < begins.size(); ++pc) {
+    const uint32_t part = schedule.part_of[pc];
+    begins[pc] = (pc == 0 || schedule.part_of[pc - 1] != part) && !schedule.parts[part].runs.empty();
+  }
+  return begins;
+}
+
 void NoteOperation(Exec& x, const Op& op, uint32_t pc, bool active) {
   const Schedule& schedule = *x.launch->schedule;
   WarpTime& time = x.times[x.warp->index];
-  const uint32_t part = schedule.part_of[pc];
-  if ((pc == 0 || schedule.part_of[pc - 1] != part) && !schedule.parts[part].runs.empty()) {
+  if (x.launch->timing.marks[pc] != 0) {
+    const uint32_t part = schedule.part_of[pc];
     if (time.part != part || time.pending >= schedule.parts[part].copies) IssuePending(x);
     time.part = part;
     ++time.pending;

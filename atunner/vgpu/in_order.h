@@ -11,6 +11,9 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 /// How a kernel's operations meet its machine code.
 Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code);
 
+/// Per operation: a part begins with it that has machine code.
+std::vector<uint8_t> PartBeginnings(const Schedule& schedule);
+
 /// One operation of the current warp has run: the machine code of its part issues when the next part begins.
 void NoteOperation(Exec& x, const Op& op, uint32_t pc, bool active);
 /// What the warp has run so far issues.

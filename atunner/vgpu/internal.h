@@ -362,6 +362,7 @@ struct Exec {
   std::vector<uint8_t> local_defined;
   bool count = false;
   bool count_lines = false;
+  bool timed = false;               ///< ExecOptions::timeline
   std::vector<OpCounts> op_counts;  ///< per op, ExecOptions::count_lines
   std::vector<Tally> executed;      ///< per op
   /// Per op, and one past the last: what changes where a stretch of operations without flow begins and ends.
@@ -381,10 +382,13 @@ struct Exec {
   std::unordered_map<uint64_t, uint32_t> phase_epoch;  ///< of an mbarrier: who waited for its last phase has seen this
   std::vector<uint32_t> bulk_groups;                   ///< per thread: cp.async.bulk.commit_group so far
   uint32_t proxy_seen = 0;                             ///< Warp::seen_epoch of the latest fence.proxy.async
-  std::vector<WarpTime> times;                         ///< per warp, while counting
+  std::vector<WarpTime> times;                         ///< per warp, while timed
   std::vector<uint64_t> issued_runs;                   ///< of the schedule, how often
   Ports ports;                                         ///< likewise
   Touch touch;                                         ///< of the operation at hand
+  std::vector<Noted> noted;                            ///< of the operations from `timed_from` on
+  uint32_t timed_from = 0;                             ///< in the stretch at hand, what the timeline has not seen
+  uint32_t place = 0;                                  ///< of the operation that runs, while timed
   uint64_t alive_threads = 0;
   bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others
   bool yield = false;   ///< a kPatient operation waits for others
@@ -402,7 +406,7 @@ struct Gang {
   std::vector<Exec*> members;
   uint64_t cluster_arrived = 0;                      ///< threads at barrier.cluster
   uint32_t cluster_phase = 0;                        ///< times that it opened
-  std::unordered_map<const void*, Moment> arrivals;  ///< at mbarriers, while counting
+  std::unordered_map<const void*, Moment> arrivals;  ///< at mbarriers, while timed
 };
 
 struct Launch {
@@ -417,6 +421,7 @@ struct Launch {
   DeviceHeap* heap = nullptr;
   Latencies latencies;
   const Schedule* schedule = nullptr;  ///< where the machine code is known
+  TimingTable timing;                  ///< of timed ones
   uint32_t registers = 0;              ///< of a thread, 0 = unknown
   uint64_t l1_sectors = 0;             ///< that L1 holds for a block
   RaceClock* clock = nullptr;
@@ -428,6 +433,7 @@ struct Launch {
   uint8_t groups = kAllHazards;
   bool count = false;
   bool count_lines = false;
+  bool timed = false;
 };
 
 /// The address at fault, and who else touched it.

@@ -95,7 +95,7 @@ void Wait(Exec& x, const Op& op, uint32_t mask) {
     *d = (*d & ~mask) | done;
   }
   if (done != mask) x.yield = true;
-  if (x.count && done == mask) NoteWaited(x, waited);
+  if (x.timed && done == mask) NoteWaited(x, waited);
 }
 
 void PendingCount(Exec& x, const Op& op, uint32_t mask) {
@@ -125,7 +125,7 @@ void CompleteTransaction(Exec& x, const Op& op, int lane, uint64_t address, int3
   Mbarrier barrier = Read(at);
   barrier.bytes -= bytes;
   Write(x, op, lane, address, at, barrier);
-  if (x.count) NoteTransfer(x, at, static_cast<uint32_t>(std::max(bytes, 0)));
+  if (x.timed) NoteTransfer(x, at, static_cast<uint32_t>(std::max(bytes, 0)));
 }
 
 uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t count, int32_t bytes, bool drop) {
@@ -142,7 +142,7 @@ uint64_t ArriveAt(Exec& x, const Op& op, int lane, uint64_t address, uint32_t co
   barrier.bytes += bytes;
   if (drop) barrier.expected -= count;
   Write(x, op, lane, address, at, barrier);
-  if (x.count) {
+  if (x.timed) {
     const Latencies& latencies = x.launch->latencies;
     const double latency = IsRemote(x, address) ? latencies.remote_arrival : latencies.arrival;
     NoteArrival(x, at, {latency, latency});

@@ -235,14 +235,16 @@ bool KnownCalm(const Exec& x, const KnownSpan& known, const uint32_t* offsets, u
 template <class Offset>
 bool ReadKnownWord(Exec& x, const Op& op, uint32_t mask) {
   const int32_t slot = ElementSlot(x, op, 0);
-  if (!op.address_known || mask != ~0u || slot == INT32_MIN || x.count) return false;
+  if (!op.address_known || mask != ~0u || slot == INT32_MIN) return false;
   const KnownSpan& known = x.spans[static_cast<size_t>(op.src[0])];
   const auto low = known.span.low + static_cast<int64_t>(op.imm);
   const auto end = known.span.high + static_cast<int64_t>(op.imm) + 4;
   const bool inside = known.span.low >= 0 && low >= 0 && low < end && end <= static_cast<int64_t>(x.shared.size());
   if (known.stretch != x.stretch || known.bytes != 4 || !inside || ((known.span.bits | op.imm) & 3) != 0) return false;
+  if (x.count && known.wavefronts == 0) return false;
   const uint32_t* offsets = x.Source(op.src[0]);
   if (x.check && !KnownCalm<Offset>(x, known, offsets, op.imm)) return false;
+  if (x.count) CountWavefronts(x, known.wavefronts);
   uint32_t* to = x.Slot(slot);
   const auto word = [offsets, from = x.shared.data() + static_cast<int64_t>(op.imm)](int l) {
     uint32_t value;

@@ -21,6 +21,7 @@ void Prepare(Exec& x, const Launch& launch) {
   x.track = launch.memory->tracks_defined() || x.races;
   x.count = launch.count;
   x.count_lines = launch.count && launch.count_lines;
+  x.timed = launch.timed;
   x.threads = static_cast<uint32_t>(launch.shape.block.Count());
   const uint32_t warps = (x.threads + kLanes - 1) / kLanes;
   x.warps.resize(warps);

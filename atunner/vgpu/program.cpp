@@ -87,8 +87,9 @@ class LoadedProgram : public Program {
     launch.registers = options.registers;
     launch.l1_sectors = options.l1_sectors;
     launch.count_lines = options.count_lines;
+    launch.timed = options.count && options.timeline;
     Schedule schedule;
-    if (options.count && options.machine_code != nullptr) schedule = ScheduleOf(found->second, *options.machine_code);
+    if (launch.timed && options.machine_code != nullptr) schedule = ScheduleOf(found->second, *options.machine_code);
     if (!schedule.empty()) launch.schedule = &schedule;
     RaceClock clock;
     launch.clock = &clock;
@@ -261,6 +262,7 @@ class LoadedProgram : public Program {
   /// Returns how many machine instructions that is, by op_cost.def.
   static uint64_t RunBlocks(Launch& launch, const ExecOptions& options, ExecResult& result) {
     uint64_t assumed = 0;
+    if (launch.timed) launch.timing = TimingsOf(launch);
     const std::vector<uint64_t> gangs = Gangs(launch, options.blocks);
     const bool all = gangs.empty() && options.blocks.empty();
     const uint64_t total = all ? launch.shape.grid.Count() : gangs.size();

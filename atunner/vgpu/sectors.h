@@ -1,6 +1,7 @@
 // What the counters remember of a block's accesses: sectors of global memory, and patterns of shared addresses.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -30,15 +31,20 @@ class SectorTable {
   /// True for a new sector; else `age` becomes about how many others were touched since its last touch: those that were
   /// not touched shortly before, so that what is read again and again counts once.
   bool Touch(uint64_t sector, uint32_t& age) {
-    Line& line = Find(sector / 4);
-    const auto part = static_cast<uint32_t>(sector % 4);
-    const bool fresh = ((line.known >> part) & 1u) == 0;
-    age = clock_ - line.touched[part];
-    if (fresh || age > kShortly) ++clock_;
-    line.touched[part] = clock_;
-    line.known |= 1u << part;
-    sectors_ += fresh ? 1 : 0;
-    return fresh;
+    return TouchPart(Find(sector / 4), static_cast<uint32_t>(sector % 4), age);
+  }
+  /// Touches all from `first` up to `end`; `met` hears of each whether it is new, and else its age.
+  template <class F>
+  void TouchAll(uint64_t first, uint64_t end, F&& met) {
+    for (uint64_t number = first / 4; number * 4 < end; ++number) {
+      Line& line = Find(number);
+      const uint64_t last = std::min(end - number * 4, uint64_t{4});
+      for (uint64_t part = number == first / 4 ? first % 4 : 0; part < last; ++part) {
+        uint32_t age = 0;
+        const bool fresh = TouchPart(line, static_cast<uint32_t>(part), age);
+        met(fresh, age);
+      }
+    }
   }
 
  private:
@@ -47,6 +53,15 @@ class SectorTable {
     uint32_t known = 0;
     std::array<uint32_t, 4> touched{};
   };
+  bool TouchPart(Line& line, uint32_t part, uint32_t& age) {
+    const bool fresh = ((line.known >> part) & 1u) == 0;
+    age = clock_ - line.touched[part];
+    if (fresh || age > kShortly) ++clock_;
+    line.touched[part] = clock_;
+    line.known |= 1u << part;
+    sectors_ += fresh ? 1 : 0;
+    return fresh;
+  }
   Line& Find(uint64_t number) {
     if (2 * (lines_ + 1) > entries_.size()) Grow();
     Line& line = Place(number);

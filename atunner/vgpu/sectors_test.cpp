@@ -65,5 +65,22 @@ TEST(Sectors, AgesAreHowMuchWasTouchedSince) {
   EXPECT_LE(age, 2u);
 }
 
+TEST(Sectors, StretchesAreTouchedAsOneByOne) {
+  SectorTable one, all;
+  Random random(5);
+  for (int i = 0; i < 3000; ++i) {
+    const uint64_t first = random.Below(900);
+    const uint64_t end = first + random.Below(20);
+    uint64_t expected = first;
+    all.TouchAll(first, end, [&](bool fresh, uint32_t age) {
+      uint32_t expected_age = 0;
+      ASSERT_EQ(fresh, one.Touch(expected++, expected_age));
+      if (!fresh) ASSERT_EQ(age, expected_age);
+    });
+    ASSERT_EQ(expected, end);
+  }
+  EXPECT_EQ(all.size(), one.size());
+}
+
 }  // namespace
 }  // namespace atunner::vgpu

@@ -1,7 +1,10 @@
 #include "atunner/vgpu/timeline.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/internal.h"
@@ -79,22 +82,23 @@ constexpr size_t kLookahead = 20;  // operations by which the assembler moves ar
 /// A load issues no earlier than the place from which the registers of all loads on the way fit beside what is live.
 Moment EarliestLoad(const Launch& launch, WarpTime& time, const Track& track) {
   constexpr int64_t kLeast = 12;
-  const uint32_t words = time.places.back().load_words + track.load_words;
+  const uint32_t words = time.places[time.placed - 1].load_words + track.load_words;
   const auto fits = [&](const WarpTime::Place& place) {
     const int64_t room = std::max<int64_t>(kLeast, int64_t{launch.registers} - place.live);
     return int64_t{words} - place.load_words <= room;
   };
-  while (time.oldest + 1 < time.places.size() && !fits(time.places[time.oldest])) ++time.oldest;
+  while (time.oldest + 1 < time.placed && !fits(time.places[time.oldest])) ++time.oldest;
   return time.places[time.oldest].issued;
 }
 
-void Occupy(const Latencies& latencies, WarpTime& time, const OpCost& cost, const Touch& touch) {
-  const auto uses = [&](Pipe pipe) { return static_cast<double>(cost.uses[static_cast<size_t>(pipe)]); };
-  time.slots += cost.issue;
-  time.alu += uses(Pipe::kAlu) * latencies.alu_busy;
-  time.special += uses(Pipe::kSfu) * latencies.special_busy;
-  time.tensor += uses(Pipe::kTensor) * latencies.tensor_busy;
-  time.memory += touch.wavefronts;
+/// The operations from `first` up to `end` take their turns.
+void Occupy(WarpTime& time, const TimingTable& table, uint32_t first, uint32_t end) {
+  const Busy& from = table.busy[first];
+  const Busy& to = table.busy[end];
+  time.slots += to.slots - from.slots;
+  time.alu += to.alu - from.alu;
+  time.special += to.special - from.special;
+  time.tensor += to.tensor - from.tensor;
 }
 
 Moment AfterStores(WarpTime::Stores& stores, int32_t base, Moment at, bool store) {
@@ -107,11 +111,6 @@ Moment AfterStores(WarpTime::Stores& stores, int32_t base, Moment at, bool store
   }
   stores.with_base = at;
   return at;
-}
-
-void NotePlace(WarpTime& time, const Track& track) {
-  const WarpTime::Place& last = time.places.back();
-  time.places.push_back({time.issued, last.load_words + track.load_words, track.live});
 }
 
 }  // namespace
@@ -154,29 +153,35 @@ class Liveness {
     for (size_t slot = 0; slot < words_.size(); ++slot) needed_.push_back(words_[slot] > 0);
     DropConstants();
     FindBlocks();
+    for (Block& block : blocks_) Summarise(block);
   }
 
   void Run() {
     bool changed = true;
     while (changed) {
       changed = false;
-      for (size_t b = blocks_.size(); b-- > 0;) changed |= Pass(b, false);
+      for (size_t b = blocks_.size(); b-- > 0;) changed |= Pass(blocks_[b]);
     }
-    for (size_t b = 0; b < blocks_.size(); ++b) Pass(b, true);
+    for (const Block& block : blocks_) Note(block);
   }
 
  private:
-  using Bits = std::vector<bool>;
+  static constexpr size_t kWord = 64;
+  using Bits = std::vector<uint64_t>;
   struct Block {
     uint32_t first = 0, end = 0;
     std::vector<size_t> next;
+    Bits reads;   ///< before it writes them
+    Bits writes;  ///< for all lanes
     Bits live_in;
   };
+  Bits None() const { return Bits((words_.size() + kWord - 1) / kWord); }
+  static bool Has(const Bits& bits, size_t slot) { return (bits[slot / kWord] >> slot % kWord & 1) != 0; }
 
   /// Slots that nothing but parameters and their addresses are written to live in the constant bank.
   void DropConstants() {
-    Bits written(words_.size(), false);
-    Bits varies(words_.size(), false);
+    std::vector<bool> written(words_.size(), false);
+    std::vector<bool> varies(words_.size(), false);
     for (const Track& track : kernel_.tracks) {
       for (int i = 0; i < track.writes; ++i) {
         const auto slot = static_cast<size_t>(kernel_.track_list[track.first + track.reads + static_cast<uint32_t>(i)]);
@@ -204,7 +209,7 @@ class Liveness {
     }
     std::vector<size_t> block_of(n + 1, 0);
     for (size_t i = 0; i < n; ++i) {
-      if (leads[i]) blocks_.push_back({static_cast<uint32_t>(i), 0, {}, Bits(words_.size(), false)});
+      if (leads[i]) blocks_.push_back({static_cast<uint32_t>(i), 0, {}, None(), None(), None()});
       block_of[i] = blocks_.size() - 1;
       blocks_.back().end = static_cast<uint32_t>(i + 1);
     }
@@ -224,37 +229,65 @@ class Liveness {
            op.flow == Flow::kReturn;
   }
 
-  /// From a block's end to its beginning; whether its beginning changed. `note` writes Track::live.
-  bool Pass(size_t index, bool note) {
-    Block& block = blocks_[index];
-    Bits live(words_.size(), false);
-    for (size_t next : block.next) {
-      for (size_t slot = 0; slot < live.size(); ++slot) live[slot] = live[slot] || blocks_[next].live_in[slot];
-    }
-    uint32_t words = 0;
-    for (size_t slot = 0; note && slot < live.size(); ++slot) words += live[slot] ? words_[slot] : 0u;
+  /// Calls f(slot, whether it is read) for what an operation does to slots that count, in the order of going back.
+  template <class F>
+  void ForSlots(uint32_t op, F&& f) const {
+    const Track& track = kernel_.tracks[op];
+    const int32_t* slots = kernel_.track_list.data() + track.first;
+    const auto visit = [&](int k, bool read) {
+      const auto slot = static_cast<size_t>(slots[k]);
+      if (needed_[slot]) f(slot, read);
+    };
+    for (int w = track.reads; kernel_.ops[op].guard < 0 && w < track.reads + track.writes; ++w) visit(w, false);
+    for (int r = 0; r < track.reads; ++r) visit(r, true);
+  }
+
+  void Summarise(Block& block) const {
     for (uint32_t i = block.end; i-- > block.first;) {
-      Track& track = kernel_.tracks[i];
-      const int32_t* slots = kernel_.track_list.data() + track.first;
-      for (int w = track.reads; kernel_.ops[i].guard < 0 && w < track.reads + track.writes; ++w)
-        Set(live, static_cast<size_t>(slots[w]), false, words);
-      for (int r = 0; r < track.reads; ++r) Set(live, static_cast<size_t>(slots[r]), true, words);
-      if (note) track.live = static_cast<uint16_t>(std::min(words, 0xffffu));
+      ForSlots(i, [&](size_t slot, bool read) {
+        const uint64_t bit = uint64_t{1} << slot % kWord;
+        uint64_t& reads = block.reads[slot / kWord];
+        reads = read ? reads | bit : reads & ~bit;
+        if (!read) block.writes[slot / kWord] |= bit;
+      });
     }
+  }
+
+  Bits LiveAfter(const Block& block) const {
+    Bits live = None();
+    for (const size_t next : block.next) {
+      for (size_t i = 0; i < live.size(); ++i) live[i] |= blocks_[next].live_in[i];
+    }
+    return live;
+  }
+
+  /// From a block's end to its beginning; whether its beginning changed.
+  bool Pass(Block& block) const {
+    Bits live = LiveAfter(block);
+    for (size_t i = 0; i < live.size(); ++i) live[i] = block.reads[i] | (live[i] & ~block.writes[i]);
     if (live == block.live_in) return false;
     block.live_in = std::move(live);
     return true;
   }
 
-  void Set(Bits& live, size_t slot, bool value, uint32_t& words) const {
-    if (!needed_[slot] || live[slot] == value) return;
-    live[slot] = value;
-    words = value ? words + words_[slot] : words - std::min<uint32_t>(words, words_[slot]);
+  /// Writes Track::live.
+  void Note(const Block& block) {
+    Bits live = LiveAfter(block);
+    uint32_t words = 0;
+    for (size_t slot = 0; slot < words_.size(); ++slot) words += Has(live, slot) ? words_[slot] : 0u;
+    for (uint32_t i = block.end; i-- > block.first;) {
+      ForSlots(i, [&](size_t slot, bool read) {
+        if (Has(live, slot) == read) return;
+        live[slot / kWord] ^= uint64_t{1} << slot % kWord;
+        words = read ? words + words_[slot] : words - words_[slot];
+      });
+      kernel_.tracks[i].live = static_cast<uint16_t>(std::min(words, 0xffffu));
+    }
   }
 
   Kernel& kernel_;
   const std::vector<uint8_t>& words_;
-  Bits needed_;
+  std::vector<bool> needed_;
   std::vector<Block> blocks_;
 };
 
@@ -384,33 +417,68 @@ void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words) {
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------------
-void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
-  if (x.launch->schedule) return NoteOperation(x, op, pc, active);
-  const Track& track = x.kernel->tracks[pc];
-  WarpTime& time = x.times[x.warp->index];
-  const Touch touch = x.touch;
-  x.touch = {};
-  Occupy(x.launch->latencies, time, track.cost, touch);
-  if (!active && op.flow != Flow::kBranch) return;
-  const Latencies& latencies = x.launch->latencies;
+namespace {
+
+__m128d Load(const Moment& moment) { return _mm_loadu_pd(moment.data()); }
+void Store(Moment& to, __m128d moment) { _mm_storeu_pd(to.data(), moment); }
+
+/// Plain operations from `pc` on that met no memory, up to `end`. Returns the first that is none.
+uint32_t PassPlain(const Exec& x, WarpTime& time, uint32_t pc, uint32_t end) {
+  const Timing* timings = x.launch->timing.timings.data();
+  const int32_t* list = x.kernel->track_list.data();
+  Moment* ready = time.ready.data();
+  if (pc == end || !timings[pc].plain) return pc;
+  if (time.placed == 0) time.NotePlace({time.start, 0, timings[pc].live});
+  const __m128d start = Load(time.start);
+  __m128d issued = Load(time.issued);
+  WarpTime::Place place = time.places[time.placed - 1];
+  for (; pc < end && timings[pc].plain; ++pc) {
+    const Timing& timing = timings[pc];
+    const int32_t* slots = list + timing.first;
+    __m128d at = start;
+    if (time.placed > kLookahead) at = _mm_max_pd(at, Load(time.places[time.placed - kLookahead].issued));
+    for (int i = 0; i < timing.reads; ++i) at = _mm_max_pd(at, Load(ready[slots[i]]));
+    issued = _mm_max_pd(issued, at);
+    const __m128d done = _mm_add_pd(at, _mm_set1_pd(timing.latency));
+    for (int i = 0; i < timing.writes; ++i) Store(ready[slots[timing.reads + i]], done);
+    Store(place.issued, issued);
+    place.live = timing.live;
+    time.NotePlace(place);
+  }
+  Store(time.issued, issued);
+  return pc;
+}
+
+/// When the operation issues.
+Moment IssueOf(const Exec& x, WarpTime& time, const Op& op, const Track& track, const Touch& touch) {
   const int32_t* slots = x.kernel->track_list.data() + track.first;
-  if (time.places.empty()) time.places.push_back({time.start, 0, track.live});
   Moment at = time.start;
   const bool ahead = track.load_words > 0 || track.leads;
   if (ahead && x.launch->registers > 0) at = Latest(at, EarliestLoad(*x.launch, time, track));
-  if (!ahead && time.places.size() > kLookahead) at = Latest(at, time.places[time.places.size() - kLookahead].issued);
+  if (!ahead && time.placed > kLookahead) at = Latest(at, time.places[time.placed - kLookahead].issued);
   for (int i = 0; i < track.reads; ++i) at = Latest(at, time.ready[static_cast<size_t>(slots[i])]);
   const bool shared = touch.level == Touch::Level::kShared;
   if (touch.level != Touch::Level::kNone && !track.unordered)
     at = AfterStores(shared ? time.shared_stores : time.global_stores, op.src[0] < 0 ? op.src[0] : track.base, at,
                      track.store);
-  if (op.flow == Flow::kBranch && op.guard >= 0 && !track.predicated) at = Later(at, latencies.predicate);
+  if (op.flow == Flow::kBranch && op.guard >= 0 && !track.predicated) at = Later(at, x.launch->latencies.predicate);
+  return at;
+}
+
+/// One operation of any kind; what it keeps busy is counted already.
+void PassOne(Exec& x, uint32_t pc, const Touch& touch) {
+  const Op& op = x.kernel->ops[pc];
+  const Track& track = x.kernel->tracks[pc];
+  WarpTime& time = x.times[x.warp->index];
+  if (time.placed == 0) time.NotePlace({time.start, 0, track.live});
+  const Moment at = IssueOf(x, time, op, track, touch);
   time.issued = Latest(time.issued, at);
-  const double fixed = track.cost.steps * latencies.step + latencies.wait[static_cast<size_t>(track.cost.wait)];
-  const Moment memory = MemoryLatency(latencies, touch);
-  const Moment done = {at[0] + fixed + memory[0], at[1] + fixed + memory[1]};
-  for (int i = 0; i < track.writes; ++i) time.ready[static_cast<size_t>(slots[track.reads + i])] = done;
-  NotePlace(time, track);
+  const double latency = x.launch->timing.timings[pc].latency;
+  const Moment memory = MemoryLatency(x.launch->latencies, touch);
+  const Moment done = {at[0] + latency + memory[0], at[1] + latency + memory[1]};
+  const int32_t* results = x.kernel->track_list.data() + track.first + track.reads;
+  for (int i = 0; i < track.writes; ++i) time.ready[static_cast<size_t>(results[i])] = done;
+  time.NotePlace({time.issued, time.places[time.placed - 1].load_words + track.load_words, track.live});
   if (track.cost.wait == Wait::kRounded) {  // runs alone
     time.issued = Latest(Later(time.start, time.Busy()), done);
     EndStretch(x);
@@ -434,14 +502,84 @@ void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
   }
 }
 
+/// What is noted of the operation that runs belongs to what follows.
+void CatchUp(Exec& x) { x.launch->schedule ? IssuePending(x) : PassTime(x, x.place); }
+
+}  // namespace
+
+TimingTable TimingsOf(const Launch& launch) {
+  TimingTable table;
+  const Kernel& kernel = *launch.kernel;
+  table.marks.resize(kernel.ops.size());
+  if (launch.schedule) {
+    table.marks = PartBeginnings(*launch.schedule);
+    return table;
+  }
+  const Latencies& latencies = launch.latencies;
+  Busy busy;
+  for (const Track& track : kernel.tracks) {
+    const OpCost& cost = track.cost;
+    const bool ahead = track.load_words > 0 || track.leads;
+    const bool plain = track.role == Track::Role::kPlain && cost.wait != Wait::kRounded && !ahead;
+    table.timings.push_back({cost.steps * double{latencies.step} + latencies.wait[static_cast<size_t>(cost.wait)],
+                             track.first, track.live, track.reads, track.writes, plain});
+    table.busy.push_back(busy);
+    const auto uses = [&](Pipe pipe) { return static_cast<double>(cost.uses[static_cast<size_t>(pipe)]); };
+    busy.slots += cost.issue;
+    busy.alu += uses(Pipe::kAlu) * latencies.alu_busy;
+    busy.special += uses(Pipe::kSfu) * latencies.special_busy;
+    busy.tensor += uses(Pipe::kTensor) * latencies.tensor_busy;
+  }
+  table.busy.push_back(busy);
+  return table;
+}
+
+void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
+  if (x.launch->schedule) return NoteOperation(x, op, pc, active);
+  WarpTime& time = x.times[x.warp->index];
+  const Touch touch = std::exchange(x.touch, {});
+  Occupy(time, x.launch->timing, pc, pc + 1);
+  time.memory += touch.wavefronts;
+  if (active || op.flow == Flow::kBranch) PassOne(x, pc, touch);
+}
+
+void Note(Exec& x, uint32_t pc, bool active) {
+  if (x.launch->schedule) return NoteOperation(x, x.kernel->ops[pc], pc, active);
+  x.noted.push_back({pc, active, std::exchange(x.touch, {})});
+}
+
+void PassTime(Exec& x, uint32_t end) {
+  if (x.launch->schedule || x.timed_from >= end) return;
+  const TimingTable& table = x.launch->timing;
+  WarpTime& time = x.times[x.warp->index];
+  uint32_t pc = x.timed_from;
+  uint32_t occupied = pc;
+  const auto pass_to = [&](uint32_t to) {
+    while ((pc = PassPlain(x, time, pc, to)) < to) {
+      Occupy(time, table, std::exchange(occupied, pc + 1), pc + 1);
+      PassOne(x, pc++, {});
+    }
+  };
+  for (const Noted& noted : x.noted) {
+    pass_to(noted.pc);
+    Occupy(time, table, std::exchange(occupied, pc + 1), pc + 1);
+    time.memory += noted.touch.wavefronts;
+    if (noted.active) PassOne(x, pc, noted.touch);
+    ++pc;
+  }
+  pass_to(end);
+  Occupy(time, table, occupied, end);
+  x.noted.clear();
+  x.timed_from = end;
+}
+
 void EndStretch(Exec& x, double gap) {
   if (x.launch->schedule) return IssuePending(x);
   WarpTime& time = x.times[x.warp->index];
   time.start = Later(Latest(Later(time.start, time.Busy()), time.issued), gap);
   time.issued = time.start;
   time.slots = time.alu = time.special = time.tensor = time.memory = 0;
-  time.places.clear();
-  time.oldest = 0;
+  time.placed = time.oldest = 0;
 }
 
 void Meet(Exec& x, const std::vector<uint32_t>& waiting) {
@@ -465,7 +603,7 @@ void MeetCluster(Gang& gang) {
 }
 
 void NoteArrival(Exec& x, const void* place, const Moment& latency) {
-  if (x.launch->schedule) IssuePending(x);
+  CatchUp(x);
   const WarpTime& time = x.times[x.warp->index];
   Moment& arrived = x.gang->arrivals[place];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
@@ -474,7 +612,7 @@ void NoteArrival(Exec& x, const void* place, const Moment& latency) {
 
 void NoteTransfer(Exec& x, const void* place, uint32_t bytes) {
   const Latencies& latencies = x.launch->latencies;
-  if (x.launch->schedule) IssuePending(x);
+  CatchUp(x);
   const WarpTime& time = x.times[x.warp->index];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
   const Moment through = x.ports.l2.Take(now, bytes / double{latencies.port_bytes_per_clk});
@@ -483,6 +621,7 @@ void NoteTransfer(Exec& x, const void* place, uint32_t bytes) {
 }
 
 void NoteWaited(Exec& x, const void* place) {
+  CatchUp(x);
   EndStretch(x);
   WarpTime& time = x.times[x.warp->index];
   time.start = Latest(time.start, x.gang->arrivals[place]);

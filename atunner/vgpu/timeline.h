@@ -21,6 +21,7 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 struct Exec;
 struct Kernel;
 struct Gang;
+struct Launch;
 struct Op;
 
 inline constexpr size_t kQuarters = 4;  ///< of an SM, each with its scheduler and tensor core
@@ -62,6 +63,32 @@ struct Touch {
   Level level = Level::kNone;
   uint32_t wavefronts = 0;  ///< cycles that the load/store unit needs for it
 };
+/// An operation that met memory, or that no lane ran.
+struct Noted {
+  uint32_t pc = 0;
+  bool active = false;
+  Touch touch;
+};
+
+/// An operation's Track in short, for the latencies of a launch.
+struct Timing {
+  double latency = 0;  ///< from the issue to the result, without what memory takes
+  uint32_t first = 0;
+  uint16_t live = 0;
+  uint8_t reads = 0;
+  uint8_t writes = 0;
+  bool plain = false;  ///< if it meets no memory: waits for its operands and for nothing else
+};
+/// Cycles that operations keep their warp's issue slot and its share of the pipes busy.
+struct Busy {
+  double slots = 0, alu = 0, special = 0, tensor = 0;
+};
+/// What timelines need to know of all operations before a launch begins.
+struct TimingTable {
+  std::vector<Timing> timings;  ///< per operation; where the machine code is known, none
+  std::vector<Busy> busy;       ///< of all operations before each, and one past the last
+  std::vector<uint8_t> marks;   ///< per operation: it must be noted wherever it runs
+};
 
 /// A warp's clock. Within a stretch without branches the assembler moves instructions as early as their operands
 /// allow; between stretches they stay in order.
@@ -88,8 +115,13 @@ struct WarpTime {
     uint32_t load_words = 0;  ///< of all loads up to here
     uint32_t live = 0;
   };
-  std::vector<Place> places;
+  std::vector<Place> places;  ///< the first `placed` are of this stretch
+  size_t placed = 0;
   size_t oldest = 0;  ///< of the places that a load may still move to
+  void NotePlace(const Place& place) {
+    if (placed == places.size()) places.resize(2 * placed + 64);
+    places[placed++] = place;
+  }
   // Where the machine code is known (in_order.h):
   struct Accesses {
     std::vector<Touch> touches;  ///< since the operation's machine code last issued
@@ -116,8 +148,14 @@ Track TrackOf(const ptx::Instruction& instruction, uint32_t first, std::vector<i
 /// Fills Track::live. The assembler moves loads ahead as long as registers are left.
 void MarkLive(Kernel& kernel, const std::vector<uint8_t>& words);
 
-/// One operation of the current warp has run, with `active` lanes or none.
+TimingTable TimingsOf(const Launch& launch);
+
+/// An operation that changes the flow runs in the current warp, with `active` lanes or none.
 void Advance(Exec& x, const Op& op, uint32_t pc, bool active);
+/// An operation that does not has run, and is marked, met memory or was run by no lane.
+void Note(Exec& x, uint32_t pc, bool active);
+/// The operations from Exec::timed_from up to `end` have run, but for what was noted of them by all lanes.
+void PassTime(Exec& x, uint32_t end);
 /// The stretch ends: what follows issues later, after `gap` cycles.
 void EndStretch(Exec& x, double gap = 0);
 /// The block's barrier opens for these warps.

@@ -33,7 +33,7 @@ Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t regist
   std::memcpy(params.data(), &data, 8);
   ExecOptions options;
   options.check_hazards = false;
-  options.count = true;
+  options.count = options.timeline = true;
   options.threads = 1;
   options.registers = registers;
   options.machine_code = machine_code;

@@ -32,7 +32,7 @@ void Run(std::string_view text, bool count) {
   if (!program || !data) return;
   ExecOptions options;
   options.check_global = options.check_hazards = options.keep_going = !count;
-  options.count = options.count_lines = count;
+  options.count = options.count_lines = options.timeline = count;
   options.threads = 1;
   options.deadline_seconds = 1;
   options.max_warp_instructions_per_block = 20000;

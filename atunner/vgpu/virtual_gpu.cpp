@@ -257,7 +257,7 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
                 refused.message);
   ExecOptions exec;
   exec.check_hazards = false;
-  exec.count = true;
+  exec.count = exec.timeline = true;
   exec.threads = threads_;
   exec.deadline_seconds = kPredictSeconds;
   exec.latencies = LatenciesOf(profile_, calibration_, shape.grid.Count());

@@ -809,6 +809,12 @@ def convert_floats(f):
                     dot = f".{mode}" if mode else ""
                     arch = 90 if source == "bf16" or suffix and to != "f32" else 80 if "bf16" in (source, to) or to == "f16" and mode == "rz" else 75
                     f.form(f"cvt{dot}{suffix}.{to}.{source} $d, $a;", [to], [source], cases, arch=arch)
+    for ftz in ("", ".ftz"):
+        cases = []
+        for x in float_values("f32", 16, f"sat{ftz}"):
+            a = decode("f32", x)
+            cases.append(((x,), (encode("f32", saturate(flush("f32", a) if ftz else a)),)))
+        f.form(f"cvt{ftz}.sat.f32.f32 $d, $a;", ["f32"], ["f32"], cases)
     for mode in ("rna",):
         f.form(f"cvt.{mode}.tf32.f32 $d, $a;", ["b32"], ["f32"],
                [((x,), (encode("tf32", decode("f32", x), mode),)) for x in float_values("f32", 24, "tf32") if decode("f32", x)[1] not in (NAN,)], arch=80)
