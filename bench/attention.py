@@ -1,15 +1,18 @@
-"""Gradients of attention, and decoding from pages, on the GPU of this machine: PyTorch (cuDNN) and atunner in one run.
+"""Attention, its gradients, and decoding from pages, on the GPU of this machine: PyTorch (cuDNN) and atunner in one run.
 
 Backward: cuDNN is timed forward and backward, as atunner's task begins with q, k, v and dy and so contains the forward pass.
-Decoding: cuDNN takes keys and values that lie side by side; the share is of `--peak` GB/s, for keys and values read once. The artifact
-that was tuned is launched on a table without repeated pages and with sequences of full length.
+Decoding: cuDNN takes keys and values that lie side by side; the share is of `--peak` GB/s, for keys and values read once.
+All artifacts are launched by the runtime; decoding's on a table without repeated pages and with sequences of full length.
 Times are medians of CUDA events with L2 emptied by a write before each sample.
-Usage: python3 bench/attention.py --atunner build/atunner [--budget 12,10s] [--only backward,decode] [--lengths 1024,4096,16384]
+Usage: python3 bench/attention.py --atunner build/atunner [--budget 6] [--only forward,backward,decode] [--lengths 1024,4096,16384] [--dims 64,128,256]
+       [--seconds 600]
        (ATUNNER_RUNTIME names libatunner_runtime.so)
 """
+import math
 import os
 import sys
 import tempfile
+import time
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -17,7 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
 import atunner_runtime  # noqa: E402
-from common import DTYPES, flags, run_atunner, time_us  # noqa: E402
+from common import DTYPES, flags, print_rows, run_atunner, time_us  # noqa: E402
 
 # sequences, heads, key heads, dim, keys of a page, pages of a sequence
 DECODES = [(64, 32, 8, 128, 16, 256), (64, 32, 8, 64, 16, 256), (64, 16, 4, 256, 16, 256), (8, 32, 8, 128, 16, 1024), (1, 32, 8, 128, 16, 1024),
@@ -29,75 +32,117 @@ def attend(q, k, v, **settings):
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, **settings)
 
 
-def tuned(options, command, dtype, folder, name, rows):
-    """The artifact, loaded, and what was said where there is none."""
-    answer = run_atunner(options.atunner, [*command, "--out", folder], dtype, options.budget)
-    if "error" in answer:
-        return None, answer["error"].get("what", "")[:80]
-    return atunner_runtime.ArtifactSet(folder).choose(dims={"rows": rows}, name=name), ""
+def tuned(options, command, dtype, dims, run):
+    """Median time of the tuned artifact in us, what `run(kernel)` launches; and what was said where there is none, else the seconds that tuning took."""
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.time()
+        answer = run_atunner(options.atunner, [*command, "--no-baselines", "--out", folder], dtype, options.budget)
+        if "best" not in answer:
+            return math.nan, answer.get("error", {}).get("what", "no correct kernel")[:80]
+        seconds = time.time() - begin
+        kernel = atunner_runtime.ArtifactSet(folder).choose(dims=dims, name=command[0])
+        scratch = {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)} if kernel.workspace_bytes else {}
+        return time_us(lambda: run(kernel, scratch), (), options.flush), f"{answer['trials']} trials, {seconds:.0f} s"
 
 
-def backward(options, flush):
-    print(f"{'backward':<34} {'dtype':<9} {'cuDNN forward':>13} {'backward':>9} {'atunner, both':>13} {'TFLOP/s':>8} {'ratio':>6}")
+def off(y, wanted):
+    return f"off cuDNN by {((y.float() - wanted.float()).norm() / wanted.float().norm()).item():.1e}"
+
+
+def sequences(options):
+    """Rows of (batch, heads, length, dim), causal and type: 16 384 tokens of 2048 columns."""
     for length in map(int, options.lengths.split(",")):
-        for dim in (64, 128, 256):
+        for dim in map(int, options.dims.split(",")):
             for causal in (False, True):
                 for name in options.dtypes.split(","):
-                    shape = (16384 // length, 2048 // dim, length, dim)
-                    q, k, v, dy = (torch.randn(shape, device="cuda", dtype=DTYPES[name]) for _ in range(4))
-                    forward = time_us(lambda: attend(q, k, v, is_causal=causal), (), flush)
-                    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
-                    y = attend(*leaves, is_causal=causal)
-                    back = time_us(lambda: torch.autograd.grad(y, leaves, dy, retain_graph=True), (), flush)
-                    text = ",".join(map(str, shape))
-                    with tempfile.TemporaryDirectory() as folder:
-                        kernel, error = tuned(options, ["attention_gqa_backward", "--input-shape", text, "--attr", f"causal={str(causal).lower()}"], name, folder,
-                                              "attention_gqa_backward", shape[0])
-                        best = float("nan")
-                        if kernel:
-                            scratch = torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)
-                            gradients = [torch.empty_like(q) for _ in range(3)]
-                            best = time_us(lambda: kernel(q, k, v, dy, *gradients, workspace=scratch), (), flush)
-                    flops = 14 * shape[0] * shape[1] * length * length * dim / (2 if causal else 1)
-                    print(f"{str((*shape, causal)):<34} {name:<9} {forward:>13.1f} {back:>9.1f} {best:>13.1f} {flops / best / 1e6:>8.0f} {(forward + back) / best:>6.2f} {error}", flush=True)
+                    shape = (max(1, 16384 // length), 2048 // dim, length, dim)
+                    yield f"{str((*shape, causal)):<34} {name:<9}", (shape, causal, name)
 
 
-def decode(options, flush):
+def flags_of(shape, causal):
+    return ["--input-shape", ",".join(map(str, shape)), "--attr", f"causal={str(causal).lower()}"]
+
+
+def flops_of(products, shape, causal):
+    batch, heads, length, dim = shape
+    return 2 * products * batch * heads * length * length * dim / (2 if causal else 1)
+
+
+def forward(options):
+    print(f"{'forward':<34} {'dtype':<9} {'cuDNN':>9} {'atunner':>9} {'TFLOP/s':>8} {'ratio':>6}")
+
+    def measure(row):
+        shape, causal, name = row
+        q, k, v = (torch.randn(shape, device="cuda", dtype=DTYPES[name]) for _ in range(3))
+        library = time_us(lambda: attend(q, k, v, is_causal=causal), (), options.flush)
+        y = torch.empty_like(q)
+        dims = {"heads": shape[0] * shape[1], "sequence": shape[2], "dim": shape[3]}
+        best, said = tuned(options, ["flash_attention", *flags_of(shape, causal)], name, dims, lambda kernel, scratch: kernel(q, k, v, y, **scratch))
+        if best == best:
+            said += ", " + off(y, attend(q, k, v, is_causal=causal))
+        return f"{library:>9.1f} {best:>9.1f} {flops_of(2, shape, causal) / best / 1e6:>8.0f} {library / best:>6.2f} {said}", library / best
+
+    print_rows(sequences(options), options.seconds, measure)
+
+
+def backward(options):
+    print(f"{'backward':<34} {'dtype':<9} {'cuDNN forward':>13} {'backward':>9} {'atunner, both':>13} {'TFLOP/s':>8} {'ratio':>6}")
+
+    def measure(row):
+        shape, causal, name = row
+        q, k, v, dy = (torch.randn(shape, device="cuda", dtype=DTYPES[name]) for _ in range(4))
+        ahead = time_us(lambda: attend(q, k, v, is_causal=causal), (), options.flush)
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        y = attend(*leaves, is_causal=causal)
+        back = time_us(lambda: torch.autograd.grad(y, leaves, dy, retain_graph=True), (), options.flush)
+        gradients = [torch.empty_like(q) for _ in range(3)]
+        best, said = tuned(options, ["attention_gqa_backward", *flags_of(shape, causal)], name, {"rows": shape[0]},
+                           lambda kernel, scratch: kernel(q, k, v, dy, *gradients, **scratch))
+        if best == best:
+            said += ", " + off(gradients[1], torch.autograd.grad(y, leaves, dy)[1])
+        ratio = (ahead + back) / best
+        return f"{ahead:>13.1f} {back:>9.1f} {best:>13.1f} {flops_of(7, shape, causal) / best / 1e6:>8.0f} {ratio:>6.2f} {said}", ratio
+
+    print_rows(sequences(options), options.seconds, measure)
+
+
+def decode(options):
     print(f"{'decode':<34} {'dtype':<9} {'cuDNN, no pages':>15} {'atunner':>9} {'GB/s':>6} {'share':>6} {'ratio':>6}")
-    for sequences, heads, key_heads, dim, page, pages in DECODES:
-        for name in options.dtypes.split(","):
-            q = torch.randn(sequences, heads, dim, device="cuda", dtype=DTYPES[name])
-            k_pool, v_pool = (torch.randn(sequences * pages, page, key_heads, dim, device="cuda", dtype=DTYPES[name]) for _ in range(2))
-            table = torch.randperm(sequences * pages, device="cuda").reshape(sequences, pages)
-            last = torch.full((sequences,), page * pages - 1, device="cuda", dtype=torch.int64)
-            k, v = (pool[table].reshape(sequences, pages * page, key_heads, dim).transpose(1, 2).contiguous() for pool in (k_pool, v_pool))
-            library = time_us(lambda: attend(q[:, :, None], k, v, enable_gqa=True), (), flush)
-            wanted = attend(q[:, :, None], k, v, enable_gqa=True)[:, :, 0].float()
-            shapes = [f"{sequences},{heads},{dim}", f"{sequences * pages},{page},{key_heads},{dim}", f"{sequences},{pages}"]
-            with tempfile.TemporaryDirectory() as folder:
-                kernel, error = tuned(options, ["attention_paged", "--input-shape", *shapes], name, folder, "attention_paged", sequences)
-                best = float("nan")
-                if kernel:
-                    scratch = torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)
-                    y = torch.empty_like(q)
-                    best = time_us(lambda: kernel(q, k_pool, v_pool, table, last, y, workspace=scratch), (), flush)
-                    error = f"off cuDNN by {((y.float() - wanted).norm() / wanted.norm()).item():.1e}"
-            rate = 2 * k.numel() * k.element_size() / best / 1e3
-            print(f"{str((sequences, heads, key_heads, dim, page, pages)):<34} {name:<9} {library:>15.1f} {best:>9.1f} {rate:>6.0f} {rate / options.peak * 100:>5.1f}% {library / best:>6.2f} {error}",
-                  flush=True)
+
+    def measure(row):
+        (count, heads, key_heads, dim, page, pages), name = row
+        q = torch.randn(count, heads, dim, device="cuda", dtype=DTYPES[name])
+        k_pool, v_pool = (torch.randn(count * pages, page, key_heads, dim, device="cuda", dtype=DTYPES[name]) for _ in range(2))
+        table = torch.randperm(count * pages, device="cuda").reshape(count, pages)
+        last = torch.full((count,), page * pages - 1, device="cuda", dtype=torch.int64)
+        k, v = (pool[table].reshape(count, pages * page, key_heads, dim).transpose(1, 2).contiguous() for pool in (k_pool, v_pool))
+        library = time_us(lambda: attend(q[:, :, None], k, v, enable_gqa=True), (), options.flush)
+        y = torch.empty_like(q)
+        shapes = [f"{count},{heads},{dim}", f"{count * pages},{page},{key_heads},{dim}", f"{count},{pages}"]
+        best, said = tuned(options, ["attention_paged", "--input-shape", *shapes], name, {"rows": count},
+                           lambda kernel, scratch: kernel(q, k_pool, v_pool, table, last, y, **scratch))
+        if best == best:
+            said += ", " + off(y, attend(q[:, :, None], k, v, enable_gqa=True)[:, :, 0])
+        rate = 2 * k.numel() * k.element_size() / best / 1e3
+        return f"{library:>15.1f} {best:>9.1f} {rate:>6.0f} {rate / options.peak * 100:>5.1f}% {library / best:>6.2f} {said}", library / best
+
+    rows = ((f"{str(sizes):<34} {name:<9}", (sizes, name)) for sizes in DECODES for name in options.dtypes.split(","))
+    print_rows(rows, options.seconds, measure)
 
 
 def main():
-    parser = flags(__doc__, "12,10s", "bfloat16", "backward,decode")
+    parser = flags(__doc__, "6", "bfloat16", "forward,backward,decode")
     parser.add_argument("--lengths", default="1024,4096,16384")
+    parser.add_argument("--dims", default="64,128,256")
+    parser.add_argument("--seconds", type=float, default=600, help="of each table: no row begins later")
     parser.add_argument("--peak", type=float, default=4800, help="GB/s of the memory, by its data sheet")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; times in us; ratio = cuDNN / atunner")
-    for which, run in (("decode", decode), ("backward", backward)):
-        if which in options.only.split(","):
-            run(options, flush)
+    options.flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; times in us; ratio = cuDNN / atunner", flush=True)
+    tables = {"forward": forward, "backward": backward, "decode": decode}
+    for which in options.only.split(","):
+        tables[which](options)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 and atunner, in one run and one table.
 
 Times are medians of CUDA events with L2 emptied by a write before each sample.
-Usage: python3 bench/products.py --atunner build/atunner [--budget 80,40s] [--only conv2d,attention] [--lengths 1024,4096,16384]
+Usage: python3 bench/products.py --atunner build/atunner [--budget 80,40s] [--only conv2d,attention]; attention of all lengths: bench/attention.py
 """
 import os
 import sys
@@ -14,7 +14,7 @@ from common import DTYPES, flags, run_atunner, time_us  # noqa: E402
 
 # n, h, w, c, k, r, s, stride, padding
 CONVS = [(64, 56, 56, 64, 64, 3, 3, 1, 1), (32, 28, 28, 128, 128, 3, 3, 1, 1), (32, 28, 28, 256, 256, 3, 3, 1, 1), (32, 56, 56, 256, 64, 1, 1, 1, 0)]
-# batch, heads, sequence, dim, causal; with --lengths 16 384 tokens of 2048 columns, three sizes of heads
+# batch, heads, sequence, dim, causal
 ATTENTIONS = [(4, 16, 4096, 128, False), (4, 16, 4096, 128, True), (4, 16, 4096, 64, False), (4, 8, 4096, 256, False)]
 
 
@@ -40,18 +40,13 @@ def attention(b, h, s, d, causal, dtype):
 
 def main():
     parser = flags(__doc__, "80,40s", "bfloat16,float16", "conv2d,attention")
-    parser.add_argument("--lengths", help="of sequences: attention of all sizes of heads, with and without a causal mask")
     parser.add_argument("--no-compile", action="store_true")
     options = parser.parse_args()
-    attentions = ATTENTIONS
-    if options.lengths:
-        lengths = [int(length) for length in options.lengths.split(",")]
-        attentions = [(16384 // s, 2048 // d, s, d, causal) for d in (64, 128, 256) for s in lengths for causal in (False, True)]
     torch.backends.cudnn.benchmark = True
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     print(f"{torch.cuda.get_device_name()}, all measured; TFLOP/s and time in us; ratio = library time / atunner time")
     print(f"{'operator':<44} {'dtype':<9} {'naive':>10} {'library':>9} {'compile':>9} {'atunner':>9} {'TFLOP/s':>8} {'roof %':>6} {'ratio':>6}")
-    for kind, make, sizes in (("conv2d", conv, CONVS), ("attention", attention, attentions)):
+    for kind, make, sizes in (("conv2d", conv, CONVS), ("attention", attention, ATTENTIONS)):
         if kind not in options.only.split(","):
             continue
         for size in sizes:

@@ -109,8 +109,6 @@ class MmaAttention : public AttentionTemplate {
     AddExtents(64, 32);
   }
 
-  Configuration Default() const override { return Cheapest(); }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     ConstantBlock constants = Constants(configuration);
@@ -186,8 +184,6 @@ class WgmmaAttention : public AttentionTemplate {
     if (GetInt(space_, configuration, "order") != 0) sizes[0]["heads"] = profile_.sms + 3;
     return sizes;
   }
-  Configuration Default() const override { return Cheapest(); }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const int64_t keys = integer("tile_k"), stages = integer("stages");
@@ -311,8 +307,6 @@ class SimtAttention : public AttentionTemplate {
     Add(held + " * (tile_q // rows) * 16 <= 65536", "registers of a block");
     AddExtents(16, 16);
   }
-
-  Configuration Default() const override { return Cheapest(); }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };

@@ -34,8 +34,6 @@ class PagedAttention : public BoundTemplate {
         "registers of a thread");
   }
 
-  Configuration Default() const override { return Cheapest(); }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     ConstantBlock constants;

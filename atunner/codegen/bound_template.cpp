@@ -53,7 +53,7 @@ Configuration BoundTemplate::FirstAllowed(const std::vector<std::vector<int64_t>
   return {};
 }
 
-Configuration BoundTemplate::Cheapest() const {
+Configuration BoundTemplate::Default() const {
   std::vector<std::vector<Value>> all;
   for (const Parameter& parameter : space_.parameters) all.push_back(parameter.values);
   return CheapestOf(all);
@@ -106,6 +106,13 @@ LaunchPlan BoundTemplate::Plan(const Configuration& configuration, std::vector<L
   plan.parameter_names = space_.Names();
   plan.parameter_values = configuration.values;
   return plan;
+}
+
+SizeFreedom BoundTemplate::OpenSize(const char* reason) const {
+  if (spec_.dims.size() != 1) return {};
+  const auto& [name, most] = *spec_.dims.begin();
+  if (reason == nullptr) return {{name}, {}};
+  return {{name}, {{Expr::MustParse(fmt::format("{} <= {}", name, most)), reason}}};
 }
 
 Constraint WholeSteps(std::string_view dim, int64_t step) {

@@ -39,6 +39,8 @@ class BoundTemplate : public ScheduleTemplate {
   const KernelSpec& spec() const override { return spec_; }
   const ParameterSpace& space() const override { return space_; }
   std::optional<RenderedKernel> Naive() const override;
+  /// The configuration of least Cost on the template's own device; an empty one for an empty space.
+  Configuration Default() const override;
 
  protected:
   int64_t dim(std::string_view name) const { return spec_.dims.find(name)->second; }
@@ -49,14 +51,14 @@ class BoundTemplate : public ScheduleTemplate {
   bool Allows(const Configuration& configuration) const;
   /// Of the given configurations the first that the space allows; an empty one when there is none.
   Configuration FirstAllowed(const std::vector<std::vector<int64_t>>& candidates) const;
-  /// The configuration of least Cost on the template's own device; an empty one for an empty space.
-  Configuration Cheapest() const;
-  /// Likewise, of the combinations of `choices`, a list for each parameter.
+  /// Of the combinations of `choices`, a list for each parameter, the one of least Cost.
   Configuration CheapestOf(const std::vector<std::vector<Value>>& choices) const;
 
   /// Comment, includes, element type and mma type, `constants`, then the texts.
   SourceUnit Emit(const Configuration& configuration, const ConstantBlock& constants,
                   std::initializer_list<std::string_view> texts) const;
+  /// Of a task with one open size: all of them; with a `reason` those up to the task's own, because of it.
+  SizeFreedom OpenSize(const char* reason = nullptr) const;
   /// A plan of these steps, knowing the configuration's parameters.
   LaunchPlan Plan(const Configuration& configuration, std::vector<LaunchStep> steps) const;
 
@@ -65,6 +67,9 @@ class BoundTemplate : public ScheduleTemplate {
   DType element_;  ///< what sources call T: of the result
   ParameterSpace space_;
 };
+
+/// A reason for OpenSize.
+inline constexpr const char* kElementNumbers = "elements of more may not be numbered by 32 bits";
 
 /// For FreeSizes: a source that moves `step` elements at once is right only where rows are whole multiples of them.
 Constraint WholeSteps(std::string_view dim, int64_t step);

@@ -34,8 +34,6 @@ class ColumnsTemplate : public BoundTemplate {
     MakeSpace();
   }
 
-  Configuration Default() const override { return Cheapest(); }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const int64_t vector = integer("vector");
@@ -65,13 +63,7 @@ class ColumnsTemplate : public BoundTemplate {
     return CheckSizes(spec_, program_.graph, several, 200000 / (Reduced() * kept));
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override {
-    if (spec_.dims.size() != 1) return {};
-    const auto& [name, most] = *spec_.dims.begin();
-    return {
-        {name},
-        {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "elements of more may not be numbered by 32 bits"}}};
-  }
+  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(kElementNumbers); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };

@@ -90,8 +90,6 @@ class HaloConv : public BoundTemplate {
                           std::move(plan)};
   }
 
-  Configuration Default() const override { return Cheapest(); }
-
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto at = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
     const double groups = at("groups_m") * at("groups_p");

@@ -13,8 +13,6 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/plain_kernels.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -33,10 +31,9 @@ struct ElementsForm {
 };
 
 std::optional<ElementsForm> FormOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto parsed = GraphOf(spec);
-  if (!parsed) return std::nullopt;
-  ElementsForm form{MergeAxes(graph::FuseMaps(*parsed))};
+  const auto fused = FusedGraphOf(spec);
+  if (!fused) return std::nullopt;
+  ElementsForm form{MergeAxes(*fused)};
   for (const graph::Output& output : form.graph.outputs()) {
     const graph::ElementText::Served served = graph::ElementText::Serves(form.graph, output.node);
     if (!served.yes || served.work > kMostWork) return std::nullopt;
@@ -59,8 +56,6 @@ class ElementsTemplate : public BoundTemplate {
     }
     MakeSpace();
   }
-
-  Configuration Default() const override { return Cheapest(); }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
@@ -100,12 +95,7 @@ class ElementsTemplate : public BoundTemplate {
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {
-    if (spec_.dims.size() != 1) return {};
-    const auto& [name, most] = *spec_.dims.begin();
-    if (IndexType() != "int") return {{name}, {}};
-    return {
-        {name},
-        {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "elements of more may not be numbered by 32 bits"}}};
+    return OpenSize(IndexType() != "int" ? nullptr : kElementNumbers);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {

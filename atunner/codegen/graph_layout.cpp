@@ -6,11 +6,19 @@
 
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/plain_kernels.h"
+#include "atunner/graph/rewrite.h"
+#include "atunner/operators/graph_operator.h"
 
 namespace atunner {
 
 using graph::Extent;
 using graph::Shape;
+
+std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
+  const auto parsed = GraphOf(spec);
+  return parsed ? std::optional(graph::FuseMaps(*parsed)) : std::nullopt;
+}
 
 std::string KernelParameters(const KernelSpec& spec) {
   std::string text;

@@ -2,6 +2,7 @@
 // merged where all tensors walk through them evenly.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,9 @@ class GraphLayout {
   graph::Shape extents_;
   std::vector<std::vector<bool>> has_;  ///< by tensor, then axis
 };
+
+/// The graph of a task with every map put into its users; nullopt for a task of another kind.
+std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec);
 
 /// The parameters of a kernel of a graph's task: tensors as in_x and out_y, then open sizes.
 std::string KernelParameters(const KernelSpec& spec);

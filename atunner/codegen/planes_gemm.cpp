@@ -74,8 +74,6 @@ class PlanesGemm : public BoundTemplate {
     Add(fmt::format("tile_n == 64 or tile_n < 2 * {}", n_), "more columns than there are");
   }
 
-  Configuration Default() const override { return Cheapest(); }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     LaunchPlan plan = Plan(configuration, {});
     const bool scaled = GetInt(space_, configuration, "planes") < 3;

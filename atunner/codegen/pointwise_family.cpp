@@ -10,8 +10,6 @@
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/plain_kernels.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -26,18 +24,16 @@ using graph::ValidGraph;
 
 /// The graph with every map put into its users, if that leaves nothing but maps over inputs, all of one shape.
 std::optional<ValidGraph> PointwiseForm(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto parsed = GraphOf(spec);
-  if (!parsed) return std::nullopt;
-  const ValidGraph graph = graph::FuseMaps(*parsed);
-  const Shape& space = graph.node(graph.outputs()[0].node).type.shape;
-  for (const Node& node : graph.nodes()) {
+  std::optional<ValidGraph> graph = FusedGraphOf(spec);
+  if (!graph) return std::nullopt;
+  const Shape& space = graph->node(graph->outputs()[0].node).type.shape;
+  for (const Node& node : graph->nodes()) {
     if (node.As<graph::Input>()) continue;
     if (!node.As<Map>() || !(node.type.shape == space)) return std::nullopt;
   }
   const bool maps = std::ranges::all_of(
-      graph.outputs(), [&](const graph::Output& output) { return graph.node(output.node).As<Map>() != nullptr; });
-  return maps ? std::optional(graph) : std::nullopt;
+      graph->outputs(), [&](const graph::Output& output) { return graph->node(output.node).As<Map>() != nullptr; });
+  return maps ? graph : std::nullopt;
 }
 
 class PointwiseTemplate : public BoundTemplate {
@@ -49,8 +45,6 @@ class PointwiseTemplate : public BoundTemplate {
         layout_(LayoutOf()) {
     MakeSpace();
   }
-
-  Configuration Default() const override { return Cheapest(); }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
@@ -81,12 +75,7 @@ class PointwiseTemplate : public BoundTemplate {
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {
-    if (spec_.dims.size() != 1) return {};
-    const auto& [name, most] = *spec_.dims.begin();
-    if (!Repeats() || !Small()) return {{name}, {}};
-    return {
-        {name},
-        {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "elements of more may not be numbered by 32 bits"}}};
+    return OpenSize(!Repeats() || !Small() ? nullptr : kElementNumbers);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {

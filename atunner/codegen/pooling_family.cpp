@@ -14,8 +14,6 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/evaluate_sums.h"
 #include "atunner/graph/plain_kernels.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -157,11 +155,10 @@ std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
 }
 
 std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto parsed = GraphOf(spec);
-  if (!parsed) return std::nullopt;
-  auto form = FormReader(graph::FuseMaps(*parsed)).Read();
-  if (!form) form = DepthwiseOf(graph::FuseMaps(*parsed));
+  const auto fused = FusedGraphOf(spec);
+  if (!fused) return std::nullopt;
+  auto form = FormReader(*fused).Read();
+  if (!form) form = DepthwiseOf(*fused);
   if (!form) return std::nullopt;
   const graph::Shape& out = form->graph.node(form->reduce).type.shape;
   const auto span = [](const PooledAxis& axis) { return (axis.size - 1) * axis.dilation + 1; };
@@ -177,8 +174,6 @@ class PoolingTemplate : public BoundTemplate {
       : BoundTemplate(spec, profile), form_(std::move(form)) {
     MakeSpace();
   }
-
-  Configuration Default() const override { return Cheapest(); }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
@@ -228,11 +223,7 @@ class PoolingTemplate : public BoundTemplate {
                       200000 / elements);
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override {
-    if (spec_.dims.size() != 1) return {};
-    const auto& [name, most] = *spec_.dims.begin();
-    return {{name}, {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "threads are numbered by 32 bits"}}};
-  }
+  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize("threads are numbered by 32 bits"); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };

@@ -5,12 +5,11 @@
 #include <algorithm>
 
 #include "atunner/codegen/family.h"
+#include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/maps_product.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/plain_kernels.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -218,10 +217,9 @@ std::vector<NodeId> OtherInputs(const ValidGraph& graph, NodeId product) {
 
 /// nullopt for other graphs, and for types that tensor cores do not multiply or the kernels do not store.
 std::optional<ProductGraph> ProductGraphOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto parsed = GraphOf(spec);
-  if (!parsed) return std::nullopt;
-  const ValidGraph graph = graph::FuseMaps(*parsed);
+  const auto fused = FusedGraphOf(spec);
+  if (!fused) return std::nullopt;
+  const ValidGraph& graph = *fused;
   const auto& nodes = graph.nodes();
   const auto found =
       std::ranges::find_if(nodes, [](const Node& node) { return node.As<graph::Contract>() != nullptr; });

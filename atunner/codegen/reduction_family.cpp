@@ -41,8 +41,6 @@ class ReductionTemplate : public BoundTemplate {
     MakeSpace();
   }
 
-  Configuration Default() const override { return Cheapest(); }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const ReductionSchedule schedule = {Keeps(configuration), integer("prefetch") != 0, Staged(configuration),
@@ -66,10 +64,7 @@ class ReductionTemplate : public BoundTemplate {
     return CheckSizes(spec_, program_.graph, several, 200000 / (program_.columns * rows));
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override {
-    if (spec_.dims.size() != 1) return {};
-    return {{spec_.dims.begin()->first}, {}};
-  }
+  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };

@@ -13,8 +13,6 @@
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
 #include "atunner/graph/plain_kernels.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -210,10 +208,9 @@ class Writer {
 };
 
 std::optional<ScanForm> FormOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto parsed = GraphOf(spec);
-  if (!parsed) return std::nullopt;
-  ScanForm form{graph::FuseMaps(*parsed), -1};
+  const auto fused = FusedGraphOf(spec);
+  if (!fused) return std::nullopt;
+  ScanForm form{*fused, -1};
   for (size_t id = 0; id < form.graph.nodes().size(); ++id) {
     if (!form.graph.nodes()[id].As<graph::Scan>()) continue;
     if (form.scan >= 0) return std::nullopt;
@@ -239,8 +236,6 @@ class ScanTemplate : public BoundTemplate {
       : BoundTemplate(spec, profile), form_(std::move(form)) {
     MakeSpace();
   }
-
-  Configuration Default() const override { return Cheapest(); }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
@@ -268,10 +263,7 @@ class ScanTemplate : public BoundTemplate {
     return CheckSizes(spec_, form_.graph, several, 200000 / (Extent() * lines));
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override {
-    if (spec_.dims.size() != 1) return {};
-    return {{spec_.dims.begin()->first}, {}};
-  }
+  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };

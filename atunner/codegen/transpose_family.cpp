@@ -10,8 +10,6 @@
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/plain_kernels.h"
-#include "atunner/graph/rewrite.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -72,10 +70,9 @@ void Canonicalise(const Shape& from, const std::vector<int64_t>& given, Transpos
 }
 
 std::optional<TransposeForm> FormOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
-  const auto parsed = GraphOf(spec);
-  if (!parsed) return std::nullopt;
-  TransposeForm form{.graph = graph::FuseMaps(*parsed), .extents = {}, .order = {}, .maps = {}};
+  const auto fused = FusedGraphOf(spec);
+  if (!fused) return std::nullopt;
+  TransposeForm form{.graph = *fused, .extents = {}, .order = {}, .maps = {}};
   if (form.graph.outputs().size() != 1 || form.graph.inputs().size() != 1) return std::nullopt;
   const graph::Node* transpose = nullptr;
   for (NodeId id = form.graph.outputs()[0].node; !form.graph.node(id).As<graph::Input>();
@@ -100,8 +97,6 @@ class TransposeTemplate : public BoundTemplate {
       : BoundTemplate(spec, profile), form_(std::move(form)) {
     MakeSpace();
   }
-
-  Configuration Default() const override { return Cheapest(); }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
@@ -137,10 +132,7 @@ class TransposeTemplate : public BoundTemplate {
     return sizes;
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override {
-    if (spec_.dims.size() != 1) return {};
-    return {{spec_.dims.begin()->first}, {}};
-  }
+  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };

@@ -42,8 +42,6 @@ class Weights : public BoundTemplate {
     Add(fmt::format("warps * ahead <= {}", std::max<int64_t>(4, k_ / chunk())), "less depth than that");
   }
 
-  Configuration Default() const override { return Cheapest(); }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     ConstantBlock constants;
     constants.Bool("FOUR_BITS", four_).Int("M", m_).Int("N", n_).Int("K", k_);

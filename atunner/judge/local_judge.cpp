@@ -87,6 +87,7 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, con
   options.stop = order.thorough ? FinalRule() : ScreeningRule();
   options.seed = Mix64(order.seed ^ 0x71);
   options.incumbent_ns = order.incumbent_ns;
+  options.check_stale = !order.plain;  // ours, and slow
   ATUNNER_TRY(TimingResult timing, harness_->Time(*subject, options));
   answer.verdict.checks.insert(answer.verdict.checks.end(), timing.verdict.checks.begin(), timing.verdict.checks.end());
   if (!timing.verdict.correct()) {

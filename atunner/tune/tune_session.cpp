@@ -310,7 +310,7 @@ Status TuneSession::Loop(Desk& desk) {
 }
 
 Status TuneSession::MeasureNaive(const Listener& listener) {
-  const auto naive = request_.schedule->Naive();
+  const auto naive = request_.plain ? request_.schedule->Naive() : std::nullopt;
   if (!naive) return {};
   const Stopwatch watch(clock_, result_.spent.plain);
   Baseline baseline;

@@ -34,6 +34,7 @@ struct TuneRequest {
   std::vector<Objective> objectives = {Objective::kTime};  ///< the first one decides who wins
   uint64_t seed = 1;
   int compile_threads = 2;
+  bool plain = true;                 ///< compare the winner with the plain kernel
   std::vector<std::string> vendors;  ///< libraries to compare the winner with
   bool transfer = false;             ///< learn from runs of the store that are clearly alike (transfer.h)
   /// One thing after another, so that equal seeds give equal runs where equal candidates get equal answers. Otherwise

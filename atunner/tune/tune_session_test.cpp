@@ -484,6 +484,15 @@ TEST_F(TuneSessionTest, TheWinnerIsPairedWithThePlainKernelAndTheVendors) {
   EXPECT_EQ(judge_.compared[1].second, Winner(result));
 }
 
+TEST_F(TuneSessionTest, ThePlainKernelIsLeftOut) {
+  judge_.other.ns = 1e8;
+  request_.plain = false;
+  const TuneResult result = Tune(Schedule(3, true));
+  EXPECT_TRUE(result.winner);
+  EXPECT_TRUE(result.baselines.empty());
+  EXPECT_TRUE(judge_.compared.empty());
+}
+
 TEST_F(TuneSessionTest, AComparisonThatFailsDoesNotCostTheResult) {
   judge_.other.ns = 1e8;
   judge_.comparing_fails = true;

@@ -253,7 +253,8 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<c
     return session.verdict;
   }
   session.module = std::move(*module);
-  for (const Case& one : Plan(*candidate)) {
+  for (Case one : Plan(*candidate)) {
+    one.repeat = one.repeat && scrutiny != Scrutiny::kPlain;
     if (scrutiny == Scrutiny::kPlain && session.MetOracle(one.dims)) {
       // Whoever is examined next does not have to wait for them.
       ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));

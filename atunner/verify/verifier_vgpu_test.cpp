@@ -123,7 +123,9 @@ TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
   const KernelSpec spec = Softmax(4, 33);
   CandidateKernel plain = Compile(RowKernel(""), RowPlan());
   plain.check_dims = {{{"rows", 2}, {"cols", 33}}, {{"rows", 4}, {"cols", 33}}};
-  EXPECT_THAT(met(Judge(gpu_, spec, plain, Scrutiny::kPlain)), testing::Each(testing::Pair(testing::_, 1)));
+  const Verdict brief = Judge(gpu_, spec, plain, Scrutiny::kPlain);
+  EXPECT_THAT(met(brief), testing::Each(testing::Pair(testing::_, 1)));
+  EXPECT_THAT(brief.checks, testing::Each(testing::Field(&CheckRecord::check, testing::Ne("repeat"))));
   EXPECT_THAT(met(Judge(gpu_, spec, plain)), testing::Each(testing::Pair(testing::_, testing::Gt(1))));
   const auto wrong = Compile(RowKernel("  y[at] = 7;\n"), RowPlan());
   EXPECT_EQ(Judge(gpu_, spec, wrong, Scrutiny::kPlain).kind, VerdictKind::kWrongResult);

@@ -36,6 +36,7 @@ struct TuneFlags {
   bool force_virtual = false;
   bool fresh = false;
   bool no_transfer = false;
+  bool no_baselines = false;
   int compile_threads = 0;
   double compile_timeout = kCompileTimeoutSeconds;
 };

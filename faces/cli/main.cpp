@@ -46,7 +46,7 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
                    "search strategy (`auto` unless you know better; a wrong name lists them)");
   verb->add_option("--where", flags.where,
                    "only configurations for which this holds: \"tile_m == 128 and stages > 3\"");
-  verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m");
+  verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m")->capture_default_str();
   verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(CLI::NonNegativeNumber);
   verb->add_option("--objective", flags.objective,
                    "time, memory or energy; of several (time,energy) the front is shown");
@@ -57,6 +57,7 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
                  "forget what an earlier run of the same command found, and learn from no other");
   verb->add_flag("--no-transfer", flags.no_transfer,
                  "learn from no run of the same kernel at other sizes or on other GPUs");
+  verb->add_flag("--no-baselines", flags.no_baselines, "time neither the plain kernel nor libraries beside the winner");
   verb->add_option("--compile-threads", flags.compile_threads, "0 = all cores");
   verb->add_option("--compile-timeout", flags.compile_timeout, "seconds one candidate may compile")
       ->check(CLI::PositiveNumber);

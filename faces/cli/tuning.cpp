@@ -220,7 +220,8 @@ Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const
   request.compile_threads = flags.compile_threads > 0
                                 ? flags.compile_threads
                                 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (target.real_index) request.vendors = VendorNames(spec);
+  request.plain = !flags.no_baselines;
+  if (target.real_index && !flags.no_baselines) request.vendors = VendorNames(spec);
   std::vector<std::unique_ptr<Judge>> runners;
   std::vector<Judge*> judges;
   for (const Target& one : targets) {

@@ -63,43 +63,49 @@ extern "C" __global__ void conv2d(const T* x, const T* w, OUT* y, long long n, i
 // q, k, v, y: [batch × heads, sequence, dim]. One block per TILE queries; keys in tiles of 128, online softmax. The weights
 // that meet the values are rounded to the result's type, as in every attention of that precision: tensor cores take no
 // other operands. In rows of few keys that rounding is the largest error, and a budget derived without it would refuse
-// them all.
+// them all. Queries, keys and weights wait in shared memory, widened once.
 extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y, long long heads, int sequence, int dim, float scale, int causal) {
-  __shared__ ACC weight[TILE][128];
-  __shared__ ACC reduce[TILE][128];
+  constexpr int STEP = 16;
+  __shared__ ACC query[TILE][256], some[128][STEP + 1];  // elements of keys
+  __shared__ ACC weight[TILE][128], rounded[TILE][128], reduce[TILE][128], totals[TILE];
   const long long head = blockIdx.y;
-  const int row = blockIdx.x * TILE;
-  const T* query[TILE];
+  const int row = blockIdx.x * TILE, self = threadIdx.x;
   int last[TILE];  // keys that a query sees
-  ACC top[TILE], total[TILE] = {}, first[TILE] = {}, second[TILE] = {};
+  ACC top[TILE], first[TILE] = {}, second[TILE] = {}, total = 0;  // of query `self`
 #pragma unroll
   for (int t = 0; t < TILE; ++t) {
     const int own = row + t < sequence ? row + t : sequence - 1;
-    query[t] = q + (head * sequence + own) * dim;
+    for (int d = self; d < dim; d += 128) query[t][d] = IN(q[(head * sequence + own) * dim + d]);
     last[t] = causal ? own + 1 : sequence;
     top[t] = (ACC)-3.0e38;
   }
   const T* keys = k + head * sequence * dim;
   const T* values = v + head * sequence * dim;
   for (int base = 0; base < last[TILE - 1]; base += 128) {
-    const int key = base + threadIdx.x;
+    const int key = base + self, count = last[TILE - 1] - base < 128 ? last[TILE - 1] - base : 128;
     ACC score[TILE] = {};
-    if (key < last[TILE - 1]) {
-      for (int d = 0; d < dim; ++d) {
-        const ACC element = IN(keys[(long long)key * dim + d]);
-#pragma unroll
-        for (int t = 0; t < TILE; ++t) score[t] += IN(query[t][d]) * element;
+    for (int from = 0; from < dim; from += STEP) {
+      const int width = dim - from < STEP ? dim - from : STEP;
+      for (int i = self; i < 128 * STEP; i += 128) {
+        const int which = i / STEP, d = i % STEP;
+        some[which][d] = which < count && d < width ? IN(keys[(long long)(base + which) * dim + from + d]) : (ACC)0;
       }
+      __syncthreads();
+      for (int d = 0; d < width; ++d) {
+#pragma unroll
+        for (int t = 0; t < TILE; ++t) score[t] += query[t][from + d] * some[self][d];
+      }
+      __syncthreads();
     }
 #pragma unroll
-    for (int t = 0; t < TILE; ++t) reduce[t][threadIdx.x] = score[t] = key < last[t] ? score[t] * (ACC)scale : (ACC)-3.0e38;
+    for (int t = 0; t < TILE; ++t) reduce[t][self] = score[t] = key < last[t] ? score[t] * (ACC)scale : (ACC)-3.0e38;
     __syncthreads();
     for (int half = 64; half > 0; half /= 2) {
-      if (threadIdx.x < half) {
+      if (self < half) {
 #pragma unroll
         for (int t = 0; t < TILE; ++t) {
-          const ACC a = reduce[t][threadIdx.x], b = reduce[t][threadIdx.x + half];
-          reduce[t][threadIdx.x] = (a != a || a > b) ? a : b;
+          const ACC a = reduce[t][self], b = reduce[t][self + half];
+          reduce[t][self] = (a != a || a > b) ? a : b;
         }
       }
       __syncthreads();
@@ -108,35 +114,44 @@ extern "C" __global__ void attention(const T* q, const T* k, const T* v, OUT* y,
     for (int t = 0; t < TILE; ++t) {
       const ACC peak = reduce[t][0];
       const ACC next = (top[t] != top[t] || top[t] > peak) ? top[t] : peak;
-      const ACC keep = exp(top[t] - next);
-      weight[t][threadIdx.x] = key < last[t] ? exp(score[t] - next) : (ACC)0;
-      total[t] *= keep;
+      const ACC keep = exp(top[t] - next), own = key < last[t] ? exp(score[t] - next) : (ACC)0;
+      weight[t][self] = own;
+      rounded[t][self] = IN(RESULT(own));
+      if (self == t) total *= keep;
       first[t] *= keep;
       second[t] *= keep;
       top[t] = next;
     }
     __syncthreads();
-    const int count = last[TILE - 1] - base < 128 ? last[TILE - 1] - base : 128;
-    for (int j = 0; j < count; ++j) {
+    if (self < TILE) {
+      for (int j = 0; j < count; ++j) total += weight[self][j];  // behind what the query sees they are zero
+    }
+    const auto add = [&](int j, auto sees) {
       const T* value = values + (long long)(base + j) * dim;
-      const ACC low = threadIdx.x < dim ? IN(value[threadIdx.x]) : (ACC)0;
-      const ACC high = threadIdx.x + 128 < dim ? IN(value[threadIdx.x + 128]) : (ACC)0;
+      const ACC low = self < dim ? IN(value[self]) : (ACC)0;
 #pragma unroll
       for (int t = 0; t < TILE; ++t) {
-        if (base + j >= last[t]) continue;
-        total[t] += weight[t][j];
-        const ACC p = IN(RESULT(weight[t][j]));
-        first[t] += p * low;
-        second[t] += p * high;
+        if (sees(t)) first[t] += rounded[t][j] * low;
       }
-    }
+      if (dim <= 128) return;
+      const ACC high = self + 128 < dim ? IN(value[self + 128]) : (ACC)0;
+#pragma unroll
+      for (int t = 0; t < TILE; ++t) {
+        if (sees(t)) second[t] += rounded[t][j] * high;
+      }
+    };
+    const int common = last[0] - base < count ? last[0] - base : count;  // keys that all see
+    for (int j = 0; j < common; ++j) add(j, [](int) { return true; });
+    for (int j = common < 0 ? 0 : common; j < count; ++j) add(j, [&](int t) { return base + j < last[t]; });
     __syncthreads();
   }
+  if (self < TILE) totals[self] = total;
+  __syncthreads();
 #pragma unroll
   for (int t = 0; t < TILE; ++t) {
     if (row + t >= sequence) continue;
     OUT* result = y + (head * sequence + row + t) * dim;
-    if (threadIdx.x < dim) result[threadIdx.x] = RESULT(first[t] / total[t]);
-    if (threadIdx.x + 128 < dim) result[threadIdx.x + 128] = RESULT(second[t] / total[t]);
+    if (self < dim) result[self] = RESULT(first[t] / totals[t]);
+    if (self + 128 < dim) result[self + 128] = RESULT(second[t] / totals[t]);
   }
 }
