@@ -130,7 +130,21 @@ TEST_F(HopperConvolutions, OfNumbersThatAreNone) {
   inputs_ = InputFamily::kNan;
   Check(Conv("conv_transpose", {{2, 16, 9, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)), "convolution", 1);
   Check(Conv("conv_transpose", {{2, 16, 30}, {16, 8, 16}}, DType::kBFloat16, Of(8, 4)), "convolution", 1);
-  Check(Conv("conv", {{2, 16, 9, 7}, {16, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
+  Check(Conv("conv", {{2, 16, 9, 7}, {40, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
+}
+
+TEST_F(HopperConvolutions, OfFewFiltersTakePixelsTogether) {
+  const auto merged = [&](const Shapes& shapes) {
+    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, Of(1, 1)), gpu_.profile()).value();
+    const std::string text = schedule->Render(schedule->Default()).value().source.text;
+    return text.substr(text.find("MERGED = ") + 9, 1);
+  };
+  EXPECT_EQ(merged({{1, 32, 16, 16}, {32, 32, 3, 3}}), "2");
+  EXPECT_EQ(merged({{1, 8, 16, 16}, {8, 8, 3, 3}}), "8");
+  EXPECT_EQ(merged({{1, 32, 16, 16}, {40, 32, 3, 3}}), "1");
+  EXPECT_EQ(merged({{1, 32, 16, 16}, {32, 32, 3, 1}}), "1");
+  Check(Conv("conv", {{2, 32, 5, 9}, {32, 32, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
+  Check(Conv("conv", {{1, 3, 6, 21}, {5, 3, 4, 5}}, DType::kFloat32, Of(1, 2), Accuracy::kFast), "convolution", 1);
 }
 
 TEST_F(HopperConvolutions, OfImagesAsTheyLie) {

@@ -24,12 +24,16 @@ struct TensorConvForm : graph::ConvForm {
   bool in_place = false;                      ///< and needs no first step
   bool pixels_first = false;
   std::array<ArrangedAxis, 3> arranged;  ///< as gathered: no phases, no zeros around
+  int64_t merged = 1;                    ///< pixels along the last axis that are one place of x
 
   int64_t Pixels() const;
   int64_t Rounded() const { return pixels_first ? Pixels() : CeilDiv(Pixels(), 8) * 8; }
   int64_t Channels() const { return groups * padded; }
   /// Of the arranged x and filters.
   int64_t Places() const { return arranged[0].padded * arranged[1].padded * arranged[2].padded; }
+  /// Pixels of the arranged x, and channels of its places, of a group.
+  int64_t Cells() const { return Places() * merged; }
+  int64_t PlaceChannels() const { return padded * merged; }
   int64_t Taps() const { return arranged[0].taps * arranged[1].taps * arranged[2].taps; }
   int64_t RowPhases() const { return arranged[0].phases * arranged[1].phases * arranged[2].phases; }
   int64_t Rows() const { return filters * RowPhases(); }

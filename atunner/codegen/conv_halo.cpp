@@ -16,8 +16,10 @@ namespace {
 
 /// Rows of a warp's sums, which phases along the last axis must divide: lanes write them side by side.
 constexpr int64_t kWarpRows = 16;
-/// Columns of them in the store's staging, with what keeps banks apart.
-constexpr int64_t kStorePitch = 40;
+/// Of a group of four warps.
+constexpr int64_t kRows = 64;
+/// What keeps banks of the store's staging apart, in columns.
+constexpr int64_t kStoreApart = 8;
 
 /// Seen on an H200: cycles of a tensor core per ns, bytes per ns that a multiprocessor fetches and stores; ns between
 /// tiles, and of a launch.
@@ -41,10 +43,31 @@ bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
   return to.low >= 0;
 }
 
+/// Few filters leave rows of a tensor core empty: neighbouring pixels become one place, whose results are rows of
+/// filters of their own, where that leaves less to multiply.
+void Merge(TensorConvForm& form) {
+  ArrangedAxis& last = form.arranged[2];
+  if (form.groups > 1 || last.taps == 1 || last.phases > 1 || form.axes[2].dilation > 1) return;
+  const auto depth = [&](int64_t merged) {
+    const int64_t channels = form.padded * merged;
+    const int64_t unit = channels > 32 ? 64 : 32;
+    return CeilDiv(last.taps + merged - 1, merged) * CeilDiv(channels, unit) * unit;
+  };
+  while (form.Rows() * 2 <= kRows && last.phases < kWarpRows && depth(form.merged * 2) < depth(form.merged) * 2) {
+    form.merged *= 2;
+    last.phases *= 2;
+  }
+  last.taps = CeilDiv(last.taps + form.merged - 1, form.merged);
+  last.places = CeilDiv(last.places, form.merged);
+  last.padded = CeilDiv(last.padded, form.merged);
+}
+
 class HaloConv : public BoundTemplate {
  public:
   HaloConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
-      : BoundTemplate(spec, profile), form_(std::move(form)), row_bytes_(form_.padded > 32 || Direct() ? 128 : 64) {
+      : BoundTemplate(spec, profile),
+        form_(std::move(form)),
+        row_bytes_(form_.PlaceChannels() > 32 || Direct() ? 128 : 64) {
     space_.parameters = {
         {"sets", Integers({1, 2}), "of groups of warps that take tiles in turns"},
         {"groups_m", Integers({1, 2}), "groups of four warps below each other, 64 filters each"},
@@ -125,7 +148,18 @@ class HaloConv : public BoundTemplate {
   }
   bool Direct() const { return form_.in_place; }
   int64_t Depth() const { return row_bytes_ / 2; }
-  int64_t Chunks() const { return CeilDiv(form_.padded, Depth()); }
+  /// Of sums that a warp stages at once: where results are written in pieces, 128 bytes side by side.
+  int64_t StoreColumns() const { return Direct() ? 64 : 32; }
+  /// Elements that are side by side and aligned wherever a place's results begin.
+  int64_t Piece() const {
+    const ArrangedAxis& last = form_.arranged[2];
+    const auto& y = form_.y;
+    if (form_.axes[2].y != 1) return 1;
+    const int64_t step = StepOf({last.padded * last.phases, form_.axes[2].out, last.crop, y.image, y.group, y.filter,
+                                 form_.axes[0].y, form_.axes[1].y});
+    return std::min(step, 16 / static_cast<int64_t>(SizeOf(element_)));
+  }
+  int64_t Chunks() const { return CeilDiv(form_.PlaceChannels(), Depth()); }
   int64_t Taps(size_t axis) const { return form_.arranged[axis].taps; }
   std::string Stretches() const { return fmt::format("{} * ({} if reach == 1 else 1)", Chunks() * Taps(0), Taps(1)); }
   /// Boxes of a stretch, and rows of a box.
@@ -147,7 +181,8 @@ class HaloConv : public BoundTemplate {
   std::string SharedBytes() const {
     return fmt::format(
         "(x_stages * {} + w_stages * groups_m * {} + sets * groups_m * groups_p * {} + (x_stages + w_stages) * 16)",
-        StretchBytes(), 64 * row_bytes_, 4 * kWarpRows * kStorePitch * static_cast<int64_t>(SizeOf(element_)));
+        StretchBytes(), 64 * row_bytes_,
+        4 * kWarpRows * (StoreColumns() + kStoreApart) * static_cast<int64_t>(SizeOf(element_)));
   }
   std::string Units(const std::string& images) const {
     const std::string whole = fmt::format("({}) * ", images);
@@ -161,7 +196,8 @@ class HaloConv : public BoundTemplate {
       constants.Line(fmt::format("constexpr int PLACES_{0} = {1}, CROP_{0} = {2};", "DHW"[i], form_.arranged[i].places,
                                  form_.arranged[i].crop));
     }
-    constants.Bool("DIRECT", Direct()).Int("ROW_BYTES", row_bytes_);
+    constants.Bool("DIRECT", Direct()).Int("ROW_BYTES", row_bytes_).Int("STORE_N", StoreColumns());
+    constants.Int("Y_PIECE", Piece(), "elements of the result that are written at once");
     constants.Int("SHARED", static_cast<int64_t>(Number(shared_, configuration)), "bytes");
     constexpr std::pair<const char*, const char*> kNames[] = {
         {"SETS", "sets"},   {"GROUPS_M", "groups_m"}, {"GROUPS_P", "groups_p"}, {"TILE_N", "tile_n"},
@@ -174,8 +210,8 @@ class HaloConv : public BoundTemplate {
     const DType dtype = half_precision() ? element_ : DType::kFloat16;
     if (!Direct()) {
       return ArgBinding::WorkspaceMap("arranged_x", dtype,
-                                      {.dims = {Expr(form_.padded), Expr(form_.groups), images},
-                                       .strides = {Expr(form_.padded), Expr(form_.Channels())},
+                                      {.dims = {Expr(form_.PlaceChannels()), Expr(form_.groups), images},
+                                       .strides = {Expr(form_.padded), Expr(form_.Channels() * form_.merged)},
                                        .box = {Expr(Depth()), Expr(1), Expr::MustParse(BoxRows())},
                                        .swizzle_bytes = Expr(row_bytes_)});
     }
@@ -188,8 +224,8 @@ class HaloConv : public BoundTemplate {
   ArgBinding MapOfW() const {
     return ArgBinding::WorkspaceMap(
         "arranged_w", half_precision() ? element_ : DType::kFloat16,
-        {.dims = {Expr(form_.padded), Expr(form_.Taps()), Expr(form_.groups * form_.Rows())},
-         .strides = {Expr(form_.padded), Expr(form_.Taps() * form_.padded)},
+        {.dims = {Expr(form_.PlaceChannels()), Expr(form_.Taps()), Expr(form_.groups * form_.Rows())},
+         .strides = {Expr(form_.PlaceChannels()), Expr(form_.Taps() * form_.PlaceChannels())},
          .box = {Expr(Depth()), Expr(1), Expr::MustParse("groups_m * 64")},
          .swizzle_bytes = Expr(row_bytes_)});
   }
@@ -199,14 +235,26 @@ class HaloConv : public BoundTemplate {
   Expr shared_, fetched_, units_;  ///< bytes of a block and of a tile's stretches; tiles
 };
 
+/// Without taps or steps an image is one row of pixels, whose pieces cross no edge.
+void Flatten(TensorConvForm& form) {
+  const auto plain = [](const graph::ConvAxis& axis) {
+    return axis.taps == 1 && axis.stride == 1 && axis.inner == 1 && axis.shift == 0 && axis.in == axis.out;
+  };
+  if (!std::ranges::all_of(form.axes, plain) || !Dense(form, true, 1) || !Dense(form, false, 1)) return;
+  const int64_t pixels = form.Inputs();
+  form.axes = {graph::ConvAxis{}, graph::ConvAxis{}, graph::ConvAxis{.in = pixels, .out = pixels, .x = 1, .y = 1}};
+}
+
 /// The form as rows of a padded image, or, where each phase has one tap, of the image as it lies; nullopt where steps
 /// of more than one leave rows out.
 std::optional<TensorConvForm> HaloFormOf(const KernelSpec& spec, const DeviceProfile& profile) {
   auto form = TensorConvFormOf(spec);
   if (!form || profile.cc_major != 9 || form->pixels_first || form->last) return std::nullopt;
+  Flatten(*form);
   for (size_t i = 0; i < form->axes.size(); ++i) {
     if (!Arrange(form->axes[i], form->arranged[i])) return std::nullopt;
   }
+  Merge(*form);
   const int64_t places = form->images.Bound(spec.dims).factor() * form->Places();
   if (places > INT32_MAX / 2 || kWarpRows % form->arranged[2].phases != 0) return std::nullopt;
   const bool dense = form->x.channel == form->Inputs() &&
