@@ -140,11 +140,19 @@ TEST_F(HopperConvolutions, OfFewFiltersTakePixelsTogether) {
     return text.substr(text.find("MERGED = ") + 9, 1);
   };
   EXPECT_EQ(merged({{1, 32, 16, 16}, {32, 32, 3, 3}}), "2");
-  EXPECT_EQ(merged({{1, 8, 16, 16}, {8, 8, 3, 3}}), "8");
+  EXPECT_EQ(merged({{1, 8, 16, 16}, {8, 8, 3, 3}}), "4");
   EXPECT_EQ(merged({{1, 32, 16, 16}, {40, 32, 3, 3}}), "1");
   EXPECT_EQ(merged({{1, 32, 16, 16}, {32, 32, 3, 1}}), "1");
   Check(Conv("conv", {{2, 32, 5, 9}, {32, 32, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
-  Check(Conv("conv", {{1, 3, 6, 21}, {5, 3, 4, 5}}, DType::kFloat32, Of(1, 2), Accuracy::kFast), "convolution", 1);
+  Check(Conv("conv", {{1, 3, 6, 21}, {6, 3, 4, 5}}, DType::kFloat32, Of(1, 2), Accuracy::kFast), "convolution", 1);
+}
+
+TEST_F(HopperConvolutions, WithStepsHavePixelsOfAPlaceApart) {
+  Check(Conv("conv", {{2, 32, 9, 11}, {24, 32, 3, 3}}, DType::kBFloat16, Of(2, 1)), "convolution", 3);
+  Check(Conv("conv", {{1, 24, 5, 6, 9}, {16, 24, 3, 2, 3}}, DType::kFloat16, Of(2, 1)), "convolution", 2);
+  Check(Conv("conv", {{2, 72, 40}, {16, 72, 5}}, DType::kBFloat16, Of(3, 2)), "convolution", 1);
+  Check(Conv("conv", {{2, 64, 8, 9}, {24, 32, 4, 3}}, DType::kBFloat16, Of(2, 0, 1, 2)), "convolution", 1);
+  Check(Conv("conv", {{2, 32, 9, 8}, {24, 32, 3, 3}}, DType::kFloat32, Of(2, 1), Accuracy::kFast), "convolution", 1);
 }
 
 TEST_F(HopperConvolutions, OfImagesAsTheyLie) {
@@ -162,7 +170,10 @@ TEST_F(HopperConvolutions, WithStepsOrStretchesTooLongAreGathered) {
   };
   EXPECT_FALSE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 64, 64)));
   EXPECT_TRUE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 1024, 1024)));
-  EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1)));
+  EXPECT_FALSE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1)));
+  EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1, 2)));
+  EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 1}}, Of(2, 0)));
+  EXPECT_TRUE(gathers({{1, 3, 90, 90}, {64, 3, 7, 7}}, Of(2, 3)));
   EXPECT_TRUE(gathers({{1, 9, 9, 128}, {64, 3, 3, 128}}, With(Of(1, 1), "channels_last", true)));
 }
 

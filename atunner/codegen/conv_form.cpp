@@ -114,7 +114,7 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool h
   constants.Int("GROUPS", form.groups)
       .Int("CHANNELS", form.channels, "of a group")
       .Int("C", form.padded)
-      .Int("MERGED", form.merged, "pixels of a place");
+      .Int("MERGED", form.merged, "pixels that are multiplied as one");
   constants.Int("FILTERS", form.Rows(), "of a group").Bool("PIXELS_FIRST", form.pixels_first);
   constants.Int("OWN_CHANNELS", form.own_channels, "that a filter sees").Int("OWN_FILTERS", form.own_filters);
   for (size_t i = 0; i < form.axes.size(); ++i) {
@@ -122,8 +122,8 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool h
     const ArrangedAxis& b = form.arranged[i];
     constants.Line(fmt::format(
         "constexpr int IN_{0} = {1}, OUT_{0} = {2}, FILTER_{0} = {3}, DILATION_{0} = {4}, TAPS_{0} = {5}, PHASES_{0} = "
-        "{6}, PADDED_{0} = {7}, LOW_{0} = {8};\nconstexpr long long Y_{0} = {9}, W_{0} = {10};",
-        "DHW"[i], a.in, a.out, a.taps, a.dilation, b.taps, b.phases, b.padded, b.low, a.y, a.w));
+        "{6}, PADDED_{0} = {7}, LOW_{0} = {8}, SPLIT_{0} = {9};\nconstexpr long long Y_{0} = {10}, W_{0} = {11};",
+        "DHW"[i], a.in, a.out, a.taps, a.dilation, b.taps, b.phases, b.padded, b.low, b.split, a.y, a.w));
   }
   const auto& [x, y, w] = std::tie(form.x, form.y, form.w);
   constants.Line(fmt::format(
@@ -139,7 +139,7 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool h
 
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
   if (!half) AddSampling(plan, form);
-  const int64_t filters = form.groups * form.Rows() * form.Taps() * form.PlaceChannels();
+  const int64_t filters = form.groups * form.Rows() * form.Taps() * form.Depth();
   plan.workspaces.push_back({"arranged_w", Expr(filters * 2)});
   LaunchStep step;
   step.entry = "arrange";

@@ -3,7 +3,7 @@
 constexpr int TOTAL = GROUPS * C;  // channels of an arranged pixel
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
-constexpr int CELLS_W = PADDED_W * MERGED, CELLS = PLACES * MERGED;  // pixels with the zeros around them
+constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = PLACES * SPLIT;  // pixels of a place; of an image, with the zeros around it
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
 /// What the products read of an element; `seen`: the largest finite magnitude so far.
@@ -16,15 +16,19 @@ DEVICE Operand scaled(Operand x, int, float&) { return x; }
 typedef Units<T, X_STEP> Given;
 typedef Units<Operand, UNIT> Arranged;
 
-/// Where an element of the image lies among its places.
-DEVICE int padded(int s) {
-  return ((s / (IN_H * IN_W) + LOW_D) * PADDED_H + s / IN_W % IN_H + LOW_H) * CELLS_W + s % IN_W + LOW_W;
+/// The cell of an element of the image: which place, and which pixel of it.
+DEVICE int cell_of(int s) {
+  const int d = s / (IN_H * IN_W) + LOW_D, h = s / IN_W % IN_H + LOW_H, w = s % IN_W + LOW_W;
+  const int place = (d / SPLIT_D * PADDED_H + h / SPLIT_H) * PADDED_W + w / SPLIT_W;
+  return place * SPLIT + (d % SPLIT_D * SPLIT_H + h % SPLIT_H) * SPLIT_W + w % SPLIT_W;
 }
-/// Places without an element are zeros.
-DEVICE void clear_place(Operand* to, unsigned place, unsigned places) {
-  const unsigned d = place / (PADDED_H * CELLS_W) % PADDED_D - LOW_D, h = place / CELLS_W % PADDED_H - LOW_H, w = place % CELLS_W - LOW_W;
-  if (place >= places || (d < IN_D && h < IN_H && w < IN_W)) return;
-  for (int c = 0; c < TOTAL; c += UNIT) *(uint4*)(to + (long long)place * TOTAL + c) = make_uint4(0, 0, 0, 0);
+/// Cells without an element are zeros.
+DEVICE void clear_cell(Operand* to, unsigned cell, unsigned cells) {
+  const unsigned place = cell / SPLIT, pixel = cell % SPLIT;
+  const unsigned d = place / (PADDED_H * PADDED_W) % PADDED_D * SPLIT_D + pixel / (SPLIT_H * SPLIT_W) - LOW_D;
+  const unsigned h = place / PADDED_W % PADDED_H * SPLIT_H + pixel / SPLIT_W % SPLIT_H - LOW_H, w = place % PADDED_W * SPLIT_W + pixel % SPLIT_W - LOW_W;
+  if (cell >= cells || (d < IN_D && h < IN_H && w < IN_W)) return;
+  for (int c = 0; c < TOTAL; c += UNIT) *(uint4*)(to + (long long)cell * TOTAL + c) = make_uint4(0, 0, 0, 0);
 }
 
 DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift, float& seen) {
@@ -51,7 +55,7 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
   for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
     const int c = i % (TILE_C / UNIT) * UNIT, s = i / (TILE_C / UNIT);
     const unsigned* const from = pairs[s] + c / 2;
-    if (s0 + s < SPACE && c0 + c < TOTAL) *(uint4*)(to + (image * CELLS + padded(s0 + s)) * TOTAL + c0 + c) = make_uint4(from[0], from[1], from[2], from[3]);
+    if (s0 + s < SPACE && c0 + c < TOTAL) *(uint4*)(to + (image * CELLS + cell_of(s0 + s)) * TOTAL + c0 + c) = make_uint4(from[0], from[1], from[2], from[3]);
   }
 }
 
@@ -63,7 +67,7 @@ DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsi
   Arranged unit;
 #pragma unroll
   for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift, seen) : Operand(0.0f);
-  *(Arranged*)(to + (image * CELLS + padded(s)) * TOTAL + c) = unit;
+  *(Arranged*)(to + (image * CELLS + cell_of(s)) * TOTAL + c) = unit;
 }
 
 /// The tap of the filter that a phase of the result sees as its tap number t.
@@ -96,9 +100,9 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
 DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w, Operand* __restrict__ to_w, int images,
                           unsigned* __restrict__ largest, bool again) {
   constexpr unsigned BLOCKS = X_LAST ? (SPACE * (TOTAL / UNIT) + 255) / 256 : TILES_S * TILES_C;  // of an image
-  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, places = ARRANGE_X && CELLS > SPACE ? (unsigned)images * CELLS : 0;
-  const unsigned cleared = of_images + (places + 255) / 256;
-  if (block >= of_images && block < cleared) return clear_place(to_x, (block - of_images) * 256 + threadIdx.x, places);
+  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, cells = ARRANGE_X && CELLS > SPACE ? (unsigned)images * CELLS : 0;
+  const unsigned cleared = of_images + (cells + 255) / 256;
+  if (block >= of_images && block < cleared) return clear_cell(to_x, (block - of_images) * 256 + threadIdx.x, cells);
   const bool of_x = block < of_images;
   if (again && largest[LARGEST + !of_x] == 0) return;
   const int shift = !SCALED ? 0 : again ? final_shift(largest, of_x) : sampled_shift(largest, of_x);
