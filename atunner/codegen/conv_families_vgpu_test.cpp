@@ -27,6 +27,12 @@ class Convolutions : public GraphKernels {};
 class HopperConvolutions : public GraphKernels {
  protected:
   HopperConvolutions() : GraphKernels("H200") {}
+  void PutInto(const TaskBuffers& buffers) override {
+    const float outlier = 3e5F;
+    if (outlier_at_)
+      EXPECT_TRUE(gpu_.CopyIn(buffers.Find("w")->address + *outlier_at_ * 4, std::as_bytes(std::span(&outlier, 1))));
+  }
+  std::optional<uint64_t> outlier_at_;  ///< of the filters
 };
 
 TEST_F(Convolutions, OfOneToThreeDimensionsOnTensorCores) {
@@ -123,6 +129,12 @@ TEST_F(HopperConvolutions, WithTapsAsDistancesBetweenRows) {
   Check(Conv("conv", shapes, DType::kFloat32, Of(1, 1), Accuracy::kFast), "convolution", 1);
   Check(Conv("conv_transpose", {{1, 8, 5, 6}, {8, 8, 2, 2}}, DType::kFloat32, Of(2, 0), Accuracy::kFast), "convolution",
         1);
+}
+
+// A sample sees 2048 times four elements of each 32nd of the filters, and has them all arranged for what it saw.
+TEST_F(HopperConvolutions, OfAnElementThatTheSampleMissesAreArrangedAgain) {
+  outlier_at_ = 4 * 2050;
+  Check(Conv("conv", {{1, 1040, 1, 8}, {256, 1040, 1, 1}}, DType::kFloat32, Of(1, 0), Accuracy::kFast), "convolution");
 }
 
 // What a tap of one phase reads is not to spoil another phase's results.
