@@ -186,6 +186,7 @@ TEST_F(HopperConvolutions, WithStepsOrStretchesTooLongAreGathered) {
   EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1, 2)));
   EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 1}}, Of(2, 0)));
   EXPECT_TRUE(gathers({{1, 3, 90, 90}, {64, 3, 7, 7}}, Of(2, 3)));
+  Check(Conv("conv", {{2, 16, 9, 11}, {24, 16, 3, 3}}, DType::kBFloat16, Of(2, 1, 2)), "convolution", 1);
   EXPECT_TRUE(gathers({{1, 9, 9, 128}, {64, 3, 3, 128}}, With(Of(1, 1), "channels_last", true)));
 }
 
