@@ -27,6 +27,12 @@ class Convolutions : public GraphKernels {};
 class HopperConvolutions : public GraphKernels {
  protected:
   HopperConvolutions() : GraphKernels("H200") {}
+  void PutInto(const TaskBuffers& buffers) override {
+    const float outlier = 3e5F;
+    if (outlier_at_)
+      EXPECT_TRUE(gpu_.CopyIn(buffers.Find("w")->address + *outlier_at_ * 4, std::as_bytes(std::span(&outlier, 1))));
+  }
+  std::optional<uint64_t> outlier_at_;  ///< of the filters
 };
 
 TEST_F(Convolutions, OfOneToThreeDimensionsOnTensorCores) {
@@ -125,12 +131,40 @@ TEST_F(HopperConvolutions, WithTapsAsDistancesBetweenRows) {
         1);
 }
 
+// A sample sees 2048 times four elements of each 32nd of the filters, and has them all arranged for what it saw.
+TEST_F(HopperConvolutions, OfAnElementThatTheSampleMissesAreArrangedAgain) {
+  outlier_at_ = 4 * 2050;
+  Check(Conv("conv", {{1, 1040, 1, 8}, {256, 1040, 1, 1}}, DType::kFloat32, Of(1, 0), Accuracy::kFast), "convolution");
+}
+
 // What a tap of one phase reads is not to spoil another phase's results.
 TEST_F(HopperConvolutions, OfNumbersThatAreNone) {
   inputs_ = InputFamily::kNan;
   Check(Conv("conv_transpose", {{2, 16, 9, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)), "convolution", 1);
   Check(Conv("conv_transpose", {{2, 16, 30}, {16, 8, 16}}, DType::kBFloat16, Of(8, 4)), "convolution", 1);
-  Check(Conv("conv", {{2, 16, 9, 7}, {16, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
+  Check(Conv("conv", {{2, 16, 9, 7}, {40, 16, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
+}
+
+TEST_F(HopperConvolutions, OfFewFiltersTakePixelsTogether) {
+  const auto merged = [&](const Shapes& shapes) {
+    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, Of(1, 1)), gpu_.profile()).value();
+    const std::string text = schedule->Render(schedule->Default()).value().source.text;
+    return text.substr(text.find("MERGED = ") + 9, 1);
+  };
+  EXPECT_EQ(merged({{1, 32, 16, 16}, {32, 32, 3, 3}}), "2");
+  EXPECT_EQ(merged({{1, 8, 16, 16}, {8, 8, 3, 3}}), "4");
+  EXPECT_EQ(merged({{1, 32, 16, 16}, {40, 32, 3, 3}}), "1");
+  EXPECT_EQ(merged({{1, 32, 16, 16}, {32, 32, 3, 1}}), "1");
+  Check(Conv("conv", {{2, 32, 5, 9}, {32, 32, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
+  Check(Conv("conv", {{1, 3, 6, 21}, {6, 3, 4, 5}}, DType::kFloat32, Of(1, 2), Accuracy::kFast), "convolution", 1);
+}
+
+TEST_F(HopperConvolutions, WithStepsHavePixelsOfAPlaceApart) {
+  Check(Conv("conv", {{2, 32, 9, 11}, {24, 32, 3, 3}}, DType::kBFloat16, Of(2, 1)), "convolution", 3);
+  Check(Conv("conv", {{1, 24, 5, 6, 9}, {16, 24, 3, 2, 3}}, DType::kFloat16, Of(2, 1)), "convolution", 2);
+  Check(Conv("conv", {{2, 72, 40}, {16, 72, 5}}, DType::kBFloat16, Of(3, 2)), "convolution", 1);
+  Check(Conv("conv", {{2, 64, 8, 9}, {24, 32, 4, 3}}, DType::kBFloat16, Of(2, 0, 1, 2)), "convolution", 1);
+  Check(Conv("conv", {{2, 32, 9, 8}, {24, 32, 3, 3}}, DType::kFloat32, Of(2, 1), Accuracy::kFast), "convolution", 1);
 }
 
 TEST_F(HopperConvolutions, OfImagesAsTheyLie) {
@@ -148,7 +182,11 @@ TEST_F(HopperConvolutions, WithStepsOrStretchesTooLongAreGathered) {
   };
   EXPECT_FALSE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 64, 64)));
   EXPECT_TRUE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 1024, 1024)));
-  EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1)));
+  EXPECT_FALSE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1)));
+  EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1, 2)));
+  EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 1}}, Of(2, 0)));
+  EXPECT_TRUE(gathers({{1, 3, 90, 90}, {64, 3, 7, 7}}, Of(2, 3)));
+  Check(Conv("conv", {{2, 16, 9, 11}, {24, 16, 3, 3}}, DType::kBFloat16, Of(2, 1, 2)), "convolution", 1);
   EXPECT_TRUE(gathers({{1, 9, 9, 128}, {64, 3, 3, 128}}, With(Of(1, 1), "channels_last", true)));
 }
 

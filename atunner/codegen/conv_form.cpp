@@ -111,7 +111,10 @@ std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec) {
 }
 
 void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool half) {
-  constants.Int("GROUPS", form.groups).Int("CHANNELS", form.channels, "of a group").Int("C", form.padded);
+  constants.Int("GROUPS", form.groups)
+      .Int("CHANNELS", form.channels, "of a group")
+      .Int("C", form.padded)
+      .Int("MERGED", form.merged, "pixels that are multiplied as one");
   constants.Int("FILTERS", form.Rows(), "of a group").Bool("PIXELS_FIRST", form.pixels_first);
   constants.Int("OWN_CHANNELS", form.own_channels, "that a filter sees").Int("OWN_FILTERS", form.own_filters);
   for (size_t i = 0; i < form.axes.size(); ++i) {
@@ -119,8 +122,8 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool h
     const ArrangedAxis& b = form.arranged[i];
     constants.Line(fmt::format(
         "constexpr int IN_{0} = {1}, OUT_{0} = {2}, FILTER_{0} = {3}, DILATION_{0} = {4}, TAPS_{0} = {5}, PHASES_{0} = "
-        "{6}, PADDED_{0} = {7}, LOW_{0} = {8};\nconstexpr long long Y_{0} = {9}, W_{0} = {10};",
-        "DHW"[i], a.in, a.out, a.taps, a.dilation, b.taps, b.phases, b.padded, b.low, a.y, a.w));
+        "{6}, PADDED_{0} = {7}, LOW_{0} = {8}, SPLIT_{0} = {9};\nconstexpr long long Y_{0} = {10}, W_{0} = {11};",
+        "DHW"[i], a.in, a.out, a.taps, a.dilation, b.taps, b.phases, b.padded, b.low, b.split, a.y, a.w));
   }
   const auto& [x, y, w] = std::tie(form.x, form.y, form.w);
   constants.Line(fmt::format(
@@ -136,7 +139,7 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool h
 
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
   if (!half) AddSampling(plan, form);
-  const int64_t filters = form.groups * form.Rows() * form.Taps() * form.padded;
+  const int64_t filters = form.groups * form.Rows() * form.Taps() * form.Depth();
   plan.workspaces.push_back({"arranged_w", Expr(filters * 2)});
   LaunchStep step;
   step.entry = "arrange";
@@ -148,12 +151,12 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
     const int64_t lines = std::min<int64_t>(total, 64);
     const int64_t space = lines > 16 ? 128 : lines > 8 ? 256 : 512;
     plan.workspaces.push_back(
-        {"arranged_x", Expr::MustParse(fmt::format("({}) * {}", images, form.Places() * total * 2))});
+        {"arranged_x", Expr::MustParse(fmt::format("({}) * {}", images, form.Cells() * total * 2))});
     const int64_t tiles = form.last ? CeilDiv(form.Inputs() * total / kUnit, kArrangeThreads)
                                     : CeilDiv(form.Inputs(), space) * CeilDiv(total, lines);
     blocks += fmt::format(" + ({}) * {}", images, tiles);
-    if (form.Places() > form.Inputs())
-      blocks += fmt::format(" + ceil_div(({}) * {}, {})", images, form.Places(), kArrangeThreads);
+    if (form.Cells() > form.Inputs())
+      blocks += fmt::format(" + ceil_div(({}) * {}, {})", images, form.Cells(), kArrangeThreads);
   }
   step.grid[0] = Expr::MustParse(blocks);
   step.args = {ArgBinding::Tensor(form.x.name),

@@ -15,6 +15,7 @@ struct ArrangedAxis {
   int64_t taps = 1, phases = 1, crop = 0;  ///< taps of each phase
   int64_t places = 1, padded = 1;          ///< of the result; of x with the zeros that follow
   int64_t low = 0;                         ///< zeros before x
+  int64_t split = 1;                       ///< pixels of a place
 };
 
 struct TensorConvForm : graph::ConvForm {
@@ -24,12 +25,17 @@ struct TensorConvForm : graph::ConvForm {
   bool in_place = false;                      ///< and needs no first step
   bool pixels_first = false;
   std::array<ArrangedAxis, 3> arranged;  ///< as gathered: no phases, no zeros around
+  int64_t merged = 1;                    ///< pixels of a place that are multiplied as channels of one
 
   int64_t Pixels() const;
   int64_t Rounded() const { return pixels_first ? Pixels() : CeilDiv(Pixels(), 8) * 8; }
   int64_t Channels() const { return groups * padded; }
   /// Of the arranged x and filters.
   int64_t Places() const { return arranged[0].padded * arranged[1].padded * arranged[2].padded; }
+  /// Pixels of a place; of the arranged x; channels of a group that are multiplied together.
+  int64_t Split() const { return arranged[0].split * arranged[1].split * arranged[2].split; }
+  int64_t Cells() const { return Places() * Split(); }
+  int64_t Depth() const { return padded * merged; }
   int64_t Taps() const { return arranged[0].taps * arranged[1].taps * arranged[2].taps; }
   int64_t RowPhases() const { return arranged[0].phases * arranged[1].phases * arranged[2].phases; }
   int64_t Rows() const { return filters * RowPhases(); }

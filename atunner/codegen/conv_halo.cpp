@@ -16,8 +16,10 @@ namespace {
 
 /// Rows of a warp's sums, which phases along the last axis must divide: lanes write them side by side.
 constexpr int64_t kWarpRows = 16;
-/// Columns of them in the store's staging, with what keeps banks apart.
-constexpr int64_t kStorePitch = 40;
+/// Of a group of four warps.
+constexpr int64_t kRows = 64;
+/// What keeps banks of the store's staging apart, in columns.
+constexpr int64_t kStoreApart = 8;
 
 /// Seen on an H200: cycles of a tensor core per ns, bytes per ns that a multiprocessor fetches and stores; ns between
 /// tiles, and of a launch.
@@ -27,24 +29,53 @@ constexpr double kStored = 32;
 constexpr double kTurnNs = 800;
 constexpr double kLaunchNs = 4000;
 
-/// Groups places so that the phases of one see the same elements; false where rows would be left out.
+/// Groups places so that the phases of one see the same elements, or pixels so that each place of the result is one of
+/// x; false where rows would be left out.
 bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
   const int64_t inner = axis.inner;
-  if (axis.stride != 1 || (inner > 1 && axis.dilation != 1)) return false;
+  if (axis.dilation != 1 && (inner > 1 || axis.stride > 1)) return false;
   to.phases = inner;
   to.crop = ((axis.shift - 1) % inner + inner) % inner;
   to.low = -(axis.shift - to.crop + inner - 1) / inner;
   to.taps = CeilDiv(axis.taps, inner);
   to.places = (axis.out - 1 + to.crop) / inner + 1;
+  to.split = axis.stride;
+  if (axis.stride > 1) {
+    to.padded = std::max(to.places + (to.taps - 1) / axis.stride, CeilDiv(axis.in + to.low, axis.stride));
+    return to.low >= 0 && to.taps >= axis.stride;
+  }
   // Where the last taps reach over the edge, the zeros before the next row follow.
   to.padded = std::max({to.places, axis.in + to.low, to.places + axis.dilation * (to.taps - 1) - to.low});
   return to.low >= 0;
 }
 
+/// Bytes of a row in shared memory that has so many of a place's channels, or some of them.
+int64_t RowBytes(int64_t channels) { return channels > 32 ? 128 : 64; }
+/// Channels with what fills the last row up.
+int64_t InRows(int64_t channels) { return CeilDiv(channels * 2, RowBytes(channels)) * RowBytes(channels) / 2; }
+
+/// Few filters leave rows of a tensor core empty: neighbouring pixels become one place, whose results are rows of
+/// filters of their own, where that leaves less to multiply.
+void Merge(TensorConvForm& form) {
+  ArrangedAxis& last = form.arranged[2];
+  if (form.groups > 1 || last.taps == 1 || last.phases > 1 || form.axes[2].dilation > 1 || form.Split() > 1) return;
+  const auto depth = [&](int64_t merged) {
+    return CeilDiv(last.taps + merged - 1, merged) * InRows(form.padded * merged);
+  };
+  while (form.Rows() * 2 <= kRows && last.phases < kWarpRows && depth(form.merged * 2) < depth(form.merged) * 2) {
+    form.merged *= 2;
+    last.phases *= 2;
+  }
+  last.split = form.merged;
+  last.taps = CeilDiv(last.taps + form.merged - 1, form.merged);
+  last.places = CeilDiv(last.places, form.merged);
+  last.padded = CeilDiv(last.padded, form.merged);
+}
+
 class HaloConv : public BoundTemplate {
  public:
   HaloConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
-      : BoundTemplate(spec, profile), form_(std::move(form)), row_bytes_(form_.padded > 32 || Direct() ? 128 : 64) {
+      : BoundTemplate(spec, profile), form_(std::move(form)), row_bytes_(Direct() ? 128 : RowBytes(form_.Depth())) {
     space_.parameters = {
         {"sets", Integers({1, 2}), "of groups of warps that take tiles in turns"},
         {"groups_m", Integers({1, 2}), "groups of four warps below each other, 64 filters each"},
@@ -123,9 +154,24 @@ class HaloConv : public BoundTemplate {
   }
   bool Direct() const { return form_.in_place; }
   int64_t Depth() const { return row_bytes_ / 2; }
-  int64_t Chunks() const { return CeilDiv(form_.padded, Depth()); }
+  /// Of sums that a warp stages at once: where results are written in pieces, 128 bytes side by side.
+  int64_t StoreColumns() const { return Direct() ? 64 : 32; }
+  /// Elements that are side by side and aligned wherever a place's results begin.
+  int64_t Piece() const {
+    const ArrangedAxis& last = form_.arranged[2];
+    const auto& y = form_.y;
+    if (form_.axes[2].y != 1) return 1;
+    const int64_t step = StepOf({last.padded * last.phases, form_.axes[2].out, last.crop, y.image, y.group, y.filter,
+                                 form_.axes[0].y, form_.axes[1].y});
+    return std::min(step, 16 / static_cast<int64_t>(SizeOf(element_)));
+  }
+  int64_t Chunks() const { return CeilDiv(form_.Depth(), Depth()); }
   int64_t Taps(size_t axis) const { return form_.arranged[axis].taps; }
-  std::string Stretches() const { return fmt::format("{} * ({} if reach == 1 else 1)", Chunks() * Taps(0), Taps(1)); }
+  /// Pixels of a place that stretches of their own have.
+  int64_t Split(size_t axis) const { return form_.merged > 1 ? 1 : form_.arranged[axis].split; }
+  std::string Stretches() const {
+    return fmt::format("{} * ({} if reach == 1 else {})", Chunks() * Taps(0) * Split(2), Taps(1), Split(1));
+  }
   /// Boxes of a stretch, and rows of a box.
   std::string Boxes() const {
     return Direct() ? "(groups_p * tile_n // 64)" : fmt::format("ceil_div({}, 256)", Reached());
@@ -135,9 +181,9 @@ class HaloConv : public BoundTemplate {
   }
   std::string Reached() const {
     const auto& a = form_.axes;
-    const int64_t along = (Taps(2) - 1) * a[2].dilation;
+    const int64_t along = (Taps(2) - 1) / Split(2) * a[2].dilation;
     return fmt::format("(groups_p * tile_n + {} + (0 if reach == 1 else {}))", along,
-                       (Taps(1) - 1) * a[1].dilation * form_.arranged[2].padded);
+                       (Taps(1) - 1) / Split(1) * a[1].dilation * form_.arranged[2].padded);
   }
   std::string StretchBytes() const {
     return fmt::format("(ceil_div({} * {} * {}, 1024) * 1024)", Boxes(), BoxRows(), row_bytes_);
@@ -145,7 +191,8 @@ class HaloConv : public BoundTemplate {
   std::string SharedBytes() const {
     return fmt::format(
         "(x_stages * {} + w_stages * groups_m * {} + sets * groups_m * groups_p * {} + (x_stages + w_stages) * 16)",
-        StretchBytes(), 64 * row_bytes_, 4 * kWarpRows * kStorePitch * static_cast<int64_t>(SizeOf(element_)));
+        StretchBytes(), 64 * row_bytes_,
+        4 * kWarpRows * (StoreColumns() + kStoreApart) * static_cast<int64_t>(SizeOf(element_)));
   }
   std::string Units(const std::string& images) const {
     const std::string whole = fmt::format("({}) * ", images);
@@ -159,7 +206,8 @@ class HaloConv : public BoundTemplate {
       constants.Line(fmt::format("constexpr int PLACES_{0} = {1}, CROP_{0} = {2};", "DHW"[i], form_.arranged[i].places,
                                  form_.arranged[i].crop));
     }
-    constants.Bool("DIRECT", Direct()).Int("ROW_BYTES", row_bytes_);
+    constants.Bool("DIRECT", Direct()).Int("ROW_BYTES", row_bytes_).Int("STORE_N", StoreColumns());
+    constants.Int("Y_PIECE", Piece(), "elements of the result that are written at once");
     constants.Int("SHARED", static_cast<int64_t>(Number(shared_, configuration)), "bytes");
     constexpr std::pair<const char*, const char*> kNames[] = {
         {"SETS", "sets"},   {"GROUPS_M", "groups_m"}, {"GROUPS_P", "groups_p"}, {"TILE_N", "tile_n"},
@@ -171,11 +219,12 @@ class HaloConv : public BoundTemplate {
         Expr::MustParse(fmt::format("({}) * {}", form_.images.ToString(), Direct() ? form_.groups : form_.Places()));
     const DType dtype = half_precision() ? element_ : DType::kFloat16;
     if (!Direct()) {
-      return ArgBinding::WorkspaceMap("arranged_x", dtype,
-                                      {.dims = {Expr(form_.padded), Expr(form_.groups), images},
-                                       .strides = {Expr(form_.padded), Expr(form_.Channels())},
-                                       .box = {Expr(Depth()), Expr(1), Expr::MustParse(BoxRows())},
-                                       .swizzle_bytes = Expr(row_bytes_)});
+      return ArgBinding::WorkspaceMap(
+          "arranged_x", dtype,
+          {.dims = {Expr(form_.Depth()), Expr(form_.groups * form_.Split() / form_.merged), images},
+           .strides = {Expr(form_.Depth()), Expr(form_.Channels() * form_.Split())},
+           .box = {Expr(Depth()), Expr(1), Expr::MustParse(BoxRows())},
+           .swizzle_bytes = Expr(row_bytes_)});
     }
     return ArgBinding::Map(form_.x.name, dtype,
                            {.dims = {Expr(form_.Inputs()), Expr(form_.channels), images},
@@ -186,8 +235,8 @@ class HaloConv : public BoundTemplate {
   ArgBinding MapOfW() const {
     return ArgBinding::WorkspaceMap(
         "arranged_w", half_precision() ? element_ : DType::kFloat16,
-        {.dims = {Expr(form_.padded), Expr(form_.Taps()), Expr(form_.groups * form_.Rows())},
-         .strides = {Expr(form_.padded), Expr(form_.Taps() * form_.padded)},
+        {.dims = {Expr(form_.Depth()), Expr(form_.Taps()), Expr(form_.groups * form_.Rows())},
+         .strides = {Expr(form_.Depth()), Expr(form_.Taps() * form_.Depth())},
          .box = {Expr(Depth()), Expr(1), Expr::MustParse("groups_m * 64")},
          .swizzle_bytes = Expr(row_bytes_)});
   }
@@ -197,14 +246,27 @@ class HaloConv : public BoundTemplate {
   Expr shared_, fetched_, units_;  ///< bytes of a block and of a tile's stretches; tiles
 };
 
-/// The form as rows of a padded image, or, where each phase has one tap, of the image as it lies; nullopt where steps
-/// of more than one leave rows out.
+/// Without taps or steps an image is one row of pixels, whose pieces cross no edge.
+void Flatten(TensorConvForm& form) {
+  const auto plain = [](const graph::ConvAxis& axis) {
+    return axis.taps == 1 && axis.stride == 1 && axis.inner == 1 && axis.shift == 0 && axis.in == axis.out;
+  };
+  if (!std::ranges::all_of(form.axes, plain) || !Dense(form, true, 1) || !Dense(form, false, 1)) return;
+  const int64_t pixels = form.Inputs();
+  form.axes = {graph::ConvAxis{}, graph::ConvAxis{}, graph::ConvAxis{.in = pixels, .out = pixels, .x = 1, .y = 1}};
+}
+
+/// The form as rows of a padded image, or, where each phase has one tap, of the image as it lies; nullopt where that
+/// would leave rows out or multiply much for nothing.
 std::optional<TensorConvForm> HaloFormOf(const KernelSpec& spec, const DeviceProfile& profile) {
   auto form = TensorConvFormOf(spec);
   if (!form || profile.cc_major != 9 || form->pixels_first || form->last) return std::nullopt;
+  Flatten(*form);
   for (size_t i = 0; i < form->axes.size(); ++i) {
     if (!Arrange(form->axes[i], form->arranged[i])) return std::nullopt;
   }
+  if (form->Split() > 1 && 2 * InRows(form->padded) > 3 * form->padded) return std::nullopt;
+  Merge(*form);
   const int64_t places = form->images.Bound(spec.dims).factor() * form->Places();
   if (places > INT32_MAX / 2 || kWarpRows % form->arranged[2].phases != 0) return std::nullopt;
   const bool dense = form->x.channel == form->Inputs() &&

@@ -8,7 +8,7 @@
 
 namespace atunner {
 
-/// nullptr where steps of more than one leave rows out, or stretches are too long.
+/// nullptr where dilated steps of more than one leave rows out, or stretches are too long.
 std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile);
 
 }  // namespace atunner

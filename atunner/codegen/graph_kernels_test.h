@@ -61,8 +61,10 @@ class GraphKernels : public testing::Test {
     const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, dims, 0).value();
     const InputInstance instance{inputs_, 3, false};
     ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+    PutInto(buffers);
     const auto reference = oracle.Get(buffers, instance);
     ASSERT_TRUE(reference.has_value()) << reference.error().ToString();
+    PutInto(buffers);  // the oracle may have drawn them once more
     const auto loaded = gpu_.Load(module);
     ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
     ASSERT_TRUE(buffers.PoisonOutputs());
@@ -76,6 +78,9 @@ class GraphKernels : public testing::Test {
       ++verified_;
     }
   }
+
+  /// What a test wants to have in the inputs besides.
+  virtual void PutInto(const TaskBuffers&) {}
 
   KernelSpec SpecOfText(const std::string& text, const Dims& dims = {}) {
     return SpecOfGraph(graph::Parse(text, "test.atg").value(), dims).value();

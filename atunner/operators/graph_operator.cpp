@@ -57,6 +57,23 @@ Extent SummedCount(const ValidGraph& graph, const Node& node, const std::string&
   return count;
 }
 
+/// Of a value's elements those that are not zeros of a Pad, at most: no kernel has to multiply the others.
+double ShareOf(const ValidGraph& graph, graph::NodeId id) {
+  const Node& node = graph.node(id);
+  const auto* pad = node.As<graph::Pad>();
+  const auto* window = node.As<graph::Window>();
+  const bool moved = node.As<graph::Reshape>() || node.As<graph::Transpose>() || node.As<graph::Reverse>();
+  if (!moved && !window && !(pad && pad->value == 0)) return 1;
+  const graph::NodeId operand = node.operands[0];
+  // Axes of open extent are neither padded nor cut: the rest of the count is the same.
+  const auto count = [&](graph::NodeId of) {
+    return static_cast<double>(graph::ElementCount(graph.node(of).type.shape).factor());
+  };
+  int64_t times = 1;  // that a window has an element
+  if (window) times = window->dilation > 1 ? window->size : (window->size + window->stride - 1) / window->stride;
+  return std::min(1.0, ShareOf(graph, operand) * count(operand) * static_cast<double>(times) / count(id));
+}
+
 /// One operation per scalar operator and element, one per element that is combined, two per product that is added up.
 Expr FlopsOf(const ValidGraph& graph) {
   std::string text = "0";
@@ -66,7 +83,10 @@ Expr FlopsOf(const ValidGraph& graph) {
   for (const Node& node : graph.nodes()) {
     const Extent count = graph::ElementCount(node.type.shape);
     if (const auto* map = node.As<graph::Map>()) add(graph::ScalarFlops(map->body), count);
-    if (const auto* contract = node.As<graph::Contract>()) add(2, count * SummedCount(graph, node, contract->equation));
+    if (const auto* contract = node.As<graph::Contract>()) {
+      const double share = std::min(ShareOf(graph, node.operands[0]), ShareOf(graph, node.operands[1]));
+      add(2 * share, count * SummedCount(graph, node, contract->equation));
+    }
     if (node.As<graph::Reduce>()) add(1, graph::ElementCount(graph.node(node.operands[0]).type.shape));
   }
   return Expr::MustParse(text);

@@ -40,6 +40,18 @@ void Compute(Instance& i) {
   ASSERT_TRUE(FindOperator(i.spec.name)->Reference(i.spec, i.spec.dims, i.inputs, i.outputs));
 }
 
+// A floor made of products with zeros called every fast kernel too fast to be true.
+TEST(TransposedConvolution, ZerosBetweenElementsAreNoWork) {
+  const auto flops = [](const char* name, std::vector<std::vector<int64_t>> shapes, int64_t stride, int64_t padding) {
+    const KernelSpec spec = Make(name, std::move(shapes), {{"stride", stride}, {"padding", padding}}).spec;
+    return FlopCount(spec, spec.dims).value();
+  };
+  EXPECT_DOUBLE_EQ(flops("conv_transpose", {{3, 4, 8, 8}, {4, 6, 4, 4}}, 2, 1), 2.0 * 3 * 4 * 6 * 64 * 16);
+  EXPECT_DOUBLE_EQ(flops("conv_transpose", {{2, 8, 32}, {8, 4, 16}}, 8, 4), 2.0 * 2 * 8 * 4 * 32 * 16);
+  EXPECT_DOUBLE_EQ(flops("conv", {{3, 4, 8, 8}, {6, 4, 3, 3}}, 1, 1), 2.0 * 3 * 4 * 6 * 64 * 9);
+  EXPECT_DOUBLE_EQ(flops("conv", {{3, 4, 8, 8}, {6, 4, 3, 3}}, 2, 1), 2.0 * 3 * 4 * 6 * 16 * 9);
+}
+
 TEST(Softmax, RowsSumToOneAndShiftDoesNotMatter) {
   Instance a = Make("softmax", {{3, 5, 17}});
   Compute(a);

@@ -3,6 +3,7 @@
 constexpr int TOTAL = GROUPS * C;  // channels of an arranged pixel
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
+constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = PLACES * SPLIT;  // pixels of a place; of an image, with the zeros around it
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
 /// What the products read of an element; `seen`: the largest finite magnitude so far.
@@ -15,15 +16,19 @@ DEVICE Operand scaled(Operand x, int, float&) { return x; }
 typedef Units<T, X_STEP> Given;
 typedef Units<Operand, UNIT> Arranged;
 
-/// Where an element of the image lies among its places.
-DEVICE int padded(int s) {
-  return ((s / (IN_H * IN_W) + LOW_D) * PADDED_H + s / IN_W % IN_H + LOW_H) * PADDED_W + s % IN_W + LOW_W;
+/// The cell of an element of the image: which place, and which pixel of it.
+DEVICE int cell_of(int s) {
+  const int d = s / (IN_H * IN_W) + LOW_D, h = s / IN_W % IN_H + LOW_H, w = s % IN_W + LOW_W;
+  const int place = (d / SPLIT_D * PADDED_H + h / SPLIT_H) * PADDED_W + w / SPLIT_W;
+  return place * SPLIT + (d % SPLIT_D * SPLIT_H + h % SPLIT_H) * SPLIT_W + w % SPLIT_W;
 }
-/// Places without an element are zeros.
-DEVICE void clear_place(Operand* to, unsigned place, unsigned places) {
-  const unsigned d = place / (PADDED_H * PADDED_W) % PADDED_D - LOW_D, h = place / PADDED_W % PADDED_H - LOW_H, w = place % PADDED_W - LOW_W;
-  if (place >= places || (d < IN_D && h < IN_H && w < IN_W)) return;
-  for (int c = 0; c < TOTAL; c += UNIT) *(uint4*)(to + (long long)place * TOTAL + c) = make_uint4(0, 0, 0, 0);
+/// Cells without an element are zeros.
+DEVICE void clear_cell(Operand* to, unsigned cell, unsigned cells) {
+  const unsigned place = cell / SPLIT, pixel = cell % SPLIT;
+  const unsigned d = place / (PADDED_H * PADDED_W) % PADDED_D * SPLIT_D + pixel / (SPLIT_H * SPLIT_W) - LOW_D;
+  const unsigned h = place / PADDED_W % PADDED_H * SPLIT_H + pixel / SPLIT_W % SPLIT_H - LOW_H, w = place % PADDED_W * SPLIT_W + pixel % SPLIT_W - LOW_W;
+  if (cell >= cells || (d < IN_D && h < IN_H && w < IN_W)) return;
+  for (int c = 0; c < TOTAL; c += UNIT) *(uint4*)(to + (long long)cell * TOTAL + c) = make_uint4(0, 0, 0, 0);
 }
 
 DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift, float& seen) {
@@ -50,7 +55,7 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
   for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
     const int c = i % (TILE_C / UNIT) * UNIT, s = i / (TILE_C / UNIT);
     const unsigned* const from = pairs[s] + c / 2;
-    if (s0 + s < SPACE && c0 + c < TOTAL) *(uint4*)(to + (image * PLACES + padded(s0 + s)) * TOTAL + c0 + c) = make_uint4(from[0], from[1], from[2], from[3]);
+    if (s0 + s < SPACE && c0 + c < TOTAL) *(uint4*)(to + (image * CELLS + cell_of(s0 + s)) * TOTAL + c0 + c) = make_uint4(from[0], from[1], from[2], from[3]);
   }
 }
 
@@ -62,7 +67,7 @@ DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsi
   Arranged unit;
 #pragma unroll
   for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift, seen) : Operand(0.0f);
-  *(Arranged*)(to + (image * PLACES + padded(s)) * TOTAL + c) = unit;
+  *(Arranged*)(to + (image * CELLS + cell_of(s)) * TOTAL + c) = unit;
 }
 
 /// The tap of the filter that a phase of the result sees as its tap number t.
@@ -72,13 +77,16 @@ DEVICE int tap_of(int t, long long phase) {
 }
 
 /// Unit number `at`: those of the taps of a row and of the same channels come one after the other. Rows are filters, of each its phases.
+/// Where pixels are merged, phase r of a place meets the filter's tap s at pixel r + s from there.
 DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift, float& seen) {
   constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
-  const int tap = at % TAPS, c = at / TAPS % (C / UNIT) * UNIT;
-  const long long row = at / (TAPS * (C / UNIT)), filter = row / ROW_PHASES;  // of all groups
+  constexpr int UNITS = MERGED * C / UNIT;
+  const int tap = at % TAPS, unit_c = at / TAPS % UNITS * UNIT, c = unit_c % C;
+  const long long row = at / (TAPS * UNITS), filter = row / ROW_PHASES;  // of all groups
   if (row >= GROUPS * FILTERS) return;
-  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)), h = tap_of<PHASES_H>(tap / TAPS_W % TAPS_H, row / PHASES_W), s = tap_of<PHASES_W>(tap % TAPS_W, row);
-  const bool there = d < FILTER_D && h < FILTER_H && s < FILTER_W;
+  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)), h = tap_of<PHASES_H>(tap / TAPS_W % TAPS_H, row / PHASES_W);
+  const int s = MERGED > 1 ? tap % TAPS_W * MERGED + unit_c / C - (int)(row % PHASES_W) : tap_of<PHASES_W>(tap % TAPS_W, row);
+  const bool there = d < FILTER_D && h < FILTER_H && (unsigned)s < FILTER_W;
   const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + d * W_D + h * W_H + s * W_W;
   Arranged unit;
 #pragma unroll
@@ -86,15 +94,15 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
     const bool own = there && c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
     unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift, seen) : Operand(0.0f);
   }
-  *(Arranged*)(to + (row * TAPS + tap) * C + c) = unit;
+  *(Arranged*)(to + (row * TAPS + tap) * (MERGED * C) + unit_c) = unit;
 }
 
 DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w, Operand* __restrict__ to_w, int images,
                           unsigned* __restrict__ largest, bool again) {
   constexpr unsigned BLOCKS = X_LAST ? (SPACE * (TOTAL / UNIT) + 255) / 256 : TILES_S * TILES_C;  // of an image
-  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, places = ARRANGE_X && PLACES > SPACE ? (unsigned)images * PLACES : 0;
-  const unsigned cleared = of_images + (places + 255) / 256;
-  if (block >= of_images && block < cleared) return clear_place(to_x, (block - of_images) * 256 + threadIdx.x, places);
+  const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, cells = ARRANGE_X && CELLS > SPACE ? (unsigned)images * CELLS : 0;
+  const unsigned cleared = of_images + (cells + 255) / 256;
+  if (block >= of_images && block < cleared) return clear_cell(to_x, (block - of_images) * 256 + threadIdx.x, cells);
   const bool of_x = block < of_images;
   if (again && largest[LARGEST + !of_x] == 0) return;
   const int shift = !SCALED ? 0 : again ? final_shift(largest, of_x) : sampled_shift(largest, of_x);

@@ -1,20 +1,32 @@
-// y[filter, place] = w[filter, tap, channel] · x[place + tap, channel]ᵀ on Hopper for steps of one: places are rows of an image with
-// zeros around it, so that a tap is a distance between rows. One thread fetches a stretch of rows for all taps inside of its reach,
+// y[filter, place] = w[filter, tap, channel] · x[place + tap, channel]ᵀ on Hopper: places are rows of an image with zeros around it, so
+// that a tap is a distance between rows. With steps of more than one a place has a pixel for each tap within a step. One thread fetches a stretch of rows for all taps inside of its reach,
 // and filters tap by tap; tensor cores read the stretch from wherever a tap begins. SETS of groups of four warps take tiles in turns:
 // one multiplies while another stores. What phases of a transposed convolution see of a filter are rows of their own.
 constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row in shared memory
-constexpr int CHUNKS = (C + DEPTH - 1) / DEPTH;
-constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W, INSIDE = REACH == 1 ? TAPS_W : REACH == 2 ? TAPS_W * TAPS_H : TAPS, STRETCHES = TAPS / INSIDE;
-DEVICE constexpr int distance(int tap) {
-  return (tap / (TAPS_H * TAPS_W) * DILATION_D * PADDED_H + tap / TAPS_W % TAPS_H * DILATION_H) * PADDED_W + tap % TAPS_W * DILATION_W;
-}
+constexpr int CHUNKS = (MERGED * C + DEPTH - 1) / DEPTH;
+constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
+
+/// A stretch of one pixel of each place, and the taps that find theirs in it: all that are STEP apart along the last REACH axes.
+struct Stretch {
+  static constexpr int STEP_W = MERGED > 1 ? 1 : SPLIT_W, FIRST_H = REACH == 2 ? SPLIT_H : TAPS_H, COUNT = TAPS_D * FIRST_H * STEP_W;
+  static constexpr int LONGEST = (REACH == 2 ? (TAPS_H - 1) / SPLIT_H * DILATION_H * PADDED_W : 0) + (TAPS_W - 1) / STEP_W * DILATION_W;
+  int d, h, w;  // the first tap
+  DEVICE explicit Stretch(int number) : d(number / (FIRST_H * STEP_W)), h(number / STEP_W % FIRST_H), w(number % STEP_W) {}
+  DEVICE int across() const { return (TAPS_W - 1 - w) / STEP_W + 1; }
+  DEVICE int count() const { return REACH == 2 ? ((TAPS_H - 1 - h) / SPLIT_H + 1) * across() : across(); }
+  DEVICE int pixel() const { return (d % SPLIT_D * SPLIT_H + h % SPLIT_H) * STEP_W + w; }
+  DEVICE int start() const { return (d / SPLIT_D * DILATION_D * PADDED_H + h / SPLIT_H * DILATION_H) * PADDED_W; }
+  DEVICE int tap(int i) const { return (d * TAPS_H + h + i / across() * SPLIT_H) * TAPS_W + w + i % across() * STEP_W; }
+  DEVICE int distance(int i) const { return i / across() * DILATION_H * PADDED_W + i % across() * DILATION_W; }
+};
+constexpr int STRETCHES = Stretch::COUNT;
 constexpr int TILE_M = GROUPS_M * 64, TILE_P = GROUPS_P * TILE_N;
 /// x is read as it lies, pixels side by side: boxes of 64 pixels and DEPTH channels. Else: a stretch of rows.
-constexpr int BOXES = DIRECT ? TILE_P / 64 : (TILE_P + distance(INSIDE - 1) + 255) / 256;
-constexpr int BOX_ROWS = DIRECT ? DEPTH : ((TILE_P + distance(INSIDE - 1) + BOXES - 1) / BOXES + 7) / 8 * 8;
+constexpr int BOXES = DIRECT ? TILE_P / 64 : (TILE_P + Stretch::LONGEST + 255) / 256;
+constexpr int BOX_ROWS = DIRECT ? DEPTH : ((TILE_P + Stretch::LONGEST + BOXES - 1) / BOXES + 7) / 8 * 8;
 constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024, W_BYTES = TILE_M * ROW_BYTES;
 constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS, THREADS = CONSUMERS + 32;
-constexpr int STORE_N = 32, STORE_PITCH = STORE_N + 8;
+constexpr int STORE_PITCH = STORE_N + 8;
 constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES, BARRIERS = STAGING + CONSUMERS / 32 * 16 * STORE_PITCH * (int)sizeof(T);
 constexpr int SHARED_BYTES = BARRIERS + (X_STAGES + W_STAGES) * 16;
 static_assert(SHARED_BYTES == SHARED, "as the host reckons");
@@ -73,20 +85,21 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
     const Unit unit(index);
     for (int at = 0; at < CHUNKS * STRETCHES; ++at, stretches.step()) {
-      const int c = at / STRETCHES * DEPTH, tap = at % STRETCHES * INSIDE;
+      const int c = at / STRETCHES * DEPTH;
+      const Stretch stretch(at % STRETCHES);
       await(stretches.free(), stretches.parity ^ 1);
       expect_bytes(stretches.full(), BOXES * BOX_ROWS * ROW_BYTES);
 #pragma unroll
       for (int i = 0; i < BOXES; ++i) {
         const unsigned to = stretches.buffer() + i * BOX_ROWS * ROW_BYTES;
         if (DIRECT) copy_box(to, x, unit.place + i * 64, c, unit.image * GROUPS + unit.group, stretches.full());
-        if (!DIRECT) copy_box(to, x, c, unit.group, unit.place + distance(tap) + i * BOX_ROWS, stretches.full());
+        if (!DIRECT) copy_box(to, x, c, stretch.pixel() * GROUPS + unit.group, unit.place + stretch.start() + i * BOX_ROWS, stretches.full());
       }
       if (KEPT && index != blockIdx.x) continue;
-      for (int i = 0; i < INSIDE; ++i, filters.step()) {
+      for (int i = 0; i < stretch.count(); ++i, filters.step()) {
         if (!KEPT) await(filters.free(), filters.parity ^ 1);
         expect_bytes(filters.full(), W_BYTES);
-        copy_box(filters.buffer(), w, c, tap + i, unit.group * FILTERS + unit.filter, filters.full());
+        copy_box(filters.buffer(), w, c, stretch.tap(i), unit.group * FILTERS + unit.filter, filters.full());
       }
     }
   }
@@ -111,10 +124,11 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
   Filters before = filters;
   for (int at = 0; at < CHUNKS * STRETCHES; ++at) {
     await(stretches.full(), stretches.parity);
+    const Stretch stretch(at % STRETCHES);
 #pragma unroll 1
-    for (int i = 0; i < INSIDE; ++i, filters.step()) {
+    for (int i = 0; i < stretch.count(); ++i, filters.step()) {
       await(filters.full(), filters.parity);
-      const unsigned at_b = stretches.buffer() + (group_p() * TILE_N + distance(i)) * ROW_BYTES;
+      const unsigned at_b = stretches.buffer() + (group_p() * TILE_N + stretch.distance(i)) * ROW_BYTES;
       const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = DIRECT ? operand(at_b, DEPTH * 128) : rows_at(at_b);
       start_products();
 #pragma unroll
@@ -139,11 +153,26 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
   stretch_before.release();
 }
 
+/// Elements that lie side by side in the result, from phase r of a place on: EACH phases of ALONG places.
+typedef Units<T, Y_PIECE> Piece;
+DEVICE Piece piece_at(const T* staging) {
+  constexpr int EACH = Y_PIECE < PHASES_W ? Y_PIECE : PHASES_W, ALONG = Y_PIECE / EACH;
+  Piece piece;
+#pragma unroll
+  for (int r = 0; r < EACH; ++r) {
+    const auto part = *(const Units<T, ALONG>*)(staging + r * STORE_PITCH);
+#pragma unroll
+    for (int i = 0; i < ALONG; ++i) piece.element[i * EACH + r] = part.element[i];
+  }
+  return piece;
+}
+
 /// 16 × STORE_N of a warp at a time through shared memory: lanes write what lies side by side, phases of a place and then its neighbours.
 DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit, int places, int shift) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   T* const staging = (T*)(shared + STAGING) + warp * 16 * STORE_PITCH;
   const int top = unit.filter + group_m() * 64 + warp % 4 * 16;
+  constexpr int LINE = STORE_N * PHASES_W / Y_PIECE, ACROSS = LINE < 32 ? LINE : 32;  // pieces side by side, of which lanes take some
   y += unit.group * Y_GROUP;
 #pragma unroll
   for (int first = 0; first < TILE_N; first += STORE_N) {
@@ -157,18 +186,18 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
     }
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < PHASES_W; ++k) {
-      const int column = (lane + k * 32) / PHASES_W, r = (lane + k * 32) % PHASES_W;
+    for (int k = 0; k < LINE; k += ACROSS) {
+      const int at = (lane % ACROSS + k) * Y_PIECE, column = at / PHASES_W, r = at % PHASES_W;
       const int number = unit.place + group_p() * TILE_N + first + column, rest = number % PLACES;
       const int d = rest / (PADDED_H * PADDED_W), h = rest / PADDED_W % PADDED_H, s = rest % PADDED_W, out_w = s * PHASES_W + r - CROP_W;
       const bool exists = number < places && d < PLACES_D && h < PLACES_H && s < PLACES_W && (unsigned)out_w < OUT_W;
       T* const to = y + (long long)(unit.image + number / PLACES) * Y_IMAGE + out_w * Y_W;
 #pragma unroll
-      for (int row = 0; row < 16; row += PHASES_W) {
-        const int m = top + row, phase = m % ROW_PHASES;
+      for (int line = 0; line < 16 / PHASES_W; line += 32 / ACROSS) {
+        const int row = (line + lane / ACROSS) * PHASES_W, m = top + row, phase = m % ROW_PHASES;
         const int out_d = d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D, out_h = h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
         if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
-          to[m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H] = staging[(row + r) * STORE_PITCH + column];
+          *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H) = piece_at(staging + (row + r) * STORE_PITCH + column);
       }
     }
     __syncwarp();
