@@ -182,20 +182,31 @@ TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
   EXPECT_EQ(verified_, 8u);
 }
 
-// Partly filled tiles in both directions, with depths that no number of warps divides.
-TEST_F(GraphKernels, WeightsOfFewBits) {
-  const auto check = [&](const FamilyTask& task, DType dtype) { Check(SpecOf(task, dtype), "weights", 2); };
-  check({"quantized_linear", {{1, 1408}, {72, 1408}}, {}}, DType::kBFloat16);
-  check({"quantized_linear", {{19, 2176}, {40, 2176}}, {}}, DType::kFloat16);
-  check({"int4_linear", {{3, 1408}, {72, 1408}}, {}}, DType::kFloat16);
-  check({"int4_linear", {{61, 2176}, {40, 2176}}, {{"group", int64_t{64}}}}, DType::kBFloat16);
-  EXPECT_EQ(verified_, 12u);
-}
+// Partly filled tiles in both directions, and depths that no number of blocks divides.
+class Weights : public GraphKernels {
+ protected:
+  explicit Weights(const char* profile = "A100") : GraphKernels(profile) {}
+  void CheckAll() {
+    const auto check = [&](const FamilyTask& task, DType dtype) { Check(SpecOf(task, dtype), "weights", 2); };
+    check({"quantized_linear", {{1, 1408}, {72, 1408}}, {}}, DType::kBFloat16);
+    check({"quantized_linear", {{19, 2176}, {40, 2176}}, {}}, DType::kFloat16);
+    check({"quantized_linear", {{150, 640}, {203, 640}}, {}}, DType::kBFloat16);
+    check({"int4_linear", {{3, 1408}, {72, 1408}}, {}}, DType::kFloat16);
+    check({"int4_linear", {{61, 2176}, {40, 2176}}, {{"group", int64_t{64}}}}, DType::kBFloat16);
+    EXPECT_EQ(verified_, 15u);
+  }
+};
+class WeightsInClusters : public Weights {
+ protected:
+  WeightsInClusters() : Weights("H200") {}
+};
 
-TEST(Weights, AreLeftToOthersWhereTheyDoNotFit) {
+TEST_F(Weights, OfFewBits) { CheckAll(); }
+TEST_F(WeightsInClusters, OfFewBits) { CheckAll(); }
+
+TEST_F(Weights, AreLeftToOthersWhereTheyDoNotFit) {
   EXPECT_TRUE(WeightsFamily().Match(SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16)));
-  for (const FamilyTask& task : {FamilyTask{"quantized_linear", {{65, 256}, {64, 256}}, {}},
-                                 FamilyTask{"quantized_linear", {{8, 192}, {64, 192}}, {}},
+  for (const FamilyTask& task : {FamilyTask{"quantized_linear", {{8, 192}, {64, 192}}, {}},
                                  FamilyTask{"int4_linear", {{8, 256}, {64, 256}}, {{"group", int64_t{16}}}}})
     EXPECT_FALSE(WeightsFamily().Match(SpecOf(task, DType::kBFloat16))) << Describe(task, DType::kBFloat16);
   KernelSpec strict = SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16);

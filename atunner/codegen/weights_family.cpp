@@ -7,18 +7,26 @@
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/library_task.h"
+#include "atunner/codegen/wgmma_text.h"
 #include "atunner/model/accuracy.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
 
-/// Rows of x that sums in registers have room for.
+/// Rows of x that sums in registers have room for; those from which on groups of warps multiply on Hopper.
 constexpr int64_t kMostRows = 64;
-/// ns until a load arrives while DRAM is busy.
+constexpr int64_t kManyRows = 17;
+/// ns until a load arrives while DRAM is busy; of L2's rate, what lanes reach that read one row each.
 constexpr double kLoadNs = 1000;
-/// Of L2's rate, what lanes reach that read one row each.
 constexpr double kL2Share = 0.6;
+/// Of k: what groups of warps copy at once (weights_wgmma.cu); of DRAM's and the tensor cores' rates, what they reach;
+/// ns until a copy arrives, and that a cluster's blocks need to meet.
+constexpr int64_t kDepth = 128;
+constexpr double kDramShare = 0.82;
+constexpr double kTensorShare = 0.5;
+constexpr double kCopyNs = 1160;
+constexpr double kExchangeNs = 1400;
 
 bool OfFourBits(const KernelSpec& spec) { return spec.name == "int4_linear"; }
 int64_t GroupOf(const KernelSpec& spec) { return static_cast<int64_t>(SettingOr(spec, "group", 32)); }
@@ -54,8 +62,9 @@ class Weights : public BoundTemplate {
     step.grid[0] = Expr(CeilDiv(n_, 16 * At(configuration, "fragments")));
     step.block[0] = Expr(32 * At(configuration, "warps"));
     for (const char* name : {"x", "weight", "scale", "y"}) step.args.push_back(ArgBinding::Tensor(name));
-    return RenderedKernel{Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kWeightsCu}),
-                          Plan(configuration, {step})};
+    return RenderedKernel{
+        Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kWeightsWordsCuh, embed::kWeightsCu}),
+        Plan(configuration, {step})};
   }
 
   /// The busiest multiprocessor's share at what its loads under way bring, and x from L2 for every block.
@@ -81,20 +90,114 @@ class Weights : public BoundTemplate {
   int64_t m_, n_, k_;
 };
 
+/// Many rows, on Hopper.
+class WeightsOfGroups : public BoundTemplate {
+ public:
+  WeightsOfGroups(const KernelSpec& spec, const DeviceProfile& profile)
+      : BoundTemplate(spec, profile),
+        four_(OfFourBits(spec)),
+        m_(ExtentsOf(spec, "x")[0]),
+        n_(ExtentsOf(spec, "weight")[0]),
+        k_(ExtentsOf(spec, "x")[1]),
+        shared_(Expr::MustParse(fmt::format(
+            "max(stages * 128 * (tile_m * 2 + groups * fragments * {}), tile_m * 4 * (groups * fragments * 64 + 4))",
+            four_ ? 32 : 64))),
+        registers_(Expr::MustParse("fragments * (tile_m // 2 + 40) + ceil_div(tile_m, 32 * groups) * 16 + 44")) {
+    const int64_t tile = std::min<int64_t>(CeilDiv(m_, 8) * 8, 128);
+    space_.parameters = {
+        {"tile_m", m_ > 128 ? Integers({64, 128, 256}) : Integers({tile}), "rows of x"},
+        {"fragments", Integers({1, 2}), "of 64 rows of the weights, for each group of four warps"},
+        {"groups", Integers({1, 2}), "of four warps"},
+        {"stages", Integers({3, 4, 6, 8}), "buffers in shared memory"},
+        {"split", Integers({1, 2, 3, 4, 5, 6, 7, 8}), "blocks of a cluster that divide the depth"},
+    };
+    Add(fmt::format("{} <= {}", shared_.text(), profile.shared_per_block), "shared memory");
+    Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
+    Add(fmt::format("split == 1 or 4 * split <= {}", k_ / kDepth), "less depth than that");
+  }
+
+  Configuration Default() const override { return Cheapest(); }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const int64_t split = At(configuration, "split"), tile = At(configuration, "tile_m");
+    ConstantBlock constants;
+    constants.Bool("FOUR_BITS", four_).Int("M", m_).Int("N", n_).Int("K", k_);
+    constants.Int("GROUP", four_ ? GroupOf(spec_) : k_, "weights of a scale").Int("TILE_M", tile);
+    constants.Int("FRAGMENTS", At(configuration, "fragments")).Int("GROUPS", At(configuration, "groups"));
+    constants.Int("STAGES", At(configuration, "stages")).Define("SPLIT", split);
+    LaunchStep step;
+    step.entry = "product";
+    step.grid[0] = Expr(Tiles(configuration));
+    step.grid[1] = step.cluster[1] = Expr(split);
+    step.block[0] = Expr(128 * At(configuration, "groups"));
+    step.shared_bytes = Expr(Evaluate(shared_, configuration));
+    for (const char* name : {"x", "weight", "scale", "y"}) step.args.push_back(ArgBinding::Tensor(name));
+    const std::string product =
+        WgmmaText({.name = "multiply", .columns = tile, .a_in_registers = true, .b_transposed = "0"});
+    return RenderedKernel{Emit(configuration, constants,
+                               {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, product,
+                                embed::kWeightsWordsCuh, embed::kWeightsWgmmaCu}),
+                          Plan(configuration, {step})};
+  }
+
+  /// The busiest multiprocessor's blocks, as long as what takes longest: DRAM, L2, its copies or its products.
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const int64_t split = At(configuration, "split"), groups = At(configuration, "groups");
+    const int64_t per_sm = CeilDiv(Tiles(configuration) * split, profile.sms);
+    const int64_t registers = Evaluate(registers_, configuration) * 128 * groups;
+    const int64_t shared = Evaluate(shared_, configuration) + profile.shared_reserved_per_block;
+    const int64_t resident =
+        std::clamp<int64_t>(std::min(profile.registers_per_sm / registers, profile.shared_per_sm / shared), 1, per_sm);
+    const auto rows = static_cast<double>(Rows(configuration));
+    const auto tokens = static_cast<double>(At(configuration, "tile_m"));
+    const double depth = static_cast<double>(k_ * per_sm) / static_cast<double>(split), sms = profile.sms;
+    const double weights = rows * depth / (four_ ? 2 : 1);
+    const double under_way =
+        static_cast<double>(resident * (At(configuration, "stages") - 1) * kDepth) * rows / (four_ ? 2 : 1);
+    const double products = 2 * rows * tokens * depth * sms / (kTensorShare * profile.PeakFlops(element_, true)) * 1e9;
+    // One group waits for its own widening.
+    return std::max({weights * sms / (kDramShare * profile.dram_gbps),
+                     (weights + tokens * depth * 2) * sms / (kL2Share * profile.l2_gbps), weights * kCopyNs / under_way,
+                     resident * groups > 1 ? products : 1.5 * products}) +
+           5900 + (split > 1 ? kExchangeNs : 0);
+  }
+
+ private:
+  int64_t At(const Configuration& configuration, const char* name) const { return GetInt(space_, configuration, name); }
+  int64_t Rows(const Configuration& configuration) const {
+    return 64 * At(configuration, "fragments") * At(configuration, "groups");
+  }
+  int64_t Tiles(const Configuration& configuration) const {
+    return CeilDiv(n_, Rows(configuration)) * CeilDiv(m_, At(configuration, "tile_m"));
+  }
+  int64_t Evaluate(const Expr& expression, const Configuration& configuration) const {
+    Bindings bindings;
+    const std::vector<std::string> names = space_.Names();
+    bindings.Add(names, configuration.values);
+    return expression.EvaluateInt(bindings).value();
+  }
+
+  bool four_;
+  int64_t m_, n_, k_;
+  Expr shared_, registers_;
+};
+
 class WeightsOfFewBits : public Family {
  public:
   std::string_view name() const override { return "weights"; }
   bool Match(const KernelSpec& spec) const override {
     const std::vector<int64_t> x = ExtentsOf(spec, "x"), weight = ExtentsOf(spec, "weight");
     if (SizeOf(spec.compute_dtype) != 2 || x.size() != 2 || weight.size() != 2) return false;
-    if (x[0] > kMostRows || x[1] % 128 != 0 || std::max(x[1], weight[0]) >= 1 << 30) return false;
+    if (x[1] % kDepth != 0 || std::max({x[0], x[1], weight[0]}) >= 1 << 30) return false;
     // A lane's sixteen bytes have one scale, and what is scaled is rounded.
     if (OfFourBits(spec) && (GroupOf(spec) % 32 != 0 || AccuracyOf(spec) == Accuracy::kStrict)) return false;
     return (OfFourBits(spec) || spec.name == "quantized_linear") &&
            IsLibraryTask(spec, spec.name, {x, {weight[0], x[1]}});
   }
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    if (profile.cc_major < 8) return ElementsFamily().Bind(spec, profile);
+    const int64_t rows = ExtentsOf(spec, "x")[0];
+    if (profile.cc_major == 9 && rows >= kManyRows) return std::make_unique<WeightsOfGroups>(spec, profile);
+    if (profile.cc_major < 8 || rows > kMostRows) return ElementsFamily().Bind(spec, profile);
     return std::make_unique<Weights>(spec, profile);
   }
 };

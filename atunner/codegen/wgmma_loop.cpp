@@ -94,7 +94,7 @@ class Maps : public MainLoop {
   std::vector<std::vector<int64_t>> Starts() const override {
     if (Promotes()) {
       std::vector<std::vector<int64_t>> starts = {{64, 256, 128, 64, 1, 0, 5}, {128, 256, 128, 64, 0, 0, 4}};
-      for (const int64_t promote : {1, 0}) {
+      for (const int64_t promote : {2, 1, 0}) {
         for (const std::vector<int64_t>& tile : std::vector<std::vector<int64_t>>{
                  {128, 192, 5}, {192, 128, 5}, {128, 128, 6}, {64, 192, 6}, {64, 128, 8}, {64, 64, 12}})
           starts.push_back({tile[0], tile[1], 128, 64, 0, promote, tile[2]});

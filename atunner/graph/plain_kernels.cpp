@@ -327,12 +327,15 @@ class PlainWriter {
     };
     const auto by_depth = [&](const std::string& letters) { return depth.find(letters.back()) != std::string::npos; };
     const bool exact = wide_ || SizeOf(graph_.node(node.operands[0]).type.dtype) <= 2;
+    const bool sparse = node.As<Contract>()->sparse;
+    const bool cut = !wide_ && !sparse && std::ranges::all_of(node.operands, [&](NodeId id) {
+      return IsFloat(graph_.node(id).type.dtype) && SizeOf(graph_.node(id).type.dtype) == 1;
+    });
     const std::string tiles =
         fmt::format("({}) * ceil_div({}, 64) * ceil_div({}, 64)", count(batch), count(rows), count(columns));
     text_ += Head(fmt::format("product{}", kernels_++), node, to, Expr::MustParse("min(" + tiles + ", 1048576)"));
-    text_ +=
-        fmt::format("  contract_tiles<{}, {}, {}, {}, {}>({}, {}, {}, {},\n", sum, node.As<Contract>()->sparse, exact,
-                    by_depth(e.left), by_depth(e.right), count(batch), count(rows), count(columns), count(depth));
+    text_ += fmt::format("  contract_tiles<{}, {}, {}, {}, {}, {}>({}, {}, {}, {},\n", sum, sparse, exact, cut,
+                         by_depth(e.left), by_depth(e.right), count(batch), count(rows), count(columns), count(depth));
     text_ += fmt::format("    [&](long long b, long long m, long long k) {{ return {}; }},\n",
                          load(0, offset(e.left, {{&batch, "b"}, {&rows, "m"}, {&depth, "k"}})));
     text_ += fmt::format("    [&](long long b, long long k, long long n) {{ return {}; }},\n",

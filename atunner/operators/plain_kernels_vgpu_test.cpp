@@ -342,5 +342,23 @@ TEST_F(PlainKernels, OfGraphsWhoseProductsShareWhatTheyLoad) {
   Check("linear", {{65, 33}, {17, 33}}, nullptr);
 }
 
+// What is honest there: beside a product of 2^15 tensor cores lose those of 1 among the same 128, and no others.
+TEST_F(PlainKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {
+  const Operator* op = FindOperator("fp8_linear");
+  const KernelSpec spec = op->Instantiate({{{8, 256}, {8, 256}}, DType::kFloat32, {{"per_tensor", true}}}).value();
+  const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    if (tensor.is_output()) continue;
+    std::vector<std::byte> raw(static_cast<size_t>(tensor.shape.bytes));
+    for (size_t i = 0; i < static_cast<size_t>(tensor.shape.elements); ++i) {
+      const double large = tensor.spec->name == "x" ? 256 : 128;
+      StoreElement(tensor.spec->dtype, raw.data(), i, i % 256 == 3 && tensor.shape.elements > 1 ? large : 1);
+    }
+    ASSERT_TRUE(gpu_.CopyIn(tensor.address, raw));
+  }
+  EXPECT_THAT(Run(spec, op->OracleKernel(spec), buffers, true).at("y"), testing::Each(32768 + 255));
+  EXPECT_THAT(Run(spec, op->Yardstick(spec), buffers, false).at("y"), testing::Each(32768 + 128));
+}
+
 }  // namespace
 }  // namespace atunner

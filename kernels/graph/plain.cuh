@@ -69,10 +69,28 @@ template <bool LARGEST, class Element> DEVICE long long place_of(long long depth
   return place;
 }
 
+/// sum + product(0) + … as tensor cores add products of 8-bit floats: what is below 2^-13 of the largest's power of two is cut off.
+template <class Product> DEVICE float add_cut(float sum, int count, const Product& product) {
+  float largest = fmaxf(fabsf(sum), 0x1p-60f);  // less than any product
+  for (int k = 0; k < count; ++k) largest = fmaxf(largest, fabsf(product(k)));
+  const float unit = __uint_as_float((__float_as_uint(largest) & 0x7f800000u) - (13u << 23));
+  sum = truncf(sum / unit);
+  for (int k = 0; k < count; ++k) sum += truncf(product(k) * (1 / unit));
+  return sum * unit;
+}
+template <class Sum, int N> DEVICE void take_over(Sum (&all)[N][N], Sum (&sums)[N][N]) {
+#pragma unroll
+  for (int i = 0; i < N * N; ++i) {
+    all[i / N][i % N] += sums[i / N][i % N];
+    sums[i / N][i % N] = 0;
+  }
+}
+
 /// result[b, m, n] = sum over k of left(b, m, k) · right(b, k, n): 64 × 64 results of a block, what is loaded serves them all, and
 /// every result is summed in the order of k. *_BY_DEPTH: an operand's neighbours follow each other along k. SPARSE: products with a
 /// factor of exactly zero count nothing; where all factors are finite and EXACT products are not rounded, adding them is the same.
-template <class Sum, bool SPARSE, bool EXACT, bool LEFT_BY_DEPTH, bool RIGHT_BY_DEPTH, class Left, class Right, class Store>
+/// CUT: as tensor cores sum products of 8-bit floats, 128 of them before they are added to a sum that keeps all digits.
+template <class Sum, bool SPARSE, bool EXACT, bool CUT, bool LEFT_BY_DEPTH, bool RIGHT_BY_DEPTH, class Left, class Right, class Store>
 DEVICE void contract_tiles(long long batches, long long rows, long long columns, long long depth, const Left& left, const Right& right,
                            const Store& store_at) {
   constexpr int TILE = 64, STEP = 16, EACH = 4;
@@ -81,8 +99,9 @@ DEVICE void contract_tiles(long long batches, long long rows, long long columns,
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
   for (long long tile = blockIdx.x; tile < batches * tiles; tile += gridDim.x) {
     const long long batch = tile / tiles, row = tile % tiles / across * TILE, column = tile % tiles % across * TILE;
-    Sum sums[EACH][EACH] = {};
+    Sum sums[EACH][EACH] = {}, before[EACH][EACH] = {};
     for (long long first = 0; first < depth; first += STEP) {
+      if (CUT && first % 128 == 0) take_over(before, sums);
       bool finite = true;
       for (int i = threadIdx.x; i < STEP * TILE; i += PLAIN_THREADS) {
         const int deep = i % STEP, broad = i / STEP, wide = i % TILE, low = i / TILE;
@@ -105,7 +124,14 @@ DEVICE void contract_tiles(long long batches, long long rows, long long columns,
           }
         }
       };
-      if (careful) add_all([](Sum& sum, Sum l, Sum r) { sum = sum + (l == 0 || r == 0 ? (Sum)0 : l * r); });
+      if (CUT) {
+#pragma unroll
+        for (int i = 0; i < EACH; ++i) {
+#pragma unroll
+          for (int j = 0; j < EACH; ++j)
+            sums[i][j] = add_cut(sums[i][j], count, [&](int k) { return (float)(a[k][y + 16 * i] * b[k][x + 16 * j]); });
+        }
+      } else if (careful) add_all([](Sum& sum, Sum l, Sum r) { sum = sum + (l == 0 || r == 0 ? (Sum)0 : l * r); });
       else add_all([](Sum& sum, Sum l, Sum r) { sum = sum + l * r; });
       __syncthreads();
     }
@@ -114,7 +140,7 @@ DEVICE void contract_tiles(long long batches, long long rows, long long columns,
 #pragma unroll
       for (int j = 0; j < EACH; ++j) {
         const long long m = row + y + 16 * i, n = column + x + 16 * j;
-        if (m < rows && n < columns) store_at(batch, m, n, sums[i][j]);
+        if (m < rows && n < columns) store_at(batch, m, n, CUT ? before[i][j] + sums[i][j] : sums[i][j]);
       }
     }
   }
