@@ -24,8 +24,9 @@ std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
   return graph ? MakeColumnsProgram(*graph) : std::nullopt;
 }
 
-constexpr int64_t kHeldBytes = 384;  // of a thread, between passes
-constexpr double kLaunchNs = 2500;   // of a kernel after another one
+constexpr int64_t kHeldBytes = 384;    // of a thread, between passes
+constexpr int64_t kPartsBytes = 4096;  // of shared memory, for what warps combine where elements lie there too
+constexpr double kLaunchNs = 2500;     // of a kernel after another one
 
 class ColumnsTemplate : public BoundTemplate {
  public:
@@ -49,6 +50,7 @@ class ColumnsTemplate : public BoundTemplate {
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
     const ColumnsSchedule schedule = ScheduleOf(configuration);
     if (schedule.together) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
+    if (schedule.park) constants.Int("MOST_STEPS", MostSteps(configuration), "of a block");
     SourceUnit source =
         GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
                     fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
@@ -124,11 +126,29 @@ class ColumnsTemplate : public BoundTemplate {
   }
   ColumnsSchedule ScheduleOf(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    return {integer("vector"),        integer("splits"),    integer("unroll"),
-            integer("together") != 0, integer("hold") != 0, IsNarrow(program_.graph, space_, configuration)};
+    return {integer("vector"),        integer("splits"),           integer("unroll"),
+            integer("together") != 0, integer("hold") == 1,        IsNarrow(program_.graph, space_, configuration),
+            integer("hold") == 2,     ParkedVectors(configuration)};
+  }
+  /// That a block takes, at most.
+  int64_t MostSteps(const Configuration& configuration) const {
+    return CeilDiv(Steps(GetInt(space_, configuration, "vector")), GetInt(space_, configuration, "splits"));
+  }
+  /// Of each parked input, in a block.
+  int64_t ParkedVectors(const Configuration& configuration) const {
+    return MostSteps(configuration) * GetInt(space_, configuration, "kept_threads");
+  }
+  int64_t ParkedBytes(const Configuration& configuration) const {
+    int64_t bytes = 0;
+    if (GetInt(space_, configuration, "hold") == 2)
+      ParkedOf(program_, ParkedVectors(configuration), GetInt(space_, configuration, "vector"), bytes);
+    return bytes;
   }
   int64_t BlocksPerSm(const Configuration& configuration) const {
-    return 1024 / (GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "reduced_threads"));
+    const int64_t threads =
+        GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "reduced_threads");
+    const int64_t shared = ParkedBytes(configuration) + kPartsBytes + profile_.shared_reserved_per_block;
+    return std::min(1024 / threads, profile_.shared_per_sm / shared);
   }
   /// Strips that are worked on at once where blocks wait for each other.
   int64_t Groups(const Configuration& configuration) const {
@@ -147,14 +167,15 @@ class ColumnsTemplate : public BoundTemplate {
   }
   /// Passes over the elements.
   int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
-  /// Of one element of the space, in all inputs that have one for each.
-  int64_t ReadBytes() const {
+  /// Of one element of the space, in all inputs that have one for each; in registers four at least.
+  int64_t ReadBytes() const { return std::max<int64_t>(ElementBytes(), 4); }
+  int64_t ElementBytes() const {
     int64_t bytes = 0;
     for (graph::NodeId id : program_.graph.inputs()) {
       const graph::TensorType& type = program_.graph.node(id).type;
       if (type.shape == program_.space) bytes += static_cast<int64_t>(SizeOf(type.dtype));
     }
-    return std::max<int64_t>(bytes, 4);
+    return bytes;
   }
   int64_t Steps(int64_t vector) const { return program_.kept_inside ? Reduced() : Reduced() / vector; }
   double Narrowest() const {
@@ -181,8 +202,11 @@ class ColumnsTemplate : public BoundTemplate {
         {"together", Readings() > 1 ? Integers({0, 1}) : Integers({0}),
          "blocks that divide what is reduced wait for each other, in one kernel, and find it in L2 again"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
-        {"hold", Readings() > 1 ? Integers({0, 1}) : Integers({0}),
-         "a thread's elements stay in registers between passes"},
+        {"hold",
+         Readings() == 1            ? Integers({0})
+         : ColumnsCanPark(program_) ? Integers({0, 1, 2})
+                                    : Integers({0, 1}),
+         "where a thread's elements stay between passes: nowhere, in registers, in shared memory"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     AddFunctions(program_.graph, space_);
@@ -203,16 +227,27 @@ class ColumnsTemplate : public BoundTemplate {
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
     Add(fmt::format("together == 0 or 4 * splits * reduced_threads <= {}", steps),
         "meeting costs more than reading again");
-    Add(fmt::format("hold == 0 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
+    Add(fmt::format("hold != 1 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
                     "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
                     steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
         "a thread holds few elements, none of them beyond an end");
+    const std::string parked =
+        fmt::format("(ceil_div({}, splits) * kept_threads * vector * {} + 64)", steps, ElementBytes());
+    Add(fmt::format("hold != 2 or (together == 1 and {} + {} <= {})", parked, kPartsBytes, profile_.shared_per_block),
+        "shared memory");
+    Add(fmt::format("hold != 2 or splits <= {} * ({} // ({} + {}))", profile_.sms, profile_.shared_per_sm, parked,
+                    kPartsBytes + profile_.shared_reserved_per_block),
+        "all blocks that wait for each other run at once");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
     for (const ColumnsPartial& partial : PartialsOf(program_)) bytes += partial.bytes;
     Add(fmt::format("reduced_threads == 1 or kept_threads * reduced_threads * {} * {} <= 49152",
                     program_.kept_inside ? "vector" : "1", std::min<size_t>(bytes, 48)),
         "partial results exceed shared memory");
+    Add(fmt::format("hold != 2 or kept_threads * reduced_threads * {} * {} <= {}",
+                    program_.kept_inside ? "vector" : "1", program_.kept_inside ? bytes : CeilDiv(bytes, 32),
+                    kPartsBytes),
+        "partial results exceed their shared memory");
   }
 
   LaunchPlan PlanOf(const Configuration& configuration) const {
@@ -227,12 +262,15 @@ class ColumnsTemplate : public BoundTemplate {
       LaunchStep step;
       step.entry = name;
       step.cooperative = schedule.together;
-      step.grid[0] =
-          Expr::MustParse(schedule.together ? fmt::format("min({}, {})", strips, Groups(configuration)) : strips);
       // What only writes values per kept element takes no share of the reduced ones.
       const bool divided = name != "finish" || !program_.element_outputs.empty();
-      step.grid[1] = Expr::MustParse(divided ? "splits" : "1");
+      step.grid = {Expr::MustParse(strips), Expr::MustParse(divided ? "splits" : "1"), Expr(1)};
+      if (schedule.together) {
+        step.grid[0] = Expr::MustParse("splits");
+        step.grid[1] = Expr::MustParse(fmt::format("min({}, {})", strips, Groups(configuration)));
+      }
       step.block[0] = Expr::MustParse("kept_threads * reduced_threads");
+      step.shared_bytes = Expr(ParkedBytes(configuration));
       BindParameters(spec_, step);
       if (schedule.splits > 1) {
         for (const ColumnsPartial& partial : PartialsOf(program_))

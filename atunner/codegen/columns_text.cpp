@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
@@ -60,7 +61,7 @@ class Writer {
     text += Head("kernel");
     for (int pass = 0; pass < program_.pass_count; ++pass) {
       text += "  {" + Pass(pass) + Partials(pass) + "  }\n";
-      text += fmt::format("  meet_blocks(arrived + strip * {} + {}, gridDim.y);\n", program_.pass_count, pass);
+      text += fmt::format("  meet_blocks(arrived + strip * {} + {}, gridDim.x);\n", program_.pass_count, pass);
       text += Collected(pass);
     }
     return text + Finish() + "  }\n}\n";
@@ -87,14 +88,63 @@ class Writer {
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
+    text += ParkedPlaces();
     if (schedule_.together)
-      text += "  for (long long strip = blockIdx.x; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.x) {\n";
+      text += "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n";
     text += fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n",
                         schedule_.together ? "strip" : "(long long)blockIdx.x");
     text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
-    text += "  const long long begin = STEPS * blockIdx.y / gridDim.y;\n";
-    text += "  const long long end = active ? STEPS * (blockIdx.y + 1) / gridDim.y : 0;\n";
+    text += fmt::format("  const long long begin = STEPS * {} / {};\n", BlocksPart(), BlocksParts());
+    text += fmt::format("  const long long end = active ? STEPS * ({} + 1) / {} : 0;\n", BlocksPart(), BlocksParts());
     return text + CoordinateLines("k", "active ? kept : 0", false, "  ");
+  }
+
+  /// Which share of what is reduced is this block's, and of how many. Blocks that wait for each other follow each
+  /// other, so that those of one multiprocessor wait for different ones.
+  const char* BlocksPart() const { return schedule_.together ? "blockIdx.x" : "blockIdx.y"; }
+  const char* BlocksParts() const { return schedule_.together ? "gridDim.x" : "gridDim.y"; }
+
+  /// Each thread parks what it alone reads: nobody has to wait.
+  std::string ParkedPlaces() const {
+    if (!schedule_.park) return "";
+    std::string text = "  extern __shared__ uint4 parked[];\n";
+    const std::vector<ColumnsParked> all = Parked();
+    for (const ColumnsParked& one : all)
+      text += fmt::format("  auto* const parked_{0} = (Vector<{1}>*)((char*)parked + {2}){3};\n",
+                          program_.graph.node(one.id).name, CudaName(TypeOf(one.id).dtype), one.offset,
+                          program_.kept_inside ? " + kept_thread" : " + kept_thread * MOST_STEPS");
+    return text;
+  }
+  std::vector<ColumnsParked> Parked() const {
+    int64_t bytes = 0;
+    if (!schedule_.park) return {};
+    return ParkedOf(program_, schedule_.parked_vectors, schedule_.vector, bytes);
+  }
+  /// Lines that make parked elements known: the first pass reads and parks them.
+  std::string Unparked(bool first, ElementText& elements) const {
+    std::string text;
+    for (const ColumnsParked& one : Parked()) {
+      const std::string& name = program_.graph.node(one.id).name;
+      const std::string place = fmt::format(
+          "parked_{}[{}]", name, program_.kept_inside ? "(int)(step - begin) * KEPT_THREADS" : "step - begin");
+      text += fmt::format("    Vector<{}> now_{};\n", CudaName(TypeOf(one.id).dtype), name);
+      text += first ? fmt::format("    read(now_{0}, in_{0} + {1});\n    {2} = now_{0};\n", name, Offset(), place)
+                    : fmt::format("    now_{} = {};\n", name, place);
+      elements.Know(one.id, {fmt::format("get<{}>(now_{}, lane)", Arithmetic(one.id), name), 1}, ElementAt());
+    }
+    return text;
+  }
+  /// Of an element of the space, from the begin of a tensor of its shape.
+  std::string Offset() const {
+    std::string offset;
+    const Coordinates at = ElementAt();
+    for (size_t axis = 0; axis < at.size(); ++axis) {
+      if (program_.space[axis].one()) continue;
+      const std::string stride =
+          CountOf({program_.space.begin() + static_cast<int64_t>(axis) + 1, program_.space.end()});
+      offset += (offset.empty() ? "" : " + ") + ProductText(at[axis].text, stride);
+    }
+    return offset.empty() ? "0" : offset;
   }
 
   /// k0, k2, … of the kept axes or r1, … of the reduced ones, from their elements' number.
@@ -223,6 +273,7 @@ class Writer {
     const std::vector<NodeId> reductions = program_.ReductionsOf(pass);
     std::string text = fmt::format("\n  // Pass {}.\n", pass + 1);
     ElementText elements = Elements(pass, "    ");
+    const std::string parked = Unparked(pass == 0, elements);
     std::string sums;
     std::string counts;
     std::string share;
@@ -239,8 +290,8 @@ class Writer {
       }
     }
     if (!share.empty()) share += "    ++taken;\n";
-    text +=
-        counts + OpenLoop() + share + elements.Scope(0) + LaneLoop("    ") + elements.Scope(1) + sums + "    }\n  }\n";
+    text += counts + OpenLoop() + share + parked + elements.Scope(0) + LaneLoop("    ") + elements.Scope(1) + sums +
+            "    }\n  }\n";
     for (NodeId id : reductions) text += Counted(id) + MergedLanes(id) + Combined(id);
     if (schedule_.splits == 1) {
       for (NodeId id : reductions) text += Divided(id);
@@ -269,8 +320,13 @@ class Writer {
     std::string text = "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : program_.ReductionsOf(pass))
-      text += fmt::format("    {}parts[blockIdx.y * all_kept + kept + lane] = {}[lane];\n", Name(id), Sums(id));
+      text += fmt::format("    {}parts[{}] = {}[lane];\n", Name(id), PartPlace(BlocksPart()), Sums(id));
     return text + "  }\n  }\n";
+  }
+
+  /// Neighbouring threads write or read neighbours.
+  std::string PartPlace(const std::string& part) const {
+    return program_.kept_inside ? part + " * all_kept + kept + lane" : "kept * SPLITS + " + part;
   }
 
   /// The results of a pass from what blocks have left, in order.
@@ -281,8 +337,8 @@ class Writer {
     text += "  for (int part = reduced_thread; part < SPLITS && active; part += REDUCED_THREADS) {\n";
     text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : reductions)
-      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2}parts[part * all_kept + kept + lane]);\n", Sums(id),
-                          Combiner(id), Name(id));
+      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2}parts[{3}]);\n", Sums(id), Combiner(id), Name(id),
+                          PartPlace("part"));
     text += "    }\n  }\n";
     for (NodeId id : reductions) text += Combined(id) + Divided(id);
     return text;
@@ -300,28 +356,21 @@ class Writer {
     std::string vectors;
     std::string stores;
     std::string writes;
-    std::string offset;
-    const Coordinates at = ElementAt();
-    for (size_t axis = 0; axis < at.size(); ++axis) {
-      if (program_.space[axis].one()) continue;
-      const std::string stride =
-          CountOf({program_.space.begin() + static_cast<int64_t>(axis) + 1, program_.space.end()});
-      offset += (offset.empty() ? "" : " + ") + ProductText(at[axis].text, stride);
-    }
+    const std::string parked = Unparked(false, elements);
     for (const graph::Output& output : program_.element_outputs) {
-      const auto value = elements.Of(output.node, at);
+      const auto value = elements.Of(output.node, ElementAt());
       vectors += fmt::format("    Vector<{}> {}_out;\n", CudaName(TypeOf(output.node).dtype), output.name);
       stores += fmt::format("      store({}_out.element[lane], {});\n", output.name, value.text);
-      writes += fmt::format("    write(out_{0} + {1}, {0}_out);\n", output.name, offset.empty() ? "0" : offset);
+      writes += fmt::format("    write(out_{0} + {1}, {0}_out);\n", output.name, Offset());
     }
     failed_ = failed_ || elements.failed();
-    return "\n  // The results.\n" + OpenLoop() + elements.Scope(0) + vectors + LaneLoop("    ") + elements.Scope(1) +
-           stores + "    }\n" + writes + "  }\n";
+    return "\n  // The results.\n" + OpenLoop() + parked + elements.Scope(0) + vectors + LaneLoop("    ") +
+           elements.Scope(1) + stores + "    }\n" + writes + "  }\n";
   }
 
   /// One value per kept element; of several blocks that know it the first writes.
   std::string KeptOutputs() {
-    std::string text = "\n  if (active && reduced_thread == 0 && blockIdx.y == 0) {\n";
+    std::string text = fmt::format("\n  if (active && reduced_thread == 0 && {} == 0) {{\n", BlocksPart());
     ElementText elements = Elements(program_.pass_count, "  ");
     std::string vectors;
     std::string stores;
@@ -366,6 +415,18 @@ std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program) {
   return partials;
 }
 
+std::vector<ColumnsParked> ParkedOf(const ColumnsProgram& program, int64_t vectors, int64_t vector, int64_t& bytes) {
+  std::vector<ColumnsParked> parked;
+  bytes = 0;
+  for (graph::NodeId id : program.graph.inputs()) {
+    const graph::TensorType& type = program.graph.node(id).type;
+    if (type.shape != program.space) continue;
+    parked.push_back({id, bytes});
+    bytes += CeilDiv(vectors * vector * static_cast<int64_t>(SizeOf(type.dtype)), 16) * 16;
+  }
+  return parked;
+}
+
 std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, const ColumnsSchedule& schedule) {
   if (schedule.splits == 1 || schedule.together) return {"kernel"};
   std::vector<std::string> names;
@@ -383,6 +444,14 @@ bool ColumnsCanBeWritten(const ColumnsProgram& program) {
   Writer writer(program, &none, {});
   writer.Run();
   return !writer.failed();
+}
+
+bool ColumnsCanPark(const ColumnsProgram& program) {
+  const KernelSpec none;
+  Writer writer(program, &none, {.splits = 2, .together = true, .park = true});
+  writer.Run();
+  int64_t bytes = 0;
+  return !writer.failed() && !ParkedOf(program, 1, 1, bytes).empty();
 }
 
 }  // namespace atunner

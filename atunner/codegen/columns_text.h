@@ -13,9 +13,11 @@ struct ColumnsSchedule {
   int64_t vector = 1;
   int64_t splits = 1;  ///< parts of what is reduced that blocks of their own work on
   int64_t unroll = 1;
-  bool together = false;  ///< those blocks run at once and wait for each other: one kernel makes all passes
-  bool hold = false;      ///< elements between passes, in registers
-  bool narrow = false;    ///< short functions, as 16-bit results need them
+  bool together = false;       ///< those blocks run at once and wait for each other: one kernel makes all passes
+  bool hold = false;           ///< elements between passes, in registers
+  bool narrow = false;         ///< short functions, as 16-bit results need them
+  bool park = false;           ///< elements between passes, in shared memory
+  int64_t parked_vectors = 0;  ///< of each input, in a block
 };
 
 /// What a reduction's parts are kept in between kernels, where there are splits.
@@ -27,6 +29,14 @@ struct ColumnsPartial {
 };
 std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program);
 
+/// The inputs that a schedule parks, and where each begins in the dynamic shared memory of a block.
+struct ColumnsParked {
+  graph::NodeId id = 0;
+  int64_t offset = 0;  ///< in bytes, a multiple of 16
+};
+/// `vectors`: that a block parks of each. `bytes` becomes what all of them take.
+std::vector<ColumnsParked> ParkedOf(const ColumnsProgram& program, int64_t vectors, int64_t vector, int64_t& bytes);
+
 /// Names of the kernels in the order in which they run.
 std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, const ColumnsSchedule& schedule);
 /// Their text, for constants and helpers of kernels/graph in front of it.
@@ -34,5 +44,7 @@ std::string ColumnsText(const ColumnsProgram& program, const KernelSpec& spec, c
 
 /// Is everything that elements are computed from where its coordinates say?
 bool ColumnsCanBeWritten(const ColumnsProgram& program);
+/// Are there elements to park, and is each used where it lies alone?
+bool ColumnsCanPark(const ColumnsProgram& program);
 
 }  // namespace atunner
