@@ -154,16 +154,17 @@ class HaloConv : public BoundTemplate {
   }
   bool Direct() const { return form_.in_place; }
   int64_t Depth() const { return row_bytes_ / 2; }
-  /// Of sums that a warp stages at once: where results are written in pieces, 128 bytes side by side.
+  /// Of sums that a warp stages at once.
   int64_t StoreColumns() const { return Direct() ? 64 : 32; }
-  /// Elements that are side by side and aligned wherever a place's results begin.
+  /// Elements that are side by side and aligned wherever a place's results begin; no more than lanes of a warp need to
+  /// write one line at a time: writing several at once took up to twice as long on an H200.
   int64_t Piece() const {
     const ArrangedAxis& last = form_.arranged[2];
     const auto& y = form_.y;
     if (form_.axes[2].y != 1) return 1;
     const int64_t step = StepOf({last.padded * last.phases, form_.axes[2].out, last.crop, y.image, y.group, y.filter,
                                  form_.axes[0].y, form_.axes[1].y});
-    return std::min(step, 16 / static_cast<int64_t>(SizeOf(element_)));
+    return std::min({step, 16 / static_cast<int64_t>(SizeOf(element_)), StoreColumns() * last.phases / 32});
   }
   int64_t Chunks() const { return CeilDiv(form_.Depth(), Depth()); }
   int64_t Taps(size_t axis) const { return form_.arranged[axis].taps; }

@@ -172,7 +172,7 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   T* const staging = (T*)(shared + STAGING) + warp * 16 * STORE_PITCH;
   const int top = unit.filter + group_m() * 64 + warp % 4 * 16;
-  constexpr int LINE = STORE_N * PHASES_W / Y_PIECE, ACROSS = LINE < 32 ? LINE : 32;  // pieces side by side, of which lanes take some
+  static_assert(STORE_N * PHASES_W % (32 * Y_PIECE) == 0, "lanes write one line at a time");
   y += unit.group * Y_GROUP;
 #pragma unroll
   for (int first = 0; first < TILE_N; first += STORE_N) {
@@ -186,15 +186,15 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
     }
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < LINE; k += ACROSS) {
-      const int at = (lane % ACROSS + k) * Y_PIECE, column = at / PHASES_W, r = at % PHASES_W;
+    for (int k = 0; k < STORE_N * PHASES_W; k += 32 * Y_PIECE) {
+      const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W;
       const int number = unit.place + group_p() * TILE_N + first + column, rest = number % PLACES;
       const int d = rest / (PADDED_H * PADDED_W), h = rest / PADDED_W % PADDED_H, s = rest % PADDED_W, out_w = s * PHASES_W + r - CROP_W;
       const bool exists = number < places && d < PLACES_D && h < PLACES_H && s < PLACES_W && (unsigned)out_w < OUT_W;
       T* const to = y + (long long)(unit.image + number / PLACES) * Y_IMAGE + out_w * Y_W;
 #pragma unroll
-      for (int line = 0; line < 16 / PHASES_W; line += 32 / ACROSS) {
-        const int row = (line + lane / ACROSS) * PHASES_W, m = top + row, phase = m % ROW_PHASES;
+      for (int row = 0; row < 16; row += PHASES_W) {
+        const int m = top + row, phase = m % ROW_PHASES;
         const int out_d = d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D, out_h = h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
         if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
           *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H) = piece_at(staging + (row + r) * STORE_PITCH + column);
