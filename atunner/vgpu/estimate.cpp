@@ -57,19 +57,8 @@ double Waves(const EstimateInput& in) {
   return std::max(1.0, static_cast<double>(in.shape.grid.Count()) / at_once);
 }
 
-/// Blocks of one wave begin together, load together and compute together; those of later ones begin whenever one ends.
-Sharpness SharpnessOf(const EstimateInput& in) {
-  const double resident = Resident(in.occupancy, in.shape, *in.profile);
-  const double warps = in.counts.barriers > 0 ? 1 : std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
-  const double doublings = std::log2(resident * warps);
-  const auto up_to_most = [](double p) { return std::min(kMostSharpness, p); };
-  const bool prefetches = in.counts.async_copy_bytes > 0;
-  return {up_to_most(3 + doublings), std::min(3.0, 1.25 + 0.5 * doublings),
-          prefetches ? kMostSharpness : up_to_most(1.5 + 0.5 * std::log2(Waves(in)))};
-}
-
-/// How often an SM asks for data anew: the first of them nothing hides. A block waits for DRAM as often as that makes
-/// its path longer; asynchronous copies are ahead of it by what shared memory holds.
+/// How often an SM asks for data anew. A block waits for DRAM as often as that makes its path longer; asynchronous
+/// copies are ahead of it by what shared memory holds.
 double Rounds(const EstimateInput& in) {
   const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   const double longer = (in.counts.path[1] - in.counts.path[0]) / blocks;
@@ -79,11 +68,20 @@ double Rounds(const EstimateInput& in) {
   return Waves(in) * std::max({1.0, waits, refills});
 }
 
-/// The first round adds its times up; in the others the slower hides the faster.
-double OverlapOfRounds(const std::vector<Share>& shares, double sharpness, double rounds) {
-  double sum = 0;
-  for (const Share& share : shares) sum += share.value;
-  return sum / rounds + Overlap(shares, sharpness) * (1 - 1 / rounds);
+/// Nothing hides a single round of loads. Blocks of one wave begin together, load together and compute together; those
+/// of later ones begin whenever one ends. Asynchronous copies of later rounds run ahead.
+double MemorySharpness(const EstimateInput& in) {
+  const double rounds = Rounds(in);
+  const bool prefetches = in.counts.async_copy_bytes > 0;
+  const double sharpness = prefetches ? 1 + std::log2(rounds) : 1.5 - 0.5 / rounds + 0.5 * std::log2(Waves(in));
+  return std::min(kMostSharpness, sharpness);
+}
+
+Sharpness SharpnessOf(const EstimateInput& in) {
+  const double resident = Resident(in.occupancy, in.shape, *in.profile);
+  const double warps = in.counts.barriers > 0 ? 1 : std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
+  const double doublings = std::log2(resident * warps);
+  return {std::min(kMostSharpness, 3 + doublings), std::min(3.0, 1.25 + 0.5 * doublings), MemorySharpness(in)};
 }
 
 Share Worst(const std::vector<Share>& shares) { return *std::ranges::max_element(shares, {}, &Share::value); }
@@ -324,8 +322,7 @@ Estimate EstimateTime(const EstimateInput& in) {
                                                 traffic.async / in.calibration.l2_async_gbps},
                                      {"block launches", blocks * in.calibration.block_ns}};
   // The same bytes pass DRAM and L2, one behind the other.
-  const double together =
-      OverlapOfRounds({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]}, sharpness.memory, Rounds(in));
+  const double together = Overlap({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]}, sharpness.memory);
   const Share worst = Worst(bounds);
   const double code = CodeNs(in);
   Estimate estimate;
