@@ -21,7 +21,7 @@ target_compile_definitions(atunner_flags INTERFACE ATUNNER_VERSION="${PROJECT_VE
 target_link_options(atunner_flags INTERFACE -Wl,--gc-sections)
 
 if(ATUNNER_SANITIZE)
-  target_compile_options(atunner_flags INTERFACE -fsanitize=${ATUNNER_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(atunner_flags INTERFACE -fsanitize=${ATUNNER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(atunner_flags INTERFACE -fsanitize=${ATUNNER_SANITIZE})
 else()
   # One binary that starts on any glibc machine: the C++ library goes in.

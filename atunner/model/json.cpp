@@ -1,7 +1,10 @@
 #include "atunner/model/json.h"
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <type_traits>
 
 #include "atunner/model/device_profile.h"
 #include "atunner/model/kernel_spec.h"
@@ -120,10 +123,22 @@ static void from_json(const Json& json, Expr& value) {
   value = *std::move(parsed);
 }
 
+/// As get_to, but what an integer cannot hold is refused: the library's conversion of it is undefined.
+template <class T>
+void ReadField(const Json& json, T& value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    using Limits = std::numeric_limits<T>;
+    const double number = json.is_number_float() ? json.get<double>() : 0;
+    const bool fits = number >= static_cast<double>(Limits::min()) && number < std::ldexp(1.0, Limits::digits);
+    if (!fits) Throw(json.dump() + " is out of range");
+  }
+  json.get_to(value);
+}
+
 /// Fields by name; a missing field keeps its default.
 #define ATUNNER_WRITE_FIELD(field) json[#field] = value.field;
 #define ATUNNER_READ_FIELD(field) \
-  if (const auto at = json.find(#field); at != json.end()) at->get_to(value.field);
+  if (const auto at = json.find(#field); at != json.end()) ReadField(*at, value.field);
 #define ATUNNER_FIELDS(Type, ...)                                               \
   static void to_json(Json& json, const Type& value) {                          \
     json = Json::object();                                                      \

@@ -94,6 +94,14 @@ TEST(Mutation, TrialsSpecsSpacesAndPlans) {
   Damage(DumpJson(ToJson(FullSpec().oracle.kernel->plan)), 4, FuzzModel);
 }
 
+TEST(Mutation, NumbersBeyondAnIntegerAreRefused) {
+  for (const double number : {1e300, 0x1p64, -1.0}) {
+    Json json = ToJson(FullTrial());
+    json["measurement"]["seed"] = number;
+    EXPECT_FALSE(FromJson<Trial>(json).has_value()) << number;
+  }
+}
+
 TEST(Mutation, Manifests) {
   const std::string good = ArtifactManifest(FullArtifact());
   const auto accepted = ParseArtifactManifest(good, "manifest.json");
