@@ -502,7 +502,7 @@ void PassOne(Exec& x, uint32_t pc, const Touch& touch) {
   }
 }
 
-/// What is noted of the operation that runs belongs to what follows.
+/// The clock comes to the operation that runs.
 void CatchUp(Exec& x) { x.launch->schedule ? IssuePending(x) : PassTime(x, x.place); }
 
 }  // namespace

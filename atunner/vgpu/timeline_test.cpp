@@ -22,7 +22,7 @@ struct Measured {
 };
 
 Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t registers = 0,
-                 const MachineCode* machine_code = nullptr, uint32_t cluster = 1) {
+                 const MachineCode* machine_code = nullptr, uint32_t cluster = 1, bool timeline = true) {
   Memory memory(1 << 24);
   const uint64_t data = *memory.Allocate(1 << 20);
   auto module = ptx::Parse(kHead + body + "ret;\n}\n");
@@ -33,7 +33,8 @@ Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t regist
   std::memcpy(params.data(), &data, 8);
   ExecOptions options;
   options.check_hazards = false;
-  options.count = options.timeline = true;
+  options.count = true;
+  options.timeline = timeline;
   options.threads = 1;
   options.registers = registers;
   options.machine_code = machine_code;
@@ -59,6 +60,21 @@ MachineInstruction Machine(uint32_t line, uint16_t opcode, uint8_t stall) {
 }
 
 constexpr uint16_t kAdd = 0x021, kLoad = 0x181, kExit = 0x14d;
+
+TEST(Timeline, CountsAreTheSameWithoutOne) {
+  const std::string body =
+      "shl.b32 %r2, %r1, 3;\nld.shared.f32 %f3, [%r2];\nld.shared.f32 %f4, [%r2+4];\nld.shared.f32 %f5, [%r2+8];\n"
+      "cvt.u64.u32 %rd2, %r2;\nadd.s64 %rd2, %rd1, %rd2;\nld.global.f32 %f6, [%rd2];\nst.global.f32 [%rd2], %f3;\n";
+  const Counts with = Counted(body).counts;
+  Counts without = Counted(body, 32, 0, nullptr, 1, false).counts;
+  EXPECT_GT(with.path[0], 0);
+  EXPECT_EQ(without.path[0], 0);
+  EXPECT_EQ(with.shared_requests, 3u);
+  EXPECT_EQ(with.shared_wavefronts, 6u) << "two lanes a bank, each time";
+  EXPECT_EQ(with.global_load_sectors, 8u);
+  without.path = with.path;
+  EXPECT_EQ(without.Figures(), with.Figures());
+}
 
 TEST(Timeline, StallsOfTheMachineCodeAddUp) {
   const std::string body = Repeat(10, "add.f32 %f3, %f1, %f2;\n");
