@@ -116,8 +116,6 @@ class WeightsOfGroups : public BoundTemplate {
     Add(fmt::format("split == 1 or 4 * split <= {}", k_ / kDepth), "less depth than that");
   }
 
-  Configuration Default() const override { return Cheapest(); }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const int64_t split = At(configuration, "split"), tile = At(configuration, "tile_m");
     ConstantBlock constants;
