@@ -187,7 +187,8 @@ class ColumnsTemplate : public BoundTemplate {
     const double access = (line >= 256 ? 1 : 256 / line) * (integer("vector") * Narrowest() >= 16 ? 1 : 1.2) *
                           (integer("stream") > 0 ? 1.03 : 1) * (1 + 0.02 * std::log2(4 / integer("unroll")));
     const double turns = std::ceil(strips / static_cast<double>(Groups(configuration)));
-    return turns * std::hypot(moving, alone) * access + 2 * kLaunchNs;
+    const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
+    return turns * std::hypot(moving, alone) * access * unseen + 2 * kLaunchNs;
   }
   /// How many times the elements come from memory, or nearly so.
   double Passes(const Configuration& configuration, const DeviceProfile& profile) const {
