@@ -26,6 +26,8 @@ std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
 
 constexpr int64_t kHeldBytes = 384;    // of a thread, between passes
 constexpr int64_t kPartsBytes = 4096;  // of shared memory, for what warps combine where elements lie there too
+constexpr double kMeetingNs = 6000;    // of blocks that tell each other what they have found
+constexpr double kStepNs = 10;         // of a thread, for each element that it adds up and writes
 constexpr double kLaunchNs = 2500;     // of a kernel after another one
 
 class ColumnsTemplate : public BoundTemplate {
@@ -69,6 +71,7 @@ class ColumnsTemplate : public BoundTemplate {
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    if (integer("hold") == 2) return ParkedNs(configuration, profile);
     const double vector = integer("vector");
     const double threads = integer("kept_threads") * integer("reduced_threads");
     const double lanes = program_.kept_inside ? vector : 1;
@@ -111,7 +114,9 @@ class ColumnsTemplate : public BoundTemplate {
     const ColumnsSchedule schedule = ScheduleOf(configuration);
     const double kernels = schedule.splits == 1 ? 1 : schedule.together ? 2 : program_.pass_count + 1;
     const double parts = schedule.splits > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
-    const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + (vector * Narrowest() > 16 ? 0.02 : 0);
+    // Two loads of 16 bytes help where neighbours are added up, with much to compute for each.
+    const double wide = vector * Narrowest() <= 16 ? 0 : program_.kept_inside || Narrowest() < 4 ? 0.02 : -0.015;
+    const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + wide;
     // Where blocks meet, they wait for each other and add up what each of them has found.
     const double meetings = schedule.together ? std::ceil(strips / static_cast<double>(Groups(configuration))) : 0;
     return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * stream * full + parts) /
@@ -129,6 +134,10 @@ class ColumnsTemplate : public BoundTemplate {
     return {integer("vector"),        integer("splits"),           integer("unroll"),
             integer("together") != 0, integer("hold") == 1,        IsNarrow(program_.graph, space_, configuration),
             integer("hold") == 2,     ParkedVectors(configuration)};
+  }
+  /// Asynchronous copies move four bytes at least.
+  bool CanPark() const {
+    return profile_.cc_major >= 8 && !program_.element_outputs.empty() && ColumnsCanPark(program_);
   }
   /// That a block takes, at most.
   int64_t MostSteps(const Configuration& configuration) const {
@@ -153,6 +162,25 @@ class ColumnsTemplate : public BoundTemplate {
   /// Strips that are worked on at once where blocks wait for each other.
   int64_t Groups(const Configuration& configuration) const {
     return profile_.sms * BlocksPerSm(configuration) / GetInt(space_, configuration, "splits");
+  }
+  /// Where elements lie in shared memory: blocks of a multiprocessor take turns, each of which moves a share of a strip
+  /// and waits for others.
+  double ParkedNs(const Configuration& configuration, const DeviceProfile& profile) const {
+    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const double lanes = program_.kept_inside ? integer("vector") : 1;
+    const double strips = std::ceil(Kept() / (integer("kept_threads") * lanes));
+    const double share = MinimumBytes(spec_, spec_.dims).value_or(0) / (strips * integer("splits"));
+    const auto here = static_cast<double>(BlocksPerSm(configuration));
+    const double moving = here * share / (profile.dram_gbps / profile.sms);
+    const double steps = static_cast<double>(MostSteps(configuration)) / integer("reduced_threads");
+    const double alone = kMeetingNs + steps * kStepNs * integer("vector");
+    const double line =
+        (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * integer("vector") * Narrowest();
+    const double access = (line >= 256 ? 1 : 256 / line) * (integer("vector") * Narrowest() >= 16 ? 1 : 1.2) *
+                          (integer("stream") > 0 ? 1.03 : 1) * (1 + 0.02 * std::log2(4 / integer("unroll")));
+    const double turns = std::ceil(strips / static_cast<double>(Groups(configuration)));
+    const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
+    return turns * std::hypot(moving, alone) * access * unseen + 2 * kLaunchNs;
   }
   /// How many times the elements come from memory, or nearly so.
   double Passes(const Configuration& configuration, const DeviceProfile& profile) const {
@@ -221,7 +249,8 @@ class ColumnsTemplate : public BoundTemplate {
     // Long chains of additions lose what a plain sum of 256 of them keeps.
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
-    Add(fmt::format("together == 0 or (splits > 1 and splits <= {} * (1024 // (kept_threads * reduced_threads)))",
+    Add(fmt::format("together == 0 or ((splits > 1 or hold == 2) and splits <= {} * (1024 // (kept_threads * "
+                    "reduced_threads)))",
                     profile_.sms),
         "all blocks that wait for each other run at once");
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
@@ -233,7 +262,8 @@ class ColumnsTemplate : public BoundTemplate {
         "a thread holds few elements, none of them beyond an end");
     const std::string parked =
         fmt::format("(ceil_div({}, splits) * kept_threads * vector * {} + 64)", steps, ElementBytes());
-    Add(fmt::format("hold != 2 or (together == 1 and {} + {} <= {})", parked, kPartsBytes, profile_.shared_per_block),
+    Add(fmt::format("hold != 2 or (together == 1 and vector * {} >= 4 and {} + {} <= {})", Narrowest(), parked,
+                    kPartsBytes, profile_.shared_per_block),
         "shared memory");
     Add(fmt::format("hold != 2 or splits <= {} * ({} // ({} + {}))", profile_.sms, profile_.shared_per_sm, parked,
                     kPartsBytes + profile_.shared_reserved_per_block),
@@ -256,8 +286,11 @@ class ColumnsTemplate : public BoundTemplate {
     const std::string strips =
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
     std::vector<LaunchStep> steps;
-    const std::string counters = fmt::format("{} * {}", strips, program_.pass_count);
-    if (schedule.together) steps.push_back(Clear(counters));
+    const bool tells = schedule.together && schedule.splits > 1;
+    size_t words = 0;
+    for (const ColumnsPartial& partial : PartialsOf(program_)) words += WordsOf(partial);
+    const std::string told = fmt::format("{} * {} * {}", schedule.splits, words, kept);
+    if (tells) steps.push_back(Clear(told));
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
       LaunchStep step;
       step.entry = name;
@@ -272,29 +305,28 @@ class ColumnsTemplate : public BoundTemplate {
       step.block[0] = Expr::MustParse("kept_threads * reduced_threads");
       step.shared_bytes = Expr(ParkedBytes(configuration));
       BindParameters(spec_, step);
-      if (schedule.splits > 1) {
+      if (tells) step.args.push_back(ArgBinding::Workspace("told"));
+      if (schedule.splits > 1 && !tells) {
         for (const ColumnsPartial& partial : PartialsOf(program_))
           step.args.push_back(ArgBinding::Workspace(partial.name));
       }
-      if (schedule.together) step.args.push_back(ArgBinding::Workspace("arrived"));
       steps.push_back(std::move(step));
     }
     LaunchPlan plan = Plan(configuration, std::move(steps));
-    if (schedule.splits > 1) {
+    if (tells) plan.workspaces.push_back({"told", Expr::MustParse(told + " * 8")});
+    if (schedule.splits > 1 && !tells) {
       for (const ColumnsPartial& partial : PartialsOf(program_))
         plan.workspaces.push_back(
             {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
     }
-    if (schedule.together) plan.workspaces.push_back({"arrived", Expr::MustParse(counters + " * 4")});
     return plan;
   }
-  /// Nobody has come to any of the places where blocks meet.
-  static LaunchStep Clear(const std::string& counters) {
+  static LaunchStep Clear(const std::string& words) {
     LaunchStep step;
-    step.entry = "nobody_arrived";
-    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, 256)", counters));
+    step.entry = "nothing_told";
+    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, 256)", words));
     step.block[0] = Expr(256);
-    step.args = {ArgBinding::Workspace("arrived"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse(counters))};
+    step.args = {ArgBinding::Workspace("told"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse(words))};
     return step;
   }
 

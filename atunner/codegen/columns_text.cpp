@@ -52,17 +52,20 @@ class Writer {
   bool failed() const { return failed_; }
 
  private:
-  /// One kernel: groups of blocks take strip after strip, so that later passes find it in L2.
+  /// One kernel: groups of blocks take strip after strip, so that later passes find it in L2 or where it was parked.
   std::string Together() {
-    std::string text = "extern \"C\" __global__ void nobody_arrived(unsigned* arrived, long long count) {\n";
-    text +=
-        "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n  if (i < count) arrived[i] = "
-        "0;\n}\n\n";
+    std::string text;
+    if (schedule_.splits > 1)
+      text +=
+          "extern \"C\" __global__ void nothing_told(unsigned long long* told, long long count) {\n"
+          "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
+          "  if (i < count) told[i] = 0;\n}\n\n";
     text += Head("kernel");
     for (int pass = 0; pass < program_.pass_count; ++pass) {
-      text += "  {" + Pass(pass) + Partials(pass) + "  }\n";
-      text += fmt::format("  meet_blocks(arrived + strip * {} + {}, gridDim.x);\n", program_.pass_count, pass);
-      text += Collected(pass);
+      if (schedule_.splits == 1)
+        text += Pass(pass);
+      else
+        text += "  {" + Pass(pass) + Partials(pass) + "  }\n" + Collected(pass);
     }
     return text + Finish() + "  }\n}\n";
   }
@@ -75,11 +78,11 @@ class Writer {
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
   std::string Head(const std::string& name) {
     std::string parameters = KernelParameters(*spec_);
-    if (schedule_.splits > 1) {
+    if (schedule_.splits > 1 && schedule_.together) parameters += ", unsigned long long* __restrict__ told";
+    if (schedule_.splits > 1 && !schedule_.together) {
       for (const ColumnsPartial& partial : PartialsOf(program_))
         parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
-    if (schedule_.together) parameters += ", unsigned* __restrict__ arrived";
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
                                    schedule_.together ? ", BLOCKS_PER_SM" : "", name, parameters);
     const bool inside = program_.kept_inside;
@@ -88,17 +91,35 @@ class Writer {
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
-    text += ParkedPlaces();
+    if (schedule_.splits > 1 && schedule_.together) {
+      size_t words = 0;
+      for (const ColumnsPartial& partial : PartialsOf(program_)) {
+        text += fmt::format("  auto* const {} = (Told<{}>*)(told + {} * SPLITS * all_kept);\n", partial.name,
+                            partial.type, words);
+        words += WordsOf(partial);
+      }
+    }
+    text += ParkedPlaces() + FirstStrip();
     if (schedule_.together)
       text += "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n";
     text += fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n",
                         schedule_.together ? "strip" : "(long long)blockIdx.x");
     text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
-    text += fmt::format("  const long long begin = STEPS * {} / {};\n", BlocksPart(), BlocksParts());
-    text += fmt::format("  const long long end = active ? STEPS * ({} + 1) / {} : 0;\n", BlocksPart(), BlocksParts());
-    return text + CoordinateLines("k", "active ? kept : 0", false, "  ");
+    text += Share("active");
+    text += CoordinateLines("k", "active ? kept : 0", false, "  ");
+    if (schedule_.park) {
+      text += "  const long long next = kept + (long long)gridDim.y * KEPT_THREADS * LANES;\n";
+      text += "  const bool more = next < all_kept;\n";
+      text += CoordinateLines("n", "more ? next : 0", false, "  ");
+    }
+    return text;
   }
 
+  std::string Share(const std::string& active) const {
+    return fmt::format(
+        "  const long long begin = STEPS * {0} / {1};\n  const long long end = {2} ? STEPS * ({0} + 1) / {1} : 0;\n",
+        BlocksPart(), BlocksParts(), active);
+  }
   /// Which share of what is reduced is this block's, and of how many. Blocks that wait for each other follow each
   /// other, so that those of one multiprocessor wait for different ones.
   const char* BlocksPart() const { return schedule_.together ? "blockIdx.x" : "blockIdx.y"; }
@@ -120,29 +141,44 @@ class Writer {
     if (!schedule_.park) return {};
     return ParkedOf(program_, schedule_.parked_vectors, schedule_.vector, bytes);
   }
-  /// Lines that make parked elements known: the first pass reads and parks them.
-  std::string Unparked(bool first, ElementText& elements) const {
+  std::string PlaceOf(const ColumnsParked& one) const {
+    return fmt::format("parked_{}[{}]", program_.graph.node(one.id).name,
+                       program_.kept_inside ? "(int)(step - begin) * KEPT_THREADS" : "(int)(step - begin)");
+  }
+  /// Copies this thread's vectors of a strip, whose kept coordinates are called so, to where they are parked.
+  std::string Copies(const std::string& kept) const {
+    std::string text;
+    for (const ColumnsParked& one : Parked())
+      text += fmt::format("    copy_async(&{}, in_{} + {});\n", PlaceOf(one), program_.graph.node(one.id).name,
+                          Offset(kept));
+    return text;
+  }
+  /// What is parked of the first strip is asked for before the others.
+  std::string FirstStrip() const {
+    if (!schedule_.park) return "";
+    std::string text = "  {\n  const long long kept = ((long long)blockIdx.y * KEPT_THREADS + kept_thread) * LANES;\n";
+    return text + CoordinateLines("k", "kept < all_kept ? kept : 0", false, "  ") + Share("kept < all_kept") +
+           OpenLoop() + Copies("k") + "  }\n  close_batch();\n  }\n";
+  }
+  /// Lines that make parked elements known.
+  std::string Unparked(ElementText& elements) const {
     std::string text;
     for (const ColumnsParked& one : Parked()) {
       const std::string& name = program_.graph.node(one.id).name;
-      const std::string place = fmt::format(
-          "parked_{}[{}]", name, program_.kept_inside ? "(int)(step - begin) * KEPT_THREADS" : "step - begin");
-      text += fmt::format("    Vector<{}> now_{};\n", CudaName(TypeOf(one.id).dtype), name);
-      text += first ? fmt::format("    read(now_{0}, in_{0} + {1});\n    {2} = now_{0};\n", name, Offset(), place)
-                    : fmt::format("    now_{} = {};\n", name, place);
+      text += fmt::format("    const Vector<{}> now_{} = {};\n", CudaName(TypeOf(one.id).dtype), name, PlaceOf(one));
       elements.Know(one.id, {fmt::format("get<{}>(now_{}, lane)", Arithmetic(one.id), name), 1}, ElementAt());
     }
     return text;
   }
   /// Of an element of the space, from the begin of a tensor of its shape.
-  std::string Offset() const {
+  std::string Offset(const std::string& kept = "k") const {
     std::string offset;
-    const Coordinates at = ElementAt();
-    for (size_t axis = 0; axis < at.size(); ++axis) {
+    for (size_t axis = 0; axis < program_.space.size(); ++axis) {
       if (program_.space[axis].one()) continue;
       const std::string stride =
           CountOf({program_.space.begin() + static_cast<int64_t>(axis) + 1, program_.space.end()});
-      offset += (offset.empty() ? "" : " + ") + ProductText(at[axis].text, stride);
+      offset += (offset.empty() ? "" : " + ") +
+                ProductText((program_.reduced[axis] ? "r" : kept) + std::to_string(axis), stride);
     }
     return offset.empty() ? "0" : offset;
   }
@@ -273,7 +309,8 @@ class Writer {
     const std::vector<NodeId> reductions = program_.ReductionsOf(pass);
     std::string text = fmt::format("\n  // Pass {}.\n", pass + 1);
     ElementText elements = Elements(pass, "    ");
-    const std::string parked = Unparked(pass == 0, elements);
+    const std::string parked = Unparked(elements);
+    if (schedule_.park && pass == 0) text += "  wait_for_batches<0>();\n";
     std::string sums;
     std::string counts;
     std::string share;
@@ -319,8 +356,11 @@ class Writer {
   std::string Partials(int pass) const {
     std::string text = "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
-    for (NodeId id : program_.ReductionsOf(pass))
-      text += fmt::format("    {}parts[{}] = {}[lane];\n", Name(id), PartPlace(BlocksPart()), Sums(id));
+    for (NodeId id : program_.ReductionsOf(pass)) {
+      const std::string place = Name(id) + "parts + " + PartPlace(BlocksPart());
+      text += schedule_.together ? fmt::format("    tell({}, {}[lane]);\n", place, Sums(id))
+                                 : fmt::format("    *({}) = {}[lane];\n", place, Sums(id));
+    }
     return text + "  }\n  }\n";
   }
 
@@ -337,8 +377,8 @@ class Writer {
     text += "  for (int part = reduced_thread; part < SPLITS && active; part += REDUCED_THREADS) {\n";
     text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : reductions)
-      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2}parts[{3}]);\n", Sums(id), Combiner(id), Name(id),
-                          PartPlace("part"));
+      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2}({3}parts + {4}));\n", Sums(id), Combiner(id),
+                          schedule_.together ? "await" : "*", Name(id), PartPlace("part"));
     text += "    }\n  }\n";
     for (NodeId id : reductions) text += Combined(id) + Divided(id);
     return text;
@@ -356,7 +396,8 @@ class Writer {
     std::string vectors;
     std::string stores;
     std::string writes;
-    const std::string parked = Unparked(false, elements);
+    const std::string parked =
+        Unparked(elements) + (schedule_.park ? "    if (more) {\n" + Copies("n") + "    }\n" : "");
     for (const graph::Output& output : program_.element_outputs) {
       const auto value = elements.Of(output.node, ElementAt());
       vectors += fmt::format("    Vector<{}> {}_out;\n", CudaName(TypeOf(output.node).dtype), output.name);
@@ -365,7 +406,7 @@ class Writer {
     }
     failed_ = failed_ || elements.failed();
     return "\n  // The results.\n" + OpenLoop() + parked + elements.Scope(0) + vectors + LaneLoop("    ") +
-           elements.Scope(1) + stores + "    }\n" + writes + "  }\n";
+           elements.Scope(1) + stores + "    }\n" + writes + "  }\n" + (schedule_.park ? "  close_batch();\n" : "");
   }
 
   /// One value per kept element; of several blocks that know it the first writes.
@@ -414,6 +455,8 @@ std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program) {
   }
   return partials;
 }
+
+size_t WordsOf(const ColumnsPartial& partial) { return (partial.bytes + 3) / 4; }
 
 std::vector<ColumnsParked> ParkedOf(const ColumnsProgram& program, int64_t vectors, int64_t vector, int64_t& bytes) {
   std::vector<ColumnsParked> parked;

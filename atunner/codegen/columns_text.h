@@ -28,6 +28,8 @@ struct ColumnsPartial {
   size_t bytes = 4;  ///< of it
 };
 std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program);
+/// Of 64 bits, in which blocks that wait for each other tell a part.
+size_t WordsOf(const ColumnsPartial& partial);
 
 /// The inputs that a schedule parks, and where each begins in the dynamic shared memory of a block.
 struct ColumnsParked {

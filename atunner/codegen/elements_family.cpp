@@ -105,12 +105,17 @@ class ElementsTemplate : public BoundTemplate {
     const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16) : 1.0 + 0.15 * std::log2(16 / width);
     const double broken = 1 + (Whole(integer("vector")) ? 0 : 0.02 * std::log2(integer("vector")));
     // A row's place has to be there before the row is asked for: several under way hide that.
-    const bool gathers = std::ranges::any_of(graph_.nodes(), [this](const graph::Node& node) {
-      const auto* gather = node.As<graph::Gather>();
-      return gather && gather->axis + 1 < static_cast<int64_t>(graph_.node(node.operands[0]).type.rank());
-    });
+    const auto gathers_from = [this](bool last_axis) {
+      return std::ranges::any_of(graph_.nodes(), [&](const graph::Node& node) {
+        const auto* gather = node.As<graph::Gather>();
+        return gather &&
+               last_axis == (gather->axis + 1 == static_cast<int64_t>(graph_.node(node.operands[0]).type.rank()));
+      });
+    };
+    const bool gathers = gathers_from(false);
     const double items = gathers ? 1 + 0.04 * std::log2(4 / integer("items")) : 1 + 0.01 * std::log2(integer("items"));
-    const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / 128));
+    // A block that gathers elements should see much of the row that they come from.
+    const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / (gathers_from(true) ? 256 : 128)));
     const double stream = integer("stream") > 0 ? 1.03 : 1.0;
     return bytes / profile.dram_gbps * narrow * broken * items * block * stream * (1 + 0.02 * work_);
   }

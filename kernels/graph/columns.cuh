@@ -46,17 +46,34 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
   __syncthreads();
 }
 
-/// Returns when all blocks of a strip have come here: each has `arrived` counted, and all of them run at once. What they
-/// wrote before can then be read.
-DEVICE void meet_blocks(unsigned* arrived, unsigned blocks) {
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
-    unsigned seen;
-    do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(arrived) : "memory");
-    while (seen < blocks);
+/// A value that blocks which run at once tell each other: each word beside a mark that it is there, written and read
+/// together, so that nobody needs a fence. The marks are cleared before.
+template <class T> struct Told {
+  static constexpr int WORDS = (sizeof(T) + 3) / 4;
+  unsigned long long word[WORDS];
+};
+template <class T> DEVICE void tell(Told<T>* to, const T& value) {
+  union {
+    T value;
+    unsigned word[Told<T>::WORDS];
+  } told = {value};
+#pragma unroll
+  for (int i = 0; i < Told<T>::WORDS; ++i)
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to->word + i), "l"(1ull << 32 | told.word[i]) : "memory");
+}
+template <class T> DEVICE T await(const Told<T>* from) {
+  union {
+    unsigned word[Told<T>::WORDS];
+    T value;
+  } told;
+#pragma unroll
+  for (int i = 0; i < Told<T>::WORDS; ++i) {
+    unsigned long long seen;
+    do asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(from->word + i) : "memory");
+    while (seen >> 32 == 0);
+    told.word[i] = (unsigned)seen;
   }
-  __syncthreads();
+  return told.value;
 }
 
 /// Of a count. Divided in full, it would take a branch that keeps loads from moving ahead of it.
