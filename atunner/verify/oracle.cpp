@@ -109,9 +109,15 @@ Status OracleStore::RunPlain(const PlainPrograms& programs, const Program& progr
 bool OracleStore::UseCpu(const Dims& dims) const {
   if (operator_ == nullptr) return false;
   const double flops = FlopCount(spec_, dims).value_or(1e300);
-  const double bytes = MinimumBytes(spec_, dims).value_or(1e300);
+  // Not bytes: a byte of packed weights takes as long as a float.
+  double elements = 0;
+  for (const ArgSpec& arg : spec_.args) {
+    if (arg.role == Role::kScalar) continue;
+    const auto shape = ShapeOf(arg, spec_, dims);
+    elements += shape ? static_cast<double>(shape->elements) : 1e300;
+  }
   const bool is_virtual = device_.evidence() == Evidence::kPredicted;
-  return flops <= (is_virtual ? kCpuFlopsVirtual : kCpuFlops) && bytes <= kCpuElements * (is_virtual ? 64 : 4);
+  return flops <= (is_virtual ? kCpuFlopsVirtual : kCpuFlops) && elements <= kCpuElements * (is_virtual ? 32 : 1);
 }
 
 std::string OracleStore::Describe(const Dims& dims) const {
