@@ -20,7 +20,7 @@ inline std::string Mutated(std::string_view good, Random& random) {
                                                 "[]",
                                                 "{}",
                                                 "\"\"",
-                                                "(((((((("
+                                                "((((((((",
                                                 "",
                                                 "\\u0000",
                                                 "**",

@@ -9,7 +9,6 @@
 namespace atunner {
 namespace {
 
-using graph::Extent;
 using graph::Node;
 using graph::NodeId;
 using graph::Shape;
