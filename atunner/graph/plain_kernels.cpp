@@ -328,9 +328,10 @@ class PlainWriter {
     const auto by_depth = [&](const std::string& letters) { return depth.find(letters.back()) != std::string::npos; };
     const bool exact = wide_ || SizeOf(graph_.node(node.operands[0]).type.dtype) <= 2;
     const bool sparse = node.As<Contract>()->sparse;
-    const bool cut = !wide_ && !sparse && std::ranges::all_of(node.operands, [&](NodeId id) {
-      return IsFloat(graph_.node(id).type.dtype) && SizeOf(graph_.node(id).type.dtype) == 1;
-    });
+    const bool cut =
+        !wide_ && !sparse && node.type.dtype != DType::kFloat64 && std::ranges::all_of(node.operands, [&](NodeId id) {
+          return IsFloat(graph_.node(id).type.dtype) && SizeOf(graph_.node(id).type.dtype) == 1;
+        });
     const std::string tiles =
         fmt::format("({}) * ceil_div({}, 64) * ceil_div({}, 64)", count(batch), count(rows), count(columns));
     text_ += Head(fmt::format("product{}", kernels_++), node, to, Expr::MustParse("min(" + tiles + ", 1048576)"));
