@@ -300,6 +300,12 @@ class PlainWriter {
     return shape;
   }
 
+  /// Is a result wanted with more digits than float32 has?
+  bool InDouble() const {
+    return std::ranges::any_of(
+        graph_.outputs(), [&](const auto& output) { return graph_.node(output.node).type.dtype == DType::kFloat64; });
+  }
+
   /// Blocks for 64 × 64 results of a product of matrices.
   void EmitProduct(const Node& node, const Matrices& product, const Place& to) {
     const Equation& e = product.equation;
@@ -328,10 +334,9 @@ class PlainWriter {
     const auto by_depth = [&](const std::string& letters) { return depth.find(letters.back()) != std::string::npos; };
     const bool exact = wide_ || SizeOf(graph_.node(node.operands[0]).type.dtype) <= 2;
     const bool sparse = node.As<Contract>()->sparse;
-    const bool cut =
-        !wide_ && !sparse && node.type.dtype != DType::kFloat64 && std::ranges::all_of(node.operands, [&](NodeId id) {
-          return IsFloat(graph_.node(id).type.dtype) && SizeOf(graph_.node(id).type.dtype) == 1;
-        });
+    const bool cut = !wide_ && !sparse && !InDouble() && std::ranges::all_of(node.operands, [&](NodeId id) {
+      return IsFloat(graph_.node(id).type.dtype) && SizeOf(graph_.node(id).type.dtype) == 1;
+    });
     const std::string tiles =
         fmt::format("({}) * ceil_div({}, 64) * ceil_div({}, 64)", count(batch), count(rows), count(columns));
     text_ += Head(fmt::format("product{}", kernels_++), node, to, Expr::MustParse("min(" + tiles + ", 1048576)"));
