@@ -30,7 +30,8 @@ format:
 
 tidy:
 	cmake --preset dev >/dev/null
-	git ls-files 'atunner/*.cpp' 'faces/*.cpp' | grep -v -e _test.cpp -e _fuzz.cpp | xargs clang-tidy-19 -p build/dev --quiet
+	mkdir -p build/tidy && sed 's/-mmem[a-z]*-strategy=[^ ]*//g' build/dev/compile_commands.json > build/tidy/compile_commands.json  # g++'s alone
+	git ls-files 'atunner/*.cpp' 'faces/*.cpp' | grep -v -e _test.cpp -e _fuzz.cpp | xargs clang-tidy-19 -p build/tidy --quiet
 
 asan:
 	cmake --preset asan >/dev/null

@@ -129,7 +129,8 @@ class HaloConv : public BoundTemplate {
     const double bytes =
         Number(fetched_, configuration) + (kept ? 0 : taps * at("groups_m") * 64 * static_cast<double>(row_bytes_));
     const double stored = groups * 64 * at("tile_n") * static_cast<double>(SizeOf(element_)) / kStored + kTurnNs;
-    const double products = groups * taps * static_cast<double>(row_bytes_ / 32) * at("tile_n") / 2 / kCycles;
+    const int64_t steps = row_bytes_ / 32;
+    const double products = groups * taps * static_cast<double>(steps) * at("tile_n") / 2 / kCycles;
     const double ahead = 1 + 0.05 / at("x_stages") + 0.05 / at("w_stages");
     const double multiplied = std::max(products, bytes / kFetched) * ahead;
     const bool turns = at("sets") > 1;

@@ -444,7 +444,7 @@ Result<std::string> TuneSession::LearnFromOthers(Store& store, const RunRecord& 
   return options.prior ? "learning from " + names + " (--no-transfer: from nothing)" : "";
 }
 
-Result<TuneResult> TuneSession::Run(Store* store, RunRecord run, const std::atomic<bool>& stop,
+Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run, const std::atomic<bool>& stop,
                                     const Listener& listener) {
   started_ = clock_.Now();
   spent_before_ = run.seconds;

@@ -105,7 +105,7 @@ class TuneSession {
 
   /// `store` and `run` remember the trials; those of an earlier, interrupted session are told and not repeated. `stop`
   /// ends the session early with what was found.
-  Result<TuneResult> Run(Store* store, RunRecord run, const std::atomic<bool>& stop, const Listener& listener);
+  Result<TuneResult> Run(Store* store, const RunRecord& run, const std::atomic<bool>& stop, const Listener& listener);
 
  private:
   /// Where results go and candidates come from.

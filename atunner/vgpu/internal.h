@@ -472,7 +472,7 @@ struct Lane {
   }
   static T Get(const uint32_t* slot, int lane) {
     Store raw;
-    std::memcpy(&raw, slot + lane * (kWide ? 2 : 1), sizeof raw);
+    std::memcpy(&raw, slot + ptrdiff_t{lane} * (kWide ? 2 : 1), sizeof raw);
     if constexpr (sizeof(T) == 8)
       return std::bit_cast<T>(raw);
     else if constexpr (sizeof(T) == 4)
@@ -484,7 +484,7 @@ struct Lane {
   }
   static void Set(uint32_t* slot, int lane, T value) {
     const Store raw = Bits(value);
-    std::memcpy(slot + lane * (kWide ? 2 : 1), &raw, sizeof raw);
+    std::memcpy(slot + ptrdiff_t{lane} * (kWide ? 2 : 1), &raw, sizeof raw);
   }
 };
 

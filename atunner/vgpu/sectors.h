@@ -140,8 +140,8 @@ class PatternTable {
   };
   /// Where the pattern is remembered, or would be.
   Pattern& Place(const Pattern& pattern) {
-    const uint64_t mix = (uint64_t{pattern.offset[1]} * 7 + pattern.offset[7] * 5 + pattern.offset[19] * 3 +
-                          pattern.offset[31] + pattern.mask + pattern.bytes) *
+    const uint64_t mix = (uint64_t{pattern.offset[1]} * 7 + uint64_t{pattern.offset[7]} * 5 +
+                          uint64_t{pattern.offset[19]} * 3 + pattern.offset[31] + pattern.mask + pattern.bytes) *
                          0x9e3779b97f4a7c15ull;
     return patterns_[mix >> 58];
   }
