@@ -31,14 +31,34 @@ constexpr double kExchangeNs = 1400;
 bool OfFourBits(const KernelSpec& spec) { return spec.name == "int4_linear"; }
 int64_t GroupOf(const KernelSpec& spec) { return static_cast<int64_t>(SettingOr(spec, "group", 32)); }
 
-class Weights : public BoundTemplate {
- public:
-  Weights(const KernelSpec& spec, const DeviceProfile& profile)
+/// y[m, n] = x[m, k] · w[n, k].
+class WeightsTemplate : public BoundTemplate {
+ protected:
+  WeightsTemplate(const KernelSpec& spec, const DeviceProfile& profile)
       : BoundTemplate(spec, profile),
         four_(OfFourBits(spec)),
         m_(ExtentsOf(spec, "x")[0]),
         n_(ExtentsOf(spec, "weight")[0]),
-        k_(ExtentsOf(spec, "x")[1]) {
+        k_(ExtentsOf(spec, "x")[1]) {}
+
+  int64_t At(const Configuration& configuration, const char* name) const { return GetInt(space_, configuration, name); }
+  /// Of the task, and `fragments`, which both kernels have.
+  ConstantBlock Constants(const Configuration& configuration) const {
+    ConstantBlock constants;
+    constants.Bool("FOUR_BITS", four_).Int("M", m_).Int("N", n_).Int("K", k_);
+    constants.Int("GROUP", four_ ? GroupOf(spec_) : k_, "weights of a scale");
+    constants.Int("FRAGMENTS", At(configuration, "fragments"));
+    return constants;
+  }
+
+  bool four_;
+  int64_t m_, n_, k_;
+};
+
+/// Few rows.
+class Weights : public WeightsTemplate {
+ public:
+  Weights(const KernelSpec& spec, const DeviceProfile& profile) : WeightsTemplate(spec, profile) {
     space_.parameters = {
         {"fragments", Integers({1, 2}), "of sixteen rows of the weights, for each block"},
         {"warps", Integers({4, 8, 16}), "that divide the depth"},
@@ -51,12 +71,9 @@ class Weights : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    ConstantBlock constants;
-    constants.Bool("FOUR_BITS", four_).Int("M", m_).Int("N", n_).Int("K", k_);
-    constants.Int("GROUP", four_ ? GroupOf(spec_) : k_, "weights of a scale");
+    ConstantBlock constants = Constants(configuration);
     constants.Int("TOKENS", tokens(), "fragments of eight rows of x");
-    constants.Int("FRAGMENTS", At(configuration, "fragments")).Int("WARPS", At(configuration, "warps"));
-    constants.Int("AHEAD", At(configuration, "ahead"));
+    constants.Int("WARPS", At(configuration, "warps")).Int("AHEAD", At(configuration, "ahead"));
     LaunchStep step;
     step.entry = "product";
     step.grid[0] = Expr(CeilDiv(n_, 16 * At(configuration, "fragments")));
@@ -82,23 +99,15 @@ class Weights : public BoundTemplate {
   }
 
  private:
-  int64_t At(const Configuration& configuration, const char* name) const { return GetInt(space_, configuration, name); }
   int64_t tokens() const { return CeilDiv(m_, 8); }
   int64_t chunk() const { return four_ ? 128 : 64; }
-
-  bool four_;
-  int64_t m_, n_, k_;
 };
 
 /// Many rows, on Hopper.
-class WeightsOfGroups : public BoundTemplate {
+class WeightsOfGroups : public WeightsTemplate {
  public:
   WeightsOfGroups(const KernelSpec& spec, const DeviceProfile& profile)
-      : BoundTemplate(spec, profile),
-        four_(OfFourBits(spec)),
-        m_(ExtentsOf(spec, "x")[0]),
-        n_(ExtentsOf(spec, "weight")[0]),
-        k_(ExtentsOf(spec, "x")[1]),
+      : WeightsTemplate(spec, profile),
         shared_(Expr::MustParse(fmt::format(
             "max(stages * 128 * (tile_m * 2 + groups * fragments * {}), tile_m * 4 * (groups * fragments * 64 + 4))",
             four_ ? 32 : 64))),
@@ -118,10 +127,8 @@ class WeightsOfGroups : public BoundTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const int64_t split = At(configuration, "split"), tile = At(configuration, "tile_m");
-    ConstantBlock constants;
-    constants.Bool("FOUR_BITS", four_).Int("M", m_).Int("N", n_).Int("K", k_);
-    constants.Int("GROUP", four_ ? GroupOf(spec_) : k_, "weights of a scale").Int("TILE_M", tile);
-    constants.Int("FRAGMENTS", At(configuration, "fragments")).Int("GROUPS", At(configuration, "groups"));
+    ConstantBlock constants = Constants(configuration);
+    constants.Int("TILE_M", tile).Int("GROUPS", At(configuration, "groups"));
     constants.Int("STAGES", At(configuration, "stages")).Define("SPLIT", split);
     LaunchStep step;
     step.entry = "product";
@@ -161,7 +168,6 @@ class WeightsOfGroups : public BoundTemplate {
   }
 
  private:
-  int64_t At(const Configuration& configuration, const char* name) const { return GetInt(space_, configuration, name); }
   int64_t Rows(const Configuration& configuration) const {
     return 64 * At(configuration, "fragments") * At(configuration, "groups");
   }
@@ -175,8 +181,6 @@ class WeightsOfGroups : public BoundTemplate {
     return expression.EvaluateInt(bindings).value();
   }
 
-  bool four_;
-  int64_t m_, n_, k_;
   Expr shared_, registers_;
 };
 
