@@ -1,8 +1,8 @@
-"""Convolutions and attention on the GPU of this machine: naive, PyTorch eager (cuDNN), torch.compile
+"""Matrix products, convolutions and attention on the GPU of this machine: naive, PyTorch eager (cuBLAS, cuDNN), torch.compile
 and atunner, in one run and one table.
 
 Times are medians of CUDA events with L2 emptied by a write before each sample.
-Usage: python3 bench/products.py --atunner build/atunner [--budget 80,40s] [--only conv2d,attention]; attention of all lengths: bench/attention.py
+Usage: python3 bench/products.py --atunner build/atunner [--budget 80,40s] [--only matmul,conv2d,attention]; every shape: bench/gemm.py, bench/convolutions.py, bench/attention.py
 """
 import os
 import sys
@@ -12,10 +12,16 @@ import torch
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from common import DTYPES, flags, run_atunner, time_us  # noqa: E402
 
+MATMULS = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (4096, 14336, 4096)]
 # n, h, w, c, k, r, s, stride, padding
 CONVS = [(64, 56, 56, 64, 64, 3, 3, 1, 1), (32, 28, 28, 128, 128, 3, 3, 1, 1), (32, 28, 28, 256, 256, 3, 3, 1, 1), (32, 56, 56, 256, 64, 1, 1, 1, 0)]
 # batch, heads, sequence, dim, causal
 ATTENTIONS = [(4, 16, 4096, 128, False), (4, 16, 4096, 128, True), (4, 16, 4096, 64, False), (4, 8, 4096, 256, False)]
+
+
+def matmul(m, n, k, dtype):
+    a, b = torch.randn(m, k, device="cuda", dtype=dtype), torch.randn(k, n, device="cuda", dtype=dtype)
+    return torch.matmul, (a, b), 2 * m * n * k, ["matmul", "--input-shape", f"{m},{n},{k}"]
 
 
 def conv(n, h, w, c, k, r, s, stride, padding, dtype):
@@ -39,14 +45,14 @@ def attention(b, h, s, d, causal, dtype):
 
 
 def main():
-    parser = flags(__doc__, "80,40s", "bfloat16,float16", "conv2d,attention")
+    parser = flags(__doc__, "80,40s", "bfloat16,float16", "matmul,conv2d,attention")
     parser.add_argument("--no-compile", action="store_true")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     print(f"{torch.cuda.get_device_name()}, all measured; TFLOP/s and time in us; ratio = library time / atunner time")
     print(f"{'operator':<44} {'dtype':<9} {'naive':>10} {'library':>9} {'compile':>9} {'atunner':>9} {'TFLOP/s':>8} {'roof %':>6} {'ratio':>6}")
-    for kind, make, sizes in (("conv2d", conv, CONVS), ("attention", attention, ATTENTIONS)):
+    for kind, make, sizes in (("matmul", matmul, MATMULS), ("conv2d", conv, CONVS), ("attention", attention, ATTENTIONS)):
         if kind not in options.only.split(","):
             continue
         for size in sizes:
