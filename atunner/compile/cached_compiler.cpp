@@ -5,6 +5,7 @@
 #include "atunner/base/dylib.h"
 #include "atunner/compile/headers.h"
 #include "atunner/compile/messages.h"
+#include "atunner/compile/virtual_headers.h"
 #include "atunner/model/json.h"
 
 namespace atunner {
@@ -37,13 +38,23 @@ SourceUnit WithoutTitle(SourceUnit source) {
   return source;
 }
 
+Digest DigestOfKnownHeaders() {
+  std::vector<std::string> fields;
+  for (const auto& [name, text] : KnownHeaders()) {
+    fields.push_back(name);
+    fields.emplace_back(text);
+  }
+  return DigestOf(fields);
+}
+
 }  // namespace
 
 std::optional<Digest> CacheKey(const CompileRequest& request, const std::string& compiler_version) {
+  static const Digest known_headers = DigestOfKnownHeaders();
   const auto headers = HeaderDigest(request.source);
   if (!headers) return std::nullopt;
   std::vector<std::string> fields = {WithoutTitle(request.source).ContentDigest().ToHex(), headers->ToHex(),
-                                     request.arch, compiler_version};
+                                     request.arch, compiler_version, known_headers.ToHex()};
   fields.insert(fields.end(), request.entries.begin(), request.entries.end());
   for (const std::string& folder : CudaIncludeFolders()) fields.push_back(folder);
   return DigestOf(fields);

@@ -120,11 +120,61 @@ TEST_F(NvrtcTest, RegistersBoundTheBlock) {
 }
 
 TEST_F(NvrtcTest, HostHeadersDoNotHurt) {
-  EXPECT_TRUE(
-      Compile("#include <stdio.h>\n#include <cuda_runtime.h>\n#include <cstdint>\n#include <cmath>\n#include <cfloat>\n"
-              "extern \"C\" __global__ void f(uint32_t* x) { x[0] = (uint32_t)sqrtf(FLT_MAX); }",
-              {"f"})
-          .ok());
+  std::string includes;
+  for (const char* name :
+       {"stdio.h", "cuda_runtime.h", "cstdint", "cmath", "cfloat", "map", "memory", "iomanip", "unistd.h",
+        "cublas_v2.h", "cusolverDn.h", "cuda_profiler_api.h", "nvtx3/nvToolsExt.h", "thrust/device_vector.h",
+        "thrust/reduce.h", "cub/device/device_reduce.cuh", "inttypes.h", "stddef.h"})
+    includes += std::string("#include <") + name + ">\n";
+  const auto outcome = Compile(
+      includes + "extern \"C\" __global__ void f(uint32_t* x) { x[0] = (uint32_t)sqrtf(FLT_MAX); x[1] = INT8_MAX; }",
+      {"f"});
+  EXPECT_TRUE(outcome.ok()) << outcome.error;
+}
+
+TEST_F(NvrtcTest, WhatDeviceCodeUsesOfTheLibraryIsThere) {
+  const auto outcome = Compile(
+      R"(#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <type_traits>
+#include <utility>
+static_assert(std::numeric_limits<int>::min() == -2147483647 - 1 && std::numeric_limits<long long>::digits10 == 18);
+static_assert(std::numeric_limits<unsigned char>::max() == 255 && std::numeric_limits<signed char>::lowest() == -128);
+static_assert(std::numeric_limits<double>::has_infinity && std::numeric_limits<float>::max() > 3.4e38f);
+static_assert(std::is_same_v<std::decay_t<const float&>, float> && std::is_signed_v<int> && !std::is_signed_v<unsigned>);
+static_assert(std::is_same_v<std::common_type_t<int, double>, double> && std::is_integral_v<const long>);
+static_assert(std::is_same_v<std::make_unsigned_t<short>, unsigned short> && std::is_convertible_v<int, float>);
+static_assert(std::is_same_v<std::make_index_sequence<3>, std::index_sequence<0, 1, 2>>);
+static_assert(std::max(2, 3) == 3 && std::min(2.5, 1.5) == 1.5 && std::clamp(7, 0, 5) == 5);
+static_assert(sizeof(std::array<float, 5>) == 20 && sizeof(size_t) == 8 && sizeof(std::ptrdiff_t) == 8);
+template <class T, std::enable_if_t<std::is_floating_point<T>::value, int> = 0>
+__device__ T body(T a, T b) {
+  std::array<T, 2> both = {a, b};
+  std::swap(both[0], both[1]);
+  const auto pair = std::make_pair(std::sqrt(both[0]), std::isnan(b) ? std::numeric_limits<T>::infinity() : std::exp(a));
+  return std::plus<T>()(pair.first, std::move(pair.second)) + std::fabs(a) + std::pow(a, b) + std::fma(a, b, a);
+}
+extern "C" __global__ void f(float* x, double* y) { x[0] = body(x[1], x[2]); y[0] = body(y[1], y[2]); }
+)",
+      {"f"});
+  EXPECT_TRUE(outcome.ok()) << outcome.error;
+}
+
+TEST_F(NvrtcTest, AHeaderInAngleBracketsThatIsNowhereIsTakenAsEmpty) {
+  const std::string kernel = "extern \"C\" __global__ void f(float* x) { x[0] = 1; }";
+  const auto outcome = Compile("#include <torch/extension.h>\n#include <c10/cuda/CUDAGuard.h>\n" + kernel, {"f"});
+  ASSERT_TRUE(outcome.ok()) << outcome.error;
+  EXPECT_THAT(outcome.module->log,
+              testing::StartsWith("compiled without <torch/extension.h>, <c10/cuda/CUDAGuard.h>, not found\n"));
+  const auto needed = Compile("#include <mine/ops.h>\nextern \"C\" __global__ void f(float* x) { ops(x); }", {"f"});
+  EXPECT_THAT(needed.error, testing::StartsWith("without <mine/ops.h>, not found:\n"));
+  EXPECT_THAT(needed.error, testing::HasSubstr("identifier \"ops\" is undefined"));
+  const auto own = Compile("#include \"mine.h\"\n" + kernel, {"f"});
+  EXPECT_THAT(own.error, testing::HasSubstr("cannot open source file \"mine.h\""));
 }
 
 TEST_F(NvrtcTest, TexturesAndRuntimeTypesCompile) {

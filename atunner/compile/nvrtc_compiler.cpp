@@ -160,7 +160,7 @@ class NvrtcCompiler : public Compiler {
     switch (request.source.language) {
       case Language::kCudaCpp:
         if (knows_minimal_ && IsMinimal(request.source)) outcome = CompileCuda(request, module, {"--minimal"});
-        if (!outcome.module) outcome = CompileCuda(request, std::move(module), {});
+        if (!outcome.module) outcome = CompileCuda(request, module, {});
         if (IsTooOld(outcome)) return TooOld(request.arch);
         break;
       case Language::kPtx:
@@ -187,12 +187,36 @@ class NvrtcCompiler : public Compiler {
         "by --target-gpu");
   }
 
-  CompileOutcome CompileCuda(const CompileRequest& request, CompiledModule module, std::vector<std::string> options) {
+  /// Headers that are nowhere are taken as empty, which is said: they are the host's, or what is missing says so
+  /// itself.
+  CompileOutcome CompileCuda(const CompileRequest& request, const CompiledModule& module,
+                             std::vector<std::string> options) {
+    std::ranges::move(OptionsFor(request), std::back_inserter(options));
+    VirtualHeaders headers = KnownHeaders();
+    std::string absent;
+    CompileOutcome outcome = CompileWith(headers, request, module, options);
+    while (!outcome.module) {
+      const auto header = AbsentHeader(outcome.error);
+      if (!header || !headers.emplace(*header, "").second) break;
+      absent += (absent.empty() ? "<" : ", <") + *header + ">";
+      outcome = CompileWith(headers, request, module, options);
+    }
+    if (absent.empty()) return outcome;
+    if (outcome.module) {
+      outcome.module->log = "compiled without " + absent + ", not found\n" + outcome.module->log;
+    } else {
+      outcome.error = "without " + absent + ", not found:\n" + outcome.error;
+    }
+    return outcome;
+  }
+
+  CompileOutcome CompileWith(const VirtualHeaders& headers, const CompileRequest& request, CompiledModule module,
+                             const std::vector<std::string>& options) {
     std::vector<const char*> header_texts;
     std::vector<const char*> header_names;
-    for (const VirtualHeader& header : kVirtualHeaders) {
-      header_texts.push_back(header.text);
-      header_names.push_back(header.name);
+    for (const auto& [name, text] : headers) {
+      header_texts.push_back(text.data());
+      header_names.push_back(name.c_str());
     }
     NvrtcProgram program = nullptr;
     if (const int error =
@@ -200,7 +224,6 @@ class NvrtcCompiler : public Compiler {
                         static_cast<int>(header_texts.size()), header_texts.data(), header_names.data())) {
       return {std::nullopt, std::string("NVRTC refuses the source: ") + api_.error_string(error), false};
     }
-    std::ranges::move(OptionsFor(request), std::back_inserter(options));
     CompileOutcome outcome = CompileProgram(program, request, std::move(module), options);
     api_.destroy(&program);
     return outcome;
