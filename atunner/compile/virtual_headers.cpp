@@ -20,6 +20,24 @@ constexpr std::pair<const char*, std::string_view> kWithText[] = {
     {"utility", embed::kUtilityCuh},
 };
 
+/// Headers of PyTorch that extensions include; a device compiler without a host's library cannot read the real ones.
+constexpr const char* kOfTorch[] = {"ATen/ATen.h",
+                                    "ATen/AccumulateType.h",
+                                    "ATen/Dispatch.h",
+                                    "ATen/OpMathType.h",
+                                    "ATen/cuda/CUDAContext.h",
+                                    "ATen/cuda/detail/KernelUtils.h",
+                                    "c10/cuda/CUDAException.h",
+                                    "c10/cuda/CUDAGuard.h",
+                                    "c10/cuda/CUDAStream.h",
+                                    "c10/util/BFloat16.h",
+                                    "c10/util/Half.h",
+                                    "torch/all.h",
+                                    "torch/extension.h",
+                                    "torch/library.h",
+                                    "torch/torch.h",
+                                    "torch/types.h"};
+
 /// What lies in CUDA's include folders and serves the host alone; NVRTC cannot read most of it.
 constexpr const char* kOfTheHost[] = {"cub/device/device_for.cuh",
                                       "cub/device/device_histogram.cuh",
@@ -211,6 +229,7 @@ constexpr const char* kOfTheLanguage[] = {"any",
 const VirtualHeaders& KnownHeaders() {
   static const VirtualHeaders headers = [] {
     VirtualHeaders all(std::begin(kWithText), std::end(kWithText));
+    for (const char* name : kOfTorch) all.emplace(name, embed::kTorchCuh);
     for (const char* name : kOfTheHost) all.emplace(name, "");
     for (const char* name : kOfTheLanguage) all.emplace(name, "");
     return all;

@@ -233,6 +233,8 @@ TEST(BareSource, FixedBlocksAreLeftAloneWithAReason) {
   ASSERT_TRUE(fixed);
   EXPECT_TRUE(fixed->space.parameters.empty());
   EXPECT_THAT(fixed->notes, testing::Contains(HasSubstr("shared array [256]")));
+  source.replace(source.find("s[256]"), 6, "s[32][32]");
+  EXPECT_THAT(Parse(source)->notes, testing::Contains(HasSubstr("shared array [32]")));
   source = kPlain;
   source.replace(source.find("blockDim.x"), 10, "256");
   auto literal = Parse(source);
@@ -249,6 +251,38 @@ TEST(BareSource, GridStrideLoopsFreeTheGrid) {
   EXPECT_GE(kernel->space.Find("grid_x"), 0);
   EXPECT_GE(kernel->space.Find("max_registers"), 0);
   EXPECT_EQ(Launched(*kernel).grid.x, 4096u);
+}
+
+TEST(BareSource, BlockStrideLoopsFreeTheBlock) {
+  std::string source = kPlain;
+  source.replace(source.find("if (i < n) y[i] = a * x[i];"), 27,
+                 "__shared__ float per_warp[32]; for (i = threadIdx.x; i < n; i += blockDim.x) y[i] = a * x[i];");
+  source.replace(source.find("scale<<<blocks, threads>>>"), 26, "scale<<<1, 128>>>");
+  auto kernel = Parse(source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Space(*kernel), "block_x=128");
+  EXPECT_EQ(Launched(*kernel).grid.x, 1u);
+}
+
+TEST(BareSource, SeveralExtentsInOneDeclaration) {
+  std::string source = kPlain;
+  source.replace(source.find("scale<<<blocks, threads>>>"), 26,
+                 "dim3 block(64), grid((n + 63) / 64); scale<<<grid, block>>>");
+  auto kernel = Parse(source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Launched(*kernel).grid.x, (1u << 20) / 64);
+}
+
+TEST(BareSource, StatedArgumentsSayWhatATypeParameterIs) {
+  auto kernel = Parse(R"(
+// atunner: arg x in float16[4096]
+template <class scalar_t> __global__ void twice(const scalar_t* x, int n) {}
+void launch(torch::Tensor x) {
+  AT_DISPATCH_FLOATING_TYPES(x.type(), "twice", [&] { twice<scalar_t><<<16, 256>>>(x.data_ptr<scalar_t>(), 4096); });
+}
+)");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->plan.steps[0].entry, "twice<__half>");
 }
 
 TEST(BareSource, AliasedBuffersAreOneTensor) {

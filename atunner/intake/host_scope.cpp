@@ -112,7 +112,7 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   } else if ((is(name + 1, "(") || is(name + 1, "{")) && name > 0) {
     const Token& before = syntax_.token(name - 1);
     const TokenRange inside{name + 2, std::min(MatchingClose(syntax_, name + 1), end)};
-    if (before.Is("dim3")) {
+    if (before.Is("dim3") || (before.Is(",") && IsDeclarator(name, "dim3"))) {
       definitions_[text] = inside;
     } else if (before.Is(">")) {  // thrust::device_vector<float> d(n);
       const std::vector<TokenRange> pieces = SplitArguments(syntax_, inside, true);
@@ -126,6 +126,20 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     }
   }
   if (name > 1 && is(name - 1, "*")) CollectDeclaredType(name - 1);
+}
+
+/// Is the name, which follows a comma, declared by a statement that begins with `type`: dim3 block(16), grid(n / 16)?
+bool HostScope::IsDeclarator(size_t name, std::string_view type) const {
+  const size_t begin = syntax_.functions[function_].body.begin;
+  int nested = 0;
+  for (size_t i = name; i > begin; --i) {
+    const Token& token = syntax_.token(i - 1);
+    if (token.Is(")") || token.Is("}")) ++nested;
+    if ((token.Is("(") || token.Is("{")) && --nested < 0) return false;
+    if (nested == 0 && token.Is(type)) return true;
+    if (nested == 0 && token.Is(";")) return false;
+  }
+  return false;
 }
 
 void HostScope::CollectDeclaredType(size_t star) {

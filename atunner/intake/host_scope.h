@@ -60,6 +60,7 @@ class HostScope {
   void CollectAllocation(size_t call, size_t end);
   void CollectMemset(size_t call, size_t end);
   void CollectDeclaredType(size_t star);
+  bool IsDeclarator(size_t name, std::string_view type) const;
   Tokens Copy(TokenRange range) const;
   Result<std::string> Convert(const Tokens& tokens, int depth);
   Result<std::string> ConvertPlain(const Tokens& tokens, int depth);

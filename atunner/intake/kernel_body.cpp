@@ -79,13 +79,27 @@ std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const Kern
       if (!syntax.token(at).Is("[")) continue;
       const TokenRange extent{at + 1, MatchingClose(syntax, at)};
       bool follows = false;
+      if (extent.end + 1 >= kernel.body.end) break;
       for (size_t t = extent.begin; t < extent.end; ++t)
         follows |= std::ranges::find(free_names, syntax.token(t).text) != free_names.end();
-      if (!follows && !extent.empty()) return std::string(syntax.Text(extent));
+      const bool alone = !syntax.token(at - 1).Is("]") && !syntax.token(extent.end + 1).Is("[");
+      const bool per_warp = alone && syntax.Text(extent) == "32";
+      if (!follows && !extent.empty() && !per_warp) return std::string(syntax.Text(extent));
       at = extent.end;
     }
   }
   return std::nullopt;
+}
+
+bool StridesByBlock(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view axis) {
+  for (size_t i = kernel.body.begin; i + 4 < kernel.body.end; ++i) {
+    const size_t after = syntax.token(i).Is("+=") ? i + 1 : i + 2;
+    const bool adds = syntax.token(i).Is("+=") || (syntax.token(i).Is("+") && syntax.token(i + 1).Is("="));
+    if (adds && syntax.token(after).Is("blockDim") && syntax.token(after + 2).Is(axis) &&
+        !syntax.token(after + 3).Is("*"))
+      return true;
+  }
+  return false;
 }
 
 bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel) {

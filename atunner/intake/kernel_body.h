@@ -17,9 +17,12 @@ Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const Kern
 bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name, std::string_view axis);
 /// Is the name used in the head or the body?
 bool Uses(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name);
-/// Text of a static shared array's extent that none of `free_names` decides: it hard-wires a block size.
+/// Text of a static shared array's extent that none of `free_names` decides: it hard-wires a block size. An array of 32
+/// has an element per warp, of which a block has 32 at most.
 std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const KernelDefinition& kernel,
                                             const std::vector<std::string>& free_names);
+/// Has the body "+= blockDim.x", by which the threads of a block stride over what is theirs, however many they are?
+bool StridesByBlock(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view axis);
 /// Has the body "blockDim.x * gridDim.x", by which a loop strides over a problem of any size?
 bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel);
 /// N of __launch_bounds__(N, …) as written; empty without one.

@@ -85,18 +85,25 @@ class Reader {
       if (out_.source_launch && i < out_.source_launch->template_args.size()) {
         text = std::string(out_.syntax.Text(out_.source_launch->template_args[i]));
         if (auto value = out_.scope->Expression(out_.source_launch->template_args[i])) text = *value;
-      } else if (text.empty()) {
-        text = Deduced(parameter);
+      }
+      const bool is_type = parameter.type == "typename" || parameter.type == "class";
+      if (text.empty() || (is_type && !TypeOf(text))) {
+        if (std::string deduced = Deduced(parameter); !deduced.empty()) text = std::move(deduced);
       }
       if (text.empty() && out_.stated.entry.empty()) Question("entry = " + out_.kernel->qualified + "<…>");
       out_.launch.template_args.push_back(text);
-      if (parameter.type == "typename" || parameter.type == "class") types_[parameter.name] = text;
+      if (is_type) types_[parameter.name] = text;
     }
     if (!out_.stated.entry.empty()) ReadStatedEntry();
   }
 
-  /// A type parameter that the compiler deduces from a buffer's type.
+  /// A type parameter that follows from a stated argument, or that the compiler deduces from a buffer's type.
   std::string Deduced(const TemplateParameter& parameter) {
+    for (const KernelParameter& one : out_.kernel->parameters) {
+      if (const auto stated = out_.stated.arguments.find(one.name);
+          one.type == parameter.name && one.pointer && stated != out_.stated.arguments.end())
+        return std::string(CudaName(stated->second.dtype));
+    }
     if (!out_.source_launch) return "";
     for (size_t i = 0; i < out_.kernel->parameters.size() && i < out_.source_launch->arguments.size(); ++i) {
       if (out_.kernel->parameters[i].type != parameter.name || !out_.kernel->parameters[i].pointer) continue;

@@ -211,7 +211,8 @@ class Finder {
   void OneBlockAxis(size_t axis) {
     std::string& text = out_.launch.block[axis];
     if (text == "1" || HasParameter(out_.space, text)) return;
-    const bool strides = Reads(in_.syntax, *in_.kernel, "gridDim", kAxes[axis]);
+    const bool strides =
+        Reads(in_.syntax, *in_.kernel, "gridDim", kAxes[axis]) || StridesByBlock(in_.syntax, *in_.kernel, kAxes[axis]);
     const std::string name = fmt::format("block_{}", kAxes[axis]);
     if (const auto value = LiteralOf(text)) {
       int count = 0;
