@@ -67,6 +67,7 @@ class Assembler {
     }
     ATUNNER_TRY(step.shared_bytes, Parse("shared", launch_.shared));
     step.args = in_.bindings;
+    out_.plan.symbols = in_.symbols;
     out_.plan.steps.push_back(std::move(step));
     return {};
   }
@@ -78,7 +79,7 @@ class Assembler {
     Dims dims = out_.spec.dims;
     for (const auto& [name, value] : dims) {
       const Leaf* leaf = in_.FindLeaf(name);
-      if (!leaf || leaf->of_file) return;
+      if (!leaf || leaf->of_file || in_.used_in_symbols.contains(name)) return;
     }
     for (size_t axis = 0; axis < 3; ++axis) {
       const bool follows = std::ranges::any_of(NamesOf(launch_.grid[axis]),

@@ -264,6 +264,54 @@ TEST(BareSource, BlockStrideLoopsFreeTheBlock) {
   EXPECT_EQ(Launched(*kernel).grid.x, 1u);
 }
 
+TEST(BareSource, DeviceVariablesAreFilledAsTheHostFillsThem) {
+  const std::string source = R"(
+#define R 2
+__constant__ float weights[2 * R + 1], other[4];
+__constant__ int width;
+__device__ const float unused[2] = {1, 2};
+__device__ unsigned int counter;
+__device__ float load(const float* x, int i) { return x[i % width] + other[0]; }
+__global__ void filter(const float* x, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = weights[0] * load(x, i) * unused[0] + counter;
+}
+void setup(int n) {
+  float h[] = {0.25f, -1.5f, 3};
+  int w = n / 2;
+  cudaMemcpyToSymbol(weights, h, sizeof(h));
+  cudaMemcpyToSymbol(width, &w, sizeof(int));
+  float* random = load_weights();
+  cudaMemcpyToSymbolAsync(other, random, 16, 0, cudaMemcpyHostToDevice, stream);
+}
+int main() {
+  const int n = 1 << 16;
+  float *x, *y;
+  cudaMalloc(&x, n * 4); cudaMalloc(&y, n * 4);
+  setup(n);
+  filter<<<n / 256, 256>>>(x, y);
+}
+)";
+  auto kernel = Parse(source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  ASSERT_EQ(kernel->plan.symbols.size(), 3u);
+  EXPECT_EQ(kernel->plan.steps[0].args.size(), 2u);
+  const ArgSpec* weights = kernel->spec.FindArg("weights");
+  ASSERT_NE(weights, nullptr);
+  EXPECT_EQ(ShapeOf(*weights, kernel->spec, kernel->spec.dims)->elements, 5);
+  EXPECT_EQ(weights->fill.path, "0 if i >= 3 else 0.25 if i == 0 else -1.5 if i == 1 else 3");
+  EXPECT_EQ(kernel->spec.FindArg("width")->fill.path, "32768");
+  EXPECT_EQ(kernel->spec.FindArg("other")->fill.kind, Fill::Kind::kFamilies);
+  EXPECT_TRUE(kernel->check_dims.empty()) << "width is what it is";
+
+  std::string unknown = source;
+  unknown.replace(unknown.find("n / 2"), 5, "ask()");
+  EXPECT_THAT(ErrorOf(unknown), HasSubstr("// atunner: fill width = constant VALUE"));
+  unknown = source;
+  unknown.replace(unknown.find("cudaMemcpyToSymbol(weights"), 26, "copy_somehow(weights");
+  EXPECT_THAT(ErrorOf(unknown), HasSubstr("// atunner: arg weights in float32[ELEMENTS]"));
+}
+
 TEST(BareSource, SeveralExtentsInOneDeclaration) {
   std::string source = kPlain;
   source.replace(source.find("scale<<<blocks, threads>>>"), 26,

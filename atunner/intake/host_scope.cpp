@@ -62,12 +62,12 @@ HostScope::HostScope(const CudaSyntax& syntax, size_t function, size_t position,
   Collect();
 }
 
-HostScope::HostScope(const HostScope& parent, size_t function, size_t position)
+HostScope::HostScope(const HostScope& parent, size_t function, size_t position, int level)
     : syntax_(parent.syntax_),
       function_(function),
       position_(position),
       stated_(parent.stated_),
-      level_(parent.level_ + 1),
+      level_(level),
       leaves_(parent.leaves_),
       texts_(parent.texts_) {
   Collect();
@@ -109,6 +109,10 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     } else {
       definitions_[text] = value;
     }
+  } else if (is(name + 1, "[")) {  // float c[2] = {0.4f, 0.1f};
+    size_t at = MatchingClose(syntax_, name + 1) + 1;
+    if (is(at, "=")) ++at;
+    if (is(at, "{")) lists_[text] = {at + 1, std::min(MatchingClose(syntax_, at), end)};
   } else if ((is(name + 1, "(") || is(name + 1, "{")) && name > 0) {
     const Token& before = syntax_.token(name - 1);
     const TokenRange inside{name + 2, std::min(MatchingClose(syntax_, name + 1), end)};
@@ -126,6 +130,11 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     }
   }
   if (name > 1 && is(name - 1, "*")) CollectDeclaredType(name - 1);
+}
+
+std::vector<TokenRange> HostScope::ElementsOf(const std::string& name) const {
+  const auto found = lists_.find(name);
+  return found == lists_.end() ? std::vector<TokenRange>() : SplitArguments(syntax_, found->second, true);
 }
 
 /// Is the name, which follows a comma, declared by a statement that begins with `type`: dim3 block(16), grid(n / 16)?
@@ -195,11 +204,11 @@ std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> HostScope::InCa
         if (open >= body.end || !syntax_.token(open).Is("(")) continue;
         const auto arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
         if (p >= arguments.size()) continue;
-        return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, f, i)), arguments[p]);
+        return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, f, i, level_ + 1)), arguments[p]);
       }
     }
     if (last < parameters[p].end)  // a default argument
-      return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, SIZE_MAX, 0)),
+      return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, SIZE_MAX, 0, level_ + 1)),
                        TokenRange{last + 1, parameters[p].end});
   }
   return std::nullopt;

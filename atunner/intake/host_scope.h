@@ -29,6 +29,9 @@ class HostScope {
   /// `stated` are values from annotations; they come before everything else.
   HostScope(const CudaSyntax& syntax, size_t function, size_t position, const Dims& stated);
 
+  /// Another place of the same source, whose leaves count among this one's.
+  HostScope At(size_t function, size_t position) const { return {*this, function, position, level_}; }
+
   /// The expression in the language of model/expr. kInvalidInput names what could not be resolved.
   Result<std::string> Expression(TokenRange range);
   /// Three extents of a dim3 or a number; missing ones are "1".
@@ -41,6 +44,8 @@ class HostScope {
     bool zeroed = false;  ///< by cudaMemset
   };
   Result<Buffer> BufferOf(TokenRange range);
+  /// The elements that an array is initialised with: float c[2] = {0.4f, 0.1f}; empty for any other name.
+  std::vector<TokenRange> ElementsOf(const std::string& name) const;
 
   /// Every leaf that an expression of this scope (or of its callers') referred to.
   const std::map<std::string, Leaf, std::less<>>& leaves() const { return *leaves_; }
@@ -54,7 +59,7 @@ class HostScope {
   };
   struct Pieces;  // one conversion under way
 
-  HostScope(const HostScope& parent, size_t function, size_t position);
+  HostScope(const HostScope& parent, size_t function, size_t position, int level);
   void Collect();
   void CollectDefinition(size_t name, size_t end);
   void CollectAllocation(size_t call, size_t end);
@@ -76,6 +81,7 @@ class HostScope {
   Dims stated_;
   int level_ = 0;
   std::map<std::string, TokenRange, std::less<>> definitions_;
+  std::map<std::string, TokenRange, std::less<>> lists_;                   ///< what stands between the braces
   std::map<std::string, std::array<TokenRange, 3>, std::less<>> members_;  ///< grid.x = …
   std::map<std::string, TokenRange, std::less<>> allocations_;             ///< bytes
   std::set<std::string, std::less<>> zeroed_;                              ///< buffers

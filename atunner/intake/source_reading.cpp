@@ -6,6 +6,7 @@
 #include <map>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/intake/device_symbols.h"
 #include "atunner/intake/expression_text.h"
 #include "atunner/intake/kernel_body.h"
 #include "atunner/intake/value_list.h"
@@ -26,6 +27,7 @@ class Reader {
     ReadTemplates();
     ReadLaunch();
     ReadArguments();
+    ReadSymbols();
     return questions_.empty() ? Status{} : Ask();
   }
 
@@ -265,6 +267,92 @@ class Reader {
       return Question(fmt::format("arg {} = VALUE", parameter.name));
     for (const std::string& name : value->Names()) out_.used_in_scalars.insert(name);
     out_.bindings.push_back(ArgBinding::Scalar(type->dtype, *value));
+  }
+
+  // --- variables of the device ---
+
+  void ReadSymbols() {
+    for (const DeviceVariable& variable : VariablesOf(out_.syntax, *out_.kernel)) {
+      const auto copy = CopyTo(out_.syntax, variable.name);
+      const auto stated = out_.stated.arguments.find(variable.name);
+      const bool is_stated = stated != out_.stated.arguments.end();
+      if (!copy && !is_stated && (variable.initialised || !variable.constant)) continue;
+      ArgSpec arg;
+      arg.name = variable.name;
+      const auto type = TypeOf(variable.type);
+      if (is_stated) {
+        arg.dtype = stated->second.dtype;
+        for (const std::string& extent : SplitOutsideBrackets(stated->second.extents, ',')) AddExtent(arg, extent);
+      } else if (!type || !copy) {
+        Question(fmt::format("arg {} in {}[ELEMENTS]", variable.name, type ? Name(type->dtype) : "float32"));
+        continue;
+      } else {
+        arg.dtype = type->dtype;
+        AddExtent(arg, Elements(variable, *type));
+      }
+      if (const auto fill = out_.stated.fills.find(variable.name); fill != out_.stated.fills.end()) {
+        arg.fill = fill->second;
+      } else if (copy) {
+        FillSymbol(arg, variable, *copy);
+      }
+      out_.symbols.push_back({arg.name, arg.name});
+      out_.tensors.push_back(std::move(arg));
+    }
+  }
+
+  std::string Elements(const DeviceVariable& variable, const CType& type) {
+    std::string text = std::to_string(type.lanes);
+    for (const TokenRange& extent : variable.extents) {
+      const auto value = out_.scope->Expression(extent);
+      if (!value) return "";  // asked for
+      text += " * (" + *value + ")";
+    }
+    return text;
+  }
+
+  /// With the values that the host copies, where they are known. Other floats are as good; integers may be indices.
+  void FillSymbol(ArgSpec& arg, const DeviceVariable& variable, const HostCopy& copy) {
+    HostScope scope = out_.scope->At(copy.function, copy.token);
+    TokenRange source = copy.source;
+    if (out_.syntax.token(source.begin).Is("&")) ++source.begin;
+    std::vector<TokenRange> values = scope.ElementsOf(std::string(out_.syntax.Text(source)));
+    if (values.empty() && variable.extents.empty()) values = {source};
+    constexpr size_t kMostListed = 64;
+    std::string text;
+    for (size_t i = values.size(); i > 0 && values.size() <= kMostListed; --i) {
+      const auto value = Number(scope, values[i - 1]);
+      if (!value) {
+        text.clear();
+        break;
+      }
+      text = text.empty() ? *value : fmt::format("{} if i == {} else {}", *value, i - 1, text);
+    }
+    if (!text.empty()) {
+      arg.fill.kind = Fill::Kind::kGenerator;
+      arg.fill.path = values.size() == 1 ? text : fmt::format("0 if i >= {} else {}", values.size(), text);
+    } else if (KindOf(arg.dtype) != DTypeKind::kFloat) {
+      Question(fmt::format("fill {} = constant VALUE", arg.name));
+    }
+  }
+
+  std::optional<std::string> Number(HostScope& scope, TokenRange range) {
+    const auto text = scope.Expression(range);
+    if (!text) return std::nullopt;
+    const auto expr = Expr::Parse(*text);
+    if (!expr) return std::nullopt;
+    std::vector<std::string> names = expr->Names();
+    std::vector<Value> values;
+    for (const std::string& name : names) {
+      const auto leaf = scope.leaves().find(name);
+      const auto size = out_.stated.sizes.find(name);
+      if (size == out_.stated.sizes.end() && leaf == scope.leaves().end()) return std::nullopt;
+      values.emplace_back(size != out_.stated.sizes.end() ? size->second : leaf->second.value);
+      out_.used_in_symbols.insert(name);
+    }
+    Bindings bindings;
+    bindings.Add(names, values);
+    const auto value = expr->Evaluate(bindings);
+    return value ? std::optional(ToString(*value)) : std::nullopt;
   }
 
   SourceReading& out_;

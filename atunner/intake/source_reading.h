@@ -46,7 +46,9 @@ struct SourceReading {
   LaunchText launch;
   std::vector<ArgSpec> tensors;
   std::vector<ArgBinding> bindings;
-  std::set<std::string, std::less<>> used_in_sizes;  ///< names that decide a buffer's size
+  std::vector<SymbolCopy> symbols;                     ///< device variables that the host fills
+  std::set<std::string, std::less<>> used_in_symbols;  ///< names whose values such variables hold
+  std::set<std::string, std::less<>> used_in_sizes;    ///< names that decide a buffer's size
   std::set<std::string, std::less<>> used_in_scalars;
 };
 
