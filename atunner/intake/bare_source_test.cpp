@@ -264,6 +264,57 @@ TEST(BareSource, BlockStrideLoopsFreeTheBlock) {
   EXPECT_EQ(Launched(*kernel).grid.x, 1u);
 }
 
+TEST(BareSource, ContainersMadeOfContainersAndSeveralAtOnce) {
+  const std::string source = R"(
+template <class T> class Buffer {};
+__global__ void add(const unsigned char* a, const float* b, float* c, int n) {}
+int main() {
+  const int n = 1 << 20;
+  thrust::host_vector<unsigned char> h(n);
+  thrust::device_vector<unsigned char> a = h;
+  Buffer<float> b(2 * n), c(n);
+  add<<<n / 256, 256>>>(thrust::raw_pointer_cast(a.data()), b.get(), c.get(), n);
+}
+)";
+  auto kernel = Parse(source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  const auto elements = [&](size_t i) {
+    return ShapeOf(kernel->spec.args[i], kernel->spec, kernel->spec.dims)->elements;
+  };
+  EXPECT_EQ(elements(0), 1 << 20);
+  EXPECT_EQ(elements(1), 2 << 20);
+  EXPECT_EQ(elements(2), 1 << 20);
+}
+
+TEST(BareSource, UnknownSizesAreAskedForByName) {
+  const std::string source = R"(
+__global__ void norm(const float* x, float* y, float eps, int width) {}
+void run(torch::Tensor& x, torch::Tensor& y, double eps) {
+  int width = x.size(-1);
+  dim3 grid(x.numel() / width);
+  norm<<<grid, std::min(width, 1024), width * 4>>>(x.data_ptr<float>(), y.data_ptr<float>(), eps, width);
+}
+)";
+  const std::string error = ErrorOf(source);
+  EXPECT_THAT(error, HasSubstr("// atunner: size width = VALUE\n"));
+  EXPECT_THAT(error, HasSubstr("// atunner: arg eps = VALUE"));
+  EXPECT_THAT(error, HasSubstr("// atunner: arg y in float32[ELEMENTS]"));
+  EXPECT_THAT(error, Not(HasSubstr("block =")));
+  auto kernel = Parse(
+      "// atunner: size width = 512\n// atunner: grid = 64\n// atunner: arg x in float32[64 * width]\n"
+      "// atunner: arg y out float32[64 * width]\n// atunner: arg eps = 1e-5\n" +
+      source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Launched(*kernel).block.x, 512u);
+  EXPECT_EQ(Launched(*kernel).shared_bytes, 2048u);
+}
+
+TEST(BareSource, StructuresByValueAreRefused) {
+  std::string source = kPlain;
+  source.replace(source.find("float a, int n)"), 15, "Scale a, int n)");
+  EXPECT_THAT(ErrorOf("struct Scale { float a; };\n" + source), HasSubstr("takes a structure by value (Scale a)"));
+}
+
 TEST(BareSource, DeviceVariablesAreFilledAsTheHostFillsThem) {
   const std::string source = R"(
 #define R 2

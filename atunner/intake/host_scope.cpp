@@ -58,6 +58,7 @@ HostScope::HostScope(const CudaSyntax& syntax, size_t function, size_t position,
       position_(position),
       stated_(stated),
       leaves_(std::make_shared<std::map<std::string, Leaf, std::less<>>>()),
+      unknown_(std::make_shared<std::string>()),
       texts_(std::make_shared<std::deque<std::string>>()) {
   Collect();
 }
@@ -69,6 +70,7 @@ HostScope::HostScope(const HostScope& parent, size_t function, size_t position, 
       stated_(parent.stated_),
       level_(level),
       leaves_(parent.leaves_),
+      unknown_(parent.unknown_),
       texts_(parent.texts_) {
   Collect();
 }
@@ -108,6 +110,7 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
       members_[std::string(syntax_.token(name - 2).text)][axis] = value;
     } else {
       definitions_[text] = value;
+      if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);  // device_vector<float> d = h;
     }
   } else if (is(name + 1, "[")) {  // float c[2] = {0.4f, 0.1f};
     size_t at = MatchingClose(syntax_, name + 1) + 1;
@@ -116,15 +119,12 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
   } else if ((is(name + 1, "(") || is(name + 1, "{")) && name > 0) {
     const Token& before = syntax_.token(name - 1);
     const TokenRange inside{name + 2, std::min(MatchingClose(syntax_, name + 1), end)};
-    if (before.Is("dim3") || (before.Is(",") && IsDeclarator(name, "dim3"))) {
+    const bool listed = before.Is(",");
+    if (before.Is("dim3") || (listed && DeclaratorOf(name, "dim3"))) {
       definitions_[text] = inside;
-    } else if (before.Is(">")) {  // thrust::device_vector<float> d(n);
-      const std::vector<TokenRange> pieces = SplitArguments(syntax_, inside, true);
-      if (pieces.empty()) return;
-      containers_[text] = pieces.front();
-      size_t open = name - 1;
-      while (open > 0 && !syntax_.token(open).Is("<")) --open;
-      types_[text] = std::string(syntax_.Text({open + 1, name - 1}));
+    } else if (const auto angle = listed ? DeclaratorOf(name, ">") : std::optional(name - 1);
+               angle && is(*angle, ">")) {  // thrust::device_vector<float> d(n), e(n);
+      CollectContainer(text, *angle, inside);
     } else if (ParseCType(before.text)) {
       definitions_[text] = inside;  // int n(1024);
     }
@@ -137,18 +137,35 @@ std::vector<TokenRange> HostScope::ElementsOf(const std::string& name) const {
   return found == lists_.end() ? std::vector<TokenRange>() : SplitArguments(syntax_, found->second, true);
 }
 
-/// Is the name, which follows a comma, declared by a statement that begins with `type`: dim3 block(16), grid(n / 16)?
-bool HostScope::IsDeclarator(size_t name, std::string_view type) const {
+void HostScope::CollectContainer(const std::string& name, size_t angle, TokenRange inside) {
+  const std::vector<TokenRange> pieces = SplitArguments(syntax_, inside, true);
+  if (pieces.empty()) return;
+  containers_[name] = CountOf(pieces.front());
+  size_t open = angle;
+  while (open > 0 && !syntax_.token(open).Is("<")) --open;
+  types_[name] = std::string(syntax_.Text({open + 1, angle}));
+}
+
+/// How many elements a container made from `range` has: n, another container, or other.begin().
+TokenRange HostScope::CountOf(TokenRange range) const {
+  const auto other = containers_.find(syntax_.token(range.begin).text);
+  const bool whole = range.begin + 1 == range.end ||
+                     (syntax_.token(range.begin + 1).Is(".") && syntax_.token(range.begin + 2).Is("begin"));
+  return other != containers_.end() && whole ? other->second : range;
+}
+
+/// The token `type` of the statement that declares the name, which follows a comma: dim3 block(16), grid(n / 16);
+std::optional<size_t> HostScope::DeclaratorOf(size_t name, std::string_view type) const {
   const size_t begin = syntax_.functions[function_].body.begin;
   int nested = 0;
   for (size_t i = name; i > begin; --i) {
     const Token& token = syntax_.token(i - 1);
     if (token.Is(")") || token.Is("}")) ++nested;
-    if ((token.Is("(") || token.Is("{")) && --nested < 0) return false;
-    if (nested == 0 && token.Is(type)) return true;
-    if (nested == 0 && token.Is(";")) return false;
+    if ((token.Is("(") || token.Is("{")) && --nested < 0) return std::nullopt;
+    if (nested == 0 && token.Is(type)) return i - 1;
+    if (nested == 0 && token.Is(";")) return std::nullopt;
   }
-  return false;
+  return std::nullopt;
 }
 
 void HostScope::CollectDeclaredType(size_t star) {
@@ -223,7 +240,10 @@ HostScope::Tokens HostScope::Copy(TokenRange range) const {
   return tokens;
 }
 
-Result<std::string> HostScope::Expression(TokenRange range) { return Convert(Copy(range), 0); }
+Result<std::string> HostScope::Expression(TokenRange range) {
+  unknown_->clear();
+  return Convert(Copy(range), 0);
+}
 
 Result<std::string> HostScope::Convert(const Tokens& tokens, int depth) {
   if (depth > kMostNested) return Invalid("definitions refer to each other");
@@ -366,6 +386,11 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
   return i;
 }
 
+std::unexpected<Error> HostScope::UnknownVariable(const std::string& name) {
+  *unknown_ = name;
+  return Unknown(name);
+}
+
 Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   if (const auto stated = stated_.find(name); stated != stated_.end()) {
     leaves_->try_emplace(name, Leaf{name, stated->second, false});
@@ -375,7 +400,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     return NamedTokens(name, Copy(local->second), false, depth);
   if (const auto above = InCaller(name)) {
     auto value = above->first->Convert(above->first->Copy(above->second), depth + 1);
-    if (!value) return Unknown(name);
+    if (!value) return UnknownVariable(name);
     // The parameter's own name is what kernels and people know: keep it for a literal.
     const auto parsed = Expr::Parse(*value);
     if (!parsed || !parsed->Names().empty()) return "(" + *value + ")";
@@ -388,14 +413,14 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     texts_->push_back(constant->value);
     return NamedTokens(name, Lex(texts_->back()).tokens, true, depth);
   }
-  return Unknown(name);
+  return UnknownVariable(name);
 }
 
 /// A literal keeps its name; anything else is put in its place.
 Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth) {
-  if (tokens.size() == 1 && tokens[0].Is(name)) return Unknown(name);
+  if (tokens.size() == 1 && tokens[0].Is(name)) return UnknownVariable(name);
   auto value = Convert(tokens, depth + 1);
-  if (!value) return Unknown(name);
+  if (!value) return UnknownVariable(name);
   ATUNNER_TRY(const Expr parsed, Expr::Parse(*value));
   if (!parsed.Names().empty()) return "(" + *value + ")";
   const auto number = parsed.EvaluateInt({});
@@ -404,7 +429,10 @@ Result<std::string> HostScope::NamedTokens(const std::string& name, const Tokens
   return name;
 }
 
-Result<std::array<std::string, 3>> HostScope::Extents(TokenRange range) { return ExtentsOf(Copy(range), 0); }
+Result<std::array<std::string, 3>> HostScope::Extents(TokenRange range) {
+  unknown_->clear();
+  return ExtentsOf(Copy(range), 0);
+}
 
 Result<std::array<std::string, 3>> HostScope::ExtentsOf(const Tokens& tokens, int depth) {
   if (depth > kMostNested) return Invalid("definitions refer to each other");

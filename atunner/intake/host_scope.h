@@ -47,6 +47,8 @@ class HostScope {
   /// The elements that an array is initialised with: float c[2] = {0.4f, 0.1f}; empty for any other name.
   std::vector<TokenRange> ElementsOf(const std::string& name) const;
 
+  /// The variable whose value the last expression that failed wanted; empty when it failed for another reason.
+  const std::string& unknown() const { return *unknown_; }
   /// Every leaf that an expression of this scope (or of its callers') referred to.
   const std::map<std::string, Leaf, std::less<>>& leaves() const { return *leaves_; }
 
@@ -65,11 +67,14 @@ class HostScope {
   void CollectAllocation(size_t call, size_t end);
   void CollectMemset(size_t call, size_t end);
   void CollectDeclaredType(size_t star);
-  bool IsDeclarator(size_t name, std::string_view type) const;
+  std::optional<size_t> DeclaratorOf(size_t name, std::string_view type) const;
+  void CollectContainer(const std::string& name, size_t angle, TokenRange inside);
+  TokenRange CountOf(TokenRange range) const;
   Tokens Copy(TokenRange range) const;
   Result<std::string> Convert(const Tokens& tokens, int depth);
   Result<std::string> ConvertPlain(const Tokens& tokens, int depth);
   Result<size_t> Word(const Tokens& tokens, size_t i, int depth, Pieces& out);
+  std::unexpected<Error> UnknownVariable(const std::string& name);
   Result<std::string> NameValue(const std::string& name, int depth);
   Result<std::string> NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth);
   Result<std::array<std::string, 3>> ExtentsOf(const Tokens& tokens, int depth);
@@ -88,6 +93,7 @@ class HostScope {
   std::map<std::string, TokenRange, std::less<>> containers_;              ///< element count
   std::map<std::string, std::string, std::less<>> types_;                  ///< of declared pointers and containers
   std::shared_ptr<std::map<std::string, Leaf, std::less<>>> leaves_;
+  std::shared_ptr<std::string> unknown_;
   std::shared_ptr<std::deque<std::string>> texts_;  ///< of re-lexed constants
 };
 

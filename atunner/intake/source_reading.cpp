@@ -28,12 +28,23 @@ class Reader {
     ReadLaunch();
     ReadArguments();
     ReadSymbols();
+    if (!structs_.empty()) {
+      return Invalid(fmt::format("kernel '{}' takes a structure by value ({}): only numbers and pointers can be passed",
+                                 out_.kernel->name, structs_),
+                     out_.Where(), "pass its members one by one, or keep it in a __constant__ variable");
+    }
     return questions_.empty() ? Status{} : Ask();
   }
 
  private:
   void Question(const std::string& line) {
     if (!Contains(questions_, line)) questions_.push_back(line);
+  }
+
+  /// Where the last expression failed for want of a variable, the variable; it may be all that other questions want.
+  void QuestionOfSize(const std::string& line) {
+    const std::string& unknown = out_.scope->unknown();
+    Question(out_.source_launch && !unknown.empty() ? "size " + unknown + " = VALUE" : line);
   }
 
   std::unexpected<Error> Ask() const {
@@ -155,7 +166,7 @@ class Reader {
       if (auto bytes = out_.scope->Expression(out_.source_launch->configuration[2])) {
         out_.launch.shared = *bytes;
       } else {
-        Question("shared = BYTES");
+        QuestionOfSize("shared = BYTES");
       }
     }
   }
@@ -170,7 +181,7 @@ class Reader {
     if (out_.source_launch && position < out_.source_launch->configuration.size()) {
       if (auto found = out_.scope->Extents(out_.source_launch->configuration[position])) return *found;
     }
-    Question(std::string(what) + (position == 1 ? " = 256" : " = ceil_div(n, 256)"));
+    QuestionOfSize(std::string(what) + (position == 1 ? " = 256" : " = ceil_div(n, 256)"));
     return extents;
   }
 
@@ -263,6 +274,12 @@ class Reader {
     // A problem size of the same name needs no second line.
     if (text.empty() && out_.stated.sizes.contains(parameter.name)) text = parameter.name;
     const auto value = Expr::Parse(text);
+    if (!type && IsStruct(parameter.type)) {
+      structs_ += (structs_.empty() ? "" : ", ") + parameter.type + " " + parameter.name;
+      return;
+    }
+    if (text.empty() && given && type && !IsFloat(type->dtype) && type->lanes == 1)
+      return QuestionOfSize(fmt::format("arg {} = VALUE", parameter.name));
     if (text.empty() || !value || !type || type->lanes != 1)
       return Question(fmt::format("arg {} = VALUE", parameter.name));
     for (const std::string& name : value->Names()) out_.used_in_scalars.insert(name);
@@ -298,6 +315,14 @@ class Reader {
       out_.symbols.push_back({arg.name, arg.name});
       out_.tensors.push_back(std::move(arg));
     }
+  }
+
+  bool IsStruct(const std::string& name) const {
+    for (size_t i = 0; i + 1 < out_.syntax.lexed.tokens.size(); ++i) {
+      const Token& token = out_.syntax.token(i);
+      if ((token.Is("struct") || token.Is("class")) && out_.syntax.token(i + 1).Is(name)) return true;
+    }
+    return false;
   }
 
   std::string Elements(const DeviceVariable& variable, const CType& type) {
@@ -360,6 +385,7 @@ class Reader {
   std::map<std::string, std::string, std::less<>> types_;  ///< template type parameters
   std::map<std::string, std::string> buffers_;             ///< tensor -> host variable
   std::vector<std::string> questions_;
+  std::string structs_;  ///< parameters of types that cannot be passed
 };
 
 }  // namespace
