@@ -307,6 +307,20 @@ void run(torch::Tensor& x, torch::Tensor& y, double eps) {
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_EQ(Launched(*kernel).block.x, 512u);
   EXPECT_EQ(Launched(*kernel).shared_bytes, 2048u);
+  EXPECT_EQ(Space(*kernel), "") << "the width is the task's";
+}
+
+TEST(BareSource, BlocksThatFollowAProblemSizeAreTunedWhereThreadsStride) {
+  std::string source = kPlain;
+  source.replace(source.find("if (i < n) y[i] = a * x[i];"), 27,
+                 "for (i = threadIdx.x; i < n; i += blockDim.x) y[i] = a * x[i];");
+  source.replace(source.find("scale<<<blocks, threads>>>"), 26,
+                 "scale<<<1, std::min(n, 1024), std::min(n, 1024) * 4>>>");
+  auto kernel = Parse(source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Space(*kernel), "block_x=1024");
+  EXPECT_EQ(kernel->plan.steps[0].shared_bytes.text(), "block_x * 4");
+  EXPECT_EQ(Launched(*kernel).grid.x, 1u);
 }
 
 TEST(BareSource, StructuresByValueAreRefused) {

@@ -232,7 +232,7 @@ class Finder {
     }
     for (const std::string& leaf_name : NamesOf(text)) {  // int threads = 256;
       const Leaf* leaf = in_.FindLeaf(leaf_name);
-      if (!leaf || leaf->of_file || in_.used_in_sizes.contains(leaf_name)) continue;
+      if (!leaf || leaf->of_file || IsOfTheProblem(leaf_name)) continue;
       if (!Contains(NamesOf(out_.launch.grid[axis]), leaf_name) && !strides) {
         out_.notes.push_back(
             fmt::format("'{}' is not tuned: the grid {} does not follow from it", leaf_name, out_.launch.grid[axis]));
@@ -241,13 +241,27 @@ class Finder {
       AddParameter(leaf_name, BlockValues(axis, FlatBlock(), leaf->value), leaf->value, kAtLaunch,
                    "threads of a block");
     }
+    // min(width, 1024), by whose threads loops stride: any number will do.
+    const auto now = Now(text);
+    if (strides && now && *now >= 32 && *now <= 1024 && !HasParameter(out_.space, text)) {
+      AddParameter(name, BlockValues(axis, FlatBlock(), *now), *now, kAtLaunch, "threads of a block");
+      for (std::string* other : {&out_.launch.shared, &out_.launch.grid[axis]}) {
+        if (const size_t at = other->find(text); at != std::string::npos) other->replace(at, text.size(), name);
+      }
+      text = name;
+    }
+  }
+
+  /// A problem size, or a value that the kernel is told: another one is another task.
+  bool IsOfTheProblem(const std::string& name) const {
+    return in_.used_in_sizes.contains(name) || in_.used_in_scalars.contains(name) || in_.stated.sizes.contains(name);
   }
 
   /// A loop that strides by the whole grid is right for any number of blocks.
   void GridTunables() {
     const bool wanted = options_.register_limit || in_.stated.tunables.contains("grid_x");
     if (!wanted || !Reads(in_.syntax, *in_.kernel, "gridDim", "x") || !StridesByGrid(in_.syntax, *in_.kernel)) return;
-    const auto now = GridNow();
+    const auto now = Now(out_.launch.grid[0]);
     if (!now) return;
     std::set<int64_t> values = {*now};
     for (int64_t factor : {1, 2, 4, 8, 16, 32}) values.insert(factor * options_.multiprocessors);
@@ -256,8 +270,9 @@ class Finder {
     out_.launch.grid[0] = "grid_x";
   }
 
-  std::optional<int64_t> GridNow() const {
-    const auto expr = Expr::Parse(out_.launch.grid[0]);
+  /// What an extent comes to as the source has it.
+  std::optional<int64_t> Now(const std::string& text) const {
+    const auto expr = Expr::Parse(text);
     if (!expr) return std::nullopt;
     const std::vector<std::string> names = out_.space.Names();
     const Dims dims = in_.SizesBeside(out_.space);
