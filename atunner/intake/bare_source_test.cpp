@@ -336,6 +336,8 @@ __constant__ float weights[2 * R + 1], other[4];
 __constant__ int width;
 __device__ const float unused[2] = {1, 2};
 __device__ unsigned int counter;
+#define WEIGHT(i) weights[i]
+__device__ float more[2], some[2];
 __device__ float load(const float* x, int i) { return x[i % width] + other[0]; }
 __global__ void filter(const float* x, float* y) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -49,7 +49,7 @@ bool Within(size_t i, TokenRange range) { return i >= range.begin && i < range.e
 
 std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDefinition& kernel) {
   std::vector<DeviceVariable> all;
-  std::set<std::string_view> used;
+  std::set<std::string, std::less<>> used;
   const auto elsewhere = [&](size_t i) {
     return std::ranges::any_of(syntax.host_only, [&](TokenRange range) { return Within(i, range); }) ||
            std::ranges::any_of(syntax.functions, [&](const HostFunction& f) { return Within(i, f.whole); }) ||
@@ -67,7 +67,7 @@ std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDe
         continue;
       }
     }
-    if (token.kind == Token::Kind::kWord) used.insert(token.text);
+    if (token.kind == Token::Kind::kWord) used.emplace(token.text);
     if (token.kind == Token::Kind::kDirective) {  // #define AT(i) table[i]
       for (const DeviceVariable& one : all) {
         if (token.text.find(one.name) != std::string_view::npos) used.insert(one.name);
