@@ -235,6 +235,10 @@ TEST(BareSource, FixedBlocksAreLeftAloneWithAReason) {
   EXPECT_THAT(fixed->notes, testing::Contains(HasSubstr("shared array [256]")));
   source.replace(source.find("s[256]"), 6, "s[32][32]");
   EXPECT_THAT(Parse(source)->notes, testing::Contains(HasSubstr("shared array [32]")));
+  source.replace(source.find("s[32][32]"), 9, "s[256]");
+  source.replace(source.find("s[threadIdx.x] = 0;"), 19,
+                 "for (int k = threadIdx.x; k < 256; k += blockDim.x) s[k] = 0;");
+  EXPECT_EQ(Space(*Parse(source)), "threads=256") << "any number of threads can clear it";
   source = kPlain;
   source.replace(source.find("blockDim.x"), 10, "256");
   auto literal = Parse(source);

@@ -35,6 +35,31 @@ Use UseAt(const CudaSyntax& syntax, size_t at, size_t end) {
   return {true, false};
 }
 
+/// Variables that "+= blockDim.x" moves on.
+std::vector<std::string_view> StridingVariables(const CudaSyntax& syntax, const KernelDefinition& kernel,
+                                                std::string_view axis) {
+  std::vector<std::string_view> names;
+  for (size_t i = kernel.body.begin + 1; i + 4 < kernel.body.end; ++i) {
+    const size_t after = syntax.token(i).Is("+=") ? i + 1 : i + 2;
+    const bool adds = syntax.token(i).Is("+=") || (syntax.token(i).Is("+") && syntax.token(i + 1).Is("="));
+    if (adds && syntax.token(after).Is("blockDim") && syntax.token(after + 2).Is(axis) &&
+        !syntax.token(after + 3).Is("*"))
+      names.push_back(syntax.token(i - 1).text);
+  }
+  return names;
+}
+
+/// Is an element of the array named by a variable that strides over it: for (i = threadIdx.x; …; i += blockDim.x) s[i]?
+bool StridesOver(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view array) {
+  const std::vector<std::string_view> striding = StridingVariables(syntax, kernel, "x");
+  for (size_t i = kernel.body.begin; i + 3 < kernel.body.end; ++i) {
+    if (syntax.token(i).Is(array) && syntax.token(i + 1).Is("[") && syntax.token(i + 3).Is("]") &&
+        std::ranges::find(striding, syntax.token(i + 2).text) != striding.end())
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const KernelParameter& parameter) {
@@ -84,7 +109,8 @@ std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const Kern
         follows |= std::ranges::find(free_names, syntax.token(t).text) != free_names.end();
       const bool alone = !syntax.token(at - 1).Is("]") && !syntax.token(extent.end + 1).Is("[");
       const bool per_warp = alone && syntax.Text(extent) == "32";
-      if (!follows && !extent.empty() && !per_warp) return std::string(syntax.Text(extent));
+      const bool strided = StridesOver(syntax, kernel, syntax.token(at - 1).text);
+      if (!follows && !extent.empty() && !per_warp && !strided) return std::string(syntax.Text(extent));
       at = extent.end;
     }
   }
@@ -92,14 +118,7 @@ std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const Kern
 }
 
 bool StridesByBlock(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view axis) {
-  for (size_t i = kernel.body.begin; i + 4 < kernel.body.end; ++i) {
-    const size_t after = syntax.token(i).Is("+=") ? i + 1 : i + 2;
-    const bool adds = syntax.token(i).Is("+=") || (syntax.token(i).Is("+") && syntax.token(i + 1).Is("="));
-    if (adds && syntax.token(after).Is("blockDim") && syntax.token(after + 2).Is(axis) &&
-        !syntax.token(after + 3).Is("*"))
-      return true;
-  }
-  return false;
+  return !StridingVariables(syntax, kernel, axis).empty();
 }
 
 bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel) {

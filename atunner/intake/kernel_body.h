@@ -17,8 +17,8 @@ Role RoleOf(const CudaSyntax& syntax, const KernelDefinition& kernel, const Kern
 bool Reads(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name, std::string_view axis);
 /// Is the name used in the head or the body?
 bool Uses(const CudaSyntax& syntax, const KernelDefinition& kernel, std::string_view name);
-/// Text of a static shared array's extent that none of `free_names` decides: it hard-wires a block size. An array of 32
-/// has an element per warp, of which a block has 32 at most.
+/// Text of a static shared array's extent that none of `free_names` decides: it hard-wires a block size. Not an array
+/// of 32, which has an element per warp, nor one that the threads stride over.
 std::optional<std::string> FixedSharedArray(const CudaSyntax& syntax, const KernelDefinition& kernel,
                                             const std::vector<std::string>& free_names);
 /// Has the body "+= blockDim.x", by which the threads of a block stride over what is theirs, however many they are?
