@@ -152,6 +152,21 @@ TEST_F(CommandLine, BareSourcesTuneAndTheirReportIsMadeAnew) {
   EXPECT_THAT(Run("$A report last --format md").out, testing::HasSubstr("as given"));
 }
 
+TEST_F(CommandLine, ProgramsAsTheyAreFoundTune) {
+  const std::string folder = std::string(ATUNNER_SOURCE_DIR) + "/examples/kernels/";
+  const auto tune = [&](const std::string& file) {
+    return Run("$A hardware-optimize --source " + folder + file +
+               " --target-gpu A100 --virtual --auto-tune --budget 2 --json --out " + file + ".best");
+  };
+  for (const char* file : {"heat.cu", "rms_norm.cu"}) {
+    const Outcome tuned = tune(file);
+    ASSERT_EQ(tuned.exit_code, 0) << file << tuned.err;
+    EXPECT_TRUE(ParseJson(tuned.out)->contains("best")) << tuned.out;
+    const Outcome verified = Run("$A verify " + std::string(file) + ".best --virtual --json");
+    EXPECT_EQ(verified.exit_code, 0) << file << verified.err << verified.out;
+  }
+}
+
 constexpr const char* kScaleSource = R"cu(
 extern "C" __global__ void scale(const float* x, float* y, int n) {
   constexpr int order[] = {ORDER};
