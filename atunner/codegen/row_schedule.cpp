@@ -102,10 +102,7 @@ double RowTask::Estimate(const RowChoice& choice) const {
   const double lean = 1 + 0.03 * off + 0.002 * static_cast<double>(choice.shared_sums) +
                       0.01 * std::log2(static_cast<double>(choice.cluster)) +
                       (choice.storage == "shared" ? 0.02 : 0.0) + (choice.keep == 1 ? 0.05 : 0.0);
-  // Memory likes to be walked through in order, as blocks that end with their rows do: 3 to 6 % on an H200, rows of 1k
-  // to 64k elements. Column sums need blocks that stay.
-  const double stays = choice.blocks_per_sm > 0 && !kernel.gradients ? 1.045 : 1.0;
-  return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) * lean * stays /
+  return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) * lean /
          profile.dram_gbps;
 }
 
