@@ -1,6 +1,7 @@
 // Loads and stores.
 #include <algorithm>
 
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/lane_values.h"
 #include "atunner/vgpu/pending.h"
 

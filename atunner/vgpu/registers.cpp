@@ -1,7 +1,7 @@
 // Packing moves and the special registers.
 #include <algorithm>
 
-#include "atunner/vgpu/internal.h"
+#include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
