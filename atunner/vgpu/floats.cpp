@@ -117,9 +117,11 @@ struct FRsqrt {
   }
 };
 /// condition ? a : b without a branch, which would keep the loop over the lanes from becoming vectors.
-[[gnu::always_inline]] inline double Select(bool condition, double a, double b) {
-  const uint64_t mask = condition ? ~uint64_t{0} : 0;
-  return std::bit_cast<double>((std::bit_cast<uint64_t>(a) & mask) | (std::bit_cast<uint64_t>(b) & ~mask));
+template <class T>
+[[gnu::always_inline]] inline T Select(bool condition, T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  const Bits mask = condition ? ~Bits{0} : 0;
+  return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
 }
 /// A polynomial by its coefficients from the highest; without a loop, so that the one over the lanes becomes vectors.
 template <class... C>
@@ -135,13 +137,13 @@ struct FEx2 {
   static constexpr bool kSlow = true;
   float operator()(float a) const {
     constexpr double kShift = 0x1.8p52;  // adding it rounds to an integer, which lies in the low bits then
-    const float below = 200.0f < a ? 200.0f : a;
-    const double v = -200.0f > below ? -200.0f : below;
+    const float below = Select(a > 200.0f, 200.0f, a);
+    const double v = Select(below < -200.0f, -200.0f, below);
     const double shifted = v + kShift;
     const double r = v - (shifted - kShift);
-    const double sum = Horner(r, 0x1.663487d8abc81p-20, 0x1.00ee071c7c030p-16, 0x1.4306c1165a375p-13,
-                              0x1.5d872975c4ed2p-10, 0x1.3b2ab7f3b3217p-7, 0x1.c6b08defc25fdp-5, 0x1.ebfbdff7c5a79p-3,
-                              0x1.62e42fef7a78bp-1, 1.0);
+    const double sum =
+        Horner(r, 0x1.663487d8abc81p-20, 0x1.00ee071c7c030p-16, 0x1.4306c1165a375p-13, 0x1.5d872975c4ed2p-10,
+               0x1.3b2ab7f3b3217p-7, 0x1.c6b08defc25fdp-5, 0x1.ebfbdff7c5a79p-3, 0x1.62e42fef7a78bp-1, 1.0);
     return static_cast<float>(
         std::bit_cast<double>(std::bit_cast<uint64_t>(sum) + (std::bit_cast<uint64_t>(shifted) << 52)));
   }
