@@ -244,98 +244,146 @@ void OrderGang(Gang& gang) {
 
 namespace {
 
-/// Cycles of the load/store unit for a global request: it takes lanes with 128 bytes in all at once, and looks up one
-/// cache line of them per clock.
-int Lines(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
-  const uint32_t together = bytes <= 4 ? kLanes : std::max(1u, 128 / bytes);
-  int lines = 0;
-  for (uint32_t first = 0; first < kLanes; first += together) {
-    uint64_t seen[kLanes];
-    int n = 0;
-    for (uint32_t lane = first; lane < first + together; ++lane) {
-      if (((mask >> lane) & 1u) == 0) continue;
-      const uint64_t line = addresses[lane] / 128;
-      if (n > 0 && seen[n - 1] == line) continue;
-      if (std::find(seen, seen + n, line) == seen + n) seen[n++] = line;
+/// Where the lanes of one access to global memory go.
+class LanePlaces {
+ public:
+  LanePlaces(const uint64_t* addresses, uint32_t mask, uint32_t bytes)
+      : addresses_(addresses), mask_(mask), bytes_(bytes) {
+    if (mask == ~0u) {
+      steps_[0] = 0;
+      for (size_t l = 1; l < kLanes; ++l) steps_[l] = addresses[l] ^ addresses[l - 1];
+    } else {
+      steps_ = {};
+      uint64_t last = addresses[std::countr_zero(mask)];
+      ForLanes(mask, [&](int l) {
+        steps_[static_cast<size_t>(l)] = addresses[l] ^ last;
+        last = addresses[l];
+      });
     }
-    lines += n;
   }
-  return lines;
-}
 
-/// What the sectors of one access meet.
-struct Sectors {
-  uint64_t fresh = 0;  ///< touched by the block for the first time
-  uint64_t lost = 0;   ///< of the others: read so long ago that L1 has them no more
-
-  /// The sectors from `first` up to `end`.
-  void Note(Exec& x, uint64_t first, uint64_t end, bool store) {
-    (store ? x.store_sectors : x.load_sectors).TouchAll(first, end, [&](bool is_fresh, uint32_t age) {
-      if (is_fresh) {
-        ++fresh;
-      } else if (!store) {
-        x.counts.reuse_distance += age;
-        lost += age > x.launch->l1_sectors ? 1 : 0;
+  /// Sectors, each once and in order: how many.
+  size_t Sectors(std::array<uint64_t, size_t{2} * kLanes>& sectors) const {
+    size_t n = 0;
+    bool rising = true;
+    for (uint32_t m = CrossSectors() ? mask_ : Changes(~uint64_t{31}); m != 0; m &= m - 1) {
+      const uint64_t address = addresses_[std::countr_zero(m)];
+      for (uint64_t s = address / 32; s <= (address + bytes_ - 1) / 32; ++s) {
+        rising &= n == 0 || s > sectors[n - 1];
+        sectors[n++] = s;
       }
-    });
+    }
+    if (rising) return n;
+    const auto end = sectors.begin() + static_cast<ptrdiff_t>(n);
+    std::sort(sectors.begin(), end);
+    return static_cast<size_t>(std::unique(sectors.begin(), end) - sectors.begin());
   }
+
+  /// Cycles of the load/store unit: it takes lanes with 128 bytes in all at once, and looks up one cache line of them
+  /// per clock.
+  uint32_t Lines() const {
+    const uint32_t together = bytes_ <= 4 ? kLanes : std::max(1u, 128 / bytes_);
+    const uint32_t changes = Changes(~uint64_t{127});
+    uint32_t lines = 0;
+    for (uint32_t first = 0; first < kLanes; first += together) {
+      const uint32_t group = mask_ & static_cast<uint32_t>(((uint64_t{1} << together) - 1) << first);
+      std::array<uint64_t, kLanes> seen;
+      auto end = seen.begin();
+      uint64_t highest = 0;
+      for (uint32_t m = group & (changes | -group); m != 0; m &= m - 1) {
+        const uint64_t line = addresses_[std::countr_zero(m)] / 128;
+        if (line <= highest && std::find(seen.begin(), end, line) != end) continue;
+        highest = std::max(highest, line);
+        *end++ = line;
+      }
+      lines += static_cast<uint32_t>(end - seen.begin());
+    }
+    return lines;
+  }
+
+ private:
+  /// Whether an access may lie in two sectors: what is aligned does not.
+  bool CrossSectors() const {
+    uint64_t bits = 0;
+    ForLanes(mask_, [&](int l) { bits |= addresses_[l]; });
+    return !std::has_single_bit(bytes_) || bytes_ > 32 || (bits & (bytes_ - 1)) != 0;
+  }
+  /// Active lanes whose address differs from that of the active one before in the bits of `which`, and the first.
+  uint32_t Changes(uint64_t which) const {
+    using Four [[gnu::vector_size(32)]] =
+        uint64_t;  // left alone, the loop becomes comparisons that vectors do not have
+    Four bits{};
+    Four bit = {1, 2, 4, 8};
+    for (size_t l = 0; l < kLanes; l += 4, bit <<= 4) {
+      Four step;
+      std::memcpy(&step, &steps_[l], sizeof step);
+      bits |= reinterpret_cast<Four>((step & which) != 0) & bit;
+    }
+    return (mask_ & -mask_) | static_cast<uint32_t>(bits[0] | bits[1] | bits[2] | bits[3]);
+  }
+
+  const uint64_t* addresses_;
+  uint32_t mask_;
+  uint32_t bytes_;
+  std::array<uint64_t, kLanes> steps_;  ///< bits in which a lane's address differs from that of the active one before
 };
 
 struct GlobalAccess {
   uint64_t lanes = 0;
   uint32_t bytes = 0;  ///< of a lane
   uint64_t sectors = 0;
-  Sectors met;
   uint32_t wavefronts = 0;
 };
-void CountAccess(Exec& x, const GlobalAccess& access, bool store) {
-  (store ? x.counts.global_stores : x.counts.global_loads) += 1;
-  (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += access.sectors;
-  (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += access.lanes * access.bytes;
-  x.counts.global_wavefronts += access.wavefronts;
-  if (!store) x.counts.l1_hit_sectors += access.sectors - access.met.fresh;
+/// sector(0) to sector(access.sectors - 1) are what it touches.
+template <class F>
+void CountAccess(Exec& x, const GlobalAccess& access, bool store, F&& sector) {
+  Counts& counts = x.counts;
+  const SectorTable::Met met =
+      (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, x.launch->l1_sectors, sector);
+  counts.global_wavefronts += access.wavefronts;
+  if (store) {
+    counts.global_stores += 1;
+    counts.global_store_sectors += access.sectors;
+    counts.global_store_bytes += access.lanes * access.bytes;
+  } else {
+    counts.global_loads += 1;
+    counts.global_load_sectors += access.sectors;
+    counts.global_load_bytes += access.lanes * access.bytes;
+    counts.l1_hit_sectors += access.sectors - met.fresh;
+    counts.reuse_distance += met.distance;
+  }
   using Level = Touch::Level;
-  x.touch = {access.met.fresh > 0 ? Level::kMiss : access.met.lost > 0 ? Level::kL2 : Level::kL1, access.wavefronts};
+  const Level level = met.fresh > 0 ? Level::kMiss : !store && met.lost > 0 ? Level::kL2 : Level::kL1;
+  x.touch = {level, access.wavefronts};
 }
 
 }  // namespace
 
 // ---- counting ------------------------------------------------------------------------------------------------------
 void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store) {
-  uint64_t sectors[kLanes * 2];
-  int n = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const uint64_t a = addresses[std::countr_zero(m)];
-    for (uint64_t s = a / 32; s <= (a + bytes - 1) / 32; ++s) {
-      if (n == 0 || sectors[n - 1] != s) sectors[n++] = s;
-    }
-  }
-  if (!std::is_sorted(sectors, sectors + n)) std::sort(sectors, sectors + n);
-  n = static_cast<int>(std::unique(sectors, sectors + n) - sectors);
-  GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)),
-                      bytes,
-                      static_cast<uint64_t>(n),
-                      {},
-                      static_cast<uint32_t>(Lines(addresses, mask, bytes))};
-  for (int i = 0; i < n; ++i) access.met.Note(x, sectors[i], sectors[i] + 1, store);
-  CountAccess(x, access, store);
+  const LanePlaces places(addresses, mask, bytes);
+  std::array<uint64_t, size_t{2} * kLanes> sectors;
+  const GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes, places.Sectors(sectors), places.Lines()};
+  CountAccess(x, access, store, [&](size_t i) { return sectors[i]; });
 }
 
 void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
-  GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, {}, 0};
-  access.met.Note(x, first / 32, (end + 31) / 32, store);
+  GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, 0};
   const uint64_t together = uint64_t{bytes} * (bytes <= 4 ? kLanes : std::max(1u, 128 / bytes));
   for (uint64_t at = first; at < end; at += together)
     access.wavefronts += static_cast<uint32_t>((at + together - 1) / 128 - at / 128 + 1);
-  CountAccess(x, access, store);
+  CountAccess(x, access, store, [first](size_t i) { return first / 32 + i; });
 }
 
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   const uint64_t first = address / 32;
   const uint64_t end = (address + bytes + 31) / 32;
-  Sectors met;
-  met.Note(x, first, end, store);
+  const SectorTable::Met met =
+      (store ? x.store_sectors : x.load_sectors).Touch(end - first, x.launch->l1_sectors, [first](size_t i) {
+        return first + i;
+      });
+  if (!store) x.counts.reuse_distance += met.distance;
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;

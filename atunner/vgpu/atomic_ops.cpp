@@ -6,6 +6,7 @@
 
 #include "atunner/model/dtype.h"
 #include "atunner/vgpu/bulk.h"
+#include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/mbarrier.h"
 #include "atunner/vgpu/pending.h"
 

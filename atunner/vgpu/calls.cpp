@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/register_slots.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "atunner/vgpu/internal.h"
+#include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "atunner/vgpu/fused.h"
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/lanes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -116,9 +117,11 @@ struct FRsqrt {
   }
 };
 /// condition ? a : b without a branch, which would keep the loop over the lanes from becoming vectors.
-[[gnu::always_inline]] inline double Select(bool condition, double a, double b) {
-  const uint64_t mask = condition ? ~uint64_t{0} : 0;
-  return std::bit_cast<double>((std::bit_cast<uint64_t>(a) & mask) | (std::bit_cast<uint64_t>(b) & ~mask));
+template <class T>
+[[gnu::always_inline]] inline T Select(bool condition, T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  const Bits mask = condition ? ~Bits{0} : 0;
+  return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
 }
 /// A polynomial by its coefficients from the highest; without a loop, so that the one over the lanes becomes vectors.
 template <class... C>
@@ -127,24 +130,22 @@ template <class... C>
   ((sum = std::fma(sum, v, rest)), ...);
   return sum;
 }
-/// 2^a in float64, by the nearest integer and the exponential series of the rest, |r ln 2| < 0.35: what is left out is
-/// below 2^-37 of the sum, so that the result is the correctly rounded one but for a case in some thousand.
+/// 2^a in float64, by the nearest integer and a polynomial of the rest, |r| ≤ ½, whose relative error is below 2^-39:
+/// the result is the correctly rounded one but for a case in some ten thousand. A NaN goes through all of it: widened
+/// from float32 it has no bits where the integer's would be.
 struct FEx2 {
   static constexpr bool kSlow = true;
   float operator()(float a) const {
     constexpr double kShift = 0x1.8p52;  // adding it rounds to an integer, which lies in the low bits then
-    double v = a;
-    v = Select(v > 200.0, 200.0, v);
-    v = Select(v < -200.0, -200.0, v);
+    const float below = Select(a > 200.0f, 200.0f, a);
+    const double v = Select(below < -200.0f, -200.0f, below);
     const double shifted = v + kShift;
     const double r = v - (shifted - kShift);
-    // (ln 2)^k / k!
-    const double sum = Horner(r, 0x1.b5253d395e7c1p-24, 0x1.62c0223a5c822p-20, 0x1.ffcbfc588b0c5p-17,
-                              0x1.430912f86c786p-13, 0x1.5d87fe78a6730p-10, 0x1.3b2ab6fba4e77p-7, 0x1.c6b08d704a0bfp-5,
-                              0x1.ebfbdff82c58ep-3, 0x1.62e42fefa39efp-1, 1.0);
-    const double scaled =
-        std::bit_cast<double>(std::bit_cast<uint64_t>(sum) + (std::bit_cast<uint64_t>(shifted) << 52));
-    return static_cast<float>(scaled + (v - v));  // NaN stays NaN
+    const double sum =
+        Horner(r, 0x1.663487d8abc81p-20, 0x1.00ee071c7c030p-16, 0x1.4306c1165a375p-13, 0x1.5d872975c4ed2p-10,
+               0x1.3b2ab7f3b3217p-7, 0x1.c6b08defc25fdp-5, 0x1.ebfbdff7c5a79p-3, 0x1.62e42fef7a78bp-1, 1.0);
+    return static_cast<float>(
+        std::bit_cast<double>(std::bit_cast<uint64_t>(sum) + (std::bit_cast<uint64_t>(shifted) << 52)));
   }
 };
 /// log2(a) in float64: the exponent, and of the significand m in [√½, √2) twice the area tangent of (m - 1) / (m + 1),

@@ -119,11 +119,11 @@ void ReportUndefined(Exec& x, const Op& op, int lane, uint64_t address) {
 }  // namespace
 
 void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
-                     const Range& range) {
+                     const Range& range, Layout layout) {
   if (range.shadow == nullptr || !(x.check || x.races)) return;
   const GlobalShadow& shadow = *range.shadow;
   if (shadow.complete && (!x.races || op.relaxed)) return;
-  const Pattern pattern = PatternOf(mask, addresses, bytes);
+  const Pattern pattern = PatternOf(mask, addresses, bytes, layout);
   const auto written = [&] {
     const uint8_t* first = shadow.defined + (addresses[pattern.first] - range.base);
     return AllDefined(first, static_cast<size_t>(pattern.count) * bytes);

@@ -118,10 +118,11 @@ struct Pattern {
 
   uint64_t Bytes(int lanes) const { return static_cast<uint64_t>(lanes) << shift; }
 };
-inline Pattern PatternOf(uint32_t mask, const uint64_t* addresses, uint32_t bytes) {
+inline Pattern PatternOf(uint32_t mask, const uint64_t* addresses, uint32_t bytes, Layout layout) {
   if (bytes < 4) return {};
   const int first = std::countr_zero(mask);
   const int shift = std::countr_zero(bytes);
+  if (layout == Layout::kDense) return {true, true, 0, kLanes, addresses[0], shift};
   const uint64_t lane0 = addresses[first] - (static_cast<uint64_t>(first) << shift);
   uint64_t different = 0;
   ForLanes(mask, [&](int l) { different |= addresses[l] ^ (lane0 + (static_cast<uint64_t>(l) << shift)); });

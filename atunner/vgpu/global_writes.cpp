@@ -134,12 +134,13 @@ void GatherElement(const uint32_t* from, int stride, int lanes, std::byte* to, s
   for (int k = 0; k < lanes; ++k) std::memcpy(to + static_cast<size_t>(k) * step, from + k * stride, kWidth);
 }
 
-/// The stored values of a dense access, lane by lane.
-void GatherValues(const Exec& x, const Op& op, const Pattern& pattern, std::byte* to) {
+/// The stored values of a dense access, lane by lane: as the register has them, or gathered in `room`.
+const std::byte* StoredValues(const Exec& x, const Op& op, const Pattern& pattern, std::byte* room) {
+  const int stride = op.width == 8 || (op.variant & 1) ? 2 : 1;
   for (int i = 0; i < op.list_size; ++i) {
-    const int stride = op.width == 8 || (op.variant & 1) ? 2 : 1;
     const uint32_t* from = x.Source(x.kernel->lists[op.list + static_cast<size_t>(i)]) + pattern.first * stride;
-    std::byte* element = to + i * op.width;
+    if (op.list_size == 1 && op.width == 4 * stride) return reinterpret_cast<const std::byte*>(from);
+    std::byte* element = room + i * op.width;
     const size_t step = size_t{1} << pattern.shift;
     if (op.width == 8)
       GatherElement<8>(from, stride, pattern.count, element, step);
@@ -150,15 +151,17 @@ void GatherValues(const Exec& x, const Op& op, const Pattern& pattern, std::byte
     else
       GatherElement<1>(from, stride, pattern.count, element, step);
   }
+  return room;
 }
 
 }  // namespace
 
-bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range) {
-  const Pattern pattern = PatternOf(mask, addresses, bytes);
+bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range,
+                Layout layout) {
+  const Pattern pattern = PatternOf(mask, addresses, bytes, layout);
   if (!pattern.dense || range.shadow == nullptr) return false;
-  std::byte values[kLanes * 32];
-  GatherValues(x, op, pattern, values);
+  std::byte room[kLanes * 32];
+  const std::byte* values = StoredValues(x, op, pattern, room);
   const GlobalShadow& shadow = *range.shadow;
   const uint64_t low = addresses[pattern.first] - shadow.base;
   if (!x.races || op.relaxed) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "atunner/model/dtype.h"
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/lanes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

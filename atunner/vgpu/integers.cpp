@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdlib>
 
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/lanes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

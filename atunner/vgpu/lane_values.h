@@ -250,6 +250,11 @@ inline void WriteWarp(Exec& x, const Op& op, uint32_t mask, const Warpwide& w) {
     });
     return;
   }
+  if (op.list_size == 1 && op.width == 4 && !(op.variant & 1)) {
+    const uint32_t* from = x.Source(ElementSlot(x, op, 0));
+    w.WithPlaces([&](auto place) { ForLanes(mask, [&](int l) { std::memcpy(place(l), from + l, 4); }); });
+    return;
+  }
   w.WithPlaces([&](auto place) {
     ForLanes(mask, [&](int l) {
       std::byte* to = place(l);

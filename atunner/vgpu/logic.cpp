@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/lanes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

@@ -1,6 +1,7 @@
 // Loads and stores.
 #include <algorithm>
 
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/lane_values.h"
 #include "atunner/vgpu/pending.h"
 
@@ -33,31 +34,59 @@ bool AllCalm(const Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
   return news == 0;
 }
 
-/// The common case of the shadow: nothing but earlier epochs in the words. False = look closer, from this lane on.
-bool QuietRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
-  if (bytes % 4 != 0 || op.relaxed) return false;
-  const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
-  SharedShadow* const first = &x.shadow[address / 4];
-  for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
-    if (s->initialised != 0xf || s->in_flight) return false;
-    if (s->writer == kBulkParty ? x.warp->seen_epoch < s->write_epoch : s->write_epoch == x.epoch) return false;
-    NoteReader(x, static_cast<uint64_t>(s - x.shadow.data()), thread, LineOf(x, op));
+/// The common case of the shadow: nothing but earlier epochs in the words. What all lanes of an access share is looked
+/// up once.
+class QuietAccess {
+ public:
+  QuietAccess(Exec& x, const Op& op, uint32_t bytes)
+      : words_(bytes % 4 == 0 && !op.relaxed ? bytes / 4 : 0),
+        shadow_(x.shadow.data()),
+        calm_(x.calm.data()),
+        first_thread_(x.ThreadOf(0)),
+        epoch_(x.epoch),
+        sync_(x.warp->sync_epoch),
+        seen_(x.warp->seen_epoch),
+        line_(LineOf(x, op)) {}
+
+  /// False = look closer, from this lane on. Of several readers in one warp the latest stands for all; of several warps
+  /// nobody can.
+  bool Read(int lane, uint64_t address) const {
+    for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
+      SharedShadow& s = shadow_[word];
+      if (s.initialised != 0xf || s.in_flight) return false;
+      const bool bulk = s.writer == kBulkParty;
+      if (bulk ? seen_ < s.write_epoch : s.write_epoch == epoch_) return false;
+      const bool others =
+          s.read_epoch == epoch_ && (s.reader >= kSeveral || s.reader / kLanes != first_thread_ / kLanes);
+      s.reader = others ? uint16_t{kSeveral} : Thread(lane);
+      s.read_epoch = epoch_;
+      s.read_sync = sync_;
+      s.read_line = line_;
+      if (others && !bulk) calm_[word] = epoch_;
+    }
+    return words_ != 0;
   }
-  return true;
-}
-bool QuietWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
-  if (bytes % 4 != 0 || op.relaxed) return false;
-  SharedShadow* const first = &x.shadow[address / 4];
-  for (SharedShadow* s = first; s < first + bytes / 4; ++s) {
-    if (s->write_epoch == x.epoch || s->read_epoch == x.epoch || s->in_flight || s->writer == kBulkParty) return false;
-    s->initialised = 0xf;
-    s->write_epoch = x.epoch;
-    s->writer = static_cast<uint16_t>(x.ThreadOf(lane));
-    s->write_sync = x.warp->sync_epoch;
-    s->write_line = LineOf(x, op);
+  bool Write(int lane, uint64_t address) const {
+    for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
+      SharedShadow& s = shadow_[word];
+      if (s.write_epoch == epoch_ || s.read_epoch == epoch_ || s.in_flight || s.writer == kBulkParty) return false;
+      s.initialised = 0xf;
+      s.write_epoch = epoch_;
+      s.writer = Thread(lane);
+      s.write_sync = sync_;
+      s.write_line = line_;
+    }
+    return words_ != 0;
   }
-  return true;
-}
+
+ private:
+  uint16_t Thread(int lane) const { return static_cast<uint16_t>(first_thread_ + static_cast<uint32_t>(lane)); }
+
+  uint32_t words_;
+  SharedShadow* shadow_;
+  uint32_t* calm_;
+  uint32_t first_thread_, epoch_, sync_, seen_, line_;
+};
 
 /// Threads' local memories are interleaved word by word: lanes that access the same place of theirs do so together.
 uint32_t DistinctPlaces(const Exec& x, const uint64_t* addresses, uint32_t mask) {
@@ -106,7 +135,8 @@ struct CountedLanes {
 void CheckOneRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
   uint64_t addresses[kLanes];
   addresses[lane] = address;
-  if (const Range* range = RangeOf(x, address)) CheckGlobalRead(x, op, 1u << lane, addresses, bytes, *range);
+  if (const Range* range = RangeOf(x, address))
+    CheckGlobalRead(x, op, 1u << lane, addresses, bytes, *range, Layout::kApart);
 }
 
 /// Whether the lane before, or that of the other half warp, reads the same place: broadcasts are looked at once.
@@ -128,12 +158,14 @@ void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpw
   if (shared && bytes % 4 == 0 && !op.relaxed && AllCalm(x, w, mask, bytes)) return;
   uint64_t room[kLanes];
   const uint64_t* addresses = w.Addresses(mask, room);
-  if (w.space == Space::kGlobal && x.track) CheckGlobalRead(x, op, mask, addresses, bytes, *w.range);
-  const uint32_t distinct = shared ? w.Distinct(mask) : 0;
+  if (w.space == Space::kGlobal && x.track) CheckGlobalRead(x, op, mask, addresses, bytes, *w.range, w.layout);
+  if (!shared) return;
+  const QuietAccess quiet(x, op, bytes);
+  const uint32_t distinct = w.Distinct(mask);
   for (uint32_t m = distinct; m != 0 && !x.stop; m &= m - 1) {
     const int l = std::countr_zero(m);
     if (ReadsAsBefore(addresses, distinct, l)) continue;
-    if (!QuietRead(x, op, l, addresses[l], bytes)) ShadowRead(x, op, l, addresses[l], bytes);
+    if (!quiet.Read(l, addresses[l])) ShadowRead(x, op, l, addresses[l], bytes);
   }
 }
 
@@ -143,7 +175,14 @@ bool CountKnown(Exec& x, const Warpwide& w, uint32_t bytes, bool store) {
     CountDense(x, w.low + w.bias, bytes, store);
     return true;
   }
-  if (w.space != Space::kShared || w.known == nullptr || w.known->wavefronts == 0) return false;
+  if (w.space != Space::kShared) return false;
+  if (w.layout != Layout::kApart) {
+    const uint32_t wavefronts = w.layout == Layout::kSame ? 1 : std::max(1u, bytes / 4);
+    if (w.known != nullptr) w.known->wavefronts = wavefronts;
+    CountWavefronts(x, wavefronts);
+    return true;
+  }
+  if (w.known == nullptr || w.known->wavefronts == 0) return false;
   CountWavefronts(x, w.known->wavefronts);
   return true;
 }
@@ -277,13 +316,14 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
   const uint64_t* addresses = x.check || x.track ? w.Addresses(mask, room) : nullptr;
   if (w.space == Space::kShared && x.check) {
     // A word that this epoch has seen already may be in conflict: then the values decide, lane by lane.
+    const QuietAccess quiet(x, op, bytes);
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      if (!QuietWrite(x, op, l, addresses[l], bytes)) return StoreLanes(x, op, mask, bytes);
+      if (!quiet.Write(l, addresses[l])) return StoreLanes(x, op, mask, bytes);
     }
   }
   if (w.space == Space::kGlobal && x.track) {
-    if (!StoreDense(x, op, mask, addresses, bytes, *w.range)) return StoreLanes(x, op, mask, bytes);
+    if (!StoreDense(x, op, mask, addresses, bytes, *w.range, w.layout)) return StoreLanes(x, op, mask, bytes);
   } else {
     if (w.space == Space::kLocal && x.check_global)
       ForLanes(mask, [&](int l) { MarkLocal(x, w.Place(w.own[l]), bytes); });

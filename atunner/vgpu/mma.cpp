@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/product.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

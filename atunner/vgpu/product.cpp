@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "atunner/vgpu/handlers.h"
+
 #ifdef __F16C__
 #include <immintrin.h>
 #endif

@@ -1,7 +1,7 @@
 // Packing moves and the special registers.
 #include <algorithm>
 
-#include "atunner/vgpu/internal.h"
+#include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
@@ -35,6 +35,13 @@ void MovePack(Exec& x, const Op& op, uint32_t mask) {
       d[l] = static_cast<uint32_t>(whole);
   });
 }
+
+namespace {
+/// Whether the lanes of a warp find different values in a special register.
+bool DiffersByLane(uint64_t number) {
+  return number <= 2 || number == 12 || (number >= 17 && number <= 24) || number == 36;
+}
+}  // namespace
 
 void ReadSpecial(Exec& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
@@ -148,8 +155,10 @@ void ReadSpecial(Exec& x, const Op& op, uint32_t mask) {
         return 0;
     }
   };
+  const bool alike = !DiffersByLane(op.imm);
+  const uint64_t common = alike ? value(0, 0) : 0;
   ForLanes(mask, [&](int l) {
-    const uint64_t v = value(x.ThreadOf(l), l);
+    const uint64_t v = alike ? common : value(x.ThreadOf(l), l);
     if (op.width == 8)
       Lane<uint64_t>::Set(d, l, v);
     else

@@ -28,23 +28,38 @@ class SectorTable {
     }
   }
   uint32_t SectorsOf(uint64_t line) const { return entries_.empty() ? 0 : entries_[PlaceOf(line)].known; }
-  /// True for a new sector; else `age` becomes about how many others were touched since its last touch: those that were
-  /// not touched shortly before, so that what is read again and again counts once.
-  bool Touch(uint64_t sector, uint32_t& age) {
-    return TouchPart(Find(sector / 4), static_cast<uint32_t>(sector % 4), age);
-  }
-  /// Touches all from `first` up to `end`; `met` hears of each whether it is new, and else its age.
+  /// What became of the sectors that were touched together.
+  struct Met {
+    uint64_t fresh = 0;     ///< touched for the first time
+    uint64_t distance = 0;  ///< of the others: how many sectors were touched since their last touch, summed
+    uint64_t lost = 0;      ///< of the others: those whose distance is more than the cache keeps
+  };
+  /// Touches sector(0) to sector(n - 1). Distances are approximate: what was touched shortly before does not count, so
+  /// that what is read again and again counts once.
   template <class F>
-  void TouchAll(uint64_t first, uint64_t end, F&& met) {
-    for (uint64_t number = first / 4; number * 4 < end; ++number) {
+  Met Touch(size_t n, uint64_t kept, F&& sector) {
+    Met met;
+    uint32_t clock = clock_;
+    for (size_t i = 0; i < n;) {
+      const uint64_t number = sector(i) / 4;
       Line& line = Find(number);
-      const uint64_t last = std::min(end - number * 4, uint64_t{4});
-      for (uint64_t part = number == first / 4 ? first % 4 : 0; part < last; ++part) {
-        uint32_t age = 0;
-        const bool fresh = TouchPart(line, static_cast<uint32_t>(part), age);
-        met(fresh, age);
+      uint32_t known = line.known;
+      for (; i < n && sector(i) / 4 == number; ++i) {
+        const uint32_t part = sector(i) % 4;
+        const bool fresh = ((known >> part) & 1u) == 0;
+        const uint32_t age = clock - line.touched[part];
+        if (fresh || age > kShortly) ++clock;
+        line.touched[part] = clock;
+        known |= 1u << part;
+        met.fresh += fresh ? 1 : 0;
+        met.distance += fresh ? 0 : age;
+        met.lost += !fresh && age > kept ? 1 : 0;
       }
+      line.known = known;
     }
+    clock_ = clock;
+    sectors_ += met.fresh;
+    return met;
   }
 
  private:
@@ -53,15 +68,6 @@ class SectorTable {
     uint32_t known = 0;
     std::array<uint32_t, 4> touched{};
   };
-  bool TouchPart(Line& line, uint32_t part, uint32_t& age) {
-    const bool fresh = ((line.known >> part) & 1u) == 0;
-    age = clock_ - line.touched[part];
-    if (fresh || age > kShortly) ++clock_;
-    line.touched[part] = clock_;
-    line.known |= 1u << part;
-    sectors_ += fresh ? 1 : 0;
-    return fresh;
-  }
   Line& Find(uint64_t number) {
     if (2 * (lines_ + 1) > entries_.size()) Grow();
     Line& line = Place(number);

@@ -9,6 +9,10 @@
 namespace atunner::vgpu {
 namespace {
 
+SectorTable::Met TouchOne(SectorTable& table, uint64_t sector, uint64_t kept = 0) {
+  return table.Touch(1, kept, [sector](size_t) { return sector; });
+}
+
 TEST(Sectors, AgreeWithASetOverManyTouches) {
   SectorTable table;
   Random random(3);
@@ -16,8 +20,7 @@ TEST(Sectors, AgreeWithASetOverManyTouches) {
     std::set<uint64_t> expected;
     for (int i = 0; i < 20000; ++i) {
       const uint64_t sector = random.Below(3000) * (random.Below(2) ? 1 : 7919);
-      uint32_t age = 0;
-      ASSERT_EQ(table.Touch(sector, age), expected.insert(sector).second);
+      ASSERT_EQ(TouchOne(table, sector).fresh, expected.insert(sector).second);
     }
     EXPECT_EQ(table.size(), expected.size());
     table.Clear();
@@ -26,11 +29,10 @@ TEST(Sectors, AgreeWithASetOverManyTouches) {
 }
 
 TEST(Sectors, CommonOnesAreThoseOfAllBlocks) {
-  uint32_t age = 0;
   const auto block = [&](uint64_t own) {
     SectorTable table;
-    for (uint64_t sector = 0; sector < 6; ++sector) table.Touch(sector, age);
-    for (uint64_t sector = 0; sector < 100; ++sector) table.Touch(1000 * own + sector, age);
+    for (uint64_t sector = 0; sector < 6; ++sector) TouchOne(table, sector);
+    for (uint64_t sector = 0; sector < 100; ++sector) TouchOne(table, 1000 * own + sector);
     return table;
   };
   CommonSectors one, other, none;
@@ -50,34 +52,40 @@ TEST(Sectors, CommonOnesAreThoseOfAllBlocks) {
   EXPECT_EQ(one.size(), 0u);
 }
 
-TEST(Sectors, AgesAreHowMuchWasTouchedSince) {
+TEST(Sectors, DistancesAreHowMuchWasTouchedSince) {
   SectorTable table;
-  uint32_t age = 0;
   for (int pass = 0; pass < 3; ++pass) {
     for (uint64_t sector = 0; sector < 2000; ++sector) {
-      ASSERT_EQ(table.Touch(sector, age), pass == 0);
-      if (pass > 0) ASSERT_NEAR(age, 2000, 1) << "every pass finds the others between";
+      const SectorTable::Met met = TouchOne(table, sector, sector % 2 ? 1990 : 2010);
+      ASSERT_EQ(met.fresh, pass == 0);
+      if (pass > 0) ASSERT_NEAR(static_cast<double>(met.distance), 2000, 1) << "every pass finds the others between";
+      ASSERT_EQ(met.lost, pass > 0 && sector % 2);
     }
   }
-  for (int i = 0; i < 5000; ++i) table.Touch(7, age);
-  EXPECT_LE(age, 1u) << "one place again and again";
-  table.Touch(1999, age);
-  EXPECT_LE(age, 2u);
+  for (int i = 0; i < 5000; ++i) TouchOne(table, 7);
+  EXPECT_LE(TouchOne(table, 7).distance, 1u) << "one place again and again";
+  EXPECT_LE(TouchOne(table, 1999).distance, 2u);
 }
 
 TEST(Sectors, StretchesAreTouchedAsOneByOne) {
+  constexpr uint64_t kKept = 300;
   SectorTable one, all;
   Random random(5);
   for (int i = 0; i < 3000; ++i) {
     const uint64_t first = random.Below(900);
-    const uint64_t end = first + random.Below(20);
-    uint64_t expected = first;
-    all.TouchAll(first, end, [&](bool fresh, uint32_t age) {
-      uint32_t expected_age = 0;
-      ASSERT_EQ(fresh, one.Touch(expected++, expected_age));
-      if (!fresh) ASSERT_EQ(age, expected_age);
-    });
-    ASSERT_EQ(expected, end);
+    const uint64_t sectors = random.Below(20);
+    const uint64_t step = random.Below(4);
+    const SectorTable::Met met = all.Touch(sectors, kKept, [&](size_t k) { return first + k * step; });
+    SectorTable::Met expected;
+    for (uint64_t k = 0; k < sectors; ++k) {
+      const SectorTable::Met each = TouchOne(one, first + k * step, kKept);
+      expected.fresh += each.fresh;
+      expected.distance += each.distance;
+      expected.lost += each.lost;
+    }
+    ASSERT_EQ(met.fresh, expected.fresh);
+    ASSERT_EQ(met.distance, expected.distance);
+    ASSERT_EQ(met.lost, expected.lost);
   }
   EXPECT_EQ(all.size(), one.size());
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {

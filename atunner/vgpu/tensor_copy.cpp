@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/bulk.h"
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/tensor_map.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

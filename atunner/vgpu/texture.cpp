@@ -7,6 +7,7 @@
 
 #include "atunner/model/dtype.h"
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {

@@ -1,6 +1,7 @@
 // Video instructions: scalar ones on a byte, half or word of each source, and packed ones on two halves or four bytes.
 #include <algorithm>
 
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/lanes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {

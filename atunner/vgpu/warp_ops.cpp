@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/handlers.h"
+#include "atunner/vgpu/lanes.h"
 #include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -22,55 +24,52 @@ bool CheckMember(Exec& x, const Op& op, uint32_t mask, uint32_t members) {
 
 enum ShuffleMode : uint8_t { kUp, kDown, kButterfly, kIndex };
 
+template <uint8_t kMode>
 void Shuffle(Exec& x, const Op& op, uint32_t mask) {
-  uint32_t source[kLanes];
-  std::memcpy(source, x.Source(op.src[0]), sizeof source);
-  const uint32_t* b = x.Source(op.src[1]);
-  const uint32_t* c = x.Source(op.src[2]);
   const uint32_t members = x.Source(op.src[3])[std::countr_zero(mask)];
   if (x.check_sync && !CheckMember(x, op, mask, members)) return;
-  uint32_t* d = x.Slot(op.dst);
-  uint32_t inside = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
-    const int clamp = static_cast<int>(c[l] & 31u);
+  const uint32_t* b = x.Source(op.src[1]);
+  const uint32_t* c = x.Source(op.src[2]);
+  int sources[kLanes];
+  uint32_t valid[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
     const int segment = static_cast<int>((c[l] >> 8) & 31u);
-    const int high = (l & segment) | (clamp & ~segment);
-    const int low = l & segment;
+    const int limit = (l & segment) | (static_cast<int>(c[l] & 31u) & ~segment);
     const int delta = static_cast<int>(b[l] & 31u);
-    int from = l;
-    bool valid = false;
-    switch (op.variant) {
-      case kUp:
-        from = l - delta;
-        valid = from >= high;
-        break;
-      case kDown:
-        from = l + delta;
-        valid = from <= high;
-        break;
-      case kButterfly:
-        from = l ^ delta;
-        valid = from <= high;
-        break;
-      default:
-        from = low | (delta & ~segment);
-        valid = from <= high;
-        break;
-    }
-    if (!valid) from = l;
-    if (valid) inside |= 1u << l;
-    if (x.check_sync && valid && !((mask >> from) & 1u)) {
-      return Report(x, op, Hazard::Kind::kInvalidShuffle, l,
-                    "shuffles from lane " + std::to_string(from) + ", which does not take part");
-    }
-    d[l] = source[from];
+    const int from = kMode == kUp          ? l - delta
+                     : kMode == kDown      ? l + delta
+                     : kMode == kButterfly ? l ^ delta
+                                           : (l & segment) | (delta & ~segment);
+    const bool inside = kMode == kUp ? from >= limit : from <= limit;
+    sources[l] = inside ? from : l;
+    valid[l] = inside ? 1u << l : 0u;
   }
+  if (x.check_sync && mask != ~0u) {
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      if ((mask >> sources[l]) & 1u) continue;
+      return Report(x, op, Hazard::Kind::kInvalidShuffle, l,
+                    "shuffles from lane " + std::to_string(sources[l]) + ", which does not take part");
+    }
+  }
+  uint32_t values[kLanes];
+  std::memcpy(values, x.Source(op.src[0]), sizeof values);
+  Assign<uint32_t>(x.Slot(op.dst), mask, [&](int l) { return values[sources[l]]; });
   if (op.dst2 >= 0) {
+    uint32_t inside = 0;
+    for (uint32_t lane : valid) inside |= lane;
     uint32_t* p = x.Slot(op.dst2);
     *p = (*p & ~mask) | (inside & mask);
   }
   ++x.warp->sync_epoch;
+}
+
+Handler ShuffleHandler(const Form& form) {
+  if (!form.Has("sync")) return nullptr;
+  if (form.Has("up")) return Shuffle<kUp>;
+  if (form.Has("down")) return Shuffle<kDown>;
+  if (form.Has("bfly")) return Shuffle<kButterfly>;
+  return form.Has("idx") ? Shuffle<kIndex> : nullptr;
 }
 
 enum VoteMode : uint8_t { kAll, kAny, kUni, kBallot };
@@ -234,10 +233,7 @@ uint8_t IndexOf(const Form& form, std::initializer_list<std::string_view> names)
 
 Handler WarpHandler(const Form& form, Op& op) {
   const std::string& opcode = form.instruction->opcode;
-  if (opcode == "shfl") {
-    op.variant = IndexOf(form, {"up", "down", "bfly", "idx"});
-    return form.Has("sync") && op.variant != 0xff ? Shuffle : nullptr;
-  }
+  if (opcode == "shfl") return ShuffleHandler(form);
   if (opcode == "vote") {
     op.variant = IndexOf(form, {"all", "any", "uni", "ballot"});
     return form.Has("sync") && op.variant != 0xff ? Vote : nullptr;

@@ -5,9 +5,12 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
+// Spans are filled field by field, and read so: a copy as a whole would wait until the fields have left the store
+// buffer.
+
 /// Of all lanes. In two passes, as the second is for irregular accesses alone.
 template <class T>
-Span SpanOfAll(const void* offsets, uint32_t bytes) {
+void FindSpanOf(const void* offsets, uint32_t bytes, Span& span) {
   using Signed = std::conditional_t<sizeof(T) == 8, int64_t, uint32_t>;
   const auto offset = [offsets](uint32_t l) {
     T v;
@@ -22,10 +25,11 @@ Span SpanOfAll(const void* offsets, uint32_t bytes) {
     uneven |= offset(l) ^ first;
     gaps |= offset(l) ^ next;
   }
-  const auto low = static_cast<int64_t>(static_cast<Signed>(first));
-  const auto last = static_cast<int64_t>(static_cast<Signed>(offset(kLanes - 1)));
-  if (uneven == 0) return {low, low, first, Layout::kSame};
-  if (gaps == 0) return {low, last, first | static_cast<T>(bytes), Layout::kDense};
+  span.low = static_cast<int64_t>(static_cast<Signed>(first));
+  span.high = static_cast<int64_t>(static_cast<Signed>(offset(kLanes - 1)));
+  span.bits = gaps == 0 && uneven != 0 ? first | static_cast<T>(bytes) : first;
+  span.layout = uneven == 0 ? Layout::kSame : gaps == 0 ? Layout::kDense : Layout::kApart;
+  if (span.layout != Layout::kApart) return;
   T bits = 0;
   auto least = static_cast<Signed>(first);
   Signed most = least;
@@ -35,11 +39,15 @@ Span SpanOfAll(const void* offsets, uint32_t bytes) {
     least = std::min(least, static_cast<Signed>(v));
     most = std::max(most, static_cast<Signed>(v));
   }
-  return {static_cast<int64_t>(least), static_cast<int64_t>(most), bits, Layout::kApart};
+  span.low = static_cast<int64_t>(least);
+  span.high = static_cast<int64_t>(most);
+  span.bits = bits;
 }
-Span SpanOfSome(const Exec& x, const Op& op, uint32_t mask, uint64_t* own) {
+void FindSpanOfAll(const Op& op, const uint32_t* offsets, uint32_t bytes, Span& span) {
+  op.narrow_address ? FindSpanOf<uint32_t>(offsets, bytes, span) : FindSpanOf<uint64_t>(offsets, bytes, span);
+}
+void FindSpanOfSome(const Exec& x, const Op& op, uint32_t mask, uint64_t* own, Span& span) {
   const uint32_t* a = x.Source(op.src[0]);
-  Span span;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     own[l] = op.narrow_address ? a[l] : Lane<uint64_t>::Get(a, l);
@@ -47,7 +55,6 @@ Span SpanOfSome(const Exec& x, const Op& op, uint32_t mask, uint64_t* own) {
     span.high = std::max(span.high, static_cast<int64_t>(own[l]));
     span.bits |= own[l];
   }
-  return span;
 }
 
 /// Whether lanes l and l + kStep are alike, of those whose number is less than kEnd and a multiple of kEvery.
@@ -76,26 +83,38 @@ bool OverwritesAddress(const Exec& x, const Op& op) {
   return std::find(list, list + op.list_size, op.src[0]) != list + op.list_size;
 }
 
-Span FindOffsets(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w) {
+/// The span of the addresses, `own` or what is known of the register.
+const Span& FindOffsets(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w, Span& own) {
   if (op.src[0] == INT32_MIN) {
     std::fill_n(w.own, kLanes, uint64_t{0});
     w.UseOwn();
-    return {0, 0, 0, mask == ~0u ? Layout::kSame : Layout::kApart};
+    own.low = own.high = 0;
+    if (mask == ~0u) own.layout = Layout::kSame;
+    return own;
   }
   const uint32_t* a = x.Source(op.src[0]);
   if (mask != ~0u || OverwritesAddress(x, op)) {
     w.UseOwn();
-    return SpanOfSome(x, op, mask, w.own);
+    FindSpanOfSome(x, op, mask, w.own, own);
+    return own;
   }
   if (op.narrow_address)
     w.narrow = a;
   else
     w.wide = reinterpret_cast<const std::byte*>(a);
-  if (op.src[0] < 0) return op.narrow_address ? SpanOfAll<uint32_t>(a, bytes) : SpanOfAll<uint64_t>(a, bytes);
+  if (op.src[0] < 0) {
+    FindSpanOfAll(op, a, bytes, own);
+    return own;
+  }
   KnownSpan& known = x.spans[static_cast<size_t>(op.src[0])];
   w.known = &known;
   if (op.address_known && known.stretch == x.stretch && known.bytes == bytes) return known.span;
-  known = {op.narrow_address ? SpanOfAll<uint32_t>(a, bytes) : SpanOfAll<uint64_t>(a, bytes), x.stretch, bytes, 0};
+  FindSpanOfAll(op, a, bytes, known.span);
+  known.stretch = x.stretch;
+  known.bytes = bytes;
+  known.wavefronts = 0;
+  known.period = kLanes;
+  known.run = 1;
   if (op.address_shared && known.span.layout == Layout::kApart)
     op.narrow_address ? FindRepeats<uint32_t>(a, known) : FindRepeats<uint64_t>(a, known);
   return known.span;
@@ -127,7 +146,8 @@ void PlaceLocal(const Exec& x, uint32_t mask, Warpwide& w) {
 }  // namespace
 
 bool Locate(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, Warpwide& w) {
-  const Span span = FindOffsets(x, op, mask, bytes, w);
+  Span own;
+  const Span& span = FindOffsets(x, op, mask, bytes, w, own);
   w.bias = op.imm;
   const auto first = static_cast<int64_t>(static_cast<uint64_t>(span.low) + op.imm);
   const auto last = static_cast<int64_t>(static_cast<uint64_t>(span.high) + op.imm);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/pending.h"
 #include "atunner/vgpu/product.h"
 
