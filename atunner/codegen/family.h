@@ -40,5 +40,6 @@ const Family& ScanFamily();
 const Family& TransposeFamily();
 const Family& PoolingFamily();
 const Family& ElementsFamily();
+const Family& StagesFamily();
 
 }  // namespace atunner
