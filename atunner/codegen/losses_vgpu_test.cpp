@@ -27,7 +27,7 @@ class Losses : public GraphKernels {
   template <class T>
   void Put(const TaskBuffers& buffers, const char* name, int64_t at, T value) {
     const auto* tensor = buffers.Find(name);
-    if (tensor != nullptr)
+    if (tensor != nullptr && at < tensor->shape.elements)
       EXPECT_TRUE(gpu_.CopyIn(tensor->address + at * sizeof(T), std::as_bytes(std::span(&value, 1))));
   }
   void CheckLoss(const char* op, int64_t rows, int64_t classes, DType dtype, Attributes attributes = {},
@@ -55,8 +55,9 @@ TEST_F(Losses, OfLabels) {
 }
 
 TEST_F(Losses, OfRows) {
-  for (const char* op : {"cosine_loss", "triplet_loss", "cosine_loss_backward", "triplet_loss_backward"})
-    CheckLoss(op, 40, 300, DType::kFloat32);
+  for (const char* op : {"cosine_loss", "triplet_loss"}) CheckLoss(op, 40, 300, DType::kFloat32);
+  for (const char* op : {"cosine_loss_backward", "triplet_loss_backward"})
+    CheckLoss(op, 40, 300, DType::kFloat32, {}, "columns");
 }
 
 // Masked classes are -infinity: they count nothing, wherever they stand, unless all are.
@@ -64,6 +65,59 @@ TEST_F(Losses, InfiniteLogits) {
   infinite_ = true;
   CheckLoss("cross_entropy", 24, 1031, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
   CheckLoss("cross_entropy", 24, 2048, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
+}
+
+/// Rows that share their places with many others, and places that no row has.
+class Scattered : public GraphKernels {
+ protected:
+  Scattered() : GraphKernels("H200") {}
+  void PutInto(const TaskBuffers& buffers) override {
+    const auto* places = buffers.Find("indices");
+    std::vector<int64_t> values(places->shape.elements);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 0 ? 4 : static_cast<int64_t>(i * i % 23) - 3;
+    EXPECT_TRUE(gpu_.CopyIn(places->address, std::as_bytes(std::span(values))));
+  }
+};
+
+TEST_F(Scattered, RowsAreCombinedInOrder) {
+  for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (const char* op : {"scatter_add", "scatter", "scatter_max"})
+      Check(SpecOf({op, {{17, 72}, {201}}, {}}, dtype), "scatter", 2);
+    Check(SpecOf({"embedding_backward", {{300, 24}, {5, 61}}, {}}, dtype), "scatter", 1);
+    Check(SpecOf({"scatter_add", {{600, 5}, {2}}, {}}, dtype), "scatter", 1);
+  }
+}
+
+class FirstOfRows : public GraphKernels {
+ protected:
+  FirstOfRows() : GraphKernels("H200") {}
+  /// Equal elements, zeros of both signs, NaN, and a row whose best elements lie where one thread reads.
+  void PutInto(const TaskBuffers& buffers) override {
+    const auto* x = buffers.Find("x");
+    if (x->spec->dtype != DType::kFloat32) return;
+    const int64_t columns = x->shape.extents.back();
+    std::vector<float> row(static_cast<size_t>(columns));
+    for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(i % 7) * (i % 2 == 0 ? 0.0F : -0.0F);
+    row[columns / 2] = NAN;
+    Put(*x, 0, row);
+    for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(i % 1024 / 64);
+    if (x->shape.elements > columns) Put(*x, columns, row);
+  }
+  void Put(const TaskBuffers::Tensor& tensor, int64_t at, const std::vector<float>& values) {
+    EXPECT_TRUE(gpu_.CopyIn(tensor.address + at * sizeof(float), std::as_bytes(std::span(values))));
+  }
+};
+
+TEST_F(FirstOfRows, OfRowsOfAnyLength) {
+  for (const auto& [columns, k] :
+       {std::pair{32, 5}, {1000, 64}, {4096, 8}, {20001, 50}, {131072, 64}, {300, 1}, {200, 200}}) {
+    for (const bool largest : {true, false}) {
+      for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+        const Attributes attributes = {{"k", int64_t{k}}, {"largest", largest}};
+        Check(SpecOf({"topk", {{4, columns}}, attributes}, dtype), "topk", columns > 30000 ? 0 : 2);
+      }
+    }
+  }
 }
 
 }  // namespace

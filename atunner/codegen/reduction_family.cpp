@@ -90,7 +90,9 @@ class ReductionTemplate : public BoundTemplate {
     // About 128 bytes per thread measured best among the row kernels, and reductions across warps cost barriers.
     const double off = staged ? std::log2(integer("threads_per_row")) +
                                     std::fabs(std::log2(integer("threads_per_row") * integer("rows_per_block") / 256))
-                              : std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
+                       : Reloads(configuration) && per_thread * static_cast<double>(streamed_bytes_) > 128
+                           ? std::fabs(std::log2(integer("threads_per_row") / 256))  // long rows, on an H200
+                           : std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
     const double barriers = integer("threads_per_row") > 32 ? 0.02 * std::log2(integer("threads_per_row") / 32) : 0;
     const double block = integer("threads_per_row") * integer("rows_per_block") < 128 ? 0.05 : 0;
     const double rows = ToRows();

@@ -87,7 +87,8 @@ class Maker {
     if (const auto* gather = node.As<graph::Gather>()) return ClassifyGather(node, *gather, step);
     if (node.As<graph::Reshape>()) {
       step.kind = Kind::kRow;
-      return IsRow(node.operands[0]) && IsRowShape(node.type.shape);
+      return IsRowValue(node.operands[0]) &&
+             (IsRowShape(node.type.shape) || graph::ElementCount(node.type.shape).one());
     }
     const auto* map = node.As<graph::Map>();
     return map && ClassifyMap(node, *map, step);

@@ -214,7 +214,7 @@ class Writer {
   }
   std::string Gathered(NodeId id) {
     const NodeId operand = nodes()[id].operands[0];
-    std::string text = fmt::format("    {} {};\n    {{\n      const int column = {}place, lane = 0;\n",
+    std::string text = fmt::format("    {} {};\n    {{\n      [[maybe_unused]] const int column = {}place, lane = 0;\n",
                                    graph::CudaArithmetic(TypeOf(id).dtype, false), ValueName(id), ValueName(id));
     for (NodeId element : program_.ElementsFor({operand})) {
       if (ColumnInput(element) != nullptr) values_[element] = ValueName(id) + Name(element);

@@ -159,6 +159,7 @@ class StagesTemplate : public BoundTemplate {
       const std::string name = fmt::format("stage{}", i + 1);
       ATUNNER_RETURN_IF_ERROR(Append(stage, name, all.plan));
       text += fmt::format("\nnamespace {} {{\n{}}}\n", name, WithoutIncludes(stage.source.text, includes));
+      for (const std::string& entry : EntriesOf(stage.plan)) text += fmt::format("using {}::{};\n", name, entry);
     }
     all.source.name = spec_.name + ".cu";
     for (const std::string& include : includes) all.source.text += include + "\n";
@@ -214,7 +215,7 @@ class StagesTemplate : public BoundTemplate {
       }
       entries.insert(step.entry);
       step.entry = name + "_" + step.entry;
-      plan.steps.push_back(step);
+      plan.steps.push_back(step);  // the stage's own too: whoever asks for its kernels gets the new names
     }
     for (const std::string& entry : entries) Rename(stage.source.text, entry, name + "_" + entry);
     return {};
