@@ -89,11 +89,11 @@ class ScatterTemplate : public BoundTemplate {
     LaunchPlan plan = Plan(configuration, {});
     const std::string rows = RowCount();
     const std::string places = graph::ElementCount(PlaceShape()).ToString();
-    for (const auto& [entry, count] : {std::pair{"clear", rows + " + 1"},
-                                       {"count", places},
-                                       {"begin", rows},
-                                       {"fill", places},
-                                       {"order", rows},
+    for (const auto& [entry, count] : {std::pair{"no_lists", rows + " + 1"},
+                                       {"count_places", places},
+                                       {"begin_lists", rows},
+                                       {"fill_lists", places},
+                                       {"order_lists", rows},
                                        {"kernel", rows}}) {
       LaunchStep step;
       step.entry = entry;
@@ -162,9 +162,9 @@ class ScatterTemplate : public BoundTemplate {
   /// Kernels that gather the places of each row, in order.
   std::string Lists() const {
     const std::string rows = RowCount();
-    std::string text = Head("clear") + fmt::format("  if (i < {} + 1) ends[i] = 0;\n}}\n", rows);
+    std::string text = Head("no_lists") + fmt::format("  if (i < {} + 1) ends[i] = 0;\n}}\n", rows);
     for (const auto& [name, found] :
-         {std::pair{"count", "atomicAdd(ends + place, 1)"}, {"fill", "list[atomicAdd(ends + place, 1)] = (int)n"}}) {
+         {std::pair{"count_places", "atomicAdd(ends + place, 1)"}, {"fill_lists", "list[atomicAdd(ends + place, 1)] = (int)n"}}) {
       ElementText elements = Elements(1, "  ");
       const auto place = elements.Of(Operand(1), PlaceAt());
       text += Head(name) + fmt::format(
@@ -173,8 +173,8 @@ class ScatterTemplate : public BoundTemplate {
                                graph::ElementCount(PlaceShape()).ToString(), elements.Scope(0), elements.Scope(1),
                                place.text, rows, found);
     }
-    text += Head("begin") + fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n}}\n", rows);
-    return text + Head("order") + fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n}}\n", rows);
+    text += Head("begin_lists") + fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n}}\n", rows);
+    return text + Head("order_lists") + fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n}}\n", rows);
   }
 
   std::string Combine(int64_t vector, int64_t unroll) const {
