@@ -163,8 +163,8 @@ class ScatterTemplate : public BoundTemplate {
   std::string Lists() const {
     const std::string rows = RowCount();
     std::string text = Head("no_lists") + fmt::format("  if (i < {} + 1) ends[i] = 0;\n}}\n", rows);
-    for (const auto& [name, found] :
-         {std::pair{"count_places", "atomicAdd(ends + place, 1)"}, {"fill_lists", "list[atomicAdd(ends + place, 1)] = (int)n"}}) {
+    for (const auto& [name, found] : {std::pair{"count_places", "atomicAdd(ends + place, 1)"},
+                                      {"fill_lists", "list[atomicAdd(ends + place, 1)] = (int)n"}}) {
       ElementText elements = Elements(1, "  ");
       const auto place = elements.Of(Operand(1), PlaceAt());
       text += Head(name) + fmt::format(
@@ -174,7 +174,8 @@ class ScatterTemplate : public BoundTemplate {
                                place.text, rows, found);
     }
     text += Head("begin_lists") + fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n}}\n", rows);
-    return text + Head("order_lists") + fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n}}\n", rows);
+    return text + Head("order_lists") +
+           fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n}}\n", rows);
   }
 
   std::string Combine(int64_t vector, int64_t unroll) const {
