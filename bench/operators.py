@@ -101,6 +101,25 @@ def rows():
                            "kl_div": lambda a, b: F.kl_div(a, b, reduction="mean", log_target=True), "hinge_loss": lambda a, b: (1 - a * b).clamp(min=0).mean()}.items():
         add("losses", operator, (32768, 8192), call, **pair((32768, 8192)))
 
+    def gradient(logits, labels, scale):  # from the logits on: what the forward pass keeps is computed again
+        return torch.func.grad(lambda x: F.cross_entropy(x, labels) * scale[0])(logits)
+
+    for shape in ((8192, 50257), (8192, 128256), (32768, 32000)):  # tokens by vocabularies of GPT-2, Llama 3 and Llama 2
+        labels = (shape[1], shape[:1])
+        add("labels", "cross_entropy", shape, F.cross_entropy, inputs=[shape, labels])
+        add("labels", "cross_entropy_backward", shape, gradient, inputs=[shape, labels, (1,)])
+    add("labels", "nll_loss_backward", (8192, 50257), lambda labels, scale: torch.ops.aten.nll_loss_backward(
+        scale[0], scale.expand(8192, 50257), labels, None, 1, -100, scale[0] * 8192), inputs=[(50257, (8192,)), (1,)])
+
+    for entries, width, tokens in ((128256, 4096, 32768), (50257, 768, 262144)):
+        add("scatter", "embedding_backward", [(entries, width), (tokens,)],
+            lambda places, dy, entries=entries: torch.ops.aten.embedding_dense_backward(dy, places, entries, -1, False),
+            inputs=[(entries, (tokens,)), (tokens, width)])
+    add("scatter", "scatter_add", [(131072, 2048), (65536,)], lambda x, places, updates: x.index_add(0, places, updates),
+        inputs=[(131072, 2048), (131072, (65536,)), (65536, 2048)])
+    for shape, k in (((16384, 4096), 64), ((64, 128256), 50)):  # routing, and sampling
+        add("topk", "topk", shape, lambda x, k=k: torch.topk(x, k), k=k)
+
     for shape in ((32768, 8192), (4096, 65536)):
         add("scan", "cumsum", shape, lambda x: x.cumsum(-1))
     add("scan", "cumsum", (32768, 8192), lambda x: x.flip(-1).cumsum(-1).flip(-1), reverse=True)

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "atunner/codegen/columns_text.h"
+#include "atunner/codegen/inlined_values.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
 
@@ -28,45 +29,16 @@ bool FindSpace(ColumnsProgram& program) {
   return false;
 }
 
-/// A node's value as one expression over what is no map, whose parameter numbers are node ids: equal values are equal
-/// nodes of the builder.
-class Inliner {
- public:
-  explicit Inliner(const graph::ValidGraph& graph) : graph_(graph), builder_(TypesOf(graph)) {}
-
-  int Of(NodeId id) {
-    const graph::Node& node = graph_.node(id);
-    const auto* map = node.As<graph::Map>();
-    if (!map || map->body.Uses(graph::ScalarOp::kIndex) || map->body.Uses(graph::ScalarOp::kExtent))
-      return builder_.Parameter(id);
-    std::vector<int> arguments;
-    for (NodeId operand : node.operands) arguments.push_back(Of(operand));
-    return builder_.Import(map->body, arguments).value_or(builder_.Parameter(id));
-  }
-  /// m, if the node's value is (x - m)².
-  std::optional<NodeId> CentreOfSquare(NodeId id, const std::function<NodeId(NodeId)>& operand_of) {
-    const graph::ScalarNode square = builder_.node(Of(id));
-    if (square.op != graph::ScalarOp::kMultiply || square.args[0] != square.args[1]) return std::nullopt;
-    const graph::ScalarNode distance = builder_.node(square.args[0]);
-    if (distance.op != graph::ScalarOp::kSubtract) return std::nullopt;
-    const graph::ScalarNode centre = builder_.node(distance.args[1]);
-    if (centre.op != graph::ScalarOp::kParameter) return std::nullopt;
-    const NodeId x = operand_of(centre.number);
-    return x >= 0 && Of(x) == distance.args[0] ? std::optional<NodeId>(centre.number) : std::nullopt;
-  }
-
- private:
-  static std::vector<DType> TypesOf(const graph::ValidGraph& graph) {
-    std::vector<DType> types;
-    for (const graph::Node& node : graph.nodes()) types.push_back(node.type.dtype);
-    return types;
-  }
-  const graph::ValidGraph& graph_;
-  graph::ScalarBuilder builder_;
-};
+/// m, if the node's value is (x - m)².
+std::optional<NodeId> CentreOfSquare(InlinedValues& values, NodeId id,
+                                     const std::function<NodeId(NodeId)>& operand_of) {
+  const graph::ScalarNode square = values.At(values.Of(id));
+  if (square.op != graph::ScalarOp::kMultiply || square.args[0] != square.args[1]) return std::nullopt;
+  return values.Subtrahend(square.args[0], operand_of);
+}
 
 void FindSpreads(ColumnsProgram& program) {
-  Inliner inliner(program.graph);
+  InlinedValues values(program.graph);
   const auto operand_of_mean = [&](NodeId id) {
     const graph::Node& node = program.graph.node(id);
     const auto* reduce = node.As<Reduce>();
@@ -76,7 +48,7 @@ void FindSpreads(ColumnsProgram& program) {
     const graph::Node& node = program.graph.nodes()[id];
     const auto* reduce = node.As<Reduce>();
     if (!reduce || (reduce->op != Combine::kMean && reduce->op != Combine::kSum)) continue;
-    const auto centre = inliner.CentreOfSquare(node.operands[0], operand_of_mean);
+    const auto centre = CentreOfSquare(values, node.operands[0], operand_of_mean);
     if (centre) program.spreads[static_cast<NodeId>(id)] = *centre;
   }
 }

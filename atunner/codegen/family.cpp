@@ -8,7 +8,8 @@ std::vector<const Family*> AllFamilies() {
           &PointwiseFamily(), &ReductionFamily(),      &ColumnsFamily(),
           &ScanFamily(),      &TransposeFamily(),      &PoolingFamily(),
           &ProductFamily(),   &WeightsFamily(),        &ElementsFamily(),
-          &ConvGraphFamily()};
+          &ConvGraphFamily(), &ScatterFamily(),        &TopKFamily(),
+          &StagesFamily()};
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {

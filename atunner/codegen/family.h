@@ -40,5 +40,8 @@ const Family& ScanFamily();
 const Family& TransposeFamily();
 const Family& PoolingFamily();
 const Family& ElementsFamily();
+const Family& ScatterFamily();
+const Family& TopKFamily();
+const Family& StagesFamily();
 
 }  // namespace atunner

@@ -37,6 +37,10 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("max_pool", {{2, 3, 16, 16}})), "pooling");
   EXPECT_EQ(FamilyOf(Spec("embedding", {{64, 512}, {8}})), "elements");
   EXPECT_EQ(FamilyOf(Spec("argmax", {{64, 512}})), "reduction");
+  EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}})), "stages");
+  EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}}, {{"reduction", std::string("none")}})), "reduction");
+  EXPECT_EQ(FamilyOf(Spec("embedding_backward", {{64, 512}, {8}})), "scatter");
+  EXPECT_EQ(FamilyOf(Spec("topk", {{64, 512}}, {{"k", int64_t{64}}})), "topk");
   EXPECT_EQ(FamilyOf(Spec("sort", {{64, 512}})), "none");
 }
 
@@ -84,6 +88,16 @@ output y
   EXPECT_EQ(program->columns, 6);
   EXPECT_EQ(program->row_axes, 1u);
   EXPECT_EQ(program->WantedIn(0).size(), 1u);
+}
+
+TEST(ReductionProgram, TakesExponentialsWithTheirMaximum) {
+  const KernelSpec spec = Spec("cross_entropy", {{64, 512}}, {{"reduction", std::string("none")}});
+  const graph::ValidGraph graph = GraphOf(spec).value();
+  EXPECT_EQ(MakeReductionProgram(graph)->passes, 2);
+  const auto online = MakeReductionProgram(graph, /*online=*/true);
+  ASSERT_TRUE(online.has_value());
+  EXPECT_EQ(online->passes, 1);
+  EXPECT_EQ(online->exponentials.size(), 1u);
 }
 
 TEST(ReductionSource, IsReadable) {

@@ -24,19 +24,25 @@ bool FewLongRows(const ReductionProgram& program, const KernelSpec& spec) {
   return program.columns >= 32768 && graph::ElementCount(program.RowSpace()).Bound(spec.dims).factor() <= 64;
 }
 
-std::optional<ReductionProgram> ProgramOf(const KernelSpec& spec) {
+struct Programs {
+  ReductionProgram held;  ///< where rows stay in registers or shared memory
+  ReductionProgram read;  ///< where each pass reads them again
+};
+
+std::optional<Programs> ProgramsOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto graph = GraphOf(spec);
   auto program = graph ? MakeReductionProgram(*graph) : std::nullopt;
-  return program && !FewLongRows(*program, spec) ? std::move(program) : std::nullopt;
+  if (!program || FewLongRows(*program, spec)) return std::nullopt;
+  return Programs{*std::move(program), MakeReductionProgram(*graph, /*online=*/true).value()};
 }
 
 constexpr int64_t kOtherRegisters = 40;  // addresses, sums and temporaries beside the kept elements
 
 class ReductionTemplate : public BoundTemplate {
  public:
-  ReductionTemplate(const KernelSpec& spec, const DeviceProfile& profile, ReductionProgram program)
-      : BoundTemplate(spec, profile), program_(std::move(program)) {
+  ReductionTemplate(const KernelSpec& spec, const DeviceProfile& profile, Programs programs)
+      : BoundTemplate(spec, profile), program_(std::move(programs.held)), read_again_(std::move(programs.read)) {
     CountBytes();
     MakeSpace();
   }
@@ -44,7 +50,9 @@ class ReductionTemplate : public BoundTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const ReductionSchedule schedule = {Keeps(configuration), integer("prefetch") != 0, Staged(configuration),
+                                        program_.columns % integer("vector") != 0,
                                         IsNarrow(program_.graph, space_, configuration)};
+    const ReductionProgram& program = Reloads(configuration) ? read_again_ : program_;
     ConstantBlock constants;
     constants.Int("COLS", program_.columns, "elements of a row")
         .Int("THREADS_PER_ROW", integer("threads_per_row"))
@@ -54,7 +62,7 @@ class ReductionTemplate : public BoundTemplate {
     SourceUnit source =
         GraphSource(spec_, "reductions over rows", space_.Describe(configuration), constants,
                     fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
-                                embed::kCombineCuh, embed::kRowsCuh, ReductionText(program_, spec_, schedule)));
+                                embed::kCombineCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)));
     return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
   }
 
@@ -70,9 +78,11 @@ class ReductionTemplate : public BoundTemplate {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const bool staged = Staged(configuration);
-    const double again = Keeps(configuration) || staged
-                             ? 0
-                             : 0.5 * static_cast<double>(streamed_bytes_ * program_.passes * program_.columns);
+    const bool writes = !program_.WantedIn(program_.passes).empty();
+    const double again =
+        Reloads(configuration)
+            ? 0.5 * static_cast<double>(streamed_bytes_ * (read_again_.passes - (writes ? 0 : 1)) * program_.columns)
+            : 0;
     const double width = staged ? 16 : integer("vector") * static_cast<double>(narrowest_);
     const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
     const double per_thread = static_cast<double>(program_.columns) / integer("threads_per_row");
@@ -80,7 +90,9 @@ class ReductionTemplate : public BoundTemplate {
     // About 128 bytes per thread measured best among the row kernels, and reductions across warps cost barriers.
     const double off = staged ? std::log2(integer("threads_per_row")) +
                                     std::fabs(std::log2(integer("threads_per_row") * integer("rows_per_block") / 256))
-                              : std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
+                       : Reloads(configuration) && per_thread * static_cast<double>(streamed_bytes_) > 128
+                           ? std::fabs(std::log2(integer("threads_per_row") / 256))  // long rows, on an H200
+                           : std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
     const double barriers = integer("threads_per_row") > 32 ? 0.02 * std::log2(integer("threads_per_row") / 32) : 0;
     const double block = integer("threads_per_row") * integer("rows_per_block") < 128 ? 0.05 : 0;
     const double rows = ToRows();
@@ -126,6 +138,9 @@ class ReductionTemplate : public BoundTemplate {
   bool Staged(const Configuration& configuration) const {
     return ToString(Get(space_, configuration, "storage")) == "staged";
   }
+  bool Reloads(const Configuration& configuration) const {
+    return ToString(Get(space_, configuration, "storage")) == "reload";
+  }
   bool Keeps(const Configuration& configuration) const {
     return ToString(Get(space_, configuration, "storage")) == "registers";
   }
@@ -133,8 +148,16 @@ class ReductionTemplate : public BoundTemplate {
   void MakeSpace() {
     std::vector<Value> vectors;
     size_t widest = 1;
-    for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
-    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && program_.columns % v == 0; v *= 2)
+    // Long rows that begin anywhere: whole vectors but for their ends.
+    bool uneven = program_.columns >= 1024;
+    for (const RowInput& input : RowInputsOf(program_)) {
+      if (input.columns) widest = std::max(widest, SizeOf(TypeOf(input.id).dtype));
+      uneven = uneven && (!input.columns || HasRows(program_, input));
+    }
+    for (const graph::Output& output : program_.graph.outputs())
+      widest = std::max(widest, SizeOf(TypeOf(output.node).dtype));
+    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && (uneven || program_.columns % v == 0);
+         v *= 2)
       vectors.emplace_back(v);
     const bool again = kept_bytes_ > 0;
     // Short rows that begin anywhere: single elements are dear to read from memory, not from shared memory.
@@ -157,6 +180,8 @@ class ReductionTemplate : public BoundTemplate {
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     AddFunctions(program_.graph, space_);
+    if (uneven)
+      Add(fmt::format("{} % vector == 0 or storage == 'reload'", program_.columns), "rows that begin between vectors");
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     if (odd) {
@@ -203,6 +228,7 @@ class ReductionTemplate : public BoundTemplate {
   }
 
   ReductionProgram program_;
+  ReductionProgram read_again_;
   size_t narrowest_ = 8;
   int64_t streamed_bytes_ = 0;     ///< of one column, read row by row
   int64_t kept_bytes_ = 0;         ///< of one column, read in more than one pass
@@ -214,7 +240,7 @@ class ReductionTemplate : public BoundTemplate {
 }  // namespace
 
 const Family& ReductionFamily() {
-  static const FormFamily<ReductionTemplate, ProgramOf> family("reduction");
+  static const FormFamily<ReductionTemplate, ProgramsOf> family("reduction");
   return family;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "atunner/codegen/inlined_values.h"
 #include "atunner/graph/rewrite.h"
 
 namespace atunner {
@@ -16,8 +17,13 @@ using Kind = ReductionProgram::Kind;
 
 class Maker {
  public:
-  explicit Maker(const graph::ValidGraph& graph)
-      : program_{.graph = graph::FuseMaps(graph::WithoutPlaces(graph)), .space = {}, .steps = {}} {}
+  Maker(const graph::ValidGraph& graph, bool online)
+      : program_{
+            .graph = graph::FuseMaps(graph::WithKeptRows(graph::WithoutSingleUpdates(graph::WithoutPlaces(graph)))),
+            .space = {},
+            .steps = {}} {
+    if (online) FindExponentials();
+  }
 
   std::optional<ReductionProgram> Run() {
     if (!FindSpace()) return std::nullopt;
@@ -28,7 +34,8 @@ class Maker {
     for (const auto& output : program_.graph.outputs()) {
       const Node& node = program_.graph.node(output.node);
       const bool element = KindOf(output.node) == Kind::kElement;
-      if (node.As<graph::Input>() || (element && !(node.type.shape == program_.space))) return std::nullopt;
+      const bool fits = element ? node.type.shape == program_.space : IsRowShape(node.type.shape);
+      if (node.As<graph::Input>() || !fits) return std::nullopt;
     }
     return std::move(program_);
   }
@@ -36,6 +43,22 @@ class Maker {
  private:
   const std::vector<Node>& nodes() const { return program_.graph.nodes(); }
   Kind KindOf(NodeId id) const { return program_.steps[id].kind; }
+
+  void FindExponentials() {
+    InlinedValues values(program_.graph);
+    const auto operand_of_max = [&](NodeId id) {
+      const auto* reduce = program_.graph.node(id).As<Reduce>();
+      return reduce && reduce->op == Combine::kMax ? program_.graph.node(id).operands[0] : NodeId{-1};
+    };
+    for (size_t id = 0; id < nodes().size(); ++id) {
+      const auto* reduce = nodes()[id].As<Reduce>();
+      if (!reduce || reduce->op != Combine::kSum || nodes()[id].type.dtype == DType::kFloat64) continue;
+      const graph::ScalarNode power = values.At(values.Of(nodes()[id].operands[0]));
+      if (power.op != graph::ScalarOp::kExp) continue;
+      const auto top = values.Subtrahend(power.args[0], operand_of_max);
+      if (top) program_.exponentials[static_cast<NodeId>(id)] = *top;
+    }
+  }
 
   /// The first reduction says what a row is.
   bool FindSpace() {
@@ -58,10 +81,14 @@ class Maker {
       const ReductionProgram::Step& from = program_.steps[operand];
       step.pass = std::max(step.pass, from.pass + (nodes()[operand].As<Reduce>() ? 1 : 0));
     }
+    if (const auto online = program_.exponentials.find(id); online != program_.exponentials.end())
+      step.pass = program_.steps[online->second].pass;
     if (const auto* reduce = node.As<Reduce>()) return ClassifyReduce(node, *reduce, step);
+    if (const auto* gather = node.As<graph::Gather>()) return ClassifyGather(node, *gather, step);
     if (node.As<graph::Reshape>()) {
       step.kind = Kind::kRow;
-      return IsRow(node.operands[0]) && IsRowShape(node.type.shape);
+      return IsRowValue(node.operands[0]) &&
+             (IsRowShape(node.type.shape) || graph::ElementCount(node.type.shape).one());
     }
     const auto* map = node.As<graph::Map>();
     return map && ClassifyMap(node, *map, step);
@@ -84,21 +111,38 @@ class Maker {
     return same && !place && KindOf(node.operands[0]) == Kind::kElement;
   }
 
+  /// One element of each row, at a place that is known before the row is read.
+  bool ClassifyGather(const Node& node, const graph::Gather& gather, ReductionProgram::Step& step) {
+    step.kind = Kind::kRow;
+    return gather.axis == static_cast<int64_t>(program_.row_axes) && gather.batch == gather.axis &&
+           node.type.shape == kept_ && program_.graph.node(node.operands[0]).type.shape == program_.space &&
+           program_.columns > 1 && IsRowValue(node.operands[1]) && program_.steps[node.operands[1]].pass == 0 &&
+           !nodes()[node.operands[1]].As<Reduce>();
+  }
+
   bool IsRow(NodeId id) const { return !nodes()[id].As<graph::Input>() && KindOf(id) == Kind::kRow; }
+  /// Also an input that all elements of a row share.
+  bool IsRowValue(NodeId id) const {
+    const Shape columns = program_.ColumnPart(program_.graph.node(id).type.shape);
+    const bool shared = std::ranges::all_of(columns, [](const graph::Extent& extent) { return extent.one(); });
+    return IsRow(id) || (nodes()[id].As<graph::Input>() && shared && program_.columns > 1);
+  }
   bool IsRowShape(const Shape& shape) const { return shape == kept_ || shape == program_.RowSpace(); }
 
   bool ClassifyMap(const Node& node, const graph::Map& map, ReductionProgram::Step& step) {
     const bool rows = std::ranges::any_of(node.operands, [this](NodeId id) { return IsRow(id); });
     const bool places = map.body.Uses(graph::ScalarOp::kIndex) || map.body.Uses(graph::ScalarOp::kExtent);
-    const bool only_rows = rows && std::ranges::all_of(node.operands, [this](NodeId id) { return IsRow(id); });
+    const bool only_rows =
+        !node.operands.empty() && std::ranges::all_of(node.operands, [this](NodeId id) { return IsRowValue(id); });
     if (node.type.shape == program_.space && !(program_.columns == 1 && only_rows)) {
       // A value per row takes part as it broadcasts: where its reduced axes are kept.
-      return std::ranges::all_of(node.operands,
-                                 [&](NodeId id) { return !IsRow(id) || nodes()[id].type.shape == kept_; });
+      return std::ranges::all_of(node.operands, [&](NodeId id) {
+        return !IsRow(id) || nodes()[id].type.shape == kept_ || graph::ElementCount(nodes()[id].type.shape).one();
+      });
     }
-    if (IsRowShape(node.type.shape) && (rows || program_.columns > 1)) {
+    const bool single = graph::ElementCount(node.type.shape).one() && program_.columns > 1 && only_rows;
+    if ((IsRowShape(node.type.shape) && (rows || program_.columns > 1)) || single) {
       step.kind = Kind::kRow;
-      // Inputs of row shape would need offsets of their own: only values made of reductions here.
       return !places && only_rows;
     }
     // Smaller ones (a weight prepared once) are computed where they are used.
@@ -125,7 +169,9 @@ Shape ReductionProgram::ColumnPart(const Shape& shape) const {
 std::vector<NodeId> ReductionProgram::WantedIn(int pass) const {
   std::vector<NodeId> wanted;
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
-    if (graph.nodes()[id].As<Reduce>() && steps[id].pass == pass) wanted.push_back(graph.nodes()[id].operands[0]);
+    const bool alone = !exponentials.contains(static_cast<NodeId>(id));
+    if (graph.nodes()[id].As<Reduce>() && steps[id].pass == pass && alone)
+      wanted.push_back(graph.nodes()[id].operands[0]);
   }
   if (pass < passes) return wanted;
   for (const auto& output : graph.outputs()) {
@@ -147,6 +193,8 @@ std::vector<NodeId> ReductionProgram::ElementsFor(const std::vector<NodeId>& wan
   return order;
 }
 
-std::optional<ReductionProgram> MakeReductionProgram(const graph::ValidGraph& graph) { return Maker(graph).Run(); }
+std::optional<ReductionProgram> MakeReductionProgram(const graph::ValidGraph& graph, bool online) {
+  return Maker(graph, online).Run();
+}
 
 }  // namespace atunner

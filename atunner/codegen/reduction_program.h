@@ -2,6 +2,7 @@
 // each of which ends in reductions that the next one needs.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct ReductionProgram {
   int64_t columns = 1;      ///< elements of a row
   std::vector<Step> steps;  ///< by node
   int passes = 0;           ///< before the one that writes elements
+  /// By the node of a sum of exp(x - m), where m is the largest x of the row: that m. One pass computes both.
+  std::map<graph::NodeId, graph::NodeId> exponentials;
 
   graph::Shape RowSpace() const { return {space.begin(), space.begin() + static_cast<int64_t>(row_axes)}; }
   graph::Shape ColumnSpace() const { return {space.begin() + static_cast<int64_t>(row_axes), space.end()}; }
@@ -37,7 +40,8 @@ struct ReductionProgram {
   std::vector<graph::NodeId> ElementsFor(const std::vector<graph::NodeId>& wanted) const;
 };
 
-/// nullopt where the graph is not made of maps and of reductions over the same last axes of known extent.
-std::optional<ReductionProgram> MakeReductionProgram(const graph::ValidGraph& graph);
+/// nullopt where the graph is not made of maps, of reductions over the same last axes of known extent, and of elements
+/// of rows at places that inputs tell. `online`: sums of exponentials are found (else they are sums like others).
+std::optional<ReductionProgram> MakeReductionProgram(const graph::ValidGraph& graph, bool online = false);
 
 }  // namespace atunner

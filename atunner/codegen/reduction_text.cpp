@@ -53,6 +53,10 @@ class Writer {
     text += "    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;\n";
     for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank(), false))
       text += "    " + line + "\n";
+    if (schedule_.uneven)
+      text +=
+          "    const int head = (int)(-(row * COLS) & (VEC - 1));  // elements before the first whole vector\n"
+          "    const int tail = (COLS - head) % VEC;\n";
     text += Staged() + RowPointers() + Kept();
     // One after the other: each part knows the values of those before.
     for (int pass = 0; pass < program_.passes; ++pass) {
@@ -181,9 +185,48 @@ class Writer {
         values_[id] = values_[node.operands[0]];
         continue;
       }
-      text += Statement(static_cast<NodeId>(id), "    ");
+      if (!node.As<graph::Gather>())
+        text += Statement(static_cast<NodeId>(id), "    ");
+      else
+        text += (pass == 0 ? GatheredInputs(static_cast<NodeId>(id)) : "") + Gathered(static_cast<NodeId>(id));
+    }
+    // What later passes need of elements at places is asked for early.
+    for (size_t id = 0; id < nodes().size() && pass == 0; ++id) {
+      if (nodes()[id].As<graph::Gather>() && program_.steps[id].pass > 0)
+        text += GatheredInputs(static_cast<NodeId>(id));
     }
     return text;
+  }
+
+  /// Of a gather: the place, and what the inputs have there.
+  std::string GatheredInputs(NodeId id) {
+    const std::string place = ValueName(id) + "place";
+    std::string text = fmt::format("    const int {} = (int)max(0ll, min((long long){}, COLS - 1ll));\n", place,
+                                   values_[nodes()[id].operands[1]]);
+    for (NodeId element : program_.ElementsFor({nodes()[id].operands[0]})) {
+      const RowInput* input = ColumnInput(element);
+      if (input == nullptr) continue;
+      const std::string type = graph::CudaArithmetic(TypeOf(element).dtype, false);
+      text +=
+          fmt::format("    const {0} {1}{2} = load<{0}>({2}_row[{3}]);\n", type, ValueName(id), Name(element), place);
+    }
+    return text;
+  }
+  std::string Gathered(NodeId id) {
+    const NodeId operand = nodes()[id].operands[0];
+    std::string text = fmt::format("    {} {};\n    {{\n      [[maybe_unused]] const int column = {}place, lane = 0;\n",
+                                   graph::CudaArithmetic(TypeOf(id).dtype, false), ValueName(id), ValueName(id));
+    for (NodeId element : program_.ElementsFor({operand})) {
+      if (ColumnInput(element) != nullptr) values_[element] = ValueName(id) + Name(element);
+      if (program_.graph.node(element).As<graph::Map>()) text += Statement(element, "      ");
+    }
+    values_[id] = ValueName(id);
+    return text + fmt::format("      {} = {};\n    }}\n", values_[id], values_[operand]);
+  }
+  /// The input that changes within a row, if the node is one.
+  const RowInput* ColumnInput(NodeId id) const {
+    const auto found = std::ranges::find(inputs_, id, &RowInput::id);
+    return found != inputs_.end() && found->columns ? &*found : nullptr;
   }
 
   /// The node's name, with an underscore that no other name here ends in.
@@ -205,6 +248,7 @@ class Writer {
       const bool in_row = at < program_.row_axes;
       const auto end = space.begin() + static_cast<int64_t>(in_row ? program_.row_axes : space.size());
       const std::string stride = graph::ElementCount({space.begin() + static_cast<int64_t>(at) + 1, end}).ToString();
+      if (!in_row && space[at].factor() == program_.columns) return std::string("(long long)(column + lane)");
       return fmt::format("{} / ({}) % ({})", in_row ? "row" : "(long long)(column + lane)", stride,
                          space[at].ToString());
     };
@@ -216,19 +260,32 @@ class Writer {
                               values_[id], value.value);
   }
 
-  /// The loop over a thread's elements, up to where values of one element are at hand.
-  std::string OpenLoop(const std::vector<NodeId>& elements, const std::string& before_lanes) {
-    std::string text = schedule_.keeps ? "#pragma unroll\n" : "#pragma unroll 4\n";
-    text += "    for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
-    text += "      const int column = (chunk * THREADS_PER_ROW + thread) * VEC;\n";
-    text += "      if (!EXACT && column >= COLS) continue;\n";
+  /// The loop over a thread's elements, up to where values of one element are at hand. `edge`: over those before the
+  /// row's first whole vector and behind its last, one by one.
+  std::string OpenLoop(const std::vector<NodeId>& elements, const std::string& before_lanes, bool edge = false) {
+    std::string text;
+    if (edge) {
+      text =
+          "    for (int edge = thread; edge < head + tail; edge += THREADS_PER_ROW) {\n"
+          "      const int column = edge < head ? edge : COLS - tail + (edge - head);\n";
+    } else {
+      text = schedule_.keeps ? "#pragma unroll\n" : "#pragma unroll 4\n";
+      text += "    for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
+      text += fmt::format("      const int column = {}(chunk * THREADS_PER_ROW + thread) * VEC;\n",
+                          schedule_.uneven ? "head + " : "");
+      text += schedule_.uneven ? "      if (column + VEC > COLS) continue;\n"
+                               : "      if (!EXACT && column >= COLS) continue;\n";
+    }
     for (const RowInput& input : inputs_) {
       const bool used = std::ranges::find(elements, input.id) != elements.end();
       if (!used || !input.columns || IsKept(input)) continue;
-      text += fmt::format("      Vector<{}> {}_in;\n      read({}_in, {}_row + column);\n",
-                          CudaName(TypeOf(input.id).dtype), Name(input.id), Name(input.id), Name(input.id));
+      const std::string& name = Name(input.id);
+      text += fmt::format("      Vector<{}> {}_in;\n", CudaName(TypeOf(input.id).dtype), name);
+      text += edge ? fmt::format("      {0}_in.element[0] = {0}_row[column];\n", name)
+                   : fmt::format("      read({0}_in, {0}_row + column);\n", name);
     }
-    text += before_lanes + "#pragma unroll\n      for (int lane = 0; lane < VEC; ++lane) {\n";
+    text += before_lanes +
+            fmt::format("#pragma unroll\n      for (int lane = 0; lane < {}; ++lane) {{\n", edge ? "1" : "VEC");
     for (const RowInput& input : inputs_) {
       const bool used = std::ranges::find(elements, input.id) != elements.end();
       if (!used || !input.columns) continue;
@@ -242,8 +299,11 @@ class Writer {
     }
     return text;
   }
-
-  static std::string CloseLoop() { return "      }\n    }\n"; }
+  /// `loop(false)`, and `loop(true)` where rows begin anywhere.
+  template <class Loop>
+  std::string WithEdges(const Loop& loop) {
+    return loop(false) + (schedule_.uneven ? loop(true) : "");
+  }
 
   std::string ReducingPass(int pass) {
     std::vector<NodeId> reductions;
@@ -256,20 +316,58 @@ class Writer {
       text += fmt::format("    {} {} = {};\n", graph::CudaArithmetic(dtype, false), ValueName(id),
                           graph::CudaLiteral(dtype, graph::Neutral(nodes()[id].As<Reduce>()->op, dtype), false));
     }
-    text += OpenLoop(program_.ElementsFor(program_.WantedIn(pass)), "");
+    text += WithEdges([&](bool edge) { return Summed(pass, reductions, edge); });
     for (NodeId id : reductions) {
-      const std::string type = graph::CudaArithmetic(TypeOf(id).dtype, false);
-      text += fmt::format("        {0} = {1}::of({0}, ({2}){3});\n", ValueName(id),
-                          CombinerName(nodes()[id].As<Reduce>()->op), type, values_[nodes()[id].operands[0]]);
-    }
-    text += CloseLoop();
-    for (NodeId id : reductions) {
-      const Combine op = nodes()[id].As<Reduce>()->op;
-      text += fmt::format("    {0} = row_reduce<{1}>({0}, slot){2};\n", ValueName(id), CombinerName(op),
-                          op == Combine::kMean ? " / COLS" : "");
+      if (!IsExponential(id) && !SumOfExponentials(id)) text += Reduced(id, "");
+      if (const auto sum = SumOfExponentials(id)) text += Merged(id, *sum);
       values_[id] = ValueName(id);
     }
     return text;
+  }
+  bool IsExponential(NodeId id) const { return program_.exponentials.contains(id); }
+  /// The sum that is computed beside this maximum.
+  std::optional<NodeId> SumOfExponentials(NodeId top) const {
+    const auto found = std::ranges::find(program_.exponentials, top, &std::pair<const NodeId, NodeId>::second);
+    return found == program_.exponentials.end() ? std::nullopt : std::optional(found->first);
+  }
+  std::string Exponential() const {
+    return schedule_.narrow ? "[](float v) { return exp_narrow(v); }" : "[](float v) { return expf(v); }";
+  }
+  std::string Reduced(NodeId id, const std::string& finish) {
+    const Combine op = nodes()[id].As<Reduce>()->op;
+    return fmt::format("    {0} = row_reduce<{1}>({0}, slot){2};\n", ValueName(id), CombinerName(op),
+                       op == Combine::kMean ? " / COLS" : finish);
+  }
+  /// All threads' exponentials over the largest element of all.
+  std::string Merged(NodeId top, NodeId sum) {
+    return fmt::format("    const float {0}mine = {0};\n", ValueName(top)) + Reduced(top, "") +
+           fmt::format("    {1} = scaled_sum({1}, {0}mine, {0}, {2});\n", ValueName(top), ValueName(sum),
+                       Exponential()) +
+           // Of infinities, which differ from themselves by no number, there is no sum.
+           Reduced(sum, fmt::format(" + ({0} - {0})", ValueName(top)));
+  }
+  /// A pass's loop: what a thread's elements come to.
+  std::string Summed(int pass, const std::vector<NodeId>& reductions, bool edge) {
+    std::string tops;
+    std::string lanes;
+    std::string after;
+    for (NodeId id : reductions) {
+      if (!SumOfExponentials(id)) continue;
+      tops += fmt::format("      float {}of_lane[{}];\n", ValueName(id), edge ? "1" : "VEC");
+      after += fmt::format("      add_exponentials({}, {}, {}of_lane, {});\n", ValueName(id),
+                           ValueName(*SumOfExponentials(id)), ValueName(id), Exponential());
+    }
+    std::string text = OpenLoop(program_.ElementsFor(program_.WantedIn(pass)), tops, edge);
+    for (NodeId id : reductions) {
+      const std::string type = graph::CudaArithmetic(TypeOf(id).dtype, false);
+      const std::string& value = values_[nodes()[id].operands[0]];
+      if (SumOfExponentials(id))
+        text += fmt::format("        {}of_lane[lane] = {};\n", ValueName(id), value);
+      else if (!IsExponential(id))
+        text += fmt::format("        {0} = {1}::of({0}, ({2}){3});\n", ValueName(id),
+                            CombinerName(nodes()[id].As<Reduce>()->op), type, value);
+    }
+    return text + "      }\n" + after + "    }\n";
   }
 
   std::string WritingPass() {
@@ -280,14 +378,21 @@ class Writer {
       if (program_.steps[output.node].kind == Kind::kElement)
         vectors += fmt::format("      Vector<{}> {}_out;\n", CudaName(TypeOf(output.node).dtype), output.name);
     }
-    std::string text = "    // The results.\n" + OpenLoop(program_.ElementsFor(wanted), vectors);
-    std::string writes;
-    for (const auto& output : program_.graph.outputs()) {
-      if (program_.steps[output.node].kind != Kind::kElement) continue;
-      text += fmt::format("        store({}_out.element[lane], {});\n", output.name, values_[output.node]);
-      writes += fmt::format("      if (active) write(out_{0} + row * COLS + column, {0}_out);\n", output.name);
-    }
-    return text + "      }\n" + writes + "    }\n";
+    return "    // The results.\n" + WithEdges([&](bool edge) {
+             std::string text = OpenLoop(program_.ElementsFor(wanted), edge ? "" : vectors, edge);
+             std::string writes;
+             for (const auto& output : program_.graph.outputs()) {
+               if (program_.steps[output.node].kind != Kind::kElement) continue;
+               const std::string place = fmt::format("out_{}{} row * COLS + column", output.name, edge ? "[" : " +");
+               if (edge) {
+                 text += fmt::format("        if (active) store({}], {});\n", place, values_[output.node]);
+                 continue;
+               }
+               text += fmt::format("        store({}_out.element[lane], {});\n", output.name, values_[output.node]);
+               writes += fmt::format("      if (active) write({}, {}_out);\n", place, output.name);
+             }
+             return text + "      }\n" + writes + "    }\n";
+           });
   }
 
   std::string RowOutputs() {
@@ -314,6 +419,13 @@ std::vector<RowInput> RowInputsOf(const ReductionProgram& program) {
   std::vector<int> passes(program.graph.nodes().size(), 0);
   for (int pass = 0; pass <= program.passes; ++pass) {
     for (NodeId id : program.ElementsFor(program.WantedIn(pass))) ++passes[id];
+  }
+  const auto use = [&](NodeId id) { passes[id] = std::max(passes[id], 1); };
+  for (size_t id = 0; id < passes.size(); ++id) {
+    const Node& node = program.graph.nodes()[id];
+    if (program.steps[id].kind != Kind::kRow || node.As<Reduce>()) continue;
+    std::ranges::for_each(node.operands, use);
+    if (node.As<graph::Gather>()) std::ranges::for_each(program.ElementsFor({node.operands[0]}), use);
   }
   std::vector<RowInput> inputs;
   for (size_t i = 0; i < program.graph.inputs().size(); ++i) {

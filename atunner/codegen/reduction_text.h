@@ -23,6 +23,7 @@ struct ReductionSchedule {
   bool keeps = false;     ///< what several passes read stays in registers
   bool prefetch = false;  ///< and its next rows are copied to shared memory meanwhile
   bool staged = false;    ///< the rows of a block are copied to shared memory together, wherever they begin
+  bool uneven = false;    ///< rows begin between vectors of memory
   bool narrow = false;    ///< functions as 16-bit results need them
 };
 /// Does the row's number alone say where the input has it?

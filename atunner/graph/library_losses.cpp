@@ -92,6 +92,19 @@ LibraryOperator Loss(const LossRow& row) {
           .example = {{3, 5}}};
 }
 
+const Attribute kIgnored = {"ignore_index", int64_t{-100}, "label whose row counts nothing"};
+
+/// Reduced, of the rows that count: a mean is over their number.
+void ReducedOfLabels(Call& call, Value each, Value labels) {
+  const std::string counts = fmt::format("b != {}", call.Whole("ignore_index"));
+  each = call.g.Map(fmt::format("select({}, a, 0)", counts), {each, labels});
+  if (call.Text("reduction") != "mean" || !call.g.ok()) return Reduced(call, each);
+  const DType dtype = call.g.TypeOf(each).dtype;
+  const Value rows = call.g.Map(fmt::format("cast(a != {}, {})", call.Whole("ignore_index"), Name(dtype)), {labels});
+  const auto total = [&](Value x) { return call.g.Reduce(Combine::kSum, x, {0}); };
+  call.Output("loss", call.g.Map("a / b", {total(each), total(rows)}));
+}
+
 /// Mean over rows of what the label's place says of the logits' log softmax.
 void BuildCrossEntropy(Call& call) {
   if (!call.Check(call.shape().size() == 2, "cross_entropy takes logits N,C")) return;
@@ -102,16 +115,17 @@ void BuildCrossEntropy(Call& call) {
   const Value total = g.Reduce(Combine::kSum, g.Map("exp(a)", {moved}), {1});
   const Value picked = g.Add(Gather{1, 1}, {moved, labels});
   const double smoothing = call.Real("label_smoothing");
-  if (smoothing == 0) return Reduced(call, g.Map("log(a) - b", {total, picked}));
+  if (smoothing == 0) return ReducedOfLabels(call, g.Map("log(a) - b", {total, picked}), labels);
   const Value mean = g.Reduce(Combine::kMean, moved, {1});
-  Reduced(call, g.Map(fmt::format("log(a) - {} * b - {} * c", 1 - smoothing, smoothing), {total, picked, mean}));
+  ReducedOfLabels(call, g.Map(fmt::format("log(a) - {} * b - {} * c", 1 - smoothing, smoothing), {total, picked, mean}),
+                  labels);
 }
 
 void BuildNll(Call& call) {
   if (!call.Check(call.shape().size() == 2, "nll_loss takes log probabilities N,C")) return;
   const Value x = call.Wide(call.Input("log_probabilities", call.shape()));
   const Value labels = call.Input("labels", {call.shape()[0]}, DType::kInt64);
-  Reduced(call, call.g.Map("-a", {call.g.Add(Gather{1, 1}, {x, labels})}));
+  ReducedOfLabels(call, call.g.Map("-a", {call.g.Add(Gather{1, 1}, {x, labels})}), labels);
 }
 
 /// a · b / (|a| |b|) of rows.
@@ -283,7 +297,7 @@ void AddLosses(std::vector<LibraryOperator>& library) {
                      "cross_entropy(logits[N, C], labels[N]) → loss[]",
                      "mean of -log softmax at the labels",
                      one,
-                     {{"label_smoothing", 0.0, "share of all classes in the target"}, kReduction},
+                     {{"label_smoothing", 0.0, "share of all classes in the target"}, kIgnored, kReduction},
                      BuildCrossEntropy,
                      true,
                      {{3, 5}}});
@@ -291,7 +305,7 @@ void AddLosses(std::vector<LibraryOperator>& library) {
                      "nll_loss(log_probabilities[N, C], labels[N]) → loss[]",
                      "mean of what stands at the labels, negated",
                      one,
-                     {kReduction},
+                     {kIgnored, kReduction},
                      BuildNll,
                      true,
                      {{3, 5}}});

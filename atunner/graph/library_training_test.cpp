@@ -43,6 +43,22 @@ TEST(Losses, LabelsPickAndSmooth) {
   ExpectNear(nll.outputs[0], {picked});
 }
 
+TEST(Losses, ALabelMayCountNothing) {
+  const auto label = static_cast<int64_t>(Of("nll_loss", {{3, 5}}).in(1, 1));
+  const Attributes ignored = {{"ignore_index", label}};
+  const Case mean = Of("nll_loss", {{3, 5}}, ignored);
+  double sum = 0;
+  double rows = 0;
+  for (size_t r = 0; r < 3; ++r) {
+    if (static_cast<int64_t>(mean.in(1, r)) == label) continue;
+    sum -= mean.in(0, r * 5 + static_cast<size_t>(mean.in(1, r)));
+    ++rows;
+  }
+  ExpectNear(mean.outputs[0], {sum / rows});
+  const Case none = Of("cross_entropy", {{3, 5}}, {{"ignore_index", label}, {"reduction", std::string("none")}});
+  EXPECT_EQ(none.outputs[0].Reals()[1], 0);
+}
+
 TEST(Optimizers, StepAsTheirPapersSay) {
   const Case rms = Of("rmsprop", {{5}}, {{"lr", 0.1}, {"eps", 1e-3}});
   const Case ada = Of("adagrad", {{5}}, {{"lr", 0.1}, {"eps", 1e-3}});

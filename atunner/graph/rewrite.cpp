@@ -330,7 +330,129 @@ class LastAxesMerger : public Rewriter {
   std::vector<bool> have_;
 };
 
+class UpdateFinder : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    const auto* scatter = node.As<Scatter>();
+    const auto last = static_cast<int64_t>(node.type.rank()) - 1;
+    Shape kept = node.type.shape;
+    if (!kept.empty()) kept.back() = Extent(1);
+    if (!scatter || scatter->axis != last || scatter->batch != last ||
+        ElementCount(graph_.node(node.operands[1]).type.shape) != ElementCount(kept))
+      return Copy(node, std::move(operands));
+    for (size_t i = 1; i < 3; ++i) operands[i] = builder_.Reshape(operands[i], kept);
+    operands[1] = builder_.Cast(operands[1], DType::kInt64);
+    const char* updated = scatter->op == Combine::kSum   ? "a + c"
+                          : scatter->op == Combine::kMax ? "maximum(a, c)"
+                          : scatter->op == Combine::kMin ? "minimum(a, c)"
+                                                         : "c";
+    return builder_.Map(fmt::format("select(index(-1) == b, {}, a)", updated), std::move(operands));
+  }
+};
+
+/// Which nodes hold one value for each row of the space, without the reduced axes; none where one of them is used
+/// otherwise too.
+std::vector<bool> FindRows(const ValidGraph& graph, const Shape& space, size_t row_axes) {
+  const std::vector<Node>& nodes = graph.nodes();
+  const Shape rows(space.begin(), space.begin() + static_cast<int64_t>(row_axes));
+  Shape kept = rows;
+  kept.resize(space.size(), Extent(1));
+  std::vector<bool> found(nodes.size(), false);
+  const auto shape_of = [&](NodeId id) -> const Shape& { return nodes[id].type.shape; };
+  const auto is_gather = [&](const Node& node) {
+    const auto* gather = node.As<Gather>();
+    const auto axes = static_cast<int64_t>(row_axes);
+    return gather && gather->axis == axes && gather->batch == axes && shape_of(node.operands[0]) == space &&
+           row_axes + 1 == space.size();
+  };
+  bool more = true;
+  const auto mark = [&](NodeId id) {
+    if (shape_of(id) != rows || found[id]) return;
+    more = found[id] = true;
+  };
+  while (more) {
+    more = false;
+    for (size_t id = 0; id < nodes.size(); ++id) {
+      const Node& node = nodes[id];
+      const auto here = static_cast<NodeId>(id);
+      const auto* reduce = node.As<Reduce>();
+      if (reduce && shape_of(node.operands[0]) == space && reduce->axes.size() + row_axes == space.size() &&
+          reduce->axes.front() == static_cast<int64_t>(row_axes))
+        mark(here);
+      if (is_gather(node)) mark(here), mark(node.operands[1]);
+      if (node.As<Reshape>() && node.type.shape == kept) mark(node.operands[0]);
+      if (node.As<Reshape>() && shape_of(node.operands[0]) == kept) mark(here);
+      if (!node.As<Map>() || node.type.shape != rows) continue;
+      if (std::ranges::any_of(node.operands, [&](NodeId operand) { return bool{found[operand]}; })) mark(here);
+      for (NodeId operand : node.operands) {
+        if (found[id]) mark(operand);
+      }
+    }
+  }
+  for (size_t id = 0; id < nodes.size(); ++id) {
+    const Node& node = nodes[id];
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const bool serves = (node.As<Map>() && found[id]) || (node.As<Reshape>() && node.type.shape == kept) ||
+                          (is_gather(node) && i == 1);
+      const bool fits =
+          !node.As<Map>() || !found[id] || found[node.operands[i]] || ElementCount(shape_of(node.operands[i])).one();
+      if ((found[node.operands[i]] && !serves) || !fits) return std::vector<bool>(nodes.size(), false);
+    }
+  }
+  return found;
+}
+
+class RowKeeper : public Rewriter {
+ public:
+  RowKeeper(const ValidGraph& graph, std::vector<bool> rows, Shape kept)
+      : Rewriter(graph), rows_(std::move(rows)), kept_(std::move(kept)) {}
+
+ private:
+  Shape InputShape(NodeId id) const override { return rows_[id] ? kept_ : graph_.node(id).type.shape; }
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    const bool same = rows_[id] || (node.As<Reshape>() && rows_[node.operands[0]]);
+    if (node.As<Reshape>() && same) return operands[0];
+    if (!rows_[id]) return Copy(node, std::move(operands));
+    if (const auto* map = node.As<Map>()) return Moved(*map, std::move(operands));
+    if (const auto* reduce = node.As<Reduce>())
+      return builder_.Reduce(reduce->op, operands[0], reduce->axes, /*keep=*/true);
+    return Copy(node, std::move(operands));
+  }
+  /// Its axes now have others behind them.
+  Value Moved(const Map& map, std::vector<Value> operands) {
+    ScalarBuilder scalar(map.body.parameters());
+    std::vector<int> arguments;
+    for (size_t i = 0; i < operands.size(); ++i) arguments.push_back(scalar.Parameter(static_cast<int>(i)));
+    const int behind = static_cast<int>(kept_.size() - map.shape.size());
+    const auto place = [&](const ScalarNode& node) {
+      return node.op == ScalarOp::kIndex ? scalar.Index(node.number - behind) : scalar.Extent(node.number - behind);
+    };
+    auto body = scalar.Finish(scalar.Import(map.body, arguments, place).value()).value();
+    return builder_.Map(std::move(body), std::move(operands), kept_);
+  }
+
+  std::vector<bool> rows_;
+  Shape kept_;
+};
+
 }  // namespace
+
+ValidGraph WithKeptRows(const ValidGraph& graph) {
+  const auto first = std::ranges::find_if(graph.nodes(), [](const Node& node) { return node.As<Reduce>() != nullptr; });
+  if (first == graph.nodes().end()) return graph;
+  Shape space = graph.node(first->operands[0]).type.shape;
+  const size_t rows = space.size() - first->As<Reduce>()->axes.size();
+  if (rows == 0 || first->As<Reduce>()->axes.front() != static_cast<int64_t>(rows)) return graph;
+  std::vector<bool> found = FindRows(graph, space, rows);
+  std::fill(space.begin() + static_cast<int64_t>(rows), space.end(), Extent(1));
+  return RowKeeper(graph, std::move(found), std::move(space)).Run();
+}
+ValidGraph WithoutSingleUpdates(const ValidGraph& graph) { return UpdateFinder(graph).Run(); }
 
 ValidGraph MergeLastAxes(const ValidGraph& graph) {
   const auto first = std::ranges::find_if(graph.nodes(), [](const Node& node) { return node.As<Reduce>() != nullptr; });

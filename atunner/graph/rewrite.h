@@ -18,6 +18,14 @@ ValidGraph FuseMaps(const ValidGraph& graph);
 /// first place that holds it, or holds NaN.
 ValidGraph WithoutPlaces(const ValidGraph& graph);
 
+/// Scatters with one update for each row of the last axis as maps: an element is updated where its place is the one.
+ValidGraph WithoutSingleUpdates(const ValidGraph& graph);
+
+/// Values for each row of what the first reduction takes, if it is one over last axes, with these as extents of 1, so
+/// that they broadcast; of inputs too (whose elements lie in the same order). The same graph where rows are used
+/// otherwise as well.
+ValidGraph WithKeptRows(const ValidGraph& graph);
+
 /// As few last axes as the first reduction allows: neighbouring ones that no node tells apart become one, of inputs too
 /// (whose elements lie in the same order).
 ValidGraph MergeLastAxes(const ValidGraph& graph);

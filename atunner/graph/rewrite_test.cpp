@@ -196,5 +196,50 @@ output d
   for (size_t i = 0; i < want.size(); ++i) ExpectNear(got[i], want[i].Reals(), 0);
 }
 
+TEST(WithoutSingleUpdates, AnElementIsUpdatedWhereItsPlaceIsTheOne) {
+  for (const char* op : {"sum", "set", "max", "min"}) {
+    const ValidGraph graph =
+        MustParse(std::string("graph g\ninput x: float32[3, 4]\ninput p: int64[3]\ninput u: float32[3]\n") +
+                  "y = scatter_" + op + "(x, p, u, axis=1, batch=1)\noutput y\n");
+    const ValidGraph without = WithoutSingleUpdates(graph);
+    EXPECT_THAT(Print(without), Not(HasSubstr("scatter")));
+    const std::vector<Tensor> inputs = {
+        Tensor::Of(DType::kFloat32, {3, 4}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, NAN, 10, 11, 12}),
+        Tensor::Of(DType::kInt64, {3}, std::vector<double>{3, -1, 0}),
+        Tensor::Of(DType::kFloat32, {3}, std::vector<double>{2.5, 9, 4})};
+    ExpectNear(Evaluate(without, inputs).value()[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
+  }
+  const ValidGraph several = MustParse(
+      "graph g\ninput x: float32[3, 4]\ninput p: int64[3, 2]\ninput u: float32[3, 2]\n"
+      "y = scatter_sum(x, p, u, axis=1, batch=1)\noutput y\n");
+  EXPECT_EQ(Print(WithoutSingleUpdates(several)), Print(several));
+}
+
+TEST(WithKeptRows, TellsRowsFromColumnsOfTheSameExtent) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[5, 5]
+input labels: int64[5]
+input weight: float32[5]
+weighted = x * weight
+total = reduce_sum(weighted, axes=[1])
+picked = gather(x, labels, axis=1, batch=1)
+y = select(labels != 2, total - picked, cast(index(-1), float32))
+output y
+)");
+  const ValidGraph kept = WithKeptRows(graph);
+  EXPECT_EQ(kept.node(kept.inputs()[1]).type.shape, (Shape{Extent(5), Extent(1)}));
+  EXPECT_EQ(kept.node(kept.inputs()[2]).type.shape, (Shape{Extent(5)}));
+  const auto inputs = RandomInputs(graph, 17);
+  std::vector<Tensor> same = inputs;
+  same[1] = Tensor::Of(DType::kInt64, {5, 1}, inputs[1].Reals());
+  const auto got = Evaluate(kept, same);
+  ASSERT_TRUE(got.has_value()) << got.error().ToString() << Print(kept);
+  ExpectNear((*got)[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
+  const ValidGraph both =
+      MustParse("graph g\ninput x: float32[5, 5]\nrow = reduce_sum(x, axes=[1])\ny = x * row\noutput y\n");
+  EXPECT_EQ(Print(WithKeptRows(both)), Print(both)) << "a row's value that stands for columns";
+}
+
 }  // namespace
 }  // namespace atunner::graph

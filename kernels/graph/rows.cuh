@@ -26,6 +26,19 @@ template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
   return tree<Op, WARPS_PER_ROW>(part[slot][row]);
 }
 
+/// A sum of exponentials of distances from `top`, as one of distances from `other`.
+template <class Exponential> DEVICE float scaled_sum(float sum, float top, float other, const Exponential& exponential) {
+  return sum * exponential(top - (other == __int_as_float(0xff800000) ? 0.0f : other));
+}
+/// Adds e^(x - top) of N elements to `sum`, where `top` becomes the largest of all so far.
+template <int N, class Exponential> DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N], const Exponential& exponential) {
+  const float largest = maximum(top, tree<Max, N>(x));
+  sum = scaled_sum(sum, top, largest, exponential);
+#pragma unroll
+  for (int i = 0; i < N; ++i) sum += scaled_sum(1.0f, x[i], largest, exponential);
+  top = largest;
+}
+
 /// The row that this thread serves of the group which begins with row `group`: its own, or the group's first.
 DEVICE long long row_of(long long group, long long rows) {
   const long long row = group + threadIdx.x / THREADS_PER_ROW;

@@ -1,0 +1,49 @@
+// Values of a graph's nodes as expressions, to recognise what they compute whatever maps it is spread over.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "atunner/graph/graph.h"
+
+namespace atunner {
+
+/// A node's value as one expression over what is no map, whose parameter numbers are node ids: equal values are equal
+/// nodes of the builder.
+class InlinedValues {
+ public:
+  explicit InlinedValues(const graph::ValidGraph& graph) : graph_(graph), builder_(TypesOf(graph)) {}
+
+  int Of(graph::NodeId id) {
+    const graph::Node& node = graph_.node(id);
+    const auto* map = node.As<graph::Map>();
+    if (!map || map->body.Uses(graph::ScalarOp::kIndex) || map->body.Uses(graph::ScalarOp::kExtent))
+      return builder_.Parameter(id);
+    std::vector<int> arguments;
+    for (graph::NodeId operand : node.operands) arguments.push_back(Of(operand));
+    return builder_.Import(map->body, arguments).value_or(builder_.Parameter(id));
+  }
+  const graph::ScalarNode& At(int value) const { return builder_.node(value); }
+  /// m, if the value is x - m and `operand_of(m)` is x. Nodes that `operand_of` does not know are -1.
+  std::optional<graph::NodeId> Subtrahend(int value, const std::function<graph::NodeId(graph::NodeId)>& operand_of) {
+    const graph::ScalarNode distance = builder_.node(value);
+    if (distance.op != graph::ScalarOp::kSubtract) return std::nullopt;
+    graph::ScalarNode centre = builder_.node(distance.args[1]);
+    if (centre.op == graph::ScalarOp::kDetach) centre = builder_.node(centre.args[0]);
+    if (centre.op != graph::ScalarOp::kParameter) return std::nullopt;
+    const graph::NodeId x = operand_of(centre.number);
+    return x >= 0 && Of(x) == distance.args[0] ? std::optional<graph::NodeId>(centre.number) : std::nullopt;
+  }
+
+ private:
+  static std::vector<DType> TypesOf(const graph::ValidGraph& graph) {
+    std::vector<DType> types;
+    for (const graph::Node& node : graph.nodes()) types.push_back(node.type.dtype);
+    return types;
+  }
+  const graph::ValidGraph& graph_;
+  graph::ScalarBuilder builder_;
+};
+
+}  // namespace atunner

@@ -1,0 +1,131 @@
+// Losses of labelled rows on the virtual GPU, and what else takes several stages.
+#include <cmath>
+#include <limits>
+
+#include "atunner/codegen/graph_kernels_test.h"
+
+namespace atunner {
+namespace {
+
+class Losses : public GraphKernels {
+ protected:
+  Losses() : GraphKernels("H200") {}
+  /// Labels that count nothing, that no class has, and of the first and the last class.
+  void PutInto(const TaskBuffers& buffers) override {
+    const int64_t last = classes_ - 1;
+    const std::pair<int64_t, int64_t> labels[] = {{0, -100}, {1, last + 5}, {2, 0}, {4, last}};
+    for (const auto& [row, label] : labels) {
+      if (row < rows_) Put(buffers, "labels", row, label);
+    }
+    for (int64_t column = 0; column < classes_ && infinite_; ++column) {
+      const float nothing = -INFINITY;
+      if (column % 256 < 200) Put(buffers, "logits", 2 * classes_ + column, nothing);
+      Put(buffers, "logits", 5 * classes_ + column, nothing);
+    }
+    if (infinite_) Put(buffers, "logits", 3 * classes_ + 77, std::numeric_limits<float>::infinity());
+  }
+  template <class T>
+  void Put(const TaskBuffers& buffers, const char* name, int64_t at, T value) {
+    const auto* tensor = buffers.Find(name);
+    if (tensor != nullptr && at < tensor->shape.elements)
+      EXPECT_TRUE(gpu_.CopyIn(tensor->address + at * sizeof(T), std::as_bytes(std::span(&value, 1))));
+  }
+  void CheckLoss(const char* op, int64_t rows, int64_t classes, DType dtype, Attributes attributes = {},
+                 const char* family = "stages", size_t drawn = 1) {
+    rows_ = rows, classes_ = classes;
+    Check(SpecOf({op, {{rows, classes}}, std::move(attributes)}, dtype), family, drawn);
+  }
+  int64_t rows_ = 0, classes_ = 0;
+  bool infinite_ = false;  ///< masked logits
+};
+
+TEST_F(Losses, OfLabels) {
+  for (const auto& [rows, classes] : {std::pair{7, 509}, std::pair{6, 1031}, std::pair{5, 5}}) {
+    for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      for (const char* op : {"cross_entropy", "cross_entropy_backward", "nll_loss_backward"})
+        CheckLoss(op, rows, classes, dtype, {}, "stages", classes == 1031 ? 1 : 0);
+    }
+  }
+  CheckLoss("cross_entropy_backward", 5, 50257, DType::kBFloat16, {}, "stages", 0);
+  CheckLoss("cross_entropy", 40, 300, DType::kFloat32, {{"label_smoothing", 0.1}});
+  CheckLoss("cross_entropy_backward", 40, 300, DType::kFloat32, {{"label_smoothing", 0.1}});
+  CheckLoss("cross_entropy", 9, 300, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction");
+  CheckLoss("cross_entropy", 9, 1031, DType::kFloat32, {{"reduction", std::string("sum")}});
+}
+
+TEST_F(Losses, OfRows) {
+  for (const char* op : {"cosine_loss", "triplet_loss"}) CheckLoss(op, 40, 300, DType::kFloat32);
+  for (const char* op : {"cosine_loss_backward", "triplet_loss_backward"})
+    CheckLoss(op, 40, 300, DType::kFloat32, {}, "columns");
+}
+
+// Masked classes are -infinity: they count nothing, wherever they stand, unless all are.
+TEST_F(Losses, InfiniteLogits) {
+  infinite_ = true;
+  CheckLoss("cross_entropy", 24, 1031, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
+  CheckLoss("cross_entropy", 24, 2048, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
+}
+
+/// Rows that share their places with many others, and places that no row has.
+class Scattered : public GraphKernels {
+ protected:
+  Scattered() : GraphKernels("H200") {}
+  void PutInto(const TaskBuffers& buffers) override {
+    const auto* places = buffers.Find("indices");
+    std::vector<int64_t> values(places->shape.elements);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 0 ? 4 : static_cast<int64_t>(i * i % 23) - 3;
+    EXPECT_TRUE(gpu_.CopyIn(places->address, std::as_bytes(std::span(values))));
+  }
+};
+
+TEST_F(Scattered, RowsAreCombinedInOrder) {
+  for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (const char* op : {"scatter_add", "scatter", "scatter_max"})
+      Check(SpecOf({op, {{17, 72}, {201}}, {}}, dtype), "scatter", 2);
+    Check(SpecOf({"embedding_backward", {{300, 24}, {5, 61}}, {}}, dtype), "scatter", 1);
+    Check(SpecOf({"scatter_add", {{600, 5}, {2}}, {}}, dtype), "scatter", 1);
+  }
+}
+
+class FirstOfRows : public GraphKernels {
+ protected:
+  FirstOfRows() : GraphKernels("H200") {}
+  /// Equal elements, zeros of both signs and NaN; a row whose best elements lie where half of 128 threads read.
+  void PutInto(const TaskBuffers& buffers) override {
+    const auto* x = buffers.Find("x");
+    if (x->spec->dtype != DType::kFloat32) return;
+    const int64_t columns = x->shape.extents.back();
+    std::vector<float> row(static_cast<size_t>(columns));
+    for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(i % 7) * (i % 2 == 0 ? 0.0F : -0.0F);
+    row[columns / 2] = NAN;
+    Put(*x, 0, row);
+    for (size_t i = 0; i < row.size(); ++i)
+      row[i] = (i / 4 % 128 < 63 ? 1.0F : 0.0F) + static_cast<float>(i % 97) / 100;
+    if (x->shape.elements > columns) Put(*x, columns, row);
+  }
+  void Put(const TaskBuffers::Tensor& tensor, int64_t at, const std::vector<float>& values) {
+    EXPECT_TRUE(gpu_.CopyIn(tensor.address + at * sizeof(float), std::as_bytes(std::span(values))));
+  }
+};
+
+TEST_F(FirstOfRows, OfAnyLength) {
+  for (const auto& [columns, k] : {std::pair{32, 5}, {1000, 64}, {2048, 8}, {300, 1}, {200, 200}}) {
+    for (const bool largest : {true, false}) {
+      const DType dtype = largest ? DType::kFloat32 : DType::kBFloat16;
+      Check(SpecOf({"topk", {{3, columns}}, {{"k", int64_t{k}}, {"largest", largest}}}, dtype), "topk", 1);
+    }
+  }
+}
+
+// More than are collected at once: they are searched one after the other.
+TEST_F(FirstOfRows, InTheHandsOfFewThreads) {
+  const KernelSpec spec = SpecOf({"topk", {{2, 4096}}, {{"k", int64_t{64}}}}, DType::kFloat32);
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+  const Configuration one = WithValues(*schedule, {{"block", 128}, {"vector", 4}, {"groups", 2}});
+  CheckConfiguration(spec, *schedule, one, *oracle);
+  EXPECT_GT(verified_, 0u);
+}
+
+}  // namespace
+}  // namespace atunner

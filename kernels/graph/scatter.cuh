@@ -1,0 +1,57 @@
+// Places gathered by the row that they name. Rows' lists lie one after the other in no certain order, but each is sorted, so
+// that what is combined does not depend on what runs when.
+
+/// Of row `row`, which had `count` places: where its list begins, told to `begins` and to `cursors`. Whole warps call.
+DEVICE void begin_list(long long row, long long rows, int* total, int* begins, int* cursors) {
+  const int count = row < rows ? cursors[row] : 0, lane = threadIdx.x % 32;
+  int upto = count;
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, upto, offset);
+    if (lane >= offset) upto += before;
+  }
+  int base = 0;
+  if (lane == 31 && upto > 0) base = atomicAdd(total, upto);
+  base = __shfl_sync(0xffffffffu, base, 31);
+  if (row < rows) begins[row] = cursors[row] = base + upto - count;
+}
+
+/// Sorts a list by all threads of a block: a bitonic network whose steps all ascend, so that what a power of two lacks is as
+/// good as infinite.
+DEVICE void sort_by_block(int* list, int count) {
+  for (int size = 2; size < 2 * count; size *= 2) {
+    for (int step = size / 2; step > 0; step /= 2) {
+      __syncthreads();
+      for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        const int other = step == size / 2 ? i ^ (size - 1) : i ^ step;
+        if (other <= i || other >= count) continue;
+        const int a = list[i], b = list[other];
+        if (b < a) list[i] = b, list[other] = a;
+      }
+    }
+  }
+  __syncthreads();
+}
+
+/// Sorts the lists of as many rows as the block has threads: short ones each by a thread, others by all.
+DEVICE void sort_lists(long long first, long long rows, const int* begins, const int* ends, int* list) {
+  __shared__ int waiting[1024], waits;
+  if (threadIdx.x == 0) waits = 0;
+  __syncthreads();
+  const long long row = first + threadIdx.x;
+  const int count = row < rows ? ends[row] - begins[row] : 0;
+  int* const own = list + (count > 1 ? begins[row] : 0);
+  if (count > 8) waiting[atomicAdd(&waits, 1)] = threadIdx.x;
+  for (int i = 1; i < count && count <= 8; ++i) {
+    const int value = own[i];
+    int at = i;
+    for (; at > 0 && own[at - 1] > value; --at) own[at] = own[at - 1];
+    own[at] = value;
+  }
+  __syncthreads();
+  for (int i = 0; i < waits; ++i) {
+    const long long next = first + waiting[i];
+    sort_by_block(list + begins[next], ends[next] - begins[next]);
+  }
+  __syncthreads();
+}
