@@ -20,7 +20,7 @@ class AttentionBackward : public BoundTemplate {
     const std::vector<int64_t> q = ExtentsOf(spec, "q"), k = ExtentsOf(spec, "k");
     batch_ = q[0], heads_ = q[1], sequence_ = q[2], dim_ = q[3], key_heads_ = k[1];
     causal_ = SettingOr(spec, "causal", 0) != 0;
-    scale_ = SettingOr(spec, "scale", 1 / std::sqrt(static_cast<double>(dim_)));
+    scale_ = SettingOr(spec, "scale", 1 / std::sqrt(Real(dim_)));
     space_.parameters = {
         {"forward_q", Integers({128, 192}), "forward: queries per block"},
         {"forward_k", Integers({64, 80, 96, 112, 128, 176}), "forward: keys per step"},
@@ -96,23 +96,23 @@ class AttentionBackward : public BoundTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
-    const auto columns = static_cast<double>(Columns());
+    const double columns = Real(Columns());
     // Blocks take turns on the SMs; each begins with its own tiles. A tile of few columns feeds a tensor core slowly,
     // one of many needs more registers than there are, and buffers hide the copies.
     const auto seconds = [&](int64_t own, int64_t tile, double sums, double products, int64_t heads) {
-      const double works = static_cast<double>(CeilDiv(sequence_, own) * heads) / static_cast<double>(profile.sms);
-      const double seen = static_cast<double>(sequence_) * (causal_ ? 0.5 : 1.0) + static_cast<double>(tile + own);
+      const double works = Real(CeilDiv(sequence_, own) * heads) / Real(profile.sms);
+      const double seen = Real(sequence_) * (causal_ ? 0.5 : 1.0) + Real(tile + own);
       const double rounds = causal_ ? std::max(works, 1.0) + 0.3 : std::ceil(works);
-      const double registers = sums + 1.25 * static_cast<double>(tile) + 24;
-      const double fed = (1.0 + 24.0 / static_cast<double>(tile)) * (1.0 + 0.006 * std::max(registers - 208, 0.0));
-      return rounds * products * 2.0 * columns * static_cast<double>(own) * seen * fed / rate;
+      const double registers = sums + 1.25 * Real(tile) + 24;
+      const double fed = (1.0 + 24.0 / Real(tile)) * (1.0 + 0.006 * std::max(registers - 208, 0.0));
+      return rounds * products * 2.0 * columns * Real(own) * seen * fed / rate;
     };
     const auto buffered = [&](const char* stages, const char* partner) {
       const auto each = [](int64_t count) { return count == 1 ? 1.04 : count == 2 ? 1.02 : 1.0; };
       return each(integer(stages)) * each(integer(partner));
     };
     const int64_t heads = batch_ * heads_, key_heads = batch_ * key_heads_;
-    const double members = static_cast<double>(heads_ / key_heads_);
+    const double members = Real(heads_ / key_heads_);
     // Narrow heads wait for exponentials, which three groups hide; blocks with tile after tile balance a mask badly.
     const bool narrow = dim_ <= 64, one_per_sm = integer("forward_order") == 1;
     const double forward = seconds(integer("forward_q"), integer("forward_k"), columns / 2, 2, heads) *

@@ -74,12 +74,10 @@ class AttentionTemplate : public BoundTemplate {
 
   /// Blocks that run one after another on the busiest SM, times what one of them computes.
   double BlockSeconds(int64_t tile_q, int64_t resident, double rate_per_sm) const {
-    const double blocks = std::ceil(static_cast<double>(dim("sequence")) / static_cast<double>(tile_q)) *
-                          static_cast<double>(dim("heads"));
-    const double waves =
-        std::ceil(blocks / static_cast<double>(profile_.sms * resident)) * static_cast<double>(resident);
-    const double seen = static_cast<double>(dim("sequence")) * (causal_ ? 0.5 : 1.0);
-    return waves * 4.0 * static_cast<double>(tile_q) * seen * static_cast<double>(dim_) / rate_per_sm;
+    const double blocks = std::ceil(Real(dim("sequence")) / Real(tile_q)) * Real(dim("heads"));
+    const double waves = std::ceil(blocks / Real(profile_.sms * resident)) * Real(resident);
+    const double seen = Real(dim("sequence")) * (causal_ ? 0.5 : 1.0);
+    return waves * 4.0 * Real(tile_q) * seen * Real(dim_) / rate_per_sm;
   }
 
   int64_t dim_;
@@ -133,9 +131,9 @@ class MmaAttention : public AttentionTemplate {
     // 16 queries per warp read each key and value from shared memory twice as often as 32 do; longer key tiles mean
     // fewer barriers; a second buffer hides the copies; eight warps per SM hide the softmax behind the products.
     const double fed = integer("warp_q") == 16 ? 0.85 : 1.0;
-    const double barriers = 1.0 + 6.0 / static_cast<double>(integer("tile_k"));
+    const double barriers = 1.0 + 6.0 / Real(integer("tile_k"));
     const double copies = integer("stages") == 1 ? 1.06 : integer("stages") == 3 ? 1.02 : 1.0;
-    const double hidden = std::min(1.0, 0.55 + 0.45 * static_cast<double>(warps * resident) / 8.0);
+    const double hidden = std::min(1.0, 0.55 + 0.45 * Real(warps * resident) / 8.0);
     const double queries = integer("q_registers") == 0 ? 1.03 : 1.0;
     const double order = integer("head_group") == 1 ? 1.0 : 1.001;
     const double rate =
@@ -215,19 +213,19 @@ class WgmmaAttention : public AttentionTemplate {
     const int64_t groups = integer("tile_q") / 64, tile_k = integer("tile_k");
     // Per score: its share of both products, and an exponential, of which an SM takes sixteen in the time of 4096 FLOP.
     // Groups hide one behind the other, but for what a barrier per tile costs.
-    const double products = 4.0 * static_cast<double>(Columns());
+    const double products = 4.0 * Real(Columns());
     const double weights = 256.0;
-    const double shown = groups == 1 ? 1.0 : 0.3 / static_cast<double>(groups - 1);
+    const double shown = groups == 1 ? 1.0 : 0.3 / Real(groups - 1);
     const double score = std::max(products, weights) + shown * std::min(products, weights);
-    const double barriers = 1.0 + 40.0 / static_cast<double>(tile_k);
+    const double barriers = 1.0 + 40.0 / Real(tile_k);
     const double turns = (integer("turns") != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
     // Heads that go together should find their keys and values in L2.
-    const double cached = 4.0 * static_cast<double>(integer("head_group") * dim("sequence") * dim_);
-    const double small = (cached > 0.75 * static_cast<double>(profile.l2_bytes) ? 1.04 : 1.0) *
+    const double cached = 4.0 * Real(integer("head_group") * dim("sequence") * dim_);
+    const double small = (cached > 0.75 * Real(profile.l2_bytes) ? 1.04 : 1.0) *
                          (integer("head_group") == 1 ? 1.01 : 1.0) * (integer("stages") == 2 ? 1.0 : 1.001);
     const int64_t registers = Columns() / 2 + tile_k / 2 + tile_k / 4 + 24;
-    const double crowded = 1.0 + 0.003 * static_cast<double>(std::max<int64_t>(registers - 190, 0));
-    const double tile = score * static_cast<double>(integer("tile_q") * tile_k) * barriers * turns * small * crowded;
+    const double crowded = 1.0 + 0.003 * Real(std::max<int64_t>(registers - 190, 0));
+    const double tile = score * Real(integer("tile_q") * tile_k) * barriers * turns * small * crowded;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     return BusiestSm(configuration) * tile / rate * 1e9;
   }
@@ -249,14 +247,14 @@ class WgmmaAttention : public AttentionTemplate {
   double BusiestSm(const Configuration& configuration) const {
     const int64_t tile_q = GetInt(space_, configuration, "tile_q"), tile_k = GetInt(space_, configuration, "tile_k");
     const int64_t order = GetInt(space_, configuration, "order");
-    const double ends = (order == 0 ? 224.0 : 64.0) / static_cast<double>(tile_k);
+    const double ends = (order == 0 ? 224.0 : 64.0) / Real(tile_k);
     const auto rows = CeilDiv(dim("sequence"), tile_q);
-    const auto keys = static_cast<double>(CeilDiv(dim("sequence"), tile_k));
-    const double works = static_cast<double>(rows * dim("heads")) / static_cast<double>(profile_.sms);
+    const double keys = Real(CeilDiv(dim("sequence"), tile_k));
+    const double works = Real(rows * dim("heads")) / Real(profile_.sms);
     if (!causal_) return std::ceil(works) * (keys + ends);
     const double average = (keys + 1) / 2 + ends;
     if (order == 0) return std::max(works, 1.0) * average + 0.3 * keys;  // long rows first fill up evenly
-    const double pairs = static_cast<double>(CeilDiv(rows, 2) * dim("heads")) / static_cast<double>(profile_.sms);
+    const double pairs = Real(CeilDiv(rows, 2) * dim("heads")) / Real(profile_.sms);
     if (order == 2) return std::ceil(pairs) * 2 * average;
     if (rows * dim("heads") > kCounted) return works * average;
     return BusiestInRounds(rows, tile_q, tile_k, ends, GetInt(space_, configuration, "head_group"));
@@ -270,7 +268,7 @@ class WgmmaAttention : public AttentionTemplate {
     int64_t index = 0;
     for (int64_t first = 0; first < heads; first += head_group) {
       for (int64_t row = rows; row > 0; --row) {
-        const double tiles = static_cast<double>(CeilDiv(std::min(row * tile_q, sequence), tile_k)) + ends;
+        const double tiles = Real(CeilDiv(std::min(row * tile_q, sequence), tile_k)) + ends;
         for (int64_t head = first; head < std::min(first + head_group, heads); ++head, ++index) {
           const int64_t place = index % profile_.sms;
           load[static_cast<size_t>(index / profile_.sms % 2 == 0 ? place : profile_.sms - 1 - place)] += tiles;
@@ -319,15 +317,15 @@ class SimtAttention : public AttentionTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     // Per unit a thread reads rows + keys vectors for 4 · rows · keys products; a vector costs the lanes four words.
-    const auto rows = static_cast<double>(integer("rows"));
-    const double keys = static_cast<double>(integer("tile_k")) / 16;
+    const double rows = Real(integer("rows"));
+    const double keys = Real(integer("tile_k")) / 16;
     const double fed = rows * keys / (rows * keys + rows + keys);
     const int64_t warps = integer("tile_q") / integer("rows") / 2;
     const int64_t resident =
         std::clamp<int64_t>(profile.shared_per_sm / (Shared(configuration) + profile.shared_reserved_per_block), 1,
                             std::max<int64_t>(1, 16 / warps));
-    const double hidden = std::min(1.0, 0.4 + 0.6 * static_cast<double>(warps * resident) / 12.0);
-    const double barriers = 1.0 + 8.0 / static_cast<double>(integer("tile_k"));
+    const double hidden = std::min(1.0, 0.4 + 0.6 * Real(warps * resident) / 12.0);
+    const double barriers = 1.0 + 8.0 / Real(integer("tile_k"));
     const double rate = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
     return BlockSeconds(integer("tile_q"), resident, rate) * barriers * (integer("head_group") == 1 ? 1.0 : 1.001) *
            1e9;

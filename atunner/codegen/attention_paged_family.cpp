@@ -49,18 +49,18 @@ class PagedAttention : public BoundTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     const int64_t tiles = CeilDiv(group(), integer("octets") * 8), parts = integer("parts");
-    const double bytes = 4.0 * static_cast<double>(sequences_ * key_heads_ * keys() * dim_);
-    const double joined = parts == 1 ? 0 : 8.0 * static_cast<double>(sequences_ * heads_ * parts * dim_);
+    const double bytes = 4.0 * Real(sequences_ * key_heads_ * keys() * dim_);
+    const double joined = parts == 1 ? 0 : 8.0 * Real(sequences_ * heads_ * parts * dim_);
     // Blocks of one length run in rounds, the last of which should be full; each begins and ends slowly. Few warps do
     // not keep an SM's share of the memory busy.
     const int64_t warps = integer("warps");
-    const double blocks = static_cast<double>(sequences_ * key_heads_ * tiles * parts);
-    const auto resident = static_cast<double>(65536 / (32 * std::min<int64_t>(Registers(configuration), 255)) / warps);
-    const double rounds = blocks / (resident * static_cast<double>(profile.sms));
+    const double blocks = Real(sequences_ * key_heads_ * tiles * parts);
+    const double resident = Real(65536 / (32 * std::min<int64_t>(Registers(configuration), 255)) / warps);
+    const double rounds = blocks / (resident * Real(profile.sms));
     const double uneven = rounds > 1 ? std::ceil(rounds) / rounds : 1.0;
-    const double busy = std::min(1.0, rounds) * resident * static_cast<double>(warps);
-    const double ends = 1.0 + 24.0 * static_cast<double>(warps) / static_cast<double>(Part(configuration));
-    const double repeated = 1.0 + 0.4 * static_cast<double>(tiles - 1);  // what L2 does not hide
+    const double busy = std::min(1.0, rounds) * resident * Real(warps);
+    const double ends = 1.0 + 24.0 * Real(warps) / Real(Part(configuration));
+    const double repeated = 1.0 + 0.4 * Real(tiles - 1);  // what L2 does not hide
     const double streamed = bytes * repeated * ends * (0.7 + 0.3 * uneven) * std::max(1.0, 7.0 / busy);
     return (streamed + joined) / profile.dram_gbps + (parts == 1 ? 0 : 4000);
   }
@@ -96,7 +96,7 @@ class PagedAttention : public BoundTemplate {
     decode.args.push_back(ArgBinding::Workspace("parts"));
     decode.args.push_back(ArgBinding::Workspace("sums"));
     decode.args.push_back(ArgBinding::Scalar(DType::kInt32, spec_.FindArg("k_pool")->shape[0]));
-    const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(static_cast<double>(dim_)));
+    const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(Real(dim_)));
     decode.args.push_back(
         ArgBinding::Scalar(DType::kFloat32, Expr::MustParse(fmt::format("{:.17g}", scale * 1.4426950408889634))));
     std::vector<LaunchStep> steps = {decode};

@@ -2,13 +2,38 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "atunner/operators/operator.h"
 
 namespace atunner {
 
 std::vector<Value> Integers(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
+
+void AddArguments(LaunchStep& step, const ArgumentWords& words) {
+  constexpr std::pair<std::string_view, DType> kScalars[] = {
+      {"i32:", DType::kInt32}, {"i64:", DType::kInt64}, {"f32:", DType::kFloat32}};
+  for (const std::string& word : words) {
+    const auto scalar = std::ranges::find_if(kScalars, [&](const auto& kind) { return word.starts_with(kind.first); });
+    if (scalar != std::end(kScalars))
+      step.args.push_back(ArgBinding::Scalar(scalar->second, Expr::MustParse(word.substr(scalar->first.size()))));
+    else
+      step.args.push_back(word[0] == '@' ? ArgBinding::Workspace(word.substr(1)) : ArgBinding::Tensor(word));
+  }
+}
+
+LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads, const ArgumentWords& words) {
+  LaunchStep step;
+  step.entry = std::move(entry);
+  step.grid[0] = Expr::MustParse(blocks);
+  step.block[0] = threads;
+  AddArguments(step, words);
+  return step;
+}
 
 ConstantBlock& ConstantBlock::Int(std::string_view name, int64_t value, std::string_view comment) {
   text_ += fmt::format("constexpr int {} = {};{}{}\n", name, value, comment.empty() ? "" : "  // ", comment);
@@ -28,6 +53,16 @@ ConstantBlock& ConstantBlock::Define(std::string_view name, int64_t value) {
 ConstantBlock& ConstantBlock::Line(std::string_view line) {
   text_ += line;
   text_ += '\n';
+  return *this;
+}
+
+ConstantBlock& ConstantBlock::Ints(const Chosen& chosen, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    std::string capitals = name;
+    std::ranges::transform(capitals, capitals.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    Int(capitals, chosen[name]);
+  }
   return *this;
 }
 

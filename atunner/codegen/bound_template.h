@@ -16,6 +16,29 @@ namespace atunner {
 std::vector<Value> Integers(std::initializer_list<int64_t> values);
 /// a / b rounded up; both positive.
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/// 1, 2, 4, … up to `most`, as far as `serves(value)` allows.
+template <class Serves>
+std::vector<Value> PowersOfTwo(int64_t most, const Serves& serves) {
+  std::vector<Value> values;
+  for (int64_t value = 1; value <= most && serves(value); value *= 2) values.emplace_back(value);
+  return values;
+}
+/// Counts and sizes in a cost.
+constexpr double Real(int64_t value) { return static_cast<double>(value); }
+
+/// A configuration whose values are asked for by name.
+struct Chosen {
+  const ParameterSpace& space;
+  const Configuration& configuration;
+  int64_t operator[](const char* name) const { return GetInt(space, configuration, name); }
+};
+
+/// Kernel arguments, a word each: "x" is a tensor of the task, "@x" a workspace of the plan; "i32:…", "i64:…" and
+/// "f32:…" are scalars, as expressions over dims, attributes and parameters.
+using ArgumentWords = std::vector<std::string>;
+void AddArguments(LaunchStep& step, const ArgumentWords& words);
+/// A launch of `blocks`, an expression, along x; what else a step has its maker adds.
+LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads, const ArgumentWords& words = {});
 
 /// Constants that head an emitted source: one line each, with a comment where the name does not say enough.
 class ConstantBlock {
@@ -25,6 +48,8 @@ class ConstantBlock {
   /// For what the preprocessor decides.
   ConstantBlock& Define(std::string_view name, int64_t value);
   ConstantBlock& Line(std::string_view line);
+  /// Integers of the parameters of these names, in capitals.
+  ConstantBlock& Ints(const Chosen& chosen, std::initializer_list<const char*> names);
   const std::string& text() const { return text_; }
 
  private:
@@ -49,6 +74,7 @@ class BoundTemplate : public ScheduleTemplate {
 
   void Add(const std::string& condition, const char* reason);
   bool Allows(const Configuration& configuration) const;
+  Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
   /// Of the given configurations the first that the space allows; an empty one when there is none.
   Configuration FirstAllowed(const std::vector<std::vector<int64_t>>& candidates) const;
   /// Of the combinations of `choices`, a list for each parameter, the one of least Cost.

@@ -99,9 +99,9 @@ class ElementsTemplate : public BoundTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const auto integer = [&](const char* name) { return Real(GetInt(space_, configuration, name)); };
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const double width = integer("vector") * static_cast<double>(Widest());
+    const double width = integer("vector") * Real(Widest());
     const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16) : 1.0 + 0.15 * std::log2(16 / width);
     const double broken = 1 + (Whole(integer("vector")) ? 0 : 0.02 * std::log2(integer("vector")));
     // A row's place has to be there before the row is asked for: several under way hide that.

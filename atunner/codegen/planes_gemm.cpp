@@ -107,28 +107,28 @@ class PlanesGemm : public BoundTemplate {
     const auto at = [&](const char* name) { return GetInt(space_, configuration, name); };
     const int64_t tile_m = at("tile_m"), tile_n = at("tile_n");
     const int64_t planes = at("planes");
-    const auto depth = static_cast<double>(k_);
+    const double depth = Real(k_);
     // Copies of what the products wait for: a buffer being filled, and one group's work behind the other's.
-    const double covered = std::min(1.0, 0.7 + 0.15 * static_cast<double>(at("stages") - 1));
+    const double covered = std::min(1.0, 0.7 + 0.15 * Real(at("stages") - 1));
     const double hidden = tile_m == 64 ? 0.85 : 1.0;
-    const double promoted = 1.0 - 0.02 / static_cast<double>(at("promote"));
-    const double fed = std::min(1.0, 0.86 + 0.14 * static_cast<double>(tile_n) / 128.0);
+    const double promoted = 1.0 - 0.02 / Real(at("promote"));
+    const double fed = std::min(1.0, 0.86 + 0.14 * Real(tile_n) / 128.0);
     const double rate =
         profile.PeakFlops(DType::kFloat16, true) / profile.sms * kSustained * covered * hidden * promoted * fed;
-    const double products = static_cast<double>(planes * (planes + 1) * tile_m * tile_n) * depth / rate * 1e9;
-    const double chunks = static_cast<double>((tile_m + tile_n) * planes * 2 * profile.sms) * depth / profile.l2_gbps;
+    const double products = Real(planes * (planes + 1) * tile_m * tile_n) * depth / rate * 1e9;
+    const double chunks = Real((tile_m + tile_n) * planes * 2 * profile.sms) * depth / profile.l2_gbps;
     // What blocks that run side by side read of either operand, once each.
     const int64_t group = at("group_m");
     const int64_t lines = group * tile_m + CeilDiv(profile.sms, group) * tile_n;
-    const double fetched = static_cast<double>(lines * planes * 2) * depth / profile.dram_gbps;
+    const double fetched = Real(lines * planes * 2) * depth / profile.dram_gbps;
     const double multiply =
-        static_cast<double>(TilesPerBlock(configuration)) * (std::max(products, chunks) + kExposed * fetched + kTileNs);
-    const double operands = static_cast<double>(m_ + n_) * depth * 4;
-    const double result = static_cast<double>(m_ * n_) * 4;
+        Real(TilesPerBlock(configuration)) * (std::max(products, chunks) + kExposed * fetched + kTileNs);
+    const double operands = Real(m_ + n_) * depth * 4;
+    const double result = Real(m_ * n_) * 4;
     // Operands that need scales are read twice, the second time from L2 where they fit; then planes are written.
-    const double again = operands < 0.5 * static_cast<double>(profile.l2_bytes) ? 0.5 : 1;
+    const double again = operands < 0.5 * Real(profile.l2_bytes) ? 0.5 : 1;
     const double second = planes < 3 ? again * operands : 0;
-    const double written = operands / 2 * static_cast<double>(planes);
+    const double written = operands / 2 * Real(planes);
     return multiply + (operands + second + written + result) / profile.dram_gbps + (planes < 3 ? 4 : 3) * kStepNs;
   }
 

@@ -79,9 +79,9 @@ class PointwiseTemplate : public BoundTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const auto integer = [&](const char* name) { return Real(GetInt(space_, configuration, name)); };
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const double width = integer("vector") * static_cast<double>(Widest());
+    const double width = integer("vector") * Real(Widest());
     // One instruction moves 16 bytes; two of them side by side write halves of sectors.
     const double narrow = width > 16 ? 1.06 : width == 16 ? 1.0 : width >= 8 ? 1.03 : width >= 4 ? 1.2 : 1.7;
     // Memory likes to be walked through in order: by small blocks, each of them once, whose loads are few.

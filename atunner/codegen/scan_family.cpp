@@ -266,7 +266,7 @@ class ScanTemplate : public BoundTemplate {
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const auto integer = [&](const char* name) { return Real(GetInt(space_, configuration, name)); };
     const bool along = form_.along_lines();
     const double width = integer("vector") * Widest();
     const double threads = integer("threads") * integer("groups");
@@ -274,7 +274,7 @@ class ScanTemplate : public BoundTemplate {
     const double lines = std::ceil(Lines() / beside);
     const double tile =
         along ? integer("threads") * integer("vector") * integer("items") : integer("groups") * integer("items");
-    const auto extent = static_cast<double>(Extent());
+    const double extent = Real(Extent());
     const double wasted = std::ceil(extent / tile) * tile / extent;
     // Memory likes pieces of some kilobytes of a line, or of 256 bytes across lines.
     const double piece = integer("threads") * width * (along ? integer("items") / 16 : 1);
@@ -295,11 +295,11 @@ class ScanTemplate : public BoundTemplate {
 
  private:
   int64_t Extent() const { return form_.extent().factor(); }
-  double Lines() const { return static_cast<double>(graph::ElementCount(form_.Lines()).Bound(spec_.dims).factor()); }
+  double Lines() const { return Real(graph::ElementCount(form_.Lines()).Bound(spec_.dims).factor()); }
   double Widest() const {
     size_t widest = 1;
     for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
-    return static_cast<double>(widest);
+    return Real(widest);
   }
 
   void MakeSpace() {
@@ -310,8 +310,7 @@ class ScanTemplate : public BoundTemplate {
       if (!along && !extent.one()) neighbours = extent.factor();
     }
     std::vector<Value> vectors;
-    for (int64_t v = 1; v <= 8 && static_cast<double>(v) * Widest() <= 32 && neighbours % v == 0; v *= 2)
-      vectors.emplace_back(v);
+    for (int64_t v = 1; v <= 8 && Real(v) * Widest() <= 32 && neighbours % v == 0; v *= 2) vectors.emplace_back(v);
     space_.parameters = {
         {"threads", along ? Integers({32, 64, 128, 256, 512, 1024}) : Integers({8, 16, 32, 64, 128, 256}),
          along ? "threads of a line" : "threads beside each other"},

@@ -81,9 +81,8 @@ std::optional<double> SimtTemplate::Cost(const Configuration& configuration, con
                 profile.registers_per_sm / (registers * warps * 32), BlocksPerSm(configuration)}),
       1, 8);
   // A thread tile of w × v reads w + v words of shared memory for w · v products.
-  const double fed =
-      static_cast<double>(thread_m * thread_n) / static_cast<double>(thread_m * thread_n + thread_m + thread_n);
-  const double hidden = std::min(1.0, 0.5 + 0.5 * static_cast<double>(warps * resident) / 8.0);
+  const double fed = Real(thread_m * thread_n) / Real(thread_m * thread_n + thread_m + thread_n);
+  const double hidden = std::min(1.0, 0.5 + 0.5 * Real(warps * resident) / 8.0);
   Pace pace;
   pace.resident = resident;
   pace.flops = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;

@@ -158,7 +158,7 @@ std::optional<double> TensorTemplate::Cost(const Configuration& configuration, c
   if (profile.cc_major == 9) {
     const int64_t ahead = (values["stages"] - 1) * (RowsFetched(configuration) + values["tile_n"]) * values["tile_k"] *
                           static_cast<int64_t>(SizeOf(operands_));
-    pace.copied = std::min(pace.copied, static_cast<double>(ahead * pace.resident) / kCopyNs);
+    pace.copied = std::min(pace.copied, Real(ahead * pace.resident) / kCopyNs);
   }
   return Time(configuration, pace);
 }
