@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
@@ -39,9 +39,7 @@ class AttentionTemplate : public BoundTemplate {
  protected:
   ConstantBlock Constants(const Configuration& configuration) const {
     ConstantBlock block;
-    block.Define("STATISTICS", 0).Int("DIM", dim_).Int("TILE_Q", GetInt(space_, configuration, "tile_q"));
-    block.Int("TILE_K", GetInt(space_, configuration, "tile_k"));
-    block.Int("HEAD_GROUP", GetInt(space_, configuration, "head_group"));
+    block.Define("STATISTICS", 0).Int("DIM", dim_).Ints(chosen(configuration), {"tile_q", "tile_k", "head_group"});
     block.Bool("CAUSAL", causal_).Bool("NEGATIVE", negative_, "the scale's sign: the least score weighs most");
     return block;
   }
@@ -50,26 +48,19 @@ class AttentionTemplate : public BoundTemplate {
   RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads, int64_t shared,
                         LaunchStep step = {}) const {
     step.entry = "attention";
-    if (step.args.empty()) {
-      step.grid[0] = Expr::MustParse("ceil_div(sequence, tile_q) * heads");
-      for (const char* tensor : {"q", "k", "v"}) step.args.push_back(ArgBinding::Tensor(tensor));
-    }
+    if (step.args.empty()) step = Step("attention", "ceil_div(sequence, tile_q) * heads", 1, {"q", "k", "v"});
     step.block[0] = Expr(threads);
     step.shared_bytes = Expr(shared);
-    step.args.push_back(ArgBinding::Tensor("y"));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("heads")));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("sequence")));
     // Powers of two are what the hardware has: e^x = 2^(x log2 e).
-    step.args.push_back(ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("scale * 1.4426950408889634")));
+    AddArguments(step, {"y", "i32:heads", "i32:sequence", "f32:scale * 1.4426950408889634"});
     return {.source = std::move(source), .plan = Plan(configuration, {step})};
   }
 
   /// Tiles no larger than what there is, but for the smallest ones.
   void AddExtents(int64_t least_queries, int64_t least_keys) {
-    const int64_t sequence = dim("sequence");
-    Add(fmt::format("tile_q == {} or tile_q < 2 * {}", least_queries, sequence), "more queries than there are");
-    Add(fmt::format("tile_k == {} or tile_k < 2 * {}", least_keys, sequence), "more keys than there are");
-    Add(fmt::format("head_group == 1 or head_group <= {}", dim("heads")), "more heads than there are");
+    Add(fmt::format("tile_q == {} or tile_q < 2 * sequence", least_queries), "more queries than there are");
+    Add(fmt::format("tile_k == {} or tile_k < 2 * sequence", least_keys), "more keys than there are");
+    Add("head_group == 1 or head_group <= heads", "more heads than there are");
   }
 
   /// Blocks that run one after another on the busiest SM, times what one of them computes.
@@ -108,13 +99,13 @@ class MmaAttention : public AttentionTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants = Constants(configuration);
-    const int64_t threads = integer("tile_q") / integer("warp_q") * 32;
-    constants.Int("THREADS", threads).Int("WARP_Q", integer("warp_q")).Int("STAGES", integer("stages"));
+    const int64_t threads = at["tile_q"] / at["warp_q"] * 32;
+    constants.Int("THREADS", threads).Ints(at, {"warp_q", "stages"});
     constants.Int("PANEL", Units(), "units of 16 bytes that lie side by side in shared memory");
-    constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
-    const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
+    constants.Bool("Q_REGISTERS", at["q_registers"] != 0);
+    const int64_t shared = (at["tile_q"] + 2 * at["tile_k"] * at["stages"]) * RowBytes();
     return Finish(
         configuration,
         Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionTensorCuh, embed::kAttentionMmaCu}),
@@ -122,23 +113,23 @@ class MmaAttention : public AttentionTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
-    const int64_t warps = integer("tile_q") / integer("warp_q");
+    const Chosen at = chosen(configuration);
+    const int64_t shared = (at["tile_q"] + 2 * at["tile_k"] * at["stages"]) * RowBytes();
+    const int64_t warps = at["tile_q"] / at["warp_q"];
     const int64_t resident = std::clamp<int64_t>(
         std::min(profile.shared_per_sm / (shared + profile.shared_reserved_per_block), 8 / std::min<int64_t>(8, warps)),
         1, 4);
     // 16 queries per warp read each key and value from shared memory twice as often as 32 do; longer key tiles mean
     // fewer barriers; a second buffer hides the copies; eight warps per SM hide the softmax behind the products.
-    const double fed = integer("warp_q") == 16 ? 0.85 : 1.0;
-    const double barriers = 1.0 + 6.0 / Real(integer("tile_k"));
-    const double copies = integer("stages") == 1 ? 1.06 : integer("stages") == 3 ? 1.02 : 1.0;
+    const double fed = at["warp_q"] == 16 ? 0.85 : 1.0;
+    const double barriers = 1.0 + 6.0 / Real(at["tile_k"]);
+    const double copies = at["stages"] == 1 ? 1.06 : at["stages"] == 3 ? 1.02 : 1.0;
     const double hidden = std::min(1.0, 0.55 + 0.45 * Real(warps * resident) / 8.0);
-    const double queries = integer("q_registers") == 0 ? 1.03 : 1.0;
-    const double order = integer("head_group") == 1 ? 1.0 : 1.001;
+    const double queries = at["q_registers"] == 0 ? 1.03 : 1.0;
+    const double order = at["head_group"] == 1 ? 1.0 : 1.001;
     const double rate =
         profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share / profile.sms * fed * hidden;
-    return BlockSeconds(integer("tile_q"), resident, rate) * barriers * copies * queries * order * 1e9;
+    return BlockSeconds(at["tile_q"], resident, rate) * barriers * copies * queries * order * 1e9;
   }
 
  private:
@@ -183,20 +174,18 @@ class WgmmaAttention : public AttentionTemplate {
     return sizes;
   }
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t keys = integer("tile_k"), stages = integer("stages");
+    const Chosen at = chosen(configuration);
+    const int64_t keys = at["tile_k"], stages = at["stages"];
     ConstantBlock constants = Constants(configuration);
     const int64_t shared = SharedBytes(configuration, 1), twice = SharedBytes(configuration, 2);
     // Where a block goes on to another tile of queries, they should be there.
-    const bool ahead = integer("order") != 0 && twice <= profile_.shared_per_block;
-    constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", integer("turns") != 0);
-    constants.Bool("PAIRS", integer("order") == 2).Int("SHARING", 1);
+    const bool ahead = at["order"] != 0 && twice <= profile_.shared_per_block;
+    constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", at["turns"] != 0);
+    constants.Bool("PAIRS", at["order"] == 2).Int("SHARING", 1);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products = AttentionProducts({keys}, Columns());
-    LaunchStep step;
-    const std::string tiles = "ceil_div(sequence, tile_q)";
-    const std::string works = Works(integer("order"));
-    step.grid[0] = Expr::MustParse(integer("order") != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works);
+    const std::string works = Works(at["order"]);
+    LaunchStep step = Step("attention", at["order"] != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works, 1);
     const auto map = [&](const char* tensor, int64_t rows) {
       return PanelMap(tensor, spec_.compute_dtype, {dim_, Expr::MustParse("sequence"), Expr::MustParse("heads")}, rows);
     };
@@ -205,12 +194,12 @@ class WgmmaAttention : public AttentionTemplate {
                   Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
                         embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
-                  integer("tile_q") * 2 + 128, ahead ? twice : shared, std::move(step));
+                  at["tile_q"] * 2 + 128, ahead ? twice : shared, std::move(step));
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t groups = integer("tile_q") / 64, tile_k = integer("tile_k");
+    const Chosen at = chosen(configuration);
+    const int64_t groups = at["tile_q"] / 64, tile_k = at["tile_k"];
     // Per score: its share of both products, and an exponential, of which an SM takes sixteen in the time of 4096 FLOP.
     // Groups hide one behind the other, but for what a barrier per tile costs.
     const double products = 4.0 * Real(Columns());
@@ -218,14 +207,14 @@ class WgmmaAttention : public AttentionTemplate {
     const double shown = groups == 1 ? 1.0 : 0.3 / Real(groups - 1);
     const double score = std::max(products, weights) + shown * std::min(products, weights);
     const double barriers = 1.0 + 40.0 / Real(tile_k);
-    const double turns = (integer("turns") != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
+    const double turns = (at["turns"] != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
     // Heads that go together should find their keys and values in L2.
-    const double cached = 4.0 * Real(integer("head_group") * dim("sequence") * dim_);
-    const double small = (cached > 0.75 * Real(profile.l2_bytes) ? 1.04 : 1.0) *
-                         (integer("head_group") == 1 ? 1.01 : 1.0) * (integer("stages") == 2 ? 1.0 : 1.001);
+    const double cached = 4.0 * Real(at["head_group"] * dim("sequence") * dim_);
+    const double small = (cached > 0.75 * Real(profile.l2_bytes) ? 1.04 : 1.0) * (at["head_group"] == 1 ? 1.01 : 1.0) *
+                         (at["stages"] == 2 ? 1.0 : 1.001);
     const int64_t registers = Columns() / 2 + tile_k / 2 + tile_k / 4 + 24;
     const double crowded = 1.0 + 0.003 * Real(std::max<int64_t>(registers - 190, 0));
-    const double tile = score * Real(integer("tile_q") * tile_k) * barriers * turns * small * crowded;
+    const double tile = score * Real(at["tile_q"] * tile_k) * barriers * turns * small * crowded;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     return BusiestSm(configuration) * tile / rate * 1e9;
   }
@@ -307,28 +296,27 @@ class SimtAttention : public AttentionTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants = Constants(configuration);
-    constants.Int("ROWS", integer("rows"), "queries of a thread");
+    constants.Int("ROWS", at["rows"], "queries of a thread");
     return Finish(configuration, Emit(configuration, constants, {embed::kAttentionSimtCu}),
-                  integer("tile_q") / integer("rows") * 16, Shared(configuration));
+                  at["tile_q"] / at["rows"] * 16, Shared(configuration));
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     // Per unit a thread reads rows + keys vectors for 4 · rows · keys products; a vector costs the lanes four words.
-    const double rows = Real(integer("rows"));
-    const double keys = Real(integer("tile_k")) / 16;
+    const double rows = Real(at["rows"]);
+    const double keys = Real(at["tile_k"]) / 16;
     const double fed = rows * keys / (rows * keys + rows + keys);
-    const int64_t warps = integer("tile_q") / integer("rows") / 2;
+    const int64_t warps = at["tile_q"] / at["rows"] / 2;
     const int64_t resident =
         std::clamp<int64_t>(profile.shared_per_sm / (Shared(configuration) + profile.shared_reserved_per_block), 1,
                             std::max<int64_t>(1, 16 / warps));
     const double hidden = std::min(1.0, 0.4 + 0.6 * Real(warps * resident) / 12.0);
-    const double barriers = 1.0 + 8.0 / Real(integer("tile_k"));
+    const double barriers = 1.0 + 8.0 / Real(at["tile_k"]);
     const double rate = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
-    return BlockSeconds(integer("tile_q"), resident, rate) * barriers * (integer("head_group") == 1 ? 1.0 : 1.001) *
-           1e9;
+    return BlockSeconds(at["tile_q"], resident, rate) * barriers * (at["head_group"] == 1 ? 1.0 : 1.001) * 1e9;
   }
 
  private:
@@ -344,26 +332,20 @@ class SimtAttention : public AttentionTemplate {
   }
 };
 
-class Attention : public Family {
- public:
-  std::string_view name() const override { return "attention"; }
-  bool Match(const KernelSpec& spec) const override {
-    return spec.oracle.kind == Oracle::Kind::kOperator && spec.name == "flash_attention";
-  }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
-    if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile);
-    if (profile.cc_major == 9 && spec.dims.at("dim") <= kWgmmaColumns && spec.dims.at("dim") % 8 == 0) {
-      return std::make_unique<WgmmaAttention>(spec, profile);
-    }
-    return std::make_unique<MmaAttention>(spec, profile);
-  }
-};
+bool Matches(const KernelSpec& spec) { return IsOperator(spec, "flash_attention"); }
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
+  if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile);
+  const int64_t dim = spec.dims.at("dim");
+  if (profile.cc_major == 9 && dim <= kWgmmaColumns && dim % 8 == 0)
+    return std::make_unique<WgmmaAttention>(spec, profile);
+  return std::make_unique<MmaAttention>(spec, profile);
+}
 
 }  // namespace
 
 const Family& AttentionFamily() {
-  static const Attention family;
+  static const TaskFamily family("attention", Matches, Bind);
   return family;
 }
 

@@ -14,24 +14,27 @@ namespace atunner {
 
 std::vector<Value> Integers(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
 
-void AddArguments(LaunchStep& step, const ArgumentWords& words) {
+Argument::Argument(const std::string& word) {
   constexpr std::pair<std::string_view, DType> kScalars[] = {
       {"i32:", DType::kInt32}, {"i64:", DType::kInt64}, {"f32:", DType::kFloat32}};
-  for (const std::string& word : words) {
-    const auto scalar = std::ranges::find_if(kScalars, [&](const auto& kind) { return word.starts_with(kind.first); });
-    if (scalar != std::end(kScalars))
-      step.args.push_back(ArgBinding::Scalar(scalar->second, Expr::MustParse(word.substr(scalar->first.size()))));
-    else
-      step.args.push_back(word[0] == '@' ? ArgBinding::Workspace(word.substr(1)) : ArgBinding::Tensor(word));
+  for (const auto& [prefix, type] : kScalars) {
+    if (!word.starts_with(prefix)) continue;
+    *this = Scalar(type, Expr::MustParse(word.substr(prefix.size())));
+    return;
   }
+  *this = word[0] == '@' ? Workspace(word.substr(1)) : Tensor(word);
 }
 
-LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads, const ArgumentWords& words) {
+void AddArguments(LaunchStep& step, const Arguments& arguments) {
+  step.args.insert(step.args.end(), arguments.begin(), arguments.end());
+}
+
+LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads, const Arguments& arguments) {
   LaunchStep step;
   step.entry = std::move(entry);
   step.grid[0] = Expr::MustParse(blocks);
   step.block[0] = threads;
-  AddArguments(step, words);
+  AddArguments(step, arguments);
   return step;
 }
 
@@ -57,13 +60,14 @@ ConstantBlock& ConstantBlock::Line(std::string_view line) {
 }
 
 ConstantBlock& ConstantBlock::Ints(const Chosen& chosen, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    std::string capitals = name;
-    std::ranges::transform(capitals, capitals.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    Int(capitals, chosen[name]);
-  }
+  for (const char* name : names) Int(Capitals(name), chosen[name]);
   return *this;
+}
+
+std::string Capitals(std::string_view name) {
+  std::string capitals(name);
+  for (char& each : capitals) each = static_cast<char>(std::toupper(static_cast<unsigned char>(each)));
+  return capitals;
 }
 
 std::optional<RenderedKernel> BoundTemplate::Naive() const { return OracleOf(spec_)->Naive(spec_); }
@@ -88,30 +92,25 @@ Configuration BoundTemplate::FirstAllowed(const std::vector<std::vector<int64_t>
   return {};
 }
 
-Configuration BoundTemplate::Default() const {
-  std::vector<std::vector<Value>> all;
+Choices BoundTemplate::AllValues() const {
+  Choices all;
   for (const Parameter& parameter : space_.parameters) all.push_back(parameter.values);
-  return CheapestOf(all);
+  return all;
 }
 
-Configuration BoundTemplate::CheapestOf(const std::vector<std::vector<Value>>& choices) const {
+Configuration BoundTemplate::Default() const { return CheapestOf(AllValues()); }
+
+Configuration BoundTemplate::CheapestOf(const Choices& choices) const {
   Configuration best;
   double least = INFINITY;
-  std::vector<size_t> at(choices.size(), 0);
-  while (true) {
-    Configuration one;
-    for (size_t i = 0; i < at.size(); ++i) one.values.push_back(choices[i][at[i]]);
-    if (Allows(one)) {
-      const double cost = Cost(one, profile_).value_or(INFINITY);
-      if (cost < least) {
-        least = cost;
-        best = one;
-      }
-    }
-    size_t digit = 0;
-    while (digit < at.size() && ++at[digit] == choices[digit].size()) at[digit++] = 0;
-    if (digit == at.size()) return best;
-  }
+  ForEachOf(choices, [&](const Configuration& one) {
+    if (!Allows(one)) return;
+    const double cost = Cost(one, profile_).value_or(INFINITY);
+    if (cost >= least) return;
+    least = cost;
+    best = one;
+  });
+  return best;
 }
 
 SourceUnit BoundTemplate::Emit(const Configuration& configuration, const ConstantBlock& constants,

@@ -32,9 +32,14 @@ std::string KernelParameters(const KernelSpec& spec) {
 }
 
 void BindParameters(const KernelSpec& spec, LaunchStep& step) {
-  for (const ArgSpec& arg : spec.args) step.args.push_back(ArgBinding::Tensor(arg.name));
-  for (const auto& [name, size] : spec.dims)
-    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(name)));
+  for (const ArgSpec& arg : spec.args) AddArguments(step, {arg.name});
+  for (const auto& [name, size] : spec.dims) AddArguments(step, {"i64:" + name});
+}
+
+int64_t WidestElement(const KernelSpec& spec) {
+  size_t widest = 1;
+  for (const ArgSpec& arg : spec.args) widest = std::max(widest, SizeOf(arg.dtype));
+  return static_cast<int64_t>(widest);
 }
 
 std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& graph, int64_t several,

@@ -44,8 +44,7 @@ Configuration ProductTemplate::Default() const {
   double least = INFINITY;
   for (const std::vector<int64_t>& start : Starts()) {
     // The start, one order of blocks, and whatever is best of the rest.
-    std::vector<std::vector<Value>> choices;
-    for (const Parameter& parameter : space_.parameters) choices.push_back(parameter.values);
+    Choices choices = AllValues();
     for (size_t i = 0; i < start.size(); ++i) choices[i] = {start[i]};
     choices[start.size()] = {int64_t{8}};
     const Configuration one = CheapestOf(choices);
@@ -61,11 +60,9 @@ Configuration ProductTemplate::Default() const {
 
 LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, const char* entry, const std::string& m,
                                         const std::string& n) const {
-  LaunchStep step;
-  step.entry = entry;
-  step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n)", m, n));
+  LaunchStep step =
+      Step(entry, fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n)", m, n), Expr(Threads(configuration)));
   step.grid[1] = Expr::MustParse("split_k");
-  step.block[0] = Expr(Threads(configuration));
   step.shared_bytes = Expr(SharedBytes(configuration));
   return step;
 }
@@ -79,14 +76,10 @@ void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan
   if (!Split(configuration)) return;
   const std::string elements = fmt::format("({}) * ({})", m, n);
   plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
-  LaunchStep step;
-  step.entry = "add_shares";
   const int64_t at_once = Integer(configuration, "split_k") < 16 ? 1024 : 128;  // elements of a block (split.cuh)
-  step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once));
-  step.block[0] = 256;
-  step.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor(output),
-               ArgBinding::Scalar(DType::kInt64, Expr::MustParse(elements))};
-  for (ArgBinding& argument : FinishArguments()) step.args.push_back(std::move(argument));
+  LaunchStep step = Step("add_shares", fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
+                         {"@shares", output, "i64:" + elements});
+  AddArguments(step, FinishArguments());
   plan.steps.push_back(step);
 }
 

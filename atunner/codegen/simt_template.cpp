@@ -57,15 +57,7 @@ int64_t SimtTemplate::SharedBytes(const Configuration& configuration) const {
 ConstantBlock SimtTemplate::TileConstants(const Configuration& configuration) const {
   ConstantBlock block;
   block.Line("typedef float T;").Define("SPLIT_K", Integer(configuration, "split_k"));
-  for (const auto& [name, parameter] : {std::pair{"TILE_M", "tile_m"},
-                                        {"TILE_N", "tile_n"},
-                                        {"TILE_K", "tile_k"},
-                                        {"THREAD_M", "thread_m"},
-                                        {"THREAD_N", "thread_n"},
-                                        {"STAGES", "stages"},
-                                        {"GROUP_M", "group_m"}}) {
-    block.Int(name, Integer(configuration, parameter));
-  }
+  block.Ints(chosen(configuration), {"tile_m", "tile_n", "tile_k", "thread_m", "thread_n", "stages", "group_m"});
   block.Bool("B_TRANSPOSED", b_transposed_);
   block.Bool("C_ALIGNED", extents_.n % 4 == 0, "rows of the result start at multiples of 16 bytes");
   return block;

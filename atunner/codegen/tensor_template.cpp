@@ -31,26 +31,17 @@ std::string Wide(const std::string& width, int64_t bytes, int64_t unit) {
 
 void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes) {
   if (tensors.empty()) return;
-  LaunchStep step;
-  step.entry = "widen";
-  step.block[0] = 256;
   std::string blocks = "1";
   for (const auto& [from, rows, width, unit] : tensors) {
     const std::string wide = Wide(width, bytes, unit);
     plan.workspaces.push_back({"wide_" + from, Expr::MustParse(fmt::format("{} * {} * {}", rows, wide, bytes))});
     blocks = fmt::format("max({}, ceil_div({} * {}, {}))", blocks, rows, wide, 4096 / bytes);
   }
-  step.grid[0] = Expr::MustParse(fmt::format("min({}, 4096)", blocks));
+  LaunchStep step = Step("widen", fmt::format("min({}, 4096)", blocks), 256);
   step.grid[1] = Expr(static_cast<int64_t>(tensors.size()));
   // The kernel takes two; one alone is told twice.
-  for (const auto& [from, rows, width, unit] : {tensors.front(), tensors.back()}) {
-    const std::string wide = Wide(width, bytes, unit);
-    step.args.push_back(ArgBinding::Tensor(from));
-    step.args.push_back(ArgBinding::Workspace("wide_" + from));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(rows)));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse(width)));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse(wide)));
-  }
+  for (const auto& [from, rows, width, unit] : {tensors.front(), tensors.back()})
+    AddArguments(step, {from, "@wide_" + from, "i64:" + rows, "i32:" + width, "i32:" + Wide(width, bytes, unit)});
   plan.steps.push_back(step);
 }
 
@@ -107,8 +98,7 @@ LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const ch
   LaunchStep step = ProductStep(configuration, entry, m, n);
   // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
   if (Persistent(configuration)) {
-    const int64_t waves =
-        std::max<int64_t>(1, (BlocksPerSm(configuration) + Resident(configuration) - 1) / Resident(configuration));
+    const int64_t waves = std::max<int64_t>(1, CeilDiv(BlocksPerSm(configuration), Resident(configuration)));
     step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, {})", step.grid[0].text(), waves));
   }
   if (InCluster(configuration)) step.cluster[1] = Expr::MustParse("split_k");
@@ -123,9 +113,9 @@ ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, 
   block.Define("SPLIT_K", Integer(configuration, "split_k"));
   block.Line(fmt::format("typedef {} Operand;", SizeOf(operands_) == 1 ? "unsigned char" : CudaName(operands_)));
   block.Line(Split(configuration) ? "typedef float OUT;" : "typedef T OUT;");
-  block.Int("TILE_M", Integer(configuration, "tile_m")).Int("TILE_N", Integer(configuration, "tile_n"));
+  block.Ints(chosen(configuration), {"tile_m", "tile_n"});
   loop_.AddConstants(chosen(configuration), block);
-  block.Int("STAGES", Integer(configuration, "stages")).Int("GROUP_M", Integer(configuration, "group_m"));
+  block.Ints(chosen(configuration), {"stages", "group_m"});
   block.Int("RESIDENT", loop_.LaunchBound(chosen(configuration), Resident(configuration)),
             "blocks that an SM must hold");
   block.Bool("PERSISTENT", Persistent(configuration), "tile after tile");

@@ -91,6 +91,7 @@ DEVICE void add_up(Contribution (&rows)[N], int count, const Threads& threads) {
 #pragma unroll
   for (int n = 0; n < N; ++n) rows[n] = {{(float)count, rows[n].x.mean, sums[3 * n]}, sums[3 * n + 1], sums[3 * n + 2]};
 }
+DEVICE void join(Contribution& all, const Contribution& more) { all.add(more); }
 DEVICE Contribution in_block(const Contribution& mine, int count, Team& team) {
   Contribution all[1] = {mine};
   add_up(all, count, OverBlock{team});
@@ -193,7 +194,7 @@ DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const
 
 #if OWNERS > 1
 // Blocks that keep to their columns: the kernel follows.
-#elif SPLIT == 1
+#else
 struct LayerNormBackward {
   typedef Contribution Part;
   static constexpr int WORDS = 5;
@@ -218,7 +219,6 @@ struct LayerNormBackward {
       rstd[row] = sums.norm.scale;
     }
   }
-#if CLUSTER > 1
   static DEVICE void pack(const Contribution& mine, float (&values)[WORDS]) {
     pack_moments(mine.x, values);
     values[3] = mine.g;
@@ -234,55 +234,19 @@ struct LayerNormBackward {
     }
     return all;
   }
-#endif
+  static DEVICE Contribution unpack(const float* words) { return {{words[0], words[1], words[2]}, words[3], words[4]}; }
 };
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                          STATISTICS T* __restrict__ dx, SHARES float eps, long long rows) {
+                                                          STATISTICS T* __restrict__ dx, SHARES float eps, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x, dy};
 #if FUSED
   float *mean = nullptr, *rstd = nullptr;
 #endif
   LayerNormBackward backward(in, weight, dx, mean, rstd, eps);
-  Pass<LayerNormBackward>(in, rows, backward).run();
+  Pass<LayerNormBackward>(in, rows, backward).run(SPLIT_ARGUMENTS);
 #if FUSED
   backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS, Team());
 #endif
-}
-#else
-extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                           float4* __restrict__ parts, long long rows) {
-  const Matrices in = {x, dy};
-  Team team;
-  Parameters affine{{weight}};
-  affine.keep(team);
-  FOR_EACH_GROUP(row) {
-    const Lane lane(row, team);
-    const Contribution all = in_block(scan(in, affine, lane, Kept()), lane.count(), team);
-    if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float4(all.x.mean, all.x.squares, all.g, all.gx);
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                          STATISTICS T* __restrict__ dx, const float4* __restrict__ parts, float eps, long long rows) {
-  const Matrices in = {x, dy};
-  Team team;
-  ColumnSums none;
-  Parameters affine{{weight}};
-  affine.keep(team);
-  FOR_EACH_GROUP(row) {
-    Contribution mine;
-    for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
-      const float4 part = parts[row * SPLIT + p];
-      mine.add({{(float)count_of_part(row, p), part.x, part.y}, part.z, part.w});
-    }
-    const RowSums sums = row_sums(in_block(mine, COLS, team), eps);
-    const Lane lane(row, team);
-    write([&](int c, int tensor) { return fetch(in[tensor], lane, c); }, affine, dx, lane, sums, none);
-    if (team.t == 0 && PART_INDEX == 0) {
-      mean[row] = sums.norm.mean;
-      rstd[row] = sums.norm.scale;
-    }
-  }
 }
 #endif
 

@@ -388,8 +388,22 @@ DEVICE float block_reduce(float value, Team& team) {
   return values[0];
 }
 
+/// Of a Part that is a plain sum, what row_moments.cuh and others have of theirs.
+DEVICE void join(float& sum, float more) { sum += more; }
+DEVICE float in_block(float mine, int, Team& team) { return block_reduce<Sum>(mine, team); }
+
+#if SPLIT > 1
+// Two launches: step 0 leaves what the parts of each row come to in `parts`, step 1 puts that together and writes.
+#define SPLIT_PARAMETERS , float* __restrict__ parts, int step
+#define SPLIT_ARGUMENTS parts, step
+#else
+#define SPLIT_PARAMETERS
+#define SPLIT_ARGUMENTS
+#endif
+
 /// What one pass over the rows of a block does, for an operator that has
-///   Part, what the blocks that share a row find out about it, with `WORDS` floats to tell of it: `pack` and `merge`;
+///   Part, what the blocks that share a row find out about it, with `WORDS` floats to tell of it: `pack`, `unpack` and `merge`;
+///   join(part, part) and in_block(part, count, team), which put together what threads know of `count` elements;
 ///   measure(lane, kept, row, team), which returns the block's Part;
 ///   write(lane, kept, row, mine, all, team), given the Part of the block and that of the whole row.
 /// With DEFER a row is written when the next one has been measured, so that nobody waits for the exchange.
@@ -404,6 +418,26 @@ struct Pass {
 
   DEVICE Pass(const Matrices& in, long long rows, Operator& op) : in(in), rows(rows), op(op) {}
 
+#if SPLIT > 1
+  DEVICE void run(float* parts, int step) {
+    constexpr int WORDS = Operator::WORDS;
+    op.prepare(team);
+    FOR_EACH_GROUP(row) {
+      const Lane lane(row, team);
+      float* const words = parts + row * SPLIT * WORDS;
+      if (step == 0) {
+        float mine[WORDS];
+        Operator::pack(op.measure(lane, kept, row, team), mine);
+        for (int i = 0; i < WORDS && team.t == 0; ++i) words[PART_INDEX * WORDS + i] = mine[i];
+      } else {
+        Part all = {};
+        for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) join(all, Operator::unpack(words + p * WORDS));
+        all = in_block(all, COLS, team);
+        op.write(lane, kept, row, all, all, team);
+      }
+    }
+  }
+#else
   DEVICE void run() {
     enter();
     kept.begin(in, team, rows);
@@ -423,6 +457,7 @@ struct Pass {
     }
     if (DEFER && last >= 0) finish(last, kept, mine);
   }
+#endif
 
  private:
   DEVICE void tell(const Part& mine) {

@@ -100,7 +100,6 @@ struct Deviations {
   DEVICE Moments moments() const { return {count, pivot + offset(), fmaxf(0.0f, squares - sum * offset())}; }
 };
 
-#if CLUSTER > 1
 /// The row's moments from what the blocks that share it sent: counts, means, squares.
 DEVICE Moments merge_moments(const float (*sent)[CLUSTER]) {
   Moments all;
@@ -119,7 +118,7 @@ DEVICE void pack_moments(const Moments& mine, float* values) {
   values[1] = mine.mean;
   values[2] = mine.squares;
 }
-#endif
+DEVICE void join(Moments& all, const Moments& more) { all.add(more.count, more.mean, more.squares); }
 
 /// The moments of the block's part, `count` elements, from its threads'.
 DEVICE Moments in_block(const Moments& mine, int count, Team& team) {

@@ -120,9 +120,15 @@ DEVICE Peak scan(const Matrices& in, const Lane& lane) {
 }
 
 /// The peak of the block's part from its threads'.
-DEVICE Peak in_block(const Peak& mine, Team& team) {
+DEVICE Peak in_block(const Peak& mine, int, Team& team) {
   const float top = block_reduce<Max>(mine.top, team);
   return {top, block_reduce<Sum>(mine.total * Shift(top).since(mine.top), team)};
+}
+
+DEVICE void join(Peak& all, const Peak& more) {
+  const float top = Max::of(all.top, more.top);
+  const Shift over(top);
+  all = {top, all.total * over.since(all.top) + more.total * over.since(more.top)};
 }
 
 /// `part`: what the exponentials, where they are held, were taken over.
@@ -146,7 +152,6 @@ DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, 
   }
 }
 
-#if SPLIT == 1
 struct Softmax {
   typedef Peak Part;
   static constexpr int WORDS = 2;
@@ -157,12 +162,11 @@ struct Softmax {
   DEVICE Softmax(const Matrices& in, T* y) : in(in), y(y) {}
   DEVICE void prepare(const Team&) {}
   DEVICE Peak measure(const Lane& lane, const Kept& kept, long long, Team& team) {
-    return STORAGE == RELOAD ? in_block(scan(in, lane), team) : measure_kept(in, lane, kept, exponentials, team);
+    return STORAGE == RELOAD ? in_block(scan(in, lane), lane.count(), team) : measure_kept(in, lane, kept, exponentials, team);
   }
   DEVICE void write(const Lane& lane, const Kept& kept, long long, const Peak& mine, const Peak& all, const Team&) {
     ::write(in, y, lane, kept, exponentials, mine, all);
   }
-#if CLUSTER > 1
   static DEVICE void pack(const Peak& mine, float (&values)[WORDS]) {
     values[0] = mine.top;
     values[1] = mine.total;
@@ -177,38 +181,11 @@ struct Softmax {
     all.total = tree<Sum>(totals);
     return all;
   }
-#endif
+  static DEVICE Peak unpack(const float* words) { return {words[0], words[1]}; }
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, T* __restrict__ y, long long rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, T* __restrict__ y, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x};
   Softmax softmax(in, y);
-  Pass<Softmax>(in, rows, softmax).run();
+  Pass<Softmax>(in, rows, softmax).run(SPLIT_ARGUMENTS);
 }
-#else
-extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ x, float2* __restrict__ parts, long long rows) {
-  const Matrices in = {x};
-  Team team;
-  FOR_EACH_GROUP(row) {
-    const Peak peak = in_block(scan(in, Lane(row, team)), team);
-    if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float2(peak.top, peak.total);
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__ x, T* __restrict__ y, const float2* __restrict__ parts, long long rows) {
-  const Matrices in = {x};
-  Team team;
-  FOR_EACH_GROUP(row) {
-    Peak mine;
-    for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
-      const float2 part = parts[row * SPLIT + p];
-      const float top = Max::of(mine.top, part.x);
-      const Shift over(top);
-      mine.total = mine.total * over.since(mine.top) + part.y * over.since(part.x);
-      mine.top = top;
-    }
-    const Peak peak = in_block(mine, team);
-    write(in, y, Lane(row, team), Kept(), Exponentials(), peak, peak);
-  }
-}
-#endif
