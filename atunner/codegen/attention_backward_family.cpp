@@ -84,8 +84,9 @@ class AttentionBackward : public BoundTemplate {
     const std::string products = AttentionProducts({forward_k, at["k_tile"], at["q_tile"]}, Columns());
     return RenderedKernel{
         .source = Emit(configuration, constants,
-                       {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
-                        embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu, embed::kAttentionBackwardCu}),
+                       {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionQueriesCuh,
+                        embed::kAttentionTensorCuh, embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu,
+                        embed::kAttentionBackwardCu}),
         .plan = PlanOf(configuration)};
   }
 

@@ -45,24 +45,30 @@ class AttentionTemplate : public BoundTemplate {
   }
 
   /// One block per tile of queries; q, k and v as pointers unless `step` has them already.
-  RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads, int64_t shared,
+  RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads,
                         LaunchStep step = {}) const {
     step.entry = "attention";
     if (step.args.empty()) step = Step("attention", "ceil_div(sequence, tile_q) * heads", 1, {"q", "k", "v"});
     step.block[0] = Expr(threads);
-    step.shared_bytes = Expr(shared);
+    step.shared_bytes = shared_;
     // Powers of two are what the hardware has: e^x = 2^(x log2 e).
     AddArguments(step, {"y", "i32:heads", "i32:sequence", "f32:scale * 1.4426950408889634"});
     return {.source = std::move(source), .plan = Plan(configuration, {step})};
   }
 
-  /// Tiles no larger than what there is, but for the smallest ones.
-  void AddExtents(int64_t least_queries, int64_t least_keys) {
+  /// What a block takes, and tiles no larger than what there is, but for the smallest ones.
+  void AddLimits(const std::string& shared, int64_t least_queries, int64_t least_keys) {
+    shared_ = Expr::MustParse(shared);
+    AddShared(shared);
     Add(fmt::format("tile_q == {} or tile_q < 2 * sequence", least_queries), "more queries than there are");
     Add(fmt::format("tile_k == {} or tile_k < 2 * sequence", least_keys), "more keys than there are");
     Add("head_group == 1 or head_group <= heads", "more heads than there are");
   }
 
+  /// Blocks whose shared memory an SM has.
+  int64_t SharedFits(const Configuration& configuration) const {
+    return profile_.shared_per_sm / (Evaluate(shared_, configuration) + profile_.shared_reserved_per_block);
+  }
   /// Blocks that run one after another on the busiest SM, times what one of them computes.
   double BlockSeconds(int64_t tile_q, int64_t resident, double rate_per_sm) const {
     const double blocks = std::ceil(Real(dim("sequence")) / Real(tile_q)) * Real(dim("heads"));
@@ -74,6 +80,7 @@ class AttentionTemplate : public BoundTemplate {
   int64_t dim_;
   bool causal_;
   bool negative_;
+  Expr shared_;  ///< bytes of a block
 };
 
 class MmaAttention : public AttentionTemplate {
@@ -88,14 +95,12 @@ class MmaAttention : public AttentionTemplate {
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     Add("2 <= tile_q // warp_q <= 16", "2 to 16 warps");
-    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} <= {}", RowBytes(), profile.shared_per_block),
-        "shared memory");
     // Output, scores and queries of a thread, and what addresses take.
     const std::string held = fmt::format("(warp_q // 16 * ({} + tile_k // 2 + (q_registers * {} + 1) * 4 + 4) + 28)",
                                          2 * 2 * Units() / 2, Units() / 2 - 1);
     Add(held + " <= 255", "registers of a thread");
     Add(held + " * 2 * tile_q // warp_q * 16 <= 65536", "registers of a block");
-    AddExtents(64, 32);
+    AddLimits(fmt::format("(tile_q + 2 * tile_k * stages) * {}", RowBytes()), 64, 32);
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -105,20 +110,18 @@ class MmaAttention : public AttentionTemplate {
     constants.Int("THREADS", threads).Ints(at, {"warp_q", "stages"});
     constants.Int("PANEL", Units(), "units of 16 bytes that lie side by side in shared memory");
     constants.Bool("Q_REGISTERS", at["q_registers"] != 0);
-    const int64_t shared = (at["tile_q"] + 2 * at["tile_k"] * at["stages"]) * RowBytes();
     return Finish(
         configuration,
-        Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionTensorCuh, embed::kAttentionMmaCu}),
-        threads, shared);
+        Emit(configuration, constants,
+             {embed::kMmaCommonCuh, embed::kAttentionQueriesCuh, embed::kAttentionTensorCuh, embed::kAttentionMmaCu}),
+        threads);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    const int64_t shared = (at["tile_q"] + 2 * at["tile_k"] * at["stages"]) * RowBytes();
     const int64_t warps = at["tile_q"] / at["warp_q"];
-    const int64_t resident = std::clamp<int64_t>(
-        std::min(profile.shared_per_sm / (shared + profile.shared_reserved_per_block), 8 / std::min<int64_t>(8, warps)),
-        1, 4);
+    const int64_t resident =
+        std::clamp<int64_t>(std::min(SharedFits(configuration), 8 / std::min<int64_t>(8, warps)), 1, 4);
     // 16 queries per warp read each key and value from shared memory twice as often as 32 do; longer key tiles mean
     // fewer barriers; a second buffer hides the copies; eight warps per SM hide the softmax behind the products.
     const double fed = at["warp_q"] == 16 ? 0.85 : 1.0;
@@ -155,15 +158,12 @@ class WgmmaAttention : public AttentionTemplate {
          "one block per tile of queries; or one per SM, with tile after tile; or with long and short rows in pairs"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
-    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} + stages * 32 + tile_q // 4 <= {}", RowBytes(),
-                    profile.shared_per_block),
-        "shared memory");
     // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
     // loads leaves (kernels/families/attention_wgmma.cu).
     Add(fmt::format("{} + tile_k // 2 + tile_k // 4 + 24 <= (tile_q == 192 ? 160 : 232)", Columns() / 2),
         "registers of a thread");
     Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
-    AddExtents(64, 32);
+    AddLimits(SharedText(1), 64, 32);
     Add("order != 2 or head_group == 1", "pairs of rows go head by head");
   }
 
@@ -177,9 +177,9 @@ class WgmmaAttention : public AttentionTemplate {
     const Chosen at = chosen(configuration);
     const int64_t keys = at["tile_k"], stages = at["stages"];
     ConstantBlock constants = Constants(configuration);
-    const int64_t shared = SharedBytes(configuration, 1), twice = SharedBytes(configuration, 2);
     // Where a block goes on to another tile of queries, they should be there.
-    const bool ahead = at["order"] != 0 && twice <= profile_.shared_per_block;
+    const Expr twice = Expr::MustParse(SharedText(2));
+    const bool ahead = at["order"] != 0 && Evaluate(twice, configuration) <= profile_.shared_per_block;
     constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", at["turns"] != 0);
     constants.Bool("PAIRS", at["order"] == 2).Int("SHARING", 1);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
@@ -190,11 +190,14 @@ class WgmmaAttention : public AttentionTemplate {
       return PanelMap(tensor, spec_.compute_dtype, {dim_, Expr::MustParse("sequence"), Expr::MustParse("heads")}, rows);
     };
     step.args = {map("q", 64), map("k", keys), map("v", keys)};
-    return Finish(configuration,
-                  Emit(configuration, constants,
-                       {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
-                        embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
-                  at["tile_q"] * 2 + 128, ahead ? twice : shared, std::move(step));
+    RenderedKernel kernel =
+        Finish(configuration,
+               Emit(configuration, constants,
+                    {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionQueriesCuh,
+                     embed::kAttentionTensorCuh, embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
+               at["tile_q"] * 2 + 128, std::move(step));
+    if (ahead) kernel.plan.steps[0].shared_bytes = twice;
+    return kernel;
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -234,8 +237,8 @@ class WgmmaAttention : public AttentionTemplate {
   /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
   /// tiles.
   double BusiestSm(const Configuration& configuration) const {
-    const int64_t tile_q = GetInt(space_, configuration, "tile_q"), tile_k = GetInt(space_, configuration, "tile_k");
-    const int64_t order = GetInt(space_, configuration, "order");
+    const Chosen at = chosen(configuration);
+    const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"], order = at["order"];
     const double ends = (order == 0 ? 224.0 : 64.0) / Real(tile_k);
     const auto rows = CeilDiv(dim("sequence"), tile_q);
     const double keys = Real(CeilDiv(dim("sequence"), tile_k));
@@ -246,7 +249,7 @@ class WgmmaAttention : public AttentionTemplate {
     const double pairs = Real(CeilDiv(rows, 2) * dim("heads")) / Real(profile_.sms);
     if (order == 2) return std::ceil(pairs) * 2 * average;
     if (rows * dim("heads") > kCounted) return works * average;
-    return BusiestInRounds(rows, tile_q, tile_k, ends, GetInt(space_, configuration, "head_group"));
+    return BusiestInRounds(rows, tile_q, tile_k, ends, at["head_group"]);
   }
 
   /// The same where blocks take rows in rounds, every other one backwards: well balanced or not, as the groups of heads
@@ -267,11 +270,10 @@ class WgmmaAttention : public AttentionTemplate {
     return *std::max_element(load.begin(), load.end());
   }
 
-  /// With so many buffers for queries: tiles and barriers.
-  int64_t SharedBytes(const Configuration& configuration, int64_t buffers) const {
-    const int64_t tile_q = GetInt(space_, configuration, "tile_q"), stages = GetInt(space_, configuration, "stages");
-    return (buffers * tile_q + 2 * GetInt(space_, configuration, "tile_k") * stages) * RowBytes() + stages * 32 +
-           buffers * tile_q / 4;
+  /// Bytes with so many buffers for queries: tiles and barriers.
+  std::string SharedText(int64_t buffers) const {
+    return fmt::format("({0} * tile_q + 2 * tile_k * stages) * {1} + stages * 32 + {0} * tile_q // 4", buffers,
+                       RowBytes());
   }
   /// Columns of the output, rounded up to whole steps of 16.
   int64_t Columns() const { return (dim_ + 15) / 16 * 16; }
@@ -288,19 +290,18 @@ class SimtAttention : public AttentionTemplate {
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     Add("32 <= tile_q // rows * 16 <= 512", "32 to 512 threads");
-    Add(fmt::format("{} <= {}", SharedBytes("tile_q", "tile_k"), profile.shared_per_block), "shared memory");
-    const std::string held = fmt::format("(rows * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", OutUnits() * 4);
+    const std::string held = fmt::format("(rows * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", CeilDiv(dim_, 64) * 4);
     Add(held + " <= 255", "registers of a thread");
     Add(held + " * (tile_q // rows) * 16 <= 65536", "registers of a block");
-    AddExtents(16, 16);
+    AddLimits(fmt::format("(tile_q + 2 * tile_k) * {} + tile_q * (tile_k + 4) * 4", ((dim_ + 3) / 4 | 1) * 16), 16, 16);
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     ConstantBlock constants = Constants(configuration);
     constants.Int("ROWS", at["rows"], "queries of a thread");
-    return Finish(configuration, Emit(configuration, constants, {embed::kAttentionSimtCu}),
-                  at["tile_q"] / at["rows"] * 16, Shared(configuration));
+    return Finish(configuration, Emit(configuration, constants, {embed::kAttentionQueriesCuh, embed::kAttentionSimtCu}),
+                  at["tile_q"] / at["rows"] * 16);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -310,25 +311,11 @@ class SimtAttention : public AttentionTemplate {
     const double keys = Real(at["tile_k"]) / 16;
     const double fed = rows * keys / (rows * keys + rows + keys);
     const int64_t warps = at["tile_q"] / at["rows"] / 2;
-    const int64_t resident =
-        std::clamp<int64_t>(profile.shared_per_sm / (Shared(configuration) + profile.shared_reserved_per_block), 1,
-                            std::max<int64_t>(1, 16 / warps));
+    const int64_t resident = std::clamp<int64_t>(SharedFits(configuration), 1, std::max<int64_t>(1, 16 / warps));
     const double hidden = std::min(1.0, 0.4 + 0.6 * Real(warps * resident) / 12.0);
     const double barriers = 1.0 + 8.0 / Real(at["tile_k"]);
     const double rate = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
     return BlockSeconds(at["tile_q"], resident, rate) * barriers * (at["head_group"] == 1 ? 1.0 : 1.001) * 1e9;
-  }
-
- private:
-  int64_t Pitch() const { return (dim_ + 3) / 4 | 1; }
-  int64_t OutUnits() const { return ((dim_ + 3) / 4 + 15) / 16; }
-  std::string SharedBytes(const std::string& queries, const std::string& keys) const {
-    return fmt::format("(({0} + 2 * {1}) * {2} + {0} * ({1} + 4) * 4)", queries, keys, Pitch() * 16);
-  }
-  int64_t Shared(const Configuration& configuration) const {
-    const int64_t queries = GetInt(space_, configuration, "tile_q");
-    const int64_t keys = GetInt(space_, configuration, "tile_k");
-    return (queries + 2 * keys) * Pitch() * 16 + queries * (keys + 4) * 4;
   }
 };
 

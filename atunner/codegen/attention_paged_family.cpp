@@ -29,9 +29,9 @@ class PagedAttention : public BoundTemplate {
     Add(fmt::format("parts == 1 or parts * warps * 32 <= {}", keys()), "two rounds for each warp at least");
     Add(fmt::format("octets == 1 or {} > 8", group()), "more heads than there are");
     // Keys, values, outputs and queries of a thread, and what addresses and weights take.
-    Add(fmt::format("8 * {0} + 16 * {1} + 16 * {1} * octets + q_registers * 4 * {0} * octets + 44 <= 255",
-                    CeilDiv(dim_, 32), CeilDiv(dim_, 64)),
-        "registers of a thread");
+    registers_ = Expr::MustParse(fmt::format("8 * {0} + 16 * {1} * (1 + octets) + q_registers * 4 * {0} * octets + 44",
+                                             CeilDiv(dim_, 32), CeilDiv(dim_, 64)));
+    Add(registers_.text() + " <= 255", "registers of a thread");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -55,7 +55,7 @@ class PagedAttention : public BoundTemplate {
     // not keep an SM's share of the memory busy.
     const int64_t warps = at["warps"];
     const double blocks = Real(sequences_ * key_heads_ * tiles * parts);
-    const double resident = Real(65536 / (32 * std::min<int64_t>(Registers(configuration), 255)) / warps);
+    const double resident = Real(65536 / (32 * std::min<int64_t>(Evaluate(registers_, configuration), 255)) / warps);
     const double rounds = blocks / (resident * Real(profile.sms));
     const double uneven = rounds > 1 ? std::ceil(rounds) / rounds : 1.0;
     const double busy = std::min(1.0, rounds) * resident * Real(warps);
@@ -72,12 +72,6 @@ class PagedAttention : public BoundTemplate {
   int64_t Part(const Configuration& configuration) const {
     return CeilDiv(CeilDiv(keys(), GetInt(space_, configuration, "parts")), 16) * 16;
   }
-  int64_t Registers(const Configuration& configuration) const {
-    const Chosen at = chosen(configuration);
-    const int64_t chunks = CeilDiv(dim_, 32), strips = CeilDiv(dim_, 64), octets = at["octets"];
-    return 8 * chunks + 16 * strips * (1 + octets) + at["q_registers"] * 4 * chunks * octets + 44;
-  }
-
   LaunchPlan PlanOf(const Configuration& configuration) const {
     const int64_t octets = GetInt(space_, configuration, "octets");
     const int64_t parts = CeilDiv(keys(), Part(configuration));  // by whole steps sometimes fewer
@@ -101,6 +95,7 @@ class PagedAttention : public BoundTemplate {
   }
 
   int64_t sequences_ = 1, heads_ = 1, dim_ = 1, page_ = 1, key_heads_ = 1, pages_ = 1;
+  Expr registers_;  ///< of a thread
 };
 
 bool Matches(const KernelSpec& spec) {

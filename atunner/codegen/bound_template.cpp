@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "atunner/operators/operator.h"
+#include "embed/families.h"
 
 namespace atunner {
 
@@ -80,6 +81,17 @@ void BoundTemplate::Add(const std::string& condition, const char* reason) {
   space_.constraints.push_back({Expr::MustParse(condition), reason});
 }
 
+void BoundTemplate::AddShared(const std::string& bytes) {
+  Add(fmt::format("{} <= {}", bytes, profile_.shared_per_block), "shared memory");
+}
+
+int64_t BoundTemplate::Evaluate(const Expr& expression, const Configuration& configuration) const {
+  Bindings bindings(spec_.dims);
+  const std::vector<std::string> names = space_.Names();
+  bindings.Add(names, configuration.values);
+  return expression.EvaluateInt(bindings).value();
+}
+
 bool BoundTemplate::Allows(const Configuration& configuration) const {
   return space_.Allows(configuration, spec_.dims).value_or(false);
 }
@@ -125,7 +137,7 @@ SourceUnit BoundTemplate::Emit(const Configuration& configuration, const Constan
         fmt::format("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE \"{}\"\n",
                     CudaName(element_), brain ? "bf16" : "f16");
   }
-  source.text += constants.text();
+  source.text += constants.text() + "\n" + std::string(embed::kWordsCuh);
   for (const std::string_view text : texts) {
     if (text.empty()) continue;
     source.text += '\n';

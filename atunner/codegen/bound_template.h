@@ -99,6 +99,10 @@ class BoundTemplate : public ScheduleTemplate {
   bool half_precision() const { return element_ != DType::kFloat32; }
 
   void Add(const std::string& condition, const char* reason);
+  /// A condition that so many `bytes`, an expression, are no more than a block may have.
+  void AddShared(const std::string& bytes);
+  /// Of an expression over parameters and dims.
+  int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
   bool Allows(const Configuration& configuration) const;
   Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
   /// Of the given configurations the first that the space allows; an empty one when there is none.

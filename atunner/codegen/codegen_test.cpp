@@ -49,7 +49,7 @@ TEST(Golden, Rows) {
                                                {"unroll", int64_t{2}},
                                                {"blocks_per_sm", int64_t{4}},
                                                {"stream", int64_t{1}}});
-  EXPECT_EQ(Head(kernel, {"row_common.cuh", "softmax.cu"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
 // threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
 #include <cuda_bf16.h>
@@ -100,8 +100,8 @@ TEST(Golden, TensorCoreGemm) {
                                                {"group_m", int64_t{8}},
                                                {"split_k", int64_t{1}},
                                                {"persistent", int64_t{0}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
-                          "result_place.cuh", "tile_store.cuh", "gemm_tensor.cu"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh",
+                          "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "gemm_tensor.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, persistent=0, widen=0
 #include <cuda_bf16.h>
@@ -218,7 +218,8 @@ TEST(Golden, SimtGemmWithASplitHasASecondStep) {
                                                {"stages", int64_t{3}},
                                                {"group_m", int64_t{1}},
                                                {"split_k", int64_t{8}}});
-  EXPECT_EQ(Head(kernel, {"tile_order.cuh", "simt_tile.cuh", "gemm_simt.cu", "plain_finish.cuh", "split.cuh"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "tile_order.cuh", "simt_tile.cuh", "tile_walkers.cuh", "gemm_simt.cu",
+                          "plain_finish.cuh", "split.cuh"}),
             R"(// matmul in float32, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8
 typedef float T;
@@ -256,8 +257,9 @@ TEST(Golden, ConvThatWidensItsChannels) {
                      {"group_m", int64_t{4}},
                      {"split_k", int64_t{1}},
                      {"persistent", int64_t{0}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
-                          "result_place.cuh", "tile_store.cuh", "conv_pixels.cuh", "conv_tensor.cu", "widen.cuh"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh",
+                          "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "conv_pixels.cuh", "conv_tensor.cu",
+                          "widen.cuh"}),
             R"(// conv2d in bfloat16, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=32, stages=3, group_m=4, split_k=1, persistent=0
 #include <cuda_bf16.h>
@@ -301,7 +303,8 @@ TEST(Golden, Attention) {
                      {"stages", int64_t{2}},
                      {"q_registers", int64_t{1}},
                      {"head_group", int64_t{4}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "attention_tensor.cuh", "attention_mma.cu"}),
+  EXPECT_EQ(Head(kernel,
+                 {"words.cuh", "mma_common.cuh", "attention_queries.cuh", "attention_tensor.cuh", "attention_mma.cu"}),
             R"(// flash_attention in bfloat16, scheduled by atunner.
 // tile_q=128, warp_q=16, tile_k=64, stages=2, q_registers=1, head_group=4
 #include <cuda_bf16.h>

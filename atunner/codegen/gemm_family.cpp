@@ -131,8 +131,8 @@ class SimtGemm : public SimtTemplate {
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "c", "M", "N");
     return RenderedKernel{Emit(configuration, constants,
-                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kGemmSimtCu, embed::kPlainFinishCuh,
-                                Split(configuration) ? embed::kSplitCuh : std::string_view()}),
+                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kTileWalkersCuh, embed::kGemmSimtCu,
+                                embed::kPlainFinishCuh, Split(configuration) ? embed::kSplitCuh : std::string_view()}),
                           std::move(plan)};
   }
 

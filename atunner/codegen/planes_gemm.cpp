@@ -68,7 +68,7 @@ class PlanesGemm : public BoundTemplate {
         {"promote", Integers({1, 2, 4}), "chunks of 32 products that the tensor core sums before registers do"},
         {"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"},
     };
-    Add(fmt::format("{} <= {}", SharedText(), profile.shared_per_block), "shared memory");
+    AddShared(SharedText());
     Add("planes == 1 or tile_n <= 128", "registers of a thread");
     Add("planes > 1 or promote == 1", "one plane is not promoted");
     Add("tile_m == 64 or tile_m < 2 * M", "more rows than there are");

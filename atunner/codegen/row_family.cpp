@@ -96,11 +96,12 @@ class RowTemplate : public BoundTemplate {
     if (choice.owners > 1) AddExchange(choice, plan);
     AddRows(configuration, choice, plan);
     if (kernel_.gradients && !SumsAreWhole(choice)) AddGradients(choice, plan);
-    return RenderedKernel{
-        Emit(configuration, constants,
-             {embed::kRowCommonCuh, kernel_.parameters > 0 ? embed::kRowMomentsCuh : std::string_view(), kernel_.text,
-              choice.owners > 1 ? embed::kLayernormBackwardOwnersCuh : std::string_view()}),
-        std::move(plan)};
+    return RenderedKernel{Emit(configuration, constants,
+                               {choice.cluster > 1 ? embed::kTensorCopiesCuh : std::string_view(),
+                                choice.cluster > 1 ? embed::kClusterCuh : std::string_view(), embed::kRowCommonCuh,
+                                kernel_.parameters > 0 ? embed::kRowMomentsCuh : std::string_view(), kernel_.text,
+                                choice.owners > 1 ? embed::kLayernormBackwardOwnersCuh : std::string_view()}),
+                          std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -154,18 +155,19 @@ class RowTemplate : public BoundTemplate {
                             {"keep", Integers({keep})},
                             {"blocks_per_sm", Integers({blocks})}}));
     }
-    ways.push_back(way({{"rows_per_block", Integers({1})},
-                        {"vector", Integers({16 / element_, 8 / element_})},
-                        {"cluster", Integers({1})},
-                        {"owners", owners_},
-                        {"batch", Integers({8, 4, 2, 1})},  // of equals the larger ones
-                        {"storage", {std::string("shared")}},
-                        {"fused", Integers({1})},
-                        {"shared_sums", Integers({0})},
-                        {"prefetch", Integers({1})},
-                        {"keep", Integers({2})},
-                        {"blocks_per_sm", Integers({1, 2})},
-                        {"unroll", Integers({8})}}));
+    for (const Value& owners : owners_)
+      ways.push_back(way({{"rows_per_block", Integers({1})},
+                          {"vector", Integers({16 / element_, 8 / element_})},
+                          {"cluster", Integers({1})},
+                          {"owners", {owners}},
+                          {"batch", Integers({1, 2, 4, 8})},
+                          {"storage", {std::string("shared")}},
+                          {"fused", Integers({1})},
+                          {"shared_sums", Integers({0})},
+                          {"prefetch", Integers({1})},
+                          {"keep", Integers({2})},
+                          {"blocks_per_sm", Integers({1, 2})},
+                          {"unroll", Integers({8})}}));
     return ways;
   }
   size_t At(std::string_view parameter) const { return static_cast<size_t>(space_.Find(parameter)); }
@@ -303,10 +305,7 @@ class RowTemplate : public BoundTemplate {
 
   int64_t SharedBytes(const Configuration& configuration, const RowChoice& choice) const {
     if (choice.owners > 1) return task_.Ring(choice) * choice.batch * kernel_.tensors * task_.RowBytesOfBlock(choice);
-    const std::vector<std::string> names = space_.Names();
-    Bindings bindings(spec_.dims);
-    bindings.Add(names, configuration.values);
-    return Expr::MustParse(SharedText()).EvaluateInt(bindings).value();
+    return Evaluate(Expr::MustParse(SharedText()), configuration);
   }
 
   // --- launch ---

@@ -62,7 +62,7 @@ TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& prof
   space_.parameters.push_back({"persistent", Integers({0, 1}),
                                "blocks that take one tile after the other, storing one while the next is fetched"});
   Add("persistent == 0 or split_k == 1", "a share is stored at once");
-  Add(fmt::format("{} <= {}", shared_.text(), profile.shared_per_block), "shared memory");
+  AddShared(shared_.text());
   Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) > {}", extents.m, extents.n,
                   profile.sms),
       "every block has one tile at most");
@@ -72,13 +72,6 @@ TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& prof
   Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
   Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
       "the sums take the place of the buffers");
-}
-
-int64_t TensorTemplate::Evaluate(const Expr& expression, const Configuration& configuration) const {
-  Bindings bindings;
-  const std::vector<std::string> names = space_.Names();
-  bindings.Add(names, configuration.values);
-  return expression.EvaluateInt(bindings).value();
 }
 
 int64_t TensorTemplate::Threads(const Configuration& configuration) const { return Evaluate(threads_, configuration); }

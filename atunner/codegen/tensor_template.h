@@ -36,7 +36,6 @@ class TensorTemplate : public ProductTemplate {
                          bool widened, std::string_view places = {}) const;
 
  private:
-  int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
 
   const MainLoop& loop_;
   Expr threads_;

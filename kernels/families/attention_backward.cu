@@ -59,11 +59,9 @@ struct Work {
 
   DEVICE Work(int heads, int sequence) {
     const int tiles = (sequence + S::OWN - 1) / S::OWN, all = (sequence + S::TILE - 1) / S::TILE;
-    const int group = blockIdx.x / (tiles * HEAD_GROUP), in_group = blockIdx.x % (tiles * HEAD_GROUP);
-    const int group_heads = min(heads - group * HEAD_GROUP, HEAD_GROUP);
-    head = group * HEAD_GROUP + in_group % group_heads;
-    const int tile = in_group / group_heads;
-    first = (S::KEYS ? tile : tiles - 1 - tile) * S::OWN;  // under a causal mask the longest first
+    const HeadTile place(blockIdx.x, heads, tiles);
+    head = place.head;
+    first = (S::KEYS ? tiles - 1 - place.tile : place.tile) * S::OWN;  // under a causal mask the longest first
     begin = CAUSAL && S::KEYS ? first / S::TILE : 0;
     end = CAUSAL && !S::KEYS ? min(all, (first + S::OWN + S::TILE - 1) / S::TILE) : all;
     other_heads = S::KEYS ? SHARING : 1;
@@ -281,8 +279,11 @@ struct Group {
   }
 };
 
-template <class S>
-DEVICE Barriers<S> begin(unsigned shared_at) {
+/// A block's work: its first warps load, the others `consume`.
+template <class S, class Consume>
+DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int heads, int sequence, const Consume& consume) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const Barriers<S> barriers{shared_at + S::BARRIERS_AT};
   if (threadIdx.x == 0) barriers.make();
   // A sequence's last tile leaves some statistics as they are.
@@ -290,7 +291,14 @@ DEVICE Barriers<S> begin(unsigned shared_at) {
     asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(shared_at + at), "r"(0) : "memory");
   show_to_tensor_cores();
   __syncthreads();
-  return barriers;
+  if (threadIdx.x < 128) {
+    give_registers<S::GROUPS == 2 ? 24 : 32>();
+    if (threadIdx.x == 0) load_all<S>(own, other, statistics, shared_at, barriers, heads, sequence);
+    __syncwarp();
+  } else {
+    take_registers<S::GROUPS == 2 ? 240 : 160>();
+    consume(shared_at, barriers);
+  }
 }
 /// A group's rows of a gradient.
 template <class S, class G>
@@ -306,15 +314,7 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
                   const __grid_constant__ CUtensorMap dy, const backward::Statistics* __restrict__ statistics, T* __restrict__ dk, T* __restrict__ dv,
                   int heads, int sequence, float scale) {
   using S = backward::Shape<true>;
-  extern __shared__ __align__(1024) unsigned char shared[];
-  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
-  const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
-  if (threadIdx.x < 128) {
-    give_registers<S::GROUPS == 2 ? 24 : 32>();
-    if (threadIdx.x == 0) backward::load_all<S>({&k, &v}, {&q, &dy}, statistics, shared_at, barriers, heads, sequence);
-    __syncwarp();
-  } else {
-    take_registers<S::GROUPS == 2 ? 240 : 160>();
+  backward::run<S>({&k, &v}, {&q, &dy}, statistics, heads, sequence, [&](unsigned shared_at, backward::Barriers<S> barriers) {
     if (!S::ROLES) {
       backward::Group<S, true, true> group(shared_at, barriers, heads, sequence, scale, statistics);
       group.run();
@@ -329,7 +329,7 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
       group.run();
       if constexpr (S::ROLES) backward::write<S>(group, group.sums[0], dk);
     }
-  }
+  });
 }
 
 extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
@@ -337,17 +337,9 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
                      const __grid_constant__ CUtensorMap v, const backward::Statistics* __restrict__ statistics, T* __restrict__ dq, int heads,
                      int sequence, float scale) {
   using S = backward::Shape<false>;
-  extern __shared__ __align__(1024) unsigned char shared[];
-  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
-  const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
-  if (threadIdx.x < 128) {
-    give_registers<S::GROUPS == 2 ? 24 : 32>();
-    if (threadIdx.x == 0) backward::load_all<S>({&q, &dy}, {&k, &v}, statistics, shared_at, barriers, heads, sequence);
-    __syncwarp();
-  } else {
-    take_registers<S::GROUPS == 2 ? 240 : 160>();
+  backward::run<S>({&q, &dy}, {&k, &v}, statistics, heads, sequence, [&](unsigned shared_at, backward::Barriers<S> barriers) {
     backward::Group<S, false, true> group(shared_at, barriers, heads, sequence, scale, statistics);
     group.run();
     backward::write<S>(group, group.sums[0], dq);
-  }
+  });
 }

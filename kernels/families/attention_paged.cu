@@ -8,11 +8,6 @@ constexpr int PARTS = (TABLE * PAGE + PART - 1) / PART;
 constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
 
-DEVICE float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 /// What is relative to `top` made relative to `common`, which is no smaller.
 DEVICE float factor(float top, float common) { return top == common ? 1.0f : power_of_two(top - common); }
 /// Keys that a sequence has.

@@ -1,9 +1,8 @@
 // What the attention kernels on tensor cores share. One block owns TILE_Q queries of one head; keys and values pass by in tiles
 // of TILE_K, through STAGES buffers. The softmax is online: scores never leave registers, and what was summed is rescaled when the
 // maximum grows.
-#define MASKED __int_as_float(NEGATIVE ? 0x7f800000 : 0xff800000)  // the infinity whose weight is zero
-constexpr bool ALIGNED = DIM % 8 == 0;                             // rows start at multiples of 16 bytes
-constexpr int UNITS = (DIM + 15) / 16 * 2;                         // per row; the last one may be padding
+constexpr bool ALIGNED = DIM % 8 == 0;      // rows start at multiples of 16 bytes
+constexpr int UNITS = (DIM + 15) / 16 * 2;  // per row; the last one may be padding
 
 /// Byte offset in a tile of ROWS rows, which is cut into panels of PANEL units.
 template <int ROWS>
@@ -14,33 +13,6 @@ template <int ROWS>
 DEVICE constexpr int tile_bytes() {
   return (UNITS + PANEL - 1) / PANEL * ROWS * pitch<PANEL>() * 16;
 }
-
-/// The score whose weight is larger.
-DEVICE float stronger(float a, float b) { return NEGATIVE ? fminf(a, b) : fmaxf(a, b); }
-DEVICE float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-/// TILE_Q queries of one head.
-struct Queries {
-  int first = 0, head = 0;
-  long long base = 0;  // of the head, in elements
-
-  Queries() = default;
-  DEVICE Queries(int head, int tile, int sequence) : first(tile * TILE_Q), head(head), base((long long)head * sequence * DIM) {}
-
-  /// The index-th of all. HEAD_GROUP heads advance together, the longest rows of a causal mask first; their keys and values stay
-  /// in L2.
-  static DEVICE Queries at(int index, int heads, int sequence) {
-    const int tiles = (sequence + TILE_Q - 1) / TILE_Q;
-    const int group = index / (tiles * HEAD_GROUP);
-    const int in_group = index % (tiles * HEAD_GROUP);
-    const int group_heads = min(heads - group * HEAD_GROUP, HEAD_GROUP);
-    return Queries(group * HEAD_GROUP + in_group % group_heads, tiles - 1 - in_group / group_heads, sequence);
-  }
-};
 
 /// Rows first … first + ROWS - 1 of a head into shared memory; zeros beyond the sequence.
 template <int ROWS>

@@ -175,7 +175,7 @@ struct Owner {
     for (int batch = 0; batch < RING; ++batch) {
 #pragma unroll
       for (int b = 0; b < BATCH; ++b) request(batch * BATCH + b);
-      close_batch();
+      commit_copies();
     }
     affine.keep(team);
     count();
@@ -184,7 +184,7 @@ struct Owner {
       const int past = batch - 1 - LAG;
       Taken taken;
       if (past >= 0) take(past, taken);
-      wait_for_batches<AHEAD - 1>();
+      wait_copies<AHEAD - 1>();
       // What a thread waits for while it measures, it fills with writing: only what lies in one stretch of code is mingled.
       if (past >= 0 && (batch + 1) * BATCH <= rows) {
         measure<true>(batch);
@@ -287,7 +287,7 @@ struct Owner {
       }
       request(row + RING * BATCH);
     }
-    close_batch();
+    commit_copies();
   }
   template <bool WHOLE>
   DEVICE void write(int batch, const Taken& from) {

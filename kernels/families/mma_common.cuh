@@ -1,16 +1,9 @@
 // Tensor-core building blocks, as inline PTX: asynchronous copies, ldmatrix, mma.sync, and the swizzled shared memory that
 // lets both meet no bank conflict. A `unit` is 16 bytes: eight elements, the width of every copy and of a matrix row.
-#define DEVICE __device__ __forceinline__
 
 /// Copies 16 bytes global → shared in the background; with `bytes` = 0 nothing is read and zeros are written.
 DEVICE void copy_async(unsigned to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
-DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits until at most PENDING of this thread's committed groups are under way.
-template <int PENDING>
-DEVICE void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
 /// Four 8×8 matrices; lanes 8i … 8i+7 hold the row addresses of matrix i.
@@ -55,6 +48,12 @@ DEVICE int swizzled(int row, int unit) {
   if (pitch<UNITS>() == UNITS) return (row * UNITS + (unit ^ ((row / sharing) & (UNITS - 1)))) * 16;
   return (row * pitch<UNITS>() + unit) * 16;
 }
+
+/// The same for tiles whose rows run along the depth, and across it.
+template <int UNITS>
+DEVICE int row_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
+template <int UNITS>
+DEVICE int column_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
 
 /// A unit whose elements are not 16-byte aligned or partly outside: gathered one by one, zeros beyond `count`.
 DEVICE void gather(unsigned char* to, const T* from, long long count) {

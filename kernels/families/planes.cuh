@@ -9,7 +9,6 @@
 // Planes are stored as tensor cores read them from shared memory: in chunks of LINES rows of a, or columns of b, by DEPTH along
 // k, one plane's bytes after the other's. Rows of a chunk of a are 64 bytes, along k, swizzled among 64; those of b run along n
 // and are 128 bytes, swizzled among 128. Chunks follow each other along k, then along m or n.
-#define DEVICE __device__ __forceinline__
 #define SCALED (PLANES < 3)
 
 constexpr int LINES = 64, DEPTH = 32;

@@ -3,8 +3,6 @@
 // a split row through a workspace, between two kernels; OWNERS of a row's columns through a workspace, while they run.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
-#define DEVICE __device__ __forceinline__
-
 constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
 constexpr int PARTS = CLUSTER * SPLIT * OWNERS;        // blocks that share a row
 constexpr bool PEELED = COLS % VEC != 0;               // rows begin at any element
@@ -161,27 +159,6 @@ DEVICE void put(T* matrix, const Lane& lane, int c, const float (&values)[VEC]) 
   }
 }
 
-/// 16, 8 or 4 bytes from global to shared memory, behind the thread's back.
-DEVICE void copy_async(Vector* to, const T* from) {
-#if __CUDA_ARCH__ >= 800
-  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-  if (sizeof(Vector) == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"((int)sizeof(Vector)) : "memory");
-#endif
-}
-/// Closes a batch of copies; waits until no more than `open` batches are under way.
-DEVICE void close_batch() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int OPEN>
-DEVICE void wait_for_batches() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(OPEN) : "memory");
-#endif
-}
-
 typedef const T* Matrices[TENSORS];
 
 /// Rows between two passes over them: kept in registers, kept in shared memory, or read again. With PREFETCH the rows that
@@ -205,7 +182,7 @@ struct Kept {
     } else if (PREFETCH) {
       stage = following(stage);
       request_all(matrices, next, team, rows, following(stage));
-      wait_for_batches<1>();
+      wait_copies<1>();
     } else if (STORAGE != RELOAD) {
 #pragma unroll
       for (int tensor = 0; tensor < TENSORS; ++tensor) {
@@ -233,7 +210,7 @@ struct Kept {
   static DEVICE void request(const Matrices& matrices, const Lane& lane, int buffer, int c) {
     if (!lane.has(c)) return;
 #pragma unroll
-    for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async(place(buffer, tensor, c), matrices[tensor] + lane.base + lane.at(c));
+    for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async<sizeof(Vector)>(shared_address(place(buffer, tensor, c)), matrices[tensor] + lane.base + lane.at(c));
   }
 
  private:
@@ -244,22 +221,22 @@ struct Kept {
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {
       if (group < rows) request(matrices, lane, buffer, c);
-      if (STORAGE == REGISTERS) close_batch();
+      if (STORAGE == REGISTERS) commit_copies();
     }
-    if (STORAGE != REGISTERS) close_batch();
+    if (STORAGE != REGISTERS) commit_copies();
   }
   /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones in their place.
   DEVICE void take(const Matrices& matrices, const Lane& lane, long long next, const Team& team, long long rows) {
     const Lane next_lane(row_of(next, team, rows), team);
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {
-      wait_for_batches<CHUNKS - 1>();
+      wait_copies<CHUNKS - 1>();
 #pragma unroll
       for (int tensor = 0; tensor < TENSORS; ++tensor) {
         if (lane.has(c)) held[tensor][STORAGE == REGISTERS ? c : 0] = *place(0, tensor, c);
       }
       if (next < rows) request(matrices, next_lane, 0, c);
-      close_batch();
+      commit_copies();
     }
   }
 };
@@ -293,20 +270,13 @@ DEVICE float (*inbox(int box))[CLUSTER] {
   __shared__ __align__(16) float boxes[BOXES][N][CLUSTER];
   return boxes[box];
 }
-DEVICE unsigned at_rank(unsigned local, unsigned rank) {
-  unsigned remote;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(rank));
-  return remote;
-}
 
 /// Sends `values`, which all threads of the block agree on, to every block of the cluster. The barrier counts bytes: a
 /// release and acquire of the cluster's order would wait for the stores of whole rows, thread by thread.
 template <int N>
 DEVICE void send(const float (&values)[N], Team& team) {
   const int box = team.sent++ % BOXES;
-  if (threadIdx.x == 0) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrivals(box)), "n"(N * CLUSTER * 4) : "memory");
-  }
+  if (threadIdx.x == 0) expect_bytes(arrivals(box), N * CLUSTER * 4);
   if (threadIdx.x >= CLUSTER) return;
   const unsigned barrier = at_rank(arrivals(box), threadIdx.x);
 #pragma unroll
@@ -323,13 +293,7 @@ DEVICE const float (*receive(Team& team))[CLUSTER] {
   const int box = team.received % BOXES;
   const unsigned parity = team.received / BOXES & 1;
   ++team.received;
-  unsigned all = 0;
-  while (!all) {
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(all)
-                 : "r"(arrivals(box)), "r"(parity)
-                 : "memory");
-  }
+  await(arrivals(box), parity);
   return inbox<N>(box);
 }
 #endif
@@ -337,11 +301,9 @@ DEVICE const float (*receive(Team& team))[CLUSTER] {
 /// Before blocks of a cluster may speak to each other.
 DEVICE void enter() {
 #if CLUSTER > 1
-  if (threadIdx.x < BOXES) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrivals(threadIdx.x)) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  if (threadIdx.x < BOXES) make_barrier(arrivals(threadIdx.x), 1);
+  if (threadIdx.x < BOXES) show_barriers();
+  wait_for_cluster();
 #endif
 }
 

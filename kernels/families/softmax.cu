@@ -1,12 +1,5 @@
 constexpr float LOG2E = 1.4426950408889634f;
 
-/// 2^v; results below the normal numbers become zero.
-DEVICE float power_of_two(float v) {
-  float p;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(p) : "f"(v));
-  return p;
-}
-
 /// exp(v - top) as 2^(v * factor + offset), one fused multiply-add. The offset is rounded, which multiplies all weights
 /// of the row by the same factor, 2^32 at most; their sum takes it out. Tops beyond that lie so far apart from other floats that
 /// only their equals have a weight; there nothing must be rounded (rows of nothing but a mask).
