@@ -59,8 +59,6 @@ typedef __nv_bfloat16 T;
 #define MMA_TYPE "bf16"
 enum Storage { REGISTERS, SHARED, RELOAD };
 constexpr Storage STORAGE = SHARED;
-enum Keep { NOWHERE, IN_SHARED, IN_REGISTERS };
-constexpr Keep KEEP = NOWHERE;  // values per column
 constexpr int COLS = 1024;
 constexpr int THREADS_PER_ROW = 32;
 constexpr int ROWS_PER_BLOCK = 4;
@@ -70,6 +68,7 @@ constexpr int TENSORS = 1;  // read row by row
 constexpr int PARAMETERS = 0;  // values per column
 constexpr int SHARED_SUMS = 0;  // chunks whose column sums lie in shared memory
 constexpr int ADD_GROUPS = 8;
+constexpr bool KEEP = false;  // values per column stay in registers
 constexpr bool STREAM = true;  // evict-first loads and stores
 constexpr bool PREFETCH = false;  // the next rows are copied meanwhile
 constexpr bool DEFER = false;  // rows are written after the next ones have been measured

@@ -65,9 +65,6 @@ class RowTemplate : public BoundTemplate {
     if (!half_precision()) constants.Line("typedef float T;");
     constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
-    constexpr const char* kKeep[] = {"NOWHERE", "IN_SHARED", "IN_REGISTERS"};
-    constants.Line("enum Keep { NOWHERE, IN_SHARED, IN_REGISTERS };");
-    constants.Line(fmt::format("constexpr Keep KEEP = {};  // values per column", kKeep[choice.keep]));
     constants.Int("COLS", cols_)
         .Int("THREADS_PER_ROW", choice.threads)
         .Int("ROWS_PER_BLOCK", choice.rows)
@@ -77,6 +74,7 @@ class RowTemplate : public BoundTemplate {
         .Int("PARAMETERS", kernel_.parameters, "values per column")
         .Int("SHARED_SUMS", choice.shared_sums, "chunks whose column sums lie in shared memory")
         .Int("ADD_GROUPS", kAddGroups)
+        .Bool("KEEP", choice.keep, "values per column stay in registers")
         .Bool("STREAM", choice.stream, "evict-first loads and stores")
         .Bool("PREFETCH", choice.prefetch > 0, "the next rows are copied meanwhile")
         .Bool("DEFER", choice.prefetch == 2, "rows are written after the next ones have been measured")
@@ -146,14 +144,13 @@ class RowTemplate : public BoundTemplate {
       const std::vector<Value> sums = Integers({kernel_.gradients});
       ways.push_back(
           way({{"storage", kept}, {"unroll", loads}, {"fused", sums}, {"blocks_per_sm", Integers({1, 2, 3})}}));
-      for (const auto& [blocks, keep] : {std::pair{0, 0}, {8, 1}})
-        ways.push_back(way({{"storage", kept},
-                            {"unroll", loads},
-                            {"fused", none},
-                            {"shared_sums", none},
-                            {"prefetch", none},
-                            {"keep", Integers({keep})},
-                            {"blocks_per_sm", Integers({blocks})}}));
+      ways.push_back(way({{"storage", kept},
+                          {"unroll", loads},
+                          {"fused", none},
+                          {"shared_sums", none},
+                          {"prefetch", none},
+                          {"keep", none},
+                          {"blocks_per_sm", none}}));
     }
     for (const Value& owners : owners_)
       ways.push_back(way({{"rows_per_block", Integers({1})},
@@ -165,7 +162,7 @@ class RowTemplate : public BoundTemplate {
                           {"fused", Integers({1})},
                           {"shared_sums", Integers({0})},
                           {"prefetch", Integers({1})},
-                          {"keep", Integers({2})},
+                          {"keep", Integers({1})},
                           {"blocks_per_sm", Integers({1, 2})},
                           {"unroll", Integers({8})}}));
     return ways;
@@ -186,7 +183,7 @@ class RowTemplate : public BoundTemplate {
             .batch = at["batch"],
             .shared_sums = at["shared_sums"],
             .prefetch = at["prefetch"],
-            .keep = at["keep"],
+            .keep = at["keep"] != 0,
             .stream = at["stream"] != 0,
             .fused = at["fused"] != 0};
   }
@@ -207,7 +204,6 @@ class RowTemplate : public BoundTemplate {
     }
     std::vector<Value> owners = {int64_t{1}};
     owners.insert(owners.end(), owners_.begin(), owners_.end());
-    const bool affine = kernel_.parameters > 0;
     // What constraints ask for early stands early: the space is enumerated in this order.
     space_.parameters = {
         {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}), "threads that share one row"},
@@ -227,8 +223,7 @@ class RowTemplate : public BoundTemplate {
          "chunks whose column sums lie in shared memory"},
         {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1, 2}) : Integers({0}),
          "copy the next rows to shared memory while these are reduced; 2 = and the rows before are written"},
-        {"keep", affine ? Integers({0, 1, 2}) : Integers({0}),
-         "keep the values per column: 0 = nowhere, 1 = in shared memory, 2 = in registers"},
+        {"keep", kernel_.parameters > 0 ? Integers({0, 1}) : Integers({0}), "keep the values per column in registers"},
         {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
         {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
@@ -253,7 +248,7 @@ class RowTemplate : public BoundTemplate {
     Add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
     Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
-    Add("keep < 2 or blocks_per_sm > 0", "values in registers serve a block that goes on");
+    Add("keep == 0 or blocks_per_sm > 0", "values in registers serve a block that goes on");
     Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and cols % vector == 0 and blocks_per_sm > 0)", element_),
         "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
     Add("(fused == 0 and keep == 0) or cols % vector == 0",
@@ -268,7 +263,7 @@ class RowTemplate : public BoundTemplate {
     const std::string chunks = fmt::format("ceil_div({}, cluster * owners * split * threads_per_row)", kVectors);
     Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
     const std::string registers = fmt::format(
-        "((storage == 'registers') * {0} * vector * {1} // 4 + (keep == 2) * {0} * vector * {3} // 4 + fused * max(0, "
+        "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * max(0, "
         "{0} "
         "- shared_sums) * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
         chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
@@ -287,7 +282,7 @@ class RowTemplate : public BoundTemplate {
         "threads_per_row <= "
         "512 and cols >= 4096)",
         "blocks that own columns serve long rows");
-    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 2 and shared_sums == 0)",
+    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 1 and shared_sums == 0)",
         "blocks that own columns keep what belongs to them in registers, and rows in shared memory");
     Add("owners == 1 or blocks_per_sm == 1 or blocks_per_sm == 2", "all blocks that own columns run at once");
   }
@@ -295,12 +290,10 @@ class RowTemplate : public BoundTemplate {
   /// Dynamic shared memory of a block over the parameters, as row_common.cuh and ColumnSums lay it out.
   std::string SharedText() const {
     return fmt::format(
-        "threads_per_row * rows_per_block * vector * ((((owners > 1) * {4} * batch + (owners == 1) * ((storage == "
+        "threads_per_row * rows_per_block * vector * (((owners > 1) * {} * batch + (owners == 1) * ((storage == "
         "'shared') + "
-        "prefetch)) * {0} + (keep == 1) * {1}) * ceil_div(ceil_div({2}, cluster * owners * split), threads_per_row) * "
-        "{3} + "
-        "shared_sums * 8)",
-        kernel_.tensors, kernel_.parameters, kVectors, element_, RowTask::kLeastRing);
+        "prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {} + shared_sums * 8)",
+        RowTask::kLeastRing, kernel_.tensors, kVectors, element_);
   }
 
   int64_t SharedBytes(const Configuration& configuration, const RowChoice& choice) const {

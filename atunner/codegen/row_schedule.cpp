@@ -34,14 +34,11 @@ double RowTask::Resident(const RowChoice& choice) const {
   const int64_t sums =
       choice.fused ? sum_bytes * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
   const int64_t held = choice.storage == "registers" ? per_thread * HeldBytes() : 0;
-  const int64_t affine = choice.keep == 2 ? kernel.parameters * per_thread * element : 0;
+  const int64_t affine = choice.keep ? kernel.parameters * per_thread * element : 0;
   const int64_t registers = (held + sums + affine) / 4 + kOtherRegisters;
   const int64_t copies =
       choice.owners > 1 ? choice.batch * kLeastRing : (choice.storage == "shared" ? 1 : 0) + choice.prefetch;
-  const int64_t shared =
-      choice.block() * (copies * tensor_bytes + (choice.keep == 1 ? kernel.parameters * per_thread * element : 0) +
-                        8 * choice.shared_sums * choice.vector) +
-      2048;
+  const int64_t shared = choice.block() * (copies * tensor_bytes + 8 * choice.shared_sums * choice.vector) + 2048;
   const int64_t most = std::min(
       {int64_t{65536} / (registers * choice.block()), profile.shared_per_sm / shared, int64_t{2048} / choice.block()});
   return Real(std::max<int64_t>(1, choice.blocks_per_sm > 0 ? std::min(most, choice.blocks_per_sm) : most));
@@ -85,7 +82,7 @@ double RowTask::Estimate(const RowChoice& choice) const {
   if (kernel.gradients && !choice.fused) passes += tensors;
   // Parameters that every row reads again come from L2 where shared memory leaves L1 little room.
   const double again = row_bytes > 65536 ? 1.0 : kernel.gradients ? 0.25 : 0.0;
-  if (choice.keep == 0) passes += again * (kernel.gradients ? 1.0 : 0.5) * Real(kernel.parameters);
+  if (!choice.keep) passes += again * (kernel.gradients ? 1.0 : 0.5) * Real(kernel.parameters);
   const double width = Real(choice.vector * element);
   const double half = kernel.gradients ? 0.97 : 1.02;  // column sums leave few registers for wide vectors
   const double narrow = width >= 16 ? 1.0 : width >= 8 ? half : width >= 4 ? 1.1 : 1.6;
@@ -96,7 +93,7 @@ double RowTask::Estimate(const RowChoice& choice) const {
   // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k columns.
   const double off = std::fabs(std::log2(per_thread * Real(element * choice.batch) * tensors / 128.0));
   const double lean = 1 + 0.03 * off + 0.002 * Real(choice.shared_sums) + 0.01 * std::log2(Real(choice.cluster)) +
-                      (choice.storage == "shared" ? 0.02 : 0.0) + (choice.keep == 1 ? 0.05 : 0.0);
+                      (choice.storage == "shared" ? 0.02 : 0.0);
   return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) * lean /
          profile.dram_gbps;
 }

@@ -8,36 +8,9 @@ constexpr int PANELS = (UNITS + PANEL - 1) / PANEL;
 constexpr int Q_BYTES = tile_bytes<TILE_Q>();
 constexpr int K_BYTES = tile_bytes<TILE_K>();
 constexpr int KEYS_AT = QUERY_STAGES * Q_BYTES, VALUES_AT = KEYS_AT + STAGES * K_BYTES, BARRIERS_AT = VALUES_AT + STAGES * K_BYTES;
-
-/// Of the tiles that have passed by `COUNT` buffers: which the next one has, and the parity of that buffer's phase.
-template <int COUNT>
-struct Place {
-  int stage = 0;
-  unsigned parity = 0;
-  DEVICE void advance() {
-    if (++stage == COUNT) stage = 0, parity ^= 1;
-  }
-};
-
-/// Barriers of a buffer: its tile has come; it may be written again.
-struct Barriers {
-  unsigned at;
-  DEVICE unsigned full_k(int stage) const { return at + stage * 32; }
-  DEVICE unsigned full_v(int stage) const { return at + stage * 32 + 8; }
-  DEVICE unsigned free_k(int stage) const { return at + stage * 32 + 16; }
-  DEVICE unsigned free_v(int stage) const { return at + stage * 32 + 24; }
-  DEVICE unsigned full_q(int stage, int group) const { return at + STAGES * 32 + (stage * GROUPS + group) * 16; }
-  DEVICE unsigned free_q(int stage, int group) const { return full_q(stage, group) + 8; }
-
-  /// One arrival, with the bytes; or one of each warp that reads.
-  DEVICE void make() const {
-#pragma unroll
-    for (int i = 0; i < STAGES * 4; ++i) make_barrier(at + i * 8, i % 4 < 2 ? 1 : GROUPS * 4);
-#pragma unroll
-    for (int i = 0; i < QUERY_STAGES * GROUPS * 2; ++i) make_barrier(full_q(0, 0) + i * 8, i % 2 == 0 ? 1 : 4);
-    show_barriers();
-  }
-};
+constexpr int KEY_BARRIERS = BARRIERS_AT, VALUE_BARRIERS = KEY_BARRIERS + STAGES * 16, QUERY_BARRIERS = VALUE_BARRIERS + STAGES * 16;
+/// From the barriers of one group's queries to the next one's.
+constexpr int GROUP_BARRIERS = QUERY_STAGES * 16;
 
 /// A block's work: one tile of queries after another.
 struct Work {
@@ -89,16 +62,15 @@ struct Work {
 
 /// One thread's part: everything that is read, in the order in which it is needed; with two buffers for queries the next
 /// tile's come while this one's keys do.
-DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, Barriers barriers, int heads,
-                     int sequence) {
-  Place<STAGES> keys, values;
-  Place<QUERY_STAGES> buffer;
+DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, int heads, int sequence) {
+  Buffers<STAGES> keys(shared_at + KEY_BARRIERS), values(shared_at + VALUE_BARRIERS);
+  Buffers<QUERY_STAGES> buffer(shared_at + QUERY_BARRIERS);
   const auto load_queries = [&](const Work& work) {
 #pragma unroll
     for (int group = 0; group < GROUPS; ++group) {
       if (!work.exists) return;
-      const unsigned full = barriers.full_q(buffer.stage, group);
-      await(barriers.free_q(buffer.stage, group), buffer.parity ^ 1);
+      const unsigned full = buffer.full() + group * GROUP_BARRIERS;
+      await(buffer.free() + group * GROUP_BARRIERS, buffer.parity ^ 1);
       expect_bytes(full, Q_BYTES / GROUPS);
 #pragma unroll
       for (int panel = 0; panel < PANELS; ++panel) {
@@ -106,7 +78,7 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
                  work.queries.head, full);
       }
     }
-    buffer.advance();
+    buffer.step();
   };
   Work next(heads, sequence);
   if (QUERY_STAGES > 1) load_queries(next);
@@ -122,17 +94,17 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
     };
     const auto load_keys = [&](int tile) {
       if (tile >= work.tiles) return;
-      await(barriers.free_k(keys.stage), keys.parity ^ 1);
-      load(k, KEYS_AT + keys.stage * K_BYTES, tile, barriers.full_k(keys.stage));
-      keys.advance();
+      keys.await_free();
+      load(k, KEYS_AT + keys.stage * K_BYTES, tile, keys.full());
+      keys.step();
     };
     load_keys(0);
     if (QUERY_STAGES == 1) load_queries(work);
     for (int tile = 0; tile < work.tiles; ++tile) {
       load_keys(tile + 1);
-      await(barriers.free_v(values.stage), values.parity ^ 1);
-      load(v, VALUES_AT + values.stage * K_BYTES, tile, barriers.full_v(values.stage));
-      values.advance();
+      values.await_free();
+      load(v, VALUES_AT + values.stage * K_BYTES, tile, values.full());
+      values.step();
       if (QUERY_STAGES > 1 && tile == min(1, work.tiles - 1)) load_queries(next);  // groups have left the tile before
     }
   }
@@ -218,12 +190,11 @@ struct Result {
 struct Group {
   Result result;
   unsigned shared_at;
-  Barriers barriers;
   int heads, sequence;
   float scale_log2;
   int group = threadIdx.x / 128 - 1, warp_row = threadIdx.x / 32 * 16 - 64;
-  Place<STAGES> keys, values;
-  Place<QUERY_STAGES> buffer;  // of queries
+  Buffers<STAGES> keys{shared_at + KEY_BARRIERS}, values{shared_at + VALUE_BARRIERS};
+  Buffers<QUERY_STAGES> buffer{shared_at + QUERY_BARRIERS + group * GROUP_BARRIERS};  // of queries
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
   float keep[2];
@@ -250,7 +221,7 @@ struct Group {
       begun = next.exists && mine == work.tiles;
       Running fresh;
       if (begun) {
-        await_queries();
+        buffer.await_full();
         start_both();
         weigh(fresh, next, 0);
       } else {
@@ -271,22 +242,15 @@ struct Group {
   /// Of a work's tiles, those of which some query of the group sees some key.
   DEVICE int seen(const Work& work) const { return CAUSAL ? min(work.tiles, Work::tiles_before(first(work) + 64)) : work.tiles; }
 
-  DEVICE void await_queries() { await(barriers.full_q(buffer.stage, group), buffer.parity); }
   /// This warp no longer reads the buffer.
-  DEVICE void release(unsigned barrier) const {
-    if (threadIdx.x % 32 == 0) arrive(barrier);
-  }
-  DEVICE void release_keys() {
-    release(barriers.free_k(keys.stage));
-    keys.advance();
-  }
-  DEVICE void release_values() {
-    release(barriers.free_v(values.stage));
-    values.advance();
+  template <int COUNT>
+  static DEVICE void pass_on(Buffers<COUNT>& buffers) {
+    buffers.release();
+    buffers.step();
   }
   DEVICE void score() { start_scores<TILE_Q, TILE_K>(scores[0], shared_at + buffer.stage * Q_BYTES + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); }
   DEVICE void add_weighted() {
-    await(barriers.full_v(values.stage), values.parity);
+    values.await_full();
     start_output<TILE_K>(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES);
     pass_turn(group);
   }
@@ -294,24 +258,21 @@ struct Group {
     wait_products<0>();
     settle(out);
     hold(weights);
-    release_values();
+    pass_on(values);
   }
   /// Scores, which have come, into weights.
   DEVICE void weigh(Running& running, const Work& work, int tile) {
     settle(scores);
-    release_keys();
-    if (tile + 1 == seen(work)) {
-      release(barriers.free_q(buffer.stage, group));
-      buffer.advance();
-    }
+    pass_on(keys);
+    if (tile + 1 == seen(work)) pass_on(buffer);
     const int unmasked = CAUSAL ? min(sequence, first(work) + 1) : sequence;  // keys that all queries see
     if (tile * TILE_K + TILE_K > unmasked) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, sequence);
     running.weigh(scores[0], scale_log2, keep);
     running.hold();
   }
   DEVICE Running begin(const Work& work) {
-    await_queries();
-    await(barriers.full_k(keys.stage), keys.parity);
+    buffer.await_full();
+    keys.await_full();
     score();
     wait_products<0>();
     Running running;
@@ -320,7 +281,7 @@ struct Group {
   }
   /// The next tile's scores and this one's output; returns when the scores are there.
   DEVICE void start_both() {
-    await(barriers.full_k(keys.stage), keys.parity);
+    keys.await_full();
     await_turn(group);
     score();
     add_weighted();
@@ -328,10 +289,10 @@ struct Group {
   }
   /// A tile that only other groups need.
   DEVICE void pass() {
-    await(barriers.full_k(keys.stage), keys.parity);
-    release_keys();
-    await(barriers.full_v(values.stage), values.parity);
-    release_values();
+    keys.await_full();
+    pass_on(keys);
+    values.await_full();
+    pass_on(values);
     await_turn(group);
     pass_turn(group);
   }
@@ -348,15 +309,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
-  const Barriers barriers{shared_at + BARRIERS_AT};
-  if (threadIdx.x == 0) barriers.make();
+  if (threadIdx.x == 0) {
+    Buffers<2 * STAGES>(shared_at + BARRIERS_AT).make(GROUPS * 4);
+    Buffers<GROUPS * QUERY_STAGES>(shared_at + QUERY_BARRIERS).make(4);
+    show_barriers();
+  }
   __syncthreads();
   if (threadIdx.x < 128) {
     if (GROUPS > 1) give_registers<GROUPS == 2 ? 40 : 32>();
-    if (threadIdx.x == 0) load_all(q, k, v, shared_at, barriers, heads, sequence);
+    if (threadIdx.x == 0) load_all(q, k, v, shared_at, heads, sequence);
     __syncwarp();
   } else {
     if (GROUPS > 1) take_registers<GROUPS == 2 ? 232 : 160>();
-    Group{result, shared_at, barriers, heads, sequence, scale_log2}.run();
+    Group{result, shared_at, heads, sequence, scale_log2}.run();
   }
 }

@@ -107,7 +107,7 @@ struct ColumnSums {
   float* shared;
 
   DEVICE ColumnSums() {
-    shared = (float*)((Vector*)dynamic_shared + (KEPT_VECTORS + PARAMETER_VECTORS) * BLOCK) + threadIdx.x;
+    shared = (float*)((Vector*)dynamic_shared + KEPT_VECTORS * BLOCK) + threadIdx.x;
 #pragma unroll
     for (int i = 0; i < sizeof(held) / sizeof(float); ++i) held[i] = 0;
     for (int i = 0; i < SHARED_SUMS * VEC * 2; ++i) shared[i * BLOCK] = 0;

@@ -13,7 +13,7 @@ constexpr bool EVEN = !PEELED && PART * PARTS == COLS;                 // all pa
 constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;  // no thread looks beyond its part
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;  // registers are known by number: unrolled fully
-constexpr int WRITE_UNROLL = KEEP == IN_REGISTERS ? 1024 : PASS_UNROLL;
+constexpr int WRITE_UNROLL = KEEP ? 1024 : PASS_UNROLL;
 // Buffers for rows in shared memory: to keep them, to receive the next ones meanwhile, and for the rows before these, which
 // DEFER writes while the blocks of the cluster exchange what they found.
 constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER ? 1 : 0);
@@ -21,7 +21,6 @@ constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER
 // Dynamic shared memory. All of it belongs to single threads, so that none of it needs a barrier: what thread i has at place
 // p of an area lies at p * BLOCK + i.
 constexpr int KEPT_VECTORS = STAGES * TENSORS * CHUNKS;
-constexpr int PARAMETER_VECTORS = KEEP == IN_SHARED ? PARAMETERS * CHUNKS : 0;
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
 #define MINUS_INFINITY __int_as_float(0xff800000)

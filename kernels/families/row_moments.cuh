@@ -1,29 +1,23 @@
 // Mean and variance of rows, and values per column: for layernorm and its gradient.
 
-/// One value per column, the same for every row: read through the caches, or kept in shared memory or registers.
+/// One value per column, the same for every row: read through the caches, or kept in registers.
 struct Parameters {
   const T* values[PARAMETERS];
-  Vector held[PARAMETERS][KEEP == IN_REGISTERS ? CHUNKS : 1];
+  Vector held[PARAMETERS][KEEP ? CHUNKS : 1];
 
-  static DEVICE Vector* place(int which, int c) {
-    return (Vector*)dynamic_shared + (KEPT_VECTORS + which * CHUNKS + c) * BLOCK + threadIdx.x;
-  }
   DEVICE void keep(const Team& team) {
     const Lane lane(0, team);
 #pragma unroll
     for (int which = 0; which < PARAMETERS; ++which) {
-#pragma unroll KEEP == IN_REGISTERS ? 1024 : 1
+#pragma unroll KEEP ? 1024 : 1
       for (int c = 0; c < CHUNKS; ++c) {
-        if (KEEP == NOWHERE || !lane.has(c)) continue;
-        if (KEEP == IN_REGISTERS) held[which][KEEP == IN_REGISTERS ? c : 0] = read(lane, c, which);
-        else *place(which, c) = read(lane, c, which);
+        if (KEEP && lane.has(c)) held[which][KEEP ? c : 0] = read(lane, c, which);
       }
     }
   }
   /// Those that belong to vector c of a row.
   DEVICE Vector get(const Lane& lane, int c, int which = 0) const {
-    if (KEEP == IN_REGISTERS) return held[which][KEEP == IN_REGISTERS ? c : 0];
-    return KEEP == IN_SHARED ? *place(which, c) : read(lane, c, which);
+    return KEEP ? held[which][KEEP ? c : 0] : read(lane, c, which);
   }
 
  private:
