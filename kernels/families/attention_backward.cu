@@ -61,8 +61,7 @@ template <class S>
 DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, unsigned shared_at, int heads, int sequence) {
   const Work<S> work(heads, sequence);
   const auto load = [&](const CUtensorMap& map, unsigned to, int rows, int box, int row, int head, unsigned barrier) {
-#pragma unroll
-    for (int panel = 0; panel < PANELS; ++panel) {
+    UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
       for (int at = 0; at < rows; at += box) copy_box(to + (panel * rows + at) * 128, map, panel * 64, row + at, head, barrier);
     }
   };
@@ -122,8 +121,7 @@ struct Group {
         partner(shared_at + S::PARTNER_BARRIERS) {
     row = S::ROLES ? 0 : (threadIdx.x / 128 - 1) * 64;
     if (!S::KEYS) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      UNROLLED for (int half = 0; half < 2; ++half) {
         const int mine = min(lane_row() + half * 8, sequence - 1);
         own[half] = statistics[(long long)work.head * ROWS + mine];
       }
@@ -223,21 +221,18 @@ struct Group {
   /// use(fragment, element) for all of a lane.
   template <class Use>
   DEVICE static void each(const Use& use) {
-#pragma unroll
-    for (int i = 0; i < S::FRAGMENTS * 4; ++i) use(i / 4, i % 4);
+    UNROLLED for (int i = 0; i < S::FRAGMENTS * 4; ++i) use(i / 4, i % 4);
   }
   /// Likewise, with the statistics of its query.
   template <class Use>
   DEVICE void visit(const Use& use) const {
-#pragma unroll
-    for (int j = 0; j < S::FRAGMENTS; ++j) {
+    UNROLLED for (int j = 0; j < S::FRAGMENTS; ++j) {
       Statistics two[2];
       if (S::KEYS)
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                      : "=f"(two[0].log_sum), "=f"(two[0].delta), "=f"(two[1].log_sum), "=f"(two[1].delta)
                      : "r"(shared_at + S::STATISTICS_AT + (place.stage * S::TILE + j * 8 + threadIdx.x % 4 * 2) * 8));
-#pragma unroll
-      for (int e = 0; e < 4; ++e) use(j, e, S::KEYS ? two[e % 2] : own[e / 2]);
+      UNROLLED for (int e = 0; e < 4; ++e) use(j, e, S::KEYS ? two[e % 2] : own[e / 2]);
     }
   }
   /// Scores into weights; those of queries or keys that do not exist or see each other are zero.

@@ -46,12 +46,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
 
   float out[ROWS][OUT][4];
   float top[ROWS], total[ROWS];
-#pragma unroll
-  for (int i = 0; i < ROWS; ++i) {
+  UNROLLED for (int i = 0; i < ROWS; ++i) {
     top[i] = MASKED;
     total[i] = 0;
-#pragma unroll
-    for (int c = 0; c < OUT; ++c) out[i][c][0] = out[i][c][1] = out[i][c][2] = out[i][c][3] = 0;
+    UNROLLED for (int c = 0; c < OUT; ++c) out[i][c][0] = out[i][c][1] = out[i][c][2] = out[i][c][3] = 0;
   }
   fetch<TILE_Q>(queries, q + base, first_q, sequence);
   fetch<TILE_K>(keys, k + base, 0, sequence);
@@ -62,22 +60,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
     __syncthreads();  // the keys are here, and nobody reads the values before them any more
     fetch<TILE_K>(values, v + base, first_key, sequence);
     float scores[ROWS][KEYS];
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-#pragma unroll
-      for (int j = 0; j < KEYS; ++j) scores[i][j] = 0;
+    UNROLLED for (int i = 0; i < ROWS; ++i) {
+      UNROLLED for (int j = 0; j < KEYS; ++j) scores[i][j] = 0;
     }
 #pragma unroll 4
     for (int unit = 0; unit < UNITS; ++unit) {
       float4 a[ROWS], b[KEYS];
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) a[i] = queries[(row0 + i * ROW_THREADS) * PITCH + unit];
-#pragma unroll
-      for (int j = 0; j < KEYS; ++j) b[j] = keys[(x + j * 16) * PITCH + unit];
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) {
-#pragma unroll
-        for (int j = 0; j < KEYS; ++j) {
+      UNROLLED for (int i = 0; i < ROWS; ++i) a[i] = queries[(row0 + i * ROW_THREADS) * PITCH + unit];
+      UNROLLED for (int j = 0; j < KEYS; ++j) b[j] = keys[(x + j * 16) * PITCH + unit];
+      UNROLLED for (int i = 0; i < ROWS; ++i) {
+        UNROLLED for (int j = 0; j < KEYS; ++j) {
           scores[i][j] = fmaf(a[i].x, b[j].x, scores[i][j]);
           scores[i][j] = fmaf(a[i].y, b[j].y, scores[i][j]);
           scores[i][j] = fmaf(a[i].z, b[j].z, scores[i][j]);
@@ -90,30 +82,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
     __syncthreads();  // the values are here, and nobody reads the keys any more
     if (tile + 1 < tiles) fetch<TILE_K>(keys, k + base, first_key + TILE_K, sequence);
     const bool masked = first_key + TILE_K > (CAUSAL ? min(sequence, first_q + 1) : sequence);
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
+    UNROLLED for (int i = 0; i < ROWS; ++i) {
       const int row = row0 + i * ROW_THREADS;
       float peak = top[i];
-#pragma unroll
-      for (int j = 0; j < KEYS; ++j) {
+      UNROLLED for (int j = 0; j < KEYS; ++j) {
         const int key = first_key + x + j * 16;
         if (masked && (key >= sequence || (CAUSAL && key > first_q + row))) scores[i][j] = MASKED;
         peak = stronger(peak, scores[i][j]);
       }
-#pragma unroll
-      for (int offset = 8; offset > 0; offset /= 2) peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, offset));
+      UNROLLED for (int offset = 8; offset > 0; offset /= 2) peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, offset));
       // The difference of the rounded shifts: exactly what the earlier weights lack.
       const float shift = __fmul_rn(peak, scale_log2);
       const float keep = exp2f(__fmul_rn(top[i], scale_log2) - shift);
       top[i] = peak;
       total[i] *= keep;
-#pragma unroll
-      for (int c = 0; c < OUT; ++c) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) out[i][c][e] *= keep;
+      UNROLLED for (int c = 0; c < OUT; ++c) {
+        UNROLLED for (int e = 0; e < 4; ++e) out[i][c][e] *= keep;
       }
-#pragma unroll
-      for (int j = 0; j < KEYS; ++j) {
+      UNROLLED for (int j = 0; j < KEYS; ++j) {
         const float weight = exp2f(fmaf(scores[i][j], scale_log2, -shift));
         total[i] += weight;
         weights[row * WEIGHT_PITCH + x + j * 16] = weight;
@@ -123,16 +109,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
 #pragma unroll 2
     for (int key = 0; key < TILE_K; key += 4) {
       float4 p[ROWS];
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) p[i] = *(const float4*)&weights[(row0 + i * ROW_THREADS) * WEIGHT_PITCH + key];
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-#pragma unroll
-        for (int c = 0; c < OUT; ++c) {
+      UNROLLED for (int i = 0; i < ROWS; ++i) p[i] = *(const float4*)&weights[(row0 + i * ROW_THREADS) * WEIGHT_PITCH + key];
+      UNROLLED for (int e = 0; e < 4; ++e) {
+        UNROLLED for (int c = 0; c < OUT; ++c) {
           if (UNITS % 16 != 0 && x + c * 16 >= UNITS) continue;
           const float4 value = values[(key + e) * PITCH + x + c * 16];
-#pragma unroll
-          for (int i = 0; i < ROWS; ++i) {
+          UNROLLED for (int i = 0; i < ROWS; ++i) {
             const float weight = e == 0 ? p[i].x : e == 1 ? p[i].y : e == 2 ? p[i].z : p[i].w;
             out[i][c][0] = fmaf(weight, value.x, out[i][c][0]);
             out[i][c][1] = fmaf(weight, value.y, out[i][c][1]);
@@ -145,25 +127,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
     __syncwarp();
   }
 
-#pragma unroll
-  for (int i = 0; i < ROWS; ++i) {
+  UNROLLED for (int i = 0; i < ROWS; ++i) {
     const int row = first_q + row0 + i * ROW_THREADS;
     float sum = total[i];
-#pragma unroll
-    for (int offset = 8; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    UNROLLED for (int offset = 8; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
     const float inverse = 1.0f / sum;
-#pragma unroll
-    for (int c = 0; c < OUT; ++c) {
+    UNROLLED for (int c = 0; c < OUT; ++c) {
       const int unit = x + c * 16;
       if (row >= sequence || unit >= UNITS) continue;
       float* to = y + base + (long long)row * DIM + unit * 4;
-#pragma unroll
-      for (int e = 0; e < 4; ++e) out[i][c][e] *= inverse;
+      UNROLLED for (int e = 0; e < 4; ++e) out[i][c][e] *= inverse;
       if (ALIGNED) {
         *(float4*)to = make_float4(out[i][c][0], out[i][c][1], out[i][c][2], out[i][c][3]);
       } else {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
+        UNROLLED for (int e = 0; e < 4; ++e) {
           if (unit * 4 + e < DIM) to[e] = out[i][c][e];
         }
       }

@@ -66,14 +66,12 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
   Buffers<STAGES> keys(shared_at + KEY_BARRIERS), values(shared_at + VALUE_BARRIERS);
   Buffers<QUERY_STAGES> buffer(shared_at + QUERY_BARRIERS);
   const auto load_queries = [&](const Work& work) {
-#pragma unroll
-    for (int group = 0; group < GROUPS; ++group) {
+    UNROLLED for (int group = 0; group < GROUPS; ++group) {
       if (!work.exists) return;
       const unsigned full = buffer.full() + group * GROUP_BARRIERS;
       await(buffer.free() + group * GROUP_BARRIERS, buffer.parity ^ 1);
       expect_bytes(full, Q_BYTES / GROUPS);
-#pragma unroll
-      for (int panel = 0; panel < PANELS; ++panel) {
+      UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
         copy_box(shared_at + buffer.stage * Q_BYTES + (panel * TILE_Q + group * 64) * 128, q, panel * 64, work.queries.first + group * 64,
                  work.queries.head, full);
       }
@@ -87,8 +85,7 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
     next.advance(heads, sequence);
     const auto load = [&](const CUtensorMap& map, int to, int tile, unsigned barrier) {
       expect_bytes(barrier, K_BYTES);
-#pragma unroll
-      for (int panel = 0; panel < PANELS; ++panel) {
+      UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
         copy_box(shared_at + to + panel * TILE_K * 128, map, panel * 64, tile * TILE_K, work.queries.head / SHARING, barrier);
       }
     };
@@ -115,8 +112,7 @@ template <int OWN, int TILE>
 DEVICE void start_scores(float (&scores)[TILE / 8][4], unsigned own, unsigned other) {
   const unsigned long long a = operand(own), b = operand(other);
   start_products();
-#pragma unroll
-  for (int step = 0; step < UNITS / 2; ++step) {
+  UNROLLED for (int step = 0; step < UNITS / 2; ++step) {
     const unsigned long long a_step = further(a, step / 4 * (OWN * 128) + step % 4 * 32);
     const unsigned long long b_step = further(b, step / 4 * (TILE * 128) + step % 4 * 32);
     if (step == 0) multiply_first(scores, a_step, b_step);
@@ -130,15 +126,13 @@ template <int TILE>
 DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE / 16][4], unsigned other) {
   const unsigned long long b = operand(other, TILE * 128);
   start_products();
-#pragma unroll
-  for (int step = 0; step < TILE / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
+  UNROLLED for (int step = 0; step < TILE / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
   commit_products();
 }
 /// Weights as left operands.
 template <int STEPS>
 DEVICE void pack_all(unsigned (&packed)[STEPS][4], const float (&weights)[STEPS * 2][4]) {
-#pragma unroll
-  for (int step = 0; step < STEPS; ++step) pack_weights(packed[step], weights[2 * step], weights[2 * step + 1]);
+  UNROLLED for (int step = 0; step < STEPS; ++step) pack_weights(packed[step], weights[2 * step], weights[2 * step + 1]);
 }
 
 /// The groups' order at the tensor cores: each waits for the one before it.
@@ -157,12 +151,10 @@ struct Result {
 
   DEVICE void take(const float (&out)[UNITS][4], const Running& running, float scale_log2, const Queries& queries, int row, int sequence) const {
     const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
       const T* from = dy + queries.base + (long long)(row + half * 8) * DIM;
       float delta = 0;
-#pragma unroll
-      for (int d = 0; d < UNITS; ++d) {
+      UNROLLED for (int d = 0; d < UNITS; ++d) {
         if (row + half * 8 >= sequence || d * 8 >= DIM) continue;
         const unsigned pair = *(const unsigned*)(from + d * 8 + lane % 4 * 2);
         delta += (float)((const T*)&pair)[0] * out[d][half * 2] + (float)((const T*)&pair)[1] * out[d][half * 2 + 1];

@@ -9,8 +9,7 @@ DEVICE Moments scan(const Matrices& in, const Lane& lane, const Kept& kept) {
     for (int c = first; c < min(first + SPAN, CHUNKS); ++c) {
       if (!lane.has(c)) continue;
       const Vector v = kept.get(in, lane, c);
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) seen.add(v[e], lane.has(c, e));
+      UNROLLED for (int e = 0; e < VEC; ++e) seen.add(v[e], lane.has(c, e));
     }
     const Moments m = seen.moments();
     all.add(m.count, m.mean, m.squares);
@@ -26,8 +25,7 @@ DEVICE void write(const Matrices& in, const Parameters& affine, T* y, const Lane
     const Vector weight = affine.get(lane, c, 0);
     const Vector bias = affine.get(lane, c, 1);
     float out[VEC];
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) out[e] = (v[e] - norm.mean) * norm.scale * weight[e] + bias[e];
+    UNROLLED for (int e = 0; e < VEC; ++e) out[e] = (v[e] - norm.mean) * norm.scale * weight[e] + bias[e];
     put(y, lane, c, out);
   }
 }

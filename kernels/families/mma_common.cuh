@@ -58,8 +58,7 @@ DEVICE int column_place(int row, int unit) { return swizzled<UNITS>(row, unit); 
 /// A unit whose elements are not 16-byte aligned or partly outside: gathered one by one, zeros beyond `count`.
 DEVICE void gather(unsigned char* to, const T* from, long long count) {
   T eight[8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i) eight[i] = i < count ? from[i] : T(0.0f);
+  UNROLLED for (int i = 0; i < 8; ++i) eight[i] = i < count ? from[i] : T(0.0f);
   *(uint4*)to = *(uint4*)eight;
 }
 
@@ -69,8 +68,7 @@ DEVICE void store_unit(T* to, uint4 unit, long long count) {
   if (ALIGNED) {
     *(uint4*)to = unit;
   } else {
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
+    UNROLLED for (int e = 0; e < 8; ++e) {
       if (e < count) to[e] = ((const T*)&unit)[e];
     }
   }
@@ -79,17 +77,13 @@ DEVICE void store_unit(T* to, uint4 unit, long long count) {
 /// Accumulators of fragments of 16 × 8.
 template <int M, int N, class S>
 DEVICE void clear(S (&sums)[M][N][4]) {
-#pragma unroll
-  for (int i = 0; i < M; ++i) {
-#pragma unroll
-    for (int j = 0; j < N; ++j) sums[i][j][0] = sums[i][j][1] = sums[i][j][2] = sums[i][j][3] = 0;
+  UNROLLED for (int i = 0; i < M; ++i) {
+    UNROLLED for (int j = 0; j < N; ++j) sums[i][j][0] = sums[i][j][1] = sums[i][j][2] = sums[i][j][3] = 0;
   }
 }
 template <int M, int N, class S>
 DEVICE void add(S (&sums)[M][N][4], const S (&more)[M][N][4]) {
-#pragma unroll
-  for (int i = 0; i < M; ++i) {
-#pragma unroll
-    for (int j = 0; j < N * 4; ++j) sums[i][j / 4][j % 4] += more[i][j / 4][j % 4];
+  UNROLLED for (int i = 0; i < M; ++i) {
+    UNROLLED for (int j = 0; j < N * 4; ++j) sums[i][j / 4][j % 4] += more[i][j / 4][j % 4];
   }
 }

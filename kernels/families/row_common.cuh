@@ -83,8 +83,7 @@ DEVICE Vector load(const T* at) {
 }
 DEVICE void store(T* at, Vector v) {
   // A compiler that sees what the words are put together from may store the pieces one by one.
-#pragma unroll
-  for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Word); ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
+  UNROLLED for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Word); ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
   if (STREAM) __stcs((RawVector*)at, v.raw);
   else *(RawVector*)at = v.raw;
 }
@@ -134,8 +133,7 @@ DEVICE Vector fetch(const T* matrix, const Lane& lane, int c) {
   const T* from = matrix + lane.base + lane.at(c);
   if (lane.whole(c)) return load(from);
   Vector v;
-#pragma unroll
-  for (int e = 0; e < VEC; ++e) {
+  UNROLLED for (int e = 0; e < VEC; ++e) {
     if (lane.has(c, e)) v.element[e] = from[e];
     else from_float(v.element[e], NEUTRAL);
   }
@@ -145,15 +143,13 @@ DEVICE Vector fetch(const T* matrix, const Lane& lane, int c) {
 /// Rounds to T and stores what is of the row.
 DEVICE void put(T* matrix, const Lane& lane, int c, const float (&values)[VEC]) {
   Vector v;
-#pragma unroll
-  for (int e = 0; e < VEC; ++e) from_float(v.element[e], values[e]);
+  UNROLLED for (int e = 0; e < VEC; ++e) from_float(v.element[e], values[e]);
   T* to = matrix + lane.base + lane.at(c);
   if (lane.whole(c)) {
     store(to, v);
     return;
   }
-#pragma unroll
-  for (int e = 0; e < VEC; ++e) {
+  UNROLLED for (int e = 0; e < VEC; ++e) {
     if (lane.has(c, e)) to[e] = v.element[e];
   }
 }
@@ -183,8 +179,7 @@ struct Kept {
       request_all(matrices, next, team, rows, following(stage));
       wait_copies<1>();
     } else if (STORAGE != RELOAD) {
-#pragma unroll
-      for (int tensor = 0; tensor < TENSORS; ++tensor) {
+      UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) {
 #pragma unroll PASS_UNROLL
         for (int c = 0; c < CHUNKS; ++c) {
           if (!lane.has(c)) continue;
@@ -208,8 +203,7 @@ struct Kept {
   /// Asks for vector c of a row.
   static DEVICE void request(const Matrices& matrices, const Lane& lane, int buffer, int c) {
     if (!lane.has(c)) return;
-#pragma unroll
-    for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async<sizeof(Vector)>(shared_address(place(buffer, tensor, c)), matrices[tensor] + lane.base + lane.at(c));
+    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async<sizeof(Vector)>(shared_address(place(buffer, tensor, c)), matrices[tensor] + lane.base + lane.at(c));
   }
 
  private:
@@ -217,8 +211,7 @@ struct Kept {
   /// Asks for the rows of `group`, if there are any. Rows that go on to registers come in a batch per chunk, the others in one.
   static DEVICE void request_all(const Matrices& matrices, long long group, const Team& team, long long rows, int buffer) {
     const Lane lane(row_of(group, team, rows), team);
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
+    UNROLLED for (int c = 0; c < CHUNKS; ++c) {
       if (group < rows) request(matrices, lane, buffer, c);
       if (STORAGE == REGISTERS) commit_copies();
     }
@@ -227,11 +220,9 @@ struct Kept {
   /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones in their place.
   DEVICE void take(const Matrices& matrices, const Lane& lane, long long next, const Team& team, long long rows) {
     const Lane next_lane(row_of(next, team, rows), team);
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
+    UNROLLED for (int c = 0; c < CHUNKS; ++c) {
       wait_copies<CHUNKS - 1>();
-#pragma unroll
-      for (int tensor = 0; tensor < TENSORS; ++tensor) {
+      UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) {
         if (lane.has(c)) held[tensor][STORAGE == REGISTERS ? c : 0] = *place(0, tensor, c);
       }
       if (next < rows) request(matrices, next_lane, 0, c);
@@ -278,8 +269,7 @@ DEVICE void send(const float (&values)[N], Team& team) {
   if (threadIdx.x == 0) expect_bytes(arrivals(box), N * CLUSTER * 4);
   if (threadIdx.x >= CLUSTER) return;
   const unsigned barrier = at_rank(arrivals(box), threadIdx.x);
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
+  UNROLLED for (int i = 0; i < N; ++i) {
     const unsigned to = at_rank((unsigned)__cvta_generic_to_shared(&inbox<N>(box)[i][PART_INDEX]), threadIdx.x);
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(__float_as_int(values[i])), "r"(barrier)
                  : "memory");
@@ -321,10 +311,8 @@ DEVICE float tree(const float (&leaves)[N]) {
 /// Combines `values` over the threads of a warp that share a row; every thread gets the result.
 template <class Op, int N>
 DEVICE void warp_reduce(float (&values)[N]) {
-#pragma unroll
-  for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
+  UNROLLED for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) {
+    UNROLLED for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
   }
 }
 /// The same over the threads of the block.
@@ -335,12 +323,10 @@ DEVICE void block_reduce(float (&values)[N], Team& team) {
   team.slot ^= 1;
   __shared__ __align__(16) float part[2][ROWS_PER_BLOCK][N][WARPS_PER_ROW];
   if (team.t % 32 == 0) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
+    UNROLLED for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
   }
   __syncthreads();
-#pragma unroll
-  for (int i = 0; i < N; ++i) values[i] = tree<Op>(part[team.slot][team.r][i]);
+  UNROLLED for (int i = 0; i < N; ++i) values[i] = tree<Op>(part[team.slot][team.r][i]);
 }
 template <class Op>
 DEVICE float block_reduce(float value, Team& team) {

@@ -7,8 +7,7 @@ struct Parameters {
 
   DEVICE void keep(const Team& team) {
     const Lane lane(0, team);
-#pragma unroll
-    for (int which = 0; which < PARAMETERS; ++which) {
+    UNROLLED for (int which = 0; which < PARAMETERS; ++which) {
 #pragma unroll KEEP ? 1024 : 1
       for (int c = 0; c < CHUNKS; ++c) {
         if (KEEP && lane.has(c)) held[which][KEEP ? c : 0] = read(lane, c, which);
@@ -28,8 +27,7 @@ struct Parameters {
       v.raw = *(const RawVector*)from;
       return v;
     }
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
+    UNROLLED for (int e = 0; e < VEC; ++e) {
       if (lane.has(c, e)) v.element[e] = from[e];
       else from_float(v.element[e], 0.0f);
     }
@@ -73,8 +71,7 @@ struct Deviations {
 
   DEVICE Deviations(const Vector& first, const Lane& lane, int c) {
     float total = 0, n = 0;
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
+    UNROLLED for (int e = 0; e < VEC; ++e) {
       const bool has = lane.has(c, e);
       total += has ? first[e] : 0.0f;
       n += has ? 1.0f : 0.0f;
@@ -98,10 +95,8 @@ struct Deviations {
 DEVICE Moments merge_moments(const float (*sent)[CLUSTER]) {
   Moments all;
   all.count = COLS;
-#pragma unroll
-  for (int rank = 0; rank < CLUSTER; ++rank) all.mean += sent[0][rank] * (1.0f / COLS) * sent[1][rank];
-#pragma unroll
-  for (int rank = 0; rank < CLUSTER; ++rank) {
+  UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) all.mean += sent[0][rank] * (1.0f / COLS) * sent[1][rank];
+  UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) {
     const float delta = sent[1][rank] - all.mean;
     all.squares += sent[2][rank] + sent[0][rank] * delta * delta;
   }

@@ -26,13 +26,10 @@ DEVICE int column_of(int x, int j) { return B_TRANSPOSED ? x + j * THREADS_N : j
 template <class Fetch>
 DEVICE void multiply_tiles(float4* shared, int tiles, Sums& sums, const Fetch& fetch) {
   const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;
-#pragma unroll
-  for (int i = 0; i < THREAD_M; ++i) {
-#pragma unroll
-    for (int j = 0; j < THREAD_N; ++j) sums[i][j] = 0;
+  UNROLLED for (int i = 0; i < THREAD_M; ++i) {
+    UNROLLED for (int j = 0; j < THREAD_N; ++j) sums[i][j] = 0;
   }
-#pragma unroll
-  for (int s = 0; s < STAGES - 1; ++s) {
+  UNROLLED for (int s = 0; s < STAGES - 1; ++s) {
     if (s < tiles) fetch(s * STAGE_SIZE * 16);
     commit_copies();
   }
@@ -44,17 +41,13 @@ DEVICE void multiply_tiles(float4* shared, int tiles, Sums& sums, const Fetch& f
     commit_copies();
     const float4* const a = shared + stage * STAGE_SIZE;
     const float4* const b = a + A_SIZE;
-#pragma unroll
-    for (int unit = 0; unit < K_UNITS; ++unit) {
+    UNROLLED for (int unit = 0; unit < K_UNITS; ++unit) {
       float4 fa[THREAD_M];
-#pragma unroll
-      for (int i = 0; i < THREAD_M; ++i) fa[i] = a[(y + i * THREADS_M) * K_PITCH + unit];
+      UNROLLED for (int i = 0; i < THREAD_M; ++i) fa[i] = a[(y + i * THREADS_M) * K_PITCH + unit];
       if (B_TRANSPOSED) {
-#pragma unroll
-        for (int j = 0; j < THREAD_N; ++j) {
+        UNROLLED for (int j = 0; j < THREAD_N; ++j) {
           const float4 fb = b[(x + j * THREADS_N) * K_PITCH + unit];
-#pragma unroll
-          for (int i = 0; i < THREAD_M; ++i) {
+          UNROLLED for (int i = 0; i < THREAD_M; ++i) {
             sums[i][j] = fmaf(fa[i].x, fb.x, sums[i][j]);
             sums[i][j] = fmaf(fa[i].y, fb.y, sums[i][j]);
             sums[i][j] = fmaf(fa[i].z, fb.z, sums[i][j]);
@@ -62,16 +55,12 @@ DEVICE void multiply_tiles(float4* shared, int tiles, Sums& sums, const Fetch& f
           }
         }
       } else {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
+        UNROLLED for (int e = 0; e < 4; ++e) {
           float fb[THREAD_N];
-#pragma unroll
-          for (int j = 0; j < THREAD_N; j += 4) *(float4*)&fb[j] = b[(unit * 4 + e) * N_UNITS + j / 4 * THREADS_N + x];
-#pragma unroll
-          for (int i = 0; i < THREAD_M; ++i) {
+          UNROLLED for (int j = 0; j < THREAD_N; j += 4) *(float4*)&fb[j] = b[(unit * 4 + e) * N_UNITS + j / 4 * THREADS_N + x];
+          UNROLLED for (int i = 0; i < THREAD_M; ++i) {
             const float left = e == 0 ? fa[i].x : e == 1 ? fa[i].y : e == 2 ? fa[i].z : fa[i].w;
-#pragma unroll
-            for (int j = 0; j < THREAD_N; ++j) sums[i][j] = fmaf(left, fb[j], sums[i][j]);
+            UNROLLED for (int j = 0; j < THREAD_N; ++j) sums[i][j] = fmaf(left, fb[j], sums[i][j]);
           }
         }
       }
@@ -82,12 +71,10 @@ DEVICE void multiply_tiles(float4* shared, int tiles, Sums& sums, const Fetch& f
 
 DEVICE void store_tile(const Sums& sums, float* c, Tile tile, long long m, long long n) {
   const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;
-#pragma unroll
-  for (int i = 0; i < THREAD_M; ++i) {
+  UNROLLED for (int i = 0; i < THREAD_M; ++i) {
     const long long row = tile.row + y + i * THREADS_M;
     if (row >= m) continue;
-#pragma unroll
-    for (int j = 0; j < THREAD_N; ++j) {
+    UNROLLED for (int j = 0; j < THREAD_N; ++j) {
       const long long column = tile.column + column_of(x, j);
       if (column >= n) continue;
       float* to = c + row * n + column;

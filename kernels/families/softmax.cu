@@ -41,22 +41,18 @@ struct Top {
   float top = MINUS_INFINITY;
 
   DEVICE Top() {
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) from_float(pairs.element[e], MINUS_INFINITY);
+    UNROLLED for (int e = 0; e < VEC; ++e) from_float(pairs.element[e], MINUS_INFINITY);
   }
   DEVICE void add(const Vector& v) {
     if (PAIRS) {
-#pragma unroll
-      for (int w = 0; w < sizeof(v.word) / sizeof(Word); ++w) pairs.word[w] = larger(pairs.word[w], v.word[w], T());
+      UNROLLED for (int w = 0; w < sizeof(v.word) / sizeof(Word); ++w) pairs.word[w] = larger(pairs.word[w], v.word[w], T());
     } else {
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) top = Max::of(top, v[e]);
+      UNROLLED for (int e = 0; e < VEC; ++e) top = Max::of(top, v[e]);
     }
   }
   DEVICE float value() const {
     float all = top;
-#pragma unroll
-    for (int e = 0; PAIRS && e < VEC; ++e) all = Max::of(all, pairs[e]);
+    UNROLLED for (int e = 0; PAIRS && e < VEC; ++e) all = Max::of(all, pairs[e]);
     return all;
   }
 };
@@ -80,8 +76,7 @@ DEVICE Peak measure_kept(const Matrices& in, const Lane& lane, const Kept& kept,
     if (!lane.has(c)) continue;
     const Vector v = kept.get(in, lane, c);
     float sum = 0;  // of a vector, as in scan: a chain over all elements would err in one direction where one weighs most
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
+    UNROLLED for (int e = 0; e < VEC; ++e) {
       const float w = over.weight(v[e]);
       if (STORAGE == REGISTERS) exponentials.held[STORAGE == REGISTERS ? c : 0][e] = w;
       sum += w;
@@ -104,8 +99,7 @@ DEVICE Peak scan(const Matrices& in, const Lane& lane) {
     const float top = Max::of(peak.top, largest.value());
     const Shift over(top);
     float sum = 0;
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
+    UNROLLED for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
     peak.total = peak.total * over.since(peak.top) + sum;
     peak.top = top;
   }
@@ -134,12 +128,10 @@ DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, 
     if (!lane.has(c)) continue;
     float out[VEC];
     if (STORAGE == REGISTERS) {
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) out[e] = exponentials.held[STORAGE == REGISTERS ? c : 0][e] * held_scale;
+      UNROLLED for (int e = 0; e < VEC; ++e) out[e] = exponentials.held[STORAGE == REGISTERS ? c : 0][e] * held_scale;
     } else {
       const Vector v = kept.get(in, lane, c);
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
+      UNROLLED for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
     }
     put(y, lane, c, out);
   }
@@ -169,8 +161,7 @@ struct Softmax {
     all.top = tree<Max>(sent[0]);
     const Shift over(all.top);
     float totals[CLUSTER];
-#pragma unroll
-    for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * over.since(sent[0][rank]);
+    UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * over.since(sent[0][rank]);
     all.total = tree<Sum>(totals);
     return all;
   }

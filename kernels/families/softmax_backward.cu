@@ -7,8 +7,7 @@ DEVICE float dot(const Matrices& in, const Lane& lane, const Kept& kept) {
     const Vector y = kept.get(in, lane, c, 0);
     const Vector dy = kept.get(in, lane, c, 1);
     float part = 0;
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) part += y[e] * dy[e];
+    UNROLLED for (int e = 0; e < VEC; ++e) part += y[e] * dy[e];
     sum += part;
   }
   return sum;
@@ -21,8 +20,7 @@ DEVICE void write(const Matrices& in, T* dx, const Lane& lane, const Kept& kept,
     const Vector y = kept.get(in, lane, c, 0);
     const Vector dy = kept.get(in, lane, c, 1);
     float out[VEC];
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) out[e] = y[e] * (dy[e] - sum);
+    UNROLLED for (int e = 0; e < VEC; ++e) out[e] = y[e] * (dy[e] - sum);
     put(dx, lane, c, out);
   }
 }

@@ -9,12 +9,10 @@ DEVICE void copy_unit(unsigned char* shared, unsigned at, const T* from, int cou
   constexpr int BYTES = ALIGN * sizeof(T);
   if (BYTES < 4) {
     T unit[PER_UNIT];
-#pragma unroll
-    for (int i = 0; i < PER_UNIT; ++i) unit[i] = i < count ? from[i] : T(0.0f);
+    UNROLLED for (int i = 0; i < PER_UNIT; ++i) unit[i] = i < count ? from[i] : T(0.0f);
     *(uint4*)(shared + at) = *(uint4*)unit;
   } else {
-#pragma unroll
-    for (int i = 0; i < PER_UNIT; i += ALIGN) copy_async<(BYTES < 4 ? 4 : BYTES)>(shared_address(shared) + at + i * (int)sizeof(T), from + i, count > i);
+    UNROLLED for (int i = 0; i < PER_UNIT; i += ALIGN) copy_async<(BYTES < 4 ? 4 : BYTES)>(shared_address(shared) + at + i * (int)sizeof(T), from + i, count > i);
   }
 }
 
@@ -39,8 +37,7 @@ struct RowWalker {
   }
   DEVICE void fetch(unsigned char* shared, unsigned at) {
     const int row = threadIdx.x / UNITS, unit = threadIdx.x % UNITS;
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
+    UNROLLED for (int i = 0; i < COUNT; ++i) {
       if (ROWS % STRIDE != 0 && row + i * STRIDE >= ROWS) break;
       copy_unit<ALIGN>(shared, at + row_place<UNITS>(row + i * STRIDE, unit), from + i * stride, i * STRIDE < rows ? left : 0);
     }
@@ -70,11 +67,9 @@ struct ColumnWalker {
   }
   DEVICE void fetch(unsigned char* shared, unsigned at, long long width) {
     const int row = threadIdx.x / UNITS, unit = threadIdx.x % UNITS;
-#pragma unroll
-    for (int panel = 0; panel < COLUMNS / B_PANEL; ++panel) {
+    UNROLLED for (int panel = 0; panel < COLUMNS / B_PANEL; ++panel) {
       const int count = (int)max(min(columns - panel * B_PANEL, (long long)PER_UNIT), 0ll);
-#pragma unroll
-      for (int i = 0; i < COUNT; ++i) {
+      UNROLLED for (int i = 0; i < COUNT; ++i) {
         if (TILE_K % STRIDE != 0 && row + i * STRIDE >= TILE_K) break;
         copy_unit<ALIGN>(shared, at + panel * TILE_K * B_PANEL * (int)sizeof(T) + column_place<UNITS>(row + i * STRIDE, unit),
                          from + i * stride + panel * B_PANEL, i * STRIDE < left ? count : 0);

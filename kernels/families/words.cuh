@@ -1,5 +1,6 @@
 // Words of all families.
 #define DEVICE __device__ __forceinline__
+#define UNROLLED _Pragma("unroll")
 
 /// 2^x; results below the normal numbers become zero.
 DEVICE float power_of_two(float x) {
