@@ -19,7 +19,7 @@ struct Shape {
   static constexpr bool KEYS = KEYS_;
   static constexpr int GROUPS = KEYS ? K_GROUPS : Q_GROUPS;
   static constexpr int TILE = KEYS ? K_TILE : Q_TILE;  // rows that stream by at once
-  /// Buffers for the tensor that is needed first (queries, or keys), and for its partner (dy, or values).
+  /// BufferRing for the tensor that is needed first (queries, or keys), and for its partner (dy, or values).
   static constexpr int STAGES = KEYS ? K_STAGES : Q_STAGES, PARTNER_STAGES = KEYS ? K_PARTNER_STAGES : Q_PARTNER_STAGES;
   /// A group for each gradient, where the registers of one cannot hold both.
   static constexpr bool ROLES = KEYS && K_ROLES;
@@ -65,8 +65,8 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
       for (int at = 0; at < rows; at += box) copy_box(to + (panel * rows + at) * 128, map, panel * 64, row + at, head, barrier);
     }
   };
-  Buffers<S::STAGES> place(shared_at + S::STREAM_BARRIERS);
-  Buffers<S::PARTNER_STAGES> partner(shared_at + S::PARTNER_BARRIERS);
+  BufferRing<S::STAGES> place(shared_at + S::STREAM_BARRIERS);
+  BufferRing<S::PARTNER_STAGES> partner(shared_at + S::PARTNER_BARRIERS);
   const unsigned mine = shared_at + S::BARRIERS_AT;
   expect_bytes(mine, bytes_of(S::OWN));
   load(*own.first, shared_at, S::OWN, 64, work.first, work.head, mine);
@@ -103,8 +103,8 @@ struct Group {
   float scale, scale_log2;
   Work<S> work;
   int row;  // of the block's own, the group's first
-  Buffers<S::STAGES> place;
-  Buffers<S::PARTNER_STAGES> partner;
+  BufferRing<S::STAGES> place;
+  BufferRing<S::PARTNER_STAGES> partner;
   float weights[1][S::FRAGMENTS][4], slopes[1][S::FRAGMENTS][4];  // p; dy · vᵀ, and then ds
   float values[1][FIRST ? UNITS : 1][4], sums[1][SECOND ? UNITS : 1][4];
   unsigned packed_weights[FIRST ? S::TILE / 16 : 1][4], packed_slopes[S::TILE / 16][4];
@@ -183,7 +183,7 @@ struct Group {
   }
   /// Until the sums over a tile are over; PENDING products of the next one are under way.
   template <int PENDING>
-  DEVICE void finish_sums(const Buffers<S::STAGES>& used, const Buffers<S::PARTNER_STAGES>& partner_used) {
+  DEVICE void finish_sums(const BufferRing<S::STAGES>& used, const BufferRing<S::PARTNER_STAGES>& partner_used) {
     wait_products<PENDING>();
     settle(sums);
     settle(values);
@@ -198,7 +198,7 @@ struct Group {
   }
   /// This warp no longer reads the buffer.
   template <int COUNT>
-  static DEVICE void release(const Buffers<COUNT>& used) {
+  static DEVICE void release(const BufferRing<COUNT>& used) {
     used.release();
     __syncwarp();
   }
@@ -268,7 +268,7 @@ DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int he
   if (threadIdx.x == 0) {
     make_barrier(shared_at + S::BARRIERS_AT, 1);
     make_barrier(shared_at + S::BARRIERS_AT + 8, 1);
-    Buffers<S::STAGES + S::PARTNER_STAGES>(shared_at + S::STREAM_BARRIERS).make(S::GROUPS * 4);
+    BufferRing<S::STAGES + S::PARTNER_STAGES>(shared_at + S::STREAM_BARRIERS).make(S::GROUPS * 4);
     show_barriers();
   }
   // A sequence's last tile leaves some statistics as they are.

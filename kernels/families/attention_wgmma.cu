@@ -63,8 +63,8 @@ struct Work {
 /// One thread's part: everything that is read, in the order in which it is needed; with two buffers for queries the next
 /// tile's come while this one's keys do.
 DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, int heads, int sequence) {
-  Buffers<STAGES> keys(shared_at + KEY_BARRIERS), values(shared_at + VALUE_BARRIERS);
-  Buffers<QUERY_STAGES> buffer(shared_at + QUERY_BARRIERS);
+  BufferRing<STAGES> keys(shared_at + KEY_BARRIERS), values(shared_at + VALUE_BARRIERS);
+  BufferRing<QUERY_STAGES> buffer(shared_at + QUERY_BARRIERS);
   const auto load_queries = [&](const Work& work) {
     UNROLLED for (int group = 0; group < GROUPS; ++group) {
       if (!work.exists) return;
@@ -185,8 +185,8 @@ struct Group {
   int heads, sequence;
   float scale_log2;
   int group = threadIdx.x / 128 - 1, warp_row = threadIdx.x / 32 * 16 - 64;
-  Buffers<STAGES> keys{shared_at + KEY_BARRIERS}, values{shared_at + VALUE_BARRIERS};
-  Buffers<QUERY_STAGES> buffer{shared_at + QUERY_BARRIERS + group * GROUP_BARRIERS};  // of queries
+  BufferRing<STAGES> keys{shared_at + KEY_BARRIERS}, values{shared_at + VALUE_BARRIERS};
+  BufferRing<QUERY_STAGES> buffer{shared_at + QUERY_BARRIERS + group * GROUP_BARRIERS};  // of queries
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
   float keep[2];
@@ -236,7 +236,7 @@ struct Group {
 
   /// This warp no longer reads the buffer.
   template <int COUNT>
-  static DEVICE void pass_on(Buffers<COUNT>& buffers) {
+  static DEVICE void pass_on(BufferRing<COUNT>& buffers) {
     buffers.release();
     buffers.step();
   }
@@ -302,8 +302,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   if (threadIdx.x == 0) {
-    Buffers<2 * STAGES>(shared_at + BARRIERS_AT).make(GROUPS * 4);
-    Buffers<GROUPS * QUERY_STAGES>(shared_at + QUERY_BARRIERS).make(4);
+    BufferRing<2 * STAGES>(shared_at + BARRIERS_AT).make(GROUPS * 4);
+    BufferRing<GROUPS * QUERY_STAGES>(shared_at + QUERY_BARRIERS).make(4);
     show_barriers();
   }
   __syncthreads();

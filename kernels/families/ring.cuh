@@ -1,8 +1,8 @@
 // STAGES buffers of STAGE_BYTES, and behind them somewhere their barriers.
-struct Ring : Buffers<STAGES> {
+struct Ring : BufferRing<STAGES> {
   unsigned shared;
 
-  DEVICE Ring(unsigned char* buffers, int barriers_at) : Buffers(shared_address(buffers) + barriers_at), shared(shared_address(buffers)) {}
+  DEVICE Ring(unsigned char* buffers, int barriers_at) : BufferRing(shared_address(buffers) + barriers_at), shared(shared_address(buffers)) {}
   DEVICE unsigned buffer() const { return shared + stage * STAGE_BYTES; }
   DEVICE void skip(int count) {
     count += stage;
@@ -11,7 +11,7 @@ struct Ring : Buffers<STAGES> {
   }
   /// By one thread, before the block's barrier.
   DEVICE void make(int readers) const {
-    Buffers::make(readers);
+    BufferRing::make(readers);
     show_barriers();
   }
 };

@@ -56,12 +56,12 @@ DEVICE void take_registers() {
 /// COUNT buffers that one thread fills while warps read others, in the order in which they are filled: a pair of barriers for each says
 /// when it is full and when it is free again. Parity counts rounds.
 template <int COUNT>
-struct Buffers {
+struct BufferRing {
   unsigned barriers;
   int stage = 0;
   unsigned parity = 0;
 
-  DEVICE explicit Buffers(unsigned barriers) : barriers(barriers) {}
+  DEVICE explicit BufferRing(unsigned barriers) : barriers(barriers) {}
   DEVICE unsigned full() const { return barriers + stage * 16; }
   DEVICE unsigned free() const { return full() + 8; }
   DEVICE void await_full() const { await(full(), parity); }
