@@ -96,14 +96,6 @@ bool BoundTemplate::Allows(const Configuration& configuration) const {
   return space_.Allows(configuration, spec_.dims).value_or(false);
 }
 
-Configuration BoundTemplate::FirstAllowed(const std::vector<std::vector<int64_t>>& candidates) const {
-  for (const std::vector<int64_t>& values : candidates) {
-    Configuration one{{values.begin(), values.end()}};
-    if (Allows(one)) return one;
-  }
-  return {};
-}
-
 Choices BoundTemplate::AllValues() const {
   Choices all;
   for (const Parameter& parameter : space_.parameters) all.push_back(parameter.values);

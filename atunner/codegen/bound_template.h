@@ -105,8 +105,6 @@ class BoundTemplate : public ScheduleTemplate {
   int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
   bool Allows(const Configuration& configuration) const;
   Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
-  /// Of the given configurations the first that the space allows; an empty one when there is none.
-  Configuration FirstAllowed(const std::vector<std::vector<int64_t>>& candidates) const;
   /// Of the combinations of `choices` the one of least Cost.
   Configuration CheapestOf(const Choices& choices) const;
   /// All that there are.

@@ -63,20 +63,16 @@ SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const 
 }
 
 std::string_view CombinerName(graph::Combine op) {
-  switch (op) {
-    case graph::Combine::kProd:
-      return "Prod";
-    case graph::Combine::kMax:
-      return "Max";
-    case graph::Combine::kMin:
-      return "Min";
-    case graph::Combine::kAny:
-      return "Any";
-    case graph::Combine::kAll:
-      return "All";
-    default:
-      return "Sum";
+  using graph::Combine;
+  constexpr std::pair<Combine, std::string_view> kNames[] = {{Combine::kProd, "Prod"},
+                                                             {Combine::kMax, "Max"},
+                                                             {Combine::kMin, "Min"},
+                                                             {Combine::kAny, "Any"},
+                                                             {Combine::kAll, "All"}};
+  for (const auto& [each, name] : kNames) {
+    if (each == op) return name;
   }
+  return "Sum";
 }
 
 bool IsUnaryMap(const graph::Node& node) {

@@ -1,6 +1,6 @@
 // Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
 // serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
-// a split row through a workspace, between two kernels; OWNERS of a row's columns through a workspace, while they run.
+// a split row through a workspace, between two launches; OWNERS of a row's columns through a workspace, while they run.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
 constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
