@@ -20,7 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
 import atunner_runtime  # noqa: E402
-from common import DTYPES, flags, print_rows, run_atunner, time_us  # noqa: E402
+from common import DTYPES, announce, flags, print_rows, run_atunner, time_us, why_not  # noqa: E402
 
 # sequences, heads, key heads, dim, keys of a page, pages of a sequence
 DECODES = [(64, 32, 8, 128, 16, 256), (64, 32, 8, 64, 16, 256), (64, 16, 4, 256, 16, 256), (8, 32, 8, 128, 16, 1024), (1, 32, 8, 128, 16, 1024),
@@ -38,7 +38,7 @@ def tuned(options, command, dtype, dims, run):
         begin = time.time()
         answer = run_atunner(options.atunner, [*command, "--no-baselines", "--out", folder], dtype, options.budget)
         if "best" not in answer:
-            return math.nan, answer.get("error", {}).get("what", "no correct kernel")[:80]
+            return math.nan, why_not(answer)
         seconds = time.time() - begin
         kernel = atunner_runtime.ArtifactSet(folder).choose(dims=dims, name=command[0])
         scratch = {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)} if kernel.workspace_bytes else {}
@@ -138,8 +138,7 @@ def main():
     parser.add_argument("--peak", type=float, default=4800, help="GB/s of the memory, by its data sheet")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    options.flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; times in us; ratio = cuDNN / atunner", flush=True)
+    options.flush = announce("times in us; ratio = cuDNN / atunner")
     tables = {"forward": forward, "backward": backward, "decode": decode}
     for which in options.only.split(","):
         tables[which](options)

@@ -11,14 +11,21 @@ import torch
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
-def flags(description, budget, dtypes, only=None):
-    """A parser of what every bench is asked: which atunner, how long, which types, which rows."""
+def flags(description, budget, dtypes=None, only=None):
+    """A parser of what every bench is asked: which atunner, how long; and which types and rows, if it has several."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--atunner", default="build/atunner")
     parser.add_argument("--budget", default=budget)
-    parser.add_argument("--dtypes", default=dtypes)
-    parser.add_argument("--only", default=only, help="kinds of rows, or parts of their names")
+    if dtypes is not None:
+        parser.add_argument("--dtypes", default=dtypes)
+        parser.add_argument("--only", default=only, help="kinds of rows, or parts of their names")
     return parser
+
+
+def announce(text):
+    """Says what is measured where; returns what `time_us` writes to empty L2."""
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; {text}", flush=True)
+    return torch.empty(256 << 20, dtype=torch.int8, device="cuda")
 
 
 def time_us(function, arguments, flush, samples=15):
@@ -45,6 +52,31 @@ def run_atunner(path, operator, dtype, budget):
         return json.loads(result.stdout)
     except json.JSONDecodeError:
         return {"error": {"what": (result.stderr or result.stdout)[-200:]}}
+
+
+def compiled_us(function, arguments, flush):
+    """Of torch.compile's kernel; nan for what it cannot make."""
+    torch._dynamo.reset()
+    try:
+        return time_us(torch.compile(function, dynamic=False), arguments, flush)
+    except Exception:
+        return math.nan
+
+
+def best_us(answer):
+    """Of the winner that atunner's JSON names; nan without one."""
+    return ((answer.get("best") or {}).get("measurement") or {}).get("median_ns", math.nan) / 1e3
+
+
+def naive_us(answer):
+    """Of the plain kernel; nan where it was not timed."""
+    measured = (each["measurement"] for each in answer.get("baselines", []) if each["name"] == "naive" and each.get("measurement"))
+    return next(measured, {}).get("median_ns", math.nan) / 1e3
+
+
+def why_not(answer):
+    """Why atunner's JSON names no winner; nothing where it does."""
+    return "" if answer.get("best") else answer.get("error", {}).get("what", "no correct kernel")[:90]
 
 
 def print_rows(rows, seconds, measure):

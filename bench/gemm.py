@@ -5,7 +5,6 @@ atunner's kernel. atunner times its winner and cuBLAS in pairs; how much faster 
 times of this script, medians of CUDA events with L2 emptied by a write before each sample.
 Usage: python3 bench/gemm.py --atunner build/atunner [--budget 40,10s] [--only decode,square] [--dtypes bfloat16]
 """
-import argparse
 import ctypes
 import math
 import os
@@ -14,7 +13,7 @@ import sys
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, print_rows, run_atunner, time_us  # noqa: E402
+from common import DTYPES, announce, best_us, flags, print_rows, run_atunner, time_us, why_not  # noqa: E402
 
 # M, N, K. Layers of Llama 3 8B and 70B, Mistral, Qwen; M is the number of tokens.
 SHAPES = {
@@ -99,10 +98,9 @@ def measure(shape, name, options, lt, flush):
     own, best = library_times(m, n, k, DTYPES[name], lt, flush)
     torch.cuda.empty_cache()
     answer = run_atunner(options.atunner, ["matmul", "--input-shape", f"{m},{n},{k}"], name, options.budget)
-    found = (answer.get("best") or {}).get("measurement")
-    if not found:
-        return f"{own:>9.1f} {best:>9.1f}   {answer.get('error', {}).get('what', 'no correct kernel')[:90]}", math.nan
-    us = found["median_ns"] / 1e3
+    us = best_us(answer)
+    if math.isnan(us):
+        return f"{own:>9.1f} {best:>9.1f}   {why_not(answer)}", math.nan
     pair = next((b["comparison"] for b in answer.get("baselines", []) if b["name"] == "cuBLAS" and b.get("comparison")), None)
     ratio = (pair["ratio"] if pair else own / us) * best / own
     rates = f"{2 * m * n * k / us / 1e6:>8.0f} {2 * (m * k + k * n + m * n) / us / 1e3:>6.0f}"
@@ -111,16 +109,11 @@ def measure(shape, name, options, lt, flush):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--atunner", default="build/atunner")
-    parser.add_argument("--budget", default="40,10s")
-    parser.add_argument("--only", default=",".join(SHAPES))
-    parser.add_argument("--dtypes", default="bfloat16")
+    parser = flags(__doc__, "40,10s", "bfloat16", ",".join(SHAPES))
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no row after so many")
     options = parser.parse_args()
     lt = CublasLt()
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; times in us")
+    flush = announce("times in us")
     print(f"{'M x N x K':<20} {'dtype':<9} {'cuBLAS':>9} {'best alg.':>9} {'atunner':>9} {'TFLOP/s':>8} {'GB/s':>6} {'paired':>18} {'ratio':>6}  trials")
     rows = [(f"{'x'.join(map(str, shape)):<20} {name:<9}", (shape, name))
             for name in options.dtypes.split(",") for kind in options.only.split(",") for shape in SHAPES[kind]]

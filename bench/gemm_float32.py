@@ -4,7 +4,6 @@ Times are medians with L2 emptied by a write before each sample (atunner's from 
 that was timed, launched from its artifact: ||c - r|| / ||r||, and the worst |c - r| / (|r| + rms(r)) of an element.
 Usage: ATUNNER_RUNTIME=build/runtime/libatunner_runtime.so python3 bench/gemm_float32.py --atunner build/atunner
 """
-import argparse
 import math
 import os
 import shutil
@@ -16,7 +15,7 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [HERE, os.path.join(HERE, "..", "faces", "python")]
 import atunner_runtime  # noqa: E402
-from rows import run_atunner, time_us  # noqa: E402
+from common import announce, best_us, flags, geometric_mean, run_atunner, time_us, why_not  # noqa: E402
 
 SHAPES = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 16384), (4096, 4096, 11008)]  # m, n, k
 
@@ -62,33 +61,30 @@ def compare(kernel, m, n, k, make):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--atunner", default="build/atunner")
-    parser.add_argument("--budget", default="40,20s")
+    parser = flags(__doc__, "40,20s")
     parser.add_argument("--shapes", help="m,n,k;m,n,k")
     options = parser.parse_args()
     shapes = [tuple(map(int, one.split(","))) for one in options.shapes.split(";")] if options.shapes else SHAPES
     torch.backends.cuda.matmul.allow_tf32 = False
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; errors: cuBLAS -> atunner, of the norm (worst element)")
+    flush = announce("errors: cuBLAS -> atunner, of the norm (worst element)")
     ratios = []
     for m, n, k in shapes:
         a, b = FAMILIES["normal"](m, n, k)
         vendor = time_us(torch.matmul, (a, b), flush)
         folder = tempfile.mkdtemp()
         answer = run_atunner(options.atunner, ["matmul", "--input-shape", f"{m},{n},{k}", "--out", folder], "float32", options.budget)
-        best = answer.get("best", {}).get("measurement", {}).get("median_ns", float("nan")) / 1e3
+        best = best_us(answer)
         rate = 2e-6 * m * n * k
         ratios.append(vendor / best)
         print(f"{m}x{n}x{k}: cuBLAS {vendor:.1f} us {rate / vendor:.1f} TFLOP/s, atunner {best:.1f} us {rate / best:.1f} TFLOP/s, {vendor / best:.2f} times as fast "
-              f"{answer.get('error', {}).get('what', '')[:200]}", flush=True)
+              f"{why_not(answer)}", flush=True)
         if best == best:
             kernel = atunner_runtime.ArtifactSet(folder).choose(dims={"M": m, "N": n, "K": k})
             for name, make in FAMILIES.items():
                 theirs, ours = compare(kernel, m, n, k, make)
                 print(f"    {name:<16} {theirs[0]:.2e} ({theirs[1]:.2e}) -> {ours[0]:.2e} ({ours[1]:.2e}), {ours[0] / theirs[0]:.2f} times the error", flush=True)
         shutil.rmtree(folder)
-    print(f"geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}")
+    print(f"geometric mean {geometric_mean(ratios):.2f}")
 
 
 if __name__ == "__main__":

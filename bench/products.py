@@ -4,13 +4,14 @@ and atunner, in one run and one table.
 Times are medians of CUDA events with L2 emptied by a write before each sample.
 Usage: python3 bench/products.py --atunner build/atunner [--budget 80,40s] [--only matmul,conv2d,attention]; every shape: bench/gemm.py, bench/convolutions.py, bench/attention.py
 """
+import math
 import os
 import sys
 
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, flags, run_atunner, time_us  # noqa: E402
+from common import DTYPES, announce, best_us, compiled_us, flags, naive_us, run_atunner, time_us, why_not  # noqa: E402
 
 MATMULS = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (4096, 14336, 4096)]
 # n, h, w, c, k, r, s, stride, padding
@@ -49,8 +50,7 @@ def main():
     parser.add_argument("--no-compile", action="store_true")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    print(f"{torch.cuda.get_device_name()}, all measured; TFLOP/s and time in us; ratio = library time / atunner time")
+    flush = announce("all measured; TFLOP/s and time in us; ratio = library time / atunner time")
     print(f"{'operator':<44} {'dtype':<9} {'naive':>10} {'library':>9} {'compile':>9} {'atunner':>9} {'TFLOP/s':>8} {'roof %':>6} {'ratio':>6}")
     for kind, make, sizes in (("matmul", matmul, MATMULS), ("conv2d", conv, CONVS), ("attention", attention, ATTENTIONS)):
         if kind not in options.only.split(","):
@@ -59,18 +59,12 @@ def main():
             for name in options.dtypes.split(","):
                 function, arguments, flops, command = make(*size, DTYPES[name])
                 library = time_us(function, arguments, flush)
-                compiled = float("nan")
-                if not options.no_compile:
-                    try:
-                        compiled = time_us(torch.compile(function, dynamic=False), arguments, flush)
-                    except Exception:  # a backend that inductor cannot trace
-                        pass
+                compiled = math.nan if options.no_compile else compiled_us(function, arguments, flush)
                 answer = run_atunner(options.atunner, command, name, options.budget)
-                best = answer.get("best", {}).get("measurement", {}).get("median_ns", float("nan")) / 1e3
-                naive = next((b["measurement"]["median_ns"] / 1e3 for b in answer.get("baselines", []) if b["name"] == "naive" and b.get("measurement")), float("nan"))
+                best, naive = best_us(answer), naive_us(answer)
                 roof = answer.get("floor_ns", 0) / 1e3 / best * 100
                 print(f"{kind + ' ' + str(size):<44} {name:<9} {naive:>10.1f} {library:>9.1f} {compiled:>9.1f} {best:>9.1f} {flops / best / 1e6:>8.0f} {roof:>6.0f} "
-                      f"{library / best:>6.2f} {answer.get('error', {}).get('what', '')[:60]}", flush=True)
+                      f"{library / best:>6.2f} {why_not(answer)}", flush=True)
 
 
 if __name__ == "__main__":

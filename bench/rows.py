@@ -5,7 +5,6 @@ Every tensor exceeds 256 MB. Times are medians of CUDA events with L2 emptied by
 kernels first, which the run then finds in its cache.
 Usage: python3 bench/rows.py --atunner build/atunner [--operators softmax,layernorm] [--dtypes float32,bfloat16] [--cols 256,4096]
 """
-import argparse
 import concurrent.futures
 import json
 import math
@@ -17,7 +16,7 @@ import sys
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, geometric_mean, run_atunner, time_us  # noqa: E402
+from common import DTYPES, announce, best_us, compiled_us, flags, geometric_mean, naive_us, run_atunner, time_us, why_not  # noqa: E402
 
 
 def functions(name, rows, cols, dtype):
@@ -49,7 +48,7 @@ def compile_ahead(name, dtype, rows, cols):
     """Leaves torch.compile's kernel in its cache. A kernel that it cannot make is told of where it is to be timed."""
     function, arguments, _ = functions(name, rows, cols, DTYPES[dtype])
     try:
-        torch.compile(function)(*arguments)
+        torch.compile(function, dynamic=False)(*arguments)
     except Exception:
         pass
 
@@ -62,12 +61,10 @@ def probed_copy(atunner):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--atunner", default="build/atunner")
+    parser = flags(__doc__, "40,20s")
     parser.add_argument("--operators", default="softmax,softmax_backward,layernorm,layernorm_backward")
     parser.add_argument("--dtypes", default="float32,float16,bfloat16")
     parser.add_argument("--cols", default="256,1024,4096,16384,65536,262144")
-    parser.add_argument("--budget", default="40,20s")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--ahead", type=int, default=0, help="processes that let torch.compile make its kernels first")
     options = parser.parse_args()
@@ -76,35 +73,27 @@ def main():
         with concurrent.futures.ProcessPoolExecutor(options.ahead, multiprocessing.get_context("spawn")) as pool:
             list(pool.map(compile_ahead, *zip(*cells(options))))
     probe = probed_copy(options.atunner)
-    flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+    flush = announce("copies: GB/s read + written")
     source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
     target = torch.empty_like(source)
     copy = 2 * source.numel() / time_us(lambda: target.copy_(source), (), flush) / 1e3
     del source, target
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; copy of PyTorch {copy:.0f} GB/s, of the probe {probe:.0f} GB/s (read + written)")
+    print(f"copy of PyTorch {copy:.0f} GB/s, of the probe {probe:.0f} GB/s")
     print(f"{'operator':<19}{'dtype':<10}{'shape':<16}{'naive us':>10}{'eager us':>10}{'compile us':>11}{'atunner us':>11}{'GB/s':>7}{'% probe':>8}{'% copy':>7}{'% roof':>7}"
           f"{'x eager':>8}{'x comp.':>8}  trials/s busy%")
     over_eager, over_compile, shares = [], [], []
     for name, dtype, rows, cols in cells(options):
         function, arguments, tensors = functions(name, rows, cols, DTYPES[dtype])
         eager = time_us(function, arguments, flush)
-        compiled = math.nan
-        if not options.no_compile:
-            torch._dynamo.reset()
-            try:
-                compiled = time_us(torch.compile(function), arguments, flush)
-            except Exception:
-                pass
+        compiled = math.nan if options.no_compile else compiled_us(function, arguments, flush)
         del arguments
         torch.cuda.empty_cache()
         run = run_atunner(options.atunner, [name, "--input-shape", f"{rows},{cols}"], dtype, options.budget)
         label = f"{name:<19}{dtype:<10}{f'{rows}x{cols}':<16}"
-        if "error" in run or "best" not in run:
-            why = run.get("error", {}).get("what", "no correct kernel")
-            print(f"{label}{'':>10}{eager:>10.1f}{compiled:>11.1f}  {why}", flush=True)
+        naive, best = naive_us(run), best_us(run)
+        if math.isnan(best):
+            print(f"{label}{'':>10}{eager:>10.1f}{compiled:>11.1f}  {why_not(run)}", flush=True)
             continue
-        naive = run["baselines"][0]["measurement"]["median_ns"] / 1e3 if run["baselines"][0]["measurement"] else math.nan
-        best = run["best"]["measurement"]["median_ns"] / 1e3
         rate = tensors * (1 << 29) / best / 1e3
         shares.append(rate / probe)
         over_eager.append(eager / best)

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/library_task.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
@@ -20,7 +20,7 @@ class AttentionBackward : public BoundTemplate {
     const std::vector<int64_t> q = ExtentsOf(spec, "q"), k = ExtentsOf(spec, "k");
     batch_ = q[0], heads_ = q[1], sequence_ = q[2], dim_ = q[3], key_heads_ = k[1];
     causal_ = SettingOr(spec, "causal", 0) != 0;
-    scale_ = SettingOr(spec, "scale", 1 / std::sqrt(static_cast<double>(dim_)));
+    scale_ = SettingOr(spec, "scale", 1 / std::sqrt(Real(dim_)));
     space_.parameters = {
         {"forward_q", Integers({128, 192}), "forward: queries per block"},
         {"forward_k", Integers({64, 80, 96, 112, 128, 176}), "forward: keys per step"},
@@ -54,11 +54,11 @@ class AttentionBackward : public BoundTemplate {
 
   /// The steps have nothing to do with each other, so that each finds its own parameters.
   Configuration Default() const override {
-    std::vector<std::vector<Value>> chosen;
+    Choices chosen;
     for (const Parameter& parameter : space_.parameters) chosen.push_back({parameter.values[0]});
     constexpr size_t kSteps[] = {0, 3, 6, 10};
     for (size_t step = 0; step + 1 < std::size(kSteps); ++step) {
-      std::vector<std::vector<Value>> choices = chosen;
+      Choices choices = chosen;
       for (size_t i = kSteps[step]; i < kSteps[step + 1]; ++i) choices[i] = space_.parameters[i].values;
       const Configuration best = CheapestOf(choices);
       for (size_t i = kSteps[step]; i < kSteps[step + 1]; ++i) chosen[i] = {best.values[i]};
@@ -67,62 +67,59 @@ class AttentionBackward : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t forward_k = integer("forward_k");
+    const Chosen at = chosen(configuration);
+    const int64_t forward_k = at["forward_k"];
     ConstantBlock constants;
     constants.Define("STATISTICS", 1).Int("DIM", dim_).Bool("CAUSAL", causal_);
-    constants.Int("TILE_Q", integer("forward_q"))
-        .Int("TILE_K", forward_k)
-        .Int("STAGES", kForwardStages)
-        .Int("QUERY_STAGES", 1);
+    constants.Int("TILE_Q", at["forward_q"]).Int("TILE_K", forward_k);
+    constants.Int("STAGES", kForwardStages).Int("QUERY_STAGES", 1);
     constants.Bool("NEGATIVE", scale_ < 0, "the scale's sign: the least score weighs most");
     constants.Bool("TURNS", dim_ <= 128).Bool("PAIRS", false).Int("PANEL", kPanelUnits);
-    constants.Int("HEAD_GROUP", integer("head_group"));
     constants.Int("SHARING", heads_ / key_heads_, "query heads that share a key head");
     constants.Int("ROWS", Rows(), "queries of a head, with room behind");
-    constants.Int("K_GROUPS", 2).Int("K_TILE", integer("k_tile")).Int("K_STAGES", integer("k_stages"));
-    constants.Int("K_PARTNER_STAGES", integer("k_partner_stages"));
+    constants.Int("K_GROUPS", 2);
+    constants.Ints(at, {"head_group", "k_tile", "k_stages", "k_partner_stages", "q_groups", "q_tile", "q_stages",
+                        "q_partner_stages"});
     constants.Bool("K_ROLES", roles(), "a group for each gradient of a block of keys");
-    constants.Int("Q_GROUPS", integer("q_groups")).Int("Q_TILE", integer("q_tile"));
-    constants.Int("Q_STAGES", integer("q_stages")).Int("Q_PARTNER_STAGES", integer("q_partner_stages"));
-    const std::string products = AttentionProducts({forward_k, integer("k_tile"), integer("q_tile")}, Columns());
+    const std::string products = AttentionProducts({forward_k, at["k_tile"], at["q_tile"]}, Columns());
     return RenderedKernel{
         .source = Emit(configuration, constants,
-                       {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
-                        embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu, embed::kAttentionBackwardCu}),
+                       {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionQueriesCuh,
+                        embed::kAttentionTensorCuh, embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu,
+                        embed::kAttentionBackwardCu}),
         .plan = PlanOf(configuration)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
-    const auto columns = static_cast<double>(Columns());
+    const double columns = Real(Columns());
     // Blocks take turns on the SMs; each begins with its own tiles. A tile of few columns feeds a tensor core slowly,
     // one of many needs more registers than there are, and buffers hide the copies.
     const auto seconds = [&](int64_t own, int64_t tile, double sums, double products, int64_t heads) {
-      const double works = static_cast<double>(CeilDiv(sequence_, own) * heads) / static_cast<double>(profile.sms);
-      const double seen = static_cast<double>(sequence_) * (causal_ ? 0.5 : 1.0) + static_cast<double>(tile + own);
+      const double works = Real(CeilDiv(sequence_, own) * heads) / Real(profile.sms);
+      const double seen = Real(sequence_) * (causal_ ? 0.5 : 1.0) + Real(tile + own);
       const double rounds = causal_ ? std::max(works, 1.0) + 0.3 : std::ceil(works);
-      const double registers = sums + 1.25 * static_cast<double>(tile) + 24;
-      const double fed = (1.0 + 24.0 / static_cast<double>(tile)) * (1.0 + 0.006 * std::max(registers - 208, 0.0));
-      return rounds * products * 2.0 * columns * static_cast<double>(own) * seen * fed / rate;
+      const double registers = sums + 1.25 * Real(tile) + 24;
+      const double fed = (1.0 + 24.0 / Real(tile)) * (1.0 + 0.006 * std::max(registers - 208, 0.0));
+      return rounds * products * 2.0 * columns * Real(own) * seen * fed / rate;
     };
     const auto buffered = [&](const char* stages, const char* partner) {
       const auto each = [](int64_t count) { return count == 1 ? 1.04 : count == 2 ? 1.02 : 1.0; };
-      return each(integer(stages)) * each(integer(partner));
+      return each(at[stages]) * each(at[partner]);
     };
     const int64_t heads = batch_ * heads_, key_heads = batch_ * key_heads_;
-    const double members = static_cast<double>(heads_ / key_heads_);
+    const double members = Real(heads_ / key_heads_);
     // Narrow heads wait for exponentials, which three groups hide; blocks with tile after tile balance a mask badly.
-    const bool narrow = dim_ <= 64, one_per_sm = integer("forward_order") == 1;
-    const double forward = seconds(integer("forward_q"), integer("forward_k"), columns / 2, 2, heads) *
-                           (narrow && integer("forward_q") == 192 ? 0.85 : 1.0) *
+    const bool narrow = dim_ <= 64, one_per_sm = at["forward_order"] == 1;
+    const double forward = seconds(at["forward_q"], at["forward_k"], columns / 2, 2, heads) *
+                           (narrow && at["forward_q"] == 192 ? 0.85 : 1.0) *
                            (one_per_sm ? (causal_ && !narrow ? 1.3 : 0.98) : 1.0);
-    const double keys = seconds(OwnKeys(), integer("k_tile"), columns / (roles() ? 2 : 1), roles() ? 5 : 4, key_heads) *
+    const double keys = seconds(OwnKeys(), at["k_tile"], columns / (roles() ? 2 : 1), roles() ? 5 : 4, key_heads) *
                         members * buffered("k_stages", "k_partner_stages");
-    const double queries = seconds(integer("q_groups") * 64, integer("q_tile"), columns / 2, 3, heads) *
-                           buffered("q_stages", "q_partner_stages") * (integer("q_groups") == 3 ? 1.1 : 1.0);
-    return (forward + keys + queries) * (integer("head_group") == 1 ? 1.0 : 1.001) * 1e9;
+    const double queries = seconds(at["q_groups"] * 64, at["q_tile"], columns / 2, 3, heads) *
+                           buffered("q_stages", "q_partner_stages") * (at["q_groups"] == 3 ? 1.1 : 1.0);
+    return (forward + keys + queries) * (at["head_group"] == 1 ? 1.0 : 1.001) * 1e9;
   }
 
  private:
@@ -164,49 +161,33 @@ class AttentionBackward : public BoundTemplate {
     return PanelMap(tensor, spec_.compute_dtype, {dim_, sequence_, Heads(of_keys)}, rows);
   }
   /// Blocks of `own` rows of each head.
-  LaunchStep Step(const char* entry, bool of_keys, int64_t own, int64_t groups, const std::string& shared) const {
-    LaunchStep step;
-    step.entry = entry;
-    step.grid[0] = Expr::MustParse(fmt::format("({}) * {}", Heads(of_keys).text(), CeilDiv(sequence_, own)));
-    step.block[0] = Expr((groups + 1) * 128);
+  LaunchStep Launch(const char* entry, bool of_keys, int64_t own, int64_t groups, const std::string& shared,
+                    const Arguments& arguments, double scale) const {
+    const std::string heads = Heads(of_keys).text();
+    LaunchStep step =
+        Step(entry, fmt::format("({}) * {}", heads, CeilDiv(sequence_, own)), (groups + 1) * 128, arguments);
+    AddArguments(step, {"i32:" + heads, fmt::format("i32:{}", sequence_), fmt::format("f32:{:.17g}", scale)});
     step.shared_bytes = Expr::MustParse(shared);
     return step;
   }
 
   LaunchPlan PlanOf(const Configuration& configuration) const {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t forward_q = integer("forward_q"), k_tile = integer("k_tile"), q_tile = integer("q_tile");
-    const auto whole = [](Expr value) { return ArgBinding::Scalar(DType::kInt32, std::move(value)); };
-    const auto real = [](double value) {
-      return ArgBinding::Scalar(DType::kFloat32, Expr::MustParse(fmt::format("{:.17g}", value)));
-    };
-    const ArgBinding statistics = ArgBinding::Workspace("statistics");
-    LaunchStep forward = Step("attention", false, forward_q, forward_q / 64, ForwardBytes());
-    if (integer("forward_order") == 1)
+    const Chosen at = chosen(configuration);
+    const int64_t forward_q = at["forward_q"], k_tile = at["k_tile"], q_tile = at["q_tile"];
+    LaunchStep forward = Launch(
+        "attention", false, forward_q, forward_q / 64, ForwardBytes(),
+        {Map("q", false, 64), Map("k", true, at["forward_k"]), Map("v", true, at["forward_k"]), "dy", "@statistics"},
+        scale_ * 1.4426950408889634);
+    if (at["forward_order"] == 1)
       forward.grid[0] = Expr::MustParse(fmt::format("min({}, {})", forward.grid[0].text(), profile_.sms));
-    forward.args = {Map("q", false, 64),
-                    Map("k", true, integer("forward_k")),
-                    Map("v", true, integer("forward_k")),
-                    ArgBinding::Tensor("dy"),
-                    statistics,
-                    whole(Heads(false)),
-                    whole(Expr(sequence_)),
-                    real(scale_ * 1.4426950408889634)};
-    LaunchStep keys = Step("backward_keys", true, OwnKeys(), 2, KeysBytes());
-    keys.args = {Map("k", true, 64),
-                 Map("v", true, 64),
-                 Map("q", false, k_tile),
-                 Map("dy", false, k_tile),
-                 statistics,
-                 ArgBinding::Tensor("dk"),
-                 ArgBinding::Tensor("dv"),
-                 whole(Heads(true)),
-                 whole(Expr(sequence_)),
-                 real(scale_)};
-    LaunchStep queries = Step("backward_queries", false, integer("q_groups") * 64, integer("q_groups"), QueriesBytes());
-    queries.args = {Map("q", false, 64), Map("dy", false, 64),     Map("k", true, q_tile), Map("v", true, q_tile),
-                    statistics,          ArgBinding::Tensor("dq"), whole(Heads(false)),    whole(Expr(sequence_)),
-                    real(scale_)};
+    const LaunchStep keys = Launch("backward_keys", true, OwnKeys(), 2, KeysBytes(),
+                                   {Map("k", true, 64), Map("v", true, 64), Map("q", false, k_tile),
+                                    Map("dy", false, k_tile), "@statistics", "dk", "dv"},
+                                   scale_);
+    const LaunchStep queries = Launch("backward_queries", false, at["q_groups"] * 64, at["q_groups"], QueriesBytes(),
+                                      {Map("q", false, 64), Map("dy", false, 64), Map("k", true, q_tile),
+                                       Map("v", true, q_tile), "@statistics", "dq"},
+                                      scale_);
     LaunchPlan plan = Plan(configuration, {forward, keys, queries});
     plan.workspaces = {{"statistics", Expr::MustParse(fmt::format("({}) * {}", Heads(false).text(), Rows() * 8))}};
     return plan;
@@ -217,26 +198,22 @@ class AttentionBackward : public BoundTemplate {
   double scale_ = 1;
 };
 
-class BackwardFamily : public Family {
- public:
-  std::string_view name() const override { return "attention_backward"; }
-  bool Match(const KernelSpec& spec) const override {
-    if (SizeOf(spec.compute_dtype) != 2 || !IsLibraryTask(spec, "attention_gqa_backward", {"q", "k"})) return false;
-    const std::vector<int64_t> q = ExtentsOf(spec, "q"), k = ExtentsOf(spec, "k");
-    const bool all = spec.FindArg("dq") && spec.FindArg("dk") && spec.FindArg("dv");
-    return all && q[2] == k[2] && SettingOr(spec, "window", 0) == 0 && q[3] % 8 == 0 && q[3] <= 256 && q[2] < (1 << 30);
-  }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    if (profile.cc_major == 9) return std::make_unique<AttentionBackward>(spec, profile);
-    return Fail(ErrorCode::kUnsupported,
-                "gradients of attention have kernels of their own on Hopper alone, and " + profile.name + " is none");
-  }
-};
+bool Matches(const KernelSpec& spec) {
+  if (SizeOf(spec.compute_dtype) != 2 || !IsLibraryTask(spec, "attention_gqa_backward", {"q", "k"})) return false;
+  const std::vector<int64_t> q = ExtentsOf(spec, "q"), k = ExtentsOf(spec, "k");
+  const bool all = spec.FindArg("dq") && spec.FindArg("dk") && spec.FindArg("dv");
+  return all && q[2] == k[2] && SettingOr(spec, "window", 0) == 0 && q[3] % 8 == 0 && q[3] <= 256 && q[2] < (1 << 30);
+}
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  if (profile.cc_major == 9) return std::make_unique<AttentionBackward>(spec, profile);
+  return Fail(ErrorCode::kUnsupported,
+              "gradients of attention have kernels of their own on Hopper alone, and " + profile.name + " is none");
+}
 
 }  // namespace
 
 const Family& AttentionBackwardFamily() {
-  static const BackwardFamily family;
+  static const TaskFamily family("attention_backward", Matches, Bind);
   return family;
 }
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
@@ -39,52 +39,48 @@ class AttentionTemplate : public BoundTemplate {
  protected:
   ConstantBlock Constants(const Configuration& configuration) const {
     ConstantBlock block;
-    block.Define("STATISTICS", 0).Int("DIM", dim_).Int("TILE_Q", GetInt(space_, configuration, "tile_q"));
-    block.Int("TILE_K", GetInt(space_, configuration, "tile_k"));
-    block.Int("HEAD_GROUP", GetInt(space_, configuration, "head_group"));
+    block.Define("STATISTICS", 0).Int("DIM", dim_).Ints(chosen(configuration), {"tile_q", "tile_k", "head_group"});
     block.Bool("CAUSAL", causal_).Bool("NEGATIVE", negative_, "the scale's sign: the least score weighs most");
     return block;
   }
 
   /// One block per tile of queries; q, k and v as pointers unless `step` has them already.
-  RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads, int64_t shared,
+  RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads,
                         LaunchStep step = {}) const {
     step.entry = "attention";
-    if (step.args.empty()) {
-      step.grid[0] = Expr::MustParse("ceil_div(sequence, tile_q) * heads");
-      for (const char* tensor : {"q", "k", "v"}) step.args.push_back(ArgBinding::Tensor(tensor));
-    }
+    if (step.args.empty()) step = Step("attention", "ceil_div(sequence, tile_q) * heads", 1, {"q", "k", "v"});
     step.block[0] = Expr(threads);
-    step.shared_bytes = Expr(shared);
-    step.args.push_back(ArgBinding::Tensor("y"));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("heads")));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse("sequence")));
+    step.shared_bytes = shared_;
     // Powers of two are what the hardware has: e^x = 2^(x log2 e).
-    step.args.push_back(ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("scale * 1.4426950408889634")));
+    AddArguments(step, {"y", "i32:heads", "i32:sequence", "f32:scale * 1.4426950408889634"});
     return {.source = std::move(source), .plan = Plan(configuration, {step})};
   }
 
-  /// Tiles no larger than what there is, but for the smallest ones.
-  void AddExtents(int64_t least_queries, int64_t least_keys) {
-    const int64_t sequence = dim("sequence");
-    Add(fmt::format("tile_q == {} or tile_q < 2 * {}", least_queries, sequence), "more queries than there are");
-    Add(fmt::format("tile_k == {} or tile_k < 2 * {}", least_keys, sequence), "more keys than there are");
-    Add(fmt::format("head_group == 1 or head_group <= {}", dim("heads")), "more heads than there are");
+  /// What a block takes, and tiles no larger than what there is, but for the smallest ones.
+  void AddLimits(const std::string& shared, int64_t least_queries, int64_t least_keys) {
+    shared_ = Expr::MustParse(shared);
+    AddShared(shared);
+    Add(fmt::format("tile_q == {} or tile_q < 2 * sequence", least_queries), "more queries than there are");
+    Add(fmt::format("tile_k == {} or tile_k < 2 * sequence", least_keys), "more keys than there are");
+    Add("head_group == 1 or head_group <= heads", "more heads than there are");
   }
 
+  /// Blocks whose shared memory an SM has.
+  int64_t SharedFits(const Configuration& configuration) const {
+    return profile_.shared_per_sm / (Evaluate(shared_, configuration) + profile_.shared_reserved_per_block);
+  }
   /// Blocks that run one after another on the busiest SM, times what one of them computes.
   double BlockSeconds(int64_t tile_q, int64_t resident, double rate_per_sm) const {
-    const double blocks = std::ceil(static_cast<double>(dim("sequence")) / static_cast<double>(tile_q)) *
-                          static_cast<double>(dim("heads"));
-    const double waves =
-        std::ceil(blocks / static_cast<double>(profile_.sms * resident)) * static_cast<double>(resident);
-    const double seen = static_cast<double>(dim("sequence")) * (causal_ ? 0.5 : 1.0);
-    return waves * 4.0 * static_cast<double>(tile_q) * seen * static_cast<double>(dim_) / rate_per_sm;
+    const double blocks = std::ceil(Real(dim("sequence")) / Real(tile_q)) * Real(dim("heads"));
+    const double waves = std::ceil(blocks / Real(profile_.sms * resident)) * Real(resident);
+    const double seen = Real(dim("sequence")) * (causal_ ? 0.5 : 1.0);
+    return waves * 4.0 * Real(tile_q) * seen * Real(dim_) / rate_per_sm;
   }
 
   int64_t dim_;
   bool causal_;
   bool negative_;
+  Expr shared_;  ///< bytes of a block
 };
 
 class MmaAttention : public AttentionTemplate {
@@ -99,48 +95,44 @@ class MmaAttention : public AttentionTemplate {
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     Add("2 <= tile_q // warp_q <= 16", "2 to 16 warps");
-    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} <= {}", RowBytes(), profile.shared_per_block),
-        "shared memory");
     // Output, scores and queries of a thread, and what addresses take.
     const std::string held = fmt::format("(warp_q // 16 * ({} + tile_k // 2 + (q_registers * {} + 1) * 4 + 4) + 28)",
                                          2 * 2 * Units() / 2, Units() / 2 - 1);
     Add(held + " <= 255", "registers of a thread");
     Add(held + " * 2 * tile_q // warp_q * 16 <= 65536", "registers of a block");
-    AddExtents(64, 32);
+    AddLimits(fmt::format("(tile_q + 2 * tile_k * stages) * {}", RowBytes()), 64, 32);
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants = Constants(configuration);
-    const int64_t threads = integer("tile_q") / integer("warp_q") * 32;
-    constants.Int("THREADS", threads).Int("WARP_Q", integer("warp_q")).Int("STAGES", integer("stages"));
+    const int64_t threads = at["tile_q"] / at["warp_q"] * 32;
+    constants.Int("THREADS", threads).Ints(at, {"warp_q", "stages"});
     constants.Int("PANEL", Units(), "units of 16 bytes that lie side by side in shared memory");
-    constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
-    const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
+    constants.Bool("Q_REGISTERS", at["q_registers"] != 0);
     return Finish(
         configuration,
-        Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionTensorCuh, embed::kAttentionMmaCu}),
-        threads, shared);
+        Emit(configuration, constants,
+             {embed::kMmaCommonCuh, embed::kAttentionQueriesCuh, embed::kAttentionTensorCuh, embed::kAttentionMmaCu}),
+        threads);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t shared = (integer("tile_q") + 2 * integer("tile_k") * integer("stages")) * RowBytes();
-    const int64_t warps = integer("tile_q") / integer("warp_q");
-    const int64_t resident = std::clamp<int64_t>(
-        std::min(profile.shared_per_sm / (shared + profile.shared_reserved_per_block), 8 / std::min<int64_t>(8, warps)),
-        1, 4);
+    const Chosen at = chosen(configuration);
+    const int64_t warps = at["tile_q"] / at["warp_q"];
+    const int64_t resident =
+        std::clamp<int64_t>(std::min(SharedFits(configuration), 8 / std::min<int64_t>(8, warps)), 1, 4);
     // 16 queries per warp read each key and value from shared memory twice as often as 32 do; longer key tiles mean
     // fewer barriers; a second buffer hides the copies; eight warps per SM hide the softmax behind the products.
-    const double fed = integer("warp_q") == 16 ? 0.85 : 1.0;
-    const double barriers = 1.0 + 6.0 / static_cast<double>(integer("tile_k"));
-    const double copies = integer("stages") == 1 ? 1.06 : integer("stages") == 3 ? 1.02 : 1.0;
-    const double hidden = std::min(1.0, 0.55 + 0.45 * static_cast<double>(warps * resident) / 8.0);
-    const double queries = integer("q_registers") == 0 ? 1.03 : 1.0;
-    const double order = integer("head_group") == 1 ? 1.0 : 1.001;
+    const double fed = at["warp_q"] == 16 ? 0.85 : 1.0;
+    const double barriers = 1.0 + 6.0 / Real(at["tile_k"]);
+    const double copies = at["stages"] == 1 ? 1.06 : at["stages"] == 3 ? 1.02 : 1.0;
+    const double hidden = std::min(1.0, 0.55 + 0.45 * Real(warps * resident) / 8.0);
+    const double queries = at["q_registers"] == 0 ? 1.03 : 1.0;
+    const double order = at["head_group"] == 1 ? 1.0 : 1.001;
     const double rate =
         profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share / profile.sms * fed * hidden;
-    return BlockSeconds(integer("tile_q"), resident, rate) * barriers * copies * queries * order * 1e9;
+    return BlockSeconds(at["tile_q"], resident, rate) * barriers * copies * queries * order * 1e9;
   }
 
  private:
@@ -166,15 +158,12 @@ class WgmmaAttention : public AttentionTemplate {
          "one block per tile of queries; or one per SM, with tile after tile; or with long and short rows in pairs"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
-    Add(fmt::format("(tile_q + 2 * tile_k * stages) * {} + stages * 32 + tile_q // 4 <= {}", RowBytes(),
-                    profile.shared_per_block),
-        "shared memory");
     // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
     // loads leaves (kernels/families/attention_wgmma.cu).
     Add(fmt::format("{} + tile_k // 2 + tile_k // 4 + 24 <= (tile_q == 192 ? 160 : 232)", Columns() / 2),
         "registers of a thread");
     Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
-    AddExtents(64, 32);
+    AddLimits(SharedText(1), 64, 32);
     Add("order != 2 or head_group == 1", "pairs of rows go head by head");
   }
 
@@ -185,49 +174,50 @@ class WgmmaAttention : public AttentionTemplate {
     return sizes;
   }
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t keys = integer("tile_k"), stages = integer("stages");
+    const Chosen at = chosen(configuration);
+    const int64_t keys = at["tile_k"], stages = at["stages"];
     ConstantBlock constants = Constants(configuration);
-    const int64_t shared = SharedBytes(configuration, 1), twice = SharedBytes(configuration, 2);
     // Where a block goes on to another tile of queries, they should be there.
-    const bool ahead = integer("order") != 0 && twice <= profile_.shared_per_block;
-    constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", integer("turns") != 0);
-    constants.Bool("PAIRS", integer("order") == 2).Int("SHARING", 1);
+    const Expr twice = Expr::MustParse(SharedText(2));
+    const bool ahead = at["order"] != 0 && Evaluate(twice, configuration) <= profile_.shared_per_block;
+    constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", at["turns"] != 0);
+    constants.Bool("PAIRS", at["order"] == 2).Int("SHARING", 1);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products = AttentionProducts({keys}, Columns());
-    LaunchStep step;
-    const std::string tiles = "ceil_div(sequence, tile_q)";
-    const std::string works = Works(integer("order"));
-    step.grid[0] = Expr::MustParse(integer("order") != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works);
+    const std::string works = Works(at["order"]);
+    LaunchStep step = Step("attention", at["order"] != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works, 1);
     const auto map = [&](const char* tensor, int64_t rows) {
       return PanelMap(tensor, spec_.compute_dtype, {dim_, Expr::MustParse("sequence"), Expr::MustParse("heads")}, rows);
     };
     step.args = {map("q", 64), map("k", keys), map("v", keys)};
-    return Finish(configuration,
-                  Emit(configuration, constants,
-                       {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionTensorCuh,
-                        embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
-                  integer("tile_q") * 2 + 128, ahead ? twice : shared, std::move(step));
+    RenderedKernel kernel =
+        Finish(configuration,
+               Emit(configuration, constants,
+                    {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionQueriesCuh,
+                     embed::kAttentionTensorCuh, embed::kTensorCopiesCuh, embed::kAttentionWgmmaCu}),
+               at["tile_q"] * 2 + 128, std::move(step));
+    if (ahead) kernel.plan.steps[0].shared_bytes = twice;
+    return kernel;
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t groups = integer("tile_q") / 64, tile_k = integer("tile_k");
+    const Chosen at = chosen(configuration);
+    const int64_t groups = at["tile_q"] / 64, tile_k = at["tile_k"];
     // Per score: its share of both products, and an exponential, of which an SM takes sixteen in the time of 4096 FLOP.
     // Groups hide one behind the other, but for what a barrier per tile costs.
-    const double products = 4.0 * static_cast<double>(Columns());
+    const double products = 4.0 * Real(Columns());
     const double weights = 256.0;
-    const double shown = groups == 1 ? 1.0 : 0.3 / static_cast<double>(groups - 1);
+    const double shown = groups == 1 ? 1.0 : 0.3 / Real(groups - 1);
     const double score = std::max(products, weights) + shown * std::min(products, weights);
-    const double barriers = 1.0 + 40.0 / static_cast<double>(tile_k);
-    const double turns = (integer("turns") != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
+    const double barriers = 1.0 + 40.0 / Real(tile_k);
+    const double turns = (at["turns"] != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
     // Heads that go together should find their keys and values in L2.
-    const double cached = 4.0 * static_cast<double>(integer("head_group") * dim("sequence") * dim_);
-    const double small = (cached > 0.75 * static_cast<double>(profile.l2_bytes) ? 1.04 : 1.0) *
-                         (integer("head_group") == 1 ? 1.01 : 1.0) * (integer("stages") == 2 ? 1.0 : 1.001);
+    const double cached = 4.0 * Real(at["head_group"] * dim("sequence") * dim_);
+    const double small = (cached > 0.75 * Real(profile.l2_bytes) ? 1.04 : 1.0) * (at["head_group"] == 1 ? 1.01 : 1.0) *
+                         (at["stages"] == 2 ? 1.0 : 1.001);
     const int64_t registers = Columns() / 2 + tile_k / 2 + tile_k / 4 + 24;
-    const double crowded = 1.0 + 0.003 * static_cast<double>(std::max<int64_t>(registers - 190, 0));
-    const double tile = score * static_cast<double>(integer("tile_q") * tile_k) * barriers * turns * small * crowded;
+    const double crowded = 1.0 + 0.003 * Real(std::max<int64_t>(registers - 190, 0));
+    const double tile = score * Real(at["tile_q"] * tile_k) * barriers * turns * small * crowded;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     return BusiestSm(configuration) * tile / rate * 1e9;
   }
@@ -247,19 +237,19 @@ class WgmmaAttention : public AttentionTemplate {
   /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
   /// tiles.
   double BusiestSm(const Configuration& configuration) const {
-    const int64_t tile_q = GetInt(space_, configuration, "tile_q"), tile_k = GetInt(space_, configuration, "tile_k");
-    const int64_t order = GetInt(space_, configuration, "order");
-    const double ends = (order == 0 ? 224.0 : 64.0) / static_cast<double>(tile_k);
+    const Chosen at = chosen(configuration);
+    const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"], order = at["order"];
+    const double ends = (order == 0 ? 224.0 : 64.0) / Real(tile_k);
     const auto rows = CeilDiv(dim("sequence"), tile_q);
-    const auto keys = static_cast<double>(CeilDiv(dim("sequence"), tile_k));
-    const double works = static_cast<double>(rows * dim("heads")) / static_cast<double>(profile_.sms);
+    const double keys = Real(CeilDiv(dim("sequence"), tile_k));
+    const double works = Real(rows * dim("heads")) / Real(profile_.sms);
     if (!causal_) return std::ceil(works) * (keys + ends);
     const double average = (keys + 1) / 2 + ends;
     if (order == 0) return std::max(works, 1.0) * average + 0.3 * keys;  // long rows first fill up evenly
-    const double pairs = static_cast<double>(CeilDiv(rows, 2) * dim("heads")) / static_cast<double>(profile_.sms);
+    const double pairs = Real(CeilDiv(rows, 2) * dim("heads")) / Real(profile_.sms);
     if (order == 2) return std::ceil(pairs) * 2 * average;
     if (rows * dim("heads") > kCounted) return works * average;
-    return BusiestInRounds(rows, tile_q, tile_k, ends, GetInt(space_, configuration, "head_group"));
+    return BusiestInRounds(rows, tile_q, tile_k, ends, at["head_group"]);
   }
 
   /// The same where blocks take rows in rounds, every other one backwards: well balanced or not, as the groups of heads
@@ -270,7 +260,7 @@ class WgmmaAttention : public AttentionTemplate {
     int64_t index = 0;
     for (int64_t first = 0; first < heads; first += head_group) {
       for (int64_t row = rows; row > 0; --row) {
-        const double tiles = static_cast<double>(CeilDiv(std::min(row * tile_q, sequence), tile_k)) + ends;
+        const double tiles = Real(CeilDiv(std::min(row * tile_q, sequence), tile_k)) + ends;
         for (int64_t head = first; head < std::min(first + head_group, heads); ++head, ++index) {
           const int64_t place = index % profile_.sms;
           load[static_cast<size_t>(index / profile_.sms % 2 == 0 ? place : profile_.sms - 1 - place)] += tiles;
@@ -280,11 +270,10 @@ class WgmmaAttention : public AttentionTemplate {
     return *std::max_element(load.begin(), load.end());
   }
 
-  /// With so many buffers for queries: tiles and barriers.
-  int64_t SharedBytes(const Configuration& configuration, int64_t buffers) const {
-    const int64_t tile_q = GetInt(space_, configuration, "tile_q"), stages = GetInt(space_, configuration, "stages");
-    return (buffers * tile_q + 2 * GetInt(space_, configuration, "tile_k") * stages) * RowBytes() + stages * 32 +
-           buffers * tile_q / 4;
+  /// Bytes with so many buffers for queries: tiles and barriers.
+  std::string SharedText(int64_t buffers) const {
+    return fmt::format("({0} * tile_q + 2 * tile_k * stages) * {1} + stages * 32 + {0} * tile_q // 4", buffers,
+                       RowBytes());
   }
   /// Columns of the output, rounded up to whole steps of 16.
   int64_t Columns() const { return (dim_ + 15) / 16 * 16; }
@@ -301,71 +290,49 @@ class SimtAttention : public AttentionTemplate {
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     Add("32 <= tile_q // rows * 16 <= 512", "32 to 512 threads");
-    Add(fmt::format("{} <= {}", SharedBytes("tile_q", "tile_k"), profile.shared_per_block), "shared memory");
-    const std::string held = fmt::format("(rows * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", OutUnits() * 4);
+    const std::string held = fmt::format("(rows * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", CeilDiv(dim_, 64) * 4);
     Add(held + " <= 255", "registers of a thread");
     Add(held + " * (tile_q // rows) * 16 <= 65536", "registers of a block");
-    AddExtents(16, 16);
+    AddLimits(fmt::format("(tile_q + 2 * tile_k) * {} + tile_q * (tile_k + 4) * 4", ((dim_ + 3) / 4 | 1) * 16), 16, 16);
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants = Constants(configuration);
-    constants.Int("ROWS", integer("rows"), "queries of a thread");
-    return Finish(configuration, Emit(configuration, constants, {embed::kAttentionSimtCu}),
-                  integer("tile_q") / integer("rows") * 16, Shared(configuration));
+    constants.Int("ROWS", at["rows"], "queries of a thread");
+    return Finish(configuration, Emit(configuration, constants, {embed::kAttentionQueriesCuh, embed::kAttentionSimtCu}),
+                  at["tile_q"] / at["rows"] * 16);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     // Per unit a thread reads rows + keys vectors for 4 · rows · keys products; a vector costs the lanes four words.
-    const auto rows = static_cast<double>(integer("rows"));
-    const double keys = static_cast<double>(integer("tile_k")) / 16;
+    const double rows = Real(at["rows"]);
+    const double keys = Real(at["tile_k"]) / 16;
     const double fed = rows * keys / (rows * keys + rows + keys);
-    const int64_t warps = integer("tile_q") / integer("rows") / 2;
-    const int64_t resident =
-        std::clamp<int64_t>(profile.shared_per_sm / (Shared(configuration) + profile.shared_reserved_per_block), 1,
-                            std::max<int64_t>(1, 16 / warps));
-    const double hidden = std::min(1.0, 0.4 + 0.6 * static_cast<double>(warps * resident) / 12.0);
-    const double barriers = 1.0 + 8.0 / static_cast<double>(integer("tile_k"));
+    const int64_t warps = at["tile_q"] / at["rows"] / 2;
+    const int64_t resident = std::clamp<int64_t>(SharedFits(configuration), 1, std::max<int64_t>(1, 16 / warps));
+    const double hidden = std::min(1.0, 0.4 + 0.6 * Real(warps * resident) / 12.0);
+    const double barriers = 1.0 + 8.0 / Real(at["tile_k"]);
     const double rate = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
-    return BlockSeconds(integer("tile_q"), resident, rate) * barriers * (integer("head_group") == 1 ? 1.0 : 1.001) *
-           1e9;
-  }
-
- private:
-  int64_t Pitch() const { return (dim_ + 3) / 4 | 1; }
-  int64_t OutUnits() const { return ((dim_ + 3) / 4 + 15) / 16; }
-  std::string SharedBytes(const std::string& queries, const std::string& keys) const {
-    return fmt::format("(({0} + 2 * {1}) * {2} + {0} * ({1} + 4) * 4)", queries, keys, Pitch() * 16);
-  }
-  int64_t Shared(const Configuration& configuration) const {
-    const int64_t queries = GetInt(space_, configuration, "tile_q");
-    const int64_t keys = GetInt(space_, configuration, "tile_k");
-    return (queries + 2 * keys) * Pitch() * 16 + queries * (keys + 4) * 4;
+    return BlockSeconds(at["tile_q"], resident, rate) * barriers * (at["head_group"] == 1 ? 1.0 : 1.001) * 1e9;
   }
 };
 
-class Attention : public Family {
- public:
-  std::string_view name() const override { return "attention"; }
-  bool Match(const KernelSpec& spec) const override {
-    return spec.oracle.kind == Oracle::Kind::kOperator && spec.name == "flash_attention";
-  }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
-    if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile);
-    if (profile.cc_major == 9 && spec.dims.at("dim") <= kWgmmaColumns && spec.dims.at("dim") % 8 == 0) {
-      return std::make_unique<WgmmaAttention>(spec, profile);
-    }
-    return std::make_unique<MmaAttention>(spec, profile);
-  }
-};
+bool Matches(const KernelSpec& spec) { return IsOperator(spec, "flash_attention"); }
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
+  if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile);
+  const int64_t dim = spec.dims.at("dim");
+  if (profile.cc_major == 9 && dim <= kWgmmaColumns && dim % 8 == 0)
+    return std::make_unique<WgmmaAttention>(spec, profile);
+  return std::make_unique<MmaAttention>(spec, profile);
+}
 
 }  // namespace
 
 const Family& AttentionFamily() {
-  static const Attention family;
+  static const TaskFamily family("attention", Matches, Bind);
   return family;
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/library_task.h"
 #include "embed/families.h"
 
@@ -29,38 +29,38 @@ class PagedAttention : public BoundTemplate {
     Add(fmt::format("parts == 1 or parts * warps * 32 <= {}", keys()), "two rounds for each warp at least");
     Add(fmt::format("octets == 1 or {} > 8", group()), "more heads than there are");
     // Keys, values, outputs and queries of a thread, and what addresses and weights take.
-    Add(fmt::format("8 * {0} + 16 * {1} + 16 * {1} * octets + q_registers * 4 * {0} * octets + 44 <= 255",
-                    CeilDiv(dim_, 32), CeilDiv(dim_, 64)),
-        "registers of a thread");
+    registers_ = Expr::MustParse(fmt::format("8 * {0} + 16 * {1} * (1 + octets) + q_registers * 4 * {0} * octets + 44",
+                                             CeilDiv(dim_, 32), CeilDiv(dim_, 64)));
+    Add(registers_.text() + " <= 255", "registers of a thread");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants;
     constants.Int("HEADS", heads_).Int("KEY_HEADS", key_heads_).Int("DIM", dim_);
     constants.Int("PAGE", page_, "keys of a page").Int("TABLE", pages_, "pages of a sequence");
     constants.Int("PART", Part(configuration), "keys of a block");
-    constants.Int("WARPS", integer("warps")).Int("OCTETS", integer("octets"));
-    constants.Bool("Q_REGISTERS", integer("q_registers") != 0);
+    constants.Ints(at, {"warps", "octets"});
+    constants.Bool("Q_REGISTERS", at["q_registers"] != 0);
     return RenderedKernel{.source = Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionPagedCu}),
                           .plan = PlanOf(configuration)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t tiles = CeilDiv(group(), integer("octets") * 8), parts = integer("parts");
-    const double bytes = 4.0 * static_cast<double>(sequences_ * key_heads_ * keys() * dim_);
-    const double joined = parts == 1 ? 0 : 8.0 * static_cast<double>(sequences_ * heads_ * parts * dim_);
+    const Chosen at = chosen(configuration);
+    const int64_t tiles = CeilDiv(group(), at["octets"] * 8), parts = at["parts"];
+    const double bytes = 4.0 * Real(sequences_ * key_heads_ * keys() * dim_);
+    const double joined = parts == 1 ? 0 : 8.0 * Real(sequences_ * heads_ * parts * dim_);
     // Blocks of one length run in rounds, the last of which should be full; each begins and ends slowly. Few warps do
     // not keep an SM's share of the memory busy.
-    const int64_t warps = integer("warps");
-    const double blocks = static_cast<double>(sequences_ * key_heads_ * tiles * parts);
-    const auto resident = static_cast<double>(65536 / (32 * std::min<int64_t>(Registers(configuration), 255)) / warps);
-    const double rounds = blocks / (resident * static_cast<double>(profile.sms));
+    const int64_t warps = at["warps"];
+    const double blocks = Real(sequences_ * key_heads_ * tiles * parts);
+    const double resident = Real(65536 / (32 * std::min<int64_t>(Evaluate(registers_, configuration), 255)) / warps);
+    const double rounds = blocks / (resident * Real(profile.sms));
     const double uneven = rounds > 1 ? std::ceil(rounds) / rounds : 1.0;
-    const double busy = std::min(1.0, rounds) * resident * static_cast<double>(warps);
-    const double ends = 1.0 + 24.0 * static_cast<double>(warps) / static_cast<double>(Part(configuration));
-    const double repeated = 1.0 + 0.4 * static_cast<double>(tiles - 1);  // what L2 does not hide
+    const double busy = std::min(1.0, rounds) * resident * Real(warps);
+    const double ends = 1.0 + 24.0 * Real(warps) / Real(Part(configuration));
+    const double repeated = 1.0 + 0.4 * Real(tiles - 1);  // what L2 does not hide
     const double streamed = bytes * repeated * ends * (0.7 + 0.3 * uneven) * std::max(1.0, 7.0 / busy);
     return (streamed + joined) / profile.dram_gbps + (parts == 1 ? 0 : 4000);
   }
@@ -72,77 +72,50 @@ class PagedAttention : public BoundTemplate {
   int64_t Part(const Configuration& configuration) const {
     return CeilDiv(CeilDiv(keys(), GetInt(space_, configuration, "parts")), 16) * 16;
   }
-  int64_t Registers(const Configuration& configuration) const {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t chunks = CeilDiv(dim_, 32), strips = CeilDiv(dim_, 64), octets = integer("octets");
-    return 8 * chunks + 16 * strips * (1 + octets) + integer("q_registers") * 4 * chunks * octets + 44;
-  }
-
   LaunchPlan PlanOf(const Configuration& configuration) const {
     const int64_t octets = GetInt(space_, configuration, "octets");
     const int64_t parts = CeilDiv(keys(), Part(configuration));  // by whole steps sometimes fewer
-    const Expr sequences = spec_.FindArg("q")->shape[0];
     const auto times = [&](int64_t count) {
-      return Expr::MustParse(fmt::format("({}) * {}", sequences.text(), count));
+      return fmt::format("({}) * {}", spec_.FindArg("q")->shape[0].text(), count);
     };
-    const auto tensors = [](LaunchStep& step, std::initializer_list<const char*> names) {
-      for (const char* name : names) step.args.push_back(ArgBinding::Tensor(name));
-    };
-    LaunchStep decode;
-    decode.entry = "decode";
-    decode.grid = {times(key_heads_ * CeilDiv(group(), octets * 8)), Expr(parts), 1};
-    decode.block[0] = Expr::MustParse("warps * 32");
-    tensors(decode, {"q", "k_pool", "v_pool", "table", "last", "y"});
-    decode.args.push_back(ArgBinding::Workspace("parts"));
-    decode.args.push_back(ArgBinding::Workspace("sums"));
-    decode.args.push_back(ArgBinding::Scalar(DType::kInt32, spec_.FindArg("k_pool")->shape[0]));
-    const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(static_cast<double>(dim_)));
-    decode.args.push_back(
-        ArgBinding::Scalar(DType::kFloat32, Expr::MustParse(fmt::format("{:.17g}", scale * 1.4426950408889634))));
-    std::vector<LaunchStep> steps = {decode};
-    if (parts > 1) {
-      LaunchStep combine;
-      combine.entry = "combine";
-      combine.grid[0] = times(heads_);
-      combine.block[0] = Expr(std::min<int64_t>(256, CeilDiv(dim_, 32) * 32));
-      tensors(combine, {"last"});
-      combine.args.push_back(ArgBinding::Workspace("parts"));
-      combine.args.push_back(ArgBinding::Workspace("sums"));
-      tensors(combine, {"y"});
-      steps.push_back(std::move(combine));
-    }
+    const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(Real(dim_)));
+    std::vector<LaunchStep> steps = {Step(
+        "decode", times(key_heads_ * CeilDiv(group(), octets * 8)), Expr::MustParse("warps * 32"),
+        {"q", "k_pool", "v_pool", "table", "last", "y", "@parts", "@sums",
+         "i32:" + spec_.FindArg("k_pool")->shape[0].text(), fmt::format("f32:{:.17g}", scale * 1.4426950408889634)})};
+    steps[0].grid[1] = Expr(parts);
+    if (parts > 1)
+      steps.push_back(Step("combine", times(heads_), Expr(std::min<int64_t>(256, CeilDiv(dim_, 32) * 32)),
+                           {"last", "@parts", "@sums", "y"}));
     LaunchPlan plan = Plan(configuration, std::move(steps));
     // A single part goes straight to the result.
-    plan.workspaces = {{"parts", parts == 1 ? Expr(16) : times(heads_ * parts * dim_ * 4)},
-                       {"sums", parts == 1 ? Expr(16) : times(heads_ * parts * 8)}};
+    plan.workspaces = {{"parts", Expr::MustParse(parts == 1 ? "16" : times(heads_ * parts * dim_ * 4))},
+                       {"sums", Expr::MustParse(parts == 1 ? "16" : times(heads_ * parts * 8))}};
     return plan;
   }
 
   int64_t sequences_ = 1, heads_ = 1, dim_ = 1, page_ = 1, key_heads_ = 1, pages_ = 1;
+  Expr registers_;  ///< of a thread
 };
 
-class PagedFamily : public Family {
- public:
-  std::string_view name() const override { return "attention_paged"; }
-  bool Match(const KernelSpec& spec) const override {
-    if (SizeOf(spec.compute_dtype) != 2 || !IsLibraryTask(spec, "attention_paged", {"q", "k_pool", "table"}))
-      return false;
-    const std::vector<int64_t> q = ExtentsOf(spec, "q"), pool = ExtentsOf(spec, "k_pool");
-    const int64_t keys = ExtentsOf(spec, "table")[1] * pool[1];
-    // Whole units of eight elements, and 31-bit counters.
-    return q[2] % 8 == 0 && q[2] <= 256 && keys < (1 << 30) && pool[0] * pool[1] < (int64_t{1} << 31) &&
-           CeilDiv(keys, 128) < 65536 && q[0] * q[1] < (int64_t{1} << 31);
-  }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
-    return std::make_unique<PagedAttention>(spec, profile);
-  }
-};
+bool Matches(const KernelSpec& spec) {
+  if (SizeOf(spec.compute_dtype) != 2 || !IsLibraryTask(spec, "attention_paged", {"q", "k_pool", "table"}))
+    return false;
+  const std::vector<int64_t> q = ExtentsOf(spec, "q"), pool = ExtentsOf(spec, "k_pool");
+  const int64_t keys = ExtentsOf(spec, "table")[1] * pool[1];
+  // Whole units of eight elements, and 31-bit counters.
+  return q[2] % 8 == 0 && q[2] <= 256 && keys < (1 << 30) && pool[0] * pool[1] < (int64_t{1} << 31) &&
+         CeilDiv(keys, 128) < 65536 && q[0] * q[1] < (int64_t{1} << 31);
+}
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
+  return std::make_unique<PagedAttention>(spec, profile);
+}
 
 }  // namespace
 
 const Family& PagedAttentionFamily() {
-  static const PagedFamily family;
+  static const TaskFamily family("attention_paged", Matches, Bind);
   return family;
 }
 

@@ -2,13 +2,42 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "atunner/operators/operator.h"
+#include "embed/families.h"
 
 namespace atunner {
 
 std::vector<Value> Integers(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
+
+Argument::Argument(const std::string& word) {
+  constexpr std::pair<std::string_view, DType> kScalars[] = {
+      {"i32:", DType::kInt32}, {"i64:", DType::kInt64}, {"f32:", DType::kFloat32}};
+  for (const auto& [prefix, type] : kScalars) {
+    if (!word.starts_with(prefix)) continue;
+    *this = Scalar(type, Expr::MustParse(word.substr(prefix.size())));
+    return;
+  }
+  *this = word[0] == '@' ? Workspace(word.substr(1)) : Tensor(word);
+}
+
+void AddArguments(LaunchStep& step, const Arguments& arguments) {
+  step.args.insert(step.args.end(), arguments.begin(), arguments.end());
+}
+
+LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads, const Arguments& arguments) {
+  LaunchStep step;
+  step.entry = std::move(entry);
+  step.grid[0] = Expr::MustParse(blocks);
+  step.block[0] = threads;
+  AddArguments(step, arguments);
+  return step;
+}
 
 ConstantBlock& ConstantBlock::Int(std::string_view name, int64_t value, std::string_view comment) {
   text_ += fmt::format("constexpr int {} = {};{}{}\n", name, value, comment.empty() ? "" : "  // ", comment);
@@ -31,6 +60,17 @@ ConstantBlock& ConstantBlock::Line(std::string_view line) {
   return *this;
 }
 
+ConstantBlock& ConstantBlock::Ints(const Chosen& chosen, std::initializer_list<const char*> names) {
+  for (const char* name : names) Int(Capitals(name), chosen[name]);
+  return *this;
+}
+
+std::string Capitals(std::string_view name) {
+  std::string capitals(name);
+  for (char& each : capitals) each = static_cast<char>(std::toupper(static_cast<unsigned char>(each)));
+  return capitals;
+}
+
 std::optional<RenderedKernel> BoundTemplate::Naive() const { return OracleOf(spec_)->Naive(spec_); }
 
 int64_t BoundTemplate::attribute(std::string_view name) const {
@@ -41,42 +81,40 @@ void BoundTemplate::Add(const std::string& condition, const char* reason) {
   space_.constraints.push_back({Expr::MustParse(condition), reason});
 }
 
+void BoundTemplate::AddShared(const std::string& bytes) {
+  Add(fmt::format("{} <= {}", bytes, profile_.shared_per_block), "shared memory");
+}
+
+int64_t BoundTemplate::Evaluate(const Expr& expression, const Configuration& configuration) const {
+  Bindings bindings(spec_.dims);
+  const std::vector<std::string> names = space_.Names();
+  bindings.Add(names, configuration.values);
+  return expression.EvaluateInt(bindings).value();
+}
+
 bool BoundTemplate::Allows(const Configuration& configuration) const {
   return space_.Allows(configuration, spec_.dims).value_or(false);
 }
 
-Configuration BoundTemplate::FirstAllowed(const std::vector<std::vector<int64_t>>& candidates) const {
-  for (const std::vector<int64_t>& values : candidates) {
-    Configuration one{{values.begin(), values.end()}};
-    if (Allows(one)) return one;
-  }
-  return {};
-}
-
-Configuration BoundTemplate::Default() const {
-  std::vector<std::vector<Value>> all;
+Choices BoundTemplate::AllValues() const {
+  Choices all;
   for (const Parameter& parameter : space_.parameters) all.push_back(parameter.values);
-  return CheapestOf(all);
+  return all;
 }
 
-Configuration BoundTemplate::CheapestOf(const std::vector<std::vector<Value>>& choices) const {
+Configuration BoundTemplate::Default() const { return CheapestOf(AllValues()); }
+
+Configuration BoundTemplate::CheapestOf(const Choices& choices) const {
   Configuration best;
   double least = INFINITY;
-  std::vector<size_t> at(choices.size(), 0);
-  while (true) {
-    Configuration one;
-    for (size_t i = 0; i < at.size(); ++i) one.values.push_back(choices[i][at[i]]);
-    if (Allows(one)) {
-      const double cost = Cost(one, profile_).value_or(INFINITY);
-      if (cost < least) {
-        least = cost;
-        best = one;
-      }
-    }
-    size_t digit = 0;
-    while (digit < at.size() && ++at[digit] == choices[digit].size()) at[digit++] = 0;
-    if (digit == at.size()) return best;
-  }
+  ForEachOf(choices, [&](const Configuration& one) {
+    if (!Allows(one)) return;
+    const double cost = Cost(one, profile_).value_or(INFINITY);
+    if (cost >= least) return;
+    least = cost;
+    best = one;
+  });
+  return best;
 }
 
 SourceUnit BoundTemplate::Emit(const Configuration& configuration, const ConstantBlock& constants,
@@ -91,7 +129,7 @@ SourceUnit BoundTemplate::Emit(const Configuration& configuration, const Constan
         fmt::format("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\ntypedef {} T;\n#define MMA_TYPE \"{}\"\n",
                     CudaName(element_), brain ? "bf16" : "f16");
   }
-  source.text += constants.text();
+  source.text += constants.text() + "\n" + std::string(embed::kWordsCuh);
   for (const std::string_view text : texts) {
     if (text.empty()) continue;
     source.text += '\n';

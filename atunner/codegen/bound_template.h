@@ -1,6 +1,7 @@
 // What the contraction templates share: a task, a device, a space, and the way their source is put together.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -16,6 +17,34 @@ namespace atunner {
 std::vector<Value> Integers(std::initializer_list<int64_t> values);
 /// a / b rounded up; both positive.
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/// 1, 2, 4, … up to `most`, as far as `serves(value)` allows.
+template <class Serves>
+std::vector<Value> PowersOfTwo(int64_t most, const Serves& serves) {
+  std::vector<Value> values;
+  for (int64_t value = 1; value <= most && serves(value); value *= 2) values.emplace_back(value);
+  return values;
+}
+/// Counts and sizes in a cost.
+constexpr double Real(int64_t value) { return static_cast<double>(value); }
+
+/// A configuration whose values are asked for by name.
+struct Chosen {
+  const ParameterSpace& space;
+  const Configuration& configuration;
+  int64_t operator[](const char* name) const { return GetInt(space, configuration, name); }
+};
+
+/// An argument of a kernel, as a word: "x" is a tensor of the task, "@x" a workspace of the plan; "i32:…", "i64:…" and
+/// "f32:…" are scalars, as expressions over dims, attributes and parameters. What has no word comes as it is.
+struct Argument : ArgBinding {
+  Argument(ArgBinding binding) : ArgBinding(std::move(binding)) {}  // NOLINT(google-explicit-constructor)
+  Argument(const std::string& word);                                // NOLINT(google-explicit-constructor)
+  Argument(const char* word) : Argument(std::string(word)) {}       // NOLINT(google-explicit-constructor)
+};
+using Arguments = std::vector<Argument>;
+void AddArguments(LaunchStep& step, const Arguments& arguments);
+/// A launch of `blocks`, an expression, along x; what else a step has its maker adds.
+LaunchStep Step(std::string entry, const std::string& blocks, const Expr& threads, const Arguments& arguments = {});
 
 /// Constants that head an emitted source: one line each, with a comment where the name does not say enough.
 class ConstantBlock {
@@ -25,11 +54,33 @@ class ConstantBlock {
   /// For what the preprocessor decides.
   ConstantBlock& Define(std::string_view name, int64_t value);
   ConstantBlock& Line(std::string_view line);
+  /// Integers of the parameters of these names, in capitals.
+  ConstantBlock& Ints(const Chosen& chosen, std::initializer_list<const char*> names);
   const std::string& text() const { return text_; }
 
  private:
   std::string text_;
 };
+
+/// "tile_m" as "TILE_M".
+std::string Capitals(std::string_view name);
+
+/// Values for each parameter of a space.
+using Choices = std::vector<std::vector<Value>>;
+/// Uses every combination of them, the first parameter's values changing fastest.
+template <class Use>
+void ForEachOf(const Choices& choices, const Use& use) {
+  const bool any = std::ranges::none_of(choices, [](const auto& values) { return values.empty(); });
+  std::vector<size_t> at(choices.size(), 0);
+  for (bool more = any; more;) {
+    Configuration one;
+    for (size_t i = 0; i < at.size(); ++i) one.values.push_back(choices[i][at[i]]);
+    use(one);
+    size_t digit = 0;
+    while (digit < at.size() && ++at[digit] == choices[digit].size()) at[digit++] = 0;
+    more = digit < at.size();
+  }
+}
 
 class BoundTemplate : public ScheduleTemplate {
  public:
@@ -48,11 +99,16 @@ class BoundTemplate : public ScheduleTemplate {
   bool half_precision() const { return element_ != DType::kFloat32; }
 
   void Add(const std::string& condition, const char* reason);
+  /// A condition that so many `bytes`, an expression, are no more than a block may have.
+  void AddShared(const std::string& bytes);
+  /// Of an expression over parameters and dims.
+  int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
   bool Allows(const Configuration& configuration) const;
-  /// Of the given configurations the first that the space allows; an empty one when there is none.
-  Configuration FirstAllowed(const std::vector<std::vector<int64_t>>& candidates) const;
-  /// Of the combinations of `choices`, a list for each parameter, the one of least Cost.
-  Configuration CheapestOf(const std::vector<std::vector<Value>>& choices) const;
+  Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
+  /// Of the combinations of `choices` the one of least Cost.
+  Configuration CheapestOf(const Choices& choices) const;
+  /// All that there are.
+  Choices AllValues() const;
 
   /// Comment, includes, element type and mma type, `constants`, then the texts.
   SourceUnit Emit(const Configuration& configuration, const ConstantBlock& constants,

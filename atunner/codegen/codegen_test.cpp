@@ -49,7 +49,7 @@ TEST(Golden, Rows) {
                                                {"unroll", int64_t{2}},
                                                {"blocks_per_sm", int64_t{4}},
                                                {"stream", int64_t{1}}});
-  EXPECT_EQ(Head(kernel, {"row_common.cuh", "softmax.cu"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
 // threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
 #include <cuda_bf16.h>
@@ -59,8 +59,6 @@ typedef __nv_bfloat16 T;
 #define MMA_TYPE "bf16"
 enum Storage { REGISTERS, SHARED, RELOAD };
 constexpr Storage STORAGE = SHARED;
-enum Keep { NOWHERE, IN_SHARED, IN_REGISTERS };
-constexpr Keep KEEP = NOWHERE;  // values per column
 constexpr int COLS = 1024;
 constexpr int THREADS_PER_ROW = 32;
 constexpr int ROWS_PER_BLOCK = 4;
@@ -70,6 +68,7 @@ constexpr int TENSORS = 1;  // read row by row
 constexpr int PARAMETERS = 0;  // values per column
 constexpr int SHARED_SUMS = 0;  // chunks whose column sums lie in shared memory
 constexpr int ADD_GROUPS = 8;
+constexpr bool KEEP = false;  // values per column stay in registers
 constexpr bool STREAM = true;  // evict-first loads and stores
 constexpr bool PREFETCH = false;  // the next rows are copied meanwhile
 constexpr bool DEFER = false;  // rows are written after the next ones have been measured
@@ -100,8 +99,8 @@ TEST(Golden, TensorCoreGemm) {
                                                {"group_m", int64_t{8}},
                                                {"split_k", int64_t{1}},
                                                {"persistent", int64_t{0}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
-                          "result_place.cuh", "tile_store.cuh", "gemm_tensor.cu"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh",
+                          "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "gemm_tensor.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, persistent=0, widen=0
 #include <cuda_bf16.h>
@@ -218,7 +217,8 @@ TEST(Golden, SimtGemmWithASplitHasASecondStep) {
                                                {"stages", int64_t{3}},
                                                {"group_m", int64_t{1}},
                                                {"split_k", int64_t{8}}});
-  EXPECT_EQ(Head(kernel, {"tile_order.cuh", "simt_tile.cuh", "gemm_simt.cu", "plain_finish.cuh", "split.cuh"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "tile_order.cuh", "simt_tile.cuh", "tile_walkers.cuh", "gemm_simt.cu",
+                          "plain_finish.cuh", "split.cuh"}),
             R"(// matmul in float32, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8
 typedef float T;
@@ -256,8 +256,9 @@ TEST(Golden, ConvThatWidensItsChannels) {
                      {"group_m", int64_t{4}},
                      {"split_k", int64_t{1}},
                      {"persistent", int64_t{0}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh", "tile_walkers.cuh",
-                          "result_place.cuh", "tile_store.cuh", "conv_pixels.cuh", "conv_tensor.cu", "widen.cuh"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh",
+                          "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "conv_pixels.cuh", "conv_tensor.cu",
+                          "widen.cuh"}),
             R"(// conv2d in bfloat16, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=32, stages=3, group_m=4, split_k=1, persistent=0
 #include <cuda_bf16.h>
@@ -301,7 +302,8 @@ TEST(Golden, Attention) {
                      {"stages", int64_t{2}},
                      {"q_registers", int64_t{1}},
                      {"head_group", int64_t{4}}});
-  EXPECT_EQ(Head(kernel, {"mma_common.cuh", "attention_tensor.cuh", "attention_mma.cu"}),
+  EXPECT_EQ(Head(kernel,
+                 {"words.cuh", "mma_common.cuh", "attention_queries.cuh", "attention_tensor.cuh", "attention_mma.cu"}),
             R"(// flash_attention in bfloat16, scheduled by atunner.
 // tile_q=128, warp_q=16, tile_k=64, stages=2, q_registers=1, head_group=4
 #include <cuda_bf16.h>

@@ -117,6 +117,21 @@ TEST_F(FamilyNumbers, SumsOfManyVectorsKeepTheirDigits) {
   CheckConfigurations(*schedule, chained, 5);
 }
 
+// What the parts of a row come to goes from one launch to the next through memory.
+TEST_F(FamilyNumbers, TheLaunchesOfASplitRowAgree) {
+  for (const char* op : {"softmax", "softmax_backward", "layernorm", "layernorm_backward"}) {
+    const FamilyTask task{op, {{5, 8201}}, {}};
+    SCOPED_TRACE(op);
+    const auto schedule = MakeTemplate(SpecOf(task, DType::kFloat16), gpu_.profile()).value();
+    std::vector<Configuration> split;
+    for (const Configuration& one : DrawConfigurations(*schedule, 300, 23)) {
+      if (split.empty() && GetInt(schedule->space(), one, "split") > 1) split.push_back(one);
+    }
+    ASSERT_EQ(split.size(), 1u);
+    CheckConfigurations(*schedule, split, 23);
+  }
+}
+
 class HopperNumbers : public FamilyNumbers {
  protected:
   HopperNumbers() : FamilyNumbers("H200") {}

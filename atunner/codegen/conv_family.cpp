@@ -130,8 +130,9 @@ class SimtConv : public SimtTemplate {
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "y", "N * P * Q", "K");
     return RenderedKernel{Emit(configuration, constants,
-                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kConvPixelsCuh, embed::kConvSimtCu,
-                                embed::kPlainFinishCuh, Split(configuration) ? embed::kSplitCuh : std::string_view()}),
+                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kTileWalkersCuh,
+                                embed::kConvPixelsCuh, embed::kConvSimtCu, embed::kPlainFinishCuh,
+                                Split(configuration) ? embed::kSplitCuh : std::string_view()}),
                           std::move(plan)};
   }
 

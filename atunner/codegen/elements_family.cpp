@@ -58,23 +58,21 @@ class ElementsTemplate : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants;
-    constants.Int("VEC", integer("vector"), "neighbouring elements that a thread computes at once")
-        .Int("ITEMS", integer("items"), "vectors that a thread computes one after the other")
-        .Int("BLOCK", integer("block"), "threads")
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    constants.Int("VEC", at["vector"], "neighbouring elements that a thread computes at once")
+        .Int("ITEMS", at["items"], "vectors that a thread computes one after the other")
+        .Int("BLOCK", at["block"], "threads")
+        .Bool("STREAM", at["stream"] != 0, "evict-first loads and stores");
     SourceUnit source =
         GraphSource(spec_, "elements", space_.Describe(configuration), constants, std::string(embed::kVectorCuh));
     std::vector<LaunchStep> steps;
     for (const Group& group : groups_) {
       const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;
-      source.text += "\n" + Kernel(name, group, integer("vector"));
-      LaunchStep step;
-      step.entry = name;
-      step.grid[0] =
-          Expr::MustParse(fmt::format("min(ceil_div({}, vector * items * block), {})", CountOf(group), INT32_MAX));
-      step.block[0] = Expr::MustParse("block");
+      source.text += "\n" + Kernel(name, group, at["vector"]);
+      LaunchStep step =
+          Step(name, fmt::format("min(ceil_div({}, vector * items * block), {})", CountOf(group), INT32_MAX),
+               Expr::MustParse("block"));
       BindParameters(spec_, step);
       steps.push_back(std::move(step));
     }
@@ -82,16 +80,10 @@ class ElementsTemplate : public BoundTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    if (spec_.dims.size() != 1) return {};
-    const auto& [name, most] = *spec_.dims.begin();
-    const int64_t least = graph_.symbols().begin()->second.low;
-    const int64_t row = graph::ElementCount(groups_[0].shape).factor();
-    const int64_t block = GetInt(space_, configuration, "block") * GetInt(space_, configuration, "items") *
-                          GetInt(space_, configuration, "vector");
-    std::vector<Dims> sizes = {{{name, least}}};
-    const int64_t several = std::min(most, std::min<int64_t>(2 * block, 100000) / row + 1);
-    if (several > least) sizes.push_back({{name, several}});
-    return sizes;
+    const Chosen at = chosen(configuration);
+    const int64_t block = at["block"] * at["items"] * at["vector"];
+    const int64_t several = std::min<int64_t>(2 * block, 100000) / graph::ElementCount(groups_[0].shape).factor() + 1;
+    return CheckSizes(spec_, graph_, several, several);
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {
@@ -99,9 +91,9 @@ class ElementsTemplate : public BoundTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const auto integer = [&](const char* name) { return Real(GetInt(space_, configuration, name)); };
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const double width = integer("vector") * static_cast<double>(Widest());
+    const double width = integer("vector") * Real(Widest());
     const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16) : 1.0 + 0.15 * std::log2(16 / width);
     const double broken = 1 + (Whole(integer("vector")) ? 0 : 0.02 * std::log2(integer("vector")));
     // A row's place has to be there before the row is asked for: several under way hide that.
@@ -146,12 +138,11 @@ class ElementsTemplate : public BoundTemplate {
   }
 
   void MakeSpace() {
-    std::vector<Value> vectors;
-    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(Widest()) <= 32; v *= 2) {
-      const bool divides = std::ranges::all_of(
-          groups_, [&](const Group& group) { return graph::ElementCount(group.shape).factor() % v == 0; });
-      if (divides) vectors.emplace_back(v);
-    }
+    const std::vector<Value> vectors = PowersOfTwo(16, [&](int64_t v) {
+      return v * static_cast<int64_t>(Widest()) <= 32 && std::ranges::all_of(groups_, [&](const Group& group) {
+               return graph::ElementCount(group.shape).factor() % v == 0;
+             });
+    });
     space_.parameters = {
         {"vector", vectors, "neighbouring elements that a thread computes at once"},
         {"items", Integers({1, 2, 4}), "vectors that a thread computes one after the other"},
@@ -170,12 +161,7 @@ class ElementsTemplate : public BoundTemplate {
   }
 
   std::string Kernel(const std::string& name, const Group& group, int64_t vector) const {
-    const auto stored = [&](NodeId id) -> std::optional<graph::ElementText::Stored> {
-      const graph::Node& node = graph_.node(id);
-      if (!node.As<graph::Input>()) return std::nullopt;
-      return graph::ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
-    };
-    graph::ElementText elements(graph_, stored, {.vector = vector, .indent = "      ", .index = IndexType()});
+    graph::ElementText elements(graph_, {.vector = vector, .indent = "      ", .index = IndexType()});
     const bool whole = Whole(group, vector);
     std::string coordinates;
     graph::Coordinates at;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/maps_product.h"
 #include "atunner/codegen/planes_gemm.h"
 #include "atunner/codegen/simt_template.h"
@@ -25,9 +25,8 @@ std::vector<Dims> PartialTiles(const ParameterSpace& space, const Configuration&
 /// Any size whose rows of a and b are whole multiples of what the source moves at once. Extents are counted in 31 bits.
 SizeFreedom FreeExtents(int64_t k_step, int64_t n_step) {
   SizeFreedom freedom{{"M", "N", "K"}, {}};
-  for (const char* extent : {"K", "N"}) {
+  for (const char* extent : {"K", "N"})
     freedom.constraints.push_back({Expr::MustParse(fmt::format("{} <= {}", extent, INT32_MAX / 2)), "31-bit counters"});
-  }
   if (k_step > 1) freedom.constraints.push_back(WholeSteps("K", k_step));
   if (n_step > 1) freedom.constraints.push_back(WholeSteps("N", n_step));
   return freedom;
@@ -62,11 +61,9 @@ class TensorCoreGemm : public TensorTemplate {
     LaunchPlan plan = Plan(configuration, {});
     AddWidening(plan, Unaligned(wide_a, wide_b));
     LaunchStep step = TileStep(configuration, "gemm", "M", "N");
-    step.args = {wide_a ? ArgBinding::Workspace("wide_a") : ArgBinding::Tensor("a"),
-                 wide_b ? ArgBinding::Workspace("wide_b") : ArgBinding::Tensor("b"), Destination(configuration, "c")};
-    for (const char* extent : {"M", "N", "K"}) step.args.push_back(Long(extent));
-    step.args.push_back(Long(wide_a ? Wide("K", 2) : "K"));
-    step.args.push_back(Long(wide_b ? Wide("N", 2) : "N"));
+    AddArguments(step,
+                 {wide_a ? "@wide_a" : "a", wide_b ? "@wide_b" : "b", Destination(configuration, "c"), "i64:M", "i64:N",
+                  "i64:K", "i64:" + (wide_a ? Wide("K", 2) : "K"), "i64:" + (wide_b ? Wide("N", 2) : "N")});
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "c", "M", "N");
     return RenderedKernel{EmitProduct(configuration, constants, embed::kGemmTensorCu, wide_a || wide_b),
@@ -83,8 +80,6 @@ class TensorCoreGemm : public TensorTemplate {
   }
 
  private:
-  static ArgBinding Long(const std::string& value) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(value)); }
-
   int64_t a_align_;
   int64_t b_align_;
 };
@@ -132,15 +127,12 @@ class SimtGemm : public SimtTemplate {
     constants.Bool("A_ALIGNED", extents_.k % 4 == 0, "rows of a start at multiples of 16 bytes");
     LaunchPlan plan = Plan(configuration, {});
     LaunchStep step = ProductStep(configuration, "gemm", "M", "N");
-    step.args = {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), Destination(configuration, "c")};
-    for (const char* extent : {"M", "N", "K"}) {
-      step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(extent)));
-    }
+    AddArguments(step, {"a", "b", Destination(configuration, "c"), "i64:M", "i64:N", "i64:K"});
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, "c", "M", "N");
     return RenderedKernel{Emit(configuration, constants,
-                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kGemmSimtCu, embed::kPlainFinishCuh,
-                                Split(configuration) ? embed::kSplitCuh : std::string_view()}),
+                               {embed::kTileOrderCuh, embed::kSimtTileCuh, embed::kTileWalkersCuh, embed::kGemmSimtCu,
+                                embed::kPlainFinishCuh, Split(configuration) ? embed::kSplitCuh : std::string_view()}),
                           std::move(plan)};
   }
 
@@ -152,34 +144,23 @@ class SimtGemm : public SimtTemplate {
   }
 };
 
-class Gemm : public Family {
- public:
-  std::string_view name() const override { return "gemm"; }
-  bool Match(const KernelSpec& spec) const override {
-    return spec.oracle.kind == Oracle::Kind::kOperator && spec.name == "matmul";
-  }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
-    if (TakesMaps(spec, profile)) return std::make_unique<MapsGemm>(spec, profile);
-    // Steps along k are counted in 31 bits.
-    if (spec.dims.at("K") > INT32_MAX / 2) {
-      return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", spec.dims.at("K")), "", "split K");
-    }
-    if (spec.compute_dtype == DType::kFloat32) return PlanesOr(std::make_unique<SimtGemm>(spec, profile), profile);
-    return std::make_unique<TensorCoreGemm>(spec, profile);
-  }
-
- private:
-  static bool TakesMaps(const KernelSpec& spec, const DeviceProfile& profile) {
-    const auto at = [&](const char* name) { return spec.dims.at(name); };
-    return spec.compute_dtype != DType::kFloat32 && MapsPay(profile, at("M"), at("N"), at("K"), 2, false);
-  }
-};
+bool Matches(const KernelSpec& spec) { return IsOperator(spec, "matmul"); }
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
+  const int64_t m = spec.dims.at("M"), n = spec.dims.at("N"), k = spec.dims.at("K");
+  const bool single = spec.compute_dtype == DType::kFloat32;
+  if (!single && MapsPay(profile, m, n, k, 2, false)) return std::make_unique<MapsGemm>(spec, profile);
+  // Steps along k are counted in 31 bits.
+  if (k > INT32_MAX / 2)
+    return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", k), "", "split K");
+  if (single) return PlanesOr(std::make_unique<SimtGemm>(spec, profile), profile);
+  return std::make_unique<TensorCoreGemm>(spec, profile);
+}
 
 }  // namespace
 
 const Family& GemmFamily() {
-  static const Gemm family;
+  static const TaskFamily family("gemm", Matches, Bind);
   return family;
 }
 

@@ -32,9 +32,14 @@ std::string KernelParameters(const KernelSpec& spec) {
 }
 
 void BindParameters(const KernelSpec& spec, LaunchStep& step) {
-  for (const ArgSpec& arg : spec.args) step.args.push_back(ArgBinding::Tensor(arg.name));
-  for (const auto& [name, size] : spec.dims)
-    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(name)));
+  for (const ArgSpec& arg : spec.args) AddArguments(step, {arg.name});
+  for (const auto& [name, size] : spec.dims) AddArguments(step, {"i64:" + name});
+}
+
+int64_t WidestElement(const KernelSpec& spec) {
+  size_t widest = 1;
+  for (const ArgSpec& arg : spec.args) widest = std::max(widest, SizeOf(arg.dtype));
+  return static_cast<int64_t>(widest);
 }
 
 std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& graph, int64_t several,
@@ -58,20 +63,16 @@ SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const 
 }
 
 std::string_view CombinerName(graph::Combine op) {
-  switch (op) {
-    case graph::Combine::kProd:
-      return "Prod";
-    case graph::Combine::kMax:
-      return "Max";
-    case graph::Combine::kMin:
-      return "Min";
-    case graph::Combine::kAny:
-      return "Any";
-    case graph::Combine::kAll:
-      return "All";
-    default:
-      return "Sum";
+  using graph::Combine;
+  constexpr std::pair<Combine, std::string_view> kNames[] = {{Combine::kProd, "Prod"},
+                                                             {Combine::kMax, "Max"},
+                                                             {Combine::kMin, "Min"},
+                                                             {Combine::kAny, "Any"},
+                                                             {Combine::kAll, "All"}};
+  for (const auto& [each, name] : kNames) {
+    if (each == op) return name;
   }
+  return "Sum";
 }
 
 bool IsUnaryMap(const graph::Node& node) {

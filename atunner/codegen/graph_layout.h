@@ -42,6 +42,8 @@ std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec);
 std::string KernelParameters(const KernelSpec& spec);
 /// What a launch gives for them.
 void BindParameters(const KernelSpec& spec, LaunchStep& step);
+/// Bytes of the widest element that the task reads or writes.
+int64_t WidestElement(const KernelSpec& spec);
 
 /// Check sizes of a task with one open size: its least, and a few more if they are allowed: `several` fill some blocks,
 /// `affordable` can be computed on a CPU. None for a task without.

@@ -11,13 +11,6 @@
 
 namespace atunner {
 
-/// A configuration whose values are asked for by name.
-struct Chosen {
-  const ParameterSpace& space;
-  const Configuration& configuration;
-  int64_t operator[](const char* name) const { return GetInt(space, configuration, name); }
-};
-
 class MainLoop {
  public:
   virtual ~MainLoop() = default;

@@ -41,10 +41,9 @@ class Mma : public MainLoop {
     const int64_t warps = chosen["tile_m"] / warp_m * (chosen["tile_n"] / warp_n);
     // A warp tile of w × v reads w + v rows of shared memory for w · v products: small ones starve the tensor cores.
     // Two warps per scheduler hide each other's latencies; few stages leave the copies' latency uncovered.
-    const double fed =
-        std::min(1.0, static_cast<double>(warp_m * warp_n) / static_cast<double>(warp_m + warp_n) / 32.0);
-    const double hidden = std::min(1.0, 0.6 + 0.4 * static_cast<double>(warps * resident) / 8.0);
-    const auto ahead = static_cast<double>((chosen["stages"] - 1) * chosen["tile_k"] * resident);
+    const double fed = std::min(1.0, Real(warp_m * warp_n) / Real(warp_m + warp_n) / 32.0);
+    const double hidden = std::min(1.0, 0.6 + 0.4 * Real(warps * resident) / 8.0);
+    const double ahead = Real((chosen["stages"] - 1) * chosen["tile_k"] * resident);
     const double covered = std::min(1.0, 0.8 + 0.2 * ahead / 96.0);
     return profile.mma_sync_share * (0.5 + 0.5 * fed) * hidden * covered;
   }

@@ -21,6 +21,9 @@ constexpr int64_t kDepth = 32;
 constexpr int64_t kPlaneBytes = kLines * kDepth * 2;
 constexpr int64_t kChunksPerGroup = 8;
 constexpr int64_t kStretches = 16;
+/// Rows and columns of whole tiles.
+constexpr const char* kLinesOfA = "(ceil_div(M, tile_m) * tile_m)";
+constexpr const char* kLinesOfB = "(ceil_div(N, tile_n) * tile_n)";
 /// Ways to take an element apart, and the relative errors of results that they stay within where float32 errs least
 /// beside them: in sums of pairs that nearly cancel.
 struct Planes {
@@ -52,8 +55,6 @@ constexpr double kExposed = 0.3;
 constexpr double kStepNs = 2500;
 constexpr double kTileNs = 1500;
 
-ArgBinding Long(const char* value) { return ArgBinding::Scalar(DType::kInt64, Expr::MustParse(value)); }
-
 class PlanesGemm : public BoundTemplate {
  public:
   PlanesGemm(const KernelSpec& spec, const DeviceProfile& profile)
@@ -67,16 +68,16 @@ class PlanesGemm : public BoundTemplate {
         {"promote", Integers({1, 2, 4}), "chunks of 32 products that the tensor core sums before registers do"},
         {"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"},
     };
-    Add(fmt::format("{} <= {}", SharedText(), profile.shared_per_block), "shared memory");
+    AddShared(SharedText());
     Add("planes == 1 or tile_n <= 128", "registers of a thread");
     Add("planes > 1 or promote == 1", "one plane is not promoted");
-    Add(fmt::format("tile_m == 64 or tile_m < 2 * {}", m_), "more rows than there are");
-    Add(fmt::format("tile_n == 64 or tile_n < 2 * {}", n_), "more columns than there are");
+    Add("tile_m == 64 or tile_m < 2 * M", "more rows than there are");
+    Add("tile_n == 64 or tile_n < 2 * N", "more columns than there are");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     LaunchPlan plan = Plan(configuration, {});
-    const bool scaled = GetInt(space_, configuration, "planes") < 3;
+    const bool scaled = chosen(configuration)["planes"] < 3;
     AddWorkspaces(scaled, plan);
     if (scaled) plan.steps.push_back(MeasureStep());
     plan.steps.push_back(SplitStep(scaled));
@@ -86,49 +87,48 @@ class PlanesGemm : public BoundTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const auto at = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     const int64_t k = step(k_), n = step(n_);
     return {{{"M", 1}, {"N", n}, {"K", k}},
-            {{"M", at("tile_m") + 3}, {"N", at("tile_n") / 2 + n}, {"K", 9 * kDepth + k}}};
+            {{"M", at["tile_m"] + 3}, {"N", at["tile_n"] / 2 + n}, {"K", 9 * kDepth + k}}};
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {
     SizeFreedom freedom{{"M", "N", "K"}, {}};
-    for (const char* extent : {"M", "N", "K"}) {
+    for (const char* extent : {"M", "N", "K"})
       freedom.constraints.push_back(
           {Expr::MustParse(fmt::format("{} <= {}", extent, INT32_MAX / 64)), "31-bit counters of blocks"});
-    }
     if (step(k_) > 1) freedom.constraints.push_back(WholeSteps("K", step(k_)));
     if (step(n_) > 1) freedom.constraints.push_back(WholeSteps("N", step(n_)));
     return freedom;
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto at = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t tile_m = at("tile_m"), tile_n = at("tile_n");
-    const int64_t planes = at("planes");
-    const auto depth = static_cast<double>(k_);
+    const Chosen at = chosen(configuration);
+    const int64_t tile_m = at["tile_m"], tile_n = at["tile_n"];
+    const int64_t planes = at["planes"];
+    const double depth = Real(k_);
     // Copies of what the products wait for: a buffer being filled, and one group's work behind the other's.
-    const double covered = std::min(1.0, 0.7 + 0.15 * static_cast<double>(at("stages") - 1));
+    const double covered = std::min(1.0, 0.7 + 0.15 * Real(at["stages"] - 1));
     const double hidden = tile_m == 64 ? 0.85 : 1.0;
-    const double promoted = 1.0 - 0.02 / static_cast<double>(at("promote"));
-    const double fed = std::min(1.0, 0.86 + 0.14 * static_cast<double>(tile_n) / 128.0);
+    const double promoted = 1.0 - 0.02 / Real(at["promote"]);
+    const double fed = std::min(1.0, 0.86 + 0.14 * Real(tile_n) / 128.0);
     const double rate =
         profile.PeakFlops(DType::kFloat16, true) / profile.sms * kSustained * covered * hidden * promoted * fed;
-    const double products = static_cast<double>(planes * (planes + 1) * tile_m * tile_n) * depth / rate * 1e9;
-    const double chunks = static_cast<double>((tile_m + tile_n) * planes * 2 * profile.sms) * depth / profile.l2_gbps;
+    const double products = Real(planes * (planes + 1) * tile_m * tile_n) * depth / rate * 1e9;
+    const double chunks = Real((tile_m + tile_n) * planes * 2 * profile.sms) * depth / profile.l2_gbps;
     // What blocks that run side by side read of either operand, once each.
-    const int64_t group = at("group_m");
+    const int64_t group = at["group_m"];
     const int64_t lines = group * tile_m + CeilDiv(profile.sms, group) * tile_n;
-    const double fetched = static_cast<double>(lines * planes * 2) * depth / profile.dram_gbps;
+    const double fetched = Real(lines * planes * 2) * depth / profile.dram_gbps;
     const double multiply =
-        static_cast<double>(TilesPerBlock(configuration)) * (std::max(products, chunks) + kExposed * fetched + kTileNs);
-    const double operands = static_cast<double>(m_ + n_) * depth * 4;
-    const double result = static_cast<double>(m_ * n_) * 4;
+        Real(TilesPerBlock(configuration)) * (std::max(products, chunks) + kExposed * fetched + kTileNs);
+    const double operands = Real(m_ + n_) * depth * 4;
+    const double result = Real(m_ * n_) * 4;
     // Operands that need scales are read twice, the second time from L2 where they fit; then planes are written.
-    const double again = operands < 0.5 * static_cast<double>(profile.l2_bytes) ? 0.5 : 1;
+    const double again = operands < 0.5 * Real(profile.l2_bytes) ? 0.5 : 1;
     const double second = planes < 3 ? again * operands : 0;
-    const double written = operands / 2 * static_cast<double>(planes);
+    const double written = operands / 2 * Real(planes);
     return multiply + (operands + second + written + result) / profile.dram_gbps + (planes < 3 ? 4 : 3) * kStepNs;
   }
 
@@ -142,23 +142,20 @@ class PlanesGemm : public BoundTemplate {
   static std::string Depth() { return fmt::format("(ceil_div(K, {0} * promote) * {0} * promote)", kDepth); }
   /// Groups of chunks that blocks split.
   static std::string Groups() { return fmt::format("ceil_div({}, {})", Depth(), kDepth * kChunksPerGroup); }
-  static Expr Tiles() { return Expr::MustParse("ceil_div(M, tile_m) * ceil_div(N, tile_n)"); }
   int64_t TilesPerBlock(const Configuration& configuration) const {
-    const int64_t tiles =
-        CeilDiv(m_, GetInt(space_, configuration, "tile_m")) * CeilDiv(n_, GetInt(space_, configuration, "tile_n"));
-    return CeilDiv(tiles, profile_.sms);
+    const Chosen at = chosen(configuration);
+    return CeilDiv(CeilDiv(m_, at["tile_m"]) * CeilDiv(n_, at["tile_n"]), profile_.sms);
   }
 
   static void AddWorkspaces(bool scaled, LaunchPlan& plan) {
     const auto add = [&](const char* name, const std::string& bytes) {
       plan.workspaces.push_back({name, Expr::MustParse(bytes)});
     };
-    const std::string a_lines = "(ceil_div(M, tile_m) * tile_m)", b_lines = "(ceil_div(N, tile_n) * tile_n)";
-    add("a_planes", fmt::format("{} * {} * planes * 2", a_lines, Depth()));
-    add("b_planes", fmt::format("{} * {} * planes * 2", b_lines, Depth()));
-    add("a_extents", fmt::format("{} // {} * {} * 8", a_lines, kLines, Groups()));
-    add("b_extents", fmt::format("{} // {} * {} * 8", b_lines, kLines, Groups()));
-    add("suspects", a_lines + " // 16 * ceil_div(N, tile_n)");
+    add("a_planes", fmt::format("{} * {} * planes * 2", kLinesOfA, Depth()));
+    add("b_planes", fmt::format("{} * {} * planes * 2", kLinesOfB, Depth()));
+    add("a_extents", fmt::format("{} // {} * {} * 8", kLinesOfA, kLines, Groups()));
+    add("b_extents", fmt::format("{} // {} * {} * 8", kLinesOfB, kLines, Groups()));
+    add("suspects", fmt::format("{} // 16 * ceil_div(N, tile_n)", kLinesOfA));
     if (!scaled) return;
     add("rows", "M * 4");
     add("columns", fmt::format("N * {}", kStretches * 4));
@@ -166,63 +163,49 @@ class PlanesGemm : public BoundTemplate {
     add("column_scales", "N * 4");
   }
 
-  static LaunchStep Step(const char* entry, const std::string& grid, const Expr& threads,
-                         std::vector<ArgBinding> args) {
-    LaunchStep step;
-    step.entry = entry;
-    step.grid[0] = Expr::MustParse(grid);
-    step.block[0] = threads;
-    step.args = std::move(args);
-    for (const char* extent : {"M", "N", "K"}) step.args.push_back(Long(extent));
+  static LaunchStep Launch(const char* entry, const std::string& blocks, const Expr& threads, const Arguments& first) {
+    LaunchStep step = Step(entry, blocks, threads, first);
+    AddArguments(step, {"i64:M", "i64:N", "i64:K"});
     return step;
   }
-  static void AddWorkspaceArgs(std::initializer_list<const char*> names, LaunchStep& step) {
-    for (const char* name : names) step.args.push_back(ArgBinding::Workspace(name));
-  }
   static LaunchStep MeasureStep() {
-    return Step("measure", fmt::format("ceil_div(M, 8) + ceil_div(N, 128) * {}", kStretches), 256,
-                {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Workspace("rows"),
-                 ArgBinding::Workspace("columns")});
+    return Launch("measure", fmt::format("ceil_div(M, 8) + ceil_div(N, 128) * {}", kStretches), 256,
+                  {"a", "b", "@rows", "@columns"});
   }
   static LaunchStep SplitStep(bool scaled) {
-    LaunchStep step = Step(
-        "split",
-        fmt::format("(ceil_div(M, tile_m) * tile_m + ceil_div(N, tile_n) * tile_n) // {} * {}", kLines, Groups()), 256,
-        {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Workspace("a_planes"),
-         ArgBinding::Workspace("b_planes"), ArgBinding::Workspace("a_extents"), ArgBinding::Workspace("b_extents")});
-    if (scaled) AddWorkspaceArgs({"rows", "columns", "row_scales", "column_scales"}, step);
+    LaunchStep step = Launch("split", fmt::format("({} + {}) // {} * {}", kLinesOfA, kLinesOfB, kLines, Groups()), 256,
+                             {"a", "b", "@a_planes", "@b_planes", "@a_extents", "@b_extents"});
+    if (scaled) AddArguments(step, {"@rows", "@columns", "@row_scales", "@column_scales"});
     return step;
   }
   /// As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
   LaunchStep ProductStep(const Configuration& configuration, bool scaled) const {
     LaunchStep step =
-        Step("multiply_planes", fmt::format("ceil_div({}, {})", Tiles().text(), TilesPerBlock(configuration)),
-             (GetInt(space_, configuration, "tile_m") / 64 + 1) * 128,
-             {ArgBinding::Workspace("a_planes"), ArgBinding::Workspace("b_planes"), ArgBinding::Workspace("a_extents"),
-              ArgBinding::Workspace("b_extents"), ArgBinding::Tensor("c"), ArgBinding::Workspace("suspects")});
+        Launch("multiply_planes",
+               fmt::format("ceil_div(ceil_div(M, tile_m) * ceil_div(N, tile_n), {})", TilesPerBlock(configuration)),
+               (chosen(configuration)["tile_m"] / 64 + 1) * 128,
+               {"@a_planes", "@b_planes", "@a_extents", "@b_extents", "c", "@suspects"});
     step.shared_bytes = Expr::MustParse(SharedText());
-    if (scaled) AddWorkspaceArgs({"row_scales", "column_scales"}, step);
+    if (scaled) AddArguments(step, {"@row_scales", "@column_scales"});
     return step;
   }
   LaunchStep RepairStep() const {
-    return Step(
-        "repair", fmt::format("min(ceil_div(M, 16) * ceil_div(N, tile_n), {})", 8 * profile_.sms),
-        Expr::MustParse("tile_n"),
-        {ArgBinding::Tensor("a"), ArgBinding::Tensor("b"), ArgBinding::Tensor("c"), ArgBinding::Workspace("suspects")});
+    return Launch("repair", fmt::format("min(ceil_div(M, 16) * ceil_div(N, tile_n), {})", 8 * profile_.sms),
+                  Expr::MustParse("tile_n"), {"a", "b", "c", "@suspects"});
   }
 
   SourceUnit Source(const Configuration& configuration) const {
-    const auto at = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants;
-    constants.Line(fmt::format("#define MMA_TYPE \"{}\"", kPlanes[at("planes") - 1].type));
-    constants.Define("PLANES", at("planes"));
-    constants.Int("TILE_M", at("tile_m")).Int("TILE_N", at("tile_n")).Int("STAGES", at("stages"));
-    constants.Int("STAGE_BYTES", (at("tile_m") + at("tile_n")) / kLines * at("planes") * kPlaneBytes);
-    constants.Int("PROMOTE", at("promote"), "chunks along k").Int("GROUP_M", at("group_m"));
+    constants.Line(fmt::format("#define MMA_TYPE \"{}\"", kPlanes[at["planes"] - 1].type));
+    constants.Define("PLANES", at["planes"]);
+    constants.Ints(at, {"tile_m", "tile_n", "stages"});
+    constants.Int("STAGE_BYTES", (at["tile_m"] + at["tile_n"]) / kLines * at["planes"] * kPlaneBytes);
+    constants.Int("PROMOTE", at["promote"], "chunks along k").Int("GROUP_M", at["group_m"]);
     constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");
     constants.Bool("B_ALIGNED", step(n_) > 1, "rows of b and of the result likewise");
     const auto product = [&](const char* name, bool accumulates) {
-      return WgmmaText({.name = name, .columns = at("tile_n"), .accumulates = accumulates, .b_transposed = "1"});
+      return WgmmaText({.name = name, .columns = at["tile_n"], .accumulates = accumulates, .b_transposed = "1"});
     };
     return Emit(configuration, constants,
                 {embed::kPlanesCuh, embed::kTileOrderCuh, embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh,

@@ -47,31 +47,25 @@ class PointwiseTemplate : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants;
-    constants.Int("VEC", integer("vector"), "neighbouring elements that a thread computes at once")
-        .Int("ITEMS", integer("items"), "vectors that a thread has in flight")
-        .Int("BLOCK", integer("block"), "threads")
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    constants.Int("VEC", at["vector"], "neighbouring elements that a thread computes at once")
+        .Int("ITEMS", at["items"], "vectors that a thread has in flight")
+        .Int("BLOCK", at["block"], "threads")
+        .Bool("STREAM", at["stream"] != 0, "evict-first loads and stores");
     SourceUnit source =
         GraphSource(spec_, "pointwise", space_.Describe(configuration), constants,
                     fmt::format("{}{}\n{}", Narrow(configuration) ? std::string(embed::kNarrowCuh) + "\n" : "",
                                 embed::kVectorCuh, Body(Narrow(configuration))));
-    return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
+    return RenderedKernel{std::move(source), Plan(configuration, {Launch(configuration)})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    if (spec_.dims.size() != 1) return {};
     // As few rows as there may be, and enough for a few blocks of which the last is partly empty.
-    const auto& [name, most] = *spec_.dims.begin();
-    const int64_t least = graph_.symbols().begin()->second.low;
-    const int64_t row = graph::ElementCount(space_shape_).factor();
-    const int64_t block = GetInt(space_, configuration, "block") * GetInt(space_, configuration, "items") *
-                          GetInt(space_, configuration, "vector");
-    std::vector<Dims> sizes = {{{name, least}}};
-    const int64_t several = std::min(most, std::min<int64_t>(2 * block, 100000) / row + 1);
-    if (several > least) sizes.push_back({{name, several}});
-    return sizes;
+    const Chosen at = chosen(configuration);
+    const int64_t block = at["block"] * at["items"] * at["vector"];
+    const int64_t several = std::min<int64_t>(2 * block, 100000) / graph::ElementCount(space_shape_).factor() + 1;
+    return CheckSizes(spec_, graph_, several, several);
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {
@@ -79,9 +73,9 @@ class PointwiseTemplate : public BoundTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const auto integer = [&](const char* name) { return Real(GetInt(space_, configuration, name)); };
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const double width = integer("vector") * static_cast<double>(Widest());
+    const double width = integer("vector") * Real(WidestElement(spec_));
     // One instruction moves 16 bytes; two of them side by side write halves of sectors.
     const double narrow = width > 16 ? 1.06 : width == 16 ? 1.0 : width >= 8 ? 1.03 : width >= 4 ? 1.2 : 1.7;
     // Memory likes to be walked through in order: by small blocks, each of them once, whose loads are few.
@@ -116,18 +110,11 @@ class PointwiseTemplate : public BoundTemplate {
   /// Does input `i` change along the last axis?
   bool Vectored(size_t i) const { return layout_.Has(i + 1, last_axis()); }
 
-  size_t Widest() const {
-    size_t widest = 1;
-    for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
-    return widest;
-  }
-
   bool Narrow(const Configuration& configuration) const { return IsNarrow(graph_, space_, configuration); }
 
   void MakeSpace() {
-    std::vector<Value> vectors;
-    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(Widest()) <= 32 && last().factor() % v == 0; v *= 2)
-      vectors.emplace_back(v);
+    const std::vector<Value> vectors =
+        PowersOfTwo(16, [&](int64_t v) { return v * WidestElement(spec_) <= 32 && last().factor() % v == 0; });
     space_.parameters = {
         {"vector", vectors, "neighbouring elements that a thread computes at once"},
         {"items", Integers({1, 2, 4, 8}), "vectors that a thread has in flight"},
@@ -136,17 +123,16 @@ class PointwiseTemplate : public BoundTemplate {
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     AddFunctions(graph_, space_);
-    Add(fmt::format("vector * items * {} <= 128", Widest()), "what is in flight takes registers");
+    Add(fmt::format("vector * items * {} <= 128", WidestElement(spec_)), "what is in flight takes registers");
   }
 
-  LaunchStep Step(const Configuration& configuration) const {
-    LaunchStep step;
-    step.entry = "kernel";
-    const std::string groups =
-        fmt::format("ceil_div({}, vector * items * block)", graph::ElementCount(space_shape_).ToString());
-    const int64_t persistent = GetInt(space_, configuration, "blocks_per_sm") * profile_.sms;
-    step.grid[0] = Expr::MustParse(fmt::format("min({}, {})", groups, persistent > 0 ? persistent : INT32_MAX));
-    step.block[0] = Expr::MustParse("block");
+  LaunchStep Launch(const Configuration& configuration) const {
+    const int64_t persistent = chosen(configuration)["blocks_per_sm"] * profile_.sms;
+    LaunchStep step =
+        Step("kernel",
+             fmt::format("min(ceil_div({}, vector * items * block), {})", graph::ElementCount(space_shape_).ToString(),
+                         persistent > 0 ? persistent : INT32_MAX),
+             Expr::MustParse("block"));
     BindParameters(spec_, step);
     return step;
   }

@@ -23,8 +23,8 @@ struct ProductGraph {
   ValidGraph graph;
   NodeId product;
   ProductParts parts;
-  std::string finish;                 ///< text like kernels/families/plain_finish.cuh
-  std::vector<ArgBinding> arguments;  ///< what FINISH_PARAMETERS are given
+  std::string finish;   ///< text like kernels/families/plain_finish.cuh
+  Arguments arguments;  ///< what FINISH_PARAMETERS are given
 };
 
 /// Is b of the equation [n, k]? nullopt where it is neither that nor [k, n], or a is not [m, k].
@@ -138,15 +138,7 @@ struct NothingAhead {{
       const bool last = axis + 1 == shape.size();
       at.push_back({.text = shape[axis].one() ? "0" : last ? column : row, .multiple = 1});
     }
-    graph::ElementText text(graph_,
-                            [&](NodeId each) {
-                              const Node& node = graph_.node(each);
-                              return node.As<graph::Input>()
-                                         ? std::optional(graph::ElementText::Stored{
-                                               "in_" + node.name, std::string(CudaName(node.type.dtype))})
-                                         : std::nullopt;
-                            },
-                            {.indent = "    "});
+    graph::ElementText text(graph_, {.indent = "    "});
     const auto value = text.Of(id, at);
     statements += text.Scope(0);
     return value;
@@ -245,11 +237,9 @@ std::optional<ProductGraph> ProductGraphOf(const KernelSpec& spec) {
   FinishWriter writer(graph, product, output, inputs);
   made.finish = writer.Run();
   made.parts.column_bytes = writer.ColumnBytes();
-  for (NodeId id : inputs) made.arguments.push_back(ArgBinding::Tensor(graph.node(id).name));
-  for (const std::string& extent : {made.parts.m, made.parts.n})
-    made.arguments.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(extent)));
-  for (const auto& [symbol, range] : graph.symbols())
-    made.arguments.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(symbol)));
+  for (NodeId id : inputs) made.arguments.emplace_back(graph.node(id).name);
+  for (const std::string& extent : {made.parts.m, made.parts.n}) made.arguments.emplace_back("i64:" + extent);
+  for (const auto& [symbol, range] : graph.symbols()) made.arguments.emplace_back("i64:" + symbol);
   return made;
 }
 
@@ -280,7 +270,7 @@ class GraphProduct : public MapsProduct {
 
  protected:
   std::string Finish() const override { return finish_; }
-  std::vector<ArgBinding> FinishArguments() const override { return arguments_; }
+  Arguments FinishArguments() const override { return arguments_; }
 
  private:
   /// Is the number of rows the one open size?
@@ -290,7 +280,7 @@ class GraphProduct : public MapsProduct {
   }
 
   std::string finish_;
-  std::vector<ArgBinding> arguments_;
+  Arguments arguments_;
   int64_t least_;
 };
 

@@ -44,8 +44,7 @@ Configuration ProductTemplate::Default() const {
   double least = INFINITY;
   for (const std::vector<int64_t>& start : Starts()) {
     // The start, one order of blocks, and whatever is best of the rest.
-    std::vector<std::vector<Value>> choices;
-    for (const Parameter& parameter : space_.parameters) choices.push_back(parameter.values);
+    Choices choices = AllValues();
     for (size_t i = 0; i < start.size(); ++i) choices[i] = {start[i]};
     choices[start.size()] = {int64_t{8}};
     const Configuration one = CheapestOf(choices);
@@ -61,11 +60,9 @@ Configuration ProductTemplate::Default() const {
 
 LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, const char* entry, const std::string& m,
                                         const std::string& n) const {
-  LaunchStep step;
-  step.entry = entry;
-  step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n)", m, n));
+  LaunchStep step =
+      Step(entry, fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n)", m, n), Expr(Threads(configuration)));
   step.grid[1] = Expr::MustParse("split_k");
-  step.block[0] = Expr(Threads(configuration));
   step.shared_bytes = Expr(SharedBytes(configuration));
   return step;
 }
@@ -79,14 +76,10 @@ void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan
   if (!Split(configuration)) return;
   const std::string elements = fmt::format("({}) * ({})", m, n);
   plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
-  LaunchStep step;
-  step.entry = "add_shares";
   const int64_t at_once = Integer(configuration, "split_k") < 16 ? 1024 : 128;  // elements of a block (split.cuh)
-  step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once));
-  step.block[0] = 256;
-  step.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor(output),
-               ArgBinding::Scalar(DType::kInt64, Expr::MustParse(elements))};
-  for (ArgBinding& argument : FinishArguments()) step.args.push_back(std::move(argument));
+  LaunchStep step = Step("add_shares", fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
+                         {"@shares", output, "i64:" + elements});
+  AddArguments(step, FinishArguments());
   plan.steps.push_back(step);
 }
 
@@ -99,7 +92,7 @@ int64_t ProductTemplate::BlocksPerSm(const Configuration& configuration) const {
       CeilDiv(extents_.m, Integer(configuration, "tile_m")) * CeilDiv(extents_.n, Integer(configuration, "tile_n"));
   const int64_t split = Integer(configuration, "split_k");
   if (!InCluster(configuration)) return CeilDiv(tiles * split, profile_.sms);
-  const double places = static_cast<double>(profile_.sms / split) * (split > 2 ? kClustered : 1.0);
+  const double places = Real(profile_.sms / split) * (split > 2 ? kClustered : 1.0);
   return CeilDiv(tiles, std::max<int64_t>(1, static_cast<int64_t>(places)));
 }
 
@@ -108,40 +101,38 @@ double ProductTemplate::ReadAgain(const Configuration& configuration, const Pace
   const int64_t group = std::min(rows, Integer(configuration, "group_m"));
   const int64_t blocks =
       rows * CeilDiv(extents_.n, Integer(configuration, "tile_n")) * Integer(configuration, "split_k");
-  const double b = static_cast<double>(extents_.n * extents_.k) * static_cast<double>(SizeOf(operands_));
-  if (b <= static_cast<double>(profile_.l2_bytes)) return 0;
+  const double b = Real(extents_.n * extents_.k) * Real(SizeOf(operands_));
+  if (b <= Real(profile_.l2_bytes)) return 0;
   // What leaves L2 first is gone unless the next block reads it.
   const int64_t times = group == 1 && Streams(configuration)
                             ? rows
                             : std::min(CeilDiv(rows, group), CeilDiv(blocks, profile_.sms * pace.resident));
-  return b * static_cast<double>(times - 1);
+  return b * Real(times - 1);
 }
 
 double ProductTemplate::Time(const Configuration& configuration, const Pace& pace) const {
   const int64_t tile_m = Integer(configuration, "tile_m");
   const int64_t tile_n = Integer(configuration, "tile_n");
-  const auto split = static_cast<double>(Integer(configuration, "split_k"));
+  const double split = Real(Integer(configuration, "split_k"));
   const int64_t per_sm = BlocksPerSm(configuration);
-  const double depth = static_cast<double>(extents_.k) / split;
-  const auto size = static_cast<double>(SizeOf(operands_));
-  const double products = 2.0 * static_cast<double>(per_sm * tile_m * tile_n) * depth / pace.flops * 1e9;
-  const double copies =
-      static_cast<double>(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / pace.copied;
+  const double depth = Real(extents_.k) / split;
+  const double size = Real(SizeOf(operands_));
+  const double products = 2.0 * Real(per_sm * tile_m * tile_n) * depth / pace.flops * 1e9;
+  const double copies = Real(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / pace.copied;
   const double elements =
-      static_cast<double>(extents_.k) *
-      static_cast<double>(extents_.m * CeilDiv(extents_.n, tile_n) + extents_.n * CeilDiv(extents_.m, tile_m));
+      Real(extents_.k) * Real(extents_.m * CeilDiv(extents_.n, tile_n) + extents_.n * CeilDiv(extents_.m, tile_m));
   const double traffic = elements * size / (kL2Share * profile_.l2_gbps);
   // What comes into L2 drives out what others wrote, which then goes to DRAM.
   const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-  const auto l2 = static_cast<double>(profile_.l2_bytes);
+  const auto l2 = Real(profile_.l2_bytes);
   const double driven_out = Streams(configuration) ? 0 : kDrivenOut * std::min(bytes, l2);
   const double dram = (bytes + driven_out + ReadAgain(configuration, pace)) / (kDramShare * profile_.dram_gbps);
-  const double turns = pace.turn_ns * static_cast<double>(CeilDiv(per_sm, pace.resident) - 1);
+  const double turns = pace.turn_ns * Real(CeilDiv(per_sm, pace.resident) - 1);
   double meetings = 0;
   if (InCluster(configuration))
-    meetings += kExchangeNs + kExchangeNsPerByte * 4.0 * static_cast<double>(std::min(tile_m, extents_.m) * tile_n);
+    meetings += kExchangeNs + kExchangeNsPerByte * 4.0 * Real(std::min(tile_m, extents_.m) * tile_n);
   if (Split(configuration))
-    meetings += kSecondStepNs + static_cast<double>(extents_.m * extents_.n) * split * kShareBytes / profile_.dram_gbps;
+    meetings += kSecondStepNs + Real(extents_.m * extents_.n) * split * kShareBytes / profile_.dram_gbps;
   const double longest = std::max({products, copies, traffic, dram});
   double powers = 0;
   for (const double each : {products, copies, traffic, dram}) powers += std::pow(each / longest, kOverlap);

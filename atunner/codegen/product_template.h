@@ -47,7 +47,7 @@ class ProductTemplate : public BoundTemplate {
   void FinishSplit(const Configuration& configuration, LaunchPlan& plan, const std::string& output,
                    const std::string& m, const std::string& n) const;
   /// Further arguments of the kernel that stores the result.
-  virtual std::vector<ArgBinding> FinishArguments() const { return {}; }
+  virtual Arguments FinishArguments() const { return {}; }
   /// What one multiprocessor does with `resident` blocks.
   struct Pace {
     int64_t resident = 1;

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/row_schedule.h"
 #include "embed/families.h"
 
@@ -18,8 +18,8 @@ namespace {
 const RowKernel kKernels[] = {
     {"softmax", embed::kSoftmaxCu, 1, 0, 8, 14, false},
     {"softmax_backward", embed::kSoftmaxBackwardCu, 2, 0, 4, 10, false},
-    {"layernorm", embed::kLayernormCu, 1, 2, 8, 13, false},
-    {"layernorm_backward", embed::kLayernormBackwardCu, 2, 1, 16, 24, true},
+    {"layernorm", embed::kLayernormCu, 1, 2, 12, 13, false},
+    {"layernorm_backward", embed::kLayernormBackwardCu, 2, 1, 20, 24, true},
 };
 
 const RowKernel* FindKernel(std::string_view name) {
@@ -27,6 +27,8 @@ const RowKernel* FindKernel(std::string_view name) {
   return at == std::end(kKernels) ? nullptr : at;
 }
 
+/// Vectors that a row touches, at most, over the parameters.
+constexpr const char* kVectors = "ceil_div(cols + (cols % vector != 0) * (vector - 1), vector)";
 constexpr int64_t kAddGroups = 8;         // shares of column sums that one block adds at a time
 constexpr int64_t kWords = 4;             // that blocks tell each other about a row
 constexpr int64_t kColumnRowBlocks = 64;  // blocks that share the rows in the pass over columns
@@ -46,21 +48,13 @@ class RowTemplate : public BoundTemplate {
   Configuration Default() const override {
     Configuration best;
     double least = INFINITY;
-    const auto consider = [&](const Configuration& one) {
-      if (!InSpace(one)) return;
-      const double cost = task_.Estimate(Read(one));
-      if (cost >= least || !Allows(one)) return;  // the dearer question last
-      least = cost;
-      best = one;
-    };
-    for (int64_t threads : {8, 16, 32, 64, 128, 256, 512, 1024}) {
-      for (int64_t rows : {1, 2, 4, 8, 16, 32}) {
-        if (threads * rows < 32 || threads * rows > 1024) continue;
-        for (const char* storage : {"registers", "shared", "reload"}) {
-          for (int64_t cluster : {1, 2, 4, 8, 16}) ForEachWay(threads, rows, storage, cluster, consider);
-        }
-      }
-      for (int64_t owners : owners_) ForEachOwner(threads, owners, consider);
+    for (const Choices& way : Ways()) {
+      ForEachOf(way, [&](const Configuration& one) {
+        const double cost = task_.Estimate(Read(one));
+        if (cost >= least || !Allows(one)) return;  // the dearer question last
+        least = cost;
+        best = one;
+      });
     }
     return best;
   }
@@ -70,13 +64,7 @@ class RowTemplate : public BoundTemplate {
     ConstantBlock constants;
     if (!half_precision()) constants.Line("typedef float T;");
     constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
-    constants.Line(fmt::format("constexpr Storage STORAGE = {};", choice.storage == "registers" ? "REGISTERS"
-                                                                  : choice.storage == "shared"  ? "SHARED"
-                                                                                                : "RELOAD"));
-    constants.Line("enum Keep { NOWHERE, IN_SHARED, IN_REGISTERS };");
-    constants.Line(fmt::format("constexpr Keep KEEP = {};  // values per column", choice.keep == 0   ? "NOWHERE"
-                                                                                  : choice.keep == 1 ? "IN_SHARED"
-                                                                                                     : "IN_REGISTERS"));
+    constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
     constants.Int("COLS", cols_)
         .Int("THREADS_PER_ROW", choice.threads)
         .Int("ROWS_PER_BLOCK", choice.rows)
@@ -86,6 +74,7 @@ class RowTemplate : public BoundTemplate {
         .Int("PARAMETERS", kernel_.parameters, "values per column")
         .Int("SHARED_SUMS", choice.shared_sums, "chunks whose column sums lie in shared memory")
         .Int("ADD_GROUPS", kAddGroups)
+        .Bool("KEEP", choice.keep, "values per column stay in registers")
         .Bool("STREAM", choice.stream, "evict-first loads and stores")
         .Bool("PREFETCH", choice.prefetch > 0, "the next rows are copied meanwhile")
         .Bool("DEFER", choice.prefetch == 2, "rows are written after the next ones have been measured")
@@ -102,20 +91,15 @@ class RowTemplate : public BoundTemplate {
           .Define("DIRECT", SumsAreWhole(choice) ? 1 : 0);
     }
     LaunchPlan plan = Plan(configuration, {});
-    if (choice.split > 1) {
-      AddSplit(configuration, choice, plan);
-    } else {
-      if (choice.owners > 1) AddExchange(choice, plan);
-      LaunchStep step = RowStep("kernel", configuration, choice);
-      AddArguments(step, choice, false);
-      plan.steps.push_back(std::move(step));
-    }
+    if (choice.owners > 1) AddExchange(choice, plan);
+    AddRows(configuration, choice, plan);
     if (kernel_.gradients && !SumsAreWhole(choice)) AddGradients(choice, plan);
-    return RenderedKernel{
-        Emit(configuration, constants,
-             {embed::kRowCommonCuh, kernel_.parameters > 0 ? embed::kRowMomentsCuh : std::string_view(), kernel_.text,
-              choice.owners > 1 ? embed::kLayernormBackwardOwnersCuh : std::string_view()}),
-        std::move(plan)};
+    return RenderedKernel{Emit(configuration, constants,
+                               {choice.cluster > 1 ? embed::kTensorCopiesCuh : std::string_view(),
+                                choice.cluster > 1 ? embed::kClusterCuh : std::string_view(), embed::kRowCommonCuh,
+                                kernel_.parameters > 0 ? embed::kRowMomentsCuh : std::string_view(), kernel_.text,
+                                choice.owners > 1 ? embed::kLayernormBackwardOwnersCuh : std::string_view()}),
+                          std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -139,56 +123,69 @@ class RowTemplate : public BoundTemplate {
   }
 
  private:
-  /// The ways to schedule blocks of one shape that are worth starting from. Column sums want a block that goes on, with
-  /// the next rows under way and the parameters at hand.
-  template <class Consider>
-  void ForEachWay(int64_t threads, int64_t rows, const char* storage, int64_t cluster, const Consider& consider) const {
-    // Column sums leave few registers for wide vectors of short elements.
-    const int64_t vector = std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector());
-    const auto assemble = [&](int64_t blocks, int64_t prefetch, int64_t keep, int64_t fused, int64_t sums) {
-      consider({{threads, rows, vector, cluster, int64_t{1}, int64_t{1}, int64_t{1}, std::string(storage), fused, sums,
-                 prefetch, keep, blocks, int64_t{storage == std::string("registers") ? 4 : 8}, int64_t{0}}});
+  /// The ways to schedule that are worth starting from. Column sums want a block that goes on, with the next rows under
+  /// way and the parameters at hand.
+  std::vector<Choices> Ways() const {
+    const Choices all = AllValues();
+    const auto way = [&](std::initializer_list<std::pair<const char*, std::vector<Value>>> fixed) {
+      Choices choices = all;
+      for (const char* single : {"owners", "batch", "split"}) choices[At(single)] = {int64_t{1}};
+      choices[At("stream")] = {int64_t{0}};
+      // Column sums leave few registers for wide vectors of short elements.
+      choices[At("vector")] = {std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector())};
+      for (const auto& [name, values] : fixed) choices[At(name)] = values;
+      for (size_t i = 0; i < all.size(); ++i)
+        std::erase_if(choices[i], [&](const Value& one) { return std::ranges::find(all[i], one) == all[i].end(); });
+      return choices;
     };
-    const std::vector<int64_t> sums = kernel_.gradients ? std::vector<int64_t>{0, 1, 2, 4, 8} : std::vector<int64_t>{0};
-    for (int64_t shared_sums : sums) {
-      for (int64_t blocks : {1, 2, 3}) {
-        for (int64_t prefetch : {0, 1, 2}) {
-          for (int64_t keep : {0, 1, 2}) assemble(blocks, prefetch, keep, kernel_.gradients ? 1 : 0, shared_sums);
-        }
-      }
+    std::vector<Choices> ways;
+    for (const auto& [storage, unroll] : {std::pair{"registers", 4}, {"shared", 8}, {"reload", 8}}) {
+      const std::vector<Value> kept = {std::string(storage)}, loads = Integers({unroll}), none = Integers({0});
+      const std::vector<Value> sums = Integers({kernel_.gradients});
+      ways.push_back(
+          way({{"storage", kept}, {"unroll", loads}, {"fused", sums}, {"blocks_per_sm", Integers({1, 2, 3})}}));
+      ways.push_back(way({{"storage", kept},
+                          {"unroll", loads},
+                          {"fused", none},
+                          {"shared_sums", none},
+                          {"prefetch", none},
+                          {"keep", none},
+                          {"blocks_per_sm", none}}));
     }
-    assemble(0, 0, 0, 0, 0);
-    if (kernel_.parameters > 0) assemble(8, 0, 1, 0, 0);
+    for (const Value& owners : owners_)
+      ways.push_back(way({{"rows_per_block", Integers({1})},
+                          {"vector", Integers({16 / element_, 8 / element_})},
+                          {"cluster", Integers({1})},
+                          {"owners", {owners}},
+                          {"batch", Integers({1, 2, 4, 8})},
+                          {"storage", {std::string("shared")}},
+                          {"fused", Integers({1})},
+                          {"shared_sums", Integers({0})},
+                          {"prefetch", Integers({1})},
+                          {"keep", Integers({1})},
+                          {"blocks_per_sm", Integers({1, 2})},
+                          {"unroll", Integers({8})}}));
+    return ways;
   }
-  template <class Consider>
-  void ForEachOwner(int64_t threads, int64_t owners, const Consider& consider) const {
-    for (int64_t vector : {16 / element_, 8 / element_}) {
-      for (int64_t batch : {1, 2, 4, 8}) {
-        for (int64_t blocks : {1, 2}) {
-          consider({{threads, int64_t{1}, vector, int64_t{1}, owners, batch, int64_t{1}, std::string("shared"),
-                     int64_t{1}, int64_t{0}, int64_t{1}, int64_t{2}, blocks, int64_t{8}, int64_t{0}}});
-        }
-      }
-    }
-  }
+  size_t At(std::string_view parameter) const { return static_cast<size_t>(space_.Find(parameter)); }
 
   RowChoice Read(const Configuration& configuration) const {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    return {.threads = integer("threads_per_row"),
-            .rows = integer("rows_per_block"),
-            .vector = integer("vector"),
+    const Chosen at = chosen(configuration);
+    return {.threads = at["threads_per_row"],
+            .rows = at["rows_per_block"],
+            .vector = at["vector"],
             .storage = ToString(Get(space_, configuration, "storage")),
-            .unroll = integer("unroll"),
-            .blocks_per_sm = integer("blocks_per_sm"),
-            .cluster = integer("cluster"),
-            .owners = integer("owners"),
-            .split = integer("split"),
-            .batch = integer("batch"),
-            .shared_sums = integer("shared_sums"),
-            .prefetch = integer("prefetch"),
-            .keep = integer("keep"),
-            .stream = integer("stream") != 0,
-            .fused = integer("fused") != 0};
+            .unroll = at["unroll"],
+            .blocks_per_sm = at["blocks_per_sm"],
+            .cluster = at["cluster"],
+            .owners = at["owners"],
+            .split = at["split"],
+            .batch = at["batch"],
+            .shared_sums = at["shared_sums"],
+            .prefetch = at["prefetch"],
+            .keep = at["keep"] != 0,
+            .stream = at["stream"] != 0,
+            .fused = at["fused"] != 0};
   }
 
   int64_t LargestVector() const {
@@ -203,18 +200,15 @@ class RowTemplate : public BoundTemplate {
     if (kernel_.gradients && profile_.cc_major >= 8) {
       // Powers of two cut rows evenly, which counts for more than the last few multiprocessors.
       const auto most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(profile_.sms)));
-      for (int64_t share : {1, 2, 4, 8}) owners_.push_back(most / share);
+      owners_ = Integers({most, most / 2, most / 4, most / 8});
     }
     std::vector<Value> owners = {int64_t{1}};
     owners.insert(owners.end(), owners_.begin(), owners_.end());
-    std::vector<Value> vectors;
-    for (int64_t v = 1; v <= LargestVector(); v *= 2) vectors.emplace_back(v);
-    const bool affine = kernel_.parameters > 0;
     // What constraints ask for early stands early: the space is enumerated in this order.
     space_.parameters = {
         {"threads_per_row", Integers({8, 16, 32, 64, 128, 256, 512, 1024}), "threads that share one row"},
         {"rows_per_block", Integers({1, 2, 4, 8, 16, 32}), "rows one block works on at once"},
-        {"vector", vectors, "elements per load"},
+        {"vector", PowersOfTwo(LargestVector(), [](int64_t) { return true; }), "elements per load"},
         {"cluster", profile_.cc_major >= 9 ? Integers({1, 2, 4, 8, 16}) : Integers({1}),
          "blocks that share one row through distributed shared memory"},
         {"owners", owners, "blocks that share one row, each with columns of its own for all rows"},
@@ -229,39 +223,37 @@ class RowTemplate : public BoundTemplate {
          "chunks whose column sums lie in shared memory"},
         {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1, 2}) : Integers({0}),
          "copy the next rows to shared memory while these are reduced; 2 = and the rows before are written"},
-        {"keep", affine ? Integers({0, 1, 2}) : Integers({0}),
-         "keep the values per column: 0 = nowhere, 1 = in shared memory, 2 = in registers"},
+        {"keep", kernel_.parameters > 0 ? Integers({0, 1}) : Integers({0}), "keep the values per column in registers"},
         {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
         {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
-    Add(fmt::format("rows_per_block <= max(1, {})", rows_), "more rows than there are");
-    Add(fmt::format("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and {} >= 4096)", cols_),
+    Add("rows_per_block <= max(1, rows)", "more rows than there are");
+    Add("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and cols >= 4096)",
         "clusters serve long rows");
-    Add(fmt::format("split == 1 or (cluster == 1 and rows_per_block == 1 and threads_per_row >= 128 and {} >= split * "
-                    "threads_per_row * vector)",
-                    cols_),
+    Add("split == 1 or (cluster == 1 and rows_per_block == 1 and threads_per_row >= 128 and cols >= split * "
+        "threads_per_row * "
+        "vector)",
         "splitting serves long rows");
     AddOwners();
     Add("split == 1 or storage == 'reload'", "a split row is read twice");
     Add("split == 1 or fused == 0", "column sums need whole rows");
     Add("split == 1 or prefetch == 0", "a split row is read twice");
     // One warp alone on a row is always allowed: a single short row needs some block of a whole warp.
-    Add(fmt::format("threads_per_row * vector * cluster * owners < 2 * {} or threads_per_row == 8 or "
-                    "(threads_per_row == 32 and rows_per_block == 1)",
-                    cols_),
+    Add("threads_per_row * vector * cluster * owners < 2 * cols or threads_per_row == 8 or (threads_per_row == 32 and "
+        "rows_per_block == 1)",
         "more threads than elements");
     Add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
     Add("storage != 'shared' or fused == 0 or prefetch == 0 or keep < 2 or unroll == 8",
         "column sums and values in registers unroll fully");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
     Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
-    Add("keep < 2 or blocks_per_sm > 0", "values in registers serve a block that goes on");
-    Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and {} % vector == 0 and blocks_per_sm > 0)", element_, cols_),
+    Add("keep == 0 or blocks_per_sm > 0", "values in registers serve a block that goes on");
+    Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and cols % vector == 0 and blocks_per_sm > 0)", element_),
         "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
-    Add(fmt::format("(fused == 0 and keep == 0) or {} % vector == 0", cols_),
+    Add("(fused == 0 and keep == 0) or cols % vector == 0",
         "where rows begin inside of vectors, no thread keeps to its columns");
     Add("fused == 0 or storage != 'reload'", "column sums go with a row that is kept");
     Add("fused == 0 or blocks_per_sm > 0", "column sums need a block that goes on");
@@ -270,10 +262,10 @@ class RowTemplate : public BoundTemplate {
 
   /// What a block takes of registers and of shared memory.
   void AddResources() {
-    const std::string chunks = fmt::format("ceil_div({}, cluster * owners * split * threads_per_row)", VectorsText());
+    const std::string chunks = fmt::format("ceil_div({}, cluster * owners * split * threads_per_row)", kVectors);
     Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
     const std::string registers = fmt::format(
-        "((storage == 'registers') * {0} * vector * {1} // 4 + (keep == 2) * {0} * vector * {3} // 4 + fused * max(0, "
+        "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * max(0, "
         "{0} "
         "- shared_sums) * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
         chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
@@ -288,50 +280,27 @@ class RowTemplate : public BoundTemplate {
 
   void AddOwners() {
     Add("owners > 1 or batch == 1", "only blocks that own columns take rows in batches");
-    Add(fmt::format(
-            "owners == 1 or (cluster == 1 and split == 1 and rows_per_block == 1 and threads_per_row >= 128 and "
-            "threads_per_row <= 512 and {} >= 4096)",
-            cols_),
+    Add("owners == 1 or (cluster == 1 and split == 1 and rows_per_block == 1 and threads_per_row >= 128 and "
+        "threads_per_row <= "
+        "512 and cols >= 4096)",
         "blocks that own columns serve long rows");
-    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 2 and shared_sums == 0)",
+    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 1 and shared_sums == 0)",
         "blocks that own columns keep what belongs to them in registers, and rows in shared memory");
     Add("owners == 1 or blocks_per_sm == 1 or blocks_per_sm == 2", "all blocks that own columns run at once");
   }
 
-  /// Vectors that a row touches, at most, over the parameters.
-  std::string VectorsText() const {
-    return fmt::format("ceil_div({0} + ({0} % vector != 0) * (vector - 1), vector)", cols_);
-  }
-
   /// Dynamic shared memory of a block over the parameters, as row_common.cuh and ColumnSums lay it out.
   std::string SharedText() const {
-    const std::string per_thread =
-        fmt::format("ceil_div(ceil_div({}, cluster * owners * split), threads_per_row)", VectorsText());
     return fmt::format(
-        "threads_per_row * rows_per_block * vector * "
-        "((((owners > 1) * {4} * batch + (owners == 1) * ((storage == 'shared') + prefetch)) * {0} + (keep == 1) * "
-        "{1}) * {2} * {3} + "
-        "shared_sums * 8)",
-        kernel_.tensors, kernel_.parameters, per_thread, element_, RowTask::kLeastRing);
+        "threads_per_row * rows_per_block * vector * (((owners > 1) * {} * batch + (owners == 1) * ((storage == "
+        "'shared') + "
+        "prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {} + shared_sums * 8)",
+        RowTask::kLeastRing, kernel_.tensors, kVectors, element_);
   }
 
-  int64_t SharedBytes(const Configuration& configuration) const {
-    const std::vector<std::string> names = space_.Names();
-    Bindings bindings;
-    bindings.Add(names, configuration.values);
-    return Expr::MustParse(SharedText()).EvaluateInt(bindings).value();
-  }
   int64_t SharedBytes(const Configuration& configuration, const RowChoice& choice) const {
     if (choice.owners > 1) return task_.Ring(choice) * choice.batch * kernel_.tensors * task_.RowBytesOfBlock(choice);
-    return SharedBytes(configuration);
-  }
-
-  bool InSpace(const Configuration& one) const {
-    for (size_t i = 0; i < one.values.size(); ++i) {
-      if (std::ranges::find(space_.parameters[i].values, one.values[i]) == space_.parameters[i].values.end())
-        return false;
-    }
-    return true;
+    return Evaluate(Expr::MustParse(SharedText()), configuration);
   }
 
   // --- launch ---
@@ -342,63 +311,43 @@ class RowTemplate : public BoundTemplate {
     return fmt::format("min({}, {})", groups, most);
   }
 
-  LaunchStep RowStep(const char* entry, const Configuration& configuration, const RowChoice& choice) const {
-    LaunchStep step;
-    step.entry = entry;
-    step.grid[0] = Expr::MustParse(fmt::format("{} * {}", Groups(choice), choice.parts()));
-    step.block[0] = Expr(choice.block() + (choice.owners > 1 ? 64 : 0));
-    step.cluster[0] = Expr(choice.cluster);
-    step.cooperative = choice.owners > 1;
-    step.shared_bytes = Expr(SharedBytes(configuration, choice));
-    return step;
-  }
-
-  void AddTensors(LaunchStep& step, bool outputs, bool gradients = false) const {
-    for (const ArgSpec& arg : spec_.args) {
-      const bool gradient = arg.name == "dweight" || arg.name == "dbias";
-      if (arg.role == Role::kScalar || (gradient && !gradients) || (arg.role == Role::kOutput) != outputs) continue;
-      step.args.push_back(ArgBinding::Tensor(arg.name));
-    }
-  }
-
   bool KeepsStatistics(const RowChoice& choice) const { return kernel_.gradients && !choice.fused; }
   /// Do the blocks that own columns see all rows?
   bool SumsAreWhole(const RowChoice& choice) const { return choice.owners > 1 && task_.ResidentGroups(choice) == 1; }
 
-  /// Inputs, statistics, the output, and what the kernel hands on.
-  void AddArguments(LaunchStep& step, const RowChoice& choice, bool finishing) const {
-    AddTensors(step, false);
-    if (KeepsStatistics(choice)) {
-      step.args.push_back(ArgBinding::Workspace("mean"));
-      step.args.push_back(ArgBinding::Workspace("rstd"));
-    }
-    AddTensors(step, true, SumsAreWhole(choice));
-    if (choice.fused && !SumsAreWhole(choice)) step.args.push_back(ArgBinding::Workspace("shares"));
-    if (choice.owners > 1) step.args.push_back(ArgBinding::Workspace("words"));
-    if (finishing) step.args.push_back(ArgBinding::Workspace("parts"));
-    AddScalars(step);
-  }
-
-  void AddScalars(LaunchStep& step) const {
-    if (spec_.attributes.contains("eps"))
-      step.args.push_back(ArgBinding::Scalar(DType::kFloat32, Expr::MustParse("eps")));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
-  }
-
-  void AddSplit(const Configuration& configuration, const RowChoice& choice, LaunchPlan& plan) const {
-    plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("rows * {}", choice.split * kernel_.part_bytes))});
-    LaunchStep partial = RowStep("partial", configuration, choice);
+  /// Tensors and statistics, what the kernel hands on, and scalars.
+  Arguments ArgumentsOf(const RowChoice& choice) const {
+    Arguments all, outputs;
     for (const ArgSpec& arg : spec_.args) {
-      const bool affine = arg.name == "weight" || arg.name == "bias";
-      if (arg.role == Role::kInput && (!affine || kernel_.gradients))
-        partial.args.push_back(ArgBinding::Tensor(arg.name));
+      const bool gradient = arg.name == "dweight" || arg.name == "dbias";
+      if (arg.role == Role::kInput) all.emplace_back(arg.name);
+      if (arg.role == Role::kOutput && (!gradient || SumsAreWhole(choice))) outputs.emplace_back(arg.name);
     }
-    partial.args.push_back(ArgBinding::Workspace("parts"));
-    partial.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows")));
-    plan.steps.push_back(std::move(partial));
-    LaunchStep finish = RowStep("finish", configuration, choice);
-    AddArguments(finish, choice, true);
-    plan.steps.push_back(std::move(finish));
+    if (KeepsStatistics(choice)) all.insert(all.end(), {"@mean", "@rstd"});
+    if (choice.fused && !SumsAreWhole(choice)) outputs.emplace_back("@shares");
+    if (choice.owners > 1) outputs.emplace_back("@words");
+    all.insert(all.end(), outputs.begin(), outputs.end());
+    if (spec_.attributes.contains("eps")) all.emplace_back("f32:eps");
+    all.emplace_back("i64:rows");
+    return all;
+  }
+
+  /// The pass over rows; of split ones two, with what their parts come to between.
+  void AddRows(const Configuration& configuration, const RowChoice& choice, LaunchPlan& plan) const {
+    LaunchStep step = Step("kernel", fmt::format("{} * {}", Groups(choice), choice.parts()),
+                           choice.block() + (choice.owners > 1 ? 64 : 0), ArgumentsOf(choice));
+    step.cluster[0] = Expr(choice.cluster);
+    step.cooperative = choice.owners > 1;
+    step.shared_bytes = Expr(SharedBytes(configuration, choice));
+    if (choice.split == 1) {
+      plan.steps.push_back(std::move(step));
+      return;
+    }
+    plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("rows * {}", choice.split * kernel_.part_bytes))});
+    for (const char* number : {"i32:0", "i32:1"}) {
+      plan.steps.push_back(step);
+      AddArguments(plan.steps.back(), {"@parts", number});
+    }
   }
 
   /// The words by which blocks that own columns tell each other of their rows, as layernorm_backward_owners.cuh lays
@@ -407,12 +356,7 @@ class RowTemplate : public BoundTemplate {
     const std::string words =
         fmt::format("({}) * {}", Groups(choice), task_.ExchangedRows(choice) * 2 * choice.owners * kWords);
     plan.workspaces.push_back({"words", Expr::MustParse(words + " * 8")});
-    LaunchStep clear;
-    clear.entry = "clear";
-    clear.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, 256)", words));
-    clear.block[0] = Expr(256);
-    clear.args = {ArgBinding::Workspace("words"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse(words))};
-    plan.steps.push_back(std::move(clear));
+    plan.steps.push_back(Step("clear", fmt::format("ceil_div({}, 256)", words), 256, {"@words", "i64:" + words}));
   }
 
   /// Shares of the column sums, if the rows' pass did not make them, and their sum.
@@ -422,24 +366,13 @@ class RowTemplate : public BoundTemplate {
     plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * cols_))});
     if (!choice.fused) {
       for (const char* name : {"mean", "rstd"}) plan.workspaces.push_back({name, Expr::MustParse("rows * 4")});
-      LaunchStep columns;
-      columns.entry = "columns";
       const int64_t width = cols_ % choice.vector == 0 ? choice.vector : 1;
-      columns.grid[0] = Expr((cols_ + 32 * width - 1) / (32 * width));
-      columns.grid[1] = Expr::MustParse(count);
-      columns.block[0] = Expr(256);
-      columns.args = {ArgBinding::Tensor("x"),         ArgBinding::Tensor("dy"),
-                      ArgBinding::Workspace("mean"),   ArgBinding::Workspace("rstd"),
-                      ArgBinding::Workspace("shares"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse("rows"))};
-      plan.steps.push_back(std::move(columns));
+      plan.steps.push_back(Step("columns", fmt::format("ceil_div(cols, {})", 32 * width), 256,
+                                {"x", "dy", "@mean", "@rstd", "@shares", "i64:rows"}));
+      plan.steps.back().grid[1] = Expr::MustParse(count);
     }
-    LaunchStep add;
-    add.entry = "add_shares";
-    add.grid[0] = Expr((cols_ + 31) / 32);
-    add.block[0] = Expr(32 * kAddGroups);
-    add.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor("dweight"), ArgBinding::Tensor("dbias"),
-                ArgBinding::Scalar(DType::kInt32, Expr::MustParse(count))};
-    plan.steps.push_back(std::move(add));
+    plan.steps.push_back(Step("add_shares", "ceil_div(cols, 32)", Expr(32 * kAddGroups),
+                              {"@shares", "dweight", "dbias", "i32:" + count}));
   }
 
   const RowKernel& kernel_;
@@ -447,29 +380,23 @@ class RowTemplate : public BoundTemplate {
   int64_t rows_;
   int64_t element_;
   RowTask task_;
-  std::vector<int64_t> owners_;  ///< numbers of blocks that may own the columns of a row
+  std::vector<Value> owners_;  ///< numbers of blocks that may own the columns of a row
 };
 
-class Rows : public Family {
- public:
-  std::string_view name() const override { return "rows"; }
-  bool Match(const KernelSpec& spec) const override {
-    return spec.oracle.kind == Oracle::Kind::kOperator && FindKernel(spec.name) != nullptr;
-  }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    auto bound = std::make_unique<RowTemplate>(*FindKernel(spec.name), spec, profile);
-    if (bound->Default().values.empty()) {
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("rows of {} elements are too long for {}", spec.dims.at("cols"), spec.name));
-    }
-    return bound;
-  }
-};
+bool Matches(const KernelSpec& spec) {
+  return spec.oracle.kind == Oracle::Kind::kOperator && FindKernel(spec.name) != nullptr;
+}
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  auto bound = std::make_unique<RowTemplate>(*FindKernel(spec.name), spec, profile);
+  if (!bound->Default().values.empty()) return bound;
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("rows of {} elements are too long for {}", spec.dims.at("cols"), spec.name));
+}
 
 }  // namespace
 
 const Family& RowFamily() {
-  static const Rows family;
+  static const TaskFamily family("rows", Matches, Bind);
   return family;
 }
 

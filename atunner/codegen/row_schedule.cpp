@@ -34,18 +34,14 @@ double RowTask::Resident(const RowChoice& choice) const {
   const int64_t sums =
       choice.fused ? sum_bytes * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
   const int64_t held = choice.storage == "registers" ? per_thread * HeldBytes() : 0;
-  const int64_t affine = choice.keep == 2 ? kernel.parameters * per_thread * element : 0;
+  const int64_t affine = choice.keep ? kernel.parameters * per_thread * element : 0;
   const int64_t registers = (held + sums + affine) / 4 + kOtherRegisters;
   const int64_t copies =
       choice.owners > 1 ? choice.batch * kLeastRing : (choice.storage == "shared" ? 1 : 0) + choice.prefetch;
-  const int64_t shared =
-      choice.block() * (copies * tensor_bytes + (choice.keep == 1 ? kernel.parameters * per_thread * element : 0) +
-                        8 * choice.shared_sums * choice.vector) +
-      2048;
+  const int64_t shared = choice.block() * (copies * tensor_bytes + 8 * choice.shared_sums * choice.vector) + 2048;
   const int64_t most = std::min(
       {int64_t{65536} / (registers * choice.block()), profile.shared_per_sm / shared, int64_t{2048} / choice.block()});
-  return static_cast<double>(
-      std::max<int64_t>(1, choice.blocks_per_sm > 0 ? std::min(most, choice.blocks_per_sm) : most));
+  return Real(std::max<int64_t>(1, choice.blocks_per_sm > 0 ? std::min(most, choice.blocks_per_sm) : most));
 }
 
 /// How much longer than `work`, the ns that a group's traffic takes at the SM's share of bandwidth, a group takes. An
@@ -55,9 +51,8 @@ double RowTask::Stretch(const RowChoice& choice, double work) const {
   const double blocks = Resident(choice);
   if (choice.owners > 1) return StretchOfOwners(choice, work, blocks);
   const double lanes_per_ns = 0.75 * 128.0 * profile.clock_ghz;
-  const double instructions = static_cast<double>(cols * choice.rows * kernel.instructions) /
-                              static_cast<double>(choice.parts()) / lanes_per_ns;
-  const double chain = 300 + 100 * std::log2(static_cast<double>(choice.block())) + (choice.cluster > 1 ? 900 : 0);
+  const double instructions = Real(cols * choice.rows * kernel.instructions) / Real(choice.parts()) / lanes_per_ns;
+  const double chain = 300 + 100 * std::log2(Real(choice.block())) + (choice.cluster > 1 ? 900 : 0);
   const bool deferred = choice.prefetch == 2 && choice.cluster > 1;
   const double alone = instructions + (deferred ? 0.2 : 1.0) * chain + (choice.prefetch == 0 ? 800 + work : 0);
   const double longest = std::max({work * blocks, instructions * blocks, alone});
@@ -66,42 +61,39 @@ double RowTask::Stretch(const RowChoice& choice, double work) const {
 }
 
 /// The same where blocks own columns: on an H200, rows of 262 144 elements, a batch took 0.46 us, each row of 16 KB in
-/// it 0.6 us, every further thread of an SM 0.25 ns; memory gave four fifths of its peak, and two blocks' sums took another kernel.
+/// it 0.6 us, every further thread of an SM 0.25 ns; memory gave four fifths of its peak, and two blocks' sums took
+/// another kernel.
 double RowTask::StretchOfOwners(const RowChoice& choice, double work, double blocks) const {
-  const double together =
-      464 / static_cast<double>(choice.batch) + 0.0371 * static_cast<double>(kernel.tensors * RowBytesOfBlock(choice));
-  const double threads = std::max(0.0, static_cast<double>(choice.block()) * blocks - 256);
+  const double together = 464 / Real(choice.batch) + 0.0371 * Real(kernel.tensors * RowBytesOfBlock(choice));
+  const double threads = std::max(0.0, Real(choice.block()) * blocks - 256);
   const double sums = blocks > 1 ? 1.02 : 1.0;
   return sums * (std::max(1.25 * work * blocks, together) + 0.25 * threads * blocks) / (work * blocks);
 }
 
 double RowTask::Estimate(const RowChoice& choice) const {
-  const auto tensors = static_cast<double>(kernel.tensors);
+  const double tensors = Real(kernel.tensors);
   double passes = tensors + 1;
   // What is read again comes from L2 where the rows in flight fit, at a price.
-  const auto row_bytes = static_cast<double>(cols * element);
-  const double in_flight = row_bytes * tensors * profile.sms * Resident(choice) * static_cast<double>(choice.rows) /
-                           static_cast<double>(choice.parts());
-  const bool cached = choice.split == 1 && in_flight < 0.7 * static_cast<double>(profile.l2_bytes);
+  const double row_bytes = Real(cols * element);
+  const double in_flight =
+      row_bytes * tensors * profile.sms * Resident(choice) * Real(choice.rows) / Real(choice.parts());
+  const bool cached = choice.split == 1 && in_flight < 0.7 * Real(profile.l2_bytes);
   if (choice.storage == "reload") passes += tensors * (cached ? 0.7 : 1.0);
   if (kernel.gradients && !choice.fused) passes += tensors;
   // Parameters that every row reads again come from L2 where shared memory leaves L1 little room.
   const double again = row_bytes > 65536 ? 1.0 : kernel.gradients ? 0.25 : 0.0;
-  if (choice.keep == 0) passes += again * (kernel.gradients ? 1.0 : 0.5) * static_cast<double>(kernel.parameters);
-  const auto width = static_cast<double>(choice.vector * element);
+  if (!choice.keep) passes += again * (kernel.gradients ? 1.0 : 0.5) * Real(kernel.parameters);
+  const double width = Real(choice.vector * element);
   const double half = kernel.gradients ? 0.97 : 1.02;  // column sums leave few registers for wide vectors
   const double narrow = width >= 16 ? 1.0 : width >= 8 ? half : width >= 4 ? 1.1 : 1.6;
-  const auto per_thread = static_cast<double>(cols) / static_cast<double>(choice.threads * choice.parts());
-  const double idle =
-      std::ceil(per_thread / static_cast<double>(choice.vector)) * static_cast<double>(choice.vector) / per_thread;
-  const double work = row_bytes * (tensors + 1) * static_cast<double>(choice.rows) /
-                      static_cast<double>(choice.parts()) * static_cast<double>(ClusterSms(choice.cluster)) /
-                      profile.dram_gbps;
+  const double per_thread = Real(cols) / Real(choice.threads * choice.parts());
+  const double idle = std::ceil(per_thread / Real(choice.vector)) * Real(choice.vector) / per_thread;
+  const double work = row_bytes * (tensors + 1) * Real(choice.rows) / Real(choice.parts()) *
+                      Real(ClusterSms(choice.cluster)) / profile.dram_gbps;
   // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k columns.
-  const double off = std::fabs(std::log2(per_thread * static_cast<double>(element * choice.batch) * tensors / 128.0));
-  const double lean = 1 + 0.03 * off + 0.002 * static_cast<double>(choice.shared_sums) +
-                      0.01 * std::log2(static_cast<double>(choice.cluster)) +
-                      (choice.storage == "shared" ? 0.02 : 0.0) + (choice.keep == 1 ? 0.05 : 0.0);
+  const double off = std::fabs(std::log2(per_thread * Real(element * choice.batch) * tensors / 128.0));
+  const double lean = 1 + 0.03 * off + 0.002 * Real(choice.shared_sums) + 0.01 * std::log2(Real(choice.cluster)) +
+                      (choice.storage == "shared" ? 0.02 : 0.0);
   return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) * lean /
          profile.dram_gbps;
 }

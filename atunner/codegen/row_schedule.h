@@ -26,8 +26,8 @@ constexpr int64_t kOtherRegisters = 32;
 struct RowChoice {
   int64_t threads, rows, vector;
   std::string storage;
-  int64_t unroll, blocks_per_sm, cluster, owners, split, batch, shared_sums, prefetch, keep;
-  bool stream, fused;
+  int64_t unroll, blocks_per_sm, cluster, owners, split, batch, shared_sums, prefetch;
+  bool keep, stream, fused;
 
   int64_t block() const { return threads * rows; }
   int64_t parts() const { return cluster * owners * split; }

@@ -24,11 +24,6 @@ using graph::NodeId;
 using graph::Shape;
 using graph::ValidGraph;
 
-struct ScanSchedule {
-  int64_t vector = 1;
-  bool totals = false;  ///< only what lines' parts add up to
-};
-
 /// A graph with one scan, and the text of its kernels.
 struct ScanForm {
   ValidGraph graph;
@@ -95,14 +90,7 @@ class Writer {
     return text;
   }
 
-  ElementText Elements() const {
-    const auto stored = [this](NodeId id) -> std::optional<ElementText::Stored> {
-      const graph::Node& node = form_.graph.node(id);
-      if (!node.As<graph::Input>()) return std::nullopt;
-      return ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
-    };
-    return {form_.graph, stored, {.vector = vector_, .indent = "        "}};
-  }
+  ElementText Elements() const { return {form_.graph, {.vector = vector_, .indent = "        "}}; }
 
   std::string Head(const std::string& name) const {
     std::string parts = splits_ ? fmt::format(", {}* __restrict__ parts", form_.type()) : "";
@@ -238,22 +226,21 @@ class ScanTemplate : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants;
     constants.Define("ALONG_LINES", form_.along_lines() ? 1 : 0)
-        .Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
-        .Int("ITEMS", integer("items"), "vectors of a thread in a tile")
-        .Int("THREADS", integer("threads"), form_.along_lines() ? "of a line" : "beside each other")
-        .Int("GROUPS", integer("groups"),
-             form_.along_lines() ? "lines of a block" : "behind each other along the lines")
+        .Int("VEC", at["vector"], "neighbouring elements that a thread moves at once")
+        .Int("ITEMS", at["items"], "vectors of a thread in a tile")
+        .Int("THREADS", at["threads"], form_.along_lines() ? "of a line" : "beside each other")
+        .Int("GROUPS", at["groups"], form_.along_lines() ? "lines of a block" : "behind each other along the lines")
         .Line(fmt::format("constexpr long long EXTENT = {};  // elements of a line", Extent()))
         .Bool("EXCLUSIVE", form_.operation().exclusive)
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+        .Bool("STREAM", at["stream"] != 0, "evict-first loads and stores");
     SourceUnit source =
         GraphSource(spec_, "scan", space_.Describe(configuration), constants,
                     fmt::format("{}\n{}\n{}{}{}", embed::kVectorCuh, embed::kCombineCuh, embed::kScanCuh,
                                 "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n\n",
-                                Writer(form_, &spec_, integer("vector"), integer("splits") > 1).Run()));
+                                Writer(form_, &spec_, at["vector"], at["splits"] > 1).Run()));
     return RenderedKernel{std::move(source), PlanOf(configuration)};
   }
 
@@ -266,15 +253,15 @@ class ScanTemplate : public BoundTemplate {
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const auto integer = [&](const char* name) { return Real(GetInt(space_, configuration, name)); };
     const bool along = form_.along_lines();
-    const double width = integer("vector") * Widest();
+    const double width = integer("vector") * Real(WidestElement(spec_));
     const double threads = integer("threads") * integer("groups");
     const double beside = along ? integer("groups") : integer("threads") * integer("vector");  // lines of a block
     const double lines = std::ceil(Lines() / beside);
     const double tile =
         along ? integer("threads") * integer("vector") * integer("items") : integer("groups") * integer("items");
-    const auto extent = static_cast<double>(Extent());
+    const double extent = Real(Extent());
     const double wasted = std::ceil(extent / tile) * tile / extent;
     // Memory likes pieces of some kilobytes of a line, or of 256 bytes across lines.
     const double piece = integer("threads") * width * (along ? integer("items") / 16 : 1);
@@ -295,13 +282,7 @@ class ScanTemplate : public BoundTemplate {
 
  private:
   int64_t Extent() const { return form_.extent().factor(); }
-  double Lines() const { return static_cast<double>(graph::ElementCount(form_.Lines()).Bound(spec_.dims).factor()); }
-  double Widest() const {
-    size_t widest = 1;
-    for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
-    return static_cast<double>(widest);
-  }
-
+  double Lines() const { return Real(graph::ElementCount(form_.Lines()).Bound(spec_.dims).factor()); }
   void MakeSpace() {
     const bool along = form_.along_lines();
     // Neighbours in memory lie along the scan, or along the innermost axis of the lines.
@@ -309,9 +290,8 @@ class ScanTemplate : public BoundTemplate {
     for (const graph::Extent& extent : form_.Lines()) {
       if (!along && !extent.one()) neighbours = extent.factor();
     }
-    std::vector<Value> vectors;
-    for (int64_t v = 1; v <= 8 && static_cast<double>(v) * Widest() <= 32 && neighbours % v == 0; v *= 2)
-      vectors.emplace_back(v);
+    const std::vector<Value> vectors =
+        PowersOfTwo(8, [&](int64_t v) { return v * WidestElement(spec_) <= 32 && neighbours % v == 0; });
     space_.parameters = {
         {"threads", along ? Integers({32, 64, 128, 256, 512, 1024}) : Integers({8, 16, 32, 64, 128, 256}),
          along ? "threads of a line" : "threads beside each other"},
@@ -345,14 +325,12 @@ class ScanTemplate : public BoundTemplate {
     std::vector<LaunchStep> steps;
     for (const char* name : {"totals", "kernel"}) {
       if (!splits && name == std::string_view("totals")) continue;
-      LaunchStep step;
-      step.entry = name;
-      step.grid[0] =
-          Expr::MustParse(fmt::format("ceil_div({}, {})", lines, form_.along_lines() ? "groups" : "threads * vector"));
+      LaunchStep step =
+          Step(name, fmt::format("ceil_div({}, {})", lines, form_.along_lines() ? "groups" : "threads * vector"),
+               Expr::MustParse("threads * groups"));
       step.grid[1] = Expr::MustParse("splits");
-      step.block[0] = Expr::MustParse("threads * groups");
       BindParameters(spec_, step);
-      if (splits) step.args.push_back(ArgBinding::Workspace("parts"));
+      if (splits) AddArguments(step, {"@parts"});
       steps.push_back(std::move(step));
     }
     LaunchPlan plan = Plan(configuration, std::move(steps));

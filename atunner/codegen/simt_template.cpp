@@ -5,15 +5,14 @@
 #include <algorithm>
 
 namespace atunner {
-namespace {
-
-/// Sums, the fragments that feed them, and what addresses take.
-constexpr const char* kRegisters = "(thread_m * thread_n + 4 * thread_m + 2 * thread_n + 32)";
-
-}  // namespace
-
 SimtTemplate::SimtTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents, bool b_transposed)
-    : ProductTemplate(spec, profile, extents), b_transposed_(b_transposed) {
+    : ProductTemplate(spec, profile, extents),
+      b_transposed_(b_transposed),
+      threads_(Expr::MustParse("(tile_m // thread_m) * (tile_n // thread_n)")),
+      // Sums, the fragments that feed them, and what addresses take.
+      registers_(Expr::MustParse("thread_m * thread_n + 4 * thread_m + 2 * thread_n + 32")),
+      shared_(Expr::MustParse(fmt::format("(tile_m * (tile_k // 4 + 1) + {}) * 16 * stages",
+                                          b_transposed ? "tile_n * (tile_k // 4 + 1)" : "tile_k * tile_n // 4"))) {
   space_.parameters = {
       {"tile_m", Integers({32, 64, 128, 256}), "rows of the result per block"},
       {"tile_n", Integers({32, 64, 128, 256}), "columns of the result per block"},
@@ -22,13 +21,11 @@ SimtTemplate::SimtTemplate(const KernelSpec& spec, const DeviceProfile& profile,
       {"thread_n", Integers({4, 8, 16}), "columns of the result per thread"},
       {"stages", Integers({2, 3, 4}), "buffers in shared memory"},
   };
-  const std::string threads = "((tile_m // thread_m) * (tile_n // thread_n))";
+  const std::string threads = "(" + threads_.text() + ")", registers = "(" + registers_.text() + ")";
   Add("64 <= " + threads + " <= 512", "64 to 512 threads");
-  const std::string rows_of_b = b_transposed ? "tile_n * (tile_k // 4 + 1)" : "tile_k * tile_n // 4";
-  Add(fmt::format("(tile_m * (tile_k // 4 + 1) + {}) * 16 * stages <= {}", rows_of_b, profile.shared_per_block),
-      "shared memory");
-  Add(fmt::format("{} <= 255", kRegisters), "registers of a thread");
-  Add(fmt::format("{} * {} <= 65536", kRegisters, threads), "registers of a block");
+  AddShared(shared_.text());
+  Add(registers + " <= 255", "registers of a thread");
+  Add(registers + " * " + threads + " <= 65536", "registers of a block");
   Add(fmt::format("tile_m == 32 or tile_m < 2 * {}", extents.m), "more rows than there are");
   Add(fmt::format("tile_n == 32 or tile_n < 2 * {}", extents.n), "more columns than there are");
   AddOrderAndSplit();
@@ -41,31 +38,10 @@ std::vector<std::vector<int64_t>> SimtTemplate::Starts() const {
           {32, 64, 16, 4, 4, 3},   {32, 32, 32, 4, 4, 2}};
 }
 
-int64_t SimtTemplate::Threads(const Configuration& configuration) const {
-  return Integer(configuration, "tile_m") / Integer(configuration, "thread_m") *
-         (Integer(configuration, "tile_n") / Integer(configuration, "thread_n"));
-}
-
-int64_t SimtTemplate::SharedBytes(const Configuration& configuration) const {
-  const int64_t tile_n = Integer(configuration, "tile_n");
-  const int64_t tile_k = Integer(configuration, "tile_k");
-  const int64_t pitch = tile_k / 4 | 1;
-  const int64_t b = b_transposed_ ? tile_n * pitch : tile_k * tile_n / 4;
-  return (Integer(configuration, "tile_m") * pitch + b) * 16 * Integer(configuration, "stages");
-}
-
 ConstantBlock SimtTemplate::TileConstants(const Configuration& configuration) const {
   ConstantBlock block;
   block.Line("typedef float T;").Define("SPLIT_K", Integer(configuration, "split_k"));
-  for (const auto& [name, parameter] : {std::pair{"TILE_M", "tile_m"},
-                                        {"TILE_N", "tile_n"},
-                                        {"TILE_K", "tile_k"},
-                                        {"THREAD_M", "thread_m"},
-                                        {"THREAD_N", "thread_n"},
-                                        {"STAGES", "stages"},
-                                        {"GROUP_M", "group_m"}}) {
-    block.Int(name, Integer(configuration, parameter));
-  }
+  block.Ints(chosen(configuration), {"tile_m", "tile_n", "tile_k", "thread_m", "thread_n", "stages", "group_m"});
   block.Bool("B_TRANSPOSED", b_transposed_);
   block.Bool("C_ALIGNED", extents_.n % 4 == 0, "rows of the result start at multiples of 16 bytes");
   return block;
@@ -75,15 +51,14 @@ std::optional<double> SimtTemplate::Cost(const Configuration& configuration, con
   const int64_t warps = Threads(configuration) / 32;
   const int64_t thread_m = Integer(configuration, "thread_m");
   const int64_t thread_n = Integer(configuration, "thread_n");
-  const int64_t registers = thread_m * thread_n + 4 * thread_m + 2 * thread_n + 32;
+  const int64_t registers = Evaluate(registers_, configuration);
   const int64_t resident = std::clamp<int64_t>(
       std::min({profile.shared_per_sm / (SharedBytes(configuration) + profile.shared_reserved_per_block),
                 profile.registers_per_sm / (registers * warps * 32), BlocksPerSm(configuration)}),
       1, 8);
   // A thread tile of w × v reads w + v words of shared memory for w · v products.
-  const double fed =
-      static_cast<double>(thread_m * thread_n) / static_cast<double>(thread_m * thread_n + thread_m + thread_n);
-  const double hidden = std::min(1.0, 0.5 + 0.5 * static_cast<double>(warps * resident) / 8.0);
+  const double fed = Real(thread_m * thread_n) / Real(thread_m * thread_n + thread_m + thread_n);
+  const double hidden = std::min(1.0, 0.5 + 0.5 * Real(warps * resident) / 8.0);
   Pace pace;
   pace.resident = resident;
   pace.flops = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;

@@ -31,26 +31,17 @@ std::string Wide(const std::string& width, int64_t bytes, int64_t unit) {
 
 void AddWidening(LaunchPlan& plan, std::span<const Widened> tensors, int64_t bytes) {
   if (tensors.empty()) return;
-  LaunchStep step;
-  step.entry = "widen";
-  step.block[0] = 256;
   std::string blocks = "1";
   for (const auto& [from, rows, width, unit] : tensors) {
     const std::string wide = Wide(width, bytes, unit);
     plan.workspaces.push_back({"wide_" + from, Expr::MustParse(fmt::format("{} * {} * {}", rows, wide, bytes))});
     blocks = fmt::format("max({}, ceil_div({} * {}, {}))", blocks, rows, wide, 4096 / bytes);
   }
-  step.grid[0] = Expr::MustParse(fmt::format("min({}, 4096)", blocks));
+  LaunchStep step = Step("widen", fmt::format("min({}, 4096)", blocks), 256);
   step.grid[1] = Expr(static_cast<int64_t>(tensors.size()));
   // The kernel takes two; one alone is told twice.
-  for (const auto& [from, rows, width, unit] : {tensors.front(), tensors.back()}) {
-    const std::string wide = Wide(width, bytes, unit);
-    step.args.push_back(ArgBinding::Tensor(from));
-    step.args.push_back(ArgBinding::Workspace("wide_" + from));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(rows)));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse(width)));
-    step.args.push_back(ArgBinding::Scalar(DType::kInt32, Expr::MustParse(wide)));
-  }
+  for (const auto& [from, rows, width, unit] : {tensors.front(), tensors.back()})
+    AddArguments(step, {from, "@wide_" + from, "i64:" + rows, "i32:" + width, "i32:" + Wide(width, bytes, unit)});
   plan.steps.push_back(step);
 }
 
@@ -71,7 +62,7 @@ TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& prof
   space_.parameters.push_back({"persistent", Integers({0, 1}),
                                "blocks that take one tile after the other, storing one while the next is fetched"});
   Add("persistent == 0 or split_k == 1", "a share is stored at once");
-  Add(fmt::format("{} <= {}", shared_.text(), profile.shared_per_block), "shared memory");
+  AddShared(shared_.text());
   Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) > {}", extents.m, extents.n,
                   profile.sms),
       "every block has one tile at most");
@@ -81,13 +72,6 @@ TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& prof
   Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
   Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
       "the sums take the place of the buffers");
-}
-
-int64_t TensorTemplate::Evaluate(const Expr& expression, const Configuration& configuration) const {
-  Bindings bindings;
-  const std::vector<std::string> names = space_.Names();
-  bindings.Add(names, configuration.values);
-  return expression.EvaluateInt(bindings).value();
 }
 
 int64_t TensorTemplate::Threads(const Configuration& configuration) const { return Evaluate(threads_, configuration); }
@@ -107,8 +91,7 @@ LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const ch
   LaunchStep step = ProductStep(configuration, entry, m, n);
   // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
   if (Persistent(configuration)) {
-    const int64_t waves =
-        std::max<int64_t>(1, (BlocksPerSm(configuration) + Resident(configuration) - 1) / Resident(configuration));
+    const int64_t waves = std::max<int64_t>(1, CeilDiv(BlocksPerSm(configuration), Resident(configuration)));
     step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, {})", step.grid[0].text(), waves));
   }
   if (InCluster(configuration)) step.cluster[1] = Expr::MustParse("split_k");
@@ -123,9 +106,9 @@ ConstantBlock TensorTemplate::TileConstants(const Configuration& configuration, 
   block.Define("SPLIT_K", Integer(configuration, "split_k"));
   block.Line(fmt::format("typedef {} Operand;", SizeOf(operands_) == 1 ? "unsigned char" : CudaName(operands_)));
   block.Line(Split(configuration) ? "typedef float OUT;" : "typedef T OUT;");
-  block.Int("TILE_M", Integer(configuration, "tile_m")).Int("TILE_N", Integer(configuration, "tile_n"));
+  block.Ints(chosen(configuration), {"tile_m", "tile_n"});
   loop_.AddConstants(chosen(configuration), block);
-  block.Int("STAGES", Integer(configuration, "stages")).Int("GROUP_M", Integer(configuration, "group_m"));
+  block.Ints(chosen(configuration), {"stages", "group_m"});
   block.Int("RESIDENT", loop_.LaunchBound(chosen(configuration), Resident(configuration)),
             "blocks that an SM must hold");
   block.Bool("PERSISTENT", Persistent(configuration), "tile after tile");
@@ -158,7 +141,7 @@ std::optional<double> TensorTemplate::Cost(const Configuration& configuration, c
   if (profile.cc_major == 9) {
     const int64_t ahead = (values["stages"] - 1) * (RowsFetched(configuration) + values["tile_n"]) * values["tile_k"] *
                           static_cast<int64_t>(SizeOf(operands_));
-    pace.copied = std::min(pace.copied, static_cast<double>(ahead * pace.resident) / kCopyNs);
+    pace.copied = std::min(pace.copied, Real(ahead * pace.resident) / kCopyNs);
   }
   return Time(configuration, pace);
 }

@@ -36,8 +36,6 @@ class TensorTemplate : public ProductTemplate {
                          bool widened, std::string_view places = {}) const;
 
  private:
-  Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
-  int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
 
   const MainLoop& loop_;
   Expr threads_;

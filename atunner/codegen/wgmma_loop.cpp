@@ -50,10 +50,10 @@ class Wgmma : public MainLoop {
   double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
     // A product of 64 × n reads 64 + n rows of shared memory, which narrow ones wait for. A group keeps two tiles'
     // products in flight; what remains to be hidden are the barrier before them and the copies' latency.
-    const double fed = std::min(1.0, 0.6 + 0.4 * static_cast<double>(chosen["tile_n"]) / 128.0);
+    const double fed = std::min(1.0, 0.6 + 0.4 * Real(chosen["tile_n"]) / 128.0);
     const int64_t groups = chosen["tile_m"] / chosen["group_rows"] * resident;
-    const double hidden = std::min(1.0, 0.7 + 0.15 * static_cast<double>(groups));
-    const auto ahead = static_cast<double>((chosen["stages"] - 2) * resident);
+    const double hidden = std::min(1.0, 0.7 + 0.15 * Real(groups));
+    const double ahead = Real((chosen["stages"] - 2) * resident);
     const double covered = std::min(1.0, 0.8 + 0.1 * ahead);
     return kSustained * fed * hidden * covered;
   }

@@ -146,6 +146,16 @@ Coordinate PlaceOf(const Coordinate& number, const Shape& shape, size_t axis, in
 
 }  // namespace
 
+ElementText::ElementText(const ValidGraph& graph, Options options)
+    : ElementText(
+          graph,
+          [&graph](NodeId id) -> std::optional<Stored> {
+            const Node& node = graph.node(id);
+            if (!node.As<Input>()) return std::nullopt;
+            return Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
+          },
+          std::move(options)) {}
+
 ElementText::ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored, Options options)
     : graph_(graph), stored_(std::move(stored)), options_(std::move(options)), scopes_(2) {}
 

@@ -52,6 +52,8 @@ class ElementText {
   };
 
   ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored, Options options);
+  /// Inputs alone lie in memory, x at in_x.
+  ElementText(const ValidGraph& graph, Options options);
 
   /// Is every node between `from` and what is stored of a kind that this file writes? `work` is how many elements of
   /// stored tensors one element is computed from, at most. What `known` says to be at hand counts as stored.

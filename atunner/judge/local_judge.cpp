@@ -74,7 +74,7 @@ Result<JudgeAnswer> LocalJudge::Examine(const CandidateKernel& candidate, const 
   if (timed_ != nullptr) {
     ATUNNER_RETURN_IF_ERROR(Measure(*verifier, kernel, order, answer));
   } else if (predicting_ != nullptr) {
-    ATUNNER_RETURN_IF_ERROR(Predict(candidate, answer));
+    ATUNNER_RETURN_IF_ERROR(Predict(kernel, answer));
   }
   answer.timing_seconds = SystemClock().Now() - proven;
   return answer;
@@ -111,12 +111,12 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel, con
   return {};
 }
 
-Status LocalJudge::Predict(const CandidateKernel& candidate, JudgeAnswer& answer) {
+Status LocalJudge::Predict(const VerifiedKernel& kernel, JudgeAnswer& answer) {
   if (!predict_buffers_) {
     ATUNNER_TRY(TaskBuffers buffers, MakePredictionBuffers(*predicting_, task_.spec));
     predict_buffers_ = std::make_unique<TaskBuffers>(std::move(buffers));
   }
-  auto estimate = PredictPlan(*predicting_, task_.spec, candidate, *predict_buffers_);
+  auto estimate = PredictPlan(*predicting_, task_.spec, kernel.kernel(), kernel.module(), *predict_buffers_);
   if (estimate) {
     answer.estimate = *std::move(estimate);
     return {};

@@ -107,17 +107,16 @@ Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const Kernel
 }
 
 Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, const CandidateKernel& candidate,
-                             const TaskBuffers& buffers) {
-  ATUNNER_TRY(const auto module, device.Load(candidate.module));
+                             LoadedModule& module, const TaskBuffers& buffers) {
   ATUNNER_TRY(const BoundPlan plan, BindPlan(device, candidate.plan, spec, buffers));
-  ATUNNER_RETURN_IF_ERROR(CopySymbols(device, *module, plan));
+  ATUNNER_RETURN_IF_ERROR(CopySymbols(device, module, plan));
   Estimate total;
   double longest = -1;
   for (const BoundStep& step : plan.steps) {
     const KernelResources* resources = candidate.module.Find(step.entry);
     if (resources == nullptr) return Invalid("the module has no kernel '" + step.entry + "'");
-    ATUNNER_TRY(const Estimate estimate, device.Predict(*module, *resources, step.shape, step.args));
-    if (&step != &plan.steps.back()) ATUNNER_RETURN_IF_ERROR(Prepare(device, *module, step, estimate));
+    ATUNNER_TRY(const Estimate estimate, device.Predict(module, *resources, step.shape, step.args));
+    if (&step != &plan.steps.back()) ATUNNER_RETURN_IF_ERROR(Prepare(device, module, step, estimate));
     Merge(total, estimate);
     total.device = estimate.device;
     if (estimate.time_ns > longest) {  // the longest step says what limits and how full the machine is

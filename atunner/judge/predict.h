@@ -9,8 +9,8 @@ namespace atunner {
 /// Memory at the task's own size with inputs filled cheaply by the host: only a sample of the blocks will read it.
 Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const KernelSpec& spec);
 
-/// Sum over the plan's steps; parts are merged by name.
+/// Sum over the plan's steps; parts are merged by name. `module` is the candidate's, loaded.
 Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, const CandidateKernel& candidate,
-                             const TaskBuffers& buffers);
+                             LoadedModule& module, const TaskBuffers& buffers);
 
 }  // namespace atunner

@@ -8,6 +8,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/base/random.h"
+#include "atunner/verify/in_place_sample.h"
 
 namespace atunner {
 namespace {
@@ -68,50 +69,6 @@ std::vector<uint64_t> SampleBlocks(uint64_t total, uint64_t seed) {
   blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
   return blocks;
 }
-
-/// In-out tensors around a launch of some blocks: elements that still hold their inputs pass for unwritten outputs.
-class InPlaceSample {
- public:
-  static Result<InPlaceSample> Before(Device& device, const TaskBuffers& buffers) {
-    InPlaceSample sample;
-    for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
-      if (tensor.spec->role != Role::kInOut) continue;
-      ATUNNER_TRY(std::vector<std::byte> bytes, Contents(device, tensor));
-      sample.inputs_.emplace_back(&tensor, std::move(bytes));
-    }
-    return sample;
-  }
-
-  /// Poisons what was not changed.
-  Status Mask(Device& device) {
-    for (auto& [tensor, inputs] : inputs_) {
-      ATUNNER_TRY(std::vector<std::byte> masked, Contents(device, *tensor));
-      outputs_.push_back(masked);
-      const size_t size = SizeOf(tensor->spec->dtype);
-      for (size_t at = 0; at + size <= masked.size(); at += size) {
-        if (std::equal(&inputs[at], &inputs[at] + size, &masked[at])) std::fill_n(&masked[at], size, std::byte{0xff});
-      }
-      ATUNNER_RETURN_IF_ERROR(device.CopyIn(tensor->address, masked));
-    }
-    return {};
-  }
-
-  Status Unmask(Device& device) {
-    for (size_t i = 0; i < outputs_.size(); ++i)
-      ATUNNER_RETURN_IF_ERROR(device.CopyIn(inputs_[i].first->address, outputs_[i]));
-    return {};
-  }
-
- private:
-  static Result<std::vector<std::byte>> Contents(Device& device, const TaskBuffers::Tensor& tensor) {
-    std::vector<std::byte> bytes(static_cast<size_t>(tensor.shape.bytes));
-    ATUNNER_RETURN_IF_ERROR(device.CopyOut(bytes, tensor.address));
-    return bytes;
-  }
-
-  std::vector<std::pair<const TaskBuffers::Tensor*, std::vector<std::byte>>> inputs_;
-  std::vector<std::vector<std::byte>> outputs_;
-};
 
 uint64_t TotalBlocks(const BoundPlan& plan) {
   uint64_t total = 0;
@@ -280,7 +237,7 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(std::shared_ptr<c
     return session.verdict;
   }
   session.verdict.sampled = session.sampled;
-  return VerifiedKernel(std::move(candidate), std::move(session.verdict));
+  return VerifiedKernel(std::move(candidate), std::move(session.module), std::move(session.verdict));
 }
 
 Result<bool> Verifier::RunCase(Session& session, const Case& one) {

@@ -28,12 +28,15 @@ class VerifiedKernel {
  public:
   const CandidateKernel& kernel() const { return *kernel_; }
   const Verdict& verdict() const { return verdict_; }
+  /// As it was loaded for the checks, which left its variables as they were.
+  LoadedModule& module() const { return *module_; }
 
  private:
   friend class Verifier;
-  VerifiedKernel(std::shared_ptr<const CandidateKernel> kernel, Verdict verdict)
-      : kernel_(std::move(kernel)), verdict_(std::move(verdict)) {}
+  VerifiedKernel(std::shared_ptr<const CandidateKernel> kernel, std::shared_ptr<LoadedModule> module, Verdict verdict)
+      : kernel_(std::move(kernel)), module_(std::move(module)), verdict_(std::move(verdict)) {}
   std::shared_ptr<const CandidateKernel> kernel_;
+  std::shared_ptr<LoadedModule> module_;
   Verdict verdict_;
 };
 

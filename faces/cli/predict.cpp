@@ -99,7 +99,9 @@ class Predictor {
     launches_ = Json::array();
     const CandidateKernel candidate{*compiled.outcome->module, compiled.rendered->plan, {}};
     const double start = SystemClock().Now();
-    const auto estimate = PredictPlan(device_, schedule_.spec(), candidate, buffers);
+    const auto module = device_.Load(candidate.module);
+    if (!module) return refuse(module.error().ToString());
+    const auto estimate = PredictPlan(device_, schedule_.spec(), candidate, **module, buffers);
     row["seconds"] = SystemClock().Now() - start;
     if (!estimate) return refuse(estimate.error().ToString());
     row["estimate"] = ToJson(*estimate);

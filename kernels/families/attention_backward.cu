@@ -19,7 +19,7 @@ struct Shape {
   static constexpr bool KEYS = KEYS_;
   static constexpr int GROUPS = KEYS ? K_GROUPS : Q_GROUPS;
   static constexpr int TILE = KEYS ? K_TILE : Q_TILE;  // rows that stream by at once
-  /// Buffers for the tensor that is needed first (queries, or keys), and for its partner (dy, or values).
+  /// BufferRing for the tensor that is needed first (queries, or keys), and for its partner (dy, or values).
   static constexpr int STAGES = KEYS ? K_STAGES : Q_STAGES, PARTNER_STAGES = KEYS ? K_PARTNER_STAGES : Q_PARTNER_STAGES;
   /// A group for each gradient, where the registers of one cannot hold both.
   static constexpr bool ROLES = KEYS && K_ROLES;
@@ -29,25 +29,8 @@ struct Shape {
   static constexpr int STREAM_AT = 2 * bytes_of(OWN), PARTNER_AT = STREAM_AT + STAGES * bytes_of(TILE);
   static constexpr int STATISTICS_AT = PARTNER_AT + PARTNER_STAGES * bytes_of(TILE);
   static constexpr int BARRIERS_AT = STATISTICS_AT + (KEYS ? STAGES * TILE * 8 : 0);
-};
-
-/// Barriers of a block's own tensors, and of each buffer: its tile has come; it may be written again.
-template <class S>
-struct Barriers {
-  unsigned at;
-  DEVICE unsigned own(int which) const { return at + which * 8; }
-  DEVICE unsigned full(int which, int stage) const { return at + 16 + (which * S::STAGES + stage) * 16; }
-  DEVICE unsigned free(int which, int stage) const { return full(which, stage) + 8; }
-  DEVICE void make() const {
-    make_barrier(own(0), 1);
-    make_barrier(own(1), 1);
-#pragma unroll
-    for (int i = 0; i < S::STAGES + S::PARTNER_STAGES; ++i) {
-      make_barrier(at + 16 + i * 16, 1);
-      make_barrier(at + 24 + i * 16, S::GROUPS * 4);
-    }
-    show_barriers();
-  }
+  /// Barriers of the block's own two tensors, then of the buffers.
+  static constexpr int STREAM_BARRIERS = BARRIERS_AT + 16, PARTNER_BARRIERS = STREAM_BARRIERS + STAGES * 16;
 };
 
 /// A block's own rows of one head, and what streams by.
@@ -59,11 +42,9 @@ struct Work {
 
   DEVICE Work(int heads, int sequence) {
     const int tiles = (sequence + S::OWN - 1) / S::OWN, all = (sequence + S::TILE - 1) / S::TILE;
-    const int group = blockIdx.x / (tiles * HEAD_GROUP), in_group = blockIdx.x % (tiles * HEAD_GROUP);
-    const int group_heads = min(heads - group * HEAD_GROUP, HEAD_GROUP);
-    head = group * HEAD_GROUP + in_group % group_heads;
-    const int tile = in_group / group_heads;
-    first = (S::KEYS ? tile : tiles - 1 - tile) * S::OWN;  // under a causal mask the longest first
+    const HeadTile place(blockIdx.x, heads, tiles);
+    head = place.head;
+    first = (S::KEYS ? tiles - 1 - place.tile : place.tile) * S::OWN;  // under a causal mask the longest first
     begin = CAUSAL && S::KEYS ? first / S::TILE : 0;
     end = CAUSAL && !S::KEYS ? min(all, (first + S::OWN + S::TILE - 1) / S::TILE) : all;
     other_heads = S::KEYS ? SHARING : 1;
@@ -77,41 +58,39 @@ struct Tensors {
 
 /// One thread's part: everything that is read, in the order in which it is needed.
 template <class S>
-DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, unsigned shared_at, Barriers<S> barriers, int heads,
-                      int sequence) {
+DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, unsigned shared_at, int heads, int sequence) {
   const Work<S> work(heads, sequence);
   const auto load = [&](const CUtensorMap& map, unsigned to, int rows, int box, int row, int head, unsigned barrier) {
-#pragma unroll
-    for (int panel = 0; panel < PANELS; ++panel) {
+    UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
       for (int at = 0; at < rows; at += box) copy_box(to + (panel * rows + at) * 128, map, panel * 64, row + at, head, barrier);
     }
   };
-  Place<S::STAGES> place;
-  Place<S::PARTNER_STAGES> partner;
-  expect_bytes(barriers.own(0), bytes_of(S::OWN));
-  load(*own.first, shared_at, S::OWN, 64, work.first, work.head, barriers.own(0));
+  BufferRing<S::STAGES> place(shared_at + S::STREAM_BARRIERS);
+  BufferRing<S::PARTNER_STAGES> partner(shared_at + S::PARTNER_BARRIERS);
+  const unsigned mine = shared_at + S::BARRIERS_AT;
+  expect_bytes(mine, bytes_of(S::OWN));
+  load(*own.first, shared_at, S::OWN, 64, work.first, work.head, mine);
   bool begun = false;
   for (int i = 0; i < work.other_heads; ++i) {
     const int head = work.other_head + i;
     for (int tile = work.begin; tile < work.end; ++tile) {
       const int row = tile * S::TILE;
-      await(barriers.free(0, place.stage), place.parity ^ 1);
-      const unsigned full = barriers.full(0, place.stage);
+      place.await_free();
+      const unsigned full = place.full();
       const unsigned bytes = S::KEYS ? (min(S::TILE, sequence - row) + 1) / 2 * 16 : 0;
       expect_bytes(full, bytes_of(S::TILE) + bytes);
       load(*other.first, shared_at + S::STREAM_AT + place.stage * bytes_of(S::TILE), S::TILE, S::TILE, row, head, full);
       if (S::KEYS) copy_bytes(shared_at + S::STATISTICS_AT + place.stage * S::TILE * 8, statistics + (long long)head * ROWS + row, bytes, full);
-      place.advance();
+      place.step();
       if (!begun) {
-        expect_bytes(barriers.own(1), bytes_of(S::OWN));
-        load(*own.second, shared_at + bytes_of(S::OWN), S::OWN, 64, work.first, work.head, barriers.own(1));
+        expect_bytes(mine + 8, bytes_of(S::OWN));
+        load(*own.second, shared_at + bytes_of(S::OWN), S::OWN, 64, work.first, work.head, mine + 8);
         begun = true;
       }
-      await(barriers.free(1, partner.stage), partner.parity ^ 1);
-      expect_bytes(barriers.full(1, partner.stage), bytes_of(S::TILE));
-      load(*other.second, shared_at + S::PARTNER_AT + partner.stage * bytes_of(S::TILE), S::TILE, S::TILE, row, head,
-           barriers.full(1, partner.stage));
-      partner.advance();
+      partner.await_free();
+      expect_bytes(partner.full(), bytes_of(S::TILE));
+      load(*other.second, shared_at + S::PARTNER_AT + partner.stage * bytes_of(S::TILE), S::TILE, S::TILE, row, head, partner.full());
+      partner.step();
     }
   }
 }
@@ -120,25 +99,29 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
 template <class S, bool FIRST, bool SECOND>
 struct Group {
   unsigned shared_at;
-  Barriers<S> barriers;
   int sequence;
   float scale, scale_log2;
   Work<S> work;
   int row;  // of the block's own, the group's first
-  Place<S::STAGES> place;
-  Place<S::PARTNER_STAGES> partner;
+  BufferRing<S::STAGES> place;
+  BufferRing<S::PARTNER_STAGES> partner;
   float weights[1][S::FRAGMENTS][4], slopes[1][S::FRAGMENTS][4];  // p; dy · vᵀ, and then ds
   float values[1][FIRST ? UNITS : 1][4], sums[1][SECOND ? UNITS : 1][4];
   unsigned packed_weights[FIRST ? S::TILE / 16 : 1][4], packed_slopes[S::TILE / 16][4];
   Statistics own[2];    // of a lane's two queries
   bool masked = false;  // the tile at hand
 
-  DEVICE Group(unsigned shared_at, Barriers<S> barriers, int heads, int sequence, float scale, const Statistics* statistics)
-      : shared_at(shared_at), barriers(barriers), sequence(sequence), scale(scale), scale_log2(scale * 1.4426950408889634f), work(heads, sequence) {
+  DEVICE Group(unsigned shared_at, int heads, int sequence, float scale, const Statistics* statistics)
+      : shared_at(shared_at),
+        sequence(sequence),
+        scale(scale),
+        scale_log2(scale * 1.4426950408889634f),
+        work(heads, sequence),
+        place(shared_at + S::STREAM_BARRIERS),
+        partner(shared_at + S::PARTNER_BARRIERS) {
     row = S::ROLES ? 0 : (threadIdx.x / 128 - 1) * 64;
     if (!S::KEYS) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      UNROLLED for (int half = 0; half < 2; ++half) {
         const int mine = min(lane_row() + half * 8, sequence - 1);
         own[half] = statistics[(long long)work.head * ROWS + mine];
       }
@@ -156,8 +139,8 @@ struct Group {
     clear(sums);
     settle(values);  // or they are cleared while products run
     settle(sums);
-    await(barriers.own(0), 0);
-    await(barriers.own(1), 0);
+    await(shared_at + S::BARRIERS_AT, 0);
+    await(shared_at + S::BARRIERS_AT + 8, 0);
 #pragma unroll 1
     for (int i = 0; i < work.other_heads; ++i) {
       for (int tile = work.begin; tile < first_tile(); ++tile) pass();
@@ -188,72 +171,68 @@ struct Group {
         wait_products<1>();
       }
       if (FIRST && SECOND) hold(packed_weights);
-      const int stage = place.stage, partner_stage = partner.stage;
-      place.advance();
-      partner.advance();
-      if (SECOND) release(barriers.free(1, partner_stage));
-      if (tile + 1 == last_tile()) {
-        finish_sums<0>(stage, partner_stage);
-        return;
-      }
+      const auto used = place;
+      const auto partner_used = partner;
+      place.step();
+      partner.step();
+      if (SECOND) release(partner_used);
+      if (tile + 1 == last_tile()) return finish_sums<0>(used, partner_used);
       start();
-      finish_sums<SECOND ? 2 : 1>(stage, partner_stage);
+      finish_sums<SECOND ? 2 : 1>(used, partner_used);
     }
   }
   /// Until the sums over a tile are over; PENDING products of the next one are under way.
   template <int PENDING>
-  DEVICE void finish_sums(int stage, int partner_stage) {
+  DEVICE void finish_sums(const BufferRing<S::STAGES>& used, const BufferRing<S::PARTNER_STAGES>& partner_used) {
     wait_products<PENDING>();
     settle(sums);
     settle(values);
     hold(packed_slopes);
     if (!SECOND) hold(packed_weights);
-    release(barriers.free(0, stage));
-    if (!SECOND) release(barriers.free(1, partner_stage));
+    release(used);
+    if (!SECOND) release(partner_used);
   }
   template <int WHICH>
   DEVICE unsigned stream() const {
     return shared_at + (WHICH == 0 ? S::STREAM_AT : S::PARTNER_AT) + (WHICH == 0 ? place.stage : partner.stage) * bytes_of(S::TILE);
   }
   /// This warp no longer reads the buffer.
-  DEVICE void release(unsigned barrier) const {
-    if (threadIdx.x % 32 == 0) arrive(barrier);
+  template <int COUNT>
+  static DEVICE void release(const BufferRing<COUNT>& used) {
+    used.release();
     __syncwarp();
   }
   /// A tile that only other groups need.
   DEVICE void pass() {
-    await(barriers.full(0, place.stage), place.parity);
-    release(barriers.free(0, place.stage));
-    place.advance();
-    await(barriers.full(1, partner.stage), partner.parity);
-    release(barriers.free(1, partner.stage));
-    partner.advance();
+    place.await_full();
+    release(place);
+    place.step();
+    partner.await_full();
+    release(partner);
+    partner.step();
   }
   /// The next tile's products, in the background.
   DEVICE void start() {
-    await(barriers.full(0, place.stage), place.parity);
+    place.await_full();
     start_scores<S::OWN, S::TILE>(weights[0], shared_at + row * 128, stream<0>());
-    await(barriers.full(1, partner.stage), partner.parity);
+    partner.await_full();
     if (SECOND) start_scores<S::OWN, S::TILE>(slopes[0], shared_at + bytes_of(S::OWN) + row * 128, stream<1>());
   }
   /// use(fragment, element) for all of a lane.
   template <class Use>
   DEVICE static void each(const Use& use) {
-#pragma unroll
-    for (int i = 0; i < S::FRAGMENTS * 4; ++i) use(i / 4, i % 4);
+    UNROLLED for (int i = 0; i < S::FRAGMENTS * 4; ++i) use(i / 4, i % 4);
   }
   /// Likewise, with the statistics of its query.
   template <class Use>
   DEVICE void visit(const Use& use) const {
-#pragma unroll
-    for (int j = 0; j < S::FRAGMENTS; ++j) {
+    UNROLLED for (int j = 0; j < S::FRAGMENTS; ++j) {
       Statistics two[2];
       if (S::KEYS)
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                      : "=f"(two[0].log_sum), "=f"(two[0].delta), "=f"(two[1].log_sum), "=f"(two[1].delta)
                      : "r"(shared_at + S::STATISTICS_AT + (place.stage * S::TILE + j * 8 + threadIdx.x % 4 * 2) * 8));
-#pragma unroll
-      for (int e = 0; e < 4; ++e) use(j, e, S::KEYS ? two[e % 2] : own[e / 2]);
+      UNROLLED for (int e = 0; e < 4; ++e) use(j, e, S::KEYS ? two[e % 2] : own[e / 2]);
     }
   }
   /// Scores into weights; those of queries or keys that do not exist or see each other are zero.
@@ -281,16 +260,30 @@ struct Group {
   }
 };
 
-template <class S>
-DEVICE Barriers<S> begin(unsigned shared_at) {
-  const Barriers<S> barriers{shared_at + S::BARRIERS_AT};
-  if (threadIdx.x == 0) barriers.make();
+/// A block's work: its first warps load, the others `consume`.
+template <class S, class Consume>
+DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int heads, int sequence, const Consume& consume) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
+  if (threadIdx.x == 0) {
+    make_barrier(shared_at + S::BARRIERS_AT, 1);
+    make_barrier(shared_at + S::BARRIERS_AT + 8, 1);
+    BufferRing<S::STAGES + S::PARTNER_STAGES>(shared_at + S::STREAM_BARRIERS).make(S::GROUPS * 4);
+    show_barriers();
+  }
   // A sequence's last tile leaves some statistics as they are.
   for (int at = S::STATISTICS_AT + threadIdx.x * 16; at < S::BARRIERS_AT; at += S::THREADS * 16)
     asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(shared_at + at), "r"(0) : "memory");
   show_to_tensor_cores();
   __syncthreads();
-  return barriers;
+  if (threadIdx.x < 128) {
+    give_registers<S::GROUPS == 2 ? 24 : 32>();
+    if (threadIdx.x == 0) load_all<S>(own, other, statistics, shared_at, heads, sequence);
+    __syncwarp();
+  } else {
+    take_registers<S::GROUPS == 2 ? 240 : 160>();
+    consume(shared_at);
+  }
 }
 /// A group's rows of a gradient.
 template <class S, class G>
@@ -306,30 +299,22 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
                   const __grid_constant__ CUtensorMap dy, const backward::Statistics* __restrict__ statistics, T* __restrict__ dk, T* __restrict__ dv,
                   int heads, int sequence, float scale) {
   using S = backward::Shape<true>;
-  extern __shared__ __align__(1024) unsigned char shared[];
-  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
-  const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
-  if (threadIdx.x < 128) {
-    give_registers<S::GROUPS == 2 ? 24 : 32>();
-    if (threadIdx.x == 0) backward::load_all<S>({&k, &v}, {&q, &dy}, statistics, shared_at, barriers, heads, sequence);
-    __syncwarp();
-  } else {
-    take_registers<S::GROUPS == 2 ? 240 : 160>();
+  backward::run<S>({&k, &v}, {&q, &dy}, statistics, heads, sequence, [&](unsigned shared_at) {
     if (!S::ROLES) {
-      backward::Group<S, true, true> group(shared_at, barriers, heads, sequence, scale, statistics);
+      backward::Group<S, true, true> group(shared_at, heads, sequence, scale, statistics);
       group.run();
       backward::write<S>(group, group.values[0], dv);
       backward::write<S>(group, group.sums[0], dk);
     } else if (threadIdx.x < 256) {
-      backward::Group<S, true, !S::ROLES> group(shared_at, barriers, heads, sequence, scale, statistics);
+      backward::Group<S, true, !S::ROLES> group(shared_at, heads, sequence, scale, statistics);
       group.run();
       backward::write<S>(group, group.values[0], dv);
     } else {
-      backward::Group<S, !S::ROLES, true> group(shared_at, barriers, heads, sequence, scale, statistics);
+      backward::Group<S, !S::ROLES, true> group(shared_at, heads, sequence, scale, statistics);
       group.run();
       if constexpr (S::ROLES) backward::write<S>(group, group.sums[0], dk);
     }
-  }
+  });
 }
 
 extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
@@ -337,17 +322,9 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
                      const __grid_constant__ CUtensorMap v, const backward::Statistics* __restrict__ statistics, T* __restrict__ dq, int heads,
                      int sequence, float scale) {
   using S = backward::Shape<false>;
-  extern __shared__ __align__(1024) unsigned char shared[];
-  const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
-  const backward::Barriers<S> barriers = backward::begin<S>(shared_at);
-  if (threadIdx.x < 128) {
-    give_registers<S::GROUPS == 2 ? 24 : 32>();
-    if (threadIdx.x == 0) backward::load_all<S>({&q, &dy}, {&k, &v}, statistics, shared_at, barriers, heads, sequence);
-    __syncwarp();
-  } else {
-    take_registers<S::GROUPS == 2 ? 240 : 160>();
-    backward::Group<S, false, true> group(shared_at, barriers, heads, sequence, scale, statistics);
+  backward::run<S>({&q, &dy}, {&k, &v}, statistics, heads, sequence, [&](unsigned shared_at) {
+    backward::Group<S, false, true> group(shared_at, heads, sequence, scale, statistics);
     group.run();
     backward::write<S>(group, group.sums[0], dq);
-  }
+  });
 }

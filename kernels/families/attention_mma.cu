@@ -26,24 +26,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
 
   fetch<TILE_Q>(shared, 0, q + queries.base, queries.first, sequence);
   commit_copies();
-#pragma unroll
-  for (int s = 0; s < (STAGES == 1 ? 1 : STAGES - 1); ++s) {
+  UNROLLED for (int s = 0; s < (STAGES == 1 ? 1 : STAGES - 1); ++s) {
     if (s < tiles) fetch_k(s, s);
     if (STAGES > 1 && s < tiles) fetch_v(s, s);
     commit_copies();
   }
   unsigned fq[Q_REGISTERS ? STEPS : 1][FRAGMENTS_Q][4];
   const auto load_queries = [&](int step, unsigned (&into)[FRAGMENTS_Q][4]) {
-#pragma unroll
-    for (int i = 0; i < FRAGMENTS_Q; ++i) {
+    UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
       load_matrices(into[i], shared_at + place<TILE_Q>(warp_row + i * 16 + lane % 16, step * 2 + lane / 16));
     }
   };
   if (Q_REGISTERS) {
     wait_copies<STAGES == 1 ? 1 : STAGES - 1>();
     __syncthreads();
-#pragma unroll
-    for (int step = 0; step < STEPS; ++step) load_queries(step, fq[Q_REGISTERS ? step : 0]);
+    UNROLLED for (int step = 0; step < STEPS; ++step) load_queries(step, fq[Q_REGISTERS ? step : 0]);
   }
 
   float out[FRAGMENTS_Q][UNITS][4];
@@ -67,15 +64,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
     float scores[FRAGMENTS_Q][FRAGMENTS_K][4];
     if (active) {
       clear(scores);
-#pragma unroll
-      for (int step = 0; step < STEPS; ++step) {
+      UNROLLED for (int step = 0; step < STEPS; ++step) {
         if (!Q_REGISTERS) load_queries(step, fq[0]);
-#pragma unroll
-        for (int j = 0; j < FRAGMENTS_K / 2; ++j) {
+        UNROLLED for (int j = 0; j < FRAGMENTS_K / 2; ++j) {
           unsigned fk[4];  // keys are rows of b transposed: no .trans
           load_matrices(fk, k_at + place<TILE_K>(j * 16 + lane / 16 * 8 + lane % 8, step * 2 + lane / 8 % 2));
-#pragma unroll
-          for (int i = 0; i < FRAGMENTS_Q; ++i) {
+          UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
             multiply(scores[i][2 * j], fq[Q_REGISTERS ? step : 0][i], fk[0], fk[1]);
             multiply(scores[i][2 * j + 1], fq[Q_REGISTERS ? step : 0][i], fk[2], fk[3]);
           }
@@ -90,24 +84,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
     }
     if (active) {
       const bool partial = first_key + TILE_K > (CAUSAL ? min(sequence, first_row + 1) : sequence);
-#pragma unroll
-      for (int i = 0; i < FRAGMENTS_Q; ++i) {
+      UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
         if (partial) Running::mask(scores[i], first_key, first_row + i * 16, sequence);
         float keep[2];
         running[i].weigh(scores[i], scale_log2, keep);
         rescale(out[i], keep);
       }
-#pragma unroll
-      for (int step = 0; step < TILE_K / 16; ++step) {
+      UNROLLED for (int step = 0; step < TILE_K / 16; ++step) {
         unsigned weights[FRAGMENTS_Q][4];
-#pragma unroll
-        for (int i = 0; i < FRAGMENTS_Q; ++i) pack_weights(weights[i], scores[i][2 * step], scores[i][2 * step + 1]);
-#pragma unroll
-        for (int d = 0; d < UNITS / 2; ++d) {
+        UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) pack_weights(weights[i], scores[i][2 * step], scores[i][2 * step + 1]);
+        UNROLLED for (int d = 0; d < UNITS / 2; ++d) {
           unsigned fv[4];
           load_transposed(fv, k_at + K_BYTES + place<TILE_K>(step * 16 + lane % 16, d * 2 + lane / 16));
-#pragma unroll
-          for (int i = 0; i < FRAGMENTS_Q; ++i) {
+          UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
             multiply(out[i][2 * d], weights[i], fv[0], fv[1]);
             multiply(out[i][2 * d + 1], weights[i], fv[2], fv[3]);
           }
@@ -116,8 +105,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
     }
     stage = stage + 1 == STAGES ? 0 : stage + 1;
   }
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS_Q; ++i) {
+  UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
     const float inverses[2] = {running[i].inverse(0), running[i].inverse(1)};
     write_rows(out[i], inverses, first_row + i * 16 + threadIdx.x % 32 / 4, y + queries.base, sequence);
   }

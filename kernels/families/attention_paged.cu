@@ -8,11 +8,6 @@ constexpr int PARTS = (TABLE * PAGE + PART - 1) / PART;
 constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
 
-DEVICE float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 /// What is relative to `top` made relative to `common`, which is no smaller.
 DEVICE float factor(float top, float common) { return top == common ? 1.0f : power_of_two(top - common); }
 /// Keys that a sequence has.
@@ -34,18 +29,15 @@ struct Running {
 
   DEVICE Running() {
     clear(out);
-#pragma unroll
-    for (int o = 0; o < OCTETS; ++o) top[o] = __int_as_float(0xff800000), total[o] = 0;
+    UNROLLED for (int o = 0; o < OCTETS; ++o) top[o] = __int_as_float(0xff800000), total[o] = 0;
   }
   /// Scores of sixteen keys, of which `count` exist, into weights; a lane's keys are 2 (l % 4) and the next, and those 8 behind.
   DEVICE void weigh(const float (&scores)[2][4], float scale_log2, int count, unsigned (&weights)[OCTETS][2]) {
     constexpr float SLACK = 8;  // powers of two that the maximum may be too low
     const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int o = 0; o < OCTETS; ++o) {
+    UNROLLED for (int o = 0; o < OCTETS; ++o) {
       float scaled[4], peak = __int_as_float(0xff800000);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
+      UNROLLED for (int e = 0; e < 4; ++e) {
         const bool seen = e / 2 * 8 + lane % 4 * 2 + e % 2 < count;
         scaled[e] = seen ? scores[e / 2][o * 2 + e % 2] * scale_log2 : __int_as_float(0xff800000);
         peak = fmaxf(peak, scaled[e]);
@@ -57,8 +49,7 @@ struct Running {
       if (grown) top[o] = peak;
       total[o] *= keep;
       if (__any_sync(0xffffffffu, grown)) scale(o, keep);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      UNROLLED for (int half = 0; half < 2; ++half) {
         weights[o][half] = pack(power_of_two(scaled[half * 2] - top[o]), power_of_two(scaled[half * 2 + 1] - top[o]));
         total[o] += sum_of(weights[o][half]);
       }
@@ -67,34 +58,27 @@ struct Running {
   /// All outputs, in one order for all warps.
   template <class Use>
   DEVICE void visit(const Use& use) {
-#pragma unroll
-    for (int i = 0; i < OCTETS * STRIPS * 16; ++i) use(i, out[i / (STRIPS * 16)][i / 4 % (STRIPS * 4)][i % 4]);
+    UNROLLED for (int i = 0; i < OCTETS * STRIPS * 16; ++i) use(i, out[i / (STRIPS * 16)][i / 4 % (STRIPS * 4)][i % 4]);
   }
   /// Outputs relative to other maxima.
   DEVICE void rescale(const float (&tops)[OCTETS]) {
-#pragma unroll
-    for (int o = 0; o < OCTETS; ++o) scale(o, factor(top[o], tops[o]));
+    UNROLLED for (int o = 0; o < OCTETS; ++o) scale(o, factor(top[o], tops[o]));
   }
   /// Outputs of an octet, by what the lanes that have a head's sums say.
   DEVICE void scale(int o, float by) {
     const int first = threadIdx.x % 4 * 8;
     const float both[2] = {__shfl_sync(0xffffffffu, by, first), __shfl_sync(0xffffffffu, by, first + 4)};
-#pragma unroll
-    for (int d = 0; d < STRIPS * 4; ++d) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) out[o][d][e] *= both[e % 2];
+    UNROLLED for (int d = 0; d < STRIPS * 4; ++d) {
+      UNROLLED for (int e = 0; e < 4; ++e) out[o][d][e] *= both[e % 2];
     }
   }
   DEVICE void add(const unsigned (&weights)[OCTETS][2], const uint4 (&values)[STRIPS][4]) {
-#pragma unroll
-    for (int s = 0; s < STRIPS; ++s) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
+    UNROLLED for (int s = 0; s < STRIPS; ++s) {
+      UNROLLED for (int i = 0; i < 4; ++i) {
         const auto word = [&](int row) { return i == 0 ? values[s][row].x : i == 1 ? values[s][row].y : i == 2 ? values[s][row].z : values[s][row].w; };
         const unsigned a[4] = {low_halves(word(0), word(1)), high_halves(word(0), word(1)), low_halves(word(2), word(3)),
                                high_halves(word(2), word(3))};
-#pragma unroll
-        for (int o = 0; o < OCTETS; ++o) multiply(out[o][s * 4 + i], a, weights[o][0], weights[o][1]);
+        UNROLLED for (int o = 0; o < OCTETS; ++o) multiply(out[o][s * 4 + i], a, weights[o][0], weights[o][1]);
       }
     }
   }
@@ -113,20 +97,16 @@ struct Pages {
   DEVICE const T* at(const T* pool, int row) const { return pool + ((long long)row * KEY_HEADS + head) * DIM; }
   DEVICE void load_keys(const T* pool, int row, uint4 (&keys)[2][CHUNKS]) const {
     const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
       const T* from = at(pool, __shfl_sync(0xffffffffu, row, lane / 4 + half * 8));
-#pragma unroll
-      for (int j = 0; j < CHUNKS; ++j) keys[half][j] = load_unit(from, j * 32 + lane % 4 * 8);
+      UNROLLED for (int j = 0; j < CHUNKS; ++j) keys[half][j] = load_unit(from, j * 32 + lane % 4 * 8);
     }
   }
   DEVICE void load_values(const T* pool, int row, uint4 (&values)[STRIPS][4]) const {
     const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    UNROLLED for (int i = 0; i < 4; ++i) {
       const T* from = at(pool, __shfl_sync(0xffffffffu, row, lane % 4 * 2 + i % 2 + i / 2 * 8));
-#pragma unroll
-      for (int s = 0; s < STRIPS; ++s) values[s][i] = load_unit(from, s * 64 + lane / 4 * 8);
+      UNROLLED for (int s = 0; s < STRIPS; ++s) values[s][i] = load_unit(from, s * 64 + lane / 4 * 8);
     }
   }
 };
@@ -138,11 +118,9 @@ struct Queries {
 
   DEVICE Queries(uint4 (*shared)[CHUNKS][32], const T* q, int heads) : shared(shared) {
     const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int o = 0; o < OCTETS; ++o) {
+    UNROLLED for (int o = 0; o < OCTETS; ++o) {
       const int mine = o * 8 + lane / 4;
-#pragma unroll
-      for (int j = 0; j < CHUNKS; ++j) {
+      UNROLLED for (int j = 0; j < CHUNKS; ++j) {
         const uint4 unit = mine < heads ? load_unit(q + mine * DIM, j * 32 + lane % 4 * 8) : uint4{};
         if (Q_REGISTERS) own[Q_REGISTERS ? o : 0][Q_REGISTERS ? j : 0] = unit;
         else if (threadIdx.x < 32) shared[o][j][lane] = unit;
@@ -155,12 +133,9 @@ struct Queries {
 
 /// scores[16 heads, 2 · 8 keys] = queries · keysᵀ.
 DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&keys)[2][CHUNKS]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) scores[half][e] = 0;
-#pragma unroll
-    for (int j = 0; j < CHUNKS; ++j) {
+  UNROLLED for (int half = 0; half < 2; ++half) {
+    UNROLLED for (int e = 0; e < 4; ++e) scores[half][e] = 0;
+    UNROLLED for (int j = 0; j < CHUNKS; ++j) {
       const uint4 q = queries.at(0, j), k = keys[half][j];
       const uint4 other = OCTETS == 2 ? queries.at(OCTETS - 1, j) : uint4{};
       const unsigned first[4] = {q.x, other.x, q.y, other.y}, second[4] = {q.z, other.z, q.w, other.w};
@@ -178,8 +153,7 @@ struct Meeting {
   /// Of all warps; afterwards the first one's `running` has the sums of all.
   DEVICE void join(Running& running, float (&tops_of_all)[OCTETS], float (&totals_of_all)[OCTETS]) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll
-    for (int o = 0; o < OCTETS; ++o) {
+    UNROLLED for (int o = 0; o < OCTETS; ++o) {
       float total = running.total[o];
       total += __shfl_xor_sync(0xffffffffu, total, 1);
       total += __shfl_xor_sync(0xffffffffu, total, 2);
@@ -189,18 +163,14 @@ struct Meeting {
     }
     if (WARPS == 1) return;
     __syncthreads();
-#pragma unroll
-    for (int o = 0; o < OCTETS; ++o) {
+    UNROLLED for (int o = 0; o < OCTETS; ++o) {
       const int head = o * 8 + lane / 4;
       totals_of_all[o] = 0;
-#pragma unroll
-      for (int w = 0; w < WARPS; ++w) tops_of_all[o] = fmaxf(tops_of_all[o], tops[w][head]);
-#pragma unroll
-      for (int w = 0; w < WARPS; ++w) totals_of_all[o] += totals[w][head] * factor(tops[w][head], tops_of_all[o]);
+      UNROLLED for (int w = 0; w < WARPS; ++w) tops_of_all[o] = fmaxf(tops_of_all[o], tops[w][head]);
+      UNROLLED for (int w = 0; w < WARPS; ++w) totals_of_all[o] += totals[w][head] * factor(tops[w][head], tops_of_all[o]);
     }
     running.rescale(tops_of_all);
-#pragma unroll
-    for (int half = WARPS / 2; half > 0; half /= 2) {
+    UNROLLED for (int half = WARPS / 2; half > 0; half /= 2) {
       if (warp >= half && warp < 2 * half) running.visit([&](int i, float& one) { out[warp - half][i][lane] = one; });
       __syncthreads();
       if (warp < half) running.visit([&](int i, float& one) { one += out[warp][i][lane]; });
@@ -243,20 +213,16 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   float tops[OCTETS], totals[OCTETS];
   meeting.join(running, tops, totals);
   if (threadIdx.x >= 32) return;
-#pragma unroll
-  for (int o = 0; o < OCTETS; ++o) {
+  UNROLLED for (int o = 0; o < OCTETS; ++o) {
     if (PARTS == 1) running.scale(o, 1.0f / totals[o]);
     const int mine = o * 8 + lane / 4;
     if (PARTS > 1 && lane % 4 == 0 && mine < heads) sums[(first_row + mine) * PARTS + blockIdx.y] = make_float2(tops[o], totals[o]);
-#pragma unroll
-    for (int side = 0; side < 2; ++side) {
+    UNROLLED for (int side = 0; side < 2; ++side) {
       const int which = o * 8 + lane % 4 * 2 + side;
-#pragma unroll
-      for (int s = 0; s < STRIPS; ++s) {
+      UNROLLED for (int s = 0; s < STRIPS; ++s) {
         const int element = s * 64 + lane / 4 * 8;
         float eight[8];
-#pragma unroll
-        for (int d = 0; d < 8; ++d) eight[d] = running.out[o][s * 4 + d / 2][d % 2 * 2 + side];
+        UNROLLED for (int d = 0; d < 8; ++d) eight[d] = running.out[o][s * 4 + d / 2][d % 2 * 2 + side];
         if (which >= heads || element >= DIM) continue;
         if (PARTS == 1) {
           *(uint4*)(y + (first_row + which) * DIM + element) =

@@ -1,7 +1,6 @@
 // y = softmax(q · kᵀ · scale) · v in float32 with fused multiply-adds, for q, k, v, y of [heads, sequence, DIM]. One block
 // owns TILE_Q queries of one head; keys and values pass by in tiles of TILE_K. Sixteen threads share ROWS queries: each takes
 // every sixteenth key of the scores and every sixteenth unit (four columns) of the output. The softmax is online.
-#define DEVICE __device__ __forceinline__
 constexpr int ROW_THREADS = TILE_Q / ROWS;
 constexpr int THREADS = 16 * ROW_THREADS;
 constexpr int UNITS = (DIM + 3) / 4;     // of four floats
@@ -10,24 +9,6 @@ constexpr int KEYS = TILE_K / 16;        // keys of a thread
 constexpr int OUT = (UNITS + 15) / 16;   // units of a thread
 constexpr int WEIGHT_PITCH = TILE_K + 4;
 constexpr bool ALIGNED = DIM % 4 == 0;
-#define MASKED __int_as_float(NEGATIVE ? 0x7f800000 : 0xff800000)  // the infinity whose weight is zero
-
-/// The score whose weight is larger.
-DEVICE float stronger(float a, float b) { return NEGATIVE ? fminf(a, b) : fmaxf(a, b); }
-
-/// Sixteen bytes global → shared in the background, where the hardware can; zeros when not `valid`.
-DEVICE void copy_async(float4* to, const float* from, bool valid) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(valid ? 16 : 0) : "memory");
-#else
-  *to = valid ? *(const float4*)from : make_float4(0, 0, 0, 0);
-#endif
-}
-DEVICE void wait_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
 
 /// Rows first … first + ROWS - 1 of a head into shared memory; zeros beyond the sequence.
 template <int COUNT>
@@ -39,7 +20,7 @@ DEVICE void fetch(float4* to, const float* head, int first, int sequence) {
     const float* from = head + (long long)(first + row) * DIM + unit * 4;
     float4* at = to + row * PITCH + unit;
     if (ALIGNED) {
-      copy_async(at, from, valid);
+      copy_async<16>(shared_address(at), from, valid);
     } else {
       const int count = valid ? DIM - unit * 4 : 0;
       *at = make_float4(count > 0 ? from[0] : 0, count > 1 ? from[1] : 0, count > 2 ? from[2] : 0, count > 3 ? from[3] : 0);
@@ -57,49 +38,38 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
   float* const weights = (float*)(values + TILE_K * PITCH);
   const int x = threadIdx.x % 16;
   const int row0 = threadIdx.x / 16;  // a thread's rows are row0, row0 + ROW_THREADS, …
-  // HEAD_GROUP heads advance together, the longest rows of a causal mask first; their keys and values stay in L2.
-  const int tiles_q = (sequence + TILE_Q - 1) / TILE_Q;
-  const int group = blockIdx.x / (tiles_q * HEAD_GROUP);
-  const int in_group = blockIdx.x % (tiles_q * HEAD_GROUP);
-  const int group_heads = min(heads - group * HEAD_GROUP, HEAD_GROUP);
-  const int first_q = (tiles_q - 1 - in_group / group_heads) * TILE_Q;
-  const long long base = (long long)(group * HEAD_GROUP + in_group % group_heads) * sequence * DIM;
+  const Queries mine = Queries::at(blockIdx.x, heads, sequence);
+  const int first_q = mine.first;
+  const long long base = mine.base;
   const int visible = CAUSAL ? min(sequence, first_q + TILE_Q) : sequence;
   const int tiles = (visible + TILE_K - 1) / TILE_K;
 
   float out[ROWS][OUT][4];
   float top[ROWS], total[ROWS];
-#pragma unroll
-  for (int i = 0; i < ROWS; ++i) {
+  UNROLLED for (int i = 0; i < ROWS; ++i) {
     top[i] = MASKED;
     total[i] = 0;
-#pragma unroll
-    for (int c = 0; c < OUT; ++c) out[i][c][0] = out[i][c][1] = out[i][c][2] = out[i][c][3] = 0;
+    UNROLLED for (int c = 0; c < OUT; ++c) out[i][c][0] = out[i][c][1] = out[i][c][2] = out[i][c][3] = 0;
   }
   fetch<TILE_Q>(queries, q + base, first_q, sequence);
   fetch<TILE_K>(keys, k + base, 0, sequence);
   for (int tile = 0; tile < tiles; ++tile) {
     const int first_key = tile * TILE_K;
-    wait_copies();
+    commit_copies();
+    wait_copies<0>();
     __syncthreads();  // the keys are here, and nobody reads the values before them any more
     fetch<TILE_K>(values, v + base, first_key, sequence);
     float scores[ROWS][KEYS];
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-#pragma unroll
-      for (int j = 0; j < KEYS; ++j) scores[i][j] = 0;
+    UNROLLED for (int i = 0; i < ROWS; ++i) {
+      UNROLLED for (int j = 0; j < KEYS; ++j) scores[i][j] = 0;
     }
 #pragma unroll 4
     for (int unit = 0; unit < UNITS; ++unit) {
       float4 a[ROWS], b[KEYS];
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) a[i] = queries[(row0 + i * ROW_THREADS) * PITCH + unit];
-#pragma unroll
-      for (int j = 0; j < KEYS; ++j) b[j] = keys[(x + j * 16) * PITCH + unit];
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) {
-#pragma unroll
-        for (int j = 0; j < KEYS; ++j) {
+      UNROLLED for (int i = 0; i < ROWS; ++i) a[i] = queries[(row0 + i * ROW_THREADS) * PITCH + unit];
+      UNROLLED for (int j = 0; j < KEYS; ++j) b[j] = keys[(x + j * 16) * PITCH + unit];
+      UNROLLED for (int i = 0; i < ROWS; ++i) {
+        UNROLLED for (int j = 0; j < KEYS; ++j) {
           scores[i][j] = fmaf(a[i].x, b[j].x, scores[i][j]);
           scores[i][j] = fmaf(a[i].y, b[j].y, scores[i][j]);
           scores[i][j] = fmaf(a[i].z, b[j].z, scores[i][j]);
@@ -107,34 +77,29 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
         }
       }
     }
-    wait_copies();
+    commit_copies();
+    wait_copies<0>();
     __syncthreads();  // the values are here, and nobody reads the keys any more
     if (tile + 1 < tiles) fetch<TILE_K>(keys, k + base, first_key + TILE_K, sequence);
     const bool masked = first_key + TILE_K > (CAUSAL ? min(sequence, first_q + 1) : sequence);
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
+    UNROLLED for (int i = 0; i < ROWS; ++i) {
       const int row = row0 + i * ROW_THREADS;
       float peak = top[i];
-#pragma unroll
-      for (int j = 0; j < KEYS; ++j) {
+      UNROLLED for (int j = 0; j < KEYS; ++j) {
         const int key = first_key + x + j * 16;
         if (masked && (key >= sequence || (CAUSAL && key > first_q + row))) scores[i][j] = MASKED;
         peak = stronger(peak, scores[i][j]);
       }
-#pragma unroll
-      for (int offset = 8; offset > 0; offset /= 2) peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, offset));
+      UNROLLED for (int offset = 8; offset > 0; offset /= 2) peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, offset));
       // The difference of the rounded shifts: exactly what the earlier weights lack.
       const float shift = __fmul_rn(peak, scale_log2);
       const float keep = exp2f(__fmul_rn(top[i], scale_log2) - shift);
       top[i] = peak;
       total[i] *= keep;
-#pragma unroll
-      for (int c = 0; c < OUT; ++c) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) out[i][c][e] *= keep;
+      UNROLLED for (int c = 0; c < OUT; ++c) {
+        UNROLLED for (int e = 0; e < 4; ++e) out[i][c][e] *= keep;
       }
-#pragma unroll
-      for (int j = 0; j < KEYS; ++j) {
+      UNROLLED for (int j = 0; j < KEYS; ++j) {
         const float weight = exp2f(fmaf(scores[i][j], scale_log2, -shift));
         total[i] += weight;
         weights[row * WEIGHT_PITCH + x + j * 16] = weight;
@@ -144,16 +109,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
 #pragma unroll 2
     for (int key = 0; key < TILE_K; key += 4) {
       float4 p[ROWS];
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) p[i] = *(const float4*)&weights[(row0 + i * ROW_THREADS) * WEIGHT_PITCH + key];
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-#pragma unroll
-        for (int c = 0; c < OUT; ++c) {
+      UNROLLED for (int i = 0; i < ROWS; ++i) p[i] = *(const float4*)&weights[(row0 + i * ROW_THREADS) * WEIGHT_PITCH + key];
+      UNROLLED for (int e = 0; e < 4; ++e) {
+        UNROLLED for (int c = 0; c < OUT; ++c) {
           if (UNITS % 16 != 0 && x + c * 16 >= UNITS) continue;
           const float4 value = values[(key + e) * PITCH + x + c * 16];
-#pragma unroll
-          for (int i = 0; i < ROWS; ++i) {
+          UNROLLED for (int i = 0; i < ROWS; ++i) {
             const float weight = e == 0 ? p[i].x : e == 1 ? p[i].y : e == 2 ? p[i].z : p[i].w;
             out[i][c][0] = fmaf(weight, value.x, out[i][c][0]);
             out[i][c][1] = fmaf(weight, value.y, out[i][c][1]);
@@ -166,25 +127,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
     __syncwarp();
   }
 
-#pragma unroll
-  for (int i = 0; i < ROWS; ++i) {
+  UNROLLED for (int i = 0; i < ROWS; ++i) {
     const int row = first_q + row0 + i * ROW_THREADS;
     float sum = total[i];
-#pragma unroll
-    for (int offset = 8; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    UNROLLED for (int offset = 8; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
     const float inverse = 1.0f / sum;
-#pragma unroll
-    for (int c = 0; c < OUT; ++c) {
+    UNROLLED for (int c = 0; c < OUT; ++c) {
       const int unit = x + c * 16;
       if (row >= sequence || unit >= UNITS) continue;
       float* to = y + base + (long long)row * DIM + unit * 4;
-#pragma unroll
-      for (int e = 0; e < 4; ++e) out[i][c][e] *= inverse;
+      UNROLLED for (int e = 0; e < 4; ++e) out[i][c][e] *= inverse;
       if (ALIGNED) {
         *(float4*)to = make_float4(out[i][c][0], out[i][c][1], out[i][c][2], out[i][c][3]);
       } else {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
+        UNROLLED for (int e = 0; e < 4; ++e) {
           if (unit * 4 + e < DIM) to[e] = out[i][c][e];
         }
       }

@@ -1,9 +1,8 @@
 // What the attention kernels on tensor cores share. One block owns TILE_Q queries of one head; keys and values pass by in tiles
 // of TILE_K, through STAGES buffers. The softmax is online: scores never leave registers, and what was summed is rescaled when the
 // maximum grows.
-#define MASKED __int_as_float(NEGATIVE ? 0x7f800000 : 0xff800000)  // the infinity whose weight is zero
-constexpr bool ALIGNED = DIM % 8 == 0;                             // rows start at multiples of 16 bytes
-constexpr int UNITS = (DIM + 15) / 16 * 2;                         // per row; the last one may be padding
+constexpr bool ALIGNED = DIM % 8 == 0;      // rows start at multiples of 16 bytes
+constexpr int UNITS = (DIM + 15) / 16 * 2;  // per row; the last one may be padding
 
 /// Byte offset in a tile of ROWS rows, which is cut into panels of PANEL units.
 template <int ROWS>
@@ -15,38 +14,10 @@ DEVICE constexpr int tile_bytes() {
   return (UNITS + PANEL - 1) / PANEL * ROWS * pitch<PANEL>() * 16;
 }
 
-/// The score whose weight is larger.
-DEVICE float stronger(float a, float b) { return NEGATIVE ? fminf(a, b) : fmaxf(a, b); }
-DEVICE float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-/// TILE_Q queries of one head.
-struct Queries {
-  int first = 0, head = 0;
-  long long base = 0;  // of the head, in elements
-
-  Queries() = default;
-  DEVICE Queries(int head, int tile, int sequence) : first(tile * TILE_Q), head(head), base((long long)head * sequence * DIM) {}
-
-  /// The index-th of all. HEAD_GROUP heads advance together, the longest rows of a causal mask first; their keys and values stay
-  /// in L2.
-  static DEVICE Queries at(int index, int heads, int sequence) {
-    const int tiles = (sequence + TILE_Q - 1) / TILE_Q;
-    const int group = index / (tiles * HEAD_GROUP);
-    const int in_group = index % (tiles * HEAD_GROUP);
-    const int group_heads = min(heads - group * HEAD_GROUP, HEAD_GROUP);
-    return Queries(group * HEAD_GROUP + in_group % group_heads, tiles - 1 - in_group / group_heads, sequence);
-  }
-};
-
 /// Rows first … first + ROWS - 1 of a head into shared memory; zeros beyond the sequence.
 template <int ROWS>
 DEVICE void fetch(unsigned char* shared, unsigned at, const T* head, int first, int sequence) {
-#pragma unroll
-  for (int i = 0; i < (ROWS * UNITS + THREADS - 1) / THREADS; ++i) {
+  UNROLLED for (int i = 0; i < (ROWS * UNITS + THREADS - 1) / THREADS; ++i) {
     // Where the block covers whole rows, a thread keeps its unit and walks down.
     const int index = threadIdx.x + i * THREADS;
     const int row = THREADS % UNITS == 0 ? threadIdx.x / UNITS + i * (THREADS / UNITS) : index / UNITS;
@@ -70,15 +41,12 @@ struct Running {
   static DEVICE void mask(float (&scores)[FRAGMENTS][4], int first_key, int first_row, int sequence) {
     const int lane = threadIdx.x % 32;
     int last[2];  // key that a row sees, from this lane's first one on
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
       const int row = first_row + lane / 4 + half * 8;
       last[half] = (CAUSAL ? min(row, sequence - 1) : sequence - 1) - first_key - lane % 4 * 2;
     }
-#pragma unroll
-    for (int j = 0; j < FRAGMENTS; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
+    UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
+      UNROLLED for (int e = 0; e < 4; ++e) {
         if (j * 8 + e % 2 > last[e / 2]) scores[j][e] = MASKED;
       }
     }
@@ -91,14 +59,11 @@ struct Running {
   DEVICE void weigh(float (&scores)[FRAGMENTS][4], float scale_log2, float (&keep)[2]) {
     constexpr float SLACK = STATISTICS ? 0 : 8;
     float peaks[2][2] = {{top[0], top[0]}, {top[1], top[1]}};
-#pragma unroll
-    for (int j = 0; j < FRAGMENTS; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) peaks[e / 2][e % 2] = stronger(peaks[e / 2][e % 2], scores[j][e]);
+    UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
+      UNROLLED for (int e = 0; e < 4; ++e) peaks[e / 2][e % 2] = stronger(peaks[e / 2][e % 2], scores[j][e]);
     }
     float shift[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
       float peak = stronger(peaks[half][0], peaks[half][1]);
       peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
       peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 2));
@@ -109,17 +74,14 @@ struct Running {
       if (grown) top[half] = peak;
     }
     float sums[2][2] = {};  // short chains in place of a long one
-#pragma unroll
-    for (int j = 0; j < FRAGMENTS; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
+    UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
+      UNROLLED for (int e = 0; e < 4; ++e) {
         const float score = scores[j][e];
         scores[j][e] = power_of_two(STATISTICS ? __fmul_rn(score, scale_log2) - shift[e / 2] : fmaf(score, scale_log2, -shift[e / 2]));
         sums[e / 2][e % 2] += scores[j][e];
       }
     }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) total[half] = total[half] * keep[half] + (sums[half][0] + sums[half][1]);
+    UNROLLED for (int half = 0; half < 2; ++half) total[half] = total[half] * keep[half] + (sums[half][0] + sums[half][1]);
   }
   /// Never waits, as no sum of powers is negative; but what comes next cannot begin before the sums are there. Without such a
   /// branch the assembler puts the weights behind the wait for the products that should hide them.
@@ -138,11 +100,9 @@ struct Running {
 /// Multiplies what a lane holds of its two rows, where any lane of the warp needs it.
 template <int FRAGMENTS>
 DEVICE void rescale(float (&out)[FRAGMENTS][4], const float (&keep)[2]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
+  UNROLLED for (int half = 0; half < 2; ++half) {
     if (!__any_sync(0xffffffffu, keep[half] != 1.0f)) continue;
-#pragma unroll
-    for (int d = 0; d < FRAGMENTS; ++d) {
+    UNROLLED for (int d = 0; d < FRAGMENTS; ++d) {
       out[d][half * 2] *= keep[half];
       out[d][half * 2 + 1] *= keep[half];
     }
@@ -151,8 +111,7 @@ DEVICE void rescale(float (&out)[FRAGMENTS][4], const float (&keep)[2]) {
 
 /// Two fragments of weights side by side have the layout of one left operand of sixteen keys.
 DEVICE void pack_weights(unsigned (&a)[4], const float (&first)[4], const float (&second)[4]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
+  UNROLLED for (int half = 0; half < 2; ++half) {
     a[half] = pack(first[half * 2], first[half * 2 + 1]);
     a[half + 2] = pack(second[half * 2], second[half * 2 + 1]);
   }
@@ -160,11 +119,9 @@ DEVICE void pack_weights(unsigned (&a)[4], const float (&first)[4], const float 
 
 /// The 4 × 4 matrix of words of which each of four lanes side by side holds a column: afterwards, a row.
 DEVICE void transpose_four(unsigned (&words)[4]) {
-#pragma unroll
-  for (int bit = 1; bit < 4; bit *= 2) {
+  UNROLLED for (int bit = 1; bit < 4; bit *= 2) {
     const bool upper = threadIdx.x & bit;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    UNROLLED for (int i = 0; i < 4; ++i) {
       if (i & bit) continue;
       const unsigned other = __shfl_xor_sync(0xffffffffu, upper ? words[i] : words[i | bit], bit);
       (upper ? words[i] : words[i | bit]) = other;
@@ -176,14 +133,11 @@ DEVICE void transpose_four(unsigned (&words)[4]) {
 /// and the eighth behind, of a head of `rows`.
 template <int FRAGMENTS>
 DEVICE void write_rows(const float (&out)[FRAGMENTS][4], const float (&factors)[2], int row, T* head, int rows) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
+  UNROLLED for (int half = 0; half < 2; ++half) {
     T* to = head + (long long)(row + half * 8) * DIM;
-#pragma unroll
-    for (int d = 0; d < FRAGMENTS; d += 4) {
+    UNROLLED for (int d = 0; d < FRAGMENTS; d += 4) {
       unsigned words[4] = {};
-#pragma unroll
-      for (int i = 0; i < 4 && d + i < FRAGMENTS; ++i)
+      UNROLLED for (int i = 0; i < 4 && d + i < FRAGMENTS; ++i)
         words[i] = pack(out[d + i][half * 2] * factors[half], out[d + i][half * 2 + 1] * factors[half]);
       transpose_four(words);
       const int unit = d + threadIdx.x % 4;

@@ -8,36 +8,9 @@ constexpr int PANELS = (UNITS + PANEL - 1) / PANEL;
 constexpr int Q_BYTES = tile_bytes<TILE_Q>();
 constexpr int K_BYTES = tile_bytes<TILE_K>();
 constexpr int KEYS_AT = QUERY_STAGES * Q_BYTES, VALUES_AT = KEYS_AT + STAGES * K_BYTES, BARRIERS_AT = VALUES_AT + STAGES * K_BYTES;
-
-/// Of the tiles that have passed by `COUNT` buffers: which the next one has, and the parity of that buffer's phase.
-template <int COUNT>
-struct Place {
-  int stage = 0;
-  unsigned parity = 0;
-  DEVICE void advance() {
-    if (++stage == COUNT) stage = 0, parity ^= 1;
-  }
-};
-
-/// Barriers of a buffer: its tile has come; it may be written again.
-struct Barriers {
-  unsigned at;
-  DEVICE unsigned full_k(int stage) const { return at + stage * 32; }
-  DEVICE unsigned full_v(int stage) const { return at + stage * 32 + 8; }
-  DEVICE unsigned free_k(int stage) const { return at + stage * 32 + 16; }
-  DEVICE unsigned free_v(int stage) const { return at + stage * 32 + 24; }
-  DEVICE unsigned full_q(int stage, int group) const { return at + STAGES * 32 + (stage * GROUPS + group) * 16; }
-  DEVICE unsigned free_q(int stage, int group) const { return full_q(stage, group) + 8; }
-
-  /// One arrival, with the bytes; or one of each warp that reads.
-  DEVICE void make() const {
-#pragma unroll
-    for (int i = 0; i < STAGES * 4; ++i) make_barrier(at + i * 8, i % 4 < 2 ? 1 : GROUPS * 4);
-#pragma unroll
-    for (int i = 0; i < QUERY_STAGES * GROUPS * 2; ++i) make_barrier(full_q(0, 0) + i * 8, i % 2 == 0 ? 1 : 4);
-    show_barriers();
-  }
-};
+constexpr int KEY_BARRIERS = BARRIERS_AT, VALUE_BARRIERS = KEY_BARRIERS + STAGES * 16, QUERY_BARRIERS = VALUE_BARRIERS + STAGES * 16;
+/// From the barriers of one group's queries to the next one's.
+constexpr int GROUP_BARRIERS = QUERY_STAGES * 16;
 
 /// A block's work: one tile of queries after another.
 struct Work {
@@ -89,24 +62,21 @@ struct Work {
 
 /// One thread's part: everything that is read, in the order in which it is needed; with two buffers for queries the next
 /// tile's come while this one's keys do.
-DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, Barriers barriers, int heads,
-                     int sequence) {
-  Place<STAGES> keys, values;
-  Place<QUERY_STAGES> buffer;
+DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, int heads, int sequence) {
+  BufferRing<STAGES> keys(shared_at + KEY_BARRIERS), values(shared_at + VALUE_BARRIERS);
+  BufferRing<QUERY_STAGES> buffer(shared_at + QUERY_BARRIERS);
   const auto load_queries = [&](const Work& work) {
-#pragma unroll
-    for (int group = 0; group < GROUPS; ++group) {
+    UNROLLED for (int group = 0; group < GROUPS; ++group) {
       if (!work.exists) return;
-      const unsigned full = barriers.full_q(buffer.stage, group);
-      await(barriers.free_q(buffer.stage, group), buffer.parity ^ 1);
+      const unsigned full = buffer.full() + group * GROUP_BARRIERS;
+      await(buffer.free() + group * GROUP_BARRIERS, buffer.parity ^ 1);
       expect_bytes(full, Q_BYTES / GROUPS);
-#pragma unroll
-      for (int panel = 0; panel < PANELS; ++panel) {
+      UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
         copy_box(shared_at + buffer.stage * Q_BYTES + (panel * TILE_Q + group * 64) * 128, q, panel * 64, work.queries.first + group * 64,
                  work.queries.head, full);
       }
     }
-    buffer.advance();
+    buffer.step();
   };
   Work next(heads, sequence);
   if (QUERY_STAGES > 1) load_queries(next);
@@ -115,24 +85,23 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
     next.advance(heads, sequence);
     const auto load = [&](const CUtensorMap& map, int to, int tile, unsigned barrier) {
       expect_bytes(barrier, K_BYTES);
-#pragma unroll
-      for (int panel = 0; panel < PANELS; ++panel) {
+      UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
         copy_box(shared_at + to + panel * TILE_K * 128, map, panel * 64, tile * TILE_K, work.queries.head / SHARING, barrier);
       }
     };
     const auto load_keys = [&](int tile) {
       if (tile >= work.tiles) return;
-      await(barriers.free_k(keys.stage), keys.parity ^ 1);
-      load(k, KEYS_AT + keys.stage * K_BYTES, tile, barriers.full_k(keys.stage));
-      keys.advance();
+      keys.await_free();
+      load(k, KEYS_AT + keys.stage * K_BYTES, tile, keys.full());
+      keys.step();
     };
     load_keys(0);
     if (QUERY_STAGES == 1) load_queries(work);
     for (int tile = 0; tile < work.tiles; ++tile) {
       load_keys(tile + 1);
-      await(barriers.free_v(values.stage), values.parity ^ 1);
-      load(v, VALUES_AT + values.stage * K_BYTES, tile, barriers.full_v(values.stage));
-      values.advance();
+      values.await_free();
+      load(v, VALUES_AT + values.stage * K_BYTES, tile, values.full());
+      values.step();
       if (QUERY_STAGES > 1 && tile == min(1, work.tiles - 1)) load_queries(next);  // groups have left the tile before
     }
   }
@@ -143,8 +112,7 @@ template <int OWN, int TILE>
 DEVICE void start_scores(float (&scores)[TILE / 8][4], unsigned own, unsigned other) {
   const unsigned long long a = operand(own), b = operand(other);
   start_products();
-#pragma unroll
-  for (int step = 0; step < UNITS / 2; ++step) {
+  UNROLLED for (int step = 0; step < UNITS / 2; ++step) {
     const unsigned long long a_step = further(a, step / 4 * (OWN * 128) + step % 4 * 32);
     const unsigned long long b_step = further(b, step / 4 * (TILE * 128) + step % 4 * 32);
     if (step == 0) multiply_first(scores, a_step, b_step);
@@ -158,15 +126,13 @@ template <int TILE>
 DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE / 16][4], unsigned other) {
   const unsigned long long b = operand(other, TILE * 128);
   start_products();
-#pragma unroll
-  for (int step = 0; step < TILE / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
+  UNROLLED for (int step = 0; step < TILE / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
   commit_products();
 }
 /// Weights as left operands.
 template <int STEPS>
 DEVICE void pack_all(unsigned (&packed)[STEPS][4], const float (&weights)[STEPS * 2][4]) {
-#pragma unroll
-  for (int step = 0; step < STEPS; ++step) pack_weights(packed[step], weights[2 * step], weights[2 * step + 1]);
+  UNROLLED for (int step = 0; step < STEPS; ++step) pack_weights(packed[step], weights[2 * step], weights[2 * step + 1]);
 }
 
 /// The groups' order at the tensor cores: each waits for the one before it.
@@ -185,12 +151,10 @@ struct Result {
 
   DEVICE void take(const float (&out)[UNITS][4], const Running& running, float scale_log2, const Queries& queries, int row, int sequence) const {
     const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
       const T* from = dy + queries.base + (long long)(row + half * 8) * DIM;
       float delta = 0;
-#pragma unroll
-      for (int d = 0; d < UNITS; ++d) {
+      UNROLLED for (int d = 0; d < UNITS; ++d) {
         if (row + half * 8 >= sequence || d * 8 >= DIM) continue;
         const unsigned pair = *(const unsigned*)(from + d * 8 + lane % 4 * 2);
         delta += (float)((const T*)&pair)[0] * out[d][half * 2] + (float)((const T*)&pair)[1] * out[d][half * 2 + 1];
@@ -218,12 +182,11 @@ struct Result {
 struct Group {
   Result result;
   unsigned shared_at;
-  Barriers barriers;
   int heads, sequence;
   float scale_log2;
   int group = threadIdx.x / 128 - 1, warp_row = threadIdx.x / 32 * 16 - 64;
-  Place<STAGES> keys, values;
-  Place<QUERY_STAGES> buffer;  // of queries
+  BufferRing<STAGES> keys{shared_at + KEY_BARRIERS}, values{shared_at + VALUE_BARRIERS};
+  BufferRing<QUERY_STAGES> buffer{shared_at + QUERY_BARRIERS + group * GROUP_BARRIERS};  // of queries
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
   float keep[2];
@@ -250,7 +213,7 @@ struct Group {
       begun = next.exists && mine == work.tiles;
       Running fresh;
       if (begun) {
-        await_queries();
+        buffer.await_full();
         start_both();
         weigh(fresh, next, 0);
       } else {
@@ -271,22 +234,15 @@ struct Group {
   /// Of a work's tiles, those of which some query of the group sees some key.
   DEVICE int seen(const Work& work) const { return CAUSAL ? min(work.tiles, Work::tiles_before(first(work) + 64)) : work.tiles; }
 
-  DEVICE void await_queries() { await(barriers.full_q(buffer.stage, group), buffer.parity); }
   /// This warp no longer reads the buffer.
-  DEVICE void release(unsigned barrier) const {
-    if (threadIdx.x % 32 == 0) arrive(barrier);
-  }
-  DEVICE void release_keys() {
-    release(barriers.free_k(keys.stage));
-    keys.advance();
-  }
-  DEVICE void release_values() {
-    release(barriers.free_v(values.stage));
-    values.advance();
+  template <int COUNT>
+  static DEVICE void pass_on(BufferRing<COUNT>& buffers) {
+    buffers.release();
+    buffers.step();
   }
   DEVICE void score() { start_scores<TILE_Q, TILE_K>(scores[0], shared_at + buffer.stage * Q_BYTES + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); }
   DEVICE void add_weighted() {
-    await(barriers.full_v(values.stage), values.parity);
+    values.await_full();
     start_output<TILE_K>(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES);
     pass_turn(group);
   }
@@ -294,24 +250,21 @@ struct Group {
     wait_products<0>();
     settle(out);
     hold(weights);
-    release_values();
+    pass_on(values);
   }
   /// Scores, which have come, into weights.
   DEVICE void weigh(Running& running, const Work& work, int tile) {
     settle(scores);
-    release_keys();
-    if (tile + 1 == seen(work)) {
-      release(barriers.free_q(buffer.stage, group));
-      buffer.advance();
-    }
+    pass_on(keys);
+    if (tile + 1 == seen(work)) pass_on(buffer);
     const int unmasked = CAUSAL ? min(sequence, first(work) + 1) : sequence;  // keys that all queries see
     if (tile * TILE_K + TILE_K > unmasked) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, sequence);
     running.weigh(scores[0], scale_log2, keep);
     running.hold();
   }
   DEVICE Running begin(const Work& work) {
-    await_queries();
-    await(barriers.full_k(keys.stage), keys.parity);
+    buffer.await_full();
+    keys.await_full();
     score();
     wait_products<0>();
     Running running;
@@ -320,7 +273,7 @@ struct Group {
   }
   /// The next tile's scores and this one's output; returns when the scores are there.
   DEVICE void start_both() {
-    await(barriers.full_k(keys.stage), keys.parity);
+    keys.await_full();
     await_turn(group);
     score();
     add_weighted();
@@ -328,10 +281,10 @@ struct Group {
   }
   /// A tile that only other groups need.
   DEVICE void pass() {
-    await(barriers.full_k(keys.stage), keys.parity);
-    release_keys();
-    await(barriers.full_v(values.stage), values.parity);
-    release_values();
+    keys.await_full();
+    pass_on(keys);
+    values.await_full();
+    pass_on(values);
     await_turn(group);
     pass_turn(group);
   }
@@ -348,15 +301,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
-  const Barriers barriers{shared_at + BARRIERS_AT};
-  if (threadIdx.x == 0) barriers.make();
+  if (threadIdx.x == 0) {
+    BufferRing<2 * STAGES>(shared_at + BARRIERS_AT).make(GROUPS * 4);
+    BufferRing<GROUPS * QUERY_STAGES>(shared_at + QUERY_BARRIERS).make(4);
+    show_barriers();
+  }
   __syncthreads();
   if (threadIdx.x < 128) {
     if (GROUPS > 1) give_registers<GROUPS == 2 ? 40 : 32>();
-    if (threadIdx.x == 0) load_all(q, k, v, shared_at, barriers, heads, sequence);
+    if (threadIdx.x == 0) load_all(q, k, v, shared_at, heads, sequence);
     __syncwarp();
   } else {
     if (GROUPS > 1) take_registers<GROUPS == 2 ? 232 : 160>();
-    Group{result, shared_at, barriers, heads, sequence, scale_log2}.run();
+    Group{result, shared_at, heads, sequence, scale_log2}.run();
   }
 }

@@ -7,15 +7,12 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
   constexpr int UNITS = TILE_N / 8;
   const int lane = threadIdx.x % 32, rows = (int)min(m - tile.row, (long long)TILE_M);
   wait_for_consumers();  // nobody multiplies any more
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS_M; ++i) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
+  UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
       const int row = fragment_row(i) + lane / 4 + half * 8;
       float* to = (float*)shared + row * PITCH + warp_column() + lane % 4 * 2;
       if (row >= rows) continue;
-#pragma unroll
-      for (int j = 0; j < FRAGMENTS_N; ++j) *(float2*)(to + j * 8) = make_float2(sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
+      UNROLLED for (int j = 0; j < FRAGMENTS_N; ++j) *(float2*)(to + j * 8) = make_float2(sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
     }
   }
   wait_for_cluster();
@@ -25,16 +22,14 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
     const long long column = tile.column + first;
     if (column >= n) continue;
     float sum[8] = {};
-#pragma unroll
-    for (int s = 0; s < SPLIT_K; ++s) {
+    UNROLLED for (int s = 0; s < SPLIT_K; ++s) {
       const unsigned from = at_rank(local + (row * PITCH + first) * 4, s);
       const float4 low = load_remote(from), high = load_remote(from + 16);
       sum[0] += low.x, sum[1] += low.y, sum[2] += low.z, sum[3] += low.w;
       sum[4] += high.x, sum[5] += high.y, sum[6] += high.z, sum[7] += high.w;
     }
     const Finish::Row finish_row = finish.row(tile.row + row);
-#pragma unroll
-    for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], finish_row, finish.column(min(column + e, n - 1)), tile.row + row, min(column + e, n - 1));
+    UNROLLED for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], finish_row, finish.column(min(column + e, n - 1)), tile.row + row, min(column + e, n - 1));
     const uint4 unit = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
     put_unit(c, tile.row + row, column, m, n, unit);
   }

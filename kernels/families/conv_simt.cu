@@ -14,7 +14,7 @@ struct PixelWalker : Pixels<PIXEL_COUNT, PIXEL_STRIDE> {
 
   DEVICE PixelWalker(const float* x, long long first_row, long long pixels, int first, int h, int w, int p, int q)
       : Pixels((unsigned)first_row + threadIdx.x / K_UNITS, pixels, h, w, p, q, C / STEP_UNIT), x(x), position(first + threadIdx.x % K_UNITS * 4), width(w) {}
-  DEVICE void fetch(float4* to) {
+  DEVICE void fetch(unsigned char* shared, unsigned at) {
     const int row = threadIdx.x / K_UNITS, unit = threadIdx.x % K_UNITS;
 #pragma unroll
     for (int e = 0; e < 4; e += STEP_UNIT) {
@@ -25,7 +25,7 @@ struct PixelWalker : Pixels<PIXEL_COUNT, PIXEL_STRIDE> {
       for (int i = 0; i < COUNT; ++i) {
         if (STRIDE > TILE_M && row >= TILE_M) break;
         const bool valid = inside && meets(i, r, s);
-        copy_async<STEP_UNIT * 4>((float*)(to + (row + i * STRIDE) * K_PITCH + unit) + e,
+        copy_async<STEP_UNIT * 4>(shared_address(shared) + at + row_place<K_UNITS>(row + i * STRIDE, unit) + e * 4,
                                   x + (long long)(corner[i] + offset) * STEP_UNIT, valid);
       }
     }
@@ -43,11 +43,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d(const float* __rest
   const int first = tiles * blockIdx.y / SPLIT_K;
   const int last = tiles * (blockIdx.y + 1) / SPLIT_K;
   PixelWalker rows(x, tile.row, pixels, first * TILE_K, height, width, p, q);
-  RowWalker<TILE_N, DEPTH % 4 == 0> columns(w, DEPTH, filters, tile.column, first * TILE_K, DEPTH);
+  RowWalker<TILE_N, DEPTH % 4 == 0 ? 4 : 1> columns(w, DEPTH, filters, tile.column, first * TILE_K, DEPTH);
   Sums sums;
-  multiply_tiles(shared, last - first, sums, [&](float4* to) {
-    rows.fetch(to);
-    columns.fetch(to + A_SIZE);
+  multiply_tiles(shared, last - first, sums, [&](int at) {
+    rows.fetch((unsigned char*)shared, at);
+    columns.fetch((unsigned char*)shared, at + A_SIZE * 16);
   });
   store_tile(sums, y + blockIdx.y * pixels * filters, tile, pixels, filters);
 }

@@ -22,8 +22,7 @@ DEVICE void copy_tiles(Ring ring, const unsigned char* a, const unsigned char* b
     for (long long chunk = 0; chunk < chunks; ++chunk, ring.step()) {
       await(ring.free(), ring.parity ^ 1);
       expect_bytes(ring.full(), STAGE_BYTES);
-#pragma unroll
-      for (int i = 0; i < GROUPS + PANELS; ++i) {
+      UNROLLED for (int i = 0; i < GROUPS + PANELS; ++i) {
         const unsigned char* from = i < GROUPS ? a + ((tile.row / LINES + i) * chunks + chunk) * CHUNK_BYTES
                                                : b + ((tile.column / LINES + i - GROUPS) * chunks + chunk) * CHUNK_BYTES;
         copy_bytes(ring.buffer() + i * CHUNK_BYTES, from, CHUNK_BYTES, ring.full());
@@ -34,18 +33,15 @@ DEVICE void copy_tiles(Ring ring, const unsigned char* a, const unsigned char* b
 
 /// sums += scale · others, and others = 0.
 DEVICE void promote(Sums& sums, Sums& others, float scale) {
-#pragma unroll
-  for (int j = 0; j < FRAGMENTS; ++j) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
+  UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
+    UNROLLED for (int e = 0; e < 4; ++e) {
       sums[0][j][e] = fmaf(others[0][j][e], scale, sums[0][j][e]);
       others[0][j][e] = 0;
     }
   }
 }
 DEVICE void clear(Sums& sums) {
-#pragma unroll
-  for (int j = 0; j < FRAGMENTS; ++j) sums[0][j][0] = sums[0][j][1] = sums[0][j][2] = sums[0][j][3] = 0;
+  UNROLLED for (int j = 0; j < FRAGMENTS; ++j) sums[0][j][0] = sums[0][j][1] = sums[0][j][2] = sums[0][j][3] = 0;
 }
 
 /// Operands of one depth of 16, `step`, in plane `plane` of the buffer at `at`.
@@ -63,18 +59,14 @@ DEVICE void multiply_large(float (&large)[FRAGMENTS][4], unsigned buffer, bool a
     multiply_anew(large, a_operand(buffer, 0, 0), b_operand(buffer, 0, 0));
   else
     multiply(large, a_operand(buffer, 0, 0), b_operand(buffer, 0, 0));
-#pragma unroll
-  for (int step = 1; step < DEPTH / 16; ++step) multiply(large, a_operand(buffer, 0, step), b_operand(buffer, 0, step));
+  UNROLLED for (int step = 1; step < DEPTH / 16; ++step) multiply(large, a_operand(buffer, 0, step), b_operand(buffer, 0, step));
   commit_products();
 }
 /// Starts those of all other pairs of planes, the smallest first.
 DEVICE void multiply_small(float (&small)[FRAGMENTS][4], unsigned buffer) {
-#pragma unroll
-  for (int order = PLANES - 1; order > 0; --order) {
-#pragma unroll
-    for (int plane = 0; plane <= order; ++plane) {
-#pragma unroll
-      for (int step = 0; step < DEPTH / 16; ++step) multiply(small, a_operand(buffer, plane, step), b_operand(buffer, order - plane, step));
+  UNROLLED for (int order = PLANES - 1; order > 0; --order) {
+    UNROLLED for (int plane = 0; plane <= order; ++plane) {
+      UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(small, a_operand(buffer, plane, step), b_operand(buffer, order - plane, step));
     }
   }
   commit_products();
@@ -106,8 +98,7 @@ DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
   clear(small);
   Ring last = ring;
   for (int chunk = 0; chunk < chunks; chunk += PROMOTE) {
-#pragma unroll
-    for (int i = 0; i < PROMOTE; ++i, ring.step()) {
+    UNROLLED for (int i = 0; i < PROMOTE; ++i, ring.step()) {
       await(ring.full(), ring.parity);
       start_products();
       multiply_large(large[0], ring.buffer(), i == 0);
@@ -138,8 +129,7 @@ DEVICE float find_doubt(const Extent* a_extents, const Extent* b_extents, Tile t
   Extent a = {0, 0}, b = {0, 0};
   for (int i = threadIdx.x % 32; i < groups; i += 32) {
     extend(a, a_extents[(tile.row / LINES + threadIdx.x / 128) * groups + i]);
-#pragma unroll
-    for (int panel = 0; panel < PANELS; ++panel) extend(b, b_extents[(tile.column / LINES + panel) * groups + i]);
+    UNROLLED for (int panel = 0; panel < PANELS; ++panel) extend(b, b_extents[(tile.column / LINES + panel) * groups + i]);
   }
   extend_over_warp(a);
   extend_over_warp(b);
@@ -155,12 +145,10 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
   const int lane = threadIdx.x % 32;
   const long long first_row = tile.row + threadIdx.x / 32 * 16;
   bool any = false;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
+  UNROLLED for (int half = 0; half < 2; ++half) {
     const long long row = first_row + lane / 4 + half * 8;
     const int row_scale = SCALED && row < m ? row_scales[row] : 0;
-#pragma unroll
-    for (int j = 0; j < FRAGMENTS; ++j) {
+    UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       const long long column = tile.column + j * 8 + lane % 4 * 2;
       if (row >= m || column >= n) continue;
       float x = sums[0][j][half * 2], y = sums[0][j][half * 2 + 1];
@@ -236,12 +224,9 @@ extern "C" __global__ void __launch_bounds__(TILE_N) repair(const float* __restr
         __syncthreads();
         if (column >= n) continue;
         float factors[16];
-#pragma unroll
-        for (int p = 0; p < 16; ++p) factors[p] = depth + p < k ? b[(depth + p) * n + column] : 0.0f;
-#pragma unroll
-        for (int p = 0; p < 16; ++p) {
-#pragma unroll
-          for (int r = 0; r < 16; ++r) sums[r] = fmaf(rows[p][r], factors[p], sums[r]);
+        UNROLLED for (int p = 0; p < 16; ++p) factors[p] = depth + p < k ? b[(depth + p) * n + column] : 0.0f;
+        UNROLLED for (int p = 0; p < 16; ++p) {
+          UNROLLED for (int r = 0; r < 16; ++r) sums[r] = fmaf(rows[p][r], factors[p], sums[r]);
         }
       }
       if (column >= n) continue;

@@ -7,12 +7,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm(const float* __restri
   const int tiles = (int)((k + TILE_K - 1) / TILE_K);
   const int first = (int)((long long)tiles * blockIdx.y / SPLIT_K);
   const int last = (int)((long long)tiles * (blockIdx.y + 1) / SPLIT_K);
-  RowWalker<TILE_M, A_ALIGNED> rows(a, k, m, tile.row, first * TILE_K, (int)k);
-  ColumnWalker<C_ALIGNED> columns(b, n, tile.column, first * TILE_K, (int)k);
+  RowWalker<TILE_M, A_ALIGNED ? 4 : 1> rows(a, k, m, tile.row, first * TILE_K, (int)k);
+  ColumnWalker<TILE_N, C_ALIGNED ? 4 : 1> columns(b, n, tile.column, first * TILE_K, (int)k);
   Sums sums;
-  multiply_tiles(shared, last - first, sums, [&](float4* to) {
-    rows.fetch(to);
-    columns.fetch(to + A_SIZE, n);
+  multiply_tiles(shared, last - first, sums, [&](int at) {
+    rows.fetch((unsigned char*)shared, at);
+    columns.fetch((unsigned char*)shared, at + A_SIZE * 16, n);
   });
   store_tile(sums, c + blockIdx.y * m * n, tile, m, n);
 }

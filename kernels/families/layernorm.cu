@@ -9,8 +9,7 @@ DEVICE Moments scan(const Matrices& in, const Lane& lane, const Kept& kept) {
     for (int c = first; c < min(first + SPAN, CHUNKS); ++c) {
       if (!lane.has(c)) continue;
       const Vector v = kept.get(in, lane, c);
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) seen.add(v[e], lane.has(c, e));
+      UNROLLED for (int e = 0; e < VEC; ++e) seen.add(v[e], lane.has(c, e));
     }
     const Moments m = seen.moments();
     all.add(m.count, m.mean, m.squares);
@@ -26,13 +25,11 @@ DEVICE void write(const Matrices& in, const Parameters& affine, T* y, const Lane
     const Vector weight = affine.get(lane, c, 0);
     const Vector bias = affine.get(lane, c, 1);
     float out[VEC];
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) out[e] = (v[e] - norm.mean) * norm.scale * weight[e] + bias[e];
+    UNROLLED for (int e = 0; e < VEC; ++e) out[e] = (v[e] - norm.mean) * norm.scale * weight[e] + bias[e];
     put(y, lane, c, out);
   }
 }
 
-#if SPLIT == 1
 struct LayerNorm {
   typedef Moments Part;
   static constexpr int WORDS = 3;
@@ -50,43 +47,14 @@ struct LayerNorm {
   DEVICE void write(const Lane& lane, const Kept& kept, long long, const Moments&, const Moments& all, const Team&) {
     ::write(in, affine, y, lane, kept, norm_of(all, eps));
   }
-#if CLUSTER > 1
   static DEVICE void pack(const Moments& mine, float (&values)[WORDS]) { pack_moments(mine, values); }
   static DEVICE Moments merge(const float (*sent)[CLUSTER]) { return merge_moments(sent); }
-#endif
+  static DEVICE Moments unpack(const float* words) { return {words[0], words[1], words[2]}; }
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
-                                                          T* __restrict__ y, float eps, long long rows) {
+                                                          T* __restrict__ y, float eps, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x};
   LayerNorm layernorm(in, weight, bias, y, eps);
-  Pass<LayerNorm>(in, rows, layernorm).run();
+  Pass<LayerNorm>(in, rows, layernorm).run(SPLIT_ARGUMENTS);
 }
-#else
-extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ x, float2* __restrict__ parts, long long rows) {
-  const Matrices in = {x};
-  Team team;
-  FOR_EACH_GROUP(row) {
-    const Lane lane(row, team);
-    const Moments m = in_block(scan(in, lane, Kept()), lane.count(), team);
-    if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float2(m.mean, m.squares);
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
-                                                          T* __restrict__ y, const float2* __restrict__ parts, float eps, long long rows) {
-  const Matrices in = {x};
-  Team team;
-  Parameters affine{{weight, bias}};
-  affine.keep(team);
-  FOR_EACH_GROUP(row) {
-    Moments mine;
-    for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
-      const float2 part = parts[row * SPLIT + p];
-      mine.add(count_of_part(row, p), part.x, part.y);
-    }
-    const Norm norm = norm_of(in_block(mine, COLS, team), eps);
-    write(in, affine, y, Lane(row, team), Kept(), norm);
-  }
-}
-#endif

@@ -50,8 +50,7 @@ DEVICE Contribution scan(const Matrices& in, const Parameters& affine, const Lan
       const Vector v = kept.get(in, lane, c, 0);
       const Vector u = kept.get(in, lane, c, 1);
       const Vector w = affine.get(lane, c);
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) {
+      UNROLLED for (int e = 0; e < VEC; ++e) {
         const float g = u[e] * w[e];
         g_sum += g;
         gx += g * seen.add(v[e], lane.has(c, e));
@@ -76,11 +75,9 @@ struct OverWarp {
 template <int N, class Threads>
 DEVICE void add_up(Contribution (&rows)[N], int count, const Threads& threads) {
   float means[N], sums[3 * N];
-#pragma unroll
-  for (int n = 0; n < N; ++n) means[n] = rows[n].x.count * rows[n].x.mean;
+  UNROLLED for (int n = 0; n < N; ++n) means[n] = rows[n].x.count * rows[n].x.mean;
   threads.sum(means);
-#pragma unroll
-  for (int n = 0; n < N; ++n) {
+  UNROLLED for (int n = 0; n < N; ++n) {
     const float mean = means[n] / max(1, count), delta = rows[n].x.mean - mean;
     sums[3 * n] = rows[n].x.squares + rows[n].x.count * delta * delta;
     sums[3 * n + 1] = rows[n].g;
@@ -88,9 +85,9 @@ DEVICE void add_up(Contribution (&rows)[N], int count, const Threads& threads) {
     rows[n].x.mean = mean;
   }
   threads.sum(sums);
-#pragma unroll
-  for (int n = 0; n < N; ++n) rows[n] = {{(float)count, rows[n].x.mean, sums[3 * n]}, sums[3 * n + 1], sums[3 * n + 2]};
+  UNROLLED for (int n = 0; n < N; ++n) rows[n] = {{(float)count, rows[n].x.mean, sums[3 * n]}, sums[3 * n + 1], sums[3 * n + 2]};
 }
+DEVICE void join(Contribution& all, const Contribution& more) { all.add(more); }
 DEVICE Contribution in_block(const Contribution& mine, int count, Team& team) {
   Contribution all[1] = {mine};
   add_up(all, count, OverBlock{team});
@@ -106,9 +103,8 @@ struct ColumnSums {
   float* shared;
 
   DEVICE ColumnSums() {
-    shared = (float*)((Vector*)dynamic_shared + (KEPT_VECTORS + PARAMETER_VECTORS) * BLOCK) + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < sizeof(held) / sizeof(float); ++i) held[i] = 0;
+    shared = (float*)((Vector*)dynamic_shared + KEPT_VECTORS * BLOCK) + threadIdx.x;
+    UNROLLED for (int i = 0; i < sizeof(held) / sizeof(float); ++i) held[i] = 0;
     for (int i = 0; i < SHARED_SUMS * VEC * 2; ++i) shared[i * BLOCK] = 0;
   }
   DEVICE void add(int c, int e, float dweight, float dbias) {
@@ -122,26 +118,22 @@ struct ColumnSums {
     }
   }
   DEVICE void settle() {
-#pragma unroll
-    for (int i = 0; i < sizeof(settled) / sizeof(float); ++i) settled[i] += held[i], held[i] = 0;
+    UNROLLED for (int i = 0; i < sizeof(settled) / sizeof(float); ++i) settled[i] += held[i], held[i] = 0;
   }
   /// Adds what the rows of the block have: `use` gets the sums for dweight and dbias of vector c.
   template <class Use>
   DEVICE void add_up(const Team& team, const Use& use) const {
     const Lane lane(0, team);
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
+    UNROLLED for (int c = 0; c < CHUNKS; ++c) {
       float sums[2][VEC];
-#pragma unroll
-      for (int i = 0; i < VEC * 2; ++i) sums[i % 2][i / 2] = add_rows(get(c, i / 2, i % 2), team);
+      UNROLLED for (int i = 0; i < VEC * 2; ++i) sums[i % 2][i / 2] = add_rows(get(c, i / 2, i % 2), team);
       if (team.r == 0 && lane.has(c)) use(lane, c, sums);
     }
   }
   /// Writes those sums to share[dweight, dbias][COLS].
   DEVICE void store(float* share, const Team& team) const {
     add_up(team, [&](const Lane& lane, int c, const float (&sums)[2][VEC]) {
-#pragma unroll
-      for (int i = 0; i < VEC * 2; ++i) share[i % 2 * COLS + lane.at(c) + i / 2 - lane.first] = sums[i % 2][i / 2];
+      UNROLLED for (int i = 0; i < VEC * 2; ++i) share[i % 2 * COLS + lane.at(c) + i / 2 - lane.first] = sums[i % 2][i / 2];
     });
   }
 
@@ -158,8 +150,7 @@ struct ColumnSums {
     __syncthreads();
     part[team.r][team.t] = value;
     __syncthreads();
-#pragma unroll
-    for (int r = 1; r < ROWS_PER_BLOCK; ++r) value += team.r == 0 ? part[r][team.t] : 0.0f;
+    UNROLLED for (int r = 1; r < ROWS_PER_BLOCK; ++r) value += team.r == 0 ? part[r][team.t] : 0.0f;
     return value;
   }
 };
@@ -181,8 +172,7 @@ DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const
     const Vector u = vectors(c, 1);
     const Vector w = affine.get(lane, c);
     float out[VEC];
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
+    UNROLLED for (int e = 0; e < VEC; ++e) {
       const float normal = (v[e] - row.norm.mean) * row.norm.scale;
       out[e] = row.norm.scale * (u[e] * w[e] - row.mean_g - normal * row.mean_gx);  // differences first: they may be zero
       columns.add(c, e, u[e] * normal, u[e]);
@@ -193,7 +183,7 @@ DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const
 
 #if OWNERS > 1
 // Blocks that keep to their columns: the kernel follows.
-#elif SPLIT == 1
+#else
 struct LayerNormBackward {
   typedef Contribution Part;
   static constexpr int WORDS = 5;
@@ -218,7 +208,6 @@ struct LayerNormBackward {
       rstd[row] = sums.norm.scale;
     }
   }
-#if CLUSTER > 1
   static DEVICE void pack(const Contribution& mine, float (&values)[WORDS]) {
     pack_moments(mine.x, values);
     values[3] = mine.g;
@@ -227,62 +216,25 @@ struct LayerNormBackward {
   static DEVICE Contribution merge(const float (*sent)[CLUSTER]) {
     Contribution all;
     all.x = merge_moments(sent);
-#pragma unroll
-    for (int rank = 0; rank < CLUSTER; ++rank) {
+    UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) {
       all.g += sent[3][rank];
       all.gx += sent[4][rank] + (sent[1][rank] - all.x.mean) * sent[3][rank];
     }
     return all;
   }
-#endif
+  static DEVICE Contribution unpack(const float* words) { return {{words[0], words[1], words[2]}, words[3], words[4]}; }
 };
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                          STATISTICS T* __restrict__ dx, SHARES float eps, long long rows) {
+                                                          STATISTICS T* __restrict__ dx, SHARES float eps, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x, dy};
 #if FUSED
   float *mean = nullptr, *rstd = nullptr;
 #endif
   LayerNormBackward backward(in, weight, dx, mean, rstd, eps);
-  Pass<LayerNormBackward>(in, rows, backward).run();
+  Pass<LayerNormBackward>(in, rows, backward).run(SPLIT_ARGUMENTS);
 #if FUSED
   backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS, Team());
 #endif
-}
-#else
-extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                           float4* __restrict__ parts, long long rows) {
-  const Matrices in = {x, dy};
-  Team team;
-  Parameters affine{{weight}};
-  affine.keep(team);
-  FOR_EACH_GROUP(row) {
-    const Lane lane(row, team);
-    const Contribution all = in_block(scan(in, affine, lane, Kept()), lane.count(), team);
-    if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float4(all.x.mean, all.x.squares, all.g, all.gx);
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                          STATISTICS T* __restrict__ dx, const float4* __restrict__ parts, float eps, long long rows) {
-  const Matrices in = {x, dy};
-  Team team;
-  ColumnSums none;
-  Parameters affine{{weight}};
-  affine.keep(team);
-  FOR_EACH_GROUP(row) {
-    Contribution mine;
-    for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
-      const float4 part = parts[row * SPLIT + p];
-      mine.add({{(float)count_of_part(row, p), part.x, part.y}, part.z, part.w});
-    }
-    const RowSums sums = row_sums(in_block(mine, COLS, team), eps);
-    const Lane lane(row, team);
-    write([&](int c, int tensor) { return fetch(in[tensor], lane, c); }, affine, dx, lane, sums, none);
-    if (team.t == 0 && PART_INDEX == 0) {
-      mean[row] = sums.norm.mean;
-      rstd[row] = sums.norm.scale;
-    }
-  }
 }
 #endif
 
@@ -309,15 +261,13 @@ extern "C" __global__ void __launch_bounds__(256) columns(const T* __restrict__ 
         u.element[0] = dy[at];
       }
       const Norm norm = {mean[row], rstd[row]};
-#pragma unroll
-      for (int e = 0; e < WIDTH; ++e) {
+      UNROLLED for (int e = 0; e < WIDTH; ++e) {
         dweight[e] += u[e] * ((v[e] - norm.mean) * norm.scale);
         dbias[e] += u[e];
       }
     }
   }
-#pragma unroll
-  for (int e = 0; e < WIDTH; ++e) {
+  UNROLLED for (int e = 0; e < WIDTH; ++e) {
     part[0][warp][e * 32 + lane] = dweight[e];
     part[1][warp][e * 32 + lane] = dbias[e];
   }
@@ -325,8 +275,7 @@ extern "C" __global__ void __launch_bounds__(256) columns(const T* __restrict__ 
   for (int i = threadIdx.x; i < 2 * 32 * WIDTH; i += 256) {
     const int which = i / (32 * WIDTH), place = i % (32 * WIDTH);
     float sum = 0;
-#pragma unroll
-    for (int w = 0; w < WARPS; ++w) sum += part[which][w][place];
+    UNROLLED for (int w = 0; w < WARPS; ++w) sum += part[which][w][place];
     const int to = (blockIdx.x * 32 + place % 32) * WIDTH + place / 32;
     if (to < COLS) shares[((long long)blockIdx.y * 2 + which) * COLS + to] = sum;
   }
@@ -352,8 +301,7 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) add_shares(const f
   part[1][group][lane] = b;
   __syncthreads();
   if (group != 0 || column >= COLS) return;
-#pragma unroll
-  for (int g = 1; g < ADD_GROUPS; ++g) {
+  UNROLLED for (int g = 1; g < ADD_GROUPS; ++g) {
     w += part[0][g][lane];
     b += part[1][g][lane];
   }

@@ -25,8 +25,7 @@ DEVICE float await(const Tagged* at, int row) {
   return __uint_as_float((unsigned)word);
 }
 DEVICE void tell(Tagged* at, int row, const float (&values)[WORDS]) {
-#pragma unroll
-  for (int i = 0; i < WORDS; ++i) {
+  UNROLLED for (int i = 0; i < WORDS; ++i) {
     const Tagged word = (Tagged)(row + 1) << 32 | __float_as_uint(values[i]);
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at + i), "l"(word) : "memory");
   }
@@ -52,31 +51,26 @@ struct Exchange {
       bool complete;
       do {
         complete = true;
-#pragma unroll
-        for (int i = 0; i < MINE * WORDS; ++i) {
+        UNROLLED for (int i = 0; i < MINE * WORDS; ++i) {
           const int owner = lane + i / WORDS * 32;
           if (owner >= OWNERS || belongs(word[i / WORDS][i % WORDS], row)) continue;
           word[i / WORDS][i % WORDS] = peek(found(row, owner) + i % WORDS);
         }
-#pragma unroll
-        for (int i = 0; i < MINE * WORDS; ++i)
+        UNROLLED for (int i = 0; i < MINE * WORDS; ++i)
           complete = complete && (lane + i / WORDS * 32 >= OWNERS || belongs(word[i / WORDS][i % WORDS], row));
       } while (!complete);
       Contribution all[1];
-#pragma unroll
-      for (int m = 0; m < MINE; ++m) {
+      UNROLLED for (int m = 0; m < MINE; ++m) {
         const int owner = lane + m * 32;
         if (owner >= OWNERS) break;
         float value[WORDS];
-#pragma unroll
-        for (int i = 0; i < WORDS; ++i) value[i] = __uint_as_float((unsigned)word[m][i]);
+        UNROLLED for (int i = 0; i < WORDS; ++i) value[i] = __uint_as_float((unsigned)word[m][i]);
         all[0].add({{(float)count_of_part(0, owner), value[0], value[1]}, value[2], value[3]});
       }
       __syncwarp();
       ::add_up(all, COLS, OverWarp());
       const RowSums sums = row_sums(all[0], eps);
-#pragma unroll
-      for (int m = 0; m < MINE; ++m) {
+      UNROLLED for (int m = 0; m < MINE; ++m) {
         const int owner = lane + m * 32;
         if (owner < OWNERS) tell(total(row, owner), row, {sums.norm.mean, sums.norm.scale, sums.mean_g, sums.mean_gx});
       }
@@ -102,8 +96,7 @@ DEVICE void meet_speaker() { asm volatile("bar.sync 1, %0;" ::"n"(BLOCK + 32) : 
 template <int N, int OFFSET = 16>
 DEVICE float fold(float* values, int lane) {
   const bool upper = lane & OFFSET;
-#pragma unroll
-  for (int i = 0; i < N / 2; ++i) {
+  UNROLLED for (int i = 0; i < N / 2; ++i) {
     const float given = upper ? values[i] : values[i + N / 2];
     values[i] = (upper ? values[i + N / 2] : values[i]) + __shfl_xor_sync(0xffffffffu, given, OFFSET);
   }
@@ -137,11 +130,9 @@ struct Speaker {
     const int b = lane / LANES, row = batch * BATCH + b;
     const auto& found = hall().found[batch % 2];
     float mean = 0, squares = 0, g = 0, gx = 0;
-#pragma unroll
-    for (int w = lane % LANES; w < WARPS; w += LANES) mean += hall().count[w] * found[w][b][3];
+    UNROLLED for (int w = lane % LANES; w < WARPS; w += LANES) mean += hall().count[w] * found[w][b][3];
     mean = over(LANES, mean) / max(1, count);
-#pragma unroll
-    for (int w = lane % LANES; w < WARPS; w += LANES) {
+    UNROLLED for (int w = lane % LANES; w < WARPS; w += LANES) {
       const float delta = found[w][b][3] - mean;
       squares += found[w][b][0] + hall().count[w] * delta * delta;
       g += found[w][b][1];
@@ -151,8 +142,7 @@ struct Speaker {
     if (lane % LANES == 0 && row < rows) tell(exchange.found(row, PART_INDEX), row, values);
   }
   static DEVICE float over(int lanes, float value) {
-#pragma unroll
-    for (int offset = lanes / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+    UNROLLED for (int offset = lanes / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
     return value;
   }
 };
@@ -173,9 +163,8 @@ struct Owner {
     const int batches = (rows + BATCH - 1) / BATCH;
 #pragma unroll 1
     for (int batch = 0; batch < RING; ++batch) {
-#pragma unroll
-      for (int b = 0; b < BATCH; ++b) request(batch * BATCH + b);
-      close_batch();
+      UNROLLED for (int b = 0; b < BATCH; ++b) request(batch * BATCH + b);
+      commit_copies();
     }
     affine.keep(team);
     count();
@@ -184,7 +173,7 @@ struct Owner {
       const int past = batch - 1 - LAG;
       Taken taken;
       if (past >= 0) take(past, taken);
-      wait_for_batches<AHEAD - 1>();
+      wait_copies<AHEAD - 1>();
       // What a thread waits for while it measures, it fills with writing: only what lies in one stretch of code is mingled.
       if (past >= 0 && (batch + 1) * BATCH <= rows) {
         measure<true>(batch);
@@ -207,14 +196,12 @@ struct Owner {
   DEVICE void request(int row) const {
     if (row >= rows) return;
     const Lane lane = lane_of(row);
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) Kept::request(in, lane, row % (RING * BATCH), c);
+    UNROLLED for (int c = 0; c < CHUNKS; ++c) Kept::request(in, lane, row % (RING * BATCH), c);
   }
   DEVICE void count() {
     const Lane lane = lane_of(0);
     float elements[1] = {0};
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) elements[0] += lane.has(c) ? VEC : 0;
+    UNROLLED for (int c = 0; c < CHUNKS; ++c) elements[0] += lane.has(c) ? VEC : 0;
     warp_reduce<Sum>(elements);
     share = elements[0] > 0 ? 1 / elements[0] : 0;
     if (threadIdx.x % 32 == 0) hall().count[threadIdx.x / 32] = elements[0];
@@ -224,24 +211,20 @@ struct Owner {
   template <bool WHOLE>
   DEVICE void measure(int batch) {
     float mean[BATCH], sums[BATCH * WORDS];
-#pragma unroll
-    for (int b = 0; b < BATCH; ++b) {
+    UNROLLED for (int b = 0; b < BATCH; ++b) {
       mean[b] = 0;
       if (WHOLE || batch * BATCH + b < rows) each(batch * BATCH + b, [&](int, const Vector& v, const Vector&) {
-#pragma unroll
-        for (int e = 0; e < VEC; ++e) mean[b] += v[e];
+        UNROLLED for (int e = 0; e < VEC; ++e) mean[b] += v[e];
       });
     }
     warp_reduce<Sum>(mean);
     const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int b = 0; b < BATCH; ++b) {
+    UNROLLED for (int b = 0; b < BATCH; ++b) {
       mean[b] *= share;
       float squares = 0, g_sum = 0, gx = 0;
       if (WHOLE || batch * BATCH + b < rows) each(batch * BATCH + b, [&](int c, const Vector& v, const Vector& u) {
         const Vector w = affine.get(lane_of(0), c);
-#pragma unroll
-        for (int e = 0; e < VEC; ++e) {
+        UNROLLED for (int e = 0; e < VEC; ++e) {
           const float deviation = v[e] - mean[b], g = u[e] * w[e];
           squares += deviation * deviation;
           g_sum += g;
@@ -262,8 +245,7 @@ struct Owner {
   DEVICE void each(int row, const Use& use) const {
     const Lane lane = lane_of(row);
     const Kept kept = kept_of(row);
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
+    UNROLLED for (int c = 0; c < CHUNKS; ++c) {
       if (lane.has(c)) use(c, kept.get(in, lane, c, 0), kept.get(in, lane, c, 1));
     }
   }
@@ -273,27 +255,23 @@ struct Owner {
 
   /// Takes a batch out of the ring, and asks for the one that takes its place.
   DEVICE void take(int batch, Taken& to) const {
-#pragma unroll
-    for (int b = 0; b < BATCH; ++b) {
+    UNROLLED for (int b = 0; b < BATCH; ++b) {
       const int row = batch * BATCH + b;
       const Lane lane = lane_of(row);
       const Kept kept = kept_of(row);
-#pragma unroll
-      for (int c = 0; c < CHUNKS; ++c) {
-#pragma unroll
-        for (int tensor = 0; tensor < TENSORS; ++tensor) {
+      UNROLLED for (int c = 0; c < CHUNKS; ++c) {
+        UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) {
           if (row < rows && lane.has(c)) to[b][c][tensor] = kept.get(in, lane, c, tensor);
         }
       }
       request(row + RING * BATCH);
     }
-    close_batch();
+    commit_copies();
   }
   template <bool WHOLE>
   DEVICE void write(int batch, const Taken& from) {
     const auto& totals = hall().totals[(batch + LAG) % 2];
-#pragma unroll
-    for (int b = 0; b < BATCH; ++b) {
+    UNROLLED for (int b = 0; b < BATCH; ++b) {
       const int row = batch * BATCH + b;
       const float* total = totals[b];
       if (WHOLE || row < rows)

@@ -1,16 +1,9 @@
 // Tensor-core building blocks, as inline PTX: asynchronous copies, ldmatrix, mma.sync, and the swizzled shared memory that
 // lets both meet no bank conflict. A `unit` is 16 bytes: eight elements, the width of every copy and of a matrix row.
-#define DEVICE __device__ __forceinline__
 
 /// Copies 16 bytes global → shared in the background; with `bytes` = 0 nothing is read and zeros are written.
 DEVICE void copy_async(unsigned to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
-DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits until at most PENDING of this thread's committed groups are under way.
-template <int PENDING>
-DEVICE void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
 /// Four 8×8 matrices; lanes 8i … 8i+7 hold the row addresses of matrix i.
@@ -56,11 +49,16 @@ DEVICE int swizzled(int row, int unit) {
   return (row * pitch<UNITS>() + unit) * 16;
 }
 
+/// The same for tiles whose rows run along the depth, and across it.
+template <int UNITS>
+DEVICE int row_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
+template <int UNITS>
+DEVICE int column_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
+
 /// A unit whose elements are not 16-byte aligned or partly outside: gathered one by one, zeros beyond `count`.
 DEVICE void gather(unsigned char* to, const T* from, long long count) {
   T eight[8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i) eight[i] = i < count ? from[i] : T(0.0f);
+  UNROLLED for (int i = 0; i < 8; ++i) eight[i] = i < count ? from[i] : T(0.0f);
   *(uint4*)to = *(uint4*)eight;
 }
 
@@ -70,8 +68,7 @@ DEVICE void store_unit(T* to, uint4 unit, long long count) {
   if (ALIGNED) {
     *(uint4*)to = unit;
   } else {
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
+    UNROLLED for (int e = 0; e < 8; ++e) {
       if (e < count) to[e] = ((const T*)&unit)[e];
     }
   }
@@ -80,17 +77,13 @@ DEVICE void store_unit(T* to, uint4 unit, long long count) {
 /// Accumulators of fragments of 16 × 8.
 template <int M, int N, class S>
 DEVICE void clear(S (&sums)[M][N][4]) {
-#pragma unroll
-  for (int i = 0; i < M; ++i) {
-#pragma unroll
-    for (int j = 0; j < N; ++j) sums[i][j][0] = sums[i][j][1] = sums[i][j][2] = sums[i][j][3] = 0;
+  UNROLLED for (int i = 0; i < M; ++i) {
+    UNROLLED for (int j = 0; j < N; ++j) sums[i][j][0] = sums[i][j][1] = sums[i][j][2] = sums[i][j][3] = 0;
   }
 }
 template <int M, int N, class S>
 DEVICE void add(S (&sums)[M][N][4], const S (&more)[M][N][4]) {
-#pragma unroll
-  for (int i = 0; i < M; ++i) {
-#pragma unroll
-    for (int j = 0; j < N * 4; ++j) sums[i][j / 4][j % 4] += more[i][j / 4][j % 4];
+  UNROLLED for (int i = 0; i < M; ++i) {
+    UNROLLED for (int j = 0; j < N * 4; ++j) sums[i][j / 4][j % 4] += more[i][j / 4][j % 4];
   }
 }

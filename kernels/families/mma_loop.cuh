@@ -46,21 +46,18 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& su
     }
   };
 
-#pragma unroll
-  for (int s = 0; s < STAGES - 1; ++s) {
+  UNROLLED for (int s = 0; s < STAGES - 1; ++s) {
     if (s < tiles) fetch(s * STAGE_BYTES);
     commit_copies();
   }
   wait_copies<STAGES - 2>();
   __syncthreads();
-#pragma unroll
-  for (int which = 0; which < LOADS; ++which) load_fragment(which, 0, 0, 0);
+  UNROLLED for (int which = 0; which < LOADS; ++which) load_fragment(which, 0, 0, 0);
   int stage = 0;
   int left = depth;
   for (int tile = 0; tile < tiles; ++tile) {
     const int next_stage = stage + 1 == STAGES ? 0 : stage + 1;
-#pragma unroll
-    for (int step = 0; step < STEPS; ++step) {
+    UNROLLED for (int step = 0; step < STEPS; ++step) {
       const bool last = step == STEPS - 1;
       if (last) {  // the next tile must have landed before its first fragments are read
         wait_copies<STAGES - 2>();
@@ -73,8 +70,7 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& su
       const bool more = !last || tile + 1 < tiles;
       // Reads of the next fragments are spread among the products, so that neither waits for the other's queue. Columns go
       // back and forth: every product shares a fragment with the one before.
-#pragma unroll
-      for (int p = 0; p < FRAGMENTS_M * FRAGMENTS_N; ++p) {
+      UNROLLED for (int p = 0; p < FRAGMENTS_M * FRAGMENTS_N; ++p) {
         constexpr int APART = FRAGMENTS_M * FRAGMENTS_N / LOADS > 0 ? FRAGMENTS_M * FRAGMENTS_N / LOADS : 1;
         if (more && p % APART == 0 && p / APART < LOADS) {
           load_fragment(p / APART, last ? next_stage : stage, last ? 0 : step + 1, (step + 1) % 2);
@@ -82,8 +78,7 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& su
         const int i = p / FRAGMENTS_N, j = i % 2 ? FRAGMENTS_N - 1 - p % FRAGMENTS_N : p % FRAGMENTS_N;
         multiply(sums[i][j], fa[step % 2][i], fb[step % 2][j / 2][j % 2 * 2], fb[step % 2][j / 2][j % 2 * 2 + 1]);
       }
-#pragma unroll
-      for (int which = FRAGMENTS_M * FRAGMENTS_N; which < LOADS; ++which) {
+      UNROLLED for (int which = FRAGMENTS_M * FRAGMENTS_N; which < LOADS; ++which) {
         if (more) load_fragment(which, last ? next_stage : stage, last ? 0 : step + 1, (step + 1) % 2);
       }
     }

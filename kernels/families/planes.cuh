@@ -9,7 +9,6 @@
 // Planes are stored as tensor cores read them from shared memory: in chunks of LINES rows of a, or columns of b, by DEPTH along
 // k, one plane's bytes after the other's. Rows of a chunk of a are 64 bytes, along k, swizzled among 64; those of b run along n
 // and are 128 bytes, swizzled among 128. Chunks follow each other along k, then along m or n.
-#define DEVICE __device__ __forceinline__
 #define SCALED (PLANES < 3)
 
 constexpr int LINES = 64, DEPTH = 32;
@@ -86,8 +85,7 @@ DEVICE void measure_columns(const float* b, unsigned* columns, long long first, 
     largest[2] = max(largest[2], __float_as_uint(four.z) & 0x7fffffffu);
     largest[3] = max(largest[3], __float_as_uint(four.w) & 0x7fffffffu);
   }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) found[warp][lane * 4 + i] = largest[i];
+  UNROLLED for (int i = 0; i < 4; ++i) found[warp][lane * 4 + i] = largest[i];
   __syncthreads();
   if (threadIdx.x >= 128 || first + threadIdx.x >= n) return;
   unsigned all = 0;
@@ -159,8 +157,7 @@ DEVICE void split_band(const float* matrix, unsigned char* planes, Extent* exten
     const float4 left = load_four<ALIGNED>(matrix + y * width + x, y < height ? width - x : 0);
     const float4 right = load_four<ALIGNED>(matrix + y * width + x + 4, y < height ? width - x - 4 : 0);
     float eight[8] = {left.x, left.y, left.z, left.w, right.x, right.y, right.z, right.w};
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    UNROLLED for (int i = 0; i < 8; ++i) {
       if (SCALED) {  // lines of denormal numbers need a power of two beyond the largest float: it comes in two factors
         const int scale = scales[DOWN ? unit * 8 + i : row];
         eight[i] = eight[i] * power_of_two(min(scale, 100)) * power_of_two(max(scale - 100, 0));
@@ -168,11 +165,9 @@ DEVICE void split_band(const float* matrix, unsigned char* planes, Extent* exten
       extend(extent, eight[i]);
     }
     unsigned char* to = planes + (band * chunks + chunk) * CHUNK_BYTES + unit_at<DOWN>(row, unit);
-#pragma unroll
-    for (int plane = 0; plane < PLANES; ++plane) {
+    UNROLLED for (int plane = 0; plane < PLANES; ++plane) {
       unsigned pairs[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      UNROLLED for (int i = 0; i < 4; ++i) {
         pairs[i] = round_pair(eight[2 * i], eight[2 * i + 1]);
         if (plane + 1 < PLANES) take_off(pairs[i], eight[2 * i], eight[2 * i + 1]);
       }

@@ -1,10 +1,8 @@
 // Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
 // serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
-// a split row through a workspace, between two kernels; OWNERS of a row's columns through a workspace, while they run.
+// a split row through a workspace, between two launches; OWNERS of a row's columns through a workspace, while they run.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
-#define DEVICE __device__ __forceinline__
-
 constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
 constexpr int PARTS = CLUSTER * SPLIT * OWNERS;        // blocks that share a row
 constexpr bool PEELED = COLS % VEC != 0;               // rows begin at any element
@@ -15,7 +13,7 @@ constexpr bool EVEN = !PEELED && PART * PARTS == COLS;                 // all pa
 constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;  // no thread looks beyond its part
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;  // registers are known by number: unrolled fully
-constexpr int WRITE_UNROLL = KEEP == IN_REGISTERS ? 1024 : PASS_UNROLL;
+constexpr int WRITE_UNROLL = KEEP ? 1024 : PASS_UNROLL;
 // Buffers for rows in shared memory: to keep them, to receive the next ones meanwhile, and for the rows before these, which
 // DEFER writes while the blocks of the cluster exchange what they found.
 constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER ? 1 : 0);
@@ -23,7 +21,6 @@ constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER
 // Dynamic shared memory. All of it belongs to single threads, so that none of it needs a barrier: what thread i has at place
 // p of an area lies at p * BLOCK + i.
 constexpr int KEPT_VECTORS = STAGES * TENSORS * CHUNKS;
-constexpr int PARAMETER_VECTORS = KEEP == IN_SHARED ? PARAMETERS * CHUNKS : 0;
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
 #define MINUS_INFINITY __int_as_float(0xff800000)
@@ -86,8 +83,7 @@ DEVICE Vector load(const T* at) {
 }
 DEVICE void store(T* at, Vector v) {
   // A compiler that sees what the words are put together from may store the pieces one by one.
-#pragma unroll
-  for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Word); ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
+  UNROLLED for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Word); ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
   if (STREAM) __stcs((RawVector*)at, v.raw);
   else *(RawVector*)at = v.raw;
 }
@@ -137,8 +133,7 @@ DEVICE Vector fetch(const T* matrix, const Lane& lane, int c) {
   const T* from = matrix + lane.base + lane.at(c);
   if (lane.whole(c)) return load(from);
   Vector v;
-#pragma unroll
-  for (int e = 0; e < VEC; ++e) {
+  UNROLLED for (int e = 0; e < VEC; ++e) {
     if (lane.has(c, e)) v.element[e] = from[e];
     else from_float(v.element[e], NEUTRAL);
   }
@@ -148,38 +143,15 @@ DEVICE Vector fetch(const T* matrix, const Lane& lane, int c) {
 /// Rounds to T and stores what is of the row.
 DEVICE void put(T* matrix, const Lane& lane, int c, const float (&values)[VEC]) {
   Vector v;
-#pragma unroll
-  for (int e = 0; e < VEC; ++e) from_float(v.element[e], values[e]);
+  UNROLLED for (int e = 0; e < VEC; ++e) from_float(v.element[e], values[e]);
   T* to = matrix + lane.base + lane.at(c);
   if (lane.whole(c)) {
     store(to, v);
     return;
   }
-#pragma unroll
-  for (int e = 0; e < VEC; ++e) {
+  UNROLLED for (int e = 0; e < VEC; ++e) {
     if (lane.has(c, e)) to[e] = v.element[e];
   }
-}
-
-/// 16, 8 or 4 bytes from global to shared memory, behind the thread's back.
-DEVICE void copy_async(Vector* to, const T* from) {
-#if __CUDA_ARCH__ >= 800
-  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-  if (sizeof(Vector) == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"((int)sizeof(Vector)) : "memory");
-#endif
-}
-/// Closes a batch of copies; waits until no more than `open` batches are under way.
-DEVICE void close_batch() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int OPEN>
-DEVICE void wait_for_batches() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(OPEN) : "memory");
-#endif
 }
 
 typedef const T* Matrices[TENSORS];
@@ -205,10 +177,9 @@ struct Kept {
     } else if (PREFETCH) {
       stage = following(stage);
       request_all(matrices, next, team, rows, following(stage));
-      wait_for_batches<1>();
+      wait_copies<1>();
     } else if (STORAGE != RELOAD) {
-#pragma unroll
-      for (int tensor = 0; tensor < TENSORS; ++tensor) {
+      UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) {
 #pragma unroll PASS_UNROLL
         for (int c = 0; c < CHUNKS; ++c) {
           if (!lane.has(c)) continue;
@@ -232,8 +203,7 @@ struct Kept {
   /// Asks for vector c of a row.
   static DEVICE void request(const Matrices& matrices, const Lane& lane, int buffer, int c) {
     if (!lane.has(c)) return;
-#pragma unroll
-    for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async(place(buffer, tensor, c), matrices[tensor] + lane.base + lane.at(c));
+    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async<sizeof(Vector)>(shared_address(place(buffer, tensor, c)), matrices[tensor] + lane.base + lane.at(c));
   }
 
  private:
@@ -241,25 +211,22 @@ struct Kept {
   /// Asks for the rows of `group`, if there are any. Rows that go on to registers come in a batch per chunk, the others in one.
   static DEVICE void request_all(const Matrices& matrices, long long group, const Team& team, long long rows, int buffer) {
     const Lane lane(row_of(group, team, rows), team);
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
+    UNROLLED for (int c = 0; c < CHUNKS; ++c) {
       if (group < rows) request(matrices, lane, buffer, c);
-      if (STORAGE == REGISTERS) close_batch();
+      if (STORAGE == REGISTERS) commit_copies();
     }
-    if (STORAGE != REGISTERS) close_batch();
+    if (STORAGE != REGISTERS) commit_copies();
   }
   /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones in their place.
   DEVICE void take(const Matrices& matrices, const Lane& lane, long long next, const Team& team, long long rows) {
     const Lane next_lane(row_of(next, team, rows), team);
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) {
-      wait_for_batches<CHUNKS - 1>();
-#pragma unroll
-      for (int tensor = 0; tensor < TENSORS; ++tensor) {
+    UNROLLED for (int c = 0; c < CHUNKS; ++c) {
+      wait_copies<CHUNKS - 1>();
+      UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) {
         if (lane.has(c)) held[tensor][STORAGE == REGISTERS ? c : 0] = *place(0, tensor, c);
       }
       if (next < rows) request(matrices, next_lane, 0, c);
-      close_batch();
+      commit_copies();
     }
   }
 };
@@ -293,24 +260,16 @@ DEVICE float (*inbox(int box))[CLUSTER] {
   __shared__ __align__(16) float boxes[BOXES][N][CLUSTER];
   return boxes[box];
 }
-DEVICE unsigned at_rank(unsigned local, unsigned rank) {
-  unsigned remote;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(rank));
-  return remote;
-}
 
 /// Sends `values`, which all threads of the block agree on, to every block of the cluster. The barrier counts bytes: a
 /// release and acquire of the cluster's order would wait for the stores of whole rows, thread by thread.
 template <int N>
 DEVICE void send(const float (&values)[N], Team& team) {
   const int box = team.sent++ % BOXES;
-  if (threadIdx.x == 0) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrivals(box)), "n"(N * CLUSTER * 4) : "memory");
-  }
+  if (threadIdx.x == 0) expect_bytes(arrivals(box), N * CLUSTER * 4);
   if (threadIdx.x >= CLUSTER) return;
   const unsigned barrier = at_rank(arrivals(box), threadIdx.x);
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
+  UNROLLED for (int i = 0; i < N; ++i) {
     const unsigned to = at_rank((unsigned)__cvta_generic_to_shared(&inbox<N>(box)[i][PART_INDEX]), threadIdx.x);
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(__float_as_int(values[i])), "r"(barrier)
                  : "memory");
@@ -323,13 +282,7 @@ DEVICE const float (*receive(Team& team))[CLUSTER] {
   const int box = team.received % BOXES;
   const unsigned parity = team.received / BOXES & 1;
   ++team.received;
-  unsigned all = 0;
-  while (!all) {
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(all)
-                 : "r"(arrivals(box)), "r"(parity)
-                 : "memory");
-  }
+  await(arrivals(box), parity);
   return inbox<N>(box);
 }
 #endif
@@ -337,11 +290,9 @@ DEVICE const float (*receive(Team& team))[CLUSTER] {
 /// Before blocks of a cluster may speak to each other.
 DEVICE void enter() {
 #if CLUSTER > 1
-  if (threadIdx.x < BOXES) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrivals(threadIdx.x)) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  if (threadIdx.x < BOXES) make_barrier(arrivals(threadIdx.x), 1);
+  if (threadIdx.x < BOXES) show_barriers();
+  wait_for_cluster();
 #endif
 }
 
@@ -360,10 +311,8 @@ DEVICE float tree(const float (&leaves)[N]) {
 /// Combines `values` over the threads of a warp that share a row; every thread gets the result.
 template <class Op, int N>
 DEVICE void warp_reduce(float (&values)[N]) {
-#pragma unroll
-  for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
+  UNROLLED for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) {
+    UNROLLED for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
   }
 }
 /// The same over the threads of the block.
@@ -374,12 +323,10 @@ DEVICE void block_reduce(float (&values)[N], Team& team) {
   team.slot ^= 1;
   __shared__ __align__(16) float part[2][ROWS_PER_BLOCK][N][WARPS_PER_ROW];
   if (team.t % 32 == 0) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
+    UNROLLED for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
   }
   __syncthreads();
-#pragma unroll
-  for (int i = 0; i < N; ++i) values[i] = tree<Op>(part[team.slot][team.r][i]);
+  UNROLLED for (int i = 0; i < N; ++i) values[i] = tree<Op>(part[team.slot][team.r][i]);
 }
 template <class Op>
 DEVICE float block_reduce(float value, Team& team) {
@@ -388,8 +335,22 @@ DEVICE float block_reduce(float value, Team& team) {
   return values[0];
 }
 
+/// Of a Part that is a plain sum, what row_moments.cuh and others have of theirs.
+DEVICE void join(float& sum, float more) { sum += more; }
+DEVICE float in_block(float mine, int, Team& team) { return block_reduce<Sum>(mine, team); }
+
+#if SPLIT > 1
+// Two launches: step 0 leaves what the parts of each row come to in `parts`, step 1 puts that together and writes.
+#define SPLIT_PARAMETERS , float* __restrict__ parts, int step
+#define SPLIT_ARGUMENTS parts, step
+#else
+#define SPLIT_PARAMETERS
+#define SPLIT_ARGUMENTS
+#endif
+
 /// What one pass over the rows of a block does, for an operator that has
-///   Part, what the blocks that share a row find out about it, with `WORDS` floats to tell of it: `pack` and `merge`;
+///   Part, what the blocks that share a row find out about it, with `WORDS` floats to tell of it: `pack`, `unpack` and `merge`;
+///   join(part, part) and in_block(part, count, team), which put together what threads know of `count` elements;
 ///   measure(lane, kept, row, team), which returns the block's Part;
 ///   write(lane, kept, row, mine, all, team), given the Part of the block and that of the whole row.
 /// With DEFER a row is written when the next one has been measured, so that nobody waits for the exchange.
@@ -404,6 +365,26 @@ struct Pass {
 
   DEVICE Pass(const Matrices& in, long long rows, Operator& op) : in(in), rows(rows), op(op) {}
 
+#if SPLIT > 1
+  DEVICE void run(float* parts, int step) {
+    constexpr int WORDS = Operator::WORDS;
+    op.prepare(team);
+    FOR_EACH_GROUP(row) {
+      const Lane lane(row, team);
+      float* const words = parts + row * SPLIT * WORDS;
+      if (step == 0) {
+        float mine[WORDS];
+        Operator::pack(op.measure(lane, kept, row, team), mine);
+        for (int i = 0; i < WORDS && team.t == 0; ++i) words[PART_INDEX * WORDS + i] = mine[i];
+      } else {
+        Part all = {};
+        for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) join(all, Operator::unpack(words + p * WORDS));
+        all = in_block(all, COLS, team);
+        op.write(lane, kept, row, all, all, team);
+      }
+    }
+  }
+#else
   DEVICE void run() {
     enter();
     kept.begin(in, team, rows);
@@ -423,6 +404,7 @@ struct Pass {
     }
     if (DEFER && last >= 0) finish(last, kept, mine);
   }
+#endif
 
  private:
   DEVICE void tell(const Part& mine) {

@@ -1,29 +1,22 @@
 // Mean and variance of rows, and values per column: for layernorm and its gradient.
 
-/// One value per column, the same for every row: read through the caches, or kept in shared memory or registers.
+/// One value per column, the same for every row: read through the caches, or kept in registers.
 struct Parameters {
   const T* values[PARAMETERS];
-  Vector held[PARAMETERS][KEEP == IN_REGISTERS ? CHUNKS : 1];
+  Vector held[PARAMETERS][KEEP ? CHUNKS : 1];
 
-  static DEVICE Vector* place(int which, int c) {
-    return (Vector*)dynamic_shared + (KEPT_VECTORS + which * CHUNKS + c) * BLOCK + threadIdx.x;
-  }
   DEVICE void keep(const Team& team) {
     const Lane lane(0, team);
-#pragma unroll
-    for (int which = 0; which < PARAMETERS; ++which) {
-#pragma unroll KEEP == IN_REGISTERS ? 1024 : 1
+    UNROLLED for (int which = 0; which < PARAMETERS; ++which) {
+#pragma unroll KEEP ? 1024 : 1
       for (int c = 0; c < CHUNKS; ++c) {
-        if (KEEP == NOWHERE || !lane.has(c)) continue;
-        if (KEEP == IN_REGISTERS) held[which][KEEP == IN_REGISTERS ? c : 0] = read(lane, c, which);
-        else *place(which, c) = read(lane, c, which);
+        if (KEEP && lane.has(c)) held[which][KEEP ? c : 0] = read(lane, c, which);
       }
     }
   }
   /// Those that belong to vector c of a row.
   DEVICE Vector get(const Lane& lane, int c, int which = 0) const {
-    if (KEEP == IN_REGISTERS) return held[which][KEEP == IN_REGISTERS ? c : 0];
-    return KEEP == IN_SHARED ? *place(which, c) : read(lane, c, which);
+    return KEEP ? held[which][KEEP ? c : 0] : read(lane, c, which);
   }
 
  private:
@@ -34,8 +27,7 @@ struct Parameters {
       v.raw = *(const RawVector*)from;
       return v;
     }
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
+    UNROLLED for (int e = 0; e < VEC; ++e) {
       if (lane.has(c, e)) v.element[e] = from[e];
       else from_float(v.element[e], 0.0f);
     }
@@ -79,8 +71,7 @@ struct Deviations {
 
   DEVICE Deviations(const Vector& first, const Lane& lane, int c) {
     float total = 0, n = 0;
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
+    UNROLLED for (int e = 0; e < VEC; ++e) {
       const bool has = lane.has(c, e);
       total += has ? first[e] : 0.0f;
       n += has ? 1.0f : 0.0f;
@@ -100,15 +91,12 @@ struct Deviations {
   DEVICE Moments moments() const { return {count, pivot + offset(), fmaxf(0.0f, squares - sum * offset())}; }
 };
 
-#if CLUSTER > 1
 /// The row's moments from what the blocks that share it sent: counts, means, squares.
 DEVICE Moments merge_moments(const float (*sent)[CLUSTER]) {
   Moments all;
   all.count = COLS;
-#pragma unroll
-  for (int rank = 0; rank < CLUSTER; ++rank) all.mean += sent[0][rank] * (1.0f / COLS) * sent[1][rank];
-#pragma unroll
-  for (int rank = 0; rank < CLUSTER; ++rank) {
+  UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) all.mean += sent[0][rank] * (1.0f / COLS) * sent[1][rank];
+  UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) {
     const float delta = sent[1][rank] - all.mean;
     all.squares += sent[2][rank] + sent[0][rank] * delta * delta;
   }
@@ -119,7 +107,7 @@ DEVICE void pack_moments(const Moments& mine, float* values) {
   values[1] = mine.mean;
   values[2] = mine.squares;
 }
-#endif
+DEVICE void join(Moments& all, const Moments& more) { all.add(more.count, more.mean, more.squares); }
 
 /// The moments of the block's part, `count` elements, from its threads'.
 DEVICE Moments in_block(const Moments& mine, int count, Team& team) {

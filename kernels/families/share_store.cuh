@@ -5,20 +5,16 @@ DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile t
                          const Ahead& = {}) {
   float* share = shares + blockIdx.y * share_elements(m, n);
   const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS_M; ++i) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
+  UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
       const long long row = tile.row + fragment_row(i) + lane / 4 + half * 8;
       if (row >= m) continue;
       const Finish::Row finish_row = finish.row(row);
-#pragma unroll
-      for (int j = 0; j < FRAGMENTS_N; ++j) {
+      UNROLLED for (int j = 0; j < FRAGMENTS_N; ++j) {
         const long long column = tile.column + warp_column() + j * 8 + lane % 4 * 2;
         if (column >= n) continue;
         float pair[2];
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
+        UNROLLED for (int e = 0; e < 2; ++e) {
           const auto sum = sums[i][j][half * 2 + e];
           pair[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)), row, min(column + e, n - 1));
         }

@@ -1,12 +1,5 @@
 constexpr float LOG2E = 1.4426950408889634f;
 
-/// 2^v; results below the normal numbers become zero.
-DEVICE float power_of_two(float v) {
-  float p;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(p) : "f"(v));
-  return p;
-}
-
 /// exp(v - top) as 2^(v * factor + offset), one fused multiply-add. The offset is rounded, which multiplies all weights
 /// of the row by the same factor, 2^32 at most; their sum takes it out. Tops beyond that lie so far apart from other floats that
 /// only their equals have a weight; there nothing must be rounded (rows of nothing but a mask).
@@ -48,22 +41,18 @@ struct Top {
   float top = MINUS_INFINITY;
 
   DEVICE Top() {
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) from_float(pairs.element[e], MINUS_INFINITY);
+    UNROLLED for (int e = 0; e < VEC; ++e) from_float(pairs.element[e], MINUS_INFINITY);
   }
   DEVICE void add(const Vector& v) {
     if (PAIRS) {
-#pragma unroll
-      for (int w = 0; w < sizeof(v.word) / sizeof(Word); ++w) pairs.word[w] = larger(pairs.word[w], v.word[w], T());
+      UNROLLED for (int w = 0; w < sizeof(v.word) / sizeof(Word); ++w) pairs.word[w] = larger(pairs.word[w], v.word[w], T());
     } else {
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) top = Max::of(top, v[e]);
+      UNROLLED for (int e = 0; e < VEC; ++e) top = Max::of(top, v[e]);
     }
   }
   DEVICE float value() const {
     float all = top;
-#pragma unroll
-    for (int e = 0; PAIRS && e < VEC; ++e) all = Max::of(all, pairs[e]);
+    UNROLLED for (int e = 0; PAIRS && e < VEC; ++e) all = Max::of(all, pairs[e]);
     return all;
   }
 };
@@ -87,8 +76,7 @@ DEVICE Peak measure_kept(const Matrices& in, const Lane& lane, const Kept& kept,
     if (!lane.has(c)) continue;
     const Vector v = kept.get(in, lane, c);
     float sum = 0;  // of a vector, as in scan: a chain over all elements would err in one direction where one weighs most
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) {
+    UNROLLED for (int e = 0; e < VEC; ++e) {
       const float w = over.weight(v[e]);
       if (STORAGE == REGISTERS) exponentials.held[STORAGE == REGISTERS ? c : 0][e] = w;
       sum += w;
@@ -111,8 +99,7 @@ DEVICE Peak scan(const Matrices& in, const Lane& lane) {
     const float top = Max::of(peak.top, largest.value());
     const Shift over(top);
     float sum = 0;
-#pragma unroll
-    for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
+    UNROLLED for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
     peak.total = peak.total * over.since(peak.top) + sum;
     peak.top = top;
   }
@@ -120,9 +107,15 @@ DEVICE Peak scan(const Matrices& in, const Lane& lane) {
 }
 
 /// The peak of the block's part from its threads'.
-DEVICE Peak in_block(const Peak& mine, Team& team) {
+DEVICE Peak in_block(const Peak& mine, int, Team& team) {
   const float top = block_reduce<Max>(mine.top, team);
   return {top, block_reduce<Sum>(mine.total * Shift(top).since(mine.top), team)};
+}
+
+DEVICE void join(Peak& all, const Peak& more) {
+  const float top = Max::of(all.top, more.top);
+  const Shift over(top);
+  all = {top, all.total * over.since(all.top) + more.total * over.since(more.top)};
 }
 
 /// `part`: what the exponentials, where they are held, were taken over.
@@ -135,18 +128,15 @@ DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, 
     if (!lane.has(c)) continue;
     float out[VEC];
     if (STORAGE == REGISTERS) {
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) out[e] = exponentials.held[STORAGE == REGISTERS ? c : 0][e] * held_scale;
+      UNROLLED for (int e = 0; e < VEC; ++e) out[e] = exponentials.held[STORAGE == REGISTERS ? c : 0][e] * held_scale;
     } else {
       const Vector v = kept.get(in, lane, c);
-#pragma unroll
-      for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
+      UNROLLED for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
     }
     put(y, lane, c, out);
   }
 }
 
-#if SPLIT == 1
 struct Softmax {
   typedef Peak Part;
   static constexpr int WORDS = 2;
@@ -157,12 +147,11 @@ struct Softmax {
   DEVICE Softmax(const Matrices& in, T* y) : in(in), y(y) {}
   DEVICE void prepare(const Team&) {}
   DEVICE Peak measure(const Lane& lane, const Kept& kept, long long, Team& team) {
-    return STORAGE == RELOAD ? in_block(scan(in, lane), team) : measure_kept(in, lane, kept, exponentials, team);
+    return STORAGE == RELOAD ? in_block(scan(in, lane), lane.count(), team) : measure_kept(in, lane, kept, exponentials, team);
   }
   DEVICE void write(const Lane& lane, const Kept& kept, long long, const Peak& mine, const Peak& all, const Team&) {
     ::write(in, y, lane, kept, exponentials, mine, all);
   }
-#if CLUSTER > 1
   static DEVICE void pack(const Peak& mine, float (&values)[WORDS]) {
     values[0] = mine.top;
     values[1] = mine.total;
@@ -172,43 +161,15 @@ struct Softmax {
     all.top = tree<Max>(sent[0]);
     const Shift over(all.top);
     float totals[CLUSTER];
-#pragma unroll
-    for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * over.since(sent[0][rank]);
+    UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * over.since(sent[0][rank]);
     all.total = tree<Sum>(totals);
     return all;
   }
-#endif
+  static DEVICE Peak unpack(const float* words) { return {words[0], words[1]}; }
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, T* __restrict__ y, long long rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, T* __restrict__ y, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x};
   Softmax softmax(in, y);
-  Pass<Softmax>(in, rows, softmax).run();
+  Pass<Softmax>(in, rows, softmax).run(SPLIT_ARGUMENTS);
 }
-#else
-extern "C" __global__ void __launch_bounds__(BLOCK) partial(const T* __restrict__ x, float2* __restrict__ parts, long long rows) {
-  const Matrices in = {x};
-  Team team;
-  FOR_EACH_GROUP(row) {
-    const Peak peak = in_block(scan(in, Lane(row, team)), team);
-    if (team.t == 0) parts[row * SPLIT + PART_INDEX] = make_float2(peak.top, peak.total);
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK) finish(const T* __restrict__ x, T* __restrict__ y, const float2* __restrict__ parts, long long rows) {
-  const Matrices in = {x};
-  Team team;
-  FOR_EACH_GROUP(row) {
-    Peak mine;
-    for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) {
-      const float2 part = parts[row * SPLIT + p];
-      const float top = Max::of(mine.top, part.x);
-      const Shift over(top);
-      mine.total = mine.total * over.since(mine.top) + part.y * over.since(part.x);
-      mine.top = top;
-    }
-    const Peak peak = in_block(mine, team);
-    write(in, y, Lane(row, team), Kept(), Exponentials(), peak, peak);
-  }
-}
-#endif

@@ -36,8 +36,7 @@ __device__ __forceinline__ void add_all(const float* __restrict__ shares, T* __r
     const long long at = first + quad * 4, count = elements - at;
     float4 sum = make_float4(0, 0, 0, 0);
     if (count > 0) {
-#pragma unroll
-      for (int s = 0; s < SPLIT_K / PARTS; ++s) add(sum, load_share<WHOLE>(shares + (part * (SPLIT_K / PARTS) + s) * elements + at, count));
+      UNROLLED for (int s = 0; s < SPLIT_K / PARTS; ++s) add(sum, load_share<WHOLE>(shares + (part * (SPLIT_K / PARTS) + s) * elements + at, count));
     }
     if (PARTS > 1) {
       sums[part][quad] = sum;

@@ -52,3 +52,32 @@ template <int COUNT>
 DEVICE void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
+
+/// COUNT buffers that one thread fills while warps read others, in the order in which they are filled: a pair of barriers for each says
+/// when it is full and when it is free again. Parity counts rounds.
+template <int COUNT>
+struct BufferRing {
+  unsigned barriers;
+  int stage = 0;
+  unsigned parity = 0;
+
+  DEVICE explicit BufferRing(unsigned barriers) : barriers(barriers) {}
+  DEVICE unsigned full() const { return barriers + stage * 16; }
+  DEVICE unsigned free() const { return full() + 8; }
+  DEVICE void await_full() const { await(full(), parity); }
+  DEVICE void await_free() const { await(free(), parity ^ 1); }
+  /// This warp needs the buffer no more.
+  DEVICE void release() const {
+    if (threadIdx.x % 32 == 0) arrive(free());
+  }
+  DEVICE void step() {
+    if (++stage == COUNT) stage = 0, parity ^= 1;
+  }
+  /// By one thread, before show_barriers: whoever fills arrives once, and every warp that reads.
+  DEVICE void make(int readers) const {
+    for (int s = 0; s < COUNT; ++s) {
+      make_barrier(barriers + s * 16, 1);
+      make_barrier(barriers + s * 16 + 8, readers);
+    }
+  }
+};

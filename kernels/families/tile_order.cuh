@@ -1,5 +1,3 @@
-#define DEVICE __device__ __forceinline__
-
 struct Tile {
   long long row, column;  // of the result, the tile's first
 };

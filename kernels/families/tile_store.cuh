@@ -14,18 +14,14 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
     wait_copies<0>();
     __syncthreads();  // nobody reads the tiles any more
   }
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS_M; ++i) {
+  UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
     const long long top = tile.row + fragment_row(i) + lane / 4;
-#pragma unroll
-    for (int first = 0; first < FRAGMENTS_N; first += UNITS) {
-#pragma unroll
-      for (int j = 0; j < UNITS; ++j) {
+    UNROLLED for (int first = 0; first < FRAGMENTS_N; first += UNITS) {
+      UNROLLED for (int j = 0; j < UNITS; ++j) {
         const int inside = warp_column() + (first + j) * 8 + lane % 4 * 2;
         const Finish::Column left = ahead.column(inside), right = ahead.column(inside + 1);
         const long long column = min(tile.column + inside, n - 1), next = min(column + 1, n - 1);
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
+        UNROLLED for (int half = 0; half < 2; ++half) {
           *(unsigned*)(staging + swizzled<UNITS>(lane / 4 + half * 8, j) + lane % 4 * 4) =
               pack(finish(sums[i][first + j][half * 2], ahead.row(i, half), left, min(top + half * 8, m - 1), column),
                    finish(sums[i][first + j][half * 2 + 1], ahead.row(i, half), right, min(top + half * 8, m - 1), next));
@@ -38,8 +34,7 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
         const unsigned char* from = staging + swizzled<UNITS>(at / STORE_N, at % STORE_N / 8) + at % 8 * sizeof(T);
         if (row < m && column < n) put_element(c, row, column, m, n, *(const T*)from);
       }
-#pragma unroll
-      for (int at = lane; !SCATTERED && at < 16 * UNITS; at += 32) {
+      UNROLLED for (int at = lane; !SCATTERED && at < 16 * UNITS; at += 32) {
         const long long row = tile.row + fragment_row(i) + at / UNITS, column = tile.column + warp_column() + (first + at % UNITS) * 8;
         const unsigned char* from = staging + swizzled<UNITS>(at / UNITS, at % UNITS);
         if (row < m && column < n) put_unit(c, row, column, m, n, *(const uint4*)from);

@@ -1,27 +1,25 @@
-// How tiles of the operands travel to shared memory: asynchronous copies of 16 bytes, zeros for what lies outside. Tiles of a
-// and of a transposed b are [rows][TILE_K]; a row-major b's is cut into panels of B_PANEL columns, each [TILE_K][B_PANEL].
+// How tiles of the operands travel to shared memory: asynchronous copies of 16 bytes, a unit, and zeros for what lies outside. Tiles of a
+// and of a transposed b are [rows][TILE_K]; a row-major b's is cut into panels of B_PANEL columns, each [TILE_K][B_PANEL]. Where a unit goes
+// in them, row_place and column_place say.
+constexpr int PER_UNIT = 16 / sizeof(T);  // elements
 
 /// One unit global → shared, of which `count` elements exist; ALIGN = elements that are sure to be contiguous and aligned.
 template <int ALIGN>
 DEVICE void copy_unit(unsigned char* shared, unsigned at, const T* from, int count) {
-  const unsigned to = (unsigned)__cvta_generic_to_shared(shared) + at;
-  if (ALIGN == 8) {
-    copy_async(to, from, count > 0 ? 16 : 0);
-  } else if (ALIGN == 1) {
-    gather(shared + at, from, count);
+  constexpr int BYTES = ALIGN * sizeof(T);
+  if (BYTES < 4) {
+    T unit[PER_UNIT];
+    UNROLLED for (int i = 0; i < PER_UNIT; ++i) unit[i] = i < count ? from[i] : T(0.0f);
+    *(uint4*)(shared + at) = *(uint4*)unit;
   } else {
-#pragma unroll
-    for (int i = 0; i < 8; i += ALIGN) {
-      asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to + i * 2), "l"(from + i), "n"(ALIGN * 2), "r"(count > i ? ALIGN * 2 : 0)
-                   : "memory");
-    }
+    UNROLLED for (int i = 0; i < PER_UNIT; i += ALIGN) copy_async<(BYTES < 4 ? 4 : BYTES)>(shared_address(shared) + at + i * (int)sizeof(T), from + i, count > i);
   }
 }
 
 /// ROWS × TILE_K of a row-major matrix, walking along its rows. A thread keeps its unit column.
 template <int ROWS, int ALIGN>
 struct RowWalker {
-  static constexpr int UNITS = TILE_K / 8;
+  static constexpr int UNITS = TILE_K / PER_UNIT;
   static constexpr int STRIDE = THREADS / UNITS;
   static constexpr int COUNT = (ROWS + STRIDE - 1) / STRIDE;
   const T* from;
@@ -32,17 +30,16 @@ struct RowWalker {
   DEVICE RowWalker(const T* matrix, long long width, long long height, long long first_row, int first, int last) {
     const int row = threadIdx.x / UNITS, unit = threadIdx.x % UNITS;
     const bool inside = first_row + row < height && (STRIDE <= ROWS || row < ROWS);
-    from = matrix + (inside ? first_row + row : 0) * width + first + unit * 8;
+    from = matrix + (inside ? first_row + row : 0) * width + first + unit * PER_UNIT;
     stride = STRIDE * width;
     rows = inside ? (int)min(height - first_row - row, (long long)ROWS) : 0;
-    left = last - first - unit * 8;
+    left = last - first - unit * PER_UNIT;
   }
   DEVICE void fetch(unsigned char* shared, unsigned at) {
     const int row = threadIdx.x / UNITS, unit = threadIdx.x % UNITS;
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
+    UNROLLED for (int i = 0; i < COUNT; ++i) {
       if (ROWS % STRIDE != 0 && row + i * STRIDE >= ROWS) break;
-      copy_unit<ALIGN>(shared, at + swizzled<UNITS>(row + i * STRIDE, unit), from + i * stride, i * STRIDE < rows ? left : 0);
+      copy_unit<ALIGN>(shared, at + row_place<UNITS>(row + i * STRIDE, unit), from + i * stride, i * STRIDE < rows ? left : 0);
     }
     from += TILE_K;
     left -= TILE_K;
@@ -52,7 +49,7 @@ struct RowWalker {
 /// TILE_K × COLUMNS of a row-major matrix, walking down its columns.
 template <int COLUMNS, int ALIGN>
 struct ColumnWalker {
-  static constexpr int UNITS = B_PANEL / 8;
+  static constexpr int UNITS = B_PANEL / PER_UNIT;
   static constexpr int STRIDE = THREADS / UNITS;
   static constexpr int COUNT = (TILE_K + STRIDE - 1) / STRIDE;
   const T* from;
@@ -62,7 +59,7 @@ struct ColumnWalker {
 
   DEVICE ColumnWalker(const T* matrix, long long width, long long first_column, int first, int last) {
     const int row = threadIdx.x / UNITS;
-    const long long column = first_column + threadIdx.x % UNITS * 8;
+    const long long column = first_column + threadIdx.x % UNITS * PER_UNIT;
     from = matrix + (long long)(first + row) * width + column;
     stride = STRIDE * width;
     columns = width - column;
@@ -70,13 +67,11 @@ struct ColumnWalker {
   }
   DEVICE void fetch(unsigned char* shared, unsigned at, long long width) {
     const int row = threadIdx.x / UNITS, unit = threadIdx.x % UNITS;
-#pragma unroll
-    for (int panel = 0; panel < COLUMNS / B_PANEL; ++panel) {
-      const int count = (int)max(min(columns - panel * B_PANEL, 8ll), 0ll);
-#pragma unroll
-      for (int i = 0; i < COUNT; ++i) {
+    UNROLLED for (int panel = 0; panel < COLUMNS / B_PANEL; ++panel) {
+      const int count = (int)max(min(columns - panel * B_PANEL, (long long)PER_UNIT), 0ll);
+      UNROLLED for (int i = 0; i < COUNT; ++i) {
         if (TILE_K % STRIDE != 0 && row + i * STRIDE >= TILE_K) break;
-        copy_unit<ALIGN>(shared, at + panel * TILE_K * B_PANEL * 2 + swizzled<UNITS>(row + i * STRIDE, unit),
+        copy_unit<ALIGN>(shared, at + panel * TILE_K * B_PANEL * (int)sizeof(T) + column_place<UNITS>(row + i * STRIDE, unit),
                          from + i * stride + panel * B_PANEL, i * STRIDE < left ? count : 0);
       }
     }

@@ -14,27 +14,21 @@ DEVICE void wait_products() {
 /// After the wait: keeps the compiler from reading accumulators, or writing them, before it.
 template <int M, int N>
 DEVICE void settle(float (&sums)[M][N][4]) {
-#pragma unroll
-  for (int i = 0; i < M; ++i) {
-#pragma unroll
-    for (int j = 0; j < N; ++j) asm volatile("" : "+f"(sums[i][j][0]), "+f"(sums[i][j][1]), "+f"(sums[i][j][2]), "+f"(sums[i][j][3])::"memory");
+  UNROLLED for (int i = 0; i < M; ++i) {
+    UNROLLED for (int j = 0; j < N; ++j) asm volatile("" : "+f"(sums[i][j][0]), "+f"(sums[i][j][1]), "+f"(sums[i][j][2]), "+f"(sums[i][j][3])::"memory");
   }
 }
 template <int M, int N>
 DEVICE void settle(int (&sums)[M][N][4]) {
-#pragma unroll
-  for (int i = 0; i < M; ++i) {
-#pragma unroll
-    for (int j = 0; j < N; ++j) asm volatile("" : "+r"(sums[i][j][0]), "+r"(sums[i][j][1]), "+r"(sums[i][j][2]), "+r"(sums[i][j][3])::"memory");
+  UNROLLED for (int i = 0; i < M; ++i) {
+    UNROLLED for (int j = 0; j < N; ++j) asm volatile("" : "+r"(sums[i][j][0]), "+r"(sums[i][j][1]), "+r"(sums[i][j][2]), "+r"(sums[i][j][3])::"memory");
   }
 }
 /// After the wait: until here the tensor cores read these registers.
 template <int M, int N>
 DEVICE void hold(const unsigned (&operands)[M][N]) {
-#pragma unroll
-  for (int i = 0; i < M; ++i) {
-#pragma unroll
-    for (int j = 0; j < N; ++j) asm volatile("" ::"r"(operands[i][j]) : "memory");
+  UNROLLED for (int i = 0; i < M; ++i) {
+    UNROLLED for (int j = 0; j < N; ++j) asm volatile("" ::"r"(operands[i][j]) : "memory");
   }
 }
 

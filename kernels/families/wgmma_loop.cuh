@@ -13,8 +13,7 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& su
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   clear(sums);
   if (tiles <= 0) return finish();
-#pragma unroll
-  for (int s = 0; s < STAGES - 2; ++s) {
+  UNROLLED for (int s = 0; s < STAGES - 2; ++s) {
     if (s < tiles) fetch(s * STAGE_BYTES);
     commit_copies();
   }

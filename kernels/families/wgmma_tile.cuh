@@ -22,11 +22,9 @@ DEVICE void multiply_buffer(Sums& sums, unsigned at) {
   constexpr int A_STEP = 32, B_STEP = B_TRANSPOSED ? 32 : 16 * B_PANEL * 2;
   const unsigned at_a = at + group_row() * 128;
   start_products();
-#pragma unroll
-  for (int step = 0; step < 4; ++step) {
+  UNROLLED for (int step = 0; step < 4; ++step) {
     const unsigned long long b = operand(at + A_BYTES + step * B_STEP, TILE_K * B_PANEL * 2);
-#pragma unroll
-    for (int i = 0; i < FRAGMENTS_M; ++i) {
+    UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
       const unsigned long long a = operand(at_a + i * 8192 + step * A_STEP);
       if (ANEW && step == 0) {
         multiply_anew(sums[i], a, b);

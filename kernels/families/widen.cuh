@@ -13,8 +13,7 @@ DEVICE void widen_rows(Widening matrix) {
     const long long row = i / units;
     const int column = (int)(i % units) * UNIT;
     __align__(16) Operand unit[UNIT];
-#pragma unroll
-    for (int e = 0; e < UNIT; ++e) unit[e] = column + e < matrix.width ? matrix.from[row * matrix.width + column + e] : Operand(0.0f);
+    UNROLLED for (int e = 0; e < UNIT; ++e) unit[e] = column + e < matrix.width ? matrix.from[row * matrix.width + column + e] : Operand(0.0f);
     *(uint4*)(matrix.to + row * matrix.wide + column) = *(uint4*)unit;
   }
 }

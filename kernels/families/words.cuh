@@ -1,0 +1,46 @@
+// Words of all families.
+#define DEVICE __device__ __forceinline__
+#define UNROLLED _Pragma("unroll")
+
+/// 2^x; results below the normal numbers become zero.
+DEVICE float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+DEVICE unsigned shared_address(const void* shared) { return (unsigned)__cvta_generic_to_shared(shared); }
+
+/// BYTES, 4, 8 or 16 at a multiple of as many, from global to shared memory behind the thread's back, where the hardware can;
+/// zeros when not `valid`.
+template <int BYTES>
+DEVICE void copy_async(unsigned to, const void* from, bool valid) {
+#if __CUDA_ARCH__ >= 800
+  if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(valid ? BYTES : 0) : "memory");
+#else
+  void* const at = __cvta_shared_to_generic(to);
+  if (BYTES == 16) *(float4*)at = valid ? *(const float4*)from : make_float4(0, 0, 0, 0);
+  else *(float*)at = valid ? *(const float*)from : 0;
+#endif
+}
+/// All of them, on hardware that can.
+template <int BYTES>
+DEVICE void copy_async(unsigned to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+  if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
+#endif
+}
+/// Closes a group of copies; waits until at most PENDING of this thread's groups are under way.
+DEVICE void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int PENDING>
+DEVICE void wait_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+#endif
+}
