@@ -246,7 +246,7 @@ class RowTemplate : public BoundTemplate {
         "rows_per_block == 1)",
         "more threads than elements");
     Add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
-    Add("storage != 'shared' or fused == 0 or prefetch == 0 or keep < 2 or unroll == 8",
+    Add("storage != 'shared' or fused == 0 or prefetch == 0 or keep == 0 or unroll == 8",
         "column sums and values in registers unroll fully");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
     Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
