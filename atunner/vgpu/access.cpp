@@ -282,12 +282,32 @@ struct Sectors {
 };
 
 struct GlobalAccess {
+  GlobalAccess(uint64_t lanes_, uint32_t bytes_) : lanes(lanes_), bytes(bytes_) {}
+  /// Of the lanes of `mask`.
+  GlobalAccess(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes_, bool store);
   uint64_t lanes = 0;
   uint32_t bytes = 0;  ///< of a lane
   uint64_t sectors = 0;
   Sectors met;
   uint32_t wavefronts = 0;
 };
+GlobalAccess::GlobalAccess(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes_, bool store)
+    : lanes(static_cast<uint64_t>(std::popcount(mask))), bytes(bytes_) {
+  uint64_t touched[kLanes * 2];
+  int n = 0;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const uint64_t a = addresses[std::countr_zero(m)];
+    for (uint64_t s = a / 32; s <= (a + bytes - 1) / 32; ++s) {
+      if (n == 0 || touched[n - 1] != s) touched[n++] = s;
+    }
+  }
+  if (!std::is_sorted(touched, touched + n)) std::sort(touched, touched + n);
+  n = static_cast<int>(std::unique(touched, touched + n) - touched);
+  sectors = static_cast<uint64_t>(n);
+  wavefronts = static_cast<uint32_t>(Lines(addresses, mask, bytes));
+  for (int i = 0; i < n; ++i) met.Note(x, touched[i], touched[i] + 1, store);
+}
+
 void CountAccess(Exec& x, const GlobalAccess& access, bool store) {
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += access.sectors;
@@ -302,33 +322,30 @@ void CountAccess(Exec& x, const GlobalAccess& access, bool store) {
 
 // ---- counting ------------------------------------------------------------------------------------------------------
 void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store) {
-  uint64_t sectors[kLanes * 2];
-  int n = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const uint64_t a = addresses[std::countr_zero(m)];
-    for (uint64_t s = a / 32; s <= (a + bytes - 1) / 32; ++s) {
-      if (n == 0 || sectors[n - 1] != s) sectors[n++] = s;
-    }
-  }
-  if (!std::is_sorted(sectors, sectors + n)) std::sort(sectors, sectors + n);
-  n = static_cast<int>(std::unique(sectors, sectors + n) - sectors);
-  GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)),
-                      bytes,
-                      static_cast<uint64_t>(n),
-                      {},
-                      static_cast<uint32_t>(Lines(addresses, mask, bytes))};
-  for (int i = 0; i < n; ++i) access.met.Note(x, sectors[i], sectors[i] + 1, store);
-  CountAccess(x, access, store);
+  CountAccess(x, GlobalAccess(x, addresses, mask, bytes, store), store);
 }
 
 void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
-  GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, {}, 0};
+  GlobalAccess access(kLanes, bytes);
+  access.sectors = (end + 31) / 32 - first / 32;
   access.met.Note(x, first / 32, (end + 31) / 32, store);
   const uint64_t together = uint64_t{bytes} * (bytes <= 4 ? kLanes : std::max(1u, 128 / bytes));
   for (uint64_t at = first; at < end; at += together)
     access.wavefronts += static_cast<uint32_t>((at + together - 1) / 128 - at / 128 + 1);
   CountAccess(x, access, store);
+}
+
+void CountCopy(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool past_l1) {
+  const GlobalAccess access(x, addresses, mask, bytes, false);
+  CountAccess(x, access, false);
+  x.counts.async_copy_bytes += access.lanes * bytes;
+  x.touch.copied = static_cast<uint32_t>(past_l1 ? access.sectors : access.met.fresh + access.met.lost) * 32;
+  if (!past_l1) return;
+  const uint64_t again = access.sectors - access.met.fresh;
+  x.counts.l1_hit_sectors -= again;
+  x.counts.reread_sectors += again;
+  if (access.met.fresh == 0) x.touch.level = Touch::Level::kL2;
 }
 
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
@@ -342,7 +359,7 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   x.counts.global_wavefronts += (bytes + 127) / 128;
   x.counts.async_wavefronts += (bytes + 127) / 128;
   x.counts.bulk_sectors += end - first;
-  if (!store) x.counts.bulk_reread_sectors += end - first - met.fresh;
+  if (!store) x.counts.reread_sectors += end - first - met.fresh;
 }
 
 namespace {

@@ -54,8 +54,7 @@ uint32_t ProductsOf(const Instruction& instruction) {
 
 Moment Later(const Moment& moment, double cycles) { return {moment[0] + cycles, moment[1] + cycles}; }
 
-}  // namespace
-
+/// Latency of a memory access.
 Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
   const double extra = touch.wavefronts > 0 ? touch.wavefronts - 1 : 0;
   switch (touch.level) {
@@ -73,6 +72,18 @@ Moment MemoryLatency(const Latencies& latencies, const Touch& touch) {
       break;
   }
   return {};
+}
+
+}  // namespace
+
+Moment DoneWith(Exec& x, const Touch& touch, const Moment& at) {
+  const Latencies& latencies = x.launch->latencies;
+  Moment begin = at;
+  if (touch.level == Touch::Level::kRemote)
+    begin = x.ports.cluster.Take(at, double{latencies.remote_busy} * touch.wavefronts);
+  if (touch.copied > 0) begin = x.ports.l2.Take(at, touch.copied / double{latencies.port_bytes_per_clk});
+  const Moment access = MemoryLatency(latencies, touch);
+  return {begin[0] + access[0], begin[1] + access[1]};
 }
 
 namespace {
@@ -474,8 +485,7 @@ void PassOne(Exec& x, uint32_t pc, const Touch& touch) {
   const Moment at = IssueOf(x, time, op, track, touch);
   time.issued = Latest(time.issued, at);
   const double latency = x.launch->timing.timings[pc].latency;
-  const Moment memory = MemoryLatency(x.launch->latencies, touch);
-  const Moment done = {at[0] + latency + memory[0], at[1] + latency + memory[1]};
+  const Moment done = Later(DoneWith(x, touch, at), latency);
   const int32_t* results = x.kernel->track_list.data() + track.first + track.reads;
   for (int i = 0; i < track.writes; ++i) time.ready[static_cast<size_t>(results[i])] = done;
   time.NotePlace({time.issued, time.places[time.placed - 1].load_words + track.load_words, track.live});
