@@ -266,6 +266,7 @@ int Lines(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
 /// What the sectors of one access meet.
 struct Sectors {
   uint64_t fresh = 0;  ///< touched by the block for the first time
+  uint64_t ages = 0;   ///< of the others that are read, summed
   uint64_t lost = 0;   ///< of the others: read so long ago that L1 has them no more
 
   /// The sectors from `first` up to `end`.
@@ -274,7 +275,7 @@ struct Sectors {
       if (is_fresh) {
         ++fresh;
       } else if (!store) {
-        x.counts.reuse_distance += age;
+        ages += age;
         lost += age > x.launch->l1_sectors ? 1 : 0;
       }
     });
@@ -308,14 +309,18 @@ GlobalAccess::GlobalAccess(Exec& x, const uint64_t* addresses, uint32_t mask, ui
   for (int i = 0; i < n; ++i) met.Note(x, touched[i], touched[i] + 1, store);
 }
 
-void CountAccess(Exec& x, const GlobalAccess& access, bool store) {
+/// `past_l1`: it neither looks for bytes there nor leaves them.
+void CountAccess(Exec& x, const GlobalAccess& access, bool store, bool past_l1 = false) {
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += access.sectors;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += access.lanes * access.bytes;
   x.counts.global_wavefronts += access.wavefronts;
-  if (!store) x.counts.l1_hit_sectors += access.sectors - access.met.fresh;
+  const uint64_t again = access.sectors - access.met.fresh;
+  if (!store) (past_l1 ? x.counts.reread_sectors : x.counts.l1_hit_sectors) += again;
+  if (!past_l1) x.counts.reuse_distance += access.met.ages;
   using Level = Touch::Level;
-  x.touch = {access.met.fresh > 0 ? Level::kMiss : access.met.lost > 0 ? Level::kL2 : Level::kL1, access.wavefronts};
+  const Level near = past_l1 || access.met.lost > 0 ? Level::kL2 : Level::kL1;
+  x.touch = {access.met.fresh > 0 ? Level::kMiss : near, access.wavefronts};
 }
 
 }  // namespace
@@ -338,14 +343,9 @@ void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
 
 void CountCopy(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool past_l1) {
   const GlobalAccess access(x, addresses, mask, bytes, false);
-  CountAccess(x, access, false);
+  CountAccess(x, access, false, past_l1);
   x.counts.async_copy_bytes += access.lanes * bytes;
   x.touch.copied = static_cast<uint32_t>(past_l1 ? access.sectors : access.met.fresh + access.met.lost) * 32;
-  if (!past_l1) return;
-  const uint64_t again = access.sectors - access.met.fresh;
-  x.counts.l1_hit_sectors -= again;
-  x.counts.reread_sectors += again;
-  if (access.met.fresh == 0) x.touch.level = Touch::Level::kL2;
 }
 
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
