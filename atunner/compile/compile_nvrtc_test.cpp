@@ -320,6 +320,23 @@ TEST_F(NvrtcTest, MachineCodeKnowsItsPtxAndItsLoops) {
   EXPECT_FALSE(ReadMachineCode("", "f", "sm_90a").has_value());
 }
 
+// The assembler puts loads under a predicate that never holds before copies to shared memory.
+TEST_F(NvrtcTest, InstructionsThatNeverRunDoNothing) {
+  constexpr uint16_t kLoadShared = 0x184, kNop = 0x118, kCopy = 0x1ae;
+  const CompileOutcome outcome = Compile(
+      "extern \"C\" __global__ void f(const float4* x, float* y) { __shared__ float4 s[32];\n"
+      "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\\ncp.async.wait_all;\" :: "
+      "\"r\"((unsigned)__cvta_generic_to_shared(s + threadIdx.x)), \"l\"(x + threadIdx.x) : \"memory\");\n"
+      "y[threadIdx.x] = 1; }",
+      {"f"}, "sm_90a");
+  ASSERT_TRUE(outcome.ok()) << outcome.error;
+  const MachineCode code = ReadMachineCode(outcome.module->cubin, "f", "sm_90a").value();
+  const auto copy = std::ranges::find(code, kCopy, &MachineInstruction::opcode);
+  ASSERT_NE(copy, code.end());
+  EXPECT_GE(std::ranges::count(code.begin(), copy, kNop, &MachineInstruction::opcode), 3);
+  EXPECT_EQ(std::ranges::count(code, kLoadShared, &MachineInstruction::opcode), 0);
+}
+
 // What the system keeps for itself from sm_90 on is no kernel's.
 TEST_F(NvrtcTest, ReservedSharedMemoryIsNotCounted) {
   for (const char* arch : {"sm_80", "sm_90a"}) {

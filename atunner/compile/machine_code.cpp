@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kBytes = 16;                                   // of an instruction, from sm_70 on
 constexpr std::string_view kLineSection = ".nv_debug_line_sass";  // as .debug_line, for lines of the PTX
-constexpr uint16_t kBranch = 0x147, kCall = 0x143, kCallRelative = 0x144;
+constexpr uint16_t kBranch = 0x147, kCall = 0x143, kCallRelative = 0x144, kNop = 0x118;
 
 /// Reads numbers one after the other; past the end they are zero.
 class Reader {
@@ -186,7 +186,11 @@ MachineInstruction Decode(uint64_t low, uint64_t high) {
   // Bits 105 to 121 of an instruction are for the scheduler.
   MachineInstruction instruction;
   instruction.opcode = static_cast<uint16_t>(Field(low, 0, 9));
-  instruction.conditional = Field(low, 12, 4) != 7;
+  constexpr uint64_t kAlways = 7, kNever = 15;
+  const uint64_t predicate = Field(low, 12, 4);
+  instruction.conditional = predicate != kAlways;
+  // As the three loads that stand before each copy to shared memory on sm_90: they take their turns and do nothing.
+  if (predicate == kNever) instruction.opcode = kNop;
   instruction.stall = static_cast<uint8_t>(Field(high, 41, 4));
   instruction.result_barrier = static_cast<uint8_t>(Field(high, 46, 3));
   instruction.read_barrier = static_cast<uint8_t>(Field(high, 49, 3));

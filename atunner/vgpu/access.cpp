@@ -334,9 +334,10 @@ struct GlobalAccess {
   uint64_t sectors = 0;
   uint32_t wavefronts = 0;
 };
-/// sector(0) to sector(access.sectors - 1) are what it touches.
+/// sector(0) to sector(access.sectors - 1) are what it touches. `past_l1`: it neither looks for bytes there nor leaves
+/// them.
 template <class F>
-void CountAccess(Exec& x, const GlobalAccess& access, bool store, F&& sector) {
+SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bool past_l1, F&& sector) {
   Counts& counts = x.counts;
   const SectorTable::Met met =
       (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, x.launch->l1_sectors, sector);
@@ -349,22 +350,32 @@ void CountAccess(Exec& x, const GlobalAccess& access, bool store, F&& sector) {
     counts.global_loads += 1;
     counts.global_load_sectors += access.sectors;
     counts.global_load_bytes += access.lanes * access.bytes;
-    counts.l1_hit_sectors += access.sectors - met.fresh;
-    counts.reuse_distance += met.distance;
+    (past_l1 ? counts.reread_sectors : counts.l1_hit_sectors) += access.sectors - met.fresh;
+    if (!past_l1) counts.reuse_distance += met.distance;
   }
   using Level = Touch::Level;
-  const Level level = met.fresh > 0 ? Level::kMiss : !store && met.lost > 0 ? Level::kL2 : Level::kL1;
-  x.touch = {level, access.wavefronts};
+  const Level near = past_l1 || (!store && met.lost > 0) ? Level::kL2 : Level::kL1;
+  x.touch = {met.fresh > 0 ? Level::kMiss : near, access.wavefronts};
+  return met;
+}
+
+/// The same of the lanes of `mask`.
+struct CountedLanes {
+  GlobalAccess access;
+  SectorTable::Met met;
+};
+CountedLanes CountLanes(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store, bool past_l1) {
+  const LanePlaces places(addresses, mask, bytes);
+  std::array<uint64_t, size_t{2} * kLanes> sectors;
+  const GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes, places.Sectors(sectors), places.Lines()};
+  return {access, CountAccess(x, access, store, past_l1, [&](size_t i) { return sectors[i]; })};
 }
 
 }  // namespace
 
 // ---- counting ------------------------------------------------------------------------------------------------------
 void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store) {
-  const LanePlaces places(addresses, mask, bytes);
-  std::array<uint64_t, size_t{2} * kLanes> sectors;
-  const GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes, places.Sectors(sectors), places.Lines()};
-  CountAccess(x, access, store, [&](size_t i) { return sectors[i]; });
+  CountLanes(x, addresses, mask, bytes, store, false);
 }
 
 void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
@@ -373,7 +384,13 @@ void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t together = uint64_t{bytes} * (bytes <= 4 ? kLanes : std::max(1u, 128 / bytes));
   for (uint64_t at = first; at < end; at += together)
     access.wavefronts += static_cast<uint32_t>((at + together - 1) / 128 - at / 128 + 1);
-  CountAccess(x, access, store, [first](size_t i) { return first / 32 + i; });
+  CountAccess(x, access, store, false, [first](size_t i) { return first / 32 + i; });
+}
+
+void CountCopy(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool past_l1) {
+  const auto [access, met] = CountLanes(x, addresses, mask, bytes, false, past_l1);
+  x.counts.async_copy_bytes += access.lanes * bytes;
+  x.touch.copied = static_cast<uint32_t>(past_l1 ? access.sectors : met.fresh + met.lost) * 32;
 }
 
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
@@ -383,14 +400,13 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
       (store ? x.store_sectors : x.load_sectors).Touch(end - first, x.launch->l1_sectors, [first](size_t i) {
         return first + i;
       });
-  if (!store) x.counts.reuse_distance += met.distance;
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
   x.counts.global_wavefronts += (bytes + 127) / 128;
   x.counts.async_wavefronts += (bytes + 127) / 128;
   x.counts.bulk_sectors += end - first;
-  if (!store) x.counts.bulk_reread_sectors += end - first - met.fresh;
+  if (!store) x.counts.reread_sectors += end - first - met.fresh;
 }
 
 namespace {

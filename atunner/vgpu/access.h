@@ -118,6 +118,8 @@ void OrderGang(Gang& gang);
 void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store);
 /// Likewise of all lanes side by side, from `first` upwards.
 void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store);
+/// Those that cp.async reads, whose bytes may not stay in L1.
+void CountCopy(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool past_l1);
 /// A bulk copy's global side.
 void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store);
 void CountShared(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes);

@@ -11,6 +11,7 @@ namespace {
 void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t bytes = op.width;
   uint64_t sources[kLanes] = {};
+  uint32_t reading = 0;  // lanes that do not fill with zeros alone
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     uint64_t to_address = AddressOf(x, op, l);
@@ -24,7 +25,7 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
     if (to == nullptr) return;
     const std::byte* from = take ? GlobalPointer(x, op, l, from_address, take, "asynchronous copy") : nullptr;
     if (take && from == nullptr) return;
-    if (take) NoteGlobalCopy(x, op, l, from_address, take);
+    if (take) NoteGlobalCopy(x, op, l, from_address, take), reading |= 1u << l;
     if (x.check) {
       ShadowWrite(x, op, l, to_address, bytes, false, false);
       const uint32_t thread = x.ThreadOf(l);
@@ -37,8 +38,7 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
     std::memset(to, 0, bytes);
     if (take) std::memcpy(to, from, take);
   }
-  x.counts.async_copy_bytes += static_cast<uint64_t>(std::popcount(mask)) * bytes;
-  if (x.count) CountGlobal(x, sources, mask, bytes, false);
+  if (x.count && reading != 0) CountCopy(x, sources, reading, bytes, op.variant != 0);
 }
 
 void AsyncCommit(Exec& x, const Op&, uint32_t mask) {

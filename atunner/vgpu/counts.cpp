@@ -60,7 +60,7 @@ std::vector<std::pair<std::string, double>> Counts::Figures() const {
   add("barriers", barriers);
   add("async_copy_bytes", async_copy_bytes);
   add("bulk_sectors", bulk_sectors);
-  add("bulk_reread_sectors", bulk_reread_sectors);
+  add("reread_sectors", reread_sectors);
   add("path_l2", path[0]);
   add("path_dram", path[1]);
   add("blocks", blocks);
@@ -97,7 +97,7 @@ Counts& Counts::operator+=(const Counts& o) {
   barriers += o.barriers;
   async_copy_bytes += o.async_copy_bytes;
   bulk_sectors += o.bulk_sectors;
-  bulk_reread_sectors += o.bulk_reread_sectors;
+  reread_sectors += o.reread_sectors;
   for (size_t i = 0; i < pipe_uses.size(); ++i) pipe_uses[i] += o.pipe_uses[i];
   issued += o.issued;
   code_instructions = std::max(code_instructions, o.code_instructions);

@@ -272,6 +272,7 @@ Status Decoder::DecodeAsyncCopy(const Form& form, Op& op) {
   op.target = static_cast<uint32_t>(source.imm);
   ATUNNER_RETURN_IF_ERROR(Address(instruction.operands[0], instruction, op, op.src[0]));
   op.space = Space::kGlobal;
+  op.variant = form.Has("cg");
   op.width = static_cast<uint8_t>(instruction.operands[2].bits);
   if (op.width != 4 && op.width != 8 && op.width != 16) return Unsupported(instruction, ": size");
   op.src[2] = instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kRegister

@@ -122,7 +122,7 @@ std::vector<Share> Pipes(const EstimateInput& in) {
   const double assumed = per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests - c.async_wavefronts) +
                          std::max(0.0, uses(Pipe::kLsu) - requests);
   const double lsu = c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;  // accesses that were merged
-  const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors + c.bulk_reread_sectors);
+  const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors + c.reread_sectors);
   const double port = std::max(0.0, sectors - per_block(c.bulk_sectors)) * kSectorBytes / kPortBytesPerClk;
   return {{"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
           {"arithmetic", arithmetic},
@@ -182,7 +182,7 @@ Traffic TrafficOf(const EstimateInput& in) {
   const double scale =
       static_cast<double>(in.shape.grid.Count()) / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   Traffic t;
-  const double again = static_cast<double>(in.counts.bulk_reread_sectors) * kSectorBytes * scale;
+  const double again = static_cast<double>(in.counts.reread_sectors) * kSectorBytes * scale;
   t.load = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes * scale;
   t.store = static_cast<double>(in.counts.unique_store_sectors) * kSectorBytes * scale;
   const double distinct = std::min(t.load + t.store, in.footprint_bytes);

@@ -129,7 +129,7 @@ TEST(Estimate, BulkCopiesReadAgainFromL2) {
   EstimateInput in = Streaming();
   const double once = EstimateTime(in).dram_bytes;
   const double time = Time(in);
-  in.counts.bulk_sectors = in.counts.bulk_reread_sectors = 10 * 400000;
+  in.counts.bulk_sectors = in.counts.reread_sectors = 10 * 400000;
   EXPECT_GT(Time(in), 2 * time);
   EXPECT_LT(EstimateTime(in).dram_bytes, 1.01 * once + 0.1 * 1320 * 400000 * 32) << "most of it comes from L2";
 }

@@ -75,11 +75,7 @@ class Issue {
       const Track& track = x_.kernel->tracks[step.op];
       if (step.wait == Wait::kMemory) {
         const Touch touch = TakeTouch(time_.accesses[step.op]);
-        const Moment access = MemoryLatency(latencies_, touch);
-        const Moment begin = touch.level == Touch::Level::kRemote
-                                 ? x_.ports.cluster.Take(at_, double{latencies_.remote_busy} * touch.wavefronts)
-                                 : at_;
-        done = {begin[0] + access[0], begin[1] + access[1]};
+        done = DoneWith(x_, touch, at_);
         wavefronts = std::max(wavefronts, touch.wavefronts);
       }
       Asynchronous(track, instruction, step.op, done);

@@ -185,12 +185,13 @@ class Matching {
     const std::vector<bool> leaders = Leaders();
     MachineRun run;
     const auto close = [&] {
-      if (!run.steps.empty()) schedule_.runs.push_back(std::move(run));
+      const auto idle = [](const MachineStep& step) { return step.instruction.opcode == kNop; };
+      if (!std::ranges::all_of(run.steps, idle)) schedule_.runs.push_back(std::move(run));
       run = {};
     };
     for (size_t i = 0; i < code_.size(); ++i) {
       if (leaders[i]) close();
-      if (dropped_[i] || (code_[i].opcode == kBranch && code_[i].target == i) || code_[i].opcode == kNop) continue;
+      if (dropped_[i] || (code_[i].opcode == kBranch && code_[i].target == i)) continue;
       if (run.steps.empty()) run.depth = DepthOf(i);
       const Kind kind = KindOf(code_[i].opcode);
       run.steps.push_back({code_[i], OpOf(i), kind.wait, jumps_[i] != kNowhere});
@@ -226,8 +227,8 @@ class Matching {
     });
   }
 
-  /// Parts that the run may stand for, the best first: those that are not skipped within it, of as many loops as it
-  /// has, of which the most instructions come.
+  /// Parts that the run may stand for, the best first: the one that ends with the same barrier, then those that are not
+  /// skipped within it, of as many loops as it has, of which the most instructions come.
   std::vector<uint32_t> Ranked(const MachineRun& run) const {
     std::map<uint32_t, uint32_t> counts;
     for (const MachineStep& step : run.steps) {
@@ -242,6 +243,9 @@ class Matching {
     };
     std::ranges::stable_sort(parts, {}, apart);
     std::ranges::stable_partition(parts, [&](uint32_t part) { return !IsSkipped(part, counts); });
+    const MachineStep& end = run.steps.back();
+    const bool meets = end.instruction.opcode == kBar && end.op != kNowhere && ops_[end.op].last;
+    if (meets) std::ranges::stable_partition(parts, [&](uint32_t part) { return part == schedule_.part_of[end.op]; });
     return parts;
   }
 
@@ -299,7 +303,10 @@ class Matching {
   uint32_t CopiesOf(const MachineRun& run) const {
     Lines lines;
     for (const MachineStep& step : run.steps) {
-      if (step.op != kNowhere && ops_[step.op].single) ++lines[step.op];
+      // What an instruction's address or operands take comes from its line too, on other pipes.
+      const Pipe pipe = KindOf(step.instruction.opcode).pipe;
+      const bool counts = pipe == Pipe::kLsu || pipe == Pipe::kFma || pipe == Pipe::kTensor;
+      if (step.op != kNowhere && ops_[step.op].single && counts) ++lines[step.op];
     }
     std::vector<uint32_t> counts;
     for (const auto& [op, count] : lines) counts.push_back(count);

@@ -66,6 +66,34 @@ TEST(Schedule, WhatIsMovedOutOfALoopRunsOnce) {
   EXPECT_EQ(schedule.runs[schedule.parts[0].runs[0][0]].steps.size(), 4u);
 }
 
+TEST(Schedule, ARunEndsWithItsOwnBarrier) {
+  // Line 2: what is waited for before the barrier in line 3. The assembler moves additions of line 4 ahead of it.
+  constexpr uint16_t kBar = 0x11d;
+  std::vector<ScheduledOp> ops = Loop();
+  ops[2].last = true;
+  ops[3].target = ScheduledOp::kNowhere;
+  ops[3].last = ops[3].control = false;
+  const MachineCode code = {At(1, kAdd),  At(4, kAdd), At(4, kAdd), At(4, kAdd), At(4, kAdd),
+                            At(2, kLoad), At(3, kBar), At(4, kAdd), At(5, kExit)};
+  const Schedule schedule = MakeSchedule(code, ops);
+  const uint32_t meeting = schedule.part_of[2];
+  ASSERT_EQ(schedule.parts[meeting].runs.size(), 1u);
+  EXPECT_EQ(schedule.runs[schedule.parts[meeting].runs[0][0]].steps.back().instruction.opcode, kBar);
+  EXPECT_NE(schedule.part_of[3], meeting);
+}
+
+TEST(Schedule, AddressesOfACopyAreNoCopies) {
+  // The line of one load has three more instructions, which do nothing or make its address.
+  constexpr uint16_t kNop = 0x118, kMultiply = 0x024, kInteger = 0x010;
+  const MachineCode code = {At(1, kAdd),  At(2, kMultiply), At(2, kInteger),   At(2, kNop),
+                            At(2, kLoad), At(3, kAdd),      At(4, kBranch, 1), At(5, kExit)};
+  const Schedule schedule = MakeSchedule(code, Loop());
+  const MachineRun& body = schedule.runs[schedule.parts[1].runs[0][0]];
+  EXPECT_EQ(body.copies, 1u);
+  EXPECT_EQ(body.steps.size(), 6u) << "what does nothing takes its turn";
+  EXPECT_EQ(body.uses[static_cast<size_t>(Pipe::kLsu)], 1u);
+}
+
 TEST(Schedule, SlowPathsAreLeftOut) {
   // A division in line 3 jumps over the call of its slow path, which stands behind the kernel.
   const MachineCode code = {At(1, kAdd),  At(2, kLoad),    At(3, kAdd),   At(3, kBranch, 6),

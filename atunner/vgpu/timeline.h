@@ -62,6 +62,7 @@ struct Touch {
   enum class Level : uint8_t { kNone, kShared, kRemote, kL1, kL2, kMiss };  ///< kL2: L1 lost it meanwhile
   Level level = Level::kNone;
   uint32_t wavefronts = 0;  ///< cycles that the load/store unit needs for it
+  uint32_t copied = 0;      ///< bytes that an asynchronous copy brings from beyond L1
 };
 /// An operation that met memory, or that no lane ran.
 struct Noted {
@@ -137,8 +138,8 @@ struct WarpTime {
   uint32_t jumps = 0;                ///< taken branches since
 };
 
-/// Latency of a memory access.
-Moment MemoryLatency(const Latencies& latencies, const Touch& touch);
+/// When an access of the current warp that begins at `at` is done.
+Moment DoneWith(Exec& x, const Touch& touch, const Moment& at);
 /// cp.async.wait_group: when all but the newest `newest` groups have landed. They are forgotten.
 Moment LandedBy(WarpTime& time, uint64_t newest);
 

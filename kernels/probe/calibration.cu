@@ -181,11 +181,11 @@ extern "C" __global__ void __launch_bounds__(256) cal_read(const uint4* from, un
 }
 
 #if __CUDA_ARCH__ >= 800
-/// Every block copies all of it to shared memory asynchronously, eight parts on the way.
-extern "C" __global__ void __launch_bounds__(256) cal_copy(const uint4* from, unsigned n, int rounds, unsigned* sink) {
+/// Every block copies all of it to shared memory asynchronously, eight parts on the way; `together` of them side by side.
+extern "C" __global__ void __launch_bounds__(256) cal_copy(const uint4* from, unsigned n, int rounds, unsigned* sink, unsigned together) {
   __shared__ uint4 parts[8][256];
   for (int round = 0; round < rounds; ++round) {
-    unsigned base = (blockIdx.x * 7919u + round) * 1024u % n;
+    unsigned base = (blockIdx.x / together * 7919u + round) * 1024u % n;
     for (unsigned i = 0; i < n; i += 256) {
       const unsigned to = (unsigned)__cvta_generic_to_shared(&parts[i / 256 % 8][threadIdx.x]);
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\ncp.async.commit_group;\ncp.async.wait_group 7;" ::"r"(to), "l"(from + base + threadIdx.x));
