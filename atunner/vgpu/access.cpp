@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "atunner/vgpu/used_bytes.h"
+
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 std::string Hex(uint64_t v) {
@@ -158,12 +160,14 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
   const uint64_t shown = address;
   Exec& owner = OwnerOf(x, address);
   const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
+  const bool pieces = op.width < 4 && op.list_size > 1;  // of a struct, which may have padding
+  const uint64_t used = bytes > 4 && bytes <= 32 ? UsedBytes(*x.kernel, op) : kAllBytes;
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
+    if (used != kAllBytes && word * 4 >= address && (used >> (word * 4 - address) & 0xf) == 0) continue;
     SharedShadow& s = owner.shadow[word];
     const uint8_t need = BytesOfWord(word, address, bytes);
-    const bool unwritten = (s.initialised & need) != need;
-    const bool conflict = (s.in_flight & (kThreadCopy | kBulkCopy)) || WriteUnordered(x, s, thread);
-    if ((unwritten || conflict) && word * 4 >= address && Dropped(*x.kernel, op, word * 4 - address, 4)) continue;
+    const auto there = static_cast<uint8_t>(s.initialised & need);
+    const bool unwritten = pieces ? there == 0 : there != need;
     if (unwritten)
       ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there",
                       {Space::kShared, address, {}});

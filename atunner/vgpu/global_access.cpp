@@ -98,7 +98,7 @@ uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, uint32_t bytes
 uint32_t UndefinedUse(const Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
                       const GlobalShadow& shadow) {
   const uint64_t used = UsedBytes(*x.kernel, op);
-  if (used == ~uint64_t{0}) return 0;
+  if (used == kAllBytes) return 0;
   uint32_t undefined = 0;
   ForLanes(mask, [&](int l) {
     const uint8_t* defined = shadow.defined + (addresses[l] - shadow.base);

@@ -33,9 +33,14 @@ bool AllCalm(const Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
   return news == 0;
 }
 
+/// Whether the compiler widened loads of the kernel: what they drop counts as not read.
+bool WidensLoads(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.code, [](const Code& code) { return !code.function->used_bytes.empty(); });
+}
+
 /// The common case of the shadow: nothing but earlier epochs in the words. False = look closer, from this lane on.
 bool QuietRead(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
-  if (bytes % 4 != 0 || op.relaxed) return false;
+  if (bytes % 4 != 0 || op.relaxed || (bytes > 4 && WidensLoads(*x.kernel))) return false;
   const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
   SharedShadow* const first = &x.shadow[address / 4];
   for (SharedShadow* s = first; s < first + bytes / 4; ++s) {

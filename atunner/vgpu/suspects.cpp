@@ -170,9 +170,9 @@ const Code* CodeOf(const Kernel& kernel, uint32_t index) {
 uint64_t UsedBytes(const Kernel& kernel, const Op& op) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
   const Code* code = CodeOf(kernel, index);
-  if (code == nullptr) return ~uint64_t{0};
+  if (code == nullptr) return kAllBytes;
   const auto used = code->function->used_bytes.find(index - code->first_op);
-  return used == code->function->used_bytes.end() ? ~uint64_t{0} : used->second;
+  return used == code->function->used_bytes.end() ? kAllBytes : used->second;
 }
 
 bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes) {

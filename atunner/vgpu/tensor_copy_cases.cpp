@@ -60,10 +60,10 @@ std::vector<int64_t> PixelAfter(const CopyCase& one, uint64_t steps) {
   const TensorMapSpec& spec = one.spec;
   std::vector<int64_t> at(one.corner.begin(), one.corner.end());
   for (; steps > 0; --steps) {
-    size_t i = 1;
-    const auto step = [&] { return spec.element_strides.empty() ? 1 : int64_t{spec.element_strides[i]}; };
-    for (at[i] += step(); i + 1 < at.size(); at[++i] += step()) {
-      if (at[i] <= static_cast<int64_t>(spec.dims[i]) - 1 + spec.im2col->upper[i - 1]) break;
+    for (size_t i = 1; i < at.size(); ++i) {
+      at[i] += spec.element_strides.empty() ? 1 : int64_t{spec.element_strides[i]};
+      const bool pixels = i + 1 < at.size();
+      if (!pixels || at[i] <= static_cast<int64_t>(spec.dims[i]) - 1 + spec.im2col->upper[i - 1]) break;
       at[i] = spec.im2col->lower[i - 1];
     }
   }
