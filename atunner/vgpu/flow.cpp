@@ -306,6 +306,14 @@ bool LeadsTo(const Kernel& kernel, uint32_t from, uint32_t to) {
   return true;
 }
 
+/// Whether lanes here have nothing left to do: a `return` in front of a barrier, which compilers put at the end.
+bool IsLeaving(const Kernel& kernel, uint32_t pc) {
+  const Op* op = &kernel.ops[pc];
+  if (FlowOf(kernel, *op) == Flow::kBranch && op->guard < 0) op = &kernel.ops[op->target];
+  const Flow flow = FlowOf(kernel, *op);
+  return op->guard < 0 && (flow == Flow::kExit || flow == Flow::kReturn);
+}
+
 /// A sibling that got its turn early is not divergent yet: it waits for lanes which may still come. Those that wait at
 /// this very place join the group.
 bool WaitsForSiblings(const Kernel& kernel, Warp& warp, size_t index, uint32_t pc) {
@@ -319,7 +327,7 @@ bool WaitsForSiblings(const Kernel& kernel, Warp& warp, size_t index, uint32_t p
       other.mask = 0;
     }
     if (behind || other.barrier >= 0 || other.mask == 0 || other.depth < depth) continue;
-    behind = other.depth > depth || other.pc < pc || LeadsTo(kernel, other.pc, pc);
+    behind = other.depth > depth || other.pc < pc || IsLeaving(kernel, other.pc) || LeadsTo(kernel, other.pc, pc);
   }
   return behind;
 }

@@ -56,6 +56,13 @@ TEST_F(OneBlock, ABarrierThatOthersMayPassByIsReported) {
               HasSubstr("only some lanes of the warp reach this barrier"));
 }
 
+TEST_F(OneBlock, LanesThatReturnBeforeABarrierAreNotWaitedFor) {
+  const std::string head = "setp.ge.u32 %p, %t, 40;\n@%p bra LEAVE;\nbar.sync 0;\nst.global.u32 [%to], %t;\nLEAVE:\n";
+  EXPECT_EQ(Run(head), "");
+  EXPECT_EQ(words_[39][0], 39u);
+  EXPECT_THAT(Run(head + "st.global.u32 [%to+4], %t;\n"), HasSubstr("only some lanes of the warp reach this barrier"));
+}
+
 TEST_F(OneBlock, AStructIsReadWithItsPadding) {
   const std::string two_of_four = "mov.u16 %h0, 5;\nst.shared.u8 [%s+8], %h0;\nst.shared.u8 [%s+9], %h0;\n";
   EXPECT_EQ(Run(two_of_four + "ld.shared.v4.u8 {%h0, %h1, %h2, %h3}, [%s+8];\nst.global.u16 [%to], %h1;\n"), "");
