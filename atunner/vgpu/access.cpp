@@ -144,6 +144,32 @@ Exec& OwnerOf(Exec& x, uint64_t& address) {
   return rank == 0 || rank > x.gang->members.size() ? x : *x.gang->members[rank - 1];
 }
 
+/// An answer about the operation that Exec::only_chosen keeps, under the number of the question: an address inside of
+/// it.
+template <class F>
+bool Remembered(Exec& x, const Op& op, uint32_t question, F&& answer) {
+  const auto* key = reinterpret_cast<const Op*>(reinterpret_cast<const std::byte*>(&op) + question % sizeof(Op));
+  const auto [known, is_new] = x.only_chosen.try_emplace(key, false);
+  if (is_new) known->second = answer();
+  return known->second;
+}
+
+/// Whether unwritten bytes at `at`, of a lane's load of `bytes`, are a struct's padding as far as one can tell: they
+/// are copied, within the block or along with what was written.
+bool IsPadding(Exec& x, const Op& op, const Exec& owner, uint64_t at, uint64_t address, uint64_t bytes) {
+  if (op.width == 0 || (op.width < 8 && op.list_size < 2)) return false;
+  const auto element = static_cast<uint32_t>((at - address) / op.width);
+  const bool within =
+      Remembered(x, op, 2 * element + 1, [&] { return OnlyCopied(*x.kernel, op, element) == Copied::kWithinBlock; });
+  const bool copied = within || Remembered(x, op, 2 * element + 2,
+                                           [&] { return OnlyCopied(*x.kernel, op, element) == Copied::kAnywhere; });
+  if (within || !copied) return within;
+  for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
+    if ((owner.shadow[word].initialised & BytesOfWord(word, address, bytes)) != 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
@@ -166,9 +192,10 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
     if (used != kAllBytes && word * 4 >= address && (used >> (word * 4 - address) & 0xf) == 0) continue;
     SharedShadow& s = owner.shadow[word];
     const uint8_t need = BytesOfWord(word, address, bytes);
-    const auto there = static_cast<uint8_t>(s.initialised & need);
-    const bool unwritten = pieces ? there == 0 : there != need;
-    if (unwritten)
+    const auto missing = static_cast<uint32_t>(need & ~s.initialised);
+    const bool unwritten = pieces ? missing == need : missing != 0;
+    if (unwritten &&
+        !IsPadding(x, op, owner, word * 4 + static_cast<uint32_t>(std::countr_zero(missing)), address, bytes))
       ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there",
                       {Space::kShared, address, {}});
     if (s.in_flight & (kThreadCopy | kBulkCopy)) {

@@ -309,7 +309,7 @@ bool LeadsTo(const Kernel& kernel, uint32_t from, uint32_t to) {
 /// Whether lanes here have nothing left to do: a `return` in front of a barrier, which compilers put at the end.
 bool IsLeaving(const Kernel& kernel, uint32_t pc) {
   const Op* op = &kernel.ops[pc];
-  if (FlowOf(kernel, *op) == Flow::kBranch && op->guard < 0) op = &kernel.ops[op->target];
+  for (int i = 0; i < 4 && FlowOf(kernel, *op) == Flow::kBranch && op->guard < 0; ++i) op = &kernel.ops[op->target];
   const Flow flow = FlowOf(kernel, *op);
   return op->guard < 0 && (flow == Flow::kExit || flow == Flow::kReturn);
 }
@@ -326,8 +326,9 @@ bool WaitsForSiblings(const Kernel& kernel, Warp& warp, size_t index, uint32_t p
       warp.groups[index].mask |= other.mask;
       other.mask = 0;
     }
-    if (behind || other.barrier >= 0 || other.mask == 0 || other.depth < depth) continue;
-    behind = other.depth > depth || other.pc < pc || IsLeaving(kernel, other.pc) || LeadsTo(kernel, other.pc, pc);
+    if (behind || other.barrier >= 0 || other.mask == 0) continue;
+    behind = other.depth > depth || (other.depth == 0 && IsLeaving(kernel, other.pc)) ||
+             (other.depth == depth && (other.pc < pc || LeadsTo(kernel, other.pc, pc)));
   }
   return behind;
 }

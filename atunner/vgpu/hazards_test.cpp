@@ -70,6 +70,19 @@ TEST_F(OneBlock, AStructIsReadWithItsPadding) {
               HasSubstr("before anything was written there"));
 }
 
+/// Pairs of a double and an int are sorted and moved as 16 bytes.
+TEST_F(OneBlock, PaddingIsCopiedAlong) {
+  const std::string three = "mov.u64 %d0, 3;\nst.shared.u64 [%s], %d0;\nst.shared.u32 [%s+8], %t;\nbar.sync 0;\n";
+  const std::string load = "ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%s];\n";
+  EXPECT_EQ(
+      Run(three + "ld.shared.v4.u8 {%h0, %h1, %h2, %h3}, [%s+12];\nst.shared.v4.u8 [%s+8], {%h0, %h1, %h2, %h3};\n"),
+      "");
+  EXPECT_EQ(Run(three + load + "st.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"), "");
+  const std::string unwritten = "before anything was written there";
+  EXPECT_THAT(Run(three + load + "add.u32 %r3, %r3, 1;\nst.global.u32 [%to], %r3;\n"), HasSubstr(unwritten));
+  EXPECT_THAT(Run(load + "st.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"), HasSubstr(unwritten));
+}
+
 /// The load takes the fourth word along, which another thread writes meanwhile.
 TEST_F(OneBlock, WhatAWidenedLoadDropsIsNotRead) {
   const std::string body = "st.shared.v4.u32 [%s], {%t, %t, %t, %t};\nbar.sync 0;\nmov.u32 %r7, room;\n" +

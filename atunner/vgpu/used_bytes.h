@@ -13,4 +13,10 @@ constexpr uint64_t kAllBytes = ~uint64_t{0};
 /// says that it widened the load (.pragma "used_bytes_mask").
 uint64_t UsedBytes(const Kernel& kernel, const Op& op);
 
+/// What becomes of a loaded value that is moved, chosen and stored, and nothing else.
+enum class Copied : uint8_t { kNo, kAnywhere, kWithinBlock };
+
+/// Element `element` of what the load `op` reads. Structs are copied with their padding.
+Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element);
+
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA
