@@ -172,6 +172,16 @@ bool IsPadding(Exec& x, const Op& op, const Exec& owner, uint64_t at, uint64_t a
 
 }  // namespace
 
+bool CopiesPieces(Exec& x, const Op& op) {
+  if (op.width >= 4 || op.list_size < 2) return false;
+  return Remembered(x, op, sizeof(Op) - 1, [&] {
+    for (uint32_t i = 0; i < op.list_size; ++i) {
+      if (OnlyCopied(*x.kernel, op, i) == Copied::kNo) return false;
+    }
+    return true;
+  });
+}
+
 bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
   if (s.writer == kBulkParty) return x.warp->seen_epoch < s.write_epoch;
   return s.write_epoch == x.epoch && s.writer != thread && !SameWarpOrdered(x, s.writer, s.write_sync);
@@ -251,6 +261,7 @@ void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32
   const uint8_t* defined = x.local_defined.data() + (at - x.local.data());
   if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;
   if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal)) return;
+  if (at > x.local.data() && defined[-1] != 0 && CopiesPieces(x, op)) return;
   const uint64_t address = static_cast<uint64_t>(at - x.local.data()) % x.kernel->local_bytes;
   Report(x, op, Hazard::Kind::kUninitialisedLocal, lane,
          "reads local address " + Hex(address) + " before anything was written there", {Space::kLocal, address, {}});

@@ -132,6 +132,12 @@ void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addre
   if (x.check && !all_defined) {
     uint32_t undefined = UndefinedLanes(mask, addresses, bytes, shadow);
     if (undefined == 0) undefined = UndefinedUse(x, op, mask, addresses, bytes, shadow);
+    if (undefined != 0 && CopiesPieces(x, op)) {
+      ForLanes(undefined, [&](int l) {
+        const uint64_t offset = addresses[l] - shadow.base;
+        if (offset > 0 && shadow.defined[offset - 1] != 0) undefined &= ~(1u << l);
+      });
+    }
     if (undefined != 0) {
       const int lane = std::countr_zero(undefined);
       ReportUndefined(x, op, lane, addresses[lane]);

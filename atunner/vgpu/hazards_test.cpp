@@ -83,6 +83,15 @@ TEST_F(OneBlock, PaddingIsCopiedAlong) {
   EXPECT_THAT(Run(load + "st.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"), HasSubstr(unwritten));
 }
 
+TEST_F(OneBlock, PaddingIsCopiedAlongInOtherMemory) {
+  EXPECT_EQ(Run(".local .align 16 .b8 mine[32];\nmov.u16 %h0, 5;\nst.local.u16 [mine+8], %h0;\n"
+                "ld.local.v2.u8 {%h0, %h1}, [mine+10];\nst.local.v2.u8 [mine+26], {%h0, %h1};\n"),
+            "");
+  EXPECT_THAT(Run(".local .align 16 .b8 mine[32];\nld.local.v2.u8 {%h0, %h1}, [mine+10];\n"
+                  "st.global.v2.u8 [%to], {%h0, %h1};\n"),
+              HasSubstr("before anything was written there"));
+}
+
 /// The load takes the fourth word along, which another thread writes meanwhile.
 TEST_F(OneBlock, WhatAWidenedLoadDropsIsNotRead) {
   const std::string body = "st.shared.v4.u32 [%s], {%t, %t, %t, %t};\nbar.sync 0;\nmov.u32 %r7, room;\n" +

@@ -19,4 +19,8 @@ enum class Copied : uint8_t { kNo, kAnywhere, kWithinBlock };
 /// Element `element` of what the load `op` reads. Structs are copied with their padding.
 Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element);
 
+/// Whether the load `op` reads a few bytes one by one and only copies them: a struct's padding, where the byte before
+/// was written.
+bool CopiesPieces(Exec& x, const Op& op);
+
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA
