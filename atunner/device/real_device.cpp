@@ -225,8 +225,8 @@ class RealDevice : public TimedDevice {
   }
 
   Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override {
-    if (driver_.encode_tiled == nullptr || driver_.encode_im2col == nullptr || info_.profile.cc_major < 9)
-      return Device::EncodeTensorMap(spec);
+    const bool missing = spec.im2col ? driver_.encode_im2col == nullptr : driver_.encode_tiled == nullptr;
+    if (missing || info_.profile.cc_major < 9) return Device::EncodeTensorMap(spec);
     ATUNNER_RETURN_IF_ERROR(atunner::Check(spec));
     TensorMap map;
     ATUNNER_RETURN_IF_ERROR(
