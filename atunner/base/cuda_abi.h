@@ -51,6 +51,9 @@ constexpr int kTensorMapPromoteTo128Bytes = 2;
 /// swizzle, L2 promotion, fill.
 using EncodeTiled = Result (*)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
                                const uint32_t*, int, int, int, int);
+/// cuTensorMapEncodeIm2col: likewise, with lower and upper corner, channels and pixels in place of the box.
+using EncodeIm2col = Result (*)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const int*, const int*,
+                                uint32_t, uint32_t, const uint32_t*, int, int, int, int);
 
 // CUjit_option
 constexpr int kJitErrorLogBuffer = 5;

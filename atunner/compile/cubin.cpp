@@ -35,7 +35,7 @@ std::vector<Attribute> Attributes(std::string_view info) {
     if (format == kFormatSized) {
       if (size > info.size() - at) break;
       attribute.words.resize(size / 4);
-      std::memcpy(attribute.words.data(), info.data() + at, attribute.words.size() * 4);
+      if (size >= 4) std::memcpy(attribute.words.data(), info.data() + at, attribute.words.size() * 4);
       at += size;
     }
     attributes.push_back(std::move(attribute));

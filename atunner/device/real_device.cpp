@@ -33,6 +33,7 @@ struct Driver {
   cuda::Result (*within)(cuda::DevicePointer, cuda::DevicePointer, size_t, cuda::Stream) = nullptr;
   cuda::Result (*fill)(cuda::DevicePointer, unsigned char, size_t, cuda::Stream) = nullptr;
   cuda::EncodeTiled encode_tiled = nullptr;
+  cuda::EncodeIm2col encode_im2col = nullptr;
   TextureDriver textures;
   cuda::Result (*load)(cuda::Module*, const void*) = nullptr;
   cuda::Result (*unload)(cuda::Module) = nullptr;
@@ -103,6 +104,7 @@ Result<Driver> OpenDriver() {
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.event_elapsed, "cuEventElapsedTime"));
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.reset_persisting, "cuCtxResetPersistingL2Cache"));
   (void)l.Bind(d.encode_tiled, "cuTensorMapEncodeTiled");  // drivers before CUDA 12 have none
+  (void)l.Bind(d.encode_im2col, "cuTensorMapEncodeIm2col");
   d.textures.Bind(l);
   ATUNNER_RETURN_IF_ERROR(l.Bind(d.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   if (const cuda::Result code = d.init(0); code != cuda::kSuccess) {
@@ -223,10 +225,13 @@ class RealDevice : public TimedDevice {
   }
 
   Result<TensorMap> EncodeTensorMap(const TensorMapSpec& spec) override {
-    if (driver_.encode_tiled == nullptr || info_.profile.cc_major < 9) return Device::EncodeTensorMap(spec);
+    const bool missing = spec.im2col ? driver_.encode_im2col == nullptr : driver_.encode_tiled == nullptr;
+    if (missing || info_.profile.cc_major < 9) return Device::EncodeTensorMap(spec);
     ATUNNER_RETURN_IF_ERROR(atunner::Check(spec));
     TensorMap map;
-    ATUNNER_RETURN_IF_ERROR(Check(Encode(driver_.encode_tiled, spec, map), "encode a tensor map"));
+    ATUNNER_RETURN_IF_ERROR(
+        Check(spec.im2col ? Encode(driver_.encode_im2col, spec, map) : Encode(driver_.encode_tiled, spec, map),
+              "encode a tensor map"));
     return map;
   }
 

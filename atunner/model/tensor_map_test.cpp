@@ -49,5 +49,29 @@ TEST(TensorMap, RulesOfTheDriverAreNamed) {
   }
 }
 
+TEST(TensorMap, PixelsOfImages) {
+  TensorMapSpec good = Good();
+  good.dims = {64, 9, 7, 3};
+  good.strides = {128, 1152, 8064};
+  good.box = {64, 1000};
+  good.im2col = PixelCorners{{-1, -128}, {0, 127}};
+  EXPECT_TRUE(Check(good).has_value());
+  good.element_strides = {1, 2, 2, 1};
+  EXPECT_EQ(good.BoxBytes(), 64u * 1000 * 2);
+  const std::pair<const char*, void (*)(TensorMapSpec&)> broken[] = {
+      {"three to five dimensions", [](TensorMapSpec& s) { s.im2col->upper.pop_back(); }},
+      {"not within -128 and 127", [](TensorMapSpec& s) { s.im2col->upper[0] = 128; }},
+      {"pixels not within 1 and 1024", [](TensorMapSpec& s) { s.box[1] = 1025; }},
+      {"do not fit the 4 dimensions", [](TensorMapSpec& s) { s.box.push_back(1); }},
+  };
+  for (const auto& [message, change] : broken) {
+    TensorMapSpec spec = good;
+    change(spec);
+    const Status status = Check(spec);
+    ASSERT_FALSE(status.has_value()) << message;
+    EXPECT_THAT(status.error().ToString(), testing::HasSubstr(message));
+  }
+}
+
 }  // namespace
 }  // namespace atunner

@@ -131,6 +131,7 @@ constexpr uint64_t kMaxInitialisedBytes = uint64_t{1} << 28;
 
 /// Operands nest twice at most: a vector in an address.
 constexpr int kMaxOperandDepth = 16;
+constexpr std::string_view kWarpSize = "WARP_SZ";  // the one constant that PTX has a name for
 
 uint64_t AlignUp(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
 
@@ -708,7 +709,7 @@ class Parser {
       operand.minus = true;
       return operand;
     }
-    if (std::isdigit(static_cast<unsigned char>(token[0])) || token == "-") return Immediate();
+    if (std::isdigit(static_cast<unsigned char>(token[0])) || token == "-" || token == kWarpSize) return Immediate();
     if (const size_t point = PartOf(token); point != std::string_view::npos) {
       operand.kind = Operand::Kind::kRegister;
       operand.reg = registers_.find(std::string(token.substr(0, point)))->second;
@@ -790,7 +791,8 @@ class Parser {
     Operand operand;
     operand.kind = Operand::Kind::kImmediate;
     const bool minus = Accept("-");
-    const std::string token(Next());
+    std::string token(Next());
+    if (token == kWarpSize) token = "32";
     if (token.empty() || !std::isdigit(static_cast<unsigned char>(token[0]))) return Bad("expected a number");
     if (token.size() == 10 && (token.starts_with("0f") || token.starts_with("0F"))) {
       operand.is_float = operand.is_single = true;

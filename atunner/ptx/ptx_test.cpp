@@ -85,6 +85,14 @@ TEST(Parse, DirectivesMayTouchTheirTypes) {
   EXPECT_TRUE(Parse(".target sm_80\n.entry f() { {.reg.b32 a,b; mov.b32 a, 1; mov.b32 b, a;} ret; }").has_value());
 }
 
+TEST(Parse, TheWarpSizeIsANumber) {
+  const auto module =
+      Parse(".target sm_80\n.entry f() { .reg .b32 %r<2>; mov.u32 %r0, WARP_SZ; mov.u32 %r1, -WARP_SZ; ret; }");
+  ASSERT_TRUE(module) << module.error().ToString();
+  EXPECT_EQ(module->functions()[0].body[0].operands[1].bits, 32u);
+  EXPECT_EQ(static_cast<int64_t>(module->functions()[0].body[1].operands[1].bits), -32);
+}
+
 TEST(Parse, CutOffAndEndlessTextsAreErrors) {
   const std::string head = ".version 9.0\n.target sm_80\n.entry f() {\n";
   for (const char* rest : {"", ".reg", ".reg .v2", ".reg .", ".reg b32", ".shared", ".shared .", ".loc", "@", "bra",

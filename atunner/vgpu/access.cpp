@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "atunner/vgpu/used_bytes.h"
+
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 std::string Hex(uint64_t v) {
@@ -142,7 +144,43 @@ Exec& OwnerOf(Exec& x, uint64_t& address) {
   return rank == 0 || rank > x.gang->members.size() ? x : *x.gang->members[rank - 1];
 }
 
+/// An answer about the operation that Exec::only_chosen keeps, under the number of the question: an address inside of
+/// it.
+template <class F>
+bool Remembered(Exec& x, const Op& op, uint32_t question, F&& answer) {
+  const auto* key = reinterpret_cast<const Op*>(reinterpret_cast<const std::byte*>(&op) + question % sizeof(Op));
+  const auto [known, is_new] = x.only_chosen.try_emplace(key, false);
+  if (is_new) known->second = answer();
+  return known->second;
+}
+
+/// Whether unwritten bytes at `at`, of a lane's load of `bytes`, are a struct's padding as far as one can tell: they
+/// are copied, within the block or along with what was written.
+bool IsPadding(Exec& x, const Op& op, const Exec& owner, uint64_t at, uint64_t address, uint64_t bytes) {
+  if (op.width == 0 || (op.width < 8 && op.list_size < 2)) return false;
+  const auto element = static_cast<uint32_t>((at - address) / op.width);
+  const bool within =
+      Remembered(x, op, 2 * element + 1, [&] { return OnlyCopied(*x.kernel, op, element) == Copied::kWithinBlock; });
+  const bool copied = within || Remembered(x, op, 2 * element + 2,
+                                           [&] { return OnlyCopied(*x.kernel, op, element) == Copied::kAnywhere; });
+  if (within || !copied) return within;
+  for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
+    if ((owner.shadow[word].initialised & BytesOfWord(word, address, bytes)) != 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+bool CopiesPieces(Exec& x, const Op& op) {
+  if (op.width >= 4 || op.list_size < 2) return false;
+  return Remembered(x, op, sizeof(Op) - 1, [&] {
+    for (uint32_t i = 0; i < op.list_size; ++i) {
+      if (OnlyCopied(*x.kernel, op, i) == Copied::kNo) return false;
+    }
+    return true;
+  });
+}
 
 bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
   if (s.writer == kBulkParty) return x.warp->seen_epoch < s.write_epoch;
@@ -158,13 +196,16 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
   const uint64_t shown = address;
   Exec& owner = OwnerOf(x, address);
   const auto thread = static_cast<uint16_t>(x.ThreadOf(lane));
+  const bool pieces = op.width < 4 && op.list_size > 1;  // of a struct, which may have padding
+  const uint64_t used = bytes > 4 && bytes <= 32 ? UsedBytes(*x.kernel, op) : kAllBytes;
   for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
+    if (used != kAllBytes && word * 4 >= address && (used >> (word * 4 - address) & 0xf) == 0) continue;
     SharedShadow& s = owner.shadow[word];
     const uint8_t need = BytesOfWord(word, address, bytes);
-    const bool unwritten = (s.initialised & need) != need;
-    const bool conflict = (s.in_flight & (kThreadCopy | kBulkCopy)) || WriteUnordered(x, s, thread);
-    if ((unwritten || conflict) && word * 4 >= address && Dropped(*x.kernel, op, word * 4 - address, 4)) continue;
-    if (unwritten)
+    const auto missing = static_cast<uint32_t>(need & ~s.initialised);
+    const bool unwritten = pieces ? missing == need : missing != 0;
+    if (unwritten &&
+        !IsPadding(x, op, owner, word * 4 + static_cast<uint32_t>(std::countr_zero(missing)), address, bytes))
       ReportUnwritten(x, op, lane, "reads shared address " + Hex(shown) + " before anything was written there",
                       {Space::kShared, address, {}});
     if (s.in_flight & (kThreadCopy | kBulkCopy)) {
@@ -220,6 +261,7 @@ void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32
   const uint8_t* defined = x.local_defined.data() + (at - x.local.data());
   if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;
   if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal)) return;
+  if (at > x.local.data() && defined[-1] != 0 && CopiesPieces(x, op)) return;
   const uint64_t address = static_cast<uint64_t>(at - x.local.data()) % x.kernel->local_bytes;
   Report(x, op, Hazard::Kind::kUninitialisedLocal, lane,
          "reads local address " + Hex(address) + " before anything was written there", {Space::kLocal, address, {}});

@@ -7,6 +7,15 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
+/// Bytes that a lane's cp.async reads; zeros follow. Op::variant: the third operand is a predicate, 1 = true ignores
+/// the source, 2 = false does.
+uint32_t BytesToTake(const Exec& x, const Op& op, int lane) {
+  if (op.src[2] == INT32_MIN) return op.width;
+  const uint32_t* size = x.Source(op.src[2]);
+  if (op.variant == 0) return std::min<uint32_t>(op.width, size[lane]);
+  return (*size >> lane & 1u) == (op.variant == 1 ? 1u : 0u) ? 0 : op.width;
+}
+
 /// cp.async: the bytes arrive at once, and count as in flight until the thread has waited for their group.
 void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t bytes = op.width;
@@ -18,7 +27,7 @@ void AsyncCopy(Exec& x, const Op& op, uint32_t mask) {
     if (Resolve(Space::kGeneric, to_address) == Space::kShared) to_address &= ~kWindowMask;
     const uint64_t from_address =
         Lane<uint64_t>::Get(x.Source(op.src[1]), l) + static_cast<uint64_t>(static_cast<int32_t>(op.target));
-    const uint32_t take = op.src[2] == INT32_MIN ? bytes : std::min(bytes, x.Source(op.src[2])[l]);
+    const uint32_t take = BytesToTake(x, op, l);
     sources[l] = from_address;
     if (!CheckAligned(x, op, l, to_address, bytes) || !CheckAligned(x, op, l, from_address, bytes)) return;
     std::byte* to = WindowPointer(x, op, l, Space::kShared, to_address, bytes, "asynchronous copy");

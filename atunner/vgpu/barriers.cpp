@@ -135,9 +135,44 @@ void Separate(Warp& warp, Cursor& c, uint32_t active) {
   c.index = warp.groups.size() - 1;
 }
 
-/// A sibling that got its turn early is not divergent yet: it waits for the lanes behind it, which may still come.
-/// Those that wait at this very place join the group.
-bool WaitsForSiblings(Warp& warp, size_t index, uint32_t pc) {
+/// Whether all ways on from one place lead past another, within a function: there diverged lanes meet again, also where
+/// the compiler put it before them.
+bool LeadsTo(const Kernel& kernel, uint32_t from, uint32_t to) {
+  std::vector<uint32_t> places = {from};
+  std::vector<bool> seen(kernel.ops.size());
+  while (!places.empty()) {
+    const uint32_t at = places.back();
+    places.pop_back();
+    if (at >= seen.size()) return false;
+    if (seen[at]) continue;
+    seen[at] = true;
+    const uint32_t end = kernel.flow_ops[at];
+    if (at <= to && to <= end) continue;
+    if (end >= kernel.ops.size()) return false;
+    const Op& op = kernel.ops[end];
+    const Flow flow = FlowOf(kernel, op);
+    if (flow == Flow::kExit || flow == Flow::kReturn) return false;
+    if (flow == Flow::kBranch) places.push_back(op.target);
+    if (flow == Flow::kBranchIndexed) {
+      for (uint64_t i = 0; i < op.imm; ++i) places.push_back(static_cast<uint32_t>(kernel.lists[op.list + i]));
+    }
+    const bool jumps = flow == Flow::kBranch || flow == Flow::kBranchIndexed || flow == Flow::kTrap;
+    if (!jumps || op.guard >= 0) places.push_back(end + 1);
+  }
+  return true;
+}
+
+/// Whether lanes here have nothing left to do: a `return` in front of a barrier, which compilers put at the end.
+bool IsLeaving(const Kernel& kernel, uint32_t pc) {
+  const Op* op = &kernel.ops[pc];
+  for (int i = 0; i < 4 && FlowOf(kernel, *op) == Flow::kBranch && op->guard < 0; ++i) op = &kernel.ops[op->target];
+  const Flow flow = FlowOf(kernel, *op);
+  return op->guard < 0 && (flow == Flow::kExit || flow == Flow::kReturn);
+}
+
+/// A sibling that got its turn early is not divergent yet: it waits for lanes which may still come. Those that wait at
+/// this very place join the group.
+bool WaitsForSiblings(const Kernel& kernel, Warp& warp, size_t index, uint32_t pc) {
   const uint32_t depth = warp.groups[index].depth;
   bool behind = false;
   for (size_t i = 0; i < warp.groups.size(); ++i) {
@@ -147,17 +182,18 @@ bool WaitsForSiblings(Warp& warp, size_t index, uint32_t pc) {
       warp.groups[index].mask |= other.mask;
       other.mask = 0;
     }
-    const bool earlier = other.depth > depth || (other.depth == depth && other.pc < pc);
-    behind |= other.barrier < 0 && other.mask != 0 && earlier;
+    if (behind || other.barrier >= 0 || other.mask == 0) continue;
+    behind = other.depth > depth || (other.depth == 0 && IsLeaving(kernel, other.pc)) ||
+             (other.depth == depth && (other.pc < pc || LeadsTo(kernel, other.pc, pc)));
   }
   return behind;
 }
 
 /// Takes in the siblings that wait here; false when the group has to wait for others itself.
-bool Gather(Warp& warp, Cursor& c, uint32_t& active) {
+bool Gather(const Kernel& kernel, Warp& warp, Cursor& c, uint32_t& active) {
   if (active != c.mask || warp.groups.size() == 1) return true;
   warp.groups[c.index].pc = c.pc;
-  if (WaitsForSiblings(warp, c.index, c.pc)) {
+  if (WaitsForSiblings(kernel, warp, c.index, c.pc)) {
     warp.groups[c.index].barrier = kCollective;
     Normalise(warp);
     return false;
@@ -203,7 +239,7 @@ Next Barrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     return Next::kContinue;
   }
   Warp& warp = *x.warp;
-  if (!Gather(warp, c, active)) return Next::kSwitch;
+  if (!Gather(*x.kernel, warp, c, active)) return Next::kSwitch;
   Separate(warp, c, active);
   Arrive(x, op, x.warp->groups[c.index], active);
   Normalise(*x.warp);
@@ -216,7 +252,7 @@ Next Aligned(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     return Next::kContinue;
   }
   Warp& warp = *x.warp;
-  if (!Gather(warp, c, active)) return Next::kSwitch;
+  if (!Gather(*x.kernel, warp, c, active)) return Next::kSwitch;
   if (active != (op.target == kWholeGroup ? ~0u : warp.alive))
     Report(x, op, Hazard::Kind::kDivergentBarrier, std::countr_zero(active),
            "only some lanes of the warp reach this instruction, which all of them must execute");
@@ -234,6 +270,7 @@ Next ClusterBarrier(Exec& x, const Op& op, Cursor& c, uint32_t active) {
     ++c.pc;
     return Next::kContinue;
   }
+  if (!op.relaxed && !Gather(*x.kernel, *x.warp, c, active)) return Next::kSwitch;
   if (x.check_sync && !op.relaxed && active != x.warp->alive)
     Report(x, op, Hazard::Kind::kDivergentBarrier, std::countr_zero(active),
            "only some lanes of the warp reach this cluster barrier");

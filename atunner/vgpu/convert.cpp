@@ -184,20 +184,19 @@ Handler PairConversion(const Form& form, const ConvertOptions& o) {
   return o.to == Type::kF16x2 ? PackPair<FloatToHalf> : PackPair<FloatToBFloat16>;
 }
 
-Handler PackConversion(const Form& form, Op& op, ConvertOptions o) {
-  // cvt.pack.sat.convertType.abType{.b32}: the last type is .b32 when there is a third source.
-  std::vector<Type> types;
-  for (const std::string& modifier : form.instruction->modifiers) {
-    if (const Type type = ptx::ParseType(modifier); type != Type::kNone) types.push_back(type);
-  }
-  if (types.size() < 2 || !form.Has("sat")) return nullptr;
-  o.to = types[0];
-  o.from = types[1];
-  const int bits = ptx::BitsOf(o.to);
-  op.variant = types.size() > 2;
-  const bool fits = op.variant ? bits == 8 : bits == 16;
-  if (o.from != Type::kS32 || !fits || form.instruction->operands.size() != (op.variant ? 4u : 3u)) return nullptr;
-  op.imm = Pack(o);
+/// cvt.pack.sat.convertType.s32{.b32}: the last type is .b32 when there is a third source.
+Handler PackConversion(const Form& form, Op& op) {
+  static constexpr std::pair<std::string_view, int> kNarrow[] = {{"16", 16}, {"8", 8}, {"4", 4}, {"2", 2}};
+  const auto& modifiers = form.instruction->modifiers;
+  if (modifiers.size() < 4 || modifiers[1] != "sat" || modifiers[3] != "s32") return nullptr;
+  const std::string_view to = modifiers[2];
+  const auto at = std::ranges::find(kNarrow, to.substr(1), &std::pair<std::string_view, int>::first);
+  op.variant = modifiers.size() > 4;
+  if (at == std::end(kNarrow) || (to[0] != 's' && to[0] != 'u') || (at->second == 16) == (op.variant != 0) ||
+      form.instruction->operands.size() != (op.variant ? 4u : 3u))
+    return nullptr;
+  op.imm = static_cast<uint64_t>(at->second);
+  op.sign_extend = to[0] == 's';
   return PackIntegers;
 }
 
@@ -215,7 +214,7 @@ Handler ConvertHandler(const Form& form, Op& op) {
   o.wide_source = (op.variant & 1) != 0;
   o.wide_destination = (op.variant & 2) != 0;
   op.variant = 0;
-  if (form.Has("pack")) return PackConversion(form, op, o);
+  if (form.Has("pack")) return PackConversion(form, op);
   // Only integers have registers wider than their type.
   if ((o.wide_source && IsFloatType(o.from)) || (o.wide_destination && IsFloatType(o.to))) return nullptr;
   if (form.Has("rz") || form.Has("rzi")) o.rounding = Rounding::kZero;

@@ -314,16 +314,17 @@ void PackPairGeneric(Exec& x, const Op& op, uint32_t mask) {
 }
 
 void PackIntegers(Exec& x, const Op& op, uint32_t mask) {
-  const ConvertOptions o = Unpack(op.imm);
-  const int bits = ptx::BitsOf(o.to);
+  const auto bits = static_cast<int>(op.imm);
   const uint32_t part = (1u << bits) - 1;
+  const int32_t low = op.sign_extend ? -(1 << (bits - 1)) : 0;
+  const int32_t high = static_cast<int32_t>(part) + low;
   uint32_t* d = x.Slot(op.dst);
   const uint32_t* a = x.Source(op.src[0]);
   const uint32_t* b = x.Source(op.src[1]);
   const uint32_t* c = op.variant ? x.Source(op.src[2]) : nullptr;
   ForLanes(mask, [&](int l) {
     const auto clamp = [&](const uint32_t* s) {
-      return static_cast<uint32_t>(ClampInteger(o.to, o.from, LoadInteger(o.from, s, l))) & part;
+      return static_cast<uint32_t>(std::clamp(static_cast<int32_t>(s[l]), low, high)) & part;
     };
     const uint32_t above = c ? c[l] << (2 * bits) : 0;
     d[l] = above | clamp(a) << bits | clamp(b);

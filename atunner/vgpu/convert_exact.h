@@ -25,7 +25,8 @@ void NarrowToFp8(Exec& x, const Op& op, uint32_t mask);
 void WidenFromFp8(Exec& x, const Op& op, uint32_t mask);
 /// cvt to a pair of 16-bit floats with any rounding; a goes to the upper half.
 void PackPairGeneric(Exec& x, const Op& op, uint32_t mask);
-/// cvt.pack.sat: two integers clamped into the lower part of the result; c moves up by their width.
+/// cvt.pack.sat: two integers clamped into the lower part of the result; c moves up by their width. `imm`: the width,
+/// `sign_extend`: they are signed.
 void PackIntegers(Exec& x, const Op& op, uint32_t mask);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

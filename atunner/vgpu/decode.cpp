@@ -206,6 +206,9 @@ Status Decoder::ByFamily(const Row& row, const Form& form, Op& op) {
 Status Decoder::DecodePlain(const Row& row, const Form& form, Op& op) {
   const std::string& opcode = form.instruction->opcode;
   Type type = form.type;
+  if (opcode == "cvt" && form.instruction->operands.size() == 2 &&
+      form.instruction->operands[1].kind == Operand::Kind::kSpecial && form.type == Type::kU32)
+    return DecodeMove(form, op);  // a special register, extended
   const size_t least = opcode == "bfi"                      ? 5
                        : opcode == "bfe" || opcode == "mad" ? 4
                        : opcode == "shl" || opcode == "shr" ? 3
@@ -225,9 +228,8 @@ Status Decoder::DecodePlain(const Row& row, const Form& form, Op& op) {
   }
   if ((opcode == "mad") && form.Has("wide"))
     op.src[2] = Source(operands[3], type == Type::kU16 || type == Type::kS16 ? Type::kU32 : Type::kU64);
-  if (opcode == "lop3" || opcode == "prmt" || opcode == "bfe") {
-    if (op.dst2 >= 0) return Unsupported(*form.instruction);
-  }
+  if ((opcode == "prmt" || opcode == "bfe") && op.dst2 >= 0) return Unsupported(*form.instruction);
+  if (opcode == "lop3" && operands.size() == 6) op.src[3] = Source(operands[5], Type::kPred);
   if (form.type == Type::kPred) {
     for (const Operand& operand : operands) {
       if (operand.negated) return Unsupported(*form.instruction, ": negated operand");

@@ -275,12 +275,13 @@ Status Decoder::DecodeAsyncCopy(const Form& form, Op& op) {
   op.variant = form.Has("cg");
   op.width = static_cast<uint8_t>(instruction.operands[2].bits);
   if (op.width != 4 && op.width != 8 && op.width != 16) return Unsupported(instruction, ": size");
-  op.src[2] = instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kRegister
-                  ? Source(instruction.operands[3], Type::kU32)
-                  : kNoSlot;
-  if (instruction.operands.size() > 3 && instruction.operands[3].kind == Operand::Kind::kImmediate)
-    op.src[2] = Constant(instruction.operands[3].bits, false);
-  return {};
+  op.src[2] = kNoSlot;
+  if (instruction.operands.size() == (form.Has("L2::cache_hint") ? 4u : 3u)) return {};  // the last one is the policy
+  const Operand& size = instruction.operands[3];
+  const bool ignores = size.kind == Operand::Kind::kRegister && RegisterBits(size.reg) == 1;
+  op.variant = ignores ? (size.negated ? 2 : 1) : 0;
+  op.src[2] = Source(size, ignores ? Type::kPred : Type::kU32);
+  return op.src[2] == kNoSlot ? Status(Unsupported(instruction, ": size")) : Status{};
 }
 
 /// cp.async.bulk and cp.reduce.async.bulk without a tensor map. src: destination, source, size, mbarrier; the list
@@ -327,8 +328,8 @@ Status Decoder::BulkAddresses(const Operand& first, const Operand& second, const
   return {};
 }
 
-/// cp.async.bulk.tensor [box], [map, {c…}], [mbarrier], mask and [map, {c…}], [box]; the list holds the coordinates and
-/// the multicast mask.
+/// cp.async.bulk.tensor [box], [map, {c…}], [mbarrier], {offset…}, mask and [map, {c…}], [box]; the list holds the
+/// coordinates, the offsets of im2col mode and the multicast mask.
 Status Decoder::DecodeTensorCopy(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   const auto& operands = instruction.operands;
@@ -342,7 +343,14 @@ Status Decoder::DecodeTensorCopy(const Form& form, Op& op) {
   ATUNNER_RETURN_IF_ERROR(BulkAddresses(operands[load ? 0 : 1], map, load ? &operands[2] : nullptr, instruction, op));
   if (load && op.src[3] == kNoSlot) return Unsupported(instruction, ": mbarrier");
   std::vector<Operand> list = map.elements[0].elements;
-  if (form.Has("multicast::cluster") && operands.size() > 3) list.push_back(operands[3]);
+  size_t next = 3;
+  if (form.Has("im2col")) {
+    if (operands.size() <= next || operands[next].elements.size() + 2 != op.width)
+      return Unsupported(instruction, ": offsets");
+    list.insert(list.end(), operands[next].elements.begin(), operands[next].elements.end());
+    ++next;
+  }
+  if (form.Has("multicast::cluster") && operands.size() > next) list.push_back(operands[next]);
   return List(list, op, instruction, false, Type::kB32);
 }
 

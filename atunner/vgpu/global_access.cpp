@@ -98,7 +98,7 @@ uint32_t UndefinedLanes(uint32_t mask, const uint64_t* addresses, uint32_t bytes
 uint32_t UndefinedUse(const Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
                       const GlobalShadow& shadow) {
   const uint64_t used = UsedBytes(*x.kernel, op);
-  if (used == ~uint64_t{0}) return 0;
+  if (used == kAllBytes) return 0;
   uint32_t undefined = 0;
   ForLanes(mask, [&](int l) {
     const uint8_t* defined = shadow.defined + (addresses[l] - shadow.base);
@@ -132,6 +132,12 @@ void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addre
   if (x.check && !all_defined) {
     uint32_t undefined = UndefinedLanes(mask, addresses, bytes, shadow);
     if (undefined == 0) undefined = UndefinedUse(x, op, mask, addresses, bytes, shadow);
+    if (undefined != 0 && CopiesPieces(x, op)) {
+      ForLanes(undefined, [&](int l) {
+        const uint64_t offset = addresses[l] - shadow.base;
+        if (offset > 0 && shadow.defined[offset - 1] != 0) undefined &= ~(1u << l);
+      });
+    }
     if (undefined != 0) {
       const int lane = std::countr_zero(undefined);
       ReportUndefined(x, op, lane, addresses[lane]);

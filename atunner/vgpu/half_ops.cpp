@@ -84,6 +84,12 @@ struct XorSignAbs {
     return std::signbit(a) != std::signbit(b) ? -r : r;
   }
 };
+struct HNeg {
+  double operator()(double a, double, double) const { return -a; }
+};
+struct HAbs {
+  double operator()(double a, double, double) const { return std::fabs(a); }
+};
 struct HEx2 {
   double operator()(double a, double, double) const { return std::exp2(a); }
 };
@@ -147,7 +153,7 @@ void SignBits(Exec& x, const Op& op, uint32_t mask) {
   ForLanes(mask, [&](int l) { d[l] = (a[l] & kKeep) ^ kFlip; });
 }
 Handler SignHandler(const Form& form, bool abs) {
-  if (form.Has("ftz")) return nullptr;
+  if (form.Has("ftz")) return abs ? HalfFor<HAbs>(form.type) : HalfFor<HNeg>(form.type);
   const bool pair = form.type == Type::kF16x2 || form.type == Type::kBF16x2;
   if (abs) return pair ? SignBits<0x7fff7fffu, 0> : SignBits<0x7fffu, 0>;
   return pair ? SignBits<~0u, 0x80008000u> : SignBits<0xffffu, 0x8000u>;

@@ -34,6 +34,11 @@ bool AllCalm(const Exec& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
   return news == 0;
 }
 
+/// Whether the compiler widened loads of the kernel: what they drop counts as not read.
+bool WidensLoads(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.code, [](const Code& code) { return !code.function->used_bytes.empty(); });
+}
+
 /// The common case of the shadow: nothing but earlier epochs in the words. What all lanes of an access share is looked
 /// up once.
 class QuietAccess {
@@ -46,11 +51,13 @@ class QuietAccess {
         epoch_(x.epoch),
         sync_(x.warp->sync_epoch),
         seen_(x.warp->seen_epoch),
-        line_(LineOf(x, op)) {}
+        line_(LineOf(x, op)),
+        widened_(bytes > 4 && WidensLoads(*x.kernel)) {}
 
   /// False = look closer, from this lane on. Of several readers in one warp the latest stands for all; of several warps
   /// nobody can.
   bool Read(int lane, uint64_t address) const {
+    if (widened_) return false;
     for (uint64_t word = address / 4; word < address / 4 + words_; ++word) {
       SharedShadow& s = shadow_[word];
       if (s.initialised != 0xf || s.in_flight) return false;
@@ -86,6 +93,7 @@ class QuietAccess {
   SharedShadow* shadow_;
   uint32_t* calm_;
   uint32_t first_thread_, epoch_, sync_, seen_, line_;
+  bool widened_;  ///< the bytes that are read may be fewer
 };
 
 /// Threads' local memories are interleaved word by word: lanes that access the same place of theirs do so together.

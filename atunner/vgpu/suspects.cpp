@@ -170,9 +170,9 @@ const Code* CodeOf(const Kernel& kernel, uint32_t index) {
 uint64_t UsedBytes(const Kernel& kernel, const Op& op) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
   const Code* code = CodeOf(kernel, index);
-  if (code == nullptr) return ~uint64_t{0};
+  if (code == nullptr) return kAllBytes;
   const auto used = code->function->used_bytes.find(index - code->first_op);
-  return used == code->function->used_bytes.end() ? ~uint64_t{0} : used->second;
+  return used == code->function->used_bytes.end() ? kAllBytes : used->second;
 }
 
 bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes) {
@@ -202,6 +202,32 @@ bool OnlyChosenBetween(const Kernel& kernel, const Op& op) {
     }
   }
   return compared && chosen;
+}
+
+Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element) {
+  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
+  const Code* code = CodeOf(kernel, index);
+  if (code == nullptr) return Copied::kNo;
+  const std::vector<Instruction>& body = code->function->body;
+  const Instruction& load = body[index - code->first_op];
+  const Operand& to = load.operands[0];
+  if (load.opcode != "ld" || (to.kind == Operand::Kind::kVector && element >= to.elements.size())) return Copied::kNo;
+  std::set<int> copies = {to.kind == Operand::Kind::kVector ? to.elements[element].reg : to.reg};
+  Copied found = Copied::kWithinBlock;
+  for (bool more = true; more;) {
+    more = false;
+    for (const Instruction& instruction : body) {
+      const Use use = UseOf(instruction);
+      const auto is_copy = [&](int reg) { return copies.contains(reg); };
+      if (std::ranges::any_of(use.addresses, is_copy)) return Copied::kNo;
+      if (std::ranges::none_of(use.values, is_copy)) continue;
+      if (!IsOneOf(instruction.opcode, {"st", "selp", "mov"})) return Copied::kNo;
+      const bool within = instruction.Has("shared") || instruction.Has("shared::cta") || instruction.Has("local");
+      if (instruction.opcode == "st" && !within) found = Copied::kAnywhere;
+      for (int reg : use.writes) more |= copies.insert(reg).second;
+    }
+  }
+  return found;
 }
 
 Kernel FindSuspects(const Kernel& kernel) {

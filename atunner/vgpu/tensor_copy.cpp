@@ -13,6 +13,20 @@ constexpr uint64_t kMapAlignment = 64;
 constexpr uint64_t kBoxAlignment = 128;
 constexpr uint32_t kChunk = 16;
 
+/// What a copy does; packed into Op::dst2 as a negative number, which is no slot. The list holds the coordinates, the
+/// offsets of im2col loads and the multicast mask.
+struct CopyForm {
+  uint32_t reduction = std::size(kReductions);  ///< index; their number = none
+  bool im2col = false;
+  uint32_t offsets = 0;
+
+  int32_t Pack() const { return ~static_cast<int32_t>(reduction | im2col << 8 | offsets << 9); }
+  static CopyForm Unpack(const Op& op) {
+    const auto code = static_cast<uint32_t>(~op.dst2);
+    return {code & 255, (code >> 8 & 1) != 0, code >> 9};
+  }
+};
+
 int64_t Coordinate(const Exec& x, const Op& op, int lane, size_t i) {
   return static_cast<int32_t>(x.Source(x.kernel->lists[op.list + i])[lane]);
 }
@@ -46,6 +60,9 @@ std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane, bool st
   const auto map = DecodeTensorMap(at);
   if (!map) {
     Report(x, op, Hazard::Kind::kTrap, lane, "copies by 128 bytes that are no tensor map of this device");
+  } else if ((map->im2col != 0) != CopyForm::Unpack(op).im2col) {
+    Report(x, op, Hazard::Kind::kTrap, lane,
+           map->im2col ? "copies a box by a tensor map of im2col mode" : "copies pixels by a tensor map of tile mode");
   } else if (map->rank != op.width) {
     Report(x, op, Hazard::Kind::kTrap, lane,
            "names " + std::to_string(op.width) + " coordinates of a tensor of " + std::to_string(map->rank) +
@@ -67,31 +84,58 @@ struct Row {
   uint32_t bytes = 0;    ///< inside of the tensor; 0 = none
 };
 
+/// Where the lines of a box begin, one after another: along the second dimension, then the third, and so on.
+struct Walk {
+  Walk(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map) {
+    const bool offsets = CopyForm::Unpack(op).offsets > 0;
+    for (size_t i = 0; i < map.rank; ++i) {
+      const bool pixels = map.im2col && i > 0 && i + 1u < map.rank;
+      corner[i] = at[i] = Coordinate(x, op, lane, i);
+      if (pixels && offsets) offset[i] = static_cast<uint16_t>(Coordinate(x, op, lane, map.rank + i - 1));
+      first[i] = pixels ? map.lower[i - 1] : corner[i];
+      end[i] = pixels       ? static_cast<int64_t>(map.dims[i]) + map.upper[i - 1]
+               : map.im2col ? INT64_MAX
+                            : corner[i] + map.box[i];
+    }
+  }
+  void Next(const VirtualTensorMap& map) {
+    for (size_t i = 1; i < map.rank; ++i) {
+      at[i] += map.steps[i];
+      if (at[i] < end[i]) return;
+      at[i] = first[i];
+    }
+  }
+
+  int64_t corner[5] = {};
+  int64_t at[5] = {};
+  int64_t offset[5] = {};  ///< of a filter's tap, im2col
+  int64_t first[5] = {};   ///< where a dimension begins again
+  int64_t end[5] = {};     ///< before which it does
+};
+
 /// Calls f(index of the line, line) for all lines of the box at the lane's coordinates. Lines end with the tensor, or
 /// with the chunk in which it ends.
 template <class F>
 void ForRows(const Exec& x, const Op& op, int lane, const VirtualTensorMap& map, bool whole_chunks, F&& f) {
-  int64_t corner[5] = {};
-  for (size_t i = 0; i < map.rank; ++i) corner[i] = Coordinate(x, op, lane, i);
+  Walk walk(x, op, lane, map);
+  const int64_t corner = walk.corner[0];
   const auto chunk = whole_chunks ? static_cast<int64_t>(kChunk / map.strides[0]) : 1;
   const auto length = (static_cast<int64_t>(map.dims[0]) + chunk - 1) / chunk * chunk;
-  const int64_t begin = std::clamp<int64_t>(corner[0], 0, length);
-  const int64_t end = std::clamp<int64_t>(corner[0] + map.box[0], begin, length);
+  const int64_t begin = std::clamp<int64_t>(corner, 0, length);
+  const int64_t end = std::clamp<int64_t>(corner + map.box[0], begin, length);
   const auto rows = static_cast<uint32_t>(map.Rows());
-  for (uint32_t row = 0; row < rows; ++row) {
-    uint32_t rest = row;
+  for (uint32_t row = 0; row < rows; ++row, walk.Next(map)) {
     uint64_t address = map.address + static_cast<uint64_t>(begin) * map.strides[0];
     bool inside = begin < end;
     for (size_t i = 1; i < map.rank; ++i) {
-      const int64_t at = corner[i] + int64_t{rest % map.Length(i)} * map.steps[i];
-      rest /= map.Length(i);
+      const int64_t at = walk.at[i] + walk.offset[i];
       inside = inside && at >= 0 && at < static_cast<int64_t>(map.dims[i]);
       address += static_cast<uint64_t>(at) * map.strides[i];
     }
     const auto bytes = [&](int64_t elements) {
       return static_cast<uint32_t>(elements) * static_cast<uint32_t>(map.strides[0]);
     };
-    f(row, inside ? Row{address, bytes(begin - corner[0]), bytes(end - begin)} : Row{});
+    f(row, inside ? Row{address, bytes(begin - corner), bytes(end - begin)} : Row{});
   }
 }
 
@@ -132,7 +176,8 @@ bool ReadTensor(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, st
 
 void LoadTensor(Exec& x, const Op& op, uint32_t mask) {
   static thread_local std::vector<std::byte> box;
-  const uint32_t* multicast = op.list_size > op.width ? x.Source(x.kernel->lists[op.list + op.width]) : nullptr;
+  const uint32_t mask_at = op.width + CopyForm::Unpack(op).offsets;
+  const uint32_t* multicast = op.list_size > mask_at ? x.Source(x.kernel->lists[op.list + mask_at]) : nullptr;
   ForLanes(mask, [&](int l) {
     const auto map = x.stop ? std::nullopt : ReadMap(x, op, l, false);
     if (!map || !ReadTensor(x, op, l, *map, box)) return;
@@ -181,10 +226,9 @@ void WriteRow(const Row& row, const std::byte* from, uint32_t element_bytes, Red
   for (uint32_t i = 0; i < row.bytes; i += element_bytes) reduce(to + i, from + i, true);
 }
 
-/// dst2 = ~index of the reduction, or -1 - their number for a plain store.
 void StoreTensor(Exec& x, const Op& op, uint32_t mask) {
   static thread_local std::vector<std::byte> box;
-  const auto operation = static_cast<size_t>(~op.dst2);
+  const uint32_t operation = CopyForm::Unpack(op).reduction;
   ForLanes(mask, [&](int l) {
     const auto map = x.stop ? std::nullopt : ReadMap(x, op, l, true);
     if (!map) return;
@@ -221,21 +265,28 @@ void NoEffect(Exec&, const Op&, uint32_t) {}
 Handler TensorCopyHandler(const Form& form, Op& op) {
   const auto& modifiers = form.instruction->modifiers;
   if (modifiers.size() < 5 || !form.Has("async") || !form.Has("bulk")) return nullptr;
-  for (const std::string& modifier : modifiers) {  // im2col, tile::gather4, …
-    if (modifier.starts_with("im2col") || modifier.starts_with("tile::") || modifier.starts_with("cta_group"))
+  for (const std::string& modifier : modifiers) {  // tile::gather4, im2col::w, …
+    if (modifier.starts_with("im2col::") || modifier.starts_with("tile::") || modifier.starts_with("cta_group"))
       return nullptr;
   }
   for (int rank = 1; rank <= 5; ++rank) {
     if (form.Has(std::to_string(rank) + "d")) op.width = static_cast<uint8_t>(rank);
   }
-  const bool reduces = form.Has("reduce");
   if (form.Has("prefetch")) return NoEffect;
-  if (form.Has("bulk_group") && form.Has("shared::cta") && form.Has("global")) {
+  CopyForm copy;
+  copy.im2col = form.Has("im2col") || form.Has("im2col_no_offs");
+  if (copy.im2col && op.width < 3) return nullptr;
+  const bool reduces = form.Has("reduce");
+  const bool stores = form.Has("bulk_group") && form.Has("shared::cta") && form.Has("global");
+  if (stores && form.Has("im2col")) return nullptr;
+  if (reduces) {
     const auto at = std::ranges::find_if(kReductions, [&](std::string_view name) { return form.Has(name); });
-    if (reduces && at == std::end(kReductions)) return nullptr;
-    op.dst2 = ~static_cast<int32_t>(reduces ? at - std::begin(kReductions) : std::ssize(kReductions));
-    return StoreTensor;
+    if (at == std::end(kReductions)) return nullptr;
+    copy.reduction = static_cast<uint32_t>(at - std::begin(kReductions));
   }
+  if (form.Has("im2col")) copy.offsets = op.width - 2u;
+  op.dst2 = copy.Pack();
+  if (stores) return StoreTensor;
   return form.Has("mbarrier::complete_tx::bytes") && !reduces ? LoadTensor : nullptr;
 }
 

@@ -14,6 +14,7 @@ using Bytes = std::vector<std::byte>;
 struct CopyCase {
   TensorMapSpec spec;  ///< without an address
   std::vector<int> corner;
+  std::vector<int> offsets = {};  ///< of im2col loads
 };
 
 TensorMapSpec Spec(DType dtype, std::vector<uint64_t> dims, std::vector<uint32_t> box, int swizzle = 0,
@@ -45,6 +46,49 @@ uint64_t PlaceInBox(const TensorMapSpec& spec, uint64_t byte) {
   return line * 128 + moved * 16 + byte % 16;
 }
 
+/// Images: channels, pixels in each direction, images.
+CopyCase Pixels(TensorMapSpec spec, std::vector<int> lower, std::vector<int> upper, std::vector<int> corner,
+                std::vector<int> offsets, std::vector<uint32_t> steps = {}) {
+  spec.im2col = PixelCorners{std::move(lower), std::move(upper)};
+  spec.element_strides = std::move(steps);
+  return {std::move(spec), std::move(corner), std::move(offsets)};
+}
+
+/// The pixels of a column, one after another: where a walk along the rows between the corners has come to after
+/// `steps`.
+std::vector<int64_t> PixelAfter(const CopyCase& one, uint64_t steps) {
+  const TensorMapSpec& spec = one.spec;
+  std::vector<int64_t> at(one.corner.begin(), one.corner.end());
+  for (; steps > 0; --steps) {
+    for (size_t i = 1; i < at.size(); ++i) {
+      at[i] += spec.element_strides.empty() ? 1 : int64_t{spec.element_strides[i]};
+      const bool pixels = i + 1 < at.size();
+      if (!pixels || at[i] <= static_cast<int64_t>(spec.dims[i]) - 1 + spec.im2col->upper[i - 1]) break;
+      at[i] = spec.im2col->lower[i - 1];
+    }
+  }
+  for (size_t i = 0; i < one.offsets.size(); ++i) at[i + 1] += one.offsets[i];
+  return at;
+}
+
+/// Where element `e` of the dense box lies in the tensor.
+std::vector<int64_t> PlaceInTensor(const CopyCase& one, uint64_t e) {
+  const TensorMapSpec& spec = one.spec;
+  if (spec.im2col) {
+    std::vector<int64_t> at = PixelAfter(one, e / spec.box[0]);
+    at[0] += static_cast<int64_t>(e % spec.box[0]);
+    return at;
+  }
+  std::vector<int64_t> at;
+  for (size_t i = 0; i < spec.dims.size(); ++i) {
+    const uint32_t step = i == 0 || spec.element_strides.empty() ? 1 : spec.element_strides[i];
+    const uint64_t length = (spec.box[i] + step - 1) / step;
+    at.push_back(one.corner[i] + static_cast<int64_t>(e % length * step));
+    e /= length;
+  }
+  return at;
+}
+
 /// Calls f(place in shared memory, offset in the tensor or -1) for every element of the box. Stores write whole chunks
 /// of 16 bytes, so that a line of theirs may end behind the tensor's.
 template <class F>
@@ -54,16 +98,12 @@ void ForElements(const CopyCase& one, bool store, F&& f) {
   std::vector<uint64_t> dims = spec.dims;
   if (store) dims[0] = (dims[0] * width + 15) / 16 * 16 / width;
   for (uint64_t e = 0; e < spec.BoxBytes() / width; ++e) {
-    uint64_t rest = e;
+    const std::vector<int64_t> at = PlaceInTensor(one, e);
     int64_t offset = 0;
     bool inside = true;
     for (size_t i = 0; i < spec.dims.size(); ++i) {
-      const uint32_t step = i == 0 || spec.element_strides.empty() ? 1 : spec.element_strides[i];
-      const uint64_t length = (spec.box[i] + step - 1) / step;
-      const int64_t at = one.corner[i] + static_cast<int64_t>(rest % length * step);
-      rest /= length;
-      inside = inside && at >= 0 && at < static_cast<int64_t>(dims[i]);
-      offset += at * static_cast<int64_t>(i == 0 ? width : spec.strides[i - 1]);
+      inside = inside && at[i] >= 0 && at[i] < static_cast<int64_t>(dims[i]);
+      offset += at[i] * static_cast<int64_t>(i == 0 ? width : spec.strides[i - 1]);
     }
     f(PlaceInBox(spec, e * width), inside ? offset : -1);
   }
@@ -92,6 +132,21 @@ std::vector<CopyCase> Cases() {
   };
   cases.push_back({Spec(DType::kFloat16, {64, 40}, {32, 9}, 64), {0, 1}});
   cases.back().spec.element_strides = {1, 4};
+  // A filter of 3 with padding of 1 stands over pixels from -1 up to one before the last; offsets name its taps.
+  cases.push_back(Pixels(Spec(DType::kFloat32, {8, 9, 2}, {8, 12}), {-1}, {-1}, {0, -1, 0}, {0}));
+  cases.push_back(Pixels(Spec(DType::kFloat16, {64, 20, 3}, {32, 40}, 64), {-1}, {-1}, {32, 3, 1}, {2}));
+  cases.push_back(
+      Pixels(Spec(DType::kFloat16, {64, 9, 7, 3}, {64, 64}, 128), {-1, -1}, {-1, -1}, {0, 2, 1, 0}, {1, 2}));
+  cases.push_back(Pixels(Spec(DType::kFloat16, {64, 9, 7, 3}, {64, 64}, 128), {0, 0}, {-2, -2}, {0, 0, 0, 1}, {2, 0}));
+  cases.push_back(Pixels(Spec(DType::kUInt8, {48, 6, 5, 2}, {16, 100}), {-2, -3}, {0, 1}, {16, -2, -3, 0}, {0, 1}));
+  cases.push_back(Pixels(Spec(DType::kFloat32, {8, 9, 9, 2}, {8, 30}, 32), {-1, -1}, {-1, -1}, {0, -1, -1, 0}, {1, 1},
+                         {1, 2, 2, 1}));
+  cases.push_back(
+      Pixels(Spec(DType::kFloat32, {8, 9, 8, 2}, {8, 30}, 32), {-1, -1}, {0, 0}, {0, 1, -1, 0}, {2, 0}, {1, 3, 2, 1}));
+  cases.push_back(Pixels(Spec(DType::kBFloat16, {16, 5, 4, 3, 2}, {16, 90}, 32), {-1, -1, 0}, {-1, 0, -1},
+                         {0, 1, 2, 1, 0}, {2, 1, 1}));
+  cases.push_back(Pixels(Spec(DType::kFloat32, {12, 5, 4, 2}, {8, 20}), {0, 0}, {0, 0}, {8, 1, 0, 0}, {0, 0}));
+  cases.push_back(Pixels(Spec(DType::kFloat32, {8, 5, 4, 2}, {8, 50}), {0, 0}, {0, 0}, {0, 2, 1, 0}, {0, 0}));
   return cases;
 }
 
@@ -129,8 +184,9 @@ class Copies {
     spec.address = tensor_->address();
     ATUNNER_TRY(const TensorMap map, device_.EncodeTensorMap(spec));
     KernelArg corner;
-    corner.size = 20;
+    corner.size = 32;
     std::memcpy(corner.bytes.data(), one.corner.data(), 4 * one.corner.size());
+    std::memcpy(corner.bytes.data() + 20, one.offsets.data(), 4 * one.offsets.size());
     KernelArg bytes;
     bytes.size = 4;
     const auto box_bytes = static_cast<uint32_t>(spec.BoxBytes());
@@ -152,6 +208,7 @@ std::string NameOf(const CopyCase& one, const std::string& entry) {
   for (uint32_t length : one.spec.box) name += " " + std::to_string(length);
   name += " at";
   for (int at : one.corner) name += " " + std::to_string(at);
+  if (one.spec.im2col) name += ", " + ToString(one.spec);
   return name;
 }
 
@@ -185,6 +242,10 @@ std::vector<Named> AllCases() {
   std::vector<Named> all;
   for (const CopyCase& one : Cases()) {
     const std::string rank = std::to_string(one.spec.dims.size());
+    if (one.spec.im2col) {
+      all.push_back({"pixels" + rank, one});
+      continue;
+    }
     all.push_back({"load" + rank, one});
     const bool inside =
         std::ranges::all_of(one.corner, [](int at) { return at >= 0; });  // hardware wants that of stores
@@ -194,6 +255,9 @@ std::vector<Named> AllCases() {
   for (const auto& [entry, dtype] :
        {std::pair("add2", DType::kFloat32), std::pair("add2", DType::kInt32), std::pair("max2", DType::kInt32)})
     all.push_back({entry, {Spec(dtype, {36, 20}, {32, 16}, 128), {8, 7}}});
+  all.push_back({"store_pixels3", Pixels(Spec(DType::kFloat32, {8, 9, 2}, {8, 12}), {1}, {-1}, {0, 3, 0}, {})});
+  all.push_back({"store_pixels4",
+                 Pixels(Spec(DType::kFloat16, {64, 9, 7, 3}, {64, 64}, 128), {0, 1}, {-2, -1}, {0, 2, 1, 0}, {})});
   return all;
 }
 
@@ -233,7 +297,8 @@ std::string CheckStore(Copies& copies, const Named& named, const Bytes& tensor, 
 }  // namespace
 
 std::vector<std::string> TensorCopyEntries() {
-  std::vector<std::string> entries = {"add2", "max2", "multicast2", "add_bulk"};
+  std::vector<std::string> entries = {"add2",    "max2",    "multicast2",    "add_bulk",     "pixels3",
+                                      "pixels4", "pixels5", "store_pixels3", "store_pixels4"};
   for (const char* name : {"load", "store"}) {
     for (int rank = 1; rank <= 5; ++rank) entries.push_back(name + std::to_string(rank));
   }

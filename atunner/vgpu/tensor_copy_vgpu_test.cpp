@@ -42,7 +42,7 @@ class TensorCopyTest : public testing::Test {
   }
   std::string Launch(const char* entry, const KernelArg& map, DeviceAddress other, std::array<int, 2> at) {
     KernelArg corner;
-    corner.size = 20;
+    corner.size = 32;
     std::memcpy(corner.bytes.data(), at.data(), sizeof at);
     KernelArg bytes;
     bytes.size = 4;

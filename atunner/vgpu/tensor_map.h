@@ -22,13 +22,15 @@ struct VirtualTensorMap {
   DType dtype = DType::kFloat32;
   uint8_t swizzle_chunks = 1;  ///< of 16 bytes that change places; 1 = none
   uint8_t fill_nan = 0;
+  uint8_t im2col = 0;              ///< box: channels and pixels
+  std::array<int16_t, 3> lower{};  ///< of im2col: PixelCorners
+  std::array<int16_t, 3> upper{};
 
-  /// Elements of the box that are copied along dimension `i`.
-  uint32_t Length(size_t i) const { return (uint32_t{box[i]} + steps[i] - 1) / steps[i]; }
   uint32_t RowBytes() const { return box[0] * static_cast<uint32_t>(strides[0]); }
   uint64_t Rows() const {
+    if (im2col) return box[1];
     uint64_t rows = 1;
-    for (size_t i = 1; i < rank; ++i) rows *= Length(i);
+    for (size_t i = 1; i < rank; ++i) rows *= (uint64_t{box[i]} + steps[i] - 1) / steps[i];
     return rows;
   }
 };
@@ -45,9 +47,14 @@ inline TensorMap EncodeTensorMap(const TensorMapSpec& spec) {
   map.strides[0] = SizeOf(spec.dtype);
   for (size_t i = 0; i < spec.dims.size(); ++i) {
     map.dims[i] = spec.dims[i];
-    map.box[i] = static_cast<uint16_t>(spec.box[i]);
+    if (i < spec.box.size()) map.box[i] = static_cast<uint16_t>(spec.box[i]);
     map.steps[i] = static_cast<uint8_t>(i == 0 || spec.element_strides.empty() ? 1 : spec.element_strides[i]);
     if (i > 0) map.strides[i] = spec.strides[i - 1];
+  }
+  map.im2col = spec.im2col.has_value();
+  for (size_t i = 0; spec.im2col && i < spec.im2col->lower.size(); ++i) {
+    map.lower[i] = static_cast<int16_t>(spec.im2col->lower[i]);
+    map.upper[i] = static_cast<int16_t>(spec.im2col->upper[i]);
   }
   TensorMap encoded;
   std::memcpy(encoded.bytes.data(), &map, sizeof map);
@@ -60,8 +67,13 @@ inline std::optional<VirtualTensorMap> DecodeTensorMap(const std::byte* bytes) {
   std::memcpy(static_cast<void*>(&map), bytes, sizeof map);
   if (map.mark != VirtualTensorMap::kMark || map.rank == 0 || map.rank > 5) return std::nullopt;
   for (size_t i = 0; i < map.rank; ++i) {
-    if (map.steps[i] == 0 || map.steps[i] > 8 || map.box[i] == 0 || map.box[i] > 256) return std::nullopt;
+    if (map.steps[i] == 0 || map.steps[i] > 8) return std::nullopt;
   }
+  const size_t lengths = map.im2col ? 2 : map.rank;
+  for (size_t i = 0; i < lengths; ++i) {
+    if (map.box[i] == 0 || map.box[i] > (map.im2col && i == 1 ? 1024 : 256)) return std::nullopt;
+  }
+  if (map.im2col && map.rank < 3) return std::nullopt;
   const uint8_t chunks = map.swizzle_chunks;
   const bool known = (chunks == 1 || chunks == 2 || chunks == 4 || chunks == 8) && map.dtype <= DType::kFloat8E5M2 &&
                      map.strides[0] == SizeOf(map.dtype);

@@ -7,8 +7,20 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-/// Bits of the bytes of each lane that the load `op` reads and the program looks at; all of them, unless the compiler
+constexpr uint64_t kAllBytes = ~uint64_t{0};
+
+/// Bits of the bytes of each lane that the load `op` reads and the program looks at; kAllBytes, unless the compiler
 /// says that it widened the load (.pragma "used_bytes_mask").
 uint64_t UsedBytes(const Kernel& kernel, const Op& op);
+
+/// What becomes of a loaded value that is moved, chosen and stored, and nothing else.
+enum class Copied : uint8_t { kNo, kAnywhere, kWithinBlock };
+
+/// Element `element` of what the load `op` reads. Structs are copied with their padding.
+Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element);
+
+/// Whether the load `op` reads a few bytes one by one and only copies them: a struct's padding, where the byte before
+/// was written.
+bool CopiesPieces(Exec& x, const Op& op);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

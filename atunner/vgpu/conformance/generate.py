@@ -500,6 +500,14 @@ def make_logic():
                 r |= (lut >> ((a >> i & 1) * 4 + (b >> i & 1) * 2 + (c >> i & 1)) & 1) << i
             cases.append(((a, b, c), (r,)))
         f.form(f"lop3.b32 $d, $a, $b, $c, {lut};", ["b32"], ["b32"] * 3, cases)
+    for op, together in (("and", lambda p, q: p & q), ("or", lambda p, q: p | q)):
+        for sign in ("", "!"):
+            cases = [((a, b, c, q), (a & b & c, together(int(a & b & c != 0), q ^ (sign == "!"))))
+                     for i, (a, b, c) in enumerate(trio) for q in (i & 1,)]
+            f.form(f"{{ .reg .pred p, q; setp.ne.u32 q, $f, 0; lop3.{op}.b32 $d|p, $a, $b, $c, 0x80, {sign}q; selp.u32 $e, 1, 0, p; }}",
+                   ["b32", "u32"], ["b32"] * 3 + ["u32"], cases, arch=75)
+    f.form("{ .reg .pred p, q; setp.ne.u32 q, $f, 0; lop3.or.b32 _|p, $a, $b, $c, 0xfe, q; selp.u32 $d, 1, 0, p; }", ["u32"],
+           ["b32"] * 3 + ["u32"], [((a, b, c, q), (int((a | b | c) != 0) | q,)) for a, b, c in trio[:6] + [(0, 0, 0)] for q in (0, 1)], arch=75)
     amounts = [0, 1, 31, 32, 33, 64, 0xffffffff, 7, 16, 5, 12, 63, 30, 2]
     for direction in "lr":
         for mode in ("clamp", "wrap"):
@@ -731,6 +739,9 @@ def make_halves():
                 f.form(f"{name}{nan}.{t} $d, $a, $b;", [t], [t, t],
                        float_cases(t, 2, name + nan, lambda a, b: pick_extreme(a, b, largest, bool(nan))), arch=80)
         f.form(f"neg.{t} $d, $a;", [t], [t], float_cases(t, 1, "neg", neg), arch=max(80, arch if t == "f16" else 80))
+        if t == "f16":
+            for name, function in (("neg", neg), ("abs", lambda a: (0, a[1]))):
+                f.form(f"{name}.ftz.f16 $d, $a;", [t], [t], float_cases(t, 1, name + "ftz", function, ftz=True), arch=75)
         f.form(f"abs.{t} $d, $a;", [t], [t], float_cases(t, 1, "abs", lambda a: (0, a[1])), arch=80)
         compare_floats(f, t, arch)
     return f
@@ -864,11 +875,13 @@ def convert_floats(f):
         low, high = (-(1 << 15), (1 << 15) - 1) if t == "s16" else (0, 65535)
         cut = lambda v: wrap(t, max(low, min(high, value("s32", v))))
         f.form(f"cvt.pack.sat.{t}.s32 $d, $a, $b;", ["b32"], ["s32", "s32"], [((x, y), (cut(x) << 16 | cut(y),)) for x, y in pairs])
-    for t in ("s8", "u8"):
-        low, high = (-128, 127) if t == "s8" else (0, 255)
-        cut = lambda v: wrap(t, max(low, min(high, value("s32", v))))
-        f.form(f"cvt.pack.sat.{t}.s32.b32 $d, $a, $b, $c;", ["b32"], ["s32", "s32", "b32"],
-               [((x, y, x ^ y), (wrap("b32", (x ^ y) << 16) | cut(x) << 8 | cut(y),)) for x, y in pairs])
+    for n in (8, 4, 2):
+        small = [(x % (3 << n), wrap("s32", y % (3 << n) - (2 << n))) for x, y in pairs]
+        for t in ("s", "u"):
+            low, high = (-(1 << n - 1), (1 << n - 1) - 1) if t == "s" else (0, (1 << n) - 1)
+            cut = lambda v: max(low, min(high, value("s32", v))) & ((1 << n) - 1)
+            f.form(f"cvt.pack.sat.{t}{n}.s32.b32 $d, $a, $b, $c;", ["b32"], ["s32", "s32", "b32"],
+                   [((x, y, x ^ y), (wrap("b32", (x ^ y) << 2 * n) | cut(x) << n | cut(y),)) for x, y in pairs + small])
 
 
 def make_approximate():

@@ -4,6 +4,7 @@ struct alignas(64) Map {
 };
 struct Corner {
   int at[5];
+  int offsets[3];  // of im2col
 };
 
 __device__ unsigned address_of(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
@@ -13,11 +14,14 @@ __device__ unsigned address_of(const void* p) { return (unsigned)__cvta_generic_
 #define COORDINATES_3 "{%2, %3, %4}"
 #define COORDINATES_4 "{%2, %3, %4, %5}"
 #define COORDINATES_5 "{%2, %3, %4, %5, %6}"
+#define OFFSETS_3 "{%8}"
+#define OFFSETS_4 "{%8, %9}"
+#define OFFSETS_5 "{%8, %9, %10}"
 #define OPERANDS(c) "r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), "r"(c.at[3]), "r"(c.at[4])
 
 /// The box as it lies in shared memory goes to y.
-#define LOAD(rank)                                                                                                  \
-  extern "C" __global__ void load##rank(const __grid_constant__ Map map, const __grid_constant__ Corner corner,     \
+#define LOAD(name, rank, mode, taps)                                                                                \
+  extern "C" __global__ void name##rank(const __grid_constant__ Map map, const __grid_constant__ Corner corner,     \
                                         uint4* y, int bytes) {                                                      \
     extern __shared__ __align__(1024) uint4 box[];                                                                  \
     __shared__ unsigned long long barrier;                                                                          \
@@ -27,43 +31,52 @@ __device__ unsigned address_of(const void* p) { return (unsigned)__cvta_generic_
       asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");                                              \
       asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address_of(&barrier)), "r"(bytes) \
                    : "memory");                                                                                     \
-      asm volatile("cp.async.bulk.tensor." #rank                                                                    \
-                   "d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, " COORDINATES_##rank           \
-                   "], [%7];" ::"r"(address_of(box)), "l"(&map), OPERANDS(corner), "r"(address_of(&barrier))        \
+      asm volatile("cp.async.bulk.tensor." #rank "d.shared::cluster.global." mode                                   \
+                   "mbarrier::complete_tx::bytes [%0], [%1, " COORDINATES_##rank "], [%7]" taps                     \
+                                                                                 ";" ::"r"(address_of(box)),        \
+                   "l"(&map), OPERANDS(corner), "r"(address_of(&barrier)), "h"((short)corner.offsets[0]),           \
+                   "h"((short)corner.offsets[1]), "h"((short)corner.offsets[2])                                     \
                    : "memory");                                                                                     \
     }                                                                                                               \
     __syncthreads();                                                                                                \
-    asm volatile("{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n"           \
-                 "@!done bra AGAIN;\n}" ::"r"(address_of(&barrier)) : "memory");                                    \
+    asm volatile(                                                                                                   \
+        "{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n"                    \
+        "@!done bra AGAIN;\n}" ::"r"(address_of(&barrier))                                                          \
+        : "memory");                                                                                                \
     for (int i = threadIdx.x; i < bytes / 16; i += blockDim.x) y[i] = box[i];                                       \
   }
 
 /// The box comes from x as it shall lie in shared memory.
-#define STORE(name, rank, instruction)                                                                           \
+#define STORE(name, rank, instruction)                                                                          \
   extern "C" __global__ void name##rank(const __grid_constant__ Map map, const __grid_constant__ Corner corner, \
-                                        const uint4* x, int bytes) {                                             \
-    extern __shared__ __align__(1024) uint4 box[];                                                               \
-    for (int i = threadIdx.x; i < bytes / 16; i += blockDim.x) box[i] = x[i];                                    \
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");                                                 \
-    __syncthreads();                                                                                             \
-    if (threadIdx.x != 0) return;                                                                                \
-    asm volatile(instruction " [%1, " COORDINATES_##rank "], [%0];" ::"r"(address_of(box)), "l"(&map),           \
-                 OPERANDS(corner)                                                                                \
-                 : "memory");                                                                                    \
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");                                                    \
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");                                                    \
+                                        const uint4* x, int bytes) {                                            \
+    extern __shared__ __align__(1024) uint4 box[];                                                              \
+    for (int i = threadIdx.x; i < bytes / 16; i += blockDim.x) box[i] = x[i];                                   \
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");                                                \
+    __syncthreads();                                                                                            \
+    if (threadIdx.x != 0) return;                                                                               \
+    asm volatile(instruction " [%1, " COORDINATES_##rank "], [%0];" ::"r"(address_of(box)), "l"(&map),          \
+                 OPERANDS(corner)                                                                               \
+                 : "memory");                                                                                   \
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");                                                   \
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");                                                   \
   }
 
-LOAD(1)
-LOAD(2)
-LOAD(3)
-LOAD(4)
-LOAD(5)
+LOAD(load, 1, "", "")
+LOAD(load, 2, "", "")
+LOAD(load, 3, "", "")
+LOAD(load, 4, "", "")
+LOAD(load, 5, "", "")
+LOAD(pixels, 3, "im2col.", ", " OFFSETS_3)
+LOAD(pixels, 4, "im2col.", ", " OFFSETS_4)
+LOAD(pixels, 5, "im2col.", ", " OFFSETS_5)
 STORE(store, 1, "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group")
 STORE(store, 2, "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group")
 STORE(store, 3, "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group")
 STORE(store, 4, "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group")
 STORE(store, 5, "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group")
+STORE(store_pixels, 3, "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group")
+STORE(store_pixels, 4, "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group")
 STORE(add, 2, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group")
 STORE(max, 2, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group")
 
@@ -82,8 +95,8 @@ extern "C" __global__ void add_bulk(const float* x, float* y) {
 }
 
 /// A cluster of two: the first block copies one box to both.
-extern "C" __global__ void __cluster_dims__(2) multicast2(const __grid_constant__ Map map,
-                                                          const __grid_constant__ Corner corner, uint4* y, int bytes) {
+extern "C" __global__ void __cluster_dims__(2)
+    multicast2(const __grid_constant__ Map map, const __grid_constant__ Corner corner, uint4* y, int bytes) {
   extern __shared__ __align__(1024) uint4 box[];
   __shared__ unsigned long long barrier;
   unsigned rank;
@@ -97,13 +110,14 @@ extern "C" __global__ void __cluster_dims__(2) multicast2(const __grid_constant_
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
   if (rank == 0 && threadIdx.x == 0)
     asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, "
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+        "{%2, "
         "%3}], [%4], %5;" ::"r"(address_of(box)),
         "l"(&map), "r"(corner.at[0]), "r"(corner.at[1]), "r"(address_of(&barrier)), "h"((unsigned short)3)
         : "memory");
   asm volatile(
-      "{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n@!done bra AGAIN;\n}" ::"r"(
-          address_of(&barrier))
+      "{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n@!done bra AGAIN;\n}" ::
+          "r"(address_of(&barrier))
       : "memory");
   for (int i = threadIdx.x; i < bytes / 16; i += blockDim.x) y[rank * (bytes / 16) + i] = box[i];
 }

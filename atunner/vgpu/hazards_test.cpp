@@ -1,0 +1,126 @@
+// What the checks say of single blocks written in PTX, where the compiler's choices matter.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "atunner/vgpu/engine.h"
+
+namespace atunner::vgpu {
+namespace {
+
+using testing::HasSubstr;
+
+/// A block of 64 threads with all checks. %t is the thread, %s and %to are its 16 bytes of `room` and of the output.
+class OneBlock : public testing::Test {
+ protected:
+  std::string Run(const std::string& body) {
+    const std::string ptx =
+        ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+        ".reg .b16 %h<4>;\n.reg .b32 %t, %s, %r<8>;\n.reg .pred %p, %q;\n.reg .b64 %to, %d<4>;\n"
+        ".shared .align 16 .b8 room[1024];\n"
+        "ld.param.u64 %to, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %s, room;\nmad.lo.u32 %s, %t, 16, %s;\n"
+        "mad.wide.u32 %to, %t, 16, %to;\n" +
+        body + "ret;\n}\n";
+    Memory memory(uint64_t{1} << 20);
+    memory.Track();
+    auto module = ptx::Parse(ptx);
+    if (!module) return module.error().ToString();
+    auto program = LoadProgram(*std::move(module), memory);
+    if (!program) return program.error().ToString();
+    const uint64_t to = memory.Allocate(sizeof words_).value();
+    std::memset(reinterpret_cast<void*>(to), 0x11, sizeof words_);
+    memory.MarkDefined(to, sizeof words_);
+    std::vector<std::byte> params(8);
+    std::memcpy(params.data(), &to, 8);
+    ExecOptions options;
+    options.check_global = options.keep_going = true;
+    const auto result = (*program)->Run("k", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 0}, params, options);
+    std::memcpy(words_, reinterpret_cast<const void*>(to), sizeof words_);
+    return result.outcome.message;
+  }
+  uint32_t words_[64][4] = {};
+};
+
+/// A compiler may put the place where diverged lanes meet before what some of them do first.
+TEST_F(OneBlock, LanesMeetAtABarrierThatLiesBefore) {
+  EXPECT_EQ(Run("setp.ne.u32 %p, %t, 0;\n@!%p bra WORK;\nMEET:\nbar.sync 0;\nld.shared.u32 %r0, [room];\n"
+                "st.global.u32 [%to], %r0;\nret;\nWORK:\nst.shared.u32 [room], 7;\nbra MEET;\n"),
+            "");
+  EXPECT_EQ(words_[63][0], 7u);
+}
+
+TEST_F(OneBlock, ABarrierThatOthersMayPassByIsReported) {
+  EXPECT_THAT(Run("setp.ne.u32 %p, %t, 0;\n@!%p bra WORK;\nMEET:\nbar.sync 0;\nret;\nWORK:\nld.global.u32 %r0, [%to];\n"
+                  "setp.eq.u32 %q, %r0, 0;\n@%q bra MEET;\n"),
+              HasSubstr("only some lanes of the warp reach this barrier"));
+}
+
+TEST_F(OneBlock, LanesThatReturnBeforeABarrierAreNotWaitedFor) {
+  const std::string head = "setp.ge.u32 %p, %t, 40;\n@%p bra LEAVE;\nbar.sync 0;\nst.global.u32 [%to], %t;\nLEAVE:\n";
+  EXPECT_EQ(Run(head), "");
+  EXPECT_EQ(words_[39][0], 39u);
+  EXPECT_THAT(Run(head + "st.global.u32 [%to+4], %t;\n"), HasSubstr("only some lanes of the warp reach this barrier"));
+}
+
+TEST_F(OneBlock, AStructIsReadWithItsPadding) {
+  const std::string two_of_four = "mov.u16 %h0, 5;\nst.shared.u8 [%s+8], %h0;\nst.shared.u8 [%s+9], %h0;\n";
+  EXPECT_EQ(Run(two_of_four + "ld.shared.v4.u8 {%h0, %h1, %h2, %h3}, [%s+8];\nst.global.u16 [%to], %h1;\n"), "");
+  EXPECT_THAT(Run(two_of_four + "ld.shared.u32 %r0, [%s+8];\nst.global.u32 [%to], %r0;\n"),
+              HasSubstr("before anything was written there"));
+}
+
+/// Pairs of a double and an int are sorted and moved as 16 bytes.
+TEST_F(OneBlock, PaddingIsCopiedAlong) {
+  const std::string three = "mov.u64 %d0, 3;\nst.shared.u64 [%s], %d0;\nst.shared.u32 [%s+8], %t;\nbar.sync 0;\n";
+  const std::string load = "ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%s];\n";
+  EXPECT_EQ(
+      Run(three + "ld.shared.v4.u8 {%h0, %h1, %h2, %h3}, [%s+12];\nst.shared.v4.u8 [%s+8], {%h0, %h1, %h2, %h3};\n"),
+      "");
+  EXPECT_EQ(Run(three + load + "st.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"), "");
+  const std::string unwritten = "before anything was written there";
+  EXPECT_THAT(Run(three + load + "add.u32 %r3, %r3, 1;\nst.global.u32 [%to], %r3;\n"), HasSubstr(unwritten));
+  EXPECT_THAT(Run(load + "st.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"), HasSubstr(unwritten));
+}
+
+TEST_F(OneBlock, PaddingIsCopiedAlongInOtherMemory) {
+  EXPECT_EQ(Run(".local .align 16 .b8 mine[32];\nmov.u16 %h0, 5;\nst.local.u16 [mine+8], %h0;\n"
+                "ld.local.v2.u8 {%h0, %h1}, [mine+10];\nst.local.v2.u8 [mine+26], {%h0, %h1};\n"),
+            "");
+  EXPECT_THAT(Run(".local .align 16 .b8 mine[32];\nld.local.v2.u8 {%h0, %h1}, [mine+10];\n"
+                  "st.global.v2.u8 [%to], {%h0, %h1};\n"),
+              HasSubstr("before anything was written there"));
+}
+
+/// The load takes the fourth word along, which another thread writes meanwhile.
+TEST_F(OneBlock, WhatAWidenedLoadDropsIsNotRead) {
+  const std::string body = "st.shared.v4.u32 [%s], {%t, %t, %t, %t};\nbar.sync 0;\nmov.u32 %r7, room;\n" +
+                           std::string(".pragma \"used_bytes_mask 0xfff\";\n") +
+                           "ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%r7+512];\nst.global.v2.u32 [%to], {%r0, %r1};\n"
+                           "setp.eq.u32 %p, %t, 40;\n@%p st.shared.u32 [%r7+";
+  EXPECT_EQ(Run(body + "524], 1;\n"), "");
+  EXPECT_THAT(Run(body + "520], 1;\n"), HasSubstr("with no barrier between"));
+}
+
+TEST_F(OneBlock, AsyncCopiesTellSizesFromPredicatesAndPolicies) {
+  const std::string wait =
+      "cp.async.wait_all;\nld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%s];\n"
+      "st.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n";
+  EXPECT_EQ(Run("setp.lt.u32 %p, %t, 8;\ncp.async.cg.shared.global [%s], [%to], 16, %p;\n" + wait), "");
+  EXPECT_EQ(words_[7][0], 0u);
+  EXPECT_EQ(words_[8][3], 0x11111111u);
+  EXPECT_EQ(Run("mov.u64 %d0, 0;\ncp.async.cg.shared.global.L2::cache_hint [%s], [%to], 16, %d0;\n" + wait), "");
+  EXPECT_EQ(words_[7][3], 0x11111111u);
+  EXPECT_EQ(Run("mov.u64 %d0, 0;\ncp.async.cg.shared.global.L2::cache_hint [%s], [%to], 16, 4, %d0;\n" + wait), "");
+  EXPECT_EQ(words_[7][0], 0x11111111u);
+  EXPECT_EQ(words_[7][1], 0u);
+}
+
+TEST_F(OneBlock, SpecialRegistersCanBeExtended) {
+  EXPECT_EQ(Run("cvt.u64.u32 %d0, %tid.x;\nst.global.u64 [%to], %d0;\n"), "");
+  EXPECT_EQ(words_[40][0], 40u);
+  EXPECT_EQ(words_[40][1], 0u);
+}
+
+}  // namespace
+}  // namespace atunner::vgpu
