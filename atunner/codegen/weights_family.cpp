@@ -108,20 +108,23 @@ class WeightsOfGroups : public WeightsTemplate {
  public:
   WeightsOfGroups(const KernelSpec& spec, const DeviceProfile& profile)
       : WeightsTemplate(spec, profile),
-        shared_(Expr::MustParse(fmt::format(
-            "max(stages * 128 * (tile_m * 2 + groups * fragments * {}), tile_m * 4 * (groups * fragments * 64 + 4))",
-            four_ ? 32 : 64))),
-        registers_(Expr::MustParse("fragments * (tile_m // 2 + 40) + ceil_div(tile_m, 32 * groups) * 16 + 44")) {
+        stage_(Expr::MustParse(fmt::format("(tile_m * 256 + groups * fragments * {})", four_ ? 4096 : 8192))),
+        shared_(Expr::MustParse(
+            fmt::format("max(stages * ({} + 16), tile_m * 4 * (groups * fragments * 64 + 4))", stage_.text()))),
+        registers_(Expr::MustParse(four_ ? "fragments * (tile_m * 3 // 2 + 30) + 32"
+                                         : "fragments * (tile_m // 2 + 32) + 36")) {
     const int64_t tile = std::min<int64_t>(CeilDiv(m_, 8) * 8, 128);
     space_.parameters = {
         {"tile_m", m_ > 128 ? Integers({64, 128, 256}) : Integers({tile}), "rows of x"},
         {"fragments", Integers({1, 2}), "of 64 rows of the weights, for each group of four warps"},
-        {"groups", Integers({1, 2}), "of four warps"},
+        {"groups", Integers({1, 2, 3, 4}), "of four warps that multiply"},
         {"stages", Integers({3, 4, 6, 8}), "buffers in shared memory"},
         {"split", Integers({1, 2, 3, 4, 5, 6, 7, 8}), "blocks of a cluster that divide the depth"},
     };
     Add(fmt::format("{} <= {}", shared_.text(), profile.shared_per_block), "shared memory");
-    Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
+    Add("groups * fragments <= 4", "rows of a box");
+    // A quarter of a multiprocessor has a warp of each group, and one of them the warp that fetches.
+    Add(fmt::format("{} <= min(255, 512 // (groups + 1) // 8 * 8)", registers_.text()), "registers of a thread");
     Add(fmt::format("split == 1 or 4 * split <= {}", k_ / kDepth), "less depth than that");
   }
 
@@ -129,20 +132,31 @@ class WeightsOfGroups : public WeightsTemplate {
     const int64_t split = At(configuration, "split"), tile = At(configuration, "tile_m");
     ConstantBlock constants = Constants(configuration);
     constants.Int("TILE_M", tile).Int("GROUPS", At(configuration, "groups"));
-    constants.Int("STAGES", At(configuration, "stages")).Define("SPLIT", split);
+    constants.Int("STAGES", At(configuration, "stages")).Int("STAGE_BYTES", Evaluate(stage_, configuration));
+    constants.Define("SPLIT", split);
     LaunchStep step;
     step.entry = "product";
     step.grid[0] = Expr(Tiles(configuration));
     step.grid[1] = step.cluster[1] = Expr(split);
-    step.block[0] = Expr(128 * At(configuration, "groups"));
+    step.block[0] = Expr(128 * At(configuration, "groups") + 32);
     step.shared_bytes = Expr(Evaluate(shared_, configuration));
-    for (const char* name : {"x", "weight", "scale", "y"}) step.args.push_back(ArgBinding::Tensor(name));
-    const std::string product =
-        WgmmaText({.name = "multiply", .columns = tile, .a_in_registers = true, .b_transposed = "0"});
-    return RenderedKernel{Emit(configuration, constants,
-                               {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, product,
-                                embed::kWeightsWordsCuh, embed::kWeightsWgmmaCu}),
-                          Plan(configuration, {step})};
+    const int64_t width = four_ ? kDepth / 2 : kDepth;
+    step.args = {Map("x", element_, k_, m_, {Expr(64), Expr(tile)}, 128),
+                 Map("weight", four_ ? DType::kUInt8 : DType::kInt8, k_ * width / kDepth, n_,
+                     {Expr(width), Expr(Rows(configuration))}, width),
+                 ArgBinding::Tensor("scale"), ArgBinding::Tensor("y")};
+    std::string products;
+    for (const bool accumulates : {true, false})
+      products += WgmmaText({.name = accumulates ? "multiply" : "multiply_anew",
+                             .columns = tile,
+                             .a_in_registers = true,
+                             .accumulates = accumulates,
+                             .b_transposed = "0"});
+    return RenderedKernel{
+        Emit(configuration, constants,
+             {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, products, embed::kTensorCopiesCuh,
+              embed::kRingCuh, embed::kWeightsWordsCuh, embed::kWeightsWgmmaCu}),
+        Plan(configuration, {step})};
   }
 
   /// The busiest multiprocessor's blocks, as long as what takes longest: DRAM, L2, its copies or its products.
@@ -168,6 +182,14 @@ class WeightsOfGroups : public WeightsTemplate {
   }
 
  private:
+  static ArgBinding Map(const char* tensor, DType dtype, int64_t columns, int64_t rows, std::vector<Expr> box,
+                        int64_t swizzle) {
+    return ArgBinding::Map(tensor, dtype,
+                           {.dims = {Expr(columns), Expr(rows)},
+                            .strides = {Expr(columns)},
+                            .box = std::move(box),
+                            .swizzle_bytes = Expr(swizzle)});
+  }
   int64_t Rows(const Configuration& configuration) const {
     return 64 * At(configuration, "fragments") * At(configuration, "groups");
   }
@@ -181,7 +203,7 @@ class WeightsOfGroups : public WeightsTemplate {
     return expression.EvaluateInt(bindings).value();
   }
 
-  Expr shared_, registers_;
+  Expr stage_, shared_, registers_;
 };
 
 class WeightsOfFewBits : public Family {

@@ -1,6 +1,7 @@
 // y[m, n] = x[m, k] · w[n, k] of up to 64 rows of x: weights of 8 bits, or of 4, become 16-bit floats in registers, where they are the left
 // operand of mma.sync. The order of k inside of an instruction is free: a lane's 16 bytes of a row serve it for several instructions.
 constexpr int CHUNK = FOUR_BITS ? 128 : 64;  // of k: what a warp loads of a row at once
+constexpr int PAIRS = FOUR_BITS ? 4 : 2;     // of weights in a word
 constexpr int ROWS = FRAGMENTS * 16;
 constexpr int LAST = K / CHUNK - 1;
 /// Read once, and not later than asked for: what stands behind waits for all that are under way.
@@ -10,6 +11,11 @@ DEVICE uint4 load(const unsigned char* from) {
   return v;
 }
 
+/// The weights of a word as pairs: of 8 bits neighbours, of 4 bits 0 with 4, 1 with 5, …, times their scale.
+DEVICE void widen(unsigned word, unsigned scale, unsigned (&to)[PAIRS]) {
+#pragma unroll
+  for (int i = 0; i < PAIRS; ++i) to[i] = FOUR_BITS ? fused(widen(word >> 4 * i), scale, SIGN) : widen(__byte_perm(word, 0, i == 0 ? 0x4140 : 0x4342));
+}
 /// What of x meets them.
 DEVICE void load_right(const T* from, unsigned (&to)[PAIRS]) {
   __align__(8) unsigned words[PAIRS];
