@@ -109,10 +109,8 @@ class WeightsOfGroups : public WeightsTemplate {
   WeightsOfGroups(const KernelSpec& spec, const DeviceProfile& profile)
       : WeightsTemplate(spec, profile),
         stage_(Expr::MustParse(fmt::format("(tile_m * 256 + groups * fragments * {})", four_ ? 4096 : 8192))),
-        shared_(Expr::MustParse(
-            fmt::format("max(stages * ({} + 16), tile_m * 4 * (groups * fragments * 64 + 4))", stage_.text()))),
-        registers_(Expr::MustParse(four_ ? "fragments * (tile_m * 3 // 2 + 30) + 32"
-                                         : "fragments * (tile_m // 2 + 32) + 36")) {
+        shared_(Expr::MustParse(fmt::format("stages * ({} + 16)", stage_.text()))),
+        registers_(Expr::MustParse(four_ ? "fragments * (tile_m + 32) + 28" : "fragments * (tile_m // 2 + 32) + 32")) {
     const int64_t tile = std::min<int64_t>(CeilDiv(m_, 8) * 8, 128);
     space_.parameters = {
         {"tile_m", m_ > 128 ? Integers({64, 128, 256}) : Integers({tile}), "rows of x"},
@@ -120,24 +118,28 @@ class WeightsOfGroups : public WeightsTemplate {
         {"groups", Integers({1, 2, 3, 4}), "of four warps that multiply"},
         {"stages", Integers({3, 4, 6, 8}), "buffers in shared memory"},
         {"split", Integers({1, 2, 3, 4, 5, 6, 7, 8}), "blocks of a cluster that divide the depth"},
+        {"share", Integers({1, 2}), "blocks of a cluster that fetch rows of x for each other"},
     };
     Add(fmt::format("{} <= {}", shared_.text(), profile.shared_per_block), "shared memory");
     Add("groups * fragments <= 4", "rows of a box");
     // A quarter of a multiprocessor has a warp of each group, and one of them the warp that fetches.
     Add(fmt::format("{} <= min(255, 512 // (groups + 1) // 8 * 8)", registers_.text()), "registers of a thread");
+    Add("split * share <= 8", "blocks of a cluster");
     Add(fmt::format("split == 1 or 4 * split <= {}", k_ / kDepth), "less depth than that");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const int64_t split = At(configuration, "split"), tile = At(configuration, "tile_m");
+    const int64_t share = At(configuration, "share");
     ConstantBlock constants = Constants(configuration);
     constants.Int("TILE_M", tile).Int("GROUPS", At(configuration, "groups"));
     constants.Int("STAGES", At(configuration, "stages")).Int("STAGE_BYTES", Evaluate(stage_, configuration));
-    constants.Define("SPLIT", split);
+    constants.Define("SPLIT", split).Define("SHARE", share);
     LaunchStep step;
     step.entry = "product";
     step.grid[0] = Expr(Tiles(configuration));
     step.grid[1] = step.cluster[1] = Expr(split);
+    step.cluster[0] = Expr(share);
     step.block[0] = Expr(128 * At(configuration, "groups") + 32);
     step.shared_bytes = Expr(Evaluate(shared_, configuration));
     const int64_t width = four_ ? kDepth / 2 : kDepth;
@@ -194,7 +196,8 @@ class WeightsOfGroups : public WeightsTemplate {
     return 64 * At(configuration, "fragments") * At(configuration, "groups");
   }
   int64_t Tiles(const Configuration& configuration) const {
-    return CeilDiv(n_, Rows(configuration)) * CeilDiv(m_, At(configuration, "tile_m"));
+    const int64_t share = At(configuration, "share");
+    return CeilDiv(n_, Rows(configuration) * share) * share * CeilDiv(m_, At(configuration, "tile_m"));
   }
   int64_t Evaluate(const Expr& expression, const Configuration& configuration) const {
     Bindings bindings;

@@ -33,8 +33,18 @@ DEVICE void fetch(Ring ring, const CUtensorMap& x, const CUtensorMap& weights, W
     expect_bytes(ring.full(), STAGE_BYTES);
     copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, ring.full(), STREAMED);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, ring.full(), KEPT);
+    for (int half = 0; half < 2; ++half) {
+      const unsigned to = ring.buffer() + half * TILE_M * 128;
+      if (SHARE == 1) copy_box(to, x, at * DEPTH + half * 64, work.token, ring.full(), KEPT);
+      if (SHARE == 2 && half == blockIdx.x % 2) copy_box_to(3 << blockIdx.y * 2, to, x, at * DEPTH + half * 64, work.token, ring.full(), KEPT);
+    }
   }
+}
+/// This warp needs the buffer no more, into which each of the sharing blocks copies.
+DEVICE void release_all(const Ring& ring) {
+  const int lane = threadIdx.x % 32;
+  if (SHARE == 1) return release(ring);
+  if (lane < SHARE) arrive_at(at_rank(ring.free(), blockIdx.y * SHARE + lane));
 }
 
 /// Widens this lane's pairs out of each eight weights of its rows: neighbours, as x has them.
@@ -110,8 +120,19 @@ DEVICE void multiply_unit(Sums& sums, const Left& left, unsigned buffer, int uni
 
 /// While the tensor cores multiply one unit, the next one is widened.
 DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work) {
+  Sums part;
   Left left[2] = {};
   Scales here, next;
+  float scale[FRAGMENTS * 2];
+#ifdef CARRY
+  Ring before = ring;
+#endif
+  const auto finish = [&] {
+    wait_products<0>();
+    settle(FOUR_BITS ? part : sums);
+    hold(left[0]), hold(left[1]);
+    if (FOUR_BITS) add_scaled(sums, part, scale);
+  };
   if (FOUR_BITS) next.load(scales, work, work.first);
   for (int at = work.first; at < work.last; ++at, ring.step()) {
     const int stretch = (at - work.first) % 4;
@@ -120,31 +141,29 @@ DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work
       next.load(scales, work, at + 4);
     }
     await(ring.full(), ring.parity);
-    Sums parts[2];
-    float scale[2][FRAGMENTS * 2];
 #pragma unroll
     for (int unit = 0; unit < UNITS; ++unit) {
-      const int turn = unit % 2;
-      load_left(left[turn], ring.buffer(), unit);
-      multiply_unit(FOUR_BITS ? parts[turn] : sums, left[turn], ring.buffer(), unit);
-      if (FOUR_BITS) here.give(stretch, unit, scale[turn]);
-      if (unit == 0) continue;
+      load_left(left[unit % 2], ring.buffer(), unit);
+      if (FOUR_BITS && unit > 0) finish();
+      if (FOUR_BITS) here.give(stretch, unit, scale);
+      multiply_unit(FOUR_BITS ? part : sums, left[unit % 2], ring.buffer(), unit);
+#ifdef CARRY
       wait_products<1>();
-      hold(left[1 - turn]);
-      if (FOUR_BITS) {
-        settle(parts[1 - turn]);
-        add_scaled(sums, parts[1 - turn], scale[1 - turn]);
+      hold(left[1 - unit % 2]);
+      if (unit == 0 && at > work.first) {
+        release_all(before);
+        before.step();
       }
+#endif
     }
-    wait_products<0>();
-    release(ring);
-    hold(left[1]);
-    settle(sums);
-    if (FOUR_BITS) {
-      settle(parts[1]);
-      add_scaled(sums, parts[1], scale[1]);
-    }
+#ifndef CARRY
+    finish();
+    release_all(ring);
+#endif
   }
+#ifdef CARRY
+  finish();
+#endif
 }
 
 /// Sums of four rows for a token, of all blocks that have a part of k.
@@ -153,7 +172,7 @@ DEVICE float4 sum_of_four(unsigned at) {
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll
   for (int rank = 0; rank < SPLIT; ++rank) {
-    const float4 more = load_remote(at_rank(at, rank));
+    const float4 more = load_remote(at_rank(at, rank * SHARE + blockIdx.x % SHARE));
     sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
   }
   return sum;
@@ -163,7 +182,7 @@ DEVICE float4 sum_of_four(unsigned at) {
 #endif
 }
 DEVICE void meet() {
-#if SPLIT > 1
+#if SPLIT * SHARE > 1
   wait_for_cluster();
 #else
   __syncthreads();
@@ -201,11 +220,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
                                                               const T* __restrict__ scales, T* __restrict__ y) {
   extern __shared__ __align__(1024) unsigned char shared[];
   constexpr int TILES = (M + TILE_M - 1) / TILE_M;
-  const Work work = {(long long)(blockIdx.x / TILES) * ROWS, (int)(blockIdx.x % TILES) * TILE_M, K / DEPTH * (int)blockIdx.y / SPLIT,
+  const int tile = blockIdx.x / SHARE;
+  const Work work = {(long long)(tile / TILES * SHARE + blockIdx.x % SHARE) * ROWS, tile % TILES * TILE_M, K / DEPTH * (int)blockIdx.y / SPLIT,
                      K / DEPTH * ((int)blockIdx.y + 1) / SPLIT};
   const Ring ring(shared, BARRIERS);
-  if (threadIdx.x == 0) ring.make(CONSUMERS / 32);
-  __syncthreads();
+  if (threadIdx.x == 0) ring.make(CONSUMERS / 32 * SHARE);
+  meet();
   Sums sums;
   if (threadIdx.x < CONSUMERS) {
     clear(sums);
