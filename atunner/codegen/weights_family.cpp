@@ -216,15 +216,16 @@ class WeightsOfFewBits : public Family {
     const std::vector<int64_t> x = ExtentsOf(spec, "x"), weight = ExtentsOf(spec, "weight");
     if (SizeOf(spec.compute_dtype) != 2 || x.size() != 2 || weight.size() != 2) return false;
     if (x[1] % kDepth != 0 || std::max({x[0], x[1], weight[0]}) >= 1 << 30) return false;
-    // A lane's sixteen bytes have one scale, and what is scaled is rounded.
-    if (OfFourBits(spec) && (GroupOf(spec) % 32 != 0 || AccuracyOf(spec) == Accuracy::kStrict)) return false;
+    // A lane's sixteen bytes have one scale.
+    if (OfFourBits(spec) && GroupOf(spec) % 32 != 0) return false;
     return (OfFourBits(spec) || spec.name == "quantized_linear") &&
            IsLibraryTask(spec, spec.name, {x, {weight[0], x[1]}});
   }
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     const int64_t rows = ExtentsOf(spec, "x")[0];
     if (profile.cc_major == 9 && rows >= kManyRows) return std::make_unique<WeightsOfGroups>(spec, profile);
-    if (profile.cc_major < 8 || rows > kMostRows) return ElementsFamily().Bind(spec, profile);
+    const bool rough = OfFourBits(spec) && AccuracyOf(spec) == Accuracy::kStrict;  // what is scaled first is rounded
+    if (profile.cc_major < 8 || rows > kMostRows || rough) return ElementsFamily().Bind(spec, profile);
     return std::make_unique<Weights>(spec, profile);
   }
 };

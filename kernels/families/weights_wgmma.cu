@@ -124,9 +124,6 @@ DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work
   Left left[2] = {};
   Scales here, next;
   float scale[FRAGMENTS * 2];
-#ifdef CARRY
-  Ring before = ring;
-#endif
   const auto finish = [&] {
     wait_products<0>();
     settle(FOUR_BITS ? part : sums);
@@ -147,23 +144,10 @@ DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work
       if (FOUR_BITS && unit > 0) finish();
       if (FOUR_BITS) here.give(stretch, unit, scale);
       multiply_unit(FOUR_BITS ? part : sums, left[unit % 2], ring.buffer(), unit);
-#ifdef CARRY
-      wait_products<1>();
-      hold(left[1 - unit % 2]);
-      if (unit == 0 && at > work.first) {
-        release_all(before);
-        before.step();
-      }
-#endif
     }
-#ifndef CARRY
     finish();
     release_all(ring);
-#endif
   }
-#ifdef CARRY
-  finish();
-#endif
 }
 
 /// Sums of four rows for a token, of all blocks that have a part of k.
