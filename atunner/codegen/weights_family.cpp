@@ -14,7 +14,8 @@
 namespace atunner {
 namespace {
 
-/// Rows of x that sums in registers have room for; those from which on groups of warps multiply on Hopper.
+/// Rows of x that sums in registers have room for, further ones are other blocks'; those from which on groups of warps
+/// multiply on Hopper.
 constexpr int64_t kMostRows = 64;
 constexpr int64_t kManyRows = 17;
 /// ns until a load arrives while DRAM is busy; of L2's rate, what lanes reach that read one row each.
@@ -77,6 +78,7 @@ class Weights : public WeightsTemplate {
     LaunchStep step;
     step.entry = "product";
     step.grid[0] = Expr(CeilDiv(n_, 16 * At(configuration, "fragments")));
+    step.grid[1] = Expr(CeilDiv(m_, 8 * tokens()));
     step.block[0] = Expr(32 * At(configuration, "warps"));
     for (const char* name : {"x", "weight", "scale", "y"}) step.args.push_back(ArgBinding::Tensor(name));
     return RenderedKernel{
@@ -99,7 +101,7 @@ class Weights : public WeightsTemplate {
   }
 
  private:
-  int64_t tokens() const { return CeilDiv(m_, 8); }
+  int64_t tokens() const { return CeilDiv(std::min(m_, kMostRows), 8); }
   int64_t chunk() const { return four_ ? 128 : 64; }
 };
 
@@ -178,8 +180,9 @@ class WeightsOfGroups : public WeightsTemplate {
     const double products = 2 * rows * tokens * depth * sms / (kTensorShare * profile.PeakFlops(element_, true)) * 1e9;
     // One group waits for its own widening.
     return std::max({weights * sms / (kDramShare * profile.dram_gbps),
-                     (weights + tokens * depth * 2) * sms / (kL2Share * profile.l2_gbps), weights * kCopyNs / under_way,
-                     resident * groups > 1 ? products : 1.5 * products}) +
+                     (weights + tokens * depth * 2 / static_cast<double>(At(configuration, "share"))) * sms /
+                         (kL2Share * profile.l2_gbps),
+                     weights * kCopyNs / under_way, resident * groups > 1 ? products : 1.5 * products}) +
            5900 + (split > 1 ? kExchangeNs : 0);
   }
 
@@ -224,8 +227,10 @@ class WeightsOfFewBits : public Family {
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     const int64_t rows = ExtentsOf(spec, "x")[0];
     if (profile.cc_major == 9 && rows >= kManyRows) return std::make_unique<WeightsOfGroups>(spec, profile);
-    const bool rough = OfFourBits(spec) && AccuracyOf(spec) == Accuracy::kStrict;  // what is scaled first is rounded
-    if (profile.cc_major < 8 || rows > kMostRows || rough) return ElementsFamily().Bind(spec, profile);
+    if (OfFourBits(spec) && AccuracyOf(spec) == Accuracy::kStrict)
+      return Fail(ErrorCode::kUnsupported,
+                  "scaled int4 weights are rounded, which strict accuracy forbids on " + profile.name);
+    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
     return std::make_unique<Weights>(spec, profile);
   }
 };
