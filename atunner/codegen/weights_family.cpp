@@ -21,11 +21,12 @@ constexpr int64_t kManyRows = 17;
 /// ns until a load arrives while DRAM is busy; of L2's rate, what lanes reach that read one row each.
 constexpr double kLoadNs = 1000;
 constexpr double kL2Share = 0.6;
-/// Of k: what groups of warps copy at once (weights_wgmma.cu); of DRAM's and the tensor cores' rates, what they reach;
-/// ns until a copy arrives, and that a cluster's blocks need to meet.
+/// Of k: what groups of warps copy at once (weights_wgmma.cu); of DRAM's rate, what they reach; weights that a
+/// multiprocessor widens and multiplies in a ns; ns until a copy arrives, and that a cluster's blocks need to meet.
 constexpr int64_t kDepth = 128;
 constexpr double kDramShare = 0.82;
-constexpr double kTensorShare = 0.5;
+constexpr double kWidened8 = 24;
+constexpr double kWidened4 = 16;
 constexpr double kCopyNs = 1160;
 constexpr double kExchangeNs = 1400;
 
@@ -120,28 +121,24 @@ class WeightsOfGroups : public WeightsTemplate {
         {"groups", Integers({1, 2, 3, 4}), "of four warps that multiply"},
         {"stages", Integers({3, 4, 6, 8}), "buffers in shared memory"},
         {"split", Integers({1, 2, 3, 4, 5, 6, 7, 8}), "blocks of a cluster that divide the depth"},
-        {"share", Integers({1, 2}), "blocks of a cluster that fetch rows of x for each other"},
     };
     Add(fmt::format("{} <= {}", shared_.text(), profile.shared_per_block), "shared memory");
     Add("groups * fragments <= 4", "rows of a box");
     // A quarter of a multiprocessor has a warp of each group, and one of them the warp that fetches.
     Add(fmt::format("{} <= min(255, 512 // (groups + 1) // 8 * 8)", registers_.text()), "registers of a thread");
-    Add("split * share <= 8", "blocks of a cluster");
     Add(fmt::format("split == 1 or 4 * split <= {}", k_ / kDepth), "less depth than that");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const int64_t split = At(configuration, "split"), tile = At(configuration, "tile_m");
-    const int64_t share = At(configuration, "share");
     ConstantBlock constants = Constants(configuration);
     constants.Int("TILE_M", tile).Int("GROUPS", At(configuration, "groups"));
     constants.Int("STAGES", At(configuration, "stages")).Int("STAGE_BYTES", Evaluate(stage_, configuration));
-    constants.Define("SPLIT", split).Define("SHARE", share);
+    constants.Define("SPLIT", split);
     LaunchStep step;
     step.entry = "product";
     step.grid[0] = Expr(Tiles(configuration));
     step.grid[1] = step.cluster[1] = Expr(split);
-    step.cluster[0] = Expr(share);
     step.block[0] = Expr(128 * At(configuration, "groups") + 32);
     step.shared_bytes = Expr(Evaluate(shared_, configuration));
     const int64_t width = four_ ? kDepth / 2 : kDepth;
@@ -166,7 +163,8 @@ class WeightsOfGroups : public WeightsTemplate {
   /// The busiest multiprocessor's blocks, as long as what takes longest: DRAM, L2, its copies or its products.
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const int64_t split = At(configuration, "split"), groups = At(configuration, "groups");
-    const int64_t per_sm = CeilDiv(Tiles(configuration) * split, profile.sms);
+    // Larger clusters leave multiprocessors of each group of them idle.
+    const int64_t per_sm = CeilDiv(Tiles(configuration) * split, split > 2 ? profile.sms * 5 / 6 : profile.sms);
     const int64_t registers = Evaluate(registers_, configuration) * 128 * groups;
     const int64_t shared = Evaluate(shared_, configuration) + profile.shared_reserved_per_block;
     const int64_t resident =
@@ -177,12 +175,10 @@ class WeightsOfGroups : public WeightsTemplate {
     const double weights = rows * depth / (four_ ? 2 : 1);
     const double under_way =
         static_cast<double>(resident * (At(configuration, "stages") - 1) * kDepth) * rows / (four_ ? 2 : 1);
-    const double products = 2 * rows * tokens * depth * sms / (kTensorShare * profile.PeakFlops(element_, true)) * 1e9;
-    // One group waits for its own widening.
+    const double busy = std::min(1.0, 0.5 + 0.125 * static_cast<double>(resident * groups));
     return std::max({weights * sms / (kDramShare * profile.dram_gbps),
-                     (weights + tokens * depth * 2 / static_cast<double>(At(configuration, "share"))) * sms /
-                         (kL2Share * profile.l2_gbps),
-                     weights * kCopyNs / under_way, resident * groups > 1 ? products : 1.5 * products}) +
+                     (weights + tokens * depth * 2) * sms / (kL2Share * profile.l2_gbps), weights * kCopyNs / under_way,
+                     rows * depth / (busy * (four_ ? kWidened4 : kWidened8))}) +
            5900 + (split > 1 ? kExchangeNs : 0);
   }
 
@@ -199,8 +195,7 @@ class WeightsOfGroups : public WeightsTemplate {
     return 64 * At(configuration, "fragments") * At(configuration, "groups");
   }
   int64_t Tiles(const Configuration& configuration) const {
-    const int64_t share = At(configuration, "share");
-    return CeilDiv(n_, Rows(configuration) * share) * share * CeilDiv(m_, At(configuration, "tile_m"));
+    return CeilDiv(n_, Rows(configuration)) * CeilDiv(m_, At(configuration, "tile_m"));
   }
   int64_t Evaluate(const Expr& expression, const Configuration& configuration) const {
     Bindings bindings;

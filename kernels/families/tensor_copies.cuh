@@ -14,10 +14,6 @@ DEVICE void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;
 DEVICE void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-/// At a barrier of any block of the cluster (at_rank).
-DEVICE void arrive_at(unsigned barrier) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
 /// An arrival; and the phase stays open until `bytes` have come.
 DEVICE void expect_bytes(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -42,14 +38,6 @@ DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, unsigned
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
                "l"(&map), "r"(x), "r"(y), "r"(barrier), "l"(policy)
                : "memory");
-}
-
-/// The same into every block of the cluster that `blocks` has a bit for, and to their barriers.
-DEVICE void copy_box_to(unsigned blocks, unsigned to, const CUtensorMap& map, int x, int y, unsigned barrier, unsigned long long policy) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(to),
-      "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"((unsigned short)blocks), "l"(policy)
-      : "memory");
 }
 
 /// The map's box at (x, y, z) into shared memory; zeros where it leaves the tensor.

@@ -33,18 +33,8 @@ DEVICE void fetch(Ring ring, const CUtensorMap& x, const CUtensorMap& weights, W
     expect_bytes(ring.full(), STAGE_BYTES);
     copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, ring.full(), STREAMED);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const unsigned to = ring.buffer() + half * TILE_M * 128;
-      if (SHARE == 1) copy_box(to, x, at * DEPTH + half * 64, work.token, ring.full(), KEPT);
-      if (SHARE == 2 && half == blockIdx.x % 2) copy_box_to(3 << blockIdx.y * 2, to, x, at * DEPTH + half * 64, work.token, ring.full(), KEPT);
-    }
+    for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, ring.full(), KEPT);
   }
-}
-/// This warp needs the buffer no more, into which each of the sharing blocks copies.
-DEVICE void release_all(const Ring& ring) {
-  const int lane = threadIdx.x % 32;
-  if (SHARE == 1) return release(ring);
-  if (lane < SHARE) arrive_at(at_rank(ring.free(), blockIdx.y * SHARE + lane));
 }
 
 /// Widens this lane's pairs out of each eight weights of its rows: neighbours, as x has them.
@@ -146,7 +136,7 @@ DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work
       multiply_unit(FOUR_BITS ? part : sums, left[unit % 2], ring.buffer(), unit);
     }
     finish();
-    release_all(ring);
+    release(ring);
   }
 }
 
@@ -156,7 +146,7 @@ DEVICE float4 sum_of_four(unsigned at) {
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll
   for (int rank = 0; rank < SPLIT; ++rank) {
-    const float4 more = load_remote(at_rank(at, rank * SHARE + blockIdx.x % SHARE));
+    const float4 more = load_remote(at_rank(at, rank));
     sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
   }
   return sum;
@@ -166,7 +156,7 @@ DEVICE float4 sum_of_four(unsigned at) {
 #endif
 }
 DEVICE void meet() {
-#if SPLIT * SHARE > 1
+#if SPLIT > 1
   wait_for_cluster();
 #else
   __syncthreads();
@@ -204,12 +194,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
                                                               const T* __restrict__ scales, T* __restrict__ y) {
   extern __shared__ __align__(1024) unsigned char shared[];
   constexpr int TILES = (M + TILE_M - 1) / TILE_M;
-  const int tile = blockIdx.x / SHARE;
-  const Work work = {(long long)(tile / TILES * SHARE + blockIdx.x % SHARE) * ROWS, tile % TILES * TILE_M, K / DEPTH * (int)blockIdx.y / SPLIT,
+  const Work work = {(long long)(blockIdx.x / TILES) * ROWS, (int)(blockIdx.x % TILES) * TILE_M, K / DEPTH * (int)blockIdx.y / SPLIT,
                      K / DEPTH * ((int)blockIdx.y + 1) / SPLIT};
   const Ring ring(shared, BARRIERS);
-  if (threadIdx.x == 0) ring.make(CONSUMERS / 32 * SHARE);
-  meet();
+  if (threadIdx.x == 0) ring.make(CONSUMERS / 32);
+  __syncthreads();
   Sums sums;
   if (threadIdx.x < CONSUMERS) {
     clear(sums);
