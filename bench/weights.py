@@ -1,6 +1,6 @@
 """Products of a few rows with weights of 8 or 4 bits on the GPU of this machine: atunner's quantized_linear and int4_linear (a scale per 32 weights).
 
-Beside them the same product with 16-bit weights (torch.matmul), and PyTorch's own kernel for int4 weights. `ratio` is the faster of those over atunner's;
+Beside them the same product with 16-bit weights (torch.matmul), and PyTorch's own kernels for int8 and int4 weights. `ratio` is the faster of those over atunner's;
 GB/s counts the weights' bytes alone. Medians of CUDA events with L2 emptied by a write before each sample.
 Usage: python3 bench/weights.py --atunner build/atunner [--budget 16,4s] [--bits 8,4] [--dtype bfloat16]
 """
@@ -24,13 +24,16 @@ def in_full(m, n, k, dtype, flush):
     return time_us(lambda x, w: x @ w.t(), (x, w), flush)
 
 
-def packed_in_four(m, n, k, flush):
-    """PyTorch's kernel takes bfloat16; NaN where it takes not that."""
+def packed(bits, m, n, k, flush):
+    """PyTorch's kernels take bfloat16; NaN where they take not that."""
+    x = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
     try:
-        x = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
-        packed = torch._convert_weight_to_int4pack(torch.randint(0, 255, (n, k // 2), device="cuda", dtype=torch.uint8), 8)
+        if bits == 8:
+            weight, scale = torch.zeros(n, k, device="cuda", dtype=torch.int8), torch.ones(n, device="cuda", dtype=torch.bfloat16)
+            return time_us(torch._weight_int8pack_mm, (x, weight, scale), flush)
+        weight = torch._convert_weight_to_int4pack(torch.randint(0, 255, (n, k // 2), device="cuda", dtype=torch.uint8), 8)
         scales = torch.ones(k // GROUP, n, 2, device="cuda", dtype=torch.bfloat16)
-        return time_us(lambda x, w, s: torch._weight_int4pack_mm(x, w, GROUP, s), (x, packed, scales), flush)
+        return time_us(torch._weight_int4pack_mm, (x, weight, GROUP, scales), flush)
     except (RuntimeError, AttributeError):
         return math.nan
 
@@ -38,16 +41,16 @@ def packed_in_four(m, n, k, flush):
 def measure(row, options, flush):
     bits, (m, n, k) = row
     full = in_full(m, n, k, DTYPES[options.dtype], flush)
-    packed = packed_in_four(m, n, k, flush) if bits == 4 else math.nan
+    own = packed(bits, m, n, k, flush)
     operator = "int4_linear" if bits == 4 else "quantized_linear"
     answer = run_atunner(options.atunner, [operator, "--input-shape", f"{m},{k}", f"{n},{k}"], options.dtype, options.budget)
     found = (answer.get("best") or {}).get("measurement")
     if not found:
-        return f"{full:>9.1f} {packed:>9.1f}   {answer.get('error', {}).get('what', 'no correct kernel')[:90]}", math.nan
+        return f"{full:>9.1f} {own:>9.1f}   {answer.get('error', {}).get('what', 'no correct kernel')[:90]}", math.nan
     us = found["median_ns"] / 1e3
-    ratio = min(t for t in (full, packed) if not math.isnan(t)) / us
+    ratio = min(t for t in (full, own) if not math.isnan(t)) / us
     values = (answer.get("best") or {}).get("configuration")
-    return f"{full:>9.1f} {packed:>9.1f} {us:>9.1f} {n * k * bits / 8 / us / 1e3:>7.0f} {ratio:>6.2f} {answer.get('trials', 0):>4} in {answer.get('seconds', 0):.0f} s  {values}", ratio
+    return f"{full:>9.1f} {own:>9.1f} {us:>9.1f} {n * k * bits / 8 / us / 1e3:>7.0f} {ratio:>6.2f} {answer.get('trials', 0):>4} in {answer.get('seconds', 0):.0f} s  {values}", ratio
 
 
 def main():

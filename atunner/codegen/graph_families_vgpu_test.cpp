@@ -198,14 +198,18 @@ TEST_F(Weights, OfFewBits) {
   CheckTwo({"quantized_linear", {{19, 2176}, {40, 2176}}, {}}, DType::kFloat16);
   CheckTwo({"int4_linear", {{3, 1408}, {72, 1408}}, {}}, DType::kFloat16);
   CheckTwo({"int4_linear", {{61, 2176}, {40, 2176}}, {{"group", int64_t{64}}}}, DType::kBFloat16);
-  EXPECT_EQ(verified_, 8u);
+  CheckTwo({"quantized_linear", {{70, 640}, {40, 640}}, {}}, DType::kBFloat16);
+  EXPECT_EQ(verified_, 10u);
 }
 
 TEST_F(WeightsOfGroups, OfFewBits) {
   CheckTwo({"quantized_linear", {{19, 2176}, {40, 2176}}, {}}, DType::kFloat16);
   CheckTwo({"quantized_linear", {{150, 640}, {203, 640}}, {}}, DType::kBFloat16);
   CheckTwo({"int4_linear", {{61, 2176}, {40, 2176}}, {{"group", int64_t{64}}}}, DType::kBFloat16);
-  EXPECT_EQ(verified_, 6u);
+  KernelSpec strict = SpecOf({"int4_linear", {{20, 1152}, {300, 1152}}, {{"group", int64_t{96}}}}, DType::kBFloat16);
+  SetAccuracy(strict, Accuracy::kStrict);
+  Check(strict, "weights", 3);
+  EXPECT_EQ(verified_, 10u);
 }
 
 TEST_F(Weights, AreLeftToOthersWhereTheyDoNotFit) {
@@ -215,7 +219,7 @@ TEST_F(Weights, AreLeftToOthersWhereTheyDoNotFit) {
     EXPECT_FALSE(WeightsFamily().Match(SpecOf(task, DType::kBFloat16))) << Describe(task, DType::kBFloat16);
   KernelSpec strict = SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16);
   SetAccuracy(strict, Accuracy::kStrict);
-  EXPECT_FALSE(WeightsFamily().Match(strict)) << "scaled weights are rounded";
+  EXPECT_FALSE(WeightsFamily().Bind(strict, gpu_.profile()).has_value()) << "scaled weights are rounded";
 }
 
 }  // namespace

@@ -14,17 +14,19 @@
 namespace atunner {
 namespace {
 
-/// Rows of x that sums in registers have room for; those from which on groups of warps multiply on Hopper.
+/// Rows of x that sums in registers have room for, further ones are other blocks'; those from which on groups of warps
+/// multiply on Hopper.
 constexpr int64_t kMostRows = 64;
 constexpr int64_t kManyRows = 17;
 /// ns until a load arrives while DRAM is busy; of L2's rate, what lanes reach that read one row each.
 constexpr double kLoadNs = 1000;
 constexpr double kL2Share = 0.6;
-/// Of k: what groups of warps copy at once (weights_wgmma.cu); of DRAM's and the tensor cores' rates, what they reach;
-/// ns until a copy arrives, and that a cluster's blocks need to meet.
+/// Of k: what groups of warps copy at once (weights_wgmma.cu); of DRAM's rate, what they reach; weights that a
+/// multiprocessor widens and multiplies in a ns; ns until a copy arrives, and that a cluster's blocks need to meet.
 constexpr int64_t kDepth = 128;
 constexpr double kDramShare = 0.82;
-constexpr double kTensorShare = 0.5;
+constexpr double kWidened8 = 24;
+constexpr double kWidened4 = 16;
 constexpr double kCopyNs = 1160;
 constexpr double kExchangeNs = 1400;
 
@@ -77,6 +79,7 @@ class Weights : public WeightsTemplate {
     LaunchStep step;
     step.entry = "product";
     step.grid[0] = Expr(CeilDiv(n_, 16 * At(configuration, "fragments")));
+    step.grid[1] = Expr(CeilDiv(m_, 8 * tokens()));
     step.block[0] = Expr(32 * At(configuration, "warps"));
     for (const char* name : {"x", "weight", "scale", "y"}) step.args.push_back(ArgBinding::Tensor(name));
     return RenderedKernel{
@@ -99,7 +102,7 @@ class Weights : public WeightsTemplate {
   }
 
  private:
-  int64_t tokens() const { return CeilDiv(m_, 8); }
+  int64_t tokens() const { return CeilDiv(std::min(m_, kMostRows), 8); }
   int64_t chunk() const { return four_ ? 128 : 64; }
 };
 
@@ -108,20 +111,21 @@ class WeightsOfGroups : public WeightsTemplate {
  public:
   WeightsOfGroups(const KernelSpec& spec, const DeviceProfile& profile)
       : WeightsTemplate(spec, profile),
-        shared_(Expr::MustParse(fmt::format(
-            "max(stages * 128 * (tile_m * 2 + groups * fragments * {}), tile_m * 4 * (groups * fragments * 64 + 4))",
-            four_ ? 32 : 64))),
-        registers_(Expr::MustParse("fragments * (tile_m // 2 + 40) + ceil_div(tile_m, 32 * groups) * 16 + 44")) {
+        stage_(Expr::MustParse(fmt::format("(tile_m * 256 + groups * fragments * {})", four_ ? 4096 : 8192))),
+        shared_(Expr::MustParse(fmt::format("stages * ({} + 16)", stage_.text()))),
+        registers_(Expr::MustParse(four_ ? "fragments * (tile_m + 32) + 28" : "fragments * (tile_m // 2 + 32) + 32")) {
     const int64_t tile = std::min<int64_t>(CeilDiv(m_, 8) * 8, 128);
     space_.parameters = {
         {"tile_m", m_ > 128 ? Integers({64, 128, 256}) : Integers({tile}), "rows of x"},
         {"fragments", Integers({1, 2}), "of 64 rows of the weights, for each group of four warps"},
-        {"groups", Integers({1, 2}), "of four warps"},
+        {"groups", Integers({1, 2, 3, 4}), "of four warps that multiply"},
         {"stages", Integers({3, 4, 6, 8}), "buffers in shared memory"},
         {"split", Integers({1, 2, 3, 4, 5, 6, 7, 8}), "blocks of a cluster that divide the depth"},
     };
     Add(fmt::format("{} <= {}", shared_.text(), profile.shared_per_block), "shared memory");
-    Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
+    Add("groups * fragments <= 4", "rows of a box");
+    // A quarter of a multiprocessor has a warp of each group, and one of them the warp that fetches.
+    Add(fmt::format("{} <= min(255, 512 // (groups + 1) // 8 * 8)", registers_.text()), "registers of a thread");
     Add(fmt::format("split == 1 or 4 * split <= {}", k_ / kDepth), "less depth than that");
   }
 
@@ -129,26 +133,38 @@ class WeightsOfGroups : public WeightsTemplate {
     const int64_t split = At(configuration, "split"), tile = At(configuration, "tile_m");
     ConstantBlock constants = Constants(configuration);
     constants.Int("TILE_M", tile).Int("GROUPS", At(configuration, "groups"));
-    constants.Int("STAGES", At(configuration, "stages")).Define("SPLIT", split);
+    constants.Int("STAGES", At(configuration, "stages")).Int("STAGE_BYTES", Evaluate(stage_, configuration));
+    constants.Define("SPLIT", split);
     LaunchStep step;
     step.entry = "product";
     step.grid[0] = Expr(Tiles(configuration));
     step.grid[1] = step.cluster[1] = Expr(split);
-    step.block[0] = Expr(128 * At(configuration, "groups"));
+    step.block[0] = Expr(128 * At(configuration, "groups") + 32);
     step.shared_bytes = Expr(Evaluate(shared_, configuration));
-    for (const char* name : {"x", "weight", "scale", "y"}) step.args.push_back(ArgBinding::Tensor(name));
-    const std::string product =
-        WgmmaText({.name = "multiply", .columns = tile, .a_in_registers = true, .b_transposed = "0"});
-    return RenderedKernel{Emit(configuration, constants,
-                               {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, product,
-                                embed::kWeightsWordsCuh, embed::kWeightsWgmmaCu}),
-                          Plan(configuration, {step})};
+    const int64_t width = four_ ? kDepth / 2 : kDepth;
+    step.args = {Map("x", element_, k_, m_, {Expr(64), Expr(tile)}, 128),
+                 Map("weight", four_ ? DType::kUInt8 : DType::kInt8, k_ * width / kDepth, n_,
+                     {Expr(width), Expr(Rows(configuration))}, width),
+                 ArgBinding::Tensor("scale"), ArgBinding::Tensor("y")};
+    std::string products;
+    for (const bool accumulates : {true, false})
+      products += WgmmaText({.name = accumulates ? "multiply" : "multiply_anew",
+                             .columns = tile,
+                             .a_in_registers = true,
+                             .accumulates = accumulates,
+                             .b_transposed = "0"});
+    return RenderedKernel{
+        Emit(configuration, constants,
+             {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, products, embed::kTensorCopiesCuh,
+              embed::kRingCuh, embed::kWeightsWordsCuh, embed::kWeightsWgmmaCu}),
+        Plan(configuration, {step})};
   }
 
   /// The busiest multiprocessor's blocks, as long as what takes longest: DRAM, L2, its copies or its products.
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const int64_t split = At(configuration, "split"), groups = At(configuration, "groups");
-    const int64_t per_sm = CeilDiv(Tiles(configuration) * split, profile.sms);
+    // Larger clusters leave multiprocessors of each group of them idle.
+    const int64_t per_sm = CeilDiv(Tiles(configuration) * split, split > 2 ? profile.sms * 5 / 6 : profile.sms);
     const int64_t registers = Evaluate(registers_, configuration) * 128 * groups;
     const int64_t shared = Evaluate(shared_, configuration) + profile.shared_reserved_per_block;
     const int64_t resident =
@@ -159,15 +175,22 @@ class WeightsOfGroups : public WeightsTemplate {
     const double weights = rows * depth / (four_ ? 2 : 1);
     const double under_way =
         static_cast<double>(resident * (At(configuration, "stages") - 1) * kDepth) * rows / (four_ ? 2 : 1);
-    const double products = 2 * rows * tokens * depth * sms / (kTensorShare * profile.PeakFlops(element_, true)) * 1e9;
-    // One group waits for its own widening.
+    const double busy = std::min(1.0, 0.5 + 0.125 * static_cast<double>(resident * groups));
     return std::max({weights * sms / (kDramShare * profile.dram_gbps),
                      (weights + tokens * depth * 2) * sms / (kL2Share * profile.l2_gbps), weights * kCopyNs / under_way,
-                     resident * groups > 1 ? products : 1.5 * products}) +
+                     rows * depth / (busy * (four_ ? kWidened4 : kWidened8))}) +
            5900 + (split > 1 ? kExchangeNs : 0);
   }
 
  private:
+  static ArgBinding Map(const char* tensor, DType dtype, int64_t columns, int64_t rows, std::vector<Expr> box,
+                        int64_t swizzle) {
+    return ArgBinding::Map(tensor, dtype,
+                           {.dims = {Expr(columns), Expr(rows)},
+                            .strides = {Expr(columns)},
+                            .box = std::move(box),
+                            .swizzle_bytes = Expr(swizzle)});
+  }
   int64_t Rows(const Configuration& configuration) const {
     return 64 * At(configuration, "fragments") * At(configuration, "groups");
   }
@@ -181,7 +204,7 @@ class WeightsOfGroups : public WeightsTemplate {
     return expression.EvaluateInt(bindings).value();
   }
 
-  Expr shared_, registers_;
+  Expr stage_, shared_, registers_;
 };
 
 class WeightsOfFewBits : public Family {
@@ -191,15 +214,18 @@ class WeightsOfFewBits : public Family {
     const std::vector<int64_t> x = ExtentsOf(spec, "x"), weight = ExtentsOf(spec, "weight");
     if (SizeOf(spec.compute_dtype) != 2 || x.size() != 2 || weight.size() != 2) return false;
     if (x[1] % kDepth != 0 || std::max({x[0], x[1], weight[0]}) >= 1 << 30) return false;
-    // A lane's sixteen bytes have one scale, and what is scaled is rounded.
-    if (OfFourBits(spec) && (GroupOf(spec) % 32 != 0 || AccuracyOf(spec) == Accuracy::kStrict)) return false;
+    // A lane's sixteen bytes have one scale.
+    if (OfFourBits(spec) && GroupOf(spec) % 32 != 0) return false;
     return (OfFourBits(spec) || spec.name == "quantized_linear") &&
            IsLibraryTask(spec, spec.name, {x, {weight[0], x[1]}});
   }
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     const int64_t rows = ExtentsOf(spec, "x")[0];
     if (profile.cc_major == 9 && rows >= kManyRows) return std::make_unique<WeightsOfGroups>(spec, profile);
-    if (profile.cc_major < 8 || rows > kMostRows) return ElementsFamily().Bind(spec, profile);
+    if (OfFourBits(spec) && AccuracyOf(spec) == Accuracy::kStrict)
+      return Fail(ErrorCode::kUnsupported,
+                  "scaled int4 weights are rounded, which strict accuracy forbids on " + profile.name);
+    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
     return std::make_unique<Weights>(spec, profile);
   }
 };

@@ -2,17 +2,6 @@
 // multiply, GROUPS / SHARING tiles of the result at a time. A pair of barriers per buffer says when it is full and when it is
 // free again.
 
-/// What createpolicy makes of evict_normal and evict_first. Elements that are read once and leave L2 first drive nothing else out,
-/// above all no lines that would have to be written back.
-constexpr unsigned long long KEPT = 0x1000000000000000, STREAMED = 0x12f0000000000000;
-
-/// The map's box at column x, row y into shared memory; zeros where it leaves the matrix.
-DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, unsigned barrier, unsigned long long policy) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
-               "l"(&map), "r"(x), "r"(y), "r"(barrier), "l"(policy)
-               : "memory");
-}
-
 constexpr int CONSUMERS = GROUPS * 128;
 // One thread fetches: of a warp, or of a group of four that hands its registers to groups with two sets of sums.
 constexpr int FETCHERS = PROMOTE > 0 && GROUPS > 1 ? 128 : 32;

@@ -1,6 +1,7 @@
-// y[m, n] = x[m, k] · w[n, k] of up to 64 rows of x: weights of 8 bits, or of 4, become 16-bit floats in registers, where they are the left
+// y[m, n] = x[m, k] · w[n, k] of few rows of x: weights of 8 bits, or of 4, become 16-bit floats in registers, where they are the left
 // operand of mma.sync. The order of k inside of an instruction is free: a lane's 16 bytes of a row serve it for several instructions.
 constexpr int CHUNK = FOUR_BITS ? 128 : 64;  // of k: what a warp loads of a row at once
+constexpr int PAIRS = FOUR_BITS ? 4 : 2;     // of weights in a word
 constexpr int ROWS = FRAGMENTS * 16;
 constexpr int LAST = K / CHUNK - 1;
 /// Read once, and not later than asked for: what stands behind waits for all that are under way.
@@ -10,6 +11,11 @@ DEVICE uint4 load(const unsigned char* from) {
   return v;
 }
 
+/// The weights of a word as pairs: of 8 bits neighbours, of 4 bits 0 with 4, 1 with 5, …, times their scale.
+DEVICE void widen(unsigned word, unsigned scale, unsigned (&to)[PAIRS]) {
+#pragma unroll
+  for (int i = 0; i < PAIRS; ++i) to[i] = FOUR_BITS ? fused(widen(word >> 4 * i), scale, SIGN) : widen(__byte_perm(word, 0, i == 0 ? 0x4140 : 0x4342));
+}
 /// What of x meets them.
 DEVICE void load_right(const T* from, unsigned (&to)[PAIRS]) {
   __align__(8) unsigned words[PAIRS];
@@ -23,6 +29,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) product(const T* __rest
                                                                  const T* __restrict__ scales, T* __restrict__ y) {
   __shared__ float shares[WARPS][TOKENS * 8][ROWS + 4];
   const int warp = threadIdx.x / 32, quad = threadIdx.x % 32 / 4, part = threadIdx.x % 4;
+  const int top = blockIdx.y * TOKENS * 8;
   const unsigned char* rows[FRAGMENTS * 2];
   const T *scales_of[FRAGMENTS * 2], *tokens[TOKENS];
 #pragma unroll
@@ -32,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) product(const T* __rest
     scales_of[i] = scales + row * (K / GROUP);
   }
 #pragma unroll
-  for (int i = 0; i < TOKENS; ++i) tokens[i] = x + min(i * 8 + quad, M - 1) * (long long)K + part * (CHUNK / 4);
+  for (int i = 0; i < TOKENS; ++i) tokens[i] = x + min(top + i * 8 + quad, M - 1) * (long long)K + part * (CHUNK / 4);
   float sums[FRAGMENTS][TOKENS][4];
   clear(sums);
   for (int first = warp; first <= LAST; first += WARPS * AHEAD) {
@@ -69,11 +76,11 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) product(const T* __rest
     shares[warp][token * 8 + part * 2 + e % 2][f * 16 + quad + e / 2 * 8] = sums[f][token][e];
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < M * ROWS; i += WARPS * 32) {
+  for (int i = threadIdx.x; i < min(M - top, TOKENS * 8) * ROWS; i += WARPS * 32) {
     const int token = i / ROWS, row = i % ROWS;
     const long long index = (long long)blockIdx.x * ROWS + row;
     float sum = 0;
     for (int share = 0; share < WARPS && index < N; ++share) sum += shares[share][token][row];
-    if (index < N) y[(long long)token * N + index] = T(FOUR_BITS ? sum : sum * float(scales[index]));
+    if (index < N) y[(long long)(top + token) * N + index] = T(FOUR_BITS ? sum : sum * float(scales[index]));
   }
 }
