@@ -178,7 +178,7 @@ class ColumnsTemplate : public BoundTemplate {
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * integer("vector") * Narrowest();
     const double access = (line >= 256 ? 1 : 256 / line) * (integer("vector") * Narrowest() >= 16 ? 1 : 1.2) *
-                          (integer("stream") > 0 ? 1.03 : 1) * (1 + 0.02 * std::log2(4 / integer("unroll")));
+                          (integer("stream") > 0 ? 1.03 : 1) * (1 + 0.02 * std::log2(integer("unroll")));
     const double turns = std::ceil(Strips(configuration) / static_cast<double>(Groups(configuration)));
     const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
     return turns * std::hypot(MovingNs(configuration), alone) * access * unseen + 2 * kLaunchNs;
