@@ -115,7 +115,6 @@ class ReductionTemplate : public BoundTemplate {
       if (input.columns && input.rows && input.passes > 0) streamed_bytes_ += bytes;
       const bool kept = input.columns && input.rows && input.passes > 1;
       if (kept) kept_bytes_ += bytes;
-      only_copied_ = only_copied_ && (!input.columns || HasRows(program_, input));
       if (!HasRows(program_, input)) continue;
       copied_bytes_ += bytes;
       least_copied_ = std::min(least_copied_, bytes);
@@ -135,17 +134,12 @@ class ReductionTemplate : public BoundTemplate {
     std::vector<Value> vectors;
     size_t widest = 1;
     for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
+    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && program_.columns % v == 0; v *= 2)
+      vectors.emplace_back(v);
     const bool again = kept_bytes_ > 0;
     // Short rows that begin anywhere: single elements are dear to read from memory, not from shared memory.
     const bool odd = copied_bytes_ > 0 && program_.columns * least_copied_ % 16 != 0 && program_.columns <= 512 &&
                      profile_.cc_major >= 8;
-    // There a vector may begin before its row, where no other input or output is read or written by vectors.
-    const bool shifted = odd && program_.WantedIn(program_.passes).empty() && only_copied_;
-    const auto fits = [&](int64_t v) {
-      const int64_t bytes = v * static_cast<int64_t>(widest);
-      return program_.columns % v == 0 ? bytes <= 32 : shifted && bytes <= 16;
-    };
-    for (int64_t v = 1; v <= 16 && fits(v); v *= 2) vectors.emplace_back(v);
     std::vector<Value> storages = {std::string("reload")};
     if (again) storages.insert(storages.begin(), std::string("registers"));
     if (odd) storages.emplace_back(std::string("staged"));
@@ -167,7 +161,6 @@ class ReductionTemplate : public BoundTemplate {
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     if (odd) {
       Add("storage == 'staged' or (threads_per_row >= 8 and rows_per_block <= 32)", "threads of a row read neighbours");
-      Add(fmt::format("storage == 'staged' or {} % vector == 0", program_.columns), "rows begin with whole vectors");
       Add(fmt::format(
               "storage != 'staged' or (stream == 0 and rows_per_block * {} % 16 == 0 and rows_per_block * {} <= "
               "45056)",
@@ -216,7 +209,6 @@ class ReductionTemplate : public BoundTemplate {
   int64_t copied_bytes_ = 0;       ///< of one column, where rows are copied before their turn
   int64_t copied_only_bytes_ = 0;  ///< of those what only one pass reads
   int64_t least_copied_ = 8;       ///< of one such input
-  bool only_copied_ = true;        ///< nothing else differs within a row
 };
 
 }  // namespace

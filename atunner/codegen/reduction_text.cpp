@@ -119,9 +119,7 @@ class Writer {
                            CudaName(TypeOf(input.id).dtype), name);
       text += fmt::format("    stage({0}_stage, in_{0} + group * COLS, staged);\n", name);
     }
-    text += "    close_batch();\n    wait_for_batches<0>();\n    __syncthreads();\n";
-    return areas + text +
-           "    const int before = (int)(row - group) * COLS % VEC;  // elements of the row's first vector\n";
+    return areas + text + "    close_batch();\n    wait_for_batches<0>();\n    __syncthreads();\n";
   }
 
   /// Where the row begins in every input; values that all its elements share.
@@ -222,8 +220,7 @@ class Writer {
   std::string OpenLoop(const std::vector<NodeId>& elements, const std::string& before_lanes) {
     std::string text = schedule_.keeps ? "#pragma unroll\n" : "#pragma unroll 4\n";
     text += "    for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
-    text += fmt::format("      const int column = (chunk * THREADS_PER_ROW + thread) * VEC{};\n",
-                        schedule_.staged ? " - before" : "");
+    text += "      const int column = (chunk * THREADS_PER_ROW + thread) * VEC;\n";
     text += "      if (!EXACT && column >= COLS) continue;\n";
     for (const RowInput& input : inputs_) {
       const bool used = std::ranges::find(elements, input.id) != elements.end();
@@ -232,7 +229,6 @@ class Writer {
                           CudaName(TypeOf(input.id).dtype), Name(input.id), Name(input.id), Name(input.id));
     }
     text += before_lanes + "#pragma unroll\n      for (int lane = 0; lane < VEC; ++lane) {\n";
-    if (schedule_.staged) text += "        if (SHIFTED > 0 && (unsigned)(column + lane) >= COLS) continue;\n";
     for (const RowInput& input : inputs_) {
       const bool used = std::ranges::find(elements, input.id) != elements.end();
       if (!used || !input.columns) continue;

@@ -1,7 +1,6 @@
 // Reductions over the threads of a block that share a row.
 constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
-constexpr int SHIFTED = COLS % VEC == 0 ? 0 : VEC - 1;  // by which a staged row's first vector may begin before it
-constexpr int CHUNKS = (SHIFTED + COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
+constexpr int CHUNKS = (COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
 constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks beyond its row
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 
@@ -33,13 +32,12 @@ DEVICE long long row_of(long long group, long long rows) {
   return row < rows ? row : group;
 }
 
-/// Copies `count` neighbouring elements to shared memory by 16 bytes; both begin at a multiple of those. What is left of the
-/// last 16 has some value.
+/// Copies `count` neighbouring elements to shared memory by 16 bytes; both begin at a multiple of those.
 template <class T> DEVICE void stage(T* to, const T* from, int count) {
   constexpr int PIECE = 16 / sizeof(T);
 #if __CUDA_ARCH__ >= 800
   for (int i = threadIdx.x * PIECE; i + PIECE <= count; i += BLOCK * PIECE)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to + i)), "l"(from + i) : "memory");
 #endif
-  for (int i = count / PIECE * PIECE + threadIdx.x; i < (count + PIECE - 1) / PIECE * PIECE; i += BLOCK) to[i] = from[min(i, count - 1)];
+  for (int i = count / PIECE * PIECE + threadIdx.x; i < count; i += BLOCK) to[i] = from[i];
 }
