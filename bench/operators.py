@@ -152,7 +152,7 @@ def rows():
     add("pooling", "avg_pool", image, lambda x: F.avg_pool2d(x, 2, 2))
     add("pooling", "avg_pool", (256, 512, 1024), lambda x: F.avg_pool1d(x, 4, 4), size=4, stride=4)
     add("pooling", "max_pool", (16, 32, 64, 64, 64), lambda x: F.max_pool3d(x, 2, 2))
-    add("pooling", "adaptive_avg_pool", (512, 2048, 7, 7), lambda x: F.adaptive_avg_pool2d(x, 1))
+    add("pooling", "adaptive_avg_pool", (2048, 2048, 7, 7), lambda x: F.adaptive_avg_pool2d(x, 1))
     return table
 
 

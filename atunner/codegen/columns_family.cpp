@@ -51,8 +51,10 @@ class ColumnsTemplate : public BoundTemplate {
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"))
         .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
     const ColumnsSchedule schedule = ScheduleOf(configuration);
-    if (schedule.together) constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once");
-    if (schedule.park) constants.Int("MOST_STEPS", MostSteps(configuration), "of a block");
+    if (schedule.park) {
+      constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once")
+          .Int("MOST_STEPS", MostSteps(configuration), "of a block");
+    }
     SourceUnit source =
         GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
                     fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
@@ -71,11 +73,11 @@ class ColumnsTemplate : public BoundTemplate {
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    if (integer("hold") == 2) return ParkedNs(configuration, profile);
+    if (integer("hold") == 2) return ParkedNs(configuration);
     const double vector = integer("vector");
     const double threads = integer("kept_threads") * integer("reduced_threads");
     const double lanes = program_.kept_inside ? vector : 1;
-    const double strips = std::ceil(Kept() / (integer("kept_threads") * lanes));
+    const double strips = Strips(configuration);
     const double used = Kept() / (strips * integer("kept_threads") * lanes);
     const double blocks = strips * integer("splits");
     const double steps = std::max(1.0, static_cast<double>(Steps(GetInt(space_, configuration, "vector"))) /
@@ -83,7 +85,7 @@ class ColumnsTemplate : public BoundTemplate {
     // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
-    const double broken = line >= 256 ? 1.0 : line >= 128 ? 1.03 : line >= 64 ? 1.1 : std::min(4.0, 40 / line);
+    const double broken = line >= 256 ? 1.0 : line >= 128 ? 1.03 : line >= 64 ? 1.1 : std::min(4.0, 45 / line);
     const double width = vector * Narrowest();
     const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0 : width >= 8 ? 1.06 : width >= 4 ? 1.2 : 1.5;
     const double stream = integer("stream") > 0 ? 1.05 : 1.0;
@@ -97,31 +99,25 @@ class ColumnsTemplate : public BoundTemplate {
     // Blocks of one wave that are few leave some multiprocessors with less to do; latencies want many threads.
     const double each = blocks / profile.sms;
     const double waves = each / std::max(1.0, std::floor(1536 / threads));
-    const double tail = integer("together") > 0 ? 1.0
-                        : waves > 1             ? std::ceil(waves) / waves
-                        : each < 2.5            ? std::ceil(each) / each
-                                                : 1.0;
+    const double tail = waves > 1 ? std::ceil(waves) / waves : each < 2.5 ? std::ceil(each) / each : 1.0;
     const double few_threads = 1 + 0.1 * std::max(0.0, std::log2(1024 / std::min(1024.0, each * threads)));
     const double large = 1 + 0.02 * std::fabs(std::log2(threads / 128));
     // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
-    const double registers = 56 + steps * vector * static_cast<double>(ReadBytes()) / 2;
+    const double registers = (Narrowest() < 4 ? 48 : 30) + steps * vector * static_cast<double>(ElementBytes()) / 4;
     const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));  // blocks of a multiprocessor
     const double few = 512 / (held_by * threads);
     const double turns = integer("hold") > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
-    const double passes = Passes(configuration, profile);
+    const double passes = integer("hold") > 0 ? 1 : static_cast<double>(Readings());
     const double bytes =
         MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
-    const ColumnsSchedule schedule = ScheduleOf(configuration);
-    const double kernels = schedule.splits == 1 ? 1 : schedule.together ? 2 : program_.pass_count + 1;
-    const double parts = schedule.splits > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
+    const double kernels = integer("splits") == 1 ? 1 : program_.pass_count + 1;
+    const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
     // Two loads of 16 bytes help where neighbours are added up, with much to compute for each.
     const double wide = vector * Narrowest() <= 16 ? 0 : program_.kept_inside || Narrowest() < 4 ? 0.02 : -0.015;
     const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + wide;
-    // Where blocks meet, they wait for each other and add up what each of them has found.
-    const double meetings = schedule.together ? std::ceil(strips / static_cast<double>(Groups(configuration))) : 0;
     return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * stream * full + parts) /
                profile.dram_gbps +
-           kernels * kLaunchNs + meetings * (7000 + 50 * integer("splits"));
+           kernels * kLaunchNs;
   }
 
  private:
@@ -131,9 +127,9 @@ class ColumnsTemplate : public BoundTemplate {
   }
   ColumnsSchedule ScheduleOf(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    return {integer("vector"),        integer("splits"),           integer("unroll"),
-            integer("together") != 0, integer("hold") == 1,        IsNarrow(program_.graph, space_, configuration),
-            integer("hold") == 2,     ParkedVectors(configuration)};
+    return {integer("vector"),           integer("splits"),    integer("unroll"),
+            integer("hold") == 1,        integer("hold") == 2, IsNarrow(program_.graph, space_, configuration),
+            ParkedVectors(configuration)};
   }
   /// Asynchronous copies move four bytes at least.
   bool CanPark() const {
@@ -163,35 +159,29 @@ class ColumnsTemplate : public BoundTemplate {
   int64_t Groups(const Configuration& configuration) const {
     return profile_.sms * BlocksPerSm(configuration) / GetInt(space_, configuration, "splits");
   }
+  double Strips(const Configuration& configuration) const {
+    const int64_t lanes = program_.kept_inside ? GetInt(space_, configuration, "vector") : 1;
+    return std::ceil(Kept() / static_cast<double>(GetInt(space_, configuration, "kept_threads") * lanes));
+  }
+  /// What the blocks of a multiprocessor read and write in a turn, at its share of bandwidth.
+  double MovingNs(const Configuration& configuration) const {
+    const double shares = Strips(configuration) * static_cast<double>(GetInt(space_, configuration, "splits"));
+    return static_cast<double>(BlocksPerSm(configuration) * profile_.sms) / shares *
+           MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps;
+  }
   /// Where elements lie in shared memory: blocks of a multiprocessor take turns, each of which moves a share of a strip
   /// and waits for others.
-  double ParkedNs(const Configuration& configuration, const DeviceProfile& profile) const {
+  double ParkedNs(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const double lanes = program_.kept_inside ? integer("vector") : 1;
-    const double strips = std::ceil(Kept() / (integer("kept_threads") * lanes));
-    const double share = MinimumBytes(spec_, spec_.dims).value_or(0) / (strips * integer("splits"));
-    const auto here = static_cast<double>(BlocksPerSm(configuration));
-    const double moving = here * share / (profile.dram_gbps / profile.sms);
     const double steps = static_cast<double>(MostSteps(configuration)) / integer("reduced_threads");
     const double alone = kMeetingNs + steps * kStepNs * integer("vector");
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * integer("vector") * Narrowest();
     const double access = (line >= 256 ? 1 : 256 / line) * (integer("vector") * Narrowest() >= 16 ? 1 : 1.2) *
-                          (integer("stream") > 0 ? 1.03 : 1) * (1 + 0.02 * std::log2(4 / integer("unroll")));
-    const double turns = std::ceil(strips / static_cast<double>(Groups(configuration)));
+                          (integer("stream") > 0 ? 1.03 : 1) * (1 + 0.02 * std::log2(integer("unroll")));
+    const double turns = std::ceil(Strips(configuration) / static_cast<double>(Groups(configuration)));
     const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
-    return turns * std::hypot(moving, alone) * access * unseen + 2 * kLaunchNs;
-  }
-  /// How many times the elements come from memory, or nearly so.
-  double Passes(const Configuration& configuration, const DeviceProfile& profile) const {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    if (integer("hold") > 0) return 1;
-    const auto readings = static_cast<double>(Readings());
-    if (integer("together") == 0) return readings;
-    const double strip = integer("kept_threads") * (program_.kept_inside ? integer("vector") : 1) *
-                         static_cast<double>(Reduced() * ReadBytes());
-    const double under_way = strip * static_cast<double>(Groups(configuration));
-    return under_way < 0.5 * static_cast<double>(profile.l2_bytes) ? 1 + 0.8 * (readings - 1) : readings;
+    return turns * std::hypot(MovingNs(configuration), alone) * access * unseen + 2 * kLaunchNs;
   }
   /// Passes over the elements.
   int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
@@ -227,13 +217,11 @@ class ColumnsTemplate : public BoundTemplate {
         {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
-        {"together", Readings() > 1 ? Integers({0, 1}) : Integers({0}),
-         "blocks that divide what is reduced wait for each other, in one kernel, and find it in L2 again"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"hold",
-         Readings() == 1            ? Integers({0})
-         : ColumnsCanPark(program_) ? Integers({0, 1, 2})
-                                    : Integers({0, 1}),
+         Readings() == 1 ? Integers({0})
+         : CanPark()     ? Integers({0, 1, 2})
+                         : Integers({0, 1}),
          "where a thread's elements stay between passes: nowhere, in registers, in shared memory"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
@@ -249,24 +237,19 @@ class ColumnsTemplate : public BoundTemplate {
     // Long chains of additions lose what a plain sum of 256 of them keeps.
     Add(fmt::format("{} <= reduced_threads * splits * max(256, {} // 64)", Reduced(), Reduced()),
         "sums in one long chain");
-    Add(fmt::format("together == 0 or ((splits > 1 or hold == 2) and splits <= {} * (1024 // (kept_threads * "
-                    "reduced_threads)))",
-                    profile_.sms),
-        "all blocks that wait for each other run at once");
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
-    Add(fmt::format("together == 0 or 4 * splits * reduced_threads <= {}", steps),
-        "meeting costs more than reading again");
+    Add(fmt::format("hold != 2 or 4 * splits * reduced_threads <= {}", steps), "meeting costs more than reading again");
     Add(fmt::format("hold != 1 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
                     "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
                     steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
         "a thread holds few elements, none of them beyond an end");
     const std::string parked =
         fmt::format("(ceil_div({}, splits) * kept_threads * vector * {} + 64)", steps, ElementBytes());
-    Add(fmt::format("hold != 2 or (together == 1 and vector * {} >= 4 and {} + {} <= {})", Narrowest(), parked,
-                    kPartsBytes, profile_.shared_per_block),
+    Add(fmt::format("hold != 2 or (vector * {} >= 4 and {} + {} <= {})", Narrowest(), parked, kPartsBytes,
+                    profile_.shared_per_block),
         "shared memory");
-    Add(fmt::format("hold != 2 or splits <= {} * ({} // ({} + {}))", profile_.sms, profile_.shared_per_sm, parked,
-                    kPartsBytes + profile_.shared_reserved_per_block),
+    Add(fmt::format("hold != 2 or splits <= {} * min(1024 // (kept_threads * reduced_threads), {} // ({} + {}))",
+                    profile_.sms, profile_.shared_per_sm, parked, kPartsBytes + profile_.shared_reserved_per_block),
         "all blocks that wait for each other run at once");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
@@ -286,7 +269,7 @@ class ColumnsTemplate : public BoundTemplate {
     const std::string strips =
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
     std::vector<LaunchStep> steps;
-    const bool tells = schedule.together && schedule.splits > 1;
+    const bool tells = schedule.park && schedule.splits > 1;
     size_t words = 0;
     for (const ColumnsPartial& partial : PartialsOf(program_)) words += WordsOf(partial);
     const std::string told = fmt::format("{} * {} * {}", schedule.splits, words, kept);
@@ -294,11 +277,11 @@ class ColumnsTemplate : public BoundTemplate {
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
       LaunchStep step;
       step.entry = name;
-      step.cooperative = schedule.together;
+      step.cooperative = schedule.park;
       // What only writes values per kept element takes no share of the reduced ones.
       const bool divided = name != "finish" || !program_.element_outputs.empty();
       step.grid = {Expr::MustParse(strips), Expr::MustParse(divided ? "splits" : "1"), Expr(1)};
-      if (schedule.together) {
+      if (schedule.park) {
         step.grid[0] = Expr::MustParse("splits");
         step.grid[1] = Expr::MustParse(fmt::format("min({}, {})", strips, Groups(configuration)));
       }

@@ -13,10 +13,9 @@ struct ColumnsSchedule {
   int64_t vector = 1;
   int64_t splits = 1;  ///< parts of what is reduced that blocks of their own work on
   int64_t unroll = 1;
-  bool together = false;       ///< those blocks run at once and wait for each other: one kernel makes all passes
   bool hold = false;           ///< elements between passes, in registers
+  bool park = false;           ///< elements between passes, in shared memory, of blocks that run at once: one kernel
   bool narrow = false;         ///< short functions, as 16-bit results need them
-  bool park = false;           ///< elements between passes, in shared memory
   int64_t parked_vectors = 0;  ///< of each input, in a block
 };
 

@@ -100,6 +100,19 @@ TEST(ReductionProgram, TakesExponentialsWithTheirMaximum) {
   EXPECT_EQ(online->exponentials.size(), 1u);
 }
 
+TEST(ColumnsSpace, ElementsStayInSharedMemoryOnlyForTheirResultsAndWithAsynchronousCopies) {
+  const auto places = [](const KernelSpec& spec, const char* device) {
+    const auto schedule = MakeTemplate(spec, FindProfile(device).value()).value();
+    return schedule->space().parameters[static_cast<size_t>(schedule->space().Find("hold"))].values.size();
+  };
+  const KernelSpec norm = Spec("batch_norm", {{8, 64, 56, 56}});
+  EXPECT_EQ(places(norm, "H200"), 3u);
+  EXPECT_EQ(places(norm, "T4"), 2u) << "no asynchronous copies";
+  EXPECT_EQ(places(Spec("logsumexp", {{64, 512, 64}}, {{"axis", int64_t{1}}}), "H200"), 2u)
+      << "nobody would ask for the next strip";
+  EXPECT_EQ(places(Spec("sum", {{64, 512, 64}}, {{"axis", int64_t{1}}}), "H200"), 1u);
+}
+
 TEST(ReductionSource, IsReadable) {
   const auto schedule = MakeTemplate(Spec("rms_norm", {{64, 512}}), FindProfile("H200").value()).value();
   const std::string text = schedule->Render(schedule->Default()).value().source.text;

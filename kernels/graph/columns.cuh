@@ -13,19 +13,24 @@ template <class T> DEVICE T shuffled(const T& value, int offset) {
   return moved.value;
 }
 
-/// Combines every lane over the threads of one kept thread, in an order that does not depend on time; all get the result.
-template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int kept_thread, int reduced_thread) {
-  constexpr int STRIDE = KEPT_INSIDE ? KEPT_THREADS : 1;  // between threads that reduce together
-  constexpr int IN_WARP = STRIDE >= 32 ? 1 : 32 / STRIDE < REDUCED_THREADS ? 32 / STRIDE : REDUCED_THREADS;
-  constexpr int GROUPS = REDUCED_THREADS / IN_WARP;
+/// Combines every lane over COUNT threads of a warp, STRIDE apart; all get the result.
+template <class Op, int COUNT, int STRIDE = 1, class T> DEVICE void warp_combine(T (&value)[LANES], int reduced_thread) {
 #pragma unroll
-  for (int offset = IN_WARP / 2; offset > 0; offset /= 2) {
+  for (int offset = COUNT / 2; offset > 0; offset /= 2) {
 #pragma unroll
     for (int lane = 0; lane < LANES; ++lane) {
       const T other = shuffled(value[lane], offset * STRIDE);
       value[lane] = reduced_thread & offset ? Op::of(other, value[lane]) : Op::of(value[lane], other);
     }
   }
+}
+
+/// Combines every lane over the threads of one kept thread, in an order that does not depend on time; all get the result.
+template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int kept_thread, int reduced_thread) {
+  constexpr int STRIDE = KEPT_INSIDE ? KEPT_THREADS : 1;  // between threads that reduce together
+  constexpr int IN_WARP = STRIDE >= 32 ? 1 : 32 / STRIDE < REDUCED_THREADS ? 32 / STRIDE : REDUCED_THREADS;
+  constexpr int GROUPS = REDUCED_THREADS / IN_WARP;
+  warp_combine<Op, IN_WARP, STRIDE>(value, reduced_thread);
   if (GROUPS == 1) return;
   __shared__ T part[GROUPS][LANES][KEPT_THREADS];
   const int group = reduced_thread / IN_WARP;
@@ -33,7 +38,7 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
   for (int lane = 0; lane < LANES; ++lane) part[group][lane][kept_thread] = value[lane];
   __syncthreads();
 #pragma unroll
-  for (int half = GROUPS / 2; half > 0; half /= 2) {
+  for (int half = GROUPS / 2; half > 0 && KEPT_THREADS > 1; half /= 2) {
     if (reduced_thread < half) {
 #pragma unroll
       for (int lane = 0; lane < LANES; ++lane)
@@ -42,8 +47,9 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
     __syncthreads();
   }
 #pragma unroll
-  for (int lane = 0; lane < LANES; ++lane) value[lane] = part[0][lane][kept_thread];
+  for (int lane = 0; lane < LANES; ++lane) value[lane] = part[KEPT_THREADS > 1 ? 0 : reduced_thread % GROUPS][lane][kept_thread];
   __syncthreads();
+  if (KEPT_THREADS == 1) warp_combine<Op, GROUPS>(value, reduced_thread);  // every warp for itself: one barrier less for each half
 }
 
 /// A value that blocks which run at once tell each other: each word beside a mark that it is there, written and read
@@ -100,3 +106,23 @@ struct Merged {
     return {count, a.mean + distance * share, a.spread + b.spread + distance * distance * a.count * share};
   }
 };
+
+/// Moments of `count` elements that the threads of one kept thread have gathered; every LANES-th of a thread's belong
+/// together. Two sums over the block take a tenth of the instructions of merging at every step.
+template <class T, int GATHERED>
+DEVICE void block_moments(const Moments<T> (&gathered)[GATHERED], T count, Moments<T> (&all)[LANES], int kept_thread, int reduced_thread) {
+  T mean[LANES] = {}, spread[LANES] = {};
+#pragma unroll
+  for (int i = 0; i < GATHERED; ++i) mean[i % LANES] += gathered[i].count * gathered[i].mean;
+  block_combine<Sum>(mean, kept_thread, reduced_thread);
+#pragma unroll
+  for (int lane = 0; lane < LANES; ++lane) mean[lane] = quotient(mean[lane], count);
+#pragma unroll
+  for (int i = 0; i < GATHERED; ++i) {
+    const T distance = gathered[i].mean - mean[i % LANES];
+    spread[i % LANES] += gathered[i].spread + gathered[i].count * distance * distance;
+  }
+  block_combine<Sum>(spread, kept_thread, reduced_thread);
+#pragma unroll
+  for (int lane = 0; lane < LANES; ++lane) all[lane] = {count, mean[lane], spread[lane]};
+}
