@@ -3,12 +3,23 @@
 namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
-  return {&RowFamily(),       &GemmFamily(),           &ConvFamily(),
-          &AttentionFamily(), &PagedAttentionFamily(), &AttentionBackwardFamily(),
-          &PointwiseFamily(), &ReductionFamily(),      &ColumnsFamily(),
-          &ScanFamily(),      &TransposeFamily(),      &PoolingFamily(),
-          &ProductFamily(),   &WeightsFamily(),        &ElementsFamily(),
-          &ConvGraphFamily()};
+  return {&RowFamily(),
+          &GemmFamily(),
+          &ConvFamily(),
+          &AttentionFamily(),
+          &PagedAttentionFamily(),
+          &AttentionBackwardFamily(),
+          &PointwiseFamily(),
+          &ReductionFamily(),
+          &ColumnsFamily(),
+          &ScanFamily(),
+          &TransposeFamily(),
+          &PoolingFamily(),
+          &ProductFamily(),
+          &WeightsFamily(),
+          &ElementsFamily(),
+          &ConvGraphFamily(),
+          &DepthwiseFiltersFamily()};
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {
