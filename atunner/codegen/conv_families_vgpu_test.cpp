@@ -207,6 +207,16 @@ TEST_F(HopperConvolutions, WithStepsHavePixelsOfAPlaceApart) {
   Check(Conv("conv", {{2, 32, 9, 8}, {24, 32, 3, 3}}, DType::kFloat32, Of(2, 1), Accuracy::kFast), "convolution", 1);
 }
 
+// Whoever tunes would wait for the virtual GPU.
+TEST_F(HopperConvolutions, OfLargeImagesAreCheckedAtNoOtherSize) {
+  const auto sizes = [&](const Shapes& shapes) {
+    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, Of(1, 1)), gpu_.profile()).value();
+    return schedule->CheckDims(schedule->Default()).size();
+  };
+  EXPECT_EQ(sizes({{4, 128, 256, 256}, {128, 128, 3, 3}}), 0u);
+  EXPECT_GT(sizes({{32, 64, 56, 56}, {64, 64, 3, 3}}), 0u);
+}
+
 TEST_F(HopperConvolutions, OfImagesAsTheyLie) {
   Check(Conv("conv", {{3, 40, 8, 11}, {72, 40, 1, 1}}, DType::kBFloat16, Of(1, 0)), "convolution", 2);
   const KernelSpec spec = Conv("conv_transpose", {{2, 24, 8, 8}, {24, 16, 2, 2}}, DType::kFloat16, Of(2, 0));
