@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from common import DTYPES, flags, geometric_mean, run_atunner, time_us  # noqa: E402
 
 # class, model, operator, image, weights, stride, padding, dilation, groups
-F, T, DX = "conv", "conv_transpose", "conv_backward"
+F, T, DX, DW = "conv", "conv_transpose", "by image", "by filter"
 ROWS = [
     ("2d", "resnet50 7x7", F, (32, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1, 1),
     ("2d", "resnet50 56 3x3", F, (32, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1, 1),
@@ -59,6 +59,19 @@ ROWS = [
     ("gradient", "resnet50 56 3x3 dx", DX, (32, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1, 1),
     ("gradient", "resnet50 28 3x3 s2 dx", DX, (32, 128, 56, 56), (128, 128, 3, 3), 2, 1, 1, 1),
     ("gradient", "unet 32 3x3x3 dx", DX, (2, 128, 32, 32, 32), (128, 128, 3, 3, 3), 1, 1, 1, 1),
+    ("filter", "resnet50 56 3x3 dw", DW, (32, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1, 1),
+    ("filter", "resnet50 14 3x3 dw", DW, (32, 256, 14, 14), (256, 256, 3, 3), 1, 1, 1, 1),
+    ("filter", "resnet50 56 1x1 up dw", DW, (32, 64, 56, 56), (256, 64, 1, 1), 1, 0, 1, 1),
+    ("filter", "resnet50 56 3x3 s2 dw", DW, (32, 128, 56, 56), (128, 128, 3, 3), 2, 1, 1, 1),
+    ("filter", "unet 32 3x3x3 dw", DW, (2, 128, 32, 32, 32), (128, 128, 3, 3, 3), 1, 1, 1, 1),
+    ("filter", "stable diffusion 32 3x3 dw", DW, (2, 640, 32, 32), (640, 640, 3, 3), 1, 1, 1, 1),
+    ("filter", "video 8x56 3x3x3 dw", DW, (4, 64, 8, 56, 56), (64, 64, 3, 3, 3), 1, 1, 1, 1),
+    ("filter", "wavenet d64 k3 dw", DW, (8, 64, 16000), (64, 64, 3), 1, 64, 64, 1),
+    ("filter", "resnet50 14 1x1 down dw", DW, (32, 1024, 14, 14), (256, 1024, 1, 1), 1, 0, 1, 1),
+    ("filter", "resnext50 56 g32 dw", DW, (32, 128, 56, 56), (128, 4, 3, 3), 1, 1, 1, 32),
+    ("filter", "mobilenet 112 3x3 dw", DW, (32, 32, 112, 112), (32, 1, 3, 3), 1, 1, 1, 32),
+    ("filter", "convnext 14 7x7 dw", DW, (32, 384, 14, 14), (384, 1, 7, 7), 1, 3, 1, 384),
+    ("filter", "conformer k31 dw", DW, (16, 512, 1000), (512, 1, 31), 1, 15, 1, 512),
 ]
 
 
@@ -76,23 +89,26 @@ def task(operator, image, weights, stride, padding, dilation, groups, dtype):
 
     y = forward(x, w)
     flops = 2 * w.numel() * (x if operator == T else y).numel() // weights[0]
-    if operator != DX:
+    if operator in (F, T):
         return forward, (x, w), flops, [operator, *flags]
+    by_filter = operator == DW
 
     def backward(dy, x, w):
-        return torch.ops.aten.convolution_backward(dy, x, w, None, *same, False, [0] * rank, groups, [True, False, False])[0]
+        return torch.ops.aten.convolution_backward(dy, x, w, None, *same, False, [0] * rank, groups, [not by_filter, by_filter, False])[by_filter]
 
-    return backward, (torch.randn_like(y), x, w), flops, [operator, *flags, "wrt=x"]
+    return backward, (torch.randn_like(y), x, w), flops, ["conv_backward", *flags, "wrt=w" if by_filter else "wrt=x"]
 
 
 def measure(options, row, dtype, flush):
     function, arguments, flops, command = task(*row[2:], DTYPES[dtype])
     before = time_us(function, arguments, flush)
+    begun = time.monotonic()
     answer = run_atunner(options.atunner, command + (["--accuracy", "fast"] if dtype == "float32" else []), dtype, options.budget)
+    seconds = time.monotonic() - begun
     after = time_us(function, arguments, flush)
     best = answer.get("best", {}).get("measurement", {}).get("median_ns")
     return {"class": row[0], "name": row[1], "dtype": dtype, "cudnn_us": min(before, after), "atunner_us": best and best / 1e3, "flops": flops,
-            "configuration": answer.get("best", {}).get("configuration", ""), "error": str(answer.get("error", {}).get("what", ""))[:100]}
+            "seconds": round(seconds, 1), "spent": answer.get("spent"), "configuration": answer.get("best", {}).get("configuration", ""), "error": str(answer.get("error", {}).get("what", ""))[:100]}
 
 
 def main():
@@ -107,7 +123,7 @@ def main():
     wanted = options.only.split(",") if options.only else []
     begun = time.monotonic()
     print(f"{torch.cuda.get_device_name()}; times in us")
-    print(f"{'class':<11} {'convolution':<26} {'dtype':<9} {'cuDNN':>9} {'atunner':>9} {'TFLOP/s':>8} {'ratio':>6}")
+    print(f"{'class':<11} {'convolution':<26} {'dtype':<9} {'cuDNN':>9} {'atunner':>9} {'TFLOP/s':>8} {'ratio':>6} {'seconds':>7}")
     for dtype in options.dtypes.split(","):
         for row in ROWS:
             if (row[1], dtype) in known or (wanted and not any(each == row[0] or each in row[1] for each in wanted)):
@@ -119,7 +135,7 @@ def main():
                 out.write(json.dumps(done[-1]) + "\n")
             ours, theirs = done[-1]["atunner_us"], done[-1]["cudnn_us"]
             figures = f"{ours:>9.1f} {done[-1]['flops'] / ours / 1e6:>8.0f} {theirs / ours:>6.2f}" if ours else f"{'none':>9} {'':>8} {'':>6}"
-            print(f"{row[0]:<11} {row[1]:<26} {dtype:<9} {theirs:>9.1f} {figures} {done[-1]['error']}", flush=True)
+            print(f"{row[0]:<11} {row[1]:<26} {dtype:<9} {theirs:>9.1f} {figures} {done[-1]['seconds']:>7.1f} {done[-1]['error']}", flush=True)
     for dtype in options.dtypes.split(","):
         rows = [row for row in done if row["dtype"] == dtype and row["atunner_us"]]
         for name in [*dict.fromkeys(row["class"] for row in rows), None]:

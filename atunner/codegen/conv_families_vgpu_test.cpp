@@ -69,6 +69,20 @@ TEST_F(Convolutions, GradientsByTheImage) {
         "convolution", 1);
 }
 
+TEST_F(Convolutions, GradientsByTheFilter) {
+  const std::string w = "w";
+  Check(Conv("conv_backward", {{8, 16, 12, 10}, {24, 16, 3, 3}}, DType::kBFloat16, With(Of(1, 1), "wrt", w)),
+        "convolution", 1);
+  Check(Conv("conv_backward", {{3, 12, 30, 24}, {16, 12, 3, 2}}, DType::kFloat16, With(Of(2, 1), "wrt", w)),
+        "convolution", 1);
+  Check(Conv("conv_backward", {{8, 16, 90}, {48, 4, 5}}, DType::kBFloat16, With(Of(1, 4, 2, 4), "wrt", w)),
+        "convolution", 1);
+  Check(Conv("conv_backward", {{8, 16, 8, 10}, {8, 16, 1, 1}}, DType::kBFloat16, With(Of(1, 0), "wrt", w)),
+        "convolution", 1);
+  Check(Conv("conv_backward", {{2, 8, 5, 7, 8}, {8, 8, 3, 3, 3}}, DType::kBFloat16, With(Of(1, 1), "wrt", w)),
+        "convolution", 1);
+}
+
 TEST_F(Convolutions, WithChannelsLastNeedNoFirstStepForTheImage) {
   const KernelSpec spec = SpecOfText(R"(
 graph nhwc
@@ -108,6 +122,32 @@ TEST_F(Convolutions, DepthwiseAsWeightedWindows) {
   Check(Conv("conv_backward", {{2, 3, 8, 8}, {3, 1, 3, 3}}, DType::kFloat32,
              With(Of(1, 1, 1, 3), "wrt", std::string("x"))),
         "pooling", 1);
+}
+
+TEST_F(Convolutions, GradientsByFiltersOfSingleChannels) {
+  const auto check = [&](const Shapes& shapes, DType dtype, const Attributes& attributes, size_t drawn) {
+    Check(Conv("conv_backward", shapes, dtype, With(attributes, "wrt", std::string("w"))), "depthwise_filters", drawn);
+  };
+  check({{3, 5, 19, 37}, {5, 1, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 5), 4);
+  check({{2, 3, 26, 22}, {3, 1, 5, 4}}, DType::kFloat32, Of(2, 2, 1, 3), 2);
+  check({{2, 4, 267}, {4, 1, 4}}, DType::kFloat16, Of(1, 6, 2, 4), 2);
+  check({{2, 3, 9, 10, 12}, {3, 1, 3, 3, 3}}, DType::kBFloat16, Of(1, 1, 1, 3), 2);
+}
+
+TEST_F(HopperConvolutions, GradientsByTheFilter) {
+  const auto check = [&](const Shapes& shapes, const Attributes& attributes, size_t drawn) {
+    const KernelSpec spec = Conv("conv_backward", shapes, DType::kBFloat16, With(attributes, "wrt", std::string("w")));
+    Check(spec, "convolution", drawn);
+    EXPECT_GE(MakeTemplate(spec, gpu_.profile()).value()->space().Find("groups_r"), 0);
+  };
+  check({{2, 72, 7, 9}, {80, 72, 3, 3}}, Of(1, 1), 3);
+  check({{2, 24, 13, 11}, {40, 24, 3, 3}}, Of(2, 1), 1);
+  check({{3, 136, 6, 12}, {16, 136, 1, 1}}, Of(1, 0), 1);
+  check({{2, 16, 12, 12}, {24, 16, 1, 1}}, Of(2, 0), 0);
+  check({{2, 48, 60}, {48, 24, 7}}, Of(1, 4, 2, 2), 1);
+  check({{2, 40, 8, 9}, {40, 4, 3, 3}}, Of(1, 1, 1, 10), 1);
+  check({{1, 20, 5, 6, 7}, {24, 20, 3, 3, 3}}, Of(1, 1), 1);
+  check({{2, 20, 8, 12, 14}, {24, 20, 2, 2, 5}}, Of(3, 0), 0);
 }
 
 TEST_F(HopperConvolutions, OfGroupsOfWarps) {
@@ -167,6 +207,16 @@ TEST_F(HopperConvolutions, WithStepsHavePixelsOfAPlaceApart) {
   Check(Conv("conv", {{2, 32, 9, 8}, {24, 32, 3, 3}}, DType::kFloat32, Of(2, 1), Accuracy::kFast), "convolution", 1);
 }
 
+// Whoever tunes would wait for the virtual GPU.
+TEST_F(HopperConvolutions, OfLargeImagesAreCheckedAtNoOtherSize) {
+  const auto sizes = [&](const Shapes& shapes) {
+    const auto schedule = MakeTemplate(Conv("conv", shapes, DType::kBFloat16, Of(1, 1)), gpu_.profile()).value();
+    return schedule->CheckDims(schedule->Default()).size();
+  };
+  EXPECT_EQ(sizes({{4, 128, 256, 256}, {128, 128, 3, 3}}), 0u);
+  EXPECT_GT(sizes({{32, 64, 56, 56}, {64, 64, 3, 3}}), 0u);
+}
+
 TEST_F(HopperConvolutions, OfImagesAsTheyLie) {
   Check(Conv("conv", {{3, 40, 8, 11}, {72, 40, 1, 1}}, DType::kBFloat16, Of(1, 0)), "convolution", 2);
   const KernelSpec spec = Conv("conv_transpose", {{2, 24, 8, 8}, {24, 16, 2, 2}}, DType::kFloat16, Of(2, 0));
@@ -198,6 +248,8 @@ TEST_F(Convolutions, OfFloat32InHalvesWhereThePolicyAllowsIt) {
   Check(Conv("conv", {{2, 9, 7, 12}, {16, 3, 3, 12}}, DType::kFloat32, With(Of(1, 1), "channels_last", true),
              Accuracy::kFast),
         "convolution", 1);
+  Check(Conv("conv_backward", shapes, DType::kFloat32, With(Of(1, 1), "wrt", std::string("w")), Accuracy::kFast),
+        "convolution");
   // Filters of groups that were put together have no more elements than before.
   Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kFloat32, Of(1, 1, 1, 6), Accuracy::kFast), "convolution");
   EXPECT_FALSE(MakeTemplate(Conv("conv", shapes, DType::kFloat32, Of(1, 1)), gpu_.profile()).has_value());

@@ -14,30 +14,17 @@ namespace {
 
 using graph::ConvAxis;
 
-/// Bits that say which taps meet an element.
-constexpr int64_t kMostTaps = 64;
 /// Channels times filters of a group: below that, tensor cores multiply little but zeros.
 constexpr int64_t kLeastProducts = 16;
 constexpr int64_t kArrangeThreads = 256;
 constexpr int64_t kUnit = 8;
+/// Products of a size that is checked: the virtual GPU executes it too, and whoever tunes waits for that.
+constexpr int64_t kMostChecked = 1'000'000'000;
 /// Channels that groups are put together for: what a buffer is deep.
 constexpr int64_t kTogether = 64;
 /// Blocks that look for the largest elements (conv_scale.cuh), and that arrange again what did not fit.
 constexpr int64_t kSampling = 256 + 32;
 constexpr int64_t kAgain = 264;
-
-/// Small groups become one whose filters have zeros for the others' channels: tensor cores multiply them anyway.
-void PutGroupsTogether(TensorConvForm& form) {
-  const bool even = form.x.group == form.channels * form.x.channel && form.y.group == form.filters * form.y.filter;
-  if (form.groups == 1 || !even) return;
-  int64_t count = std::max<int64_t>(1, kTogether / std::max(form.channels, form.filters));
-  while (form.groups % count != 0) --count;
-  form.groups /= count;
-  form.channels *= count;
-  form.filters *= count;
-  form.x.group *= count;
-  form.y.group *= count;
-}
 
 void AddSampling(LaunchPlan& plan, const TensorConvForm& form) {
   plan.workspaces.push_back({"largest", Expr((kSampling + 2) * 4)});
@@ -55,6 +42,18 @@ void AddSampling(LaunchPlan& plan, const TensorConvForm& form) {
 }
 
 }  // namespace
+
+void PutGroupsTogether(TensorConvForm& form) {
+  const bool even = form.x.group == form.channels * form.x.channel && form.y.group == form.filters * form.y.filter;
+  if (form.groups == 1 || !even) return;
+  int64_t count = std::max<int64_t>(1, kTogether / std::max(form.channels, form.filters));
+  while (form.groups % count != 0) --count;
+  form.groups /= count;
+  form.channels *= count;
+  form.filters *= count;
+  form.x.group *= count;
+  form.y.group *= count;
+}
 
 int64_t TensorConvForm::Pixels() const {
   int64_t pixels = 1;
@@ -80,34 +79,49 @@ int64_t StepOf(std::initializer_list<int64_t> multiples) {
   return step;
 }
 
-std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec) {
-  const bool scaled = spec.compute_dtype == DType::kFloat32 && AccuracyOf(spec) == Accuracy::kFast;
-  if (!scaled && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
+bool IsFilterGradient(const graph::ConvForm& form) { return form.images.constant() && form.Taps() > form.Outputs(); }
+
+bool HasChannelsLast(const TensorConvForm& form) {
+  const int64_t all = form.groups * form.channels;
+  return (form.channels == 1 || form.x.channel == 1) && Dense(form, true, all) &&
+         (form.groups == 1 || form.x.group == form.channels) &&
+         (form.images.one() || form.x.image == all * form.Inputs());
+}
+
+std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
   if (std::ranges::any_of(spec.args, [&](const ArgSpec& arg) { return arg.dtype != spec.compute_dtype; }))
     return std::nullopt;
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto parsed = GraphOf(spec);
-  const auto read = parsed ? graph::ConvFormOf(graph::FuseMaps(*parsed)) : std::nullopt;
-  if (!read || read->channels * read->filters < kLeastProducts) return std::nullopt;
+  if (!parsed) return std::nullopt;
+  auto read = graph::ConvFormOf(graph::FuseMaps(*parsed));
+  // Images that are summed are as many as the task has.
+  if (!read) read = graph::ConvFormOf(graph::FuseMaps(graph::Specialise(*parsed, spec.dims).value()));
+  return read;
+}
+
+std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec) {
+  const bool scaled = spec.compute_dtype == DType::kFloat32 && AccuracyOf(spec) == Accuracy::kFast;
+  if (!scaled && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
+  const auto read = ReadConv(spec);
+  if (!read) return std::nullopt;
+  const int64_t channels = IsFilterGradient(*read) ? read->images.factor() : read->channels;
+  if (channels * read->filters < kLeastProducts) return std::nullopt;
   TensorConvForm form{*read, read->channels, read->filters};
   PutGroupsTogether(form);
   form.padded = CeilDiv(form.channels, kUnit) * kUnit;
-  const int64_t all = form.groups * form.channels;
-  form.last = (form.channels == 1 || form.x.channel == 1) && Dense(form, true, all) &&
-              (form.groups == 1 || form.x.group == form.channels) &&
-              (form.images.one() || form.x.image == all * form.Inputs());
+  form.last = HasChannelsLast(form);
   form.in_place = form.last && form.channels == form.padded && !scaled;
   if (!form.last && !Dense(form, true, 1)) return std::nullopt;
   form.pixels_first = form.y.filter == 1 && form.filters > 1;
   for (size_t i = 0; i < form.axes.size(); ++i)
     form.arranged[i] = {.taps = form.axes[i].taps, .padded = form.axes[i].in};
-  const int64_t taps = form.axes[0].taps + form.axes[1].taps + form.axes[2].taps;
   const int64_t images = form.images.Bound(spec.dims).factor();
   const int64_t most = INT32_MAX / 2;
   const bool counted = images * form.Rounded() < most && form.groups * form.Phases() < 65536 &&
                        images * form.Inputs() * form.groups * (form.padded / kUnit) < most &&
                        form.Taps() * form.padded < most;
-  return taps <= kMostTaps && counted ? std::optional(form) : std::nullopt;
+  return counted ? std::optional(form) : std::nullopt;
 }
 
 void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool half) {
@@ -122,8 +136,10 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool h
     const ArrangedAxis& b = form.arranged[i];
     constants.Line(fmt::format(
         "constexpr int IN_{0} = {1}, OUT_{0} = {2}, FILTER_{0} = {3}, DILATION_{0} = {4}, TAPS_{0} = {5}, PHASES_{0} = "
-        "{6}, PADDED_{0} = {7}, LOW_{0} = {8}, SPLIT_{0} = {9};\nconstexpr long long Y_{0} = {10}, W_{0} = {11};",
-        "DHW"[i], a.in, a.out, a.taps, a.dilation, b.taps, b.phases, b.padded, b.low, b.split, a.y, a.w));
+        "{6}, PADDED_{0} = {7}, LOW_{0} = {8}, SPLIT_{0} = {9}, STRIDE_{0} = {12}, SHIFT_{0} = {13}, INNER_{0} = {14};"
+        "\nconstexpr long long Y_{0} = {10}, W_{0} = {11};",
+        "DHW"[i], a.in, a.out, a.taps, a.dilation, b.taps, b.phases, b.padded, b.low, b.split, a.y, a.w, a.stride,
+        a.shift, a.inner));
   }
   const auto& [x, y, w] = std::tie(form.x, form.y, form.w);
   constants.Line(fmt::format(
@@ -137,6 +153,20 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool h
   constants.Define("SCALED", half ? 0 : 1);
 }
 
+std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace) {
+  const std::string images = form.images.ToString();
+  const int64_t total = form.Channels();
+  const int64_t lines = std::min<int64_t>(total, 64);
+  const int64_t space = lines > 16 ? 128 : lines > 8 ? 256 : 512;
+  plan.workspaces.push_back({workspace, Expr::MustParse(fmt::format("({}) * {}", images, form.Cells() * total * 2))});
+  const int64_t tiles = form.last ? CeilDiv(form.Inputs() * total / kUnit, kArrangeThreads)
+                                  : CeilDiv(form.Inputs(), space) * CeilDiv(total, lines);
+  std::string blocks = fmt::format("({}) * {}", images, tiles);
+  if (form.Cells() > form.Inputs())
+    blocks += fmt::format(" + ceil_div(({}) * {}, {})", images, form.Cells(), kArrangeThreads);
+  return blocks;
+}
+
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
   if (!half) AddSampling(plan, form);
   const int64_t filters = form.groups * form.Rows() * form.Taps() * form.Depth();
@@ -144,20 +174,8 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
   LaunchStep step;
   step.entry = "arrange";
   step.block[0] = kArrangeThreads;
-  const std::string images = form.images.ToString();
   std::string blocks = std::to_string(CeilDiv(filters / kUnit, kArrangeThreads));
-  if (!form.in_place) {
-    const int64_t total = form.Channels();
-    const int64_t lines = std::min<int64_t>(total, 64);
-    const int64_t space = lines > 16 ? 128 : lines > 8 ? 256 : 512;
-    plan.workspaces.push_back(
-        {"arranged_x", Expr::MustParse(fmt::format("({}) * {}", images, form.Cells() * total * 2))});
-    const int64_t tiles = form.last ? CeilDiv(form.Inputs() * total / kUnit, kArrangeThreads)
-                                    : CeilDiv(form.Inputs(), space) * CeilDiv(total, lines);
-    blocks += fmt::format(" + ({}) * {}", images, tiles);
-    if (form.Cells() > form.Inputs())
-      blocks += fmt::format(" + ceil_div(({}) * {}, {})", images, form.Cells(), kArrangeThreads);
-  }
+  if (!form.in_place) blocks += " + " + AddArrangedImage(plan, form, "arranged_x");
   step.grid[0] = Expr::MustParse(blocks);
   step.args = {ArgBinding::Tensor(form.x.name),
                form.in_place ? ArgBinding::Workspace("arranged_w") : ArgBinding::Workspace("arranged_x"),
@@ -173,8 +191,14 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
   plan.steps.push_back(step);
 }
 
-SizeFreedom FreeImages(const KernelSpec& spec) {
-  if (spec.dims.size() != 1) return {};
+std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several) {
+  const int64_t work = form.Results() * form.channels * form.Taps();
+  if (form.images.constant() || work > kMostChecked) return {};
+  return CheckSizes(spec, GraphOf(spec).value(), several, 20000000 / work);
+}
+
+SizeFreedom FreeImages(const KernelSpec& spec, const TensorConvForm& form) {
+  if (spec.dims.size() != 1 || form.images.constant()) return {};
   const auto& [name, most] = *spec.dims.begin();
   return {{name}, {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "pixels are numbered by 31 bits"}}};
 }

@@ -28,7 +28,9 @@ struct TensorConvForm : graph::ConvForm {
   int64_t merged = 1;                    ///< pixels of a place that are multiplied as channels of one
 
   int64_t Pixels() const;
-  int64_t Rounded() const { return pixels_first ? Pixels() : CeilDiv(Pixels(), 8) * 8; }
+  int64_t Rounded() const { return pixels_first || Runs() ? Pixels() : CeilDiv(Pixels(), 8) * 8; }
+  /// Do images follow each other in the result, as channels of a filter do in its gradient?
+  bool Runs() const { return images.constant() && y.image == Outputs() && Phases() == 1 && !pixels_first; }
   int64_t Channels() const { return groups * padded; }
   /// Of the arranged x and filters.
   int64_t Places() const { return arranged[0].padded * arranged[1].padded * arranged[2].padded; }
@@ -43,6 +45,14 @@ struct TensorConvForm : graph::ConvForm {
   int64_t Results() const { return groups * filters * Outputs(); }
 };
 
+/// Small groups become one whose filters have zeros for the others' channels: tensor cores multiply them anyway.
+void PutGroupsTogether(TensorConvForm& form);
+/// The task's graph as a convolution whose tensors have one type.
+std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec);
+/// Is that summed which images and pixels are elsewhere? Then channels count as images.
+bool IsFilterGradient(const graph::ConvForm& form);
+/// Can x be read as it lies, a pixel's channels side by side?
+bool HasChannelsLast(const TensorConvForm& form);
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
 /// Elements that are surely side by side and aligned where rows have so many.
 int64_t StepOf(std::initializer_list<int64_t> multiples);
@@ -53,8 +63,13 @@ bool Dense(const graph::ConvForm& form, bool of_x, int64_t step);
 void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool half);
 /// The steps, which fill the workspaces arranged_w and, unless x is multiplied in place, arranged_x.
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half);
-/// Any number of images up to the task's.
-SizeFreedom FreeImages(const KernelSpec& spec);
+/// The workspace of an arranged image; the blocks of the step that fills it.
+std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace);
+/// Sizes to check at: few images, and so many as affordable up to `several`; none where images are summed, or one is
+/// too large.
+std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several);
+/// Any number of images up to the task's; none where they are summed.
+SizeFreedom FreeImages(const KernelSpec& spec, const TensorConvForm& form);
 /// Arguments of the products: how many images there are, the largest elements.
 ArgBinding ImagesOf(const TensorConvForm& form);
 ArgBinding LargestOf(bool half);

@@ -7,7 +7,6 @@
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/tensor_template.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -45,10 +44,9 @@ class TensorConvGraph : public TensorTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const int64_t pixels = Integer(configuration, form_.pixels_first ? "tile_m" : "tile_n");
-    const int64_t work = form_.Results() * form_.channels * form_.Taps();
-    return CheckSizes(spec_, GraphOf(spec_).value(), pixels / form_.Rounded() + 2, 20000000 / work);
+    return CheckImages(spec_, form_, pixels / form_.Rounded() + 2);
   }
-  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(spec_); }
+  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(spec_, form_); }
 
  private:
   /// Of the products of all phases and groups, as if they were one.
@@ -60,19 +58,16 @@ class TensorConvGraph : public TensorTemplate {
   std::string Images() const { return form_.images.ToString(); }
 
   void AddGeometry(ConstantBlock& constants) const {
-    for (size_t i = 0; i < form_.axes.size(); ++i) {
-      const graph::ConvAxis& a = form_.axes[i];
-      constants.Line(fmt::format("constexpr int STRIDE_{0} = {1}, SHIFT_{0} = {2}, INNER_{0} = {3};", "DHW"[i],
-                                 a.stride, a.shift, a.inner));
-    }
     constants.Int("X_PIXEL", form_.Channels(), "elements from pixel to pixel");
     constants.Line(fmt::format("constexpr long long X_GROUP = {};", form_.padded));
     const auto& y = form_.y;
     const bool dense = !form_.pixels_first && form_.Phases() == 1 && Dense(form_, false, 1);
-    const int64_t y_step = dense ? StepOf({form_.Outputs(), y.image, y.group, y.filter}) : 1;
+    const int64_t run = form_.Runs() ? form_.images.factor() * form_.Outputs() : form_.Outputs();
+    const int64_t y_step = dense ? StepOf({run, form_.Runs() ? 8 : y.image, y.group, y.filter}) : 1;
     const bool whole =
         form_.pixels_first ? StepOf({form_.filters, y.image, y.group, form_.axes[2].y}) == 8 : y_step == 8;
     constants.Bool("Y_DENSE", dense, "neighbouring pixels of the result lie side by side");
+    constants.Bool("Y_RUNS", form_.Runs(), "so do images");
     constants.Bool("Y_WHOLE", whole, "so do eight columns of it, aligned").Int("Y_STEP", y_step, "or so many");
   }
 
@@ -85,6 +80,7 @@ class ConvGraph : public FormFamily<TensorConvGraph, TensorConvFormOf> {
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     if (profile.cc_major < 8) return Fail(ErrorCode::kUnsupported, "convolutions on tensor cores of " + profile.name);
     if (auto halo = MakeHaloConv(spec, profile)) return halo;
+    if (auto filters = MakeFilterGradient(spec, profile)) return filters;
     return FormFamily::Bind(spec, profile);
   }
 };

@@ -8,7 +8,6 @@
 
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/wgmma_text.h"
-#include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -141,10 +140,9 @@ class HaloConv : public BoundTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const int64_t places = GetInt(space_, configuration, "tile_n") * GetInt(space_, configuration, "groups_p");
-    const int64_t work = form_.Results() * form_.channels * form_.Taps();
-    return CheckSizes(spec_, GraphOf(spec_).value(), places / form_.Places() + 2, 20000000 / work);
+    return CheckImages(spec_, form_, places / form_.Places() + 2);
   }
-  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(spec_); }
+  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(spec_, form_); }
 
  private:
   double Number(const Expr& expression, const Configuration& configuration) const {
@@ -262,7 +260,8 @@ void Flatten(TensorConvForm& form) {
 /// would leave rows out or multiply much for nothing.
 std::optional<TensorConvForm> HaloFormOf(const KernelSpec& spec, const DeviceProfile& profile) {
   auto form = TensorConvFormOf(spec);
-  if (!form || profile.cc_major != 9 || form->pixels_first || form->last) return std::nullopt;
+  if (!form || profile.cc_major != 9 || form->pixels_first || form->last || IsFilterGradient(*form))
+    return std::nullopt;
   Flatten(*form);
   for (size_t i = 0; i < form->axes.size(); ++i) {
     if (!Arrange(form->axes[i], form->arranged[i])) return std::nullopt;

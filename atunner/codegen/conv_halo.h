@@ -10,5 +10,7 @@ namespace atunner {
 
 /// nullptr where dilated steps of more than one leave rows out, or stretches are too long.
 std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile);
+/// Gradients by the filter of those (kernels/families/conv_filters.cu); nullptr for other tasks and for small groups.
+std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec, const DeviceProfile& profile);
 
 }  // namespace atunner

@@ -3,12 +3,25 @@
 namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
-  return {&RowFamily(),       &GemmFamily(),           &ConvFamily(),
-          &AttentionFamily(), &PagedAttentionFamily(), &AttentionBackwardFamily(),
-          &PointwiseFamily(), &ReductionFamily(),      &ColumnsFamily(),
-          &ScanFamily(),      &TransposeFamily(),      &PoolingFamily(),
-          &ProductFamily(),   &WeightsFamily(),        &ElementsFamily(),
-          &ConvGraphFamily(), &ScatterFamily(),        &TopKFamily(),
+  return {&RowFamily(),
+          &GemmFamily(),
+          &ConvFamily(),
+          &AttentionFamily(),
+          &PagedAttentionFamily(),
+          &AttentionBackwardFamily(),
+          &PointwiseFamily(),
+          &ReductionFamily(),
+          &ColumnsFamily(),
+          &ScanFamily(),
+          &TransposeFamily(),
+          &PoolingFamily(),
+          &ProductFamily(),
+          &WeightsFamily(),
+          &ElementsFamily(),
+          &ConvGraphFamily(),
+          &ScatterFamily(),
+          &TopKFamily(),
+          &DepthwiseFiltersFamily(),
           &StagesFamily()};
 }
 

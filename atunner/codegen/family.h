@@ -30,6 +30,7 @@ const Family& ConvFamily();
 const Family& ProductFamily();
 const Family& WeightsFamily();
 const Family& ConvGraphFamily();
+const Family& DepthwiseFiltersFamily();
 const Family& AttentionFamily();
 const Family& PagedAttentionFamily();
 const Family& AttentionBackwardFamily();

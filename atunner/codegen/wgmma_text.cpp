@@ -39,7 +39,11 @@ DEVICE void {name}({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b) {
       fmt::arg("name", function.name), fmt::arg("fragments", function.columns / 8),
       fmt::arg("a_type", registers ? "const unsigned (&a)[4]" : "unsigned long long a"), fmt::arg("outputs", outputs),
       fmt::arg("a", a), fmt::arg("b", operand(next)), fmt::arg("add", function.accumulates ? 1 : 0),
-      fmt::arg("rest", wide    ? fmt::format(", 1, 1, {}{}", registers ? "" : "0, ", operand(next + 1))
+      fmt::arg("rest", wide    ? fmt::format(", 1, 1, {}{}",
+                                          registers               ? ""
+                                             : function.a_transposed ? "1, "
+                                                                     : "0, ",
+                                             operand(next + 1))
                        : whole ? ""
                                : ", 1, 1"),
       fmt::arg("depth", wide ? 16 : 32), fmt::arg("sum", whole ? "int" : "float"),

@@ -18,6 +18,7 @@ struct WgmmaFunction {
   int64_t columns = 64;         ///< of b and the sums: a multiple of 8 up to 256
   bool a_in_registers = false;  ///< else described, as b always is
   bool accumulates = true;      ///< else earlier sums are overwritten
+  bool a_transposed = false;    ///< a is [depth][64] in memory
   std::string b_transposed;     ///< constant expression: 0 = b is [columns][depth] in memory, 1 = [depth][columns]
   Operands operands = Operands::k16Bits;
 };

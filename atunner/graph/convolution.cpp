@@ -218,13 +218,13 @@ class FormReader {
     return true;
   }
 
+  bool IsGroup(char letter) const {
+    return std::ranges::all_of(tensors_, [&](const Located& each) { return each.Has(letter); });
+  }
   /// Does a tensor have an axis along which windows lie: two letters that others have one each, or one with a step?
   bool HasWindows(const Located& tensor) const {
-    const auto everywhere = [&](char letter) {
-      return std::ranges::all_of(tensors_, [&](const Located& each) { return each.Has(letter); });
-    };
     return std::ranges::any_of(tensor.places, [&](const Place& place) {
-      const auto own = std::ranges::count_if(place.terms, [&](const auto& term) { return !everywhere(term.first); });
+      const auto own = std::ranges::count_if(place.terms, [&](const auto& term) { return !IsGroup(term.first); });
       return own > 1 || (own == 1 && place.terms.size() == 1 && place.terms.begin()->second > 1);
     });
   }
@@ -264,14 +264,24 @@ class FormReader {
       if (extent.one()) continue;
       const bool in_x = x_->Has(letter), in_y = y_->Has(letter), in_w = w_->Has(letter);
       if (in_x && in_y && !in_w) continue;  // an image, or a spatial axis
-      if (SpatialOf(letter)) continue;      // a tap
+      if (IsTap(letter)) continue;
       if (!extent.constant() || !Take(letter, extent.factor(), in_x, in_y, in_w)) return false;
     }
+    ForgetGroups();
     for (size_t axis = 0; axis < w_->places.size(); ++axis) {
       if (w_->places[axis].divisor != 1) return false;
       form_.w.base += w_->places[axis].constant * w_->Stride(axis);
     }
     return Spatial();
+  }
+  /// Their strides are known; what else lies along their axes is alone there.
+  void ForgetGroups() {
+    for (const auto& [letter, extent] : extents_) {
+      if (!IsGroup(letter)) continue;
+      for (Located& tensor : tensors_) {
+        for (Place& place : tensor.places) place.terms.erase(letter);
+      }
+    }
   }
   /// Groups, channels and filters.
   bool Take(char letter, int64_t extent, bool in_x, bool in_y, bool in_w) {
@@ -296,6 +306,18 @@ class FormReader {
     }
     return false;
   }
+  /// What is summed beside a spatial axis, or beside channels: those come first in the image.
+  bool IsTap(char letter) const {
+    if (SpatialOf(letter)) return !IsGroup(letter);
+    const auto summed = [&](char each) { return x_->Has(each) && w_->Has(each) && !y_->Has(each); };
+    if (!summed(letter)) return false;
+    for (const Place& place : x_->places) {
+      for (const auto& [each, times] : place.terms) {
+        if (summed(each) && !SpatialOf(each)) return each != letter;
+      }
+    }
+    return false;
+  }
   char Partner(const Place& place) const {
     for (const auto& [letter, times] : place.terms) {
       if (x_->Has(letter) && y_->Has(letter) && !w_->Has(letter)) return letter;
@@ -310,7 +332,7 @@ class FormReader {
     for (size_t i = 0; i < x_->places.size(); ++i) {
       const char letter = Partner(x_->places[i]);
       if (letter == 0) {
-        if (!x_->places[i].plain()) return false;
+        if (!AddTaps(i, axes)) return false;
         continue;
       }
       size_t j = 0;
@@ -332,6 +354,21 @@ class FormReader {
   /// Is the place a letter's, and nothing else?
   static bool Alone(const Place& place) {
     return place.plain() && place.terms.size() == 1 && place.terms.begin()->second == 1;
+  }
+  /// An axis of the image along which there is one result, or none at all.
+  bool AddTaps(size_t i, std::vector<ConvAxis>& axes) {
+    const Place& place = x_->places[i];
+    if (place.terms.empty() || !IsTap(place.terms.begin()->first)) return place.plain();
+    const auto& [tap, times] = *place.terms.begin();
+    if (place.terms.size() > 1 || place.divisor > 1 || !x_->shape[i].constant() || !extents_.at(tap).constant())
+      return false;
+    axes.push_back({.in = x_->shape[i].factor(),
+                    .taps = extents_.at(tap).factor(),
+                    .dilation = times,
+                    .shift = place.constant,
+                    .x = x_->Stride(i),
+                    .w = w_->Stride(tap)});
+    return true;
   }
   bool AddAxis(size_t i, size_t j, char letter, std::vector<ConvAxis>& axes) {
     const bool forward = Alone(y_->places[j]);

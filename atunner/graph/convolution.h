@@ -38,7 +38,8 @@ struct ConvForm {
   int64_t Phases() const { return axes[0].inner * axes[1].inner * axes[2].inner; }
 };
 
-/// nullopt for graphs that are something else: convolutions, transposed ones, and gradients by the image of both.
+/// nullopt for graphs that are something else: convolutions, transposed ones, and gradients of both by the image and,
+/// where the number of images is known, by the filter.
 std::optional<ConvForm> ConvFormOf(const ValidGraph& graph);
 
 }  // namespace atunner::graph

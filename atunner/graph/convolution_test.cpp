@@ -73,10 +73,34 @@ TEST(Convolution, GradientsByTheImageAreToo) {
   EXPECT_EQ(point->axes[2].inner, 2);
 }
 
+// Images are summed as channels are, and pixels of the result's gradient as taps; channels are images.
+TEST(Convolution, GradientsByTheFilterAreToo) {
+  Attributes attributes = Of(2, 1, 1, 2);
+  attributes["wrt"] = std::string("w");
+  const auto form = FormOf("conv_backward", {{5, 12, 20, 30}, {8, 6, 3, 5}}, attributes);
+  ASSERT_TRUE(form.has_value());
+  EXPECT_EQ(form->images.ToString(), "6");
+  EXPECT_EQ((std::array{form->groups, form->channels, form->filters}), (std::array<int64_t, 3>{2, 5, 4}));
+  const ConvAxis& w = form->axes[2];
+  EXPECT_EQ((std::array{w.in, w.out, w.taps, w.stride, w.dilation, w.shift, w.inner}),
+            (std::array<int64_t, 7>{30, 5, 14, 1, 2, -1, 1}));
+  EXPECT_EQ((std::array{form->x.image, form->x.group, form->x.channel}), (std::array<int64_t, 3>{600, 3600, 7200}));
+  EXPECT_EQ((std::array{form->y.image, form->y.group, form->y.filter}), (std::array<int64_t, 3>{15, 360, 90}));
+  EXPECT_EQ((std::array{form->w.group, form->w.filter, form->w.channel}), (std::array<int64_t, 3>{560, 140, 1120}));
+}
+
+TEST(Convolution, GradientsByAPointMeetEveryPixelOnce) {
+  Attributes attributes = Of(2, 0);
+  attributes["wrt"] = std::string("w");
+  const auto form = FormOf("conv_backward", {{5, 16, 8, 10}, {24, 16, 1, 1}}, attributes);
+  ASSERT_TRUE(form.has_value());
+  EXPECT_EQ(form->x.name, "x");
+  EXPECT_EQ((std::array{form->channels, form->filters}), (std::array<int64_t, 2>{5, 24}));
+  const ConvAxis& w = form->axes[2];
+  EXPECT_EQ((std::array{w.in, w.out, w.taps, w.dilation, w.x, w.w}), (std::array<int64_t, 6>{10, 1, 5, 2, 1, 1}));
+}
+
 TEST(Convolution, OtherGraphsAreNone) {
-  Attributes grouped = Of(1, 1, 1, 2);
-  grouped["wrt"] = std::string("w");
-  EXPECT_FALSE(FormOf("conv_backward", {{2, 8, 9}, {4, 4, 3}}, grouped).has_value()) << "a group is no tap";
   EXPECT_FALSE(FormOf("batched_matmul", {{2, 3, 4}, {2, 4, 5}}, {}).has_value());
   EXPECT_FALSE(FormOf("softmax", {{4, 8}}, {}).has_value());
   EXPECT_FALSE(FormOf("separable_conv", {{1, 2, 5, 4}, {2, 1, 2, 3}}, {{"channels", int64_t{3}}}).has_value());

@@ -117,10 +117,12 @@ DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __re
   if (SCALED && !again && shifted(seen, shift) >= 32768) atomicMax(largest + LARGEST + !of_x, __float_as_uint(seen));
 }
 
+#ifndef ARRANGED_APART  // by a kernel of two tensors
 extern "C" __global__ void __launch_bounds__(256) arrange(const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w,
                                                           Operand* __restrict__ to_w, int images, unsigned* __restrict__ largest) {
   arrange_block(blockIdx.x, x, to_x, w, to_w, images, largest, false);
 }
+#endif
 
 #if SCALED
 /// Before the first step: the largest finite magnitudes of stretches of x and of w, as the bits of floats.

@@ -1,9 +1,8 @@
 // y[filter, pixel] = w[filter, tap, channel] · x[pixel, tap, channel]ᵀ, or the other way round where PIXELS_FIRST: rows of x are gathered
 // while they are copied, zeros where the filter reaches over the edge. Both x and w have their channels last, of each group a whole
 // number of units.
-template <bool WIDE> struct MaskOf { typedef unsigned type; };
-template <> struct MaskOf<true> { typedef unsigned long long type; };
-typedef MaskOf<(TAPS_D + TAPS_H + TAPS_W > 32)>::type Mask;  // bit t of an axis: the phase's tap number t meets an element
+template <bool FIRST, class A, class B> struct Pick { typedef A type; };
+template <class A, class B> struct Pick<false, A, B> { typedef B type; };
 
 struct Phase {
   LineD d;
@@ -24,6 +23,31 @@ struct Tap {
   }
 };
 
+/// Which taps meet an element of x, for a pixel whose first ones lie at d, h, w. Bit t of an axis: the phase's tap number t.
+struct FewTaps {
+  typedef Pick<(TAPS_D + TAPS_H + TAPS_W > 32), unsigned long long, unsigned>::type Mask;
+  Mask mask;
+  DEVICE void set(bool exists, int d, int h, int w, const Phase& phase) {
+    mask = 0;
+    if (!exists) return;
+#pragma unroll
+    for (int t = 0; t < TAPS_D; ++t) mask |= (Mask)(t < phase.d.count && (unsigned)(d + t * LineD::MOVE) < IN_D) << t;
+#pragma unroll
+    for (int t = 0; t < TAPS_H; ++t) mask |= (Mask)(t < phase.h.count && (unsigned)(h + t * LineH::MOVE) < IN_H) << (TAPS_D + t);
+#pragma unroll
+    for (int t = 0; t < TAPS_W; ++t) mask |= (Mask)(t < phase.w.count && (unsigned)(w + t * LineW::MOVE) < IN_W) << (TAPS_D + TAPS_H + t);
+  }
+  DEVICE bool meets(const Tap& tap) const { return (mask >> tap.d & mask >> (TAPS_D + tap.h) & mask >> (TAPS_D + TAPS_H + tap.w) & 1) != 0; }
+};
+/// Gradients by filters have a tap for every pixel.
+struct ManyTaps {
+  int d, h, w;
+  DEVICE void set(bool exists, int at_d, int at_h, int at_w, const Phase&) { d = exists ? at_d : -(1 << 30), h = at_h, w = at_w; }
+  DEVICE bool meets(const Tap& tap) const {
+    return (unsigned)(d + tap.d * LineD::MOVE) < IN_D && (unsigned)(h + tap.h * LineH::MOVE) < IN_H && (unsigned)(w + tap.w * LineW::MOVE) < IN_W;
+  }
+};
+
 /// What walkers over ROWS rows of a tile share: a thread keeps its column of units.
 template <int ROWS> struct Rows {
   static constexpr int UNITS = TILE_K / UNIT;
@@ -41,7 +65,7 @@ template <int ROWS> struct PixelWalker : Rows<ROWS> {
   static constexpr int WIDTH = X_PIXEL / UNIT;  // units from pixel to pixel
   const Operand* x;
   int corner[Base::COUNT];  // unit of the first tap
-  Mask mask[Base::COUNT];
+  typename Pick<(TAPS_D + TAPS_H + TAPS_W > 64), ManyTaps, FewTaps>::type taps[Base::COUNT];
 
   DEVICE PixelWalker(const Operand* x, const Operand*, const Phase& phase, long long first_row, long long pixels) : x(x + group() * X_GROUP) {
 #pragma unroll
@@ -49,14 +73,7 @@ template <int ROWS> struct PixelWalker : Rows<ROWS> {
       const Pixel pixel = pixel_at((unsigned)first_row + Base::row(i), (unsigned)pixels);
       const int d = pixel.d * STRIDE_D + phase.d.first, h = pixel.h * STRIDE_H + phase.h.first, w = pixel.w * STRIDE_W + phase.w.first;
       corner[i] = (((pixel.image * IN_D + d) * IN_H + h) * IN_W + w) * WIDTH;
-      mask[i] = 0;
-      if (!pixel.exists) continue;
-#pragma unroll
-      for (int t = 0; t < TAPS_D; ++t) mask[i] |= (Mask)(t < phase.d.count && (unsigned)(d + t * LineD::MOVE) < IN_D) << t;
-#pragma unroll
-      for (int t = 0; t < TAPS_H; ++t) mask[i] |= (Mask)(t < phase.h.count && (unsigned)(h + t * LineH::MOVE) < IN_H) << (TAPS_D + t);
-#pragma unroll
-      for (int t = 0; t < TAPS_W; ++t) mask[i] |= (Mask)(t < phase.w.count && (unsigned)(w + t * LineW::MOVE) < IN_W) << (TAPS_D + TAPS_H + t);
+      taps[i].set(pixel.exists, d, h, w, phase);
     }
   }
   DEVICE void fetch(unsigned char* shared, unsigned at, const Tap& tap, const Phase&) {
@@ -64,7 +81,7 @@ template <int ROWS> struct PixelWalker : Rows<ROWS> {
 #pragma unroll
     for (int i = 0; i < Base::COUNT; ++i) {
       if (Base::beyond(i)) break;
-      const bool valid = tap.inside && (mask[i] >> tap.d & mask[i] >> (TAPS_D + tap.h) & mask[i] >> (TAPS_D + TAPS_H + tap.w) & 1) != 0;
+      const bool valid = tap.inside && taps[i].meets(tap);
       Base::copy(shared, at, i, valid ? x + (long long)(corner[i] + offset) * UNIT : x, valid);
     }
   }
@@ -90,8 +107,6 @@ template <int ROWS> struct FilterWalker : Rows<ROWS> {
   }
 };
 
-template <bool FIRST, class A, class B> struct Pick { typedef A type; };
-template <class A, class B> struct Pick<false, A, B> { typedef B type; };
 typedef Pick<PIXELS_FIRST, PixelWalker<TILE_M>, FilterWalker<TILE_M>>::type RowsOfA;
 typedef Pick<PIXELS_FIRST, FilterWalker<TILE_N>, PixelWalker<TILE_N>>::type RowsOfB;
 

@@ -27,7 +27,7 @@ DEVICE int phase_w() { return blockIdx.z % INNER_W; }
 // Results of a phase along each axis, of an image, and that with what fills its last unit up.
 constexpr int LONG_D = (OUT_D + INNER_D - 1) / INNER_D, LONG_H = (OUT_H + INNER_H - 1) / INNER_H, LONG_W = (OUT_W + INNER_W - 1) / INNER_W;
 constexpr int PIXELS = LONG_D * LONG_H * LONG_W;
-constexpr int ROUNDED = PIXELS_FIRST ? PIXELS : (PIXELS + 7) / 8 * 8;
+constexpr int ROUNDED = PIXELS_FIRST || Y_RUNS ? PIXELS : (PIXELS + 7) / 8 * 8;
 
 struct Pixel {
   int image, d, h, w;
@@ -58,7 +58,7 @@ DEVICE void put_unit(T* y, long long row, long long column, long long m, long lo
   typedef Units<T, Y_STEP> Piece;
   const Piece* pieces = (const Piece*)&unit;
   const long long first = place(row, column, m, n);
-  const int exist = first >= 0 ? PIXELS - (int)((unsigned)column % ROUNDED) : 0;  // of a dense image
+  const int exist = first < 0 ? 0 : Y_RUNS ? (int)(n - column) : PIXELS - (int)((unsigned)column % ROUNDED);  // side by side
 #pragma unroll
   for (int e = 0; e < 8; e += Y_STEP) {
     const long long at = Y_DENSE ? e < exist ? first + e : -1 : place(row, column + e, m, n);
