@@ -29,7 +29,7 @@ struct Depth {
 };
 
 DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, Depth depth, unsigned all, long long m, long long n) {
-  constexpr unsigned long long A_POLICY = STREAM > 1 ? STREAMED : KEPT, B_POLICY = STREAM > 0 ? STREAMED : KEPT;
+  constexpr unsigned long long A_POLICY = STREAM > 1 ? EVICT_FIRST : EVICT_NORMAL, B_POLICY = STREAM > 0 ? EVICT_FIRST : EVICT_NORMAL;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
     const Tile tile = tile_at(index, m, n);
     for (int at = depth.first; at < depth.last; ++at, ring.step()) {

@@ -31,7 +31,7 @@ DEVICE void await(unsigned barrier, unsigned parity) {
 
 /// What createpolicy makes of evict_normal and evict_first. Elements that are read once and leave L2 first drive nothing else out,
 /// above all no lines that would have to be written back.
-constexpr unsigned long long KEPT = 0x1000000000000000, STREAMED = 0x12f0000000000000;
+constexpr unsigned long long EVICT_NORMAL = 0x1000000000000000, EVICT_FIRST = 0x12f0000000000000;
 
 /// The map's box at column x, row y into shared memory; zeros where it leaves the matrix.
 DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, unsigned barrier, unsigned long long policy) {

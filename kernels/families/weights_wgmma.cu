@@ -31,9 +31,9 @@ DEVICE void fetch(Ring ring, const CUtensorMap& x, const CUtensorMap& weights, W
   for (int at = work.first; at < work.last; ++at, ring.step()) {
     await(ring.free(), ring.parity ^ 1);
     expect_bytes(ring.full(), STAGE_BYTES);
-    copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, ring.full(), STREAMED);
+    copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, ring.full(), EVICT_FIRST);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, ring.full(), KEPT);
+    for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, ring.full(), EVICT_NORMAL);
   }
 }
 

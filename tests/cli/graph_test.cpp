@@ -85,7 +85,7 @@ TEST_F(Graphs, MistakesAreSaidWithTheirPlace) {
   const Outcome bad = RunShell(home(), "$A optimize --graph bad.atg");
   EXPECT_EQ(bad.exit_code, 2);
   EXPECT_THAT(bad.err, HasSubstr("bad.atg:3:5: unknown function 'exq'"));
-  ASSERT_TRUE(WriteFileAtomic(home() + "/sorted.atg", "graph s\ninput x: float32[9]\ny = sort(x, axis=0)\noutput y\n"));
+  ASSERT_TRUE(WriteFileAtomic(home() + "/sorted.atg", "graph s\ninput x: float32[9, 5]\ny = sort(x, axis=0)\noutput y\n"));
   const Outcome unserved = RunShell(home(), "$A optimize --graph sorted.atg --target-gpu A100");
   EXPECT_EQ(unserved.exit_code, 3);
   EXPECT_THAT(unserved.err, HasSubstr("no schedule family computes"));
