@@ -90,8 +90,10 @@ double RowTask::Estimate(const RowChoice& choice) const {
   const double idle = std::ceil(per_thread / Real(choice.vector)) * Real(choice.vector) / per_thread;
   const double work = row_bytes * (tensors + 1) * Real(choice.rows) / Real(choice.parts()) *
                       Real(ClusterSms(choice.cluster)) / profile.dram_gbps;
-  // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k columns.
-  const double off = std::fabs(std::log2(per_thread * Real(element * choice.batch) * tensors / 128.0));
+  // About 128 bytes per thread, shared among the tensors, measured best on an H200 from 4k to 64k columns; 256 for
+  // column sums of short elements in clusters of four and eight.
+  const double best = kernel.gradients && element == 2 && choice.cluster >= 4 ? 256.0 : 128.0;
+  const double off = std::fabs(std::log2(per_thread * Real(element * choice.batch) * tensors / best));
   const double lean = 1 + 0.03 * off + 0.002 * Real(choice.shared_sums) + 0.01 * std::log2(Real(choice.cluster)) +
                       (choice.storage == "shared" ? 0.02 : 0.0);
   return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) * lean /
