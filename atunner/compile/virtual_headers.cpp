@@ -1,6 +1,7 @@
 #include "atunner/compile/virtual_headers.h"
 
 #include <iterator>
+#include <ranges>
 
 #include "embed/headers.h"
 
@@ -21,217 +22,56 @@ constexpr std::pair<const char*, std::string_view> kWithText[] = {
 };
 
 /// Headers of PyTorch that extensions include; a device compiler without a host's library cannot read the real ones.
-constexpr const char* kOfTorch[] = {"ATen/ATen.h",
-                                    "ATen/AccumulateType.h",
-                                    "ATen/Dispatch.h",
-                                    "ATen/OpMathType.h",
-                                    "ATen/cuda/CUDAContext.h",
-                                    "ATen/cuda/detail/KernelUtils.h",
-                                    "c10/cuda/CUDAException.h",
-                                    "c10/cuda/CUDAGuard.h",
-                                    "c10/cuda/CUDAStream.h",
-                                    "c10/util/BFloat16.h",
-                                    "c10/util/Half.h",
-                                    "torch/all.h",
-                                    "torch/extension.h",
-                                    "torch/library.h",
-                                    "torch/torch.h",
-                                    "torch/types.h"};
+constexpr std::string_view kOfTorch =
+    "ATen/ATen.h ATen/AccumulateType.h ATen/Dispatch.h ATen/OpMathType.h ATen/cuda/CUDAContext.h "
+    "ATen/cuda/detail/KernelUtils.h c10/cuda/CUDAException.h c10/cuda/CUDAGuard.h c10/cuda/CUDAStream.h "
+    "c10/util/BFloat16.h c10/util/Half.h torch/all.h torch/extension.h torch/library.h torch/torch.h "
+    "torch/types.h";
 
 /// What lies in CUDA's include folders and serves the host alone; NVRTC cannot read most of it.
-constexpr const char* kOfTheHost[] = {"cub/device/device_for.cuh",
-                                      "cub/device/device_histogram.cuh",
-                                      "cub/device/device_merge_sort.cuh",
-                                      "cub/device/device_partition.cuh",
-                                      "cub/device/device_radix_sort.cuh",
-                                      "cub/device/device_reduce.cuh",
-                                      "cub/device/device_run_length_encode.cuh",
-                                      "cub/device/device_scan.cuh",
-                                      "cub/device/device_segmented_radix_sort.cuh",
-                                      "cub/device/device_segmented_reduce.cuh",
-                                      "cub/device/device_select.cuh",
-                                      "cub/device/device_transform.cuh",
-                                      "cublas.h",
-                                      "cublasLt.h",
-                                      "cublasXt.h",
-                                      "cublas_api.h",
-                                      "cublas_v2.h",
-                                      "cuda.h",
-                                      "cudaGL.h",
-                                      "cudaProfiler.h",
-                                      "cuda_egl_interop.h",
-                                      "cuda_gl_interop.h",
-                                      "cuda_profiler_api.h",
-                                      "cuda_runtime.h",
-                                      "cuda_runtime_api.h",
-                                      "cudnn.h",
-                                      "cufft.h",
-                                      "cufftXt.h",
-                                      "cupti.h",
-
-                                      "cusolverDn.h",
-                                      "cusolverMg.h",
-                                      "cusolverRf.h",
-                                      "cusolverSp.h",
-                                      "cusolver_common.h",
-                                      "cusparse.h",
-                                      "cusparse_v2.h",
-                                      "device_launch_parameters.h",
-                                      "nccl.h",
-                                      "npp.h",
-                                      "nppi.h",
-                                      "npps.h",
-                                      "nvToolsExt.h",
-                                      "nvToolsExtCuda.h",
-                                      "nvToolsExtCudaRt.h",
-                                      "nvjpeg.h",
-                                      "nvml.h",
-                                      "nvrtc.h",
-                                      "nvtx3/nvToolsExt.h",
-                                      "nvtx3/nvToolsExtCuda.h",
-                                      "nvtx3/nvToolsExtCudaRt.h",
-                                      "nvtx3/nvtx3.hpp",
-                                      "thrust/adjacent_difference.h",
-                                      "thrust/binary_search.h",
-                                      "thrust/copy.h",
-                                      "thrust/count.h",
-                                      "thrust/device_free.h",
-                                      "thrust/device_malloc.h",
-                                      "thrust/device_new.h",
-                                      "thrust/device_ptr.h",
-                                      "thrust/device_vector.h",
-                                      "thrust/equal.h",
-                                      "thrust/execution_policy.h",
-                                      "thrust/extrema.h",
-                                      "thrust/fill.h",
-                                      "thrust/find.h",
-                                      "thrust/for_each.h",
-                                      "thrust/functional.h",
-                                      "thrust/gather.h",
-                                      "thrust/generate.h",
-                                      "thrust/host_vector.h",
-                                      "thrust/inner_product.h",
-                                      "thrust/logical.h",
-                                      "thrust/memory.h",
-                                      "thrust/merge.h",
-                                      "thrust/partition.h",
-                                      "thrust/random.h",
-                                      "thrust/reduce.h",
-                                      "thrust/remove.h",
-                                      "thrust/replace.h",
-                                      "thrust/reverse.h",
-                                      "thrust/scan.h",
-                                      "thrust/scatter.h",
-                                      "thrust/sequence.h",
-                                      "thrust/set_operations.h",
-                                      "thrust/shuffle.h",
-                                      "thrust/sort.h",
-                                      "thrust/swap.h",
-                                      "thrust/system/cuda/execution_policy.h",
-                                      "thrust/system_error.h",
-                                      "thrust/tabulate.h",
-                                      "thrust/transform.h",
-                                      "thrust/transform_reduce.h",
-                                      "thrust/transform_scan.h",
-                                      "thrust/unique.h"};
+constexpr std::string_view kOfTheHost =
+    "cub/device/device_for.cuh cub/device/device_histogram.cuh cub/device/device_merge_sort.cuh "
+    "cub/device/device_partition.cuh cub/device/device_radix_sort.cuh cub/device/device_reduce.cuh "
+    "cub/device/device_run_length_encode.cuh cub/device/device_scan.cuh "
+    "cub/device/device_segmented_radix_sort.cuh cub/device/device_segmented_reduce.cuh "
+    "cub/device/device_select.cuh cub/device/device_transform.cuh cublas.h cublasLt.h cublasXt.h cublas_api.h "
+    "cublas_v2.h cuda.h cudaGL.h cudaProfiler.h cuda_egl_interop.h cuda_gl_interop.h cuda_profiler_api.h "
+    "cuda_runtime.h cuda_runtime_api.h cudnn.h cufft.h cufftXt.h cupti.h cusolverDn.h cusolverMg.h cusolverRf.h "
+    "cusolverSp.h cusolver_common.h cusparse.h cusparse_v2.h device_launch_parameters.h nccl.h npp.h nppi.h "
+    "npps.h nvToolsExt.h nvToolsExtCuda.h nvToolsExtCudaRt.h nvjpeg.h nvml.h nvrtc.h nvtx3/nvToolsExt.h "
+    "nvtx3/nvToolsExtCuda.h nvtx3/nvToolsExtCudaRt.h nvtx3/nvtx3.hpp thrust/adjacent_difference.h "
+    "thrust/binary_search.h thrust/copy.h thrust/count.h thrust/device_free.h thrust/device_malloc.h "
+    "thrust/device_new.h thrust/device_ptr.h thrust/device_vector.h thrust/equal.h thrust/execution_policy.h "
+    "thrust/extrema.h thrust/fill.h thrust/find.h thrust/for_each.h thrust/functional.h thrust/gather.h "
+    "thrust/generate.h thrust/host_vector.h thrust/inner_product.h thrust/logical.h thrust/memory.h "
+    "thrust/merge.h thrust/partition.h thrust/random.h thrust/reduce.h thrust/remove.h thrust/replace.h "
+    "thrust/reverse.h thrust/scan.h thrust/scatter.h thrust/sequence.h thrust/set_operations.h thrust/shuffle.h "
+    "thrust/sort.h thrust/swap.h thrust/system/cuda/execution_policy.h thrust/system_error.h thrust/tabulate.h "
+    "thrust/transform.h thrust/transform_reduce.h thrust/transform_scan.h thrust/unique.h";
 
 /// The C library and C++'s own, as far as they have no text above. Often between quotation marks, too.
-constexpr const char* kOfTheLanguage[] = {"any",
-                                          "assert.h",
-                                          "atomic",
-                                          "bitset",
-                                          "cassert",
-                                          "cctype",
-                                          "cerrno",
-                                          "charconv",
-                                          "chrono",
-                                          "cinttypes",
-                                          "complex.h",
-                                          "condition_variable",
-                                          "csignal",
-                                          "cstdarg",
-                                          "cstdio",
-                                          "cstdlib",
-                                          "cstring",
-                                          "ctime",
-                                          "ctype.h",
-                                          "deque",
-                                          "dirent.h",
-                                          "dlfcn.h",
-                                          "errno.h",
-                                          "exception",
-                                          "fcntl.h",
-                                          "filesystem",
-                                          "forward_list",
-                                          "fstream",
-                                          "future",
-                                          "getopt.h",
-                                          "initializer_list",
-                                          "iomanip",
-                                          "ios",
-                                          "iosfwd",
-                                          "iostream",
-                                          "istream",
-                                          "iterator",
-                                          "list",
-                                          "locale",
-                                          "malloc.h",
-                                          "map",
-                                          "memory",
-                                          "memory.h",
-                                          "mpi.h",
-                                          "mutex",
-                                          "new",
-                                          "numeric",
-                                          "omp.h",
-                                          "optional",
-                                          "ostream",
-                                          "pthread.h",
-                                          "queue",
-                                          "random",
-                                          "ratio",
-                                          "regex",
-                                          "set",
-                                          "shared_mutex",
-                                          "signal.h",
-                                          "span",
-                                          "sstream",
-                                          "stack",
-                                          "stdarg.h",
-                                          "stdbool.h",
-                                          "stdexcept",
-                                          "stdio.h",
-                                          "stdlib.h",
-                                          "streambuf",
-                                          "string",
-                                          "string.h",
-                                          "string_view",
-                                          "strings.h",
-                                          "sys/mman.h",
-                                          "sys/stat.h",
-                                          "sys/time.h",
-                                          "sys/types.h",
-                                          "system_error",
-                                          "thread",
-                                          "time.h",
-                                          "tuple",
-                                          "typeindex",
-                                          "typeinfo",
-                                          "unistd.h",
-                                          "unordered_map",
-                                          "unordered_set",
-                                          "valarray",
-                                          "variant",
-                                          "vector"};
+constexpr std::string_view kOfTheLanguage =
+    "any assert.h atomic bitset cassert cctype cerrno charconv chrono cinttypes complex.h condition_variable "
+    "csignal cstdarg cstdio cstdlib cstring ctime ctype.h deque dirent.h dlfcn.h errno.h exception fcntl.h "
+    "filesystem forward_list fstream future getopt.h initializer_list iomanip ios iosfwd iostream istream "
+    "iterator list locale malloc.h map memory memory.h mpi.h mutex new numeric omp.h optional ostream pthread.h "
+    "queue random ratio regex set shared_mutex signal.h span sstream stack stdarg.h stdbool.h stdexcept stdio.h "
+    "stdlib.h streambuf string string.h string_view strings.h sys/mman.h sys/stat.h sys/time.h sys/types.h "
+    "system_error thread time.h tuple typeindex typeinfo unistd.h unordered_map unordered_set valarray variant "
+    "vector";
+
+void AddAll(VirtualHeaders& headers, std::string_view names, std::string_view text) {
+  for (const auto name : std::views::split(names, ' ')) headers.emplace(std::string(name.begin(), name.end()), text);
+}
 
 }  // namespace
 
 const VirtualHeaders& KnownHeaders() {
   static const VirtualHeaders headers = [] {
     VirtualHeaders all(std::begin(kWithText), std::end(kWithText));
-    for (const char* name : kOfTorch) all.emplace(name, embed::kTorchCuh);
-    for (const char* name : kOfTheHost) all.emplace(name, "");
-    for (const char* name : kOfTheLanguage) all.emplace(name, "");
+    AddAll(all, kOfTorch, embed::kTorchCuh);
+    AddAll(all, kOfTheHost, "");
+    AddAll(all, kOfTheLanguage, "");
     return all;
   }();
   return headers;

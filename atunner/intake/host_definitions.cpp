@@ -1,0 +1,168 @@
+// What a function of the host says before the place that a HostScope is for: definitions, allocations, containers.
+#include <algorithm>
+
+#include "atunner/intake/c_type.h"
+#include "atunner/intake/host_scope.h"
+
+namespace atunner {
+namespace {
+
+constexpr int kMostCallers = 3;
+
+}  // namespace
+
+void HostScope::Collect() {
+  if (function_ >= syntax_.functions.size()) return;
+  const TokenRange body = syntax_.functions[function_].body;
+  const size_t end = std::min(position_, body.end);
+  for (size_t i = body.begin; i < end; ++i) {
+    const Token& token = syntax_.token(i);
+    if (token.kind != Token::Kind::kWord || i + 1 >= end) continue;
+    if (token.text.starts_with("cudaMalloc") && syntax_.token(i + 1).Is("(")) {
+      CollectAllocation(i, end);
+    } else if (token.text.starts_with("cudaMemset") && syntax_.token(i + 1).Is("(")) {
+      CollectMemset(i, end);
+    } else {
+      CollectDefinition(i, end);
+    }
+  }
+}
+
+void HostScope::CollectDefinition(size_t name, size_t end) {
+  const auto is = [&](size_t i, std::string_view text) { return i < end && syntax_.token(i).Is(text); };
+  const auto until = [&](size_t from) {  // the end of an initialiser
+    size_t i = from;
+    while (i < end && !is(i, ";") && !is(i, ",") && !is(i, ")"))
+      i = is(i, "(") || is(i, "{") || is(i, "[") ? MatchingClose(syntax_, i) + 1 : i + 1;
+    return std::min(i, end);
+  };
+  const std::string text(syntax_.token(name).text);
+  if (is(name + 1, "=")) {
+    const TokenRange value{name + 2, until(name + 2)};
+    if (name > 0 && is(name - 1, ".") && name > 1) {  // grid.x = …
+      const size_t axis = text == "x" ? 0 : text == "y" ? 1 : 2;
+      members_[std::string(syntax_.token(name - 2).text)][axis] = value;
+    } else {
+      definitions_[text] = value;
+      if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);  // device_vector<float> d = h;
+    }
+  } else if (is(name + 1, "[")) {  // float c[2] = {0.4f, 0.1f};
+    size_t at = MatchingClose(syntax_, name + 1) + 1;
+    if (is(at, "=")) ++at;
+    if (is(at, "{")) lists_[text] = {at + 1, std::min(MatchingClose(syntax_, at), end)};
+  } else if ((is(name + 1, "(") || is(name + 1, "{")) && name > 0) {
+    const Token& before = syntax_.token(name - 1);
+    const TokenRange inside{name + 2, std::min(MatchingClose(syntax_, name + 1), end)};
+    const bool listed = before.Is(",");
+    if (before.Is("dim3") || (listed && DeclaratorOf(name, "dim3"))) {
+      definitions_[text] = inside;
+    } else if (const auto angle = listed ? DeclaratorOf(name, ">") : std::optional(name - 1);
+               angle && is(*angle, ">")) {  // thrust::device_vector<float> d(n), e(n);
+      CollectContainer(text, *angle, inside);
+    } else if (ParseCType(before.text)) {
+      definitions_[text] = inside;  // int n(1024);
+    }
+  }
+  if (name > 1 && is(name - 1, "*")) CollectDeclaredType(name - 1);
+}
+
+std::vector<TokenRange> HostScope::ElementsOf(const std::string& name) const {
+  const auto found = lists_.find(name);
+  return found == lists_.end() ? std::vector<TokenRange>() : SplitArguments(syntax_, found->second, true);
+}
+
+void HostScope::CollectContainer(const std::string& name, size_t angle, TokenRange inside) {
+  const std::vector<TokenRange> pieces = SplitArguments(syntax_, inside, true);
+  if (pieces.empty()) return;
+  containers_[name] = CountOf(pieces.front());
+  size_t open = angle;
+  while (open > 0 && !syntax_.token(open).Is("<")) --open;
+  types_[name] = std::string(syntax_.Text({open + 1, angle}));
+}
+
+/// How many elements a container made from `range` has: n, another container, or other.begin().
+TokenRange HostScope::CountOf(TokenRange range) const {
+  const auto other = containers_.find(syntax_.token(range.begin).text);
+  const bool whole = range.begin + 1 == range.end ||
+                     (syntax_.token(range.begin + 1).Is(".") && syntax_.token(range.begin + 2).Is("begin"));
+  return other != containers_.end() && whole ? other->second : range;
+}
+
+/// The token `type` of the statement that declares the name, which follows a comma: dim3 block(16), grid(n / 16);
+std::optional<size_t> HostScope::DeclaratorOf(size_t name, std::string_view type) const {
+  const size_t begin = syntax_.functions[function_].body.begin;
+  int nested = 0;
+  for (size_t i = name; i > begin; --i) {
+    const Token& token = syntax_.token(i - 1);
+    if (token.Is(")") || token.Is("}")) ++nested;
+    if ((token.Is("(") || token.Is("{")) && --nested < 0) return std::nullopt;
+    if (nested == 0 && token.Is(type)) return i - 1;
+    if (nested == 0 && token.Is(";")) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void HostScope::CollectDeclaredType(size_t star) {
+  size_t begin = star;
+  while (begin > 0 && syntax_.token(begin - 1).kind == Token::Kind::kWord) --begin;
+  std::string type(syntax_.Text({begin, star}));
+  if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
+  if (ParseCType(type)) types_.try_emplace(std::string(syntax_.token(star + 1).text), type);
+  // float *a, *b, *c;
+  for (size_t i = star + 2;
+       i + 2 < syntax_.lexed.tokens.size() && syntax_.token(i).Is(",") && syntax_.token(i + 1).Is("*"); i += 3) {
+    if (ParseCType(type)) types_.try_emplace(std::string(syntax_.token(i + 2).text), type);
+  }
+}
+
+/// cudaMalloc(&d, bytes), cudaMalloc((void**)&d, bytes), cudaMallocManaged(&d, bytes, flags)
+void HostScope::CollectAllocation(size_t call, size_t end) {
+  const std::vector<TokenRange> pieces =
+      SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
+  if (pieces.size() < 2) return;
+  for (size_t i = pieces[0].end; i > pieces[0].begin; --i) {
+    if (syntax_.token(i - 1).kind != Token::Kind::kWord) continue;
+    allocations_[std::string(syntax_.token(i - 1).text)] = pieces[1];
+    return;
+  }
+}
+
+/// cudaMemset(d, 0, bytes), cudaMemsetAsync(d, 0, bytes, stream)
+void HostScope::CollectMemset(size_t call, size_t end) {
+  const std::vector<TokenRange> pieces =
+      SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
+  if (pieces.size() >= 3 && pieces[0].end > pieces[0].begin && syntax_.Text(pieces[1]) == "0")
+    zeroed_.emplace(syntax_.token(pieces[0].end - 1).text);
+}
+
+std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> HostScope::InCaller(const std::string& name) const {
+  if (function_ >= syntax_.functions.size() || level_ >= kMostCallers) return std::nullopt;
+  const HostFunction& function = syntax_.functions[function_];
+  const std::vector<TokenRange> parameters = SplitArguments(syntax_, function.parameters, true);
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    size_t last = parameters[p].end;
+    for (size_t i = parameters[p].begin; i < parameters[p].end; ++i) {
+      if (syntax_.token(i).Is("=")) last = std::min(last, i);
+    }
+    if (last == parameters[p].begin || syntax_.token(last - 1).text != name) continue;
+    for (size_t f = 0; f < syntax_.functions.size(); ++f) {
+      if (f == function_) continue;
+      const TokenRange body = syntax_.functions[f].body;
+      for (size_t i = body.begin; i + 1 < body.end; ++i) {
+        if (!syntax_.token(i).Is(function.name)) continue;
+        size_t open = i + 1;
+        if (syntax_.token(open).Is("<")) open = MatchingClose(syntax_, open) + 1;
+        if (open >= body.end || !syntax_.token(open).Is("(")) continue;
+        const auto arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
+        if (p >= arguments.size()) continue;
+        return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, f, i, level_ + 1)), arguments[p]);
+      }
+    }
+    if (last < parameters[p].end)  // a default argument
+      return std::pair(std::unique_ptr<HostScope>(new HostScope(*this, SIZE_MAX, 0, level_ + 1)),
+                       TokenRange{last + 1, parameters[p].end});
+  }
+  return std::nullopt;
+}
+
+}  // namespace atunner
