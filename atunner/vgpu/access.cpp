@@ -144,12 +144,10 @@ Exec& OwnerOf(Exec& x, uint64_t& address) {
   return rank == 0 || rank > x.gang->members.size() ? x : *x.gang->members[rank - 1];
 }
 
-/// An answer about the operation that Exec::only_chosen keeps, under the number of the question: an address inside of
-/// it.
+/// An answer about the operation that Exec::answers keeps, under the number of the question.
 template <class F>
 bool Remembered(Exec& x, const Op& op, uint32_t question, F&& answer) {
-  const auto* key = reinterpret_cast<const Op*>(reinterpret_cast<const std::byte*>(&op) + question % sizeof(Op));
-  const auto [known, is_new] = x.only_chosen.try_emplace(key, false);
+  const auto [known, is_new] = x.answers.try_emplace({&op, question}, false);
   if (is_new) known->second = answer();
   return known->second;
 }

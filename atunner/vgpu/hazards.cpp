@@ -70,7 +70,7 @@ void Report(Exec& x, const Op& op, Hazard::Kind kind, int lane, const std::strin
 
 void ReportUnwritten(Exec& x, const Op& op, int lane, const std::string& what, const Fault& fault) {
   if (x.unwritten || !Wanted(x, Hazard::Kind::kUninitialisedShared)) return;
-  const auto [known, is_new] = x.only_chosen.try_emplace(&op, false);
+  const auto [known, is_new] = x.answers.try_emplace({&op, 0}, false);
   if (is_new) known->second = OnlyChosenBetween(*x.kernel, op);
   if (known->second) return;
   x.unwritten = Describe(x, op, Hazard::Kind::kUninitialisedShared, lane, what, fault);

@@ -185,7 +185,8 @@ struct Exec {
   /// The first read of shared memory that nothing was written to. A later write without a barrier makes it a race;
   /// otherwise it is reported when the block ends.
   std::optional<Hazard> unwritten;
-  std::unordered_map<const Op*, bool> only_chosen;               ///< OnlyChosenBetween of the operations asked about
+  /// What was found out about operations, by the number of the question.
+  std::map<std::pair<const Op*, uint32_t>, bool> answers;
   std::map<std::pair<uint32_t, Hazard::Kind>, size_t> reported;  ///< by operation: index in `hazards`
   bool stop = false;
   bool check = false;
