@@ -2,9 +2,11 @@
 one run and one table. What torch.compile needs is compiled ahead, many rows at a time in processes of their own (`--ahead`), into a cache
 on disk; rows are timed from there. With `--json` every row is written at once, and a run that finds the file goes on where it ended.
 
+With `--gpus 2` rows are shared by so many GPUs of the machine, each of which measures all columns of its rows.
+
 Times are medians of CUDA events with L2 emptied by a write before each sample. "% copy": the bytes that must move over the time
 taken, against the bandwidth of a device copy measured in the same run.
-Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] [--dtypes float32,bfloat16] [--ahead 16] [--limit-s 140] [--json FILE]
+Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] [--dtypes float32,bfloat16] [--ahead 16] [--limit-s 140] [--gpus 2] [--json FILE]
        --only takes groups, operators and group:operator; --list shows the rows.
 """
 import argparse
@@ -14,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -214,12 +217,17 @@ def compile_these(names):
         torch.cuda.empty_cache()
 
 
-def compile_ahead(tasks, processes, limit_s):
+def on_gpu(index, gpus):
+    """The environment of a process that sees one of several GPUs; with one GPU, what this process sees."""
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": str(index)} if gpus > 1 else os.environ.copy()
+
+
+def compile_ahead(tasks, processes, limit_s, gpus):
     """Compiling takes seconds a row, and one core: many rows at a time, before anything is measured. What the limit cuts off is compiled
     when its turn comes."""
     begun = time.monotonic()
     names = [[row.group, row.label(), dtype] for row, dtype in tasks]
-    workers = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--compile-these", json.dumps(names[i::processes])],
+    workers = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--compile-these", json.dumps(names[i::processes])], env=on_gpu(i % gpus, gpus),
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for i in range(min(processes, len(names)))]
     while any(worker.poll() is None for worker in workers) and time.monotonic() - begun < limit_s:
         time.sleep(0.2)
@@ -245,17 +253,70 @@ def geometric(values):
     return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
 
 
-def summary(name, results, copy):
+def summary(name, results):
     done = [r for r in results if r["atunner"] == r["atunner"]]
-    shares = [100 * r["bytes"] / r["atunner"] / 1e3 / copy for r in done]
+    shares = [100 * r["bytes"] / r["atunner"] / 1e3 / r["copy_gbps"] for r in done]
     print(f"{name:<10} {len(done):>3} of {len(results):>3} rows: {geometric(r['naive'] / r['atunner'] for r in done):6.2f}x naive, "
           f"{geometric(r['eager'] / r['atunner'] for r in done):5.2f}x eager, {geometric(r['compile'] / r['atunner'] for r in done):5.2f}x torch.compile, "
           f"{geometric(shares):5.1f} % of copy, lowest {min(shares, default=math.nan):.1f} %; "
           f"{sum(r['compile'] / r['atunner'] < 0.97 for r in done)} behind torch.compile by more than 3 %")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def copy_bandwidth(flush):
+    """GB/s, read and written, of a device copy."""
+    import torch
+    from common import time_us
+    source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
+    target = torch.empty_like(source)
+    copy = 2 * source.numel() / time_us(lambda: target.copy_(source), (), flush) / 1e3
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; device copy {copy:.0f} GB/s (read + written); times in us, all measured", flush=True)
+    return copy
+
+
+def keep(path, results):
+    if path:
+        with open(path + ".new", "w") as file:
+            json.dump({"rows": results}, file, indent=1)
+        os.replace(path + ".new", path)
+
+
+def measure_all(tasks, options, results, begun):
+    """A line for each task; what was measured goes into `results`, and at once into the file."""
+    import torch
+    from common import DTYPES
+    flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+    copy = copy_bandwidth(flush)
+    print(f"{'dtype':<9}{'operator':<58}{'naive':>10}{'eager':>9}{'compile':>9}{'atunner':>9}{'% copy':>7}{'x eager':>8}{'x comp.':>8}")
+    for left, (row, dtype) in zip(range(len(tasks), 0, -1), tasks):
+        if time.monotonic() - begun > options.limit_s:
+            print(f"stopped after {options.limit_s:.0f} s, {left} rows to go", flush=True)
+            break
+        found = measure(row, DTYPES[dtype], options, flush)
+        results.setdefault(row.group, []).append({"row": row.label(), "dtype": dtype, "copy_gbps": copy, **found})
+        share = 100 * found["bytes"] / found["atunner"] / 1e3 / copy
+        print(f"{dtype:<9}{row.label():<58}{found['naive']:>10.1f}{found['eager']:>9.1f}{found['compile']:>9.1f}{found['atunner']:>9.1f}{share:>7.1f}"
+              f"{found['eager'] / found['atunner']:>8.2f}{found['compile'] / found['atunner']:>8.2f}  {found['why']}", flush=True)
+        keep(options.json, results)
+
+
+def share_out(tasks, options, results, begun):
+    """The same on several GPUs, a process each; their lines come as they are measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [os.path.join(folder, f"{gpu}.json") for gpu in range(options.gpus)]
+        left = options.limit_s - (time.monotonic() - begun)
+        workers = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--atunner", options.atunner, "--budget", options.budget, "--limit-s", str(left),
+                                     *(["--no-compile"] if options.no_compile else []), "--json", part,
+                                     "--measure-these", json.dumps([[row.group, row.label(), dtype] for row, dtype in tasks[gpu::options.gpus]])],
+                                    env=on_gpu(gpu, options.gpus)) for gpu, part in enumerate(parts)]
+        for worker, part in zip(workers, parts):
+            worker.wait()
+            for group, found in begun_before(part).items():
+                results.setdefault(group, []).extend(found)
+    keep(options.json, results)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--atunner", default="build/atunner")
     parser.add_argument("--only", default="", help="groups, operators or group:operator, with commas; in this order")
     parser.add_argument("--dtypes", default="float32,bfloat16")
@@ -265,26 +326,42 @@ def main():
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--ahead", type=int, default=0, help="processes that torch.compile first, all rows")
     parser.add_argument("--ahead-s", type=float, default=150, help="seconds that they may take")
+    parser.add_argument("--gpus", type=int, default=1, help="that share the rows")
     parser.add_argument("--compile-these", help=argparse.SUPPRESS)
+    parser.add_argument("--measure-these", help=argparse.SUPPRESS)
     parser.add_argument("--first", action="store_true", help="of each operator only the first row")
     parser.add_argument("--list", action="store_true")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def chosen_tasks(options):
+    """(row, dtype) of what the flags ask for."""
+    table = rows()
+    if options.measure_these:
+        named = {(row.group, row.label()): row for row in table}
+        return [(named[group, label], dtype) for group, label, dtype in json.loads(options.measure_these)]
+    if options.only:
+        table = [row for name in options.only.split(",") for row in table if name in (row.group, row.operator, f"{row.group}:{row.operator}")]
+    if options.first:
+        table = list({row.operator: row for row in reversed(table)}.values())[::-1]
+    return [(row, dtype) for row in table for dtype in options.dtypes.split(",")]
+
+
+def main():
+    options = parse()
     begun = time.monotonic()
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     if options.compile_these:
         compile_these(json.loads(options.compile_these))
         return
-    chosen = rows()
-    if options.only:
-        names = options.only.split(",")
-        chosen = [row for name in names for row in chosen if name in (row.group, row.operator, f"{row.group}:{row.operator}")]
-    if options.first:
-        chosen = list({row.operator: row for row in reversed(chosen)}.values())[::-1]
-    tasks = [(row, dtype) for row in chosen for dtype in options.dtypes.split(",")]
+    tasks = chosen_tasks(options)
     if options.list:
         for row, dtype in tasks:
             print(f"{row.group:<10} {dtype:<9} {row.label()}")
         print(len(tasks), "rows")
+        return
+    if options.measure_these:
+        measure_all(tasks, options, {}, begun)
         return
 
     results = begun_before(options.json)
@@ -293,33 +370,12 @@ def main():
     if known:
         print(f"{options.json}: {len(known)} rows are there, {len(tasks)} to go")
     if options.ahead and not options.no_compile and tasks:
-        compile_ahead(tasks, options.ahead, options.ahead_s)
-    import torch
-    from common import DTYPES, time_us
-    flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
-    source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
-    target = torch.empty_like(source)
-    copy = 2 * source.numel() / time_us(lambda: target.copy_(source), (), flush) / 1e3
-    del source, target
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; device copy {copy:.0f} GB/s (read + written); times in us, all measured")
-    print(f"{'dtype':<9}{'operator':<58}{'naive':>10}{'eager':>9}{'compile':>9}{'atunner':>9}{'% copy':>7}{'x eager':>8}{'x comp.':>8}")
-    for left, (row, dtype) in zip(range(len(tasks), 0, -1), tasks):
-        if time.monotonic() - begun > options.limit_s:
-            print(f"stopped after {options.limit_s:.0f} s, {left} rows to go")
-            break
-        found = measure(row, DTYPES[dtype], options, flush)
-        results.setdefault(row.group, []).append({"row": row.label(), "dtype": dtype, **found})
-        share = 100 * found["bytes"] / found["atunner"] / 1e3 / copy
-        print(f"{dtype:<9}{row.label():<58}{found['naive']:>10.1f}{found['eager']:>9.1f}{found['compile']:>9.1f}{found['atunner']:>9.1f}{share:>7.1f}"
-              f"{found['eager'] / found['atunner']:>8.2f}{found['compile'] / found['atunner']:>8.2f}  {found['why']}", flush=True)
-        if options.json:
-            with open(options.json + ".new", "w") as file:
-                json.dump({"device": torch.cuda.get_device_name(), "copy_gbps": copy, "rows": results}, file, indent=1)
-            os.replace(options.json + ".new", options.json)
+        compile_ahead(tasks, options.ahead, options.ahead_s, options.gpus)
+    (share_out if options.gpus > 1 else measure_all)(tasks, options, results, begun)
     print("\ngeometric means")
     for group, found in results.items():
-        summary(group, found, copy)
-    summary("all", [r for found in results.values() for r in found], copy)
+        summary(group, found)
+    summary("all", [r for found in results.values() for r in found])
 
 
 if __name__ == "__main__":
