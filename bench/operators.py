@@ -190,7 +190,7 @@ def measure(row, dtype, options, flush):
             found["why"] = f"compile: {error}"[:80]
     del inputs
     torch.cuda.empty_cache()
-    run = run_atunner(options.atunner, row.flags(), str(dtype).removeprefix("torch."), options.budget)
+    run = run_atunner(options.atunner, row.flags() + (["--no-baselines"] if options.no_naive else []), str(dtype).removeprefix("torch."), options.budget)
     if "error" in run or "best" not in run:
         found["why"] = run.get("error", {}).get("what", "no correct kernel")
         return found
@@ -305,7 +305,7 @@ def share_out(tasks, options, results, begun):
         parts = [os.path.join(folder, f"{gpu}.json") for gpu in range(options.gpus)]
         left = options.limit_s - (time.monotonic() - begun)
         workers = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--atunner", options.atunner, "--budget", options.budget, "--limit-s", str(left),
-                                     *(["--no-compile"] if options.no_compile else []), "--json", part,
+                                     *(["--no-compile"] if options.no_compile else []), *(["--no-naive"] if options.no_naive else []), "--json", part,
                                      "--measure-these", json.dumps([[row.group, row.label(), dtype] for row, dtype in tasks[gpu::options.gpus]])],
                                     env=on_gpu(gpu, options.gpus)) for gpu, part in enumerate(parts)]
         for worker, part in zip(workers, parts):
@@ -324,6 +324,7 @@ def parse():
     parser.add_argument("--limit-s", type=float, default=math.inf, help="start no row after this many seconds")
     parser.add_argument("--json", default="", help="file for all numbers")
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--no-naive", action="store_true", help="plain kernels are not timed, of which some take seconds a row")
     parser.add_argument("--ahead", type=int, default=0, help="processes that torch.compile first, all rows")
     parser.add_argument("--ahead-s", type=float, default=150, help="seconds that they may take")
     parser.add_argument("--gpus", type=int, default=1, help="that share the rows")
