@@ -149,8 +149,9 @@ class Maps : public MainLoop {
     constants.Line(operands_ == Operands::kInt8 ? "typedef int Sum;" : "typedef float Sum;");
   }
   std::string Text(const Chosen& chosen) const override {
-    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
-                       embed::kWgmmaTileCuh, embed::kTensorCopiesCuh, embed::kRingCuh, embed::kMapsLoopCuh);
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
+                       embed::kWgmmaTileCuh, embed::kTensorCopiesCuh, embed::kRingCuh, embed::kBatchesCuh,
+                       embed::kMapsLoopCuh);
   }
 
  private:

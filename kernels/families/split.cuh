@@ -45,15 +45,16 @@ __device__ __forceinline__ void add_all(const float* __restrict__ shares, T* __r
       __syncthreads();
     }
     if (part != 0 || count <= 0) continue;
-    sum = make_float4(finish.at(sum.x, at), finish.at(sum.y, at + 1), finish.at(sum.z, at + 2), finish.at(sum.w, at + 3));
+    const long long last = elements - 1;
+    sum = make_float4(finish.at(sum.x, at), finish.at(sum.y, min(at + 1, last)), finish.at(sum.z, min(at + 2, last)), finish.at(sum.w, min(at + 3, last)));
     store_sum<WHOLE>(c + at, sum, count);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ c, long long elements FINISH_PARAMETERS) {
   if (elements % 4 == 0) {
-    add_all<true>(shares, c, elements, FINISH);
+    add_all<true>(shares, c, elements, FINISH(0));
   } else {
-    add_all<false>(shares, c, elements, FINISH);
+    add_all<false>(shares, c, elements, FINISH(0));
   }
 }
