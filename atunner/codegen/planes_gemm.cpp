@@ -204,12 +204,10 @@ class PlanesGemm : public BoundTemplate {
     constants.Int("PROMOTE", at["promote"], "chunks along k").Int("GROUP_M", at["group_m"]);
     constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");
     constants.Bool("B_ALIGNED", step(n_) > 1, "rows of b and of the result likewise");
-    const auto product = [&](const char* name, bool accumulates) {
-      return WgmmaText({.name = name, .columns = at["tile_n"], .accumulates = accumulates, .b_transposed = "1"});
-    };
+    const std::string multiply = MultiplyText({.columns = at["tile_n"], .b_transposed = "1"});
     return Emit(configuration, constants,
                 {embed::kPlanesCuh, embed::kTileOrderCuh, embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh,
-                 embed::kRingCuh, product("multiply", true), product("multiply_anew", false), embed::kGemmPlanesCu});
+                 embed::kRingCuh, multiply, embed::kGemmPlanesCu});
   }
 
   int64_t m_, n_, k_;

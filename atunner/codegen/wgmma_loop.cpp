@@ -14,14 +14,7 @@ namespace {
 constexpr double kSustained = 0.8;
 
 std::string Instructions(const Chosen& chosen, Operands operands) {
-  const auto one = [&](const char* name, bool accumulates) {
-    return WgmmaText({.name = name,
-                      .columns = chosen["tile_n"],
-                      .accumulates = accumulates,
-                      .b_transposed = "B_TRANSPOSED ? 0 : 1",
-                      .operands = operands});
-  };
-  return one("multiply", true) + one("multiply_anew", false);
+  return MultiplyText({.columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1", .operands = operands});
 }
 
 class Wgmma : public MainLoop {
