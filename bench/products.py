@@ -82,7 +82,7 @@ def main():
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
     flush = announce("all measured; TFLOP/s and time in us; ratio = library time / atunner time")
-    print(f"{'operator':<44} {'dtype':<9} {'naive':>10} {'library':>9} {'compile':>9} {'atunner':>9} {'TFLOP/s':>8} {'roof %':>6} {'ratio':>6}")
+    print(f"{'operator':<52} {'dtype':<9} {'naive':>10} {'library':>9} {'compile':>9} {'atunner':>9} {'TFLOP/s':>8} {'roof %':>6} {'ratio':>6}")
     for kind, make, sizes in (("matmul", matmul, MATMULS), ("graphs", graph, GRAPHS), ("conv2d", conv, CONVS), ("attention", attention, ATTENTIONS)):
         if kind not in options.only.split(","):
             continue
@@ -94,7 +94,8 @@ def main():
                 answer = run_atunner(options.atunner, command, name, options.budget)
                 best, naive = best_us(answer), naive_us(answer)
                 roof = answer.get("floor_ns", 0) / 1e3 / best * 100
-                print(f"{kind + ' ' + str(size):<44} {name:<9} {naive:>10.1f} {library:>9.1f} {compiled:>9.1f} {best:>9.1f} {flops / best / 1e6:>8.0f} {roof:>6.0f} "
+                label = " ".join(command[:1] + command[2:]) if kind == "graphs" else f"{kind} {size}"
+                print(f"{label:<52} {name:<9} {naive:>10.1f} {library:>9.1f} {compiled:>9.1f} {best:>9.1f} {flops / best / 1e6:>8.0f} {roof:>6.0f} "
                       f"{library / best:>6.2f} {why_not(answer)}", flush=True)
 
 
