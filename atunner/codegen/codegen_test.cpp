@@ -100,7 +100,7 @@ TEST(Golden, TensorCoreGemm) {
                                                {"split_k", int64_t{1}},
                                                {"persistent", int64_t{0}}});
   EXPECT_EQ(Head(kernel, {"words.cuh", "mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh",
-                          "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "gemm_tensor.cu"}),
+                          "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "batches.cuh", "gemm_tensor.cu"}),
             R"(// matmul in float16, scheduled by atunner.
 // tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, persistent=0, widen=0
 #include <cuda_bf16.h>
@@ -122,6 +122,10 @@ constexpr int RESIDENT = 1;  // blocks that an SM must hold
 constexpr bool PERSISTENT = false;  // tile after tile
 constexpr bool B_TRANSPOSED = false;
 constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
+constexpr bool BATCHED = false;
+constexpr bool A_BATCHED = false;
+constexpr bool B_BATCHED = false;
+constexpr int TRIANGLE = 0;  // of a that counts: 1 = below its diagonal, 2 = above
 constexpr int A_ALIGN = 8;  // elements at whose multiples rows of a start
 constexpr int B_ALIGN = 8;
 
@@ -217,8 +221,8 @@ TEST(Golden, SimtGemmWithASplitHasASecondStep) {
                                                {"stages", int64_t{3}},
                                                {"group_m", int64_t{1}},
                                                {"split_k", int64_t{8}}});
-  EXPECT_EQ(Head(kernel, {"words.cuh", "tile_order.cuh", "simt_tile.cuh", "tile_walkers.cuh", "gemm_simt.cu",
-                          "plain_finish.cuh", "split.cuh"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "tile_order.cuh", "batches.cuh", "simt_tile.cuh", "tile_walkers.cuh",
+                          "plain_finish.cuh", "gemm_simt.cu", "split.cuh"}),
             R"(// matmul in float32, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8
 typedef float T;
@@ -232,7 +236,12 @@ constexpr int STAGES = 3;
 constexpr int GROUP_M = 1;
 constexpr bool B_TRANSPOSED = false;
 constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
-constexpr bool A_ALIGNED = true;  // rows of a start at multiples of 16 bytes
+constexpr bool BATCHED = false;
+constexpr bool A_BATCHED = false;
+constexpr bool B_BATCHED = false;
+constexpr int TRIANGLE = 0;  // of a that counts: 1 = below its diagonal, 2 = above
+constexpr int A_ALIGN = 4;  // elements at whose multiples rows of a start
+constexpr int B_ALIGN = 4;
 
 )");
   const ConcretePlan plan = Resolve(kernel.plan, {{"M", 64}, {"N", 64}, {"K", 4096}}, {}).value();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "atunner/codegen/expect_correct_test.h"
@@ -69,7 +70,9 @@ class FamilyNumbers : public testing::Test {
       const CompiledModule module = Compile(kernel);
       ASSERT_FALSE(HasFailure());
       EXPECT_EQ(ResourceObstacle(gpu_.profile(), {module, kernel.plan, {}}, spec).value_or(""), "");
-      for (const Dims& dims : schedule.CheckDims(one)) {
+      std::vector<Dims> sizes = schedule.CheckDims(one);
+      if (sizes.empty()) sizes.push_back(spec.dims);
+      for (const Dims& dims : sizes) {
         const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, dims, 0).value();
         for (const InputFamily family : families) {
           SCOPED_TRACE(Name(family));
@@ -83,6 +86,7 @@ class FamilyNumbers : public testing::Test {
       }
     }
   }
+  void CheckGraph(const FamilyTask& task, DType dtype, const char* family);
   void CheckAllTypes(const FamilyTask& task, uint64_t seed) {
     for (DType dtype : kTaskTypes) CheckTask(task, dtype, seed);
   }
@@ -251,6 +255,56 @@ output y
 )",
                                   "mixed");
   check(SpecOfGraph(mixed.value(), {}).value(), 54);
+}
+
+/// Products of graphs, by the family that takes them, at check sizes or at the task's own.
+void CheckProducts(const std::function<void(const FamilyTask&, DType, const char*)>& check, DType dtype) {
+  check({"batched_matmul", {{3, 70, 72}, {3, 72, 88}}, {}}, dtype, "product");
+  check({"batched_matmul", {{3, 70, 71}, {3, 65, 71}}, {{"transpose_b", true}}}, dtype, "product");
+  check({"batched_matmul", {{70, 40}, {2, 1, 40, 80}}, {}}, dtype, "product");  // one matrix for all
+  check({"batched_matmul", {{2, 3, 40, 40}, {40, 72}}, {}}, dtype, "product");  // more rows
+  check({"triangular_matmul", {{200, 150}, {150, 80}}, {}}, dtype, "product");
+  check({"triangular_matmul", {{150, 207}, {207, 70}}, {{"upper", true}}}, dtype, "product");
+  check({"linear", {{70, 100}, {68, 100}}, {}}, dtype, "product");
+  check({"matvec", {{70, 264}}, {}}, dtype, "reduction");
+}
+
+/// The default, and a few other configurations, at the task's own size.
+void FamilyNumbers::CheckGraph(const FamilyTask& task, DType dtype, const char* family) {
+  SCOPED_TRACE(Describe(task, dtype));
+  const KernelSpec spec = SpecOf(task, dtype);
+  const auto schedule = MakeTemplate(spec, gpu_.profile());
+  ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
+  const std::vector<const Family*> all = AllFamilies();
+  const auto first = std::ranges::find_if(all, [&](const Family* each) { return each->Match(spec); });
+  EXPECT_EQ((*first)->name(), family);
+  CheckConfigurations(**schedule, DrawConfigurations(**schedule, 4, 21), 60);
+}
+TEST_F(FamilyNumbers, ProductsOfGraphs) {
+  for (DType dtype : {DType::kFloat32, DType::kBFloat16})
+    CheckProducts([&](const auto&... task) { CheckGraph(task...); }, dtype);
+}
+TEST_F(HopperNumbers, ProductsOfGraphs) {
+  CheckProducts([&](const auto&... task) { CheckGraph(task...); }, DType::kFloat16);
+}
+
+TEST_F(HopperNumbers, ProductsOfBatchesWithWhatFollows) {
+  const char* text = R"(
+graph scores
+input x: bfloat16[2, 3, 70, 64]
+input w: bfloat16[2, 3, 80, 64]
+input row: float32[2, 3, 70, 1]
+input column: bfloat16[3, 1, 80]
+input more: bfloat16[2, 1, 70, 80]
+product = contract(x, w, equation="bhmk,bhnk->bhmn")
+wide = cast(product, float32) * row + cast(column, float32) + cast(more, float32)
+y = cast(select(index(-1) + index(-3) <= index(-2), wide, 0), bfloat16)
+output y
+)";
+  const KernelSpec spec = SpecOfGraph(graph::Parse(text, "scores").value(), {}).value();
+  ASSERT_TRUE(ProductFamily().Match(spec));
+  const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+  CheckConfigurations(*schedule, DrawConfigurations(*schedule, 5, 8), 61);
 }
 
 TEST_F(HopperNumbers, AttentionOfGroupsOfWarps) {

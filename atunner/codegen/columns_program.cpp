@@ -156,10 +156,11 @@ Shape ColumnsProgram::KeptShape() const {
 }
 
 std::optional<ColumnsProgram> MakeColumnsProgram(const graph::ValidGraph& graph) {
-  ColumnsProgram program{.graph = graph::MergeLastAxes(graph::FuseMaps(graph::WithoutPlaces(graph))),
-                         .space = {},
-                         .reduced = {},
-                         .passes = {}};
+  ColumnsProgram program{
+      .graph = graph::MergeLastAxes(graph::FuseMaps(graph::WithoutPlaces(graph::WithoutThinProducts(graph)))),
+      .space = {},
+      .reduced = {},
+      .passes = {}};
   if (!FindSpace(program)) return std::nullopt;
   FindSpreads(program);
   if (!FindPasses(program) || !FindOutputs(program) || IsPooling(program) || !Serves(program)) return std::nullopt;

@@ -76,13 +76,30 @@ class PlanesGemm : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    LaunchPlan plan = Plan(configuration, {});
     const bool scaled = chosen(configuration)["planes"] < 3;
+    LaunchPlan plan = Plan(configuration, {});
     AddWorkspaces(scaled, plan);
-    if (scaled) plan.steps.push_back(MeasureStep());
-    plan.steps.push_back(SplitStep(scaled));
-    plan.steps.push_back(ProductStep(configuration, scaled));
-    plan.steps.push_back(RepairStep());
+    const auto launch = [&](const char* entry, const std::string& blocks, const char* threads, const Arguments& tensors,
+                            const Arguments& of_scales) {
+      LaunchStep step = Step(entry, blocks, Expr::MustParse(threads), tensors);
+      AddArguments(step, {"i64:M", "i64:N", "i64:K"});
+      if (scaled) AddArguments(step, of_scales);
+      plan.steps.push_back(std::move(step));
+    };
+    if (scaled)
+      launch("measure", fmt::format("ceil_div(M, 8) + ceil_div(N, 128) * {}", kStretches), "256",
+             {"a", "b", "@rows", "@columns"}, {});
+    launch("split", fmt::format("({} + {}) // {} * {}", kLinesOfA, kLinesOfB, kLines, Groups()), "256",
+           {"a", "b", "@a_planes", "@b_planes", "@a_extents", "@b_extents"},
+           {"@rows", "@columns", "@row_scales", "@column_scales"});
+    // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
+    launch("multiply_planes",
+           fmt::format("ceil_div(ceil_div(M, tile_m) * ceil_div(N, tile_n), {})", TilesPerBlock(configuration)),
+           "(tile_m // 64 + 1) * 128", {"@a_planes", "@b_planes", "@a_extents", "@b_extents", "c", "@suspects"},
+           {"@row_scales", "@column_scales"});
+    plan.steps.back().shared_bytes = Expr::MustParse(SharedText());
+    launch("repair", fmt::format("min(ceil_div(M, 16) * ceil_div(N, tile_n), {})", 8 * profile_.sms), "tile_n",
+           {"a", "b", "c", "@suspects"}, {});
     return RenderedKernel{Source(configuration), std::move(plan)};
   }
 
@@ -163,37 +180,6 @@ class PlanesGemm : public BoundTemplate {
     add("column_scales", "N * 4");
   }
 
-  static LaunchStep Launch(const char* entry, const std::string& blocks, const Expr& threads, const Arguments& first) {
-    LaunchStep step = Step(entry, blocks, threads, first);
-    AddArguments(step, {"i64:M", "i64:N", "i64:K"});
-    return step;
-  }
-  static LaunchStep MeasureStep() {
-    return Launch("measure", fmt::format("ceil_div(M, 8) + ceil_div(N, 128) * {}", kStretches), 256,
-                  {"a", "b", "@rows", "@columns"});
-  }
-  static LaunchStep SplitStep(bool scaled) {
-    LaunchStep step = Launch("split", fmt::format("({} + {}) // {} * {}", kLinesOfA, kLinesOfB, kLines, Groups()), 256,
-                             {"a", "b", "@a_planes", "@b_planes", "@a_extents", "@b_extents"});
-    if (scaled) AddArguments(step, {"@rows", "@columns", "@row_scales", "@column_scales"});
-    return step;
-  }
-  /// As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
-  LaunchStep ProductStep(const Configuration& configuration, bool scaled) const {
-    LaunchStep step =
-        Launch("multiply_planes",
-               fmt::format("ceil_div(ceil_div(M, tile_m) * ceil_div(N, tile_n), {})", TilesPerBlock(configuration)),
-               (chosen(configuration)["tile_m"] / 64 + 1) * 128,
-               {"@a_planes", "@b_planes", "@a_extents", "@b_extents", "c", "@suspects"});
-    step.shared_bytes = Expr::MustParse(SharedText());
-    if (scaled) AddArguments(step, {"@row_scales", "@column_scales"});
-    return step;
-  }
-  LaunchStep RepairStep() const {
-    return Launch("repair", fmt::format("min(ceil_div(M, 16) * ceil_div(N, tile_n), {})", 8 * profile_.sms),
-                  Expr::MustParse("tile_n"), {"a", "b", "c", "@suspects"});
-  }
-
   SourceUnit Source(const Configuration& configuration) const {
     const Chosen at = chosen(configuration);
     ConstantBlock constants;
@@ -204,12 +190,10 @@ class PlanesGemm : public BoundTemplate {
     constants.Int("PROMOTE", at["promote"], "chunks along k").Int("GROUP_M", at["group_m"]);
     constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");
     constants.Bool("B_ALIGNED", step(n_) > 1, "rows of b and of the result likewise");
-    const auto product = [&](const char* name, bool accumulates) {
-      return WgmmaText({.name = name, .columns = at["tile_n"], .accumulates = accumulates, .b_transposed = "1"});
-    };
+    const std::string multiply = MultiplyText({.columns = at["tile_n"], .b_transposed = "1"});
     return Emit(configuration, constants,
                 {embed::kPlanesCuh, embed::kTileOrderCuh, embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh,
-                 embed::kRingCuh, product("multiply", true), product("multiply_anew", false), embed::kGemmPlanesCu});
+                 embed::kRingCuh, multiply, embed::kGemmPlanesCu});
   }
 
   int64_t m_, n_, k_;

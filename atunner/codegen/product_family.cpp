@@ -1,16 +1,18 @@
-// Products inside of graphs on Hopper: two matrices and what a map makes of the product (scales, a bias, an
-// activation).
+// Products inside of graphs: matrices, or many of them, of which one may be a triangle, and what a map makes of the
+// product (scales, a bias, an activation).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
 
-#include "atunner/codegen/family.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
-#include "atunner/codegen/maps_product.h"
+#include "atunner/codegen/matrix_product.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/plain_kernels.h"
-#include "embed/families.h"
 
 namespace atunner {
 namespace {
@@ -19,42 +21,77 @@ using graph::Node;
 using graph::NodeId;
 using graph::ValidGraph;
 
-struct ProductGraph {
-  ValidGraph graph;
-  NodeId product;
-  ProductParts parts;
-  std::string finish;   ///< text like kernels/families/plain_finish.cuh
-  Arguments arguments;  ///< what FINISH_PARAMETERS are given
-};
-
-/// Is b of the equation [n, k]? nullopt where it is neither that nor [k, n], or a is not [m, k].
-std::optional<bool> Transposed(const std::string& equation) {
-  if (equation.size() != 9) return std::nullopt;
-  const char m = equation[0];
-  const char k = equation[1];
-  const char n = equation[8];
-  const auto is = [&](char first, char second) {
-    return equation == fmt::format("{}{},{}{}->{}{}", m, k, first, second, m, n);
-  };
-  return is(n, k) ? std::optional(true) : is(k, n) ? std::optional(false) : std::nullopt;
-}
-
-bool Serves(const ProductParts& parts, DType sums) {
+bool Serves(const MatrixProduct& product, DType sums) {
   const auto half = [](DType type) { return type == DType::kFloat16 || type == DType::kBFloat16; };
   const auto whole = [](DType type) { return type == DType::kInt8 || type == DType::kUInt8; };
-  const DType a = parts.a.dtype;
-  const DType b = parts.b.dtype;
-  const bool single = parts.c.dtype == DType::kFloat32;
-  if (half(a)) return a == b && (single || parts.c.dtype == a);
-  if (!(single || half(parts.c.dtype)) || !parts.b_transposed || SizeOf(a) != 1 || SizeOf(b) != 1) return false;
+  const DType a = product.a.dtype;
+  const DType b = product.b.dtype;
+  const bool single = product.c.dtype == DType::kFloat32;
+  if (half(a)) return a == b && (single || product.c.dtype == a);
+  if (a == DType::kFloat32) return a == b && single;
+  if (!(single || half(product.c.dtype)) || !product.b_transposed || SizeOf(a) != 1 || SizeOf(b) != 1) return false;
+  if (product.triangle != 0) return false;
   return IsFloat(a) ? IsFloat(b) && SizeOf(sums) > 1 : whole(a) && whole(b) && sums == DType::kInt32;
 }
+
+/// The axes of a contraction by what they are in a product: letters of its equation.
+struct Axes {
+  std::string batch, m, n, k;
+  bool a_batched = false, b_transposed = false;
+};
+
+std::string Without(std::string text, const std::string& letters) {
+  std::erase_if(text, [&](char letter) { return letters.find(letter) != std::string::npos; });
+  return text;
+}
+
+/// nullopt where operands are not [batch, m, k] and [batch, k, n] or [batch, n, k], each of these being neighbouring
+/// axes in one order throughout. Axes of one element, `ones`, may be anywhere.
+std::optional<Axes> AxesOf(std::string a, std::string b, std::string c, const std::string& ones) {
+  for (std::string* letters : {&a, &b, &c}) *letters = Without(*letters, ones);
+  const auto within = [](const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; };
+  const bool rows = std::ranges::any_of(c, [&](char letter) { return !within(b, letter); });
+  Axes axes;
+  for (const char letter : c) {
+    const bool in_a = within(a, letter), in_b = within(b, letter);
+    const bool first = axes.m.empty() && axes.n.empty();
+    if (first && in_b && (in_a || rows))
+      axes.batch += letter;
+    else
+      (in_a ? axes.m : axes.n) += letter;
+  }
+  axes.a_batched = !axes.batch.empty() && within(a, axes.batch[0]);
+  axes.k = Without(a, axes.batch + axes.m);
+  axes.b_transposed = b == axes.batch + axes.n + axes.k && b != axes.batch + axes.k + axes.n;
+  const bool fits = c == axes.batch + axes.m + axes.n && a == (axes.a_batched ? axes.batch : "") + axes.m + axes.k &&
+                    (axes.b_transposed || b == axes.batch + axes.k + axes.n) && !axes.k.empty() && !axes.n.empty();
+  return fits ? std::optional(axes) : std::nullopt;
+}
+
+/// What is multiplied and how it lies: the axes of the result by their letters.
+struct ProductForm {
+  ValidGraph graph;
+  NodeId product;
+  Axes axes;
+  std::string letters;  ///< of the result's axes
+  MatrixProduct parts;
+
+  const graph::Shape& shape() const { return graph.node(product).type.shape; }
+  /// Elements of the result's axes of these letters.
+  graph::Extent Count(const std::string& some) const {
+    graph::Extent count(1);
+    for (size_t axis = 0; axis < letters.size(); ++axis) {
+      if (some.find(letters[axis]) != std::string::npos) count = count * shape()[axis];
+    }
+    return count;
+  }
+};
 
 /// Writes the map that takes the product, operand by operand: what differs by row, by column, or by both.
 class FinishWriter {
  public:
-  FinishWriter(const ValidGraph& graph, NodeId product, NodeId result, const std::vector<NodeId>& inputs)
-      : graph_(graph), product_(product), result_(graph.node(result)), inputs_(inputs) {}
+  FinishWriter(const ProductForm& form, NodeId result, const std::vector<NodeId>& inputs)
+      : form_(form), graph_(form.graph), result_(graph_.node(result)), inputs_(inputs) {}
 
   /// Of a column's values, where Run() has been.
   int64_t ColumnBytes() const { return column_.Bytes(); }
@@ -62,10 +99,16 @@ class FinishWriter {
     for (size_t i = 0; i < result_.operands.size(); ++i) Take(result_.operands[i], fmt::format("v{}", i));
     const graph::CudaText value = graph::ToCuda(result_.As<graph::Map>()->body, Context());
     for (const std::string& statement : value.statements) apply_ += "    " + statement + "\n";
-    std::string members;
-    for (NodeId id : inputs_) members += Pointer(id) + ";\n  ";
-    members += "long long finish_rows, finish_columns";
-    for (const auto& [symbol, range] : graph_.symbols()) members += ", " + symbol;
+    std::string members, parameters, values;
+    for (NodeId id : inputs_) {
+      const std::string type = fmt::format("{}*", CudaName(graph_.node(id).type.dtype));
+      members += fmt::format("const {} in_{};\n  ", type, graph_.node(id).name);
+      parameters += fmt::format(", const {} __restrict__ in_{}", type, graph_.node(id).name);
+      values += fmt::format("in_{}, ", graph_.node(id).name);
+    }
+    std::string sizes = "finish_rows, finish_columns";
+    for (const auto& [symbol, range] : graph_.symbols()) sizes += ", " + symbol;
+    members += "long long " + sizes + ", batch";
     const std::string text = fmt::format(
         R"(struct Finish {{
   static constexpr int COLUMN_BYTES = {};
@@ -85,19 +128,16 @@ class FinishWriter {
 {}    return {};
   }}
   DEVICE float at(float sum, long long element) const {{
-    const long long above = min(element / finish_columns, finish_rows - 1);
-    const long long left = min(element - above * finish_columns, finish_columns - 1);
-    return (*this)(sum, row(above), column(left), above, left);
+    const long long above = element / finish_columns, left = element % finish_columns;
+    Finish here = *this;
+    here.batch = above / finish_rows;
+    return here(sum, here.row(above % finish_rows), here.column(left), above % finish_rows, left);
   }}
 }};
-struct NothingAhead {{
-  DEVICE Finish::Row row(int, int) const {{ return {{}}; }}
-  DEVICE Finish::Column column(int) const {{ return {{}}; }}
-}};
-{})",
+)",
         column_.Bytes(), members, row_.fields, column_.fields, row_.statements, row_.values, column_.statements,
-        column_.values, apply_, value.value, Parameters());
-    return graph::KernelPrelude(text) + "\n" + text;
+        column_.values, apply_, value.value);
+    return graph::KernelPrelude(text) + "\n" + text + Macros(parameters, values);
   }
 
  private:
@@ -108,59 +148,70 @@ struct NothingAhead {{
     int64_t Bytes() const { return count * widest; }
   };
 
-  std::string Pointer(NodeId id) const {
-    const Node& node = graph_.node(id);
-    return fmt::format("const {}* in_{}", CudaName(node.type.dtype), node.name);
+  std::string Macros(std::string parameters, std::string values) const {
+    std::vector<std::string> sizes = {"finish_rows", "finish_columns"};
+    for (const auto& [symbol, range] : graph_.symbols()) sizes.push_back("size_" + symbol);
+    for (const std::string& size : sizes) {
+      parameters += ", long long " + size;
+      values += size + ", ";
+    }
+    return fmt::format("#define FINISH_PARAMETERS {}\n#define FINISH(batch) Finish{{{}batch}}\n", parameters, values);
   }
 
-  std::string Parameters() const {
-    std::string parameters;
-    std::string values;
-    for (NodeId id : inputs_) {
-      parameters +=
-          fmt::format(", const {}* __restrict__ in_{}", CudaName(graph_.node(id).type.dtype), graph_.node(id).name);
-      values += fmt::format("in_{}, ", graph_.node(id).name);
+  /// The place along an axis of the result; `row` and `column` are places in the batch's matrix.
+  std::string Place(size_t axis, const char* row, const char* column) const {
+    const char letter = form_.letters[axis];
+    for (const auto& [some, place] :
+         {std::pair(form_.axes.batch, "batch"), {form_.axes.m, row}, {form_.axes.n, column}}) {
+      const size_t at = some.find(letter);
+      if (at == std::string::npos) continue;
+      const graph::Extent inner = form_.Count(some.substr(at + 1));
+      std::string text = inner.one() ? place : fmt::format("{} / ({})", place, inner.ToString());
+      if (at > 0) text = fmt::format("{} % ({})", text, form_.shape()[axis].ToString());
+      return text == place ? text : "(" + text + ")";
     }
-    parameters += ", long long finish_rows, long long finish_columns";
-    values += "finish_rows, finish_columns";
-    for (const auto& [symbol, range] : graph_.symbols()) {
-      parameters += ", long long size_" + symbol;
-      values += ", size_" + symbol;
-    }
-    return fmt::format("#define FINISH_PARAMETERS {}\n#define FINISH Finish{{{}}}\n", parameters, values);
+    return "0";
   }
 
-  /// The text of an operand's element, where `row` and `column` are the places.
-  graph::ElementText::Value Element(NodeId id, const char* row, const char* column, std::string& statements) const {
+  /// The text of an operand's element at a row and a column.
+  std::string Element(NodeId id, const char* row, const char* column, std::string& statements) const {
     const graph::Shape& shape = graph_.node(id).type.shape;
     graph::Coordinates at;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
-      const bool last = axis + 1 == shape.size();
-      at.push_back({.text = shape[axis].one() ? "0" : last ? column : row, .multiple = 1});
+      const size_t of_result = axis + form_.letters.size() - shape.size();
+      at.push_back({.text = shape[axis].one() ? "0" : Place(of_result, row, column), .multiple = 1});
     }
     graph::ElementText text(graph_, {.indent = "    "});
     const auto value = text.Of(id, at);
     statements += text.Scope(0);
-    return value;
+    return value.text;
+  }
+
+  /// Does an operand differ along axes of these letters?
+  bool Differs(NodeId id, const std::string& letters) const {
+    const graph::Shape& shape = graph_.node(id).type.shape;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      const char letter = form_.letters[axis + form_.letters.size() - shape.size()];
+      if (!shape[axis].one() && letters.find(letter) != std::string::npos) return true;
+    }
+    return false;
   }
 
   void Take(NodeId id, const std::string& name) {
-    if (id == product_) {
-      const DType dtype = graph_.node(id).type.dtype;
-      operands_.push_back(fmt::format("({})sum", graph::CudaArithmetic(dtype, false)));
+    const std::string arithmetic(graph::CudaArithmetic(graph_.node(id).type.dtype, false));
+    if (id == form_.product) {
+      operands_.push_back(fmt::format("({})sum", arithmetic));
       return;
     }
-    const graph::Shape& shape = graph_.node(id).type.shape;
-    const bool rows = shape.size() == 2 && !shape[0].one();
-    const bool columns = !shape.empty() && !shape.back().one();
-    if (rows && columns) {
-      operands_.push_back(Element(id, "row_index", "column_index", apply_).text);
+    const bool columns = Differs(id, form_.axes.n);
+    if (columns && Differs(id, form_.axes.m)) {
+      operands_.push_back(Element(id, "row_index", "column_index", apply_));
       return;
     }
     Side& side = columns ? column_ : row_;
-    const auto value = Element(id, "index", "index", side.statements);
-    side.fields += fmt::format("\n    {} {};", graph::CudaArithmetic(graph_.node(id).type.dtype, false), name);
-    side.values += (side.values.empty() ? "" : ", ") + value.text;
+    const std::string value = Element(id, "index", "index", side.statements);
+    side.fields += fmt::format("\n    {} {};", arithmetic, name);
+    side.values += (side.values.empty() ? "" : ", ") + value;
     ++side.count;
     side.widest = std::max(side.widest, static_cast<int64_t>(SizeOf(graph_.node(id).type.dtype)));
     operands_.push_back((columns ? "column." : "row.") + name);
@@ -169,14 +220,15 @@ struct NothingAhead {{
   graph::CudaContext Context() const {
     graph::CudaContext context{.operands = operands_, .place = {}, .temporary = "finish_t"};
     context.place = [&](graph::ScalarOp op, int axis) -> std::string {
-      if (op == graph::ScalarOp::kIndex) return axis == -1 ? "column_index" : "row_index";
-      return axis == -1 ? "finish_columns" : "finish_rows";
+      const size_t of_result = form_.letters.size() + axis;
+      if (op == graph::ScalarOp::kIndex) return Place(of_result, "row_index", "column_index");
+      return fmt::format("(long long)({})", form_.shape()[of_result].ToString());
     };
     return context;
   }
 
+  const ProductForm& form_;
   const ValidGraph& graph_;
-  NodeId product_;
   const Node& result_;
   const std::vector<NodeId>& inputs_;
   Side row_, column_;
@@ -188,6 +240,7 @@ struct NothingAhead {{
 bool FinishServes(const ValidGraph& graph, NodeId product, const Node& result) {
   constexpr double kMostWork = 16;
   if (!result.As<graph::Map>() || std::ranges::find(result.operands, product) == result.operands.end()) return false;
+  if (result.type.shape != graph.node(product).type.shape) return false;
   return std::ranges::all_of(result.operands, [&](NodeId operand) {
     if (operand == product) return true;
     const auto served = graph::ElementText::Serves(graph, operand);
@@ -195,117 +248,130 @@ bool FinishServes(const ValidGraph& graph, NodeId product, const Node& result) {
   });
 }
 
-/// Inputs that something else than the product takes.
-std::vector<NodeId> OtherInputs(const ValidGraph& graph, NodeId product) {
-  std::vector<NodeId> others;
-  for (NodeId input : graph.inputs()) {
-    const auto takes = [&](const Node& node) {
-      return &node != &graph.node(product) && std::ranges::find(node.operands, input) != node.operands.end();
-    };
-    if (std::ranges::any_of(graph.nodes(), takes)) others.push_back(input);
+/// Inputs that the result is made of besides the product.
+std::vector<NodeId> OtherInputs(const ValidGraph& graph, NodeId product, NodeId result) {
+  std::vector<bool> reached(graph.nodes().size(), false);
+  reached[result] = true;
+  for (NodeId id = result; id >= 0; --id) {
+    if (!reached[id] || id == product) continue;
+    for (NodeId operand : graph.node(id).operands) reached[operand] = true;
   }
+  std::vector<NodeId> others;
+  std::ranges::copy_if(graph.inputs(), std::back_inserter(others), [&](NodeId input) { return bool{reached[input]}; });
   return others;
 }
 
-/// nullopt for other graphs, and for types that tensor cores do not multiply or the kernels do not store.
-std::optional<ProductGraph> ProductGraphOf(const KernelSpec& spec) {
+/// An input as an operand of the product: as it lies, or one side of its diagonal.
+struct Factor {
+  const Node* input = nullptr;
+  int64_t triangle = 0;
+};
+
+/// 1 or 2 (matrix_product.h) for a map of a matrix that is zero on one side of the diagonal.
+int64_t TriangleOf(const Node& map, const graph::TensorType& type) {
+  const char* const sides[] = {"select(index(-1) <= index(-2), a, 0)", "select(index(-1) >= index(-2), a, 0)"};
+  const graph::TensorType like{type.dtype, graph::Shape(type.rank(), graph::Extent(2))};  // expressions know no extents
+  for (int64_t side = 1; side <= 2; ++side) {
+    graph::GraphBuilder builder("triangle");
+    const graph::Value value = builder.Map(sides[side - 1], {builder.Input("a", like)});
+    if (builder.ok() && builder.NodeOf(value).As<graph::Map>()->body == map.As<graph::Map>()->body) return side;
+  }
+  return 0;
+}
+
+Factor FactorOf(const ValidGraph& graph, NodeId id) {
+  const Node* node = &graph.node(id);
+  // Another shape of the same elements: they lie in the same order.
+  while (node->As<graph::Reshape>()) node = &graph.node(node->operands[0]);
+  if (node->As<graph::Input>()) return {node, 0};
+  if (!node->As<graph::Map>() || node->operands.size() != 1 || node != &graph.node(id)) return {};
+  const Node& input = graph.node(node->operands[0]);
+  const int64_t triangle = input.As<graph::Input>() ? TriangleOf(*node, input.type) : 0;
+  return triangle == 0 ? Factor{} : Factor{&input, triangle};
+}
+
+/// The product alone: nullopt where operands are no inputs, or lie otherwise. `swapped`: as that of the second
+/// operand with the first.
+std::optional<ProductForm> FormOf(const ValidGraph& graph, NodeId product, bool swapped) {
+  const Node& node = graph.node(product);
+  const std::string& equation = node.As<graph::Contract>()->equation;
+  const size_t comma = equation.find(','), arrow = equation.find("->");
+  std::string letters[] = {equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1)};
+  NodeId operands[] = {node.operands[0], node.operands[1]};
+  if (swapped) std::swap(letters[0], letters[1]), std::swap(operands[0], operands[1]);
+  std::string ones;
+  std::map<char, graph::Extent> extents;
+  for (size_t i = 0; i < 2; ++i) {
+    for (size_t axis = 0; axis < letters[i].size(); ++axis) {
+      const graph::Extent& extent = graph.node(operands[i]).type.shape[axis];
+      extents[letters[i][axis]] = extent;
+      if (extent.one()) ones += letters[i][axis];
+    }
+  }
+  const auto axes = AxesOf(letters[0], letters[1], equation.substr(arrow + 2), ones);
+  const Factor a = FactorOf(graph, operands[0]), b = FactorOf(graph, operands[1]);
+  if (!axes || !a.input || !b.input || b.triangle != 0) return std::nullopt;
+  const bool whole = axes->m.size() == 1 && axes->k.size() == 1 && letters[0].ends_with(axes->m + axes->k);
+  if (a.triangle != 0 && !(whole && node.As<graph::Contract>()->sparse)) return std::nullopt;
+  ProductForm form{graph, product, *axes, equation.substr(arrow + 2), {}};
+  graph::Extent depth(1);
+  for (const char letter : axes->k) depth = depth * extents[letter];
+  form.parts = {.a = {a.input->name, a.input->type.dtype},
+                .b = {b.input->name, b.input->type.dtype},
+                .c = {},
+                .m = form.Count(axes->m).ToString(),
+                .n = form.Count(axes->n).ToString(),
+                .k = depth.ToString(),
+                .batch = form.Count(axes->batch).ToString(),
+                .a_batched = axes->a_batched,
+                .b_batched = !axes->batch.empty(),
+                .b_transposed = axes->b_transposed,
+                .triangle = a.triangle,
+                .finish = {},
+                .finish_arguments = {},
+                .least = {}};
+  return form;
+}
+
+/// nullopt for other graphs, and for types that are not multiplied or the kernels do not store.
+std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
-  if (!fused) return std::nullopt;
+  if (!fused || fused->outputs().size() != 1) return std::nullopt;
   const ValidGraph& graph = *fused;
-  const auto& nodes = graph.nodes();
   const auto found =
-      std::ranges::find_if(nodes, [](const Node& node) { return node.As<graph::Contract>() != nullptr; });
-  if (found == nodes.end() || graph.outputs().size() != 1) return std::nullopt;
-  const auto product = static_cast<NodeId>(found - nodes.begin());
-  const NodeId output = graph.outputs()[0].node;
-  const auto transposed = Transposed(found->As<graph::Contract>()->equation);
-  const Node& a = graph.node(found->operands[0]);
-  const Node& b = graph.node(found->operands[1]);
-  if (!transposed || !a.As<graph::Input>() || !b.As<graph::Input>()) return std::nullopt;
+      std::ranges::find_if(graph.nodes(), [](const Node& node) { return node.As<graph::Contract>() != nullptr; });
+  if (found == graph.nodes().end()) return std::nullopt;
+  const auto product = static_cast<NodeId>(found - graph.nodes().begin());
+  NodeId output = graph.outputs()[0].node;
+  while (graph.node(output).As<graph::Reshape>()) output = graph.node(output).operands[0];
   if (output != product && !FinishServes(graph, product, graph.node(output))) return std::nullopt;
-  ProductParts parts{.a = {a.name, a.type.dtype},
-                     .b = {b.name, b.type.dtype},
-                     .c = {graph.outputs()[0].name, graph.node(output).type.dtype},
-                     .m = found->type.shape[0].ToString(),
-                     .n = found->type.shape[1].ToString(),
-                     .k = a.type.shape[1].ToString(),
-                     .b_transposed = *transposed};
-  if (!Serves(parts, found->type.dtype)) return std::nullopt;
-  ProductGraph made{graph, product, std::move(parts), std::string(embed::kPlainFinishCuh), {}};
+  auto form = FormOf(graph, product, false);
+  if (!form) form = FormOf(graph, product, true);
+  if (!form) return std::nullopt;
+  MatrixProduct& made = form->parts;
+  made.c = {graph.outputs()[0].name, graph.node(output).type.dtype};
+  for (const auto& [symbol, range] : graph.symbols()) made.least[symbol] = range.low;
+  if (!Serves(made, found->type.dtype)) return std::nullopt;
   if (output == product) return made;
-  const std::vector<NodeId> inputs = OtherInputs(graph, product);
-  FinishWriter writer(graph, product, output, inputs);
+  const std::vector<NodeId> inputs = OtherInputs(graph, product, output);
+  FinishWriter writer(*form, output, inputs);
   made.finish = writer.Run();
-  made.parts.column_bytes = writer.ColumnBytes();
-  for (NodeId id : inputs) made.arguments.emplace_back(graph.node(id).name);
-  for (const std::string& extent : {made.parts.m, made.parts.n}) made.arguments.emplace_back("i64:" + extent);
-  for (const auto& [symbol, range] : graph.symbols()) made.arguments.emplace_back("i64:" + symbol);
+  made.column_bytes = writer.ColumnBytes();
+  for (NodeId id : inputs) made.finish_arguments.emplace_back(graph.node(id).name);
+  for (const std::string& extent : {made.m, made.n}) made.finish_arguments.emplace_back("i64:" + extent);
+  for (const auto& [symbol, range] : graph.symbols()) made.finish_arguments.emplace_back("i64:" + symbol);
   return made;
 }
 
-class GraphProduct : public MapsProduct {
- public:
-  GraphProduct(const KernelSpec& spec, const DeviceProfile& profile, ProductGraph form)
-      : MapsProduct(spec, profile, form.parts),
-        finish_(std::move(form.finish)),
-        arguments_(std::move(form.arguments)),
-        least_(form.graph.symbols().empty() ? 1 : form.graph.symbols().begin()->second.low) {}
-
-  /// As few rows as there may be; and more than one tile has, partly filled.
-  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    if (!RowsAreOpen()) return {};
-    const auto& [name, most] = *spec_.dims.begin();
-    const int64_t rows = RowsFetched(configuration);
-    const int64_t tile = Integer(configuration, "tile_m");
-    const int64_t several = rows < tile ? rows - 3 : tile + 3;
-    std::vector<Dims> sizes = {{{name, least_}}};
-    if (several > least_) sizes.push_back({{name, std::min(several, most)}});
-    return sizes;
-  }
-  SizeFreedom FreeSizes(const Configuration& configuration) const override {
-    if (!RowsAreOpen()) return {};
-    const std::string& name = spec_.dims.begin()->first;
-    return {{name}, {RowsThere(name, configuration)}};
-  }
-
- protected:
-  std::string Finish() const override { return finish_; }
-  Arguments FinishArguments() const override { return arguments_; }
-
- private:
-  /// Is the number of rows the one open size?
-  bool RowsAreOpen() const {
-    const auto number = [](const std::string& text) { return Expr::MustParse(text).Names().empty(); };
-    return spec_.dims.size() == 1 && spec_.dims.begin()->first == parts_.m && number(parts_.n) && number(parts_.k);
-  }
-
-  std::string finish_;
-  Arguments arguments_;
-  int64_t least_;
-};
-
-class Product : public Family {
- public:
-  std::string_view name() const override { return "product"; }
-  bool Match(const KernelSpec& spec) const override { return ProductGraphOf(spec).has_value(); }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    ProductGraph form = ProductGraphOf(spec).value();
-    const graph::Node& product = form.graph.node(form.product);
-    const graph::Node& a = form.graph.node(product.operands[0]);
-    const auto number = [&](const graph::Extent& extent) { return extent.Bound(spec.dims).factor(); };
-    if (MapsPay(profile, number(product.type.shape[0]), number(product.type.shape[1]), number(a.type.shape[1]),
-                static_cast<int64_t>(SizeOf(a.type.dtype)), form.parts.b_transposed))
-      return std::make_unique<GraphProduct>(spec, profile, std::move(form));
-    if (ElementsFamily().Match(spec)) return ElementsFamily().Bind(spec, profile);
-    return Fail(ErrorCode::kUnsupported, "no schedule family computes '" + spec.name + "' on " + profile.name +
-                                             ": products of graphs take Hopper");
-  }
-};
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  auto bound = BindProduct(spec, profile, ProductOf(spec).value());
+  return bound || !ElementsFamily().Match(spec) ? std::move(bound) : ElementsFamily().Bind(spec, profile);
+}
 
 }  // namespace
 
 const Family& ProductFamily() {
-  static const Product family;
+  static const TaskFamily family("product", [](const KernelSpec& spec) { return ProductOf(spec).has_value(); }, Bind);
   return family;
 }
 

@@ -34,8 +34,8 @@ void ProductTemplate::AddOrderAndSplit() {
   space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128}),
                                "blocks that share one tile of the result, each with its part of the depth"});
   Add(fmt::format("split_k == 1 or {} >= 4 * tile_k * split_k", extents_.k), "too little depth to split");
-  Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * split_k <= {}", extents_.m, extents_.n,
-                  4 * profile_.sms),
+  Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} * split_k <= {}", extents_.m,
+                  extents_.n, extents_.batch, 4 * profile_.sms),
       "enough blocks without a split");
 }
 
@@ -59,9 +59,9 @@ Configuration ProductTemplate::Default() const {
 }
 
 LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, const char* entry, const std::string& m,
-                                        const std::string& n) const {
-  LaunchStep step =
-      Step(entry, fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n)", m, n), Expr(Threads(configuration)));
+                                        const std::string& n, const std::string& batch) const {
+  LaunchStep step = Step(entry, fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n) * ({})", m, n, batch),
+                         Expr(Threads(configuration)));
   step.grid[1] = Expr::MustParse("split_k");
   step.shared_bytes = Expr(SharedBytes(configuration));
   return step;
@@ -87,9 +87,13 @@ int64_t ProductTemplate::RowsFetched(const Configuration& configuration) const {
   return std::min(Integer(configuration, "tile_m"), (extents_.m + 7) / 8 * 8);
 }
 
+int64_t ProductTemplate::Tiles(const Configuration& configuration) const {
+  return CeilDiv(extents_.m, Integer(configuration, "tile_m")) * CeilDiv(extents_.n, Integer(configuration, "tile_n")) *
+         extents_.batch;
+}
+
 int64_t ProductTemplate::BlocksPerSm(const Configuration& configuration) const {
-  const int64_t tiles =
-      CeilDiv(extents_.m, Integer(configuration, "tile_m")) * CeilDiv(extents_.n, Integer(configuration, "tile_n"));
+  const int64_t tiles = Tiles(configuration);
   const int64_t split = Integer(configuration, "split_k");
   if (!InCluster(configuration)) return CeilDiv(tiles * split, profile_.sms);
   const double places = Real(profile_.sms / split) * (split > 2 ? kClustered : 1.0);
@@ -115,12 +119,13 @@ double ProductTemplate::Time(const Configuration& configuration, const Pace& pac
   const int64_t tile_n = Integer(configuration, "tile_n");
   const double split = Real(Integer(configuration, "split_k"));
   const int64_t per_sm = BlocksPerSm(configuration);
-  const double depth = Real(extents_.k) / split;
+  const double depth = Real(extents_.k) * extents_.reached / split;
   const double size = Real(SizeOf(operands_));
   const double products = 2.0 * Real(per_sm * tile_m * tile_n) * depth / pace.flops * 1e9;
   const double copies = Real(per_sm * (RowsFetched(configuration) + tile_n)) * depth * size / pace.copied;
   const double elements =
-      Real(extents_.k) * Real(extents_.m * CeilDiv(extents_.n, tile_n) + extents_.n * CeilDiv(extents_.m, tile_m));
+      Real(extents_.k) * extents_.reached *
+      Real(extents_.batch * (extents_.m * CeilDiv(extents_.n, tile_n) + extents_.n * CeilDiv(extents_.m, tile_m)));
   const double traffic = elements * size / (kL2Share * profile_.l2_gbps);
   // What comes into L2 drives out what others wrote, which then goes to DRAM.
   const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
@@ -132,7 +137,8 @@ double ProductTemplate::Time(const Configuration& configuration, const Pace& pac
   if (InCluster(configuration))
     meetings += kExchangeNs + kExchangeNsPerByte * 4.0 * Real(std::min(tile_m, extents_.m) * tile_n);
   if (Split(configuration))
-    meetings += kSecondStepNs + Real(extents_.m * extents_.n) * split * kShareBytes / profile_.dram_gbps;
+    meetings +=
+        kSecondStepNs + Real(extents_.batch * extents_.m * extents_.n) * split * kShareBytes / profile_.dram_gbps;
   const double longest = std::max({products, copies, traffic, dram});
   double powers = 0;
   for (const double each : {products, copies, traffic, dram}) powers += std::pow(each / longest, kOverlap);

@@ -15,6 +15,8 @@ class ProductTemplate : public BoundTemplate {
  protected:
   struct Extents {
     int64_t m = 1, n = 1, k = 1;
+    int64_t batch = 1;   ///< products side by side
+    double reached = 1;  ///< of the depth, by the mean tile
   };
   ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents)
       : BoundTemplate(spec, profile), extents_(extents), operands_(spec.compute_dtype) {}
@@ -40,7 +42,7 @@ class ProductTemplate : public BoundTemplate {
   }
   /// The product's step without its arguments. `m` and `n` are expressions over the task's dims.
   LaunchStep ProductStep(const Configuration& configuration, const char* entry, const std::string& m,
-                         const std::string& n) const;
+                         const std::string& n, const std::string& batch = "1") const;
   /// The argument that receives the product: `output`, or the workspace of shares when k is split.
   ArgBinding Destination(const Configuration& configuration, const std::string& output) const;
   /// With a split: the workspace of shares, and the step that adds them up into `output`.
@@ -58,6 +60,7 @@ class ProductTemplate : public BoundTemplate {
   /// ns: the busiest SM's products, or its copies, L2's or DRAM's traffic where one of them takes longer; turns from
   /// block to block, and the costs of starting and of adding up a split.
   double Time(const Configuration& configuration, const Pace& pace) const;
+  int64_t Tiles(const Configuration& configuration) const;
   /// Blocks of the busiest SM when clusters find their places.
   int64_t BlocksPerSm(const Configuration& configuration) const;
   /// Bytes of b that come from DRAM once more, where it does not fit into L2: for every further group of rows of tiles,

@@ -18,10 +18,10 @@ using Kind = ReductionProgram::Kind;
 class Maker {
  public:
   Maker(const graph::ValidGraph& graph, bool online)
-      : program_{
-            .graph = graph::FuseMaps(graph::WithKeptRows(graph::WithoutSingleUpdates(graph::WithoutPlaces(graph)))),
-            .space = {},
-            .steps = {}} {
+      : program_{.graph = graph::FuseMaps(graph::WithKeptRows(
+                     graph::WithoutSingleUpdates(graph::WithoutPlaces(graph::WithoutThinProducts(graph))))),
+                 .space = {},
+                 .steps = {}} {
     if (online) FindExponentials();
   }
 

@@ -17,10 +17,9 @@ constexpr int64_t kUnit = 8;
 
 }  // namespace
 
-int64_t Alignment(int64_t extent) {
-  int64_t alignment = kUnit;
-  while (extent % alignment != 0) alignment /= 2;
-  return alignment;
+int64_t Alignment(int64_t extent, int64_t most) {
+  while (extent % most != 0) most /= 2;
+  return most;
 }
 
 std::string MainLoop::RegistersOfBlock() const { return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps()); }
@@ -63,8 +62,8 @@ TensorTemplate::TensorTemplate(const KernelSpec& spec, const DeviceProfile& prof
                                "blocks that take one tile after the other, storing one while the next is fetched"});
   Add("persistent == 0 or split_k == 1", "a share is stored at once");
   AddShared(shared_.text());
-  Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) > {}", extents.m, extents.n,
-                  profile.sms),
+  Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} > {}", extents.m, extents.n,
+                  extents.batch, profile.sms),
       "every block has one tile at most");
   if (profile.cc_major < 9) return;
   space_.parameters.push_back({"in_cluster", Integers({0, 1}),
@@ -87,8 +86,8 @@ int64_t TensorTemplate::Resident(const Configuration& configuration) const {
 }
 
 LaunchStep TensorTemplate::TileStep(const Configuration& configuration, const char* entry, const std::string& m,
-                                    const std::string& n) const {
-  LaunchStep step = ProductStep(configuration, entry, m, n);
+                                    const std::string& n, const std::string& batch) const {
+  LaunchStep step = ProductStep(configuration, entry, m, n, batch);
   // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
   if (Persistent(configuration)) {
     const int64_t waves = std::max<int64_t>(1, CeilDiv(BlocksPerSm(configuration), Resident(configuration)));

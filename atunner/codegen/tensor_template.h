@@ -24,8 +24,8 @@ class TensorTemplate : public ProductTemplate {
   /// Blocks that an SM holds.
   int64_t Resident(const Configuration& configuration) const;
   /// The product's step: a block per tile, or as many blocks as the device holds.
-  LaunchStep TileStep(const Configuration& configuration, const char* entry, const std::string& m,
-                      const std::string& n) const;
+  LaunchStep TileStep(const Configuration& configuration, const char* entry, const std::string& m, const std::string& n,
+                      const std::string& batch = "1") const;
   /// The constants that the tile's sources expect.
   ConstantBlock TileConstants(const Configuration& configuration, bool b_transposed) const;
   /// The text of what becomes of sums before they are stored (kernels/families/plain_finish.cuh).
@@ -36,15 +36,15 @@ class TensorTemplate : public ProductTemplate {
                          bool widened, std::string_view places = {}) const;
 
  private:
-
   const MainLoop& loop_;
   Expr threads_;
   Expr registers_;  ///< of a thread
   Expr shared_;     ///< bytes
 };
 
-/// Largest power of two up to 8 that divides `extent`: elements that are sure to start at a multiple of their size.
-int64_t Alignment(int64_t extent);
+/// Largest power of two up to `most` that divides `extent`: elements that are sure to start at a multiple of their
+/// size.
+int64_t Alignment(int64_t extent, int64_t most = 8);
 /// A tensor of `rows` × `width` elements, as expressions over the task's dims.
 struct Widened {
   std::string tensor, rows, width;

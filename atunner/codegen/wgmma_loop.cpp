@@ -14,14 +14,7 @@ namespace {
 constexpr double kSustained = 0.8;
 
 std::string Instructions(const Chosen& chosen, Operands operands) {
-  const auto one = [&](const char* name, bool accumulates) {
-    return WgmmaText({.name = name,
-                      .columns = chosen["tile_n"],
-                      .accumulates = accumulates,
-                      .b_transposed = "B_TRANSPOSED ? 0 : 1",
-                      .operands = operands});
-  };
-  return one("multiply", true) + one("multiply_anew", false);
+  return MultiplyText({.columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1", .operands = operands});
 }
 
 class Wgmma : public MainLoop {
@@ -149,8 +142,9 @@ class Maps : public MainLoop {
     constants.Line(operands_ == Operands::kInt8 ? "typedef int Sum;" : "typedef float Sum;");
   }
   std::string Text(const Chosen& chosen) const override {
-    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
-                       embed::kWgmmaTileCuh, embed::kTensorCopiesCuh, embed::kRingCuh, embed::kMapsLoopCuh);
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", embed::kWgmmaCommonCuh, Instructions(chosen, operands_),
+                       embed::kWgmmaTileCuh, embed::kTensorCopiesCuh, embed::kRingCuh, embed::kBatchesCuh,
+                       embed::kMapsLoopCuh);
   }
 
  private:

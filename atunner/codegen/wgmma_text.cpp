@@ -55,6 +55,14 @@ DEVICE void {name}({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b) {
       fmt::arg("b_binding", wide ? fmt::format(", \"n\"({})", function.b_transposed) : ""));
 }
 
+std::string MultiplyText(WgmmaFunction function) {
+  function.name = "multiply";
+  std::string text = WgmmaText(function);
+  function.name = "multiply_anew";
+  function.accumulates = false;
+  return text + WgmmaText(function);
+}
+
 std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim) {
   std::string text =
       WgmmaText({.name = "multiply_weights", .columns = dim, .a_in_registers = true, .b_transposed = "1"});

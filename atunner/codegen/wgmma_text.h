@@ -26,6 +26,8 @@ struct WgmmaFunction {
 /// A device function that starts d[64, columns] (+)= a[64, depth] · b[depth, columns], 32 bytes deep, for
 /// kernels/families/wgmma_common.cuh.
 std::string WgmmaText(const WgmmaFunction& function);
+/// Both: "multiply", which adds to earlier sums, and "multiply_anew".
+std::string MultiplyText(WgmmaFunction function);
 
 /// The products of attention: scores of tiles of so many columns each, and weights times rows of `dim` columns.
 std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim);

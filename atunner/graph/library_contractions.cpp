@@ -96,7 +96,7 @@ void BuildTriangular(Call& call) {
   if (!call.Check(call.shape(0).size() == 2, "a matrix has two dimensions")) return;
   const char* side =
       call.Flag("upper") ? "select(index(-1) >= index(-2), a, 0)" : "select(index(-1) <= index(-2), a, 0)";
-  call.g.Output("c", call.g.Contract("mk,kn->mn", call.g.Map(side, {a}), b));
+  call.g.Output("c", call.g.Contract("mk,kn->mn", call.g.Map(side, {a}), b, std::nullopt, /*sparse=*/true));
 }
 
 void BuildDiagonal(Call& call) {

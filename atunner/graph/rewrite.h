@@ -21,6 +21,10 @@ ValidGraph WithoutPlaces(const ValidGraph& graph);
 /// Scatters with one update for each row of the last axis as maps: an element is updated where its place is the one.
 ValidGraph WithoutSingleUpdates(const ValidGraph& graph);
 
+/// Products of a tensor with one that has no axis of its own (a matrix with a vector) as maps and sums: there is nothing
+/// to multiply twice, so that reading is what takes time.
+ValidGraph WithoutThinProducts(const ValidGraph& graph);
+
 /// Values for each row of what the first reduction takes, if it is one over last axes, with these as extents of 1, so
 /// that they broadcast; of inputs too (whose elements lie in the same order). The same graph where rows are used
 /// otherwise as well.

@@ -196,6 +196,35 @@ output d
   for (size_t i = 0; i < want.size(); ++i) ExpectNear(got[i], want[i].Reals(), 0);
 }
 
+TEST(WithoutThinProducts, AreSumsOfProducts) {
+  const auto graph_of = [](const char* a, const char* b, const char* equation) {
+    return MustParse(std::string("graph g\ninput a: bfloat16[") + a + "]\ninput b: bfloat16[" + b +
+                     "]\ny = contract(a, b, equation=\"" + equation + "\")\noutput y\n");
+  };
+  const struct {
+    const char *a, *b, *equation;
+    std::vector<int64_t> shapes[2];
+  } thin[] = {{"3, 4", "4", "mk,k->m", {{3, 4}, {4}}},
+              {"3", "3, 4", "k,kn->n", {{3}, {3, 4}}},
+              {"2, 3, 4", "2, 4", "bmk,bk->bm", {{2, 3, 4}, {2, 4}}},
+              {"3", "4", "m,n->mn", {{3}, {4}}}};
+  for (const auto& [a, b, equation, shapes] : thin) {
+    const ValidGraph graph = graph_of(a, b, equation);
+    const ValidGraph without = WithoutThinProducts(graph);
+    EXPECT_THAT(Print(without), Not(HasSubstr("contract")));
+    std::vector<Tensor> inputs;
+    for (const auto& shape : shapes) {
+      std::vector<double> values;
+      const int64_t count = ElementCount(Shape(shape.begin(), shape.end())).factor();
+      for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i * i % 7) - 2);
+      inputs.push_back(Tensor::Of(DType::kBFloat16, shape, values));
+    }
+    ExpectNear(Evaluate(without, inputs).value()[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
+  }
+  for (const ValidGraph& thick : {graph_of("3, 4", "4, 5", "mk,kn->mn"), graph_of("3, 4", "4", "mk,k->m")})
+    EXPECT_EQ(Print(WithoutThinProducts(thick)) == Print(thick), thick.node(thick.inputs()[1]).type.rank() == 2);
+}
+
 TEST(WithoutSingleUpdates, AnElementIsUpdatedWhereItsPlaceIsTheOne) {
   for (const char* op : {"sum", "set", "max", "min"}) {
     const ValidGraph graph =

@@ -1,8 +1,8 @@
 // A split of k over the blocks of a cluster: each leaves its sums in its shared memory, and each adds up a part of the tile, in
 // the order of the stretches of k, so that every run gives the same bits. Fragments lie as tile_store.cuh says.
-template <class Ahead = NothingAhead>
+template <class... Ahead>
 DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish = {},
-                         const Ahead& = {}) {
+                         const Ahead&...) {
   constexpr int PITCH = TILE_N + 8;  // floats: lanes of a fragment's rows meet in no bank
   constexpr int UNITS = TILE_N / 8;
   const int lane = threadIdx.x % 32, rows = (int)min(m - tile.row, (long long)TILE_M);

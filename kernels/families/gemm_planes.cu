@@ -72,27 +72,10 @@ DEVICE void multiply_small(float (&small)[FRAGMENTS][4], unsigned buffer) {
   commit_products();
 }
 
-/// One tile's sums of a single plane.
-DEVICE void multiply_only(Ring& ring, int chunks, Sums& sums) {
-  clear(sums);
-  Ring last = ring;
-  for (int chunk = 0; chunk < chunks; ++chunk, ring.step()) {
-    await(ring.full(), ring.parity);
-    start_products();
-    multiply_large(sums[0], ring.buffer(), false);
-    wait_products<1>();  // for those of the last chunk
-    if (chunk > 0) release(last);
-    last = ring;
-  }
-  wait_products<0>();
-  settle(sums);
-  release(last);
-}
-
-/// One tile's sums.
+/// One tile's sums. Of a single plane they stay in the tensor core.
 DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
-  if (PLANES == 1) return multiply_only(ring, chunks, sums);
   constexpr float SMALL = 1.0f / (1 << LOW_SHIFT);
+  constexpr bool SINGLE = PLANES == 1;
   Sums large, small;  // of the first planes; of the others
   clear(sums);
   clear(small);
@@ -101,12 +84,13 @@ DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
     UNROLLED for (int i = 0; i < PROMOTE; ++i, ring.step()) {
       await(ring.full(), ring.parity);
       start_products();
-      multiply_large(large[0], ring.buffer(), i == 0);
-      wait_products<1>();  // for the small products of the last chunk
+      multiply_large(SINGLE ? sums[0] : large[0], ring.buffer(), !SINGLE && i == 0);
+      wait_products<1>();  // for the small products of the last chunk, or all of its
       if (chunk + i > 0) release(last);
       last = ring;
-      multiply_small(small[0], ring.buffer());
+      if (!SINGLE) multiply_small(small[0], ring.buffer());
     }
+    if (SINGLE) continue;
     wait_products<1>();  // for the large ones
     settle(large);
     promote(sums, large, 1);
@@ -117,8 +101,8 @@ DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
     }
   }
   wait_products<0>();
-  settle(small);
-  promote(sums, small, SMALL);
+  settle(SINGLE ? sums : small);
+  if (!SINGLE) promote(sums, small, SMALL);
   release(last);
 }
 

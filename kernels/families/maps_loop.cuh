@@ -23,24 +23,28 @@ DEVICE void clear_rows(unsigned char* shared) {
   show_to_tensor_cores();
 }
 
-/// Stretch of k in tiles.
-struct Depth {
-  int first, last;
-};
+/// Maps of batches have a third axis.
+DEVICE void copy_tile(unsigned to, const CUtensorMap& map, int x, int y, int batch, unsigned barrier, unsigned long long policy) {
+  if (BATCHED)
+    copy_box(to, map, x, y, batch, barrier, policy);
+  else
+    copy_box(to, map, x, y, barrier, policy);
+}
 
-DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, Depth depth, unsigned all, long long m, long long n) {
+DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, unsigned all, long long m, long long n, long long k) {
   constexpr unsigned long long A_POLICY = STREAM > 1 ? EVICT_FIRST : EVICT_NORMAL, B_POLICY = STREAM > 0 ? EVICT_FIRST : EVICT_NORMAL;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
-    const Tile tile = tile_at(index, m, n);
-    for (int at = depth.first; at < depth.last; ++at, ring.step()) {
+    const Work work = work_at(index, m, n, k);
+    const int of_a = A_BATCHED ? (int)work.batch : 0, of_b = B_BATCHED ? (int)work.batch : 0;
+    for (int at = work.depth.first; at < work.depth.last; ++at, ring.step()) {
       await(ring.free(), ring.parity ^ 1);
       expect_bytes(ring.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
-      copy_box(ring.buffer(), a, at * TILE_K, (int)tile.row, ring.full(), A_POLICY);
+      copy_tile(ring.buffer(), a, at * TILE_K, (int)work.tile.row, of_a, ring.full(), A_POLICY);
 #pragma unroll
       for (int panel = 0; panel < (B_TRANSPOSED ? 1 : TILE_N / B_PANEL); ++panel) {
         const unsigned to = ring.buffer() + A_BYTES + panel * TILE_K * 128;
-        const int depth_at = at * TILE_K, column = (int)tile.column + panel * B_PANEL;
-        copy_box(to, b, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at, ring.full(), B_POLICY);
+        const int depth_at = at * TILE_K, column = (int)work.tile.column + panel * B_PANEL;
+        copy_tile(to, b, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at, of_b, ring.full(), B_POLICY);
       }
     }
   }
@@ -81,6 +85,22 @@ DEVICE int turn_set() { return threadIdx.x / 128 / SHARING; }
 DEVICE void wait_for_turn() { asm volatile("bar.sync %0, %1;" ::"r"(2 + turn_set()), "n"(CONSUMERS) : "memory"); }
 DEVICE void pass_turn() { asm volatile("bar.arrive %0, %1;" ::"r"(3 - turn_set()), "n"(CONSUMERS) : "memory"); }
 
+/// Of a triangular a, zeros for those of this group's rows, the first of which is `row`, that do not count at `depth` and behind it.
+DEVICE void clear_triangle(unsigned buffer, long long row, int depth) {
+  const bool crosses = TRIANGLE == 1 ? depth + TILE_K - 1 > row : TRIANGLE == 2 && depth < row + GROUP_ROWS - 1;
+  if (!crosses) return;
+  for (int i = threadIdx.x % 128; i < GROUP_ROWS * 8; i += 128) {
+    const int below = i / 8, unit = i % 8;
+    const long long diagonal = row + below - depth - unit * 8;
+    Operand* eight = (Operand*)__cvta_shared_to_generic(buffer + (group_row() + below) * 128 + (unit ^ (below & 7)) * 16);
+    UNROLLED for (int e = 0; e < 8; ++e) {
+      if (TRIANGLE == 1 ? e > diagonal : e < diagonal) eight[e] = Operand(0.0f);
+    }
+  }
+  show_to_tensor_cores();
+  asm volatile("bar.sync %0, 128;" ::"r"(4 + threadIdx.x / 128) : "memory");
+}
+
 /// A tensor core keeps fewer digits of sums of 8-bit floats than float32 has: those of PROMOTE buffers at a time are added up apart.
 DEVICE void multiply_promoted(Ring& ring, Sums& sums, Depth depth) {
   Sums part;
@@ -104,7 +124,8 @@ DEVICE void multiply_promoted(Ring& ring, Sums& sums, Depth depth) {
 }
 
 /// Multiplies one tile of the result; the ring then stands behind it. `pass`: another set's turn is next.
-DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass) {
+DEVICE void multiply_tile(Ring& ring, Sums& sums, const Work& work, bool pass) {
+  const Depth depth = work.depth;
   clear(sums);
   if (PROMOTE > 0) {
     multiply_promoted(ring, sums, depth);
@@ -114,6 +135,7 @@ DEVICE void multiply_tile(Ring& ring, Sums& sums, Depth depth, bool pass) {
   Ring before = ring;
   for (int at = depth.first; at < depth.last; ++at, ring.step()) {
     await(ring.full(), ring.parity);
+    clear_triangle(ring.buffer(), work.tile.row + group_row(), at * TILE_K);
     multiply_buffer(sums, ring.buffer());
     if (at > depth.first) {
       wait_products<1>();

@@ -10,10 +10,4 @@ struct Finish {
   __device__ float at(float sum, long long) const { return sum; }  // by the element's number
 };
 #define FINISH_PARAMETERS
-#define FINISH Finish()
-
-/// What a thread has at hand of rows and columns of its tile.
-struct NothingAhead {
-  __device__ Finish::Row row(int, int) const { return {}; }
-  __device__ Finish::Column column(int) const { return {}; }
-};
+#define FINISH(batch) Finish()

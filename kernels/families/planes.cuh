@@ -80,10 +80,8 @@ DEVICE void measure_columns(const float* b, unsigned* columns, long long first, 
 #pragma unroll 4
   for (long long row = k * stretch / STRETCHES + warp; row < k * (stretch + 1) / STRETCHES; row += 8) {
     const float4 four = load_four<B_ALIGNED>(b + row * n + column, n - column);
-    largest[0] = max(largest[0], __float_as_uint(four.x) & 0x7fffffffu);
-    largest[1] = max(largest[1], __float_as_uint(four.y) & 0x7fffffffu);
-    largest[2] = max(largest[2], __float_as_uint(four.z) & 0x7fffffffu);
-    largest[3] = max(largest[3], __float_as_uint(four.w) & 0x7fffffffu);
+    const float each[4] = {four.x, four.y, four.z, four.w};
+    UNROLLED for (int i = 0; i < 4; ++i) largest[i] = max(largest[i], __float_as_uint(each[i]) & 0x7fffffffu);
   }
   UNROLLED for (int i = 0; i < 4; ++i) found[warp][lane * 4 + i] = largest[i];
   __syncthreads();

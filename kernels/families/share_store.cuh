@@ -1,8 +1,8 @@
 // Results in float32. In a split of k through memory each block writes its sums as they are, one share of [m, n] per stretch of k;
 // a second step adds them up (split.cuh). Fragments lie as tile_store.cuh says.
-template <class Ahead = NothingAhead>
+template <class... Ahead>
 DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n, const Finish& finish = {},
-                         const Ahead& = {}) {
+                         const Ahead&...) {
   float* share = shares + blockIdx.y * share_elements(m, n);
   const int lane = threadIdx.x % 32;
   UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {

@@ -69,6 +69,20 @@ DEVICE void multiply_tiles(float4* shared, int tiles, Sums& sums, const Fetch& f
   }
 }
 
+/// What becomes of the sums before they are stored.
+template <class Finish>
+DEVICE void finish_tile(Sums& sums, const Finish& finish, Tile tile, long long m, long long n) {
+  const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;
+  UNROLLED for (int j = 0; j < THREAD_N; ++j) {
+    const long long column = min(tile.column + column_of(x, j), n - 1);
+    const auto finish_column = finish.column(column);
+    UNROLLED for (int i = 0; i < THREAD_M; ++i) {
+      const long long row = min(tile.row + y + i * THREADS_M, m - 1);
+      sums[i][j] = finish(sums[i][j], finish.row(row), finish_column, row, column);
+    }
+  }
+}
+
 DEVICE void store_tile(const Sums& sums, float* c, Tile tile, long long m, long long n) {
   const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;
   UNROLLED for (int i = 0; i < THREAD_M; ++i) {

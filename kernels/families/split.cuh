@@ -16,16 +16,14 @@ __device__ __forceinline__ float4 load_share(const float* from, long long count)
   if (WHOLE) return *(const float4*)from;
   return make_float4(from[0], count > 1 ? from[1] : 0, count > 2 ? from[2] : 0, count > 3 ? from[3] : 0);
 }
+struct __align__(4 * sizeof(T)) Four {
+  T each[4];
+};
 template <bool WHOLE>
 __device__ __forceinline__ void store_sum(T* to, float4 sum, long long count) {
-  const T four[4] = {T(sum.x), T(sum.y), T(sum.z), T(sum.w)};
-  if (!WHOLE) {
-    for (int e = 0; e < 4 && e < count; ++e) to[e] = four[e];
-  } else if (sizeof(T) == 2) {
-    *(uint2*)to = *(const uint2*)four;
-  } else {
-    *(uint4*)to = *(const uint4*)four;
-  }
+  const Four four = {{T(sum.x), T(sum.y), T(sum.z), T(sum.w)}};
+  if (WHOLE) *(Four*)to = four;
+  for (int e = 0; !WHOLE && e < 4 && e < count; ++e) to[e] = four.each[e];
 }
 
 template <bool WHOLE>
@@ -45,15 +43,16 @@ __device__ __forceinline__ void add_all(const float* __restrict__ shares, T* __r
       __syncthreads();
     }
     if (part != 0 || count <= 0) continue;
-    sum = make_float4(finish.at(sum.x, at), finish.at(sum.y, at + 1), finish.at(sum.z, at + 2), finish.at(sum.w, at + 3));
+    const long long last = elements - 1;
+    sum = make_float4(finish.at(sum.x, at), finish.at(sum.y, min(at + 1, last)), finish.at(sum.z, min(at + 2, last)), finish.at(sum.w, min(at + 3, last)));
     store_sum<WHOLE>(c + at, sum, count);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(256) add_shares(const float* __restrict__ shares, T* __restrict__ c, long long elements FINISH_PARAMETERS) {
   if (elements % 4 == 0) {
-    add_all<true>(shares, c, elements, FINISH);
+    add_all<true>(shares, c, elements, FINISH(0));
   } else {
-    add_all<false>(shares, c, elements, FINISH);
+    add_all<false>(shares, c, elements, FINISH(0));
   }
 }

@@ -47,6 +47,12 @@ DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, u
                : "memory");
 }
 
+DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, unsigned barrier, unsigned long long policy) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+               "l"(&map), "r"(x), "r"(y), "r"(z), "r"(barrier), "l"(policy)
+               : "memory");
+}
+
 /// `bytes` side by side, a multiple of 16.
 DEVICE void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),

@@ -3,9 +3,9 @@
 
 /// Rounds the sums and writes the tile, 16 × STORE_N of a warp at a time through shared memory, so that whole units are
 /// written: behind the buffers where they are in use (STAGED_APART).
-template <class Ahead = NothingAhead>
-DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish = {},
-                         const Ahead& ahead = {}) {
+template <class Ahead>
+DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish,
+                         const Ahead& ahead) {
   constexpr int STORE_N = FRAGMENTS_N % 8 == 0 ? 64 : FRAGMENTS_N * 8;
   constexpr int UNITS = STORE_N / 8;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -42,6 +42,20 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
       __syncwarp();
     }
   }
+}
+
+/// The same where nobody has asked for what finishes rows and columns before.
+struct AskedNow {
+  const Finish& finish;
+  Tile tile;
+  long long m, n;
+  DEVICE Finish::Row row(int i, int half) const {
+    return finish.row(min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
+  }
+  DEVICE Finish::Column column(int at) const { return finish.column(min(tile.column + at, n - 1)); }
+};
+DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish = {}) {
+  store_result(shared, sums, c, tile, m, n, finish, AskedNow{finish, tile, m, n});
 }
 
 /// What warps that fetch do meanwhile, and what everybody does before the end: nothing.
