@@ -114,8 +114,10 @@ class ConvGraph : public FormFamily<GatheredConv<TensorConv>, TensorConvFormOf> 
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     const TensorConvForm form = TensorConvFormOf(spec).value();
     if (form.operands == DType::kFloat32) return std::make_unique<GatheredConv<SimtConv>>(spec, profile, form);
-    ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
-    if (profile.cc_major < 8) return Fail(ErrorCode::kUnsupported, "convolutions on tensor cores of " + profile.name);
+    if (profile.cc_major < 8) {
+      return Fail(ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name), "",
+                  "they need compute capability 8.0 or later; float32 without --accuracy fast is served");
+    }
     if (auto halo = MakeHaloConv(spec, profile)) return halo;
     if (auto filters = MakeFilterGradient(spec, profile)) return filters;
     return FormFamily::Bind(spec, profile);

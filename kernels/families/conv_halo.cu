@@ -36,34 +36,15 @@ constexpr bool KEPT = FILTERS <= TILE_M && GROUPS == 1 && W_STAGES >= CHUNKS * T
 
 typedef float Sums[1][TILE_N / 8][4];
 
-/// Buffers in the order in which they are filled; parity counts rounds.
 template <int COUNT, int BYTES>
-struct Buffers {
-  unsigned first, barriers;
-  int stage = 0;
-  unsigned parity = 0;
-  DEVICE Buffers(unsigned first, unsigned barriers) : first(first), barriers(barriers) {}
-  DEVICE void make() const {
-    for (int s = 0; s < COUNT; ++s) {
-      make_barrier(barriers + s * 16, 1);
-      make_barrier(barriers + s * 16 + 8, SET_THREADS / 32);
-    }
-  }
-  DEVICE unsigned buffer() const { return first + stage * BYTES; }
-  DEVICE unsigned full() const { return barriers + stage * 16; }
-  DEVICE unsigned free() const { return full() + 8; }
+struct Buffers : BufferRing<COUNT> {
+  unsigned first;
+  DEVICE Buffers(unsigned first, unsigned barriers) : BufferRing<COUNT>(barriers), first(first) {}
+  DEVICE unsigned buffer() const { return first + this->stage * BYTES; }
   DEVICE void skip(int count) {
-    count += stage;
-    stage = count % COUNT;
-    parity ^= count / COUNT & 1;
-  }
-  DEVICE void step() {
-    if (++stage < COUNT) return;
-    stage = 0;
-    parity ^= 1;
-  }
-  DEVICE void release() const {
-    if (threadIdx.x % 32 == 0) arrive(free());
+    count += this->stage;
+    this->stage = count % COUNT;
+    this->parity ^= count / COUNT & 1;
   }
 };
 typedef Buffers<X_STAGES, X_BYTES> Stretches;
@@ -104,7 +85,7 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
     for (int at = 0; at < CHUNKS * STRETCHES; ++at, stretches.step()) {
       const int c = at / STRETCHES * DEPTH;
       const Stretch stretch(at % STRETCHES);
-      await(stretches.free(), stretches.parity ^ 1);
+      stretches.await_free();
       expect_bytes(stretches.full(), BOXES * BOX_ROWS * ROW_BYTES);
 #pragma unroll
       for (int i = 0; i < BOXES; ++i) {
@@ -114,7 +95,7 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
       }
       if (KEPT && index != blockIdx.x) continue;
       for (int i = 0; i < stretch.count(); ++i, filters.step()) {
-        if (!KEPT) await(filters.free(), filters.parity ^ 1);
+        if (!KEPT) filters.await_free();
         expect_bytes(filters.full(), W_BYTES);
         copy_box(filters.buffer(), w, c, stretch.tap(i), unit.group * FILTERS + unit.filter, filters.full());
       }
@@ -155,11 +136,11 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
   Stretches stretch_before = stretches;
   Filters before = filters;
   for (int at = 0; at < CHUNKS * STRETCHES; ++at) {
-    await(stretches.full(), stretches.parity);
+    stretches.await_full();
     const Stretch stretch(at % STRETCHES);
 #pragma unroll 1
     for (int i = 0; i < stretch.count(); ++i, filters.step()) {
-      await(filters.full(), filters.parity);
+      filters.await_full();
       const unsigned at_b = stretches.buffer() + (group_p() * TILE_N + stretch.distance(i)) * ROW_BYTES;
       const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = ACROSS ? panels_at(at_b) : rows_at(at_b);
       start_products();
@@ -267,8 +248,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_const
   Stretches stretches(at, at + BARRIERS);
   Filters filters(at + W_AT, at + BARRIERS + X_STAGES * 16);
   if (threadIdx.x == 0) {
-    stretches.make();
-    filters.make();
+    stretches.make(SET_THREADS / 32);
+    filters.make(SET_THREADS / 32);
     show_barriers();
   }
   __syncthreads();
