@@ -76,7 +76,8 @@ def naive_us(answer):
 
 def why_not(answer):
     """Why atunner's JSON names no winner; nothing where it does."""
-    return "" if answer.get("best") else answer.get("error", {}).get("what", "no correct kernel")[:90]
+    reason = answer.get("error", {}).get("what") or answer.get("refused", {}).get("reason") or answer.get("stop_reason")
+    return "" if answer.get("best") else f"no correct kernel: {reason}"[:200]
 
 
 def print_rows(rows, seconds, measure):

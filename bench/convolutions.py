@@ -14,7 +14,7 @@ import time
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, flags, geometric_mean, run_atunner, time_us  # noqa: E402
+from common import DTYPES, flags, geometric_mean, run_atunner, time_us, why_not  # noqa: E402
 
 # class, model, operator, image, weights, stride, padding, dilation, groups
 F, T, DX, DW = "conv", "conv_transpose", "by image", "by filter"
@@ -108,7 +108,7 @@ def measure(options, row, dtype, flush):
     after = time_us(function, arguments, flush)
     best = answer.get("best", {}).get("measurement", {}).get("median_ns")
     return {"class": row[0], "name": row[1], "dtype": dtype, "cudnn_us": min(before, after), "atunner_us": best and best / 1e3, "flops": flops,
-            "seconds": round(seconds, 1), "spent": answer.get("spent"), "configuration": answer.get("best", {}).get("configuration", ""), "error": str(answer.get("error", {}).get("what", ""))[:100]}
+            "seconds": round(seconds, 1), "spent": answer.get("spent"), "configuration": answer.get("best", {}).get("configuration", ""), "error": why_not(answer)}
 
 
 def main():

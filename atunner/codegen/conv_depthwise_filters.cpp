@@ -50,20 +50,14 @@ class DepthwiseFilters : public BoundTemplate {
     ConstantBlock constants;
     if (!half_precision()) constants.Line("typedef float T;");
     constants.Line("#define DEVICE __device__ __forceinline__");
-    AddArrangement(constants, form_, true);
-    for (const auto& [name, parameter] : {std::pair{"STRIP", "strip"}, {"ROWS", "rows"}, {"SPLIT_K", "split_k"}})
-      constants.Int(name, GetInt(space_, configuration, parameter));
-    LaunchStep step;
-    step.entry = "conv_filters";
-    step.grid = {Expr(form_.groups), Expr::MustParse("split_k"),
-                 Expr::MustParse(fmt::format("ceil_div({}, rows)", Rows()))};
-    step.block[0] = kThreads;
-    step.args = {ArgBinding::Tensor(form_.x.name), ArgBinding::Tensor(form_.w.name), ArgBinding::Workspace("shares")};
-    LaunchStep sum;
-    sum.entry = "add_filters";
-    sum.grid[0] = Expr(CeilDiv(form_.groups * form_.Outputs(), kThreads));
-    sum.block[0] = kThreads;
-    sum.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor(form_.y.name)};
+    AddArrangement(constants, form_);
+    constants.Ints(chosen(configuration), {"strip", "rows", "split_k"});
+    LaunchStep step =
+        Step("conv_filters", std::to_string(form_.groups), kThreads, {form_.x.name, form_.w.name, "@shares"});
+    step.grid[1] = Expr::MustParse("split_k");
+    step.grid[2] = Expr::MustParse(fmt::format("ceil_div({}, rows)", Rows()));
+    const LaunchStep sum = Step("add_filters", std::to_string(CeilDiv(form_.groups * form_.Outputs(), kThreads)),
+                                kThreads, {"@shares", form_.y.name});
     LaunchPlan plan = Plan(configuration, {step, sum});
     plan.workspaces.push_back(
         {"shares", Expr::MustParse(fmt::format("{} * split_k", form_.groups * form_.Outputs() * 4))});
@@ -71,18 +65,17 @@ class DepthwiseFilters : public BoundTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto at = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const auto across = static_cast<double>(form_.axes[2].out);
-    const double strips = std::ceil(static_cast<double>(Places()) / at("strip") / (kThreads * at("split_k")));
-    const double blocks =
-        static_cast<double>(form_.groups) * at("split_k") * std::ceil(static_cast<double>(Rows()) / at("rows"));
+    const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
+    const double across = Real(form_.axes[2].out);
+    const double strips = std::ceil(Real(Places()) / at("strip") / (kThreads * at("split_k")));
+    const double blocks = Real(form_.groups) * at("split_k") * std::ceil(Real(Rows()) / at("rows"));
     const double rounds = std::ceil(blocks / (profile.sms * kResident));
     // A load is followed by its test; lanes that read strips side by side meet more lines.
     const double loads = at("strip") + at("rows") * (at("strip") + across - 1);
     const double instructions = 30 + loads * (3 + at("strip") / 2) + at("rows") * (10 + at("strip") * across);
     const double warps = kResident * kThreads / 32;
     const double block = strips * instructions + at("rows") * across * 12 + 200;
-    return rounds * block * warps / kIssued + at("split_k") * kShareNs * static_cast<double>(form_.groups) + kLaunchNs;
+    return rounds * block * warps / kIssued + at("split_k") * kShareNs * Real(form_.groups) + kLaunchNs;
   }
 
  private:

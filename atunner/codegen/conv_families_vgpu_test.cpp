@@ -231,13 +231,14 @@ TEST_F(HopperConvolutions, WithStepsOrStretchesTooLongAreGathered) {
     return schedule.has_value() && (*schedule)->space().Find("reach") < 0;
   };
   EXPECT_FALSE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 64, 64)));
-  EXPECT_TRUE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 1024, 1024)));
+  EXPECT_TRUE(gathers({{1, 128, 9001}, {64, 128, 3}}, Of(1, 1024, 1024)));
+  EXPECT_FALSE(gathers({{1, 128, 9000}, {64, 128, 3}}, Of(1, 1024, 1024)));
   EXPECT_FALSE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1)));
   EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 3}}, Of(2, 1, 2)));
   EXPECT_TRUE(gathers({{1, 128, 90}, {64, 128, 1}}, Of(2, 0)));
   EXPECT_TRUE(gathers({{1, 3, 90, 90}, {64, 3, 7, 7}}, Of(2, 3)));
   Check(Conv("conv", {{2, 16, 9, 11}, {24, 16, 3, 3}}, DType::kBFloat16, Of(2, 1, 2)), "convolution", 1);
-  EXPECT_TRUE(gathers({{1, 9, 9, 128}, {64, 3, 3, 128}}, With(Of(1, 1), "channels_last", true)));
+  EXPECT_TRUE(gathers({{1, 9, 9, 128}, {64, 3, 3, 128}}, With(Of(2, 1), "channels_last", true)));
 }
 
 TEST_F(Convolutions, OfFloat32InHalvesWhereThePolicyAllowsIt) {
@@ -252,7 +253,53 @@ TEST_F(Convolutions, OfFloat32InHalvesWhereThePolicyAllowsIt) {
         "convolution");
   // Filters of groups that were put together have no more elements than before.
   Check(Conv("conv", {{2, 24, 6, 6}, {48, 4, 3, 3}}, DType::kFloat32, Of(1, 1, 1, 6), Accuracy::kFast), "convolution");
-  EXPECT_FALSE(MakeTemplate(Conv("conv", shapes, DType::kFloat32, Of(1, 1)), gpu_.profile()).has_value());
+}
+
+TEST_F(Convolutions, OfFloat32WithFusedMultiplyAdds) {
+  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes, size_t drawn = 1) {
+    Check(Conv(op, shapes, DType::kFloat32, attributes), "convolution", drawn);
+  };
+  check("conv", {{2, 12, 9, 7}, {24, 12, 3, 3}}, Of(1, 1), 3);
+  check("conv", {{2, 10, 61}, {16, 5, 3}}, Of(2, 4, 4, 2));
+  check("conv", {{1, 8, 5, 6, 7}, {8, 8, 3, 3, 3}}, Of(1, 1));
+  check("conv", {{2, 9, 7, 3}, {16, 3, 3, 3}}, With(Of(2, 1), "channels_last", true));
+  check("conv_transpose", {{2, 16, 5, 7}, {16, 8, 4, 4}}, Of(2, 1));
+  check("conv_backward", {{2, 8, 9, 9}, {8, 8, 3, 3}}, With(Of(2, 1), "wrt", std::string("x")));
+  check("conv_backward", {{4, 8, 12, 10}, {16, 8, 3, 3}}, With(Of(1, 1), "wrt", std::string("w")));
+}
+
+// Images that copies can take are read as they lie: panels of neighbours along a row, zeros where they reach over the
+// edge.
+TEST_F(HopperConvolutions, OfPanelsOfImagesAsTheyLie) {
+  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes, int64_t panel,
+                         size_t drawn = 2) {
+    const KernelSpec spec = Conv(op, shapes, DType::kBFloat16, attributes);
+    const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+    const std::string text = schedule->Render(schedule->Default()).value().source.text;
+    EXPECT_THAT(text, testing::HasSubstr("ARRANGE_X = false"));
+    EXPECT_THAT(text, testing::HasSubstr("PANEL = " + std::to_string(panel) + ";"));
+    Check(spec, "convolution", drawn);
+  };
+  check("conv", {{3, 24, 9, 64}, {72, 24, 3, 1}}, Of(1, 0), 64, 4);
+  check("conv", {{1, 72, 4, 6, 16}, {72, 72, 3, 3, 1}}, Of(1, 0), 16);
+  check("conv", {{2, 64, 640}, {64, 64, 3}}, Of(1, 64, 64), 64);
+  check("conv_transpose", {{1, 24, 6, 32}, {24, 16, 4, 2}}, Of(2, 0), 32, 1);
+}
+
+TEST_F(HopperConvolutions, OfPanelsWithChannelsLast) {
+  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes, size_t drawn = 2) {
+    const KernelSpec spec = Conv(op, shapes, DType::kBFloat16, attributes);
+    const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+    EXPECT_EQ(schedule->Render(schedule->Default()).value().plan.steps.size(), 1u);
+    EXPECT_GE(schedule->space().Find("reach"), 0);
+    Check(spec, "convolution", drawn);
+  };
+  const Attributes padded = {{"padding", int64_t{1}}};
+  check("conv2d", {{3, 9, 28, 24}, {72, 3, 3}}, padded, 4);
+  check("conv2d", {{2, 7, 7, 72}, {24, 3, 3}}, padded);
+  check("conv2d", {{2, 6, 56, 64}, {36, 3, 2}}, {{"padding", int64_t{2}}, {"dilation", int64_t{2}}}, 1);
+  check("conv2d", {{3, 7, 7, 64}, {136, 1, 1}}, {});
+  check("conv", {{1, 4, 5, 14, 16}, {24, 3, 3, 3, 16}}, With(Of(1, 1), "channels_last", true), 1);
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ class FilterGradient : public BoundTemplate {
         "more filters than there are");
     Add(fmt::format("(groups_c * {0} == 1 or groups_c * {0} * 32 < {1})", several ? "1" : "panels", at_.x.channels),
         "more channels than there are");
-    Add(fmt::format("{} <= {}", SharedBytes(), profile.shared_per_block), "shared memory");
+    AddShared(SharedBytes());
     Add(fmt::format("split_k == 1 or split_k * depth * 4 <= {}", at_.Places()), "too few places to divide");
     Add(fmt::format("split_k == 1 or {} * split_k <= {}", Tiles(), 4 * profile.sms), "enough blocks without");
     shared_ = Expr::MustParse(SharedBytes());
@@ -134,23 +134,19 @@ class FilterGradient : public BoundTemplate {
     const std::string texts = Arranging(plan);
     const int64_t elements = at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded;
     plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("{} * split_k", elements * 4))});
-    LaunchStep step;
-    step.entry = "conv_filters";
-    step.grid = {tiles_, Expr::MustParse("split_k"), Expr(at_.x.groups)};
-    step.block[0] = Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32");
+    LaunchStep step =
+        Step("conv_filters", Tiles(), Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32"),
+             {Map(at_.x, "arranged_x", XRows()), Map(at_.dy, "arranged_dy", "depth"), "@shares", ImagesOf(at_.x)});
+    step.grid[1] = Expr::MustParse("split_k");
+    step.grid[2] = Expr(at_.x.groups);
     step.shared_bytes = shared_;
-    step.args = {Map(at_.x, "arranged_x", XRows()), Map(at_.dy, "arranged_dy", "depth"),
-                 ArgBinding::Workspace("shares"), ImagesOf(at_.x)};
     plan.steps.push_back(step);
-    LaunchStep sum;
-    sum.entry = "add_filters";
     const int64_t chunk = at_.Taps() <= 32 ? 64 : at_.Taps() <= 128 ? 16 : 4;  // channels (conv_filters.cu)
-    sum.grid[0] = Expr(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk));
-    sum.block[0] = 256;
-    sum.args = {ArgBinding::Workspace("shares"), ArgBinding::Tensor(at_.x.y.name)};
-    plan.steps.push_back(sum);
+    plan.steps.push_back(Step("add_filters",
+                              std::to_string(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk)), 256,
+                              {"@shares", at_.x.y.name}));
     const std::string multiply = WgmmaText({.name = "multiply",
-                                            .columns = Integer(configuration, "panels") * kPanel,
+                                            .columns = chosen(configuration)["panels"] * kPanel,
                                             .a_transposed = !at_.direct,
                                             .b_transposed = at_.direct ? "0" : "1"});
     return RenderedKernel{Emit(configuration, Constants(configuration),
@@ -160,34 +156,25 @@ class FilterGradient : public BoundTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto at = [&](const char* name) { return static_cast<double>(Integer(configuration, name)); };
+    const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
     const double split = at("split_k");
-    const double tiles = Number(tiles_, configuration) * static_cast<double>(at_.x.groups);
-    const double rounds = std::ceil(tiles * split / static_cast<double>(profile.sms));
-    const double steps = std::ceil(std::ceil(static_cast<double>(at_.Places()) / at("depth")) / split);
+    const double tiles = Real(Evaluate(tiles_, configuration) * at_.x.groups);
+    const double rounds = std::ceil(tiles * split / Real(profile.sms));
+    const double steps = std::ceil(std::ceil(Real(at_.Places()) / at("depth")) / split);
     const double groups = at("groups_m") * at("groups_c") * at("groups_r");
     // One instruction takes the longer of its products and of its operands' way out of shared memory.
     const double instruction = std::max(at("panels") * 32, (1 + at("panels")) * 16);
     const double products = groups * at("each_m") * at("depth") / 16 * instruction / kCycles;
-    const double fetched = static_cast<double>(StageBytes(configuration)) / kFetched;
+    const double fetched = Real(StageBytes(configuration)) / kFetched;
     const double ahead = 1 + (groups > 1 || at("each_m") > 1 ? 0.1 : 0.3) / (at("stages") - 1);
-    const auto elements = static_cast<double>(at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded);
+    const double elements = Real(at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded);
     return rounds * (steps * std::max(products, fetched) * ahead + kBlockNs) + elements * split * 8 / kSharesPerNs +
            kLaunchNs;
   }
 
  private:
-  int64_t Integer(const Configuration& configuration, const char* name) const {
-    return GetInt(space_, configuration, name);
-  }
-  double Number(const Expr& expression, const Configuration& configuration) const {
-    Bindings bindings;
-    const std::vector<std::string> names = space_.Names();
-    bindings.Add(names, configuration.values);
-    return static_cast<double>(expression.EvaluateInt(bindings).value());
-  }
   int64_t StageBytes(const Configuration& configuration) const {
-    return static_cast<int64_t>(Number(shared_, configuration)) / Integer(configuration, "stages") - 16;
+    return Evaluate(shared_, configuration) / chosen(configuration)["stages"] - 16;
   }
   /// Panels along channels.
   std::string ChannelPanels() const { return at_.Seen() > 1 ? "1" : "panels"; }
@@ -214,35 +201,25 @@ class FilterGradient : public BoundTemplate {
   std::string Arranging(LaunchPlan& plan) const {
     const auto space = [&](const TensorConvForm& form, const char* name) {
       ConstantBlock constants;
-      AddArrangement(constants, form, true);
+      AddArrangement(constants, form);
       return fmt::format("namespace {} {{\n{}\n{}\n{}}}\n", name, constants.text(), embed::kConvScaleCuh,
                          at_.direct ? std::string_view() : embed::kConvArrangeCu);
     };
     const std::string texts = "#define ARRANGED_APART\n" + space(at_.x, "of_x") + space(at_.dy, "of_dy");
     if (at_.direct) return texts;
-    LaunchStep step;
-    step.entry = "arrange";
-    step.block[0] = 256;
     const std::string of_x = AddArrangedImage(plan, at_.x, "arranged_x");
-    step.grid[0] = Expr::MustParse(of_x + " + " + AddArrangedImage(plan, at_.dy, "arranged_dy"));
-    step.args = {ArgBinding::Tensor(at_.x.x.name),
-                 ArgBinding::Workspace("arranged_x"),
-                 ArgBinding::Tensor(at_.dy.x.name),
-                 ArgBinding::Workspace("arranged_dy"),
-                 ImagesOf(at_.x),
-                 ArgBinding::Scalar(DType::kInt32, Expr::MustParse(of_x))};
-    plan.steps.push_back(step);
+    const std::string of_dy = AddArrangedImage(plan, at_.dy, "arranged_dy");
+    plan.steps.push_back(
+        Step("arrange", of_x + " + " + of_dy, 256,
+             {at_.x.x.name, "@arranged_x", at_.dy.x.name, "@arranged_dy", ImagesOf(at_.x), "i32:" + of_x}));
     return texts;
   }
   ConstantBlock Constants(const Configuration& configuration) const {
     ConstantBlock constants;
     constants.Line("typedef T Operand;");
-    constexpr std::pair<const char*, const char*> kNames[] = {
-        {"GROUPS_M", "groups_m"}, {"EACH_M", "each_m"}, {"GROUPS_C", "groups_c"}, {"GROUPS_R", "groups_r"},
-        {"DEPTH", "depth"},       {"STAGES", "stages"}, {"SPLIT_K", "split_k"}};
-    for (const auto& [name, parameter] : kNames) constants.Int(name, Integer(configuration, parameter));
+    constants.Ints(chosen(configuration), {"groups_m", "each_m", "groups_c", "groups_r", "depth", "stages", "split_k"});
     constants.Define("DIRECT", at_.direct ? 1 : 0);
-    const int64_t panels = Integer(configuration, "panels");
+    const int64_t panels = chosen(configuration)["panels"];
     constants.Int("TAP_PANELS", at_.Seen() > 1 ? panels : 1).Int("CHANNEL_PANELS", at_.Seen() > 1 ? 1 : panels);
     constants.Int("STAGE_BYTES", StageBytes(configuration));
     return constants;

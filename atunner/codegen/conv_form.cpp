@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/model/accuracy.h"
@@ -17,28 +18,56 @@ using graph::ConvAxis;
 /// Channels times filters of a group: below that, tensor cores multiply little but zeros.
 constexpr int64_t kLeastProducts = 16;
 constexpr int64_t kArrangeThreads = 256;
-constexpr int64_t kUnit = 8;
 /// Products of a size that is checked: the virtual GPU executes it too, and whoever tunes waits for that.
 constexpr int64_t kMostChecked = 1'000'000'000;
+constexpr int64_t kSoonChecked = 20'000'000;
 /// Channels that groups are put together for: what a buffer is deep.
 constexpr int64_t kTogether = 64;
 /// Blocks that look for the largest elements (conv_scale.cuh), and that arrange again what did not fit.
 constexpr int64_t kSampling = 256 + 32;
 constexpr int64_t kAgain = 264;
+/// Seen on an H200: of the first step, and bytes that it reads and writes per ns.
+constexpr double kArrangeNs = 3000;
+constexpr double kArrangedPerNs = 3000;
 
 void AddSampling(LaunchPlan& plan, const TensorConvForm& form) {
   plan.workspaces.push_back({"largest", Expr((kSampling + 2) * 4)});
-  LaunchStep step;
-  step.entry = "sample";
-  step.grid[0] = kSampling;
-  step.block[0] = 512;
   const int64_t each = form.groups * form.channels * form.Inputs();
   const int64_t filters = form.groups * form.filters * form.own_channels * form.ConvForm::Taps();
-  step.args = {
-      ArgBinding::Tensor(form.x.name), ArgBinding::Tensor(form.w.name), ArgBinding::Workspace("largest"),
-      ArgBinding::Scalar(DType::kInt64, Expr::MustParse(fmt::format("({}) * {}", form.images.ToString(), each))),
-      ArgBinding::Scalar(DType::kInt64, Expr(filters))};
-  plan.steps.push_back(step);
+  plan.steps.push_back(
+      Step("sample", std::to_string(kSampling), 512,
+           {form.x.name, form.w.name, "@largest", fmt::format("i64:({}) * {}", form.images.ToString(), each),
+            fmt::format("i64:{}", filters)}));
+}
+
+/// conv2d: images and filters have their channels last.
+graph::ConvForm OperatorForm(const KernelSpec& spec) {
+  const auto at = [&](const char* name) { return spec.dims.find(name)->second; };
+  const auto set = [&](const char* name) { return static_cast<int64_t>(ToDouble(spec.attributes.at(name))); };
+  const int64_t c = at("C"), k = at("K");
+  const auto axis = [&](const char* in, const char* out, const char* taps, int64_t x, int64_t y, int64_t w) {
+    return ConvAxis{at(in), at(out), at(taps), set("stride"), set("dilation"), -set("padding"), 1, x, y, w};
+  };
+  return {
+      .images = graph::Extent::Symbol("N"),
+      .channels = c,
+      .filters = k,
+      .axes = {ConvAxis{}, axis("H", "P", "R", at("W") * c, at("Q") * k, at("S") * c), axis("W", "Q", "S", c, k, c)},
+      .x = {.name = "x", .image = at("H") * at("W") * c, .channel = 1},
+      .y = {.name = "y", .image = at("P") * at("Q") * k, .filter = 1},
+      .w = {.name = "w", .channel = 1, .filter = at("R") * at("S") * c}};
+}
+
+/// Do filters lie as they are multiplied: channels side by side, then taps, then rows?
+bool FiltersLie(const TensorConvForm& form) {
+  if (form.scaled || form.padded != form.own_channels || form.merged > 1 || form.RowPhases() > 1 || form.w.base != 0)
+    return false;
+  int64_t step = form.padded;
+  for (size_t i = form.axes.size(); i-- > 0; step *= form.axes[i].taps) {
+    if (form.axes[i].taps > 1 && form.axes[i].w != step) return false;
+  }
+  return (form.padded == 1 || form.w.channel == 1) && (form.filters == 1 || form.w.filter == step) &&
+         (form.groups == 1 || form.w.group == step * form.filters);
 }
 
 }  // namespace
@@ -72,7 +101,7 @@ bool Dense(const graph::ConvForm& form, bool of_x, int64_t step) {
 }
 
 int64_t StepOf(std::initializer_list<int64_t> multiples) {
-  int64_t step = kUnit;
+  int64_t step = 8;
   for (int64_t each : multiples) {
     while (each % step != 0) step /= 2;
   }
@@ -91,6 +120,7 @@ bool HasChannelsLast(const TensorConvForm& form) {
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
   if (std::ranges::any_of(spec.args, [&](const ArgSpec& arg) { return arg.dtype != spec.compute_dtype; }))
     return std::nullopt;
+  if (IsOperator(spec, "conv2d")) return OperatorForm(spec);
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto parsed = GraphOf(spec);
   if (!parsed) return std::nullopt;
@@ -101,30 +131,34 @@ std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
 }
 
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec) {
-  const bool scaled = spec.compute_dtype == DType::kFloat32 && AccuracyOf(spec) == Accuracy::kFast;
-  if (!scaled && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
+  const bool single = spec.compute_dtype == DType::kFloat32;
+  if (!single && SizeOf(spec.compute_dtype) != 2) return std::nullopt;
   const auto read = ReadConv(spec);
   if (!read) return std::nullopt;
   const int64_t channels = IsFilterGradient(*read) ? read->images.factor() : read->channels;
-  if (channels * read->filters < kLeastProducts) return std::nullopt;
+  const bool graph = spec.oracle.kind == Oracle::Kind::kGraph;
+  if (graph && channels * read->filters < kLeastProducts) return std::nullopt;
   TensorConvForm form{*read, read->channels, read->filters};
-  PutGroupsTogether(form);
-  form.padded = CeilDiv(form.channels, kUnit) * kUnit;
+  form.scaled = single && graph && AccuracyOf(spec) == Accuracy::kFast;
+  form.operands = form.scaled ? DType::kFloat16 : spec.compute_dtype;
+  if (form.Unit() == 8) PutGroupsTogether(form);
+  form.padded = CeilDiv(form.channels, form.Unit()) * form.Unit();
   form.last = HasChannelsLast(form);
-  form.in_place = form.last && form.channels == form.padded && !scaled;
+  form.in_place = form.last && form.channels == form.padded && !form.scaled;
   if (!form.last && !Dense(form, true, 1)) return std::nullopt;
   form.pixels_first = form.y.filter == 1 && form.filters > 1;
   for (size_t i = 0; i < form.axes.size(); ++i)
     form.arranged[i] = {.taps = form.axes[i].taps, .padded = form.axes[i].in};
+  form.filters_in_place = FiltersLie(form);
   const int64_t images = form.images.Bound(spec.dims).factor();
   const int64_t most = INT32_MAX / 2;
   const bool counted = images * form.Rounded() < most && form.groups * form.Phases() < 65536 &&
-                       images * form.Inputs() * form.groups * (form.padded / kUnit) < most &&
+                       images * form.Inputs() * form.groups * (form.padded / form.Unit()) < most &&
                        form.Taps() * form.padded < most;
   return counted ? std::optional(form) : std::nullopt;
 }
 
-void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool half) {
+void AddArrangement(ConstantBlock& constants, const TensorConvForm& form) {
   constants.Int("GROUPS", form.groups)
       .Int("CHANNELS", form.channels, "of a group")
       .Int("C", form.padded)
@@ -149,8 +183,9 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool h
       y.image, y.group, y.filter, form.Results(), x.image, x.group, x.channel, w.base, w.group, w.filter, w.channel));
   constants.Bool("ARRANGE_X", !form.in_place).Bool("X_LAST", form.last, "x has its channels last");
   const int64_t step = form.last ? 1 : StepOf({form.Inputs(), x.image, x.group, x.channel});
-  constants.Int("X_STEP", std::min(step, half ? kUnit : kUnit / 2), "elements of x that are read at once");
-  constants.Define("SCALED", half ? 0 : 1);
+  const bool single = form.scaled || form.operands == DType::kFloat32;
+  constants.Int("X_STEP", std::min<int64_t>(step, single ? 4 : 8), "elements of x that are read at once");
+  constants.Define("SCALED", form.scaled ? 1 : 0);
 }
 
 std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace) {
@@ -158,8 +193,9 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
   const int64_t total = form.Channels();
   const int64_t lines = std::min<int64_t>(total, 64);
   const int64_t space = lines > 16 ? 128 : lines > 8 ? 256 : 512;
-  plan.workspaces.push_back({workspace, Expr::MustParse(fmt::format("({}) * {}", images, form.Cells() * total * 2))});
-  const int64_t tiles = form.last ? CeilDiv(form.Inputs() * total / kUnit, kArrangeThreads)
+  const int64_t bytes = form.Cells() * total * static_cast<int64_t>(SizeOf(form.operands));
+  plan.workspaces.push_back({workspace, Expr::MustParse(fmt::format("({}) * {}", images, bytes))});
+  const int64_t tiles = form.last ? CeilDiv(form.Inputs() * total / form.Unit(), kArrangeThreads)
                                   : CeilDiv(form.Inputs(), space) * CeilDiv(total, lines);
   std::string blocks = fmt::format("({}) * {}", images, tiles);
   if (form.Cells() > form.Inputs())
@@ -167,46 +203,61 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
   return blocks;
 }
 
-void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half) {
-  if (!half) AddSampling(plan, form);
-  const int64_t filters = form.groups * form.Rows() * form.Taps() * form.Depth();
-  plan.workspaces.push_back({"arranged_w", Expr(filters * 2)});
-  LaunchStep step;
-  step.entry = "arrange";
-  step.block[0] = kArrangeThreads;
-  std::string blocks = std::to_string(CeilDiv(filters / kUnit, kArrangeThreads));
-  if (!form.in_place) blocks += " + " + AddArrangedImage(plan, form, "arranged_x");
-  step.grid[0] = Expr::MustParse(blocks);
-  step.args = {ArgBinding::Tensor(form.x.name),
-               form.in_place ? ArgBinding::Workspace("arranged_w") : ArgBinding::Workspace("arranged_x"),
-               ArgBinding::Tensor(form.w.name),
-               ArgBinding::Workspace("arranged_w"),
-               ImagesOf(form),
-               LargestOf(half)};
+std::string MultipliedX(const TensorConvForm& form) { return form.in_place ? form.x.name : "@arranged_x"; }
+std::string MultipliedW(const TensorConvForm& form) { return form.filters_in_place ? form.w.name : "@arranged_w"; }
+
+void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
+  if (form.in_place && form.filters_in_place) return;
+  if (form.scaled) AddSampling(plan, form);
+  std::string blocks = form.in_place ? "0" : AddArrangedImage(plan, form, "arranged_x");
+  if (!form.filters_in_place) {
+    const int64_t filters = form.groups * form.Rows() * form.Taps() * form.Depth();
+    plan.workspaces.push_back({"arranged_w", Expr(filters * static_cast<int64_t>(SizeOf(form.operands)))});
+    blocks += fmt::format(" + {}", CeilDiv(filters / form.Unit(), kArrangeThreads));
+  }
+  LaunchStep step =
+      Step("arrange", blocks, kArrangeThreads,
+           {form.x.name, MultipliedX(form), form.w.name, MultipliedW(form), ImagesOf(form), LargestOf(form)});
   plan.steps.push_back(step);
-  if (half) return;
+  if (!form.scaled) return;
   step.entry = "arrange_again";
   step.args.push_back(ArgBinding::Scalar(DType::kInt32, step.grid[0]));
   step.grid[0] = Expr::MustParse(fmt::format("min({}, {})", blocks, kAgain));
   plan.steps.push_back(step);
 }
 
+double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form) {
+  if (form.in_place) return form.filters_in_place ? 0 : kArrangeNs;
+  const int64_t read = form.groups * form.channels * form.Inputs() * static_cast<int64_t>(SizeOf(spec.compute_dtype));
+  const int64_t written = form.Cells() * form.Channels() * static_cast<int64_t>(SizeOf(form.operands));
+  return kArrangeNs + Real(form.images.Bound(spec.dims).factor() * (read + written)) / kArrangedPerNs;
+}
+
 std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several) {
   const int64_t work = form.Results() * form.channels * form.Taps();
   if (form.images.constant() || work > kMostChecked) return {};
-  return CheckSizes(spec, GraphOf(spec).value(), several, 20000000 / work);
+  const std::string& name = form.images.symbols()[0];
+  const auto graph = GraphOf(spec);
+  const int64_t least = graph ? graph->symbols().at(name).low : 1;
+  std::vector<Dims> sizes(1, spec.dims);
+  sizes[0][name] = least;
+  const int64_t few = std::min({several, std::max<int64_t>(1, kSoonChecked / work), spec.dims.at(name)});
+  if (few > least) sizes.push_back(spec.dims), sizes[1][name] = few;
+  return sizes;
 }
 
-SizeFreedom FreeImages(const KernelSpec& spec, const TensorConvForm& form) {
-  if (spec.dims.size() != 1 || form.images.constant()) return {};
-  const auto& [name, most] = *spec.dims.begin();
-  return {{name}, {{Expr::MustParse(fmt::format("{} <= {}", name, most)), "pixels are numbered by 31 bits"}}};
+SizeFreedom FreeImages(const TensorConvForm& form) {
+  if (form.images.constant()) return {};
+  const int64_t counted = std::max(
+      {form.Rounded(), form.ImagePlaces(), form.Cells(), form.Inputs() * form.groups * (form.padded / form.Unit())});
+  const std::string& name = form.images.symbols()[0];
+  return {{name},
+          {{Expr::MustParse(fmt::format("({}) * {} <= {}", form.images.ToString(), counted, INT32_MAX / 2)),
+            "pixels are numbered by 31 bits"}}};
 }
 
-ArgBinding ImagesOf(const TensorConvForm& form) {
-  return ArgBinding::Scalar(DType::kInt32, Expr::MustParse(form.images.ToString()));
-}
-/// Of 16-bit types nobody asks.
-ArgBinding LargestOf(bool half) { return ArgBinding::Workspace(half ? "arranged_w" : "largest"); }
+std::string ImagesOf(const TensorConvForm& form) { return "i32:" + form.images.ToString(); }
+/// Of other types nobody asks.
+std::string LargestOf(const TensorConvForm& form) { return form.scaled ? "@largest" : MultipliedW(form); }
 
 }  // namespace atunner

@@ -1,5 +1,6 @@
-// Convolutions of graphs as matrix products: what both schedules share. A first step puts channels last and gathers
-// filters (kernels/families/conv_arrange.cu); float32 is measured before.
+// Convolutions as matrix products: what all schedules share. Where tensors do not lie as they are multiplied, a first
+// step puts channels last and gathers filters (kernels/families/conv_arrange.cu). float32 is multiplied with fused
+// multiply-adds, or, where the policy allows it, measured and scaled to float16.
 #pragma once
 
 #include <optional>
@@ -21,19 +22,28 @@ struct ArrangedAxis {
 struct TensorConvForm : graph::ConvForm {
   int64_t own_channels = 1, own_filters = 1;  ///< of a group, before small ones were put together
   int64_t padded = 8;                         ///< channels of a group in whole units
+  bool scaled = false;                        ///< float32 is multiplied as float16
+  DType operands = DType::kFloat32;           ///< what is multiplied
   bool last = false;                          ///< x has its channels last,
-  bool in_place = false;                      ///< and needs no first step
+  bool in_place = false;                      ///< x needs no first step,
+  bool filters_in_place = false;              ///< and filters do not
   bool pixels_first = false;
   std::array<ArrangedAxis, 3> arranged;  ///< as gathered: no phases, no zeros around
   int64_t merged = 1;                    ///< pixels of a place that are multiplied as channels of one
+  int64_t panel = 0;                     ///< neighbouring places that are read as they lie; 0: rows are arranged
+  bool flat = false;                     ///< of all of an image as one row
 
   int64_t Pixels() const;
   int64_t Rounded() const { return pixels_first || Runs() ? Pixels() : CeilDiv(Pixels(), 8) * 8; }
   /// Do images follow each other in the result, as channels of a filter do in its gradient?
   bool Runs() const { return images.constant() && y.image == Outputs() && Phases() == 1 && !pixels_first; }
   int64_t Channels() const { return groups * padded; }
+  /// Elements of 16 bytes.
+  int64_t Unit() const { return 16 / static_cast<int64_t>(SizeOf(operands)); }
   /// Of the arranged x and filters.
   int64_t Places() const { return arranged[0].padded * arranged[1].padded * arranged[2].padded; }
+  /// From image to image.
+  int64_t ImagePlaces() const { return flat ? CeilDiv(Places(), panel) * panel : Places(); }
   /// Pixels of a place; of the arranged x; channels of a group that are multiplied together.
   int64_t Split() const { return arranged[0].split * arranged[1].split * arranged[2].split; }
   int64_t Cells() const { return Places() * Split(); }
@@ -47,31 +57,36 @@ struct TensorConvForm : graph::ConvForm {
 
 /// Small groups become one whose filters have zeros for the others' channels: tensor cores multiply them anyway.
 void PutGroupsTogether(TensorConvForm& form);
-/// The task's graph as a convolution whose tensors have one type.
+/// The task as a convolution whose tensors have one type: conv2d, or a graph.
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec);
 /// Is that summed which images and pixels are elsewhere? Then channels count as images.
 bool IsFilterGradient(const graph::ConvForm& form);
 /// Can x be read as it lies, a pixel's channels side by side?
 bool HasChannelsLast(const TensorConvForm& form);
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
-/// Elements that are surely side by side and aligned where rows have so many.
+/// Elements, 8 at most, that are surely side by side and aligned where rows have so many.
 int64_t StepOf(std::initializer_list<int64_t> multiples);
 /// Are spatial axes of x or of y side by side in memory, `step` elements from one place to the next?
 bool Dense(const graph::ConvForm& form, bool of_x, int64_t step);
 
 /// Constants of kernels/families/conv_scale.cuh and conv_arrange.cu.
-void AddArrangement(ConstantBlock& constants, const TensorConvForm& form, bool half);
-/// The steps, which fill the workspaces arranged_w and, unless x is multiplied in place, arranged_x.
-void AddArranging(LaunchPlan& plan, const TensorConvForm& form, bool half);
+void AddArrangement(ConstantBlock& constants, const TensorConvForm& form);
+/// The steps, which fill the workspaces arranged_w and arranged_x, unless the tensors are multiplied in place.
+void AddArranging(LaunchPlan& plan, const TensorConvForm& form);
+/// What is multiplied: words of arguments (bound_template.h).
+std::string MultipliedX(const TensorConvForm& form);
+std::string MultipliedW(const TensorConvForm& form);
+/// ns of the steps.
+double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form);
 /// The workspace of an arranged image; the blocks of the step that fills it.
 std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace);
 /// Sizes to check at: few images, and so many as affordable up to `several`; none where images are summed, or one is
 /// too large.
 std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several);
-/// Any number of images up to the task's; none where they are summed.
-SizeFreedom FreeImages(const KernelSpec& spec, const TensorConvForm& form);
-/// Arguments of the products: how many images there are, the largest elements.
-ArgBinding ImagesOf(const TensorConvForm& form);
-ArgBinding LargestOf(bool half);
+/// Any number of images that can be counted; none where they are summed.
+SizeFreedom FreeImages(const TensorConvForm& form);
+/// Arguments of the products, as words: how many images there are, the largest elements.
+std::string ImagesOf(const TensorConvForm& form);
+std::string LargestOf(const TensorConvForm& form);
 
 }  // namespace atunner

@@ -26,6 +26,8 @@ constexpr double kCycles = 1.4;
 constexpr double kFetched = 48;
 constexpr double kStored = 32;
 constexpr double kTurnNs = 800;
+/// What a copy costs, in places.
+constexpr double kCopyPlaces = 4;
 constexpr double kLaunchNs = 4000;
 
 /// Groups places so that the phases of one see the same elements, or pixels so that each place of the result is one of
@@ -74,13 +76,12 @@ void Merge(TensorConvForm& form) {
 class HaloConv : public BoundTemplate {
  public:
   HaloConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
-      : BoundTemplate(spec, profile), form_(std::move(form)), row_bytes_(Direct() ? 128 : RowBytes(form_.Depth())) {
+      : BoundTemplate(spec, profile), form_(std::move(form)), row_bytes_(RowBytes(form_.Depth())) {
     space_.parameters = {
         {"sets", Integers({1, 2}), "of groups of warps that take tiles in turns"},
         {"groups_m", Integers({1, 2}), "groups of four warps below each other, 64 filters each"},
         {"groups_p", Integers({1, 2}), "groups side by side, tile_n places each"},
-        {"tile_n", Direct() ? Integers({64, 128, 192, 256}) : Integers({64, 96, 128, 160, 192, 224, 256}),
-         "places per group"},
+        {"tile_n", Direct() ? Tiles() : Integers({64, 96, 128, 160, 192, 224, 256}), "places per group"},
         {"reach", Integers({1, 2}), "axes whose taps share a stretch of rows"},
         {"x_stages", Integers({1, 2, 3, 4}), "stretches in shared memory"},
         {"w_stages", Integers({2, 3, 4, 6, 9}), "taps of filters in shared memory"},
@@ -88,102 +89,114 @@ class HaloConv : public BoundTemplate {
     Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
     Add("sets * groups_m * groups_p * (tile_n // 2 + 52) * 128 <= 61440", "registers");
     Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");
-    Add(fmt::format("{0} <= {1}", SharedBytes(), profile.shared_per_block), "shared memory");
-    if (Chunks() * Taps(0) * Taps(1) > 1)
+    AddShared(SharedBytes());
+    if (Chunks() * form_.Taps() > 1)
       Add(fmt::format("x_stages > 1 or {} == 1", Stretches()), "a stretch waits for the next");
     if (Taps(1) == 1) Add("reach == 1", "the same");
     shared_ = Expr::MustParse(SharedBytes());
     fetched_ = Expr::MustParse(fmt::format("{} * {}", Stretches(), StretchBytes()));
-    units_ = Expr::MustParse(Units(form_.images.ToString()));
+    units_ = Expr::MustParse(Units());
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     ConstantBlock constants;
     if (!half_precision()) constants.Line("#include <cuda_fp16.h>\n\ntypedef float T;\n#define MMA_TYPE \"f16\"");
     constants.Line(half_precision() ? "typedef T Operand;" : "typedef __half Operand;");
-    AddArrangement(constants, form_, half_precision());
+    AddArrangement(constants, form_);
     AddTiles(configuration, constants);
     LaunchPlan plan = Plan(configuration, {});
-    AddArranging(plan, form_, half_precision());
-    LaunchStep step;
-    step.entry = "conv";
-    step.grid[0] = Expr::MustParse(fmt::format("min({}, {})", Units(form_.images.ToString()), profile_.sms));
-    step.block[0] = Expr::MustParse("sets * groups_m * groups_p * 128 + 32");
+    AddArranging(plan, form_);
+    LaunchStep step = Step("conv", fmt::format("min({}, {})", Units(), profile_.sms),
+                           Expr::MustParse("sets * groups_m * groups_p * 128 + 32"),
+                           {MapOfX(), MapOfW(), form_.y.name, ImagesOf(form_), LargestOf(form_)});
     step.shared_bytes = shared_;
-    step.args = {MapOfX(), MapOfW(), ArgBinding::Tensor(form_.y.name), ImagesOf(form_), LargestOf(half_precision())};
     plan.steps.push_back(step);
-    const std::string multiply = WgmmaText(
-        {.name = "multiply", .columns = GetInt(space_, configuration, "tile_n"), .b_transposed = "DIRECT ? 1 : 0"});
-    return RenderedKernel{Emit(configuration, constants,
-                               {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, multiply, embed::kTensorCopiesCuh,
-                                embed::kConvScaleCuh, embed::kConvHaloCu, embed::kConvArrangeCu}),
-                          std::move(plan)};
+    const std::string multiply =
+        WgmmaText({.name = "multiply", .columns = chosen(configuration)["tile_n"], .b_transposed = "ACROSS ? 1 : 0"});
+    return RenderedKernel{
+        Emit(configuration, constants,
+             {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, "constexpr bool ACROSS = DIRECT && !X_LAST;", multiply,
+              embed::kTensorCopiesCuh, embed::kConvScaleCuh, embed::kConvHaloCu,
+              form_.in_place && form_.filters_in_place ? std::string_view() : embed::kConvArrangeCu}),
+        std::move(plan)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto at = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
     const double groups = at("groups_m") * at("groups_p");
-    const auto taps = static_cast<double>(Chunks() * form_.Taps());
-    const bool kept = at("w_stages") >= taps && at("groups_m") * 64 >= static_cast<double>(form_.groups * form_.Rows());
+    const double taps = Real(Chunks() * form_.Taps());
+    const bool kept = at("w_stages") >= taps && at("groups_m") * 64 >= Real(form_.groups * form_.Rows());
     const double bytes =
-        Number(fetched_, configuration) + (kept ? 0 : taps * at("groups_m") * 64 * static_cast<double>(row_bytes_));
-    const double stored = groups * 64 * at("tile_n") * static_cast<double>(SizeOf(element_)) / kStored + kTurnNs;
-    const int64_t steps = row_bytes_ / 32;
-    const double products = groups * taps * static_cast<double>(steps) * at("tile_n") / 2 / kCycles;
+        Real(Evaluate(fetched_, configuration)) + (kept ? 0 : taps * at("groups_m") * 64 * Real(row_bytes_));
+    const double stored = groups * 64 * at("tile_n") * Real(Size()) / kStored + kTurnNs;
+    const double products = groups * taps * Real(row_bytes_ / 32) * at("tile_n") / 2 / kCycles;
     const double ahead = 1 + 0.05 / at("x_stages") + 0.05 / at("w_stages");
     const double multiplied = std::max(products, bytes / kFetched) * ahead;
     const bool turns = at("sets") > 1;
     const double unit = turns ? std::max(multiplied, (multiplied + stored) / 2) + kTurnNs / 2 : multiplied + stored;
-    const double rounds = std::ceil(Number(units_, configuration) / static_cast<double>(profile.sms));
+    const double rounds = std::ceil(Real(Evaluate(units_, configuration)) / Real(profile.sms));
     return rounds * unit + (turns ? multiplied + stored : 0) + kLaunchNs;
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t places = GetInt(space_, configuration, "tile_n") * GetInt(space_, configuration, "groups_p");
-    return CheckImages(spec_, form_, places / form_.Places() + 2);
+    const Chosen values = chosen(configuration);
+    return CheckImages(spec_, form_, values["tile_n"] * values["groups_p"] / form_.Places() + 2);
   }
-  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(spec_, form_); }
+  SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(form_); }
+  /// ns of the default with all its steps.
+  double Whole() const { return Cost(Default(), profile_).value() + ArrangingNs(spec_, form_); }
 
  private:
-  double Number(const Expr& expression, const Configuration& configuration) const {
-    Bindings bindings;
-    const std::vector<std::string> names = space_.Names();
-    bindings.Add(spec_.dims).Add(names, configuration.values);
-    return static_cast<double>(expression.EvaluateInt(bindings).value());
-  }
-  bool Direct() const { return form_.in_place; }
+  int64_t Size() const { return static_cast<int64_t>(SizeOf(element_)); }
+  bool Direct() const { return form_.panel > 0; }
   int64_t Depth() const { return row_bytes_ / 2; }
+  int64_t Panel() const { return Direct() ? form_.panel : form_.arranged[2].padded; }
   /// Of sums that a warp stages at once.
-  int64_t StoreColumns() const { return Direct() ? 64 : 32; }
+  int64_t StoreColumns() const { return !Direct() ? 32 : 64 % Panel() == 0 ? 64 : Panel(); }
+  /// Of whole panels.
+  std::vector<Value> Tiles() const {
+    std::vector<Value> tiles;
+    for (int64_t places = StoreColumns(); places <= 256; places += StoreColumns()) tiles.emplace_back(places);
+    return tiles;
+  }
+  int64_t StagedElements() const {
+    return form_.pixels_first ? StoreColumns() * (kWarpRows + kStoreApart) : kWarpRows * (StoreColumns() + kStoreApart);
+  }
   /// Elements that are side by side and aligned wherever a place's results begin; no more than lanes of a warp need to
   /// write one line at a time: writing several at once took up to twice as long on an H200.
   int64_t Piece() const {
     const ArrangedAxis& last = form_.arranged[2];
     const auto& y = form_.y;
+    if (form_.pixels_first)
+      return std::min(StepOf({form_.filters, y.image, y.group, form_.axes[0].y, form_.axes[1].y, form_.axes[2].y}),
+                      16 / Size());
     if (form_.axes[2].y != 1) return 1;
-    const int64_t step = StepOf({last.padded * last.phases, form_.axes[2].out, last.crop, y.image, y.group, y.filter,
+    const int64_t step = StepOf({Panel() * last.phases, form_.axes[2].out, last.crop, y.image, y.group, y.filter,
                                  form_.axes[0].y, form_.axes[1].y});
-    return std::min({step, 16 / static_cast<int64_t>(SizeOf(element_)), StoreColumns() * last.phases / 32});
+    return std::min({step, 16 / Size(), StoreColumns() * last.phases / 32});
   }
   int64_t Chunks() const { return CeilDiv(form_.Depth(), Depth()); }
   int64_t Taps(size_t axis) const { return form_.arranged[axis].taps; }
-  /// Pixels of a place that stretches of their own have.
-  int64_t Split(size_t axis) const { return form_.merged > 1 ? 1 : form_.arranged[axis].split; }
+  /// Stretches of a row of taps: of the pixels of a place, or of taps.
+  int64_t Split(size_t axis) const {
+    if (Direct() && axis == 2) return Taps(2);
+    return form_.merged > 1 ? 1 : form_.arranged[axis].split;
+  }
   std::string Stretches() const {
     return fmt::format("{} * ({} if reach == 1 else {})", Chunks() * Taps(0) * Split(2), Taps(1), Split(1));
   }
   /// Boxes of a stretch, and rows of a box.
   std::string Boxes() const {
-    return Direct() ? "(groups_p * tile_n // 64)" : fmt::format("ceil_div({}, 256)", Reached());
+    return Direct() ? fmt::format("({} // {})", Reached(), Panel()) : fmt::format("ceil_div({}, 256)", Reached());
   }
   std::string BoxRows() const {
-    return Direct() ? "64" : fmt::format("(ceil_div(ceil_div({}, {}), 8) * 8)", Reached(), Boxes());
+    return Direct() ? std::to_string(Panel()) : fmt::format("(ceil_div(ceil_div({}, {}), 8) * 8)", Reached(), Boxes());
   }
   std::string Reached() const {
     const auto& a = form_.axes;
     const int64_t along = (Taps(2) - 1) / Split(2) * a[2].dilation;
     return fmt::format("(groups_p * tile_n + {} + (0 if reach == 1 else {}))", along,
-                       (Taps(1) - 1) / Split(1) * a[1].dilation * form_.arranged[2].padded);
+                       (Taps(1) - 1) / Split(1) * a[1].dilation * Panel());
   }
   std::string StretchBytes() const {
     return fmt::format("(ceil_div({} * {} * {}, 1024) * 1024)", Boxes(), BoxRows(), row_bytes_);
@@ -191,14 +204,11 @@ class HaloConv : public BoundTemplate {
   std::string SharedBytes() const {
     return fmt::format(
         "(x_stages * {} + w_stages * groups_m * {} + sets * groups_m * groups_p * {} + (x_stages + w_stages) * 16)",
-        StretchBytes(), 64 * row_bytes_,
-        4 * kWarpRows * (StoreColumns() + kStoreApart) * static_cast<int64_t>(SizeOf(element_)));
+        StretchBytes(), 64 * row_bytes_, 4 * StagedElements() * Size());
   }
-  std::string Units(const std::string& images) const {
-    const std::string whole = fmt::format("({}) * ", images);
-    const std::string tiles = fmt::format("{}ceil_div({}{}, groups_p * tile_n)", Direct() ? whole : "",
-                                          Direct() ? "" : whole, form_.Places());
-    return fmt::format("{} * ceil_div({}, groups_m * 64) * {}", tiles, form_.Rows(), form_.groups);
+  std::string Units() const {
+    return fmt::format("ceil_div(({}) * {}, groups_p * tile_n) * ceil_div({}, groups_m * 64) * {}",
+                       form_.images.ToString(), form_.ImagePlaces(), form_.Rows(), form_.groups);
   }
 
   void AddTiles(const Configuration& configuration, ConstantBlock& constants) const {
@@ -206,39 +216,48 @@ class HaloConv : public BoundTemplate {
       constants.Line(fmt::format("constexpr int PLACES_{0} = {1}, CROP_{0} = {2};", "DHW"[i], form_.arranged[i].places,
                                  form_.arranged[i].crop));
     }
-    constants.Bool("DIRECT", Direct()).Int("ROW_BYTES", row_bytes_).Int("STORE_N", StoreColumns());
+    constants.Bool("DIRECT", Direct())
+        .Int("PANEL", Panel(), "places")
+        .Bool("FLAT", form_.flat)
+        .Int("IMAGE", form_.ImagePlaces())
+        .Int("ROW_BYTES", row_bytes_);
+    constants.Int("STORE_N", StoreColumns()).Bool("Y_LAST", form_.pixels_first, "filters lie side by side");
     constants.Int("Y_PIECE", Piece(), "elements of the result that are written at once");
-    constants.Int("SHARED", static_cast<int64_t>(Number(shared_, configuration)), "bytes");
-    constexpr std::pair<const char*, const char*> kNames[] = {
-        {"SETS", "sets"},   {"GROUPS_M", "groups_m"}, {"GROUPS_P", "groups_p"}, {"TILE_N", "tile_n"},
-        {"REACH", "reach"}, {"X_STAGES", "x_stages"}, {"W_STAGES", "w_stages"}};
-    for (const auto& [name, parameter] : kNames) constants.Int(name, GetInt(space_, configuration, parameter));
+    constants.Int("SHARED", Evaluate(shared_, configuration), "bytes");
+    constants.Ints(chosen(configuration), {"sets", "groups_m", "groups_p", "tile_n", "reach", "x_stages", "w_stages"});
   }
   ArgBinding MapOfX() const {
-    const Expr images =
-        Expr::MustParse(fmt::format("({}) * {}", form_.images.ToString(), Direct() ? form_.groups : form_.Places()));
-    const DType dtype = half_precision() ? element_ : DType::kFloat16;
+    const std::string images = fmt::format("({}) * ", form_.images.ToString());
     if (!Direct()) {
-      return ArgBinding::WorkspaceMap(
-          "arranged_x", dtype,
-          {.dims = {Expr(form_.Depth()), Expr(form_.groups * form_.Split() / form_.merged), images},
-           .strides = {Expr(form_.Depth()), Expr(form_.Channels() * form_.Split())},
-           .box = {Expr(Depth()), Expr(1), Expr::MustParse(BoxRows())},
-           .swizzle_bytes = Expr(row_bytes_)});
+      return ArgBinding::WorkspaceMap("arranged_x", form_.operands,
+                                      {.dims = {Expr(form_.Depth()), Expr(form_.groups * form_.Split() / form_.merged),
+                                                Expr::MustParse(images + std::to_string(form_.Places()))},
+                                       .strides = {Expr(form_.Depth()), Expr(form_.Channels() * form_.Split())},
+                                       .box = {Expr(Depth()), Expr(1), Expr::MustParse(BoxRows())},
+                                       .swizzle_bytes = Expr(row_bytes_)});
     }
-    return ArgBinding::Map(form_.x.name, dtype,
-                           {.dims = {Expr(form_.Inputs()), Expr(form_.channels), images},
-                            .strides = {Expr(form_.Inputs()), Expr(form_.channels * form_.Inputs())},
-                            .box = {Expr(64), Expr(Depth()), Expr(1)},
-                            .swizzle_bytes = Expr(row_bytes_)});
+    // Width, channels, height, depth, images of groups; or channels first, and images.
+    const auto& a = form_.axes;
+    const bool last = form_.last;
+    const int64_t all = form_.channels * form_.groups, step = last ? all : 1;
+    const int64_t depth = form_.flat ? 1 : a[0].in, height = form_.flat ? 1 : a[1].in;
+    const int64_t width = form_.flat ? form_.Inputs() : a[2].in;
+    TensorView view{.dims = {Expr(width), Expr(last ? all : form_.channels), Expr(height), Expr(depth),
+                             Expr::MustParse(images + std::to_string(last ? 1 : form_.groups))},
+                    .strides = {Expr(last ? all : form_.Inputs()), Expr(width * step), Expr(width * height * step),
+                                Expr(form_.Inputs() * (last ? all : form_.channels))},
+                    .box = {Expr(Panel()), Expr(Depth()), Expr(1), Expr(1), Expr(1)},
+                    .swizzle_bytes = Expr(last ? row_bytes_ : Panel() * 2)};
+    if (last) std::swap(view.dims[0], view.dims[1]), std::swap(view.box[0], view.box[1]);
+    return ArgBinding::Map(form_.x.name, element_, view);
   }
   ArgBinding MapOfW() const {
-    return ArgBinding::WorkspaceMap(
-        "arranged_w", half_precision() ? element_ : DType::kFloat16,
-        {.dims = {Expr(form_.Depth()), Expr(form_.Taps()), Expr(form_.groups * form_.Rows())},
-         .strides = {Expr(form_.Depth()), Expr(form_.Taps() * form_.Depth())},
-         .box = {Expr(Depth()), Expr(1), Expr::MustParse("groups_m * 64")},
-         .swizzle_bytes = Expr(row_bytes_)});
+    TensorView view{.dims = {Expr(form_.Depth()), Expr(form_.Taps()), Expr(form_.groups * form_.Rows())},
+                    .strides = {Expr(form_.Depth()), Expr(form_.Taps() * form_.Depth())},
+                    .box = {Expr(Depth()), Expr(1), Expr::MustParse("groups_m * 64")},
+                    .swizzle_bytes = Expr(row_bytes_)};
+    return form_.filters_in_place ? ArgBinding::Map(form_.w.name, element_, view)
+                                  : ArgBinding::WorkspaceMap("arranged_w", form_.operands, view);
   }
 
   TensorConvForm form_;
@@ -256,35 +275,66 @@ void Flatten(TensorConvForm& form) {
   form.axes = {graph::ConvAxis{}, graph::ConvAxis{}, graph::ConvAxis{.in = pixels, .out = pixels, .x = 1, .y = 1}};
 }
 
-/// The form as rows of a padded image, or, where each phase has one tap, of the image as it lies; nullopt where that
-/// would leave rows out or multiply much for nothing.
-std::optional<TensorConvForm> HaloFormOf(const KernelSpec& spec, const DeviceProfile& profile) {
-  auto form = TensorConvFormOf(spec);
-  if (!form || profile.cc_major != 9 || form->pixels_first || form->last || IsFilterGradient(*form))
-    return std::nullopt;
-  Flatten(*form);
-  for (size_t i = 0; i < form->axes.size(); ++i) {
-    if (!Arrange(form->axes[i], form->arranged[i])) return std::nullopt;
+/// Rows of a padded image: false where that would multiply much for nothing.
+bool ArrangeRows(TensorConvForm& form) {
+  if (form.pixels_first && !form.scaled) return false;
+  if (form.Split() > 1 && 2 * InRows(form.padded) > 3 * form.padded) return false;
+  Merge(form);
+  form.in_place = false;
+  return true;
+}
+
+/// Panels of the image as it lies, with the least to fill them up: false where copies cannot take them.
+bool TakePanels(TensorConvForm& form) {
+  ArrangedAxis& last = form.arranged[2];
+  const int64_t all = form.groups * form.channels;
+  form.flat = form.Taps() == 1 && form.Places() == form.Inputs();
+  const bool dense = Dense(form, true, 1) && form.x.channel == form.Inputs() &&
+                     (form.groups == 1 || form.x.group == form.channels * form.Inputs()) &&
+                     (form.images.one() || form.x.image == all * form.Inputs());
+  // Channels behind those of a group are another's.
+  const bool pixels = form.last && form.pixels_first && all % 8 == 0 && (form.groups == 1 || form.channels % 64 == 0);
+  // Copies begin at multiples of 16 bytes.
+  const bool aligned = last.low % 8 == 0 && (last.taps == 1 || form.axes[2].dilation % 8 == 0) &&
+                       (form.flat ? form.Inputs() : form.axes[2].in) % 8 == 0;
+  if (form.scaled || form.Split() > 1 || !(pixels ? form.RowPhases() == 1 : dense && aligned)) return false;
+  // Each panel is a copy of its own; those across channels are rows that are swizzled.
+  double least = form.flat ? 0 : INFINITY;
+  if (form.flat) form.panel = 64;
+  for (int64_t panel = 8; panel <= 64; panel += 8) {
+    const int64_t padded = CeilDiv(last.places, panel) * panel;
+    const double weight = Real(padded) * (1 + kCopyPlaces / Real(panel));
+    if (weight >= least || (!pixels && (panel == 8 || 64 % panel != 0))) continue;
+    least = weight;
+    form.panel = panel;
+    last.padded = padded;
   }
-  if (form->Split() > 1 && 2 * InRows(form->padded) > 3 * form->padded) return std::nullopt;
-  Merge(*form);
-  const int64_t places = form->images.Bound(spec.dims).factor() * form->Places();
-  if (places > INT32_MAX / 2 || kWarpRows % form->arranged[2].phases != 0) return std::nullopt;
-  const bool dense = form->x.channel == form->Inputs() &&
-                     (form->groups == 1 || form->x.group == form->channels * form->Inputs()) &&
-                     (form->images.one() || form->x.image == form->groups * form->channels * form->Inputs());
-  form->in_place = form->Taps() == 1 && form->Places() == form->Inputs() && dense && form->Inputs() % 8 == 0 &&
-                   SizeOf(spec.compute_dtype) == 2;
-  return form;
+  form.arranged[0].padded = form.arranged[0].places;
+  return form.in_place = true;
+}
+
+std::unique_ptr<HaloConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec& spec, const DeviceProfile& profile,
+                                 TensorConvForm form) {
+  if (!take(form)) return nullptr;
+  form.filters_in_place = form.filters_in_place && form.RowPhases() == 1;
+  if (form.images.Bound(spec.dims).factor() * form.ImagePlaces() > INT32_MAX / 2 ||
+      kWarpRows % form.arranged[2].phases != 0)
+    return nullptr;
+  auto made = std::make_unique<HaloConv>(spec, profile, std::move(form));
+  return made->Default().values.empty() ? nullptr : std::move(made);
 }
 
 }  // namespace
 
 std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile) {
-  auto form = HaloFormOf(spec, profile);
-  if (!form) return nullptr;
-  auto made = std::make_unique<HaloConv>(spec, profile, *std::move(form));
-  return made->Default().values.empty() ? nullptr : std::move(made);
+  auto form = TensorConvFormOf(spec);
+  if (!form || profile.cc_major != 9 || IsFilterGradient(*form)) return nullptr;
+  Flatten(*form);
+  for (size_t i = 0; i < form->axes.size(); ++i) {
+    if (!Arrange(form->axes[i], form->arranged[i])) return nullptr;
+  }
+  auto rows = MakeIf(ArrangeRows, spec, profile, *form), panels = MakeIf(TakePanels, spec, profile, *form);
+  return panels && (!rows || panels->Whole() <= rows->Whole()) ? std::move(panels) : std::move(rows);
 }
 
 }  // namespace atunner

@@ -5,7 +5,6 @@ namespace atunner {
 std::vector<const Family*> AllFamilies() {
   return {&RowFamily(),
           &GemmFamily(),
-          &ConvFamily(),
           &AttentionFamily(),
           &PagedAttentionFamily(),
           &AttentionBackwardFamily(),

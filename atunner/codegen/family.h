@@ -26,7 +26,6 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, c
 
 const Family& RowFamily();
 const Family& GemmFamily();
-const Family& ConvFamily();
 const Family& ProductFamily();
 const Family& WeightsFamily();
 const Family& ConvGraphFamily();

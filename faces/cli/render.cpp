@@ -18,7 +18,12 @@ std::string RenderTable(const Report& result) {
     text += fmt::format("{:<10} {:>14} {:>3}{}\n", baseline.name, ns ? FormatTime(*ns) : "-", "",
                         ns ? "   " + RatesOf(result, *ns) : baseline.note);
   }
-  if (!best) return text + "no correct kernel was found\n";
+  if (!best && result.trials.empty()) return text + "no correct kernel was found: no trial was made\n";
+  if (!best) {
+    const Verdict& last = result.trials.back().verdict;
+    return text + fmt::format("no correct kernel was found; the last of {} trials: {}, {}\n", result.trials.size(),
+                              Name(last.kind), last.reason);
+  }
   text += fmt::format("{:<10} {:>14} {:>3}{}\n", "atunner", FormatTime(*best), "", "   " + RatesOf(result, *best));
   for (const Baseline& baseline : result.baselines) {
     const auto ns = baseline.ObjectiveNs();

@@ -180,6 +180,8 @@ Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpac
   if (result.best) {
     json["best"] = ToJson(*result.best);
     json["best_configuration"] = ConfigurationByName(space, result.best->configuration);
+  } else if (!result.trials.empty()) {
+    json["refused"] = ToJson(result.trials.back().verdict);
   }
   return json;
 }

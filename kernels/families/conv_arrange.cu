@@ -7,11 +7,12 @@ constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = PLACES * SPLIT;  // p
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
 /// What the products read of an element; `seen`: the largest finite magnitude so far.
-DEVICE Operand scaled(float x, int shift, float& seen) {
-  if (fabsf(x) < __int_as_float(0x7f800000)) seen = fmaxf(seen, fabsf(x));
-  return Operand(shifted(x, shift));
+DEVICE Operand scaled(T x, int shift, float& seen) {
+  if (!SCALED) return Operand(x);
+  const float given = x;
+  if (fabsf(given) < __int_as_float(0x7f800000)) seen = fmaxf(seen, fabsf(given));
+  return Operand(shifted(given, shift));
 }
-DEVICE Operand scaled(Operand x, int, float&) { return x; }
 
 typedef Units<T, X_STEP> Given;
 typedef Units<Operand, UNIT> Arranged;
@@ -32,7 +33,8 @@ DEVICE void clear_cell(Operand* to, unsigned cell, unsigned cells) {
 }
 
 DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsigned tile, long long image, int shift, float& seen) {
-  __shared__ unsigned pairs[TILE_S][TILE_C / 2 + 1];  // of channels
+  typedef Units<Operand, 2> Pair;
+  __shared__ Pair pairs[TILE_S][TILE_C / 2 + 1];  // of channels
   const int s0 = tile % TILES_S * TILE_S, c0 = tile / TILES_S * TILE_C;
 #pragma unroll 2
   for (int i = threadIdx.x; i < TILE_C / 2 * TILE_S / UNIT; i += 256) {
@@ -47,15 +49,16 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
     }
 #pragma unroll
     for (int e = 0; e < UNIT; ++e) {
-      const Units<Operand, 2> both = {scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen), scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen)};
-      pairs[s - s0 + e][pair] = *(const unsigned*)&both;
+      pairs[s - s0 + e][pair] = {scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen), scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen)};
     }
   }
   __syncthreads();
   for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
     const int c = i % (TILE_C / UNIT) * UNIT, s = i / (TILE_C / UNIT);
-    const unsigned* const from = pairs[s] + c / 2;
-    if (s0 + s < SPACE && c0 + c < TOTAL) *(uint4*)(to + (image * CELLS + cell_of(s0 + s)) * TOTAL + c0 + c) = make_uint4(from[0], from[1], from[2], from[3]);
+    Units<Pair, UNIT / 2> unit;
+#pragma unroll
+    for (int p = 0; p < UNIT / 2; ++p) unit.element[p] = pairs[s][c / 2 + p];
+    if (s0 + s < SPACE && c0 + c < TOTAL) *(Units<Pair, UNIT / 2>*)(to + (image * CELLS + cell_of(s0 + s)) * TOTAL + c0 + c) = unit;
   }
 }
 

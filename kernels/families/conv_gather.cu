@@ -23,31 +23,6 @@ struct Tap {
   }
 };
 
-/// Which taps meet an element of x, for a pixel whose first ones lie at d, h, w. Bit t of an axis: the phase's tap number t.
-struct FewTaps {
-  typedef Pick<(TAPS_D + TAPS_H + TAPS_W > 32), unsigned long long, unsigned>::type Mask;
-  Mask mask;
-  DEVICE void set(bool exists, int d, int h, int w, const Phase& phase) {
-    mask = 0;
-    if (!exists) return;
-#pragma unroll
-    for (int t = 0; t < TAPS_D; ++t) mask |= (Mask)(t < phase.d.count && (unsigned)(d + t * LineD::MOVE) < IN_D) << t;
-#pragma unroll
-    for (int t = 0; t < TAPS_H; ++t) mask |= (Mask)(t < phase.h.count && (unsigned)(h + t * LineH::MOVE) < IN_H) << (TAPS_D + t);
-#pragma unroll
-    for (int t = 0; t < TAPS_W; ++t) mask |= (Mask)(t < phase.w.count && (unsigned)(w + t * LineW::MOVE) < IN_W) << (TAPS_D + TAPS_H + t);
-  }
-  DEVICE bool meets(const Tap& tap) const { return (mask >> tap.d & mask >> (TAPS_D + tap.h) & mask >> (TAPS_D + TAPS_H + tap.w) & 1) != 0; }
-};
-/// Gradients by filters have a tap for every pixel.
-struct ManyTaps {
-  int d, h, w;
-  DEVICE void set(bool exists, int at_d, int at_h, int at_w, const Phase&) { d = exists ? at_d : -(1 << 30), h = at_h, w = at_w; }
-  DEVICE bool meets(const Tap& tap) const {
-    return (unsigned)(d + tap.d * LineD::MOVE) < IN_D && (unsigned)(h + tap.h * LineH::MOVE) < IN_H && (unsigned)(w + tap.w * LineW::MOVE) < IN_W;
-  }
-};
-
 /// What walkers over ROWS rows of a tile share: a thread keeps its column of units.
 template <int ROWS> struct Rows {
   static constexpr int UNITS = TILE_K / UNIT;
@@ -56,7 +31,7 @@ template <int ROWS> struct Rows {
   DEVICE static int row(int i) { return threadIdx.x / UNITS + i * STRIDE; }
   DEVICE static bool beyond(int i) { return ROWS % STRIDE != 0 && row(i) >= ROWS; }
   DEVICE static void copy(unsigned char* shared, unsigned at, int i, const Operand* from, bool valid) {
-    copy_async((unsigned)__cvta_generic_to_shared(shared) + at + swizzled<UNITS>(row(i), threadIdx.x % UNITS), from, valid ? 16 : 0);
+    copy_async<16>(shared_address(shared) + at + row_place<UNITS>(row(i), threadIdx.x % UNITS), from, valid);
   }
 };
 
@@ -64,16 +39,15 @@ template <int ROWS> struct PixelWalker : Rows<ROWS> {
   typedef Rows<ROWS> Base;
   static constexpr int WIDTH = X_PIXEL / UNIT;  // units from pixel to pixel
   const Operand* x;
-  int corner[Base::COUNT];  // unit of the first tap
-  typename Pick<(TAPS_D + TAPS_H + TAPS_W > 64), ManyTaps, FewTaps>::type taps[Base::COUNT];
+  int corner[Base::COUNT], d[Base::COUNT], h[Base::COUNT], w[Base::COUNT];  // what the first tap meets: its unit, and where it lies
 
   DEVICE PixelWalker(const Operand* x, const Operand*, const Phase& phase, long long first_row, long long pixels) : x(x + group() * X_GROUP) {
 #pragma unroll
     for (int i = 0; i < Base::COUNT; ++i) {
       const Pixel pixel = pixel_at((unsigned)first_row + Base::row(i), (unsigned)pixels);
-      const int d = pixel.d * STRIDE_D + phase.d.first, h = pixel.h * STRIDE_H + phase.h.first, w = pixel.w * STRIDE_W + phase.w.first;
-      corner[i] = (((pixel.image * IN_D + d) * IN_H + h) * IN_W + w) * WIDTH;
-      taps[i].set(pixel.exists, d, h, w, phase);
+      d[i] = pixel.d * STRIDE_D + phase.d.first, h[i] = pixel.h * STRIDE_H + phase.h.first, w[i] = pixel.w * STRIDE_W + phase.w.first;
+      corner[i] = (((pixel.image * IN_D + d[i]) * IN_H + h[i]) * IN_W + w[i]) * WIDTH;
+      if (!pixel.exists) w[i] = -(1 << 30);
     }
   }
   DEVICE void fetch(unsigned char* shared, unsigned at, const Tap& tap, const Phase&) {
@@ -81,7 +55,8 @@ template <int ROWS> struct PixelWalker : Rows<ROWS> {
 #pragma unroll
     for (int i = 0; i < Base::COUNT; ++i) {
       if (Base::beyond(i)) break;
-      const bool valid = tap.inside && taps[i].meets(tap);
+      const bool valid = tap.inside && (unsigned)(w[i] + tap.w * LineW::MOVE) < IN_W && (IN_H * TAPS_H == 1 || (unsigned)(h[i] + tap.h * LineH::MOVE) < IN_H) &&
+                         (IN_D * TAPS_D == 1 || (unsigned)(d[i] + tap.d * LineD::MOVE) < IN_D);
       Base::copy(shared, at, i, valid ? x + (long long)(corner[i] + offset) * UNIT : x, valid);
     }
   }
@@ -142,10 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const Opera
   const int shift = SCALED ? -final_shift(largest, true) - final_shift(largest, false) : 0;
   const auto finish = [&] {
 #pragma unroll
-    for (int i = 0; SCALED && i < FRAGMENTS_M * FRAGMENTS_N * 4; ++i) {
-      float& sum = sums[i / (FRAGMENTS_N * 4)][i / 4 % FRAGMENTS_N][i % 4];
-      sum = shifted(sum, shift);
-    }
+    for (int i = 0; SCALED && i < sizeof(Sums) / 4; ++i) ((float*)&sums)[i] = shifted(((float*)&sums)[i], shift);
     store_result(shared, sums, y, tile_at(at_hand, m, n), m, n);
     at_hand += gridDim.x;
   };

@@ -1,6 +1,7 @@
 // y[filter, place] = w[filter, tap, channel] · x[place + tap, channel]ᵀ on Hopper: places are rows of an image with zeros around it, so
 // that a tap is a distance between rows. With steps of more than one a place has a pixel for each tap within a step. One thread fetches a stretch of rows for all taps inside of its reach,
-// and filters tap by tap; tensor cores read the stretch from wherever a tap begins. SETS of groups of four warps take tiles in turns:
+// and filters tap by tap; tensor cores read the stretch from wherever a tap begins. DIRECT: x is read as it lies, a panel of PANEL neighbours along a
+// row at a time; panels below each other share a stretch, taps along a row and across have their own, and the copies put the zeros. SETS of groups of four warps take tiles in turns:
 // one multiplies while another stores. What phases of a transposed convolution see of a filter are rows of their own.
 constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row in shared memory
 constexpr int CHUNKS = (MERGED * C + DEPTH - 1) / DEPTH;
@@ -8,8 +9,8 @@ constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
 
 /// A stretch of one pixel of each place, and the taps that find theirs in it: all that are STEP apart along the last REACH axes.
 struct Stretch {
-  static constexpr int STEP_W = MERGED > 1 ? 1 : SPLIT_W, FIRST_H = REACH == 2 ? SPLIT_H : TAPS_H, COUNT = TAPS_D * FIRST_H * STEP_W;
-  static constexpr int LONGEST = (REACH == 2 ? (TAPS_H - 1) / SPLIT_H * DILATION_H * PADDED_W : 0) + (TAPS_W - 1) / STEP_W * DILATION_W;
+  static constexpr int STEP_W = DIRECT ? TAPS_W : MERGED > 1 ? 1 : SPLIT_W, FIRST_H = REACH == 2 ? SPLIT_H : TAPS_H, COUNT = TAPS_D * FIRST_H * STEP_W;
+  static constexpr int LONGEST = (REACH == 2 ? (TAPS_H - 1) / SPLIT_H * DILATION_H * PANEL : 0) + (TAPS_W - 1) / STEP_W * DILATION_W;
   int d, h, w;  // the first tap
   DEVICE explicit Stretch(int number) : d(number / (FIRST_H * STEP_W)), h(number / STEP_W % FIRST_H), w(number % STEP_W) {}
   DEVICE int across() const { return (TAPS_W - 1 - w) / STEP_W + 1; }
@@ -17,17 +18,17 @@ struct Stretch {
   DEVICE int pixel() const { return (d % SPLIT_D * SPLIT_H + h % SPLIT_H) * STEP_W + w; }
   DEVICE int start() const { return (d / SPLIT_D * DILATION_D * PADDED_H + h / SPLIT_H * DILATION_H) * PADDED_W; }
   DEVICE int tap(int i) const { return (d * TAPS_H + h + i / across() * SPLIT_H) * TAPS_W + w + i % across() * STEP_W; }
-  DEVICE int distance(int i) const { return i / across() * DILATION_H * PADDED_W + i % across() * DILATION_W; }
+  DEVICE int distance(int i) const { return i / across() * DILATION_H * PANEL + i % across() * DILATION_W; }
 };
 constexpr int STRETCHES = Stretch::COUNT;
 constexpr int TILE_M = GROUPS_M * 64, TILE_P = GROUPS_P * TILE_N;
-/// x is read as it lies, pixels side by side: boxes of 64 pixels and DEPTH channels. Else: a stretch of rows.
-constexpr int BOXES = DIRECT ? TILE_P / 64 : (TILE_P + Stretch::LONGEST + 255) / 256;
-constexpr int BOX_ROWS = DIRECT ? DEPTH : ((TILE_P + Stretch::LONGEST + BOXES - 1) / BOXES + 7) / 8 * 8;
+constexpr int BOXES = DIRECT ? (TILE_P + Stretch::LONGEST) / PANEL : (TILE_P + Stretch::LONGEST + 255) / 256;
+constexpr int BOX_ROWS = DIRECT ? PANEL : ((TILE_P + Stretch::LONGEST + BOXES - 1) / BOXES + 7) / 8 * 8;
 constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024, W_BYTES = TILE_M * ROW_BYTES;
 constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS, THREADS = CONSUMERS + 32;
-constexpr int STORE_PITCH = STORE_N + 8;
-constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES, BARRIERS = STAGING + CONSUMERS / 32 * 16 * STORE_PITCH * (int)sizeof(T);
+/// Results of a warp in shared memory: filters below each other, or, where those lie side by side, places.
+constexpr int STORE_ROWS = Y_LAST ? STORE_N : 16, STORE_PITCH = (Y_LAST ? 16 : STORE_N) + 8;
+constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES, BARRIERS = STAGING + CONSUMERS / 32 * STORE_ROWS * STORE_PITCH * (int)sizeof(T);
 constexpr int SHARED_BYTES = BARRIERS + (X_STAGES + W_STAGES) * 16;
 static_assert(SHARED_BYTES == SHARED, "as the host reckons");
 /// All filters that a block ever reads fit: they are fetched once.
@@ -35,51 +36,48 @@ constexpr bool KEPT = FILTERS <= TILE_M && GROUPS == 1 && W_STAGES >= CHUNKS * T
 
 typedef float Sums[1][TILE_N / 8][4];
 
-/// Buffers in the order in which they are filled; parity counts rounds.
 template <int COUNT, int BYTES>
-struct Buffers {
-  unsigned first, barriers;
-  int stage = 0;
-  unsigned parity = 0;
-  DEVICE Buffers(unsigned first, unsigned barriers) : first(first), barriers(barriers) {}
-  DEVICE void make() const {
-    for (int s = 0; s < COUNT; ++s) {
-      make_barrier(barriers + s * 16, 1);
-      make_barrier(barriers + s * 16 + 8, SET_THREADS / 32);
-    }
-  }
-  DEVICE unsigned buffer() const { return first + stage * BYTES; }
-  DEVICE unsigned full() const { return barriers + stage * 16; }
-  DEVICE unsigned free() const { return full() + 8; }
+struct Buffers : BufferRing<COUNT> {
+  unsigned first;
+  DEVICE Buffers(unsigned first, unsigned barriers) : BufferRing<COUNT>(barriers), first(first) {}
+  DEVICE unsigned buffer() const { return first + this->stage * BYTES; }
   DEVICE void skip(int count) {
-    count += stage;
-    stage = count % COUNT;
-    parity ^= count / COUNT & 1;
-  }
-  DEVICE void step() {
-    if (++stage < COUNT) return;
-    stage = 0;
-    parity ^= 1;
-  }
-  DEVICE void release() const {
-    if (threadIdx.x % 32 == 0) arrive(free());
+    count += this->stage;
+    this->stage = count % COUNT;
+    this->parity ^= count / COUNT & 1;
   }
 };
 typedef Buffers<X_STAGES, X_BYTES> Stretches;
 typedef Buffers<W_STAGES, W_BYTES> Filters;
 
-constexpr unsigned TILES = (PLACES + TILE_P - 1) / TILE_P;  // of an image
 struct Unit {
-  int group, filter, image, place;
+  int group, filter, place;
   DEVICE explicit Unit(unsigned index) {
     constexpr unsigned COLUMNS = (FILTERS + TILE_M - 1) / TILE_M;
     filter = index % COLUMNS * TILE_M;
     group = index / COLUMNS % GROUPS;
-    const unsigned tile = index / (COLUMNS * GROUPS);
-    image = DIRECT ? tile / TILES : 0;
-    place = (DIRECT ? tile % TILES : tile) * TILE_P;
+    place = index / (COLUMNS * GROUPS) * TILE_P;
   }
 };
+
+/// A place of all images, along its axes: panels that lie below each other follow each other, unless images are FLAT, one row each.
+struct Place {
+  int image, d, h, w;
+  DEVICE explicit Place(int number) : image(number / IMAGE) {
+    constexpr int ACROSS_W = FLAT ? PADDED_W : PANEL;
+    const int rest = number % IMAGE;
+    d = rest / (PADDED_H * PADDED_W), h = rest / ACROSS_W % PADDED_H, w = rest / (PADDED_H * ACROSS_W) % (PADDED_W / ACROSS_W) * ACROSS_W + rest % ACROSS_W;
+  }
+};
+
+/// The panel from place `number` on, as a tap at d and w meets it.
+DEVICE void copy_panel(unsigned to, const CUtensorMap& x, int number, int tap_d, int tap_w, int c, int group, unsigned barrier) {
+  const Place place(number);
+  const int d = FLAT ? 0 : place.d + tap_d * DILATION_D - LOW_D, h = FLAT ? 0 : place.h - LOW_H;
+  const int w = FLAT ? number % IMAGE : place.w + tap_w * DILATION_W - LOW_W;
+  if (X_LAST) copy_box(to, x, c + group * CHANNELS, w, h, d, place.image, barrier);
+  else copy_box(to, x, w, c, h, d, place.image * GROUPS + group, barrier);
+}
 
 DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, const CUtensorMap& w, unsigned all) {
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
@@ -87,17 +85,17 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
     for (int at = 0; at < CHUNKS * STRETCHES; ++at, stretches.step()) {
       const int c = at / STRETCHES * DEPTH;
       const Stretch stretch(at % STRETCHES);
-      await(stretches.free(), stretches.parity ^ 1);
+      stretches.await_free();
       expect_bytes(stretches.full(), BOXES * BOX_ROWS * ROW_BYTES);
 #pragma unroll
       for (int i = 0; i < BOXES; ++i) {
         const unsigned to = stretches.buffer() + i * BOX_ROWS * ROW_BYTES;
-        if (DIRECT) copy_box(to, x, unit.place + i * 64, c, unit.image * GROUPS + unit.group, stretches.full());
+        if (DIRECT) copy_panel(to, x, unit.place + (stretch.h * DILATION_H + i) * PANEL, stretch.d, stretch.w, c, unit.group, stretches.full());
         if (!DIRECT) copy_box(to, x, c, stretch.pixel() * GROUPS + unit.group, unit.place + stretch.start() + i * BOX_ROWS, stretches.full());
       }
       if (KEPT && index != blockIdx.x) continue;
       for (int i = 0; i < stretch.count(); ++i, filters.step()) {
-        if (!KEPT) await(filters.free(), filters.parity ^ 1);
+        if (!KEPT) filters.await_free();
         expect_bytes(filters.full(), W_BYTES);
         copy_box(filters.buffer(), w, c, stretch.tap(i), unit.group * FILTERS + unit.filter, filters.full());
       }
@@ -109,8 +107,23 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
 DEVICE unsigned long long rows_at(unsigned at) {
   return (ROW_BYTES == 128 ? 1ull : 2ull) << 62 | (unsigned long long)(8 * ROW_BYTES >> 4) << 32 | 1ull << 16 | (at & 0x3ffff) >> 4;
 }
-DEVICE void put_two(float* to, float a, float b) { *(float2*)to = make_float2(a, b); }
-DEVICE void put_two(Operand* to, float a, float b) { *(unsigned*)to = pack(a, b); }
+/// Describes a stretch whose channels follow each other panel by panel, from any panel on: those of 16 lie PRODUCT_BYTES apart.
+constexpr int PRODUCT_BYTES = ACROSS ? PANEL * 32 : 32;
+DEVICE unsigned long long panels_at(unsigned at) {
+  return (PANEL == 64 ? 1ull : PANEL == 32 ? 2ull : 3ull) << 62 | (unsigned long long)PANEL << 32 | (unsigned long long)(PANEL * ROW_BYTES >> 4) << 16 | (at & 0x3ffff) >> 4;
+}
+/// Two results that lie PITCH apart.
+template <int PITCH>
+DEVICE void put_two(float* to, float a, float b) {
+  if (PITCH == 1) *(float2*)to = make_float2(a, b);
+  else to[0] = a, to[PITCH] = b;
+}
+template <int PITCH>
+DEVICE void put_two(Operand* to, float a, float b) {
+  const unsigned both = pack(a, b);
+  if (PITCH == 1) *(unsigned*)to = both;
+  else *(unsigned short*)to = (unsigned short)both, *(unsigned short*)(to + PITCH) = (unsigned short)(both >> 16);
+}
 
 DEVICE int set() { return threadIdx.x / SET_THREADS; }
 DEVICE int group_m() { return threadIdx.x / 128 % GROUPS_M; }
@@ -123,16 +136,16 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
   Stretches stretch_before = stretches;
   Filters before = filters;
   for (int at = 0; at < CHUNKS * STRETCHES; ++at) {
-    await(stretches.full(), stretches.parity);
+    stretches.await_full();
     const Stretch stretch(at % STRETCHES);
 #pragma unroll 1
     for (int i = 0; i < stretch.count(); ++i, filters.step()) {
-      await(filters.full(), filters.parity);
+      filters.await_full();
       const unsigned at_b = stretches.buffer() + (group_p() * TILE_N + stretch.distance(i)) * ROW_BYTES;
-      const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = DIRECT ? operand(at_b, DEPTH * 128) : rows_at(at_b);
+      const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = ACROSS ? panels_at(at_b) : rows_at(at_b);
       start_products();
 #pragma unroll
-      for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[0], further(a, step * 32), further(b, step * (DIRECT ? 2048 : 32)));
+      for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[0], further(a, step * 32), further(b, step * PRODUCT_BYTES));
       commit_products();
       if (at + i == 0) continue;
       wait_products<1>();
@@ -167,12 +180,43 @@ DEVICE Piece piece_at(const T* staging) {
   return piece;
 }
 
-/// 16 × STORE_N of a warp at a time through shared memory: lanes write what lies side by side, phases of a place and then its neighbours.
+/// 16 × STORE_N of a warp that lie in shared memory: lanes write what lies side by side, phases of a place and then its neighbours.
+DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first, int places) {
+  static_assert(Y_LAST || STORE_N * PHASES_W % (32 * Y_PIECE) == 0, "lanes write one line at a time");
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int k = 0; k < STORE_N * PHASES_W; k += 32 * Y_PIECE) {
+    const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W;
+    const Place place(first + column);
+    const int out_w = place.w * PHASES_W + r - CROP_W;
+    const bool exists = first + column < places && place.d < PLACES_D && place.h < PLACES_H && place.w < PLACES_W && (unsigned)out_w < OUT_W;
+    T* const to = y + (long long)place.image * Y_IMAGE + out_w * Y_W;
+#pragma unroll
+    for (int row = 0; row < 16; row += PHASES_W) {
+      const int m = top + row, phase = m % ROW_PHASES;
+      const int out_d = place.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D, out_h = place.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
+      if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
+        *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H) = piece_at(staging + (row + r) * STORE_PITCH + column);
+    }
+  }
+}
+/// Likewise of results whose filters lie side by side; there are no phases.
+DEVICE void store_pixels(const T* staging, T* __restrict__ y, int top, int first, int places) {
+  constexpr int PIECES = 16 / Y_PIECE;  // of a place
+#pragma unroll 1  // sums take the registers
+  for (int k = threadIdx.x % 32; k < STORE_N * PIECES; k += 32) {
+    const int column = k / PIECES, row = k % PIECES * Y_PIECE;
+    const Place place(first + column);
+    if (first + column < places && place.d < PLACES_D && place.h < PLACES_H && place.w < PLACES_W && top + row < FILTERS)
+      *(Piece*)(y + place.image * Y_IMAGE + place.d * Y_D + place.h * Y_H + place.w * Y_W + top + row) = *(const Piece*)(staging + column * STORE_PITCH + row);
+  }
+}
+
+/// 16 × STORE_N of a warp at a time through shared memory.
 DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, const Unit& unit, int places, int shift) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  T* const staging = (T*)(shared + STAGING) + warp * 16 * STORE_PITCH;
+  T* const staging = (T*)(shared + STAGING) + warp * STORE_ROWS * STORE_PITCH;
   const int top = unit.filter + group_m() * 64 + warp % 4 * 16;
-  static_assert(STORE_N * PHASES_W % (32 * Y_PIECE) == 0, "lanes write one line at a time");
   y += unit.group * Y_GROUP;
 #pragma unroll
   for (int first = 0; first < TILE_N; first += STORE_N) {
@@ -180,26 +224,17 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
     for (int j = 0; j < STORE_N / 8; ++j) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float left = sums[0][first / 8 + j][half * 2], right = sums[0][first / 8 + j][half * 2 + 1];
-        put_two(staging + (lane / 4 + half * 8) * STORE_PITCH + j * 8 + lane % 4 * 2, SCALED ? shifted(left, shift) : left, SCALED ? shifted(right, shift) : right);
+        const int row = lane / 4 + half * 8, column = j * 8 + lane % 4 * 2;
+        float two[2] = {sums[0][first / 8 + j][half * 2], sums[0][first / 8 + j][half * 2 + 1]};
+        if (SCALED) two[0] = shifted(two[0], shift), two[1] = shifted(two[1], shift);
+        if (Y_LAST) put_two<STORE_PITCH>(staging + column * STORE_PITCH + row, two[0], two[1]);
+        else put_two<1>(staging + row * STORE_PITCH + column, two[0], two[1]);
       }
     }
     __syncwarp();
-#pragma unroll
-    for (int k = 0; k < STORE_N * PHASES_W; k += 32 * Y_PIECE) {
-      const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W;
-      const int number = unit.place + group_p() * TILE_N + first + column, rest = number % PLACES;
-      const int d = rest / (PADDED_H * PADDED_W), h = rest / PADDED_W % PADDED_H, s = rest % PADDED_W, out_w = s * PHASES_W + r - CROP_W;
-      const bool exists = number < places && d < PLACES_D && h < PLACES_H && s < PLACES_W && (unsigned)out_w < OUT_W;
-      T* const to = y + (long long)(unit.image + number / PLACES) * Y_IMAGE + out_w * Y_W;
-#pragma unroll
-      for (int row = 0; row < 16; row += PHASES_W) {
-        const int m = top + row, phase = m % ROW_PHASES;
-        const int out_d = d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D, out_h = h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
-        if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
-          *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H) = piece_at(staging + (row + r) * STORE_PITCH + column);
-      }
-    }
+    const int number = unit.place + group_p() * TILE_N + first;
+    if (Y_LAST) store_pixels(staging, y, top, number, places);
+    else store_lines(staging, y, top, number, places);
     __syncwarp();
   }
 }
@@ -208,13 +243,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_const
                                                                 T* __restrict__ y, int images, const unsigned* __restrict__ largest) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned at = (unsigned)__cvta_generic_to_shared(shared);
-  const int places = DIRECT ? PLACES : images * PLACES;
-  const unsigned all = (DIRECT ? images * TILES : (unsigned)((places + TILE_P - 1) / TILE_P)) * ((FILTERS + TILE_M - 1) / TILE_M) * GROUPS;
+  const int places = images * IMAGE;
+  const unsigned all = (unsigned)((places + TILE_P - 1) / TILE_P) * ((FILTERS + TILE_M - 1) / TILE_M) * GROUPS;
   Stretches stretches(at, at + BARRIERS);
   Filters filters(at + W_AT, at + BARRIERS + X_STAGES * 16);
   if (threadIdx.x == 0) {
-    stretches.make();
-    filters.make();
+    stretches.make(SET_THREADS / 32);
+    filters.make(SET_THREADS / 32);
     show_barriers();
   }
   __syncthreads();

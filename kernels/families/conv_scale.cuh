@@ -1,5 +1,5 @@
 // What all kernels of a convolution share: units, arranged places, and powers of two for float32.
-constexpr int UNIT = 8;  // elements that are copied at once
+constexpr int UNIT = 16 / sizeof(Operand);  // elements that are copied at once
 template <class E, int COUNT> struct alignas(COUNT * sizeof(E)) Units {
   E element[COUNT];
 };
@@ -12,7 +12,8 @@ constexpr int LARGEST = SAMPLED_X + SAMPLED_W;  // where the largest of x and of
 DEVICE unsigned largest_of(const unsigned* parts, int count) {
   unsigned largest = 1;
   for (int i = threadIdx.x % 32; i < count; i += 32) largest = max(largest, parts[i]);
-  return __reduce_max_sync(~0u, largest);
+  for (int step = 16; step > 0; step /= 2) largest = max(largest, __shfl_xor_sync(~0u, largest, step));
+  return largest;
 }
 /// The power for a magnitude, given by its bits.
 DEVICE int shift_of(unsigned bits) { return 14 - (bits >= 0x00800000u ? (int)(bits >> 23) - 127 : -118 - __clz(bits)); }

@@ -53,6 +53,13 @@ DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, u
                : "memory");
 }
 
+/// Of a tensor of five dimensions.
+DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, int u, int v, unsigned barrier) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(to),
+               "l"((unsigned long long)&map), "r"(x), "r"(y), "r"(z), "r"(u), "r"(v), "r"(barrier)
+               : "memory");
+}
+
 /// `bytes` side by side, a multiple of 16.
 DEVICE void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
