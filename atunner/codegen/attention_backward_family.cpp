@@ -123,30 +123,22 @@ class AttentionBackward : public BoundTemplate {
   int64_t OwnKeys() const { return roles() ? 64 : 128; }
   int64_t OwnRows(bool of_keys) const { return of_keys ? form_.keys : form_.queries; }
   int64_t Heads(bool of_keys) const { return form_.heads / (of_keys ? form_.sharing : 1); }
-  int64_t RowBytes() const { return form_.RowBytes(); }
   /// Tiles of queries may reach beyond the last one.
   int64_t Rows() const { return CeilDiv(form_.queries, 64) * 64 + 128; }
 
+  /// A block's own tiles, those that stream by, and barriers.
   std::string ForwardBytes() const {
     return fmt::format("((forward_q + 2 * forward_k * {0}) * {1} + {0} * 32 + forward_q // 4)", kForwardStages,
-                       RowBytes());
+                       form_.RowBytes());
   }
-  /// A block's own tiles, those that stream by, and barriers.
-  std::string KeysBytes() const {
+  std::string KeysBytes() const { return StreamBytes("k", std::to_string(OwnKeys())) + " + k_stages * k_tile * 8"; }
+  std::string QueriesBytes() const { return StreamBytes("q", "q_groups * 64"); }
+  std::string StreamBytes(const char* kernel, const std::string& own) const {
     return fmt::format(
-        "((2 * {} + (k_stages + k_partner_stages) * k_tile) * {} + k_stages * k_tile * 8 + (k_stages + "
-        "k_partner_stages) * 16 + 16)",
-        OwnKeys(), RowBytes());
-  }
-  std::string QueriesBytes() const {
-    return fmt::format(
-        "((2 * q_groups * 64 + (q_stages + q_partner_stages) * q_tile) * {} + (q_stages + q_partner_stages) * 16 + 16)",
-        RowBytes());
+        "(2 * {1} + ({0}_stages + {0}_partner_stages) * {0}_tile) * {2} + ({0}_stages + {0}_partner_stages) * 16 + 16",
+        kernel, own, form_.RowBytes());
   }
 
-  ArgBinding Map(const char* tensor, bool of_keys, int64_t rows) const {
-    return form_.Map(tensor, element_, of_keys, rows);
-  }
   /// Blocks of `own` rows of each head.
   LaunchStep Launch(const char* entry, bool of_keys, int64_t own, int64_t groups, const std::string& shared,
                     const Arguments& arguments, double scale) const {
@@ -161,19 +153,22 @@ class AttentionBackward : public BoundTemplate {
   LaunchPlan PlanOf(const Configuration& configuration) const {
     const Chosen at = chosen(configuration);
     const int64_t forward_q = at["forward_q"], k_tile = at["k_tile"], q_tile = at["q_tile"];
+    const auto map = [&](const char* tensor, bool of_keys, int64_t rows) {
+      return form_.Map(tensor, element_, of_keys, rows);
+    };
     LaunchStep forward = Launch("attention", false, forward_q, forward_q / 64, ForwardBytes(),
-                                {Map("q", false, 64), Map("k", true, at["forward_k"]), Map("v", true, at["forward_k"]),
+                                {map("q", false, 64), map("k", true, at["forward_k"]), map("v", true, at["forward_k"]),
                                  form_.extra, "dy", "@statistics"},
                                 form_.scale * 1.4426950408889634);
     if (at["forward_order"] == 1)
       forward.grid[0] = Expr::MustParse(fmt::format("min({}, {})", forward.grid[0].text(), profile_.sms));
     const LaunchStep keys = Launch("backward_keys", true, OwnKeys(), 2, KeysBytes(),
-                                   {Map("k", true, 64), Map("v", true, 64), Map("q", false, k_tile),
-                                    Map("dy", false, k_tile), "@statistics", "dk", "dv"},
+                                   {map("k", true, 64), map("v", true, 64), map("q", false, k_tile),
+                                    map("dy", false, k_tile), "@statistics", "dk", "dv"},
                                    form_.scale);
     const LaunchStep queries = Launch("backward_queries", false, at["q_groups"] * 64, at["q_groups"], QueriesBytes(),
-                                      {Map("q", false, 64), Map("dy", false, 64), Map("k", true, q_tile),
-                                       Map("v", true, q_tile), "@statistics", "dq"},
+                                      {map("q", false, 64), map("dy", false, 64), map("k", true, q_tile),
+                                       map("v", true, q_tile), "@statistics", "dq"},
                                       form_.scale);
     LaunchPlan plan = Plan(configuration, {forward, keys, queries});
     plan.workspaces = {{"statistics", Expr::MustParse(fmt::format("{} * {}", form_.heads_text, Rows() * 8))}};

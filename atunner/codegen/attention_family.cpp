@@ -88,7 +88,7 @@ class MmaAttention : public AttentionTemplate {
         {"tile_q", Integers({64, 128, 256}), "queries per block"},
         {"warp_q", Integers({16, 32}), "queries per warp"},
         {"tile_k", Integers({32, 64, 128}), "keys per step"},
-        {"stages", Integers({1, 2, 3}), "buffers for keys and values; 1 loads keys and values in turn"},
+        {"stages", Integers({2, 3}), "buffers for keys and values"},
         {"q_registers", Integers({0, 1}), "keep the queries in registers"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
@@ -124,7 +124,7 @@ class MmaAttention : public AttentionTemplate {
     // fewer barriers; a second buffer hides the copies; eight warps per SM hide the softmax behind the products.
     const double fed = at["warp_q"] == 16 ? 0.85 : 1.0;
     const double barriers = 1.0 + 6.0 / Real(at["tile_k"]);
-    const double copies = at["stages"] == 1 ? 1.06 : at["stages"] == 3 ? 1.02 : 1.0;
+    const double copies = at["stages"] == 3 ? 1.02 : 1.0;
     const double hidden = std::min(1.0, 0.55 + 0.45 * Real(warps * resident) / 8.0);
     const double queries = at["q_registers"] == 0 ? 1.03 : 1.0;
     const double order = at["head_group"] == 1 ? 1.0 : 1.001;
@@ -244,7 +244,7 @@ class WgmmaAttention : public AttentionTemplate {
     const double longest = *std::max_element(tiles.begin(), tiles.end());
     const double average = std::accumulate(tiles.begin(), tiles.end(), 0.0) / Real(std::ssize(tiles));
     const double works = Real(std::ssize(tiles) * form_.heads) / Real(profile_.sms);
-    if (average == longest) return std::ceil(works) * average;
+    if (longest == *std::min_element(tiles.begin(), tiles.end())) return std::ceil(works) * longest;
     if (order == 0) return std::max(works, 1.0) * average + 0.3 * longest;  // long rows first fill up evenly
     if (order == 2)
       return std::ceil(Real(CeilDiv(std::ssize(tiles), 2) * form_.heads) / Real(profile_.sms)) * 2 * average;

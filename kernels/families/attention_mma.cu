@@ -17,18 +17,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
   const int warp_row = threadIdx.x / 32 * WARP_Q;
   const int first_row = queries.first + warp_row;  // of this warp
   const int begin = queries.begin(), tiles = queries.end();
-  const auto fetch_k = [&](int tile, int stage) {
+  const auto fetch_both = [&](int tile, int stage) {
+    if (tile >= tiles) return;
     fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES, k + queries.key_base, tile * TILE_K, queries.keys);
-  };
-  const auto fetch_v = [&](int tile, int stage) {
     fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES + K_BYTES, v + queries.key_base, tile * TILE_K, queries.keys);
   };
 
   fetch<TILE_Q>(shared, 0, q + queries.base, queries.first, sequence);
   commit_copies();
-  UNROLLED for (int s = 0; s < (STAGES == 1 ? 1 : STAGES - 1); ++s) {
-    if (begin + s < tiles) fetch_k(begin + s, s);
-    if (STAGES > 1 && begin + s < tiles) fetch_v(begin + s, s);
+  UNROLLED for (int s = 0; s < STAGES - 1; ++s) {
+    fetch_both(begin + s, s);
     commit_copies();
   }
   unsigned fq[Q_REGISTERS ? STEPS : 1][FRAGMENTS_Q][4];
@@ -38,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
     }
   };
   if (Q_REGISTERS) {
-    wait_copies<STAGES == 1 ? 1 : STAGES - 1>();
+    wait_copies<STAGES - 1>();
     __syncthreads();
     UNROLLED for (int step = 0; step < STEPS; ++step) load_queries(step, fq[Q_REGISTERS ? step : 0]);
   }
@@ -49,20 +47,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
   int stage = 0;
   for (int tile = begin; tile < tiles; ++tile) {
     const int first_key = tile * TILE_K;
-    wait_copies<STAGES == 1 ? 0 : STAGES - 2>();
+    wait_copies<STAGES - 2>();
     __syncthreads();  // this tile is here, and nobody reads the one before it any more
-    if (STAGES == 1) {
-      fetch_v(tile, 0);
-    } else if (tile + STAGES - 1 < tiles) {
-      const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
-      fetch_k(tile + STAGES - 1, free_stage);
-      fetch_v(tile + STAGES - 1, free_stage);
-    }
+    fetch_both(tile + STAGES - 1, stage == 0 ? STAGES - 1 : stage - 1);
     commit_copies();
-    const bool active = tile < queries.end(first_row + WARP_Q);  // some query of this warp sees some key of this tile
     const unsigned k_at = shared_at + Q_BYTES + stage * STAGE_BYTES;
-    float scores[FRAGMENTS_Q][FRAGMENTS_K][4];
-    if (active) {
+    if (tile < queries.end(first_row + WARP_Q)) {  // some query of this warp sees some key of this tile
+      float scores[FRAGMENTS_Q][FRAGMENTS_K][4];
       clear(scores);
       UNROLLED for (int step = 0; step < STEPS; ++step) {
         if (!Q_REGISTERS) load_queries(step, fq[0]);
@@ -75,14 +66,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
           }
         }
       }
-    }
-    if (STAGES == 1) {
-      wait_copies<0>();
-      __syncthreads();  // the values are here, and nobody reads the keys any more
-      if (tile + 1 < tiles) fetch_k(tile + 1, 0);
-      commit_copies();
-    }
-    if (active) {
       const bool partial = queries.partial(tile, first_row, WARP_Q);
       UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
         if (ADDS) {

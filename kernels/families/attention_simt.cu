@@ -19,14 +19,11 @@ DEVICE void fetch(float4* to, const float* head, int first, int sequence) {
     const bool valid = first + row < sequence;
     const float* from = head + (long long)(first + row) * DIM + unit * 4;
     float4* at = to + row * PITCH + unit;
-    if (ALIGNED) {
-      copy_async<16>(shared_address(at), from, valid);
-    } else {
-      const int count = valid ? DIM - unit * 4 : 0;
-      *at = make_float4(count > 0 ? from[0] : 0, count > 1 ? from[1] : 0, count > 2 ? from[2] : 0, count > 3 ? from[3] : 0);
-    }
+    if (ALIGNED) copy_async<16>(shared_address(at), from, valid);
+    for (int e = 0; !ALIGNED && e < 4; ++e) ((float*)at)[e] = valid && unit * 4 + e < DIM ? from[e] : 0;
   }
 }
+DEVICE float part(const float4& unit, int e) { return e == 0 ? unit.x : e == 1 ? unit.y : e == 2 ? unit.z : unit.w; }
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __restrict__ q, const float* __restrict__ k,
                                                                const float* __restrict__ v, const void* __restrict__ given,
@@ -44,13 +41,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
   const int begin = mine.begin(), tiles = mine.end();
 
   const float scale = ADDS ? 1.0f : scale_log2;  // of scores, once the mask has been added
-  float out[ROWS][OUT][4];
-  float top[ROWS], total[ROWS];
-  UNROLLED for (int i = 0; i < ROWS; ++i) {
-    top[i] = MASKED;
-    total[i] = 0;
-    UNROLLED for (int c = 0; c < OUT; ++c) out[i][c][0] = out[i][c][1] = out[i][c][2] = out[i][c][3] = 0;
-  }
+  float out[ROWS][OUT][4] = {}, total[ROWS] = {}, top[ROWS];
+  UNROLLED for (int i = 0; i < ROWS; ++i) top[i] = MASKED;
   fetch<TILE_Q>(queries, q + mine.base, first_q, sequence);
   fetch<TILE_K>(keys, k + mine.key_base, begin * TILE_K, mine.keys);
   for (int tile = begin; tile < tiles; ++tile) {
@@ -59,10 +51,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
     wait_copies<0>();
     __syncthreads();  // the keys are here, and nobody reads the values before them any more
     fetch<TILE_K>(values, v + mine.key_base, first_key, mine.keys);
-    float scores[ROWS][KEYS];
-    UNROLLED for (int i = 0; i < ROWS; ++i) {
-      UNROLLED for (int j = 0; j < KEYS; ++j) scores[i][j] = 0;
-    }
+    float scores[ROWS][KEYS] = {};
 #pragma unroll 4
     for (int unit = 0; unit < UNITS; ++unit) {
       float4 a[ROWS], b[KEYS];
@@ -70,10 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
       UNROLLED for (int j = 0; j < KEYS; ++j) b[j] = keys[(x + j * 16) * PITCH + unit];
       UNROLLED for (int i = 0; i < ROWS; ++i) {
         UNROLLED for (int j = 0; j < KEYS; ++j) {
-          scores[i][j] = fmaf(a[i].x, b[j].x, scores[i][j]);
-          scores[i][j] = fmaf(a[i].y, b[j].y, scores[i][j]);
-          scores[i][j] = fmaf(a[i].z, b[j].z, scores[i][j]);
-          scores[i][j] = fmaf(a[i].w, b[j].w, scores[i][j]);
+          UNROLLED for (int e = 0; e < 4; ++e) scores[i][j] = fmaf(part(a[i], e), part(b[j], e), scores[i][j]);
         }
       }
     }
@@ -116,11 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
           if (UNITS % 16 != 0 && x + c * 16 >= UNITS) continue;
           const float4 value = values[(key + e) * PITCH + x + c * 16];
           UNROLLED for (int i = 0; i < ROWS; ++i) {
-            const float weight = e == 0 ? p[i].x : e == 1 ? p[i].y : e == 2 ? p[i].z : p[i].w;
-            out[i][c][0] = fmaf(weight, value.x, out[i][c][0]);
-            out[i][c][1] = fmaf(weight, value.y, out[i][c][1]);
-            out[i][c][2] = fmaf(weight, value.z, out[i][c][2]);
-            out[i][c][3] = fmaf(weight, value.w, out[i][c][3]);
+            UNROLLED for (int d = 0; d < 4; ++d) out[i][c][d] = fmaf(part(p[i], e), part(value, d), out[i][c][d]);
           }
         }
       }
@@ -138,12 +120,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
       if (row >= sequence || unit >= UNITS) continue;
       float* to = y + mine.base + (long long)row * DIM + unit * 4;
       UNROLLED for (int e = 0; e < 4; ++e) out[i][c][e] *= inverse;
-      if (ALIGNED) {
-        *(float4*)to = make_float4(out[i][c][0], out[i][c][1], out[i][c][2], out[i][c][3]);
-      } else {
-        UNROLLED for (int e = 0; e < 4; ++e) {
-          if (unit * 4 + e < DIM) to[e] = out[i][c][e];
-        }
+      if (ALIGNED) *(float4*)to = make_float4(out[i][c][0], out[i][c][1], out[i][c][2], out[i][c][3]);
+      UNROLLED for (int e = 0; e < 4; ++e) {
+        if (!ALIGNED && unit * 4 + e < DIM) to[e] = out[i][c][e];
       }
     }
   }
