@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -39,7 +40,7 @@ def tuned(options, command, dtype, dims, run):
         begin = time.time()
         answer = run_atunner(options.atunner, [*command, *options.more, "--no-baselines", "--out", folder], dtype, options.budget)
         if "best" not in answer:
-            return math.nan, why_not(answer)
+            return math.nan, f"{why_not(answer)}: {answer.get('trials', 0)} trials, {answer.get('stop_reason', '')}"
         seconds = time.time() - begin
         kernel = atunner_runtime.ArtifactSet(folder).choose(dims=dims, name=command[0])
         scratch = {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)} if kernel.workspace_bytes else {}
@@ -122,6 +123,7 @@ def library_of(op, q, k, v, extra, attributes):
 def fastest(functions, tensors, flush):
     """Time, name and result of the fastest that runs."""
     best = (math.nan, "none", None)
+    warnings.simplefilter("ignore")  # each backend says at length what it does not take
     for name, (make, settings) in functions.items():
         try:
             function = make()

@@ -77,7 +77,7 @@ ConstantBlock AttentionForm::Constants(int64_t statistics) const {
   block.Int("WINDOW", window, "keys back that a query sees; 0 = all");
   block.Int("AHEAD", keys - queries, "keys before the one beside the first query");
   block.Int("SHARING", sharing, "query heads that share a key head").Int("HEADS", members, "of a sequence");
-  block.Int("GIVEN", given).Bool("EVEN_KEYS", given >= 2 && keys % 2 == 0);
+  block.Int("GIVEN", given).Bool("WHOLE_UNITS", given >= 2 && keys % 8 == 0);
   return block.Bool("NEGATIVE", scale < 0 && given < 2, "the scale's sign: the least score weighs most");
 }
 

@@ -31,35 +31,6 @@ DEVICE void fetch(unsigned char* shared, unsigned at, const T* head, int first, 
   }
 }
 
-/// What a mask adds to the scores of sixteen rows and eight keys for each fragment: pairs of keys, read ahead.
-template <int FRAGMENTS>
-struct Added {
-  unsigned pairs[FRAGMENTS][2];
-
-  DEVICE void load(const Task& task, int head, int first_key, int first_row) {
-    const int lane = threadIdx.x % 32;
-    UNROLLED for (int half = 0; half < 2; ++half) {
-      const T* from = task.mask_of<T>(head, first_row + lane / 4 + half * 8);
-      UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
-        const int key = first_key + j * 8 + lane % 4 * 2;
-        T two[2] = {T(0.0f), T(0.0f)};
-        if (EVEN_KEYS && key < task.keys()) *(unsigned*)two = __ldg((const unsigned*)(from + key));
-        for (int e = 0; !EVEN_KEYS && e < 2; ++e) {
-          if (key + e < task.keys()) two[e] = from[key + e];
-        }
-        pairs[j][half] = *(const unsigned*)two;
-      }
-    }
-  }
-  DEVICE void add_to(float (&scores)[FRAGMENTS][4], float scale_log2) const {
-    UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
-      UNROLLED for (int e = 0; e < 4; ++e) {
-        scores[j][e] = with_mask(scores[j][e], scale_log2, (float)((const T*)&pairs[j][e / 2])[e % 2]);
-      }
-    }
-  }
-};
-
 /// Sixteen queries of a warp, of which a lane holds two: running maximum, and the lane's own share of the sum.
 struct Running {
   float top[2] = {MASKED, MASKED};
@@ -160,6 +131,38 @@ DEVICE void transpose_four(unsigned (&words)[4]) {
     }
   }
 }
+
+/// What a mask adds to the scores of sixteen rows and eight keys for each fragment, read ahead: of four lanes side by side each has every fourth
+/// unit of its rows, and needs a pair of each.
+template <int FRAGMENTS>
+struct Added {
+  uint4 units[(FRAGMENTS + 3) / 4][2];
+
+  DEVICE void load(const Task& task, int head, int first_key, int first_row) {
+    const int lane = threadIdx.x % 32, keys = task.keys();
+    UNROLLED for (int half = 0; half < 2; ++half) {
+      const T* from = task.mask_of<T>(head, first_row + lane / 4 + half * 8);
+      UNROLLED for (int group = 0; group < (FRAGMENTS + 3) / 4; ++group) {
+        const int key = first_key + group * 32 + lane % 4 * 8;
+        if (WHOLE_UNITS) units[group][half] = key < keys ? __ldg((const uint4*)(from + key)) : uint4{};
+        else gather((unsigned char*)&units[group][half], from + key, keys - key);
+      }
+    }
+  }
+  DEVICE void add_to(float (&scores)[FRAGMENTS][4], float scale_log2) const {
+    UNROLLED for (int half = 0; half < 2; ++half) {
+      UNROLLED for (int j = 0; j < FRAGMENTS; j += 4) {
+        const uint4 unit = units[j / 4][half];
+        unsigned words[4] = {unit.x, unit.y, unit.z, unit.w};
+        transpose_four(words);
+        UNROLLED for (int i = 0; i < 8 && j + i / 2 < FRAGMENTS; ++i) {
+          float& score = scores[j + i / 2][half * 2 + i % 2];
+          score = with_mask(score, scale_log2, (float)((const T*)words)[i]);
+        }
+      }
+    }
+  }
+};
 
 /// Sixteen rows of a warp times a factor each, straight from registers; four lanes write 64 bytes side by side. The lane's rows are `row`
 /// and the eighth behind, of a head of `rows`.
