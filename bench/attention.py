@@ -1,11 +1,12 @@
-"""Attention, its gradients, and decoding from pages, on the GPU of this machine: PyTorch (cuDNN) and atunner in one run.
+"""Attention, its gradients, its variants (shared keys, windows, masks, sequences of other lengths), and decoding from pages, on the GPU of this machine: PyTorch (cuDNN) and atunner in one run.
 
 Backward: cuDNN is timed forward and backward, as atunner's task begins with q, k, v and dy and so contains the forward pass.
+Variants: beside the fastest of what PyTorch has for them (its backends for attention, flex_attention for windows).
 Decoding: cuDNN takes keys and values that lie side by side; the share is of `--peak` GB/s, for keys and values read once.
 All artifacts are launched by the runtime; decoding's on a table without repeated pages and with sequences of full length.
 Times are medians of CUDA events with L2 emptied by a write before each sample.
-Usage: python3 bench/attention.py --atunner build/atunner [--budget 6] [--only forward,backward,decode] [--lengths 1024,4096,16384] [--dims 64,128,256]
-       [--seconds 600]
+Usage: python3 bench/attention.py --atunner build/atunner [--budget 6] [--only forward,variants,backward,decode] [--lengths 1024,4096,16384] [--dims 64,128,256]
+       [--seconds 600] [--where "order == 1"]
        (ATUNNER_RUNTIME names libatunner_runtime.so)
 """
 import math
@@ -13,6 +14,7 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -36,9 +38,9 @@ def tuned(options, command, dtype, dims, run):
     """Median time of the tuned artifact in us, what `run(kernel)` launches; and what was said where there is none, else the seconds that tuning took."""
     with tempfile.TemporaryDirectory() as folder:
         begin = time.time()
-        answer = run_atunner(options.atunner, [*command, "--no-baselines", "--out", folder], dtype, options.budget)
+        answer = run_atunner(options.atunner, [*command, *options.more, "--no-baselines", "--out", folder], dtype, options.budget)
         if "best" not in answer:
-            return math.nan, why_not(answer)
+            return math.nan, f"{why_not(answer)}: {answer.get('trials', 0)} trials, {answer.get('stop_reason', '')}"
         seconds = time.time() - begin
         kernel = atunner_runtime.ArtifactSet(folder).choose(dims=dims, name=command[0])
         scratch = {"workspace": torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)} if kernel.workspace_bytes else {}
@@ -83,6 +85,83 @@ def forward(options):
         return f"{library:>9.1f} {best:>9.1f} {flops_of(2, shape, causal) / best / 1e6:>8.0f} {library / best:>6.2f} {said}", library / best
 
     print_rows(sequences(options), options.seconds, measure)
+
+
+# operator, sequences, heads, key heads, queries, keys, dim, attributes
+VARIANTS = [("attention_gqa", 2, 32, 8, 4096, 4096, 128, {"causal": True}), ("attention_masked", 2, 16, 16, 4096, 4096, 128, {}),
+            ("attention_varlen", 16, 16, 16, 2048, 2048, 128, {}), ("attention_gqa", 1, 32, 8, 16384, 16384, 128, {"causal": True, "window": 1024}),
+            ("attention_gqa", 2, 32, 8, 1024, 8192, 128, {"causal": True}), ("attention_masked", 2, 32, 32, 2048, 2048, 64, {"per_sequence": True}),
+            ("attention_gqa", 2, 32, 8, 4096, 4096, 64, {}), ("attention_varlen", 16, 32, 8, 1024, 4096, 64, {})]
+
+
+def library_of(op, q, k, v, extra, attributes):
+    """What PyTorch has for a variant: names and functions."""
+    from torch.nn.attention.bias import causal_lower_right
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    window, shared = attributes.get("window", 0), {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+    queries, keys = q.shape[2], k.shape[2]
+    if window:
+        block = create_block_mask(lambda b, h, i, j: (j <= i) & (j > i - window), None, None, queries, keys, device="cuda")
+        return {"flex": (lambda: torch.compile(flex_attention, dynamic=False), {"block_mask": block, **shared})}
+    mask = {}
+    if op == "attention_masked":
+        mask = {"attn_mask": extra[:, None]}
+    elif op == "attention_varlen":
+        mask = {"attn_mask": (torch.arange(keys, device="cuda") <= extra[:, None])[:, None, None].expand(-1, 1, queries, -1)}
+    elif attributes.get("causal"):
+        mask = {"is_causal": True} if queries == keys else {"attn_mask": causal_lower_right(queries, keys)}
+
+    def by(backend):
+        def run(*tensors, **settings):
+            with sdpa_kernel(backend):
+                return torch.nn.functional.scaled_dot_product_attention(*tensors, **settings)
+        return run
+    backends = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION}
+    return {name: (lambda backend=backend: by(backend), {**mask, **shared}) for name, backend in backends.items()}
+
+
+def fastest(functions, tensors, flush):
+    """Time, name and result of the fastest that runs."""
+    best = (math.nan, "none", None)
+    warnings.simplefilter("ignore")  # each backend says at length what it does not take
+    for name, (make, settings) in functions.items():
+        try:
+            function = make()
+            took = time_us(lambda: function(*tensors, **settings), (), flush)
+        except Exception:  # what a backend does not take
+            continue
+        if not best[0] <= took:
+            best = (took, name, function(*tensors, **settings))
+    return best
+
+
+def variants(options):
+    print(f"{'variant':<76} {'dtype':<9} {'PyTorch':>9} {'atunner':>9} {'TFLOP/s':>8} {'ratio':>6}")
+
+    def measure(row):
+        (op, batch, heads, key_heads, queries, keys, dim, attributes), name = row
+        q, y = (torch.randn(batch, heads, queries, dim, device="cuda", dtype=DTYPES[name]) for _ in range(2))
+        k, v = (torch.randn(batch, key_heads, keys, dim, device="cuda", dtype=DTYPES[name]) for _ in range(2))
+        window, causal = attributes.get("window", 0), attributes.get("causal", False)
+        seen = batch * queries * (keys - queries / 2 * causal) if not window else batch * queries * window
+        extra = None
+        if op == "attention_masked":
+            extra = torch.randn(batch if attributes.get("per_sequence") else 1, queries, keys, device="cuda", dtype=DTYPES[name])
+        elif op == "attention_varlen":
+            extra = torch.randint(keys // 4, keys, (batch,), device="cuda", generator=torch.Generator("cuda").manual_seed(3))
+            seen = queries * (extra + 1).sum().item()
+        library, by, wanted = fastest(library_of(op, q, k, v, extra, attributes), (q, k, v), options.flush)
+        flags_ = ["--input-shape", f"{batch},{heads},{queries},{dim}", f"{batch},{key_heads},{keys},{dim}"]
+        for key, value in attributes.items():
+            flags_ += ["--attr", f"{key}={str(value).lower()}"]
+        tensors = [q, k, v] + ([] if extra is None else [extra])
+        best, said = tuned(options, [op, *flags_], name, {"rows": batch}, lambda kernel, scratch: kernel(*tensors, y, **scratch))
+        if best == best and wanted is not None:
+            said += ", " + off(y, wanted)
+        return f"{library:>9.1f} {best:>9.1f} {4 * heads * seen * dim / best / 1e6:>8.0f} {library / best:>6.2f} {by}, {said}", library / best
+
+    rows = ((f"{' '.join(map(str, row)):<76} {name:<9}", (row, name)) for row in VARIANTS for name in options.dtypes.split(","))
+    print_rows(rows, options.seconds, measure)
 
 
 def backward(options):
@@ -131,15 +210,17 @@ def decode(options):
 
 
 def main():
-    parser = flags(__doc__, "6", "bfloat16", "forward,backward,decode")
+    parser = flags(__doc__, "6", "bfloat16", "forward,variants,backward,decode")
     parser.add_argument("--lengths", default="1024,4096,16384")
     parser.add_argument("--dims", default="64,128,256")
     parser.add_argument("--seconds", type=float, default=600, help="of each table: no row begins later")
     parser.add_argument("--peak", type=float, default=4800, help="GB/s of the memory, by its data sheet")
+    parser.add_argument("--where", default="", help="only such configurations")
     options = parser.parse_args()
+    options.more = ["--where", options.where] if options.where else []
     torch.backends.cudnn.benchmark = True
     options.flush = announce("times in us; ratio = cuDNN / atunner")
-    tables = {"forward": forward, "backward": backward, "decode": decode}
+    tables = {"forward": forward, "variants": variants, "backward": backward, "decode": decode}
     for which in options.only.split(","):
         tables[which](options)
 

@@ -1,11 +1,12 @@
-// Flash attention, forward: float16 and bfloat16 on tensor cores through wgmma or mma.sync, float32 with fused
-// multiply-adds.
+// Attention, forward, of any mask, window and sharing of keys: float16 and bfloat16 on tensor cores through wgmma or
+// mma.sync, float32 with fused multiply-adds.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
-#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/attention_form.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
@@ -13,19 +14,14 @@
 namespace atunner {
 namespace {
 
-/// The widest product of one wgmma.
-constexpr int64_t kWgmmaColumns = 256;
-
 /// What all kernels share: one block per tile of queries of one head, keys and values streaming by.
 class AttentionTemplate : public BoundTemplate {
  public:
-  AttentionTemplate(const KernelSpec& spec, const DeviceProfile& profile)
-      : BoundTemplate(spec, profile),
-        dim_(dim("dim")),
-        causal_(Truthy(spec.attributes.at("causal"))),
-        negative_(ToDouble(spec.attributes.at("scale")) < 0) {}
+  AttentionTemplate(const KernelSpec& spec, const DeviceProfile& profile, const AttentionForm& form)
+      : BoundTemplate(spec, profile), form_(form), dim_(form.dim) {}
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    if (!any_length()) return {};
     // One query; and tiles of queries and keys that are partly filled, with more heads than one group has.
     const int64_t queries = GetInt(space_, configuration, "tile_q");
     const int64_t keys = GetInt(space_, configuration, "tile_k");
@@ -33,36 +29,37 @@ class AttentionTemplate : public BoundTemplate {
     return {{{"heads", 1}, {"sequence", 1}, {"dim", dim_}}, {{"heads", 2}, {"sequence", length}, {"dim", dim_}}};
   }
   SizeFreedom FreeSizes(const Configuration&) const override {
+    if (!any_length()) return OpenSize();
     return {{"heads", "sequence"}, {{Expr::MustParse("sequence <= 1073741824"), "31-bit counters"}}};
   }
 
  protected:
   ConstantBlock Constants(const Configuration& configuration) const {
-    ConstantBlock block;
-    block.Define("STATISTICS", 0).Int("DIM", dim_).Ints(chosen(configuration), {"tile_q", "tile_k", "head_group"});
-    block.Bool("CAUSAL", causal_).Bool("NEGATIVE", negative_, "the scale's sign: the least score weighs most");
-    return block;
+    return form_.Constants(0).Ints(chosen(configuration), {"tile_q", "tile_k", "head_group"});
   }
 
   /// One block per tile of queries; q, k and v as pointers unless `step` has them already.
   RenderedKernel Finish(const Configuration& configuration, SourceUnit source, int64_t threads,
                         LaunchStep step = {}) const {
     step.entry = "attention";
-    if (step.args.empty()) step = Step("attention", "ceil_div(sequence, tile_q) * heads", 1, {"q", "k", "v"});
+    if (step.args.empty()) step = Step("attention", Works(), 1, {"q", "k", "v"});
     step.block[0] = Expr(threads);
     step.shared_bytes = shared_;
     // Powers of two are what the hardware has: e^x = 2^(x log2 e).
-    AddArguments(step, {"y", "i32:heads", "i32:sequence", "f32:scale * 1.4426950408889634"});
+    AddArguments(step, {form_.extra, "y", "i32:" + form_.heads_text, "i32:" + form_.queries_text,
+                        fmt::format("f32:{} * 1.4426950408889634", form_.scale_text)});
     return {.source = std::move(source), .plan = Plan(configuration, {step})};
   }
+  std::string Works() const { return fmt::format("ceil_div({}, tile_q) * {}", form_.queries_text, form_.heads_text); }
 
   /// What a block takes, and tiles no larger than what there is, but for the smallest ones.
   void AddLimits(const std::string& shared, int64_t least_queries, int64_t least_keys) {
     shared_ = Expr::MustParse(shared);
     AddShared(shared);
-    Add(fmt::format("tile_q == {} or tile_q < 2 * sequence", least_queries), "more queries than there are");
-    Add(fmt::format("tile_k == {} or tile_k < 2 * sequence", least_keys), "more keys than there are");
-    Add("head_group == 1 or head_group <= heads", "more heads than there are");
+    Add(fmt::format("tile_q == {} or tile_q < 2 * {}", least_queries, form_.queries_text),
+        "more queries than there are");
+    Add(fmt::format("tile_k == {} or tile_k < 2 * {}", least_keys, form_.keys_text), "more keys than there are");
+    Add("head_group == 1 or head_group <= " + form_.heads_text, "more heads than there are");
   }
 
   /// Blocks whose shared memory an SM has.
@@ -71,26 +68,27 @@ class AttentionTemplate : public BoundTemplate {
   }
   /// Blocks that run one after another on the busiest SM, times what one of them computes.
   double BlockSeconds(int64_t tile_q, int64_t resident, double rate_per_sm) const {
-    const double blocks = std::ceil(Real(dim("sequence")) / Real(tile_q)) * Real(dim("heads"));
+    const double blocks = Real(CeilDiv(form_.queries, tile_q) * form_.heads);
     const double waves = std::ceil(blocks / Real(profile_.sms * resident)) * Real(resident);
-    const double seen = Real(dim("sequence")) * (causal_ ? 0.5 : 1.0);
-    return waves * 4.0 * Real(tile_q) * seen * Real(dim_) / rate_per_sm;
+    return waves * 4.0 * Real(tile_q) * form_.SeenKeys() * Real(dim_) / rate_per_sm;
   }
+  /// Heads and lengths are sizes of the task; else its sequences alone.
+  bool any_length() const { return form_.queries_text == "sequence"; }
 
+  AttentionForm form_;
   int64_t dim_;
-  bool causal_;
-  bool negative_;
   Expr shared_;  ///< bytes of a block
 };
 
 class MmaAttention : public AttentionTemplate {
  public:
-  MmaAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
+  MmaAttention(const KernelSpec& spec, const DeviceProfile& profile, const AttentionForm& form)
+      : AttentionTemplate(spec, profile, form) {
     space_.parameters = {
         {"tile_q", Integers({64, 128, 256}), "queries per block"},
         {"warp_q", Integers({16, 32}), "queries per warp"},
         {"tile_k", Integers({32, 64, 128}), "keys per step"},
-        {"stages", Integers({1, 2, 3}), "buffers for keys and values; 1 loads keys and values in turn"},
+        {"stages", Integers({2, 3}), "buffers for keys and values"},
         {"q_registers", Integers({0, 1}), "keep the queries in registers"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
@@ -126,7 +124,7 @@ class MmaAttention : public AttentionTemplate {
     // fewer barriers; a second buffer hides the copies; eight warps per SM hide the softmax behind the products.
     const double fed = at["warp_q"] == 16 ? 0.85 : 1.0;
     const double barriers = 1.0 + 6.0 / Real(at["tile_k"]);
-    const double copies = at["stages"] == 1 ? 1.06 : at["stages"] == 3 ? 1.02 : 1.0;
+    const double copies = at["stages"] == 3 ? 1.02 : 1.0;
     const double hidden = std::min(1.0, 0.55 + 0.45 * Real(warps * resident) / 8.0);
     const double queries = at["q_registers"] == 0 ? 1.03 : 1.0;
     const double order = at["head_group"] == 1 ? 1.0 : 1.001;
@@ -148,19 +146,21 @@ class MmaAttention : public AttentionTemplate {
 /// Hopper: one warp loads by tensor maps, groups of four warps multiply.
 class WgmmaAttention : public AttentionTemplate {
  public:
-  WgmmaAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
+  WgmmaAttention(const KernelSpec& spec, const DeviceProfile& profile, const AttentionForm& form)
+      : AttentionTemplate(spec, profile, form) {
     space_.parameters = {
         {"tile_q", Integers({64, 128, 192}), "queries per block, 64 for each group of four warps"},
         {"tile_k", Integers({32, 64, 80, 96, 112, 128, 144, 160, 176, 192}), "keys per step"},
         {"stages", Integers({2, 3, 4}), "buffers for keys and values"},
         {"turns", Integers({0, 1}), "groups take turns at the tensor cores"},
-        {"order", causal_ ? Integers({0, 1, 2}) : Integers({0, 1}),
+        {"order", form_.causal ? Integers({0, 1, 2}) : Integers({0, 1}),
          "one block per tile of queries; or one per SM, with tile after tile; or with long and short rows in pairs"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
     // loads leaves (kernels/families/attention_wgmma.cu).
-    Add(fmt::format("{} + tile_k // 2 + tile_k // 4 + 24 <= (tile_q == 192 ? 160 : 232)", Columns() / 2),
+    const std::string added = form_.given >= 2 ? "tile_k // 2" : "tile_k // 4";  // and what is read of a mask
+    Add(fmt::format("{} + tile_k // 2 + {} + 24 <= (tile_q == 192 ? 160 : 232)", form_.Columns() / 2, added),
         "registers of a thread");
     Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
     AddLimits(SharedText(1), 64, 32);
@@ -170,7 +170,7 @@ class WgmmaAttention : public AttentionTemplate {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     std::vector<Dims> sizes = AttentionTemplate::CheckDims(configuration);
     // Blocks with more than one tile of queries.
-    if (GetInt(space_, configuration, "order") != 0) sizes[0]["heads"] = profile_.sms + 3;
+    if (!sizes.empty() && GetInt(space_, configuration, "order") != 0) sizes[0]["heads"] = profile_.sms + 3;
     return sizes;
   }
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -181,15 +181,13 @@ class WgmmaAttention : public AttentionTemplate {
     const Expr twice = Expr::MustParse(SharedText(2));
     const bool ahead = at["order"] != 0 && Evaluate(twice, configuration) <= profile_.shared_per_block;
     constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", at["turns"] != 0);
-    constants.Bool("PAIRS", at["order"] == 2).Int("SHARING", 1);
+    constants.Bool("PAIRS", at["order"] == 2);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
-    const std::string products = AttentionProducts({keys}, Columns());
-    const std::string works = Works(at["order"]);
+    const std::string products = AttentionProducts({keys}, form_.Columns());
+    const std::string works = at["order"] == 2 ? PairedWorks() : Works();
     LaunchStep step = Step("attention", at["order"] != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works, 1);
-    const auto map = [&](const char* tensor, int64_t rows) {
-      return PanelMap(tensor, spec_.compute_dtype, {dim_, Expr::MustParse("sequence"), Expr::MustParse("heads")}, rows);
-    };
-    step.args = {map("q", 64), map("k", keys), map("v", keys)};
+    step.args = {form_.Map("q", element_, false, 64), form_.Map("k", element_, true, keys),
+                 form_.Map("v", element_, true, keys)};
     RenderedKernel kernel =
         Finish(configuration,
                Emit(configuration, constants,
@@ -205,17 +203,17 @@ class WgmmaAttention : public AttentionTemplate {
     const int64_t groups = at["tile_q"] / 64, tile_k = at["tile_k"];
     // Per score: its share of both products, and an exponential, of which an SM takes sixteen in the time of 4096 FLOP.
     // Groups hide one behind the other, but for what a barrier per tile costs.
-    const double products = 4.0 * Real(Columns());
+    const double products = 4.0 * Real(form_.Columns());
     const double weights = 256.0;
     const double shown = groups == 1 ? 1.0 : 0.3 / Real(groups - 1);
     const double score = std::max(products, weights) + shown * std::min(products, weights);
     const double barriers = 1.0 + 40.0 / Real(tile_k);
     const double turns = (at["turns"] != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
     // Heads that go together should find their keys and values in L2.
-    const double cached = 4.0 * Real(at["head_group"] * dim("sequence") * dim_);
+    const double cached = 4.0 * Real(at["head_group"] * form_.keys * dim_) / Real(form_.sharing);
     const double small = (cached > 0.75 * Real(profile.l2_bytes) ? 1.04 : 1.0) * (at["head_group"] == 1 ? 1.01 : 1.0) *
                          (at["stages"] == 2 ? 1.0 : 1.001);
-    const int64_t registers = Columns() / 2 + tile_k / 2 + tile_k / 4 + 24;
+    const int64_t registers = form_.Columns() / 2 + tile_k / 2 + tile_k / 4 + 24;
     const double crowded = 1.0 + 0.003 * Real(std::max<int64_t>(registers - 190, 0));
     const double tile = score * Real(at["tile_q"] * tile_k) * barriers * turns * small * crowded;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
@@ -230,8 +228,8 @@ class WgmmaAttention : public AttentionTemplate {
   static constexpr int64_t kCounted = 1 << 14;
 
   /// What blocks take one after another, as kernels/families/attention_wgmma.cu counts.
-  static std::string Works(int64_t order) {
-    return order == 2 ? "ceil_div(ceil_div(sequence, tile_q), 2) * heads" : "ceil_div(sequence, tile_q) * heads";
+  std::string PairedWorks() const {
+    return fmt::format("ceil_div(ceil_div({}, tile_q), 2) * {}", form_.queries_text, form_.heads_text);
   }
 
   /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
@@ -240,30 +238,29 @@ class WgmmaAttention : public AttentionTemplate {
     const Chosen at = chosen(configuration);
     const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"], order = at["order"];
     const double ends = (order == 0 ? 224.0 : 64.0) / Real(tile_k);
-    const auto rows = CeilDiv(dim("sequence"), tile_q);
-    const double keys = Real(CeilDiv(dim("sequence"), tile_k));
-    const double works = Real(rows * dim("heads")) / Real(profile_.sms);
-    if (!causal_) return std::ceil(works) * (keys + ends);
-    const double average = (keys + 1) / 2 + ends;
-    if (order == 0) return std::max(works, 1.0) * average + 0.3 * keys;  // long rows first fill up evenly
-    const double pairs = Real(CeilDiv(rows, 2) * dim("heads")) / Real(profile_.sms);
-    if (order == 2) return std::ceil(pairs) * 2 * average;
-    if (rows * dim("heads") > kCounted) return works * average;
-    return BusiestInRounds(rows, tile_q, tile_k, ends, at["head_group"]);
+    std::vector<double> tiles;  // of each row
+    for (int64_t first = 0; first < form_.queries; first += tile_q)
+      tiles.push_back(Real(form_.Tiles(first, std::min(tile_q, form_.queries - first), tile_k)) + ends);
+    const double longest = *std::max_element(tiles.begin(), tiles.end());
+    const double average = std::accumulate(tiles.begin(), tiles.end(), 0.0) / Real(std::ssize(tiles));
+    const double works = Real(std::ssize(tiles) * form_.heads) / Real(profile_.sms);
+    if (longest == *std::min_element(tiles.begin(), tiles.end())) return std::ceil(works) * longest;
+    if (order == 0) return std::max(works, 1.0) * average + 0.3 * longest;  // long rows first fill up evenly
+    if (order == 2)
+      return std::ceil(Real(CeilDiv(std::ssize(tiles), 2) * form_.heads) / Real(profile_.sms)) * 2 * average;
+    return std::ssize(tiles) * form_.heads > kCounted ? works * average : BusiestInRounds(tiles, at["head_group"]);
   }
 
   /// The same where blocks take rows in rounds, every other one backwards: well balanced or not, as the groups of heads
   /// fall.
-  double BusiestInRounds(int64_t rows, int64_t tile_q, int64_t tile_k, double ends, int64_t head_group) const {
-    const int64_t heads = dim("heads"), sequence = dim("sequence");
+  double BusiestInRounds(const std::vector<double>& tiles, int64_t head_group) const {
     std::vector<double> load(static_cast<size_t>(profile_.sms));
     int64_t index = 0;
-    for (int64_t first = 0; first < heads; first += head_group) {
-      for (int64_t row = rows; row > 0; --row) {
-        const double tiles = Real(CeilDiv(std::min(row * tile_q, sequence), tile_k)) + ends;
-        for (int64_t head = first; head < std::min(first + head_group, heads); ++head, ++index) {
+    for (int64_t first = 0; first < form_.heads; first += head_group) {
+      for (auto row = tiles.rbegin(); row != tiles.rend(); ++row) {
+        for (int64_t head = first; head < std::min(first + head_group, form_.heads); ++head, ++index) {
           const int64_t place = index % profile_.sms;
-          load[static_cast<size_t>(index / profile_.sms % 2 == 0 ? place : profile_.sms - 1 - place)] += tiles;
+          load[static_cast<size_t>(index / profile_.sms % 2 == 0 ? place : profile_.sms - 1 - place)] += *row;
         }
       }
     }
@@ -273,44 +270,43 @@ class WgmmaAttention : public AttentionTemplate {
   /// Bytes with so many buffers for queries: tiles and barriers.
   std::string SharedText(int64_t buffers) const {
     return fmt::format("({0} * tile_q + 2 * tile_k * stages) * {1} + stages * 32 + {0} * tile_q // 4", buffers,
-                       RowBytes());
+                       form_.RowBytes());
   }
-  /// Columns of the output, rounded up to whole steps of 16.
-  int64_t Columns() const { return (dim_ + 15) / 16 * 16; }
-  int64_t RowBytes() const { return (Columns() / 8 + kPanelUnits - 1) / kPanelUnits * kPanelUnits * 16; }
 };
 
 class SimtAttention : public AttentionTemplate {
  public:
-  SimtAttention(const KernelSpec& spec, const DeviceProfile& profile) : AttentionTemplate(spec, profile) {
+  SimtAttention(const KernelSpec& spec, const DeviceProfile& profile, const AttentionForm& form)
+      : AttentionTemplate(spec, profile, form) {
     space_.parameters = {
         {"tile_q", Integers({16, 32, 64, 128}), "queries per block"},
-        {"rows", Integers({1, 2, 4, 8}), "queries of a thread"},
+        {"thread_q", Integers({1, 2, 4, 8}), "queries of a thread"},
         {"tile_k", Integers({16, 32, 64, 128}), "keys per step"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
-    Add("32 <= tile_q // rows * 16 <= 512", "32 to 512 threads");
-    const std::string held = fmt::format("(rows * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", CeilDiv(dim_, 64) * 4);
+    Add("32 <= tile_q // thread_q * 16 <= 512", "32 to 512 threads");
+    const std::string held =
+        fmt::format("(thread_q * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", CeilDiv(dim_, 64) * 4);
     Add(held + " <= 255", "registers of a thread");
-    Add(held + " * (tile_q // rows) * 16 <= 65536", "registers of a block");
+    Add(held + " * (tile_q // thread_q) * 16 <= 65536", "registers of a block");
     AddLimits(fmt::format("(tile_q + 2 * tile_k) * {} + tile_q * (tile_k + 4) * 4", ((dim_ + 3) / 4 | 1) * 16), 16, 16);
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     ConstantBlock constants = Constants(configuration);
-    constants.Int("ROWS", at["rows"], "queries of a thread");
+    constants.Int("ROWS", at["thread_q"], "queries of a thread");
     return Finish(configuration, Emit(configuration, constants, {embed::kAttentionQueriesCuh, embed::kAttentionSimtCu}),
-                  at["tile_q"] / at["rows"] * 16);
+                  at["tile_q"] / at["thread_q"] * 16);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     // Per unit a thread reads rows + keys vectors for 4 · rows · keys products; a vector costs the lanes four words.
-    const double rows = Real(at["rows"]);
+    const double rows = Real(at["thread_q"]);
     const double keys = Real(at["tile_k"]) / 16;
     const double fed = rows * keys / (rows * keys + rows + keys);
-    const int64_t warps = at["tile_q"] / at["rows"] / 2;
+    const int64_t warps = at["tile_q"] / at["thread_q"] / 2;
     const int64_t resident = std::clamp<int64_t>(SharedFits(configuration), 1, std::max<int64_t>(1, 16 / warps));
     const double hidden = std::min(1.0, 0.4 + 0.6 * Real(warps * resident) / 12.0);
     const double barriers = 1.0 + 8.0 / Real(at["tile_k"]);
@@ -319,14 +315,13 @@ class SimtAttention : public AttentionTemplate {
   }
 };
 
-bool Matches(const KernelSpec& spec) { return IsOperator(spec, "flash_attention"); }
+bool Matches(const KernelSpec& spec) { return spec.FindArg("y") != nullptr && AttentionForm::Of(spec).has_value(); }
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
-  if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile);
-  const int64_t dim = spec.dims.at("dim");
-  if (profile.cc_major == 9 && dim <= kWgmmaColumns && dim % 8 == 0)
-    return std::make_unique<WgmmaAttention>(spec, profile);
-  return std::make_unique<MmaAttention>(spec, profile);
+  const AttentionForm form = AttentionForm::Of(spec).value();
+  if (spec.compute_dtype == DType::kFloat32) return std::make_unique<SimtAttention>(spec, profile, form);
+  if (profile.cc_major == 9 && form.dim % 8 == 0) return std::make_unique<WgmmaAttention>(spec, profile, form);
+  return std::make_unique<MmaAttention>(spec, profile, form);
 }
 
 }  // namespace

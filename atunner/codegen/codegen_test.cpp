@@ -285,11 +285,17 @@ typedef __nv_bfloat16 T;
 #define MMA_TYPE "bf16"
 #define STATISTICS 0
 constexpr int DIM = 128;
+constexpr bool CAUSAL = true;
+constexpr int WINDOW = 0;  // keys back that a query sees; 0 = all
+constexpr int AHEAD = 0;  // keys before the one beside the first query
+constexpr int SHARING = 1;  // query heads that share a key head
+constexpr int HEADS = 1;  // of a sequence
+constexpr int GIVEN = 0;
+constexpr bool WHOLE_UNITS = false;
+constexpr bool NEGATIVE = false;  // the scale's sign: the least score weighs most
 constexpr int TILE_Q = 128;
 constexpr int TILE_K = 64;
 constexpr int HEAD_GROUP = 4;
-constexpr bool CAUSAL = true;
-constexpr bool NEGATIVE = false;  // the scale's sign: the least score weighs most
 constexpr int THREADS = 256;
 constexpr int WARP_Q = 16;
 constexpr int STAGES = 2;
@@ -321,7 +327,7 @@ TEST(Golden, AttentionByTensorMaps) {
   EXPECT_EQ(full.grid.Count(), 132u) << "SMs";
   EXPECT_EQ(at(3, 1000).grid.Count(), 12u) << "pairs of a long and a short row of tiles";
   EXPECT_EQ(at(3, 1100).grid.Count(), 15u) << "of nine rows the middle one is alone";
-  ASSERT_EQ(full.args.size(), 7u);
+  ASSERT_EQ(full.args.size(), 8u);
   for (const auto& [index, name, rows] :
        {std::tuple(0, "q", 64u), std::tuple(1, "k", 128u), std::tuple(2, "v", 128u)}) {
     const ConcreteArg& arg = full.args[static_cast<size_t>(index)];

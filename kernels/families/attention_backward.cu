@@ -25,6 +25,10 @@ struct Shape {
   static constexpr bool ROLES = KEYS && K_ROLES;
   static constexpr int OWN = ROLES ? 64 : GROUPS * 64;  // rows of a block
   static constexpr int THREADS = (GROUPS + 1) * 128;
+  /// Of the other rows a block's own `row` meets those from first_of(row) on, where FROM; and those up to last_of(row), where TO.
+  static constexpr bool FROM = KEYS ? CAUSAL : WINDOW > 0, TO = KEYS ? WINDOW > 0 : CAUSAL;
+  static DEVICE int first_of(int row) { return KEYS ? row - AHEAD : row + AHEAD - WINDOW + 1; }
+  static DEVICE int last_of(int row) { return KEYS ? row - AHEAD + WINDOW - 1 : row + AHEAD; }
   static constexpr int FRAGMENTS = TILE / 8;
   static constexpr int STREAM_AT = 2 * bytes_of(OWN), PARTNER_AT = STREAM_AT + STAGES * bytes_of(TILE);
   static constexpr int STATISTICS_AT = PARTNER_AT + PARTNER_STAGES * bytes_of(TILE);
@@ -37,19 +41,25 @@ struct Shape {
 template <class S>
 struct Work {
   int head, first;     // of the block's own tensors
-  int begin, end;      // tiles of the other two
+  int own, other;      // rows of a head
+  int begin, end;      // tiles of the other two, one at least
   int other_head, other_heads;  // first of them, and how many
 
   DEVICE Work(int heads, int sequence) {
-    const int tiles = (sequence + S::OWN - 1) / S::OWN, all = (sequence + S::TILE - 1) / S::TILE;
+    own = S::KEYS ? sequence + AHEAD : sequence;
+    other = S::KEYS ? sequence : sequence + AHEAD;
+    const int tiles = (own + S::OWN - 1) / S::OWN;
     const HeadTile place(blockIdx.x, heads, tiles);
     head = place.head;
     first = (S::KEYS ? tiles - 1 - place.tile : place.tile) * S::OWN;  // under a causal mask the longest first
-    begin = CAUSAL && S::KEYS ? first / S::TILE : 0;
-    end = CAUSAL && !S::KEYS ? min(all, (first + S::OWN + S::TILE - 1) / S::TILE) : all;
+    begin = begin_of(first);
+    end = max(end_of(first + S::OWN), begin + 1);
     other_heads = S::KEYS ? SHARING : 1;
     other_head = S::KEYS ? head * SHARING : head / SHARING;
   }
+  /// The first tile that rows from `row` on meet, and the one behind the last that rows before `row` do.
+  DEVICE int begin_of(int row) const { return S::FROM ? max(0, S::first_of(row)) / S::TILE : 0; }
+  DEVICE int end_of(int row) const { return ((S::TO ? min(other, S::last_of(row - 1) + 1) : other) + S::TILE - 1) / S::TILE; }
 };
 
 struct Tensors {
@@ -99,40 +109,28 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
 template <class S, bool FIRST, bool SECOND>
 struct Group {
   unsigned shared_at;
-  int sequence;
-  float scale, scale_log2;
-  Work<S> work;
-  int row;  // of the block's own, the group's first
-  BufferRing<S::STAGES> place;
-  BufferRing<S::PARTNER_STAGES> partner;
+  int heads, sequence;
+  float scale;
+  const Statistics* statistics;
+  float scale_log2 = scale * 1.4426950408889634f;
+  Work<S> work{heads, sequence};
+  int row = S::ROLES ? 0 : threadIdx.x / 128 * 64 - 64;  // of the block's own, the group's first
+  BufferRing<S::STAGES> place{shared_at + S::STREAM_BARRIERS};
+  BufferRing<S::PARTNER_STAGES> partner{shared_at + S::PARTNER_BARRIERS};
   float weights[1][S::FRAGMENTS][4], slopes[1][S::FRAGMENTS][4];  // p; dy · vᵀ, and then ds
   float values[1][FIRST ? UNITS : 1][4], sums[1][SECOND ? UNITS : 1][4];
   unsigned packed_weights[FIRST ? S::TILE / 16 : 1][4], packed_slopes[S::TILE / 16][4];
   Statistics own[2];    // of a lane's two queries
   bool masked = false;  // the tile at hand
 
-  DEVICE Group(unsigned shared_at, int heads, int sequence, float scale, const Statistics* statistics)
-      : shared_at(shared_at),
-        sequence(sequence),
-        scale(scale),
-        scale_log2(scale * 1.4426950408889634f),
-        work(heads, sequence),
-        place(shared_at + S::STREAM_BARRIERS),
-        partner(shared_at + S::PARTNER_BARRIERS) {
-    row = S::ROLES ? 0 : (threadIdx.x / 128 - 1) * 64;
-    if (!S::KEYS) {
-      UNROLLED for (int half = 0; half < 2; ++half) {
-        const int mine = min(lane_row() + half * 8, sequence - 1);
-        own[half] = statistics[(long long)work.head * ROWS + mine];
-      }
-    }
-  }
   /// The first of the lane's own two rows.
   DEVICE int lane_row() const { return work.first + row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4; }
-  DEVICE int first_tile() const { return CAUSAL && S::KEYS ? min(work.end, (work.first + row) / S::TILE) : work.begin; }
-  DEVICE int last_tile() const { return CAUSAL && !S::KEYS ? min(work.end, (work.first + row + 64 + S::TILE - 1) / S::TILE) : work.end; }
+  DEVICE int first_tile() const { return S::FROM ? min(work.end, work.begin_of(work.first + row)) : work.begin; }
+  DEVICE int last_tile() const { return S::TO ? min(work.end, max(first_tile(), work.end_of(work.first + row + 64))) : work.end; }
 
   DEVICE void run() {
+    UNROLLED for (int half = 0; !S::KEYS && half < 2; ++half)
+      own[half] = statistics[(long long)work.head * ROWS + min(lane_row() + half * 8, sequence - 1)];
     clear(weights);
     clear(slopes);
     clear(values);
@@ -238,15 +236,15 @@ struct Group {
   /// Scores into weights; those of queries or keys that do not exist or see each other are zero.
   DEVICE void weigh(int tile) {
     const int other = tile * S::TILE, own_first = work.first + row;
-    const bool causal = CAUSAL && (S::KEYS ? other < own_first + 63 : other + S::TILE - 1 > own_first);
+    const bool bounded = (S::FROM && other < S::first_of(own_first + 63)) || (S::TO && other + S::TILE - 1 > S::last_of(own_first));
     visit([&](int j, int e, const Statistics& query) {
       weights[0][j][e] = power_of_two(fmaf(weights[0][j][e], scale_log2, -query.log_sum));
     });
-    masked = causal || other + S::TILE > sequence;
+    masked = bounded || other + S::TILE > work.other;
     if (!masked) return;
     each([&](int j, int e) {
       const int there = other + j * 8 + threadIdx.x % 4 * 2 + e % 2, here = lane_row() + e / 2 * 8;
-      const bool seen = there < sequence && (!CAUSAL || (S::KEYS ? here <= there : there <= here));
+      const bool seen = there < work.other && (!S::FROM || there >= S::first_of(here)) && (!S::TO || there <= S::last_of(here));
       if (!seen) weights[0][j][e] = 0;
     });
   }
@@ -285,11 +283,14 @@ DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int he
     consume(shared_at);
   }
 }
-/// A group's rows of a gradient.
-template <class S, class G>
-DEVICE void write(const G& group, const float (&sums)[UNITS][4], T* to) {
+/// A group's rows of the gradients that it sums.
+template <class S, bool FIRST, bool SECOND>
+DEVICE void take(Group<S, FIRST, SECOND> group, T* first, T* second) {
+  group.run();
   const float factors[2] = {1, 1};
-  write_rows(sums, factors, group.lane_row(), to + (long long)group.work.head * group.sequence * DIM, group.sequence);
+  const long long base = (long long)group.work.head * group.work.own * DIM;
+  if constexpr (FIRST) write_rows(group.values[0], factors, group.lane_row(), first + base, group.work.own);
+  if constexpr (SECOND) write_rows(group.sums[0], factors, group.lane_row(), second + base, group.work.own);
 }
 
 }  // namespace backward
@@ -300,20 +301,8 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
                   int heads, int sequence, float scale) {
   using S = backward::Shape<true>;
   backward::run<S>({&k, &v}, {&q, &dy}, statistics, heads, sequence, [&](unsigned shared_at) {
-    if (!S::ROLES) {
-      backward::Group<S, true, true> group(shared_at, heads, sequence, scale, statistics);
-      group.run();
-      backward::write<S>(group, group.values[0], dv);
-      backward::write<S>(group, group.sums[0], dk);
-    } else if (threadIdx.x < 256) {
-      backward::Group<S, true, !S::ROLES> group(shared_at, heads, sequence, scale, statistics);
-      group.run();
-      backward::write<S>(group, group.values[0], dv);
-    } else {
-      backward::Group<S, !S::ROLES, true> group(shared_at, heads, sequence, scale, statistics);
-      group.run();
-      if constexpr (S::ROLES) backward::write<S>(group, group.sums[0], dk);
-    }
+    if (!S::ROLES || threadIdx.x < 256) backward::take<S, true, !S::ROLES>({shared_at, heads, sequence, scale, statistics}, dv, dk);
+    else backward::take<S, !S::ROLES, true>({shared_at, heads, sequence, scale, statistics}, dv, dk);
   });
 }
 
@@ -323,8 +312,6 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
                      int sequence, float scale) {
   using S = backward::Shape<false>;
   backward::run<S>({&q, &dy}, {&k, &v}, statistics, heads, sequence, [&](unsigned shared_at) {
-    backward::Group<S, false, true> group(shared_at, heads, sequence, scale, statistics);
-    group.run();
-    backward::write<S>(group, group.sums[0], dq);
+    backward::take<S, false, true>({shared_at, heads, sequence, scale, statistics}, nullptr, dq);
   });
 }

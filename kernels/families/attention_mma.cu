@@ -1,4 +1,4 @@
-// y = softmax(q · kᵀ · scale) · v through mma.sync, for q, k, v, y of [heads, sequence, DIM]. A warp has WARP_Q queries.
+// y = softmax(q · kᵀ · scale) · v through mma.sync, for q, y of [heads, sequence, DIM] and the keys of attention_queries.cuh. A warp has WARP_Q queries.
 constexpr int FRAGMENTS_Q = WARP_Q / 16;
 constexpr int FRAGMENTS_K = TILE_K / 8;
 constexpr int STEPS = UNITS / 2;  // of 16 along DIM
@@ -7,28 +7,26 @@ constexpr int K_BYTES = tile_bytes<TILE_K>();
 constexpr int STAGE_BYTES = 2 * K_BYTES;  // keys, then values
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restrict__ q, const T* __restrict__ k,
-                                                               const T* __restrict__ v, T* __restrict__ y, int heads,
-                                                               int sequence, float scale_log2) {
+                                                               const T* __restrict__ v, const void* __restrict__ given,
+                                                               T* __restrict__ y, int heads, int sequence, float scale_log2) {
   extern __shared__ __align__(128) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const int lane = threadIdx.x % 32;
-  const Queries queries = Queries::at(blockIdx.x, heads, sequence);
+  const Task task{heads, sequence, given};
+  const Queries queries = Queries::at(blockIdx.x, task);
   const int warp_row = threadIdx.x / 32 * WARP_Q;
   const int first_row = queries.first + warp_row;  // of this warp
-  const int keys = CAUSAL ? min(sequence, queries.first + TILE_Q) : sequence;
-  const int tiles = (keys + TILE_K - 1) / TILE_K;
-  const auto fetch_k = [&](int tile, int stage) {
-    fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES, k + queries.base, tile * TILE_K, sequence);
-  };
-  const auto fetch_v = [&](int tile, int stage) {
-    fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES + K_BYTES, v + queries.base, tile * TILE_K, sequence);
+  const int begin = queries.begin(), tiles = queries.end();
+  const auto fetch_both = [&](int tile, int stage) {
+    if (tile >= tiles) return;
+    fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES, k + queries.key_base, tile * TILE_K, queries.keys);
+    fetch<TILE_K>(shared, Q_BYTES + stage * STAGE_BYTES + K_BYTES, v + queries.key_base, tile * TILE_K, queries.keys);
   };
 
   fetch<TILE_Q>(shared, 0, q + queries.base, queries.first, sequence);
   commit_copies();
-  UNROLLED for (int s = 0; s < (STAGES == 1 ? 1 : STAGES - 1); ++s) {
-    if (s < tiles) fetch_k(s, s);
-    if (STAGES > 1 && s < tiles) fetch_v(s, s);
+  UNROLLED for (int s = 0; s < STAGES - 1; ++s) {
+    fetch_both(begin + s, s);
     commit_copies();
   }
   unsigned fq[Q_REGISTERS ? STEPS : 1][FRAGMENTS_Q][4];
@@ -38,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
     }
   };
   if (Q_REGISTERS) {
-    wait_copies<STAGES == 1 ? 1 : STAGES - 1>();
+    wait_copies<STAGES - 1>();
     __syncthreads();
     UNROLLED for (int step = 0; step < STEPS; ++step) load_queries(step, fq[Q_REGISTERS ? step : 0]);
   }
@@ -47,22 +45,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
   clear(out);
   Running running[FRAGMENTS_Q];
   int stage = 0;
-  for (int tile = 0; tile < tiles; ++tile) {
+  for (int tile = begin; tile < tiles; ++tile) {
     const int first_key = tile * TILE_K;
-    wait_copies<STAGES == 1 ? 0 : STAGES - 2>();
+    wait_copies<STAGES - 2>();
     __syncthreads();  // this tile is here, and nobody reads the one before it any more
-    if (STAGES == 1) {
-      fetch_v(tile, 0);
-    } else if (tile + STAGES - 1 < tiles) {
-      const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
-      fetch_k(tile + STAGES - 1, free_stage);
-      fetch_v(tile + STAGES - 1, free_stage);
-    }
+    fetch_both(tile + STAGES - 1, stage == 0 ? STAGES - 1 : stage - 1);
     commit_copies();
-    const bool active = !CAUSAL || first_key < first_row + WARP_Q;  // some query of this warp sees some key of this tile
     const unsigned k_at = shared_at + Q_BYTES + stage * STAGE_BYTES;
-    float scores[FRAGMENTS_Q][FRAGMENTS_K][4];
-    if (active) {
+    if (tile < queries.end(first_row + WARP_Q)) {  // some query of this warp sees some key of this tile
+      float scores[FRAGMENTS_Q][FRAGMENTS_K][4];
       clear(scores);
       UNROLLED for (int step = 0; step < STEPS; ++step) {
         if (!Q_REGISTERS) load_queries(step, fq[0]);
@@ -75,19 +66,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
           }
         }
       }
-    }
-    if (STAGES == 1) {
-      wait_copies<0>();
-      __syncthreads();  // the values are here, and nobody reads the keys any more
-      if (tile + 1 < tiles) fetch_k(tile + 1, 0);
-      commit_copies();
-    }
-    if (active) {
-      const bool partial = first_key + TILE_K > (CAUSAL ? min(sequence, first_row + 1) : sequence);
+      const bool partial = queries.partial(tile, first_row, WARP_Q);
       UNROLLED for (int i = 0; i < FRAGMENTS_Q; ++i) {
-        if (partial) Running::mask(scores[i], first_key, first_row + i * 16, sequence);
+        if (ADDS) {
+          Added<FRAGMENTS_K> added;
+          added.load(task, queries.head, first_key, first_row + i * 16);
+          added.add_to(scores[i], scale_log2);
+        }
+        if (partial) Running::mask(scores[i], first_key, first_row + i * 16, queries);
         float keep[2];
-        running[i].weigh(scores[i], scale_log2, keep);
+        running[i].weigh(scores[i], ADDS ? 1.0f : scale_log2, keep);
         rescale(out[i], keep);
       }
       UNROLLED for (int step = 0; step < TILE_K / 16; ++step) {

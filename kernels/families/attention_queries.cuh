@@ -1,8 +1,18 @@
-// Where the blocks of attention find their queries, and which scores weigh most.
+// Where the blocks of attention find their queries, which keys those see, and which scores weigh most.
 #define MASKED __int_as_float(NEGATIVE ? 0x7f800000 : 0xff800000)  // the infinity whose weight is zero
+
+/// What is GIVEN besides queries, keys and values: nothing; the last key of each sequence that counts; a mask to be added to the scores, for
+/// all sequences or for each.
+enum { NOTHING, LAST_KEYS, MASK, MASKS };
+constexpr bool ADDS = GIVEN >= MASK;
 
 /// The score whose weight is larger.
 DEVICE float stronger(float a, float b) { return NEGATIVE ? fminf(a, b) : fmaxf(a, b); }
+
+/// A score to base 2, with what the mask adds. What is finite stays so: a row of least numbers has equal weights.
+DEVICE float with_mask(float score, float scale_log2, float more) {
+  return fmaf(score, scale_log2, more > -2e38f ? more * 1.4426950408889634f : more);
+}
 
 /// The index-th of all pairs of a head and one of its `tiles`. HEAD_GROUP heads advance together, the last tiles first, which are the longest
 /// rows of a causal mask; what the heads share stays in L2.
@@ -17,15 +27,47 @@ struct HeadTile {
   }
 };
 
+/// The heads of all sequences, HEADS of each, their queries, and what else is given. The query `row` stands beside the key row + AHEAD.
+struct Task {
+  int heads, sequence;
+  const void* given;
+
+  DEVICE int tiles() const { return (sequence + TILE_Q - 1) / TILE_Q; }
+  DEVICE int keys() const { return sequence + AHEAD; }
+  /// Those of the head that count.
+  DEVICE int keys_of(int head) const {
+    if (GIVEN != LAST_KEYS) return keys();
+    return (int)min(max(((const long long*)given)[head / HEADS], 0ll), keys() - 1ll) + 1;
+  }
+  /// What a row of scores gets from the mask.
+  template <class Element>
+  DEVICE const Element* mask_of(int head, int row) const {
+    return (const Element*)given + ((GIVEN == MASKS ? head / HEADS : 0) * (long long)sequence + min(row, sequence - 1)) * keys();
+  }
+};
+
 /// TILE_Q queries of one head.
 struct Queries {
-  int first = 0, head = 0;
-  long long base = 0;  // of the head, in elements
+  int first = 0, head = 0, keys = 0;
+  long long base = 0, key_base = 0;  // of the head, in elements
 
   Queries() = default;
-  DEVICE Queries(int head, int tile, int sequence) : first(tile * TILE_Q), head(head), base((long long)head * sequence * DIM) {}
-  static DEVICE Queries at(int index, int heads, int sequence) {
-    const HeadTile place(index, heads, (sequence + TILE_Q - 1) / TILE_Q);
-    return Queries(place.head, place.tile, sequence);
+  DEVICE Queries(const Task& task, int head, int tile)
+      : first(tile * TILE_Q), head(head), keys(task.keys_of(head)), base((long long)head * task.sequence * DIM),
+        key_base((long long)(head / SHARING) * task.keys() * DIM) {}
+  static DEVICE Queries at(int index, const Task& task) {
+    const HeadTile place(index, task.heads, task.tiles());
+    return Queries(task, place.head, place.tile);
   }
+  /// The first tile of keys that any of them sees, and the one behind the last that a row before `row` sees.
+  DEVICE int begin() const { return WINDOW > 0 ? max(0, first + AHEAD - WINDOW + 1) / TILE_K : 0; }
+  DEVICE int end(int row) const { return ((CAUSAL ? min(keys, row + AHEAD) : keys) + TILE_K - 1) / TILE_K; }
+  DEVICE int end() const { return end(first + TILE_Q); }
+  /// Is there a key of the tile that one of `rows` rows from `row` on does not see?
+  DEVICE bool partial(int tile, int row, int rows) const {
+    return tile * TILE_K + TILE_K > (CAUSAL ? min(keys, row + AHEAD + 1) : keys) || (WINDOW > 0 && tile * TILE_K <= row + rows - 1 + AHEAD - WINDOW);
+  }
+  /// Keys that a row sees, up to the last one.
+  DEVICE int first_key(int row) const { return WINDOW > 0 ? row + AHEAD - WINDOW + 1 : 0; }
+  DEVICE int last_key(int row) const { return CAUSAL ? min(row + AHEAD, keys - 1) : keys - 1; }
 };

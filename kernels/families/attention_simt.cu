@@ -1,5 +1,5 @@
-// y = softmax(q · kᵀ · scale) · v in float32 with fused multiply-adds, for q, k, v, y of [heads, sequence, DIM]. One block
-// owns TILE_Q queries of one head; keys and values pass by in tiles of TILE_K. Sixteen threads share ROWS queries: each takes
+// y = softmax(q · kᵀ · scale) · v in float32 with fused multiply-adds, for q, y of [heads, sequence, DIM] and the keys of
+// attention_queries.cuh. One block owns TILE_Q queries of one head; keys and values pass by in tiles of TILE_K. Sixteen threads share ROWS queries: each takes
 // every sixteenth key of the scores and every sixteenth unit (four columns) of the output. The softmax is online.
 constexpr int ROW_THREADS = TILE_Q / ROWS;
 constexpr int THREADS = 16 * ROW_THREADS;
@@ -19,18 +19,15 @@ DEVICE void fetch(float4* to, const float* head, int first, int sequence) {
     const bool valid = first + row < sequence;
     const float* from = head + (long long)(first + row) * DIM + unit * 4;
     float4* at = to + row * PITCH + unit;
-    if (ALIGNED) {
-      copy_async<16>(shared_address(at), from, valid);
-    } else {
-      const int count = valid ? DIM - unit * 4 : 0;
-      *at = make_float4(count > 0 ? from[0] : 0, count > 1 ? from[1] : 0, count > 2 ? from[2] : 0, count > 3 ? from[3] : 0);
-    }
+    if (ALIGNED) copy_async<16>(shared_address(at), from, valid);
+    for (int e = 0; !ALIGNED && e < 4; ++e) ((float*)at)[e] = valid && unit * 4 + e < DIM ? from[e] : 0;
   }
 }
+DEVICE float part(const float4& unit, int e) { return e == 0 ? unit.x : e == 1 ? unit.y : e == 2 ? unit.z : unit.w; }
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __restrict__ q, const float* __restrict__ k,
-                                                               const float* __restrict__ v, float* __restrict__ y,
-                                                               int heads, int sequence, float scale_log2) {
+                                                               const float* __restrict__ v, const void* __restrict__ given,
+                                                               float* __restrict__ y, int heads, int sequence, float scale_log2) {
   extern __shared__ float4 shared[];
   float4* const queries = shared;
   float4* const keys = queries + TILE_Q * PITCH;
@@ -38,31 +35,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
   float* const weights = (float*)(values + TILE_K * PITCH);
   const int x = threadIdx.x % 16;
   const int row0 = threadIdx.x / 16;  // a thread's rows are row0, row0 + ROW_THREADS, …
-  const Queries mine = Queries::at(blockIdx.x, heads, sequence);
+  const Task task{heads, sequence, given};
+  const Queries mine = Queries::at(blockIdx.x, task);
   const int first_q = mine.first;
-  const long long base = mine.base;
-  const int visible = CAUSAL ? min(sequence, first_q + TILE_Q) : sequence;
-  const int tiles = (visible + TILE_K - 1) / TILE_K;
+  const int begin = mine.begin(), tiles = mine.end();
 
-  float out[ROWS][OUT][4];
-  float top[ROWS], total[ROWS];
-  UNROLLED for (int i = 0; i < ROWS; ++i) {
-    top[i] = MASKED;
-    total[i] = 0;
-    UNROLLED for (int c = 0; c < OUT; ++c) out[i][c][0] = out[i][c][1] = out[i][c][2] = out[i][c][3] = 0;
-  }
-  fetch<TILE_Q>(queries, q + base, first_q, sequence);
-  fetch<TILE_K>(keys, k + base, 0, sequence);
-  for (int tile = 0; tile < tiles; ++tile) {
+  const float scale = ADDS ? 1.0f : scale_log2;  // of scores, once the mask has been added
+  float out[ROWS][OUT][4] = {}, total[ROWS] = {}, top[ROWS];
+  UNROLLED for (int i = 0; i < ROWS; ++i) top[i] = MASKED;
+  fetch<TILE_Q>(queries, q + mine.base, first_q, sequence);
+  fetch<TILE_K>(keys, k + mine.key_base, begin * TILE_K, mine.keys);
+  for (int tile = begin; tile < tiles; ++tile) {
     const int first_key = tile * TILE_K;
     commit_copies();
     wait_copies<0>();
     __syncthreads();  // the keys are here, and nobody reads the values before them any more
-    fetch<TILE_K>(values, v + base, first_key, sequence);
-    float scores[ROWS][KEYS];
-    UNROLLED for (int i = 0; i < ROWS; ++i) {
-      UNROLLED for (int j = 0; j < KEYS; ++j) scores[i][j] = 0;
-    }
+    fetch<TILE_K>(values, v + mine.key_base, first_key, mine.keys);
+    float scores[ROWS][KEYS] = {};
 #pragma unroll 4
     for (int unit = 0; unit < UNITS; ++unit) {
       float4 a[ROWS], b[KEYS];
@@ -70,37 +59,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
       UNROLLED for (int j = 0; j < KEYS; ++j) b[j] = keys[(x + j * 16) * PITCH + unit];
       UNROLLED for (int i = 0; i < ROWS; ++i) {
         UNROLLED for (int j = 0; j < KEYS; ++j) {
-          scores[i][j] = fmaf(a[i].x, b[j].x, scores[i][j]);
-          scores[i][j] = fmaf(a[i].y, b[j].y, scores[i][j]);
-          scores[i][j] = fmaf(a[i].z, b[j].z, scores[i][j]);
-          scores[i][j] = fmaf(a[i].w, b[j].w, scores[i][j]);
+          UNROLLED for (int e = 0; e < 4; ++e) scores[i][j] = fmaf(part(a[i], e), part(b[j], e), scores[i][j]);
         }
       }
     }
     commit_copies();
     wait_copies<0>();
     __syncthreads();  // the values are here, and nobody reads the keys any more
-    if (tile + 1 < tiles) fetch<TILE_K>(keys, k + base, first_key + TILE_K, sequence);
-    const bool masked = first_key + TILE_K > (CAUSAL ? min(sequence, first_q + 1) : sequence);
+    if (tile + 1 < tiles) fetch<TILE_K>(keys, k + mine.key_base, first_key + TILE_K, mine.keys);
+    const bool masked = mine.partial(tile, first_q, TILE_Q);
     UNROLLED for (int i = 0; i < ROWS; ++i) {
       const int row = row0 + i * ROW_THREADS;
       float peak = top[i];
       UNROLLED for (int j = 0; j < KEYS; ++j) {
         const int key = first_key + x + j * 16;
-        if (masked && (key >= sequence || (CAUSAL && key > first_q + row))) scores[i][j] = MASKED;
+        if (ADDS) scores[i][j] = with_mask(scores[i][j], scale_log2, key < mine.keys ? task.mask_of<float>(mine.head, first_q + row)[key] : 0);
+        if (masked && (key > mine.last_key(first_q + row) || key < mine.first_key(first_q + row))) scores[i][j] = MASKED;
         peak = stronger(peak, scores[i][j]);
       }
       UNROLLED for (int offset = 8; offset > 0; offset /= 2) peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, offset));
       // The difference of the rounded shifts: exactly what the earlier weights lack.
-      const float shift = __fmul_rn(peak, scale_log2);
-      const float keep = exp2f(__fmul_rn(top[i], scale_log2) - shift);
+      const float shift = peak == MASKED ? 0 : __fmul_rn(peak, scale);
+      const float keep = exp2f(__fmul_rn(top[i], scale) - shift);
       top[i] = peak;
       total[i] *= keep;
       UNROLLED for (int c = 0; c < OUT; ++c) {
         UNROLLED for (int e = 0; e < 4; ++e) out[i][c][e] *= keep;
       }
       UNROLLED for (int j = 0; j < KEYS; ++j) {
-        const float weight = exp2f(fmaf(scores[i][j], scale_log2, -shift));
+        const float weight = exp2f(fmaf(scores[i][j], scale, -shift));
         total[i] += weight;
         weights[row * WEIGHT_PITCH + x + j * 16] = weight;
       }
@@ -115,11 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
           if (UNITS % 16 != 0 && x + c * 16 >= UNITS) continue;
           const float4 value = values[(key + e) * PITCH + x + c * 16];
           UNROLLED for (int i = 0; i < ROWS; ++i) {
-            const float weight = e == 0 ? p[i].x : e == 1 ? p[i].y : e == 2 ? p[i].z : p[i].w;
-            out[i][c][0] = fmaf(weight, value.x, out[i][c][0]);
-            out[i][c][1] = fmaf(weight, value.y, out[i][c][1]);
-            out[i][c][2] = fmaf(weight, value.z, out[i][c][2]);
-            out[i][c][3] = fmaf(weight, value.w, out[i][c][3]);
+            UNROLLED for (int d = 0; d < 4; ++d) out[i][c][d] = fmaf(part(p[i], e), part(value, d), out[i][c][d]);
           }
         }
       }
@@ -135,14 +118,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
     UNROLLED for (int c = 0; c < OUT; ++c) {
       const int unit = x + c * 16;
       if (row >= sequence || unit >= UNITS) continue;
-      float* to = y + base + (long long)row * DIM + unit * 4;
+      float* to = y + mine.base + (long long)row * DIM + unit * 4;
       UNROLLED for (int e = 0; e < 4; ++e) out[i][c][e] *= inverse;
-      if (ALIGNED) {
-        *(float4*)to = make_float4(out[i][c][0], out[i][c][1], out[i][c][2], out[i][c][3]);
-      } else {
-        UNROLLED for (int e = 0; e < 4; ++e) {
-          if (unit * 4 + e < DIM) to[e] = out[i][c][e];
-        }
+      if (ALIGNED) *(float4*)to = make_float4(out[i][c][0], out[i][c][1], out[i][c][2], out[i][c][3]);
+      UNROLLED for (int e = 0; e < 4; ++e) {
+        if (!ALIGNED && unit * 4 + e < DIM) to[e] = out[i][c][e];
       }
     }
   }

@@ -36,18 +36,19 @@ struct Running {
   float top[2] = {MASKED, MASKED};
   float total[2] = {0, 0};
 
-  /// Strikes out keys beyond the sequence or, under a causal mask, beyond the row.
+  /// Strikes out keys that a row does not see.
   template <int FRAGMENTS>
-  static DEVICE void mask(float (&scores)[FRAGMENTS][4], int first_key, int first_row, int sequence) {
+  static DEVICE void mask(float (&scores)[FRAGMENTS][4], int first_key, int first_row, const Queries& queries) {
     const int lane = threadIdx.x % 32;
-    int last[2];  // key that a row sees, from this lane's first one on
+    int first[2], last[2];  // key that a row sees, from this lane's first one on
     UNROLLED for (int half = 0; half < 2; ++half) {
-      const int row = first_row + lane / 4 + half * 8;
-      last[half] = (CAUSAL ? min(row, sequence - 1) : sequence - 1) - first_key - lane % 4 * 2;
+      const int row = first_row + lane / 4 + half * 8, here = first_key + lane % 4 * 2;
+      first[half] = queries.first_key(row) - here;
+      last[half] = queries.last_key(row) - here;
     }
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       UNROLLED for (int e = 0; e < 4; ++e) {
-        if (j * 8 + e % 2 > last[e / 2]) scores[j][e] = MASKED;
+        if (j * 8 + e % 2 > last[e / 2] || (WINDOW > 0 && j * 8 + e % 2 < first[e / 2])) scores[j][e] = MASKED;
       }
     }
   }
@@ -58,6 +59,7 @@ struct Running {
   template <int FRAGMENTS>
   DEVICE void weigh(float (&scores)[FRAGMENTS][4], float scale_log2, float (&keep)[2]) {
     constexpr float SLACK = STATISTICS ? 0 : 8;
+    constexpr bool EMPTY = WINDOW > 0 || ADDS;  // a row may see no key of the first tiles
     float peaks[2][2] = {{top[0], top[0]}, {top[1], top[1]}};
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       UNROLLED for (int e = 0; e < 4; ++e) peaks[e / 2][e % 2] = stronger(peaks[e / 2][e % 2], scores[j][e]);
@@ -72,6 +74,7 @@ struct Running {
       shift[half] = __fmul_rn(grown ? peak : top[half], scale_log2);
       keep[half] = grown ? power_of_two(__fmul_rn(top[half], scale_log2) - shift[half]) : 1.0f;
       if (grown) top[half] = peak;
+      if (EMPTY && top[half] == MASKED) shift[half] = 0;
     }
     float sums[2][2] = {};  // short chains in place of a long one
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
@@ -128,6 +131,38 @@ DEVICE void transpose_four(unsigned (&words)[4]) {
     }
   }
 }
+
+/// What a mask adds to the scores of sixteen rows and eight keys for each fragment, read ahead: of four lanes side by side each has every fourth
+/// unit of its rows, and needs a pair of each.
+template <int FRAGMENTS>
+struct Added {
+  uint4 units[(FRAGMENTS + 3) / 4][2];
+
+  DEVICE void load(const Task& task, int head, int first_key, int first_row) {
+    const int lane = threadIdx.x % 32, keys = task.keys();
+    UNROLLED for (int half = 0; half < 2; ++half) {
+      const T* from = task.mask_of<T>(head, first_row + lane / 4 + half * 8);
+      UNROLLED for (int group = 0; group < (FRAGMENTS + 3) / 4; ++group) {
+        const int key = first_key + group * 32 + lane % 4 * 8;
+        if (WHOLE_UNITS) units[group][half] = key < keys ? __ldg((const uint4*)(from + key)) : uint4{};
+        else gather((unsigned char*)&units[group][half], from + key, keys - key);
+      }
+    }
+  }
+  DEVICE void add_to(float (&scores)[FRAGMENTS][4], float scale_log2) const {
+    UNROLLED for (int half = 0; half < 2; ++half) {
+      UNROLLED for (int j = 0; j < FRAGMENTS; j += 4) {
+        const uint4 unit = units[j / 4][half];
+        unsigned words[4] = {unit.x, unit.y, unit.z, unit.w};
+        transpose_four(words);
+        UNROLLED for (int i = 0; i < 8 && j + i / 2 < FRAGMENTS; ++i) {
+          float& score = scores[j + i / 2][half * 2 + i % 2];
+          score = with_mask(score, scale_log2, (float)((const T*)words)[i]);
+        }
+      }
+    }
+  }
+};
 
 /// Sixteen rows of a warp times a factor each, straight from registers; four lanes write 64 bytes side by side. The lane's rows are `row`
 /// and the eighth behind, of a head of `rows`.

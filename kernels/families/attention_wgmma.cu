@@ -1,4 +1,4 @@
-// y = softmax(q · kᵀ · scale) · v through wgmma, for q, y of [heads, sequence, DIM], and k, v that SHARING heads share. One warp loads tiles by tensor maps; a group
+// y = softmax(q · kᵀ · scale) · v through wgmma, for q, y of [heads, sequence, DIM] and the keys of attention_queries.cuh. One warp loads tiles by tensor maps; a group
 // of four warps has 64 queries. While the weights of one tile of keys multiply its values, the scores of the next become weights;
 // and the groups take turns at the tensor cores, so that one takes its softmax while another's products run.
 constexpr int GROUPS = TILE_Q / 64;
@@ -16,21 +16,18 @@ constexpr int GROUP_BARRIERS = QUERY_STAGES * 16;
 struct Work {
   bool exists = true;
   Queries queries;
-  int tiles = 0;  // of keys, for any of the groups
+  int begin = 0, end = 0;  // tiles of keys, for any of the groups
 
-  DEVICE Work(int heads, int sequence) { find(heads, sequence); }
-  /// Tiles with keys before `end`.
-  static DEVICE int tiles_before(int end) { return (end + TILE_K - 1) / TILE_K; }
+  DEVICE Work(const Task& task) { find(task); }
 
-  DEVICE void advance(int heads, int sequence) {
-    const int count = (sequence + TILE_Q - 1) / TILE_Q;
-    if (PAIRS && !second && place * 2 + 1 != count) {  // the middle one is its own partner
+  DEVICE void advance(const Task& task) {
+    if (PAIRS && !second && place * 2 + 1 != task.tiles()) {  // the middle one is its own partner
       second = true;
-      set(Queries(queries.head, place, sequence), sequence);
+      set(Queries(task, queries.head, place));
     } else {
       second = false;
       ++round;
-      find(heads, sequence);
+      find(task);
     }
   }
 
@@ -39,30 +36,30 @@ struct Work {
   int place = 0;        // of a pair, from both ends of the head's tiles
   bool second = false;  // of a pair
 
-  DEVICE void find(int heads, int sequence) {
-    const int count = (sequence + TILE_Q - 1) / TILE_Q;
+  DEVICE void find(const Task& task) {
+    const int count = task.tiles();
     if (PAIRS) {  // a long row of tiles, then a short one, so that all blocks have the same
       const int half = (count + 1) / 2;
       const int index = round * gridDim.x + blockIdx.x;
-      exists = index < half * heads;
+      exists = index < half * task.heads;
       place = index % half;
-      set(Queries(index / half, count - 1 - place, sequence), sequence);
+      if (exists) set(Queries(task, index / half, count - 1 - place));
     } else {
       // Every other round backwards, as rows of a causal mask get shorter.
       const int index = round * gridDim.x + (CAUSAL && round % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-      exists = index < count * heads;
-      set(Queries::at(index, heads, sequence), sequence);
+      exists = index < count * task.heads;
+      if (exists) set(Queries::at(index, task));
     }
   }
-  DEVICE void set(const Queries& which, int sequence) {
+  DEVICE void set(const Queries& which) {
     queries = which;
-    tiles = tiles_before(CAUSAL ? min(sequence, which.first + TILE_Q) : sequence);
+    begin = which.begin(), end = which.end();
   }
 };
 
 /// One thread's part: everything that is read, in the order in which it is needed; with two buffers for queries the next
 /// tile's come while this one's keys do.
-DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, int heads, int sequence) {
+DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, const Task& task) {
   BufferRing<STAGES> keys(shared_at + KEY_BARRIERS), values(shared_at + VALUE_BARRIERS);
   BufferRing<QUERY_STAGES> buffer(shared_at + QUERY_BARRIERS);
   const auto load_queries = [&](const Work& work) {
@@ -78,11 +75,11 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
     }
     buffer.step();
   };
-  Work next(heads, sequence);
+  Work next(task);
   if (QUERY_STAGES > 1) load_queries(next);
   while (next.exists) {
     const Work work = next;
-    next.advance(heads, sequence);
+    next.advance(task);
     const auto load = [&](const CUtensorMap& map, int to, int tile, unsigned barrier) {
       expect_bytes(barrier, K_BYTES);
       UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
@@ -90,19 +87,19 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
       }
     };
     const auto load_keys = [&](int tile) {
-      if (tile >= work.tiles) return;
+      if (tile >= work.end) return;
       keys.await_free();
       load(k, KEYS_AT + keys.stage * K_BYTES, tile, keys.full());
       keys.step();
     };
-    load_keys(0);
+    load_keys(work.begin);
     if (QUERY_STAGES == 1) load_queries(work);
-    for (int tile = 0; tile < work.tiles; ++tile) {
+    for (int tile = work.begin; tile < work.end; ++tile) {
       load_keys(tile + 1);
       values.await_free();
       load(v, VALUES_AT + values.stage * K_BYTES, tile, values.full());
       values.step();
-      if (QUERY_STAGES > 1 && tile == min(1, work.tiles - 1)) load_queries(next);  // groups have left the tile before
+      if (QUERY_STAGES > 1 && tile == min(work.begin + 1, work.end - 1)) load_queries(next);  // groups have left the tile before
     }
   }
 }
@@ -182,13 +179,14 @@ struct Result {
 struct Group {
   Result result;
   unsigned shared_at;
-  int heads, sequence;
+  Task task;
   float scale_log2;
   int group = threadIdx.x / 128 - 1, warp_row = threadIdx.x / 32 * 16 - 64;
   BufferRing<STAGES> keys{shared_at + KEY_BARRIERS}, values{shared_at + VALUE_BARRIERS};
   BufferRing<QUERY_STAGES> buffer{shared_at + QUERY_BARRIERS + group * GROUP_BARRIERS};  // of queries
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
+  Added<FRAGMENTS_K> added;
   float keep[2];
 
   DEVICE void run() {
@@ -196,33 +194,33 @@ struct Group {
     clear(scores);
     bool begun = false;
     Running running;
-    for (Work work(heads, sequence); work.exists;) {
+    for (Work work(task); work.exists;) {
       clear(out);
       if (!begun) running = begin(work);
       pack_all(weights, scores[0]);
       const int mine = seen(work);
-      for (int tile = 1; tile < mine; ++tile) {
-        start_both();
+      for (int tile = work.begin + 1; tile < mine; ++tile) {
+        start_both(work, tile);
         weigh(running, work, tile);
         finish_output();
         rescale(out[0], keep);
         pack_all(weights, scores[0]);
       }
       Work next = work;
-      next.advance(heads, sequence);
-      begun = next.exists && mine == work.tiles;
+      next.advance(task);
+      begun = next.exists && mine == work.end;
       Running fresh;
       if (begun) {
         buffer.await_full();
-        start_both();
-        weigh(fresh, next, 0);
+        start_both(next, next.begin);
+        weigh(fresh, next, next.begin);
       } else {
         await_turn(group);
         add_weighted();
       }
       finish_output();
-      for (int tile = mine; tile < work.tiles; ++tile) pass();
-      result.take(out[0], running, scale_log2, work.queries, work.queries.first + warp_row + threadIdx.x % 32 / 4, sequence);
+      for (int tile = mine; tile < work.end; ++tile) pass();
+      result.take(out[0], running, scale_log2, work.queries, work.queries.first + warp_row + threadIdx.x % 32 / 4, task.sequence);
       running = fresh;
       work = next;
     }
@@ -231,8 +229,12 @@ struct Group {
 
  private:
   DEVICE int first(const Work& work) const { return work.queries.first + group * 64; }
-  /// Of a work's tiles, those of which some query of the group sees some key.
-  DEVICE int seen(const Work& work) const { return CAUSAL ? min(work.tiles, Work::tiles_before(first(work) + 64)) : work.tiles; }
+  /// The end of those of a work's tiles of which some query of the group sees some key.
+  DEVICE int seen(const Work& work) const { return work.queries.end(first(work) + 64); }
+  /// Before the scores that it goes with have come.
+  DEVICE void read_mask(const Work& work, int tile) {
+    if (ADDS) added.load(task, work.queries.head, tile * TILE_K, work.queries.first + warp_row);
+  }
 
   /// This warp no longer reads the buffer.
   template <int COUNT>
@@ -257,22 +259,24 @@ struct Group {
     settle(scores);
     pass_on(keys);
     if (tile + 1 == seen(work)) pass_on(buffer);
-    const int unmasked = CAUSAL ? min(sequence, first(work) + 1) : sequence;  // keys that all queries see
-    if (tile * TILE_K + TILE_K > unmasked) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, sequence);
-    running.weigh(scores[0], scale_log2, keep);
+    if (ADDS) added.add_to(scores[0], scale_log2);
+    if (work.queries.partial(tile, first(work), 64)) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, work.queries);
+    running.weigh(scores[0], ADDS ? 1.0f : scale_log2, keep);
     running.hold();
   }
   DEVICE Running begin(const Work& work) {
     buffer.await_full();
     keys.await_full();
     score();
+    read_mask(work, work.begin);
     wait_products<0>();
     Running running;
-    weigh(running, work, 0);
+    weigh(running, work, work.begin);
     return running;
   }
-  /// The next tile's scores and this one's output; returns when the scores are there.
-  DEVICE void start_both() {
+  /// A tile's scores and the output of the one before; returns when the scores are there.
+  DEVICE void start_both(const Work& work, int tile) {
+    read_mask(work, tile);
     keys.await_full();
     await_turn(group);
     score();
@@ -292,6 +296,7 @@ struct Group {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v,
+              const void* __restrict__ given,
 #if STATISTICS
               const T* __restrict__ dy, float2* __restrict__ statistics, int heads, int sequence, float scale_log2) {
   const Result result{dy, statistics};
@@ -299,6 +304,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
               T* __restrict__ y, int heads, int sequence, float scale_log2) {
   const Result result{y};
 #endif
+  const Task task{heads, sequence, given};
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   if (threadIdx.x == 0) {
@@ -309,10 +315,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   __syncthreads();
   if (threadIdx.x < 128) {
     if (GROUPS > 1) give_registers<GROUPS == 2 ? 40 : 32>();
-    if (threadIdx.x == 0) load_all(q, k, v, shared_at, heads, sequence);
+    if (threadIdx.x == 0) load_all(q, k, v, shared_at, task);
     __syncwarp();
   } else {
     if (GROUPS > 1) take_registers<GROUPS == 2 ? 232 : 160>();
-    Group{result, shared_at, heads, sequence, scale_log2}.run();
+    Group{result, shared_at, task, scale_log2}.run();
   }
 }
