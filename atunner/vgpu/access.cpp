@@ -58,6 +58,7 @@ Exec* SharedOwner(Exec& x, const Op& op, int lane, uint64_t& address) {
     return nullptr;
   }
   address &= (uint64_t{1} << kRankShift) - 1;
+  if (rank == x.rank + 1) return &x;
   Exec* owner = x.gang->members[rank - 1];
   if (owner->alive_threads > 0) return owner;
   Report(x, op, Hazard::Kind::kOutOfBounds, lane,
@@ -141,7 +142,7 @@ uint8_t BytesOfWord(uint64_t word, uint64_t address, uint64_t bytes) {
 Exec& OwnerOf(Exec& x, uint64_t& address) {
   const uint64_t rank = address >> kRankShift;
   address &= (uint64_t{1} << kRankShift) - 1;
-  return rank == 0 || rank > x.gang->members.size() ? x : *x.gang->members[rank - 1];
+  return rank == 0 || rank == x.rank + 1 || rank > x.gang->members.size() ? x : *x.gang->members[rank - 1];
 }
 
 /// An answer about the operation that Exec::answers keeps, under the number of the question.
@@ -178,6 +179,12 @@ bool CopiesPieces(Exec& x, const Op& op) {
     }
     return true;
   });
+}
+
+/// The one byte of a struct without members, as code that was not optimised copies it.
+static bool CopiesByte(Exec& x, const Op& op) {
+  if (op.width != 1 || op.list_size != 1) return false;
+  return Remembered(x, op, sizeof(Op) - 2, [&] { return OnlyCopied(*x.kernel, op, 0) != Copied::kNo; });
 }
 
 bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
@@ -229,6 +236,7 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     const uint8_t written = BytesOfWord(word, address, bytes);
     s.initialised |= written;
     owner.calm[word] = 0;
+    Fill(owner, word);
     if (&owner != &x) continue;
     if (s.in_flight & (kProductRead | kBulkRead | kBulkCopy)) {
       return Report(x, op, Hazard::Kind::kRace, lane,
@@ -258,7 +266,7 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
 void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32_t bytes) {
   const uint8_t* defined = x.local_defined.data() + (at - x.local.data());
   if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;
-  if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal)) return;
+  if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal) || CopiesByte(x, op)) return;
   if (at > x.local.data() && defined[-1] != 0 && CopiesPieces(x, op)) return;
   const uint64_t address = static_cast<uint64_t>(at - x.local.data()) % x.kernel->local_bytes;
   Report(x, op, Hazard::Kind::kUninitialisedLocal, lane,

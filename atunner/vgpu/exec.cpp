@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint32_t kSlice = 20000;  // operations a warp may run before another gets its turn
 constexpr uint64_t kEndlessRounds = 1000;
+constexpr uint64_t kWaitingRounds = 32;  // without progress, before the next block joins
 
 /// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
 bool ReleaseCollective(Warp& warp) {
@@ -179,6 +180,7 @@ bool RunSlice(Exec& x, uint32_t& left) {
     if (next == Next::kYield) {
       // A diverged sibling may be what the group waits for.
       warp.spins = kSpinLimit + 1;
+      x.waits = true;
       return ran;
     }
   }
@@ -282,6 +284,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
   if (x.check_global) std::ranges::fill(x.local_defined, uint8_t{0});
   if (x.check) {
     std::ranges::fill(x.shadow, SharedShadow{});
+    std::ranges::fill(x.hollow, uint8_t{0});
     // What the system keeps is in order when a block starts.
     for (size_t word = x.reserved_shared / 4; word < x.shared.size() / 4; ++word) x.shadow[word].initialised = 0xf;
     std::ranges::fill(x.calm, 0u);
@@ -303,7 +306,10 @@ void InitialiseBlock(Exec& x, uint64_t block) {
     warp.products.clear();
     std::ranges::fill(warp.held, kFree);
     warp.spins = warp.retries = 0;
-    for (int32_t slot : launch.kernel->suspect_slots) warp.undefined[static_cast<size_t>(slot)] = ~0u;
+    for (int32_t slot : launch.kernel->suspect_slots) {
+      warp.undefined[static_cast<size_t>(slot)] = ~0u;
+      warp.carried[static_cast<size_t>(slot)] = 0;
+    }
     for (auto& stack : warp.stack) stack.clear();
     warp.claimed.fill(0);
   }
@@ -333,6 +339,7 @@ void InitialiseBlock(Exec& x, uint64_t block) {
 struct Round {
   bool alive = false;
   bool ran = false;
+  bool progress = false;  ///< a warp did more than look whether others are ready
 };
 Round RunRound(Exec& x) {
   Round round;
@@ -340,7 +347,10 @@ Round RunRound(Exec& x) {
     if (warp.alive == 0) continue;
     round.alive = true;
     x.warp = &warp;
-    round.ran |= RunWarp(x);
+    x.waits = false;
+    const bool ran = RunWarp(x);
+    round.ran |= ran;
+    round.progress |= ran && !x.waits;
     if (x.stop) break;
   }
   return round;
@@ -384,16 +394,32 @@ uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
   return alike & mask;
 }
 
-void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, uint64_t budget,
-             LaunchOutcome& outcome) {
+namespace {
+
+void Start(Gang& gang, size_t i) {
+  gang.members[i]->gang = &gang;
+  gang.members[i]->rank = gang.members[i]->launch->cluster.Count() > 1 ? static_cast<uint32_t>(i) : 0;
+  InitialiseBlock(*gang.members[i], gang.blocks[i]);
+}
+
+/// Blocks that wait for each other by hand, as all of a grid do at a barrier of their own, must run side by side.
+void AddBlock(Gang& gang) {
+  uint64_t block = 0;
+  Exec* member = gang.next ? gang.next(block) : nullptr;
+  if (member == nullptr) return;
+  gang.members.push_back(member);
+  gang.blocks.push_back(block);
+  Start(gang, gang.members.size() - 1);
+}
+
+}  // namespace
+
+void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcome) {
   gang.cluster_arrived = 0;
   gang.cluster_phase = 0;
   gang.arrivals.clear();
-  for (size_t i = 0; i < gang.members.size(); ++i) {
-    gang.members[i]->gang = &gang;
-    gang.members[i]->rank = static_cast<uint32_t>(i);
-    InitialiseBlock(*gang.members[i], blocks[i]);
-  }
+  for (size_t i = 0; i < gang.members.size(); ++i) Start(gang, i);
+  uint64_t waiting_rounds = 0;
   uint64_t rounds = 0;
   uint64_t quiet_rounds = 0;  // in which all waited and no phase ended
   uint64_t last_epochs = 0;
@@ -405,8 +431,9 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
       const Round round = RunRound(*member);
       all.alive |= round.alive;
       all.ran |= round.ran;
+      all.progress |= round.progress;
       if (member->stop) return ReportUnwrittenReads(*member);
-      executed += member->instructions;
+      executed = std::max(executed, member->instructions);
     }
     if (!all.alive) break;
     if (!all.ran) {
@@ -426,10 +453,15 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
         if (member->stop) return ReportUnwrittenReads(*member);
       }
     }
+    waiting_rounds = all.progress ? 0 : waiting_rounds + 1;
+    if (waiting_rounds > kWaitingRounds) {
+      waiting_rounds = 0;
+      AddBlock(gang);
+    }
     const bool endless = executed > budget;
     if (endless || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
       outcome.kind = LaunchOutcome::Kind::kTimeout;
-      outcome.message = "block " + std::to_string(blocks[0]) + " did not end within its limit";
+      outcome.message = "block " + std::to_string(gang.blocks[0]) + " did not end within its limit";
       for (Exec* member : gang.members) ReportUnwrittenReads(*member);
       if (endless) ReportEndless(gang);
       return;

@@ -28,7 +28,9 @@ void Prepare(Exec& x, const Launch& launch) {
   for (uint32_t i = 0; i < warps; ++i) {
     x.warps[i].index = i;
     PrepareRegisters(x.warps[i], *launch.kernel);
-    if (!launch.kernel->suspect_slots.empty()) x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
+    if (launch.kernel->suspect_slots.empty()) continue;
+    x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
+    x.warps[i].carried.assign(launch.kernel->register_slots, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
   x.reserved_shared = std::max<size_t>(launch.kernel->static_shared,
@@ -42,6 +44,7 @@ void Prepare(Exec& x, const Launch& launch) {
   if (x.check) {
     x.shadow.resize((x.shared.size() + 3) / 4 + 8);
     x.calm.resize(x.shadow.size());
+    if (launch.kernel->carries) x.hollow.resize(4 * x.shadow.size());
     x.pending.resize(x.threads);
     x.copy_group.resize(x.threads);
     x.bulk_groups.resize(x.threads);
