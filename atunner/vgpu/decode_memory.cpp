@@ -33,14 +33,13 @@ void IsSpace(Exec& x, const Op& op, uint32_t mask) {
   *d = (*d & ~mask) | (bits & mask);
 }
 
-/// istypep: the list holds the addresses of the module's references of that kind. Handles are references as well:
-/// Op::variant 0 = of textures, 1 = of surfaces.
+/// istypep: the list holds the addresses of the module's references of that kind. Handles are none.
 void IsReference(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   uint32_t bits = 0;
   ForLanes(mask, [&](int l) {
     const auto value = Lane<uint64_t>::Get(a, l);
-    bool found = x.launch->memory->FindTexture(value) != nullptr && (value & kSurfaceBit) == op.variant;
+    bool found = false;
     for (uint32_t i = 0; i < op.list_size; ++i)
       found = found || Lane<uint64_t>::Get(x.Source(x.kernel->lists[op.list + i]), l) == value;
     bits |= (found ? 1u : 0u) << l;
@@ -104,13 +103,11 @@ Status Decoder::DecodeAddressSpace(const Form& form, Op& op) {
 /// istypep.kind p, a.
 Status Decoder::DecodeIsType(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
-  constexpr uint8_t kNoHandle = 2;
   const std::string kind = instruction.modifiers.empty() ? "" : instruction.modifiers[0];
   if (instruction.operands.size() != 2 || (kind != "texref" && kind != "surfref" && kind != "samplerref"))
     return Unsupported(instruction);
   op.dst = Destination(instruction.operands[0]);
   op.src[0] = Source(instruction.operands[1], Type::kU64);
-  op.variant = kind == "texref" ? 0 : kind == "surfref" ? 1 : kNoHandle;
   op.list = static_cast<uint32_t>(kernel_.lists.size());
   for (const ptx::Variable& variable : module_.globals()) {
     if (variable.opaque != kind || kernel_.lists.size() - op.list == 255) continue;

@@ -59,9 +59,10 @@ struct HMul {
 struct HFma {  // the product of two 11-bit significands is exact
   double operator()(double a, double b, double c) const { return AddToOdd(a * b, c); }
 };
-/// fma.oob: what a tensor copy filled in from outside of its tensor counts as a product of zero and nothing to add.
+/// fma.oob: a factor from outside of a tensor, as tensor copies fill it in, makes the result zero. An H200 takes both
+/// signs of this one NaN for it, in float16 and bfloat16.
 struct HFmaInside : HFma {
-  static constexpr uint16_t kOutside = 0xffff;
+  static constexpr uint32_t kOutside = 0x7ff7;
 };
 struct HMin {
   double operator()(double a, double b, double) const {
@@ -124,7 +125,7 @@ void HalfOp(Exec& x, const Op& op, uint32_t mask) {
       };
       double v = F{}(part(a), part(b), part(c));
       if constexpr (requires { F::kOutside; }) {
-        const auto outside = [&](const uint32_t* s) { return static_cast<uint16_t>(s[l] >> (16 * h)) == F::kOutside; };
+        const auto outside = [&](const uint32_t* s) { return (s[l] >> (16 * h) & 0x7fffu) == F::kOutside; };
         if (outside(a) || outside(b)) v = 0;
       }
       if (op.variant & kSaturate) v = v > 0 ? std::min(v, 1.0) : 0.0;

@@ -187,7 +187,8 @@ void MmaDouble(Exec& x, const Op& op, uint32_t mask) {
   x.counts.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
-/// Products of 8×8×4: one for each quad pair of the warp, lanes 4i … 4i+3 and those 16 further on.
+/// Products of 8×8×4: one for each quad pair of the warp, lanes 4i … 4i+3 and those 16 further on. Sums are float32, in
+/// the order of k; so an H200 has all bits of float16 results, and float32 ones within their last bits.
 struct QuadForm {
   bool a_by_columns = false, b_by_rows = false, wide_d = false, wide_c = false;
 
@@ -217,29 +218,28 @@ void MmaQuads(Exec& x, const Op& op, uint32_t mask) {
     };
   };
   const int first_a = QuadForm::RegistersOf(f.wide_d);
-  double a[4][8][4], b[4][4][8], sum[4][8][8];
+  float a[4][8][4], b[4][4][8], sum[4][8][8];
   for (int l = 0; l < kLanes; ++l) {
     const int quad = l / 4 % 4;
     const int lower = l < 16 ? 0 : 4;
     const auto of_a = half(first_a, l), of_b = half(first_a + 2, l), of_c = half(first_a + 4, l);
     for (int i = 0; i < 4; ++i) {
-      (f.a_by_columns ? a[quad][i + lower][l % 4] : a[quad][l % 4 + lower][i]) = static_cast<double>(of_a(i));
-      (f.b_by_rows ? b[quad][l % 4][i + lower] : b[quad][i][l % 4 + lower]) = static_cast<double>(of_b(i));
+      (f.a_by_columns ? a[quad][i + lower][l % 4] : a[quad][l % 4 + lower][i]) = of_a(i);
+      (f.b_by_rows ? b[quad][l % 4][i + lower] : b[quad][i][l % 4 + lower]) = of_b(i);
     }
     for (int i = 0; i < 8; ++i) {
       const auto [row, column] = PlaceInQuad(l, i, f.wide_c);
-      sum[quad][row][column] =
-          static_cast<double>(f.wide_c ? std::bit_cast<float>(x.Source(ListSlot(x, op, first_a + 4 + i))[l]) : of_c(i));
+      sum[quad][row][column] = f.wide_c ? std::bit_cast<float>(x.Source(ListSlot(x, op, first_a + 4 + i))[l]) : of_c(i);
     }
   }
   for (int l = 0; l < kLanes; ++l) {
     const int quad = l / 4 % 4;
     for (int i = 0; i < 8; ++i) {
       const auto [row, column] = PlaceInQuad(l, i, f.wide_d);
-      double d = sum[quad][row][column];
-      for (int k = 0; k < 4; ++k) d += a[quad][row][k] * b[quad][k][column];
+      float d = sum[quad][row][column];
+      for (int k = 0; k < 4; ++k) d = std::fma(a[quad][row][k], b[quad][k][column], d);
       uint32_t& to = x.Slot(ListSlot(x, op, f.wide_d ? i : i / 2))[l];
-      const uint32_t bits = f.wide_d ? std::bit_cast<uint32_t>(static_cast<float>(d)) : RoundedHalf(d);
+      const uint32_t bits = f.wide_d ? std::bit_cast<uint32_t>(d) : RoundedHalf(static_cast<double>(d));
       to = f.wide_d ? bits : i % 2 == 0 ? bits : (to & 0xffffu) | bits << 16;
     }
   }

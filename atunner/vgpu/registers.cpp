@@ -118,7 +118,7 @@ constexpr SpecialRegister kSpecials[] = {
      [](Exec& x, uint32_t, int) -> uint64_t { return x.reserved_shared + kReservedShared / 2; }},
     {"%current_graph_exec", false, Constant0},
     {"%envreg", false, Constant0},  // the others of the driver's: nothing is promised of them
-    {"%pm", true, Tick},            // counters of performance: any that does not run backwards
+    {"%pm", false, Constant0},      // counters of performance: of nothing, while nobody profiles
 };
 
 /// "%envreg31", "%pm3_64": the name without its number, where that is one that there is.

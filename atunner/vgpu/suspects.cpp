@@ -157,6 +157,10 @@ class FunctionFlow {
     const auto loads = [](const Instruction& i) { return Moves(i, "ld"); };
     if (std::ranges::none_of(function_.body, loads)) return;
     const std::vector<Copied> copied = CopiesOf(function_, uses_);
+    std::vector<bool> read(function_.registers.size());
+    for (const Use& use : uses_) {
+      for (int reg : use.values) read[static_cast<size_t>(reg)] = true;
+    }
     for (size_t index = 0; index < function_.body.size(); ++index) {
       const Instruction& i = function_.body[index];
       if (!loads(i)) continue;
@@ -165,7 +169,8 @@ class FunctionFlow {
       const bool part = MayBeShared(i) && (elements.size() > 1 || bits == 64);
       const bool byte = MayBeLocal(i) && elements.size() == 1 && bits == 8;
       for (int reg : elements) {
-        const Copied how = reg < 0 ? Copied::kNo : copied[static_cast<size_t>(reg)];
+        const bool used = reg >= 0 && read[static_cast<size_t>(reg)];
+        const Copied how = used ? copied[static_cast<size_t>(reg)] : Copied::kNo;
         if (!(part && how == Copied::kWithinBlock) && !(byte && how != Copied::kNo)) continue;
         if (byte) byte_copies_.insert(reg);
         suspects_.insert(reg);

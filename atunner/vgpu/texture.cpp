@@ -55,6 +55,9 @@ void OntoFace(const TextureSpec& spec, Point& point) {
   point.at = {(s / m + 1) / 2 * spec.width, (t / m + 1) / 2 * spec.height, 0};
 }
 
+/// Four bits count, the upper one as a sign.
+int Offset(uint32_t bits) { return static_cast<int>((bits + 8) & 15) - 8; }
+
 Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec& spec, int lane) {
   const int32_t* list = x.kernel->lists.data() + op.list + o.results;
   Point point;
@@ -71,7 +74,7 @@ Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec&
     if (o.float_coordinates) at = std::bit_cast<float>(bits);
     if (spec.unit_coordinates && o.float_coordinates && o.geometry != Geometry::kCube)
       at *= extents[static_cast<size_t>(d)];
-    if (o.shifted) at += static_cast<int32_t>(x.Source(list[next + point.dims + d])[lane]);
+    if (o.shifted) at += Offset(x.Source(list[next + point.dims + d])[lane]);
     constexpr double kFar = 1e12;  // beyond all textures, and safe as an integer; NaN becomes zero
     point.at[static_cast<size_t>(d)] = std::isnan(at) ? 0 : std::clamp(at, -kFar, kFar);
   }

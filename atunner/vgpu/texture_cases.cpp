@@ -223,6 +223,8 @@ void AddForms(std::vector<TextureCase>& all) {
       {1.5, 2.5}, {14});
   add("mov.b32 %r0, 7; mov.b32 %r1, -8; tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], {%r0, %r1};", plane,
       {3.5, 2.5}, {8});
+  add("mov.b32 %r0, 9; mov.b32 %r1, 0; tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], {%r0, %r1};", plane,
+      {0.5, 2.5}, {21});
   add("mov.b32 %r0, 1; mov.b32 %r1, -2; tld4.r.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], {%r0, %r1};",
       plane, {3, 4}, {24, 25, 15, 14});
 }
