@@ -175,6 +175,12 @@ TEST_F(OneBlock, AsyncCopiesTellSizesFromPredicatesAndPolicies) {
   EXPECT_EQ(words_[7][1], 0u);
 }
 
+TEST_F(OneBlock, MoreSharedMemoryThanThereIsIsRefused) {
+  EXPECT_THAT(Run(".shared .align 128 .b8 huge[0xffffffff];\nmov.u32 %r0, huge;\n"), HasSubstr("more than any GPU"));
+  EXPECT_THAT(Run(".shared .align 128 .b8 large[2000000];\nmov.u32 %r0, large;\n"),
+              HasSubstr("bytes of shared memory"));
+}
+
 TEST_F(OneBlock, SpecialRegistersCanBeExtended) {
   EXPECT_EQ(Run("cvt.u64.u32 %d0, %tid.x;\nst.global.u64 [%to], %d0;\n"), "");
   EXPECT_EQ(words_[40][0], 40u);

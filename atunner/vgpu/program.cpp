@@ -19,6 +19,7 @@ namespace {
 constexpr uint64_t kHeapBytes = uint64_t{8} << 20;  // of kernels' malloc, as the driver's default
 constexpr uint64_t kGridWorkspaceBytes = 256;
 constexpr uint64_t kMaxGang = 4096;
+constexpr uint64_t kMaxShared = uint64_t{1} << 20;  // of a block, which has a shadow several times as large
 
 class LoadedProgram : public Program {
  public:
@@ -201,6 +202,11 @@ class LoadedProgram : public Program {
     const Dim3& c = launch.cluster;
     if (c.Count() == 0 || c.Count() > 16 || g.x % c.x != 0 || g.y % c.y != 0 || g.z % c.z != 0)
       return "the grid is no multiple of the cluster";
+    const Kernel& kernel = *launch.kernel;
+    const uint64_t shared = std::max<uint64_t>(
+        kernel.static_shared, kernel.dynamic_shared_offset + uint64_t{launch.shape.dynamic_shared_bytes});
+    if (kernel.static_shared > kMaxShared || shared > kMaxShared)
+      return "the block has " + std::to_string(shared) + " bytes of shared memory, more than any GPU";
     if (launch.cooperative && g.Count() > kMaxGang)
       return "a cooperative launch of " + std::to_string(g.Count()) + " blocks is too large to be resident at once";
     if (launch.cooperative && c.Count() > 1) return "cooperative launches of clusters are not executed here";
