@@ -80,6 +80,10 @@ inline void NoteReader(Exec& x, uint64_t word, uint16_t thread, uint32_t line) {
   const bool quiet = s.initialised == 0xf && s.in_flight == 0 && s.writer != kBulkParty && s.write_epoch != x.epoch;
   if (others && quiet) x.calm[word] = x.epoch;
 }
+/// A word of shared memory gets a value: whatever undefined register was stored there is gone.
+inline void Fill(Exec& owner, uint64_t word) {
+  if (!owner.hollow.empty()) std::memset(owner.hollow.data() + 4 * word, 0, 4);
+}
 /// Whether what a word of this block holds may still change, or be unknown, for the current thread: it was written with
 /// no synchronisation between.
 bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread);

@@ -23,66 +23,6 @@ const Row* FindRow(std::string_view opcode) {
   return nullptr;
 }
 
-/// Special registers by code, in the order that ReadSpecial knows.
-constexpr std::string_view kSpecialNames[] = {
-    "%tid.x",
-    "%tid.y",
-    "%tid.z",
-    "%ntid.x",
-    "%ntid.y",
-    "%ntid.z",
-    "%ctaid.x",
-    "%ctaid.y",
-    "%ctaid.z",
-    "%nctaid.x",
-    "%nctaid.y",
-    "%nctaid.z",
-    "%laneid",
-    "%warpid",
-    "%nwarpid",
-    "%smid",
-    "%nsmid",
-    "%clock",
-    "%clock64",
-    "%globaltimer",
-    "%lanemask_eq",
-    "%lanemask_le",
-    "%lanemask_lt",
-    "%lanemask_ge",
-    "%lanemask_gt",
-    "%dynamic_smem_size",
-    "%total_smem_size",
-    "%cluster_ctarank",
-    "%cluster_nctarank",
-    "%cluster_ctaid.x",
-    "%cluster_ctaid.y",
-    "%cluster_ctaid.z",
-    "%gridid",
-    "%clusterid.x",
-    "%nclusterid.x",
-    "%cluster_nctaid.x",
-    "%globaltimer_lo",
-    "%clusterid.y",
-    "%clusterid.z",
-    "%nclusterid.y",
-    "%nclusterid.z",
-    "%cluster_nctaid.y",
-    "%cluster_nctaid.z",
-    "%is_explicit_cluster",
-    "%envreg1",
-    "%envreg2",
-    "%globaltimer_hi",
-    "%clock_hi",
-    "%warpsize",
-    "%reserved_smem_offset_begin",
-    "%reserved_smem_offset_end",
-    "%reserved_smem_offset_cap",
-    "%reserved_smem_offset_0",
-    "%reserved_smem_offset_1",
-    "%aggr_smem_size",
-    "%current_graph_exec",
-};
-
 bool IsFloat(Type type) { return type == Type::kF32 || type == Type::kF64; }
 
 /// The class by pipe: opcodes that serve several types are sorted by type.
@@ -373,11 +313,11 @@ Status Decoder::DecodeMove(const Form& form, Op& op) {
   op.dst = Destination(to);
   if (op.dst == kNoSlot) return Unsupported(instruction);
   if (from.kind == Operand::Kind::kSpecial) {
-    const auto at = std::ranges::find(kSpecialNames, from.name);
-    if (at == std::end(kSpecialNames)) return Unsupported(instruction, " of " + from.name);
-    op.imm = static_cast<uint64_t>(at - std::begin(kSpecialNames));
+    const auto special = FindSpecial(from.name);
+    if (!special) return Unsupported(instruction, " of " + from.name);
+    op.imm = *special;
     op.width = static_cast<uint8_t>(RegisterBits(to.reg) / 8);
-    if (from.name.starts_with("%envreg")) kernel_.cooperative = true;
+    if (from.name == "%envreg1" || from.name == "%envreg2") kernel_.cooperative = true;
     if (from.name.starts_with("%reserved_smem")) kernel_.reserved_shared = kReservedShared;
     op.run = ReadSpecial;
     return {};

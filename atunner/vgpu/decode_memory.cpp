@@ -1,6 +1,7 @@
 // Addresses, loads, stores, atomics and asynchronous copies.
 #include <algorithm>
 
+#include "atunner/model/tensor_map.h"
 #include "atunner/vgpu/bulk.h"
 #include "atunner/vgpu/decoder.h"
 
@@ -28,6 +29,21 @@ void IsSpace(Exec& x, const Op& op, uint32_t mask) {
   const uint32_t* a = x.Source(op.src[0]);
   uint32_t bits = 0;
   ForLanes(mask, [&](int l) { bits |= ((Lane<uint64_t>::Get(a, l) & kWindowMask) == op.imm ? 1u : 0u) << l; });
+  uint32_t* d = x.Slot(op.dst);
+  *d = (*d & ~mask) | (bits & mask);
+}
+
+/// istypep: the list holds the addresses of the module's references of that kind. Handles are none.
+void IsReference(Exec& x, const Op& op, uint32_t mask) {
+  const uint32_t* a = x.Source(op.src[0]);
+  uint32_t bits = 0;
+  ForLanes(mask, [&](int l) {
+    const auto value = Lane<uint64_t>::Get(a, l);
+    bool found = false;
+    for (uint32_t i = 0; i < op.list_size; ++i)
+      found = found || Lane<uint64_t>::Get(x.Source(x.kernel->lists[op.list + i]), l) == value;
+    bits |= (found ? 1u : 0u) << l;
+  });
   uint32_t* d = x.Slot(op.dst);
   *d = (*d & ~mask) | (bits & mask);
 }
@@ -62,6 +78,7 @@ void RankOf(Exec& x, const Op& op, uint32_t mask) {
 Status Decoder::DecodeAddressSpace(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;
   if (instruction.opcode == "mapa" || instruction.opcode == "getctarank") return DecodeClusterAddress(form, op);
+  if (instruction.opcode == "istypep") return DecodeIsType(form, op);
   if (instruction.operands.size() != 2) return Unsupported(instruction);
   op.dst = Destination(instruction.operands[0]);
   op.src[0] = Source(instruction.operands[1], Type::kU64);
@@ -81,6 +98,24 @@ Status Decoder::DecodeAddressSpace(const Form& form, Op& op) {
     op.run = form.Has("to") ? DropWindow : AddWindow;
   }
   return {};
+}
+
+/// istypep.kind p, a.
+Status Decoder::DecodeIsType(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const std::string kind = instruction.modifiers.empty() ? "" : instruction.modifiers[0];
+  if (instruction.operands.size() != 2 || (kind != "texref" && kind != "surfref" && kind != "samplerref"))
+    return Unsupported(instruction);
+  op.dst = Destination(instruction.operands[0]);
+  op.src[0] = Source(instruction.operands[1], Type::kU64);
+  op.list = static_cast<uint32_t>(kernel_.lists.size());
+  for (const ptx::Variable& variable : module_.globals()) {
+    if (variable.opaque != kind || kernel_.lists.size() - op.list == 255) continue;
+    kernel_.lists.push_back(Constant(symbols_.at(variable.name), true));
+  }
+  op.list_size = static_cast<uint8_t>(kernel_.lists.size() - op.list);
+  op.run = IsReference;
+  return op.dst == kNoSlot || op.src[0] == kNoSlot ? Status(Unsupported(instruction)) : Status{};
 }
 
 /// mapa d, a, rank and getctarank d, a, of 32-bit shared or of generic addresses.
@@ -243,6 +278,7 @@ Status Decoder::DecodeRemoteStore(const Form& form, Op& op) {
 
 Status Decoder::DecodeAsync(const Form& form, Op& op) {
   if (form.instruction->opcode == "mbarrier") return DecodeMbarrier(form, op);
+  if (form.instruction->opcode == "tensormap") return DecodeTensorMap(form, op);
   if (form.Has("bulk")) return form.Has("tensor") ? DecodeTensorCopy(form, op) : DecodeBulkCopy(form, op);
   return DecodeAsyncCopy(form, op);
 }
@@ -352,6 +388,41 @@ Status Decoder::DecodeTensorCopy(const Form& form, Op& op) {
   }
   if (form.Has("multicast::cluster") && operands.size() > next) list.push_back(operands[next]);
   return List(list, op, instruction, false, Type::kB32);
+}
+
+/// tensormap.replace [map], ordinal, value and tensormap.cp_fenceproxy [to], [from], 128.
+Status Decoder::DecodeTensorMap(const Form& form, Op& op) {
+  const Instruction& instruction = *form.instruction;
+  const auto& operands = instruction.operands;
+  op.run = TensorMapHandler(form, op);
+  if (op.run == nullptr) return {};
+  const bool publishes = form.Has("cp_fenceproxy");
+  const size_t ordinals = publishes ? 0 : TensorMapOrdinals(op);
+  if (operands.size() != (publishes || ordinals > 0 ? 3u : 2u)) return Unsupported(instruction, ": operands");
+  const uint8_t field = op.variant;
+  if (publishes) {
+    Op from;
+    ATUNNER_RETURN_IF_ERROR(Address(operands[1], instruction, from, op.src[1]));
+    if (op.src[1] == kNoSlot) op.src[1] = Constant(0, false), from.narrow_address = true;
+    op.target = static_cast<uint32_t>(from.imm);
+    op.width = from.narrow_address ? 4 : 8;
+    op.space = Space::kGlobal;
+    if (operands[2].bits != sizeof(TensorMap::bytes)) return Unsupported(instruction, ": size");
+  } else {
+    const bool numbered = ordinals > 0;
+    if (numbered && (operands[1].kind != Operand::Kind::kImmediate || operands[1].bits >= ordinals))
+      return Unsupported(instruction, ": ordinal");
+    op.target = numbered ? static_cast<uint32_t>(operands[1].bits) : 0;
+    op.width = form.type == Type::kB64 ? 8 : 4;
+    op.src[1] = Source(operands.back(), form.type);
+    const bool fits =
+        operands.back().kind != Operand::Kind::kRegister || RegisterBits(operands.back().reg) == 8 * op.width;
+    if (op.src[1] == kNoSlot || !fits) return Unsupported(instruction, ": value");
+    op.space = SpaceOf(form);
+  }
+  ATUNNER_RETURN_IF_ERROR(Address(operands[0], instruction, op, op.src[0]));
+  op.variant = field;
+  return {};
 }
 
 /// mbarrier: src[0] the object, src[1] count or phase, src[2] a second operand; dst a state or a predicate.

@@ -135,12 +135,20 @@ struct Suspect {
   std::vector<int32_t> passes;                ///< slots whose state the results take over
   std::array<int32_t, 3> select{-1, -1, -1};  ///< selp: the chosen ones and the predicate
   std::vector<int32_t> writes;
+  static constexpr int32_t kNobody = INT32_MIN;
+  std::vector<int32_t> moved;  ///< slots of the elements of a load or store in the block's memory; kNobody: no suspect
+  bool generic = false;        ///< a store that may not be one to global memory
+  bool compares = false;       ///< what came from shared memory does not make its result undefined
+  bool copies = false;         ///< a load of what is copied and nothing else: it may read unwritten memory
+  bool keeps = false;          ///< a store: `moved` may be undefined in shared memory, or the stack, from now on
+  bool keeps_local = false;
 };
 
 struct Kernel {
   const ptx::Function* function = nullptr;
   std::unordered_map<uint32_t, Suspect> suspects;  ///< by index in `ops`; only in copies made by FindSuspects
   std::vector<int32_t> suspect_slots;
+  bool carries = false;  ///< undefined registers may be stored in shared memory: likewise
   std::vector<Code> code;
   std::vector<CallSite> calls;
   std::unordered_map<uint32_t, int> code_of_function;  ///< index in the module → index into `code`

@@ -9,6 +9,7 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
+struct TextureOptions;
 constexpr int32_t kNoSlot = INT32_MIN;
 
 enum class Family : uint8_t {
@@ -100,6 +101,7 @@ class Decoder {
   Space SpaceOf(const Form& form) const;
   Status Address(const Operand& operand, const Instruction& instruction, Op& op, int32_t& base);
   Status DecodeAddressSpace(const Form& form, Op& op);
+  Status DecodeIsType(const Form& form, Op& op);
   Status DecodeClusterAddress(const Form& form, Op& op);
   Status DecodeMemory(const Form& form, Op& op);
   Status DecodeAtomic(const Form& form, Op& op);
@@ -111,10 +113,12 @@ class Decoder {
   Status DecodeTensorCopy(const Form& form, Op& op);
   Status BulkAddresses(const Operand& first, const Operand& second, const Operand* barrier,
                        const Instruction& instruction, Op& op);
+  Status DecodeTensorMap(const Form& form, Op& op);
   Status DecodeMbarrier(const Form& form, Op& op);
 
   // decode_texture.cpp
   Status DecodeTexture(const Form& form, Op& op);
+  Status DecodeTexelOffsets(const Form& form, Op& op, TextureOptions options);
 
   // decode_flow.cpp
   Status DecodeWarp(const Form& form, Op& op);

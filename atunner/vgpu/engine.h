@@ -34,7 +34,8 @@ struct ExecOptions {
   Latencies latencies;                        ///< for the timelines of blocks
   uint32_t registers = 0;                     ///< that the assembler gave a thread; 0 = as many as it likes
   const MachineCode* machine_code = nullptr;  ///< of the kernel, for the timelines; without it they assume an order
-  uint64_t l1_sectors = ~uint64_t{0};         ///< of 32 bytes, that L1 holds for each resident block
+  uint64_t resident_blocks = 4096;     ///< of the launch, at once: those that wait for each other by hand need it
+  uint64_t l1_sectors = ~uint64_t{0};  ///< of 32 bytes, that L1 holds for each resident block
 };
 
 struct ExecResult {

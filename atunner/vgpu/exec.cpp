@@ -7,12 +7,14 @@
 #include "atunner/vgpu/fused.h"
 #include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/pending.h"
+#include "atunner/vgpu/prepare.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
 constexpr uint32_t kSlice = 20000;  // operations a warp may run before another gets its turn
 constexpr uint64_t kEndlessRounds = 1000;
+constexpr uint64_t kWaitingRounds = 32;  // without progress, before the next block joins
 
 /// Lets the earliest group that waits at a collective go on without the lanes that cannot come.
 bool ReleaseCollective(Warp& warp) {
@@ -179,6 +181,7 @@ bool RunSlice(Exec& x, uint32_t& left) {
     if (next == Next::kYield) {
       // A diverged sibling may be what the group waits for.
       warp.spins = kSpinLimit + 1;
+      x.waits = true;
       return ran;
     }
   }
@@ -266,73 +269,11 @@ void ReportEndlessWait(Exec& x) {
   }
 }
 
-void InitialiseBlock(Exec& x, uint64_t block) {
-  const Launch& launch = *x.launch;
-  const Dim3& grid = launch.shape.grid;
-  x.block = block;
-  x.ctaid = {static_cast<uint32_t>(block % grid.x), static_cast<uint32_t>(block / grid.x % grid.y),
-             static_cast<uint32_t>(block / grid.x / grid.y)};
-  x.epoch = 1;
-  x.barriers = {};
-  x.instructions = 0;
-  x.alive_threads = x.threads;
-  x.serial = launch.first_serial + static_cast<uint32_t>(block);
-  x.acquired = 0;
-  x.stop = false;
-  if (x.check_global) std::ranges::fill(x.local_defined, uint8_t{0});
-  if (x.check) {
-    std::ranges::fill(x.shadow, SharedShadow{});
-    // What the system keeps is in order when a block starts.
-    for (size_t word = x.reserved_shared / 4; word < x.shared.size() / 4; ++word) x.shadow[word].initialised = 0xf;
-    std::ranges::fill(x.calm, 0u);
-    for (auto& pending : x.pending) pending.clear();
-    std::ranges::fill(x.copy_group, 0u);
-    std::ranges::fill(x.bulk_groups, 0u);
-    x.async_reads.clear();
-    x.landings.clear();
-    x.phase_epoch.clear();
-    x.proxy_seen = 0;
-  }
-  for (Warp& warp : x.warps) {
-    const uint32_t first = warp.index * kLanes;
-    const uint32_t lanes = std::min<uint32_t>(kLanes, x.threads - first);
-    warp.alive = lanes == kLanes ? ~0u : (1u << lanes) - 1;
-    warp.groups.assign(1, Group{0, warp.alive, -1, nullptr, 0});
-    warp.sync_epoch = 1;
-    warp.seen_epoch = warp.proxy_epoch = warp.product_groups = 0;
-    warp.products.clear();
-    std::ranges::fill(warp.held, kFree);
-    warp.spins = warp.retries = 0;
-    for (int32_t slot : launch.kernel->suspect_slots) warp.undefined[static_cast<size_t>(slot)] = ~0u;
-    for (auto& stack : warp.stack) stack.clear();
-    warp.claimed.fill(0);
-  }
-  x.cluster_phase.assign(x.threads, ~0u);
-  if (x.timed) {
-    x.times.resize(x.warps.size());
-    x.ports = {};
-    x.touch = {};
-    for (WarpTime& time : x.times) {
-      std::vector<Moment> ready = std::move(time.ready);
-      std::vector<WarpTime::Accesses> accesses = std::move(time.accesses);
-      std::vector<WarpTime::Place> places = std::move(time.places);
-      time = {};
-      if (launch.schedule) accesses.resize(x.kernel->ops.size());
-      for (WarpTime::Accesses& access : accesses) access.touches.clear(), access.taken = 0;
-      time.accesses = std::move(accesses);
-      ready.assign(x.kernel->track_registers, Moment{});
-      time.ready = std::move(ready);
-      time.places = std::move(places);
-    }
-  }
-  x.unwritten.reset();
-  x.yield = false;
-}
-
 /// One round over the warps of a block; what happened in it.
 struct Round {
   bool alive = false;
   bool ran = false;
+  bool progress = false;  ///< a warp did more than look whether others are ready
 };
 Round RunRound(Exec& x) {
   Round round;
@@ -340,7 +281,10 @@ Round RunRound(Exec& x) {
     if (warp.alive == 0) continue;
     round.alive = true;
     x.warp = &warp;
-    round.ran |= RunWarp(x);
+    x.waits = false;
+    const bool ran = RunWarp(x);
+    round.ran |= ran;
+    round.progress |= ran && !x.waits;
     if (x.stop) break;
   }
   return round;
@@ -384,16 +328,32 @@ uint32_t LanesAlike(const uint32_t* slot, uint32_t mask) {
   return alike & mask;
 }
 
-void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, uint64_t budget,
-             LaunchOutcome& outcome) {
+namespace {
+
+void Start(Gang& gang, size_t i) {
+  gang.members[i]->gang = &gang;
+  gang.members[i]->rank = gang.members[i]->launch->cluster.Count() > 1 ? static_cast<uint32_t>(i) : 0;
+  InitialiseBlock(*gang.members[i], gang.blocks[i]);
+}
+
+/// Blocks that wait for each other by hand, as all of a grid do at a barrier of their own, must run side by side.
+void AddBlock(Gang& gang) {
+  uint64_t block = 0;
+  Exec* member = gang.next ? gang.next(block) : nullptr;
+  if (member == nullptr) return;
+  gang.members.push_back(member);
+  gang.blocks.push_back(block);
+  Start(gang, gang.members.size() - 1);
+}
+
+}  // namespace
+
+void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcome) {
   gang.cluster_arrived = 0;
   gang.cluster_phase = 0;
   gang.arrivals.clear();
-  for (size_t i = 0; i < gang.members.size(); ++i) {
-    gang.members[i]->gang = &gang;
-    gang.members[i]->rank = static_cast<uint32_t>(i);
-    InitialiseBlock(*gang.members[i], blocks[i]);
-  }
+  for (size_t i = 0; i < gang.members.size(); ++i) Start(gang, i);
+  uint64_t waiting_rounds = 0;
   uint64_t rounds = 0;
   uint64_t quiet_rounds = 0;  // in which all waited and no phase ended
   uint64_t last_epochs = 0;
@@ -405,8 +365,9 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
       const Round round = RunRound(*member);
       all.alive |= round.alive;
       all.ran |= round.ran;
+      all.progress |= round.progress;
       if (member->stop) return ReportUnwrittenReads(*member);
-      executed += member->instructions;
+      executed = std::max(executed, member->instructions);
     }
     if (!all.alive) break;
     if (!all.ran) {
@@ -426,10 +387,15 @@ void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, u
         if (member->stop) return ReportUnwrittenReads(*member);
       }
     }
+    waiting_rounds = all.progress ? 0 : waiting_rounds + 1;
+    if (waiting_rounds > kWaitingRounds) {
+      waiting_rounds = 0;
+      AddBlock(gang);
+    }
     const bool endless = executed > budget;
     if (endless || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
       outcome.kind = LaunchOutcome::Kind::kTimeout;
-      outcome.message = "block " + std::to_string(blocks[0]) + " did not end within its limit";
+      outcome.message = "block " + std::to_string(gang.blocks[0]) + " did not end within its limit";
       for (Exec* member : gang.members) ReportUnwrittenReads(*member);
       if (endless) ReportEndless(gang);
       return;

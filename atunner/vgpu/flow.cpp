@@ -233,7 +233,9 @@ Next ChangeFlow(Exec& x, const Op& op, Cursor& c, uint32_t active) {
   if (op.flow != Flow::kSuspect) return ChangeFlowAs(op.flow, x, op, c, active);
   const Suspect& suspect = x.kernel->suspects.at(c.pc);
   CheckSuspect(x, op, suspect, c.mask, active);
-  return ChangeFlowAs(suspect.flow, x, op, c, active);
+  const Next next = ChangeFlowAs(suspect.flow, x, op, c, active);
+  if (suspect.keeps && !x.stop) KeepUndefined(x, op, suspect, active);
+  return next;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,6 +1,7 @@
 // What executes the operations of each subject, by the form of the instruction.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "atunner/vgpu/internal.h"
@@ -30,6 +31,9 @@ Handler WarpHandler(const Form& form, Op& op);
 Handler TensorHandler(const Form& form, Op& op);
 Handler AsyncHandler(const Form& form, Op& op);
 Handler TensorCopyHandler(const Form& form, Op& op);
+Handler TensorMapHandler(const Form& form, Op& op);
+/// How many of the field that a tensormap.replace names there are; 0 = one, which is not numbered.
+size_t TensorMapOrdinals(const Op& op);
 Handler MbarrierHandler(const Form& form, Op& op);
 Handler MatrixHandler(const Form& form, Op& op);
 Handler WmmaHandler(const Form& form, Op& op);
@@ -44,6 +48,8 @@ float WidenFp8(ptx::Type type, uint32_t bits);
 Handler MoveHandler(int bits);
 void MoveUnpack(Exec& x, const Op& op, uint32_t mask);
 void MovePack(Exec& x, const Op& op, uint32_t mask);
+/// What ReadSpecial wants in Op::imm; nothing for a name that is no special register's.
+std::optional<uint64_t> FindSpecial(std::string_view name);
 void ReadSpecial(Exec& x, const Op& op, uint32_t mask);
 void CompleteAsyncCopies(Exec& x, const Op& op, uint32_t mask);
 /// alloca, stacksave, stackrestore.

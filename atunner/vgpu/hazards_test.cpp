@@ -102,6 +102,65 @@ TEST_F(OneBlock, WhatAWidenedLoadDropsIsNotRead) {
   EXPECT_THAT(Run(body + "520], 1;\n"), HasSubstr("with no barrier between"));
 }
 
+/// Half of the threads have a value to store; each loads that of the thread opposite.
+TEST_F(OneBlock, UndefinedRegistersStayUndefinedInSharedMemory) {
+  const std::string exchange =
+      "setp.lt.u32 %p, %t, 32;\n@%p mov.u32 %r0, %t;\nst.shared.u32 [%s], %r0;\nbar.sync 0;\nxor.b32 %r1, %t, 63;\n"
+      "mov.u32 %r2, room;\nmad.lo.u32 %r1, %r1, 16, %r2;\n";
+  const std::string load = "ld.shared.u32 %r3, [%r1];\n";
+  const std::string store = "add.u32 %r3, %r3, 1;\nst.global.u32 [%to], %r3;\n";
+  EXPECT_THAT(Run(exchange + load + store), HasSubstr("stores a value from shared memory that nothing ever defined"));
+  EXPECT_EQ(Run(exchange + "@%p bra LEAVE;\n" + load + store + "LEAVE:\n"), "") << "those opposite had values";
+  EXPECT_EQ(words_[40][0], 24u);
+  EXPECT_EQ(Run(exchange + load + "selp.u32 %r3, 5, %r3, %p;\n" + store), "");
+  EXPECT_EQ(Run(exchange + "st.shared.u32 [%s], %t;\nbar.sync 0;\n" + load + store), "") << "overwritten";
+  EXPECT_EQ(Run(exchange + "atom.shared.exch.b32 %r4, [%s], %t;\nbar.sync 0;\n" + load + store), "");
+  EXPECT_EQ(Run(exchange + load + "setp.gt.u32 %q, %r3, 7;\n@%q bra LEAVE;\nst.global.u32 [%to], %t;\nLEAVE:\n"), "")
+      << "sorts compare the empty end of a tile";
+  EXPECT_THAT(Run(exchange + load + "and.b32 %r4, %t, 3;\nmad.wide.u32 %d0, %r3, 0, %to;\nst.global.u32 [%d0], %r4;\n"),
+              HasSubstr("computes an address from a variable that nothing was written to"));
+}
+
+TEST_F(OneBlock, PartsOfAVectorStayUnwrittenWhenItIsCopied) {
+  const std::string copy =
+      ".shared .align 16 .b8 other[1024];\nmov.u64 %d0, 3;\nst.shared.u64 [%s], %d0;\nst.shared.u32 [%s+8], %t;\n"
+      "bar.sync 0;\nld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%s];\nmov.u32 %r4, other;\nmad.lo.u32 %r4, %t, 16, %r4;\n"
+      "st.shared.v4.u32 [%r4], {%r0, %r1, %r2, %r3};\nbar.sync 0;\n";
+  const auto use = [&](const std::string& offset) {
+    return Run(copy + "ld.shared.u32 %r5, [%r4+" + offset + "];\nadd.u32 %r5, %r5, 1;\nst.global.u32 [%to], %r5;\n");
+  };
+  EXPECT_EQ(use("8"), "");
+  EXPECT_THAT(use("12"), HasSubstr("that nothing ever defined"));
+  EXPECT_EQ(
+      Run(copy + "ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%r4];\nst.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"), "")
+      << "padding";
+}
+
+/// Code that was not optimised copies the byte of a struct without members.
+TEST_F(OneBlock, EmptyStructsAreCopied) {
+  const std::string copy = ".local .align 1 .b8 mine[2];\nld.local.u8 %h0, [mine];\nst.local.u8 [mine+1], %h0;\n";
+  EXPECT_EQ(Run(copy), "");
+  EXPECT_EQ(Run(copy + "ld.local.u8 %h1, [mine+1];\nst.local.u8 [mine], %h1;\n"), "");
+  EXPECT_THAT(Run(copy + "ld.local.u8 %h1, [mine+1];\nadd.u16 %h1, %h1, 1;\nst.global.u8 [%to], %h1;\n"),
+              HasSubstr("reads local address 0x1 before anything was written there"));
+  EXPECT_EQ(
+      Run("mov.u16 %h0, 7;\n.local .align 1 .b8 mine[2];\nst.local.u8 [mine], %h0;\nld.local.u8 %h0, [mine];\n"
+          "st.local.u8 [mine+1], %h0;\nld.local.u8 %h1, [mine+1];\nadd.u16 %h1, %h1, 1;\nst.global.u8 [%to], %h1;\n"),
+      "");
+}
+
+TEST_F(OneBlock, RegistersOfTheEnvironmentAndCountersOfNobodyAreZero) {
+  EXPECT_EQ(Run("mov.b32 %r0, %envreg0;\nmov.b32 %r1, %envreg31;\nmov.u32 %r2, %pm2;\nmov.u64 %d0, %pm7_64;\n"
+                "cvt.u32.u64 %r3, %d0;\nst.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"),
+            "");
+  EXPECT_EQ(words_[9][0], 0u);
+  EXPECT_EQ(words_[9][1], 0u);
+  EXPECT_EQ(words_[9][2], 0u);
+  EXPECT_EQ(words_[9][3], 0u);
+  EXPECT_THAT(Run("mov.b32 %r0, %envreg32;\n"), HasSubstr("does not support"));
+  EXPECT_THAT(Run("mov.b32 %r0, %pm8;\n"), HasSubstr("does not support"));
+}
+
 TEST_F(OneBlock, AsyncCopiesTellSizesFromPredicatesAndPolicies) {
   const std::string wait =
       "cp.async.wait_all;\nld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%s];\n"
@@ -116,10 +175,54 @@ TEST_F(OneBlock, AsyncCopiesTellSizesFromPredicatesAndPolicies) {
   EXPECT_EQ(words_[7][1], 0u);
 }
 
+TEST_F(OneBlock, MoreSharedMemoryThanThereIsIsRefused) {
+  EXPECT_THAT(Run(".shared .align 128 .b8 huge[0xffffffff];\nmov.u32 %r0, huge;\n"), HasSubstr("more than any GPU"));
+  EXPECT_THAT(Run(".shared .align 128 .b8 large[2000000];\nmov.u32 %r0, large;\n"),
+              HasSubstr("bytes of shared memory"));
+}
+
 TEST_F(OneBlock, SpecialRegistersCanBeExtended) {
   EXPECT_EQ(Run("cvt.u64.u32 %d0, %tid.x;\nst.global.u64 [%to], %d0;\n"), "");
   EXPECT_EQ(words_[40][0], 40u);
   EXPECT_EQ(words_[40][1], 0u);
+}
+
+/// Blocks count themselves in and wait for the others, without a cooperative launch.
+class HandMadeBarrier : public testing::Test {
+ protected:
+  LaunchOutcome Run(uint32_t blocks, uint64_t resident) {
+    const std::string ptx =
+        ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+        ".reg .b32 %r<4>;\n.reg .pred %p;\n.reg .b64 %to;\nld.param.u64 %to, [out];\nmov.u32 %r0, %nctaid.x;\n"
+        "fence.acq_rel.gpu;\natom.global.add.u32 %r1, [%to], 1;\n"
+        "WAIT:\nld.relaxed.gpu.global.u32 %r1, [%to];\nsetp.lt.u32 %p, %r1, %r0;\n@%p bra WAIT;\nret;\n}\n";
+    Memory memory(uint64_t{1} << 20);
+    memory.Track();
+    auto program = LoadProgram(ptx::Parse(ptx).value(), memory).value();
+    const uint64_t to = memory.Allocate(256).value();
+    std::memset(reinterpret_cast<void*>(to), 0, 256);
+    memory.MarkDefined(to, 256);
+    std::vector<std::byte> params(8);
+    std::memcpy(params.data(), &to, 8);
+    ExecOptions options;
+    options.check_global = options.keep_going = true;
+    options.threads = 1;
+    options.resident_blocks = resident;
+    options.max_warp_instructions_per_block = 100'000;
+    return program->Run("k", {{blocks, 1, 1}, {1, 1, 1}, {1, 1, 1}, 0}, params, options).outcome;
+  }
+};
+
+TEST_F(HandMadeBarrier, BlocksThatFitRunSideBySide) {
+  const LaunchOutcome outcome = Run(20, 20);
+  EXPECT_TRUE(outcome.completed()) << outcome.message;
+  EXPECT_EQ(outcome.blocks_executed, 20u);
+}
+
+TEST_F(HandMadeBarrier, MoreBlocksThanFitWaitForEver) {
+  const LaunchOutcome outcome = Run(20, 19);
+  ASSERT_FALSE(outcome.hazards.empty());
+  EXPECT_EQ(outcome.hazards.front().kind, Hazard::Kind::kInstructionBudget);
 }
 
 }  // namespace

@@ -44,6 +44,11 @@ TEST_F(HopperOnTheGpu, TensorProductsAgreeWithTheCases) {
   };
   EXPECT_THAT(CheckWgmma(WgmmaCases(), run), testing::IsEmpty());
   EXPECT_THAT(CheckMma(MmaCases(), run), testing::IsEmpty());
+  EXPECT_THAT(CheckQuads(run), testing::IsEmpty());
+}
+
+TEST_F(HopperOnTheGpu, KernelsReplaceFieldsOfTensorMaps) {
+  EXPECT_THAT(CheckReplacedMaps(*device_), testing::IsEmpty());
 }
 
 class TensorCopyOnTheGpu : public HopperOnTheGpu, public testing::WithParamInterface<size_t> {};

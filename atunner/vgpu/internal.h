@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -72,6 +73,7 @@ struct Warp {
   uint32_t spins = 0;               ///< backward branches since another group ran
   uint32_t retries = 0;             ///< of the mbarrier.try_wait at hand
   std::vector<uint32_t> undefined;  ///< per slot: lanes that hold nothing; only Kernel::suspect_slots are kept
+  std::vector<uint32_t> carried;    ///< likewise: of these, lanes that loaded it from shared memory
   std::array<std::vector<ReturnPoint>, kLanes> stack;
   std::array<uint32_t, kLanes> claimed{};  ///< bytes of local memory, from its end, that alloca gave away
 };
@@ -169,6 +171,7 @@ struct Exec {
   /// Per shared word: the epoch in which threads of several warps read it and nothing else happens to it, so that one
   /// more read is no news. 0 = look at the shadow.
   std::vector<uint32_t> calm;
+  std::vector<uint8_t> hollow;  ///< per byte of shared memory: an undefined register was stored there; Kernel::carries
   std::vector<std::byte> local;
   std::array<uint32_t, 3> ctaid{};
   uint64_t block = 0;
@@ -229,8 +232,9 @@ struct Exec {
   uint64_t alive_threads = 0;
   bool polled = false;  ///< an atomic or a volatile load ran: a loop around it waits for others
   bool yield = false;   ///< a kPatient operation waits for others
+  bool waits = false;   ///< the warp that ran last gave others a turn
   Gang* gang = nullptr;
-  uint32_t rank = 0;                    ///< in the gang
+  uint32_t rank = 0;                    ///< in the cluster
   std::vector<uint32_t> cluster_phase;  ///< per thread: in which it last arrived
 
   uint32_t* Slot(int32_t slot) { return warp->Slot(slot); }
@@ -238,9 +242,12 @@ struct Exec {
   uint32_t ThreadOf(int lane) const { return warp->index * kLanes + static_cast<uint32_t>(lane); }
 };
 
-/// Blocks that run side by side: a cluster, the whole grid of a cooperative launch, or one block.
+/// Blocks that run side by side: a cluster, the whole grid of a cooperative launch, or one block, which is joined by
+/// the next ones while it waits for what others write to global memory.
 struct Gang {
   std::vector<Exec*> members;
+  std::vector<uint64_t> blocks;                      ///< linear indices, one per member
+  std::function<Exec*(uint64_t& block)> next;        ///< one more member; nullptr when there is none
   uint64_t cluster_arrived = 0;                      ///< threads at barrier.cluster
   uint32_t cluster_phase = 0;                        ///< times that it opened
   std::unordered_map<const void*, Moment> arrivals;  ///< at mbarriers, while timed
@@ -261,6 +268,7 @@ struct Launch {
   TimingTable timing;                  ///< of timed ones
   uint32_t registers = 0;              ///< of a thread, 0 = unknown
   uint64_t l1_sectors = 0;             ///< that L1 holds for a block
+  uint64_t resident_blocks = 0;        ///< that run at once
   RaceClock* clock = nullptr;
   uint32_t first_serial = 0;  ///< of block 0; 0 = races in global memory are not looked for
   bool parallel = false;      ///< several threads of the host run blocks
@@ -356,11 +364,14 @@ bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes
 /// Reports undefined registers that a suspect needs among the lanes `mask` of its group; `active` lanes execute it.
 void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, uint32_t active);
 
+/// Behind a store of registers that may be undefined: memory of the block is what they were.
+void KeepUndefined(Exec& x, const Op& op, const Suspect& suspect, uint32_t active);
+
 /// Makes `x` ready for blocks of `launch`.
 void Prepare(Exec& x, const Launch& launch);
-/// Runs the blocks of a gang to their end; `blocks` are linear indices, one per member. `outcome` is set when they do
-/// not complete.
-void RunGang(Gang& gang, const std::vector<uint64_t>& blocks, double deadline, uint64_t budget, LaunchOutcome& outcome);
+/// Runs the blocks of a gang to their end; `budget` is of instructions, for each. `outcome` is set when they do not
+/// complete.
+void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcome);
 /// Adds what `x` executed to `counts`, and to those of the source's lines.
 void CollectCounts(const Exec& x, Counts& counts, LineCounts& lines);
 

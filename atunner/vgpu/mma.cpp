@@ -1,9 +1,11 @@
 // Tensor-core products of one warp, mma.sync. Layouts are those of the PTX ISA's fragment tables.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <vector>
 
+#include "atunner/model/dtype.h"
 #include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/product.h"
 
@@ -110,6 +112,12 @@ struct Shape {
 };
 constexpr int kMaxInner = 256;
 
+uint32_t RoundedHalf(double value) {
+  uint16_t bits = 0;
+  StoreElement(DType::kFloat16, &bits, 0, value);
+  return bits;
+}
+
 /// Reads A and B through `element(word, i, is_b)`.
 template <class T, class F>
 void LoadFragments(const Exec& x, const Op& op, const Shape& s, int first, T (&a)[16][kMaxInner], T (&b)[8][kMaxInner],
@@ -179,6 +187,65 @@ void MmaDouble(Exec& x, const Op& op, uint32_t mask) {
   x.counts.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
+/// Products of 8×8×4: one for each quad pair of the warp, lanes 4i … 4i+3 and those 16 further on. Sums are float32, in
+/// the order of k; so an H200 has all bits of float16 results, and float32 ones within their last bits.
+struct QuadForm {
+  bool a_by_columns = false, b_by_rows = false, wide_d = false, wide_c = false;
+
+  void Pack(Op& op) const {
+    op.variant = static_cast<uint8_t>(a_by_columns | b_by_rows << 1 | wide_d << 2 | wide_c << 3);
+    op.imm = static_cast<uint64_t>(RegistersOf(wide_d) + 4 + RegistersOf(wide_c));
+  }
+  static QuadForm Unpack(const Op& op) {
+    return {(op.variant & 1) != 0, (op.variant & 2) != 0, (op.variant & 4) != 0, (op.variant & 8) != 0};
+  }
+  static int RegistersOf(bool wide) { return wide ? 8 : 4; }
+};
+
+/// Where a lane's i-th element of C or D lies; pairs of float16 follow a row, single float32 go in steps of two.
+std::pair<int, int> PlaceInQuad(int lane, int i, bool wide) {
+  const int lower = lane < 16 ? 0 : 4;
+  if (!wide) return {lane % 4 + lower, i};
+  return {(lane & 1) + (i & 2) + lower, (i & 4) + (lane & 2) + (i & 1)};
+}
+
+void MmaQuads(Exec& x, const Op& op, uint32_t mask) {
+  if (!WholeWarp(x, op, mask)) return;
+  const QuadForm f = QuadForm::Unpack(op);
+  const auto half = [&](int reg, int lane) {
+    return [&x, &op, reg, lane](int i) {
+      return HalfToFloat(static_cast<uint16_t>(x.Source(ListSlot(x, op, reg + i / 2))[lane] >> (16 * (i % 2))));
+    };
+  };
+  const int first_a = QuadForm::RegistersOf(f.wide_d);
+  float a[4][8][4], b[4][4][8], sum[4][8][8];
+  for (int l = 0; l < kLanes; ++l) {
+    const int quad = l / 4 % 4;
+    const int lower = l < 16 ? 0 : 4;
+    const auto of_a = half(first_a, l), of_b = half(first_a + 2, l), of_c = half(first_a + 4, l);
+    for (int i = 0; i < 4; ++i) {
+      (f.a_by_columns ? a[quad][i + lower][l % 4] : a[quad][l % 4 + lower][i]) = of_a(i);
+      (f.b_by_rows ? b[quad][l % 4][i + lower] : b[quad][i][l % 4 + lower]) = of_b(i);
+    }
+    for (int i = 0; i < 8; ++i) {
+      const auto [row, column] = PlaceInQuad(l, i, f.wide_c);
+      sum[quad][row][column] = f.wide_c ? std::bit_cast<float>(x.Source(ListSlot(x, op, first_a + 4 + i))[l]) : of_c(i);
+    }
+  }
+  for (int l = 0; l < kLanes; ++l) {
+    const int quad = l / 4 % 4;
+    for (int i = 0; i < 8; ++i) {
+      const auto [row, column] = PlaceInQuad(l, i, f.wide_d);
+      float d = sum[quad][row][column];
+      for (int k = 0; k < 4; ++k) d = std::fma(a[quad][row][k], b[quad][k][column], d);
+      uint32_t& to = x.Slot(ListSlot(x, op, f.wide_d ? i : i / 2))[l];
+      const uint32_t bits = f.wide_d ? std::bit_cast<uint32_t>(d) : RoundedHalf(static_cast<double>(d));
+      to = f.wide_d ? bits : i % 2 == 0 ? bits : (to & 0xffffu) | bits << 16;
+    }
+  }
+  x.counts.AddProducts(2.0 * 4 * 8 * 8 * 4, 16);
+}
+
 /// What follows the layouts: D, A, B and C types; and the shape.
 struct MmaForm {
   int m = 0, n = 0, k = 0;
@@ -224,6 +291,17 @@ Handler SparseMma(const MmaForm& m, const Form& form, Op& op) {
   return MmaTile;
 }
 
+/// mma.m8n8k4.alayout.blayout.dtype.f16.f16.ctype
+Handler QuadMma(const MmaForm& m, const Form& form, Op& op) {
+  const auto& modifiers = form.instruction->modifiers;
+  const auto shape = std::ranges::find(modifiers, "m8n8k4");
+  const auto is_float = [](const std::string& type) { return type == "f16" || type == "f32"; };
+  if (modifiers.end() - shape < 3 || !is_float(m.types[0]) || !is_float(m.types[3])) return nullptr;
+  if (m.types[0] == "f16" && m.types[3] != "f16") return nullptr;
+  QuadForm{shape[1] == "col", shape[2] == "row", m.types[0] == "f32", m.types[3] == "f32"}.Pack(op);
+  return MmaQuads;
+}
+
 Handler WideMma(const MmaForm& m, const Form& form, Op& op) {
   const Shape s{m.m, m.k, m.types[1] == "f64" ? 64 : 1};
   if (m.types[1] != m.types[2] || s.k > kMaxInner || s.k <= 0 || (s.m != 8 && s.m != 16)) return nullptr;
@@ -241,6 +319,8 @@ Handler TensorHandler(const Form& form, Op& op) {
   if (!form.Has("sync") || form.instruction->opcode != "mma") return nullptr;
   if (form.Has("block_scale") || form.Has("kind::f8f6f4")) return nullptr;
   const MmaForm m = ReadForm(form);
+  if (m.types.size() == 4 && m.m == 8 && m.k == 4 && m.types[1] == "f16" && m.types[2] == "f16")
+    return QuadMma(m, form, op);
   if (m.types.size() != 4 || m.n != 8 || m.types[0] != m.types[3] || !form.Has("row") || !form.Has("col"))
     return nullptr;
   if (form.Has("sp") || form.Has("sp::ordered_metadata")) return SparseMma(m, form, op);

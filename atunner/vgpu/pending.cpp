@@ -205,6 +205,7 @@ bool AsyncWrite(Exec& owner, Exec& issuer_block, const Op& op, int lane, const A
     }
     s.initialised = 0xf;
     owner.calm[word] = 0;
+    Fill(owner, word);
     s.in_flight = static_cast<uint8_t>(s.in_flight | kBulkCopy);
   }
   owner.landings.push_back({barrier, false, first, words, LineOf(issuer_block, op)});

@@ -1,5 +1,7 @@
 // What one thread of the host keeps of a launch, made ready for its blocks.
-#include "atunner/vgpu/internal.h"
+#include "atunner/vgpu/prepare.h"
+
+#include <algorithm>
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -7,6 +9,57 @@ void PrepareRegisters(Warp& warp, const Kernel& kernel) {
   warp.file.assign(kernel.constants.rbegin(), kernel.constants.rend());
   warp.file.resize(kernel.constants.size() + kernel.register_slots + kPaddingSlots);
   warp.registers = warp.file[kernel.constants.size()].lanes.data();
+}
+
+/// Nothing is known of shared memory but what the system keeps there, which is in order when a block starts.
+void ForgetMemory(Exec& x) {
+  std::ranges::fill(x.shadow, SharedShadow{});
+  std::ranges::fill(x.hollow, uint8_t{0});
+  for (size_t word = x.reserved_shared / 4; word < x.shared.size() / 4; ++word) x.shadow[word].initialised = 0xf;
+  std::ranges::fill(x.calm, 0u);
+  for (auto& pending : x.pending) pending.clear();
+  std::ranges::fill(x.copy_group, 0u);
+  std::ranges::fill(x.bulk_groups, 0u);
+  x.async_reads.clear();
+  x.landings.clear();
+  x.phase_epoch.clear();
+  x.proxy_seen = 0;
+}
+
+void StartWarp(Exec& x, Warp& warp) {
+  const uint32_t first = warp.index * kLanes;
+  const uint32_t lanes = std::min<uint32_t>(kLanes, x.threads - first);
+  warp.alive = lanes == kLanes ? ~0u : (1u << lanes) - 1;
+  warp.groups.assign(1, Group{0, warp.alive, -1, nullptr, 0});
+  warp.sync_epoch = 1;
+  warp.seen_epoch = warp.proxy_epoch = warp.product_groups = 0;
+  warp.products.clear();
+  std::ranges::fill(warp.held, kFree);
+  warp.spins = warp.retries = 0;
+  for (int32_t slot : x.kernel->suspect_slots) {
+    warp.undefined[static_cast<size_t>(slot)] = ~0u;
+    warp.carried[static_cast<size_t>(slot)] = 0;
+  }
+  for (auto& stack : warp.stack) stack.clear();
+  warp.claimed.fill(0);
+}
+
+void StartTimes(Exec& x) {
+  x.times.resize(x.warps.size());
+  x.ports = {};
+  x.touch = {};
+  for (WarpTime& time : x.times) {
+    std::vector<Moment> ready = std::move(time.ready);
+    std::vector<WarpTime::Accesses> accesses = std::move(time.accesses);
+    std::vector<WarpTime::Place> places = std::move(time.places);
+    time = {};
+    if (x.launch->schedule) accesses.resize(x.kernel->ops.size());
+    for (WarpTime::Accesses& access : accesses) access.touches.clear(), access.taken = 0;
+    time.accesses = std::move(accesses);
+    ready.assign(x.kernel->track_registers, Moment{});
+    time.ready = std::move(ready);
+    time.places = std::move(places);
+  }
 }
 }  // namespace
 
@@ -28,7 +81,9 @@ void Prepare(Exec& x, const Launch& launch) {
   for (uint32_t i = 0; i < warps; ++i) {
     x.warps[i].index = i;
     PrepareRegisters(x.warps[i], *launch.kernel);
-    if (!launch.kernel->suspect_slots.empty()) x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
+    if (launch.kernel->suspect_slots.empty()) continue;
+    x.warps[i].undefined.assign(launch.kernel->register_slots, 0);
+    x.warps[i].carried.assign(launch.kernel->register_slots, 0);
   }
   const size_t shared = launch.kernel->dynamic_shared_offset + launch.shape.dynamic_shared_bytes;
   x.reserved_shared = std::max<size_t>(launch.kernel->static_shared,
@@ -42,6 +97,7 @@ void Prepare(Exec& x, const Launch& launch) {
   if (x.check) {
     x.shadow.resize((x.shared.size() + 3) / 4 + 8);
     x.calm.resize(x.shadow.size());
+    if (launch.kernel->carries) x.hollow.resize(4 * x.shadow.size());
     x.pending.resize(x.threads);
     x.copy_group.resize(x.threads);
     x.bulk_groups.resize(x.threads);
@@ -50,6 +106,28 @@ void Prepare(Exec& x, const Launch& launch) {
   x.issued_runs.assign(launch.schedule ? launch.schedule->runs.size() : 0, 0);
   x.executed.assign(launch.kernel->ops.size(), {});
   x.stretches.assign(launch.kernel->ops.size() + 1, {});
+}
+
+void InitialiseBlock(Exec& x, uint64_t block) {
+  const Launch& launch = *x.launch;
+  const Dim3& grid = launch.shape.grid;
+  x.block = block;
+  x.ctaid = {static_cast<uint32_t>(block % grid.x), static_cast<uint32_t>(block / grid.x % grid.y),
+             static_cast<uint32_t>(block / grid.x / grid.y)};
+  x.epoch = 1;
+  x.barriers = {};
+  x.instructions = 0;
+  x.alive_threads = x.threads;
+  x.serial = launch.first_serial + static_cast<uint32_t>(block);
+  x.acquired = 0;
+  x.stop = false;
+  if (x.check_global) std::ranges::fill(x.local_defined, uint8_t{0});
+  if (x.check) ForgetMemory(x);
+  for (Warp& warp : x.warps) StartWarp(x, warp);
+  x.cluster_phase.assign(x.threads, ~0u);
+  if (x.timed) StartTimes(x);
+  x.unwritten.reset();
+  x.yield = false;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -1,6 +1,7 @@
 // A loaded module: its globals in memory, its kernels decoded, its launches spread over the cores.
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <tuple>
@@ -18,6 +19,7 @@ namespace {
 constexpr uint64_t kHeapBytes = uint64_t{8} << 20;  // of kernels' malloc, as the driver's default
 constexpr uint64_t kGridWorkspaceBytes = 256;
 constexpr uint64_t kMaxGang = 4096;
+constexpr uint64_t kMaxShared = uint64_t{1} << 20;  // of a block, which has a shadow several times as large
 
 class LoadedProgram : public Program {
  public:
@@ -86,6 +88,7 @@ class LoadedProgram : public Program {
     launch.latencies = options.latencies;
     launch.registers = options.registers;
     launch.l1_sectors = options.l1_sectors;
+    launch.resident_blocks = options.resident_blocks;
     launch.count_lines = options.count_lines;
     launch.timed = options.count && options.timeline;
     Schedule schedule;
@@ -199,6 +202,11 @@ class LoadedProgram : public Program {
     const Dim3& c = launch.cluster;
     if (c.Count() == 0 || c.Count() > 16 || g.x % c.x != 0 || g.y % c.y != 0 || g.z % c.z != 0)
       return "the grid is no multiple of the cluster";
+    const Kernel& kernel = *launch.kernel;
+    const uint64_t shared = std::max<uint64_t>(
+        kernel.static_shared, kernel.dynamic_shared_offset + uint64_t{launch.shape.dynamic_shared_bytes});
+    if (kernel.static_shared > kMaxShared || shared > kMaxShared)
+      return "the block has " + std::to_string(shared) + " bytes of shared memory, more than any GPU";
     if (launch.cooperative && g.Count() > kMaxGang)
       return "a cooperative launch of " + std::to_string(g.Count()) + " blocks is too large to be resident at once";
     if (launch.cooperative && c.Count() > 1) return "cooperative launches of clusters are not executed here";
@@ -269,23 +277,39 @@ class LoadedProgram : public Program {
     const uint64_t members = launch.cooperative ? launch.shape.grid.Count() : launch.cluster.Count();
     const double deadline = SystemClock().Now() + options.deadline_seconds;
     std::atomic<uint64_t> next{0};
+    std::atomic<uint64_t> joined{0};  // blocks that run besides the first of their gang
     std::atomic<bool> stop{false};
     std::mutex mutex;
     CommonSectors common;
+    const uint64_t wanted = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    const uint64_t workers = std::min<uint64_t>(wanted, total);
+    const uint64_t most_joined = std::min(launch.resident_blocks, kMaxGang) - std::min(launch.resident_blocks, workers);
     const auto work = [&] {
-      std::vector<Exec> execs(members);
+      std::deque<Exec> execs;
+      const auto member = [&](uint64_t i) {
+        if (i == execs.size()) Prepare(execs.emplace_back(), launch);
+        return &execs[i];
+      };
       Gang gang;
-      for (Exec& x : execs) {
-        Prepare(x, launch);
-        gang.members.push_back(&x);
+      if (members == 1) {
+        gang.next = [&](uint64_t& block) -> Exec* {
+          if (joined++ >= most_joined) return --joined, nullptr;
+          const uint64_t i = next++;
+          if (i >= total) return --joined, nullptr;
+          block = all ? i : gangs[i];
+          return member(gang.members.size());
+        };
       }
       LaunchOutcome outcome;
       while (!stop) {
         const uint64_t i = next++;
         if (i >= total) break;
         const uint64_t first = all ? i : gangs[i];
-        const std::vector<uint64_t> blocks = members == 1 ? std::vector<uint64_t>{first} : GangBlocks(launch, first);
-        RunGang(gang, blocks, deadline, options.max_warp_instructions_per_block * members, outcome);
+        gang.blocks = members == 1 ? std::vector<uint64_t>{first} : GangBlocks(launch, first);
+        gang.members.clear();
+        for (uint64_t m = 0; m < members; ++m) gang.members.push_back(member(m));
+        RunGang(gang, deadline, options.max_warp_instructions_per_block, outcome);
+        joined -= gang.members.size() - members;
         const bool found = std::ranges::any_of(execs, [](const Exec& x) { return !x.hazards.empty(); });
         if ((found && !launch.keep_going) || outcome.kind != LaunchOutcome::Kind::kCompleted) stop = true;
         if (i % 256 == 255 && SystemClock().Now() > deadline && i + 1 < total) {
@@ -304,8 +328,6 @@ class LoadedProgram : public Program {
         Merge(x, outcome, result.outcome);
       }
     };
-    const uint64_t wanted = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
-    const uint64_t workers = std::min<uint64_t>(wanted, total);
     launch.parallel = workers > 1;
     std::vector<std::thread> threads;
     for (uint64_t i = 1; i < workers; ++i) threads.emplace_back(work);

@@ -37,128 +37,118 @@ void MovePack(Exec& x, const Op& op, uint32_t mask) {
 }
 
 namespace {
-/// Whether the lanes of a warp find different values in a special register.
-bool DiffersByLane(uint64_t number) {
-  return number <= 2 || number == 12 || (number >= 17 && number <= 24) || number == 36;
+
+/// What one thread finds in a special register; by the warp's thread of that number where lanes differ.
+struct SpecialRegister {
+  std::string_view name;
+  bool by_lane;
+  uint64_t (*read)(Exec& x, uint32_t thread, int lane);
+};
+
+const LaunchShape& ShapeOf(const Exec& x) { return x.launch->shape; }
+const Dim3& ClusterOf(const Exec& x) { return x.launch->cluster; }
+uint64_t Constant0(Exec&, uint32_t, int) { return 0; }
+uint64_t Tick(Exec& x, uint32_t, int) { return x.clock += 4; }
+uint64_t UpperTick(Exec& x, uint32_t, int) { return x.clock >> 32; }
+uint64_t ReservedBegin(Exec& x, uint32_t, int) { return x.reserved_shared; }
+uint64_t ReservedEnd(Exec& x, uint32_t, int) { return x.shared.size(); }
+uint64_t WholeShared(Exec& x, uint32_t, int) { return x.shared.size() - x.kernel->reserved_shared; }
+
+constexpr SpecialRegister kSpecials[] = {
+    {"%tid.x", true, [](Exec& x, uint32_t thread, int) -> uint64_t { return thread % ShapeOf(x).block.x; }},
+    {"%tid.y", true,
+     [](Exec& x, uint32_t thread, int) -> uint64_t { return thread / ShapeOf(x).block.x % ShapeOf(x).block.y; }},
+    {"%tid.z", true,
+     [](Exec& x, uint32_t thread, int) -> uint64_t { return thread / ShapeOf(x).block.x / ShapeOf(x).block.y; }},
+    {"%ntid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.x; }},
+    {"%ntid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.y; }},
+    {"%ntid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).block.z; }},
+    {"%ctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0]; }},
+    {"%ctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1]; }},
+    {"%ctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2]; }},
+    {"%nctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x; }},
+    {"%nctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y; }},
+    {"%nctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z; }},
+    {"%laneid", true, [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint64_t>(lane); }},
+    {"%warpid", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.warp->index; }},
+    {"%nwarpid", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.warps.size(); }},
+    {"%warpsize", false, [](Exec&, uint32_t, int) -> uint64_t { return kLanes; }},
+    {"%smid", false, Constant0},
+    {"%nsmid", false, [](Exec&, uint32_t, int) -> uint64_t { return 1; }},
+    {"%gridid", false, Constant0},
+    {"%clock", true, Tick},
+    {"%clock64", true, Tick},
+    {"%globaltimer", true, Tick},
+    {"%globaltimer_lo", true, Tick},
+    {"%clock_hi", false, UpperTick},
+    {"%globaltimer_hi", false, UpperTick},
+    {"%lanemask_eq", true, [](Exec&, uint32_t, int lane) -> uint64_t { return 1u << lane; }},
+    {"%lanemask_le", true, [](Exec&, uint32_t, int lane) -> uint64_t { return (2ull << lane) - 1; }},
+    {"%lanemask_lt", true, [](Exec&, uint32_t, int lane) -> uint64_t { return (1u << lane) - 1; }},
+    {"%lanemask_ge", true,
+     [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint32_t>(~((1u << lane) - 1)); }},
+    {"%lanemask_gt", true,
+     [](Exec&, uint32_t, int lane) -> uint64_t { return static_cast<uint32_t>(~((2ull << lane) - 1)); }},
+    {"%dynamic_smem_size", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).dynamic_shared_bytes; }},
+    {"%total_smem_size", false, WholeShared},
+    {"%aggr_smem_size", false, WholeShared},
+    {"%cluster_ctarank", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1 ? x.rank : 0; }},
+    {"%cluster_nctarank", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count(); }},
+    {"%cluster_ctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] % ClusterOf(x).x; }},
+    {"%cluster_ctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] % ClusterOf(x).y; }},
+    {"%cluster_ctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] % ClusterOf(x).z; }},
+    {"%cluster_nctaid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).x; }},
+    {"%cluster_nctaid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).y; }},
+    {"%cluster_nctaid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).z; }},
+    {"%clusterid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[0] / ClusterOf(x).x; }},
+    {"%clusterid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[1] / ClusterOf(x).y; }},
+    {"%clusterid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.ctaid[2] / ClusterOf(x).z; }},
+    {"%nclusterid.x", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.x / ClusterOf(x).x; }},
+    {"%nclusterid.y", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.y / ClusterOf(x).y; }},
+    {"%nclusterid.z", false, [](Exec& x, uint32_t, int) -> uint64_t { return ShapeOf(x).grid.z / ClusterOf(x).z; }},
+    {"%is_explicit_cluster", false, [](Exec& x, uint32_t, int) -> uint64_t { return ClusterOf(x).Count() > 1; }},
+    {"%envreg1", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace >> 32; }},
+    {"%envreg2", false, [](Exec& x, uint32_t, int) -> uint64_t { return x.launch->grid_workspace & 0xffffffffu; }},
+    {"%reserved_smem_offset_begin", false, ReservedBegin},
+    {"%reserved_smem_offset_end", false, ReservedEnd},
+    {"%reserved_smem_offset_cap", false, ReservedEnd},
+    {"%reserved_smem_offset_0", false, ReservedBegin},
+    {"%reserved_smem_offset_1", false,
+     [](Exec& x, uint32_t, int) -> uint64_t { return x.reserved_shared + kReservedShared / 2; }},
+    {"%current_graph_exec", false, Constant0},
+    {"%envreg", false, Constant0},  // the others of the driver's: nothing is promised of them
+    {"%pm", false, Constant0},      // counters of performance: of nothing, while nobody profiles
+};
+
+/// "%envreg31", "%pm3_64": the name without its number, where that is one that there is.
+std::string_view Numbered(std::string_view name) {
+  for (const auto& [prefix, count] :
+       {std::pair(std::string_view("%envreg"), 32), std::pair(std::string_view("%pm"), 8)}) {
+    if (!name.starts_with(prefix)) continue;
+    std::string_view digits = name.substr(prefix.size());
+    if (prefix == "%pm" && digits.ends_with("_64")) digits.remove_suffix(3);
+    for (int i = 0; i < count; ++i) {
+      if (digits == std::to_string(i)) return prefix;
+    }
+  }
+  return "";
 }
+
 }  // namespace
+
+std::optional<uint64_t> FindSpecial(std::string_view name) {
+  const auto* at = std::ranges::find(kSpecials, name, &SpecialRegister::name);
+  if (at == std::end(kSpecials)) at = std::ranges::find(kSpecials, Numbered(name), &SpecialRegister::name);
+  return at == std::end(kSpecials) ? std::nullopt : std::optional<uint64_t>(at - kSpecials);
+}
 
 void ReadSpecial(Exec& x, const Op& op, uint32_t mask) {
   uint32_t* d = x.Slot(op.dst);
-  const LaunchShape& shape = x.launch->shape;
-  const Dim3& cluster = x.launch->cluster;
-  const auto value = [&](uint32_t thread, int lane) -> uint64_t {
-    const Dim3& b = shape.block;
-    switch (op.imm) {
-      case 0:
-        return thread % b.x;
-      case 1:
-        return thread / b.x % b.y;
-      case 2:
-        return thread / b.x / b.y;
-      case 3:
-        return b.x;
-      case 4:
-        return b.y;
-      case 5:
-        return b.z;
-      case 6:
-        return x.ctaid[0];
-      case 7:
-        return x.ctaid[1];
-      case 8:
-        return x.ctaid[2];
-      case 9:
-        return shape.grid.x;
-      case 10:
-        return shape.grid.y;
-      case 11:
-        return shape.grid.z;
-      case 12:
-        return static_cast<uint64_t>(lane);
-      case 13:
-        return x.warp->index;
-      case 14:
-        return x.warps.size();
-      case 15:
-        return 0;
-      case 16:
-        return 1;
-      case 17:
-      case 18:
-      case 19:
-      case 36:
-        return x.clock += 4;
-      case 20:
-        return 1u << lane;
-      case 21:
-        return (2ull << lane) - 1;
-      case 22:
-        return (1u << lane) - 1;
-      case 23:
-        return static_cast<uint32_t>(~((1u << lane) - 1));
-      case 24:
-        return static_cast<uint32_t>(~((2ull << lane) - 1));
-      case 25:
-        return shape.dynamic_shared_bytes;
-      case 26:
-      case 54:
-        return x.shared.size() - x.kernel->reserved_shared;
-      case 27:
-        return x.launch->cluster.Count() > 1 ? x.rank : 0;
-      case 28:
-        return x.launch->cluster.Count();
-      case 29:
-        return x.ctaid[0] % cluster.x;
-      case 30:
-        return x.ctaid[1] % cluster.y;
-      case 31:
-        return x.ctaid[2] % cluster.z;
-      case 33:
-        return x.ctaid[0] / cluster.x;
-      case 34:
-        return shape.grid.x / cluster.x;
-      case 35:
-        return cluster.x;
-      case 37:
-        return x.ctaid[1] / cluster.y;
-      case 38:
-        return x.ctaid[2] / cluster.z;
-      case 39:
-        return shape.grid.y / cluster.y;
-      case 40:
-        return shape.grid.z / cluster.z;
-      case 41:
-        return cluster.y;
-      case 42:
-        return cluster.z;
-      case 43:
-        return x.launch->cluster.Count() > 1;
-      case 44:
-        return x.launch->grid_workspace >> 32;
-      case 45:
-        return x.launch->grid_workspace & 0xffffffffu;
-      case 46:
-      case 47:
-        return x.clock >> 32;
-      case 48:
-        return kLanes;
-      case 49:
-      case 52:
-        return x.reserved_shared;
-      case 50:
-      case 51:
-        return x.shared.size();
-      case 53:
-        return x.reserved_shared + kReservedShared / 2;
-      default:
-        return 0;
-    }
-  };
-  const bool alike = !DiffersByLane(op.imm);
-  const uint64_t common = alike ? value(0, 0) : 0;
+  const SpecialRegister& special = kSpecials[op.imm];
+  const uint64_t common = special.by_lane ? 0 : special.read(x, 0, 0);
   ForLanes(mask, [&](int l) {
-    const uint64_t v = alike ? common : value(x.ThreadOf(l), l);
+    const uint64_t v = special.by_lane ? special.read(x, x.ThreadOf(l), l) : common;
     if (op.width == 8)
       Lane<uint64_t>::Set(d, l, v);
     else

@@ -217,6 +217,10 @@ const std::map<std::string, float (*)(int)> kValues = {
     {"neighbour_counts_before", [](int) { return 3.0f; }},
     {"neighbour_counts_after", [](int) { return 3.0f; }},
     {"sparse_product", [](int i) { return i % 32 / 4 % 2 == 0 ? 52.0f : 68.0f; }},
+    {"partial_tile_exchanged", [](int i) { return i >= 24 ? 2.0f : 1.0f; }},
+    {"tile_filled_up_later", [](int i) { return i < 24 ? 3.0f : 1.0f; }},
+    {"pairs_copied_twice", [](int i) { return 1.0f + static_cast<float>(63 - (i ^ 1)); }},
+    {"grid_barrier_by_hand", [](int) { return 5.0f; }},
     {"elected_leader", [](int i) { return i % 32 == 0 ? 2.0f : 1.0f; }},
 };
 

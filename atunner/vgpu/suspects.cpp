@@ -4,11 +4,15 @@
 // Compilers leave registers undefined on paths where their value does not matter, and copy and compute with them
 // freely. So an undefined value is no hazard until it decides something: an address, a branch, a stored value. Bitwise
 // operations and packing may mask it out, and what lanes exchange may not be asked for: their results count as defined.
+//
+// Values that go through shared memory stay what they are (Exec::hollow), and so do parts of structs that are copied
+// there without ever having been written. Block-wide sorts compare and branch on the empty end of a last tile, so that
+// what came from shared memory is no hazard until it is an address or is stored for good.
 #include <algorithm>
 #include <set>
 
+#include "atunner/vgpu/access.h"
 #include "atunner/vgpu/body_flow.h"
-#include "atunner/vgpu/internal.h"
 #include "atunner/vgpu/used_bytes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -30,6 +34,27 @@ bool Passes(const Instruction& i) {
   return IsOneOf(i.opcode, {"mov",  "cvt", "cvta", "add",  "sub",  "mul", "mad",   "fma",   "div",  "rem",
                             "abs",  "neg", "min",  "max",  "sqrt", "rcp", "ex2",   "lg2",   "sin",  "cos",
                             "tanh", "set", "setp", "addc", "subc", "sad", "mul24", "mad24", "rsqrt"});
+}
+
+bool SpaceIsNone(const Instruction& i, std::initializer_list<std::string_view> spaces) {
+  return std::ranges::none_of(i.modifiers, [&](const std::string& m) {
+    return std::ranges::any_of(spaces, [&](std::string_view space) { return m.starts_with(space); });
+  });
+}
+/// Where a load or store may go; generic ones may go anywhere.
+bool MayBeShared(const Instruction& i) { return SpaceIsNone(i, {"global", "const", "param", "local"}); }
+bool MayBeLocal(const Instruction& i) { return SpaceIsNone(i, {"global", "const", "shared"}); }
+
+/// Registers of what a load or store moves, element by element; -1 where that is none.
+std::vector<int> Elements(const Instruction& i) {
+  const Operand& moved = i.operands[i.opcode == "ld" ? 0 : 1];
+  if (moved.kind != Operand::Kind::kVector) return {moved.reg};
+  std::vector<int> registers;
+  for (const Operand& element : moved.elements) registers.push_back(element.reg);
+  return registers;
+}
+bool Moves(const Instruction& i, std::string_view opcode) {
+  return i.opcode == opcode && i.operands.size() >= 2 && !i.modifiers.empty();
 }
 
 /// Which registers are defined for sure, as bits.
@@ -59,10 +84,33 @@ class FunctionFlow {
   explicit FunctionFlow(const Function& function) : function_(function), blocks_(BlocksOf(function)) {
     for (const Instruction& instruction : function.body) uses_.push_back(UseOf(instruction));
     FindSuspectRegisters();
+    FindCopies();
     Spread();
   }
   const std::vector<Use>& uses() const { return uses_; }
   const std::set<int>& suspects() const { return suspects_; }
+  /// Loads, by instruction, whose values are only copied: unwritten parts of structs.
+  const std::set<size_t>& copies() const { return copies_; }
+  bool IsCopy(int reg) const { return byte_copies_.contains(reg); }
+
+  /// Whether a suspect register is stored where shared memory may be.
+  bool StoresSuspects() const {
+    for (const Instruction& i : function_.body) {
+      if (!Moves(i, "st") || !MayBeShared(i)) continue;
+      if (std::ranges::any_of(Elements(i), [&](int reg) { return suspects_.contains(reg); })) return true;
+    }
+    return false;
+  }
+  /// What is loaded where shared memory may be is suspect too.
+  void SuspectLoads() {
+    for (const Instruction& i : function_.body) {
+      if (!Moves(i, "ld") || !MayBeShared(i)) continue;
+      for (int reg : Elements(i)) {
+        if (reg >= 0) suspects_.insert(reg);
+      }
+    }
+    Spread();
+  }
 
  private:
   /// Calls `f` for each register that instruction `i` reads, then notes what it writes.
@@ -103,6 +151,34 @@ class FunctionFlow {
     }
   }
 
+  /// Structs are moved with their padding: vectors and halves of pairs within shared memory, and in code that was not
+  /// optimised the one byte of a struct without members.
+  void FindCopies() {
+    const auto loads = [](const Instruction& i) { return Moves(i, "ld"); };
+    if (std::ranges::none_of(function_.body, loads)) return;
+    const std::vector<Copied> copied = CopiesOf(function_, uses_);
+    std::vector<bool> read(function_.registers.size());
+    for (const Use& use : uses_) {
+      for (int reg : use.values) read[static_cast<size_t>(reg)] = true;
+    }
+    for (size_t index = 0; index < function_.body.size(); ++index) {
+      const Instruction& i = function_.body[index];
+      if (!loads(i)) continue;
+      const std::vector<int> elements = Elements(i);
+      const int bits = ptx::BitsOf(ptx::ParseType(i.modifiers.back()));
+      const bool part = MayBeShared(i) && (elements.size() > 1 || bits == 64);
+      const bool byte = MayBeLocal(i) && elements.size() == 1 && bits == 8;
+      for (int reg : elements) {
+        const bool used = reg >= 0 && read[static_cast<size_t>(reg)];
+        const Copied how = used ? copied[static_cast<size_t>(reg)] : Copied::kNo;
+        if (!(part && how == Copied::kWithinBlock) && !(byte && how != Copied::kNo)) continue;
+        if (byte) byte_copies_.insert(reg);
+        suspects_.insert(reg);
+        copies_.insert(index);
+      }
+    }
+  }
+
   /// What is computed from a suspect register is one.
   void Spread() {
     for (bool more = !suspects_.empty(); more;) {
@@ -121,11 +197,30 @@ class FunctionFlow {
   std::vector<BasicBlock> blocks_;
   std::vector<Use> uses_;
   std::set<int> suspects_;
+  std::set<int> byte_copies_;
+  std::set<size_t> copies_;
 };
 
-Suspect Describe(const Instruction& instruction, const Use& use, const std::set<int>& suspects,
-                 const std::vector<int32_t>& slots) {
+/// What of a load or store goes through memory of the block. `carries`: undefined values do.
+void DescribeMemory(const Instruction& i, size_t index, const FunctionFlow& flow, const std::vector<int32_t>& slots,
+                    bool carries, Suspect& s) {
+  const bool load = Moves(i, "ld");
+  if (!load && !Moves(i, "st")) return;
+  const std::vector<int> elements = Elements(i);
+  s.copies = load && flow.copies().contains(index);
+  s.keeps_local = !load && MayBeLocal(i) && elements.size() == 1 && flow.IsCopy(elements[0]);
+  s.keeps = s.keeps_local || (!load && carries && MayBeShared(i));
+  if (load ? !s.copies && !(carries && MayBeShared(i)) : !s.keeps) return;
+  for (int reg : elements)
+    s.moved.push_back(flow.suspects().contains(reg) ? slots[static_cast<size_t>(reg)] : Suspect::kNobody);
+}
+
+Suspect Describe(const Instruction& instruction, size_t index, const FunctionFlow& flow,
+                 const std::vector<int32_t>& slots, bool carries) {
   Suspect s;
+  const Use& use = flow.uses()[index];
+  const std::set<int>& suspects = flow.suspects();
+  DescribeMemory(instruction, index, flow, slots, carries, s);
   const auto take = [&](const std::vector<int>& registers, std::vector<int32_t>& into) {
     for (int reg : registers) {
       if (suspects.contains(reg)) into.push_back(slots[static_cast<size_t>(reg)]);
@@ -138,10 +233,8 @@ Suspect Describe(const Instruction& instruction, const Use& use, const std::set<
   const std::string& opcode = instruction.opcode;
   if (opcode == "brx") take(use.values, s.needs);
   // Block-wide sorts and scans carry the empty end of a last tile through shared memory, and drop it later.
-  const bool keeps = opcode == "st" && std::ranges::none_of(instruction.modifiers, [](const std::string& m) {
-                       return m == "local" || m.starts_with("param") || m.starts_with("shared");
-                     });
-  if (keeps || opcode == "red") {
+  s.generic = opcode == "st" && SpaceIsNone(instruction, {"global"});
+  if ((opcode == "st" && SpaceIsNone(instruction, {"local", "param", "shared"})) || opcode == "red") {
     take(use.values, s.stored);
     if (s.stored.size() != use.values.size()) s.stored.clear();
   }
@@ -151,6 +244,7 @@ Suspect Describe(const Instruction& instruction, const Use& use, const std::set<
     // Of the other registers nothing is known: their slots may tell of suspects that had them before.
     if (reg >= 0 && (i == 2 || suspects.contains(reg))) s.select[i] = slots[static_cast<size_t>(reg)];
   }
+  s.compares = IsOneOf(opcode, {"set", "setp"});
   if (Passes(instruction)) take(use.values, s.passes);
   if (chooses) take({instruction.operands[3].reg}, s.passes);
   return s;
@@ -158,90 +252,23 @@ Suspect Describe(const Instruction& instruction, const Use& use, const std::set<
 
 }  // namespace
 
-namespace {
-/// The function that an operation is of, if its instruction is known.
-const Code* CodeOf(const Kernel& kernel, uint32_t index) {
-  const auto code = std::ranges::find_if(
-      kernel.code, [&](const Code& c) { return index >= c.first_op && index - c.first_op < c.function->body.size(); });
-  return code == kernel.code.end() ? nullptr : &*code;
-}
-}  // namespace
-
-uint64_t UsedBytes(const Kernel& kernel, const Op& op) {
-  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
-  const Code* code = CodeOf(kernel, index);
-  if (code == nullptr) return kAllBytes;
-  const auto used = code->function->used_bytes.find(index - code->first_op);
-  return used == code->function->used_bytes.end() ? kAllBytes : used->second;
-}
-
-bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes) {
-  return (UsedBytes(kernel, op) >> offset & ((uint64_t{1} << bytes) - 1)) == 0;
-}
-
-bool OnlyChosenBetween(const Kernel& kernel, const Op& op) {
-  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
-  const Code* code = CodeOf(kernel, index);
-  if (code == nullptr) return false;
-  const std::vector<Instruction>& body = code->function->body;
-  const Use load = UseOf(body[index - code->first_op]);
-  std::set<int> copies(load.writes.begin(), load.writes.end());
-  bool compared = false;
-  bool chosen = false;
-  for (bool more = true; more;) {
-    more = false;
-    for (const Instruction& instruction : body) {
-      const Use use = UseOf(instruction);
-      const auto is_copy = [&](int reg) { return copies.contains(reg); };
-      if (std::ranges::any_of(use.addresses, is_copy)) return false;
-      if (std::ranges::none_of(use.values, is_copy)) continue;
-      compared |= instruction.opcode == "setp";
-      chosen |= instruction.opcode == "selp" || instruction.opcode == "mov";
-      if (!IsOneOf(instruction.opcode, {"setp", "selp", "mov"})) return false;
-      for (int reg : use.writes) more |= instruction.opcode == "mov" && copies.insert(reg).second;
-    }
-  }
-  return compared && chosen;
-}
-
-Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element) {
-  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
-  const Code* code = CodeOf(kernel, index);
-  if (code == nullptr) return Copied::kNo;
-  const std::vector<Instruction>& body = code->function->body;
-  const Instruction& load = body[index - code->first_op];
-  const Operand& to = load.operands[0];
-  if (load.opcode != "ld" || (to.kind == Operand::Kind::kVector && element >= to.elements.size())) return Copied::kNo;
-  std::set<int> copies = {to.kind == Operand::Kind::kVector ? to.elements[element].reg : to.reg};
-  Copied found = Copied::kWithinBlock;
-  for (bool more = true; more;) {
-    more = false;
-    for (const Instruction& instruction : body) {
-      const Use use = UseOf(instruction);
-      const auto is_copy = [&](int reg) { return copies.contains(reg); };
-      if (std::ranges::any_of(use.addresses, is_copy)) return Copied::kNo;
-      if (std::ranges::none_of(use.values, is_copy)) continue;
-      if (!IsOneOf(instruction.opcode, {"st", "selp", "mov"})) return Copied::kNo;
-      const bool within = instruction.Has("shared") || instruction.Has("shared::cta") || instruction.Has("local");
-      if (instruction.opcode == "st" && !within) found = Copied::kAnywhere;
-      for (int reg : use.writes) more |= copies.insert(reg).second;
-    }
-  }
-  return found;
-}
-
 Kernel FindSuspects(const Kernel& kernel) {
   Kernel marked = kernel;
-  for (const Code& code : kernel.code) {
-    const FunctionFlow flow(*code.function);
-    if (flow.suspects().empty()) continue;
+  std::vector<FunctionFlow> flows;
+  for (const Code& code : kernel.code) flows.emplace_back(*code.function);
+  marked.carries = std::ranges::any_of(flows, &FunctionFlow::StoresSuspects);
+  for (size_t f = 0; f < flows.size(); ++f) {
+    FunctionFlow& flow = flows[f];
+    const Code& code = kernel.code[f];
+    if (marked.carries) flow.SuspectLoads();
+    if (flow.suspects().empty() && !marked.carries) continue;
     const std::vector<int32_t>& slots = code.slot_of_register;
     for (int reg : flow.suspects()) marked.suspect_slots.push_back(slots[static_cast<size_t>(reg)]);
     for (size_t i = 0; i < code.function->body.size(); ++i) {
       const auto index = static_cast<uint32_t>(code.first_op + i);
-      Suspect suspect = Describe(code.function->body[i], flow.uses()[i], flow.suspects(), slots);
-      const bool watched =
-          suspect.guard >= 0 || !suspect.needs.empty() || !suspect.stored.empty() || !suspect.writes.empty();
+      Suspect suspect = Describe(code.function->body[i], i, flow, slots, marked.carries);
+      const bool watched = suspect.guard >= 0 || !suspect.needs.empty() || !suspect.stored.empty() ||
+                           !suspect.writes.empty() || suspect.keeps;
       if (!watched) continue;
       suspect.flow = marked.ops[index].flow;
       marked.ops[index].flow = Flow::kSuspect;
@@ -252,31 +279,108 @@ Kernel FindSuspects(const Kernel& kernel) {
   return marked;
 }
 
+namespace {
+
+/// Where an element of a lane's access lies in the block's own memory, as an offset in Exec::shared or Exec::local.
+struct BlockPlace {
+  Space space = Space::kGeneric;  ///< kGeneric: elsewhere
+  size_t at = 0;
+};
+BlockPlace PlaceOfElement(const Exec& x, const Op& op, int lane, size_t element) {
+  uint64_t address = AddressOf(x, op, lane);
+  const Space space = Resolve(op.space, address);
+  address += element * op.width;
+  if (space == Space::kShared && address + op.width <= x.shared.size()) return {space, address};
+  const uint64_t per_thread = x.kernel->local_bytes;
+  if (space == Space::kLocal && address + op.width <= per_thread)
+    return {space, x.ThreadOf(lane) * per_thread + address};
+  return {};
+}
+
+/// Lanes that load nothing but bytes which nothing ever defined.
+uint32_t LoadedUndefined(const Exec& x, const Op& op, const Suspect& suspect, size_t element, uint32_t active) {
+  uint32_t undefined = 0;
+  ForLanes(active, [&](int l) {
+    const BlockPlace place = PlaceOfElement(x, op, l, element);
+    if (place.space == Space::kGeneric) return;
+    bool all = true;
+    for (size_t i = place.at; i < place.at + op.width; ++i) {
+      const bool unwritten =
+          place.space == Space::kShared ? (x.shadow[i / 4].initialised >> i % 4 & 1) == 0 : x.local_defined[i] == 0;
+      const bool hollow = place.space == Space::kShared && !x.hollow.empty() && x.hollow[i] != 0;
+      all = all && (hollow || (suspect.copies && unwritten));
+    }
+    undefined |= (all ? 1u : 0u) << l;
+  });
+  return undefined;
+}
+
+uint32_t GlobalLanes(const Exec& x, const Op& op, uint32_t active) {
+  uint32_t lanes = 0;
+  ForLanes(active, [&](int l) {
+    uint64_t address = AddressOf(x, op, l);
+    lanes |= (Resolve(op.space, address) == Space::kGlobal ? 1u : 0u) << l;
+  });
+  return lanes;
+}
+
+}  // namespace
+
 void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, uint32_t active) {
-  std::vector<uint32_t>& undefined = x.warp->undefined;
-  const auto of = [&](int32_t slot) -> uint32_t& { return undefined[static_cast<size_t>(slot)]; };
+  const auto of = [&](int32_t slot) -> uint32_t& { return x.warp->undefined[static_cast<size_t>(slot)]; };
+  const auto carried = [&](int32_t slot) -> uint32_t& { return x.warp->carried[static_cast<size_t>(slot)]; };
   const auto report = [&](uint32_t lanes, const char* what) {
     if (lanes == 0 || ReportedBefore(x, op, Hazard::Kind::kUninitialisedRegister)) return;
     Report(x, op, Hazard::Kind::kUninitialisedRegister, std::countr_zero(lanes), what);
   };
   if (suspect.guard >= 0) {
-    report(of(suspect.guard) & mask, "branches on a variable that nothing was written to");
+    report(of(suspect.guard) & mask & ~carried(suspect.guard), "branches on a variable that nothing was written to");
     of(suspect.guard) &= ~mask;  // once is enough
   }
   for (int32_t slot : suspect.needs) {
     report(of(slot) & active, "computes an address from a variable that nothing was written to");
     of(slot) &= ~active;
   }
-  uint32_t stored = suspect.stored.empty() ? 0 : active;
-  for (int32_t slot : suspect.stored) stored &= of(slot);
-  report(stored, "stores a variable that nothing was written to");
+  uint32_t stored = suspect.stored.empty() ? 0 : suspect.generic ? GlobalLanes(x, op, active) : active;
+  uint32_t from_shared = stored;
+  for (int32_t slot : suspect.stored) stored &= of(slot), from_shared &= carried(slot);
+  report(stored & ~from_shared, "stores a variable that nothing was written to");
+  report(stored & from_shared, "stores a value from shared memory that nothing ever defined");
   uint32_t result = 0;
-  for (int32_t slot : suspect.passes) result |= of(slot);
+  uint32_t result_carried = 0;
+  const auto take = [&](int32_t slot, uint32_t lanes) {
+    result |= of(slot) & lanes & (suspect.compares ? ~carried(slot) : ~0u);
+    result_carried |= of(slot) & lanes & carried(slot);
+  };
+  for (int32_t slot : suspect.passes) take(slot, ~0u);
   if (const auto [a, b, p] = suspect.select; p >= 0) {
     const uint32_t chosen = *x.Slot(p);
-    result |= (a >= 0 ? of(a) & chosen : 0) | (b >= 0 ? of(b) & ~chosen : 0);
+    if (a >= 0) take(a, chosen);
+    if (b >= 0) take(b, ~chosen);
   }
-  for (int32_t slot : suspect.writes) of(slot) = (of(slot) & ~active) | (result & active);
+  const auto define = [&](int32_t slot, uint32_t undefined, uint32_t from_memory) {
+    of(slot) = (of(slot) & ~active) | (undefined & active);
+    carried(slot) = (carried(slot) & ~active) | (from_memory & active);
+  };
+  for (int32_t slot : suspect.writes) define(slot, result, result_carried);
+  for (size_t e = 0; !suspect.keeps && e < suspect.moved.size(); ++e) {
+    const int32_t slot = suspect.moved[e];
+    if (slot != Suspect::kNobody) define(slot, LoadedUndefined(x, op, suspect, e, active), ~0u);
+  }
+}
+
+void KeepUndefined(Exec& x, const Op& op, const Suspect& suspect, uint32_t active) {
+  for (size_t e = 0; e < suspect.moved.size(); ++e) {
+    const int32_t slot = suspect.moved[e];
+    const uint32_t undefined = slot == Suspect::kNobody ? 0 : x.warp->undefined[static_cast<size_t>(slot)];
+    ForLanes(active, [&](int l) {
+      const BlockPlace place = PlaceOfElement(x, op, l, e);
+      const bool hollow = (undefined >> l & 1) != 0;
+      if (place.space == Space::kShared && !x.hollow.empty()) std::memset(x.hollow.data() + place.at, hollow, op.width);
+      if (place.space == Space::kLocal && suspect.keeps_local && hollow)
+        std::memset(x.local_defined.data() + place.at, 0, op.width);
+    });
+  }
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

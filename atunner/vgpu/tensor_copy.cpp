@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kMapAlignment = 64;
 constexpr uint64_t kBoxAlignment = 128;
 constexpr uint32_t kChunk = 16;
+constexpr uint16_t kOutside = 0x7ff7;  // of 16-bit floats: the NaN that fma.oob knows
 
 /// What a copy does; packed into Op::dst2 as a negative number, which is no slot. The list holds the coordinates, the
 /// offsets of im2col loads and the multicast mask.
@@ -63,6 +64,8 @@ std::optional<VirtualTensorMap> ReadMap(Exec& x, const Op& op, int lane, bool st
   } else if ((map->im2col != 0) != CopyForm::Unpack(op).im2col) {
     Report(x, op, Hazard::Kind::kTrap, lane,
            map->im2col ? "copies a box by a tensor map of im2col mode" : "copies pixels by a tensor map of tile mode");
+  } else if (map->fill_nan && !IsFloat(map->dtype)) {
+    Report(x, op, Hazard::Kind::kTrap, lane, "copies integers by a tensor map that fills with NaN");
   } else if (map->rank != op.width) {
     Report(x, op, Hazard::Kind::kTrap, lane,
            "names " + std::to_string(op.width) + " coordinates of a tensor of " + std::to_string(map->rank) +
@@ -156,6 +159,10 @@ void FillOutside(const VirtualTensorMap& map, std::vector<std::byte>& box) {
   std::ranges::fill(box, std::byte{0});
   if (!map.fill_nan) return;
   const auto width = static_cast<size_t>(map.strides[0]);
+  if (width == sizeof kOutside) {
+    for (size_t i = 0; i + 1 < box.size(); i += width) std::memcpy(&box[i], &kOutside, width);
+    return;
+  }
   for (size_t i = 0; i < box.size(); ++i) box[i] = i % width == width - 1 ? std::byte{0x7f} : std::byte{0xff};
 }
 

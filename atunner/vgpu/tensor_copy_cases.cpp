@@ -294,6 +294,100 @@ std::string CheckStore(Copies& copies, const Named& named, const Bytes& tensor, 
   return Differences(copies.Store(one, tensor, box, named.entry), expected);
 }
 
+// ---- maps that the kernel itself changes ----------------------------------------------------------------------------
+int CodeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return 0;
+    case DType::kFloat16:
+      return 6;
+    default:
+      return 7;  // float32
+  }
+}
+
+/// Every field of a map is set to what `spec` says, then the box at `corner` is loaded; parameters: map, room for the
+/// changed one, output.
+std::string ReplacingKernel(const TensorMapSpec& spec, const std::vector<int>& corner) {
+  std::string replace;
+  const auto set = [&](const std::string& field, const std::string& ordinal, uint64_t value, bool wide = false) {
+    const std::string in = wide ? "%wide" : "%n";
+    const bool constant =
+        field == "elemtype" || field == "interleave_layout" || field == "swizzle_mode" || field == "fill_mode";
+    if (!constant) replace += std::string(wide ? "mov.b64 " : "mov.b32 ") + in + ", " + std::to_string(value) + ";\n";
+    replace += "@%first tensormap.replace.tile." + field + ".shared::cta.b1024." + (wide ? "b64" : "b32") +
+               " [%map], " + ordinal + (constant ? std::to_string(value) : in) + ";\n";
+  };
+  set("global_address", "", spec.address, true);
+  set("rank", "", spec.dims.size() - 1);
+  set("global_stride", "0, ", spec.strides[0], true);
+  for (size_t i = 0; i < spec.dims.size(); ++i) {
+    const std::string ordinal = std::to_string(i) + ", ";
+    set("box_dim", ordinal, spec.box[i]);
+    set("global_dim", ordinal, spec.dims[i]);
+    set("element_stride", ordinal, spec.element_strides.empty() ? 1 : spec.element_strides[i]);
+  }
+  set("elemtype", "", static_cast<uint64_t>(CodeOf(spec.dtype)));
+  set("interleave_layout", "", 0);
+  set("swizzle_mode", "",
+      static_cast<uint64_t>(std::bit_width(static_cast<unsigned>(spec.swizzle_bytes) / 16) -
+                            (spec.swizzle_bytes ? 1 : 0)));
+  set("fill_mode", "", 0);
+  const std::string bytes = std::to_string(spec.BoxBytes());
+  return ".version 8.3\n.target sm_90a\n.address_size 64\n"
+         ".visible .entry replaced(.param .align 64 .b8 given[128], .param .u64 room, .param .u64 out)\n{\n"
+         ".reg .pred %first, %p;\n.reg .b32 %t, %r, %map, %box, %bar, %n;\n.reg .b64 %a, %room, %out, %wide;\n"
+         ".shared .align 1024 .b8 box[" +
+         bytes +
+         "];\n.shared .align 128 .b8 mine[128];\n.shared .align 8 .b64 barrier;\n"
+         "ld.param.u64 %room, [room];\nld.param.u64 %out, [out];\nmov.u32 %t, %tid.x;\nsetp.eq.u32 %first, %t, 0;\n"
+         "mov.u32 %map, mine;\nmov.u32 %box, box;\nmov.u32 %bar, barrier;\nmov.b64 %a, given;\n"
+         "mad.wide.u32 %a, %t, 4, %a;\nld.param.b32 %r, [%a];\nmad.lo.u32 %n, %t, 4, %map;\nst.shared.b32 [%n], %r;\n"
+         "bar.sync 0;\n" +
+         replace +
+         "bar.warp.sync 0xffffffff;\n"
+         "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%room], [%map], "
+         "128;\n"
+         "fence.proxy.tensormap::generic.acquire.gpu [%room], 128;\n"
+         "@%first mbarrier.init.shared::cta.b64 [%bar], 1;\n@%first fence.mbarrier_init.release.cluster;\nbar.sync 0;\n"
+         "@%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], " +
+         bytes +
+         ";\n"
+         "mov.b32 %n, " +
+         std::to_string(corner[0]) + ";\nmov.b32 %r, " + std::to_string(corner[1]) +
+         ";\n"
+         "@%first cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%box], [%room, {%n, "
+         "%r}], "
+         "[%bar];\nWAIT:\nmbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 0;\n@!%p bra WAIT;\nmov.u32 %n, %t;\n"
+         "COPY:\nmad.lo.u32 %r, %n, 4, %box;\nld.shared.b32 %r, [%r];\nmad.wide.u32 %a, %n, 4, %out;\n"
+         "st.global.b32 [%a], %r;\nadd.u32 %n, %n, 32;\nsetp.lt.u32 %p, %n, " +
+         std::to_string(spec.BoxBytes() / 4) + ";\n@%p bra COPY;\nret;\n}\n";
+}
+
+Result<Bytes> LoadReplaced(Device& device, CopyCase one, const Bytes& tensor) {
+  ATUNNER_TRY(const auto source, device.Allocate(tensor.size()));
+  ATUNNER_TRY(const auto room, device.Allocate(128));
+  ATUNNER_TRY(const auto out, device.Allocate(one.spec.BoxBytes()));
+  ATUNNER_RETURN_IF_ERROR(device.CopyIn(source->address(), tensor));
+  TensorMapSpec other = Spec(DType::kInt16, {64, 64, 4}, {16, 8, 1});
+  other.address = out->address();
+  ATUNNER_TRY(const TensorMap map, device.EncodeTensorMap(other));
+  one.spec.address = source->address();
+  CompiledModule compiled;
+  compiled.ptx = ReplacingKernel(one.spec, one.corner);
+  ATUNNER_TRY(const auto module, device.Load(compiled));
+  const KernelArg args[] = {KernelArg::Map(map), KernelArg::Address(room->address()),
+                            KernelArg::Address(out->address())};
+  LaunchOptions options;
+  options.check_hazards = true;
+  ATUNNER_TRY(const LaunchOutcome outcome,
+              device.Launch(*module, "replaced", {{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0}, args, options));
+  if (!outcome.completed()) return Invalid(outcome.message);
+  Bytes box(one.spec.BoxBytes());
+  ATUNNER_RETURN_IF_ERROR(device.CopyOut(box, out->address()));
+  return box;
+}
+
 }  // namespace
 
 std::vector<std::string> TensorCopyEntries() {
@@ -320,6 +414,25 @@ std::string CheckTensorCopy(Device& device, LoadedModule& module, size_t index) 
   const bool stores = named.entry.starts_with("store") || Reduces(named.entry);
   const std::string what = stores ? CheckStore(copies, named, tensor, box) : CheckLoad(copies, named, tensor);
   return what.empty() ? "" : named.Name() + ": " + what;
+}
+
+std::vector<std::string> CheckReplacedMaps(Device& device) {
+  std::vector<CopyCase> cases = {{Spec(DType::kFloat32, {36, 20}, {32, 16}), {4, 7}},
+                                 {Spec(DType::kFloat16, {64, 40}, {64, 32}, 128), {0, 10}},
+                                 {Spec(DType::kUInt8, {96, 30}, {32, 12}, 32), {64, 5}}};
+  cases.back().spec.element_strides = {1, 3};
+  std::vector<std::string> wrong;
+  for (const CopyCase& one : cases) {
+    Random random(one.spec.BoxBytes());
+    const Bytes tensor = RandomBytes(random, TensorBytes(one.spec));
+    Bytes expected(one.spec.BoxBytes());
+    ForElements(one, false, [&](uint64_t place, int64_t offset) {
+      if (offset >= 0) std::memcpy(&expected[place], &tensor[static_cast<size_t>(offset)], SizeOf(one.spec.dtype));
+    });
+    const std::string what = Differences(LoadReplaced(device, one, tensor), expected);
+    if (!what.empty()) wrong.push_back(NameOf(one, "replaced") + ": " + what);
+  }
+  return wrong;
 }
 
 }  // namespace atunner::vgpu

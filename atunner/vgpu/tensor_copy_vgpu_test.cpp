@@ -95,6 +95,45 @@ TEST_F(TensorCopyTest, AStoreThatBeginsBeforeTheTensorIsReported) {
               testing::HasSubstr("begins before the tensor, at -1 of dimension 1"));
 }
 
+TEST(TensorMaps, KernelsReplaceFields) {
+  VirtualGpu device(FindProfile("H200").value());
+  EXPECT_THAT(CheckReplacedMaps(device), testing::IsEmpty());
+}
+
+/// What is told of a kernel that changes a map in global memory.
+std::string ReplaceMessage(const std::string& field, bool is_map = true) {
+  VirtualGpu device(FindProfile("H200").value());
+  const auto room = device.Allocate(128).value();
+  TensorMapSpec spec;
+  spec.address = room->address();
+  spec.dims = {64};
+  spec.box = {64};
+  const TensorMap map = is_map ? device.EncodeTensorMap(spec).value() : TensorMap{};
+  EXPECT_TRUE(device.CopyIn(room->address(), map.bytes).has_value());
+  CompiledModule compiled;
+  compiled.ptx =
+      ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 map)\n{\n.reg .b64 %map, %v;\n"
+      "ld.param.u64 %map, [map];\nmov.b64 %v, 24;\ntensormap.replace.tile." +
+      field + ";\nret;\n}\n";
+  const auto module = device.Load(compiled);
+  if (!module) return module.error().ToString();
+  const KernelArg args[] = {KernelArg::Address(room->address())};
+  return device.Launch(**module, "k", {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 0}, args, {}).value().message;
+}
+
+TEST(TensorMaps, FieldsThatCannotBeAreTold) {
+  using testing::HasSubstr;
+  EXPECT_EQ(ReplaceMessage("rank.global.b1024.b32 [%map], 1"), "");
+  EXPECT_THAT(ReplaceMessage("rank.global.b1024.b32 [%map], 1", false), HasSubstr("no tensor map of this device"));
+  EXPECT_THAT(ReplaceMessage("rank.global.b1024.b32 [%map], 5"), HasSubstr("rank 5 does not exist"));
+  EXPECT_THAT(ReplaceMessage("elemtype.global.b1024.b32 [%map], 99"), HasSubstr("elemtype 99 does not exist"));
+  EXPECT_THAT(ReplaceMessage("interleave_layout.global.b1024.b32 [%map], 1"), HasSubstr("interleaved layouts"));
+  EXPECT_THAT(ReplaceMessage("global_stride.global.b1024.b64 [%map], 1, %v"), HasSubstr("no multiple of 16"));
+  EXPECT_THAT(ReplaceMessage("rank.global.b1024.b32 [%map+8], 1"), HasSubstr("not a multiple of 64"));
+  EXPECT_THAT(ReplaceMessage("box_dim.global.b1024.b32 [%map], 5, 1"), HasSubstr(": ordinal"));
+  EXPECT_THAT(ReplaceMessage("swizzle_atomicity.global.b1024.b32 [%map], 0"), HasSubstr("does not support"));
+}
+
 TEST(TensorMaps, OldDevicesHaveNone) {
   VirtualGpu device(FindProfile("A100").value());
   TensorMapSpec spec;

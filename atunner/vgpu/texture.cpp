@@ -1,4 +1,4 @@
-// Textures and surfaces: tex, tld4, suld, sust, sured, txq, suq. How textures are read follows the chapter on texture
+// Textures: tex, tld4, txq and suq. How they are read follows the chapter on texture
 // fetching of the CUDA C++ Programming Guide: weights of blended neighbours have eight bits behind the point.
 #include "atunner/vgpu/texture.h"
 
@@ -6,45 +6,12 @@
 #include <cmath>
 
 #include "atunner/model/dtype.h"
-#include "atunner/vgpu/access.h"
-#include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
-using ptx::Type;
 using Wrap = TextureSpec::Wrap;
 using Shape = TextureSpec::Shape;
-
-TextureData* Find(Exec& x, const Op& op, int lane, uint64_t handle, bool surface) {
-  TextureData* found = x.launch->memory->FindTexture(handle);
-  if (found != nullptr && ((handle & kSurfaceBit) != 0) == surface) return found;
-  Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-         Hex(handle) + " is the handle of no " + (surface ? "surface" : "texture"));
-  return nullptr;
-}
-
-uint64_t HandleOf(Exec& x, const Op& op, int lane) { return Lane<uint64_t>::Get(x.Source(op.src[0]), lane); }
-
-bool Suits(Geometry geometry, Shape shape, bool whole_coordinates) {
-  switch (geometry) {
-    case Geometry::k1D:
-      return shape == (whole_coordinates ? Shape::kLinear : Shape::k1D);
-    case Geometry::k2D:
-      return shape == Shape::k2D;
-    case Geometry::k3D:
-      return shape == Shape::k3D;
-    case Geometry::k1DLayered:
-      return shape == Shape::k1DLayered;
-    case Geometry::k2DLayered:
-      return shape == Shape::k2DLayered || shape == Shape::kCube;  // a surface has the faces as layers
-    case Geometry::kCube:
-      return shape == Shape::kCube;
-  }
-  return false;
-}
-
-bool IsLayered(Geometry geometry) { return geometry == Geometry::k1DLayered || geometry == Geometry::k2DLayered; }
 
 /// The texel that coordinate `i` means, or -1 for the border.
 int64_t Wrapped(Wrap wrap, int64_t i, int64_t extent) {
@@ -88,6 +55,9 @@ void OntoFace(const TextureSpec& spec, Point& point) {
   point.at = {(s / m + 1) / 2 * spec.width, (t / m + 1) / 2 * spec.height, 0};
 }
 
+/// Four bits count, the upper one as a sign.
+int Offset(uint32_t bits) { return static_cast<int>((bits + 8) & 15) - 8; }
+
 Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec& spec, int lane) {
   const int32_t* list = x.kernel->lists.data() + op.list + o.results;
   Point point;
@@ -104,6 +74,7 @@ Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec&
     if (o.float_coordinates) at = std::bit_cast<float>(bits);
     if (spec.unit_coordinates && o.float_coordinates && o.geometry != Geometry::kCube)
       at *= extents[static_cast<size_t>(d)];
+    if (o.shifted) at += Offset(x.Source(list[next + point.dims + d])[lane]);
     constexpr double kFar = 1e12;  // beyond all textures, and safe as an integer; NaN becomes zero
     point.at[static_cast<size_t>(d)] = std::isnan(at) ? 0 : std::clamp(at, -kFar, kFar);
   }
@@ -186,31 +157,9 @@ Indices Nearest(const Point& point) {
   return indices;
 }
 
-/// Which texels lanes read, for the counters.
-class Addresses {
- public:
-  Addresses(Exec& x, uint64_t bytes, bool store) : x_(x), bytes_(bytes), store_(store) {}
-  ~Addresses() {
-    if (x_.count && mask_ != 0) CountGlobal(x_, of_, mask_, static_cast<uint32_t>(bytes_), store_);
-  }
-  void Note(int lane, const std::byte* texel) {
-    if (texel == nullptr) return;
-    mask_ |= 1u << lane;
-    of_[lane] = reinterpret_cast<uint64_t>(texel);
-  }
-  void SetBytes(uint64_t bytes) { bytes_ = bytes; }
-
- private:
-  Exec& x_;
-  uint64_t bytes_;
-  bool store_;
-  uint32_t mask_ = 0;
-  uint64_t of_[kLanes] = {};
-};
-
 /// The texture and the place that a lane asks for; null after reporting.
 const TextureData* Locate(Exec& x, const Op& op, const TextureOptions& o, int lane, Point& point) {
-  const TextureData* texture = Find(x, op, lane, HandleOf(x, op, lane), false);
+  const TextureData* texture = FindTexture(x, op, lane, false);
   if (texture == nullptr) return nullptr;
   if (!Suits(o.geometry, texture->spec.shape, !o.float_coordinates)) {
     Report(x, op, Hazard::Kind::kOutOfBounds, lane, "the texture has other dimensions than the instruction");
@@ -220,8 +169,21 @@ const TextureData* Locate(Exec& x, const Op& op, const TextureOptions& o, int la
   return texture;
 }
 
-/// For lanes that ask for a place of a texture that there is: read(texture, point, lane, addresses) gives the results'
-/// bits.
+uint32_t HalfOf(uint32_t single) {
+  uint16_t bits = 0;
+  StoreElement(DType::kFloat16, &bits, 0, static_cast<double>(std::bit_cast<float>(single)));
+  return bits;
+}
+
+/// Results of 16 bits, in registers of their own or two in one.
+void Narrow(const TextureOptions& o, std::array<uint32_t, 4>& bits) {
+  if (!o.half) return;
+  for (uint32_t& channel : bits) channel = HalfOf(channel);
+  if (o.packed) bits = {bits[0] | bits[1] << 16, bits[2] | bits[3] << 16};
+}
+
+/// For lanes that ask for a place of a texture that there is: read(texture, point, lane, addresses) gives the four
+/// channels' bits. A second destination says whether the place is in memory, and all of a texture is.
 template <class Read>
 void ReadTexture(Exec& x, const Op& op, uint32_t mask, const TextureOptions& o, const Read& read) {
   const int32_t* to = x.kernel->lists.data() + op.list;
@@ -231,11 +193,13 @@ void ReadTexture(Exec& x, const Op& op, uint32_t mask, const TextureOptions& o, 
     const TextureData* texture = x.stop ? nullptr : Locate(x, op, o, l, point);
     if (texture == nullptr) return;
     addresses.SetBytes(texture->spec.TexelBytes());
-    const std::array<uint32_t, 4> bits = read(*texture, point, l, addresses);
+    std::array<uint32_t, 4> bits = read(*texture, point, l, addresses);
+    Narrow(o, bits);
     for (uint32_t c = 0; c < o.results; ++c) {
       if (to[c] >= 0) x.Slot(to[c])[l] = bits[c];
     }
   });
+  if (op.dst2 >= 0) *x.Slot(op.dst2) |= mask;
 }
 
 void Sample(Exec& x, const Op& op, uint32_t mask) {
@@ -244,7 +208,7 @@ void Sample(Exec& x, const Op& op, uint32_t mask) {
     const std::byte* texel = TexelAt(texture, point, Nearest(point));
     addresses.Note(lane, texel);
     std::array<uint32_t, 4> bits{};
-    for (uint32_t c = 0; c < o.results; ++c) {
+    for (uint32_t c = 0; c < bits.size(); ++c) {
       const bool blends = texture.spec.linear && o.float_coordinates && c < texture.spec.channels;
       bits[c] = blends ? std::bit_cast<uint32_t>(static_cast<float>(Blended(texture, point, c)))
                        : BitsAt(texture.spec, texel, c);
@@ -272,7 +236,7 @@ void Gather(Exec& x, const Op& op, uint32_t mask) {
 void Query(Exec& x, const Op& op, uint32_t mask) {
   const auto o = std::bit_cast<TextureOptions>(op.imm);
   ForLanes(mask, [&](int l) {
-    const TextureData* texture = x.stop ? nullptr : Find(x, op, l, HandleOf(x, op, l), o.surface);
+    const TextureData* texture = x.stop ? nullptr : FindTexture(x, op, l, o.surface);
     if (texture == nullptr) return;
     const TextureSpec& spec = texture->spec;
     const bool layered = spec.shape != Shape::k3D;
@@ -281,159 +245,52 @@ void Query(Exec& x, const Op& op, uint32_t mask) {
   });
 }
 
-// ---- surfaces -------------------------------------------------------------------------------------------------------
-/// The bytes that a lane's surface access means; null after reporting, or where an access outside has no effect.
-std::byte* Bytes(Exec& x, const Op& op, const TextureOptions& o, int lane, const int32_t* coordinates, uint64_t bytes) {
-  TextureData* texture = Find(x, op, lane, HandleOf(x, op, lane), true);
-  if (texture == nullptr) return nullptr;
-  const TextureSpec& spec = texture->spec;
-  if (!Suits(o.geometry, spec.shape, false)) {
-    Report(x, op, Hazard::Kind::kOutOfBounds, lane, "the surface has other dimensions than the instruction");
-    return nullptr;
-  }
-  const auto row = static_cast<int64_t>(spec.width * spec.TexelBytes());
-  int next = 0;
-  int64_t layer = IsLayered(o.geometry) ? int64_t{x.Source(coordinates[next++])[lane]} : 0;
-  std::array<int64_t, 3> at{};
-  for (int d = 0; d < DimsOf(o.geometry); ++d)
-    at[static_cast<size_t>(d)] = static_cast<int32_t>(x.Source(coordinates[next + d])[lane]);
-  if (o.formatted) at[0] *= static_cast<int64_t>(spec.TexelBytes());
-  if (DimsOf(o.geometry) == 3) layer = at[2];
-  const std::array<int64_t, 3> most{row - static_cast<int64_t>(bytes), int64_t{spec.height} - 1,
-                                    int64_t{spec.depth} - 1};
-  at[2] = layer;
-  for (size_t d = 0; d < 3; ++d) {
-    if (at[d] >= 0 && at[d] <= most[d]) continue;
-    if (o.outside == Outside::kZero) return nullptr;
-    if (o.outside == Outside::kTrap || most[d] < 0) {
-      Report(x, op, Hazard::Kind::kOutOfBounds, lane,
-             "surface access at (" + std::to_string(at[0]) + ", " + std::to_string(at[1]) + ", " +
-                 std::to_string(at[2]) + "), the surface has rows of " + std::to_string(row) + " bytes, height " +
-                 std::to_string(spec.height) + " and depth " + std::to_string(spec.depth));
-      return nullptr;
-    }
-    at[d] = std::clamp<int64_t>(at[d], 0, most[d]);
-  }
-  if (at[0] % static_cast<int64_t>(bytes) != 0) {
-    Report(x, op, Hazard::Kind::kMisaligned, lane,
-           "surface coordinate " + std::to_string(at[0]) + " is not a multiple of the access's " +
-               std::to_string(bytes) + " bytes");
-    return nullptr;
-  }
-  return texture->texels.data() + (at[2] * spec.height + at[1]) * row + at[0];
-}
-
-void LoadSurface(Exec& x, const Op& op, uint32_t mask) {
-  const auto o = std::bit_cast<TextureOptions>(op.imm);
-  const int32_t* to = x.kernel->lists.data() + op.list;
-  const uint64_t bytes = uint64_t{op.width} * o.results;
-  Addresses addresses(x, bytes, false);
-  ForLanes(mask, [&](int l) {
-    if (x.stop) return;
-    const std::byte* from = Bytes(x, op, o, l, to + o.results, bytes);
-    if (x.stop) return;
-    addresses.Note(l, from);
-    for (uint32_t i = 0; i < o.results; ++i) {
-      uint64_t value = 0;
-      if (from != nullptr) std::memcpy(&value, from + uint64_t{i} * op.width, op.width);
-      if (to[i] < 0) continue;
-      if (op.width == 8)
-        Lane<uint64_t>::Set(x.Slot(to[i]), l, value);
-      else
-        x.Slot(to[i])[l] = static_cast<uint32_t>(value);
-    }
-  });
-}
-
-void StoreSurface(Exec& x, const Op& op, uint32_t mask) {
-  const auto o = std::bit_cast<TextureOptions>(op.imm);
-  const int32_t* list = x.kernel->lists.data() + op.list;
-  const int32_t* coordinates = list + o.results;
-  const uint64_t bytes = uint64_t{op.width} * o.results;
-  Addresses addresses(x, bytes, true);
-  ForLanes(mask, [&](int l) {
-    std::byte* to = x.stop ? nullptr : Bytes(x, op, o, l, coordinates, bytes);
-    if (to == nullptr) return;
-    addresses.Note(l, to);
-    for (uint32_t i = 0; i < o.results; ++i) {
-      const uint32_t* from = x.Source(list[i]);
-      const uint64_t value = op.width == 8 ? Lane<uint64_t>::Get(from, l) : from[l];
-      std::memcpy(to + uint64_t{i} * op.width, &value, op.width);
-    }
-  });
-}
-
-/// sust.p: values of 32 bits become the surface's own type, one texel at a time.
-void StoreTexel(Exec& x, const Op& op, uint32_t mask) {
-  const auto o = std::bit_cast<TextureOptions>(op.imm);
-  const int32_t* list = x.kernel->lists.data() + op.list;
-  ForLanes(mask, [&](int l) {
-    const TextureData* texture = x.stop ? nullptr : Find(x, op, l, HandleOf(x, op, l), true);
-    if (texture == nullptr) return;
-    const TextureSpec& spec = texture->spec;
-    std::byte* to = Bytes(x, op, o, l, list + o.results, spec.TexelBytes());
-    for (uint32_t c = 0; to != nullptr && c < std::min<uint32_t>(o.results, spec.channels); ++c) {
-      const uint32_t bits = x.Source(list[c])[l];
-      if (IsFloat(spec.dtype))
-        StoreElement(spec.dtype, to, c, std::bit_cast<float>(bits));
-      else
-        std::memcpy(to + c * SizeOf(spec.dtype), &bits, SizeOf(spec.dtype));
-    }
-  });
-}
-
-template <class T>
-T Reduced(Reduction reduction, T old, T with) {
-  switch (reduction) {
-    case Reduction::kAdd:
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(with));
-    case Reduction::kMin:
-      return std::min(old, with);
-    case Reduction::kMax:
-      return std::max(old, with);
-    case Reduction::kAnd:
-      return old & with;
-    case Reduction::kOr:
-      return old | with;
-  }
-  return old;
-}
-
-/// Atomic: blocks on other cores may add to the same place.
-template <class T>
-void ReduceAt(std::byte* place, Reduction reduction, T with) {
-  if (reinterpret_cast<uintptr_t>(place) % sizeof(T) != 0) {  // rows of a length that no real surface has
-    T value;
-    std::memcpy(&value, place, sizeof value);
-    value = Reduced(reduction, value, with);
-    std::memcpy(place, &value, sizeof value);
-    return;
-  }
-  auto* const at = reinterpret_cast<T*>(place);
-  T old = __atomic_load_n(at, __ATOMIC_RELAXED);
-  T fresh = Reduced(reduction, old, with);
-  while (!__atomic_compare_exchange_n(at, &old, fresh, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    fresh = Reduced(reduction, old, with);
-}
-
-void ReduceSurface(Exec& x, const Op& op, uint32_t mask) {
-  const auto o = std::bit_cast<TextureOptions>(op.imm);
-  const int32_t* list = x.kernel->lists.data() + op.list;
-  Addresses addresses(x, op.width, true);
-  ForLanes(mask, [&](int l) {
-    std::byte* to = x.stop ? nullptr : Bytes(x, op, o, l, list + 1, op.width);
-    if (to == nullptr) return;
-    addresses.Note(l, to);
-    const uint32_t* from = x.Source(list[0]);
-    if (op.width == 8)
-      o.is_signed ? ReduceAt(to, o.reduction, Lane<int64_t>::Get(from, l))
-                  : ReduceAt(to, o.reduction, Lane<uint64_t>::Get(from, l));
-    else
-      o.is_signed ? ReduceAt(to, o.reduction, static_cast<int32_t>(from[l])) : ReduceAt(to, o.reduction, from[l]);
-  });
-}
-
 // ---- forms ----------------------------------------------------------------------------------------------------------
+Handler TexHandler(const Form& form, TextureOptions& o) {
+  o.packed = form.from == ptx::Type::kF16x2;
+  o.half = o.packed || form.from == ptx::Type::kF16;
+  if (!o.half && form.from != ptx::Type::kU32 && form.from != ptx::Type::kS32 && form.from != ptx::Type::kF32)
+    return nullptr;
+  if (form.type != ptx::Type::kF32 && form.type != ptx::Type::kS32) return nullptr;
+  if (!ReadGeometry(form, o) || !form.Has(o.packed ? "v2" : "v4")) return nullptr;
+  o.results = o.packed ? 2 : 4;
+  o.float_coordinates = form.type == ptx::Type::kF32;
+  if (form.instruction->opcode == "tex")
+    return o.geometry == Geometry::kCube && !o.float_coordinates ? nullptr : Sample;
+  static constexpr std::array<std::string_view, 4> kComponents = {"r", "g", "b", "a"};
+  if (o.geometry != Geometry::k2D && o.geometry != Geometry::k2DLayered) return nullptr;
+  return o.float_coordinates && ReadNamed(form, kComponents, o.component) ? Gather : nullptr;
+}
+
+}  // namespace
+
+TextureData* FindTexture(Exec& x, const Op& op, int lane, bool surface) {
+  const uint64_t handle = Lane<uint64_t>::Get(x.Source(op.src[0]), lane);
+  TextureData* found = x.launch->memory->FindTexture(handle);
+  if (found != nullptr && ((handle & kSurfaceBit) != 0) == surface) return found;
+  Report(x, op, Hazard::Kind::kOutOfBounds, lane,
+         Hex(handle) + " is the handle of no " + (surface ? "surface" : "texture"));
+  return nullptr;
+}
+
+bool Suits(Geometry geometry, TextureSpec::Shape shape, bool whole_coordinates) {
+  switch (geometry) {
+    case Geometry::k1D:
+      return shape == (whole_coordinates ? Shape::kLinear : Shape::k1D);
+    case Geometry::k2D:
+      return shape == Shape::k2D;
+    case Geometry::k3D:
+      return shape == Shape::k3D;
+    case Geometry::k1DLayered:
+      return shape == Shape::k1DLayered;
+    case Geometry::k2DLayered:
+      return shape == Shape::k2DLayered || shape == Shape::kCube;  // a surface has the faces as layers
+    case Geometry::kCube:
+      return shape == Shape::kCube;
+  }
+  return false;
+}
+
 bool ReadGeometry(const Form& form, TextureOptions& o) {
   static constexpr std::pair<std::string_view, Geometry> kNames[] = {
       {"1d", Geometry::k1D},         {"2d", Geometry::k2D},         {"3d", Geometry::k3D},
@@ -445,50 +302,6 @@ bool ReadGeometry(const Form& form, TextureOptions& o) {
   }
   return false;
 }
-
-template <class T, size_t kCount>
-bool ReadNamed(const Form& form, const std::array<std::string_view, kCount>& names, T& value) {
-  for (size_t i = 0; i < kCount; ++i) {
-    if (!form.Has(names[i])) continue;
-    value = static_cast<T>(i);
-    return true;
-  }
-  return false;
-}
-
-uint8_t VectorOf(const Form& form) { return form.Has("v4") ? 4 : form.Has("v2") ? 2 : 1; }
-
-Handler TexHandler(const Form& form, TextureOptions& o) {
-  if (form.from != Type::kU32 && form.from != Type::kS32 && form.from != Type::kF32) return nullptr;
-  if (form.type != Type::kF32 && form.type != Type::kS32) return nullptr;
-  if (!ReadGeometry(form, o) || !form.Has("v4")) return nullptr;
-  o.results = 4;
-  o.float_coordinates = form.type == Type::kF32;
-  if (form.instruction->opcode == "tex")
-    return o.geometry == Geometry::kCube && !o.float_coordinates ? nullptr : Sample;
-  static constexpr std::array<std::string_view, 4> kComponents = {"r", "g", "b", "a"};
-  if (o.geometry != Geometry::k2D && o.geometry != Geometry::k2DLayered) return nullptr;
-  return o.float_coordinates && ReadNamed(form, kComponents, o.component) ? Gather : nullptr;
-}
-
-Handler SurfaceHandler(const Form& form, TextureOptions& o, Op& op) {
-  static constexpr std::array<std::string_view, 3> kOutside = {"trap", "clamp", "zero"};
-  static constexpr std::array<std::string_view, 5> kReductions = {"add", "min", "max", "and", "or"};
-  o.surface = true;
-  o.results = VectorOf(form);
-  o.formatted = form.Has("p");
-  if (!ReadGeometry(form, o) || o.geometry == Geometry::kCube || !ReadNamed(form, kOutside, o.outside)) return nullptr;
-  op.width = static_cast<uint8_t>(ptx::BitsOf(form.type) / 8);
-  const std::string& opcode = form.instruction->opcode;
-  if (opcode == "suld") return o.formatted || op.width * o.results > 16 || op.width == 0 ? nullptr : LoadSurface;
-  if (opcode == "sust" && o.formatted) return op.width == 4 ? StoreTexel : nullptr;
-  if (opcode == "sust") return op.width * o.results > 16 || op.width == 0 ? nullptr : StoreSurface;
-  o.is_signed = form.type == Type::kS32 || form.type == Type::kS64;
-  const bool fits = op.width == 4 || op.width == 8;
-  return fits && o.results == 1 && ReadNamed(form, kReductions, o.reduction) ? ReduceSurface : nullptr;
-}
-
-}  // namespace
 
 int DimsOf(Geometry geometry) {
   switch (geometry) {

@@ -1,11 +1,10 @@
 // What a texture or surface instruction asks for, packed into Op::imm.
 #pragma once
 
-#include <cstdint>
+#include <array>
 
-#ifndef ATUNNER_VGPU_ISA
-#error "define ATUNNER_VGPU_ISA"
-#endif
+#include "atunner/vgpu/access.h"
+#include "atunner/vgpu/handlers.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
@@ -24,12 +23,59 @@ struct TextureOptions {
   bool formatted : 1 = false;  ///< a surface's x counts texels, not bytes
   bool surface : 1 = false;
   bool is_signed : 1 = false;
-  uint8_t unused_bits : 4 = 0;
+  bool half : 1 = false;     ///< results are float16
+  bool packed : 1 = false;   ///< two in a register
+  bool shifted : 1 = false;  ///< behind the coordinates the list has what to add to them, in texels
+  uint8_t unused_bits : 1 = 0;
   uint8_t unused = 0;
 };
 static_assert(sizeof(TextureOptions) == sizeof(uint64_t));
 
 /// Coordinates besides the layer.
 int DimsOf(Geometry geometry);
+inline bool IsLayered(Geometry geometry) {
+  return geometry == Geometry::k1DLayered || geometry == Geometry::k2DLayered;
+}
+bool Suits(Geometry geometry, TextureSpec::Shape shape, bool whole_coordinates);
+
+/// What a lane's handle names; null after reporting that it is none.
+TextureData* FindTexture(Exec& x, const Op& op, int lane, bool surface);
+
+/// Which texels lanes read, for the counters.
+class Addresses {
+ public:
+  Addresses(Exec& x, uint64_t bytes, bool store) : x_(x), bytes_(bytes), store_(store) {}
+  ~Addresses() {
+    if (x_.count && mask_ != 0) CountGlobal(x_, of_, mask_, static_cast<uint32_t>(bytes_), store_);
+  }
+  void Note(int lane, const std::byte* texel) {
+    if (texel == nullptr) return;
+    mask_ |= 1u << lane;
+    of_[lane] = reinterpret_cast<uint64_t>(texel);
+  }
+  void SetBytes(uint64_t bytes) { bytes_ = bytes; }
+
+ private:
+  Exec& x_;
+  uint64_t bytes_;
+  bool store_;
+  uint32_t mask_ = 0;
+  uint64_t of_[kLanes] = {};
+};
+
+/// The modifier that says how many dimensions there are; false when there is none that is known.
+bool ReadGeometry(const Form& form, TextureOptions& o);
+/// The place in `names` of a modifier.
+template <class T, size_t kCount>
+bool ReadNamed(const Form& form, const std::array<std::string_view, kCount>& names, T& value) {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (!form.Has(names[i])) continue;
+    value = static_cast<T>(i);
+    return true;
+  }
+  return false;
+}
+/// suld, sust, sured.
+Handler SurfaceHandler(const Form& form, TextureOptions& o, Op& op);
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -204,8 +204,34 @@ void AddSurfaces(std::vector<TextureCase>& all) {
   store("sured.b.max.2d.u32.trap [%s, {%c0, %c1}], %c2;", words, {12, 2, 77}, {{2 * 8 + 3, 77}});
 }
 
+/// Results of 16 bits, single and in pairs; whether the place is resident; places moved by whole texels.
+void AddForms(std::vector<TextureCase>& all) {
+  const auto add = [&](const std::string& ptx, const TextureSpec& spec, std::vector<double> at,
+                       std::vector<double> expected, bool number = true) {
+    all.push_back({ptx, spec, std::move(at), false, std::move(expected), number, 0, {}});
+  };
+  const TextureSpec plane = Spec(Shape::k2D, 8, 6), halves = Spec(Shape::k2D, 8, 6, 1, 4, DType::kFloat16);
+  const std::string widen = " cvt.f32.f16 %r0, %h0; cvt.f32.f16 %r1, %h1; cvt.f32.f16 %r2, %h2; cvt.f32.f16 %r3, %h3;";
+  const std::string sparse = "{%r0, %r1, %r2, %r3}|%p, [%t, {%c0, %c1}]; selp.u32 %r1, 7, 9, %p;";
+  add("tex.2d.v4.f16.f32 {%h0, %h1, %h2, %h3}, [%t, {%c0, %c1}];" + widen, halves, {1.5, 2.5}, {22, 1022, 2022, 3022});
+  add("tex.2d.v4.f16.f32 {%h0, %h1, %h2, %h3}, [%t, {%c0, %c1}];" + widen, plane, {1.5, 2.5}, {22, 0, 0, 0});
+  add("tex.2d.v2.f16x2.f32 {%r2, %r3}, [%t, {%c0, %c1}]; mov.b32 {%h0, %h1}, %r2; mov.b32 {%h2, %h3}, %r3;" + widen,
+      halves, {1.5, 2.5}, {22, 1022, 2022, 3022});
+  add("tex.2d.v4.u32.f32 " + sparse, Spec(Shape::k2D, 8, 6, 1, 1, DType::kInt32), {1.5, 2.5}, {22, 7}, false);
+  add("tld4.r.2d.v4.u32.f32 " + sparse, Spec(Shape::k2D, 8, 6, 1, 1, DType::kInt32), {3, 4}, {43, 7}, false);
+  add("mov.b32 %r0, 2; mov.b32 %r1, -1; tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], {%r0, %r1};", plane,
+      {1.5, 2.5}, {14});
+  add("mov.b32 %r0, 7; mov.b32 %r1, -8; tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], {%r0, %r1};", plane,
+      {3.5, 2.5}, {8});
+  add("mov.b32 %r0, 9; mov.b32 %r1, 0; tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], {%r0, %r1};", plane,
+      {0.5, 2.5}, {21});
+  add("mov.b32 %r0, 1; mov.b32 %r1, -2; tld4.r.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%c0, %c1}], {%r0, %r1};",
+      plane, {3, 4}, {24, 25, 15, 14});
+}
+
 std::vector<TextureCase> Cases() {
   std::vector<TextureCase> all;
+  AddForms(all);
   AddReads(all);
   AddCubes(all);
   AddIntegers(all);
@@ -216,7 +242,7 @@ std::vector<TextureCase> Cases() {
 std::string ModuleOf(const TextureCase& one) {
   return ".version 8.3\n.target sm_75\n.address_size 64\n"
          ".visible .entry one(.param .u64 texture, .param .u64 surface, .param .u64 in, .param .u64 out)\n{\n"
-         "  .reg .b64 %t, %s, %in, %out, %w;\n  .reg .b32 %c<4>, %r<4>;\n  .reg .b16 %h<4>;\n"
+         "  .reg .b64 %t, %s, %in, %out, %w;\n  .reg .b32 %c<4>, %r<4>;\n  .reg .b16 %h<4>;\n  .reg .pred %p;\n"
          "  ld.param.u64 %t, [texture];\n  ld.param.u64 %s, [surface];\n  ld.param.u64 %in, [in];\n"
          "  ld.param.u64 %out, [out];\n  ld.global.v4.b32 {%c0, %c1, %c2, %c3}, [%in];\n"
          "  mov.b32 %r0, 0;\n  mov.b32 %r1, 0;\n  mov.b32 %r2, 0;\n  mov.b32 %r3, 0;\n  " +

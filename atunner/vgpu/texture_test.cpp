@@ -55,8 +55,39 @@ TEST(Textures, WhatIsNotThereIsRefused) {
   for (const char* instruction :
        {"tex.2dms.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%t, {%r0, %r0, %r0, %r0}];", "txq.num_samples.b32 %r0, [%t];",
         "tex.2d.v4.f32.f32 {%r0, %r1, %r2}, [%t, {%r0, %r0}];", "tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%r0}];",
-        "tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%r0, {%r0, %r0}];"})
+        "tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%r0, {%r0, %r0}];",
+        "tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%r0, %r0}], {%r0, %r0}, %r0;"})
     EXPECT_THAT(MessageOf(device, instruction, 0), HasSubstr("not support")) << instruction;
+}
+
+/// 1 = a texture, 2 = a sampler, 4 = a surface.
+TEST(Textures, ReferencesAreTold) {
+  VirtualGpu device(FindProfile("H200").value());
+  TextureSpec spec;
+  spec.width = spec.height = 4;
+  const auto texture = device.CreateTexture(spec, std::vector<std::byte>(spec.Bytes())).value();
+  const auto kinds = [&](const std::string& load) -> uint32_t {
+    CompiledModule compiled;
+    compiled.ptx =
+        ".version 8.3\n.target sm_75\n.address_size 64\n.global .texref red;\n.global .surfref paper;\n"
+        ".visible .entry one(.param .u64 handle, .param .u64 out)\n{\n.reg .b64 %v, %to;\n.reg .b32 %r<4>;\n.reg .pred "
+        "%p;\nld.param.u64 %to, [out];\n" +
+        load +
+        "istypep.texref %p, %v;\nselp.u32 %r0, 1, 0, %p;\nistypep.samplerref %p, %v;\nselp.u32 %r1, 2, 0, %p;\n"
+        "istypep.surfref %p, %v;\nselp.u32 %r2, 4, 0, %p;\nadd.u32 %r0, %r0, %r1;\nadd.u32 %r0, %r0, %r2;\n"
+        "st.global.u32 [%to], %r0;\nret;\n}\n";
+    const auto module = device.Load(compiled).value();
+    const auto out = device.Allocate(4).value();
+    const KernelArg args[] = {KernelArg::Address(texture->texture()), KernelArg::Address(out->address())};
+    EXPECT_TRUE(device.Launch(*module, "one", {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 0}, args, {}).value().completed());
+    uint32_t found = 0;
+    EXPECT_TRUE(device.CopyOut(std::as_writable_bytes(std::span(&found, 1)), out->address()).has_value());
+    return found;
+  };
+  EXPECT_EQ(kinds("mov.u64 %v, red;\n"), 1u);
+  EXPECT_EQ(kinds("mov.u64 %v, paper;\n"), 4u);
+  EXPECT_EQ(kinds("ld.param.u64 %v, [handle];\n"), 0u) << "handles are no references, an H200 says";
+  EXPECT_EQ(kinds("mov.u64 %v, %to;\n"), 0u);
 }
 
 TEST(Textures, SizesMustFit) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "atunner/vgpu/body_flow.h"
 #include "atunner/vgpu/internal.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -14,8 +16,10 @@ constexpr uint64_t kAllBytes = ~uint64_t{0};
 uint64_t UsedBytes(const Kernel& kernel, const Op& op);
 
 /// What becomes of a loaded value that is moved, chosen and stored, and nothing else.
-enum class Copied : uint8_t { kNo, kAnywhere, kWithinBlock };
+enum class Copied : uint8_t { kNo, kAnywhere, kWithinBlock };  // in this order
 
+/// Of every register of a function; `uses` are its instructions'.
+std::vector<Copied> CopiesOf(const ptx::Function& function, const std::vector<Use>& uses);
 /// Element `element` of what the load `op` reads. Structs are copied with their padding.
 Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element);
 

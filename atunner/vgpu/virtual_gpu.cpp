@@ -243,6 +243,7 @@ Result<ExecResult> VirtualGpu::Execute(LoadedModule& module, const std::string& 
   exec.threads = threads_;
   exec.blocks = options.blocks;
   exec.count = exec.count_lines = count;
+  exec.resident_blocks = MostResident(profile_, *function, shape);
   return loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
 }
 

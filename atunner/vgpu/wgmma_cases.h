@@ -54,6 +54,8 @@ WgmmaData MakeMmaData(const MmaCase& one);
 using WgmmaRunner = std::function<Result<std::vector<uint32_t>>(const WgmmaData& data)>;
 /// What differs, a line a case.
 std::vector<std::string> CheckWgmma(const std::vector<WgmmaCase>& cases, const WgmmaRunner& run);
+/// Of mma.m8n8k4, all layouts and types: quad_cases.cpp.
+std::vector<std::string> CheckQuads(const WgmmaRunner& run);
 std::vector<std::string> CheckMma(const std::vector<MmaCase>& cases, const WgmmaRunner& run);
 
 }  // namespace atunner::vgpu

@@ -46,10 +46,12 @@ TEST(TensorProducts, OfAllTypesAndLayoutsAvx2) {
     GTEST_SKIP() << "this processor has no AVX2";
   EXPECT_THAT(CheckWgmma(WgmmaCases(), Runner(avx2::Load)), testing::IsEmpty());
   EXPECT_THAT(CheckMma(MmaCases(), Runner(avx2::Load)), testing::IsEmpty());
+  EXPECT_THAT(CheckQuads(Runner(avx2::Load)), testing::IsEmpty());
 }
 TEST(TensorProducts, OfAllTypesAndLayoutsPortable) {
   EXPECT_THAT(CheckWgmma(WgmmaCases(), Runner(portable::Load)), testing::IsEmpty());
   EXPECT_THAT(CheckMma(MmaCases(), Runner(portable::Load)), testing::IsEmpty());
+  EXPECT_THAT(CheckQuads(Runner(portable::Load)), testing::IsEmpty());
 }
 
 /// What a run of the small kernel says after `from` was replaced by `to` in its text; "" when it completes.

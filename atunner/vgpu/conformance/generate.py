@@ -738,6 +738,17 @@ def make_halves():
             for nan in ("", ".NaN"):
                 f.form(f"{name}{nan}.{t} $d, $a, $b;", [t], [t, t],
                        float_cases(t, 2, name + nan, lambda a, b: pick_extreme(a, b, largest, bool(nan))), arch=80)
+        for v in ("", ".relu"):  # a factor that is the NaN 0x7ff7, of either sign, makes the result zero
+            outside = (0x7ff7, 0xfff7)
+            plain = [c for c in float_cases(t, 3, f"fma.rn.oob{v}", fma, "rn", False, False, bool(v), count=24)
+                     if not {c[0][0], c[0][1]} & set(outside)]
+            numbers = [c[0] for c in plain if NAN not in [decode(t, x)[1] for x in c[0]]][:12]
+            filled = [((o, b, c), (0,)) for _, b, c in numbers for o in outside] + [((a, o, c), (0,)) for a, _, c in numbers for o in outside]
+            operands = ", ".join(["$d", "$a", "$b", "$c"])
+            f.form(f"fma.rn.oob{v}.{t} {operands};", [t], [t] * 3, plain + filled, arch=90)
+            joined = [(tuple(x | y << 16 for x, y in zip(p[0], q[0])), (p[1][0] | q[1][0] << 16,))
+                      for p, q in zip(plain, filled) if p[1][0] != NAN]
+            f.form(f"fma.rn.oob{v}.{t}x2 {operands};", ["b32"], ["b32"] * 3, joined, arch=90)
         f.form(f"neg.{t} $d, $a;", [t], [t], float_cases(t, 1, "neg", neg), arch=max(80, arch if t == "f16" else 80))
         if t == "f16":
             for name, function in (("neg", neg), ("abs", lambda a: (0, a[1]))):

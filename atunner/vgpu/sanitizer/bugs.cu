@@ -592,6 +592,34 @@ KERNEL index_never_set(In x, Out y) {
   asm volatile("{\n .reg .u32 t;\n mul.lo.u32 %0, t, 0;\n}" : "=r"(i));
   y[threadIdx.x] = x[i];  // BUG
 }
+// uninitialised register
+KERNEL tile_set_on_one_path(In x, Out y) {
+  __shared__ float s[64];
+  float v;
+  asm volatile("{\n .reg .f32 t;\n .reg .pred p;\n setp.lt.u32 p, %2, 40;\n @p mov.f32 t, %1;\n mov.f32 %0, t;\n}" : "=f"(v) : "f"(x[threadIdx.x]), "r"(threadIdx.x));
+  s[threadIdx.x] = v;
+  __syncthreads();
+  y[threadIdx.x] = s[63 - threadIdx.x] + 1;  // BUG
+}
+// uninitialised register
+KERNEL index_through_shared(In x, Out y) {
+  __shared__ unsigned s[64];
+  unsigned i;
+  asm volatile("{\n .reg .u32 t;\n mul.lo.u32 %0, t, 0;\n}" : "=r"(i));
+  s[threadIdx.x] = i;
+  __syncthreads();
+  y[threadIdx.x] = x[s[63 - threadIdx.x]];  // BUG
+}
+// uninitialised register
+KERNEL field_lost_before_the_copy(In x, Out y) {
+  struct __align__(16) Item { float a, b, c, d; };
+  __shared__ Item first[64], second[64];
+  first[threadIdx.x].a = first[threadIdx.x].b = first[threadIdx.x].c = x[threadIdx.x];
+  __syncthreads();
+  second[threadIdx.x] = first[63 - threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = second[63 - threadIdx.x].d;  // BUG
+}
 
 // ---- races in global memory
 // race

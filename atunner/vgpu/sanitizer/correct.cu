@@ -937,3 +937,61 @@ KERNEL neighbour_counts_after(In x, Out y) {
   y[i] = mine[i].a + mine[i].b + mine[i].c;
   mine[i ^ 1].count = i;
 }
+KERNEL partial_tile_exchanged(In x, Out y) {
+  __shared__ float s[64];
+  float v;
+  if (threadIdx.x < 40) v = x[threadIdx.x] * 2;
+  s[threadIdx.x] = v;
+  __syncthreads();
+  const float w = s[63 - threadIdx.x];
+  y[threadIdx.x] = threadIdx.x >= 24 ? w : 1.0f;
+}
+KERNEL partial_tile_compared(In x, Out y) {
+  __shared__ float s[64], t[64];
+  float v;
+  asm volatile("{\n .reg .f32 t;\n .reg .pred p;\n setp.lt.u32 p, %2, 40;\n @p mov.f32 t, %1;\n mov.f32 %0, t;\n}" : "=f"(v) : "f"(x[threadIdx.x] + threadIdx.x), "r"(threadIdx.x));
+  s[threadIdx.x] = v;
+  __syncthreads();
+  const float mine = s[threadIdx.x], other = s[threadIdx.x ^ 1];
+  if (mine > other)
+    t[threadIdx.x] = mine;
+  else
+    t[threadIdx.x ^ 0] = other;
+  __syncthreads();
+  if (threadIdx.x < 40) y[threadIdx.x] = t[threadIdx.x];
+}
+KERNEL tile_filled_up_later(In x, Out y) {
+  __shared__ float s[64];
+  float v;
+  asm volatile("{\n .reg .f32 t;\n .reg .pred p;\n setp.lt.u32 p, %2, 40;\n @p mov.f32 t, %1;\n mov.f32 %0, t;\n}" : "=f"(v) : "f"(x[threadIdx.x]), "r"(threadIdx.x));
+  s[threadIdx.x] = v;
+  __syncthreads();
+  if (threadIdx.x >= 40) s[threadIdx.x] = 3;
+  __syncthreads();
+  y[threadIdx.x] = s[63 - threadIdx.x];
+}
+KERNEL pairs_copied_twice(In x, Out y) {
+  struct __align__(16) Pair { double value; int tag; };
+  __shared__ Pair first[64], second[64];
+  first[threadIdx.x].value = x[threadIdx.x], first[threadIdx.x].tag = threadIdx.x;
+  __syncthreads();
+  second[threadIdx.x] = first[63 - threadIdx.x];
+  __syncthreads();
+  first[threadIdx.x] = second[threadIdx.x ^ 1];
+  __syncthreads();
+  y[threadIdx.x] = first[threadIdx.x].value + first[threadIdx.x].tag;
+}
+KERNEL grid_barrier_by_hand(In x, Out y) {
+  static __device__ unsigned arrived;
+  static __device__ float part[2][64];
+  part[blockIdx.x][threadIdx.x] = x[threadIdx.x] + 4;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned all = (atomicAdd(&arrived, 1) / gridDim.x + 1) * gridDim.x;
+    while (*(volatile unsigned*)&arrived < all) {}
+    __threadfence();
+  }
+  __syncthreads();
+  y[threadIdx.x] = part[1 - blockIdx.x][threadIdx.x];
+}

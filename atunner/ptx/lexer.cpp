@@ -1,0 +1,111 @@
+#include "atunner/ptx/lexer.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace atunner::ptx {
+namespace {
+
+bool IsWord(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == ':';
+}
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  /// All tokens, or the line of a character that belongs to none.
+  Result<std::vector<Token>> Run() {
+    std::vector<Token> tokens;
+    while (Skip()) {
+      const size_t start = at_;
+      const char c = text_[at_];
+      if (c == '"') {
+        const size_t end = text_.find('"', at_ + 1);
+        if (end == std::string_view::npos) return Invalid("string without end", "PTX line " + std::to_string(line_));
+        at_ = end + 1;
+      } else if (std::isdigit(static_cast<unsigned char>(c))) {
+        while (at_ < text_.size() &&
+               (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
+                ((text_[at_] == '+' || text_[at_] == '-') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
+                 text_.substr(start, 2) != "0x" && text_.substr(start, 2) != "0X"))) {
+          ++at_;
+        }
+      } else if (IsWordStart(c)) {
+        ++at_;
+        const size_t directive = DirectivePrefix(start);
+        // A single ':' ends a label; '::' is part of a modifier (".shared::cta").
+        while (at_ < text_.size() && IsWord(text_[at_]) && at_ != directive) {
+          if (text_[at_] == ':') {
+            if (at_ + 1 >= text_.size() || text_[at_ + 1] != ':') break;
+            ++at_;
+          }
+          ++at_;
+        }
+      } else if (std::string_view("{}()[]<>,;:+-|!@=*&~^/%").find(c) != std::string_view::npos) {
+        ++at_;
+      } else {
+        return Invalid(std::string("unexpected character '") + c + "'", "PTX line " + std::to_string(line_));
+      }
+      tokens.push_back({text_.substr(start, at_ - start), line_});
+    }
+    return tokens;
+  }
+
+ private:
+  bool Skip() {
+    while (at_ < text_.size()) {
+      if (text_[at_] == '\n') {
+        ++line_;
+        ++at_;
+      } else if (std::isspace(static_cast<unsigned char>(text_[at_])) || text_[at_] == '\0') {
+        ++at_;
+      } else if (text_.substr(at_, 2) == "//") {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (text_.substr(at_, 2) == "/*") {
+        const size_t end = std::min(text_.find("*/", at_), text_.size());
+        line_ += static_cast<uint32_t>(
+            std::count(text_.begin() + static_cast<long>(at_), text_.begin() + static_cast<long>(end), '\n'));
+        at_ = std::min(end + 2, text_.size());
+      } else {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Hand-written assembly says ".reg.b32": the place where the directive's own name ends, or npos.
+  size_t DirectivePrefix(size_t start) const {
+    for (std::string_view name : {".reg.", ".shared.", ".local.", ".param.", ".const.", ".global."}) {
+      if (text_.substr(start).starts_with(name)) return start + name.size() - 1;
+    }
+    return std::string_view::npos;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  uint32_t line_ = 1;
+};
+
+}  // namespace
+
+Result<std::vector<Token>> Tokens(std::string_view text) { return Lexer(text).Run(); }
+
+bool IsWordStart(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+}
+
+std::vector<std::string> SplitDots(std::string_view word) {
+  std::vector<std::string> parts;
+  while (!word.empty()) {
+    const size_t dot = word.find('.', 1);
+    std::string_view part = word.substr(0, dot);
+    if (part.starts_with('.')) part.remove_prefix(1);
+    parts.emplace_back(part);
+    if (dot == std::string_view::npos) break;
+    word.remove_prefix(dot);
+  }
+  return parts;
+}
+
+}  // namespace atunner::ptx

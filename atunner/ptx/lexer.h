@@ -1,0 +1,26 @@
+// PTX text as pieces.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "atunner/base/result.h"
+
+namespace atunner::ptx {
+
+/// One lexical piece. `text` points into the module's text.
+struct Token {
+  std::string_view text;
+  uint32_t line = 0;
+};
+
+/// All pieces, or the line of a character that belongs to none.
+Result<std::vector<Token>> Tokens(std::string_view text);
+/// Whether a name, a register or a directive may start so.
+bool IsWordStart(char c);
+/// "ld.global.nc" → "ld", "global", "nc".
+std::vector<std::string> SplitDots(std::string_view word);
+
+}  // namespace atunner::ptx
