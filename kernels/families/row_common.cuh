@@ -14,6 +14,9 @@ constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;  // no th
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;  // registers are known by number: unrolled fully
 constexpr int WRITE_UNROLL = KEEP ? 1024 : PASS_UNROLL;
+// Vectors whose sums make one link of a thread's chain. Where one element outweighs all others, links err in one direction;
+// narrow vectors in float32 would err more than a plain kernel may. 16-bit results do not show it.
+constexpr int SPAN = sizeof(T) < 4 ? 16 : VEC < 4 ? 4 : 8;
 // Buffers for rows in shared memory: to keep them, to receive the next ones meanwhile, and for the rows before these, which
 // DEFER writes while the blocks of the cluster exchange what they found.
 constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER ? 1 : 0);

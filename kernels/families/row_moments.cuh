@@ -62,8 +62,6 @@ struct Norm {
   float scale;
 };
 
-constexpr int SPAN = 16;  // vectors that are seen from the mean of their first one
-
 /// Some of a thread's elements of a row, seen from the mean of their first vector, so that one pass is enough: the mean of k
 /// of n elements is off by no more than sqrt(squares / k), and what cancels in the squares no more than n / k <= SPAN times
 /// what is left.

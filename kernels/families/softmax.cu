@@ -20,6 +20,11 @@ struct Peak {
   float top = MINUS_INFINITY;
   float total = 0;
 
+  DEVICE void join(const Peak& more) {
+    const float largest = Max::of(top, more.top);
+    const Shift over(largest);
+    *this = {largest, total * over.since(top) + more.total * over.since(more.top)};
+  }
   template <class Parts>
   static DEVICE Peak of(const Parts& parts, int) {
     const float top = parts.template combine<Max>([](const Peak& p) { return p.top; });
@@ -100,34 +105,41 @@ struct Softmax {
     Peak peak;
     peak.top = block_reduce<Max>(top.value(), team);
     const Shift over(peak.top);
-    lane.each<PASS_UNROLL>([&](int c) {
-      const Vector v = kept.get(lane, c);
-      float sum = 0;  // of a vector, as in scan: a chain over all elements would err in one direction where one weighs most
-      UNROLLED for (int e = 0; e < VEC; ++e) {
-        const float w = over.weight(v[e]);
-        if (STORAGE == REGISTERS) exponentials[STORAGE == REGISTERS ? c : 0][e] = w;
-        sum += w;
-      }
-      peak.total += sum;
+    lane.each<PASS_UNROLL, SPAN>([&](int first) {
+      float total = 0;
+      lane.each<PASS_UNROLL>([&](int c) {
+        const Vector v = kept.get(lane, c);
+        float sum = 0;
+        UNROLLED for (int e = 0; e < VEC; ++e) {
+          const float w = over.weight(v[e]);
+          if (STORAGE == REGISTERS) exponentials[STORAGE == REGISTERS ? c : 0][e] = w;
+          sum += w;
+        }
+        total += sum;
+      }, first, min(first + SPAN, CHUNKS));
+      peak.total = first == 0 ? total : peak.total + total;
     });
     peak.total = block_reduce<Sum>(peak.total, team);
     return peak;
   }
   /// This thread's share of a row that has to be read again, in one pass: when a larger element comes, the sum so far shrinks.
   static DEVICE Peak scan(const Lane& lane, const Kept& kept) {
-    Peak peak;
-    lane.each<UNROLL>([&](int c) {
-      const Vector v = kept.get(lane, c);
-      Top largest;
-      largest.add(v);
-      const float top = Max::of(peak.top, largest.value());
-      const Shift over(top);
-      float sum = 0;
-      UNROLLED for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
-      peak.total = peak.total * over.since(peak.top) + sum;
-      peak.top = top;
+    Peak all;
+    lane.each<1, SPAN>([&](int first) {
+      Peak peak;
+      lane.each<UNROLL>([&](int c) {
+        const Vector v = kept.get(lane, c);
+        Top largest;
+        largest.add(v);
+        const float top = Max::of(peak.top, largest.value());
+        const Shift over(top);
+        float sum = 0;
+        UNROLLED for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
+        peak = {top, peak.total * over.since(peak.top) + sum};
+      }, first, min(first + SPAN, CHUNKS));
+      all.join(peak);
     });
-    return peak;
+    return all;
   }
 };
 

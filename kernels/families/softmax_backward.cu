@@ -11,12 +11,16 @@ struct SoftmaxBackward {
 
   DEVICE Part measure(const Lane& lane, const Kept& kept, Team& team) {
     Part mine[1];
-    lane.each<PASS_UNROLL>([&](int c) {
-      const Vector y = kept.get(lane, c, 0);
-      const Vector dy = kept.get(lane, c, 1);
-      float dot = 0;
-      UNROLLED for (int e = 0; e < VEC; ++e) dot += y[e] * dy[e];
-      mine[0].dot += dot;
+    lane.each<PASS_UNROLL, SPAN>([&](int first) {
+      float dots = 0;
+      lane.each<PASS_UNROLL>([&](int c) {
+        const Vector y = kept.get(lane, c, 0);
+        const Vector dy = kept.get(lane, c, 1);
+        float dot = 0;
+        UNROLLED for (int e = 0; e < VEC; ++e) dot += y[e] * dy[e];
+        dots += dot;
+      }, first, min(first + SPAN, CHUNKS));
+      mine[0].dot = first == 0 ? dots : mine[0].dot + dots;
     });
     return whole(mine, COLS, OverBlock{team});
   }
