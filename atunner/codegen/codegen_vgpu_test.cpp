@@ -120,7 +120,12 @@ TEST_F(FamilyNumbers, SumsOfManyVectorsKeepTheirDigits) {
 // A thread's long chain of narrow vectors once erred in one direction where one element outweighs all others, and its
 // deviations from a single far element cancelled: errors of up to 2.5 times the bound.
 TEST_F(FamilyNumbers, NarrowVectorsStandHeavyTails) {
-  for (const auto& [op, columns] : {std::pair{"softmax", 2048}, {"layernorm", 256}}) {
+  struct Case {
+    const char* op;
+    int64_t columns;
+    uint64_t seeds;  // of sixteen drawings of layernorm two showed it
+  };
+  for (const auto& [op, columns, seeds] : {Case{"softmax", 2048, 2}, Case{"layernorm", 256, 16}}) {
     SCOPED_TRACE(op);
     const auto schedule = MakeTemplate(SpecOf({op, {{4096, columns}}, {}}, DType::kFloat32), gpu_.profile()).value();
     Configuration narrow = schedule->Default();
@@ -133,7 +138,7 @@ TEST_F(FamilyNumbers, NarrowVectorsStandHeavyTails) {
     for (const char* one : {"vector", "unroll"}) set(one, int64_t{1});
     for (const char* off : {"prefetch", "keep", "blocks_per_sm"}) set(off, int64_t{0});
     ASSERT_TRUE(schedule->space().Allows(narrow, schedule->spec().dims).value());
-    for (uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
+    for (uint64_t seed = 1; seed <= seeds; ++seed)
       CheckConfigurations(*schedule, {narrow}, seed, {InputFamily::kHeavyTail});
   }
 }

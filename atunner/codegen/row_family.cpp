@@ -65,27 +65,17 @@ class RowTemplate : public BoundTemplate {
     if (!half_precision()) constants.Line("typedef float T;");
     constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
+    const Chosen at = chosen(configuration);
     constants.Int("COLS", cols_)
-        .Int("THREADS_PER_ROW", choice.threads)
-        .Int("ROWS_PER_BLOCK", choice.rows)
+        .Ints(at, {"threads_per_row", "rows_per_block", "unroll", "shared_sums", "prefetch", "keep", "stream"})
         .Int("VEC", choice.vector, "elements per load")
-        .Int("UNROLL", choice.unroll)
         .Int("TENSORS", kernel_.tensors, "read row by row")
         .Int("PARAMETERS", kernel_.parameters, "values per column")
-        .Int("SHARED_SUMS", choice.shared_sums, "chunks whose column sums lie in shared memory")
-        .Int("ADD_GROUPS", kAddGroups)
-        .Bool("KEEP", choice.keep, "values per column stay in registers")
-        .Bool("STREAM", choice.stream, "evict-first loads and stores")
-        .Bool("PREFETCH", choice.prefetch > 0, "the next rows are copied meanwhile")
-        .Bool("DEFER", choice.prefetch == 2, "rows are written after the next ones have been measured")
-        .Define("CLUSTER", choice.cluster)
-        .Define("OWNERS", choice.owners)
-        .Define("SPLIT", choice.split)
-        .Define("FUSED", choice.fused ? 1 : 0)
-        .Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
+        .Int("ADD_GROUPS", kAddGroups);
+    for (const char* name : {"cluster", "owners", "split", "fused"}) constants.Define(Capitals(name), at[name]);
+    constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
     if (choice.owners > 1) {
-      constants.Int("BLOCKS_PER_SM", choice.blocks_per_sm)
-          .Int("BATCH", choice.batch, "rows that are measured at once")
+      constants.Ints(at, {"blocks_per_sm", "batch"})
           .Int("RING", task_.Ring(choice), "batches under way")
           .Int("AHEAD", task_.Ahead(choice), "of those being copied")
           .Define("DIRECT", SumsAreWhole(choice) ? 1 : 0);
@@ -166,7 +156,6 @@ class RowTemplate : public BoundTemplate {
             .rows = at["rows_per_block"],
             .vector = at["vector"],
             .storage = ToString(Get(space_, configuration, "storage")),
-            .unroll = at["unroll"],
             .blocks_per_sm = at["blocks_per_sm"],
             .cluster = at["cluster"],
             .owners = at["owners"],
@@ -175,7 +164,6 @@ class RowTemplate : public BoundTemplate {
             .shared_sums = at["shared_sums"],
             .prefetch = at["prefetch"],
             .keep = at["keep"] != 0,
-            .stream = at["stream"] != 0,
             .fused = at["fused"] != 0};
   }
 

@@ -195,10 +195,10 @@ DEVICE void sum_columns(Index count, const Add& add, const Use& use) {
   const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
   const int column = (blockIdx.x * 32 + lane) * WIDTH;
   float sums[2][WIDTH] = {};
-  if (column < COLS) {
-#pragma unroll (WIDTH == 1 ? 8 : 4)
-    for (Index i = blockIdx.y * ADD_GROUPS + group; i < count; i += gridDim.y * ADD_GROUPS) add(i, column, sums);
-  }
+  const Index first = blockIdx.y * ADD_GROUPS + group, step = gridDim.y * ADD_GROUPS;
+  const Index turns = column < COLS ? (count - first + step - 1) / step : 0;  // counted: or the loop would not be unrolled
+#pragma unroll(WIDTH == 1 ? 8 : 4)
+  for (Index turn = 0; turn < turns; ++turn) add(first + turn * step, column, sums);
   UNROLLED for (int i = 0; i < 2 * WIDTH; ++i) part[i % 2][group][i / 2 * 32 + lane] = sums[i % 2][i / 2];
   __syncthreads();
   for (int i = threadIdx.x; i < 32 * WIDTH; i += 32 * ADD_GROUPS) {

@@ -66,7 +66,7 @@ struct Exchange {
         if (lane + m * 32 < OWNERS) parts[m] = {{(float)columns, value(0), value(1)}, value(2), value(3)};
       }
       __syncwarp();
-      const RowSums sums = row_sums(whole(parts, COLS, OverWarp()), eps);
+      const RowSums sums = row_sums(whole(parts, COLS, OverLanes<32>()), eps);
       UNROLLED for (int m = 0; m < MINE; ++m) {
         const int owner = lane + m * 32;
         if (owner < OWNERS) tell(total(row, owner), row, {sums.norm.mean, sums.norm.scale, sums.mean_g, sums.mean_gx});
@@ -123,24 +123,17 @@ struct Speaker {
  private:
   /// Some lanes for each row of the batch add up what the warps found.
   DEVICE void tell_of(int batch, int count, int lane) const {
-    constexpr int LANES = 32 / BATCH;
+    constexpr int LANES = 32 / BATCH, EACH = WARPS > LANES ? WARPS / LANES : 1;
     const int b = lane / LANES, row = batch * BATCH + b;
-    const auto& found = hall().found[batch % 2];
-    float mean = 0, squares = 0, g = 0, gx = 0;
-    UNROLLED for (int w = lane % LANES; w < WARPS; w += LANES) mean += hall().count[w] * found[w][b][3];
-    mean = over(LANES, mean) / max(1, count);
-    UNROLLED for (int w = lane % LANES; w < WARPS; w += LANES) {
-      const float delta = found[w][b][3] - mean;
-      squares += found[w][b][0] + hall().count[w] * delta * delta;
-      g += found[w][b][1];
-      gx += found[w][b][2] + delta * found[w][b][1];
+    Contribution parts[EACH];
+    UNROLLED for (int i = 0; i < EACH; ++i) {
+      const int w = lane % LANES + i * LANES;
+      if (w >= WARPS) break;
+      const float* found = hall().found[batch % 2][w][b];
+      parts[i] = {{hall().count[w], found[3], found[0]}, found[1], found[2]};
     }
-    const float values[WORDS] = {mean, over(LANES, squares), over(LANES, g), over(LANES, gx)};
-    if (lane % LANES == 0 && row < rows) tell(exchange.found(row, PART_INDEX), row, values);
-  }
-  static DEVICE float over(int lanes, float value) {
-    UNROLLED for (int offset = lanes / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
-    return value;
+    const Contribution all = whole(parts, count, OverLanes<LANES>());
+    if (lane % LANES == 0 && row < rows) tell(exchange.found(row, PART_INDEX), row, {all.x.mean, all.x.squares, all.g, all.gx});
   }
 };
 

@@ -1,6 +1,8 @@
 // Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
 // serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
 // a split row through a workspace, between two launches; OWNERS of a row's columns through a workspace, while they run.
+// With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in registers; the column sums of
+// SHARED_SUMS chunks lie in shared memory; STREAM makes loads and stores evict-first.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
 constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
@@ -17,6 +19,7 @@ constexpr int WRITE_UNROLL = KEEP ? 1024 : PASS_UNROLL;
 // Vectors whose sums make one link of a thread's chain. Where one element outweighs all others, links err in one direction;
 // narrow vectors in float32 would err more than a plain kernel may. 16-bit results do not show it.
 constexpr int SPAN = sizeof(T) < 4 ? 16 : VEC < 4 ? 4 : 8;
+constexpr bool DEFER = PREFETCH == 2;  // rows are written after the next ones have been measured
 // Buffers for rows in shared memory: to keep them, to receive the next ones meanwhile, and for the rows before these, which
 // DEFER writes while the blocks of the cluster exchange what they found.
 constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER ? 1 : 0);
@@ -317,9 +320,9 @@ DEVICE float tree(const float (&leaves)[N]) {
 }
 
 /// Combines `values` over the threads of a warp that share a row; every thread gets the result.
-template <class Op, int N>
+template <class Op, int LANES = THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32, int N>
 DEVICE void warp_reduce(float (&values)[N]) {
-  UNROLLED for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) {
+  UNROLLED for (int offset = LANES / 2; offset > 0; offset /= 2) {
     UNROLLED for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
   }
 }
@@ -348,11 +351,9 @@ struct OverBlock {
   Team& team;
   template <class Op, int N> DEVICE void combine(float (&values)[N]) const { block_reduce<Op>(values, team); }
 };
-struct OverWarp {
-  template <class Op, int N> DEVICE void combine(float (&values)[N]) const { warp_reduce<Op>(values); }
-};
-struct Alone {
-  template <class Op, int N> DEVICE void combine(float (&)[N]) const {}
+template <int LANES>
+struct OverLanes {
+  template <class Op, int N> DEVICE void combine(float (&values)[N]) const { warp_reduce<Op, LANES>(values); }
 };
 
 /// Parts of a row, COUNT with each of these threads, a power of two.
@@ -457,7 +458,7 @@ struct Pass {
     const float(*sent)[CLUSTER] = receive<WORDS>(team);
     Part parts[CLUSTER];
     UNROLLED for (int i = 0; i < CLUSTER * WORDS; ++i) ((float(&)[WORDS])parts[i / WORDS])[i % WORDS] = sent[i % WORDS][i / WORDS];
-    return whole(parts, COLS, Alone());
+    return whole(parts, COLS, OverLanes<1>());
 #else
     return mine;
 #endif
