@@ -106,10 +106,10 @@ struct RowTask {
                         (choice.storage != "shared" ? 0.0
                          : choice.prefetch > 0      ? 0.02
                                                     : 0.2);
-    // Single blocks that end with their rows were 3 to 13 % faster on an H200 than ones that stay, up to 16 384 columns;
-    // less where a cluster's wait for each other is filled by writing the rows before.
+    // Single blocks that end with their rows were 3 to 13 % faster on an H200 than ones that stay, up to 16 384
+    // columns; less where a cluster's wait for each other is filled by writing the rows before.
     const bool ends = choice.blocks_per_sm == 0 && choice.cluster == 1 && cols <= 16384;
-    const double stays = ends || choice.fused ? 1.0 : choice.defers() ? 1.09 : 1.14;
+    const double stays = ends || choice.fused ? 1.0 : choice.defers() ? 1.12 : 1.17;
     return bytes * passes / (tensors + 1) * narrow * (0.5 + 0.5 * idle) * Stretch(choice, work) * lean * stays /
            profile.dram_gbps;
   }
