@@ -62,16 +62,15 @@ constexpr Storage STORAGE = SHARED;
 constexpr int COLS = 1024;
 constexpr int THREADS_PER_ROW = 32;
 constexpr int ROWS_PER_BLOCK = 4;
-constexpr int VEC = 8;  // elements per load
 constexpr int UNROLL = 2;
+constexpr int SHARED_SUMS = 0;
+constexpr int PREFETCH = 0;
+constexpr int KEEP = 0;
+constexpr int STREAM = 1;
+constexpr int VEC = 8;  // elements per load
 constexpr int TENSORS = 1;  // read row by row
 constexpr int PARAMETERS = 0;  // values per column
-constexpr int SHARED_SUMS = 0;  // chunks whose column sums lie in shared memory
 constexpr int ADD_GROUPS = 8;
-constexpr bool KEEP = false;  // values per column stay in registers
-constexpr bool STREAM = true;  // evict-first loads and stores
-constexpr bool PREFETCH = false;  // the next rows are copied meanwhile
-constexpr bool DEFER = false;  // rows are written after the next ones have been measured
 #define CLUSTER 1
 #define OWNERS 1
 #define SPLIT 1

@@ -48,22 +48,21 @@ class ReductionTemplate : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const ReductionSchedule schedule = {Keeps(configuration), integer("prefetch") != 0, Staged(configuration),
-                                        program_.columns % integer("vector") != 0,
+    const Chosen at = chosen(configuration);
+    const ReductionSchedule schedule = {Stores(configuration, "registers"), at["prefetch"] != 0,
+                                        Stores(configuration, "staged"), program_.columns % at["vector"] != 0,
                                         IsNarrow(program_.graph, space_, configuration)};
-    const ReductionProgram& program = Reloads(configuration) ? read_again_ : program_;
+    const ReductionProgram& program = Stores(configuration, "reload") ? read_again_ : program_;
     ConstantBlock constants;
     constants.Int("COLS", program_.columns, "elements of a row")
-        .Int("THREADS_PER_ROW", integer("threads_per_row"))
-        .Int("ROWS_PER_BLOCK", integer("rows_per_block"))
-        .Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+        .Ints(at, {"threads_per_row", "rows_per_block"})
+        .Int("VEC", at["vector"], "neighbouring elements that a thread moves at once")
+        .Bool("STREAM", at["stream"] != 0, "evict-first loads and stores");
     SourceUnit source =
         GraphSource(spec_, "reductions over rows", space_.Describe(configuration), constants,
                     fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
                                 embed::kCombineCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)));
-    return RenderedKernel{std::move(source), Plan(configuration, {Step(configuration)})};
+    return RenderedKernel{std::move(source), Plan(configuration, {Launch(configuration)})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -75,55 +74,48 @@ class ReductionTemplate : public BoundTemplate {
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const bool staged = Staged(configuration);
+    const Chosen at = chosen(configuration);
+    const double threads = Real(at["threads_per_row"]), block = threads * Real(at["rows_per_block"]);
+    const double vector = Real(at["vector"]), columns = Real(program_.columns), streamed = Real(streamed_bytes_);
+    const bool staged = Stores(configuration, "staged"), reloads = Stores(configuration, "reload");
     const bool writes = !program_.WantedIn(program_.passes).empty();
-    const double again =
-        Reloads(configuration)
-            ? 0.5 * static_cast<double>(streamed_bytes_ * (read_again_.passes - (writes ? 0 : 1)) * program_.columns)
-            : 0;
-    const double width = staged ? 16 : integer("vector") * static_cast<double>(narrowest_);
+    const double again = reloads ? 0.5 * streamed * Real(read_again_.passes - (writes ? 0 : 1)) * columns : 0;
+    const double width = staged ? 16 : vector * Real(narrowest_);
     const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
-    const double per_thread = static_cast<double>(program_.columns) / integer("threads_per_row");
-    const double idle = std::ceil(per_thread / integer("vector")) * integer("vector") / per_thread;
+    const double per_thread = columns / threads;
+    const double idle = std::ceil(per_thread / vector) * vector / per_thread;
     // About 128 bytes per thread measured best among the row kernels, and reductions across warps cost barriers.
-    const double off = staged ? std::log2(integer("threads_per_row")) +
-                                    std::fabs(std::log2(integer("threads_per_row") * integer("rows_per_block") / 256))
-                       : Reloads(configuration) && per_thread * static_cast<double>(streamed_bytes_) > 128
-                           ? std::fabs(std::log2(integer("threads_per_row") / 256))  // long rows, on an H200
-                           : std::fabs(std::log2(per_thread * static_cast<double>(streamed_bytes_) / 128.0));
-    const double barriers = integer("threads_per_row") > 32 ? 0.02 * std::log2(integer("threads_per_row") / 32) : 0;
-    const double block = integer("threads_per_row") * integer("rows_per_block") < 128 ? 0.05 : 0;
-    const double rows = ToRows();
+    const auto from = [](double value, double best) { return std::fabs(std::log2(value / best)); };
+    const double off = staged                                   ? std::log2(threads) + from(block, 256)
+                       : reloads && per_thread * streamed > 128 ? from(threads, 256)  // long rows, on an H200
+                                                                : from(per_thread * streamed, 128);
+    const double barriers = threads > 32 ? 0.02 * std::log2(threads / 32) : 0;
+    const double small = block < 128 ? 0.05 : 0;
     // Blocks that load, reduce and write in turn leave memory idle where few of them fit; the next row's copies do not.
-    const double row_bytes = static_cast<double>(program_.columns * streamed_bytes_);
-    const double turns = Keeps(configuration) && integer("prefetch") == 0 && row_bytes > 16384 ? 1.25 : 1.0;
+    const bool ahead = at["prefetch"] > 0, long_rows = columns * streamed > 16384;
+    double factor = Stores(configuration, "registers") && !ahead && long_rows ? 1.25 : 1.0;
     // Short rows want many threads, blocks that end with their rows, and the caches: 258 us where blocks that stay and
     // copy ahead took 276, evict-first 362 (rms_norm of 4096 floats on an H200).
-    const double stays = integer("blocks_per_sm") > 0 && turns == 1.0 && row_bytes <= 16384 ? 1.06 : 1.0;
-    const double streams = integer("stream") > 0 ? 1.02 : 1.0;
-    const double few = integer("threads_per_row") * integer("rows_per_block") < 512 ? 1.02 : 1.0;
-    const double alone = integer("prefetch") > 0 &&
-                                 integer("blocks_per_sm") * integer("threads_per_row") * integer("rows_per_block") < 512
-                             ? 1.1
-                             : 1.0;
-    const bool full = MayBeNarrow(program_.graph) && !IsNarrow(program_.graph, space_, configuration);
-    return (bytes + again * rows) / profile.dram_gbps * narrow * (0.5 + 0.5 * idle) *
-           (1 + 0.03 * off + barriers + block) * turns * stays * streams * few * alone * (full ? 1.05 : 1.0);
+    if (at["blocks_per_sm"] > 0 && !long_rows) factor *= 1.06;
+    if (at["stream"] > 0) factor *= 1.02;
+    if (block < 512) factor *= 1.02;
+    if (ahead && Real(at["blocks_per_sm"]) * block < 512) factor *= 1.1;
+    if (MayBeNarrow(program_.graph) && !IsNarrow(program_.graph, space_, configuration)) factor *= 1.05;
+    return (MinimumBytes(spec_, spec_.dims).value_or(0) + again * Rows()) / profile.dram_gbps * narrow *
+           (0.5 + 0.5 * idle) * (1 + 0.03 * off + barriers + small) * factor;
   }
 
  private:
-  const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
-  double ToRows() const {
-    return static_cast<double>(graph::ElementCount(program_.RowSpace()).Bound(spec_.dims).factor());
+  int64_t BytesOf(NodeId id) const { return static_cast<int64_t>(SizeOf(program_.graph.node(id).type.dtype)); }
+  double Rows() const { return Real(graph::ElementCount(program_.RowSpace()).Bound(spec_.dims).factor()); }
+  bool Stores(const Configuration& configuration, std::string_view where) const {
+    return ToString(Get(space_, configuration, "storage")) == where;
   }
 
   void CountBytes() {
     for (const RowInput& input : RowInputsOf(program_)) {
-      const DType dtype = TypeOf(input.id).dtype;
-      const auto bytes = static_cast<int64_t>(SizeOf(dtype));
-      if (input.columns) narrowest_ = std::min(narrowest_, SizeOf(dtype));
+      const int64_t bytes = BytesOf(input.id);
+      if (input.columns) narrowest_ = std::min(narrowest_, bytes);
       if (input.columns && input.rows && input.passes > 0) streamed_bytes_ += bytes;
       const bool kept = input.columns && input.rows && input.passes > 1;
       if (kept) kept_bytes_ += bytes;
@@ -135,30 +127,17 @@ class ReductionTemplate : public BoundTemplate {
     streamed_bytes_ = std::max<int64_t>(streamed_bytes_, 1);
   }
 
-  bool Staged(const Configuration& configuration) const {
-    return ToString(Get(space_, configuration, "storage")) == "staged";
-  }
-  bool Reloads(const Configuration& configuration) const {
-    return ToString(Get(space_, configuration, "storage")) == "reload";
-  }
-  bool Keeps(const Configuration& configuration) const {
-    return ToString(Get(space_, configuration, "storage")) == "registers";
-  }
-
   void MakeSpace() {
-    std::vector<Value> vectors;
-    size_t widest = 1;
+    int64_t widest = 1;
     // Long rows that begin anywhere: whole vectors but for their ends.
     bool uneven = program_.columns >= 1024;
     for (const RowInput& input : RowInputsOf(program_)) {
-      if (input.columns) widest = std::max(widest, SizeOf(TypeOf(input.id).dtype));
+      if (input.columns) widest = std::max(widest, BytesOf(input.id));
       uneven = uneven && (!input.columns || HasRows(program_, input));
     }
-    for (const graph::Output& output : program_.graph.outputs())
-      widest = std::max(widest, SizeOf(TypeOf(output.node).dtype));
-    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && (uneven || program_.columns % v == 0);
-         v *= 2)
-      vectors.emplace_back(v);
+    for (const graph::Output& output : program_.graph.outputs()) widest = std::max(widest, BytesOf(output.node));
+    const std::vector<Value> vectors =
+        PowersOfTwo(std::min<int64_t>(16, 32 / widest), [&](int64_t v) { return uneven || program_.columns % v == 0; });
     const bool again = kept_bytes_ > 0;
     // Short rows that begin anywhere: single elements are dear to read from memory, not from shared memory.
     const bool odd = copied_bytes_ > 0 && program_.columns * least_copied_ % 16 != 0 && program_.columns <= 512 &&
@@ -192,7 +171,7 @@ class ReductionTemplate : public BoundTemplate {
               program_.columns * least_copied_, program_.columns * copied_bytes_),
           "whole pieces of 16 bytes in shared memory");
     }
-    Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32", ToRows()),
+    Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32", Rows()),
         "more rows than there are");
     Add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row <= 8 or (threads_per_row == 32 and "
                     "rows_per_block == 1)",
@@ -212,14 +191,12 @@ class ReductionTemplate : public BoundTemplate {
         "the rows that are copied exceed shared memory");
   }
 
-  LaunchStep Step(const Configuration& configuration) const {
-    LaunchStep step;
-    step.entry = "kernel";
-    const int64_t persistent = GetInt(space_, configuration, "blocks_per_sm") * profile_.sms;
-    step.grid[0] = Expr::MustParse(fmt::format("min(ceil_div({}, rows_per_block), {})",
-                                               graph::ElementCount(program_.RowSpace()).ToString(),
-                                               persistent > 0 ? persistent : INT32_MAX));
-    step.block[0] = Expr::MustParse("threads_per_row * rows_per_block");
+  LaunchStep Launch(const Configuration& configuration) const {
+    const int64_t persistent = chosen(configuration)["blocks_per_sm"] * profile_.sms;
+    const std::string rows = graph::ElementCount(program_.RowSpace()).ToString();
+    LaunchStep step = Step(
+        "kernel", fmt::format("min(ceil_div({}, rows_per_block), {})", rows, persistent > 0 ? persistent : INT32_MAX),
+        Expr::MustParse("threads_per_row * rows_per_block"));
     step.shared_bytes = Expr::MustParse(fmt::format(
         "prefetch * ceil_div({}, threads_per_row * vector) * threads_per_row * rows_per_block * vector * {}",
         program_.columns, copied_bytes_));
@@ -229,7 +206,7 @@ class ReductionTemplate : public BoundTemplate {
 
   ReductionProgram program_;
   ReductionProgram read_again_;
-  size_t narrowest_ = 8;
+  int64_t narrowest_ = 8;
   int64_t streamed_bytes_ = 0;     ///< of one column, read row by row
   int64_t kept_bytes_ = 0;         ///< of one column, read in more than one pass
   int64_t copied_bytes_ = 0;       ///< of one column, where rows are copied before their turn

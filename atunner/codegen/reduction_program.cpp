@@ -15,6 +15,10 @@ using graph::Reduce;
 using graph::Shape;
 using Kind = ReductionProgram::Kind;
 
+bool AllOnes(const Shape& shape) {
+  return std::ranges::all_of(shape, [](const graph::Extent& extent) { return extent.one(); });
+}
+
 class Maker {
  public:
   Maker(const graph::ValidGraph& graph, bool online)
@@ -97,8 +101,7 @@ class Maker {
   /// Along the elements of a row an input changes everywhere or nowhere.
   bool IsRowInput(const Shape& shape) const {
     const Shape columns = program_.ColumnPart(shape);
-    const bool nowhere = std::ranges::all_of(columns, [](const graph::Extent& extent) { return extent.one(); });
-    return graph::BroadcastsTo(shape, program_.space) && (nowhere || columns == program_.ColumnSpace());
+    return graph::BroadcastsTo(shape, program_.space) && (AllOnes(columns) || columns == program_.ColumnSpace());
   }
 
   bool ClassifyReduce(const Node& node, const Reduce& reduce, ReductionProgram::Step& step) {
@@ -123,8 +126,7 @@ class Maker {
   bool IsRow(NodeId id) const { return !nodes()[id].As<graph::Input>() && KindOf(id) == Kind::kRow; }
   /// Also an input that all elements of a row share.
   bool IsRowValue(NodeId id) const {
-    const Shape columns = program_.ColumnPart(program_.graph.node(id).type.shape);
-    const bool shared = std::ranges::all_of(columns, [](const graph::Extent& extent) { return extent.one(); });
+    const bool shared = AllOnes(program_.ColumnPart(nodes()[id].type.shape));
     return IsRow(id) || (nodes()[id].As<graph::Input>() && shared && program_.columns > 1);
   }
   bool IsRowShape(const Shape& shape) const { return shape == kept_ || shape == program_.RowSpace(); }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
@@ -40,203 +41,186 @@ class Writer {
         values_(program.graph.nodes().size()) {}
 
   std::string Run() {
-    std::string text =
-        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
-    text += "  const int thread = threadIdx.x % THREADS_PER_ROW;\n  int slot = 0;\n";
-    text += fmt::format("  const long long all_rows = {};\n", graph::ElementCount(program_.RowSpace()).ToString());
-    text += "  const long long group_step = (long long)gridDim.x * ROWS_PER_BLOCK;\n";
-    text += FirstRows();
-    text +=
-        "  for (long long group = (long long)blockIdx.x * ROWS_PER_BLOCK; group < all_rows; group += group_step) {\n";
-    text += "    // Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.\n";
-    text += "    const bool active = group + threadIdx.x / THREADS_PER_ROW < all_rows;\n";
-    text += "    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;\n";
-    for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank(), false))
-      text += "    " + line + "\n";
-    if (schedule_.uneven)
-      text +=
-          "    const int head = (int)(-(row * COLS) & (VEC - 1));  // elements before the first whole vector\n"
-          "    const int tail = (COLS - head) % VEC;\n";
-    text += Staged() + RowPointers() + Kept();
+    Line("extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel({}) {{", KernelParameters(spec_));
+    Line("  const int thread = threadIdx.x % THREADS_PER_ROW;\n  int slot = 0;");
+    Line("  const long long all_rows = {};", graph::ElementCount(program_.RowSpace()).ToString());
+    Line("  const long long group_step = (long long)gridDim.x * ROWS_PER_BLOCK;");
+    if (schedule_.prefetch) FirstRows();
+    Line("  for (long long group = (long long)blockIdx.x * ROWS_PER_BLOCK; group < all_rows; group += group_step) {{");
+    Line("    // Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.");
+    Line("    const bool active = group + threadIdx.x / THREADS_PER_ROW < all_rows;");
+    Line("    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;");
+    for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank(), false)) Line("    {}", line);
+    if (schedule_.uneven) {
+      Line("    const int head = (int)(-(row * COLS) & (VEC - 1));  // elements before the first whole vector");
+      Line("    const int tail = (COLS - head) % VEC;");
+    }
+    if (schedule_.staged) Stage();
+    PointAtRows();
+    Keep();
     // One after the other: each part knows the values of those before.
     for (int pass = 0; pass < program_.passes; ++pass) {
-      text += RowValues(pass);
-      text += ReducingPass(pass);
+      RowValues(pass);
+      ReducingPass(pass);
     }
-    text += RowValues(program_.passes);
-    text += WritingPass();
-    text += RowOutputs();
-    return text + "  }\n}\n";
+    RowValues(program_.passes);
+    WritingPass();
+    for (const auto& output : program_.graph.outputs()) {
+      if (program_.steps[output.node].kind == Kind::kRow)
+        Line("    if (active && thread == 0) store(out_{}[row], {});", output.name, values_[output.node]);
+    }
+    return text_ + "  }\n}\n";
   }
 
  private:
-  const std::vector<Node>& nodes() const { return program_.graph.nodes(); }
-  const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
+  template <class... Args>
+  void Line(fmt::format_string<Args...> form, Args&&... args) {
+    text_ += fmt::format(form, std::forward<Args>(args)...) + "\n";
+  }
 
-  const std::string& Name(NodeId id) { return program_.graph.node(id).name; }
+  const std::vector<Node>& nodes() const { return program_.graph.nodes(); }
+  const std::string& Name(NodeId id) const { return program_.graph.node(id).name; }
+  DType TypeOf(NodeId id) const { return program_.graph.node(id).type.dtype; }
+  std::string_view Stored(NodeId id) const { return CudaName(TypeOf(id)); }
+  std::string Computed(NodeId id) const { return graph::CudaArithmetic(TypeOf(id), false); }
+  Combine CombineOf(NodeId id) const { return nodes()[id].As<Reduce>()->op; }
+  bool IsElement(const graph::Output& output) const { return program_.steps[output.node].kind == Kind::kElement; }
+
+  bool IsPrefetched(const RowInput& input) const { return schedule_.prefetch && HasRows(program_, input); }
+  bool IsStaged(const RowInput& input) const { return schedule_.staged && HasRows(program_, input); }
   bool IsKept(const RowInput& input) const {
     return (schedule_.keeps && input.columns && input.rows && input.passes > 1) || IsPrefetched(input);
   }
-  bool IsPrefetched(const RowInput& input) const { return schedule_.prefetch && HasRows(program_, input); }
 
-  /// Asks for a chunk of the row `row`, if there is one of the group `group`.
-  std::string Request(const std::string& indent, const std::string& group, const std::string& row) const {
-    std::string text = fmt::format("{}if ({} < all_rows && (EXACT || column < COLS)) {{\n", indent, group);
+  /// The beginning of a loop over the vectors of a thread.
+  void OpenChunks(const std::string& indent) {
+    Line("#pragma unroll\n{}for (int chunk = 0; chunk < CHUNKS; ++chunk) {{", indent);
+    Line("{}  const int column = (chunk * THREADS_PER_ROW + thread) * VEC;", indent);
+  }
+  /// Asks for a chunk of the row `row`, if there is one of the group `group`, and closes the loop.
+  void Request(const std::string& indent, const std::string& group, const std::string& row) {
+    Line("{}  if ({} < all_rows && (EXACT || column < COLS)) {{", indent, group);
     for (const RowInput& input : inputs_) {
-      if (!IsPrefetched(input)) continue;
-      const std::string& name = program_.graph.node(input.id).name;
-      text +=
-          fmt::format("{0}  copy_async({1}_next + chunk * BLOCK, in_{1} + {2} * COLS + column);\n", indent, name, row);
+      if (IsPrefetched(input))
+        Line("{0}    copy_async({1}_next + chunk * BLOCK, in_{1} + {2} * COLS + column);", indent, Name(input.id), row);
     }
-    return text + indent + "}\n" + indent + "close_batch();\n";
+    Line("{0}  }}\n{0}  close_batch();\n{0}}}", indent);
   }
   /// Of the rows that a block serves next the copies go to shared memory, a batch for each chunk of a thread; each
   /// thread reads what it has copied itself.
-  std::string FirstRows() const {
-    if (!schedule_.prefetch) return "";
-    std::string text = "  extern __shared__ __align__(16) unsigned char next_rows[];\n";
+  void FirstRows() {
+    Line("  extern __shared__ __align__(16) unsigned char next_rows[];");
     std::string begin = "next_rows";
     for (const RowInput& input : inputs_) {
       if (!IsPrefetched(input)) continue;
-      const std::string& name = program_.graph.node(input.id).name;
-      const std::string type = fmt::format("Vector<{}>*", CudaName(TypeOf(input.id).dtype));
-      text += fmt::format("  {0} const {1}_next = ({0})({2}) + threadIdx.x;\n", type, name, begin);
-      begin = fmt::format("{}_next + CHUNKS * BLOCK - threadIdx.x", name);
+      const std::string next = Name(input.id) + "_next";
+      Line("  Vector<{0}>* const {1} = (Vector<{0}>*)({2}) + threadIdx.x;", Stored(input.id), next, begin);
+      begin = next + " + CHUNKS * BLOCK - threadIdx.x";
     }
-    text += "  const long long first_group = (long long)blockIdx.x * ROWS_PER_BLOCK;\n";
-    text += "  const long long first_row = row_of(first_group, all_rows);\n";
-    text += "#pragma unroll\n  for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
-    text += "    const int column = (chunk * THREADS_PER_ROW + thread) * VEC;\n";
-    return text + Request("    ", "first_group", "first_row") + "  }\n";
+    Line("  const long long first_group = (long long)blockIdx.x * ROWS_PER_BLOCK;");
+    Line("  const long long first_row = row_of(first_group, all_rows);");
+    OpenChunks("  ");
+    Request("  ", "first_group", "first_row");
   }
 
-  bool IsStaged(const RowInput& input) const { return schedule_.staged && HasRows(program_, input); }
-  std::string Staged() const {
-    if (!schedule_.staged) return "";
-    std::string areas;
-    std::string text = "    const int staged = (int)min((long long)ROWS_PER_BLOCK, all_rows - group) * COLS;\n";
-    text += "    __syncthreads();\n";
+  void Stage() {
     for (const RowInput& input : inputs_) {
-      if (!IsStaged(input)) continue;
-      const std::string& name = program_.graph.node(input.id).name;
-      areas += fmt::format("    __shared__ __align__(16) {} {}_stage[ROWS_PER_BLOCK * COLS];\n",
-                           CudaName(TypeOf(input.id).dtype), name);
-      text += fmt::format("    stage({0}_stage, in_{0} + group * COLS, staged);\n", name);
+      if (IsStaged(input))
+        Line("    __shared__ __align__(16) {} {}_stage[ROWS_PER_BLOCK * COLS];", Stored(input.id), Name(input.id));
     }
-    return areas + text + "    close_batch();\n    wait_for_batches<0>();\n    __syncthreads();\n";
+    Line("    const int staged = (int)min((long long)ROWS_PER_BLOCK, all_rows - group) * COLS;\n    __syncthreads();");
+    for (const RowInput& input : inputs_) {
+      if (IsStaged(input)) Line("    stage({0}_stage, in_{0} + group * COLS, staged);", Name(input.id));
+    }
+    Line("    close_batch();\n    wait_for_batches<0>();\n    __syncthreads();");
   }
 
   /// Where the row begins in every input; values that all its elements share.
-  std::string RowPointers() {
-    std::string text;
+  void PointAtRows() {
     for (const RowInput& input : inputs_) {
       if (input.passes == 0) continue;
       std::string offset = row_layout_.Offset(input.number, row_layout_.rank());
       if (input.columns && offset != "0") offset = "(" + offset + ") * COLS";
       const std::string& name = Name(input.id);
       if (IsStaged(input)) {
-        text += fmt::format("    const {0}* {1}_row = {1}_stage + (int)(row - group) * COLS;\n",
-                            CudaName(TypeOf(input.id).dtype), name);
+        Line("    const {0}* {1}_row = {1}_stage + (int)(row - group) * COLS;", Stored(input.id), name);
       } else if (input.columns) {
-        text +=
-            fmt::format("    const {}* {}_row = in_{} + {};\n", CudaName(TypeOf(input.id).dtype), name, name, offset);
+        Line("    const {0}* {1}_row = in_{1} + {2};", Stored(input.id), name, offset);
       } else {
-        const std::string type = graph::CudaArithmetic(TypeOf(input.id).dtype, false);
-        text += fmt::format("    const {0} {1}_value = load<{0}>(in_{1}[{2}]);\n", type, name, offset);
+        Line("    const {0} {1}_value = load<{0}>(in_{1}[{2}]);", Computed(input.id), name, offset);
         values_[input.id] = name + "_value";
       }
     }
-    return text;
   }
 
-  std::string Kept() {
-    std::string text;
-    std::string moves;
+  void Keep() {
     for (const RowInput& input : inputs_) {
       if (!IsKept(input)) continue;
-      text += fmt::format("    Vector<{}> {}_kept[CHUNKS];\n", CudaName(TypeOf(input.id).dtype), Name(input.id));
-      if (IsPrefetched(input)) {
-        moves += fmt::format("      if (EXACT || column < COLS) {0}_kept[chunk] = {0}_next[chunk * BLOCK];\n",
-                             Name(input.id));
-        continue;
-      }
-      text += "#pragma unroll\n    for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
-      text += "      const int column = (chunk * THREADS_PER_ROW + thread) * VEC;\n";
-      text += fmt::format("      if (EXACT || column < COLS) read({0}_kept[chunk], {0}_row + column);\n    }}\n",
-                          Name(input.id));
+      Line("    Vector<{}> {}_kept[CHUNKS];", Stored(input.id), Name(input.id));
+      if (IsPrefetched(input)) continue;
+      OpenChunks("    ");
+      Line("      if (EXACT || column < COLS) read({0}_kept[chunk], {0}_row + column);\n    }}", Name(input.id));
     }
-    if (!schedule_.prefetch) return text;
-    text += "    const long long next_row = row_of(group + group_step, all_rows);\n";
-    text += "#pragma unroll\n    for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
-    text += "      const int column = (chunk * THREADS_PER_ROW + thread) * VEC;\n";
-    text += "      wait_for_batches<CHUNKS - 1>();\n" + moves;
-    return text + Request("      ", "group + group_step", "next_row") + "    }\n";
+    if (!schedule_.prefetch) return;
+    Line("    const long long next_row = row_of(group + group_step, all_rows);");
+    OpenChunks("    ");
+    Line("      wait_for_batches<CHUNKS - 1>();");
+    for (const RowInput& input : inputs_) {
+      if (IsPrefetched(input))
+        Line("      if (EXACT || column < COLS) {0}_kept[chunk] = {0}_next[chunk * BLOCK];", Name(input.id));
+    }
+    Request("    ", "group + group_step", "next_row");
   }
 
   /// Values per row that what came before makes known, before the elements of this pass.
-  std::string RowValues(int pass) {
-    std::string text;
+  void RowValues(int pass) {
     for (size_t id = 0; id < nodes().size(); ++id) {
       const Node& node = nodes()[id];
-      if (program_.steps[id].kind != Kind::kRow || node.As<graph::Input>() || node.As<Reduce>() ||
-          program_.steps[id].pass != pass)
-        continue;
-      if (node.As<graph::Reshape>()) {
-        values_[id] = values_[node.operands[0]];
-        continue;
-      }
-      if (!node.As<graph::Gather>())
-        text += Statement(static_cast<NodeId>(id), "    ");
-      else
-        text += (pass == 0 ? GatheredInputs(static_cast<NodeId>(id)) : "") + Gathered(static_cast<NodeId>(id));
+      const ReductionProgram::Step& step = program_.steps[id];
+      if (step.kind != Kind::kRow || node.As<graph::Input>() || node.As<Reduce>() || step.pass != pass) continue;
+      if (node.As<graph::Reshape>()) values_[id] = values_[node.operands[0]];
+      if (node.As<graph::Map>()) State(static_cast<NodeId>(id), "    ");
+      if (!node.As<graph::Gather>()) continue;
+      if (pass == 0) GatherInputs(static_cast<NodeId>(id));
+      Gather(static_cast<NodeId>(id));
     }
     // What later passes need of elements at places is asked for early.
     for (size_t id = 0; id < nodes().size() && pass == 0; ++id) {
-      if (nodes()[id].As<graph::Gather>() && program_.steps[id].pass > 0)
-        text += GatheredInputs(static_cast<NodeId>(id));
+      if (nodes()[id].As<graph::Gather>() && program_.steps[id].pass > 0) GatherInputs(static_cast<NodeId>(id));
     }
-    return text;
   }
 
   /// Of a gather: the place, and what the inputs have there.
-  std::string GatheredInputs(NodeId id) {
-    const std::string place = ValueName(id) + "place";
-    std::string text = fmt::format("    const int {} = (int)max(0ll, min((long long){}, COLS - 1ll));\n", place,
-                                   values_[nodes()[id].operands[1]]);
+  void GatherInputs(NodeId id) {
+    const std::string name = ValueName(id);
+    Line("    const int {}place = (int)max(0ll, min((long long){}, COLS - 1ll));", name,
+         values_[nodes()[id].operands[1]]);
     for (NodeId element : program_.ElementsFor({nodes()[id].operands[0]})) {
-      const RowInput* input = ColumnInput(element);
-      if (input == nullptr) continue;
-      const std::string type = graph::CudaArithmetic(TypeOf(element).dtype, false);
-      text +=
-          fmt::format("    const {0} {1}{2} = load<{0}>({2}_row[{3}]);\n", type, ValueName(id), Name(element), place);
+      if (ChangesInRow(element))
+        Line("    const {0} {1}{2} = load<{0}>({2}_row[{1}place]);", Computed(element), name, Name(element));
     }
-    return text;
   }
-  std::string Gathered(NodeId id) {
+  void Gather(NodeId id) {
     const NodeId operand = nodes()[id].operands[0];
-    std::string text = fmt::format("    {} {};\n    {{\n      [[maybe_unused]] const int column = {}place, lane = 0;\n",
-                                   graph::CudaArithmetic(TypeOf(id).dtype, false), ValueName(id), ValueName(id));
-    for (NodeId element : program_.ElementsFor({operand})) {
-      if (ColumnInput(element) != nullptr) values_[element] = ValueName(id) + Name(element);
-      if (program_.graph.node(element).As<graph::Map>()) text += Statement(element, "      ");
-    }
     values_[id] = ValueName(id);
-    return text + fmt::format("      {} = {};\n    }}\n", values_[id], values_[operand]);
+    Line("    {0} {1};\n    {{\n      [[maybe_unused]] const int column = {1}place, lane = 0;", Computed(id),
+         values_[id]);
+    for (NodeId element : program_.ElementsFor({operand})) {
+      if (ChangesInRow(element)) values_[element] = values_[id] + Name(element);
+      if (nodes()[element].As<graph::Map>()) State(element, "      ");
+    }
+    Line("      {} = {};\n    }}", values_[id], values_[operand]);
   }
-  /// The input that changes within a row, if the node is one.
-  const RowInput* ColumnInput(NodeId id) const {
-    const auto found = std::ranges::find(inputs_, id, &RowInput::id);
-    return found != inputs_.end() && found->columns ? &*found : nullptr;
+  /// Is the node an input that changes within a row?
+  bool ChangesInRow(NodeId id) const {
+    return std::ranges::any_of(inputs_, [id](const RowInput& input) { return input.id == id && input.columns; });
   }
 
   /// The node's name, with an underscore that no other name here ends in.
-  std::string ValueName(NodeId id) {
-    const std::string& name = Name(id);
-    return (name.empty() ? "v" + std::to_string(id) : name) + "_";
-  }
+  std::string ValueName(NodeId id) const { return (Name(id).empty() ? "v" + std::to_string(id) : Name(id)) + "_"; }
 
   /// `const float name = expression;` of a map.
-  std::string Statement(NodeId id, const std::string& indent) {
+  void State(NodeId id, const std::string& indent) {
     const Node& node = program_.graph.node(id);
     graph::CudaContext context{
         .operands = {}, .place = {}, .temporary = ValueName(id) + "t", .narrow = schedule_.narrow};
@@ -253,156 +237,141 @@ class Writer {
                          space[at].ToString());
     };
     const graph::CudaText value = graph::ToCuda(node.As<graph::Map>()->body, context);
-    std::string text;
-    for (const std::string& statement : value.statements) text += indent + statement + "\n";
+    for (const std::string& statement : value.statements) Line("{}{}", indent, statement);
     values_[id] = ValueName(id);
-    return text + fmt::format("{}const {} {} = {};\n", indent, graph::CudaArithmetic(node.type.dtype, false),
-                              values_[id], value.value);
+    Line("{}const {} {} = {};", indent, Computed(id), values_[id], value.value);
   }
 
-  /// The loop over a thread's elements, up to where values of one element are at hand. `edge`: over those before the
-  /// row's first whole vector and behind its last, one by one.
-  std::string OpenLoop(const std::vector<NodeId>& elements, const std::string& before_lanes, bool edge = false) {
-    std::string text;
+  /// The loop over a thread's elements: `before` the lanes of a vector, `each` of them, `after` them. Where rows begin
+  /// anywhere, once more over what lies before the row's first whole vector and behind its last, one by one.
+  void Loop(const std::vector<NodeId>& wanted, const std::function<void(bool edge)>& before,
+            const std::function<void(bool edge)>& each, const std::function<void(bool edge)>& after) {
+    for (const bool edge : {false, true}) {
+      if (edge && !schedule_.uneven) return;
+      OpenLoop(program_.ElementsFor(wanted), edge, before);
+      each(edge);
+      Line("      }}");
+      after(edge);
+      Line("    }}");
+    }
+  }
+  void OpenLoop(const std::vector<NodeId>& elements, bool edge, const std::function<void(bool edge)>& before) {
     if (edge) {
-      text =
-          "    for (int edge = thread; edge < head + tail; edge += THREADS_PER_ROW) {\n"
-          "      const int column = edge < head ? edge : COLS - tail + (edge - head);\n";
+      Line("    for (int edge = thread; edge < head + tail; edge += THREADS_PER_ROW) {{");
+      Line("      const int column = edge < head ? edge : COLS - tail + (edge - head);");
     } else {
-      text = schedule_.keeps ? "#pragma unroll\n" : "#pragma unroll 4\n";
-      text += "    for (int chunk = 0; chunk < CHUNKS; ++chunk) {\n";
-      text += fmt::format("      const int column = {}(chunk * THREADS_PER_ROW + thread) * VEC;\n",
-                          schedule_.uneven ? "head + " : "");
-      text += schedule_.uneven ? "      if (column + VEC > COLS) continue;\n"
-                               : "      if (!EXACT && column >= COLS) continue;\n";
+      Line("#pragma unroll{}\n    for (int chunk = 0; chunk < CHUNKS; ++chunk) {{", schedule_.keeps ? "" : " 4");
+      Line("      const int column = {}(chunk * THREADS_PER_ROW + thread) * VEC;", schedule_.uneven ? "head + " : "");
+      Line("      if ({}) continue;", schedule_.uneven ? "column + VEC > COLS" : "!EXACT && column >= COLS");
     }
-    for (const RowInput& input : inputs_) {
-      const bool used = std::ranges::find(elements, input.id) != elements.end();
-      if (!used || !input.columns || IsKept(input)) continue;
+    std::vector<RowInput> used = inputs_;
+    std::erase_if(used, [&](const RowInput& input) {
+      return !input.columns || std::ranges::find(elements, input.id) == elements.end();
+    });
+    for (const RowInput& input : used) {
+      if (IsKept(input)) continue;
       const std::string& name = Name(input.id);
-      text += fmt::format("      Vector<{}> {}_in;\n", CudaName(TypeOf(input.id).dtype), name);
-      text += edge ? fmt::format("      {0}_in.element[0] = {0}_row[column];\n", name)
-                   : fmt::format("      read({0}_in, {0}_row + column);\n", name);
+      Line("      Vector<{}> {}_in;", Stored(input.id), name);
+      if (edge)
+        Line("      {0}_in.element[0] = {0}_row[column];", name);
+      else
+        Line("      read({0}_in, {0}_row + column);", name);
     }
-    text += before_lanes +
-            fmt::format("#pragma unroll\n      for (int lane = 0; lane < {}; ++lane) {{\n", edge ? "1" : "VEC");
-    for (const RowInput& input : inputs_) {
-      const bool used = std::ranges::find(elements, input.id) != elements.end();
-      if (!used || !input.columns) continue;
-      const std::string type = graph::CudaArithmetic(TypeOf(input.id).dtype, false);
+    before(edge);
+    Line("#pragma unroll\n      for (int lane = 0; lane < {}; ++lane) {{", edge ? "1" : "VEC");
+    for (const RowInput& input : used) {
       values_[input.id] = Name(input.id) + "_value";
-      text += fmt::format("        const {0} {1}_value = get<{0}>({1}_{2}, lane);\n", type, Name(input.id),
-                          IsKept(input) ? "kept[chunk]" : "in");
+      Line("        const {0} {1}_value = get<{0}>({1}_{2}, lane);", Computed(input.id), Name(input.id),
+           IsKept(input) ? "kept[chunk]" : "in");
     }
     for (NodeId id : elements) {
-      if (program_.graph.node(id).As<graph::Map>()) text += Statement(id, "        ");
+      if (nodes()[id].As<graph::Map>()) State(id, "        ");
     }
-    return text;
-  }
-  /// `loop(false)`, and `loop(true)` where rows begin anywhere.
-  template <class Loop>
-  std::string WithEdges(const Loop& loop) {
-    return loop(false) + (schedule_.uneven ? loop(true) : "");
   }
 
-  std::string ReducingPass(int pass) {
+  void ReducingPass(int pass) {
     std::vector<NodeId> reductions;
-    for (size_t id = 0; id < nodes().size(); ++id) {
-      if (nodes()[id].As<Reduce>() && program_.steps[id].pass == pass) reductions.push_back(static_cast<NodeId>(id));
+    std::vector<NodeId> tops;  // of exponentials that are summed beside them
+    for (size_t at = 0; at < nodes().size(); ++at) {
+      const auto id = static_cast<NodeId>(at);
+      if (!nodes()[id].As<Reduce>() || program_.steps[id].pass != pass) continue;
+      reductions.push_back(id);
+      if (SumOfExponentials(id)) tops.push_back(id);
     }
-    std::string text = fmt::format("    // Pass {}.\n", pass + 1);
+    Line("    // Pass {}.", pass + 1);
+    for (NodeId id : reductions)
+      Line("    {} {} = {};", Computed(id), ValueName(id),
+           graph::CudaLiteral(TypeOf(id), graph::Neutral(CombineOf(id), TypeOf(id)), false));
+    const auto before = [&](bool edge) {
+      for (NodeId id : tops) Line("      float {}of_lane[{}];", ValueName(id), edge ? "1" : "VEC");
+    };
+    const auto each = [&](bool) {
+      for (NodeId id : reductions) {
+        const std::string& value = values_[nodes()[id].operands[0]];
+        if (SumOfExponentials(id))
+          Line("        {}of_lane[lane] = {};", ValueName(id), value);
+        else if (!program_.exponentials.contains(id))
+          Line("        {0} = {1}::of({0}, ({2}){3});", ValueName(id), CombinerName(CombineOf(id)), Computed(id),
+               value);
+      }
+    };
+    const auto after = [&](bool) {
+      for (NodeId id : tops)
+        Line("      add_exponentials({0}, {1}, {0}of_lane, {2});", ValueName(id), ValueName(*SumOfExponentials(id)),
+             Exponential());
+    };
+    Loop(program_.WantedIn(pass), before, each, after);
     for (NodeId id : reductions) {
-      const DType dtype = TypeOf(id).dtype;
-      text += fmt::format("    {} {} = {};\n", graph::CudaArithmetic(dtype, false), ValueName(id),
-                          graph::CudaLiteral(dtype, graph::Neutral(nodes()[id].As<Reduce>()->op, dtype), false));
-    }
-    text += WithEdges([&](bool edge) { return Summed(pass, reductions, edge); });
-    for (NodeId id : reductions) {
-      if (!IsExponential(id) && !SumOfExponentials(id)) text += Reduced(id, "");
-      if (const auto sum = SumOfExponentials(id)) text += Merged(id, *sum);
+      if (const auto sum = SumOfExponentials(id))
+        Merge(id, *sum);
+      else if (!program_.exponentials.contains(id))
+        Reduced(id, CombineOf(id) == Combine::kMean ? " / COLS" : "");
       values_[id] = ValueName(id);
     }
-    return text;
   }
-  bool IsExponential(NodeId id) const { return program_.exponentials.contains(id); }
   /// The sum that is computed beside this maximum.
   std::optional<NodeId> SumOfExponentials(NodeId top) const {
     const auto found = std::ranges::find(program_.exponentials, top, &std::pair<const NodeId, NodeId>::second);
     return found == program_.exponentials.end() ? std::nullopt : std::optional(found->first);
   }
   std::string Exponential() const {
-    return schedule_.narrow ? "[](float v) { return exp_narrow(v); }" : "[](float v) { return expf(v); }";
+    return fmt::format("[](float v) {{ return {}(v); }}", schedule_.narrow ? "exp_narrow" : "expf");
   }
-  std::string Reduced(NodeId id, const std::string& finish) {
-    const Combine op = nodes()[id].As<Reduce>()->op;
-    return fmt::format("    {0} = row_reduce<{1}>({0}, slot){2};\n", ValueName(id), CombinerName(op),
-                       op == Combine::kMean ? " / COLS" : finish);
+  void Reduced(NodeId id, const std::string& finish) {
+    Line("    {0} = row_reduce<{1}>({0}, slot){2};", ValueName(id), CombinerName(CombineOf(id)), finish);
   }
   /// All threads' exponentials over the largest element of all.
-  std::string Merged(NodeId top, NodeId sum) {
-    return fmt::format("    const float {0}mine = {0};\n", ValueName(top)) + Reduced(top, "") +
-           fmt::format("    {1} = scaled_sum({1}, {0}mine, {0}, {2});\n", ValueName(top), ValueName(sum),
-                       Exponential()) +
-           // Of infinities, which differ from themselves by no number, there is no sum.
-           Reduced(sum, fmt::format(" + ({0} - {0})", ValueName(top)));
-  }
-  /// A pass's loop: what a thread's elements come to.
-  std::string Summed(int pass, const std::vector<NodeId>& reductions, bool edge) {
-    std::string tops;
-    std::string lanes;
-    std::string after;
-    for (NodeId id : reductions) {
-      if (!SumOfExponentials(id)) continue;
-      tops += fmt::format("      float {}of_lane[{}];\n", ValueName(id), edge ? "1" : "VEC");
-      after += fmt::format("      add_exponentials({}, {}, {}of_lane, {});\n", ValueName(id),
-                           ValueName(*SumOfExponentials(id)), ValueName(id), Exponential());
-    }
-    std::string text = OpenLoop(program_.ElementsFor(program_.WantedIn(pass)), tops, edge);
-    for (NodeId id : reductions) {
-      const std::string type = graph::CudaArithmetic(TypeOf(id).dtype, false);
-      const std::string& value = values_[nodes()[id].operands[0]];
-      if (SumOfExponentials(id))
-        text += fmt::format("        {}of_lane[lane] = {};\n", ValueName(id), value);
-      else if (!IsExponential(id))
-        text += fmt::format("        {0} = {1}::of({0}, ({2}){3});\n", ValueName(id),
-                            CombinerName(nodes()[id].As<Reduce>()->op), type, value);
-    }
-    return text + "      }\n" + after + "    }\n";
+  void Merge(NodeId top, NodeId sum) {
+    Line("    const float {0}mine = {0};", ValueName(top));
+    Reduced(top, "");
+    Line("    {1} = scaled_sum({1}, {0}mine, {0}, {2});", ValueName(top), ValueName(sum), Exponential());
+    // Of infinities, which differ from themselves by no number, there is no sum.
+    Reduced(sum, fmt::format(" + ({0} - {0})", ValueName(top)));
   }
 
-  std::string WritingPass() {
+  void WritingPass() {
     const std::vector<NodeId> wanted = program_.WantedIn(program_.passes);
-    if (wanted.empty()) return "";
-    std::string vectors;
-    for (const auto& output : program_.graph.outputs()) {
-      if (program_.steps[output.node].kind == Kind::kElement)
-        vectors += fmt::format("      Vector<{}> {}_out;\n", CudaName(TypeOf(output.node).dtype), output.name);
-    }
-    return "    // The results.\n" + WithEdges([&](bool edge) {
-             std::string text = OpenLoop(program_.ElementsFor(wanted), edge ? "" : vectors, edge);
-             std::string writes;
-             for (const auto& output : program_.graph.outputs()) {
-               if (program_.steps[output.node].kind != Kind::kElement) continue;
-               const std::string place = fmt::format("out_{}{} row * COLS + column", output.name, edge ? "[" : " +");
-               if (edge) {
-                 text += fmt::format("        if (active) store({}], {});\n", place, values_[output.node]);
-                 continue;
-               }
-               text += fmt::format("        store({}_out.element[lane], {});\n", output.name, values_[output.node]);
-               writes += fmt::format("      if (active) write({}, {}_out);\n", place, output.name);
-             }
-             return text + "      }\n" + writes + "    }\n";
-           });
-  }
-
-  std::string RowOutputs() {
-    std::string text;
-    for (const auto& output : program_.graph.outputs()) {
-      if (program_.steps[output.node].kind == Kind::kRow)
-        text +=
-            fmt::format("    if (active && thread == 0) store(out_{}[row], {});\n", output.name, values_[output.node]);
-    }
-    return text;
+    if (wanted.empty()) return;
+    std::vector<graph::Output> outputs = program_.graph.outputs();
+    std::erase_if(outputs, [this](const graph::Output& output) { return !IsElement(output); });
+    Line("    // The results.");
+    const auto before = [&](bool edge) {
+      for (const auto& output : outputs)
+        if (!edge) Line("      Vector<{}> {}_out;", Stored(output.node), output.name);
+    };
+    const auto each = [&](bool edge) {
+      for (const auto& output : outputs) {
+        const std::string& value = values_[output.node];
+        if (edge)
+          Line("        if (active) store(out_{}[ row * COLS + column], {});", output.name, value);
+        else
+          Line("        store({}_out.element[lane], {});", output.name, value);
+      }
+    };
+    Loop(wanted, before, each, [&](bool edge) {
+      for (const auto& output : outputs)
+        if (!edge) Line("      if (active) write(out_{0} + row * COLS + column, {0}_out);", output.name);
+    });
   }
 
   const ReductionProgram& program_;
@@ -411,6 +380,7 @@ class Writer {
   GraphLayout row_layout_;
   std::vector<RowInput> inputs_;
   std::vector<std::string> values_;  ///< the text of each node's value, where it is known so far
+  std::string text_;
 };
 
 }  // namespace

@@ -65,27 +65,17 @@ class RowTemplate : public BoundTemplate {
     if (!half_precision()) constants.Line("typedef float T;");
     constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
+    const Chosen at = chosen(configuration);
     constants.Int("COLS", cols_)
-        .Int("THREADS_PER_ROW", choice.threads)
-        .Int("ROWS_PER_BLOCK", choice.rows)
+        .Ints(at, {"threads_per_row", "rows_per_block", "unroll", "shared_sums", "prefetch", "keep", "stream"})
         .Int("VEC", choice.vector, "elements per load")
-        .Int("UNROLL", choice.unroll)
         .Int("TENSORS", kernel_.tensors, "read row by row")
         .Int("PARAMETERS", kernel_.parameters, "values per column")
-        .Int("SHARED_SUMS", choice.shared_sums, "chunks whose column sums lie in shared memory")
-        .Int("ADD_GROUPS", kAddGroups)
-        .Bool("KEEP", choice.keep, "values per column stay in registers")
-        .Bool("STREAM", choice.stream, "evict-first loads and stores")
-        .Bool("PREFETCH", choice.prefetch > 0, "the next rows are copied meanwhile")
-        .Bool("DEFER", choice.prefetch == 2, "rows are written after the next ones have been measured")
-        .Define("CLUSTER", choice.cluster)
-        .Define("OWNERS", choice.owners)
-        .Define("SPLIT", choice.split)
-        .Define("FUSED", choice.fused ? 1 : 0)
-        .Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
+        .Int("ADD_GROUPS", kAddGroups);
+    for (const char* name : {"cluster", "owners", "split", "fused"}) constants.Define(Capitals(name), at[name]);
+    constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
     if (choice.owners > 1) {
-      constants.Int("BLOCKS_PER_SM", choice.blocks_per_sm)
-          .Int("BATCH", choice.batch, "rows that are measured at once")
+      constants.Ints(at, {"blocks_per_sm", "batch"})
           .Int("RING", task_.Ring(choice), "batches under way")
           .Int("AHEAD", task_.Ahead(choice), "of those being copied")
           .Define("DIRECT", SumsAreWhole(choice) ? 1 : 0);
@@ -126,45 +116,36 @@ class RowTemplate : public BoundTemplate {
   /// The ways to schedule that are worth starting from. Column sums want a block that goes on, with the next rows under
   /// way and the parameters at hand.
   std::vector<Choices> Ways() const {
-    const Choices all = AllValues();
-    const auto way = [&](std::initializer_list<std::pair<const char*, std::vector<Value>>> fixed) {
-      Choices choices = all;
-      for (const char* single : {"owners", "batch", "split"}) choices[At(single)] = {int64_t{1}};
-      choices[At("stream")] = {int64_t{0}};
-      // Column sums leave few registers for wide vectors of short elements.
-      choices[At("vector")] = {std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector())};
-      for (const auto& [name, values] : fixed) choices[At(name)] = values;
-      for (size_t i = 0; i < all.size(); ++i)
-        std::erase_if(choices[i], [&](const Value& one) { return std::ranges::find(all[i], one) == all[i].end(); });
-      return choices;
+    const auto fix = [&](Choices& way, std::initializer_list<const char*> names, const std::vector<Value>& values) {
+      for (const char* name : names) way[At(name)] = values;
     };
+    Choices usual = AllValues();
+    fix(usual, {"owners", "batch", "split"}, Integers({1}));
+    fix(usual, {"stream"}, Integers({0}));
+    // Column sums leave few registers for wide vectors of short elements.
+    fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector())});
     std::vector<Choices> ways;
     for (const auto& [storage, unroll] : {std::pair{"registers", 4}, {"shared", 8}, {"reload", 8}}) {
-      const std::vector<Value> kept = {std::string(storage)}, loads = Integers({unroll}), none = Integers({0});
-      const std::vector<Value> sums = Integers({kernel_.gradients});
-      ways.push_back(
-          way({{"storage", kept}, {"unroll", loads}, {"fused", sums}, {"blocks_per_sm", Integers({1, 2, 3})}}));
-      ways.push_back(way({{"storage", kept},
-                          {"unroll", loads},
-                          {"fused", none},
-                          {"shared_sums", none},
-                          {"prefetch", none},
-                          {"keep", none},
-                          {"blocks_per_sm", none}}));
+      Choices stays = usual;
+      fix(stays, {"storage"}, {std::string(storage)});
+      fix(stays, {"unroll"}, Integers({unroll}));
+      Choices ends = stays;
+      fix(stays, {"fused"}, Integers({kernel_.gradients}));
+      fix(stays, {"blocks_per_sm"}, Integers({1, 2, 3}));
+      fix(ends, {"fused", "shared_sums", "prefetch", "keep", "blocks_per_sm"}, Integers({0}));
+      ways.insert(ways.end(), {stays, ends});
     }
-    for (const Value& owners : owners_)
-      ways.push_back(way({{"rows_per_block", Integers({1})},
-                          {"vector", Integers({16 / element_, 8 / element_})},
-                          {"cluster", Integers({1})},
-                          {"owners", {owners}},
-                          {"batch", Integers({1, 2, 4, 8})},
-                          {"storage", {std::string("shared")}},
-                          {"fused", Integers({1})},
-                          {"shared_sums", Integers({0})},
-                          {"prefetch", Integers({1})},
-                          {"keep", Integers({1})},
-                          {"blocks_per_sm", Integers({1, 2})},
-                          {"unroll", Integers({8})}}));
+    fix(usual, {"batch"}, Integers({1, 2, 4, 8}));
+    fix(usual, {"vector"}, Integers({16 / element_, 8 / element_}));
+    fix(usual, {"storage"}, {std::string("shared")});
+    fix(usual, {"rows_per_block", "cluster", "fused", "prefetch", "keep"}, Integers({1}));
+    fix(usual, {"shared_sums"}, Integers({0}));
+    fix(usual, {"blocks_per_sm"}, Integers({1, 2}));
+    fix(usual, {"unroll"}, Integers({8}));
+    for (const Value& owners : owners_) {
+      fix(usual, {"owners"}, {owners});
+      ways.push_back(usual);
+    }
     return ways;
   }
   size_t At(std::string_view parameter) const { return static_cast<size_t>(space_.Find(parameter)); }
@@ -175,7 +156,6 @@ class RowTemplate : public BoundTemplate {
             .rows = at["rows_per_block"],
             .vector = at["vector"],
             .storage = ToString(Get(space_, configuration, "storage")),
-            .unroll = at["unroll"],
             .blocks_per_sm = at["blocks_per_sm"],
             .cluster = at["cluster"],
             .owners = at["owners"],
@@ -184,7 +164,6 @@ class RowTemplate : public BoundTemplate {
             .shared_sums = at["shared_sums"],
             .prefetch = at["prefetch"],
             .keep = at["keep"] != 0,
-            .stream = at["stream"] != 0,
             .fused = at["fused"] != 0};
   }
 
@@ -234,13 +213,17 @@ class RowTemplate : public BoundTemplate {
     Add("cluster == 1 or (rows_per_block == 1 and threads_per_row >= 128 and cols >= 4096)",
         "clusters serve long rows");
     Add("split == 1 or (cluster == 1 and rows_per_block == 1 and threads_per_row >= 128 and cols >= split * "
-        "threads_per_row * "
-        "vector)",
+        "threads_per_row * vector)",
         "splitting serves long rows");
-    AddOwners();
-    Add("split == 1 or storage == 'reload'", "a split row is read twice");
-    Add("split == 1 or fused == 0", "column sums need whole rows");
-    Add("split == 1 or prefetch == 0", "a split row is read twice");
+    Add("owners > 1 or batch == 1", "only blocks that own columns take rows in batches");
+    Add("owners == 1 or (cluster == 1 and split == 1 and rows_per_block == 1 and threads_per_row >= 128 and "
+        "threads_per_row <= 512 and cols >= 4096)",
+        "blocks that own columns serve long rows");
+    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 1 and shared_sums == 0)",
+        "blocks that own columns keep what belongs to them in registers, and rows in shared memory");
+    Add("owners == 1 or blocks_per_sm == 1 or blocks_per_sm == 2", "all blocks that own columns run at once");
+    Add("split == 1 or (storage == 'reload' and fused == 0 and prefetch == 0)",
+        "a split row is read twice, and column sums need whole rows");
     // One warp alone on a row is always allowed: a single short row needs some block of a whole warp.
     Add("threads_per_row * vector * cluster * owners < 2 * cols or threads_per_row == 8 or (threads_per_row == 32 and "
         "rows_per_block == 1)",
@@ -266,8 +249,7 @@ class RowTemplate : public BoundTemplate {
     Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
     const std::string registers = fmt::format(
         "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * max(0, "
-        "{0} "
-        "- shared_sums) * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
+        "{0} - shared_sums) * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
         chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
@@ -278,23 +260,12 @@ class RowTemplate : public BoundTemplate {
         "shared memory");
   }
 
-  void AddOwners() {
-    Add("owners > 1 or batch == 1", "only blocks that own columns take rows in batches");
-    Add("owners == 1 or (cluster == 1 and split == 1 and rows_per_block == 1 and threads_per_row >= 128 and "
-        "threads_per_row <= "
-        "512 and cols >= 4096)",
-        "blocks that own columns serve long rows");
-    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 1 and shared_sums == 0)",
-        "blocks that own columns keep what belongs to them in registers, and rows in shared memory");
-    Add("owners == 1 or blocks_per_sm == 1 or blocks_per_sm == 2", "all blocks that own columns run at once");
-  }
-
   /// Dynamic shared memory of a block over the parameters, as row_common.cuh and ColumnSums lay it out.
   std::string SharedText() const {
     return fmt::format(
         "threads_per_row * rows_per_block * vector * (((owners > 1) * {} * batch + (owners == 1) * ((storage == "
-        "'shared') + "
-        "prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {} + shared_sums * 8)",
+        "'shared') + prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {} + "
+        "shared_sums * 8)",
         RowTask::kLeastRing, kernel_.tensors, kVectors, element_);
   }
 
@@ -311,7 +282,6 @@ class RowTemplate : public BoundTemplate {
     return fmt::format("min({}, {})", groups, most);
   }
 
-  bool KeepsStatistics(const RowChoice& choice) const { return kernel_.gradients && !choice.fused; }
   /// Do the blocks that own columns see all rows?
   bool SumsAreWhole(const RowChoice& choice) const { return choice.owners > 1 && task_.ResidentGroups(choice) == 1; }
 
@@ -323,7 +293,7 @@ class RowTemplate : public BoundTemplate {
       if (arg.role == Role::kInput) all.emplace_back(arg.name);
       if (arg.role == Role::kOutput && (!gradient || SumsAreWhole(choice))) outputs.emplace_back(arg.name);
     }
-    if (KeepsStatistics(choice)) all.insert(all.end(), {"@mean", "@rstd"});
+    if (kernel_.gradients && !choice.fused) all.insert(all.end(), {"@mean", "@rstd"});
     if (choice.fused && !SumsAreWhole(choice)) outputs.emplace_back("@shares");
     if (choice.owners > 1) outputs.emplace_back("@words");
     all.insert(all.end(), outputs.begin(), outputs.end());

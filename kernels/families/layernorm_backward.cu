@@ -17,12 +17,23 @@ struct Contribution {
 
   /// Refers gx to another mean.
   DEVICE float gx_about(float mean) const { return gx + (x.mean - mean) * g; }
-  DEVICE void add(const Contribution& other) {
+  DEVICE void add(const Contribution& more) {
     Moments both = x;
-    both.add(other.x.count, other.x.mean, other.x.squares);
-    gx = gx_about(both.mean) + other.gx_about(both.mean);
-    g += other.g;
+    both.add(more.x);
+    gx = gx_about(both.mean) + more.gx_about(both.mean);
+    g += more.g;
     x = both;
+  }
+  template <class Parts>
+  static DEVICE Contribution of(const Parts& parts, int count) {
+    const float mean = parts.template combine<Sum>([](const Contribution& p) { return p.x.count * p.x.mean; }) / max(1, count);
+    float sums[3];
+    parts.template combine<Sum>(sums, [&](const Contribution& p, float (&sums)[3]) {
+      sums[0] = p.x.squares_about(mean);
+      sums[1] = p.g;
+      sums[2] = p.gx_about(mean);
+    });
+    return {{(float)count, mean, sums[0]}, sums[1], sums[2]};
   }
 };
 /// What dx needs of its row: norm, and the means of g and of g * (x - mean) * scale.
@@ -34,64 +45,6 @@ struct RowSums {
 DEVICE RowSums row_sums(const Contribution& all, float eps) {
   const Norm norm = norm_of(all.x, eps);
   return {norm, all.g * (1.0f / COLS), all.gx * norm.scale * (1.0f / COLS)};
-}
-
-/// This thread's share of a row.
-DEVICE Contribution scan(const Matrices& in, const Parameters& affine, const Lane& lane, const Kept& kept) {
-  Contribution all;
-#pragma unroll WRITE_UNROLL
-  for (int first = 0; first < CHUNKS; first += SPAN) {
-    if (!lane.has(first)) continue;
-    Deviations seen(kept.get(in, lane, first, 0), lane, first);
-    float g_sum = 0, gx = 0;
-#pragma unroll WRITE_UNROLL
-    for (int c = first; c < min(first + SPAN, CHUNKS); ++c) {
-      if (!lane.has(c)) continue;
-      const Vector v = kept.get(in, lane, c, 0);
-      const Vector u = kept.get(in, lane, c, 1);
-      const Vector w = affine.get(lane, c);
-      UNROLLED for (int e = 0; e < VEC; ++e) {
-        const float g = u[e] * w[e];
-        g_sum += g;
-        gx += g * seen.add(v[e], lane.has(c, e));
-      }
-    }
-    all.add({seen.moments(), g_sum, gx - seen.offset() * g_sum});
-  }
-  return all;
-}
-
-/// Sums over the threads of the block, or of a warp.
-struct OverBlock {
-  Team& team;
-  template <int N>
-  DEVICE void sum(float (&values)[N]) const { block_reduce<Sum>(values, team); }
-};
-struct OverWarp {
-  template <int N>
-  DEVICE void sum(float (&values)[N]) const { warp_reduce<Sum>(values); }
-};
-/// Contributions to some rows, of `count` elements each, from those of single threads.
-template <int N, class Threads>
-DEVICE void add_up(Contribution (&rows)[N], int count, const Threads& threads) {
-  float means[N], sums[3 * N];
-  UNROLLED for (int n = 0; n < N; ++n) means[n] = rows[n].x.count * rows[n].x.mean;
-  threads.sum(means);
-  UNROLLED for (int n = 0; n < N; ++n) {
-    const float mean = means[n] / max(1, count), delta = rows[n].x.mean - mean;
-    sums[3 * n] = rows[n].x.squares + rows[n].x.count * delta * delta;
-    sums[3 * n + 1] = rows[n].g;
-    sums[3 * n + 2] = rows[n].gx_about(mean);
-    rows[n].x.mean = mean;
-  }
-  threads.sum(sums);
-  UNROLLED for (int n = 0; n < N; ++n) rows[n] = {{(float)count, rows[n].x.mean, sums[3 * n]}, sums[3 * n + 1], sums[3 * n + 2]};
-}
-DEVICE void join(Contribution& all, const Contribution& more) { all.add(more); }
-DEVICE Contribution in_block(const Contribution& mine, int count, Team& team) {
-  Contribution all[1] = {mine};
-  add_up(all, count, OverBlock{team});
-  return all[0];
 }
 
 #if FUSED
@@ -122,7 +75,8 @@ struct ColumnSums {
   }
   /// Adds what the rows of the block have: `use` gets the sums for dweight and dbias of vector c.
   template <class Use>
-  DEVICE void add_up(const Team& team, const Use& use) const {
+  DEVICE void add_up(const Use& use) const {
+    const Team team;
     const Lane lane(0, team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
       float sums[2][VEC];
@@ -131,8 +85,8 @@ struct ColumnSums {
     }
   }
   /// Writes those sums to share[dweight, dbias][COLS].
-  DEVICE void store(float* share, const Team& team) const {
-    add_up(team, [&](const Lane& lane, int c, const float (&sums)[2][VEC]) {
+  DEVICE void store(float* share) const {
+    add_up([&](const Lane& lane, int c, const float (&sums)[2][VEC]) {
       UNROLLED for (int i = 0; i < VEC * 2; ++i) share[i % 2 * COLS + lane.at(c) + i / 2 - lane.first] = sums[i % 2][i / 2];
     });
   }
@@ -165,9 +119,7 @@ constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;  // column sums in re
 /// `vectors` gives vector c of x or of dy.
 template <class Vectors>
 DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const Lane& lane, const RowSums& row, ColumnSums& columns) {
-#pragma unroll COLUMN_UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
+  lane.each<COLUMN_UNROLL>([&](int c) {
     const Vector v = vectors(c, 0);
     const Vector u = vectors(c, 1);
     const Vector w = affine.get(lane, c);
@@ -178,7 +130,7 @@ DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const
       columns.add(c, e, u[e] * normal, u[e]);
     }
     put(dx, lane, c, out);
-  }
+  });
 }
 
 #if OWNERS > 1
@@ -186,43 +138,39 @@ DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const
 #else
 struct LayerNormBackward {
   typedef Contribution Part;
-  static constexpr int WORDS = 5;
-  const Matrices& in;
   Parameters affine;
-  ColumnSums columns;
   T* dx;
   float *mean, *rstd;  // of the rows, where a pass over columns will need them
   float eps;
+  ColumnSums columns = {};
 
-  DEVICE LayerNormBackward(const Matrices& in, const T* weight, T* dx, float* mean, float* rstd, float eps)
-      : in(in), affine{{weight}}, dx(dx), mean(mean), rstd(rstd), eps(eps) {}
-  DEVICE void prepare(const Team& team) { affine.keep(team); }
-  DEVICE Contribution measure(const Lane& lane, const Kept& kept, long long, Team& team) {
-    return in_block(scan(in, affine, lane, kept), lane.count(), team);
+  DEVICE Contribution measure(const Lane& lane, const Kept& kept, Team& team) {
+    Contribution mine[1];
+    lane.each<WRITE_UNROLL, SPAN>([&](int first) {
+      Deviations seen(kept.get(lane, first, 0), lane, first);
+      float g_sum = 0, gx = 0;
+      lane.each<WRITE_UNROLL>([&](int c) {
+        const Vector v = kept.get(lane, c, 0);
+        const Vector u = kept.get(lane, c, 1);
+        const Vector w = affine.get(lane, c);
+        UNROLLED for (int e = 0; e < VEC; ++e) {
+          const float g = u[e] * w[e];
+          g_sum += g;
+          gx += g * seen.add(v[e], lane.has(c, e));
+        }
+      }, first, min(first + SPAN, CHUNKS));
+      mine[0].add({seen.moments(), g_sum, gx - seen.offset() * g_sum});
+    });
+    return whole(mine, lane.count(), OverBlock{team});
   }
-  DEVICE void write(const Lane& lane, const Kept& kept, long long row, const Contribution&, const Contribution& all, const Team& team) {
+  DEVICE void write(const Lane& lane, const Kept& kept, const Contribution&, const Contribution& all) {
     const RowSums sums = row_sums(all, eps);
-    ::write([&](int c, int tensor) { return kept.get(in, lane, c, tensor); }, affine, dx, lane, sums, columns);
-    if (!FUSED && team.t == 0 && PART_INDEX == 0) {
-      mean[row] = sums.norm.mean;
-      rstd[row] = sums.norm.scale;
+    ::write([&](int c, int tensor) { return kept.get(lane, c, tensor); }, affine, dx, lane, sums, columns);
+    if (!FUSED && lane.t == 0 && PART_INDEX == 0) {
+      mean[lane.row] = sums.norm.mean;
+      rstd[lane.row] = sums.norm.scale;
     }
   }
-  static DEVICE void pack(const Contribution& mine, float (&values)[WORDS]) {
-    pack_moments(mine.x, values);
-    values[3] = mine.g;
-    values[4] = mine.gx;
-  }
-  static DEVICE Contribution merge(const float (*sent)[CLUSTER]) {
-    Contribution all;
-    all.x = merge_moments(sent);
-    UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) {
-      all.g += sent[3][rank];
-      all.gx += sent[4][rank] + (sent[1][rank] - all.x.mean) * sent[3][rank];
-    }
-    return all;
-  }
-  static DEVICE Contribution unpack(const float* words) { return {{words[0], words[1], words[2]}, words[3], words[4]}; }
 };
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
                                                           STATISTICS T* __restrict__ dx, SHARES float eps, long long rows SPLIT_PARAMETERS) {
@@ -230,81 +178,71 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
 #if FUSED
   float *mean = nullptr, *rstd = nullptr;
 #endif
-  LayerNormBackward backward(in, weight, dx, mean, rstd, eps);
-  Pass<LayerNormBackward>(in, rows, backward).run(SPLIT_ARGUMENTS);
+  Pass<LayerNormBackward> pass(in, rows);
+  LayerNormBackward backward{Parameters({weight}), dx, mean, rstd, eps};
+  pass.run(backward SPLIT_ARGUMENTS);
 #if FUSED
-  backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS, Team());
+  backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS);
 #endif
 }
 #endif
+
+/// Sums two numbers for each of WIDTH neighbouring columns over `count` places, every eighth of the block's by each warp: `add`
+/// adds what place i has to them; `use` gets what they come to.
+template <int WIDTH, class Index, class Add, class Use>
+DEVICE void sum_columns(Index count, const Add& add, const Use& use) {
+  __shared__ float part[2][ADD_GROUPS][32 * WIDTH];
+  const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
+  const int column = (blockIdx.x * 32 + lane) * WIDTH;
+  float sums[2][WIDTH] = {};
+  const Index first = blockIdx.y * ADD_GROUPS + group, step = gridDim.y * ADD_GROUPS;
+  const Index turns = column < COLS ? (count - first + step - 1) / step : 0;  // counted: or the loop would not be unrolled
+#pragma unroll(WIDTH == 1 ? 8 : 4)
+  for (Index turn = 0; turn < turns; ++turn) add(first + turn * step, column, sums);
+  UNROLLED for (int i = 0; i < 2 * WIDTH; ++i) part[i % 2][group][i / 2 * 32 + lane] = sums[i % 2][i / 2];
+  __syncthreads();
+  for (int i = threadIdx.x; i < 32 * WIDTH; i += 32 * ADD_GROUPS) {
+    float all[2] = {};
+    UNROLLED for (int j = 0; j < 2 * ADD_GROUPS; ++j) all[j % 2] += part[j % 2][j / 2][i];
+    const int to = (blockIdx.x * 32 + i % 32) * WIDTH + i / 32;
+    if (to < COLS) use(to, all[0], all[1]);
+  }
+}
 
 #if !FUSED
-/// Shares of the column sums: each warp takes every eighth row of its block's, each thread WIDTH columns.
-extern "C" __global__ void __launch_bounds__(256) columns(const T* __restrict__ x, const T* __restrict__ dy, const float* __restrict__ mean,
-                                                         const float* __restrict__ rstd, float* __restrict__ shares, long long rows) {
+/// Shares of the column sums, for `add_shares`.
+extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) columns(const T* __restrict__ x, const T* __restrict__ dy, const float* __restrict__ mean,
+                                                                     const float* __restrict__ rstd, float* __restrict__ shares, long long rows) {
   constexpr int WIDTH = PEELED ? 1 : VEC;
-  constexpr int WARPS = 8;
-  __shared__ float part[2][WARPS][32 * WIDTH];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int column = (blockIdx.x * 32 + lane) * WIDTH;
-  float dweight[WIDTH] = {}, dbias[WIDTH] = {};
-  if (column < COLS) {
-#pragma unroll 4
-    for (long long row = blockIdx.y * WARPS + warp; row < rows; row += gridDim.y * WARPS) {
-      const long long at = row * COLS + column;
-      Vector v, u;
-      if (WIDTH == VEC) {
-        v = load(x + at);
-        u = load(dy + at);
-      } else {
-        v.element[0] = x[at];
-        u.element[0] = dy[at];
-      }
-      const Norm norm = {mean[row], rstd[row]};
-      UNROLLED for (int e = 0; e < WIDTH; ++e) {
-        dweight[e] += u[e] * ((v[e] - norm.mean) * norm.scale);
-        dbias[e] += u[e];
-      }
+  const auto add = [&](long long row, int column, float (&sums)[2][WIDTH]) {
+    const long long at = row * COLS + column;
+    Vector v, u;
+    if (WIDTH == VEC) v = load(x + at), u = load(dy + at);
+    else v.element[0] = x[at], u.element[0] = dy[at];
+    const Norm norm = {mean[row], rstd[row]};
+    UNROLLED for (int e = 0; e < WIDTH; ++e) {
+      sums[0][e] += u[e] * ((v[e] - norm.mean) * norm.scale);
+      sums[1][e] += u[e];
     }
-  }
-  UNROLLED for (int e = 0; e < WIDTH; ++e) {
-    part[0][warp][e * 32 + lane] = dweight[e];
-    part[1][warp][e * 32 + lane] = dbias[e];
-  }
-  __syncthreads();
-  for (int i = threadIdx.x; i < 2 * 32 * WIDTH; i += 256) {
-    const int which = i / (32 * WIDTH), place = i % (32 * WIDTH);
-    float sum = 0;
-    UNROLLED for (int w = 0; w < WARPS; ++w) sum += part[which][w][place];
-    const int to = (blockIdx.x * 32 + place % 32) * WIDTH + place / 32;
-    if (to < COLS) shares[((long long)blockIdx.y * 2 + which) * COLS + to] = sum;
-  }
+  };
+  sum_columns<WIDTH>(rows, add, [&](int column, float w, float b) {
+    float* const share = shares + blockIdx.y * 2ll * COLS + column;
+    share[0] = w;
+    share[COLS] = b;
+  });
 }
 #endif
 
-/// Adds `count` shares: 32 columns per block, ADD_GROUPS shares at a time.
+/// Adds `count` shares.
 extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) add_shares(const float* __restrict__ shares, T* __restrict__ dweight,
                                                                         T* __restrict__ dbias, int count) {
-  __shared__ float part[2][ADD_GROUPS][32];
-  const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
-  const int column = blockIdx.x * 32 + lane;
-  float w = 0, b = 0;
-  if (column < COLS) {
-#pragma unroll 8
-    for (int i = group; i < count; i += ADD_GROUPS) {
-      const float* share = shares + (long long)i * 2 * COLS + column;
-      w += share[0];
-      b += share[COLS];
-    }
-  }
-  part[0][group][lane] = w;
-  part[1][group][lane] = b;
-  __syncthreads();
-  if (group != 0 || column >= COLS) return;
-  UNROLLED for (int g = 1; g < ADD_GROUPS; ++g) {
-    w += part[0][g][lane];
-    b += part[1][g][lane];
-  }
-  from_float(dweight[column], w);
-  from_float(dbias[column], b);
+  const auto add = [&](int i, int column, float (&sums)[2][1]) {
+    const float* const share = shares + i * 2ll * COLS + column;
+    sums[0][0] += share[0];
+    sums[1][0] += share[COLS];
+  };
+  sum_columns<1>(count, add, [&](int column, float w, float b) {
+    from_float(dweight[column], w);
+    from_float(dbias[column], b);
+  });
 }

@@ -59,17 +59,14 @@ struct Exchange {
         UNROLLED for (int i = 0; i < MINE * WORDS; ++i)
           complete = complete && (lane + i / WORDS * 32 >= OWNERS || belongs(word[i / WORDS][i % WORDS], row));
       } while (!complete);
-      Contribution all[1];
+      Contribution parts[MINE];
       UNROLLED for (int m = 0; m < MINE; ++m) {
-        const int owner = lane + m * 32;
-        if (owner >= OWNERS) break;
-        float value[WORDS];
-        UNROLLED for (int i = 0; i < WORDS; ++i) value[i] = __uint_as_float((unsigned)word[m][i]);
-        all[0].add({{(float)count_of_part(0, owner), value[0], value[1]}, value[2], value[3]});
+        const auto value = [&](int i) { return __uint_as_float((unsigned)word[m][i]); };
+        const int columns = max(0, min(PART, COLS - (lane + m * 32) * PART));
+        if (lane + m * 32 < OWNERS) parts[m] = {{(float)columns, value(0), value(1)}, value(2), value(3)};
       }
       __syncwarp();
-      ::add_up(all, COLS, OverWarp());
-      const RowSums sums = row_sums(all[0], eps);
+      const RowSums sums = row_sums(whole(parts, COLS, OverLanes<32>()), eps);
       UNROLLED for (int m = 0; m < MINE; ++m) {
         const int owner = lane + m * 32;
         if (owner < OWNERS) tell(total(row, owner), row, {sums.norm.mean, sums.norm.scale, sums.mean_g, sums.mean_gx});
@@ -126,24 +123,17 @@ struct Speaker {
  private:
   /// Some lanes for each row of the batch add up what the warps found.
   DEVICE void tell_of(int batch, int count, int lane) const {
-    constexpr int LANES = 32 / BATCH;
+    constexpr int LANES = 32 / BATCH, EACH = WARPS > LANES ? WARPS / LANES : 1;
     const int b = lane / LANES, row = batch * BATCH + b;
-    const auto& found = hall().found[batch % 2];
-    float mean = 0, squares = 0, g = 0, gx = 0;
-    UNROLLED for (int w = lane % LANES; w < WARPS; w += LANES) mean += hall().count[w] * found[w][b][3];
-    mean = over(LANES, mean) / max(1, count);
-    UNROLLED for (int w = lane % LANES; w < WARPS; w += LANES) {
-      const float delta = found[w][b][3] - mean;
-      squares += found[w][b][0] + hall().count[w] * delta * delta;
-      g += found[w][b][1];
-      gx += found[w][b][2] + delta * found[w][b][1];
+    Contribution parts[EACH];
+    UNROLLED for (int i = 0; i < EACH; ++i) {
+      const int w = lane % LANES + i * LANES;
+      if (w >= WARPS) break;
+      const float* found = hall().found[batch % 2][w][b];
+      parts[i] = {{hall().count[w], found[3], found[0]}, found[1], found[2]};
     }
-    const float values[WORDS] = {mean, over(LANES, squares), over(LANES, g), over(LANES, gx)};
-    if (lane % LANES == 0 && row < rows) tell(exchange.found(row, PART_INDEX), row, values);
-  }
-  static DEVICE float over(int lanes, float value) {
-    UNROLLED for (int offset = lanes / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
-    return value;
+    const Contribution all = whole(parts, count, OverLanes<LANES>());
+    if (lane % LANES == 0 && row < rows) tell(exchange.found(row, PART_INDEX), row, {all.x.mean, all.x.squares, all.g, all.gx});
   }
 };
 
@@ -157,7 +147,7 @@ struct Owner {
   Team team;
   float share = 0;  // one over the elements of a row that the warp has
 
-  DEVICE Owner(const Matrices& in, const T* weight, T* dx, int rows) : in(in), dx(dx), rows(rows), affine{{weight}} {}
+  DEVICE Owner(const Matrices& in, const T* weight, T* dx, int rows) : in(in), dx(dx), rows(rows), affine({weight}) {}
 
   DEVICE void run() {
     const int batches = (rows + BATCH - 1) / BATCH;
@@ -166,7 +156,6 @@ struct Owner {
       UNROLLED for (int b = 0; b < BATCH; ++b) request(batch * BATCH + b);
       commit_copies();
     }
-    affine.keep(team);
     count();
 #pragma unroll 1
     for (int batch = 0; batch <= batches + LAG; ++batch) {
@@ -188,15 +177,11 @@ struct Owner {
 
  private:
   DEVICE Lane lane_of(int row) const { return Lane(FIRST_GROUP + row * GROUP_STEP, team); }
-  static DEVICE Kept kept_of(int row) {
-    Kept kept;
-    kept.stage = row % (RING * BATCH);
-    return kept;
-  }
+  DEVICE Kept kept_of(int row) const { return Kept(in, row % (RING * BATCH)); }
   DEVICE void request(int row) const {
     if (row >= rows) return;
     const Lane lane = lane_of(row);
-    UNROLLED for (int c = 0; c < CHUNKS; ++c) Kept::request(in, lane, row % (RING * BATCH), c);
+    UNROLLED for (int c = 0; c < CHUNKS; ++c) kept_of(row).request(lane, row % (RING * BATCH), c);
   }
   DEVICE void count() {
     const Lane lane = lane_of(0);
@@ -245,9 +230,7 @@ struct Owner {
   DEVICE void each(int row, const Use& use) const {
     const Lane lane = lane_of(row);
     const Kept kept = kept_of(row);
-    UNROLLED for (int c = 0; c < CHUNKS; ++c) {
-      if (lane.has(c)) use(c, kept.get(in, lane, c, 0), kept.get(in, lane, c, 1));
-    }
+    lane.each<1024>([&](int c) { use(c, kept.get(lane, c, 0), kept.get(lane, c, 1)); });
   }
 
   /// A thread's vectors of a batch.
@@ -261,7 +244,7 @@ struct Owner {
       const Kept kept = kept_of(row);
       UNROLLED for (int c = 0; c < CHUNKS; ++c) {
         UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) {
-          if (row < rows && lane.has(c)) to[b][c][tensor] = kept.get(in, lane, c, tensor);
+          if (row < rows && lane.has(c)) to[b][c][tensor] = kept.get(lane, c, tensor);
         }
       }
       request(row + RING * BATCH);
@@ -300,12 +283,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK + 64, BLOCKS_PER_SM)
     Owner owner(in, weight, dx, mine);
     owner.run();
 #if DIRECT
-    owner.columns.add_up(owner.team, [&](const Lane& lane, int c, const float (&sums)[2][VEC]) {
+    owner.columns.add_up([&](const Lane& lane, int c, const float (&sums)[2][VEC]) {
       put(dweight, lane, c, sums[0]);
       put(dbias, lane, c, sums[1]);
     });
 #else
-    owner.columns.store(shares + FIRST_GROUP * 2 * COLS, owner.team);
+    owner.columns.store(shares + FIRST_GROUP * 2 * COLS);
 #endif
   }
 }

@@ -1,6 +1,8 @@
 // Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
 // serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
 // a split row through a workspace, between two launches; OWNERS of a row's columns through a workspace, while they run.
+// With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in registers; the column sums of
+// SHARED_SUMS chunks lie in shared memory; STREAM makes loads and stores evict-first.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
 constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
@@ -14,6 +16,10 @@ constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;  // no th
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;  // registers are known by number: unrolled fully
 constexpr int WRITE_UNROLL = KEEP ? 1024 : PASS_UNROLL;
+// Vectors whose sums make one link of a thread's chain. Where one element outweighs all others, links err in one direction;
+// narrow vectors in float32 would err more than a plain kernel may. 16-bit results do not show it.
+constexpr int SPAN = sizeof(T) < 4 ? 16 : VEC < 4 ? 4 : 8;
+constexpr bool DEFER = PREFETCH == 2;  // rows are written after the next ones have been measured
 // Buffers for rows in shared memory: to keep them, to receive the next ones meanwhile, and for the rows before these, which
 // DEFER writes while the blocks of the cluster exchange what they found.
 constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER ? 1 : 0);
@@ -103,11 +109,12 @@ DEVICE long long row_of(long long group, const Team& team, long long rows) { ret
 
 /// One thread's share of one row: its vector c lies `at(c)` elements behind `base`, which is where the block's part begins.
 struct Lane {
+  long long row;
   int t;           // among the threads of the row
   long long base;  // a multiple of VEC
   int first, end;  // the row's elements, counted from base
 
-  DEVICE Lane(long long row, const Team& team) : t(team.t) {
+  DEVICE Lane(long long row, const Team& team) : row(row), t(team.t) {
     const long long start = row * COLS;
     const int skip = PEELED ? (int)(start & (VEC - 1)) : 0;
     const int offset = PART_INDEX * PART;
@@ -126,6 +133,14 @@ struct Lane {
   DEVICE bool has(int c, int e) const { return whole(c) || (at(c) + e >= first && at(c) + e < end); }
   /// Elements of the row in the block's part.
   DEVICE int count() const { return PARTS == 1 ? COLS : max(0, end - max(0, first)); }
+  /// Every vector, or every STEP-th, that holds elements of the row.
+  template <int AT_ONCE, int STEP = 1, class Use>
+  DEVICE void each(const Use& use, int from = 0, int to = CHUNKS) const {
+#pragma unroll AT_ONCE
+    for (int c = from; c < to; c += STEP) {
+      if (has(c)) use(c);
+    }
+  }
 };
 
 /// Vector c of a matrix; NEUTRAL stands in for elements that are not of the row.
@@ -159,73 +174,69 @@ typedef const T* Matrices[TENSORS];
 /// Rows between two passes over them: kept in registers, kept in shared memory, or read again. With PREFETCH the rows that
 /// the block serves next are copied to shared memory meanwhile.
 struct Kept {
+  const Matrices& in;
   Vector held[TENSORS][STORAGE == REGISTERS ? CHUNKS : 1];
   int stage = STAGES - 1;  // buffer of the rows at hand
 
   static DEVICE Vector* place(int buffer, int tensor, int c) {
     return (Vector*)dynamic_shared + ((buffer * TENSORS + tensor) * CHUNKS + c) * BLOCK + threadIdx.x;
   }
+  DEVICE explicit Kept(const Matrices& in, int stage = STAGES - 1) : in(in), stage(stage) {}
   /// Asks for the rows that the block begins with.
-  DEVICE void begin(const Matrices& matrices, const Team& team, long long rows) {
-    if (PREFETCH) request_all(matrices, FIRST_GROUP, team, rows, 0);
+  DEVICE void begin(const Team& team, long long rows) {
+    if (PREFETCH) request_all(FIRST_GROUP, team, rows, 0);
   }
   /// Has the rows of `group` at hand, and asks for those that come next.
-  DEVICE void read(const Matrices& matrices, const Lane& lane, long long group, const Team& team, long long rows) {
+  DEVICE void read(const Lane& lane, long long group, const Team& team, long long rows) {
     const long long next = group + GROUP_STEP;
     if (PREFETCH && STORAGE == REGISTERS) {
-      take(matrices, lane, next, team, rows);
+      take(lane, next, team, rows);
     } else if (PREFETCH) {
       stage = following(stage);
-      request_all(matrices, next, team, rows, following(stage));
+      request_all(next, team, rows, following(stage));
       wait_copies<1>();
     } else if (STORAGE != RELOAD) {
       UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) {
-#pragma unroll PASS_UNROLL
-        for (int c = 0; c < CHUNKS; ++c) {
-          if (!lane.has(c)) continue;
-          if (STORAGE == REGISTERS) held[tensor][STORAGE == REGISTERS ? c : 0] = fetch(matrices[tensor], lane, c);
-          else *place(0, tensor, c) = fetch(matrices[tensor], lane, c);
-        }
+        lane.each<PASS_UNROLL>([&](int c) {
+          if (STORAGE == REGISTERS) held[tensor][STORAGE == REGISTERS ? c : 0] = fetch(in[tensor], lane, c);
+          else *place(0, tensor, c) = fetch(in[tensor], lane, c);
+        });
       }
     }
   }
   /// The rows before these, which DEFER still has.
-  DEVICE Kept before() const {
-    Kept kept;
-    kept.stage = stage == 0 ? STAGES - 1 : stage - 1;
-    return kept;
-  }
-  DEVICE Vector get(const Matrices& matrices, const Lane& lane, int c, int tensor = 0) const {
+  DEVICE Kept before() const { return Kept(in, stage == 0 ? STAGES - 1 : stage - 1); }
+  DEVICE Vector get(const Lane& lane, int c, int tensor = 0) const {
     if (STORAGE == REGISTERS) return held[tensor][STORAGE == REGISTERS ? c : 0];
     if (STORAGE == SHARED) return *place(stage, tensor, c);
-    return fetch(matrices[tensor], lane, c);
+    return fetch(in[tensor], lane, c);
   }
   /// Asks for vector c of a row.
-  static DEVICE void request(const Matrices& matrices, const Lane& lane, int buffer, int c) {
+  DEVICE void request(const Lane& lane, int buffer, int c) const {
     if (!lane.has(c)) return;
-    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async<sizeof(Vector)>(shared_address(place(buffer, tensor, c)), matrices[tensor] + lane.base + lane.at(c));
+    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async<sizeof(Vector)>(shared_address(place(buffer, tensor, c)), in[tensor] + lane.base + lane.at(c));
   }
 
  private:
   static DEVICE int following(int buffer) { return buffer + 1 == STAGES ? 0 : buffer + 1; }
   /// Asks for the rows of `group`, if there are any. Rows that go on to registers come in a batch per chunk, the others in one.
-  static DEVICE void request_all(const Matrices& matrices, long long group, const Team& team, long long rows, int buffer) {
+  DEVICE void request_all(long long group, const Team& team, long long rows, int buffer) const {
     const Lane lane(row_of(group, team, rows), team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
-      if (group < rows) request(matrices, lane, buffer, c);
+      if (group < rows) request(lane, buffer, c);
       if (STORAGE == REGISTERS) commit_copies();
     }
     if (STORAGE != REGISTERS) commit_copies();
   }
   /// Moves the rows at hand to registers, chunk by chunk as they come, and asks for the next ones in their place.
-  DEVICE void take(const Matrices& matrices, const Lane& lane, long long next, const Team& team, long long rows) {
+  DEVICE void take(const Lane& lane, long long next, const Team& team, long long rows) {
     const Lane next_lane(row_of(next, team, rows), team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
       wait_copies<CHUNKS - 1>();
       UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) {
         if (lane.has(c)) held[tensor][STORAGE == REGISTERS ? c : 0] = *place(0, tensor, c);
       }
-      if (next < rows) request(matrices, next_lane, 0, c);
+      if (next < rows) request(next_lane, 0, c);
       commit_copies();
     }
   }
@@ -309,9 +320,9 @@ DEVICE float tree(const float (&leaves)[N]) {
 }
 
 /// Combines `values` over the threads of a warp that share a row; every thread gets the result.
-template <class Op, int N>
+template <class Op, int LANES = THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32, int N>
 DEVICE void warp_reduce(float (&values)[N]) {
-  UNROLLED for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2) {
+  UNROLLED for (int offset = LANES / 2; offset > 0; offset /= 2) {
     UNROLLED for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
   }
 }
@@ -335,96 +346,125 @@ DEVICE float block_reduce(float value, Team& team) {
   return values[0];
 }
 
-/// Of a Part that is a plain sum, what row_moments.cuh and others have of theirs.
-DEVICE void join(float& sum, float more) { sum += more; }
-DEVICE float in_block(float mine, int, Team& team) { return block_reduce<Sum>(mine, team); }
+/// The threads that know different parts of a row, and how to combine what they have.
+struct OverBlock {
+  Team& team;
+  template <class Op, int N> DEVICE void combine(float (&values)[N]) const { block_reduce<Op>(values, team); }
+};
+template <int LANES>
+struct OverLanes {
+  template <class Op, int N> DEVICE void combine(float (&values)[N]) const { warp_reduce<Op, LANES>(values); }
+};
+
+/// Parts of a row, COUNT with each of these threads, a power of two.
+template <class Part, int COUNT, class Threads>
+struct Parts {
+  const Part (&part)[COUNT];
+  const Threads& threads;
+
+  /// Combines N numbers that `tell` has to tell of each.
+  template <class Op, int N, class Tell>
+  DEVICE void combine(float (&values)[N], const Tell& tell) const {
+    float leaves[N][COUNT];
+    UNROLLED for (int p = 0; p < COUNT; ++p) {
+      tell(part[p], values);
+      UNROLLED for (int i = 0; i < N; ++i) leaves[i][p] = values[i];
+    }
+    UNROLLED for (int i = 0; i < N; ++i) values[i] = tree<Op>(leaves[i]);
+    threads.template combine<Op>(values);
+  }
+  /// The same of one number.
+  template <class Op, class Tell>
+  DEVICE float combine(const Tell& tell) const {
+    float values[1];
+    combine<Op>(values, [&](const Part& p, float (&value)[1]) { value[0] = tell(p); });
+    return values[0];
+  }
+};
+/// What parts with `count` elements come to.
+template <class Part, int COUNT, class Threads>
+DEVICE Part whole(const Part (&parts)[COUNT], int count, const Threads& threads) {
+  return Part::of(Parts<Part, COUNT, Threads>{parts, threads}, count);
+}
 
 #if SPLIT > 1
 // Two launches: step 0 leaves what the parts of each row come to in `parts`, step 1 puts that together and writes.
 #define SPLIT_PARAMETERS , float* __restrict__ parts, int step
-#define SPLIT_ARGUMENTS parts, step
+#define SPLIT_ARGUMENTS , parts, step
 #else
 #define SPLIT_PARAMETERS
 #define SPLIT_ARGUMENTS
 #endif
 
 /// What one pass over the rows of a block does, for an operator that has
-///   Part, what the blocks that share a row find out about it, with `WORDS` floats to tell of it: `pack`, `unpack` and `merge`;
-///   join(part, part) and in_block(part, count, team), which put together what threads know of `count` elements;
-///   measure(lane, kept, row, team), which returns the block's Part;
-///   write(lane, kept, row, mine, all, team), given the Part of the block and that of the whole row.
+///   Part, floats: what is known of some elements of a row; as it begins, of none. Part::of(parts, count) puts `Parts` together;
+///   measure(lane, kept, team), which returns the block's Part;
+///   write(lane, kept, mine, all), given the Part of the block and that of the whole row.
 /// With DEFER a row is written when the next one has been measured, so that nobody waits for the exchange.
 template <class Operator>
 struct Pass {
   typedef typename Operator::Part Part;
-  const Matrices& in;
+  static constexpr int WORDS = sizeof(Part) / sizeof(float);
   long long rows;
-  Operator& op;
   Team team;
   Kept kept;
 
-  DEVICE Pass(const Matrices& in, long long rows, Operator& op) : in(in), rows(rows), op(op) {}
+  DEVICE Pass(const Matrices& in, long long rows) : rows(rows), kept(in) {
+    enter();
+    kept.begin(team, rows);
+  }
 
 #if SPLIT > 1
-  DEVICE void run(float* parts, int step) {
-    constexpr int WORDS = Operator::WORDS;
-    op.prepare(team);
+  DEVICE void run(Operator& op, float* parts, int step) {
     FOR_EACH_GROUP(row) {
       const Lane lane(row, team);
-      float* const words = parts + row * SPLIT * WORDS;
+      Part* const told = (Part*)parts + row * SPLIT;
       if (step == 0) {
-        float mine[WORDS];
-        Operator::pack(op.measure(lane, kept, row, team), mine);
-        for (int i = 0; i < WORDS && team.t == 0; ++i) words[PART_INDEX * WORDS + i] = mine[i];
+        const Part mine = op.measure(lane, kept, team);
+        if (team.t == 0) told[PART_INDEX] = mine;
       } else {
-        Part all = {};
-        for (int p = team.t; p < SPLIT; p += THREADS_PER_ROW) join(all, Operator::unpack(words + p * WORDS));
-        all = in_block(all, COLS, team);
-        op.write(lane, kept, row, all, all, team);
+        const Part mine[1] = {team.t < SPLIT ? told[team.t] : Part()};
+        const Part all = whole(mine, COLS, OverBlock{team});
+        op.write(lane, kept, all, all);
       }
     }
   }
 #else
-  DEVICE void run() {
-    enter();
-    kept.begin(in, team, rows);
-    op.prepare(team);
+  DEVICE void run(Operator& op) {
     Part mine, previous;
     long long last = -1;
     FOR_EACH_GROUP(group) {
-      const long long row = row_of(group, team, rows);
-      const Lane lane(row, team);
-      kept.read(in, lane, group, team, rows);
+      const Lane lane(row_of(group, team, rows), team);
+      kept.read(lane, group, team, rows);
       previous = mine;
-      mine = op.measure(lane, kept, row, team);
+      mine = op.measure(lane, kept, team);
       tell(mine);
-      if (!DEFER) finish(group, kept, mine);
-      else if (last >= 0) finish(last, kept.before(), previous);
+      if (!DEFER) finish(op, group, kept, mine);
+      else if (last >= 0) finish(op, last, kept.before(), previous);
       last = group;
     }
-    if (DEFER && last >= 0) finish(last, kept, mine);
+    if (DEFER && last >= 0) finish(op, last, kept, mine);
   }
 #endif
 
  private:
   DEVICE void tell(const Part& mine) {
 #if CLUSTER > 1
-    float values[Operator::WORDS];
-    Operator::pack(mine, values);
-    send(values, team);
+    send((const float(&)[WORDS])mine, team);
 #endif
   }
-  DEVICE Part whole(const Part& mine) {
+  DEVICE Part all_of(const Part& mine) {
 #if CLUSTER > 1
-    return Operator::merge(receive<Operator::WORDS>(team));
+    const float(*sent)[CLUSTER] = receive<WORDS>(team);
+    Part parts[CLUSTER];
+    UNROLLED for (int i = 0; i < CLUSTER * WORDS; ++i) ((float(&)[WORDS])parts[i / WORDS])[i % WORDS] = sent[i % WORDS][i / WORDS];
+    return whole(parts, COLS, OverLanes<1>());
 #else
     return mine;
 #endif
   }
-  DEVICE void finish(long long group, const Kept& rows_kept, const Part& mine) {
-    const Part all = whole(mine);
-    if (!active(group, team, rows)) return;
-    const long long row = row_of(group, team, rows);
-    op.write(Lane(row, team), rows_kept, row, mine, all, team);
+  DEVICE void finish(Operator& op, long long group, const Kept& rows_kept, const Part& mine) {
+    const Part all = all_of(mine);
+    if (active(group, team, rows)) op.write(Lane(row_of(group, team, rows), team), rows_kept, mine, all);
   }
 };

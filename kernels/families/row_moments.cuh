@@ -5,13 +5,11 @@ struct Parameters {
   const T* values[PARAMETERS];
   Vector held[PARAMETERS][KEEP ? CHUNKS : 1];
 
-  DEVICE void keep(const Team& team) {
-    const Lane lane(0, team);
+  DEVICE explicit Parameters(const T* const (&from)[PARAMETERS]) {
+    const Lane lane(0, Team());
     UNROLLED for (int which = 0; which < PARAMETERS; ++which) {
-#pragma unroll KEEP ? 1024 : 1
-      for (int c = 0; c < CHUNKS; ++c) {
-        if (KEEP && lane.has(c)) held[which][KEEP ? c : 0] = read(lane, c, which);
-      }
+      values[which] = from[which];
+      if (KEEP) lane.each<1024>([&](int c) { held[which][KEEP ? c : 0] = read(lane, c, which); });
     }
   }
   /// Those that belong to vector c of a row.
@@ -41,14 +39,20 @@ struct Moments {
   float mean = 0;
   float squares = 0;
 
-  /// Takes in `n` more elements (Chan, Golub and LeVeque).
-  DEVICE void add(float n, float other_mean, float other_squares) {
-    if (n == 0) return;
-    count += n;
-    const float share = __fdividef(n, count);
-    const float delta = other_mean - mean;
+  /// Takes in more elements (Chan, Golub and LeVeque).
+  DEVICE void add(const Moments& more) {
+    if (more.count == 0) return;
+    count += more.count;
+    const float share = __fdividef(more.count, count);
+    const float delta = more.mean - mean;
     mean += delta * share;
-    squares += other_squares + delta * delta * (count - n) * share;
+    squares += more.squares + delta * delta * (count - more.count) * share;
+  }
+  DEVICE float squares_about(float other) const { return squares + count * (mean - other) * (mean - other); }
+  template <class Parts>
+  static DEVICE Moments of(const Parts& parts, int count) {
+    const float mean = parts.template combine<Sum>([](const Moments& p) { return p.count * p.mean; }) / max(1, count);
+    return {(float)count, mean, parts.template combine<Sum>([&](const Moments& p) { return p.squares_about(mean); })};
   }
 };
 
@@ -57,8 +61,6 @@ struct Norm {
   float mean;
   float scale;
 };
-
-constexpr int SPAN = 16;  // vectors that are seen from the mean of their first one
 
 /// Some of a thread's elements of a row, seen from the mean of their first vector, so that one pass is enough: the mean of k
 /// of n elements is off by no more than sqrt(squares / k), and what cancels in the squares no more than n / k <= SPAN times
@@ -91,38 +93,4 @@ struct Deviations {
   DEVICE Moments moments() const { return {count, pivot + offset(), fmaxf(0.0f, squares - sum * offset())}; }
 };
 
-/// The row's moments from what the blocks that share it sent: counts, means, squares.
-DEVICE Moments merge_moments(const float (*sent)[CLUSTER]) {
-  Moments all;
-  all.count = COLS;
-  UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) all.mean += sent[0][rank] * (1.0f / COLS) * sent[1][rank];
-  UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) {
-    const float delta = sent[1][rank] - all.mean;
-    all.squares += sent[2][rank] + sent[0][rank] * delta * delta;
-  }
-  return all;
-}
-DEVICE void pack_moments(const Moments& mine, float* values) {
-  values[0] = mine.count;
-  values[1] = mine.mean;
-  values[2] = mine.squares;
-}
-DEVICE void join(Moments& all, const Moments& more) { all.add(more.count, more.mean, more.squares); }
-
-/// The moments of the block's part, `count` elements, from its threads'.
-DEVICE Moments in_block(const Moments& mine, int count, Team& team) {
-  Moments all;
-  all.count = count;
-  all.mean = block_reduce<Sum>(mine.count * mine.mean, team) / max(1, count);
-  const float delta = mine.mean - all.mean;
-  all.squares = block_reduce<Sum>(mine.squares + mine.count * delta * delta, team);
-  return all;
-}
-
 DEVICE Norm norm_of(const Moments& m, float eps) { return {m.mean, rsqrtf(m.squares * (1.0f / COLS) + eps)}; }
-
-/// Elements of the row in part p, as Lane::count says for the block's own.
-DEVICE int count_of_part(long long row, int p) {
-  const int first = (PEELED ? (int)((row * COLS) & (VEC - 1)) : 0) - p * PART;
-  return max(0, min(PART, COLS + first) - max(0, first));
-}

@@ -19,6 +19,18 @@ struct Shift {
 struct Peak {
   float top = MINUS_INFINITY;
   float total = 0;
+
+  DEVICE void join(const Peak& more) {
+    const float largest = Max::of(top, more.top);
+    const Shift over(largest);
+    *this = {largest, total * over.since(top) + more.total * over.since(more.top)};
+  }
+  template <class Parts>
+  static DEVICE Peak of(const Parts& parts, int) {
+    const float top = parts.template combine<Max>([](const Peak& p) { return p.top; });
+    const Shift over(top);
+    return {top, parts.template combine<Sum>([&](const Peak& p) { return p.total * over.since(p.top); })};
+  }
 };
 
 /// The largest of some elements, NaN if there is one. Elements of 16 bits are compared in pairs.
@@ -57,119 +69,83 @@ struct Top {
   }
 };
 
-/// The row's exponentials over its block's largest, where it stays in registers; else they are cheaper to take twice.
-struct Exponentials {
-  float held[STORAGE == REGISTERS ? CHUNKS : 1][VEC];
-};
-
-DEVICE Peak measure_kept(const Matrices& in, const Lane& lane, const Kept& kept, Exponentials& exponentials, Team& team) {
-  Top top;
-#pragma unroll PASS_UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (lane.has(c)) top.add(kept.get(in, lane, c));
-  }
-  Peak peak;
-  peak.top = block_reduce<Max>(top.value(), team);
-  const Shift over(peak.top);
-#pragma unroll PASS_UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = kept.get(in, lane, c);
-    float sum = 0;  // of a vector, as in scan: a chain over all elements would err in one direction where one weighs most
-    UNROLLED for (int e = 0; e < VEC; ++e) {
-      const float w = over.weight(v[e]);
-      if (STORAGE == REGISTERS) exponentials.held[STORAGE == REGISTERS ? c : 0][e] = w;
-      sum += w;
-    }
-    peak.total += sum;
-  }
-  peak.total = block_reduce<Sum>(peak.total, team);
-  return peak;
-}
-
-/// This thread's share of a row that has to be read again, in one pass: when a larger element comes, the sum so far shrinks.
-DEVICE Peak scan(const Matrices& in, const Lane& lane) {
-  Peak peak;
-#pragma unroll UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    const Vector v = fetch(in[0], lane, c);
-    Top largest;
-    largest.add(v);
-    const float top = Max::of(peak.top, largest.value());
-    const Shift over(top);
-    float sum = 0;
-    UNROLLED for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
-    peak.total = peak.total * over.since(peak.top) + sum;
-    peak.top = top;
-  }
-  return peak;
-}
-
-/// The peak of the block's part from its threads'.
-DEVICE Peak in_block(const Peak& mine, int, Team& team) {
-  const float top = block_reduce<Max>(mine.top, team);
-  return {top, block_reduce<Sum>(mine.total * Shift(top).since(mine.top), team)};
-}
-
-DEVICE void join(Peak& all, const Peak& more) {
-  const float top = Max::of(all.top, more.top);
-  const Shift over(top);
-  all = {top, all.total * over.since(all.top) + more.total * over.since(more.top)};
-}
-
-/// `part`: what the exponentials, where they are held, were taken over.
-DEVICE void write(const Matrices& in, T* y, const Lane& lane, const Kept& kept, const Exponentials& exponentials, const Peak& part, const Peak& peak) {
-  const float scale = 1.0f / peak.total;
-  const Shift over(peak.top);
-  const float held_scale = CLUSTER == 1 ? scale : scale * over.since(part.top);
-#pragma unroll WRITE_UNROLL
-  for (int c = 0; c < CHUNKS; ++c) {
-    if (!lane.has(c)) continue;
-    float out[VEC];
-    if (STORAGE == REGISTERS) {
-      UNROLLED for (int e = 0; e < VEC; ++e) out[e] = exponentials.held[STORAGE == REGISTERS ? c : 0][e] * held_scale;
-    } else {
-      const Vector v = kept.get(in, lane, c);
-      UNROLLED for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
-    }
-    put(y, lane, c, out);
-  }
-}
-
 struct Softmax {
   typedef Peak Part;
-  static constexpr int WORDS = 2;
-  const Matrices& in;
   T* y;
-  Exponentials exponentials;
+  /// The row's exponentials over its block's largest, where it stays in registers; else they are cheaper to take twice.
+  float exponentials[STORAGE == REGISTERS ? CHUNKS : 1][VEC];
 
-  DEVICE Softmax(const Matrices& in, T* y) : in(in), y(y) {}
-  DEVICE void prepare(const Team&) {}
-  DEVICE Peak measure(const Lane& lane, const Kept& kept, long long, Team& team) {
-    return STORAGE == RELOAD ? in_block(scan(in, lane), lane.count(), team) : measure_kept(in, lane, kept, exponentials, team);
+  DEVICE explicit Softmax(T* y) : y(y) {}
+  DEVICE Peak measure(const Lane& lane, const Kept& kept, Team& team) {
+    if (STORAGE != RELOAD) return measure_kept(lane, kept, team);
+    const Peak mine[1] = {scan(lane, kept)};
+    return whole(mine, COLS, OverBlock{team});
   }
-  DEVICE void write(const Lane& lane, const Kept& kept, long long, const Peak& mine, const Peak& all, const Team&) {
-    ::write(in, y, lane, kept, exponentials, mine, all);
+  /// `part`: what the exponentials, where they are held, were taken over.
+  DEVICE void write(const Lane& lane, const Kept& kept, const Peak& part, const Peak& peak) {
+    const float scale = 1.0f / peak.total;
+    const Shift over(peak.top);
+    const float held_scale = CLUSTER == 1 ? scale : scale * over.since(part.top);
+    lane.each<WRITE_UNROLL>([&](int c) {
+      float out[VEC];
+      if (STORAGE == REGISTERS) {
+        UNROLLED for (int e = 0; e < VEC; ++e) out[e] = exponentials[STORAGE == REGISTERS ? c : 0][e] * held_scale;
+      } else {
+        const Vector v = kept.get(lane, c);
+        UNROLLED for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
+      }
+      put(y, lane, c, out);
+    });
   }
-  static DEVICE void pack(const Peak& mine, float (&values)[WORDS]) {
-    values[0] = mine.top;
-    values[1] = mine.total;
+
+ private:
+  DEVICE Peak measure_kept(const Lane& lane, const Kept& kept, Team& team) {
+    Top top;
+    lane.each<PASS_UNROLL>([&](int c) { top.add(kept.get(lane, c)); });
+    Peak peak;
+    peak.top = block_reduce<Max>(top.value(), team);
+    const Shift over(peak.top);
+    lane.each<PASS_UNROLL, SPAN>([&](int first) {
+      float total = 0;
+      lane.each<PASS_UNROLL>([&](int c) {
+        const Vector v = kept.get(lane, c);
+        float sum = 0;
+        UNROLLED for (int e = 0; e < VEC; ++e) {
+          const float w = over.weight(v[e]);
+          if (STORAGE == REGISTERS) exponentials[STORAGE == REGISTERS ? c : 0][e] = w;
+          sum += w;
+        }
+        total += sum;
+      }, first, min(first + SPAN, CHUNKS));
+      peak.total = first == 0 ? total : peak.total + total;
+    });
+    peak.total = block_reduce<Sum>(peak.total, team);
+    return peak;
   }
-  static DEVICE Peak merge(const float (*sent)[CLUSTER]) {
+  /// This thread's share of a row that has to be read again, in one pass: when a larger element comes, the sum so far shrinks.
+  static DEVICE Peak scan(const Lane& lane, const Kept& kept) {
     Peak all;
-    all.top = tree<Max>(sent[0]);
-    const Shift over(all.top);
-    float totals[CLUSTER];
-    UNROLLED for (int rank = 0; rank < CLUSTER; ++rank) totals[rank] = sent[1][rank] * over.since(sent[0][rank]);
-    all.total = tree<Sum>(totals);
+    lane.each<1, SPAN>([&](int first) {
+      Peak peak;
+      lane.each<UNROLL>([&](int c) {
+        const Vector v = kept.get(lane, c);
+        Top largest;
+        largest.add(v);
+        const float top = Max::of(peak.top, largest.value());
+        const Shift over(top);
+        float sum = 0;
+        UNROLLED for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
+        peak = {top, peak.total * over.since(peak.top) + sum};
+      }, first, min(first + SPAN, CHUNKS));
+      all.join(peak);
+    });
     return all;
   }
-  static DEVICE Peak unpack(const float* words) { return {words[0], words[1]}; }
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, T* __restrict__ y, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x};
-  Softmax softmax(in, y);
-  Pass<Softmax>(in, rows, softmax).run(SPLIT_ARGUMENTS);
+  Pass<Softmax> pass(in, rows);
+  Softmax softmax(y);
+  pass.run(softmax SPLIT_ARGUMENTS);
 }
