@@ -379,8 +379,9 @@ struct GlobalAccess {
 template <class F>
 SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bool past_l1, F&& sector) {
   Counts& counts = x.counts;
-  const SectorTable::Met met =
-      (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, x.launch->l1_sectors, sector);
+  const bool streams = !store && x.timed && x.kernel->tracks[x.place].streams;
+  const uint64_t kept = streams ? SectorTable::kShortly : x.launch->l1_sectors;
+  const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, kept, sector);
   counts.global_wavefronts += access.wavefronts;
   if (store) {
     counts.global_stores += 1;
@@ -390,8 +391,10 @@ SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bo
     counts.global_loads += 1;
     counts.global_load_sectors += access.sectors;
     counts.global_load_bytes += access.lanes * access.bytes;
-    (past_l1 ? counts.reread_sectors : counts.l1_hit_sectors) += access.sectors - met.fresh;
-    if (!past_l1) counts.reuse_distance += met.distance;
+    const uint64_t gone = streams ? met.lost : 0;
+    counts.reread_sectors += gone;
+    (past_l1 ? counts.reread_sectors : counts.l1_hit_sectors) += access.sectors - met.fresh - gone;
+    if (!past_l1 && !streams) counts.reuse_distance += met.distance;
   }
   using Level = Touch::Level;
   const Level near = past_l1 || (!store && met.lost > 0) ? Level::kL2 : Level::kL1;
@@ -451,7 +454,7 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
 
 namespace {
 /// The most distinct words that fall into one bank. Lanes that want the same word share it.
-uint32_t Wavefronts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+uint32_t Conflicts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   uint64_t words[kLanes * 4];
   int n = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -466,6 +469,27 @@ uint32_t Wavefronts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   uint8_t worst = 1;
   for (int i = 0; i < n; ++i) worst = std::max(worst, ++banks[words[i] % 32]);
   return worst;
+}
+
+/// Whether every lane wants what the lane at `apart` wants, as far as both are active.
+bool InPairs(const uint64_t* addresses, uint32_t mask, int apart) {
+  bool same = true;
+  ForLanes(mask, [&](int l) { same &= (mask >> (l ^ apart) & 1) == 0 || addresses[l] == addresses[l ^ apart]; });
+  return same;
+}
+
+/// Halves of a warp take turns at 8 bytes a lane, quarters at 16; where neighbours want the same, twice as many lanes
+/// go together.
+uint32_t Wavefronts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+  if (bytes <= 4) return Conflicts(addresses, mask, bytes);
+  const bool pairs = InPairs(addresses, mask, 1) || InPairs(addresses, mask, 2);
+  const int lanes = (bytes <= 8 ? 16 : 8) * (pairs ? 2 : 1);
+  uint32_t wavefronts = 0;
+  for (int first = 0; first < kLanes; first += lanes) {
+    const uint32_t turn = mask & static_cast<uint32_t>(((uint64_t{1} << lanes) - 1) << first);
+    if (turn != 0) wavefronts += Conflicts(addresses, turn, bytes);
+  }
+  return wavefronts;
 }
 
 /// In which another block's shared memory comes: 32 bytes for neighbouring lanes, but 16 for each that loads as many.
