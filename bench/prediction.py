@@ -2,13 +2,15 @@
 """Predictions of the virtual GPU against measurements, in one table.
 
     python3 bench/prediction.py --atunner build/atunner --measured FOLDER [--limit N] [--kernels softmax gemm]
+    python3 bench/prediction.py --measured FOLDER --predicted FOLDER
     python3 bench/prediction.py --atunner build/atunner --recorded CACHE=KERNEL ... --target-gpu A100-PCIE-40GB [--where CONDITION]
 
 FOLDER holds NAME.json, each from `atunner export RUN --format json` of a run on the target GPU (a strategy like random, so
 that the whole space is seen). The tasks stand in TASKS below; kernels of users are those of examples/kernels. CACHE is a
 space that Kernel Tuner recorded (.json or .json.gz), KERNEL the T1 file of its kernel with the same parameters in the same order;
 of it --limit configurations are drawn at random, of those for which CONDITION holds (Python, `use_shmem == 1`). Every
-configuration measured there is predicted (`atunner predict`), none is judged.
+configuration measured there is predicted (`atunner predict`), none is judged. With --predicted the answers are there already:
+predicted_NAME.json or .json.gz, each what `atunner predict --configs … --json` printed.
 
 The columns: Spearman's rank correlation; the best measured time among the five best predicted over the best of all; the
 median of |predicted - measured| / measured. Spaces whose median is less than 1.3 times their best are marked: their ranks are
@@ -94,13 +96,20 @@ def predict(atunner, target, arguments, configurations):
     return answer
 
 
-def row(name, task, atunner, target, times):
-    kind, arguments, developed = task
-    configurations = list(times)
-    answer = predict(atunner, target, arguments, configurations)
+def stored(folder, name):
+    """What `predict` answered for a space, or nothing."""
+    for path, reader in ((f"predicted_{name}.json", open), (f"predicted_{name}.json.gz", gzip.open)):
+        if os.path.exists(os.path.join(folder, path)):
+            with reader(os.path.join(folder, path), "rt") as file:
+                return json.load(file)
+    return None
+
+
+def row(name, task, times, answer):
+    kind, _, developed = task
     pairs = [(times[json.dumps(p["configuration"])], p["estimate"]["time_ns"])
-             for p in answer["predictions"] if "estimate" in p]
-    missing = len(configurations) - len(pairs)
+             for p in answer["predictions"] if "estimate" in p and json.dumps(p["configuration"]) in times]
+    missing = len(times) - len(pairs)
     measured, predicted = [list(column) for column in zip(*pairs)]
     five = sorted(range(len(pairs)), key=predicted.__getitem__)[:5]
     return {
@@ -129,6 +138,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--atunner", default="build/atunner")
     parser.add_argument("--measured", help="folder of exports")
+    parser.add_argument("--predicted", help="folder of predictions of what is in --measured")
     parser.add_argument("--recorded", nargs="*", default=[], metavar="CACHE=KERNEL", help="Kernel Tuner's caches, and kernels as T1")
     parser.add_argument("--where", default="True", metavar="CONDITION", help="of recorded configurations")
     parser.add_argument("--target-gpu", default="H200")
@@ -139,7 +149,10 @@ def main():
     print("|---|---|---|---|---|---|---|")
     rows = []
     for name, task, times in spaces(flags):
-        r = row(name, task, flags.atunner, flags.target_gpu, times)
+        answer = stored(flags.predicted, name) if flags.predicted else predict(flags.atunner, flags.target_gpu, task[1], list(times))
+        if answer is None:
+            continue
+        r = row(name, task, times, answer)
         rows.append(r)
         star = "" if r["developed"] else " (unseen)"
         lost = f" ({r['missing']} not predicted)" if r["missing"] else ""

@@ -108,17 +108,19 @@ struct Row {
   const char* full_name;
   int major, minor, sms;
   double clock_ghz, dram_gbps, l2_gbps;
-  int64_t l2_mib, dram_gib;
+  double l2_mib;
+  int64_t dram_gib;
   double tdp_watts;
   const char* source;
 };
 
 // Boost clocks, bandwidths and sizes as the vendor's data sheets give them; L2 bandwidths as measured by others or,
-// where nobody published one, 64 bytes per clock and SM.
+// where nobody published one, 32 bytes per clock and SM, on Turing what the T4 reaches per memory channel.
 constexpr Row kRows[] = {
     {"V100", "Tesla V100-SXM2-16GB", 7, 0, 80, 1.53, 900, 2155, 6, 16, 300, "V100 data sheet; Jia et al. 2018"},
     {"V100-32GB", "Tesla V100-SXM2-32GB", 7, 0, 80, 1.53, 900, 2155, 6, 32, 300, "V100 data sheet; Jia et al. 2018"},
     {"T4", "Tesla T4", 7, 5, 40, 1.59, 320, 1270, 4, 16, 70, "T4 data sheet; Jia et al. 2019"},
+    {"RTX-2080-Ti", "NVIDIA GeForce RTX 2080 Ti", 7, 5, 68, 1.545, 616, 1700, 5.5, 11, 250, "TU102 white paper"},
     {"A100", "NVIDIA A100-SXM4-80GB", 8, 0, 108, 1.41, 2039, 5400, 40, 80, 400, "A100 data sheet"},
     {"A100-40GB", "NVIDIA A100-SXM4-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, 400, "A100 data sheet"},
     {"A100-PCIE-40GB", "NVIDIA A100-PCIE-40GB", 8, 0, 108, 1.41, 1555, 5400, 40, 40, 250, "A100 data sheet"},
@@ -126,6 +128,8 @@ constexpr Row kRows[] = {
     {"A10", "NVIDIA A10", 8, 6, 72, 1.695, 600, 3900, 6, 24, 150, "A10 data sheet"},
     {"A30", "NVIDIA A30", 8, 0, 56, 1.44, 933, 2900, 24, 24, 165, "A30 data sheet"},
     {"A40", "NVIDIA A40", 8, 6, 84, 1.74, 696, 4600, 6, 48, 300, "A40 data sheet"},
+    {"RTX-A4000", "NVIDIA RTX A4000", 8, 6, 48, 1.56, 448, 2400, 4, 16, 140, "RTX A4000 data sheet"},
+    {"RTX-A6000", "NVIDIA RTX A6000", 8, 6, 84, 1.8, 768, 4840, 6, 48, 300, "RTX A6000 data sheet"},
     {"RTX-3090", "NVIDIA GeForce RTX 3090", 8, 6, 82, 1.695, 936, 4450, 6, 24, 350, "GA102 white paper"},
     {"RTX-4090", "NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52, 1008, 5600, 72, 24, 450, "Ada white paper"},
     {"L4", "NVIDIA L4", 8, 9, 58, 2.04, 300, 3700, 48, 24, 72, "L4 data sheet"},
@@ -147,7 +151,7 @@ std::vector<DeviceProfile> Build() {
     p.clock_ghz = row.clock_ghz;
     p.dram_gbps = row.dram_gbps;
     p.l2_gbps = row.l2_gbps;
-    p.l2_bytes = row.l2_mib * kMiB;
+    p.l2_bytes = static_cast<int64_t>(row.l2_mib * static_cast<double>(kMiB));
     p.tdp_watts = row.tdp_watts;
     p.dram_bytes = row.dram_gib * kGiB;
     profiles.push_back(p);
@@ -169,7 +173,8 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"a100sxm", "A100"},          {"a10080gb", "A100"},           {"a100sxm80gb", "A100"},
     {"a100sxm40gb", "A100-40GB"}, {"a100pcie", "A100-PCIE-80GB"}, {"h100sxm", "H100"},
     {"h100sxm5", "H100"},         {"3090", "RTX-3090"},           {"4090", "RTX-4090"},
-    {"v10016gb", "V100"},         {"v100sxm2", "V100"},
+    {"v10016gb", "V100"},         {"v100sxm2", "V100"},           {"2080ti", "RTX-2080-Ti"},
+    {"a4000", "RTX-A4000"},       {"a6000", "RTX-A6000"},
 };
 
 }  // namespace

@@ -21,11 +21,23 @@ struct Sheet {
 
 // As the vendor's data sheets and white papers state them; float64 of GA102 and AD102 is 1/64 of float32.
 constexpr Sheet kSheets[] = {
-    {"V100", 15.7, 7.8, 125, 900},        {"T4", 8.1, 0.254, 65, 320},         {"A100", 19.5, 9.7, 312, 2039},
-    {"A100-40GB", 19.5, 9.7, 312, 1555},  {"A30", 10.3, 5.2, 165, 933},        {"A10", 31.2, 0.488, 125, 600},
-    {"A40", 37.4, 0.584, 149.7, 696},     {"RTX-3090", 35.6, 0.556, 142, 936}, {"RTX-4090", 82.6, 1.29, 330.3, 1008},
-    {"L4", 30.3, 0.473, 121, 300},        {"L40S", 91.6, 1.43, 362, 864},      {"H100", 67, 34, 989, 3350},
-    {"H100-PCIE", 51.2, 25.6, 756, 2039}, {"H200", 67, 34, 989, 4800},
+    {"V100", 15.7, 7.8, 125, 900},
+    {"T4", 8.1, 0.254, 65, 320},
+    {"A100", 19.5, 9.7, 312, 2039},
+    {"A100-40GB", 19.5, 9.7, 312, 1555},
+    {"A30", 10.3, 5.2, 165, 933},
+    {"A10", 31.2, 0.488, 125, 600},
+    {"A40", 37.4, 0.584, 149.7, 696},
+    {"RTX-3090", 35.6, 0.556, 142, 936},
+    {"RTX-4090", 82.6, 1.29, 330.3, 1008},
+    {"L4", 30.3, 0.473, 121, 300},
+    {"L40S", 91.6, 1.43, 362, 864},
+    {"H100", 67, 34, 989, 3350},
+    {"H100-PCIE", 51.2, 25.6, 756, 2039},
+    {"H200", 67, 34, 989, 4800},
+    {"RTX-2080-Ti", 13.4, 0.42, 107.6, 616},
+    {"RTX-A4000", 19.2, 0.3, 76.7, 448},
+    {"RTX-A6000", 38.7, 0.605, 154.8, 768},
 };
 
 TEST(Profiles, PeaksAreThoseOfTheDataSheets) {
@@ -69,7 +81,7 @@ TEST(Profiles, RowsAreSound) {
     EXPECT_LT(p.l2_latency, p.dram_latency);
     EXPECT_GT(p.l2_gbps, p.dram_gbps);
     EXPECT_GT(p.l2_bytes, int64_t{p.sms} * 32 * 1024 / 2) << "no L2 is that small";
-    EXPECT_GT(p.dram_bytes, int64_t{15} << 30);
+    EXPECT_GT(p.dram_bytes, int64_t{10} << 30);
     EXPECT_EQ(p.max_warps_per_sm % p.schedulers_per_sm, 0);
     EXPECT_GT(p.mma_sync_share, 0);
     EXPECT_LE(p.mma_sync_share, 1);
@@ -93,6 +105,8 @@ TEST(Profiles, AreFoundByNameAliasAndTheDriversName) {
   EXPECT_EQ(FindProfile("rtx 4090")->name, "RTX-4090");
   EXPECT_EQ(FindProfile("4090")->name, "RTX-4090");
   EXPECT_EQ(FindProfile("H100-SXM")->name, "H100");
+  EXPECT_EQ(FindProfile("RTX 2080 Ti")->l2_bytes, int64_t{5632} << 10);
+  EXPECT_EQ(FindProfile("A6000")->name, "RTX-A6000");
   EXPECT_EQ(MatchDriverName("NVIDIA H2000"), nullptr);
   const auto unknown = FindProfile("A1000");
   ASSERT_FALSE(unknown.has_value());

@@ -202,7 +202,6 @@ class Calibrator {
     const double base = fit_.launch_ns + fit_.code_ns + profile_.dram_latency / profile_.clock_ghz;
     fit_.evicted_share = std::clamp((cold - base) * fit_.dram_gbps / static_cast<double>(kSome) - 1, 0.0, 1.0);
     fit_.l2_clk = profile_.l2_latency;
-    fit_.dram_clk = profile_.dram_latency;
     fit_.mma_share = profile_.mma_sync_share;
     return {};
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/bank_conflicts.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -101,8 +102,9 @@ struct GlobalAccess {
 template <class F>
 SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bool past_l1, F&& sector) {
   Counts& counts = x.counts;
-  const SectorTable::Met met =
-      (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, x.launch->l1_sectors, sector);
+  const bool streams = !store && x.timed && x.kernel->tracks[x.place].streams;
+  const uint64_t kept = streams ? SectorTable::kShortly : x.launch->l1_sectors;
+  const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, kept, sector);
   counts.global_wavefronts += access.wavefronts;
   if (store) {
     counts.global_stores += 1;
@@ -112,8 +114,10 @@ SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bo
     counts.global_loads += 1;
     counts.global_load_sectors += access.sectors;
     counts.global_load_bytes += access.lanes * access.bytes;
-    (past_l1 ? counts.reread_sectors : counts.l1_hit_sectors) += access.sectors - met.fresh;
-    if (!past_l1) counts.reuse_distance += met.distance;
+    const uint64_t gone = streams ? met.lost : 0;
+    counts.reread_sectors += gone;
+    (past_l1 ? counts.reread_sectors : counts.l1_hit_sectors) += access.sectors - met.fresh - gone;
+    if (!past_l1 && !streams) counts.reuse_distance += met.distance;
   }
   using Level = Touch::Level;
   const Level near = past_l1 || (!store && met.lost > 0) ? Level::kL2 : Level::kL1;
@@ -172,24 +176,6 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
 }
 
 namespace {
-/// The most distinct words that fall into one bank. Lanes that want the same word share it.
-uint32_t Wavefronts(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
-  uint64_t words[kLanes * 4];
-  int n = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const uint64_t address = addresses[std::countr_zero(m)];
-    for (uint64_t w = address / 4; w <= (address + bytes - 1) / 4; ++w) {
-      if (n == 0 || words[n - 1] != w) words[n++] = w;
-    }
-  }
-  if (!std::is_sorted(words, words + n)) std::sort(words, words + n);
-  n = static_cast<int>(std::unique(words, words + n) - words);
-  uint8_t banks[32] = {};
-  uint8_t worst = 1;
-  for (int i = 0; i < n; ++i) worst = std::max(worst, ++banks[words[i] % 32]);
-  return worst;
-}
-
 /// In which another block's shared memory comes: 32 bytes for neighbouring lanes, but 16 for each that loads as many.
 uint32_t Packets(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   if (bytes > 8) return static_cast<uint32_t>(std::popcount(mask));

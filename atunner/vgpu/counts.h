@@ -49,7 +49,7 @@ struct Counts {
   uint64_t barriers = 0;           ///< per warp
   uint64_t async_copy_bytes = 0;
   uint64_t bulk_sectors = 0;                 ///< global ones that bulk copies read or write
-  uint64_t reread_sectors = 0;               ///< that asynchronous copies past L1 read though the block had read them
+  uint64_t reread_sectors = 0;               ///< that copies past L1 and evict-first loads read again
   std::array<uint64_t, kPipes> pipe_uses{};  ///< warp instructions as the assembler makes them, per pipe
   uint64_t issued = 0;                       ///< of them in all, control flow included
   uint64_t code_instructions = 0;            ///< distinct ones that ran

@@ -103,6 +103,23 @@ Share Beside(const EstimateInput& in) {
                 {"L2 port", sectors * kSectorBytes / kPortBytesPerClk / blocks}});
 }
 
+/// Share of what a cache lost when it is read again after `meanwhile` other bytes.
+double Misses(double capacity, double meanwhile) { return meanwhile > capacity ? 1 - capacity / meanwhile : 0; }
+
+/// Of the sectors that an average block loads those that all blocks do and that an earlier block left in its SM's L1,
+/// which asynchronous copies pass by. The first block of each SM brings them.
+double LeftByOthers(const EstimateInput& in) {
+  const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
+  const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
+  const double common = std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, loads - async));
+  const double blocks = static_cast<double>(in.shape.grid.Count());
+  const double later = std::max(0.0, 1 - in.profile->sms / blocks);
+  const double resident = Resident(in.occupancy, in.shape, *in.profile);
+  const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
+  return common * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
+}
+
 /// Cycles that an average block keeps each pipe of its SM busy, by what its warps do themselves.
 std::vector<Share> Pipes(const EstimateInput& in) {
   const DeviceProfile& p = *in.profile;
@@ -123,7 +140,8 @@ std::vector<Share> Pipes(const EstimateInput& in) {
                          std::max(0.0, uses(Pipe::kLsu) - requests);
   const double lsu = c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;  // accesses that were merged
   const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors + c.reread_sectors);
-  const double port = std::max(0.0, sectors - per_block(c.bulk_sectors)) * kSectorBytes / kPortBytesPerClk;
+  const double passing = sectors - per_block(c.bulk_sectors) - LeftByOthers(in);
+  const double port = std::max(0.0, passing) * kSectorBytes / kPortBytesPerClk;
   return {{"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
           {"arithmetic", arithmetic},
           {"special functions", clocks(uses(Pipe::kSfu), p.sfu_per_clk)},
@@ -148,10 +166,17 @@ struct Reread {
   double l2 = 0, dram = 0;
 };
 
-/// Share of what a cache lost when it is read again after `meanwhile` other bytes.
-double Misses(double capacity, double meanwhile) { return meanwhile > capacity ? 1 - capacity / meanwhile : 0; }
+double BlocksAtWork(const EstimateInput& in) {
+  const double resident = Resident(in.occupancy, in.shape, *in.profile);
+  return std::min(static_cast<double>(in.shape.grid.Count()), resident * in.profile->sms);
+}
 
-Reread RereadOf(const EstimateInput& in) {
+/// By how many blocks at work at the same time a byte is read that `reads` blocks read in all: those at work are a
+/// square of tiles, of which a row or a column reads the same.
+double Together(const EstimateInput& in, double reads) { return std::clamp(reads, 1.0, std::sqrt(BlocksAtWork(in))); }
+
+/// `reads`: blocks that read the same byte.
+Reread RereadOf(const EstimateInput& in, double reads) {
   const Counts& c = in.counts;
   if (c.l1_hit_sectors == 0) return {};
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
@@ -159,23 +184,8 @@ Reread RereadOf(const EstimateInput& in) {
   const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
   const double bytes = kSectorBytes * static_cast<double>(c.l1_hit_sectors);
   const double from_l2 = bytes * Misses(l1, resident * distance);
-  const double at_work = std::min(static_cast<double>(in.shape.grid.Count()), resident * in.profile->sms);
-  const double all = std::min(at_work * distance, in.footprint_bytes);
+  const double all = std::min(BlocksAtWork(in) * distance / Together(in, reads), in.footprint_bytes);
   return {from_l2, from_l2 * Misses(static_cast<double>(in.profile->l2_bytes), all)};
-}
-
-/// Of the sectors that an average block loads those that all blocks do and that an earlier block left in its SM's L1,
-/// which asynchronous copies pass by. The first block of each SM brings them.
-double LeftByOthers(const EstimateInput& in) {
-  const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
-  const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
-  const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
-  const double common = std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, loads - async));
-  const double blocks = static_cast<double>(in.shape.grid.Count());
-  const double later = std::max(0.0, 1 - in.profile->sms / blocks);
-  const double resident = Resident(in.occupancy, in.shape, *in.profile);
-  const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
-  return common * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
 }
 
 Traffic TrafficOf(const EstimateInput& in) {
@@ -191,12 +201,13 @@ Traffic TrafficOf(const EstimateInput& in) {
   t.load += again - LeftByOthers(in) * kSectorBytes * static_cast<double>(in.shape.grid.Count());
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
   // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
-  const Reread reread = RereadOf(in);
+  const double reads = t.load / std::max(distinct - t.dram_write, 1.0);
+  const Reread reread = RereadOf(in, reads);
   t.load += reread.l2 * scale;
   t.dram_read += reread.dram * scale;
   // Blocks that read what others read find it in L2, unless more than L2 holds went by.
   const double overflow = std::clamp(1 - static_cast<double>(in.profile->l2_bytes) / std::max(distinct, 1.0), 0.0, 1.0);
-  t.dram_read += 0.1 * overflow * (t.load - t.dram_read);
+  t.dram_read += overflow * (t.load - t.dram_read) / Together(in, reads);
   t.evicted = in.calibration.evicted_share * std::min(t.dram_read, kEvictingBytes);
   return t;
 }

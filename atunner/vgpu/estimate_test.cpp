@@ -157,6 +157,39 @@ TEST(Estimate, WhatAllBlocksReadComesFromL1) {
   EXPECT_GT(Time(in), 0.7 * own) << "shared memory leaves little of L1";
 }
 
+TEST(Estimate, WhatIsInL1PassesNoPort) {
+  EstimateInput in = Streaming();
+  in.shape.grid.x = 132000;
+  in.occupancy = {1, 8, 0.125, "registers"};
+  in.counts.unique_store_sectors = 0;
+  in.counts.issued = in.counts.global_wavefronts = in.counts.pipe_uses[static_cast<size_t>(Pipe::kFma)] = 10;
+  in.counts.path = {10 * 500, 10 * 500};
+  in.footprint_bytes = 4096 * 32;
+  in.calibration.l2_gbps = 1e9;
+  EXPECT_EQ(EstimateTime(in).limiter, "L2 port");
+  const double own = Time(in);
+  in.counts.common_load_sectors = 4096;
+  EXPECT_LT(Time(in), 0.5 * own);
+}
+
+TEST(Estimate, BlocksThatReadTheSameMeetInSmallCaches) {
+  EstimateInput in = Streaming();
+  static DeviceProfile small = *FindProfile("H200");
+  small.l2_bytes = 4 << 20;
+  in.profile = &small;
+  // Each block reads its sectors ten times, and no L1 keeps them meanwhile.
+  in.counts.unique_store_sectors = 0;
+  in.counts.l1_hit_sectors = 10 * 9 * 4096;
+  in.counts.reuse_distance = in.counts.l1_hit_sectors * 4096;
+  const double bytes = 1320.0 * 4096 * 32;
+  in.footprint_bytes = bytes;
+  const double own = EstimateTime(in).dram_bytes;
+  EXPECT_GT(own, 7 * bytes);
+  in.footprint_bytes = bytes / 100;
+  const double shared = EstimateTime(in).dram_bytes;
+  EXPECT_LT(shared, 0.1 * own);
+}
+
 TEST(Estimate, OneRoundOfLoadsIsHiddenByNothing) {
   EstimateInput in = Streaming();
   in.shape.grid.x = 132;

@@ -185,7 +185,7 @@ bool CountKnown(Exec& x, const Warpwide& w, uint32_t bytes, bool store) {
   }
   if (w.space != Space::kShared) return false;
   if (w.layout != Layout::kApart) {
-    const uint32_t wavefronts = w.layout == Layout::kSame ? 1 : std::max(1u, bytes / 4);
+    const uint32_t wavefronts = w.layout == Layout::kSame ? (bytes > 8 ? 2 : 1) : std::max(1u, bytes / 4);
     if (w.known != nullptr) w.known->wavefronts = wavefronts;
     CountWavefronts(x, wavefronts);
     return true;

@@ -14,6 +14,7 @@ namespace atunner::vgpu {
 /// Sectors of 32 bytes that a block touched, four to a line, with how far apart their touches were.
 class SectorTable {
  public:
+  static constexpr uint32_t kShortly = 32;  ///< sectors in between, that do not count as a distance
   uint64_t size() const { return sectors_; }
   void Clear() {
     if (lines_ != 0) entries_.assign(entries_.size(), Line{});
@@ -92,7 +93,6 @@ class SectorTable {
     }
   }
   std::vector<Line> entries_;  ///< a power of two
-  static constexpr uint32_t kShortly = 32;
   uint64_t sectors_ = 0;
   uint64_t lines_ = 0;
   uint32_t clock_ = 0;

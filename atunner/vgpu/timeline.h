@@ -50,6 +50,7 @@ struct Track {
   bool leads = false;       ///< arithmetic on the way to a load's address, which moves ahead with the load
   bool meets = false;       ///< mbarriers and bulk copies, by which warps wait for each other
   bool constant = false;    ///< its result is a parameter or an address that needs no register
+  bool streams = false;     ///< a load that no cache keeps: evict-first
   int32_t base = -1;        ///< register of the first address
   uint16_t load_words = 0;  ///< registers that a load fills
   uint32_t products = 0;    ///< multiply-adds of 16 bits of a wgmma

@@ -229,8 +229,41 @@ TEST(Timeline, SharedConflictsAndBroadcasts) {
   EXPECT_EQ(wavefronts("8"), 2u);
   EXPECT_EQ(wavefronts("128"), 32u);
   EXPECT_EQ(wavefronts("0"), 1u);
-  EXPECT_EQ(Counted("mov.u32 %r2, 0;\nld.shared.v4.f32 {%f3, %f4, %f5, %f6}, [%r2];\n").counts.shared_wavefronts, 1u)
-      << "lanes that want the same words share them";
+  const auto wide = [](const std::string& lane, const std::string& load) {
+    return Counted(lane + "mov.u32 %r3, s;\nadd.u32 %r2, %r2, %r3;\n" + load).counts.shared_wavefronts;
+  };
+  const std::string two = "ld.shared.v2.f32 {%f3, %f4}, [%r2];\n";
+  const std::string four = "ld.shared.v4.f32 {%f3, %f4, %f5, %f6}, [%r2];\n";
+  const std::string all = "mov.u32 %r2, 0;\n";
+  EXPECT_EQ(wide(all, two), 1u) << "lanes that want the same words share them";
+  EXPECT_EQ(wide(all, four), 2u) << "but no more than half a warp gets 16 bytes each in one go";
+  const std::string each_two = "shl.b32 %r2, %r1, 3;\n", each_four = "shl.b32 %r2, %r1, 4;\n";
+  EXPECT_EQ(wide(each_two, two), 2u);
+  EXPECT_EQ(wide(each_four, four), 4u);
+  const std::string eighth_lane = "and.b32 %r2, %r1, 7;\n", fourth = "shr.u32 %r2, %r1, 2;\n";
+  EXPECT_EQ(wide(eighth_lane + "shl.b32 %r2, %r2, 3;\n", two), 2u) << "the halves take turns";
+  EXPECT_EQ(wide(eighth_lane + "shl.b32 %r2, %r2, 4;\n", four), 4u);
+  EXPECT_EQ(wide(fourth + "shl.b32 %r2, %r2, 3;\n", two), 1u) << "neighbours want the same";
+  EXPECT_EQ(wide(fourth + "shl.b32 %r2, %r2, 4;\n", four), 2u);
+}
+
+TEST(Timeline, EvictFirstLoadsLeaveNothingInL1) {
+  // Rows of 128 bytes, more of them than may still be on their way, read twice.
+  const auto twice = [](const std::string& kind) {
+    std::string body = "shl.b32 %r2, %r1, 2;\ncvt.u64.u32 %rd2, %r2;\nadd.s64 %rd2, %rd1, %rd2;\n";
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int row = 0; row < 64; ++row)
+        body +=
+            "ld.global" + kind + ".f32 %f" + std::to_string(3 + row) + ", [%rd2+" + std::to_string(128 * row) + "];\n";
+    }
+    return Counted(body).counts;
+  };
+  const Counts plain = twice(""), evicted = twice(".cs");
+  EXPECT_EQ(plain.l1_hit_sectors, 64u * 4);
+  EXPECT_EQ(plain.reread_sectors, 0u);
+  EXPECT_EQ(evicted.l1_hit_sectors, 0u);
+  EXPECT_EQ(evicted.reread_sectors, 64u * 4);
+  EXPECT_EQ(evicted.unique_load_sectors, plain.unique_load_sectors);
 }
 
 /// `copies` of the same 16 bytes a lane, one after the other; `size`: an operand, how many are read.

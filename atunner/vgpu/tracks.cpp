@@ -59,6 +59,7 @@ Track TrackOf(const Instruction& instruction, uint32_t first, std::vector<int32_
   track.store = instruction.opcode == "st" || instruction.opcode == "red" || instruction.opcode == "stmatrix";
   track.meets = instruction.opcode == "mbarrier" || (instruction.opcode == "cp" && instruction.Has("bulk"));
   track.unordered = instruction.opcode == "ld" && (instruction.Has("nc") || instruction.Has("const"));
+  track.streams = instruction.opcode == "ld" && instruction.Has("cs");
   track.constant = instruction.opcode == "cvta" || (instruction.opcode == "ld" && instruction.Has("param"));
   track.first = static_cast<uint32_t>(list.size());
   std::vector<int32_t> written;
