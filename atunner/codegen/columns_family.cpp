@@ -30,43 +30,36 @@ constexpr double kMeetingNs = 6000;    // of blocks that tell each other what th
 constexpr double kStepNs = 10;         // of a thread, for each element that it adds up and writes
 constexpr double kLaunchNs = 2500;     // of a kernel after another one
 
-class ColumnsTemplate : public BoundTemplate {
+class ColumnsTemplate : public GraphTemplate {
  public:
   ColumnsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ColumnsProgram program)
-      : BoundTemplate(spec, profile), program_(std::move(program)) {
+      : GraphTemplate(spec, profile, program.graph), program_(std::move(program)) {
     MakeSpace();
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t vector = integer("vector");
+    const int64_t vector = GetInt(space_, configuration, "vector");
     ConstantBlock constants;
-    constants.Int("VEC", vector, "neighbouring elements that a thread moves at once")
-        .Int("LANES", program_.kept_inside ? vector : 1, "kept elements of a thread")
-        .Int("KEPT_THREADS", integer("kept_threads"), "threads beside each other along what is kept")
-        .Int("REDUCED_THREADS", integer("reduced_threads"), "threads that divide what is reduced")
-        .Int("SPLITS", integer("splits"), "blocks that divide what is reduced")
+    constants.Int("LANES", program_.kept_inside ? vector : 1, "kept elements of a thread")
         .Bool("KEPT_INSIDE", program_.kept_inside, "neighbours in memory are kept, not reduced")
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
-                          program_.kept_inside || vector == 1 ? "elements" : "vectors"))
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+                          program_.kept_inside || vector == 1 ? "elements" : "vectors"));
     const ColumnsSchedule schedule = ScheduleOf(configuration);
     if (schedule.park) {
       constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once")
           .Int("MOST_STEPS", MostSteps(configuration), "of a block");
     }
-    SourceUnit source =
-        GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
-                    fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
-                                embed::kCombineCuh, embed::kColumnsCuh, ColumnsText(program_, spec_, schedule)));
-    return RenderedKernel{std::move(source), PlanOf(configuration)};
+    return RenderedKernel{Source(configuration, "reductions over any axes", constants,
+                                 {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh,
+                                  embed::kColumnsCuh, ColumnsText(program_, spec_, schedule)}),
+                          PlanOf(configuration)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
     const int64_t several =
         2 * GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "vector") / kept + 1;
-    return CheckSizes(spec_, program_.graph, several, 200000 / (Reduced() * kept));
+    return CheckSizes(spec_, graph_, several, 200000 / (Reduced() * kept));
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(kElementNumbers); }
@@ -90,8 +83,8 @@ class ColumnsTemplate : public BoundTemplate {
     const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0 : width >= 8 ? 1.06 : width >= 4 ? 1.2 : 1.5;
     const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     // What is held should leave registers for other blocks: short functions make the compiler keep more.
-    const bool shorter = IsNarrow(program_.graph, space_, configuration) != (integer("hold") > 0);
-    const double full = MayBeNarrow(program_.graph) && !shorter ? 1.05 : 1.0;
+    const bool shorter = IsNarrow(graph_, space_, configuration) != (integer("hold") > 0);
+    const double full = MayBeNarrow(graph_) && !shorter ? 1.05 : 1.0;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
     const double flight =
         resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
@@ -128,7 +121,7 @@ class ColumnsTemplate : public BoundTemplate {
   ColumnsSchedule ScheduleOf(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     return {integer("vector"),           integer("splits"),    integer("unroll"),
-            integer("hold") == 1,        integer("hold") == 2, IsNarrow(program_.graph, space_, configuration),
+            integer("hold") == 1,        integer("hold") == 2, IsNarrow(graph_, space_, configuration),
             ParkedVectors(configuration)};
   }
   /// Asynchronous copies move four bytes at least.
@@ -205,17 +198,12 @@ class ColumnsTemplate : public BoundTemplate {
   }
 
   void MakeSpace() {
-    size_t widest = 1;
-    for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
     const int inner = program_.InnerAxis();
     const int64_t extent = inner < 0 ? 1 : program_.space[inner].factor();
-    std::vector<Value> vectors;
-    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && extent % v == 0; v *= 2)
-      vectors.emplace_back(v);
     space_.parameters = {
         {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
         {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
-        {"vector", vectors, "neighbouring elements that a thread moves at once"},
+        {"vector", VectorWidths(WidestElement(spec_), extent, 32), "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"hold",
@@ -225,7 +213,7 @@ class ColumnsTemplate : public BoundTemplate {
          "where a thread's elements stay between passes: nowhere, in registers, in shared memory"},
         {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
-    AddFunctions(program_.graph, space_);
+    AddFunctions(graph_, space_);
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
     Add(fmt::format(
             "kept_threads * {} < 2 * {:.0f} or kept_threads == 1 or (kept_threads == 64 and reduced_threads == 1)",
@@ -273,25 +261,22 @@ class ColumnsTemplate : public BoundTemplate {
     size_t words = 0;
     for (const ColumnsPartial& partial : PartialsOf(program_)) words += WordsOf(partial);
     const std::string told = fmt::format("{} * {} * {}", schedule.splits, words, kept);
-    if (tells) steps.push_back(Clear(told));
+    if (tells)
+      steps.push_back(
+          Step("nothing_told", fmt::format("ceil_div({}, 256)", told), Expr(256), {"@told", "i64:" + told}));
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
-      LaunchStep step;
-      step.entry = name;
+      LaunchStep step = Launch(name, strips, "kept_threads * reduced_threads");
       step.cooperative = schedule.park;
       // What only writes values per kept element takes no share of the reduced ones.
-      const bool divided = name != "finish" || !program_.element_outputs.empty();
-      step.grid = {Expr::MustParse(strips), Expr::MustParse(divided ? "splits" : "1"), Expr(1)};
+      step.grid[1] = Expr::MustParse(name == "finish" && program_.element_outputs.empty() ? "1" : "splits");
       if (schedule.park) {
         step.grid[0] = Expr::MustParse("splits");
         step.grid[1] = Expr::MustParse(fmt::format("min({}, {})", strips, Groups(configuration)));
       }
-      step.block[0] = Expr::MustParse("kept_threads * reduced_threads");
       step.shared_bytes = Expr(ParkedBytes(configuration));
-      BindParameters(spec_, step);
-      if (tells) step.args.push_back(ArgBinding::Workspace("told"));
-      if (schedule.splits > 1 && !tells) {
-        for (const ColumnsPartial& partial : PartialsOf(program_))
-          step.args.push_back(ArgBinding::Workspace(partial.name));
+      if (tells) AddArguments(step, {"@told"});
+      for (const ColumnsPartial& partial : PartialsOf(program_)) {
+        if (schedule.splits > 1 && !tells) AddArguments(step, {"@" + partial.name});
       }
       steps.push_back(std::move(step));
     }
@@ -304,15 +289,6 @@ class ColumnsTemplate : public BoundTemplate {
     }
     return plan;
   }
-  static LaunchStep Clear(const std::string& words) {
-    LaunchStep step;
-    step.entry = "nothing_told";
-    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, 256)", words));
-    step.block[0] = Expr(256);
-    step.args = {ArgBinding::Workspace("told"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse(words))};
-    return step;
-  }
-
   ColumnsProgram program_;
 };
 

@@ -168,21 +168,17 @@ std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
   return numbered ? form : std::nullopt;
 }
 
-class PoolingTemplate : public BoundTemplate {
+class PoolingTemplate : public GraphTemplate {
  public:
   PoolingTemplate(const KernelSpec& spec, const DeviceProfile& profile, PoolingForm form)
-      : BoundTemplate(spec, profile), form_(std::move(form)) {
+      : GraphTemplate(spec, profile, form.graph), form_(std::move(form)) {
     MakeSpace();
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants;
-    constants.Int("VEC", integer("vector"), "neighbouring results of a thread")
-        .Int("ROWS", integer("below"), "results of a thread below each other")
-        .Int("PIECE", Piece(integer("vector")), "neighbouring elements that are read at once")
-        .Int("BLOCK", integer("block"), "threads")
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    constants.Int("PIECE", Piece(at["vector"]), "neighbouring elements that are read at once");
     for (size_t i = 0; i < form_.axes.size(); ++i) {
       const PooledAxis& axis = form_.axes[i];
       constants.Line(
@@ -190,7 +186,7 @@ class PoolingTemplate : public BoundTemplate {
                       "DILATION_{0} = {6};",
                       "DHW"[i], axis.in, axis.out, axis.size, axis.stride, axis.padding, axis.dilation));
     }
-    const graph::Node& reduce = form_.graph.node(form_.reduce);
+    const graph::Node& reduce = graph_.node(form_.reduce);
     const Combine op = form_.op;
     constants.Int("COUNT", op == Combine::kMean ? WindowElements() : 1, "that results are divided by")
         .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
@@ -202,24 +198,18 @@ class PoolingTemplate : public BoundTemplate {
                     graph::CudaLiteral(reduce.type.dtype, graph::Neutral(op, reduce.type.dtype), false),
                     UnaryMaps(form_.graph, form_.before, "before", "From", "Acc", spec_.args[0].dtype),
                     UnaryMaps(form_.graph, form_.behind, "after", "Acc", "To", reduce.type.dtype));
-    SourceUnit source = GraphSource(spec_, "pooling", space_.Describe(configuration), constants,
-                                    fmt::format("{}\n{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, helpers,
-                                                embed::kPoolingCuh, Kernel()));
-    LaunchStep step;
-    step.entry = "kernel";
-    step.grid[0] = Expr::MustParse(fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(),
-                                               ThreadsOfImage(integer("vector"), integer("below"))));
-    step.block[0] = Expr::MustParse("block");
-    BindParameters(spec_, step);
-    return RenderedKernel{std::move(source), Plan(configuration, {std::move(step)})};
+    const std::string blocks =
+        fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(), ThreadsOfImage(at["vector"], at["below"]));
+    return RenderedKernel{Source(configuration, "pooling", constants,
+                                 {embed::kVectorCuh, embed::kCombineCuh, helpers, embed::kPoolingCuh, Kernel()}),
+                          Plan(configuration, {Launch("kernel", blocks, "block")})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t threads =
-        ThreadsOfImage(GetInt(space_, configuration, "vector"), GetInt(space_, configuration, "below"));
+    const Chosen at = chosen(configuration);
     const int64_t each = form_.images.factor();  // for each unit of the open size
     const int64_t elements = form_.axes[0].in * form_.axes[1].in * form_.axes[2].in * each;
-    return CheckSizes(spec_, form_.graph, 2 * GetInt(space_, configuration, "block") / (threads * each) + 1,
+    return CheckSizes(spec_, graph_, 2 * at["block"] / (ThreadsOfImage(at["vector"], at["below"]) * each) + 1,
                       200000 / elements);
   }
 
@@ -248,7 +238,7 @@ class PoolingTemplate : public BoundTemplate {
 
  private:
   int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(spec_.args[0].dtype)); }
-  std::string Accumulator() const { return graph::CudaArithmetic(form_.graph.node(form_.reduce).type.dtype, false); }
+  std::string Accumulator() const { return graph::CudaArithmetic(graph_.node(form_.reduce).type.dtype, false); }
   int64_t WindowElements() const { return form_.axes[0].size * form_.axes[1].size * form_.axes[2].size; }
   int64_t ThreadsOfImage(int64_t vector, int64_t rows) const {
     return form_.axes[0].out * CeilDiv(form_.axes[1].out, rows) * CeilDiv(form_.axes[2].out, vector);
