@@ -21,10 +21,12 @@ class AxesMerger : public Rewriter {
     for (size_t id = 0; id < first_.size(); ++id) {
       if (needed_[id]) Look(static_cast<NodeId>(id));
     }
-    // Results of one shape keep one shape.
-    for (const graph::Output& a : graph.outputs()) {
-      for (const graph::Output& b : graph.outputs()) {
-        if (ShapeOf(a.node) == ShapeOf(b.node)) JoinAll(a.node, b.node);
+    // What has one shape outside keeps one shape: kernels walk through it together.
+    std::vector<NodeId> outside = graph.inputs();
+    for (const graph::Output& output : graph.outputs()) outside.push_back(output.node);
+    for (NodeId a : outside) {
+      for (NodeId b : outside) {
+        if (ShapeOf(a) == ShapeOf(b)) JoinAll(a, b);
       }
     }
   }

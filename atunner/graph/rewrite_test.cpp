@@ -186,6 +186,9 @@ TEST(MergeAxes, MergesAroundTheAxisThatANodeChanges) {
   EXPECT_EQ(MergedInput("y = reshape(x, shape=[B, 12, 5])\n"), "[60*B]");
   EXPECT_EQ(MergedInput("z = reshape(x, shape=[B, 12, 5])\ny = reverse(z, axis=2)\n"), "[12*B, 5]");
   EXPECT_EQ(MergedInput("input i: int64[2, 7]\ny = gather(x, i, axis=1)\n"), "[B, 3, 20]");
+  // Another input of that shape, whose axes a node of its own tells apart.
+  EXPECT_EQ(MergedInput("input z: float32[B, 3, 4, 5]\nt = reverse(z, axis=1)\nw = t + 1\ny = x * 2\noutput w\n"),
+            "[B, 3, 20]");
   // Nothing is left to merge around the axes; a transpose tells all axes apart.
   EXPECT_EQ(MergedInput("a = reverse(x, axis=1)\ny = reverse(a, axis=2)\n"), "[B, 3, 4, 5]");
   EXPECT_EQ(MergedInput("y = transpose(x, order=[0, 2, 1, 3])\n"), "[B, 3, 4, 5]");
