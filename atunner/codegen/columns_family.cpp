@@ -241,7 +241,7 @@ class ColumnsTemplate : public GraphTemplate {
         "all blocks that wait for each other run at once");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
-    for (const ColumnsPartial& partial : PartialsOf(program_)) bytes += partial.bytes;
+    for (const ColumnsPartial& partial : PartialsOf(program_, false)) bytes += partial.bytes;
     Add(fmt::format("reduced_threads == 1 or kept_threads * reduced_threads * {} * {} <= 49152",
                     program_.kept_inside ? "vector" : "1", std::min<size_t>(bytes, 48)),
         "partial results exceed shared memory");
@@ -256,14 +256,17 @@ class ColumnsTemplate : public GraphTemplate {
     const std::string kept = graph::ElementCount(program_.Part(false)).ToString();
     const std::string strips =
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
-    std::vector<LaunchStep> steps;
-    const bool tells = schedule.park && schedule.splits > 1;
-    size_t words = 0;
-    for (const ColumnsPartial& partial : PartialsOf(program_)) words += WordsOf(partial);
-    const std::string told = fmt::format("{} * {} * {}", schedule.splits, words, kept);
-    if (tells)
-      steps.push_back(
-          Step("nothing_told", fmt::format("ceil_div({}, 256)", told), Expr(256), {"@told", "i64:" + told}));
+    std::vector<ColumnsPartial> partials;
+    if (schedule.splits > 1) partials = PartialsOf(program_, schedule.park);
+    LaunchPlan plan = Plan(configuration, {});
+    for (const ColumnsPartial& partial : partials) {
+      plan.workspaces.push_back(
+          {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
+      const std::string words = fmt::format("{} * {} * {}", schedule.splits, partial.bytes / 8, kept);
+      if (schedule.park)
+        plan.steps.push_back(Step("nothing_told", fmt::format("ceil_div({}, 256)", words), Expr(256),
+                                  {"@" + partial.name, "i64:" + words}));
+    }
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
       LaunchStep step = Launch(name, strips, "kept_threads * reduced_threads");
       step.cooperative = schedule.park;
@@ -274,21 +277,12 @@ class ColumnsTemplate : public GraphTemplate {
         step.grid[1] = Expr::MustParse(fmt::format("min({}, {})", strips, Groups(configuration)));
       }
       step.shared_bytes = Expr(ParkedBytes(configuration));
-      if (tells) AddArguments(step, {"@told"});
-      for (const ColumnsPartial& partial : PartialsOf(program_)) {
-        if (schedule.splits > 1 && !tells) AddArguments(step, {"@" + partial.name});
-      }
-      steps.push_back(std::move(step));
-    }
-    LaunchPlan plan = Plan(configuration, std::move(steps));
-    if (tells) plan.workspaces.push_back({"told", Expr::MustParse(told + " * 8")});
-    if (schedule.splits > 1 && !tells) {
-      for (const ColumnsPartial& partial : PartialsOf(program_))
-        plan.workspaces.push_back(
-            {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
+      for (const ColumnsPartial& partial : partials) AddArguments(step, {"@" + partial.name});
+      plan.steps.push_back(std::move(step));
     }
     return plan;
   }
+
   ColumnsProgram program_;
 };
 

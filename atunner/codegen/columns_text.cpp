@@ -66,10 +66,8 @@ class Writer {
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
   std::string Head(const std::string& name) {
     std::string parameters = KernelParameters(*spec_);
-    if (schedule_.splits > 1 && schedule_.park) parameters += ", unsigned long long* __restrict__ told";
-    if (schedule_.splits > 1 && !schedule_.park) {
-      for (const ColumnsPartial& partial : PartialsOf(program_))
-        parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
+    for (const ColumnsPartial& partial : PartialsOf(program_, schedule_.park)) {
+      if (schedule_.splits > 1) parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
                                    schedule_.park ? ", BLOCKS_PER_SM" : "", name, parameters);
@@ -79,14 +77,6 @@ class Writer {
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
-    if (schedule_.splits > 1 && schedule_.park) {
-      size_t words = 0;
-      for (const ColumnsPartial& partial : PartialsOf(program_)) {
-        text += fmt::format("  auto* const {} = (Told<{}>*)(told + {} * SPLITS * all_kept);\n", partial.name,
-                            partial.type, words);
-        words += WordsOf(partial);
-      }
-    }
     text += ParkedPlaces() + FirstStrip();
     if (schedule_.park)
       text += "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n";
@@ -381,7 +371,7 @@ class Writer {
 
 }  // namespace
 
-std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program) {
+std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program, bool told) {
   std::vector<ColumnsPartial> partials;
   for (size_t id = 0; id < program.passes.size(); ++id) {
     const auto node = static_cast<NodeId>(id);
@@ -390,13 +380,13 @@ std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program) {
     const std::string type = graph::CudaArithmetic(dtype, false);
     const size_t bytes = IsFloat(dtype) && SizeOf(dtype) < 4 ? 4 : SizeOf(dtype);
     const bool moments = !program.SpreadsOf(node).empty();
-    partials.push_back({node, ValueName(program, node) + "parts", moments ? "Moments<" + type + ">" : type,
-                        moments ? 3 * bytes : bytes});
+    ColumnsPartial partial{node, ValueName(program, node) + "parts", moments ? "Moments<" + type + ">" : type,
+                           moments ? 3 * bytes : bytes};
+    if (told) partial.type = "Told<" + partial.type + ">", partial.bytes = (partial.bytes + 3) / 4 * 8;
+    partials.push_back(std::move(partial));
   }
   return partials;
 }
-
-size_t WordsOf(const ColumnsPartial& partial) { return (partial.bytes + 3) / 4; }
 
 std::vector<ColumnsParked> ParkedOf(const ColumnsProgram& program, int64_t vectors, int64_t vector, int64_t& bytes) {
   std::vector<ColumnsParked> parked;
