@@ -81,7 +81,6 @@ class ColumnsTemplate : public GraphTemplate {
     const double broken = line >= 256 ? 1.0 : line >= 128 ? 1.03 : line >= 64 ? 1.1 : std::min(4.0, 45 / line);
     const double width = vector * Narrowest();
     const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0 : width >= 8 ? 1.06 : width >= 4 ? 1.2 : 1.5;
-    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     // What is held should leave registers for other blocks: short functions make the compiler keep more.
     const bool shorter = IsNarrow(graph_, space_, configuration) != (integer("hold") > 0);
     const double full = MayBeNarrow(graph_) && !shorter ? 1.05 : 1.0;
@@ -108,7 +107,7 @@ class ColumnsTemplate : public GraphTemplate {
     // Two loads of 16 bytes help where neighbours are added up, with much to compute for each.
     const double wide = vector * Narrowest() <= 16 ? 0 : program_.kept_inside || Narrowest() < 4 ? 0.02 : -0.015;
     const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + wide;
-    return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * stream * full + parts) /
+    return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * full + parts) /
                profile.dram_gbps +
            kernels * kLaunchNs;
   }
@@ -171,7 +170,7 @@ class ColumnsTemplate : public GraphTemplate {
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * integer("vector") * Narrowest();
     const double access = (line >= 256 ? 1 : 256 / line) * (integer("vector") * Narrowest() >= 16 ? 1 : 1.2) *
-                          (integer("stream") > 0 ? 1.03 : 1) * (1 + 0.02 * std::log2(integer("unroll")));
+                          (1 + 0.02 * std::log2(integer("unroll")));
     const double turns = std::ceil(Strips(configuration) / static_cast<double>(Groups(configuration)));
     const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
     return turns * std::hypot(MovingNs(configuration), alone) * access * unseen + 2 * kLaunchNs;
@@ -211,7 +210,6 @@ class ColumnsTemplate : public GraphTemplate {
          : CanPark()     ? Integers({0, 1, 2})
                          : Integers({0, 1}),
          "where a thread's elements stay between passes: nowhere, in registers, in shared memory"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     AddFunctions(graph_, space_);
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
@@ -227,7 +225,7 @@ class ColumnsTemplate : public GraphTemplate {
         "sums in one long chain");
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
     Add(fmt::format("hold != 2 or 4 * splits * reduced_threads <= {}", steps), "meeting costs more than reading again");
-    Add(fmt::format("hold != 1 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
+    Add(fmt::format("hold != 1 or (splits == 1 and unroll == 1 and ({0}) % reduced_threads == 0 and "
                     "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
                     steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
         "a thread holds few elements, none of them beyond an end");

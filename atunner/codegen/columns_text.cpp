@@ -269,7 +269,8 @@ class Writer {
       const auto value = elements.Of(program_.graph.node(id).operands[0], ElementAt());
       if (HasSpread(id)) {
         counts = "  int taken = 0;\n";
-        share += fmt::format("    const {0} {1}share = reciprocal(({0})(taken + 1));\n", Arithmetic(id), Name(id));
+        share +=
+            fmt::format("    const {0} {1}share = quotient(({0})1, ({0})(taken + 1));\n", Arithmetic(id), Name(id));
         sums += fmt::format("      {}[lane].add({}, {}share);\n", Gathered(id), value.text, Name(id));
       } else {
         sums += fmt::format("      {0}{1} = {2}::of({0}{1}, ({3}){4});\n", Name(id), Lane(), Combiner(id),

@@ -51,6 +51,11 @@ std::optional<graph::NodeId> OnlyNode(const graph::ValidGraph& graph) {
   }
   return found;
 }
+/// A graph, and the node in it that a family is about.
+struct NodeForm {
+  graph::ValidGraph graph;
+  graph::NodeId node = 0;
+};
 /// Is one element of `from` computed from at most so many elements of inputs, where `known` is at hand?
 bool IsServed(const graph::ValidGraph& graph, graph::NodeId from, double most,
               const std::function<bool(graph::NodeId)>& known = {});

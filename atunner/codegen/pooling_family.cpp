@@ -270,7 +270,6 @@ class PoolingTemplate : public GraphTemplate {
         {"vector", PowersOfTwo(8, fits), "neighbouring results of a thread"},
         {"below", PowersOfTwo(4, has), "results of a thread below each other"},
         {"block", Integers({64, 128, 256, 512}), "threads of a block"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     for (int64_t vector : {1, 2, 4, 8}) {
       for (int64_t rows : {1, 2, 4}) {

@@ -233,9 +233,8 @@ class ScanTemplate : public GraphTemplate {
     const double idle = std::max(1.0, profile.sms * 28672.0 / (resident * integer("items") * width));
     const double barriers = along ? 1 + 0.01 * std::fabs(std::log2(threads / 128))
                                   : 1 + 0.04 * std::log2(threads / 32) + 0.02 * integer("groups") / integer("items");
-    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (integer("splits") > 1 ? 1.5 : 1.0);
-    return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers * stream / profile.dram_gbps +
+    return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers / profile.dram_gbps +
            (integer("splits") > 1 ? 2500 : 0);
   }
 
@@ -258,7 +257,6 @@ class ScanTemplate : public GraphTemplate {
          "neighbouring elements that a thread moves at once"},
         {"items", Integers({1, 2, 4, 8, 16}), "vectors of a thread in a tile"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}), "blocks that divide a line"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("threads * groups <= 1024 and threads * groups >= 32", "whole warps, and at most 1024 threads");
     Add("items * vector <= 32", "a thread's elements take registers");

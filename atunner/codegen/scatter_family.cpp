@@ -20,14 +20,8 @@ using graph::Coordinates;
 using graph::ElementText;
 using graph::NodeId;
 using graph::Scatter;
-using graph::ValidGraph;
 
-struct ScatterForm {
-  ValidGraph graph;
-  NodeId scatter = 0;
-};
-
-std::optional<ScatterForm> FormOf(const KernelSpec& spec) {
+std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   auto fused = FusedGraphOf(spec);
   if (fused) fused = graph::MergeAxes(*fused);
   const auto id = fused ? OnlyNode<Scatter>(*fused) : std::nullopt;
@@ -42,15 +36,15 @@ std::optional<ScatterForm> FormOf(const KernelSpec& spec) {
   });
   const bool rows = scatter->axis == 0 && scatter->batch == 0 && node.type.rank() == 2 &&
                     fused->node(node.operands[1]).type.rank() == 1;
-  return rows && operands && outputs ? std::optional(ScatterForm{*fused, *id}) : std::nullopt;
+  return rows && operands && outputs ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
 }
 
 constexpr int kBlock = 256;  // threads of the kernels that gather places
 
 class ScatterTemplate : public GraphTemplate {
  public:
-  ScatterTemplate(const KernelSpec& spec, const DeviceProfile& profile, ScatterForm form)
-      : GraphTemplate(spec, profile, std::move(form.graph)), id_(form.scatter) {
+  ScatterTemplate(const KernelSpec& spec, const DeviceProfile& profile, NodeForm form)
+      : GraphTemplate(spec, profile, std::move(form.graph)), id_(form.node) {
     int64_t widest = 1;
     for (const ArgSpec& arg : spec_.args) {
       if (IsFloat(arg.dtype)) widest = std::max(widest, static_cast<int64_t>(SizeOf(arg.dtype)));

@@ -16,17 +16,11 @@ namespace atunner {
 namespace {
 
 using graph::NodeId;
-using graph::ValidGraph;
 
 constexpr int64_t kFew = 256;          // ranks that are found without sorting
 constexpr int64_t kMostSorted = 6144;  // elements of 64 bits in shared memory
 
-struct TopKForm {
-  ValidGraph graph;
-  NodeId sort = 0;
-};
-
-std::optional<TopKForm> FormOf(const KernelSpec& spec) {
+std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   const auto id = fused ? OnlyNode<graph::Sort>(*fused) : std::nullopt;
   if (!id) return std::nullopt;
@@ -43,13 +37,13 @@ std::optional<TopKForm> FormOf(const KernelSpec& spec) {
     return output.node == *id || (gather && gather->axis == last && gather->batch == last &&
                                   node.operands == std::vector<NodeId>{sort.operands[0], *id});
   });
-  return x.As<graph::Input>() && ordered && rows && outputs ? std::optional(TopKForm{*fused, *id}) : std::nullopt;
+  return x.As<graph::Input>() && ordered && rows && outputs ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
 }
 
 class TopKTemplate : public GraphTemplate {
  public:
-  TopKTemplate(const KernelSpec& spec, const DeviceProfile& profile, TopKForm form)
-      : GraphTemplate(spec, profile, std::move(form.graph)), sort_(graph_.node(form.sort)) {
+  TopKTemplate(const KernelSpec& spec, const DeviceProfile& profile, NodeForm form)
+      : GraphTemplate(spec, profile, std::move(form.graph)), sort_(graph_.node(form.node)) {
     const auto bytes = static_cast<int64_t>(SizeOf(x().type.dtype));
     space_.parameters = {
         {"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"},
@@ -89,7 +83,7 @@ class TopKTemplate : public GraphTemplate {
     const double reading = MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
                            (1 + 0.2 * std::log2(16 / width)) * (integer("stream") > 0 ? 1.1 : 1.0);
     // What sorts has many steps, few of which leave a warp.
-    return Whole() ? reading * (1 + 0.05 * std::fabs(std::log2(per_thread * integer("vector") / 4)))
+    return Whole() ? reading * (1 + 0.05 * std::fabs(std::log2(per_thread * integer("vector") / 8)))
                    : reading * (1 + 0.05 * std::fabs(std::log2(per_thread / 8))) *
                          (1 + 0.02 * std::fabs(std::log2(integer("groups") / 2)));
   }

@@ -97,7 +97,6 @@ class TransposeTemplate : public GraphTemplate {
     };
     const double piece = integer("tile_a") * size < 256 ? 1.03 : 1.0;  // read side by side
     const double block = 1 + 0.005 * std::fabs(std::log2(integer("block") / 128));
-    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     const double width = integer("vector") * size;
     const bool reads_on = ToString(Get(space_, configuration, "along")) == "operand";
     const double narrow = width < 4 ? 1.2 : 1 + 0.05 * std::log2(16 / width);
@@ -107,8 +106,8 @@ class TransposeTemplate : public GraphTemplate {
     };
     const double flight = integer("tile_a") * integer("tile_b") * size / integer("block");  // bytes of a thread
     const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
-    return bytes * (reads_on ? 1.03 : 1.0) * piece * block * stream * lines("tile_a") * lines("tile_b") * narrow *
-           late * (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
+    return bytes * (reads_on ? 1.03 : 1.0) * piece * block * lines("tile_a") * lines("tile_b") * narrow * late *
+           (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
   }
 
  private:
@@ -131,7 +130,6 @@ class TransposeTemplate : public GraphTemplate {
         {"along",
          {std::string("result"), std::string("operand")},
          "blocks that follow each other write neighbours, or read them"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add(fmt::format("tile_a * tile_b * {} <= 49152", SizeOf(spec_.args[0].dtype)), "the tile exceeds shared memory");
     Add("tile_a >= vector and tile_b >= vector", "a thread turns vector x vector elements");
