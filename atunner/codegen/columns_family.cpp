@@ -30,43 +30,36 @@ constexpr double kMeetingNs = 6000;    // of blocks that tell each other what th
 constexpr double kStepNs = 10;         // of a thread, for each element that it adds up and writes
 constexpr double kLaunchNs = 2500;     // of a kernel after another one
 
-class ColumnsTemplate : public BoundTemplate {
+class ColumnsTemplate : public GraphTemplate {
  public:
   ColumnsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ColumnsProgram program)
-      : BoundTemplate(spec, profile), program_(std::move(program)) {
+      : GraphTemplate(spec, profile, program.graph), program_(std::move(program)) {
     MakeSpace();
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const int64_t vector = integer("vector");
+    const int64_t vector = GetInt(space_, configuration, "vector");
     ConstantBlock constants;
-    constants.Int("VEC", vector, "neighbouring elements that a thread moves at once")
-        .Int("LANES", program_.kept_inside ? vector : 1, "kept elements of a thread")
-        .Int("KEPT_THREADS", integer("kept_threads"), "threads beside each other along what is kept")
-        .Int("REDUCED_THREADS", integer("reduced_threads"), "threads that divide what is reduced")
-        .Int("SPLITS", integer("splits"), "blocks that divide what is reduced")
+    constants.Int("LANES", program_.kept_inside ? vector : 1, "kept elements of a thread")
         .Bool("KEPT_INSIDE", program_.kept_inside, "neighbours in memory are kept, not reduced")
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
-                          program_.kept_inside || vector == 1 ? "elements" : "vectors"))
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+                          program_.kept_inside || vector == 1 ? "elements" : "vectors"));
     const ColumnsSchedule schedule = ScheduleOf(configuration);
     if (schedule.park) {
       constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once")
           .Int("MOST_STEPS", MostSteps(configuration), "of a block");
     }
-    SourceUnit source =
-        GraphSource(spec_, "reductions over any axes", space_.Describe(configuration), constants,
-                    fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
-                                embed::kCombineCuh, embed::kColumnsCuh, ColumnsText(program_, spec_, schedule)));
-    return RenderedKernel{std::move(source), PlanOf(configuration)};
+    return RenderedKernel{Source(configuration, "reductions over any axes", constants,
+                                 {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh,
+                                  embed::kColumnsCuh, ColumnsText(program_, spec_, schedule)}),
+                          PlanOf(configuration)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
     const int64_t several =
         2 * GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "vector") / kept + 1;
-    return CheckSizes(spec_, program_.graph, several, 200000 / (Reduced() * kept));
+    return CheckSizes(spec_, graph_, several, 200000 / (Reduced() * kept));
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(kElementNumbers); }
@@ -88,10 +81,9 @@ class ColumnsTemplate : public BoundTemplate {
     const double broken = line >= 256 ? 1.0 : line >= 128 ? 1.03 : line >= 64 ? 1.1 : std::min(4.0, 45 / line);
     const double width = vector * Narrowest();
     const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0 : width >= 8 ? 1.06 : width >= 4 ? 1.2 : 1.5;
-    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     // What is held should leave registers for other blocks: short functions make the compiler keep more.
-    const bool shorter = IsNarrow(program_.graph, space_, configuration) != (integer("hold") > 0);
-    const double full = MayBeNarrow(program_.graph) && !shorter ? 1.05 : 1.0;
+    const bool shorter = IsNarrow(graph_, space_, configuration) != (integer("hold") > 0);
+    const double full = MayBeNarrow(graph_) && !shorter ? 1.05 : 1.0;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
     const double flight =
         resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
@@ -115,7 +107,7 @@ class ColumnsTemplate : public BoundTemplate {
     // Two loads of 16 bytes help where neighbours are added up, with much to compute for each.
     const double wide = vector * Narrowest() <= 16 ? 0 : program_.kept_inside || Narrowest() < 4 ? 0.02 : -0.015;
     const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + wide;
-    return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * stream * full + parts) /
+    return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * full + parts) /
                profile.dram_gbps +
            kernels * kLaunchNs;
   }
@@ -128,7 +120,7 @@ class ColumnsTemplate : public BoundTemplate {
   ColumnsSchedule ScheduleOf(const Configuration& configuration) const {
     const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     return {integer("vector"),           integer("splits"),    integer("unroll"),
-            integer("hold") == 1,        integer("hold") == 2, IsNarrow(program_.graph, space_, configuration),
+            integer("hold") == 1,        integer("hold") == 2, IsNarrow(graph_, space_, configuration),
             ParkedVectors(configuration)};
   }
   /// Asynchronous copies move four bytes at least.
@@ -178,7 +170,7 @@ class ColumnsTemplate : public BoundTemplate {
     const double line =
         (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * integer("vector") * Narrowest();
     const double access = (line >= 256 ? 1 : 256 / line) * (integer("vector") * Narrowest() >= 16 ? 1 : 1.2) *
-                          (integer("stream") > 0 ? 1.03 : 1) * (1 + 0.02 * std::log2(integer("unroll")));
+                          (1 + 0.02 * std::log2(integer("unroll")));
     const double turns = std::ceil(Strips(configuration) / static_cast<double>(Groups(configuration)));
     const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
     return turns * std::hypot(MovingNs(configuration), alone) * access * unseen + 2 * kLaunchNs;
@@ -205,17 +197,12 @@ class ColumnsTemplate : public BoundTemplate {
   }
 
   void MakeSpace() {
-    size_t widest = 1;
-    for (const ArgSpec& arg : spec_.args) widest = std::max(widest, SizeOf(arg.dtype));
     const int inner = program_.InnerAxis();
     const int64_t extent = inner < 0 ? 1 : program_.space[inner].factor();
-    std::vector<Value> vectors;
-    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 32 && extent % v == 0; v *= 2)
-      vectors.emplace_back(v);
     space_.parameters = {
         {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
         {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
-        {"vector", vectors, "neighbouring elements that a thread moves at once"},
+        {"vector", VectorWidths(WidestElement(spec_), extent, 32), "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"hold",
@@ -223,9 +210,8 @@ class ColumnsTemplate : public BoundTemplate {
          : CanPark()     ? Integers({0, 1, 2})
                          : Integers({0, 1}),
          "where a thread's elements stay between passes: nowhere, in registers, in shared memory"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
-    AddFunctions(program_.graph, space_);
+    AddFunctions(graph_, space_);
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
     Add(fmt::format(
             "kept_threads * {} < 2 * {:.0f} or kept_threads == 1 or (kept_threads == 64 and reduced_threads == 1)",
@@ -239,7 +225,7 @@ class ColumnsTemplate : public BoundTemplate {
         "sums in one long chain");
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // a whole multiple of this
     Add(fmt::format("hold != 2 or 4 * splits * reduced_threads <= {}", steps), "meeting costs more than reading again");
-    Add(fmt::format("hold != 1 or (splits == 1 and stream == 0 and unroll == 1 and ({0}) % reduced_threads == 0 and "
+    Add(fmt::format("hold != 1 or (splits == 1 and unroll == 1 and ({0}) % reduced_threads == 0 and "
                     "({0}) // reduced_threads * vector * {1} <= {2} and {3} % (kept_threads * {4}) == 0)",
                     steps, ReadBytes(), kHeldBytes, kept, program_.kept_inside ? "vector" : "1"),
         "a thread holds few elements, none of them beyond an end");
@@ -253,7 +239,7 @@ class ColumnsTemplate : public BoundTemplate {
         "all blocks that wait for each other run at once");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
-    for (const ColumnsPartial& partial : PartialsOf(program_)) bytes += partial.bytes;
+    for (const ColumnsPartial& partial : PartialsOf(program_, false)) bytes += partial.bytes;
     Add(fmt::format("reduced_threads == 1 or kept_threads * reduced_threads * {} * {} <= 49152",
                     program_.kept_inside ? "vector" : "1", std::min<size_t>(bytes, 48)),
         "partial results exceed shared memory");
@@ -268,49 +254,31 @@ class ColumnsTemplate : public BoundTemplate {
     const std::string kept = graph::ElementCount(program_.Part(false)).ToString();
     const std::string strips =
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
-    std::vector<LaunchStep> steps;
-    const bool tells = schedule.park && schedule.splits > 1;
-    size_t words = 0;
-    for (const ColumnsPartial& partial : PartialsOf(program_)) words += WordsOf(partial);
-    const std::string told = fmt::format("{} * {} * {}", schedule.splits, words, kept);
-    if (tells) steps.push_back(Clear(told));
+    std::vector<ColumnsPartial> partials;
+    if (schedule.splits > 1) partials = PartialsOf(program_, schedule.park);
+    LaunchPlan plan = Plan(configuration, {});
+    for (const ColumnsPartial& partial : partials) {
+      plan.workspaces.push_back(
+          {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
+      const std::string words = fmt::format("{} * {} * {}", schedule.splits, partial.bytes / 8, kept);
+      if (schedule.park)
+        plan.steps.push_back(Step("nothing_told", fmt::format("ceil_div({}, 256)", words), Expr(256),
+                                  {"@" + partial.name, "i64:" + words}));
+    }
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
-      LaunchStep step;
-      step.entry = name;
+      LaunchStep step = Launch(name, strips, "kept_threads * reduced_threads");
       step.cooperative = schedule.park;
       // What only writes values per kept element takes no share of the reduced ones.
-      const bool divided = name != "finish" || !program_.element_outputs.empty();
-      step.grid = {Expr::MustParse(strips), Expr::MustParse(divided ? "splits" : "1"), Expr(1)};
+      step.grid[1] = Expr::MustParse(name == "finish" && program_.element_outputs.empty() ? "1" : "splits");
       if (schedule.park) {
         step.grid[0] = Expr::MustParse("splits");
         step.grid[1] = Expr::MustParse(fmt::format("min({}, {})", strips, Groups(configuration)));
       }
-      step.block[0] = Expr::MustParse("kept_threads * reduced_threads");
       step.shared_bytes = Expr(ParkedBytes(configuration));
-      BindParameters(spec_, step);
-      if (tells) step.args.push_back(ArgBinding::Workspace("told"));
-      if (schedule.splits > 1 && !tells) {
-        for (const ColumnsPartial& partial : PartialsOf(program_))
-          step.args.push_back(ArgBinding::Workspace(partial.name));
-      }
-      steps.push_back(std::move(step));
-    }
-    LaunchPlan plan = Plan(configuration, std::move(steps));
-    if (tells) plan.workspaces.push_back({"told", Expr::MustParse(told + " * 8")});
-    if (schedule.splits > 1 && !tells) {
-      for (const ColumnsPartial& partial : PartialsOf(program_))
-        plan.workspaces.push_back(
-            {partial.name, Expr::MustParse(fmt::format("{} * {} * {}", schedule.splits, partial.bytes, kept))});
+      for (const ColumnsPartial& partial : partials) AddArguments(step, {"@" + partial.name});
+      plan.steps.push_back(std::move(step));
     }
     return plan;
-  }
-  static LaunchStep Clear(const std::string& words) {
-    LaunchStep step;
-    step.entry = "nothing_told";
-    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, 256)", words));
-    step.block[0] = Expr(256);
-    step.args = {ArgBinding::Workspace("told"), ArgBinding::Scalar(DType::kInt64, Expr::MustParse(words))};
-    return step;
   }
 
   ColumnsProgram program_;

@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "atunner/codegen/columns_text.h"
+#include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/inlined_values.h"
-#include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
 
 namespace atunner {
@@ -104,9 +104,7 @@ bool IsPooling(const ColumnsProgram& program) {
 
 bool Serves(const ColumnsProgram& program) {
   const auto served = [&](NodeId from) {
-    const auto known = [&](NodeId id) { return program.passes[id] >= 0; };
-    const graph::ElementText::Served it = graph::ElementText::Serves(program.graph, from, known);
-    return it.yes && it.work <= 64;
+    return IsServed(program.graph, from, 64, [&](NodeId id) { return program.passes[id] >= 0; });
   };
   for (size_t id = 0; id < program.passes.size(); ++id) {
     if (program.passes[id] >= 0 && !served(program.graph.nodes()[id].operands[0])) return false;
@@ -157,7 +155,7 @@ Shape ColumnsProgram::KeptShape() const {
 
 std::optional<ColumnsProgram> MakeColumnsProgram(const graph::ValidGraph& graph) {
   ColumnsProgram program{
-      .graph = graph::MergeLastAxes(graph::FuseMaps(graph::WithoutPlaces(graph::WithoutThinProducts(graph)))),
+      .graph = graph::MergeAxes(graph::FuseMaps(graph::WithoutPlaces(graph::WithoutThinProducts(graph)))),
       .space = {},
       .reduced = {},
       .passes = {}};

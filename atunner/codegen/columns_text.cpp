@@ -32,44 +32,32 @@ class Writer {
   Writer(const ColumnsProgram& program, const KernelSpec* spec, const ColumnsSchedule& schedule)
       : program_(program), spec_(spec), schedule_(schedule), lanes_(program.kept_inside ? schedule.vector : 1) {}
 
+  /// One kernel (where elements are parked, groups of blocks take strip after strip), or one per pass and one that
+  /// ends.
   std::string Run() {
-    if (schedule_.park) return Together();
-    if (schedule_.splits == 1) {
-      std::string text = Head("kernel");
-      for (int pass = 0; pass < program_.pass_count; ++pass) text += Pass(pass);
-      return text + Finish() + "}\n";
-    }
-    std::string text;
+    const bool one = schedule_.park || schedule_.splits == 1;
+    std::string text = schedule_.park && schedule_.splits > 1
+                           ? "extern \"C\" __global__ void nothing_told(unsigned long long* told, long long count) {\n"
+                             "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
+                             "  if (i < count) told[i] = 0;\n}\n\n"
+                           : "";
+    if (one) text += Head("kernel");
     for (int pass = 0; pass < program_.pass_count; ++pass) {
-      text += Head(fmt::format("pass{}", pass + 1));
-      for (int before = 0; before < pass; ++before) text += Collected(before);
-      text += Pass(pass) + Partials(pass) + "}\n\n";
+      if (schedule_.splits == 1) {
+        text += Pass(pass);
+        continue;
+      }
+      text += one ? "  {" : Head(fmt::format("pass{}", pass + 1));
+      for (int before = 0; before < pass && !one; ++before) text += Collected(before);
+      text += Pass(pass) + Partials(pass) + "}\n" + (one ? Collected(pass) : "\n");
     }
-    text += Head("finish");
-    for (int pass = 0; pass < program_.pass_count; ++pass) text += Collected(pass);
-    return text + Finish() + "}\n";
+    if (!one) text += Head("finish");
+    for (int pass = 0; pass < program_.pass_count && !one; ++pass) text += Collected(pass);
+    return text + Finish() + (schedule_.park ? "  }\n}\n" : "}\n");
   }
   bool failed() const { return failed_; }
 
  private:
-  /// One kernel: groups of blocks take strip after strip.
-  std::string Together() {
-    std::string text;
-    if (schedule_.splits > 1)
-      text +=
-          "extern \"C\" __global__ void nothing_told(unsigned long long* told, long long count) {\n"
-          "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
-          "  if (i < count) told[i] = 0;\n}\n\n";
-    text += Head("kernel");
-    for (int pass = 0; pass < program_.pass_count; ++pass) {
-      if (schedule_.splits == 1)
-        text += Pass(pass);
-      else
-        text += "  {" + Pass(pass) + Partials(pass) + "  }\n" + Collected(pass);
-    }
-    return text + Finish() + "  }\n}\n";
-  }
-
   const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
   const Reduce& ReduceOf(NodeId id) const { return *program_.graph.node(id).As<Reduce>(); }
   std::string Name(NodeId id) const { return ValueName(program_, id); }
@@ -78,10 +66,8 @@ class Writer {
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
   std::string Head(const std::string& name) {
     std::string parameters = KernelParameters(*spec_);
-    if (schedule_.splits > 1 && schedule_.park) parameters += ", unsigned long long* __restrict__ told";
-    if (schedule_.splits > 1 && !schedule_.park) {
-      for (const ColumnsPartial& partial : PartialsOf(program_))
-        parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
+    for (const ColumnsPartial& partial : PartialsOf(program_, schedule_.park)) {
+      if (schedule_.splits > 1) parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
                                    schedule_.park ? ", BLOCKS_PER_SM" : "", name, parameters);
@@ -91,14 +77,6 @@ class Writer {
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
-    if (schedule_.splits > 1 && schedule_.park) {
-      size_t words = 0;
-      for (const ColumnsPartial& partial : PartialsOf(program_)) {
-        text += fmt::format("  auto* const {} = (Told<{}>*)(told + {} * SPLITS * all_kept);\n", partial.name,
-                            partial.type, words);
-        words += WordsOf(partial);
-      }
-    }
     text += ParkedPlaces() + FirstStrip();
     if (schedule_.park)
       text += "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n";
@@ -106,11 +84,11 @@ class Writer {
                         schedule_.park ? "strip" : "(long long)blockIdx.x");
     text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
     text += Share("active");
-    text += CoordinateLines("k", "active ? kept : 0", false, "  ");
+    text += Coordinated("k", "active ? kept : 0", false, "  ");
     if (schedule_.park) {
       text += "  const long long next = kept + (long long)gridDim.y * KEPT_THREADS * LANES;\n";
       text += "  const bool more = next < all_kept;\n";
-      text += CoordinateLines("n", "more ? next : 0", false, "  ");
+      text += Coordinated("n", "more ? next : 0", false, "  ");
     }
     return text;
   }
@@ -124,7 +102,7 @@ class Writer {
   const char* BlocksPart() const { return schedule_.park ? "blockIdx.x" : "blockIdx.y"; }
   /// Loads from memory stay further ahead of what is computed where steps have 64 bits: sums over axis 0 took 123 us in
   /// place of 153 (bfloat16, 16384 x 14336, on an H200).
-  std::string StepType() const { return schedule_.park ? IndexType() : "long long"; }
+  std::string StepType() const { return schedule_.park ? Index() : "long long"; }
 
   /// Each thread parks what it alone reads: nobody has to wait.
   std::string ParkedPlaces() const {
@@ -158,8 +136,8 @@ class Writer {
   std::string FirstStrip() const {
     if (!schedule_.park) return "";
     std::string text = "  {\n  const long long kept = ((long long)blockIdx.y * KEPT_THREADS + kept_thread) * LANES;\n";
-    return text + CoordinateLines("k", "kept < all_kept ? kept : 0", false, "  ") + Share("kept < all_kept") +
-           OpenLoop() + Copies("k") + "  }\n  close_batch();\n  }\n";
+    return text + Coordinated("k", "kept < all_kept ? kept : 0", false, "  ") + Share("kept < all_kept") + OpenLoop() +
+           Copies("k") + "  }\n  close_batch();\n  }\n";
   }
   /// Lines that make parked elements known.
   std::string Unparked(ElementText& elements) const {
@@ -173,44 +151,21 @@ class Writer {
   }
   /// Of an element of the space, from the begin of a tensor of its shape.
   std::string Offset(const std::string& kept = "k") const {
-    std::string offset;
-    for (size_t axis = 0; axis < program_.space.size(); ++axis) {
-      if (program_.space[axis].one()) continue;
-      const std::string stride =
-          CountOf({program_.space.begin() + static_cast<int64_t>(axis) + 1, program_.space.end()});
-      offset += (offset.empty() ? "" : " + ") +
-                ProductText((program_.reduced[axis] ? "r" : kept) + std::to_string(axis), stride);
+    Coordinates at = ElementAt();
+    for (size_t axis = 0; axis < at.size(); ++axis) {
+      if (!program_.reduced[axis]) at[axis].text = kept + std::to_string(axis);
     }
-    return offset.empty() ? "0" : offset;
+    return NumberText(program_.space, at);
   }
 
   /// k0, k2, … of the kept axes or r1, … of the reduced ones, from their elements' number.
-  std::string CoordinateLines(const char* prefix, const std::string& number, bool reduced,
-                              const std::string& indent) const {
-    std::string text;
-    for (size_t axis = 0; axis < program_.space.size(); ++axis) {
-      if (program_.reduced[axis] != reduced || program_.space[axis].one()) continue;
-      graph::Extent stride(1);
-      bool outermost = true;
-      for (size_t other = 0; other < program_.space.size(); ++other) {
-        if (program_.reduced[other] != reduced || program_.space[other].one()) continue;
-        if (other > axis) stride = stride * program_.space[other];
-        outermost = outermost && other >= axis;
-      }
-      text += fmt::format("{0}const {6} {1}{2} = ({6})({3}){4}{5};\n", indent, prefix, axis, number,
-                          stride.one() ? "" : fmt::format(" / ({})", stride.ToString()),
-                          outermost ? "" : fmt::format(" % ({})", program_.space[axis].ToString()), IndexType());
-    }
-    return text;
+  std::string Coordinated(const char* prefix, const std::string& number, bool reduced,
+                          const std::string& indent) const {
+    return CoordinateLines(
+        program_.space, [&](size_t axis) { return program_.reduced[axis] == reduced; }, prefix, number, Index(),
+        indent);
   }
-
-  /// 32 bits where they number every element: dividing them is much cheaper.
-  std::string IndexType() const {
-    const bool small = std::ranges::all_of(program_.graph.nodes(), [&](const graph::Node& node) {
-      return graph::ElementCount(node.type.shape).Bound(spec_->dims).factor() < INT32_MAX / 2;
-    });
-    return small ? "int" : "long long";
-  }
+  std::string Index() const { return IndexType(program_.graph, spec_->dims); }
 
   graph::Coordinate At(size_t axis) const {
     if (program_.space[axis].one()) return {.text = "0", .multiple = 0};
@@ -240,14 +195,8 @@ class Writer {
 
   /// Elements where the results of the passes before `pass` are at hand.
   ElementText Elements(int pass, const std::string& indent) const {
-    const auto stored = [this](NodeId id) -> std::optional<ElementText::Stored> {
-      const graph::Node& node = program_.graph.node(id);
-      if (!node.As<graph::Input>()) return std::nullopt;
-      return ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
-    };
-    ElementText elements(
-        program_.graph, stored,
-        {.vector = schedule_.vector, .indent = indent, .index = IndexType(), .narrow = schedule_.narrow});
+    ElementText elements(program_.graph,
+                         {.vector = schedule_.vector, .indent = indent, .index = Index(), .narrow = schedule_.narrow});
     for (size_t id = 0; id < program_.passes.size(); ++id) {
       const auto node = static_cast<NodeId>(id);
       if (program_.passes[id] >= 0 && program_.passes[id] < pass)
@@ -279,12 +228,8 @@ class Writer {
                                        "#pragma unroll {}\n  for ({} step = begin + reduced_thread; step < end; "
                                        "step += REDUCED_THREADS) {{\n",
                                        schedule_.unroll, StepType());
-    return head + CoordinateLines("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
+    return head + Coordinated("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
   }
-  static std::string LaneLoop(const std::string& indent) {
-    return "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n";
-  }
-
   std::string Declare(NodeId id, const std::string& name, const char* lanes) const {
     return fmt::format("  {0} {1}[{3}];\n#pragma unroll\n  for (int lane = 0; lane < {3}; ++lane) {1}[lane] = {2};\n",
                        SumType(id), name, Neutral(id), lanes);
@@ -324,7 +269,8 @@ class Writer {
       const auto value = elements.Of(program_.graph.node(id).operands[0], ElementAt());
       if (HasSpread(id)) {
         counts = "  int taken = 0;\n";
-        share += fmt::format("    const {0} {1}share = reciprocal(({0})(taken + 1));\n", Arithmetic(id), Name(id));
+        share +=
+            fmt::format("    const {0} {1}share = quotient(({0})1, ({0})(taken + 1));\n", Arithmetic(id), Name(id));
         sums += fmt::format("      {}[lane].add({}, {}share);\n", Gathered(id), value.text, Name(id));
       } else {
         sums += fmt::format("      {0}{1} = {2}::of({0}{1}, ({3}){4});\n", Name(id), Lane(), Combiner(id),
@@ -332,8 +278,7 @@ class Writer {
       }
     }
     if (!share.empty()) share += "    ++taken;\n";
-    text += counts + OpenLoop() + share + parked + elements.Scope(0) + LaneLoop("    ") + elements.Scope(1) + sums +
-            "    }\n  }\n";
+    text += counts + OpenLoop() + share + parked + LanesText(elements, sums, "    ") + "  }\n";
     for (NodeId id : reductions) text += Counted(id) + Combined(id, "(end - begin) * (VEC / LANES)");
     if (schedule_.splits == 1) {
       for (NodeId id : reductions) text += Divided(id);
@@ -389,29 +334,20 @@ class Writer {
 
   std::string WritingPass() {
     ElementText elements = Elements(program_.pass_count, "    ");
-    std::string vectors;
-    std::string stores;
-    std::string writes;
     const std::string parked =
         Unparked(elements) + (schedule_.park ? "    if (more) {\n" + Copies("n") + "    }\n" : "");
-    for (const graph::Output& output : program_.element_outputs) {
-      const auto value = elements.Of(output.node, ElementAt());
-      vectors += fmt::format("    Vector<{}> {}_out;\n", CudaName(TypeOf(output.node).dtype), output.name);
-      stores += fmt::format("      store({}_out.element[lane], {});\n", output.name, value.text);
-      writes += fmt::format("    write(out_{0} + {1}, {0}_out);\n", output.name, Offset());
-    }
+    const std::string results =
+        ResultsText(elements, program_.graph, program_.element_outputs, ElementAt(), Offset(), "    ");
     failed_ = failed_ || elements.failed();
-    return "\n  // The results.\n" + OpenLoop() + parked + elements.Scope(0) + vectors + LaneLoop("    ") +
-           elements.Scope(1) + stores + "    }\n" + writes + "  }\n" + (schedule_.park ? "  close_batch();\n" : "");
+    return "\n  // The results.\n" + OpenLoop() + parked + results + "  }\n" +
+           (schedule_.park ? "  close_batch();\n" : "");
   }
 
   /// One value per kept element; of several blocks that know it the first writes.
   std::string KeptOutputs() {
     std::string text = fmt::format("\n  if (active && reduced_thread == 0 && {} == 0) {{\n", BlocksPart());
     ElementText elements = Elements(program_.pass_count, "  ");
-    std::string vectors;
-    std::string stores;
-    std::string writes;
+    std::string vectors, stores, writes;
     for (const graph::Output& output : program_.kept_outputs) {
       const auto value = elements.Of(output.node, KeptAt(TypeOf(output.node).rank()));
       if (lanes_ == 1) {
@@ -424,8 +360,7 @@ class Writer {
     }
     failed_ = failed_ || elements.failed();
     if (lanes_ == 1) return text + elements.Scope(0) + elements.Scope(1) + stores + "  }\n";
-    return text + elements.Scope(0) + vectors + LaneLoop("  ") + elements.Scope(1) + stores + "  }\n" + writes +
-           "  }\n";
+    return text + LanesText(elements, stores, "  ", vectors) + writes + "  }\n";
   }
 
   const ColumnsProgram& program_;
@@ -437,7 +372,7 @@ class Writer {
 
 }  // namespace
 
-std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program) {
+std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program, bool told) {
   std::vector<ColumnsPartial> partials;
   for (size_t id = 0; id < program.passes.size(); ++id) {
     const auto node = static_cast<NodeId>(id);
@@ -446,13 +381,13 @@ std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program) {
     const std::string type = graph::CudaArithmetic(dtype, false);
     const size_t bytes = IsFloat(dtype) && SizeOf(dtype) < 4 ? 4 : SizeOf(dtype);
     const bool moments = !program.SpreadsOf(node).empty();
-    partials.push_back({node, ValueName(program, node) + "parts", moments ? "Moments<" + type + ">" : type,
-                        moments ? 3 * bytes : bytes});
+    ColumnsPartial partial{node, ValueName(program, node) + "parts", moments ? "Moments<" + type + ">" : type,
+                           moments ? 3 * bytes : bytes};
+    if (told) partial.type = "Told<" + partial.type + ">", partial.bytes = (partial.bytes + 3) / 4 * 8;
+    partials.push_back(std::move(partial));
   }
   return partials;
 }
-
-size_t WordsOf(const ColumnsPartial& partial) { return (partial.bytes + 3) / 4; }
 
 std::vector<ColumnsParked> ParkedOf(const ColumnsProgram& program, int64_t vectors, int64_t vector, int64_t& bytes) {
   std::vector<ColumnsParked> parked;

@@ -26,9 +26,8 @@ struct ColumnsPartial {
   std::string type;  ///< of one part
   size_t bytes = 4;  ///< of it
 };
-std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program);
-/// Of 64 bits, in which blocks that wait for each other tell a part.
-size_t WordsOf(const ColumnsPartial& partial);
+/// `told`: by blocks that wait for each other, in words of 64 bits.
+std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program, bool told);
 
 /// The inputs that a schedule parks, and where each begins in the dynamic shared memory of a block.
 struct ColumnsParked {

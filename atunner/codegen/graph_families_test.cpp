@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "atunner/codegen/family_tasks_test.h"
-#include "atunner/codegen/merged_axes.h"
 #include "atunner/codegen/reduction_program.h"
 #include "atunner/graph/text.h"
 #include "atunner/operators/graph_operator.h"
@@ -41,7 +40,9 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}}, {{"reduction", std::string("none")}})), "reduction");
   EXPECT_EQ(FamilyOf(Spec("embedding_backward", {{64, 512}, {8}})), "scatter");
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 512}}, {{"k", int64_t{64}}})), "topk");
-  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 512}})), "none");
+  EXPECT_EQ(FamilyOf(Spec("topk", {{64, 1000}}, {{"k", int64_t{512}}})), "topk") << "sorted as a whole";
+  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 512}})), "topk");
+  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 65536}})), "none") << "more than shared memory holds";
 }
 
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {
@@ -122,27 +123,6 @@ TEST(ReductionSource, IsReadable) {
               HasSubstr("kernel(const __nv_bfloat16* __restrict__ in_x, const __nv_bfloat16* __restrict__ in_weight, "
                         "__nv_bfloat16* __restrict__ out_y, long long rows)"));
   EXPECT_THAT(text, HasSubstr("    // Pass 1.\n"));
-}
-
-graph::Shape MergedShape(const std::string& text) {
-  const graph::ValidGraph merged = MergeAxes(graph::Parse(text, "test.atg").value());
-  return merged.node(merged.inputs()[0]).type.shape;
-}
-
-TEST(MergeAxes, MergesWhatNoNodeTellsApart) {
-  const std::string head = "graph g\ndim B = 1..9\ninput x: float32[B, 3, 4, 5]\n";
-  const std::string out = "output y\n";
-  using graph::Extent;
-  EXPECT_EQ(MergedShape(head + "y = pad(x, axis=3, low=1, high=1)\n" + out),
-            (graph::Shape{Extent::Symbol("B") * Extent(12), Extent(5)}));
-  EXPECT_EQ(MergedShape(head + "y = concat(x, x, axis=1)\n" + out),
-            (graph::Shape{Extent::Symbol("B"), Extent(3), Extent(20)}));
-  EXPECT_EQ(MergedShape(head + "w = window(x, axis=2, size=2)\ny = reduce_max(w, axes=[3])\n" + out),
-            (graph::Shape{Extent::Symbol("B") * Extent(3), Extent(4), Extent(5)}));
-  // Nothing to merge around the axis; a transpose tells all axes apart.
-  const graph::Shape whole = {Extent::Symbol("B"), Extent(3), Extent(4), Extent(5)};
-  EXPECT_EQ(MergedShape(head + "a = reverse(x, axis=1)\ny = reverse(a, axis=2)\n" + out), whole);
-  EXPECT_EQ(MergedShape(head + "y = transpose(x, order=[0, 2, 1, 3])\n" + out), whole);
 }
 
 }  // namespace

@@ -20,6 +20,84 @@ std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {
   return parsed ? std::optional(graph::FuseMaps(*parsed)) : std::nullopt;
 }
 
+bool IsServed(const graph::ValidGraph& graph, graph::NodeId from, double most,
+              const std::function<bool(graph::NodeId)>& known) {
+  const graph::ElementText::Served served = graph::ElementText::Serves(graph, from, known);
+  return served.yes && served.work <= most;
+}
+
+std::string IndexType(const graph::ValidGraph& graph, const Dims& dims) {
+  const bool small = std::ranges::all_of(graph.nodes(), [&](const graph::Node& node) {
+    return graph::ElementCount(node.type.shape).Bound(dims).factor() < INT32_MAX / 2;
+  });
+  return small ? "int" : "long long";
+}
+
+std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes, std::string_view prefix,
+                            const std::string& number, const std::string& type, std::string_view indent) {
+  const std::string cast = type == "int" ? "(unsigned)" : "";
+  std::string text;
+  Extent stride(1);
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    if (shape[axis].one() || !takes(axis)) continue;
+    const std::string divided = stride.one() ? "" : fmt::format(" / {}({})", cast, stride.ToString());
+    const auto is_outer = [&](size_t other) { return !shape[other].one() && takes(other); };
+    bool outermost = true;
+    for (size_t other = 0; other < axis; ++other) outermost = outermost && !is_outer(other);
+    const std::string rest = outermost ? "" : fmt::format(" % {}({})", cast, shape[axis].ToString());
+    text =
+        fmt::format("{}const {} {}{} = {}({}){}{};\n", indent, type, prefix, axis, cast, number, divided, rest) + text;
+    stride = stride * shape[axis];
+  }
+  return text;
+}
+
+std::string NumberText(const Shape& shape, const graph::Coordinates& at) {
+  std::string text;
+  Extent stride(1);
+  for (size_t axis = shape.size(); axis-- > 0; stride = stride * shape[axis]) {
+    if (shape[axis].one() || at[axis].text == "0") continue;
+    text = ProductText(at[axis].text, stride.ToString()) + (text.empty() ? "" : " + ") + text;
+  }
+  return text.empty() ? "0" : text;
+}
+
+std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,
+                      const std::string& before, const std::string& first) {
+  return elements.Scope(0) + before + "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n" +
+         first + elements.Scope(1) + each + indent + "}\n";
+}
+
+std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& graph,
+                        const std::vector<graph::Output>& outputs, const graph::Coordinates& at,
+                        const std::string& offset, const std::string& indent, const std::string& first) {
+  std::string vectors, stores, writes;
+  for (const graph::Output& output : outputs) {
+    const std::string value = elements.Of(output.node, at).text;
+    vectors += fmt::format("{}Vector<{}> {}_out;\n", indent, CudaName(graph.node(output.node).type.dtype), output.name);
+    stores += fmt::format("{}  store({}_out.element[lane], {});\n", indent, output.name, value);
+    writes += fmt::format("{0}write(out_{1} + {2}, {1}_out);\n", indent, output.name, offset);
+  }
+  return LanesText(elements, stores, indent, vectors, first) + writes;
+}
+
+std::string VectorsKernel(const KernelSpec& spec, const std::string& name, const std::string& count,
+                          const std::string& loads, const std::string& each, const std::string& index) {
+  return fmt::format(R"(extern "C" __global__ void __launch_bounds__(BLOCK) {}({}) {{
+  const long long vectors = {} / VEC;
+  const long long group = (long long)BLOCK * ITEMS;
+  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += gridDim.x * group) {{
+{}#pragma unroll
+    for (int item = 0; item < ITEMS; ++item) {{
+      if (first + item * BLOCK >= vectors) break;
+      const {} element = (first + item * BLOCK) * VEC;
+{}    }}
+  }}
+}}
+)",
+                     name, KernelParameters(spec), count, loads, index, each);
+}
+
 std::string KernelParameters(const KernelSpec& spec) {
   std::string text;
   for (const ArgSpec& arg : spec.args) {
@@ -121,6 +199,31 @@ bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const
 std::string ProductText(const std::string& a, const std::string& b) {
   if (a == "1") return b;
   return b == "1" ? a : a + " * " + b;
+}
+
+LaunchStep GraphTemplate::Launch(std::string entry, const std::string& blocks, const std::string& threads) const {
+  LaunchStep step = Step(std::move(entry), blocks, Expr::MustParse(threads));
+  BindParameters(spec_, step);
+  return step;
+}
+
+SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string_view schedule,
+                                 const ConstantBlock& constants, std::initializer_list<std::string_view> texts) const {
+  ConstantBlock all;
+  for (size_t i = 0; i < space_.parameters.size(); ++i) {
+    const Parameter& parameter = space_.parameters[i];
+    const auto* number = std::get_if<int64_t>(&configuration.values[i]);
+    if (number) all.Int(parameter.name == "vector" ? "VEC" : Capitals(parameter.name), *number, parameter.meaning);
+  }
+  if (space_.Find("stream") < 0) all.Bool("STREAM", false, "evict-first loads and stores");
+  all.Line(constants.text());
+  std::string body;
+  for (const std::string_view text : texts) body.append(text).append(text.empty() ? "" : "\n");
+  return GraphSource(spec_, schedule, space_.Describe(configuration), all, body);
+}
+
+std::vector<Value> VectorWidths(int64_t widest, int64_t neighbours, int64_t most_bytes) {
+  return PowersOfTwo(16, [&](int64_t v) { return v * widest <= most_bytes && neighbours % v == 0; });
 }
 
 GraphLayout::GraphLayout(const Shape& space, const std::vector<Shape>& shapes) : has_(shapes.size()) {

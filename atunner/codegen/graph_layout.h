@@ -2,12 +2,14 @@
 // merged where all tensors walk through them evenly.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "atunner/codegen/bound_template.h"
+#include "atunner/graph/element_text.h"
 #include "atunner/graph/graph.h"
 #include "atunner/model/kernel_spec.h"
 
@@ -37,6 +39,49 @@ class GraphLayout {
 
 /// The graph of a task with every map put into its users; nullopt for a task of another kind.
 std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec);
+
+/// The one node of this kind, if there is one and no more.
+template <class Operation>
+std::optional<graph::NodeId> OnlyNode(const graph::ValidGraph& graph) {
+  std::optional<graph::NodeId> found;
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    if (!graph.nodes()[id].template As<Operation>()) continue;
+    if (found) return std::nullopt;
+    found = static_cast<graph::NodeId>(id);
+  }
+  return found;
+}
+/// A graph, and the node in it that a family is about.
+struct NodeForm {
+  graph::ValidGraph graph;
+  graph::NodeId node = 0;
+};
+/// Is one element of `from` computed from at most so many elements of inputs, where `known` is at hand?
+bool IsServed(const graph::ValidGraph& graph, graph::NodeId from, double most,
+              const std::function<bool(graph::NodeId)>& known = {});
+
+/// 32 bits where they number every element of every tensor: dividing them is much cheaper.
+std::string IndexType(const graph::ValidGraph& graph, const Dims& dims);
+/// Lines that compute c0, c1, … (of another `prefix`) along those axes of a shape that `takes`, from the row-major
+/// number of what these axes alone have. Axes of extent 1 have none.
+std::string CoordinateLines(const graph::Shape& shape, const std::function<bool(size_t)>& takes,
+                            std::string_view prefix, const std::string& number, const std::string& type,
+                            std::string_view indent);
+/// The number of an element of a shape by its coordinates.
+std::string NumberText(const graph::Shape& shape, const graph::Coordinates& at);
+/// What a kernel does for each lane of a vector: what all share, `before`, and a loop over the lanes, which begin with
+/// `first`.
+std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,
+                      const std::string& before = "", const std::string& first = "");
+/// Vectors of results: their elements, and where they are written.
+std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& graph,
+                        const std::vector<graph::Output>& outputs, const graph::Coordinates& at,
+                        const std::string& offset, const std::string& indent, const std::string& first = "");
+
+/// A kernel whose threads compute ITEMS vectors each of `count` elements: `loads` for all of them, then `each` from the
+/// vector's first `element` on.
+std::string VectorsKernel(const KernelSpec& spec, const std::string& name, const std::string& count,
+                          const std::string& loads, const std::string& each, const std::string& index = "long long");
 
 /// The parameters of a kernel of a graph's task: tensors as in_x and out_y, then open sizes.
 std::string KernelParameters(const KernelSpec& spec);
@@ -72,5 +117,23 @@ bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const
 
 /// "a * b", without factors of 1.
 std::string ProductText(const std::string& a, const std::string& b);
+
+/// Kernels of a graph's task. Every number that a configuration chooses is a constant of its name in their source.
+class GraphTemplate : public BoundTemplate {
+ protected:
+  GraphTemplate(const KernelSpec& spec, const DeviceProfile& profile, graph::ValidGraph graph)
+      : BoundTemplate(spec, profile), graph_(std::move(graph)) {}
+
+  const graph::TensorType& TypeOf(graph::NodeId id) const { return graph_.node(id).type; }
+  /// With the task's tensors and sizes as arguments.
+  LaunchStep Launch(std::string entry, const std::string& blocks, const std::string& threads) const;
+  /// Constants of the configuration, `constants`, then `texts`.
+  SourceUnit Source(const Configuration& configuration, std::string_view schedule, const ConstantBlock& constants,
+                    std::initializer_list<std::string_view> texts) const;
+
+  graph::ValidGraph graph_;
+};
+/// What a thread may move at once: powers of two, at most `most_bytes` of elements of the widest type.
+std::vector<Value> VectorWidths(int64_t widest, int64_t neighbours, int64_t most_bytes);
 
 }  // namespace atunner

@@ -117,6 +117,14 @@ TEST_F(FirstOfRows, OfAnyLength) {
   }
 }
 
+TEST_F(FirstOfRows, ManyBySortingAll) {
+  for (const int64_t columns : {257, 1000, 2048}) {
+    Check(SpecOf({"sort", {{3, columns}}, {{"descending", columns == 1000}}}, DType::kFloat32), "topk", 2);
+    Check(SpecOf({"topk", {{3, columns}}, {{"k", int64_t{257}}}}, DType::kBFloat16), "topk", 1);
+  }
+  Check(SpecOf({"sort", {{70, 1}}, {}}, DType::kFloat32), "topk", 1);
+}
+
 // More than are collected at once: they are searched one after the other.
 TEST_F(FirstOfRows, InTheHandsOfFewThreads) {
   const KernelSpec spec = SpecOf({"topk", {{2, 4096}}, {{"k", int64_t{64}}}}, DType::kFloat32);

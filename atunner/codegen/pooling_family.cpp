@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/form_family.h"
@@ -29,6 +28,9 @@ using graph::NodeId;
 /// One axis of an image; an image of fewer axes has them as if of extent 1.
 struct PooledAxis {
   int64_t in = 1, out = 1, size = 1, stride = 1, dilation = 1, padding = 0;
+
+  /// Elements from the first to the last of so many neighbouring windows.
+  int64_t Span(int64_t windows) const { return (windows - 1) * stride + (size - 1) * dilation + 1; }
 };
 
 struct PoolingForm {
@@ -43,13 +45,6 @@ struct PoolingForm {
 
 constexpr int64_t kMostThreads = int64_t{1} << 31;
 constexpr int64_t kLargestWindow = 64;  ///< elements of one depth: a thread has all of them at hand
-
-/// What fills the border must not count.
-bool Neutral(const graph::Pad& pad, Combine op) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  const double neutral = op == Combine::kMax ? -infinity : op == Combine::kMin ? infinity : 0;
-  return pad.inner == 0 && pad.low >= 0 && pad.value == neutral;
-}
 
 bool Pools(Combine op) {
   return op == Combine::kMax || op == Combine::kMin || op == Combine::kSum || op == Combine::kMean;
@@ -75,7 +70,9 @@ class FormReader {
       windows.insert(windows.begin(), window);
     if (!ReadWindows(windows, *reduce, graph.node(id).type.shape)) return std::nullopt;
     for (; const auto* pad = graph.node(id).As<graph::Pad>(); id = graph.node(id).operands[0]) {
-      if (pad->axis < first_ || !Neutral(*pad, reduce->op)) return std::nullopt;
+      // What fills the border must not count.
+      const bool neutral = pad->value == graph::Neutral(reduce->op, DType::kFloat64).real;
+      if (pad->axis < first_ || pad->inner != 0 || pad->low < 0 || !neutral) return std::nullopt;
       Axis(pad->axis).padding += pad->low;
     }
     id = SkipMaps(id, form_.before);
@@ -161,28 +158,23 @@ std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
   if (!form) form = DepthwiseOf(*fused);
   if (!form) return std::nullopt;
   const graph::Shape& out = form->graph.node(form->reduce).type.shape;
-  const auto span = [](const PooledAxis& axis) { return (axis.size - 1) * axis.dilation + 1; };
-  if (span(form->axes[1]) * span(form->axes[2]) > kLargestWindow) return std::nullopt;
+  if (form->axes[1].Span(1) * form->axes[2].Span(1) > kLargestWindow) return std::nullopt;
   const bool numbered = graph::ElementCount(out).Bound(spec.dims).factor() < kMostThreads &&
                         form->axes[0].in * form->axes[1].in * form->axes[2].in < kMostThreads;
   return numbered ? form : std::nullopt;
 }
 
-class PoolingTemplate : public BoundTemplate {
+class PoolingTemplate : public GraphTemplate {
  public:
   PoolingTemplate(const KernelSpec& spec, const DeviceProfile& profile, PoolingForm form)
-      : BoundTemplate(spec, profile), form_(std::move(form)) {
+      : GraphTemplate(spec, profile, form.graph), form_(std::move(form)) {
     MakeSpace();
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
+    const Chosen at = chosen(configuration);
     ConstantBlock constants;
-    constants.Int("VEC", integer("vector"), "neighbouring results of a thread")
-        .Int("ROWS", integer("below"), "results of a thread below each other")
-        .Int("PIECE", Piece(integer("vector")), "neighbouring elements that are read at once")
-        .Int("BLOCK", integer("block"), "threads")
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
+    constants.Int("PIECE", Piece(at["vector"]), "neighbouring elements that are read at once");
     for (size_t i = 0; i < form_.axes.size(); ++i) {
       const PooledAxis& axis = form_.axes[i];
       constants.Line(
@@ -190,7 +182,7 @@ class PoolingTemplate : public BoundTemplate {
                       "DILATION_{0} = {6};",
                       "DHW"[i], axis.in, axis.out, axis.size, axis.stride, axis.padding, axis.dilation));
     }
-    const graph::Node& reduce = form_.graph.node(form_.reduce);
+    const graph::Node& reduce = graph_.node(form_.reduce);
     const Combine op = form_.op;
     constants.Int("COUNT", op == Combine::kMean ? WindowElements() : 1, "that results are divided by")
         .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
@@ -202,53 +194,43 @@ class PoolingTemplate : public BoundTemplate {
                     graph::CudaLiteral(reduce.type.dtype, graph::Neutral(op, reduce.type.dtype), false),
                     UnaryMaps(form_.graph, form_.before, "before", "From", "Acc", spec_.args[0].dtype),
                     UnaryMaps(form_.graph, form_.behind, "after", "Acc", "To", reduce.type.dtype));
-    SourceUnit source = GraphSource(spec_, "pooling", space_.Describe(configuration), constants,
-                                    fmt::format("{}\n{}\n{}\n{}\n{}", embed::kVectorCuh, embed::kCombineCuh, helpers,
-                                                embed::kPoolingCuh, Kernel()));
-    LaunchStep step;
-    step.entry = "kernel";
-    step.grid[0] = Expr::MustParse(fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(),
-                                               ThreadsOfImage(integer("vector"), integer("below"))));
-    step.block[0] = Expr::MustParse("block");
-    BindParameters(spec_, step);
-    return RenderedKernel{std::move(source), Plan(configuration, {std::move(step)})};
+    const std::string blocks =
+        fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(), ThreadsOfImage(at["vector"], at["below"]));
+    return RenderedKernel{Source(configuration, "pooling", constants,
+                                 {embed::kVectorCuh, embed::kCombineCuh, helpers, embed::kPoolingCuh, Kernel()}),
+                          Plan(configuration, {Launch("kernel", blocks, "block")})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t threads =
-        ThreadsOfImage(GetInt(space_, configuration, "vector"), GetInt(space_, configuration, "below"));
+    const Chosen at = chosen(configuration);
     const int64_t each = form_.images.factor();  // for each unit of the open size
     const int64_t elements = form_.axes[0].in * form_.axes[1].in * form_.axes[2].in * each;
-    return CheckSizes(spec_, form_.graph, 2 * GetInt(space_, configuration, "block") / (threads * each) + 1,
+    return CheckSizes(spec_, graph_, 2 * at["block"] / (ThreadsOfImage(at["vector"], at["below"]) * each) + 1,
                       200000 / elements);
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize("threads are numbered by 32 bits"); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
-    const int64_t vector = GetInt(space_, configuration, "vector");
-    const double read = static_cast<double>(Piece(vector) * ElementBytes());
-    const double written = static_cast<double>(vector) * static_cast<double>(SizeOf(spec_.args.back().dtype));
-    const auto narrow = [](double width) { return 1 + 0.1 * std::max(0.0, std::log2(16 / width)); };
+    const Chosen at = chosen(configuration);
+    const double below = Real(at["below"]);
+    const auto narrow = [](int64_t bytes) { return 1 + 0.1 * std::max(0.0, std::log2(16 / Real(bytes))); };
+    const double access = 0.7 * narrow(Piece(at["vector"]) * ElementBytes()) +
+                          0.3 * narrow(at["vector"] * static_cast<int64_t>(SizeOf(spec_.args.back().dtype)));
     // Rows that several threads read come from L1 but once.
     const PooledAxis& height = form_.axes[1];
-    const double span = (integer("below") - 1) * static_cast<double>(height.stride) +
-                        static_cast<double>((height.size - 1) * height.dilation + 1);
-    const double again = span / (integer("below") * static_cast<double>(height.stride));
-    const double held = static_cast<double>(Registers(vector, GetInt(space_, configuration, "below")));
-    const double idle = std::ceil(static_cast<double>(height.out) / integer("below")) * integer("below") /
-                        static_cast<double>(height.out);
-    const double moved = bytes / profile.dram_gbps * (0.7 * narrow(read) + 0.3 * narrow(written)) * (1 + 0.1 * again) *
+    const double again = Real(height.Span(at["below"])) / (below * Real(height.stride));
+    const double held = Real(Registers(at["vector"], at["below"]));
+    const double idle = std::ceil(Real(height.out) / below) * below / Real(height.out);
+    const double moved = MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * access * (1 + 0.1 * again) *
                          (1 + std::max(0.0, held - 48) / 200) * (0.5 + 0.5 * idle) *
-                         (1 + 0.01 * std::fabs(std::log2(integer("block") / 256)));
-    return form_.conv ? std::max(moved, WeightingNs(vector, GetInt(space_, configuration, "below"), profile)) : moved;
+                         (1 + 0.01 * std::fabs(std::log2(Real(at["block"]) / 256)));
+    return form_.conv ? std::max(moved, WeightingNs(at["vector"], at["below"], profile)) : moved;
   }
 
  private:
   int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(spec_.args[0].dtype)); }
-  std::string Accumulator() const { return graph::CudaArithmetic(form_.graph.node(form_.reduce).type.dtype, false); }
+  std::string Accumulator() const { return graph::CudaArithmetic(graph_.node(form_.reduce).type.dtype, false); }
   int64_t WindowElements() const { return form_.axes[0].size * form_.axes[1].size * form_.axes[2].size; }
   int64_t ThreadsOfImage(int64_t vector, int64_t rows) const {
     return form_.axes[0].out * CeilDiv(form_.axes[1].out, rows) * CeilDiv(form_.axes[2].out, vector);
@@ -261,52 +243,38 @@ class PoolingTemplate : public BoundTemplate {
   }
   /// That strips and results take, about.
   int64_t Registers(int64_t vector, int64_t rows) const {
-    const PooledAxis& width = form_.axes[2];
-    const PooledAxis& height = form_.axes[1];
     const int64_t piece = Piece(vector);
-    const int64_t span = (vector - 1) * width.stride + (width.size - 1) * width.dilation + 1;
-    const int64_t rows_read = (rows - 1) * height.stride + (height.size - 1) * height.dilation + 1;
-    const int64_t weights = form_.conv ? height.size * width.size : 0;
-    return weights + ((span + 2 * piece - 2) / piece * piece * rows_read * ElementBytes() + 3) / 4 +
-           (rows + 1) * vector + span;
+    const int64_t span = form_.axes[2].Span(vector);
+    const int64_t weights = form_.conv ? form_.axes[1].size * form_.axes[2].size : 0;
+    const int64_t strip = (span + 2 * piece - 2) / piece * piece * ElementBytes();
+    return weights + (strip * form_.axes[1].Span(rows) + 3) / 4 + (rows + 1) * vector + span;
   }
 
   /// Instructions of all threads, at the rate of multiplications: those, conversions and reads of elements and weights.
   double WeightingNs(int64_t vector, int64_t rows, const DeviceProfile& profile) const {
-    const PooledAxis& width = form_.axes[2];
-    const PooledAxis& height = form_.axes[1];
-    const int64_t span = (vector - 1) * width.stride + (width.size - 1) * width.dilation + 1;
-    const int64_t rows_read = (rows - 1) * height.stride + (height.size - 1) * height.dilation + 1;
-    const int64_t reads = rows_read * (span + 2 * CeilDiv(span, Piece(vector))) + 2 * height.size * width.size + 30;
-    const int64_t each = form_.axes[0].size * (height.size * width.size * vector * rows + reads);
+    const int64_t span = form_.axes[2].Span(vector);
+    const int64_t taps = form_.axes[1].size * form_.axes[2].size;
+    const int64_t reads = form_.axes[1].Span(rows) * (span + 2 * CeilDiv(span, Piece(vector))) + 2 * taps + 30;
+    const int64_t each = form_.axes[0].size * (taps * vector * rows + reads);
     const int64_t threads = form_.images.Bound(spec_.dims).factor() * ThreadsOfImage(vector, rows);
     return 2e9 * static_cast<double>(threads * each) / profile.PeakFlops(DType::kFloat32, false);
   }
 
   void MakeSpace() {
-    std::vector<Value> vectors;
-    for (int64_t v = 1; v <= 8; v *= 2) {
-      // Weighted windows pay for what the last of a row computes in vain.
-      const bool fits = form_.axes[2].out % v == 0 || (form_.conv && form_.axes[2].out >= 2 * v);
-      if (fits && v * static_cast<int64_t>(SizeOf(spec_.args.back().dtype)) <= 16 && (v == 1 || Registers(v, 1) <= 160))
-        vectors.emplace_back(v);
-    }
-    std::vector<Value> rows;
-    for (int64_t r : {1, 2, 4}) {
-      if (r == 1 || (r <= form_.axes[1].out && Registers(1, r) <= 160)) rows.emplace_back(r);
-    }
+    const int64_t written = static_cast<int64_t>(SizeOf(spec_.args.back().dtype));
+    const int64_t out = form_.axes[2].out;
+    // Weighted windows pay for what the last of a row computes in vain.
+    const auto fits = [&](int64_t v) { return v * written <= 16 && (out % v == 0 || (form_.conv && out >= 2 * v)); };
+    const auto has = [&](int64_t rows) { return rows == 1 || rows <= form_.axes[1].out; };
     space_.parameters = {
-        {"vector", vectors, "neighbouring results of a thread"},
-        {"below", rows, "results of a thread below each other"},
+        {"vector", PowersOfTwo(8, fits), "neighbouring results of a thread"},
+        {"below", PowersOfTwo(4, has), "results of a thread below each other"},
         {"block", Integers({64, 128, 256, 512}), "threads of a block"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
-    for (const Value& v : vectors) {
-      for (const Value& r : rows) {
-        const int64_t vector = std::get<int64_t>(v);
-        const int64_t each = std::get<int64_t>(r);
-        if (vector * each > 1 && Registers(vector, each) > 160)
-          Add(fmt::format("vector != {} or below != {}", vector, each), "strips do not fit in registers");
+    for (int64_t vector : {1, 2, 4, 8}) {
+      for (int64_t rows : {1, 2, 4}) {
+        if (vector * rows > 1 && Registers(vector, rows) > 160)
+          Add(fmt::format("vector != {} or below != {}", vector, rows), "strips do not fit in registers");
       }
     }
   }

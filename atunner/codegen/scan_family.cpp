@@ -62,32 +62,16 @@ class Writer {
 
   /// Of all axes; the scan's own is `at`.
   graph::Coordinates Coordinates() const {
-    graph::Coordinates result;
-    const bool along = form_.along_lines();
+    graph::Coordinates result(form_.space().size());
     bool innermost = true;
-    for (size_t i = form_.space().size(); i-- > 0;) {
-      Coordinate c{.text = form_.space()[i].one() ? "0" : i == axis() ? "at" : "c" + std::to_string(i)};
-      const bool lanes = vector_ > 1 && (along ? i == axis() : innermost && !form_.space()[i].one());
-      if (lanes) c.lanes = Coordinate::Lanes::kNext;
-      if (lanes) c.multiple = vector_;
+    for (size_t i = result.size(); i-- > 0;) {
+      Coordinate& c = result[i];
+      c.text = form_.space()[i].one() ? "0" : i == axis() ? "at" : "c" + std::to_string(i);
+      const bool lanes = form_.along_lines() ? i == axis() : innermost && !form_.space()[i].one();
+      if (vector_ > 1 && lanes) c = {.text = c.text, .lanes = Coordinate::Lanes::kNext, .multiple = vector_};
       innermost = innermost && form_.space()[i].one();
-      result.insert(result.begin(), c);
     }
     return result;
-  }
-
-  std::string LineCoordinates() const {
-    std::string text;
-    for (size_t i = 0; i < form_.space().size(); ++i) {
-      if (i == axis() || form_.space()[i].one()) continue;
-      graph::Extent stride(1);
-      for (size_t later = i + 1; later < form_.space().size(); ++later) {
-        if (later != axis()) stride = stride * form_.space()[later];
-      }
-      text += fmt::format("  const long long c{} = safe{} % ({});\n", i,
-                          stride.one() ? "" : fmt::format(" / ({})", stride.ToString()), form_.space()[i].ToString());
-    }
-    return text;
   }
 
   ElementText Elements() const { return {form_.graph, {.vector = vector_, .indent = "        "}}; }
@@ -105,7 +89,8 @@ class Writer {
 )",
                name, KernelParameters(*spec_), parts, graph::ElementCount(form_.Lines()).ToString(),
                along ? "(long long)blockIdx.x * GROUPS + group" : "((long long)blockIdx.x * THREADS + thread) * VEC") +
-           LineCoordinates();
+           CoordinateLines(
+               form_.space(), [this](size_t each) { return each != axis(); }, "c", "safe", "long long", "  ");
   }
 
   /// The loop over a thread's items, with `position` along the scan and `at` along the axis.
@@ -121,7 +106,6 @@ class Writer {
         form_.operation().reverse ? (along ? "EXTENT - VEC - position" : "EXTENT - 1 - position") : "position");
   }
   std::string LaneText() const { return form_.operation().reverse && form_.along_lines() ? "VEC - 1 - lane" : "lane"; }
-  static std::string LaneLoop() { return "#pragma unroll\n        for (int lane = 0; lane < VEC; ++lane) {\n"; }
 
   std::string Kernel(const std::string& name, bool totals) {
     const std::string type = form_.type();
@@ -155,37 +139,24 @@ class Writer {
     ElementText elements = Elements();
     const auto value = elements.Of(form_.graph.node(form_.scan).operands[0], Coordinates());
     failed_ = failed_ || elements.failed();
-    return ItemLoop() + "      if (active && position < EXTENT) {\n" + elements.Scope(0) + LaneLoop() +
-           elements.Scope(1) +
-           fmt::format("          value[item][{}] = ({}){};\n        }}\n      }} else {{\n", LaneText(), form_.type(),
-                       value.text) +
-           LaneLoop() +
-           fmt::format("          value[item][lane] = {};\n        }}\n      }}\n    }}\n", form_.neutral());
+    return ItemLoop() + "      if (active && position < EXTENT) {\n" +
+           LanesText(elements,
+                     fmt::format("          value[item][{}] = ({}){};\n", LaneText(), form_.type(), value.text),
+                     "        ") +
+           fmt::format(
+               "      }} else {{\n#pragma unroll\n        for (int lane = 0; lane < VEC; ++lane) value[item][lane] = "
+               "{};\n      }}\n    }}\n",
+               form_.neutral());
   }
 
   std::string Results() {
     ElementText elements = Elements();
     const graph::Coordinates at = Coordinates();
     elements.Know(form_.scan, {fmt::format("value[item][{}]", LaneText()), 1}, at);
-    std::string offset;
-    for (size_t i = 0; i < at.size(); ++i) {
-      if (form_.space()[i].one()) continue;
-      const Shape later(form_.space().begin() + static_cast<int64_t>(i) + 1, form_.space().end());
-      offset += (offset.empty() ? "" : " + ") + ProductText(at[i].text, graph::ElementCount(later).ToString());
-    }
-    std::string vectors;
-    std::string stores;
-    std::string writes;
-    for (const graph::Output& output : form_.graph.outputs()) {
-      const auto value = elements.Of(output.node, at);
-      vectors +=
-          fmt::format("        Vector<{}> {}_out;\n", CudaName(form_.graph.node(output.node).type.dtype), output.name);
-      stores += fmt::format("          store({}_out.element[lane], {});\n", output.name, value.text);
-      writes += fmt::format("        write(out_{0} + {1}, {0}_out);\n", output.name, offset.empty() ? "0" : offset);
-    }
+    const std::string results =
+        ResultsText(elements, form_.graph, form_.graph.outputs(), at, NumberText(form_.space(), at), "        ");
     failed_ = failed_ || elements.failed();
-    return ItemLoop() + "      if (active && position < EXTENT) {\n" + elements.Scope(0) + vectors + LaneLoop() +
-           elements.Scope(1) + stores + "        }\n" + writes + "      }\n    }\n";
+    return ItemLoop() + "      if (active && position < EXTENT) {\n" + results + "      }\n    }\n";
   }
 
   const ScanForm& form_;
@@ -198,30 +169,24 @@ class Writer {
 std::optional<ScanForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused) return std::nullopt;
-  ScanForm form{*fused, -1};
-  for (size_t id = 0; id < form.graph.nodes().size(); ++id) {
-    if (!form.graph.nodes()[id].As<graph::Scan>()) continue;
-    if (form.scan >= 0) return std::nullopt;
-    form.scan = static_cast<NodeId>(id);
-  }
-  if (form.scan < 0 || !form.extent().constant()) return std::nullopt;
-  const auto served = [&](NodeId from, bool behind) {
-    const auto it = ElementText::Serves(form.graph, from, [&](NodeId id) { return behind && id == form.scan; });
-    return it.yes && it.work <= 64;
-  };
-  if (!served(form.graph.node(form.scan).operands[0], false)) return std::nullopt;
-  for (const graph::Output& output : form.graph.outputs()) {
-    if (!served(output.node, true) || form.graph.node(output.node).type.shape != form.space()) return std::nullopt;
-  }
+  const auto scan = OnlyNode<graph::Scan>(*fused);
+  if (!scan) return std::nullopt;
+  ScanForm form{*fused, *scan};
+  const auto known = [&](NodeId id) { return id == form.scan; };
+  const bool results = std::ranges::all_of(form.graph.outputs(), [&](const graph::Output& output) {
+    return IsServed(form.graph, output.node, 64, known) && form.graph.node(output.node).type.shape == form.space();
+  });
+  if (!results || !form.extent().constant() || !IsServed(form.graph, form.graph.node(form.scan).operands[0], 64))
+    return std::nullopt;
   Writer writer(form, &spec, 1, false);
   writer.Run();
   return writer.failed() ? std::nullopt : std::optional(std::move(form));
 }
 
-class ScanTemplate : public BoundTemplate {
+class ScanTemplate : public GraphTemplate {
  public:
   ScanTemplate(const KernelSpec& spec, const DeviceProfile& profile, ScanForm form)
-      : BoundTemplate(spec, profile), form_(std::move(form)) {
+      : GraphTemplate(spec, profile, form.graph), form_(std::move(form)) {
     MakeSpace();
   }
 
@@ -229,19 +194,13 @@ class ScanTemplate : public BoundTemplate {
     const Chosen at = chosen(configuration);
     ConstantBlock constants;
     constants.Define("ALONG_LINES", form_.along_lines() ? 1 : 0)
-        .Int("VEC", at["vector"], "neighbouring elements that a thread moves at once")
-        .Int("ITEMS", at["items"], "vectors of a thread in a tile")
-        .Int("THREADS", at["threads"], form_.along_lines() ? "of a line" : "beside each other")
-        .Int("GROUPS", at["groups"], form_.along_lines() ? "lines of a block" : "behind each other along the lines")
         .Line(fmt::format("constexpr long long EXTENT = {};  // elements of a line", Extent()))
-        .Bool("EXCLUSIVE", form_.operation().exclusive)
-        .Bool("STREAM", at["stream"] != 0, "evict-first loads and stores");
-    SourceUnit source =
-        GraphSource(spec_, "scan", space_.Describe(configuration), constants,
-                    fmt::format("{}\n{}\n{}{}{}", embed::kVectorCuh, embed::kCombineCuh, embed::kScanCuh,
-                                "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n\n",
-                                Writer(form_, &spec_, at["vector"], at["splits"] > 1).Run()));
-    return RenderedKernel{std::move(source), PlanOf(configuration)};
+        .Bool("EXCLUSIVE", form_.operation().exclusive);
+    return RenderedKernel{Source(configuration, "scan", constants,
+                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kScanCuh,
+                                  "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n",
+                                  Writer(form_, &spec_, at["vector"], at["splits"] > 1).Run()}),
+                          PlanOf(configuration)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -274,9 +233,8 @@ class ScanTemplate : public BoundTemplate {
     const double idle = std::max(1.0, profile.sms * 28672.0 / (resident * integer("items") * width));
     const double barriers = along ? 1 + 0.01 * std::fabs(std::log2(threads / 128))
                                   : 1 + 0.04 * std::log2(threads / 32) + 0.02 * integer("groups") / integer("items");
-    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (integer("splits") > 1 ? 1.5 : 1.0);
-    return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers * stream / profile.dram_gbps +
+    return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers / profile.dram_gbps +
            (integer("splits") > 1 ? 2500 : 0);
   }
 
@@ -290,17 +248,15 @@ class ScanTemplate : public BoundTemplate {
     for (const graph::Extent& extent : form_.Lines()) {
       if (!along && !extent.one()) neighbours = extent.factor();
     }
-    const std::vector<Value> vectors =
-        PowersOfTwo(8, [&](int64_t v) { return v * WidestElement(spec_) <= 32 && neighbours % v == 0; });
     space_.parameters = {
         {"threads", along ? Integers({32, 64, 128, 256, 512, 1024}) : Integers({8, 16, 32, 64, 128, 256}),
          along ? "threads of a line" : "threads beside each other"},
         {"groups", Integers({1, 2, 4, 8, 16, 32}),
          along ? "lines of a block" : "threads behind each other along lines"},
-        {"vector", vectors, "neighbouring elements that a thread moves at once"},
+        {"vector", VectorWidths(std::max<int64_t>(WidestElement(spec_), 4), neighbours, 32),
+         "neighbouring elements that a thread moves at once"},
         {"items", Integers({1, 2, 4, 8, 16}), "vectors of a thread in a tile"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}), "blocks that divide a line"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("threads * groups <= 1024 and threads * groups >= 32", "whole warps, and at most 1024 threads");
     Add("items * vector <= 32", "a thread's elements take registers");
@@ -326,10 +282,9 @@ class ScanTemplate : public BoundTemplate {
     for (const char* name : {"totals", "kernel"}) {
       if (!splits && name == std::string_view("totals")) continue;
       LaunchStep step =
-          Step(name, fmt::format("ceil_div({}, {})", lines, form_.along_lines() ? "groups" : "threads * vector"),
-               Expr::MustParse("threads * groups"));
+          Launch(name, fmt::format("ceil_div({}, {})", lines, form_.along_lines() ? "groups" : "threads * vector"),
+                 "threads * groups");
       step.grid[1] = Expr::MustParse("splits");
-      BindParameters(spec_, step);
       if (splits) AddArguments(step, {"@parts"});
       steps.push_back(std::move(step));
     }

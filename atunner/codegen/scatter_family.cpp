@@ -10,7 +10,7 @@
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
-#include "atunner/graph/element_text.h"
+#include "atunner/graph/rewrite.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -20,50 +20,37 @@ using graph::Coordinates;
 using graph::ElementText;
 using graph::NodeId;
 using graph::Scatter;
-using graph::Shape;
-using graph::ValidGraph;
 
-struct ScatterForm {
-  ValidGraph graph;
-  NodeId scatter = 0;
-};
-
-std::optional<ScatterForm> FormOf(const KernelSpec& spec) {
-  const auto fused = FusedGraphOf(spec);
-  if (!fused) return std::nullopt;
-  const auto& nodes = fused->nodes();
-  const auto is_scatter = [](const graph::Node& node) { return node.As<Scatter>() != nullptr; };
-  const auto found = std::ranges::find_if(nodes, is_scatter);
-  if (found == nodes.end() || std::ranges::count_if(nodes, is_scatter) > 1) return std::nullopt;
-  const auto id = static_cast<NodeId>(found - nodes.begin());
-  const auto* scatter = found->As<Scatter>();
-  const auto served = [&](NodeId from, bool known) {
-    const auto it = ElementText::Serves(*fused, from, [&](NodeId node) { return known && node == id; });
-    return it.yes && it.work <= 8;
-  };
-  const bool operands = std::ranges::all_of(found->operands, [&](NodeId operand) { return served(operand, false); });
+std::optional<NodeForm> FormOf(const KernelSpec& spec) {
+  auto fused = FusedGraphOf(spec);
+  if (fused) fused = graph::MergeAxes(*fused);
+  const auto id = fused ? OnlyNode<Scatter>(*fused) : std::nullopt;
+  if (!id) return std::nullopt;
+  const graph::Node& node = fused->node(*id);
+  const auto* scatter = node.As<Scatter>();
+  const auto known = [&](NodeId each) { return each == *id; };
+  const bool operands =
+      std::ranges::all_of(node.operands, [&](NodeId operand) { return IsServed(*fused, operand, 8); });
   const bool outputs = std::ranges::all_of(fused->outputs(), [&](const graph::Output& output) {
-    return fused->node(output.node).type.shape == found->type.shape && served(output.node, true);
+    return fused->node(output.node).type.shape == node.type.shape && IsServed(*fused, output.node, 8, known);
   });
-  const bool rows = scatter->axis == 0 && scatter->batch == 0 && found->type.rank() == 2;
-  return rows && operands && outputs ? std::optional(ScatterForm{*fused, id}) : std::nullopt;
+  const bool rows = scatter->axis == 0 && scatter->batch == 0 && node.type.rank() == 2 &&
+                    fused->node(node.operands[1]).type.rank() == 1;
+  return rows && operands && outputs ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
 }
 
 constexpr int kBlock = 256;  // threads of the kernels that gather places
 
-class ScatterTemplate : public BoundTemplate {
+class ScatterTemplate : public GraphTemplate {
  public:
-  ScatterTemplate(const KernelSpec& spec, const DeviceProfile& profile, ScatterForm form)
-      : BoundTemplate(spec, profile), graph_(std::move(form.graph)), id_(form.scatter) {
-    std::vector<Value> vectors;
-    size_t widest = 1;
+  ScatterTemplate(const KernelSpec& spec, const DeviceProfile& profile, NodeForm form)
+      : GraphTemplate(spec, profile, std::move(form.graph)), id_(form.node) {
+    int64_t widest = 1;
     for (const ArgSpec& arg : spec_.args) {
-      if (IsFloat(arg.dtype)) widest = std::max(widest, SizeOf(arg.dtype));
+      if (IsFloat(arg.dtype)) widest = std::max(widest, static_cast<int64_t>(SizeOf(arg.dtype)));
     }
-    for (int64_t v = 1; v <= 16 && v * static_cast<int64_t>(widest) <= 16 && Columns() % v == 0; v *= 2)
-      vectors.emplace_back(v);
     space_.parameters = {
-        {"vector", vectors, "neighbouring elements that a thread moves at once"},
+        {"vector", VectorWidths(widest, Columns(), 16), "neighbouring elements that a thread moves at once"},
         {"threads_per_row", Integers({8, 32, 64, 128, 256, 512}), "threads that share a row"},
         {"rows_per_block", Integers({1, 2, 4, 8, 32}), "rows of a block"},
         {"unroll", Integers({1, 2, 4, 8}), "updates of a row whose loads are in flight together"},
@@ -75,40 +62,27 @@ class ScatterTemplate : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    ConstantBlock constants;
-    constants.Int("COLS", Columns(), "elements of a row")
-        .Int("THREADS_PER_ROW", integer("threads_per_row"))
-        .Int("ROWS_PER_BLOCK", integer("rows_per_block"))
-        .Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores");
-    SourceUnit source =
-        GraphSource(spec_, "rows at places", space_.Describe(configuration), constants,
-                    fmt::format("{}\n{}\n{}\n{}{}", embed::kVectorCuh, embed::kCombineCuh, embed::kScatterCuh, Lists(),
-                                Combine(integer("vector"), integer("unroll"))));
+    const Chosen at = chosen(configuration);
     LaunchPlan plan = Plan(configuration, {});
     const std::string rows = RowCount();
-    const std::string places = graph::ElementCount(PlaceShape()).ToString();
+    const std::string places = PlaceCount();
     for (const auto& [entry, count] : {std::pair{"no_lists", rows + " + 1"},
                                        {"count_places", places},
                                        {"begin_lists", rows},
                                        {"fill_lists", places},
-                                       {"order_lists", rows},
-                                       {"kernel", rows}}) {
-      LaunchStep step;
-      step.entry = entry;
-      const bool last = step.entry == "kernel";
-      step.grid[0] =
-          Expr::MustParse(fmt::format("ceil_div({}, {})", count, last ? "rows_per_block" : std::to_string(kBlock)));
-      step.block[0] = Expr::MustParse(last ? "threads_per_row * rows_per_block" : std::to_string(kBlock));
-      BindParameters(spec_, step);
-      for (const char* name : {"ends", "begins", "list"}) step.args.push_back(ArgBinding::Workspace(name));
-      plan.steps.push_back(std::move(step));
-    }
+                                       {"order_lists", rows}})
+      plan.steps.push_back(Launch(entry, fmt::format("ceil_div({}, {})", count, kBlock), std::to_string(kBlock)));
+    plan.steps.push_back(
+        Launch("kernel", fmt::format("ceil_div({}, rows_per_block)", rows), "threads_per_row * rows_per_block"));
+    for (LaunchStep& step : plan.steps) AddArguments(step, {"@ends", "@begins", "@list"});
     plan.workspaces = {{"ends", Expr::MustParse(fmt::format("({} + 1) * 4", rows))},
                        {"begins", Expr::MustParse(rows + " * 4")},
                        {"list", Expr::MustParse(places + " * 4")}};
-    return RenderedKernel{std::move(source), std::move(plan)};
+    return RenderedKernel{
+        Source(configuration, "rows at places", ConstantBlock().Int("COLS", Columns(), "elements of a row"),
+               {embed::kVectorCuh, embed::kCombineCuh, embed::kSortCuh, embed::kScatterCuh, Lists(),
+                Combine(at["vector"])}),
+        std::move(plan)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -123,30 +97,11 @@ class ScatterTemplate : public BoundTemplate {
   }
 
  private:
-  const graph::TensorType& TypeOf(NodeId id) const { return graph_.node(id).type; }
   NodeId Operand(size_t i) const { return graph_.node(id_).operands[i]; }
   int64_t Columns() const { return TypeOf(id_).shape[1].factor(); }
   std::string RowCount() const { return TypeOf(id_).shape[0].ToString(); }
-  const Shape& PlaceShape() const { return TypeOf(Operand(1)).shape; }
 
-  ElementText Elements(int64_t vector, const char* indent) const {
-    const auto stored = [this](NodeId id) -> std::optional<ElementText::Stored> {
-      const graph::Node& node = graph_.node(id);
-      if (!node.As<graph::Input>()) return std::nullopt;
-      return ElementText::Stored{"in_" + node.name, std::string(CudaName(node.type.dtype))};
-    };
-    return {graph_, stored, {.vector = vector, .indent = indent}};
-  }
-  /// Of the place with number `n`.
-  Coordinates PlaceAt() const {
-    Coordinates at;
-    for (size_t axis = 0; axis < PlaceShape().size(); ++axis) {
-      const Shape inner(PlaceShape().begin() + static_cast<int64_t>(axis) + 1, PlaceShape().end());
-      const std::string number = fmt::format("(n / ({}))", graph::ElementCount(inner).ToString());
-      at.push_back({.text = axis == 0 ? number : fmt::format("({} % ({}))", number, PlaceShape()[axis].ToString())});
-    }
-    return at;
-  }
+  std::string PlaceCount() const { return TypeOf(Operand(1)).shape[0].ToString(); }
   static graph::Coordinate Column(int64_t vector) {
     using Lanes = graph::Coordinate::Lanes;
     return {.text = "column", .lanes = vector > 1 ? Lanes::kNext : Lanes::kSame, .multiple = vector};
@@ -165,61 +120,46 @@ class ScatterTemplate : public BoundTemplate {
     std::string text = Head("no_lists") + fmt::format("  if (i < {} + 1) ends[i] = 0;\n}}\n", rows);
     for (const auto& [name, found] : {std::pair{"count_places", "atomicAdd(ends + place, 1)"},
                                       {"fill_lists", "list[atomicAdd(ends + place, 1)] = (int)n"}}) {
-      ElementText elements = Elements(1, "  ");
-      const auto place = elements.Of(Operand(1), PlaceAt());
+      ElementText elements(graph_, {.indent = "  "});
+      const auto place = elements.Of(Operand(1), {{.text = "n"}});
       text += Head(name) + fmt::format(
                                "  if (i >= {}) return;\n  const long long n = i;\n{}{}  const long long place = {};\n"
                                "  if (place >= 0 && place < {}) {};\n}}\n",
-                               graph::ElementCount(PlaceShape()).ToString(), elements.Scope(0), elements.Scope(1),
-                               place.text, rows, found);
+                               PlaceCount(), elements.Scope(0), elements.Scope(1), place.text, rows, found);
     }
     text += Head("begin_lists") + fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n}}\n", rows);
     return text + Head("order_lists") +
            fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n}}\n", rows);
   }
 
-  std::string Combine(int64_t vector, int64_t unroll) const {
+  std::string Combine(int64_t vector) const {
     const std::string type = graph::CudaArithmetic(TypeOf(id_).dtype, false);
-    const char* lanes = "#pragma unroll\n      for (int lane = 0; lane < VEC; ++lane) {\n";
     const Coordinates at = {{.text = "row"}, Column(vector)};
-    ElementText before = Elements(vector, "      ");
+    ElementText before(graph_, {.vector = vector, .indent = "    "});
     const auto start = before.Of(Operand(0), at);
-    ElementText each = Elements(vector, "        ");
-    Coordinates from = PlaceAt();
-    from.push_back(Column(vector));
-    const auto update = each.Of(Operand(2), from);
+    ElementText each(graph_, {.vector = vector, .indent = "      "});
+    const auto update = each.Of(Operand(2), {{.text = "n"}, Column(vector)});
     const graph::Combine op = graph_.node(id_).As<Scatter>()->op;
     const std::string combined =
         op == graph::Combine::kSet ? "update" : fmt::format("{}::of(value[lane], update)", CombinerName(op));
-    ElementText after = Elements(vector, "      ");
+    ElementText after(graph_, {.vector = vector, .indent = "    "});
     after.Know(id_, {"value[lane]", 1}, at);
-    std::string vectors, stores, writes;
-    for (const graph::Output& output : graph_.outputs()) {
-      const auto result = after.Of(output.node, at);
-      vectors += fmt::format("      Vector<{}> {}_out;\n", CudaName(TypeOf(output.node).dtype), output.name);
-      stores += fmt::format("        store({}_out.element[lane], {});\n", output.name, result.text);
-      writes += fmt::format("      write(out_{0} + row * COLS + column, {0}_out);\n", output.name);
-    }
     return Head("kernel") +
            fmt::format(
                "  const long long row = i / THREADS_PER_ROW;\n  if (row >= {}) return;\n"
                "  for (int column = (int)(i % THREADS_PER_ROW) * VEC; column < COLS; column += THREADS_PER_ROW * VEC) "
-               "{{\n"
-               "      {} value[VEC];\n",
+               "{{\n    {} value[VEC];\n",
                RowCount(), type) +
-           before.Scope(0) + lanes + before.Scope(1) +
-           fmt::format("        value[lane] = {};\n      }}\n", start.text) +
-           fmt::format(
-               "#pragma unroll {}\n      for (int k = begins[row]; k < ends[row]; ++k) {{\n        const long long n = "
-               "list[k];\n",
-               unroll) +
-           each.Scope(0) + lanes + each.Scope(1) +
-           fmt::format("        const {} update = {};\n        value[lane] = {};\n      }}\n      }}\n", type,
-                       update.text, combined) +
-           after.Scope(0) + vectors + lanes + after.Scope(1) + stores + "      }\n" + writes + "  }\n}\n";
+           LanesText(before, fmt::format("      value[lane] = {};\n", start.text), "    ") +
+           "#pragma unroll UNROLL\n    for (int k = begins[row]; k < ends[row]; ++k) {\n      const long long n = "
+           "list[k];\n" +
+           LanesText(
+               each,
+               fmt::format("        const {} update = {};\n        value[lane] = {};\n", type, update.text, combined),
+               "      ") +
+           "    }\n" + ResultsText(after, graph_, graph_.outputs(), at, "row * COLS + column", "    ") + "  }\n}\n";
   }
 
-  ValidGraph graph_;
   NodeId id_;
 };
 

@@ -1,5 +1,5 @@
 // Top-k: the places of the first few of each row in sorted order, and what stands there. A block finds those of a row
-// in two passes, of which the second meets the row in a cache.
+// in two passes, of which the second meets the row in a cache; many of a row it finds by sorting all of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,78 +16,62 @@ namespace atunner {
 namespace {
 
 using graph::NodeId;
-using graph::ValidGraph;
 
-constexpr int64_t kMostOfRow = 256;  // ranks that one block finds
+constexpr int64_t kFew = 256;          // ranks that are found without sorting
+constexpr int64_t kMostSorted = 6144;  // elements of 64 bits in shared memory
 
-struct TopKForm {
-  ValidGraph graph;
-  NodeId sort = 0;
-};
-
-std::optional<TopKForm> FormOf(const KernelSpec& spec) {
+std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
-  if (!fused) return std::nullopt;
-  const auto& nodes = fused->nodes();
-  const auto found = std::ranges::find_if(nodes, [](const auto& node) { return node.template As<graph::Sort>(); });
-  if (found == nodes.end()) return std::nullopt;
-  const auto id = static_cast<NodeId>(found - nodes.begin());
-  const graph::Node& x = fused->node(found->operands[0]);
+  const auto id = fused ? OnlyNode<graph::Sort>(*fused) : std::nullopt;
+  if (!id) return std::nullopt;
+  const graph::Node& sort = fused->node(*id);
+  const graph::Node& x = fused->node(sort.operands[0]);
   const auto last = static_cast<int64_t>(x.type.rank()) - 1;
   const DType dtype = x.type.dtype;
   const bool ordered = (IsFloat(dtype) && SizeOf(dtype) <= 4 && SizeOf(dtype) >= 2) || dtype == DType::kInt32;
-  const bool rows = found->As<graph::Sort>()->axis == last && x.type.shape[last].factor() < INT32_MAX / 64 &&
-                    found->type.shape[last].factor() <= kMostOfRow;
+  const bool rows = sort.As<graph::Sort>()->axis == last && x.type.shape[last].factor() < INT32_MAX / 64 &&
+                    (sort.type.shape[last].factor() <= kFew || x.type.shape[last].factor() <= kMostSorted);
   const bool outputs = std::ranges::all_of(fused->outputs(), [&](const graph::Output& output) {
     const graph::Node& node = fused->node(output.node);
     const auto* gather = node.As<graph::Gather>();
-    return output.node == id || (gather && gather->axis == last && gather->batch == last &&
-                                 node.operands == std::vector<NodeId>{found->operands[0], id});
+    return output.node == *id || (gather && gather->axis == last && gather->batch == last &&
+                                  node.operands == std::vector<NodeId>{sort.operands[0], *id});
   });
-  return x.As<graph::Input>() && ordered && rows && outputs ? std::optional(TopKForm{*fused, id}) : std::nullopt;
+  return x.As<graph::Input>() && ordered && rows && outputs ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
 }
 
-class TopKTemplate : public BoundTemplate {
+class TopKTemplate : public GraphTemplate {
  public:
-  TopKTemplate(const KernelSpec& spec, const DeviceProfile& profile, TopKForm form)
-      : BoundTemplate(spec, profile), graph_(std::move(form.graph)), sort_(graph_.node(form.sort)) {
-    std::vector<Value> vectors;
-    for (int64_t v = 1; v * static_cast<int64_t>(SizeOf(x().type.dtype)) <= 16 && Columns() % v == 0; v *= 2)
-      vectors.emplace_back(v);
+  TopKTemplate(const KernelSpec& spec, const DeviceProfile& profile, NodeForm form)
+      : GraphTemplate(spec, profile, std::move(form.graph)), sort_(graph_.node(form.node)) {
+    const auto bytes = static_cast<int64_t>(SizeOf(x().type.dtype));
     space_.parameters = {
         {"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"},
-        {"vector", vectors, "neighbouring elements that a thread reads at once"},
-        {"groups", Integers({1, 2, 4, 8}), "groups of threads for each rank, whose best elements give the bound"},
+        {"vector", VectorWidths(bytes, Columns(), 16), "neighbouring elements that a thread reads at once"},
         {"stream", Integers({0, 1}), "evict-first loads"},
     };
+    Add(fmt::format("block <= 64 or block <= 2 * {} or block * vector < 2 * {}", Ranks(), Columns()),
+        "more threads than elements");
+    if (Whole()) return;
+    space_.parameters.push_back(
+        {"groups", Integers({1, 2, 4, 8}), "groups of threads for each rank, whose best elements give the bound"});
     Add(fmt::format("block >= {}", Ranks()), "a group for each rank");
     Add(fmt::format("groups * {} <= block and groups * {} <= 1024 and 32 * groups * {} >= block", Ranks(), Ranks(),
                     Ranks()),
         "groups of 1 to 32 threads");
-    Add(fmt::format("block <= 64 or block <= 2 * {} or block * vector < 2 * {}", Ranks(), Columns()),
-        "more threads than elements");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    const graph::Sort& sort = *sort_.As<graph::Sort>();
     ConstantBlock constants;
-    constants.Int("COLS", Columns(), "elements of a row")
+    constants.Define("WHOLE", Whole() ? 1 : 0)
+        .Int("COLS", Columns(), "elements of a row")
         .Int("K", sort_.type.shape.back().factor(), "that are wanted")
-        .Int("BLOCK", integer("block"), "threads")
-        .Int("GROUPS", integer("groups") * Ranks(), "of threads, whose best elements give the bound")
-        .Int("VEC", integer("vector"), "neighbouring elements that a thread reads at once")
-        .Bool("DESCENDING", sort.descending)
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads")
+        .Int("RANKS", Ranks(), "of which a group has one each")
+        .Bool("DESCENDING", sort_.As<graph::Sort>()->descending)
         .Line(fmt::format("typedef {} Compared;", graph::CudaArithmetic(x().type.dtype, false)));
-    SourceUnit source = GraphSource(spec_, "the first of rows", space_.Describe(configuration), constants,
-                                    fmt::format("{}\n{}\n{}", embed::kVectorCuh, embed::kTopkCuh, Kernel()));
-    LaunchStep step;
-    step.entry = "kernel";
-    step.grid[0] = Expr::MustParse(RowCount());
-    step.block[0] = Expr::MustParse("block");
-    BindParameters(spec_, step);
-    return RenderedKernel{std::move(source), Plan(configuration, {step})};
+    return RenderedKernel{Source(configuration, "the first of rows", constants,
+                                 {embed::kVectorCuh, embed::kSortCuh, embed::kTopkCuh, Kernel()}),
+                          Plan(configuration, {Launch("kernel", RowCount(), "block")})};
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
@@ -96,14 +80,19 @@ class TopKTemplate : public BoundTemplate {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
     const double width = integer("vector") * static_cast<double>(SizeOf(x().type.dtype));
     const double per_thread = static_cast<double>(Columns()) / (integer("block") * integer("vector"));
-    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width)) *
-           (1 + 0.05 * std::fabs(std::log2(per_thread / 8))) *
-           (1 + 0.02 * std::fabs(std::log2(integer("groups") / 2))) * (integer("stream") > 0 ? 1.1 : 1.0);
+    const double reading = MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
+                           (1 + 0.2 * std::log2(16 / width)) * (integer("stream") > 0 ? 1.1 : 1.0);
+    // What sorts has many steps, few of which leave a warp.
+    return Whole() ? reading * (1 + 0.05 * std::fabs(std::log2(per_thread * integer("vector") / 8)))
+                   : reading * (1 + 0.05 * std::fabs(std::log2(per_thread / 8))) *
+                         (1 + 0.02 * std::fabs(std::log2(integer("groups") / 2)));
   }
 
  private:
   const graph::Node& x() const { return graph_.node(sort_.operands[0]); }
   int64_t Columns() const { return x().type.shape.back().factor(); }
+  /// Are more wanted than a bound helps to find?
+  bool Whole() const { return sort_.type.shape.back().factor() > kFew; }
   /// A power of two, at least as many as are wanted.
   int64_t Ranks() const {
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sort_.type.shape.back().factor())));
@@ -122,7 +111,6 @@ class TopKTemplate : public BoundTemplate {
     return text + "  });\n}\n";
   }
 
-  ValidGraph graph_;
   graph::Node sort_;
 };
 

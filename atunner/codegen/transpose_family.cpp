@@ -9,7 +9,7 @@
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
-#include "atunner/graph/plain_kernels.h"
+#include "atunner/graph/rewrite.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -27,52 +27,13 @@ struct TransposeForm {
 
   size_t a() const { return extents.size() - 1; }  ///< innermost of the operand
   size_t b() const { return order.back(); }        ///< innermost of the result
-  /// Elements between neighbours along an axis of the operand, in the operand or in the result.
-  Extent StrideIn(size_t axis) const {
-    return graph::ElementCount({extents.begin() + static_cast<int64_t>(axis) + 1, extents.end()});
-  }
-  Extent StrideOut(size_t axis) const {
-    Extent stride(1);
-    for (size_t i = order.size(); order[--i] != axis;) stride = stride * extents[order[i]];
-    return stride;
-  }
+  bool in_tile(size_t axis) const { return axis == a() || axis == b(); }
 };
-
-/// Axes of extent 1 left out, axes that keep their neighbour merged with it.
-void Canonicalise(const Shape& from, const std::vector<int64_t>& given, TransposeForm& form) {
-  std::vector<size_t> order;
-  for (int64_t axis : given) {
-    if (!from[axis].one()) order.push_back(static_cast<size_t>(axis));
-  }
-  const auto follows = [&](size_t axis, size_t before) {
-    for (size_t between = before + 1; between < axis; ++between) {
-      if (!from[between].one()) return false;
-    }
-    return axis > before;
-  };
-  std::vector<std::vector<size_t>> groups;
-  for (size_t axis : order) {
-    if (!groups.empty() && follows(axis, groups.back().back()))
-      groups.back().push_back(axis);
-    else
-      groups.push_back({axis});
-  }
-  std::vector<size_t> sorted(groups.size());  // groups in the operand's order
-  std::iota(sorted.begin(), sorted.end(), 0);
-  std::ranges::sort(sorted, {}, [&](size_t group) { return groups[group].front(); });
-  form.order.resize(groups.size());
-  for (size_t place = 0; place < sorted.size(); ++place) {
-    form.order[sorted[place]] = place;
-    Extent extent(1);
-    for (size_t axis : groups[sorted[place]]) extent = extent * from[axis];
-    form.extents.push_back(extent);
-  }
-}
 
 std::optional<TransposeForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused) return std::nullopt;
-  TransposeForm form{.graph = *fused, .extents = {}, .order = {}, .maps = {}};
+  TransposeForm form{.graph = graph::MergeAxes(*fused), .extents = {}, .order = {}, .maps = {}};
   if (form.graph.outputs().size() != 1 || form.graph.inputs().size() != 1) return std::nullopt;
   const graph::Node* transpose = nullptr;
   for (NodeId id = form.graph.outputs()[0].node; !form.graph.node(id).As<graph::Input>();
@@ -86,50 +47,42 @@ std::optional<TransposeForm> FormOf(const KernelSpec& spec) {
       return std::nullopt;
   }
   if (transpose == nullptr) return std::nullopt;
-  Canonicalise(form.graph.node(form.graph.inputs()[0]).type.shape, transpose->As<graph::Transpose>()->order, form);
+  const Shape& from = form.graph.node(form.graph.inputs()[0]).type.shape;
+  std::vector<size_t> places;  // of axes among those that are longer than 1
+  for (const Extent& extent : from) {
+    places.push_back(form.extents.size());
+    if (!extent.one()) form.extents.push_back(extent);
+  }
+  for (int64_t axis : transpose->As<graph::Transpose>()->order) {
+    if (!from[axis].one()) form.order.push_back(places[axis]);
+  }
   if (form.extents.size() < 2 || form.a() == form.b()) return std::nullopt;
   return form;
 }
 
-class TransposeTemplate : public BoundTemplate {
+class TransposeTemplate : public GraphTemplate {
  public:
   TransposeTemplate(const KernelSpec& spec, const DeviceProfile& profile, TransposeForm form)
-      : BoundTemplate(spec, profile), form_(std::move(form)) {
+      : GraphTemplate(spec, profile, form.graph), form_(std::move(form)) {
     MakeSpace();
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
     ConstantBlock constants;
-    constants.Int("VEC", integer("vector"), "neighbouring elements that a thread moves at once")
-        .Int("TILE_A", integer("tile_a"), "elements that are neighbours in the operand")
-        .Int("TILE_B", integer("tile_b"), "elements that are neighbours in the result")
-        .Int("BLOCK", integer("block"), "threads")
-        .Bool("STREAM", integer("stream") != 0, "evict-first loads and stores")
-        .Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
+    constants.Line(fmt::format("typedef {} From;", CudaName(spec_.args[0].dtype)))
         .Line(fmt::format("typedef {} To;", CudaName(spec_.args[1].dtype)));
-    SourceUnit source =
-        GraphSource(spec_, "transpose", space_.Describe(configuration), constants,
-                    fmt::format("{}\n{}\n{}\n{}", embed::kVectorCuh, MapText(), embed::kTransposeCuh,
-                                KernelText(ToString(Get(space_, configuration, "along")) == "operand")));
-    LaunchStep step;
-    step.entry = "kernel";
-    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, tile_a) * ceil_div({}, tile_b) * ({})",
-                                               form_.extents[form_.a()].ToString(), form_.extents[form_.b()].ToString(),
-                                               Batches().ToString()));
-    step.block[0] = Expr::MustParse("block");
-    BindParameters(spec_, step);
-    return RenderedKernel{std::move(source), Plan(configuration, {std::move(step)})};
+    const std::string blocks =
+        fmt::format("ceil_div({}, tile_a) * ceil_div({}, tile_b) * ({})", form_.extents[form_.a()].ToString(),
+                    form_.extents[form_.b()].ToString(), Batches().ToString());
+    return RenderedKernel{Source(configuration, "transpose", constants,
+                                 {embed::kVectorCuh, MapText(), embed::kTransposeCuh,
+                                  KernelText(ToString(Get(space_, configuration, "along")) == "operand")}),
+                          Plan(configuration, {Launch("kernel", blocks, "block")})};
   }
 
   std::vector<Dims> CheckDims(const Configuration&) const override {
-    if (spec_.dims.size() != 1) return {};
-    const auto& [name, most] = *spec_.dims.begin();
-    const int64_t each = graph::ElementCount(form_.extents).factor();
-    const int64_t least = form_.graph.symbols().begin()->second.low;
-    std::vector<Dims> sizes = {{{name, least}}};
-    if (const int64_t few = std::min(most, 100000 / each + 1); few > least) sizes.push_back({{name, few}});
-    return sizes;
+    const int64_t few = 100000 / graph::ElementCount(form_.extents).factor() + 1;
+    return CheckSizes(spec_, graph_, few, few);
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
@@ -144,7 +97,6 @@ class TransposeTemplate : public BoundTemplate {
     };
     const double piece = integer("tile_a") * size < 256 ? 1.03 : 1.0;  // read side by side
     const double block = 1 + 0.005 * std::fabs(std::log2(integer("block") / 128));
-    const double stream = integer("stream") > 0 ? 1.05 : 1.0;
     const double width = integer("vector") * size;
     const bool reads_on = ToString(Get(space_, configuration, "along")) == "operand";
     const double narrow = width < 4 ? 1.2 : 1 + 0.05 * std::log2(16 / width);
@@ -154,35 +106,30 @@ class TransposeTemplate : public BoundTemplate {
     };
     const double flight = integer("tile_a") * integer("tile_b") * size / integer("block");  // bytes of a thread
     const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
-    return bytes * (reads_on ? 1.03 : 1.0) * piece * block * stream * lines("tile_a") * lines("tile_b") * narrow *
-           late * (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
+    return bytes * (reads_on ? 1.03 : 1.0) * piece * block * lines("tile_a") * lines("tile_b") * narrow * late *
+           (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
   }
 
  private:
   Extent Batches() const {
     Extent count(1);
     for (size_t axis = 0; axis < form_.extents.size(); ++axis) {
-      if (axis != form_.a() && axis != form_.b()) count = count * form_.extents[axis];
+      if (!form_.in_tile(axis)) count = count * form_.extents[axis];
     }
     return count;
   }
 
   void MakeSpace() {
-    const size_t widest = std::max(SizeOf(spec_.args[0].dtype), SizeOf(spec_.args[1].dtype));
-    std::vector<Value> vectors;
-    for (int64_t v = 1; v <= 8 && v * static_cast<int64_t>(widest) <= 16; v *= 2) {
-      if (form_.extents[form_.a()].factor() % v == 0 && form_.extents[form_.b()].factor() % v == 0)
-        vectors.emplace_back(v);
-    }
+    const int64_t neighbours = std::gcd(form_.extents[form_.a()].factor(), form_.extents[form_.b()].factor());
     space_.parameters = {
         {"tile_a", Integers({16, 32, 64, 128}), "elements that are neighbours in the operand"},
         {"tile_b", Integers({16, 32, 64, 128}), "elements that are neighbours in the result"},
-        {"vector", vectors, "neighbouring elements that a thread moves at once"},
+        {"vector", VectorWidths(std::max<int64_t>(WidestElement(spec_), 2), neighbours, 16),
+         "neighbouring elements that a thread moves at once"},
         {"block", Integers({32, 64, 128, 256, 512}), "threads of a block"},
         {"along",
          {std::string("result"), std::string("operand")},
          "blocks that follow each other write neighbours, or read them"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add(fmt::format("tile_a * tile_b * {} <= 49152", SizeOf(spec_.args[0].dtype)), "the tile exceeds shared memory");
     Add("tile_a >= vector and tile_b >= vector", "a thread turns vector x vector elements");
@@ -209,17 +156,22 @@ class TransposeTemplate : public BoundTemplate {
         along_operand
             ? "  const unsigned a0 = blockIdx.x % tiles_a * TILE_A, b0 = blockIdx.x / tiles_a % tiles_b * TILE_B;\n"
             : "  const unsigned b0 = blockIdx.x % tiles_b * TILE_B, a0 = blockIdx.x / tiles_b % tiles_a * TILE_A;\n";
-    text += "  unsigned batch = blockIdx.x / tiles_a / tiles_b;\n  long long from = 0, to = 0;\n";
-    for (size_t axis = form_.extents.size(); axis-- > 0;) {
-      if (axis == form_.a() || axis == form_.b()) continue;
-      text += fmt::format(
-          "  from += (long long)(batch % {0}) * ({1}), to += (long long)(batch % {0}) * ({2}), batch /= {0};\n",
-          "(unsigned)(" + form_.extents[axis].ToString() + ")", form_.StrideIn(axis).ToString(),
-          form_.StrideOut(axis).ToString());
-    }
-    return text + fmt::format("  transpose_tile(in_{} + from, out_{} + to, a0, b0, {}, {}, {}, {});\n}}\n",
-                              spec_.args[0].name, spec_.args[1].name, a, b, form_.StrideIn(form_.b()).ToString(),
-                              form_.StrideOut(form_.a()).ToString());
+    graph::Coordinates from;
+    for (size_t axis = 0; axis < form_.extents.size(); ++axis)
+      from.push_back({.text = form_.in_tile(axis) ? "0" : "c" + std::to_string(axis)});
+    graph::Coordinates to;
+    Shape result;
+    for (size_t axis : form_.order) to.push_back(from[axis]), result.push_back(form_.extents[axis]);
+    const auto behind = [](const Shape& shape, size_t axis) {
+      return graph::ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).ToString();
+    };
+    const auto place = static_cast<size_t>(std::ranges::find(form_.order, form_.a()) - form_.order.begin());
+    text += "  const unsigned batch = blockIdx.x / tiles_a / tiles_b;\n" +
+            CoordinateLines(
+                form_.extents, [this](size_t axis) { return !form_.in_tile(axis); }, "c", "batch", "long long", "  ");
+    return text + fmt::format("  transpose_tile(in_{} + {}, out_{} + {}, a0, b0, {}, {}, {}, {});\n}}\n",
+                              spec_.args[0].name, NumberText(form_.extents, from), spec_.args[1].name,
+                              NumberText(result, to), a, b, behind(form_.extents, form_.b()), behind(result, place));
   }
 
   TransposeForm form_;

@@ -7,63 +7,12 @@
 #include <set>
 
 #include "atunner/graph/evaluate.h"
+#include "atunner/graph/rewriter.h"
 
 namespace atunner::graph {
 namespace {
 
 constexpr int64_t kLargestFolded = 4096;  // elements
-
-/// What every rewrite shares: nodes are copied one after the other, each perhaps changed on the way.
-class Rewriter {
- public:
-  explicit Rewriter(const ValidGraph& graph)
-      : graph_(graph), builder_(graph.name()), needed_(graph.nodes().size(), false) {
-    for (const auto& output : graph.outputs()) needed_[output.node] = true;
-    for (size_t id = needed_.size(); id-- > 0;) {
-      for (NodeId operand : graph.nodes()[id].operands) needed_[operand] = needed_[operand] || needed_[id];
-    }
-  }
-  virtual ~Rewriter() = default;
-
-  ValidGraph Run() {
-    for (const auto& [name, range] : graph_.symbols()) ATUNNER_CHECK(builder_.Symbol(name, range).has_value());
-    for (size_t id = 0; id < graph_.nodes().size(); ++id) {
-      const Node& node = graph_.nodes()[id];
-      Value made;
-      if (node.As<Input>()) {
-        made = builder_.Input(node.name, {node.type.dtype, InputShape(static_cast<NodeId>(id))});
-      } else if (needed_[id]) {
-        std::vector<Value> operands;
-        for (NodeId operand : node.operands) operands.push_back(values_[operand]);
-        made = Rewrite(static_cast<NodeId>(id), std::move(operands));
-        const bool nameable = builder_.ok() && !builder_.NodeOf(made).As<Input>() && !node.name.empty();
-        if (nameable && builder_.NodeOf(made).name.empty() && NameIsFree(node.name)) builder_.Name(made, node.name);
-      }
-      values_.push_back(made);
-    }
-    for (const auto& output : graph_.outputs()) builder_.Output(output.name, values_[output.node]);
-    auto result = std::move(builder_).Finish();
-    ATUNNER_CHECK(result.has_value());
-    return *std::move(result);
-  }
-
- protected:
-  virtual Value Rewrite(NodeId id, std::vector<Value> operands) = 0;
-  virtual Shape InputShape(NodeId id) const { return graph_.node(id).type.shape; }
-
-  Value Copy(const Node& node, std::vector<Value> operands) {
-    if (const auto* constant = node.As<Constant>()) return builder_.Constant(node.type, constant->values);
-    return builder_.Add(node.operation, std::move(operands));
-  }
-  bool NameIsFree(const std::string& name) { return names_.insert(name).second; }
-  const ValidGraph& graph_;
-  GraphBuilder builder_;
-  std::vector<bool> needed_;
-  std::vector<Value> values_;  ///< by old id
-
- private:
-  std::set<std::string> names_;
-};
 
 /// Leaves out what is not needed.
 class Copier : public Rewriter {
@@ -272,64 +221,6 @@ class PlaceFinder : public Rewriter {
   }
 };
 
-/// Which nodes have the last two axes of `space`, or ones in their place; nullopt where something tells the two apart.
-std::optional<std::vector<bool>> HaveLastAxes(const ValidGraph& graph, const Shape& space) {
-  std::vector<bool> have(graph.nodes().size(), false);
-  for (size_t id = 0; id < have.size(); ++id) {
-    const Node& node = graph.nodes()[id];
-    const auto has = [&](NodeId operand) { return bool{have[operand]}; };
-    const bool any = std::ranges::any_of(node.operands, has);
-    if (node.As<Input>()) {
-      have[id] = node.type.shape == space;
-    } else if (node.As<Reshape>()) {
-      const Shape& shape = node.type.shape;
-      have[id] = shape.size() > 1 && shape.back().one() && shape[shape.size() - 2].one();
-    } else if (const auto* map = node.As<Map>(); map && any) {
-      const auto fits = [&](NodeId operand) { return has(operand) || graph.node(operand).type.shape.empty(); };
-      const bool places = map->body.Uses(ScalarOp::kIndex) || map->body.Uses(ScalarOp::kExtent);
-      if (places || !std::ranges::all_of(node.operands, fits)) return std::nullopt;
-      have[id] = true;
-    } else if (const auto* reduce = node.As<Reduce>(); reduce && any) {
-      const auto last = static_cast<int64_t>(graph.node(node.operands[0]).type.rank()) - 1;
-      const auto reduces = [&](int64_t axis) { return std::ranges::find(reduce->axes, axis) != reduce->axes.end(); };
-      const bool place = reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin;
-      if (reduces(last) != reduces(last - 1) || place) return std::nullopt;
-      have[id] = reduce->keep || !reduces(last);
-    } else if (any) {
-      return std::nullopt;
-    }
-  }
-  return have;
-}
-
-class LastAxesMerger : public Rewriter {
- public:
-  LastAxesMerger(const ValidGraph& graph, std::vector<bool> have) : Rewriter(graph), have_(std::move(have)) {}
-
- private:
-  Shape Merged(NodeId id) const {
-    Shape shape = graph_.node(id).type.shape;
-    if (!have_[id]) return shape;
-    const Extent last = shape.back();
-    shape.pop_back();
-    shape.back() = shape.back() * last;
-    return shape;
-  }
-  Shape InputShape(NodeId id) const override { return Merged(id); }
-  Value Rewrite(NodeId id, std::vector<Value> operands) override {
-    const Node& node = graph_.node(id);
-    if (const auto* map = node.As<Map>()) return builder_.Map(map->body, std::move(operands), Merged(id));
-    if (node.As<graph::Reshape>()) return builder_.Add(graph::Reshape{Merged(id)}, std::move(operands));
-    const auto* reduce = node.As<graph::Reduce>();
-    if (!reduce || !have_[node.operands[0]]) return Copy(node, std::move(operands));
-    graph::Reduce fewer = *reduce;
-    std::erase(fewer.axes, static_cast<int64_t>(graph_.node(node.operands[0]).type.rank()) - 1);
-    return builder_.Add(std::move(fewer), std::move(operands));
-  }
-
-  std::vector<bool> have_;
-};
-
 class UpdateFinder : public Rewriter {
  public:
   using Rewriter::Rewriter;
@@ -464,7 +355,7 @@ class RowKeeper : public Rewriter {
       : Rewriter(graph), rows_(std::move(rows)), kept_(std::move(kept)) {}
 
  private:
-  Shape InputShape(NodeId id) const override { return rows_[id] ? kept_ : graph_.node(id).type.shape; }
+  Shape InputShape(NodeId id) override { return rows_[id] ? kept_ : graph_.node(id).type.shape; }
   Value Rewrite(NodeId id, std::vector<Value> operands) override {
     const Node& node = graph_.node(id);
     const bool same = rows_[id] || (node.As<Reshape>() && rows_[node.operands[0]]);
@@ -507,13 +398,6 @@ ValidGraph WithKeptRows(const ValidGraph& graph) {
 ValidGraph WithoutSingleUpdates(const ValidGraph& graph) { return UpdateFinder(graph).Run(); }
 ValidGraph WithoutThinProducts(const ValidGraph& graph) { return Simplify(ThinProductFinder(graph).Run()); }
 
-ValidGraph MergeLastAxes(const ValidGraph& graph) {
-  const auto first = std::ranges::find_if(graph.nodes(), [](const Node& node) { return node.As<Reduce>() != nullptr; });
-  if (first == graph.nodes().end()) return graph;
-  const Shape& space = graph.node(first->operands[0]).type.shape;
-  const auto have = space.size() > 1 ? HaveLastAxes(graph, space) : std::nullopt;
-  return have && (*have)[first->operands[0]] ? MergeLastAxes(LastAxesMerger(graph, *have).Run()) : graph;
-}
 ValidGraph WithoutPlaces(const ValidGraph& graph) { return PlaceFinder(graph).Run(); }
 ValidGraph Simplify(const ValidGraph& graph) { return Copier(Simplifier(graph).Run()).Run(); }
 ValidGraph FuseMaps(const ValidGraph& graph) { return Simplify(Fuser(Simplify(graph)).Run()); }

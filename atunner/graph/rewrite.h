@@ -30,8 +30,8 @@ ValidGraph WithoutThinProducts(const ValidGraph& graph);
 /// otherwise as well.
 ValidGraph WithKeptRows(const ValidGraph& graph);
 
-/// As few last axes as the first reduction allows: neighbouring ones that no node tells apart become one, of inputs too
-/// (whose elements lie in the same order).
-ValidGraph MergeLastAxes(const ValidGraph& graph);
+/// As few axes as may be: neighbouring ones that no node tells apart become one, of inputs and outputs too (whose
+/// elements lie in the same order).
+ValidGraph MergeAxes(const ValidGraph& graph);
 
 }  // namespace atunner::graph

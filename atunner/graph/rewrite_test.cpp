@@ -132,7 +132,7 @@ TEST(Fuse, KeepsSymbols) {
   ExpectSameMeaning(Specialise(graph, {{"B", 5}}).value(), Specialise(fused, {{"B", 5}}).value());
 }
 
-TEST(MergeLastAxes, OneAxisWhereNothingTellsTwoApart) {
+TEST(MergeAxes, OneAxisWhereNothingTellsTwoApart) {
   const ValidGraph norm = MustParse(R"(
 graph g
 input x: float32[4, 6, 8, 10]
@@ -146,7 +146,7 @@ y = (x - m) * w
 output y
 output s
 )");
-  const ValidGraph merged = MergeLastAxes(norm);
+  const ValidGraph merged = MergeAxes(norm);
   EXPECT_THAT(Print(merged), HasSubstr("input x: float32[4, 6, 80]"));
   EXPECT_THAT(Print(merged), HasSubstr("input weight: float32[6]\n"));
   auto inputs = RandomInputs(norm, 17);
@@ -156,15 +156,76 @@ output s
   for (size_t i = 0; i < want.size(); ++i)
     EXPECT_THAT(got[i].Reals(), testing::Pointwise(testing::DoubleNear(1e-9), want[i].Reals()));
 
-  for (const char* apart :
-       {"y = x * cast(index(-1), float32)\ns = reduce_sum(y, axes=[1, 2])\n",
-        "s = reduce_sum(x, axes=[2])\ny = x * 2\n", "input w: float32[5]\ny = x * w\ns = reduce_sum(y, axes=[1, 2])\n",
-        "wide = pad(x, axis=2, low=1, high=1)\ny = x + 1\ns = reduce_sum(wide, axes=[1, 2])\n",
-        "y = transpose(x, order=[0, 2, 1])\ns = reduce_sum(x, axes=[1, 2])\n"}) {
+  for (const char* apart : {"y = x * cast(index(-1), float32)\ns = reduce_sum(y, axes=[1, 2])\n",
+                            "s = reduce_sum(x, axes=[0, 2])\ny = x * 2\n",
+                            "input w: float32[5]\ny = x * w\ns = reduce_sum(y, axes=[1, 2])\n",
+                            "wide = pad(x, axis=2, low=1, high=1)\ny = x + 1\ns = reduce_sum(wide, axes=[1, 2])\n",
+                            "y = transpose(x, order=[0, 2, 1])\ns = reduce_sum(x, axes=[1, 2])\n"}) {
     const ValidGraph graph =
         MustParse("graph g\ninput x: float32[3, 4, 5]\n" + std::string(apart) + "output y\noutput s\n");
-    EXPECT_EQ(Print(MergeLastAxes(graph)), Print(graph));
+    EXPECT_EQ(Print(MergeAxes(graph)), Print(graph));
   }
+}
+
+std::string MergedInput(const std::string& lines) {
+  const std::string head = "graph g\ndim B = 1..9\ninput x: float32[B, 3, 4, 5]\n";
+  const ValidGraph merged = MergeAxes(MustParse(head + lines + "output y\n"));
+  return ToString(merged.node(merged.inputs()[0]).type.shape);
+}
+
+TEST(MergeAxes, MergesAroundTheAxisThatANodeChanges) {
+  EXPECT_EQ(MergedInput("y = x + 1\n"), "[60*B]");
+  EXPECT_EQ(MergedInput("y = pad(x, axis=3, low=1, high=1)\n"), "[12*B, 5]");
+  EXPECT_EQ(MergedInput("y = concat(x, x, axis=1)\n"), "[B, 3, 20]");
+  EXPECT_EQ(MergedInput("y = scan_sum(x, axis=2)\n"), "[3*B, 4, 5]");
+  EXPECT_EQ(MergedInput("w = window(x, axis=2, size=2)\ny = reduce_max(w, axes=[3])\n"), "[3*B, 4, 5]");
+  EXPECT_EQ(MergedInput("y = transpose(x, order=[2, 3, 0, 1])\n"), "[3*B, 20]");
+  EXPECT_EQ(MergedInput("y = reduce_sum(x, axes=[3, 1, 2])\n"), "[B, 60]");
+  EXPECT_EQ(MergedInput("y = reduce_sum(x, axes=[2, 3], keep=true)\n"), "[3*B, 20]");
+  EXPECT_EQ(MergedInput("input w: float32[3, 1, 1]\ny = x * w\n"), "[B, 3, 20]");
+  EXPECT_EQ(MergedInput("y = reshape(x, shape=[B, 12, 5])\n"), "[60*B]");
+  EXPECT_EQ(MergedInput("z = reshape(x, shape=[B, 12, 5])\ny = reverse(z, axis=2)\n"), "[12*B, 5]");
+  EXPECT_EQ(MergedInput("input i: int64[2, 7]\ny = gather(x, i, axis=1)\n"), "[B, 3, 20]");
+  // Another input of that shape, whose axes a node of its own tells apart.
+  EXPECT_EQ(MergedInput("input z: float32[B, 3, 4, 5]\nt = reverse(z, axis=1)\nw = t + 1\ny = x * 2\noutput w\n"),
+            "[B, 3, 20]");
+  // Nothing is left to merge around the axes; a transpose tells all axes apart.
+  EXPECT_EQ(MergedInput("a = reverse(x, axis=1)\ny = reverse(a, axis=2)\n"), "[B, 3, 4, 5]");
+  EXPECT_EQ(MergedInput("y = transpose(x, order=[0, 2, 1, 3])\n"), "[B, 3, 4, 5]");
+  EXPECT_EQ(MergedInput("y = x + cast(index(-1), float32)\n"), "[B, 3, 4, 5]");
+}
+
+TEST(MergeAxes, KeepsWhatIsComputed) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[3, 1, 4, 5]
+input w: float32[4, 1]
+input i: int64[2, 3]
+input u: float32[2, 3, 1, 4, 5]
+y = x * w
+g = gather(x, i, axis=0)
+m = reduce_mean(y, axes=[1, 3, 2], keep=true)
+t = transpose(x, order=[2, 3, 1, 0])
+z = y - m
+p = scatter_sum(x, i, u, axis=0)
+output g
+output t
+output z
+output p
+)");
+  auto inputs = RandomInputs(graph, 5);
+  const auto want = Evaluate(graph, inputs).value();
+  const ValidGraph merged = MergeAxes(graph);
+  EXPECT_THAT(Print(merged), HasSubstr("input i: int64[6]"));
+  EXPECT_THAT(Print(merged), HasSubstr("input u: float32[6, "));
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const TensorType& type = merged.node(merged.inputs()[k]).type;
+    inputs[k].shape.clear();
+    for (const Extent& extent : type.shape) inputs[k].shape.push_back(extent.factor());
+  }
+  const auto got = Evaluate(merged, inputs).value();
+  for (size_t k = 0; k < want.size(); ++k)
+    EXPECT_THAT(got[k].Reals(), testing::Pointwise(testing::DoubleNear(1e-12), want[k].Reals()));
 }
 
 TEST(WithoutPlaces, TheFirstPlaceOfAnExtremeAndOfNaN) {

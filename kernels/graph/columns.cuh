@@ -2,14 +2,18 @@
 // neighbouring elements, and REDUCED_THREADS that divide what is reduced.
 constexpr int BLOCK = KEPT_THREADS * REDUCED_THREADS;
 
+/// A value as words of 32 bits.
+template <class T> union InWords {
+  static constexpr int COUNT = (sizeof(T) + 3) / 4;
+  T value;
+  unsigned word[COUNT];
+};
+
 /// What the lane has whose number differs in bit `offset`.
 template <class T> DEVICE T shuffled(const T& value, int offset) {
-  union {
-    T value;
-    unsigned word[(sizeof(T) + 3) / 4];
-  } moved = {value};
+  InWords<T> moved = {value};
 #pragma unroll
-  for (int i = 0; i < sizeof(moved.word) / 4; ++i) moved.word[i] = __shfl_xor_sync(0xffffffffu, moved.word[i], offset);
+  for (int i = 0; i < InWords<T>::COUNT; ++i) moved.word[i] = __shfl_xor_sync(0xffffffffu, moved.word[i], offset);
   return moved.value;
 }
 
@@ -54,26 +58,17 @@ template <class Op, class T> DEVICE void block_combine(T (&value)[LANES], int ke
 
 /// A value that blocks which run at once tell each other: each word beside a mark that it is there, written and read
 /// together, so that nobody needs a fence. The marks are cleared before.
-template <class T> struct Told {
-  static constexpr int WORDS = (sizeof(T) + 3) / 4;
-  unsigned long long word[WORDS];
-};
+template <class T> struct Told { unsigned long long word[InWords<T>::COUNT]; };
 template <class T> DEVICE void tell(Told<T>* to, const T& value) {
-  union {
-    T value;
-    unsigned word[Told<T>::WORDS];
-  } told = {value};
+  const InWords<T> told = {value};
 #pragma unroll
-  for (int i = 0; i < Told<T>::WORDS; ++i)
+  for (int i = 0; i < InWords<T>::COUNT; ++i)
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to->word + i), "l"(1ull << 32 | told.word[i]) : "memory");
 }
 template <class T> DEVICE T await(const Told<T>* from) {
-  union {
-    unsigned word[Told<T>::WORDS];
-    T value;
-  } told;
+  InWords<T> told = {};
 #pragma unroll
-  for (int i = 0; i < Told<T>::WORDS; ++i) {
+  for (int i = 0; i < InWords<T>::COUNT; ++i) {
     unsigned long long seen;
     do asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(from->word + i) : "memory");
     while (seen >> 32 == 0);
@@ -85,8 +80,6 @@ template <class T> DEVICE T await(const Told<T>* from) {
 /// Of a count. Divided in full, it would take a branch that keeps loads from moving ahead of it.
 DEVICE float quotient(float a, float b) { return __fdividef(a, b); }
 DEVICE double quotient(double a, double b) { return a / b; }
-DEVICE float reciprocal(float count) { return __fdividef(1.0f, count); }
-DEVICE double reciprocal(double count) { return 1.0 / count; }
 
 /// Count, mean and sum of squared distances from it (Welford; combined as by Chan, Golub and LeVeque 1979).
 template <class T> struct Moments {

@@ -1,8 +1,8 @@
 // Windows over the last axes of images; what lies beyond an image changes no result. A thread computes VEC neighbouring
-// results in each of ROWS rows, from strips of the operand's rows: what windows share is read and converted once. WEIGHTED:
+// results in each of BELOW rows, from strips of the operand's rows: what windows share is read and converted once. WEIGHTED:
 // elements of a window are multiplied by the filter of their image's channel and added up.
 constexpr int SPAN = (VEC - 1) * STRIDE_W + (SIZE_W - 1) * DILATION_W + 1;     // columns of the operand below VEC windows
-constexpr int SPAN_H = (ROWS - 1) * STRIDE_H + (SIZE_H - 1) * DILATION_H + 1;  // and its rows below ROWS windows
+constexpr int SPAN_H = (BELOW - 1) * STRIDE_H + (SIZE_H - 1) * DILATION_H + 1;  // and its rows below BELOW windows
 constexpr int SHIFT = (PIECE - PAD_W % PIECE) % PIECE;                         // a strip begins with a whole piece
 constexpr int PIECES = (SHIFT + SPAN + PIECE - 1) / PIECE;
 constexpr bool EDGES = PAD_W > 0 || OUT_W % VEC != 0 || (OUT_W - 1) * STRIDE_W + (SIZE_W - 1) * DILATION_W >= IN_W;
@@ -12,7 +12,7 @@ DEVICE constexpr bool below(int k, int o) {
   return k >= o * STRIDE_H && (k - o * STRIDE_H) % DILATION_H == 0 && (k - o * STRIDE_H) / DILATION_H < SIZE_H;
 }
 DEVICE constexpr bool below_any(int k) {
-  for (int o = 0; o < ROWS; ++o) {
+  for (int o = 0; o < BELOW; ++o) {
     if (below(k, o)) return true;
   }
   return false;
@@ -58,7 +58,7 @@ DEVICE void add_weighted(const Acc (&weights)[SIZE_W], const Acc (&element)[SPAN
 }
 
 /// Combines the windows that begin at these places of one image into `total`.
-DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter, int d0, int h0, int w0, Acc (&total)[ROWS][VEC]) {
+DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter, int d0, int h0, int w0, Acc (&total)[BELOW][VEC]) {
 #pragma unroll
   for (int r = 0; r < SIZE_D; ++r) {
     const int d = d0 + r * DILATION_D;
@@ -79,7 +79,7 @@ DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter
 #pragma unroll
       for (int i = 0; i < SPAN; ++i) element[i] = strips[k].get(i, w0 - SHIFT);
 #pragma unroll
-      for (int o = 0; WEIGHTED && o < ROWS; ++o) {
+      for (int o = 0; WEIGHTED && o < BELOW; ++o) {
         if (below(k, o)) add_weighted(weights[(k - o * STRIDE_H) / DILATION_H], element, total[o]);
       }
 #pragma unroll
@@ -88,7 +88,7 @@ DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter
 #pragma unroll
         for (int u = 1; u < SIZE_W; ++u) across = Op::of(across, element[lane * STRIDE_W + u * DILATION_W]);
 #pragma unroll
-        for (int o = 0; o < ROWS; ++o) {
+        for (int o = 0; o < BELOW; ++o) {
           if (below(k, o)) total[o][lane] = Op::of(total[o][lane], across);
         }
       }
@@ -98,17 +98,17 @@ DEVICE void pool(const From* __restrict__ image, const From* __restrict__ filter
 
 /// The results of thread number `thread` of all, if there are so many.
 DEVICE void pool_all(const From* __restrict__ x, const From* __restrict__ filters, To* __restrict__ y, unsigned images, unsigned thread) {
-  constexpr unsigned GROUPS_W = (OUT_W + VEC - 1) / VEC, GROUPS_H = (OUT_H + ROWS - 1) / ROWS;
-  const unsigned w = thread % GROUPS_W * VEC, h = thread / GROUPS_W % GROUPS_H * ROWS, d = thread / (GROUPS_W * GROUPS_H) % OUT_D;
+  constexpr unsigned GROUPS_W = (OUT_W + VEC - 1) / VEC, GROUPS_H = (OUT_H + BELOW - 1) / BELOW;
+  const unsigned w = thread % GROUPS_W * VEC, h = thread / GROUPS_W % GROUPS_H * BELOW, d = thread / (GROUPS_W * GROUPS_H) % OUT_D;
   const unsigned image = thread / (GROUPS_W * GROUPS_H * OUT_D);
   if (image >= images) return;
-  Acc total[ROWS][VEC];
+  Acc total[BELOW][VEC];
 #pragma unroll
-  for (int i = 0; i < ROWS * VEC; ++i) total[i / VEC][i % VEC] = NEUTRAL;
+  for (int i = 0; i < BELOW * VEC; ++i) total[i / VEC][i % VEC] = NEUTRAL;
   pool(x + (long long)image * (IN_D * IN_H * IN_W), filters + image % CHANNELS * FILTER, (int)d * STRIDE_D - PAD_D, (int)h * STRIDE_H - PAD_H, (int)w * STRIDE_W - PAD_W, total);
   To* to = y + (long long)image * (OUT_D * OUT_H * OUT_W) + (d * OUT_H + h) * OUT_W + w;
 #pragma unroll
-  for (int o = 0; o < ROWS; ++o) {
+  for (int o = 0; o < BELOW; ++o) {
     if (h + o >= OUT_H) return;
     Vector<To> v;
 #pragma unroll

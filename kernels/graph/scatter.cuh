@@ -16,23 +16,6 @@ DEVICE void begin_list(long long row, long long rows, int* total, int* begins, i
   if (row < rows) begins[row] = cursors[row] = base + upto - count;
 }
 
-/// Sorts a list by all threads of a block: a bitonic network whose steps all ascend, so that what a power of two lacks is as
-/// good as infinite.
-DEVICE void sort_by_block(int* list, int count) {
-  for (int size = 2; size < 2 * count; size *= 2) {
-    for (int step = size / 2; step > 0; step /= 2) {
-      __syncthreads();
-      for (int i = threadIdx.x; i < count; i += blockDim.x) {
-        const int other = step == size / 2 ? i ^ (size - 1) : i ^ step;
-        if (other <= i || other >= count) continue;
-        const int a = list[i], b = list[other];
-        if (b < a) list[i] = b, list[other] = a;
-      }
-    }
-  }
-  __syncthreads();
-}
-
 /// Sorts the lists of as many rows as the block has threads: short ones each by a thread, others by all.
 DEVICE void sort_lists(long long first, long long rows, const int* begins, const int* ends, int* list) {
   __shared__ int waiting[1024], waits;

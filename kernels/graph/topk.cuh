@@ -2,7 +2,6 @@
 // threads: K groups have one that is no worse than it. What is no worse than the bound is collected and ranked.
 typedef unsigned long long Key;  // order, then place: no two elements have the same
 constexpr int MOST = 1024;       // that are collected; a row with more is searched K times
-constexpr int MEMBERS = BLOCK / GROUPS;
 
 /// Numbers that are ordered as the values are. NaN is larger than all, and zeros are equal.
 DEVICE unsigned ascending(float v) {
@@ -24,6 +23,18 @@ template <class T, class Visit> DEVICE void each_element(const T* row, const Vis
     }
   }
 }
+#if WHOLE
+/// found(rank, place) of the row's first K, from all of it in order.
+template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
+  __shared__ Key keys[COLS];
+  each_element(row, [&](unsigned order, int place) { keys[place] = (Key)order << 32 | (unsigned)place; });
+  sort_by_block(keys, COLS);
+  for (int rank = threadIdx.x; rank < K; rank += BLOCK) found(rank, (int)(unsigned)keys[rank]);
+}
+#else
+constexpr int BESTS = GROUPS * RANKS;  // groups of threads
+constexpr int MEMBERS = BLOCK / BESTS;
+
 /// The smallest key of neighbouring threads, `COUNT` of a warp.
 template <int COUNT> DEVICE Key smallest(Key key) {
 #pragma unroll
@@ -41,7 +52,7 @@ DEVICE int rank_among(Key key, const Key* keys, int count) {
 
 /// found(rank, place) of the row's first K.
 template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
-  __shared__ Key best[GROUPS], chosen[MOST], bound;
+  __shared__ Key best[BESTS], chosen[MOST], bound;
   __shared__ int count;
   unsigned order = 0xffffffffu, place = 0xffffffffu;
   each_element(row, [&](unsigned o, int at) {
@@ -51,7 +62,7 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   if (threadIdx.x % MEMBERS == 0) best[threadIdx.x / MEMBERS] = own;
   if (threadIdx.x == 0) count = 0, bound = ~0ull;
   __syncthreads();
-  if (threadIdx.x < GROUPS && rank_among(best[threadIdx.x], best, GROUPS) == K - 1) bound = best[threadIdx.x];
+  if (threadIdx.x < BESTS && rank_among(best[threadIdx.x], best, BESTS) == K - 1) bound = best[threadIdx.x];
   __syncthreads();
   const Key most = bound;
   const unsigned limit = most >> 32;
@@ -85,3 +96,4 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
     if (threadIdx.x == 0) found(rank, (int)(unsigned)last);
   }
 }
+#endif

@@ -1,0 +1,65 @@
+// A new graph made of an old one, node by node.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "atunner/graph/graph.h"
+
+namespace atunner::graph {
+
+/// What every rewrite shares: nodes are copied one after the other, each perhaps changed on the way.
+class Rewriter {
+ public:
+  explicit Rewriter(const ValidGraph& graph)
+      : graph_(graph), builder_(graph.name()), needed_(graph.nodes().size(), false) {
+    for (const auto& output : graph.outputs()) needed_[output.node] = true;
+    for (size_t id = needed_.size(); id-- > 0;) {
+      for (NodeId operand : graph.nodes()[id].operands) needed_[operand] = needed_[operand] || needed_[id];
+    }
+  }
+  virtual ~Rewriter() = default;
+
+  ValidGraph Run() {
+    for (const auto& [name, range] : graph_.symbols()) ATUNNER_CHECK(builder_.Symbol(name, range).has_value());
+    for (size_t id = 0; id < graph_.nodes().size(); ++id) {
+      const Node& node = graph_.nodes()[id];
+      Value made;
+      if (node.As<Input>()) {
+        made = builder_.Input(node.name, {node.type.dtype, InputShape(static_cast<NodeId>(id))});
+      } else if (needed_[id]) {
+        std::vector<Value> operands;
+        for (NodeId operand : node.operands) operands.push_back(values_[operand]);
+        made = Rewrite(static_cast<NodeId>(id), std::move(operands));
+        const bool nameable = builder_.ok() && !builder_.NodeOf(made).As<Input>() && !node.name.empty();
+        if (nameable && builder_.NodeOf(made).name.empty() && NameIsFree(node.name)) builder_.Name(made, node.name);
+      }
+      values_.push_back(made);
+    }
+    for (const auto& output : graph_.outputs()) builder_.Output(output.name, values_[output.node]);
+    auto result = std::move(builder_).Finish();
+    ATUNNER_CHECK(result.has_value());
+    return *std::move(result);
+  }
+
+ protected:
+  virtual Value Rewrite(NodeId id, std::vector<Value> operands) = 0;
+  virtual Shape InputShape(NodeId id) { return graph_.node(id).type.shape; }
+
+  Value Copy(const Node& node, std::vector<Value> operands) {
+    if (const auto* constant = node.As<Constant>()) return builder_.Constant(node.type, constant->values);
+    return builder_.Add(node.operation, std::move(operands));
+  }
+  bool NameIsFree(const std::string& name) { return names_.insert(name).second; }
+  const ValidGraph& graph_;
+  GraphBuilder builder_;
+  std::vector<bool> needed_;
+  std::vector<Value> values_;  ///< by old id
+
+ private:
+  std::set<std::string> names_;
+};
+
+}  // namespace atunner::graph
