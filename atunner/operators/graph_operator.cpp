@@ -8,6 +8,7 @@
 
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/evaluate.h"
+#include "atunner/graph/kept_share.h"
 #include "atunner/graph/library.h"
 #include "atunner/graph/plain_kernels.h"
 #include "atunner/graph/rewrite.h"
@@ -74,8 +75,9 @@ double ShareOf(const ValidGraph& graph, graph::NodeId id) {
   return std::min(1.0, ShareOf(graph, operand) * count(operand) * static_cast<double>(times) / count(id));
 }
 
-/// One operation per scalar operator and element, one per element that is combined, two per product that is added up.
-Expr FlopsOf(const ValidGraph& graph) {
+/// One operation per scalar operator and element, one per element that is combined, two per product that is added up;
+/// of sparse contractions `kept` of them.
+Expr FlopsOf(const ValidGraph& graph, double kept) {
   std::string text = "0";
   const auto add = [&](double each, const Extent& count) {
     if (each > 0) text += fmt::format(" + {} * {}", each, count.ToString());
@@ -85,7 +87,7 @@ Expr FlopsOf(const ValidGraph& graph) {
     if (const auto* map = node.As<graph::Map>()) add(graph::ScalarFlops(map->body), count);
     if (const auto* contract = node.As<graph::Contract>()) {
       const double share = std::min(ShareOf(graph, node.operands[0]), ShareOf(graph, node.operands[1]));
-      add(2 * share, count * SummedCount(graph, node, contract->equation));
+      add(2 * share * (contract->sparse ? kept : 1), count * SummedCount(graph, node, contract->equation));
     }
     if (node.As<graph::Reduce>()) add(1, graph::ElementCount(graph.node(node.operands[0]).type.shape));
   }
@@ -258,7 +260,7 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
   FillPlaces(graph, spec);
   spec.oracle.kind = Oracle::Kind::kGraph;
   spec.oracle.graph = graph::Print(graph);
-  spec.flops = FlopsOf(graph);
+  spec.flops = FlopsOf(graph, graph::KeptShare(checked));
   spec.bytes = BytesOf(graph);
   spec.compute_dtype = ComputeType(graph, spec);
   ATUNNER_TRY(const RenderedKernel plain, graph::PlainKernels(graph, false));

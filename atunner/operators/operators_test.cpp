@@ -52,6 +52,26 @@ TEST(TransposedConvolution, ZerosBetweenElementsAreNoWork) {
   EXPECT_DOUBLE_EQ(flops("conv", {{3, 4, 8, 8}, {6, 4, 3, 3}}, 2, 1), 2.0 * 3 * 4 * 6 * 16 * 9);
 }
 
+// A floor made of products with masked keys refused every kernel that leaves them out.
+TEST(MaskedProducts, AreNoWork) {
+  const auto share = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes, double all) {
+    const KernelSpec spec = Make(name, std::move(shapes), attributes).spec;
+    return FlopCount(spec, spec.dims).value() / all;
+  };
+  const double products =
+      2.0 * 2 * 4096 * 4096 * 128;  // of maps and sums there are some more, 1 % of these a scalar operator
+  const std::vector<std::vector<int64_t>> queries = {{1, 1, 4096, 128}};
+  EXPECT_GT(share("attention_gqa", queries, {}, products), 1);
+  EXPECT_NEAR(share("attention_gqa", queries, {{"causal", true}}, products), 0.53, 0.04);
+  EXPECT_LT(share("attention_gqa", queries, {{"causal", true}, {"window", int64_t{256}}}, products), 0.12);
+  EXPECT_NEAR(share("attention_gqa", {{1, 1, 1024, 128}, {1, 1, 4096, 128}}, {{"causal", true}}, products / 4), 0.91,
+              0.05);
+  EXPECT_LT(share("attention_varlen", queries, {}, products), 0.06);
+  EXPECT_NEAR(share("triangular_matmul", {{512, 512}, {512, 512}}, {}, 2.0 * 512 * 512 * 512), 0.5, 0.01);
+  EXPECT_NEAR(share("triangular_matmul", {{200, 200}, {200, 512}}, {{"upper", true}}, 2.0 * 200 * 200 * 512), 0.5,
+              0.01);
+}
+
 TEST(Softmax, RowsSumToOneAndShiftDoesNotMatter) {
   Instance a = Make("softmax", {{3, 5, 17}});
   Compute(a);

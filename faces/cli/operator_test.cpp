@@ -121,7 +121,7 @@ class Run {
         for (size_t at = next_++; at < cases_.size(); at = next_++) {
           if (flags_.total_seconds > 0 && SystemClock().Now() - start > flags_.total_seconds) return;
           One(at, *judge);
-          if (!quiet) Tell(at);
+          Tell(at, quiet);  // what failed is never passed over
         }
       });
     }
@@ -142,13 +142,13 @@ class Run {
     results_[at] = std::move(result);
   }
 
-  void Tell(size_t at) {
+  void Tell(size_t at, bool quiet) {
     const std::scoped_lock lock(mutex_);
     ++done_;
     if (!results_[at]->passed())
       fmt::print(stderr, "{} {} {}: {} {}\n", cases_[at].shapes.name, Name(cases_[at].dtype), cases_[at].shapes.text,
                  results_[at]->verdict, results_[at]->reason);
-    if (done_ % 200 == 0) fmt::print(stderr, "{} of {} tasks\n", done_, cases_.size());
+    if (!quiet && done_ % 200 == 0) fmt::print(stderr, "{} of {} tasks\n", done_, cases_.size());
   }
 
   std::vector<OperatorCase> cases_;
