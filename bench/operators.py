@@ -299,10 +299,25 @@ def measure_all(tasks, options, results, begun):
         keep(options.json, results)
 
 
+def parts_of(path, gpus):
+    """Where each GPU's process keeps its rows until all are together; what a run that was ended left there counts too."""
+    return [f"{path}.{gpu}" for gpu in range(gpus)]
+
+
+def gather(path, results):
+    for group, found in begun_before(path).items():
+        results.setdefault(group, []).extend(found)
+
+
+def drop(paths):
+    for path in filter(os.path.exists, paths):
+        os.remove(path)
+
+
 def share_out(tasks, options, results, begun):
     """The same on several GPUs, a process each; their lines come as they are measured."""
     with tempfile.TemporaryDirectory() as folder:
-        parts = [os.path.join(folder, f"{gpu}.json") for gpu in range(options.gpus)]
+        parts = parts_of(options.json or os.path.join(folder, "rows"), options.gpus)
         left = options.limit_s - (time.monotonic() - begun)
         workers = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--atunner", options.atunner, "--budget", options.budget, "--limit-s", str(left),
                                      *(["--no-compile"] if options.no_compile else []), *(["--no-naive"] if options.no_naive else []), "--json", part,
@@ -310,9 +325,9 @@ def share_out(tasks, options, results, begun):
                                     env=on_gpu(gpu, options.gpus)) for gpu, part in enumerate(parts)]
         for worker, part in zip(workers, parts):
             worker.wait()
-            for group, found in begun_before(part).items():
-                results.setdefault(group, []).extend(found)
-    keep(options.json, results)
+            gather(part, results)
+        keep(options.json, results)
+        drop(parts)
 
 
 def parse():
@@ -366,6 +381,11 @@ def main():
         return
 
     results = begun_before(options.json)
+    left_behind = parts_of(options.json, options.gpus) if options.json else []
+    for part in left_behind:
+        gather(part, results)
+    keep(options.json, results)
+    drop(left_behind)
     known = {(group, found["row"], found["dtype"]) for group, done in results.items() for found in done}
     tasks = [(row, dtype) for row, dtype in tasks if (row.group, row.label(), dtype) not in known]
     if known:
