@@ -186,7 +186,9 @@ std::string TuneSession::StopReason(const std::atomic<bool>& stop) const {
   const Budget& budget = request_.budget;
   if (budget.trials && static_cast<int64_t>(result_.trials.size()) >= *budget.trials) return "trial budget spent";
   // The baseline's time is not the search's: a plain kernel of half a second would leave nothing of a short budget.
-  if (budget.seconds && spent_before_ + clock_.Now() - search_started_ >= *budget.seconds) return "time budget spent";
+  // Nor is it over before what the schedule itself says is best was judged: others may be compiled sooner.
+  const bool late = budget.seconds && spent_before_ + clock_.Now() - search_started_ >= *budget.seconds;
+  if (late && !first_guess_) return "time budget spent";
   const auto best = MinimisesTimeAlone() ? BestNs() : std::nullopt;
   if (best && *best <= kCloseToFloor * result_.floor_ns) return "within 4 % of the physical floor";
   return "";
@@ -217,8 +219,10 @@ void TuneSession::Refill(Desk& desk) {
   const auto threads = static_cast<size_t>(std::max(1, request_.compile_threads));
   if (desk.ahead.size() >= room || compiling >= threads) return;
   const Stopwatch watch(clock_, result_.spent.for_proposals);
-  for (Configuration& configuration : desk.searcher.Ask(std::min(room - desk.ahead.size(), threads - compiling)))
+  for (Configuration& configuration : desk.searcher.Ask(std::min(room - desk.ahead.size(), threads - compiling))) {
+    if (result_.trials.empty() && !first_guess_) first_guess_ = configuration;
     desk.ahead.Submit(std::move(configuration));
+  }
 }
 
 void TuneSession::Hear(Trial trial, Desk& desk) {
@@ -226,6 +230,7 @@ void TuneSession::Hear(Trial trial, Desk& desk) {
   trial.proposer = trial.number == 1 ? "default" : std::string(desk.searcher.name());
   const Stopwatch watch(clock_, result_.spent.for_proposals);
   desk.searcher.Tell(ObservationOf(trial));
+  if (first_guess_ == trial.configuration) first_guess_.reset();
   result_.trials.push_back(std::move(trial));
 }
 

@@ -161,9 +161,10 @@ class TuneSession {
   int64_t tickets_ = 0;                 ///< of candidates that went to a judge, in order
   std::map<int64_t, int64_t> numbers_;  ///< ticket → number of the trial, once it is one
   Leaders leaders_;
-  std::optional<int64_t> again_;   ///< the leader that is measured again
-  std::vector<int64_t> improved_;  ///< leaders whose new results are not written down
-  size_t written_ = 0;             ///< trials
+  std::optional<int64_t> again_;              ///< the leader that is measured again
+  std::vector<int64_t> improved_;             ///< leaders whose new results are not written down
+  std::optional<Configuration> first_guess_;  ///< what was asked for first, until it is a trial
+  size_t written_ = 0;                        ///< trials
   double started_ = 0;
   double search_started_ = 0;  ///< baselines done
   double spent_before_ = 0;

@@ -66,6 +66,7 @@ class Schedule : public ScheduleTemplate {
 class TextCompiler : public Compiler {
  public:
   Result<CompileOutcome> Compile(const CompileRequest& request, const std::stop_token& = {}) override {
+    if (slow == request.source.text) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     CompileOutcome outcome;
     if (broken.contains(request.source.text)) {
       outcome.error = "mine.cu(3): error";
@@ -79,6 +80,7 @@ class TextCompiler : public Compiler {
   }
   std::string Version() const override { return "text"; }
   std::set<std::string> broken;
+  std::string slow;
   std::map<std::string, std::string> twins;  ///< text → text that compiles to the same binary
 };
 
@@ -346,6 +348,21 @@ TEST_F(TuneSessionTest, TheTimeBudgetEndsTheLoopAfterTheTrialThatSpendsIt) {
   EXPECT_EQ(result.trials.size(), 4u);
   EXPECT_DOUBLE_EQ(result.seconds, 70) << "four trials and three finalists";
   EXPECT_DOUBLE_EQ(result.judge_seconds, 70);
+}
+
+// A search of a second on a busy machine ended with a kernel that was slower than the schedule's own choice.
+TEST_F(TuneSessionTest, TimeIsNotUpBeforeTheFirstGuessWasJudged) {
+  judge_.seconds = 10;
+  request_.budget.seconds = 15;
+  request_.compile_threads = 4;
+  request_.in_order = false;
+  compiler_.slow = "0";
+  judge_.candidates["0"].ns = 1e6;
+  const TuneResult result = Tune(Schedule(50));
+  EXPECT_EQ(result.stop_reason, "time budget spent");
+  EXPECT_THAT(judge_.examined, testing::Contains("0"));
+  ASSERT_TRUE(result.best);
+  EXPECT_EQ(result.best->ObjectiveNs(), 1e6);
 }
 
 TEST_F(TuneSessionTest, TimeSpentBeforeAnInterruptionCounts) {
