@@ -317,7 +317,7 @@ bool MapsPay(const DeviceProfile& profile, const KernelSpec& spec, const MatrixP
 }  // namespace
 
 Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, const DeviceProfile& profile,
-                                                      MatrixProduct product) {
+                                                      const MatrixProduct& product) {
   const size_t bytes = SizeOf(product.a.dtype);
   if (bytes == 2) ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
   if (bytes < 4 && MapsPay(profile, spec, product))

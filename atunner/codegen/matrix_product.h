@@ -32,6 +32,6 @@ struct MatrixProduct {
 
 /// kUnsupported where the device has nothing for these types, or sizes are beyond what kernels count.
 Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, const DeviceProfile& profile,
-                                                      MatrixProduct product);
+                                                      const MatrixProduct& product);
 
 }  // namespace atunner
