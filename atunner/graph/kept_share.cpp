@@ -112,6 +112,11 @@ double KeptShare(const Map& map) {
 }  // namespace
 
 double KeptShare(const ValidGraph& graph) {
+  const auto sparse = [](const Node& node) {
+    const auto* contract = node.As<Contract>();
+    return contract && contract->sparse;
+  };
+  if (std::ranges::none_of(graph.nodes(), sparse)) return 1;  // nobody asks about masks
   double kept = 1;
   for (const Node& node : graph.nodes()) {
     if (const auto* map = node.As<Map>()) kept = std::min(kept, KeptShare(*map));
