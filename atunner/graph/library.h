@@ -98,8 +98,10 @@ void AddPointwise(std::vector<LibraryOperator>& library);
 void AddReductions(std::vector<LibraryOperator>& library);
 void AddNorms(std::vector<LibraryOperator>& library);
 void AddContractions(std::vector<LibraryOperator>& library);
+void AddTransformerParts(std::vector<LibraryOperator>& library);
 void AddWindows(std::vector<LibraryOperator>& library);
 void AddLosses(std::vector<LibraryOperator>& library);
+void AddIndexing(std::vector<LibraryOperator>& library);
 void AddMoves(std::vector<LibraryOperator>& library);
 
 }  // namespace atunner::graph
