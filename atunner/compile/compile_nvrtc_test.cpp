@@ -186,6 +186,23 @@ TEST_F(NvrtcTest, AHeaderInAngleBracketsThatIsNowhereIsTakenAsEmpty) {
   EXPECT_THAT(own.error, testing::HasSubstr("cannot open source file \"mine.h\""));
 }
 
+TEST_F(NvrtcTest, WhatNvccGivesWithoutBeingAskedCompiles) {
+  const auto names = Compile(
+      "__device__ ushort low(ulong x) { return x; }\n"
+      "extern \"C\" __global__ void f(uint* x) { uint i = threadIdx.x; x[i] = low(i); }",
+      {"f"});
+  EXPECT_TRUE(names.ok()) << names.error;
+  const auto own =
+      Compile("typedef unsigned int uint;\nextern \"C\" __global__ void f(uint* x) { ushort i = 1; x[i] = i; }", {"f"});
+  EXPECT_TRUE(own.ok()) << own.error;
+  const auto lambda = Compile(
+      "template <class F> __global__ void f(float* x, F f) { x[0] = f(x[1]); }\n"
+      "extern \"C\" __global__ void g(float* x) { auto twice = [=] __device__(float v) { return v * 2; "
+      "}; x[0] = twice(x[1]); }",
+      {"g"});
+  EXPECT_TRUE(lambda.ok()) << lambda.error;
+}
+
 TEST_F(NvrtcTest, TexturesAndRuntimeTypesCompile) {
   const auto compiles = [&](const std::string& text) { return Compile(text, {"k"}).ok(); };
   EXPECT_TRUE(

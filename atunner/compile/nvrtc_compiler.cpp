@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 #include <mutex>
+#include <regex>
 
 #include "atunner/base/clock.h"
 #include "atunner/base/dylib.h"
@@ -142,6 +143,27 @@ std::vector<std::string> OptionsFor(const CompileRequest& request) {
   return options;
 }
 
+/// Names that nvcc's sources have from the host's C library.
+bool MissesHostTypes(std::string_view log) {
+  return std::ranges::any_of(std::array{"uint", "ushort", "ulong"}, [&](const std::string& name) {
+    return log.find("identifier \"" + name + "\" is undefined") != std::string_view::npos;
+  });
+}
+
+/// Blanks the annotations of lambdas, for which nvcc has an option and NVRTC none; those of kernels need none.
+std::string WithoutLambdaAnnotations(std::string text) {
+  static const std::regex annotated(R"(\]\s*((?:__(?:host|device)__\s*)+)[({])");
+  std::smatch found;
+  for (size_t at = 0; std::regex_search(text.cbegin() + static_cast<ptrdiff_t>(at), text.cend(), found, annotated);) {
+    const size_t begin = at + static_cast<size_t>(found.position(1));
+    at = begin + static_cast<size_t>(found.length(1));
+    std::replace_if(
+        text.begin() + static_cast<ptrdiff_t>(begin), text.begin() + static_cast<ptrdiff_t>(at),
+        [](char c) { return c != '\n'; }, ' ');
+  }
+  return text;
+}
+
 class NvrtcCompiler : public Compiler {
  public:
   NvrtcCompiler(Nvrtc api, int major, int minor)
@@ -189,16 +211,24 @@ class NvrtcCompiler : public Compiler {
 
   /// Headers that are nowhere are taken as empty, which is said: they are the host's, or what is missing says so
   /// itself.
-  CompileOutcome CompileCuda(const CompileRequest& request, const CompiledModule& module,
-                             std::vector<std::string> options) {
+  CompileOutcome CompileCuda(CompileRequest request, const CompiledModule& module, std::vector<std::string> options) {
     std::ranges::move(OptionsFor(request), std::back_inserter(options));
+    static constexpr const char* kHostTypes = "--pre-include=sys/types.h";
     VirtualHeaders headers = KnownHeaders();
     std::string absent;
     CompileOutcome outcome = CompileWith(headers, request, module, options);
     while (!outcome.module) {
-      const auto header = AbsentHeader(outcome.error);
-      if (!header || !headers.emplace(*header, "").second) break;
-      absent += (absent.empty() ? "<" : ", <") + *header + ">";
+      if (MissesHostTypes(outcome.error) && options.back() != kHostTypes) {
+        options.emplace_back(kHostTypes);
+      } else if (outcome.error.find("requires --extended-lambda") != std::string::npos) {
+        std::string mended = WithoutLambdaAnnotations(request.source.text);
+        if (mended == request.source.text) break;
+        request.source.text = std::move(mended);
+      } else {
+        const auto header = AbsentHeader(outcome.error);
+        if (!header || !headers.emplace(*header, "").second) break;
+        absent += (absent.empty() ? "<" : ", <") + *header + ">";
+      }
       outcome = CompileWith(headers, request, module, options);
     }
     if (absent.empty()) return outcome;

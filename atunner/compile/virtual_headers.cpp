@@ -11,14 +11,21 @@ namespace {
 constexpr std::string_view kComplex =
     "#pragma once\n#include <cuda/std/complex>\nnamespace std { using ::cuda::std::complex; }\n";
 
+/// Short names that a host's C library declares, and with it all that nvcc compiles.
+constexpr std::string_view kSysTypes =
+    "#pragma once\ntypedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long ulong;\n";
+
 constexpr std::pair<const char*, std::string_view> kWithText[] = {
-    {"algorithm", embed::kAlgorithmCuh}, {"array", embed::kArrayCuh},           {"cfloat", embed::kLimitsCCuh},
-    {"climits", embed::kLimitsCCuh},     {"cmath", embed::kCmathCuh},           {"complex", kComplex},
-    {"cstddef", embed::kStddefCuh},      {"cstdint", embed::kStdintCuh},        {"cub/cub.cuh", embed::kCubCuh},
-    {"float.h", embed::kLimitsCCuh},     {"functional", embed::kFunctionalCuh}, {"inttypes.h", embed::kStdintCuh},
-    {"limits", embed::kLimitsCuh},       {"limits.h", embed::kLimitsCCuh},      {"math.h", embed::kCmathCuh},
-    {"stddef.h", embed::kStddefCuh},     {"stdint.h", embed::kStdintCuh},       {"type_traits", embed::kTypeTraitsCuh},
-    {"utility", embed::kUtilityCuh},
+    {"algorithm", embed::kAlgorithmCuh},   {"array", embed::kArrayCuh},
+    {"cfloat", embed::kLimitsCCuh},        {"climits", embed::kLimitsCCuh},
+    {"cmath", embed::kCmathCuh},           {"complex", kComplex},
+    {"cstddef", embed::kStddefCuh},        {"cstdint", embed::kStdintCuh},
+    {"cub/cub.cuh", embed::kCubCuh},       {"float.h", embed::kLimitsCCuh},
+    {"functional", embed::kFunctionalCuh}, {"inttypes.h", embed::kStdintCuh},
+    {"limits", embed::kLimitsCuh},         {"limits.h", embed::kLimitsCCuh},
+    {"math.h", embed::kCmathCuh},          {"stddef.h", embed::kStddefCuh},
+    {"stdint.h", embed::kStdintCuh},       {"type_traits", embed::kTypeTraitsCuh},
+    {"utility", embed::kUtilityCuh},       {"sys/types.h", kSysTypes},
 };
 
 /// Headers of PyTorch that extensions include; a device compiler without a host's library cannot read the real ones.
@@ -56,7 +63,7 @@ constexpr std::string_view kOfTheLanguage =
     "filesystem forward_list fstream future getopt.h initializer_list iomanip ios iosfwd iostream istream "
     "iterator list locale malloc.h map memory memory.h mpi.h mutex new numeric omp.h optional ostream pthread.h "
     "queue random ratio regex set shared_mutex signal.h span sstream stack stdarg.h stdbool.h stdexcept stdio.h "
-    "stdlib.h streambuf string string.h string_view strings.h sys/mman.h sys/stat.h sys/time.h sys/types.h "
+    "stdlib.h streambuf string string.h string_view strings.h sys/mman.h sys/stat.h sys/time.h "
     "system_error thread time.h tuple typeindex typeinfo unistd.h unordered_map unordered_set valarray variant "
     "vector";
 

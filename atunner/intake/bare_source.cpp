@@ -67,6 +67,7 @@ class Assembler {
     }
     ATUNNER_TRY(step.shared_bytes, Parse("shared", launch_.shared));
     step.args = in_.bindings;
+    step.cooperative = in_.source_launch != nullptr && in_.source_launch->cooperative;
     out_.plan.symbols = in_.symbols;
     out_.plan.steps.push_back(std::move(step));
     return {};

@@ -314,6 +314,39 @@ void run(torch::Tensor& x, torch::Tensor& y, double eps) {
   EXPECT_EQ(Space(*kernel), "") << "the width is the task's";
 }
 
+/// As samples launch a kernel whose blocks wait for each other, with extents set one by one.
+TEST(BareSource, CallsOfTheRuntimeAreLaunches) {
+  const std::string source = R"(
+template <int kWidth>
+__global__ void relax(const float* x, float* y, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = x[i] * kWidth;
+}
+int main() {
+  int n = 1000;
+  float *x, *y;
+  cudaMalloc(&x, n * sizeof(float));
+  cudaMalloc(&y, n * sizeof(float));
+  dim3 grid, block;
+  grid.x = 4;
+  block.x = 32;
+  block.y = 2;
+  void* args[] = {&x, (void*)&y, &n};
+  cudaLaunchCooperativeKernel((void*)relax<8>, grid, block, args, 2 * n, 0);
+}
+)";
+  auto kernel = Parse(source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_TRUE(kernel->plan.steps[0].cooperative);
+  EXPECT_EQ(Launched(*kernel).grid, (Dim3{4, 1, 1}));
+  EXPECT_EQ(Launched(*kernel).block.y, 2u);
+  EXPECT_EQ(Launched(*kernel).shared_bytes, 2000u);
+  ASSERT_EQ(kernel->plan.steps[0].args.size(), 3u);
+  const size_t call = source.find("cudaLaunchCooperativeKernel");
+  auto plain = Parse(std::string(source).replace(call, 27, "cudaLaunchKernel"));
+  ASSERT_TRUE(plain) << plain.error().ToString();
+  EXPECT_FALSE(plain->plan.steps[0].cooperative);
+}
+
 TEST(BareSource, BlocksThatFollowAProblemSizeAreTunedWhereThreadsStride) {
   std::string source = kPlain;
   source.replace(source.find("if (i < n) y[i] = a * x[i];"), 27,

@@ -309,7 +309,42 @@ class Parser {
   void Launches() {
     for (size_t i = 0; i + 3 < Count(); ++i) {
       if (IsTriple(i, "<")) OneLaunch(i);
+      const bool cooperative = Is(i, "cudaLaunchCooperativeKernel");
+      if ((cooperative || Is(i, "cudaLaunchKernel")) && Is(i + 1, "(")) CalledLaunch(i, cooperative);
     }
+  }
+
+  /// cudaLaunchKernel((void*)kernel, grid, block, args, shared bytes, stream), after void* args[] = {&x, &n};
+  void CalledLaunch(size_t call, bool cooperative) {
+    const std::vector<TokenRange> pieces = SplitArguments(syntax_, {call + 2, MatchingClose(syntax_, call + 1)}, true);
+    if (pieces.size() < 4 || pieces[0].empty() || pieces[3].empty()) return;
+    KernelLaunch launch;
+    size_t name = pieces[0].end - 1;
+    while (name > pieces[0].begin && Is(name, ")")) --name;
+    if (!NameLaunch(name, launch)) return;
+    launch.token = call;
+    launch.line = At(call).line;
+    launch.cooperative = cooperative;
+    launch.configuration = {pieces[1], pieces[2]};
+    launch.configuration.insert(launch.configuration.end(), pieces.begin() + 4, pieces.end());
+    const std::string_view list = At(pieces[3].end - 1).text;
+    for (size_t i = call; i-- > 0 && launch.arguments.empty();) {
+      if (!Is(i, list) || !Is(i + 1, "[")) continue;
+      const size_t open = MatchingClose(syntax_, i + 1) + 2;
+      if (Is(open - 1, "=") && Is(open, "{")) launch.arguments = Pointees({open + 1, MatchingClose(syntax_, open)});
+    }
+    AddLaunch(std::move(launch), call);
+  }
+
+  /// What the elements of a list like {&x, (void*)&n} point to.
+  std::vector<TokenRange> Pointees(TokenRange list) const {
+    std::vector<TokenRange> pieces = SplitArguments(syntax_, list, true);
+    for (TokenRange& piece : pieces) {
+      for (size_t i = piece.begin; i < piece.end; ++i) {
+        if (Is(i, "&")) piece.begin = i + 1;
+      }
+    }
+    return pieces;
   }
 
   void OneLaunch(size_t open) {
@@ -324,7 +359,21 @@ class Parser {
     }
     if (close + 3 >= Count() || !Is(close + 3, "(") || open == 0) return;
     KernelLaunch launch;
-    size_t name = open - 1;
+    if (!NameLaunch(open - 1, launch)) return;
+    launch.configuration = SplitArguments(syntax_, {open + 3, close}, false);
+    launch.arguments = SplitArguments(syntax_, {close + 4, MatchingClose(syntax_, close + 3)}, true);
+    AddLaunch(std::move(launch), open);
+  }
+
+  void AddLaunch(KernelLaunch launch, size_t at) {
+    for (size_t f = 0; f < syntax_.functions.size(); ++f) {
+      if (syntax_.functions[f].body.begin <= at && at < syntax_.functions[f].body.end) launch.function = f;
+    }
+    syntax_.launches.push_back(std::move(launch));
+  }
+
+  /// The kernel whose name, or template arguments, end at the token `name`.
+  bool NameLaunch(size_t name, KernelLaunch& launch) const {
     if (Is(name, ">")) {  // k<128, float><<<...>>>
       size_t depth = 0;
       size_t start = name;
@@ -332,11 +381,11 @@ class Parser {
         if (Is(start, ">")) ++depth;
         if (Is(start, "<") && --depth == 0) break;
       }
-      if (start == 0) return;
+      if (start == 0) return false;
       launch.template_args = SplitArguments(syntax_, {start + 1, name}, true);
       name = start - 1;
     }
-    if (!IsWord(name)) return;
+    if (!IsWord(name)) return false;
     launch.token = name;
     launch.line = At(name).line;
     launch.kernel = std::string(At(name).text);
@@ -344,12 +393,7 @@ class Parser {
       name -= 2;
       launch.kernel = std::string(At(name).text) + "::" + launch.kernel;
     }
-    launch.configuration = SplitArguments(syntax_, {open + 3, close}, false);
-    launch.arguments = SplitArguments(syntax_, {close + 4, MatchingClose(syntax_, close + 3)}, true);
-    for (size_t f = 0; f < syntax_.functions.size(); ++f) {
-      if (syntax_.functions[f].body.begin <= open && open < syntax_.functions[f].body.end) launch.function = f;
-    }
-    syntax_.launches.push_back(std::move(launch));
+    return true;
   }
 
   CudaSyntax syntax_;

@@ -48,8 +48,9 @@ struct KernelLaunch {
   std::vector<TokenRange> template_args;  ///< of "k<128, float>"
   std::vector<TokenRange> configuration;  ///< between <<< and >>>
   std::vector<TokenRange> arguments;
+  bool cooperative = false;
   size_t function = SIZE_MAX;  ///< index of the enclosing host function
-  size_t token = 0;            ///< of the kernel's name
+  size_t token = 0;            ///< of the kernel's name, or of the call that launches it
   int line = 0;
 };
 

@@ -320,7 +320,7 @@ Result<std::array<std::string, 3>> HostScope::ExtentsOf(const Tokens& tokens, in
       }
     } else if (const auto above = InCaller(name)) {
       ATUNNER_TRY(extents, above->first->ExtentsOf(above->first->Copy(above->second), depth + 1));
-    } else {
+    } else if (!members_.contains(name)) {  // else: dim3 block; block.x = 128;
       ATUNNER_TRY(extents[0], NameValue(name, depth + 1));
     }
     if (const auto members = members_.find(name); members != members_.end()) {

@@ -94,6 +94,8 @@ bool Initialised(Exec& x, uint64_t address);
 /// Reads of global memory by the lanes of `mask`, all within `range`: unwritten bytes and races.
 void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes,
                      const Range& range, Layout layout);
+/// Likewise of all lanes, side by side from `first` upwards, where nothing is wrong; false: look closer.
+bool ReadDenseQuietly(Exec& x, const Op& op, uint64_t first, uint32_t bytes, const Range& range);
 /// One lane's write. `value`: what it stores, which is stored here then, so that nobody comes between; `atomic`: races
 /// are not looked for.
 void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes, const Range& range,
@@ -101,6 +103,8 @@ void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_
 /// A store by lanes that lie side by side, which is made here. False: look at each lane, nothing was done for good.
 bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range,
                 Layout layout);
+/// Likewise of single words that lie anywhere and that nobody else touched.
+bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range);
 /// A single access of any size by one lane, of instructions that address global memory themselves.
 void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes);
 void NoteGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes,

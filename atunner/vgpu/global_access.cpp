@@ -26,19 +26,22 @@ void CheckLineRead(Exec& x, const Op& op, const LinePart& part, const uint64_t* 
   }
 }
 
-void ReadLine(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, uint32_t bytes,
-              const Pattern& pattern, const GlobalShadow& shadow) {
-  ShadowLine& line = shadow.lines[part.line];
-  const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
-  LineAccess now = AccessOf(x, op, part, pattern, shadow);
-  if (!NoOtherWrites(x, line, now)) CheckLineRead(x, op, part, addresses, bytes, shadow);
-  LineAccess& last = line.last;
-  if (last.serial != x.serial && InThisLaunch(x, last.serial)) shadow.foreign[part.line] = last;
+void NoteRead(const Exec& x, LineAccess now, uint64_t line, const GlobalShadow& shadow) {
+  LineAccess& last = shadow.lines[line].last;
+  if (last.serial != x.serial && InThisLaunch(x, last.serial)) shadow.foreign[line] = last;
   const bool same = last.serial == now.serial && last.epoch == now.epoch && last.sync == now.sync &&
                     last.op == now.op && last.warp == now.warp;
   if (same && last.origin != now.origin) now.origin = LineAccess::kIrregular;
   if (same) now.words |= last.words;
   last = now;
+}
+
+void ReadLine(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, uint32_t bytes,
+              const Pattern& pattern, const GlobalShadow& shadow) {
+  const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
+  const LineAccess now = AccessOf(x, op, part, pattern, shadow);
+  if (!NoOtherWrites(x, shadow.lines[part.line], now)) CheckLineRead(x, op, part, addresses, bytes, shadow);
+  NoteRead(x, now, part.line, shadow);
 }
 
 void CheckReadRaces(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, const Pattern& pattern,
@@ -144,6 +147,23 @@ void CheckGlobalRead(Exec& x, const Op& op, uint32_t mask, const uint64_t* addre
     }
   }
   if (x.races && !op.relaxed) CheckReadRaces(x, op, mask, addresses, pattern, bytes, shadow);
+}
+
+bool ReadDenseQuietly(Exec& x, const Op& op, uint64_t first, uint32_t bytes, const Range& range) {
+  if (bytes < 4) return false;
+  if (range.shadow == nullptr || !(x.check || x.races)) return true;
+  const GlobalShadow& shadow = *range.shadow;
+  const bool defined = !x.check || shadow.complete ||
+                       AllDefined(shadow.defined + (first - shadow.base), static_cast<size_t>(kLanes) * bytes);
+  if (!defined || !x.races || op.relaxed) return defined;
+  const Pattern pattern{true, true, 0, kLanes, first, std::countr_zero(bytes)};
+  return ForLines(pattern, shadow, [&](const LinePart& part, uint64_t at, uint64_t) {
+    const LineLock lock(x, shadow.base + at);
+    const LineAccess now = AccessOf(x, op, part, pattern, shadow);
+    if (!NoOtherWrites(x, shadow.lines[part.line], now)) return false;
+    NoteRead(x, now, part.line, shadow);
+    return true;
+  });
 }
 
 void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {

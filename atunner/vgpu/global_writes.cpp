@@ -154,6 +154,41 @@ const std::byte* StoredValues(const Exec& x, const Op& op, const Pattern& patter
   return room;
 }
 
+// ---- words that lie anywhere ----------------------------------------------------------------------------------------
+/// Stores what the lanes of a part write to its line, words of registers; false where another access may be in the way.
+bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, const GlobalShadow& shadow) {
+  ShadowLine& line = shadow.lines[part.line];
+  const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
+  const LineAccess now = AccessOf(x, op, part, {}, shadow);
+  if (!NoOtherWrites(x, line, now) || !NoConflict(x, line.last, now) || !NoConflict(x, shadow.foreign[part.line], now))
+    return false;
+  Spell(shadow, part.line, part.words);
+  uint32_t changed = 0;
+  ForLanes(part.lanes, [&](int l) {
+    uint32_t value[8];
+    for (uint32_t i = 0; i < op.list_size; ++i) value[i] = x.Source(x.kernel->lists[op.list + i])[l];
+    const LineWrite write{addresses[l], 4u * op.list_size, reinterpret_cast<const std::byte*>(value)};
+    const uint64_t word = (addresses[l] - shadow.base) / 4;
+    const bool same_value = ChangesNothing(write, shadow.defined + 4 * word);
+    const WordWriter writer{
+        x.serial, x.epoch, x.warp->sync_epoch, x.ThreadOf(l) & 1023u, 15u, std::min(now.op, kUnknownOp) & kUnknownOp};
+    for (uint32_t i = 0; i < op.list_size; ++i) {
+      WordWriter& last = shadow.writers[word + i];
+      const bool mine = last.serial == x.serial && last.thread == writer.thread && last.epoch == x.epoch;
+      if (!same_value)
+        last = writer;
+      else if (InThisLaunch(x, last.serial) && !mine)
+        last.serial = 0;
+    }
+    if (same_value) return;
+    std::memset(shadow.defined + 4 * word, 1, write.bytes);
+    std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
+    changed |= LowBits(op.list_size) << (word % kWordsPerLine);
+  });
+  if (changed != 0) NoteWriter(x, line, changed);
+  return true;
+}
+
 }  // namespace
 
 bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range,
@@ -188,6 +223,26 @@ bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
     NoteWriter(x, line, now.words);
     return true;
   });
+}
+
+bool StoreApart(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses, uint32_t bytes, const Range& range) {
+  const bool words = op.width == 4 && bytes == 4u * op.list_size && bytes <= 32 && (op.variant & 1) == 0;
+  if (!words || !x.races || op.relaxed || range.shadow == nullptr) return false;
+  const GlobalShadow& shadow = *range.shadow;
+  LinePart part;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const uint64_t offset = addresses[l] - shadow.base;
+    const uint64_t line = offset / kShadowLineBytes;
+    const uint32_t own = LowBits(op.list_size) << (offset / 4 % kWordsPerLine);
+    if (line != part.line || (own & part.words) != 0) {
+      if (part.lanes != 0 && !WriteWords(x, op, part, addresses, shadow)) return false;
+      part = {line, 0, 0};
+    }
+    part.words |= own;
+    part.lanes |= 1u << l;
+  }
+  return WriteWords(x, op, part, addresses, shadow);
 }
 
 void CheckGlobalWrite(Exec& x, const Op& op, int lane, uint64_t address, uint32_t bytes, const Range& range,

@@ -102,6 +102,47 @@ TEST_F(OneBlock, WhatAWidenedLoadDropsIsNotRead) {
   EXPECT_THAT(Run(body + "520], 1;\n"), HasSubstr("with no barrier between"));
 }
 
+/// Words 16 bytes apart, so that eight lanes share a line of the shadow; those of the thread opposite belong to the
+/// other warp.
+TEST_F(OneBlock, WordsThatLieApartRaceLikeThoseSideBySide) {
+  const std::string opposite =
+      "xor.b32 %r1, %t, 63;\nld.param.u64 %d0, [out];\nmad.wide.u32 %d0, %r1, 16, %d0;\nadd.u32 %r2, %t, 9;\n";
+  const std::string store = "st.global.u32 [%to], %t;\n";
+  const std::string read = "ld.global.u32 %r3, [%d0];\n";
+  EXPECT_EQ(Run(store + "add.u32 %r2, %t, 9;\nst.global.v2.u32 [%to], {%r2, %t};\n"), "");
+  EXPECT_EQ(words_[40][0], 49u);
+  EXPECT_EQ(words_[40][1], 40u);
+  EXPECT_EQ(words_[40][2], 0x11111111u);
+  EXPECT_EQ(Run(opposite + store + "bar.sync 0;\nst.global.v2.u32 [%d0], {%r2, %r2};\n"), "");
+  EXPECT_EQ(words_[40][1], 32u);
+  EXPECT_THAT(Run(opposite + store + "st.global.v2.u32 [%d0], {%r2, %r2};\n"), HasSubstr("with no barrier between"));
+  EXPECT_THAT(Run(opposite + store + read), HasSubstr("with no barrier between"));
+  EXPECT_THAT(Run(opposite + read + store), HasSubstr("with no barrier between"));
+  EXPECT_EQ(Run(opposite + read + "bar.sync 0;\n" + store), "");
+  EXPECT_EQ(Run(opposite + "st.global.v2.u32 [%to+8], {%t, %t};\n" + read), "");
+  EXPECT_THAT(Run("ld.param.u64 %d0, [out];\nand.b32 %r1, %t, 31;\nmad.wide.u32 %d0, %r1, 16, %d0;\n"
+                  "st.global.u32 [%d0], %t;\n"),
+              HasSubstr("with no barrier between"));
+  EXPECT_THAT(Run("ld.param.u64 %d0, [out];\nand.b32 %r1, %t, 30;\nmad.wide.u32 %d0, %r1, 16, %d0;\n"
+                  "st.global.u32 [%d0], %t;\n"),
+              HasSubstr("with no barrier between"));
+}
+
+/// A word that the first look at its epoch finds in order, and the next not.
+TEST_F(OneBlock, WordsBehindAKnownAddressAreCheckedOneByOne) {
+  const std::string head = "mov.u32 %r7, room;\nst.shared.u32 [%s], %t;\nst.shared.u32 [%s+4], %t;\nbar.sync 0;\n";
+  const std::string loads = "ld.shared.u32 %r0, [%r7];\nld.shared.u32 %r1, [%r7+16];\nld.shared.u32 %r2, [%r7+4];\n";
+  const std::string sum = "add.u32 %r0, %r0, %r1;\nadd.u32 %r0, %r0, %r2;\nst.global.u32 [%to], %r0;\n";
+  EXPECT_EQ(Run(head + loads + sum), "");
+  EXPECT_EQ(words_[50][0], 1u);
+  EXPECT_THAT(Run(head + loads + sum + "setp.eq.u32 %p, %t, 40;\n@%p st.shared.u32 [%r7+4], 7;\n"),
+              HasSubstr("with no barrier between"));
+  EXPECT_THAT(Run(head + "ld.shared.u32 %r0, [%r7];\nld.shared.u32 %r1, [%r7+8];\nld.shared.u32 %r2, [%r7+4];\n" + sum),
+              HasSubstr("before anything was written there"));
+  EXPECT_THAT(Run(head + "setp.eq.u32 %p, %t, 3;\n@%p st.shared.u32 [%r7+16], 7;\n" + loads + sum),
+              HasSubstr("with no barrier between"));
+}
+
 /// Half of the threads have a value to store; each loads that of the thread opposite.
 TEST_F(OneBlock, UndefinedRegistersStayUndefinedInSharedMemory) {
   const std::string exchange =

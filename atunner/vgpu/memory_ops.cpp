@@ -164,6 +164,8 @@ void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpw
   const bool shared = w.space == Space::kShared;
   if (shared && !x.check) return;
   if (shared && bytes % 4 == 0 && !op.relaxed && AllCalm(x, w, mask, bytes)) return;
+  const bool dense = w.space == Space::kGlobal && w.layout == Layout::kDense;
+  if (dense && x.track && ReadDenseQuietly(x, op, w.low + w.bias, bytes, *w.range)) return;
   uint64_t room[kLanes];
   const uint64_t* addresses = w.Addresses(mask, room);
   if (w.space == Space::kGlobal && x.track) CheckGlobalRead(x, op, mask, addresses, bytes, *w.range, w.layout);
@@ -277,6 +279,17 @@ bool KnownCalm(const Exec& x, const KnownSpan& known, const uint32_t* offsets, u
   return news == 0;
 }
 
+/// Notes reads of words behind known addresses that nobody is in conflict with; false: look closer.
+template <class Offset>
+bool ReadKnownQuietly(Exec& x, const Op& op, const KnownSpan& known, const uint32_t* offsets) {
+  const QuietAccess quiet(x, op, sizeof(uint32_t));
+  if (known.span.layout == Layout::kSame) return quiet.Read(0, Lane<Offset>::Get(offsets, 0) + op.imm);
+  for (int l = 0; l < known.period; l += known.run) {
+    if (!quiet.Read(l, Lane<Offset>::Get(offsets, l) + op.imm)) return false;
+  }
+  return true;
+}
+
 /// Reads a word for each lane where an earlier access found out what the address register holds and nobody looks on;
 /// false where there is more to do.
 template <class Offset>
@@ -290,7 +303,8 @@ bool ReadKnownWord(Exec& x, const Op& op, uint32_t mask) {
   if (known.stretch != x.stretch || known.bytes != 4 || !inside || ((known.span.bits | op.imm) & 3) != 0) return false;
   if (x.count && known.wavefronts == 0) return false;
   const uint32_t* offsets = x.Source(op.src[0]);
-  if (x.check && !KnownCalm<Offset>(x, known, offsets, op.imm)) return false;
+  if (x.check && !KnownCalm<Offset>(x, known, offsets, op.imm) && !ReadKnownQuietly<Offset>(x, op, known, offsets))
+    return false;
   if (x.count) CountWavefronts(x, known.wavefronts);
   uint32_t* to = x.Slot(slot);
   const auto word = [offsets, from = x.shared.data() + static_cast<int64_t>(op.imm)](int l) {
@@ -331,7 +345,9 @@ void Store(Exec& x, const Op& op, uint32_t mask) {
     }
   }
   if (w.space == Space::kGlobal && x.track) {
-    if (!StoreDense(x, op, mask, addresses, bytes, *w.range, w.layout)) return StoreLanes(x, op, mask, bytes);
+    if (!StoreDense(x, op, mask, addresses, bytes, *w.range, w.layout) &&
+        !StoreApart(x, op, mask, addresses, bytes, *w.range))
+      return StoreLanes(x, op, mask, bytes);
   } else {
     if (w.space == Space::kLocal && x.check_global)
       ForLanes(mask, [&](int l) { MarkLocal(x, w.Place(w.own[l]), bytes); });

@@ -187,8 +187,8 @@ void MmaDouble(Exec& x, const Op& op, uint32_t mask) {
   x.counts.AddProducts(2.0 * s.m * 8 * s.k, s.bits);
 }
 
-/// Products of 8×8×4: one for each quad pair of the warp, lanes 4i … 4i+3 and those 16 further on. Sums are float32, in
-/// the order of k; so an H200 has all bits of float16 results, and float32 ones within their last bits.
+/// Products of 8×8×4: one for each quad pair of the warp, lanes 4i … 4i+3 and those 16 further on. From sm_80 on the
+/// assembler makes fused multiply-adds in float32 of them, whose order `SumInQuad` keeps.
 struct QuadForm {
   bool a_by_columns = false, b_by_rows = false, wide_d = false, wide_c = false;
 
@@ -207,6 +207,14 @@ std::pair<int, int> PlaceInQuad(int lane, int i, bool wide) {
   const int lower = lane < 16 ? 0 : 4;
   if (!wide) return {lane % 4 + lower, i};
   return {(lane & 1) + (i & 2) + lower, (i & 4) + (lane & 2) + (i & 1)};
+}
+
+/// Of float32 results C comes last, of float16 ones first, with products in pairs.
+template <class A, class B>
+float SumInQuad(bool wide, float c, const A& a, const B& b) {
+  const auto pair = [&](int k) { return std::fma(a(k + 1), b(k + 1), a(k) * b(k)); };
+  if (!wide) return c + pair(0) + pair(2);
+  return c + std::fma(a(3), b(3), std::fma(a(2), b(2), pair(0)));
 }
 
 void MmaQuads(Exec& x, const Op& op, uint32_t mask) {
@@ -236,8 +244,9 @@ void MmaQuads(Exec& x, const Op& op, uint32_t mask) {
     const int quad = l / 4 % 4;
     for (int i = 0; i < 8; ++i) {
       const auto [row, column] = PlaceInQuad(l, i, f.wide_d);
-      float d = sum[quad][row][column];
-      for (int k = 0; k < 4; ++k) d = std::fma(a[quad][row][k], b[quad][k][column], d);
+      const auto of_a = [&, row](int k) { return a[quad][row][k]; };
+      const auto of_b = [&, column](int k) { return b[quad][k][column]; };
+      const float d = SumInQuad(f.wide_d, sum[quad][row][column], of_a, of_b);
       uint32_t& to = x.Slot(ListSlot(x, op, f.wide_d ? i : i / 2))[l];
       const uint32_t bits = f.wide_d ? std::bit_cast<uint32_t>(d) : RoundedHalf(static_cast<double>(d));
       to = f.wide_d ? bits : i % 2 == 0 ? bits : (to & 0xffffu) | bits << 16;

@@ -1,5 +1,6 @@
 // Cases for mma.m8n8k4: four products of 8×8×4, each by the lanes 4i … 4i+3 and 16+4i … 16+4i+3, laid out by the ISA.
 #include <bit>
+#include <cstring>
 
 #include "atunner/base/random.h"
 #include "atunner/model/dtype.h"
@@ -65,19 +66,50 @@ std::string KernelOf(const QuadCase& one) {
          List("c", of_c) + ";\n" + store + "  ret;\n}\n";
 }
 
-WgmmaData DataOf(const QuadCase& one) {
+/// Operands of the four products, and what they are.
+struct Quads {
+  int a[4][8][4], b[4][4][8], c[4][8][8], d[4][8][8];
+};
+
+Quads RandomQuads(const QuadCase& one) {
   Random random(one.Mnemonic().size());
-  const auto draw = [&] { return static_cast<int>(random.Below(15)) - 7; };
-  int a[4][8][4], b[4][4][8], c[4][8][8];
-  for (auto& quad : a)
-    for (auto& row : quad)
-      for (int& value : row) value = draw();
-  for (auto& quad : b)
-    for (auto& row : quad)
-      for (int& value : row) value = draw();
-  for (auto& quad : c)
-    for (auto& row : quad)
-      for (int& value : row) value = draw();
+  Quads quads;
+  const auto draw = [&](auto& matrices) {
+    for (auto& matrix : matrices)
+      for (auto& row : matrix)
+        for (int& value : row) value = static_cast<int>(random.Below(15)) - 7;
+  };
+  draw(quads.a);
+  draw(quads.b);
+  draw(quads.c);
+  std::memcpy(quads.d, quads.c, sizeof quads.d);
+  for (int quad = 0; quad < 4; ++quad)
+    for (int i = 0; i < 8; ++i)
+      for (int j = 0; j < 8; ++j)
+        for (int k = 0; k < 4; ++k) quads.d[quad][i][j] += quads.a[quad][i][k] * quads.b[quad][k][j];
+  return quads;
+}
+
+/// Sums that show their order: large products that cancel, and a C that is lost when it comes between. In even rows the
+/// first two cancel, in odd rows the second and the third.
+Quads QuadsThatCancel(const QuadCase& one) {
+  constexpr int kLarge = 1 << 14;
+  Quads quads = {};
+  for (int quad = 0; quad < 4; ++quad) {
+    for (int i = 0; i < 8; ++i) {
+      quads.a[quad][i][i % 2] = kLarge;
+      quads.a[quad][i][i % 2 + 1] = -kLarge;
+      for (int j = 0; j < 8; ++j) {
+        quads.b[quad][i % 4][j] = kLarge;
+        quads.c[quad][i][j] = 1;
+        quads.d[quad][i][j] = i % 2 == 0 || one.d == "f32" ? 1 : 0;
+      }
+    }
+  }
+  return quads;
+}
+
+WgmmaData DataOf(const QuadCase& one, const Quads& quads) {
   WgmmaData data;
   data.threads = 32;
   data.ptx = KernelOf(one);
@@ -85,8 +117,8 @@ WgmmaData DataOf(const QuadCase& one) {
     const int quad = lane % 16 / 4, half = lane / 16 * 4, t = lane % 4;
     uint32_t operands[4] = {};
     for (int i = 0; i < 4; ++i) {
-      const int of_a = one.a_layout == "row" ? a[quad][half + t][i] : a[quad][half + i][t];
-      const int of_b = one.b_layout == "col" ? b[quad][i][half + t] : b[quad][t][half + i];
+      const int of_a = one.a_layout == "row" ? quads.a[quad][half + t][i] : quads.a[quad][half + i][t];
+      const int of_b = one.b_layout == "col" ? quads.b[quad][i][half + t] : quads.b[quad][t][half + i];
       operands[i / 2] |= Encode("f16", of_a) << (i % 2 * 16);
       operands[2 + i / 2] |= Encode("f16", of_b) << (i % 2 * 16);
     }
@@ -94,10 +126,9 @@ WgmmaData DataOf(const QuadCase& one) {
     int before[8], after[8];
     for (int i = 0; i < 8; ++i) {
       const auto [row, column] = Place(lane, i, one.c);
-      before[i] = c[quad][row][column];
+      before[i] = quads.c[quad][row][column];
       const auto [to_row, to_column] = Place(lane, i, one.d);
-      after[i] = c[quad][to_row][to_column];
-      for (int k = 0; k < 4; ++k) after[i] += a[quad][to_row][k] * b[quad][k][to_column];
+      after[i] = quads.d[quad][to_row][to_column];
     }
     for (const uint32_t word : Registers(one.c, before)) data.input.push_back(word);
     for (const uint32_t word : Registers(one.d, after)) data.expected.push_back(word);
@@ -113,12 +144,14 @@ std::vector<std::string> CheckQuads(const WgmmaRunner& run) {
     for (const char* b : {"row", "col"}) {
       for (const auto& [d, c] : {std::pair("f16", "f16"), std::pair("f32", "f16"), std::pair("f32", "f32")}) {
         const QuadCase one{a, b, d, c};
-        const WgmmaData data = DataOf(one);
-        const auto got = run(data);
-        if (!got)
-          wrong.push_back(one.Mnemonic() + ": " + got.error().ToString());
-        else if (*got != data.expected)
-          wrong.push_back(one.Mnemonic() + ": the product differs");
+        for (const Quads& quads : {RandomQuads(one), QuadsThatCancel(one)}) {
+          const WgmmaData data = DataOf(one, quads);
+          const auto got = run(data);
+          if (!got)
+            wrong.push_back(one.Mnemonic() + ": " + got.error().ToString());
+          else if (*got != data.expected)
+            wrong.push_back(one.Mnemonic() + ": the product differs");
+        }
       }
     }
   }
