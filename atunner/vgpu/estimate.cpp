@@ -227,6 +227,15 @@ double Imbalance(const EstimateInput& in) {
   return mean > 0 ? std::max(1.0, in.counts.longest_path[1] / mean) : 1;
 }
 
+/// What no other work of a tile hides in kernels of tensor cores, in ns: a map that no SM knows yet, and the results,
+/// which all SMs hold in registers until their sums are complete and then store at the same time.
+double Exposed(const EstimateInput& in, const Traffic& traffic) {
+  if (in.counts.wgmma_work + in.counts.mma_work <= 0 || in.counts.async_copy_bytes == 0) return 0;
+  const double map = in.counts.bulk_sectors > 0 ? in.calibration.tensor_map_clk / in.profile->clock_ghz : 0;
+  const double resident = Resident(in.occupancy, in.shape, *in.profile);
+  return map + traffic.store / in.calibration.l2_gbps / resident;
+}
+
 /// The SMs' time, with what bounds it.
 struct Execution {
   double ns = 0;
@@ -262,12 +271,14 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
   if (full > 1) add(full - 1, resident, later);
   if (rest > 0) add(1, std::ceil(rest / sms), full >= 1 ? later : 1, full >= 1 ? 1 : Imbalance(in));
   const double ns_per_clk = 1 / in.profile->clock_ghz;
-  e.ns = total * ns_per_clk;
+  const double exposed = Exposed(in, traffic);
+  e.ns = total * ns_per_clk + exposed;
   e.limiter = beside_clk >= std::max(path_clk, demand_clk) ? beside.name
               : path_clk > demand_clk                      ? "latency"
                                                            : Worst(pipes).name;
   if (beside_clk > 0) e.shares.push_back({beside.name, beside_clk * ns_per_clk});
   e.shares.push_back({"latency", path_clk * ns_per_clk});
+  if (exposed > 0) e.shares.push_back({"first and last of a product", exposed});
   for (const Share& pipe : pipes) {
     if (pipe.value > 0) e.shares.push_back({pipe.name, demand_clk * ns_per_clk * pipe.value / demand});
   }

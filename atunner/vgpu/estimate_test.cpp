@@ -144,6 +144,21 @@ TEST(Estimate, WhatRunsBesideIsNotAddedToThePath) {
   EXPECT_EQ(EstimateTime(in).limiter, "tensor cores");
 }
 
+TEST(Estimate, NothingHidesTheStoresOfAProduct) {
+  EstimateInput in = Streaming();
+  in.counts.path = {10 * 4e5, 10 * 4e5};
+  in.occupancy = {1, 8, 0.125, "shared memory"};
+  in.counts.wgmma_work = 1;
+  const double streams = Time(in);
+  in.counts.async_copy_bytes = 10 * 4096 * 32;
+  in.calibration.l2_async_gbps = in.calibration.l2_gbps;
+  const double stores = 1320.0 * 4096 * 32 / in.calibration.l2_gbps;
+  EXPECT_NEAR(Time(in) - streams, stores, 0.2 * stores);
+  const double copies = Time(in);
+  in.counts.bulk_sectors = 1;
+  EXPECT_NEAR(Time(in) - copies, in.calibration.tensor_map_clk / in.profile->clock_ghz, 1);
+}
+
 TEST(Estimate, BulkCopiesReadAgainFromL2) {
   EstimateInput in = Streaming();
   const double once = EstimateTime(in).dram_bytes;
