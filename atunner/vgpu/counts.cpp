@@ -63,6 +63,7 @@ std::vector<std::pair<std::string, double>> Counts::Figures() const {
   add("reread_sectors", reread_sectors);
   add("path_l2", path[0]);
   add("path_dram", path[1]);
+  add("longest_path_dram", longest_path[1]);
   add("blocks", blocks);
   add("warps", warps);
   return figures;
@@ -104,7 +105,10 @@ Counts& Counts::operator+=(const Counts& o) {
   global_wavefronts += o.global_wavefronts;
   l1_hit_sectors += o.l1_hit_sectors;
   reuse_distance += o.reuse_distance;
-  for (size_t i = 0; i < path.size(); ++i) path[i] += o.path[i];
+  for (size_t i = 0; i < path.size(); ++i) {
+    path[i] += o.path[i];
+    longest_path[i] = std::max(longest_path[i], o.longest_path[i]);
+  }
   blocks += o.blocks;
   warps += o.warps;
   return *this;

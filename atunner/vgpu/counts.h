@@ -58,6 +58,7 @@ struct Counts {
   uint64_t reuse_distance = 0;               ///< of those, in distinct sectors that the block read since, summed
   std::array<double, 2>
       path{};  ///< cycles from a block's start to its end without company: misses served by L2, by DRAM
+  std::array<double, 2> longest_path{};  ///< of a block
   uint64_t blocks = 0;
   uint64_t warps = 0;
 

@@ -221,6 +221,21 @@ double SmsForClusters(const EstimateInput& in) {
   return std::floor(kGroup / blocks) * blocks / kGroup * kComplete * in.profile->sms;
 }
 
+/// Blocks that all run at once end with the longest of them; where others follow, those fill what it leaves idle.
+double Imbalance(const EstimateInput& in) {
+  const double mean = in.counts.path[1] / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  return mean > 0 ? std::max(1.0, in.counts.longest_path[1] / mean) : 1;
+}
+
+/// What no other work of a tile hides in kernels of tensor cores, in ns: a map that no SM knows yet, and the results,
+/// which all SMs hold in registers until their sums are complete and then store at the same time.
+double Exposed(const EstimateInput& in, const Traffic& traffic) {
+  if (in.counts.wgmma_work + in.counts.mma_work <= 0 || in.counts.async_copy_bytes == 0) return 0;
+  const double map = in.counts.bulk_sectors > 0 ? in.calibration.tensor_map_clk / in.profile->clock_ghz : 0;
+  const double resident = Resident(in.occupancy, in.shape, *in.profile);
+  return map + traffic.store / in.calibration.l2_gbps / resident;
+}
+
 /// The SMs' time, with what bounds it.
 struct Execution {
   double ns = 0;
@@ -242,26 +257,28 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
   const double later = traffic.load > 0 ? std::clamp(traffic.dram_read / traffic.load, 0.0, 1.0) : 0;
   Execution e;
   double path_clk = 0, demand_clk = 0, beside_clk = 0, total = 0;
-  const auto add = [&](double waves, double blocks_per_sm, double dram_share) {
-    const double path = l2_path + (dram_path - l2_path) * dram_share;
+  const auto add = [&](double waves, double blocks_per_sm, double dram_share, double longer = 1) {
+    const double path = (l2_path + (dram_path - l2_path) * dram_share) * longer;
+    const double work = blocks_per_sm + longer - 1;  // one of the SM's blocks is the longest
     path_clk += waves * path;
-    demand_clk += waves * blocks_per_sm * demand;
-    beside_clk += waves * blocks_per_sm * beside.value;
-    total += waves * std::max(Overlap({{"", path}, {"", blocks_per_sm * demand}}, sharpness.waves),
-                              blocks_per_sm * beside.value);
+    demand_clk += waves * work * demand;
+    beside_clk += waves * work * beside.value;
+    total += waves * std::max(Overlap({{"", path}, {"", work * demand}}, sharpness.waves), work * beside.value);
   };
   const double full = std::floor(blocks / at_once);
   const double rest = blocks - full * at_once;
-  if (full >= 1) add(1, resident, 1);
+  if (full >= 1) add(1, resident, 1, full > 1 || rest > 0 ? 1 : Imbalance(in));
   if (full > 1) add(full - 1, resident, later);
-  if (rest > 0) add(1, std::ceil(rest / sms), full >= 1 ? later : 1);
+  if (rest > 0) add(1, std::ceil(rest / sms), full >= 1 ? later : 1, full >= 1 ? 1 : Imbalance(in));
   const double ns_per_clk = 1 / in.profile->clock_ghz;
-  e.ns = total * ns_per_clk;
+  const double exposed = Exposed(in, traffic);
+  e.ns = total * ns_per_clk + exposed;
   e.limiter = beside_clk >= std::max(path_clk, demand_clk) ? beside.name
               : path_clk > demand_clk                      ? "latency"
                                                            : Worst(pipes).name;
   if (beside_clk > 0) e.shares.push_back({beside.name, beside_clk * ns_per_clk});
   e.shares.push_back({"latency", path_clk * ns_per_clk});
+  if (exposed > 0) e.shares.push_back({"first and last of a product", exposed});
   for (const Share& pipe : pipes) {
     if (pipe.value > 0) e.shares.push_back({pipe.name, demand_clk * ns_per_clk * pipe.value / demand});
   }

@@ -99,6 +99,25 @@ TEST(Estimate, ATailCostsAWave) {
   EXPECT_GT(Time(in), 1.3 * one);
 }
 
+TEST(Estimate, BlocksAtOnceEndWithTheLongest) {
+  EstimateInput in = Streaming();
+  in.counts.path = {10 * 5e5, 10 * 5e5};
+  in.counts.wgmma_work = 10 * 4.5e5 * 2 * 2048 * in.calibration.wgmma_share;
+  in.occupancy = {1, 8, 0.125, "shared memory"};
+  in.shape.grid.x = 132;
+  const double alike = Time(in);
+  in.counts.longest_path = {5e5, 5e5};
+  EXPECT_EQ(Time(in), alike);
+  in.counts.longest_path = {7.5e5, 7.5e5};
+  EXPECT_GT(Time(in), 1.4 * alike) << "a grid that strides over one and two tiles a block";
+  in.occupancy.blocks_per_sm = 2;
+  EXPECT_GT(Time(in), 1.3 * alike);
+  in.shape.grid.x = 132 * 64;
+  const double many = Time(in);
+  in.counts.longest_path = {};
+  EXPECT_EQ(Time(in), many) << "other blocks fill what short ones leave";
+}
+
 TEST(Estimate, ClustersOfMoreThanTwoLeaveSmsAlone) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 5e5, 10 * 8e5};
@@ -123,6 +142,21 @@ TEST(Estimate, WhatRunsBesideIsNotAddedToThePath) {
   in.counts.wgmma_work *= 2;
   EXPECT_GT(Time(in), 1.5 * path);
   EXPECT_EQ(EstimateTime(in).limiter, "tensor cores");
+}
+
+TEST(Estimate, NothingHidesTheStoresOfAProduct) {
+  EstimateInput in = Streaming();
+  in.counts.path = {10 * 4e5, 10 * 4e5};
+  in.occupancy = {1, 8, 0.125, "shared memory"};
+  in.counts.wgmma_work = 1;
+  const double streams = Time(in);
+  in.counts.async_copy_bytes = 10 * 4096 * 32;
+  in.calibration.l2_async_gbps = in.calibration.l2_gbps;
+  const double stores = 1320.0 * 4096 * 32 / in.calibration.l2_gbps;
+  EXPECT_NEAR(Time(in) - streams, stores, 0.2 * stores);
+  const double copies = Time(in);
+  in.counts.bulk_sectors = 1;
+  EXPECT_NEAR(Time(in) - copies, in.calibration.tensor_map_clk / in.profile->clock_ghz, 1);
 }
 
 TEST(Estimate, BulkCopiesReadAgainFromL2) {

@@ -311,7 +311,10 @@ void FinishBlock(Exec& x) {
   x.counts.warps += x.warps.size();
   if (!x.count) return;
   const Moment end = x.timed ? EndOfBlock(x) : Moment{};
-  for (size_t i = 0; i < end.size(); ++i) x.counts.path[i] += end[i];
+  for (size_t i = 0; i < end.size(); ++i) {
+    x.counts.path[i] += end[i];
+    x.counts.longest_path[i] = std::max(x.counts.longest_path[i], end[i]);
+  }
   x.counts.unique_load_sectors += x.load_sectors.size();
   x.counts.unique_store_sectors += x.store_sectors.size();
   x.common_sectors.Meet(x.load_sectors);

@@ -40,6 +40,11 @@ void AddCommon(CLI::App* verb, Common& common) {
   verb->add_option("--store", common.store, "file that remembers runs and trials");
 }
 
+void AddCompileTimeout(CLI::App* verb, TuneFlags& flags) {
+  verb->add_option("--compile-timeout", flags.compile_timeout, "seconds one candidate may compile")
+      ->check(CLI::PositiveNumber);
+}
+
 void AddTune(CLI::App* verb, TuneFlags& flags) {
   verb->add_option("--target-gpu", flags.target, "a GPU of `atunner devices`, or auto");
   verb->add_option("--strategy", flags.strategy,
@@ -59,8 +64,7 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
                  "learn from no run of the same kernel at other sizes or on other GPUs");
   verb->add_flag("--no-baselines", flags.no_baselines, "time neither the plain kernel nor libraries beside the winner");
   verb->add_option("--compile-threads", flags.compile_threads, "0 = all cores");
-  verb->add_option("--compile-timeout", flags.compile_timeout, "seconds one candidate may compile")
-      ->check(CLI::PositiveNumber);
+  AddCompileTimeout(verb, flags);
 }
 
 /// The verbs, each with its flags and what it does.
@@ -137,6 +141,7 @@ class Verbs {
     verb->add_option("--target-gpu", predict_.optimize.tune.target, "a GPU of `atunner devices`")->required();
     verb->add_option("--configs", predict_.configurations,
                      "JSON list of configurations, or a run's export; default: the default configuration");
+    AddCompileTimeout(verb, predict_.optimize.tune);
     verb->add_flag("--counts", predict_.counts, "with --json: what was counted, beside each estimate");
 
     verb = Add("hardware-optimize", "tune a kernel in a .cu file as it is",

@@ -138,7 +138,7 @@ Result<int> Predict(const PredictFlags& flags, const Common& common) {
   if (!flags.configurations.empty()) {
     ATUNNER_TRY(configurations, ReadConfigurations(flags.configurations, schedule->space()));
   }
-  ATUNNER_TRY(const auto compiler, OpenCompiler());
+  ATUNNER_TRY(const auto compiler, OpenCompiler(flags.optimize.tune.compile_timeout));
   Predictor predictor(*schedule, target, *compiler, flags.counts);
   const double start = SystemClock().Now();
   ATUNNER_TRY(const Json rows, predictor.Run(configurations, std::max(1u, std::thread::hardware_concurrency())));

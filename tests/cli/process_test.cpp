@@ -284,6 +284,10 @@ TEST(Predict, TakesAListOfConfigurations) {
   const Json both = ParseJson(two.out).value();
   ASSERT_EQ(both["predictions"].size(), 2u);
   EXPECT_EQ(both["predictions"][0]["estimate"]["time_ns"], both["predictions"][1]["estimate"]["time_ns"]);
+  const Outcome late = RunShell(folder.path().string(),
+                                "$A predict --operator softmax --input-shape 64,648 --target-gpu H200 --json "
+                                "--compile-timeout 0.001");
+  EXPECT_THAT(late.out, HasSubstr("did not compile within 0.001 s"));
 }
 
 }  // namespace
