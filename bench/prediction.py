@@ -3,17 +3,19 @@
 
     python3 bench/prediction.py --atunner build/atunner --measured FOLDER [--limit N] [--kernels softmax gemm]
     python3 bench/prediction.py --measured FOLDER --predicted FOLDER
-    python3 bench/prediction.py --atunner build/atunner --recorded CACHE=KERNEL ... --target-gpu A100-PCIE-40GB [--where CONDITION]
+    python3 bench/prediction.py --atunner build/atunner --recorded CACHE=KERNEL ... --limit N [--where CONDITION]
 
 FOLDER holds NAME.json, each from `atunner export RUN --format json` of a run on the target GPU (a strategy like random, so
 that the whole space is seen). The tasks stand in TASKS below; kernels of users are those of examples/kernels. CACHE is a
 space that Kernel Tuner recorded (.json or .json.gz), KERNEL the T1 file of its kernel with the same parameters in the same order;
-of it --limit configurations are drawn at random, of those for which CONDITION holds (Python, `use_shmem == 1`). Every
+of it --limit configurations are drawn at random, of those for which CONDITION holds (Python, `use_shmem == 1`), and
+predicted for the GPU that the cache names, if --target-gpu names none. Every
 configuration measured there is predicted (`atunner predict`), none is judged. With --predicted the answers are there already:
 predicted_NAME.json or .json.gz, each what `atunner predict --configs … --json` printed.
 
 The columns: Spearman's rank correlation; the best measured time among the five best predicted over the best of all; the
-median of |predicted - measured| / measured. Spaces whose median is less than 1.3 times their best are marked: their ranks are
+median of |predicted - measured| / measured; the median of predicted / measured, and the median error when all predictions are
+divided by it: what is left when a GPU did not run at the clock of its profile, which who recorded may not know. Spaces whose median is less than 1.3 times their best are marked: their ranks are
 noise, they are judged by the top 5 alone.
 """
 import argparse
@@ -75,12 +77,13 @@ def measured_times(path):
 
 
 def recorded_times(path, limit, condition):
-    """The same of a space that Kernel Tuner recorded, whose times are in ms."""
+    """The same of a space that Kernel Tuner recorded, whose times are in ms; and the GPU that it names."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rt") as file:
         space = json.load(file)
     entries = [e for _, e in sorted(space["cache"].items()) if isinstance(e["time"], (int, float)) and eval(condition, {}, e)]
     random.Random(1).shuffle(entries)
-    return {json.dumps([e[key] for key in space["tune_params_keys"]]): e["time"] * 1e6 for e in entries[:limit]}
+    keys = space["tune_params_keys"]
+    return {json.dumps([e[key] for key in keys]): e["time"] * 1e6 for e in entries[:limit]}, space["device_name"]
 
 
 def predict(atunner, target, arguments, configurations):
@@ -109,29 +112,33 @@ def row(name, task, times, answer):
     kind, _, developed = task
     pairs = [(times[json.dumps(p["configuration"])], p["estimate"]["time_ns"])
              for p in answer["predictions"] if "estimate" in p and json.dumps(p["configuration"]) in times]
-    missing = len(times) - len(pairs)
+    missing = sum("estimate" not in p for p in answer["predictions"])
     measured, predicted = [list(column) for column in zip(*pairs)]
     five = sorted(range(len(pairs)), key=predicted.__getitem__)[:5]
+    ratio = statistics.median(p / m for m, p in pairs)
     return {
         "kernel": name, "class": kind, "n": len(pairs), "missing": missing, "developed": developed,
         "flat": statistics.median(measured) < FLAT * min(measured),
         "spearman": spearman(measured, predicted),
         "regret": min(measured[i] for i in five) / min(measured) - 1,
         "error": statistics.median(abs(p - m) / m for m, p in pairs),
+        "ratio": ratio,
+        "error_scaled": statistics.median(abs(p / ratio - m) / m for m, p in pairs),
         "rate": len(pairs) / answer["seconds"], "calibration": answer.get("calibration", ""),
     }
 
 
 def spaces(flags):
-    """Name, task and measured times of what the flags ask for."""
+    """Name, task, measured times and GPU of what the flags ask for."""
     for name in flags.kernels if flags.measured else []:
         path = os.path.join(flags.measured, name + ".json")
         if os.path.exists(path):
-            yield name, TASKS[name], dict(list(measured_times(path).items())[:flags.limit])
+            yield name, TASKS[name], dict(list(measured_times(path).items())[:flags.limit]), flags.target_gpu or "H200"
     for pair in flags.recorded:
         path, kernel = pair.split("=")
-        times = recorded_times(path, flags.limit, flags.where)
-        yield os.path.basename(path).removesuffix(".gz").removesuffix(".json"), ("recorded", [os.path.abspath(kernel)], False), times
+        times, device = recorded_times(path, flags.limit, flags.where)
+        name = os.path.basename(path).removesuffix(".gz").removesuffix(".json")
+        yield name, ("recorded", [os.path.abspath(kernel)], False), times, flags.target_gpu or device
 
 
 def main():
@@ -141,15 +148,15 @@ def main():
     parser.add_argument("--predicted", help="folder of predictions of what is in --measured")
     parser.add_argument("--recorded", nargs="*", default=[], metavar="CACHE=KERNEL", help="Kernel Tuner's caches, and kernels as T1")
     parser.add_argument("--where", default="True", metavar="CONDITION", help="of recorded configurations")
-    parser.add_argument("--target-gpu", default="H200")
+    parser.add_argument("--target-gpu", help="default: H200; of recorded spaces the one that they name")
     parser.add_argument("--limit", type=int, default=None, help="configurations per kernel")
     parser.add_argument("--kernels", nargs="*", default=list(TASKS))
     flags = parser.parse_args()
-    print("| kernel | class | configurations | Spearman | best of top 5 vs. best | median error | predictions/s |")
-    print("|---|---|---|---|---|---|---|")
+    print("| kernel | class | configurations | Spearman | best of top 5 vs. best | median error | predicted / measured | error by that ratio | predictions/s |")
+    print("|---|---|---|---|---|---|---|---|---|")
     rows = []
-    for name, task, times in spaces(flags):
-        answer = stored(flags.predicted, name) if flags.predicted else predict(flags.atunner, flags.target_gpu, task[1], list(times))
+    for name, task, times, target in spaces(flags):
+        answer = stored(flags.predicted, name) if flags.predicted else predict(flags.atunner, target, task[1], list(times))
         if answer is None:
             continue
         r = row(name, task, times, answer)
@@ -158,7 +165,8 @@ def main():
         lost = f" ({r['missing']} not predicted)" if r["missing"] else ""
         flat = " (flat)" if r["flat"] else ""
         print(f"| {name}{star} | {r['class']} | {r['n']}{lost} | {r['spearman']:.3f}{flat} | +{100 * r['regret']:.1f} % "
-              f"| {100 * r['error']:.1f} % | {r['rate']:.1f} |", flush=True)
+              f"| {100 * r['error']:.1f} % | {r['ratio']:.2f} "
+              f"| {100 * r['error_scaled']:.1f} % | {r['rate']:.1f} |", flush=True)
     for label, chosen in (("all", rows), ("developed on", [r for r in rows if r["developed"]]),
                           ("unseen", [r for r in rows if not r["developed"]])):
         if not chosen:
@@ -167,7 +175,7 @@ def main():
         correlation = f"{statistics.mean(ranked):.3f}" if ranked else "–"
         print(f"| **{label}** | | {sum(r['n'] for r in chosen)} | {correlation} (mean) "
               f"| +{100 * max(r['regret'] for r in chosen):.1f} % (worst) "
-              f"| {100 * statistics.mean(r['error'] for r in chosen):.1f} % (mean) | |")
+              f"| {100 * statistics.mean(r['error'] for r in chosen):.1f} % (mean) | | | |")
     if rows:
         print(f"\ntime model: {rows[0]['calibration']}")
 

@@ -11,7 +11,8 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 /// What GPUs of one compute capability share. Sources: CUDA C++ Programming Guide 13.0, tables "Technical
 /// specifications per compute capability" and "Throughput of native arithmetic instructions"; latencies from published
-/// micro-benchmarks (Jia et al. 2018 for Volta, Sun et al. 2022 for Ampere, Luo et al. 2024 for Ada and Hopper).
+/// micro-benchmarks (Jia et al. 2018 for Volta, Sun et al. 2022 for Ampere, Luo et al. 2024 for Ada and Hopper);
+/// load/store units from the white papers of Volta, Turing, GA100, GA102, Ada and Hopper.
 DeviceProfile Architecture(int major, int minor) {
   DeviceProfile p;
   p.cc_major = major;
@@ -55,6 +56,7 @@ DeviceProfile Architecture(int major, int minor) {
     case 75:
       rates(64, 2, 128, 64, 64, 512);
       memory(96, 64, 64, 32, 190, 400);
+      p.lsu_per_clk = 16;
       p.max_warps_per_sm = 32;
       p.max_blocks_per_sm = 16;
       break;
@@ -68,6 +70,7 @@ DeviceProfile Architecture(int major, int minor) {
     case 86:
       rates(128, 2, 128, 64, 64, 512);
       memory(128, 100, 99, 33, 250, 547);
+      p.lsu_per_clk = 16;
       p.max_warps_per_sm = 48;
       p.max_blocks_per_sm = 16;
       p.tensor_tf32_fma_per_clk = 256;
@@ -76,6 +79,7 @@ DeviceProfile Architecture(int major, int minor) {
     case 89:
       rates(128, 2, 128, 64, 64, 512);
       memory(128, 100, 99, 34, 274, 624);
+      p.lsu_per_clk = 16;
       p.max_warps_per_sm = 48;
       p.max_blocks_per_sm = 24;
       p.tensor_tf32_fma_per_clk = 256;

@@ -120,6 +120,15 @@ double LeftByOthers(const EstimateInput& in) {
   return common * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
 }
 
+/// Clocks that 128 bytes take between shared memory or L1 and the SM: Turing moves 64 bytes a clock, all others 128
+/// (white paper of the GA102).
+double WavefrontClocks(const DeviceProfile& p) { return p.cc_major == 7 && p.cc_minor == 5 ? 2 : 1; }
+
+/// Wavefronts that a warp's access takes at least, as its lanes take turns in the load/store units.
+double LeastWavefronts(const DeviceProfile& p) {
+  return std::max(1.0, 32 / std::max(p.lsu_per_clk, 1.0) / WavefrontClocks(p));
+}
+
 /// Cycles that an average block keeps each pipe of its SM busy, by what its warps do themselves.
 std::vector<Share> Pipes(const EstimateInput& in) {
   const DeviceProfile& p = *in.profile;
@@ -136,7 +145,9 @@ std::vector<Share> Pipes(const EstimateInput& in) {
                                       clocks(alu, p.int_per_clk), clocks(alu + either + imad, 2 * p.int_per_clk),
                                       clocks(fma + imad + alu + either, p.fp32_per_clk + p.int_per_clk)});
   const double requests = per_block(c.shared_requests + c.global_loads + c.global_stores);
-  const double assumed = per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests - c.async_wavefronts) +
+  const double wavefronts =
+      per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests - c.async_wavefronts);
+  const double assumed = std::max(wavefronts, (requests + per_block(c.local_requests)) * LeastWavefronts(p)) +
                          std::max(0.0, uses(Pipe::kLsu) - requests);
   const double lsu = c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;  // accesses that were merged
   const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors + c.reread_sectors);
@@ -147,7 +158,7 @@ std::vector<Share> Pipes(const EstimateInput& in) {
           {"special functions", clocks(uses(Pipe::kSfu), p.sfu_per_clk)},
           {"float64", clocks(uses(Pipe::kFp64), p.fp64_per_clk)},
           {"tensor cores", TensorClocks(in, c.mma_work / in.calibration.mma_share)},
-          {"shared memory and L1", lsu},
+          {"shared memory and L1", lsu * WavefrontClocks(p)},
           {"other blocks' shared memory", per_block(c.remote_packets) * in.calibration.remote_busy_clk},
           {"L2 port", port}};
 }
@@ -324,6 +335,7 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blo
   l.bulk = clk(c.bulk_clk);
   const double at_work = std::clamp(static_cast<double>(blocks), 1.0, static_cast<double>(p.sms));
   l.port_bytes_per_clk = clk(std::min(kPortBytesPerClk, c.l2_async_gbps / p.clock_ghz / at_work));
+  l.memory_turns = static_cast<uint32_t>(LeastWavefronts(p));
   l.predicate = clk(std::max(0.0, c.predicate_clk - 2 * c.step_clk));  // the comparison has waited for three steps
   l.branch = clk(c.branch_clk);
   l.barrier = clk(c.barrier_clk);

@@ -269,6 +269,34 @@ TEST(Estimate, NamesWhatLimits) {
   EXPECT_EQ(EstimateTime(in).limiter, "launch");
 }
 
+TEST(Estimate, FewLoadStoreUnitsTakeTurns) {
+  const DeviceProfile ampere = *FindProfile("RTX-A4000"), datacenter = *FindProfile("A100");
+  EXPECT_EQ(LatenciesOf(ampere, Calibration::Expected(ampere), 100).memory_turns, 2u);
+  EXPECT_EQ(LatenciesOf(datacenter, Calibration::Expected(datacenter), 100).memory_turns, 1u);
+  EstimateInput in = Streaming();
+  in.counts.shared_requests = in.counts.shared_wavefronts = 10 * 1000000;
+  const double all = Time(in);
+  DeviceProfile few = *in.profile;
+  few.lsu_per_clk = 16;
+  in.profile = &few;
+  EXPECT_NEAR(Time(in) / all, 2, 0.1);
+  in.counts.shared_wavefronts *= 2;
+  EXPECT_NEAR(Time(in) / all, 2, 0.1) << "conflicts between the halves of a warp cost nothing more";
+}
+
+TEST(Estimate, TuringMovesHalfAsManyBytesAClock) {
+  const DeviceProfile turing = *FindProfile("RTX-2080-Ti");
+  EXPECT_EQ(LatenciesOf(turing, Calibration::Expected(turing), 100).memory_turns, 1u);
+  EstimateInput in = Streaming();
+  in.counts.shared_requests = 10 * 1000000;
+  in.counts.issued_wavefronts = 10 * 4000000;
+  const double all = Time(in);
+  DeviceProfile narrow = *in.profile;
+  narrow.cc_major = 7, narrow.cc_minor = 5;
+  in.profile = &narrow;
+  EXPECT_NEAR(Time(in) / all, 2, 0.1);
+}
+
 TEST(Estimate, EveryProfileGivesATime) {
   for (const DeviceProfile& profile : KnownProfiles()) {
     EstimateInput in = Streaming();

@@ -68,7 +68,7 @@ class Issue {
     for (size_t i = 0; i < time_.barriers.size(); ++i) {
       if ((instruction.waits >> i & 1) != 0) at_ = Latest(at_, time_.barriers[i]);
     }
-    uint32_t wavefronts = step.wait == Wait::kMemory || step.wait == Wait::kShuffle ? 1 : 0;
+    uint32_t wavefronts = step.wait == Wait::kMemory ? latencies_.memory_turns : step.wait == Wait::kShuffle ? 1 : 0;
     double latency = latencies_.wait[static_cast<size_t>(step.wait)];
     Moment done = {at_[0] + latency, at_[1] + latency};
     if (step.op != ScheduledOp::kNowhere) {

@@ -53,6 +53,7 @@ struct Latencies {
   float alu_busy = 2, special_busy = 8, tensor_busy = 7;
   float predicate = 13;           ///< from a predicate to the branch that asks for it
   float branch = 8;               ///< from a taken branch to what follows
+  uint32_t memory_turns = 1;      ///< in which a warp's lanes pass the load/store unit
   float products_per_clk = 2048;  ///< multiply-adds of 16 bits that wgmma makes in an SM
   float products = 66;            ///< from their end to who waits for them
   float bulk = 50;                ///< a bulk copy takes longer than a load

@@ -197,12 +197,19 @@ TimingTable TimingsOf(const Launch& launch) {
   return table;
 }
 
+namespace {
+/// Cycles that an access keeps the load/store unit: its wavefronts, or its lanes' turns where those are more.
+uint32_t Turns(const Exec& x, const Touch& touch) {
+  return touch.wavefronts == 0 ? 0 : std::max(touch.wavefronts, x.launch->latencies.memory_turns);
+}
+}  // namespace
+
 void Advance(Exec& x, const Op& op, uint32_t pc, bool active) {
   if (x.launch->schedule) return NoteOperation(x, op, pc, active);
   WarpTime& time = x.times[x.warp->index];
   const Touch touch = std::exchange(x.touch, {});
   Occupy(time, x.launch->timing, pc, pc + 1);
-  time.memory += touch.wavefronts;
+  time.memory += Turns(x, touch);
   if (active || op.flow == Flow::kBranch) PassOne(x, pc, touch);
 }
 
@@ -226,7 +233,7 @@ void PassTime(Exec& x, uint32_t end) {
   for (const Noted& noted : x.noted) {
     pass_to(noted.pc);
     Occupy(time, table, std::exchange(occupied, pc + 1), pc + 1);
-    time.memory += noted.touch.wavefronts;
+    time.memory += Turns(x, noted.touch);
     if (noted.active) PassOne(x, pc, noted.touch);
     ++pc;
   }

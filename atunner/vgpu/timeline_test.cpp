@@ -22,7 +22,8 @@ struct Measured {
 };
 
 Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t registers = 0,
-                 const MachineCode* machine_code = nullptr, uint32_t cluster = 1, bool timeline = true) {
+                 const MachineCode* machine_code = nullptr, uint32_t cluster = 1, bool timeline = true,
+                 uint32_t memory_turns = 1) {
   Memory memory(1 << 24);
   const uint64_t data = *memory.Allocate(1 << 20);
   auto module = ptx::Parse(kHead + body + "ret;\n}\n");
@@ -37,6 +38,7 @@ Measured Counted(const std::string& body, uint32_t threads = 32, uint32_t regist
   options.timeline = timeline;
   options.threads = 1;
   options.registers = registers;
+  options.latencies.memory_turns = memory_turns;
   options.machine_code = machine_code;
   const ExecResult done = (*program)->Run("k", {{cluster, 1, 1}, {threads, 1, 1}, {cluster, 1, 1}, 0}, params, options);
   EXPECT_TRUE(done.outcome.completed()) << done.outcome.message;
@@ -59,7 +61,22 @@ MachineInstruction Machine(uint32_t line, uint16_t opcode, uint8_t stall) {
   return instruction;
 }
 
-constexpr uint16_t kAdd = 0x021, kLoad = 0x181, kExit = 0x14d;
+constexpr uint16_t kAdd = 0x021, kLoad = 0x181, kSharedLoad = 0x184, kExit = 0x14d;
+
+TEST(Timeline, LanesTakeTurnsWhereLoadStoreUnitsAreFew) {
+  std::string body = "shl.b32 %r2, %r1, 2;\n";
+  MachineCode code;
+  for (uint32_t i = 0; i < 40; ++i) {
+    body += "ld.shared.f32 %f3, [%r2+" + std::to_string(4 * i) + "];\n";
+    code.push_back(Machine(1 + i, kSharedLoad, 1));
+  }
+  code.push_back(Machine(41, kExit, 5));
+  const Measured all = Counted(body, 32, 0, &code), halves = Counted(body, 32, 0, &code, 1, true, 2);
+  EXPECT_EQ(all.counts.issued_wavefronts, 40u);
+  EXPECT_EQ(halves.counts.issued_wavefronts, 80u);
+  const Measured text = Counted(body), text_halves = Counted(body, 32, 0, nullptr, 1, true, 2);
+  EXPECT_GT(text_halves.path[0], text.path[0] + 20);
+}
 
 TEST(Timeline, CountsAreTheSameWithoutOne) {
   const std::string body =
