@@ -24,7 +24,9 @@ struct CaseResult {
   std::string reason;
   double error = 0;   ///< relative, on normal inputs
   double honest = 0;  ///< the plain kernel's on normal inputs
-  double seconds = 0;
+  double compile_seconds = 0;
+  double begin_seconds = 0;  ///< until the runner is ready
+  double seconds = 0;        ///< with all that
   bool passed() const { return verdict == "correct"; }
 };
 
@@ -84,8 +86,12 @@ Result<CandidateKernel> CandidateFor(const KernelSpec& spec, const Target& targe
 Result<CaseResult> Verified(const KernelSpec& spec, const Target& target, Compiler& compiler, Judge& judge,
                             double limit) {
   CaseResult result;
+  const double start = SystemClock().Now();
+  ATUNNER_RETURN_IF_ERROR(judge.Begin({spec, 1, limit}));  // first: it gives back what the last task had of the GPU
+  const double begun = SystemClock().Now();
+  result.begin_seconds = begun - start;
   ATUNNER_TRY(const CandidateKernel candidate, CandidateFor(spec, target, compiler, result));
-  ATUNNER_RETURN_IF_ERROR(judge.Begin({spec, 1, limit}));
+  result.compile_seconds = SystemClock().Now() - begun;
   ATUNNER_TRY(const JudgeAnswer answer,
               judge.Examine(candidate, {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
   result.verdict = std::string(Name(answer.verdict.kind));
@@ -117,7 +123,7 @@ class Run {
     std::vector<std::jthread> threads;
     for (int i = 0; i < jobs; ++i) {
       threads.emplace_back([&] {
-        const auto judge = MakeRunner(target_, flags_.limit_seconds);
+        const auto judge = MakeRunner(target_, flags_.limit_seconds, true);
         for (size_t at = next_++; at < cases_.size(); at = next_++) {
           if (flags_.total_seconds > 0 && SystemClock().Now() - start > flags_.total_seconds) return;
           One(at, *judge);
@@ -234,6 +240,8 @@ Json RowsOf(const Run& run) {
                     {"reason", result->reason},
                     {"error", result->error},
                     {"honest", result->honest},
+                    {"compile_seconds", result->compile_seconds},
+                    {"begin_seconds", result->begin_seconds},
                     {"seconds", result->seconds}});
   }
   return rows;
