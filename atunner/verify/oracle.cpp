@@ -306,6 +306,9 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
     TakeLarger(nudged, worst);
   }
   const std::vector<CompareStats> honest_ones = worst;
+  double elements = 0;
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors())
+    elements = std::max(elements, static_cast<double>(tensor.shape.elements));
   if (AccuracyOf(spec_) == Accuracy::kFast) {
     ATUNNER_TRY(const auto narrow, RunHonestNarrow(buffers, instance, reference));
     TakeLarger(narrow, worst);
@@ -317,7 +320,7 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
       output.overflows = true;
       output.discriminates = false;
     }
-    output.budget = BudgetFromHonest(worst[i], output.dtype, spec_.tolerance, AccuracyOf(spec_));
+    output.budget = BudgetFromHonest(worst[i], output.dtype, spec_.tolerance, AccuracyOf(spec_), elements);
     output.budget.honest_norm = honest.RelativeNorm();
     output.budget.honest_element = honest.worst;
   }
