@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kCpuFlops = 2e8;         // about a tenth of a second of the float64 reference on one core
 constexpr double kCpuFlopsVirtual = 5e9;  // with a virtual GPU the alternative is to interpret a kernel: slower still
-constexpr double kCpuElements = 4e6;
+constexpr double kCpuElements = 1e6;  // of more a float64 kernel is compiled and done before
 constexpr uint64_t kSmallBytes = 8 << 20;  // where an unlucky element is not averaged out, several runs cost little
 
 uint64_t FreshKey() {
