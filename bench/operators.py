@@ -179,6 +179,7 @@ def measure(row, dtype, options, flush):
     import torch
     from common import run_atunner, time_us
     inputs = tuple(tensor(spec, dtype) for spec in row.inputs)
+    begun = time.monotonic()
     found = {"eager": math.nan, "compile": math.nan, "naive": math.nan, "atunner": math.nan, "why": ""}
     found["bytes"] = bytes_of(row, inputs, row.call(*inputs), dtype.itemsize)
     found["eager"] = time_us(row.call, inputs, flush)
@@ -190,7 +191,9 @@ def measure(row, dtype, options, flush):
             found["why"] = f"compile: {error}"[:80]
     del inputs
     torch.cuda.empty_cache()
+    found["torch_s"] = time.monotonic() - begun
     run = run_atunner(options.atunner, row.flags() + (["--no-baselines"] if options.no_naive else []), str(dtype).removeprefix("torch."), options.budget)
+    found["atunner_s"] = time.monotonic() - begun - found["torch_s"]
     if "error" in run or "best" not in run:
         found["why"] = run.get("error", {}).get("what", "no correct kernel")
         return found

@@ -101,7 +101,6 @@ class VectorsTemplate : public GraphTemplate {
         {"vector", VectorWidths(widest, neighbours, 32), "neighbouring elements that a thread computes at once"},
         {"items", Integers({1, 2, 4, 8}), "vectors that a thread computes"},
         {"block", Integers({64, 128, 256, 512, 1024}), "threads of a block"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     AddFunctions(graph_, space_);
     Add(fmt::format("vector * items * {} <= 128", widest), "what is in flight takes registers");
@@ -137,9 +136,8 @@ class PointwiseTemplate : public VectorsTemplate {
     const double piece = integer("block") * integer("items") * width;
     const double block =
         1 + 0.01 * std::max(0.0, std::log2(piece / 4096)) + 0.003 * std::abs(std::log2(integer("block") / 128));
-    const double stream = integer("stream") > 0 ? 1.08 : 1.0;
     const double full = MayBeNarrow(graph_) && !Narrow(configuration) ? 1.05 : 1.0;
-    return bytes / profile.dram_gbps * narrow * items * block * stream * full;
+    return bytes / profile.dram_gbps * narrow * items * block * full;
   }
 
  private:
@@ -257,9 +255,8 @@ class ElementsTemplate : public VectorsTemplate {
         gathers ? 1 + 0.04 * std::fabs(std::log2(4 / integer("items"))) : 1 + 0.01 * std::log2(integer("items"));
     // A block that gathers elements should see much of the row that they come from.
     const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / (gathers_from(true) ? 256 : 128)));
-    const double stream = integer("stream") > 0 ? 1.03 : 1.0;
     const double full = MayBeNarrow(graph_) && !Narrow(configuration) ? 1.05 : 1.0;
-    return bytes / profile.dram_gbps * narrow * broken * items * block * stream * full * (1 + 0.02 * work_);
+    return bytes / profile.dram_gbps * narrow * broken * items * block * full * (1 + 0.02 * work_);
   }
 
  private:

@@ -54,7 +54,6 @@ class ScatterTemplate : public GraphTemplate {
         {"threads_per_row", Integers({8, 32, 64, 128, 256, 512}), "threads that share a row"},
         {"rows_per_block", Integers({1, 2, 4, 8, 32}), "rows of a block"},
         {"unroll", Integers({1, 2, 4, 8}), "updates of a row whose loads are in flight together"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("threads_per_row * rows_per_block <= 1024 and threads_per_row * rows_per_block >= 64", "2 to 32 warps");
     Add(fmt::format("threads_per_row == 8 or threads_per_row * vector < 2 * {}", Columns()),
@@ -92,8 +91,7 @@ class ScatterTemplate : public GraphTemplate {
     const double block = integer("threads_per_row") * integer("rows_per_block");
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
            (1 + 0.2 * std::log2(32 / std::min(32.0, width))) * (1 + 0.03 * std::fabs(std::log2(per_thread))) *
-           (1 + 0.02 * std::fabs(std::log2(block / 256))) * (1 + 0.01 * std::fabs(std::log2(integer("unroll") / 4))) *
-           (integer("stream") > 0 ? 1.02 : 1.0);
+           (1 + 0.02 * std::fabs(std::log2(block / 256))) * (1 + 0.01 * std::fabs(std::log2(integer("unroll") / 4)));
   }
 
  private:

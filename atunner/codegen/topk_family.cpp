@@ -48,7 +48,6 @@ class TopKTemplate : public GraphTemplate {
     space_.parameters = {
         {"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"},
         {"vector", VectorWidths(bytes, Columns(), 16), "neighbouring elements that a thread reads at once"},
-        {"stream", Integers({0, 1}), "evict-first loads"},
     };
     Add(fmt::format("block <= 64 or block <= 2 * {} or block * vector < 2 * {}", Ranks(), Columns()),
         "more threads than elements");
@@ -80,8 +79,8 @@ class TopKTemplate : public GraphTemplate {
     const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
     const double width = integer("vector") * static_cast<double>(SizeOf(x().type.dtype));
     const double per_thread = static_cast<double>(Columns()) / (integer("block") * integer("vector"));
-    const double reading = MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
-                           (1 + 0.2 * std::log2(16 / width)) * (integer("stream") > 0 ? 1.1 : 1.0);
+    const double reading =
+        MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width));
     // What sorts has many steps, few of which leave a warp.
     return Whole() ? reading * (1 + 0.05 * std::fabs(std::log2(per_thread * integer("vector") / 8)))
                    : reading * (1 + 0.05 * std::fabs(std::log2(per_thread / 8))) *

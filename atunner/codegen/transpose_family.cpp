@@ -75,8 +75,7 @@ class TransposeTemplate : public GraphTemplate {
         fmt::format("ceil_div({}, tile_a) * ceil_div({}, tile_b) * ({})", form_.extents[form_.a()].ToString(),
                     form_.extents[form_.b()].ToString(), Batches().ToString());
     return RenderedKernel{Source(configuration, "transpose", constants,
-                                 {embed::kVectorCuh, MapText(), embed::kTransposeCuh,
-                                  KernelText(ToString(Get(space_, configuration, "along")) == "operand")}),
+                                 {embed::kVectorCuh, MapText(), embed::kTransposeCuh, KernelText()}),
                           Plan(configuration, {Launch("kernel", blocks, "block")})};
   }
 
@@ -98,7 +97,6 @@ class TransposeTemplate : public GraphTemplate {
     const double piece = integer("tile_a") * size < 256 ? 1.03 : 1.0;  // read side by side
     const double block = 1 + 0.005 * std::fabs(std::log2(integer("block") / 128));
     const double width = integer("vector") * size;
-    const bool reads_on = ToString(Get(space_, configuration, "along")) == "operand";
     const double narrow = width < 4 ? 1.2 : 1 + 0.05 * std::log2(16 / width);
     const auto wasted = [&](size_t axis, const char* tile) {
       const auto extent = static_cast<double>(form_.extents[axis].Bound(spec_.dims).factor());
@@ -106,7 +104,7 @@ class TransposeTemplate : public GraphTemplate {
     };
     const double flight = integer("tile_a") * integer("tile_b") * size / integer("block");  // bytes of a thread
     const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
-    return bytes * (reads_on ? 1.03 : 1.0) * piece * block * lines("tile_a") * lines("tile_b") * narrow * late *
+    return bytes * piece * block * lines("tile_a") * lines("tile_b") * narrow * late *
            (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
   }
 
@@ -127,9 +125,6 @@ class TransposeTemplate : public GraphTemplate {
         {"vector", VectorWidths(std::max<int64_t>(WidestElement(spec_), 2), neighbours, 16),
          "neighbouring elements that a thread moves at once"},
         {"block", Integers({32, 64, 128, 256, 512}), "threads of a block"},
-        {"along",
-         {std::string("result"), std::string("operand")},
-         "blocks that follow each other write neighbours, or read them"},
     };
     Add(fmt::format("tile_a * tile_b * {} <= 49152", SizeOf(spec_.args[0].dtype)), "the tile exceeds shared memory");
     Add("tile_a >= vector and tile_b >= vector", "a thread turns vector x vector elements");
@@ -145,17 +140,15 @@ class TransposeTemplate : public GraphTemplate {
     return UnaryMaps(form_.graph, form_.maps, "map", "From", "To", operand);
   }
 
-  std::string KernelText(bool along_operand) const {
+  std::string KernelText() const {
     const std::string a = form_.extents[form_.a()].ToString();
     const std::string b = form_.extents[form_.b()].ToString();
     std::string text =
         "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
     text += fmt::format(
         "  const unsigned tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
-    text +=
-        along_operand
-            ? "  const unsigned a0 = blockIdx.x % tiles_a * TILE_A, b0 = blockIdx.x / tiles_a % tiles_b * TILE_B;\n"
-            : "  const unsigned b0 = blockIdx.x % tiles_b * TILE_B, a0 = blockIdx.x / tiles_b % tiles_a * TILE_A;\n";
+    // Blocks that follow each other write neighbours.
+    text += "  const unsigned b0 = blockIdx.x % tiles_b * TILE_B, a0 = blockIdx.x / tiles_b % tiles_a * TILE_A;\n";
     graph::Coordinates from;
     for (size_t axis = 0; axis < form_.extents.size(); ++axis)
       from.push_back({.text = form_.in_tile(axis) ? "0" : "c" + std::to_string(axis)});

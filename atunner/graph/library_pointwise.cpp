@@ -51,7 +51,8 @@ LibraryOperator Pointwise(const Row& row) {
                   values.push_back(call.Input(std::string(1, kLetters[i]), call.shape(i)));
                 call.g.Output("y", call.g.Map(WithAttributes(std::string(row.body), attributes, call), values));
               },
-          .differentiable = row.name != "digamma",  // trigamma is no scalar operator
+          // Trigamma is no scalar operator, and integers have no gradients.
+          .differentiable = row.name != "digamma" && !row.name.starts_with("bitwise_"),
           .example = {{3, 5}},
           .pointwise = true};
 }

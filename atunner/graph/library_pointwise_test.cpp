@@ -1,4 +1,5 @@
 // Every pointwise operator against a formula of its own, in the C library's functions.
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -221,4 +222,38 @@ TEST(Pointwise, LargeArgumentsDoNotOverflowWhereTheResultDoesNot) {
 }
 
 }  // namespace
+/// What an operator makes of one element in float64, or in float32 arithmetic.
+double At(const char* name, double a, Precision precision = Precision::kExact) {
+  const auto graph = Build(*FindInLibrary(name), {DType::kFloat32, {{1}}, {}, false});
+  std::vector<Tensor> inputs(graph->inputs().size(), Tensor::Of(DType::kFloat32, {1}, std::array{1.0}));
+  inputs[0] = Tensor::Of(DType::kFloat32, {1}, std::array{a});
+  return Evaluate(*graph, inputs, precision).value()[0].Reals()[0];
+}
+
+TEST(LibraryPointwise, TheGradientOfSincHasNoTermsThatCancel) {
+  EXPECT_EQ(At("sinc_backward", 0), 0);
+  EXPECT_EQ(At("sinc", 0), 1);
+  for (const double a : {1e-7, 1e-4, 0.01, 0.1, 0.159, 0.16, 0.3, 1.7}) {
+    const double t = M_PI * a;
+    const double right = t < 0.3 ? M_PI * (-t / 3 + t * t * t / 30 - std::pow(t, 5) / 840 + std::pow(t, 7) / 45360)
+                                 : (std::cos(t) - std::sin(t) / t) / a;
+    const double narrow = static_cast<float>(a);
+    EXPECT_NEAR(At("sinc_backward", a) / right, 1, 1e-9) << a;
+    EXPECT_NEAR(At("sinc_backward", narrow, Precision::kDeclared) / At("sinc_backward", narrow), 1, 3e-6) << a;
+  }
+}
+
+TEST(LibraryPointwise, DigammaIsRightBesideItsPoles) {
+  for (const double pole : {0.0, -1.0, -2.0}) {
+    const double away = 0x1p-22;  // Ψ(-n + d) = -1/d + Ψ(n + 1) + O(d)
+    EXPECT_NEAR(At("digamma", pole + away) * away, -1, 1e-5) << pole;
+    EXPECT_NEAR(At("digamma", pole - away) * away, 1, 1e-5) << pole;
+  }
+}
+
+TEST(LibraryPointwise, IntegersHaveNoGradients) {
+  EXPECT_FALSE(FindInLibrary("bitwise_and_backward"));
+  EXPECT_TRUE(FindInLibrary("eq_backward"));
+}
+
 }  // namespace atunner::graph

@@ -42,7 +42,7 @@ inline double LogGamma(double a) {
 /// Stegun 6.3.7, 6.3.5, 6.3.18).
 inline double Digamma(double a) {
   if (a <= 0 && a == std::floor(a)) return NAN;
-  if (a < 0) return Digamma(1 - a) - M_PI / std::tan(M_PI * a);
+  if (a < 0) return Digamma(1 - a) - M_PI / std::tan(M_PI * (a - std::nearbyint(a)));  // exact beside poles
   double shift = 0;
   while (a < 10) {
     shift -= 1 / a;

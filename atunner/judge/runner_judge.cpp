@@ -196,7 +196,10 @@ Status RunnerJudge::EnsureRunning() {
   if (worker_ && worker_->alive()) return {};
   if (worker_) ++restarts_;
   ATUNNER_TRY(worker_, WorkerProcess::Start(options_.worker));
-  if (!task_) return {};
+  return task_ ? BeginThere() : Status{};
+}
+
+Status RunnerJudge::BeginThere() {
   const Json begin{{"op", "begin"},
                    {"spec", ToJson(task_->spec)},
                    {"seed", task_->seed},
@@ -214,6 +217,9 @@ Status RunnerJudge::EnsureRunning() {
 
 Status RunnerJudge::Begin(const JudgeTask& task) {
   task_ = task;
+  if (worker_ && worker_->alive() && options_.one_for_all_tasks) {
+    if (const Status begun = BeginThere(); begun) return begun;  // or else in a fresh one
+  }
   if (worker_) worker_->Kill();
   worker_.reset();
   return EnsureRunning();

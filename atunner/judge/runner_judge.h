@@ -14,6 +14,7 @@ struct RunnerOptions {
   double begin_timeout_seconds = 300;    ///< references of a large task are computed here
   double examine_timeout_seconds = 120;  ///< one candidate
   bool binary_only = false;              ///< a real device takes the cubin: its PTX need not travel
+  bool one_for_all_tasks = false;  ///< a task begins in the last one's process: where no candidate is a stranger's
 };
 
 /// Speaks to a runner; starts it when needed. A death while a candidate is examined becomes that candidate's verdict.
@@ -32,6 +33,7 @@ class RunnerJudge : public Judge {
 
  private:
   Status EnsureRunning();
+  Status BeginThere();
   Result<std::string> Call(const std::string& message, double timeout);
 
   RunnerOptions options_;

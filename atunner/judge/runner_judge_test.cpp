@@ -222,6 +222,25 @@ TEST_F(RunnerJudgeTest, TheUsersErrorStaysAnError) {
   EXPECT_THAT(answer.error().what, HasSubstr("reference kernel"));
 }
 
+TEST_F(RunnerJudgeTest, TasksBeginInOneProcessWhereThatIsAskedFor) {
+  for (const bool one : {false, true}) {
+    RunnerOptions options = Options();
+    options.one_for_all_tasks = one;
+    RunnerJudge judge(options);
+    const auto process_of = [&](const std::string& task) {
+      EXPECT_TRUE(judge.Begin(Task(task)));
+      const std::string note = judge.Examine(Script("pid"), Order()).value().note;
+      EXPECT_THAT(note, HasSubstr(task + " 41")) << "its last task is over";
+      return note.substr(note.find("pid"));
+    };
+    const std::string first = process_of("first");
+    const std::string second = process_of("second");
+    EXPECT_EQ(first == second, one);
+    EXPECT_FALSE(judge.Begin(Task("die")));
+    EXPECT_NE(process_of("third"), second) << "what has died is started again";
+  }
+}
+
 TEST_F(RunnerJudgeTest, ABeginThatFailsSaysWhy) {
   RunnerJudge refused(Options());
   const Status status = refused.Begin(Task("refuse"));

@@ -46,7 +46,12 @@ class JointOperator : public Operator {
     }
     auto made = special_.Instantiate(narrowed);
     if (made || general_ == nullptr || WrongForBoth(request, made.error())) return Take(std::move(made), spec);
-    auto general = general_->Instantiate(request);
+    OperatorRequest wider = request;
+    if (info_.name == "matmul" && request.shapes.size() == 1 && request.shapes[0].size() == 3) {
+      const std::vector<int64_t>& sizes = request.shapes[0];  // M, N, K: no batch of matrices
+      wider.shapes = {{sizes[0], sizes[2]}, {sizes[2], sizes[1]}};
+    }
+    auto general = general_->Instantiate(wider);
     return Take(general ? std::move(general) : std::move(made), spec);
   }
 

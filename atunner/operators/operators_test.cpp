@@ -182,6 +182,10 @@ TEST(OneOperatorOfEachName, TheGraphTakesWhatTheClassDoesNot) {
   EXPECT_EQ(TaskOf("matmul", {{4, 8}, {8, 2}}), "matmul a b c");
   EXPECT_EQ(TaskOf("matmul", {{4, 8}, {2, 8}}, {{"transpose_b", true}}), "graph a b c");
   EXPECT_EQ(TaskOf("matmul", {{3, 4, 8}, {3, 8, 2}}), "graph a b c");
+  // A type that only the graph takes: M,N,K are sizes there, too, and not the shape of both operands.
+  const auto wide = FindOperator("matmul")->Instantiate({{{8, 8, 8}}, DType::kFloat64, {}});
+  ASSERT_TRUE(wide) << wide.error().ToString();
+  EXPECT_EQ(ShapeOf(wide->args[2], *wide, wide->dims)->elements, 64);
   EXPECT_EQ(TaskOf("attention", {{1, 2, 8, 4}}), "flash_attention q k v y");
   EXPECT_EQ(TaskOf("attention", {{1, 4, 8, 4}, {1, 2, 8, 4}}, {{"window", int64_t{4}}}), "graph q k v y");
   std::vector<std::string> names;

@@ -80,12 +80,18 @@ double ReducedRoundoff(DType dtype) {
   }
 }
 
-ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance, Accuracy accuracy) {
+ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance, Accuracy accuracy,
+                             double elements) {
   ErrorBudget budget;
   budget.honest_norm = honest.RelativeNorm();
   budget.honest_element = honest.worst;
   if (!IsFloat(dtype)) return budget;  // integers must be equal
-  const Floor floor = LeastHonest(dtype, accuracy);
+  budget.lost_nan = honest.lost_nan;
+  Floor floor = LeastHonest(dtype, accuracy);
+  if (dtype == DType::kFloat64) {
+    const double order = std::sqrt(elements) / 4 * UnitRoundoff(dtype);
+    floor = {floor.norm + order, floor.element + order};
+  }
   const auto times = [&](double error, double least) {
     return std::min(kLargestBound, FactorOf(tolerance, accuracy) * std::max(error, least));
   };
@@ -124,7 +130,7 @@ OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats
     return {VerdictKind::kNotWritten,
             fmt::format("{} of {} elements of '{}' were not written{}", stats.unwritten, stats.elements, output, at())};
   }
-  if (stats.lost_nan > 0) {
+  if (stats.lost_nan > budget.lost_nan) {
     return {VerdictKind::kNonFinite,
             fmt::format("{} elements of '{}' should be NaN and are not{}", stats.lost_nan, output, at())};
   }

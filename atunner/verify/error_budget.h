@@ -16,14 +16,18 @@ struct ErrorBudget {
   double element = 0;      ///< bound on |y - r| / (|r| + ElementScale), every element
   double honest_norm = 0;  ///< the honest algorithm's figures; 0 when there is none
   double honest_element = 0;
+  uint64_t lost_nan =
+      0;  ///< elements that are NaN by float64 arithmetic alone: b - 1 is whole where b has no digit left
 };
 
 /// Unit roundoff of what `fast` allows instead of the type: float32 for float64, TF32 for float32, else the type
 /// itself.
 double ReducedRoundoff(DType dtype);
 /// Budget from the honest algorithm's error. A task's own tolerance, where stated, replaces the derived bounds.
+/// `elements`: of the task's largest tensor. So many terms a float64 result may be a sum of, and then its reference
+/// errs itself by their order: no honest error shows that.
 ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance,
-                             Accuracy accuracy = Accuracy::kDefault);
+                             Accuracy accuracy = Accuracy::kDefault, double elements = 0);
 /// Budget without an honest algorithm (a user's kernel is its own oracle): room for another order of summation in the
 /// same precision, and no more: plain TF32 or a half-precision accumulator does not fit in.
 /// `rms`: of the reference.

@@ -63,6 +63,22 @@ TEST(ErrorBudget, OfFewNumbersLeavesRoomForAnotherOrderOfSummation) {
   EXPECT_DOUBLE_EQ(BudgetFromHonest(one, DType::kFloat32, {}, Accuracy::kStrict).norm, 2 * 0x1p-24);
 }
 
+TEST(ErrorBudget, OfFloat64LeavesRoomForTheReferencesOwnOrderOfSummation) {
+  const double million = BudgetFromHonest(Honest(0, 0), DType::kFloat64, {}, Accuracy::kDefault, 1e6).norm;
+  EXPECT_DOUBLE_EQ(million, (8 + 1000) * 0x1p-53);
+  EXPECT_LT(million, 1e-5 * UnitRoundoff(DType::kFloat32)) << "float32 does not fit in";
+  EXPECT_DOUBLE_EQ(BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}, Accuracy::kDefault, 1e6).norm, 8 * 0x1p-24);
+}
+
+TEST(ErrorBudget, OfNansIsWhatTheHonestAlgorithmLoses) {
+  CompareStats stats = Honest(0, 0);
+  stats.lost_nan = 2;
+  ErrorBudget budget = BudgetFromHonest(stats, DType::kFloat32, {});
+  EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
+  stats.lost_nan = 3;
+  EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kNonFinite);
+}
+
 TEST(ErrorBudget, ATasksOwnToleranceReplacesIt) {
   Tolerance own;
   own.relative = 1e-5;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kCpuFlops = 2e8;         // about a tenth of a second of the float64 reference on one core
 constexpr double kCpuFlopsVirtual = 5e9;  // with a virtual GPU the alternative is to interpret a kernel: slower still
-constexpr double kCpuElements = 4e6;
+constexpr double kCpuElements = 1e6;  // of more a float64 kernel is compiled and done before
 constexpr uint64_t kSmallBytes = 8 << 20;  // where an unlucky element is not averaged out, several runs cost little
 
 uint64_t FreshKey() {
@@ -306,6 +306,9 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
     TakeLarger(nudged, worst);
   }
   const std::vector<CompareStats> honest_ones = worst;
+  double elements = 0;
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors())
+    elements = std::max(elements, static_cast<double>(tensor.shape.elements));
   if (AccuracyOf(spec_) == Accuracy::kFast) {
     ATUNNER_TRY(const auto narrow, RunHonestNarrow(buffers, instance, reference));
     TakeLarger(narrow, worst);
@@ -317,7 +320,7 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
       output.overflows = true;
       output.discriminates = false;
     }
-    output.budget = BudgetFromHonest(worst[i], output.dtype, spec_.tolerance, AccuracyOf(spec_));
+    output.budget = BudgetFromHonest(worst[i], output.dtype, spec_.tolerance, AccuracyOf(spec_), elements);
     output.budget.honest_norm = honest.RelativeNorm();
     output.budget.honest_element = honest.worst;
   }

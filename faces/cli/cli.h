@@ -116,8 +116,9 @@ struct OperatorTestFlags {
   std::vector<std::string> only;    ///< parts of names; empty: all
   std::vector<std::string> dtypes;  ///< empty: float32, float16, bfloat16, float64, int32
   std::string target = "A100";
+  std::string devices;  ///< "", "all" or "0,1"
   bool force_virtual = false;
-  int jobs = 0;               ///< 0 = one per core; four on a real GPU
+  int jobs = 0;               ///< 0 = one per core; at most fourteen to a real GPU
   double limit_seconds = 60;  ///< of one task
   double total_seconds = 0;   ///< what is not begun by then is not run, and counted; 0 = no limit
 };

@@ -24,7 +24,9 @@ struct CaseResult {
   std::string reason;
   double error = 0;   ///< relative, on normal inputs
   double honest = 0;  ///< the plain kernel's on normal inputs
-  double seconds = 0;
+  double compile_seconds = 0;
+  double begin_seconds = 0;  ///< until the runner is ready
+  double seconds = 0;        ///< with all that
   bool passed() const { return verdict == "correct"; }
 };
 
@@ -84,8 +86,12 @@ Result<CandidateKernel> CandidateFor(const KernelSpec& spec, const Target& targe
 Result<CaseResult> Verified(const KernelSpec& spec, const Target& target, Compiler& compiler, Judge& judge,
                             double limit) {
   CaseResult result;
+  const double start = SystemClock().Now();
+  ATUNNER_RETURN_IF_ERROR(judge.Begin({spec, 1, limit}));  // first: it gives back what the last task had of the GPU
+  const double begun = SystemClock().Now();
+  result.begin_seconds = begun - start;
   ATUNNER_TRY(const CandidateKernel candidate, CandidateFor(spec, target, compiler, result));
-  ATUNNER_RETURN_IF_ERROR(judge.Begin({spec, 1, limit}));
+  result.compile_seconds = SystemClock().Now() - begun;
   ATUNNER_TRY(const JudgeAnswer answer,
               judge.Examine(candidate, {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
   result.verdict = std::string(Name(answer.verdict.kind));
@@ -105,22 +111,29 @@ Result<CaseResult> Verified(const KernelSpec& spec, const Target& target, Compil
 /// Cases on all cores: a thread takes the next one, compiles it and has it judged by a runner of its own.
 class Run {
  public:
-  Run(std::vector<OperatorCase> cases, const Target& target, Compiler& compiler, const OperatorTestFlags& flags)
-      : cases_(std::move(cases)), results_(cases_.size()), target_(target), compiler_(compiler), flags_(flags) {}
+  /// `targets`: GPUs of one kind, which share the cases.
+  Run(std::vector<OperatorCase> cases, std::vector<Target> targets, Compiler& compiler, const OperatorTestFlags& flags)
+      : cases_(std::move(cases)),
+        results_(cases_.size()),
+        targets_(std::move(targets)),
+        compiler_(compiler),
+        flags_(flags) {}
 
   void OnAllCores(bool quiet) {
-    // Runners on one GPU take turns: more than a few wait for each other.
+    // Runners on one GPU take turns, and have its memory together.
+    constexpr int kMostToAGpu = 14;
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const int usual = target_.real_index ? std::min(cores, 4) : cores;
+    const int usual = targets_[0].real_index ? std::min(cores, kMostToAGpu * static_cast<int>(targets_.size())) : cores;
     const int jobs = flags_.jobs > 0 ? flags_.jobs : usual;
     const double start = SystemClock().Now();
     std::vector<std::jthread> threads;
     for (int i = 0; i < jobs; ++i) {
-      threads.emplace_back([&] {
-        const auto judge = MakeRunner(target_, flags_.limit_seconds);
+      threads.emplace_back([&, i] {
+        const Target& target = targets_[static_cast<size_t>(i) % targets_.size()];
+        const auto judge = MakeRunner(target, flags_.limit_seconds, true);
         for (size_t at = next_++; at < cases_.size(); at = next_++) {
           if (flags_.total_seconds > 0 && SystemClock().Now() - start > flags_.total_seconds) return;
-          One(at, *judge);
+          One(at, target, *judge);
           Tell(at, quiet);  // what failed is never passed over
         }
       });
@@ -132,10 +145,10 @@ class Run {
   const std::vector<std::optional<CaseResult>>& results() const { return results_; }
 
  private:
-  void One(size_t at, Judge& judge) {
+  void One(size_t at, const Target& target, Judge& judge) {
     const double start = SystemClock().Now();
     const auto spec = SpecOf(cases_[at]);
-    const auto verified = spec ? Verified(*spec, target_, compiler_, judge, flags_.limit_seconds)
+    const auto verified = spec ? Verified(*spec, target, compiler_, judge, flags_.limit_seconds)
                                : Result<CaseResult>(std::unexpected(spec.error()));
     CaseResult result = verified ? *verified : Refused(verified.error());
     result.seconds = SystemClock().Now() - start;
@@ -153,7 +166,7 @@ class Run {
 
   std::vector<OperatorCase> cases_;
   std::vector<std::optional<CaseResult>> results_;
-  const Target& target_;
+  std::vector<Target> targets_;
   Compiler& compiler_;
   const OperatorTestFlags& flags_;
   std::atomic<size_t> next_ = 0;
@@ -234,6 +247,8 @@ Json RowsOf(const Run& run) {
                     {"reason", result->reason},
                     {"error", result->error},
                     {"honest", result->honest},
+                    {"compile_seconds", result->compile_seconds},
+                    {"begin_seconds", result->begin_seconds},
                     {"seconds", result->seconds}});
   }
   return rows;
@@ -248,7 +263,8 @@ Result<int> TestOperators(const OperatorTestFlags& flags, const Common& common) 
   if (cases.empty()) return Invalid("no operator is called like that", "--only", "`atunner operators` lists them");
   // In an order of no meaning, and the same each time: what a limit of time cuts off is then no operator as a whole.
   std::ranges::shuffle(cases, std::minstd_rand(1));
-  Run run(std::move(cases), target, *compiler, flags);
+  ATUNNER_TRY(const std::vector<Target> targets, DevicesLike(target, target.real_index ? flags.devices : ""));
+  Run run(std::move(cases), targets, *compiler, flags);
   const double start = SystemClock().Now();
   run.OnAllCores(common.quiet || common.json);
   const double seconds = SystemClock().Now() - start;

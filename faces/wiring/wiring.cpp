@@ -122,11 +122,12 @@ int CompilerMain() {
   return compiler ? ServeCompiler(**compiler) : FailWorker(compiler.error());
 }
 
-std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds) {
+std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds, bool one_for_all_tasks) {
   RunnerOptions options;
   options.worker.arguments = {"__runner", target.profile.name, std::to_string(target.real_index.value_or(-1))};
   options.examine_timeout_seconds = examine_timeout_seconds;
   options.binary_only = target.real_index.has_value();
+  options.one_for_all_tasks = one_for_all_tasks;
   return std::make_unique<RunnerJudge>(options);
 }
 

@@ -42,8 +42,9 @@ Result<std::unique_ptr<Compiler>> OpenCompiler(double timeout_seconds = kCompile
 /// Main of a compile worker: "__compiler".
 int CompilerMain();
 
-/// A judge in a runner process of this executable.
-std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds);
+/// A judge in a runner process of this executable; for all its tasks in the same one, if candidates are ours: starting
+/// CUDA takes a second, and several at once wait for each other.
+std::unique_ptr<Judge> MakeRunner(const Target& target, double examine_timeout_seconds, bool one_for_all_tasks = false);
 
 /// Main of the runner process: "__runner", profile name, real index or -1.
 int RunnerMain(const std::string& profile, int real_index);

@@ -59,7 +59,7 @@ template <class T> DEVICE T digamma(T a) {
   T shift = 0;
   if (a <= 0) {
     if (a == floor(a)) return T(__int_as_float(0x7fc00000));
-    const T fraction = a - floor(a);  // tan has the period π: no large argument reaches it
+    const T fraction = a - rint(a);  // tan has the period π: its argument is small where its value is, beside a pole
     shift = T(-3.141592653589793) / tan(T(3.141592653589793) * fraction);
     a = T(1) - a;
   }
