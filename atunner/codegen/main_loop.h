@@ -1,12 +1,12 @@
-// How a block multiplies its tiles on tensor cores: one class per instruction. Products and convolutions are written
-// once and take any of them (tensor_template.h).
+// How a block multiplies its tiles: one class per instruction. Products and convolutions are written once and take any
+// of them (product_template.h).
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "atunner/codegen/product_template.h"
+#include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/wgmma_text.h"
 
 namespace atunner {
@@ -14,6 +14,8 @@ namespace atunner {
 class MainLoop {
  public:
   virtual ~MainLoop() = default;
+  /// Tensor cores multiply 16 or 8 bits, and may go from tile to tile. Else float32 is multiplied, a tile per block.
+  virtual bool OnTensorCores() const { return true; }
   /// tile_m, tile_n, tile_k first; then what is the loop's own; `stages`, the number of buffers, is last.
   virtual std::vector<Parameter> Parameters() const = 0;
   /// What this loop rules out on any device.
@@ -26,7 +28,7 @@ class MainLoop {
   /// Registers of a block, in units of 128: each quarter of a multiprocessor has a quarter of them and of the warps.
   virtual std::string RegistersOfBlock() const;
   virtual std::string SharedBytes() const = 0;
-  /// Share of the dense tensor-core peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
+  /// Share of the dense peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
   virtual double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const = 0;
   /// ns from one tile's last product to the next one's first in a persistent block.
   virtual double TurnNs(const Chosen&) const { return 1000; }
@@ -42,6 +44,8 @@ class MainLoop {
   std::string BuffersAndStaging(const std::string& columns) const;
 };
 
+/// Fused multiply-adds of float32 (kernels/families/simt_tile.cuh); `b_transposed`: b is stored as [n][k].
+const MainLoop& SimtLoop(bool b_transposed);
 /// mma.sync, from Ampere on (kernels/families/mma_loop.cuh).
 const MainLoop& MmaLoop();
 /// wgmma, on Hopper, where every thread copies (kernels/families/wgmma_loop.cuh).

@@ -333,7 +333,8 @@ std::optional<ProductForm> FormOf(const ValidGraph& graph, NodeId product, bool 
   return form;
 }
 
-/// nullopt for other graphs, and for types that are not multiplied or the kernels do not store.
+}  // namespace
+
 std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused || fused->outputs().size() != 1) return std::nullopt;
@@ -362,6 +363,8 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   for (const auto& [symbol, range] : graph.symbols()) made.finish_arguments.emplace_back("i64:" + symbol);
   return made;
 }
+
+namespace {
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   auto bound = BindProduct(spec, profile, ProductOf(spec).value());

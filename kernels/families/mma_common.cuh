@@ -62,18 +62,6 @@ DEVICE void gather(unsigned char* to, const T* from, long long count) {
   *(uint4*)to = *(uint4*)eight;
 }
 
-/// Eight elements of a row, of which `count` exist; ALIGNED = all or none do, and `to` is a multiple of 16 bytes.
-template <bool ALIGNED>
-DEVICE void store_unit(T* to, uint4 unit, long long count) {
-  if (ALIGNED) {
-    *(uint4*)to = unit;
-  } else {
-    UNROLLED for (int e = 0; e < 8; ++e) {
-      if (e < count) to[e] = ((const T*)&unit)[e];
-    }
-  }
-}
-
 /// Accumulators of fragments of 16 × 8.
 template <int M, int N, class S>
 DEVICE void clear(S (&sums)[M][N][4]) {
