@@ -203,7 +203,6 @@ TEST_F(HopperNumbers, SplitsOfTheDepth) {
                                          {"group_rows", 64},
                                          {"stages", 4},
                                          {"split_k", 4},
-                                         {"persistent", 0},
                                          {"in_cluster", 1},
                                          {"widen", 0}})},
                       40);
@@ -225,7 +224,6 @@ TEST_F(BlackwellNumbers, SplitsOfTheDepthInAClusterOfWarpTiles) {
                                               {"warp_n", 32},
                                               {"stages", 4},
                                               {"split_k", 4},
-                                              {"persistent", 0},
                                               {"in_cluster", 1},
                                               {"widen", 0}})},
                       43);
@@ -312,6 +310,21 @@ TEST_F(FamilyNumbers, ProductsOfGraphs) {
 }
 TEST_F(HopperNumbers, ProductsOfGraphs) {
   CheckProducts([&](const auto&... task) { CheckGraph(task...); }, DType::kFloat16);
+}
+
+// Every thread copies the operands, which are of another type than the result.
+TEST_F(FamilyNumbers, ProductsOf16BitsIntoFloat32) {
+  const auto wide = graph::Parse(R"(
+graph wide
+dim B = 1..80
+input x: bfloat16[B, 96]
+input w: bfloat16[68, 96]
+y = contract(x, w, equation="mk,nk->mn", as=float32)
+output y
+)",
+                                 "wide");
+  const auto schedule = MakeTemplate(SpecOfGraph(wide.value(), {}).value(), gpu_.profile()).value();
+  CheckConfigurations(*schedule, DrawConfigurations(*schedule, 3, 9), 62);
 }
 
 TEST_F(HopperNumbers, ProductsOfBatchesWithWhatFollows) {
@@ -529,7 +542,7 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfGraphsByPlanes) {
       if (planes == 1) SetAccuracy(spec, Accuracy::kFast);
       if (planes == 2) spec.tolerance.relative = 1e-4;
       const auto schedule = MakePlanesGemm(spec, gpu_.profile(), ProductOf(spec).value());
-      const std::vector<Configuration> drawn = DrawConfigurations(*schedule, 2, 43);
+      const std::vector<Configuration> drawn = DrawConfigurations(*schedule, planes < 3 ? 1 : 2, 43);
       if (planes < 3)
         CheckConfigurations(*schedule, drawn, 43, {InputFamily::kNormal, InputFamily::kCancelling});
       else

@@ -14,8 +14,10 @@ namespace atunner {
 class MainLoop {
  public:
   virtual ~MainLoop() = default;
-  /// Tensor cores multiply 16 or 8 bits, and may go from tile to tile. Else float32 is multiplied, a tile per block.
+  /// Tensor cores multiply 16 or 8 bits. Else float32 is multiplied.
   virtual bool OnTensorCores() const { return true; }
+  /// May blocks go on from tile to tile?
+  virtual bool Persists() const { return false; }
   /// tile_m, tile_n, tile_k first; then what is the loop's own; `stages`, the number of buffers, is last.
   virtual std::vector<Parameter> Parameters() const = 0;
   /// What this loop rules out on any device.
@@ -33,15 +35,10 @@ class MainLoop {
   /// ns from one tile's last product to the next one's first in a persistent block.
   virtual double TurnNs(const Chosen&) const { return 1000; }
   /// Blocks per SM that the compiler must leave registers for.
-  virtual int64_t LaunchBound(const Chosen& chosen, int64_t resident) const = 0;
+  virtual int64_t LaunchBound(int64_t) const { return 1; }
   /// The source, and the constants that it expects besides the tile's.
   virtual void AddConstants(const Chosen& chosen, ConstantBlock& constants) const = 0;
   virtual std::string Text(const Chosen& chosen) const = 0;
-
- protected:
-  /// Bytes of the buffers, and of the 16 rows that each warp of `columns` columns stages for the store where the
-  /// buffers are still in use.
-  std::string BuffersAndStaging(const std::string& columns) const;
 };
 
 /// Fused multiply-adds of float32 (kernels/families/simt_tile.cuh); `b_transposed`: b is stored as [n][k].
@@ -52,7 +49,7 @@ const MainLoop& MmaLoop();
 const MainLoop& WgmmaLoop();
 /// wgmma, on Hopper, where tensor maps copy (kernels/families/maps_loop.cuh): operands of 16-byte aligned rows.
 const MainLoop& MapsLoop(Operands operands = Operands::k16Bits);
-/// The fastest that the device has.
-const MainLoop& MainLoopFor(const DeviceProfile& profile);
+/// Of 16 bits, where every thread copies: the fastest that the device has.
+const MainLoop& CopyingLoop(const DeviceProfile& profile);
 
 }  // namespace atunner

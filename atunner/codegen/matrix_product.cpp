@@ -196,7 +196,7 @@ class MatrixTemplate : public ProductTemplate {
     const bool aligned = a_align_ == 8 && b_align_ == 8;
     space_.parameters.push_back({"widen", aligned ? Integers({0}) : Integers({1, 0}),
                                  "copy operands whose rows are no multiples of 16 bytes into ones that are"});
-    if (product_.triangle != 0) Add("persistent == 0", "tiles of different depths");
+    if (loop_.Persists()) Add("persistent == 0", "a block ends with its tile");
   }
   void AddMaps() {
     // What many blocks read at different times should stay in L2.
@@ -243,7 +243,7 @@ class MatrixTemplate : public ProductTemplate {
     if (bytes_ == 1)
       constants.Line(fmt::format("#define A_TYPE \"{}\"\n#define B_TYPE \"{}\"", ProductType(product_.a.dtype),
                                  ProductType(product_.b.dtype)));
-    const std::string walking = fmt::format("{}\n{}", embed::kBatchesCuh, embed::kGemmTensorCu);
+    const std::string walking = fmt::format("{}\n{}", embed::kBatchesCuh, embed::kGemmWalkersCu);
     return EmitProduct(configuration, constants, maps_ ? embed::kGemmMapsCu : walking, wide_a || wide_b);
   }
 
@@ -310,7 +310,7 @@ Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, co
   // Steps along k are counted in 31 bits.
   if (const int64_t k = SizeOf(product.k, spec); k > INT32_MAX / 2)
     return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", k), "", "split K");
-  const MainLoop& loop = bytes == 2 ? MainLoopFor(profile) : SimtLoop(product.b_transposed);
+  const MainLoop& loop = bytes == 2 ? CopyingLoop(profile) : SimtLoop(product.b_transposed);
   auto walking = std::make_unique<MatrixTemplate>(spec, profile, product, loop, false);
   return bytes == 2 ? std::move(walking) : PlanesOr(std::move(walking), profile, product);
 }

@@ -54,7 +54,8 @@ ProductTemplate::ProductTemplate(const KernelSpec& spec, const DeviceProfile& pr
   Add(fmt::format("tile_n == {} or tile_n < {}", least, 2 * extents.n), "more columns than there are");
   AddShared(shared_.text());
   AddOrderAndSplit();
-  if (loop_.OnTensorCores()) AddPersistence();
+  if (loop_.Persists()) AddPersistence();
+  if (loop_.OnTensorCores() && profile.cc_major >= 9) AddClusters();
 }
 
 void ProductTemplate::AddPersistence() {
@@ -64,7 +65,9 @@ void ProductTemplate::AddPersistence() {
   Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} > {}", extents_.m, extents_.n,
                   extents_.batch, profile_.sms),
       "every block has one tile at most");
-  if (profile_.cc_major < 9) return;
+}
+
+void ProductTemplate::AddClusters() {
   space_.parameters.push_back({"in_cluster", Integers({0, 1}),
                                "a split's blocks form a cluster and add up in shared memory, without a second step"});
   Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
@@ -150,8 +153,7 @@ ConstantBlock ProductTemplate::TileConstants(const Configuration& configuration,
   block.Ints(chosen(configuration), {"tile_m", "tile_n"});
   loop_.AddConstants(chosen(configuration), block);
   block.Ints(chosen(configuration), {"stages", "group_m"});
-  block.Int("RESIDENT", loop_.LaunchBound(chosen(configuration), Resident(configuration)),
-            "blocks that an SM must hold");
+  block.Int("RESIDENT", loop_.LaunchBound(Resident(configuration)), "blocks that an SM must hold");
   block.Bool("PERSISTENT", Persistent(configuration), "tile after tile");
   block.Bool("B_TRANSPOSED", b_transposed);
   const auto unit = static_cast<int64_t>(16 / SizeOf(element_));

@@ -71,9 +71,10 @@ class ProductTemplate : public BoundTemplate {
   bool IsSet(const Configuration& configuration, const char* name) const {
     return space_.Find(name) >= 0 && Integer(configuration, name) != 0;
   }
-  /// group_m and split_k, and what rules splits out; then `persistent` and `in_cluster`.
+  /// group_m and split_k, and what rules splits out; `persistent`; `in_cluster`.
   void AddOrderAndSplit();
   void AddPersistence();
+  void AddClusters();
   int64_t Threads(const Configuration& configuration) const { return Evaluate(threads_, configuration); }
   /// Blocks that an SM holds.
   int64_t Resident(const Configuration& configuration) const;

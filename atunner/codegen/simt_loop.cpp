@@ -45,7 +45,6 @@ class Simt : public MainLoop {
     const double fed = Real(thread_m * thread_n) / Real(thread_m * thread_n + thread_m + thread_n);
     return fed * std::min(1.0, 0.5 + 0.5 * Real(warps * resident) / 8.0);
   }
-  int64_t LaunchBound(const Chosen&, int64_t) const override { return 1; }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
     constants.Ints(chosen, {"tile_k", "thread_m", "thread_n"});

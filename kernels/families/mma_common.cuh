@@ -1,10 +1,5 @@
-// Tensor-core building blocks, as inline PTX: asynchronous copies, ldmatrix, mma.sync, and the swizzled shared memory that
+// Tensor-core building blocks, as inline PTX: ldmatrix, mma.sync, and the swizzled shared memory that
 // lets both meet no bank conflict. A `unit` is 16 bytes: eight elements, the width of every copy and of a matrix row.
-
-/// Copies 16 bytes global → shared in the background; with `bytes` = 0 nothing is read and zeros are written.
-DEVICE void copy_async(unsigned to, const void* from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
 
 /// Four 8×8 matrices; lanes 8i … 8i+7 hold the row addresses of matrix i.
 DEVICE void load_matrices(unsigned (&r)[4], unsigned from) {
@@ -49,18 +44,16 @@ DEVICE int swizzled(int row, int unit) {
   return (row * pitch<UNITS>() + unit) * 16;
 }
 
-/// The same for tiles whose rows run along the depth, and across it.
-template <int UNITS>
-DEVICE int row_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
-template <int UNITS>
-DEVICE int column_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
-
 /// A unit whose elements are not 16-byte aligned or partly outside: gathered one by one, zeros beyond `count`.
 DEVICE void gather(unsigned char* to, const T* from, long long count) {
   T eight[8];
   UNROLLED for (int i = 0; i < 8; ++i) eight[i] = i < count ? from[i] : T(0.0f);
   *(uint4*)to = *(uint4*)eight;
 }
+
+/// Of tiles whose rows run along the depth or, ACROSS, across it.
+template <bool ACROSS, int UNITS>
+DEVICE int unit_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
 
 /// Accumulators of fragments of 16 × 8.
 template <int M, int N, class S>

@@ -15,16 +15,15 @@ constexpr int A_BYTES = A_SIZE * 16;
 typedef float Sums[THREAD_M][THREAD_N];
 
 constexpr int B_PANEL = TILE_N;
-template <int UNITS>
-DEVICE int row_place(int row, int unit) { return (row * K_PITCH + unit) * 16; }
-template <int UNITS>
-DEVICE int column_place(int row, int unit) { return (row * UNITS + unit) * 16; }
+/// Of tiles whose rows run along the depth or, ACROSS, across it.
+template <bool ACROSS, int UNITS>
+DEVICE int unit_place(int row, int unit) { return (row * (ACROSS ? UNITS : K_PITCH) + unit) * 16; }
 
 /// Columns of the tile that thread column x owns: single ones where b's tile runs along k, else units.
 DEVICE int column_of(int x, int j) { return B_TRANSPOSED ? x + j * THREADS_N : j / 4 * (THREADS_N * 4) + x * 4 + j % 4; }
 
-/// Multiplies `tiles` tiles, one tile of the result; then finish() takes the sums. fetch(at) starts the copies of the next tile into the
-/// buffer at byte `at`.
+/// Multiplies `tiles` tiles, one of the result; then finish() takes the sums. fetch(at) starts the copies of the next tile into the buffer at
+/// byte `at`.
 template <class Fetch, class Finish>
 DEVICE void multiply_tiles(unsigned char* shared, int tiles, int, Sums& sums, const Fetch& fetch, const Finish& finish) {
   const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;
