@@ -96,12 +96,11 @@ TEST(Golden, TensorCoreGemm) {
                                                {"warp_n", int64_t{64}},
                                                {"stages", int64_t{4}},
                                                {"group_m", int64_t{8}},
-                                               {"split_k", int64_t{1}},
-                                               {"persistent", int64_t{0}}});
+                                               {"split_k", int64_t{1}}});
   EXPECT_EQ(Head(kernel, {"words.cuh", "mma_common.cuh", "plain_finish.cuh", "tile_order.cuh", "mma_loop.cuh",
-                          "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "batches.cuh", "gemm_tensor.cu"}),
+                          "tile_walkers.cuh", "result_place.cuh", "tile_store.cuh", "batches.cuh", "gemm_walkers.cu"}),
             R"(// matmul in float16, scheduled by atunner.
-// tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, persistent=0, widen=0
+// tile_m=128, tile_n=256, tile_k=32, warp_m=64, warp_n=64, stages=4, group_m=8, split_k=1, widen=0
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -220,12 +219,14 @@ TEST(Golden, SimtGemmWithASplitHasASecondStep) {
                                                {"stages", int64_t{3}},
                                                {"group_m", int64_t{1}},
                                                {"split_k", int64_t{8}}});
-  EXPECT_EQ(Head(kernel, {"words.cuh", "tile_order.cuh", "batches.cuh", "simt_tile.cuh", "tile_walkers.cuh",
-                          "plain_finish.cuh", "gemm_simt.cu", "split.cuh"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "plain_finish.cuh", "tile_order.cuh", "simt_tile.cuh", "tile_walkers.cuh",
+                          "result_place.cuh", "simt_store.cuh", "batches.cuh", "gemm_walkers.cu", "split.cuh"}),
             R"(// matmul in float32, scheduled by atunner.
 // tile_m=64, tile_n=64, tile_k=16, thread_m=8, thread_n=4, stages=3, group_m=1, split_k=8
 typedef float T;
 #define SPLIT_K 8
+typedef float Operand;
+typedef float OUT;
 constexpr int TILE_M = 64;
 constexpr int TILE_N = 64;
 constexpr int TILE_K = 16;
@@ -233,6 +234,8 @@ constexpr int THREAD_M = 8;
 constexpr int THREAD_N = 4;
 constexpr int STAGES = 3;
 constexpr int GROUP_M = 1;
+constexpr int RESIDENT = 1;  // blocks that an SM must hold
+constexpr bool PERSISTENT = false;  // tile after tile
 constexpr bool B_TRANSPOSED = false;
 constexpr bool C_ALIGNED = true;  // rows of the result start at multiples of 16 bytes
 constexpr bool BATCHED = false;

@@ -203,7 +203,6 @@ TEST_F(HopperNumbers, SplitsOfTheDepth) {
                                          {"group_rows", 64},
                                          {"stages", 4},
                                          {"split_k", 4},
-                                         {"persistent", 0},
                                          {"in_cluster", 1},
                                          {"widen", 0}})},
                       40);
@@ -225,7 +224,6 @@ TEST_F(BlackwellNumbers, SplitsOfTheDepthInAClusterOfWarpTiles) {
                                               {"warp_n", 32},
                                               {"stages", 4},
                                               {"split_k", 4},
-                                              {"persistent", 0},
                                               {"in_cluster", 1},
                                               {"widen", 0}})},
                       43);
@@ -312,6 +310,21 @@ TEST_F(FamilyNumbers, ProductsOfGraphs) {
 }
 TEST_F(HopperNumbers, ProductsOfGraphs) {
   CheckProducts([&](const auto&... task) { CheckGraph(task...); }, DType::kFloat16);
+}
+
+// Every thread copies the operands, which are of another type than the result.
+TEST_F(FamilyNumbers, ProductsOf16BitsIntoFloat32) {
+  const auto wide = graph::Parse(R"(
+graph wide
+dim B = 1..80
+input x: bfloat16[B, 96]
+input w: bfloat16[68, 96]
+y = contract(x, w, equation="mk,nk->mn", as=float32)
+output y
+)",
+                                 "wide");
+  const auto schedule = MakeTemplate(SpecOfGraph(wide.value(), {}).value(), gpu_.profile()).value();
+  CheckConfigurations(*schedule, DrawConfigurations(*schedule, 3, 9), 62);
 }
 
 TEST_F(HopperNumbers, ProductsOfBatchesWithWhatFollows) {
@@ -497,7 +510,8 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
   for (const FamilyTask& task :
        {FamilyTask{"matmul", {{512, 512, 512}}, {}}, FamilyTask{"matmul", {{4096, 4097, 4099}}, {}}}) {
     SCOPED_TRACE(Describe(task, DType::kFloat32));
-    const auto schedule = MakePlanesGemm(SpecOf(task, DType::kFloat32), gpu_.profile());
+    const KernelSpec spec = SpecOf(task, DType::kFloat32);
+    const auto schedule = MakePlanesGemm(spec, gpu_.profile(), MatmulOf(spec));
     CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 41), 41, families);
   }
   // Fewer planes are for tasks that state how much error they bear.
@@ -507,11 +521,38 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfPlanes) {
       SetAccuracy(rough, Accuracy::kFast);
     else
       rough.tolerance.relative = 1e-4;
-    const auto schedule = MakePlanesGemm(rough, gpu_.profile());
+    const auto schedule = MakePlanesGemm(rough, gpu_.profile(), MatmulOf(rough));
     EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "planes"), fast ? 1 : 2);
     CheckConfigurations(*schedule, DrawConfigurations(*schedule, 2, 42), 42,
                         {InputFamily::kNormal, InputFamily::kHeavyTail, InputFamily::kCancelling});
   }
+}
+
+TEST_F(HopperNumbers, SinglePrecisionProductsOfGraphsByPlanes) {
+  const FamilyTask tasks[] = {{"linear", {{70, 200}, {136, 200}}, {}},
+                              {"linear", {{131, 67}, {65, 67}}, {}},
+                              {"batched_matmul", {{3, 70, 72}, {3, 72, 88}}, {}},
+                              {"batched_matmul", {{3, 70, 71}, {3, 65, 71}}, {{"transpose_b", true}}},
+                              {"batched_matmul", {{70, 40}, {2, 1, 40, 80}}, {}}};
+  for (const FamilyTask& task : tasks) {
+    for (const int64_t planes : {1, 2, 3}) {
+      if (planes < 3 && task.shapes[0].size() < 3) continue;
+      SCOPED_TRACE(Describe(task, DType::kFloat32) + " of planes: " + std::to_string(planes));
+      KernelSpec spec = SpecOf(task, DType::kFloat32);
+      if (planes == 1) SetAccuracy(spec, Accuracy::kFast);
+      if (planes == 2) spec.tolerance.relative = 1e-4;
+      const auto schedule = MakePlanesGemm(spec, gpu_.profile(), ProductOf(spec).value());
+      const std::vector<Configuration> drawn = DrawConfigurations(*schedule, planes < 3 ? 1 : 2, 43);
+      if (planes < 3)
+        CheckConfigurations(*schedule, drawn, 43, {InputFamily::kNormal, InputFamily::kCancelling});
+      else
+        CheckConfigurations(*schedule, drawn, 43, {InputFamily::kNormal, InputFamily::kDenormal, InputFamily::kNan});
+    }
+  }
+  // Where the product is large enough it goes that way.
+  const auto large =
+      MakeTemplate(SpecOf({"linear", {{4096, 4096}, {4096, 4096}}, {}}, DType::kFloat32), gpu_.profile());
+  EXPECT_GE((*large)->space().Find("planes"), 0);
 }
 
 /// A product in float32 at one size, inputs from the host.
@@ -527,7 +568,8 @@ class PlanesOfAnyNumbers : public HopperNumbers {
     return values;
   }
   std::vector<float> Multiply() {
-    const auto schedule = MakePlanesGemm(SpecOf({"matmul", {{m_, n_, k_}}, {}}, DType::kFloat32), gpu_.profile());
+    const KernelSpec spec = SpecOf({"matmul", {{m_, n_, k_}}, {}}, DType::kFloat32);
+    const auto schedule = MakePlanesGemm(spec, gpu_.profile(), MatmulOf(spec));
     const RenderedKernel kernel = schedule->Render(schedule->Default()).value();
     const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, schedule->spec(), schedule->spec().dims, 0).value();
     EXPECT_TRUE(gpu_.CopyIn(buffers.Find("a")->address, std::as_bytes(std::span(a_))));

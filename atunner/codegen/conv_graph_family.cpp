@@ -5,87 +5,54 @@
 #include "atunner/codegen/conv_form.h"
 #include "atunner/codegen/conv_halo.h"
 #include "atunner/codegen/form_family.h"
-#include "atunner/codegen/simt_template.h"
-#include "atunner/codegen/tensor_template.h"
+#include "atunner/codegen/product_template.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
 
-/// On tensor cores.
-class TensorConv : public TensorTemplate {
- protected:
-  TensorConv(const KernelSpec& spec, const DeviceProfile& profile, Extents extents, const TensorConvForm& form)
-      : TensorTemplate(spec, profile, MainLoopFor(profile), extents) {
-    operands_ = form.operands;
-    if (form.Phases() > 1) Add("persistent == 0", "phases have no tile in common");
-    if (form.scaled) Add(space_.Find("in_cluster") < 0 ? "True" : "in_cluster == 0", "sums stay as they are");
-  }
-  ConstantBlock Tiles(const Configuration& configuration) const { return TileConstants(configuration, true); }
-  LaunchStep TilesStep(const Configuration& configuration, const std::string& m, const std::string& n) const {
-    return TileStep(configuration, "conv", m, n);
-  }
-  SourceUnit Source(const Configuration& configuration, const ConstantBlock& constants, std::string_view kernel,
-                    std::string_view places) const {
-    return EmitProduct(configuration, constants, kernel, false, places);
-  }
-};
-
-/// With fused multiply-adds.
-class SimtConv : public SimtTemplate {
- protected:
-  SimtConv(const KernelSpec& spec, const DeviceProfile& profile, Extents extents, const TensorConvForm&)
-      : SimtTemplate(spec, profile, extents, true) {}
-  ConstantBlock Tiles(const Configuration& configuration) const {
-    return TileConstants(configuration).Line("typedef float Operand;");
-  }
-  LaunchStep TilesStep(const Configuration& configuration, const std::string& m, const std::string& n) const {
-    return ProductStep(configuration, "conv", m, n);
-  }
-  SourceUnit Source(const Configuration& configuration, const ConstantBlock& constants, std::string_view kernel,
-                    std::string_view places) const {
-    return Emit(configuration, constants,
-                {embed::kTileOrderCuh, embed::kSimtTileCuh, places, embed::kConvSimtCuh, kernel, embed::kPlainFinishCuh,
-                 Split(configuration) ? embed::kSplitCuh : std::string_view()});
-  }
-};
-
-template <class Product>
-class GatheredConv : public Product {
+/// On tensor cores, or with fused multiply-adds.
+class GatheredConv : public ProductTemplate {
  public:
   GatheredConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
-      : Product(spec, profile, ExtentsOf(spec, form), form), form_(std::move(form)) {}
+      : ProductTemplate(spec, profile, form.operands == DType::kFloat32 ? SimtLoop(true) : CopyingLoop(profile),
+                        ExtentsOf(spec, form)),
+        form_(std::move(form)) {
+    operands_ = form_.operands;
+    if (form_.Phases() > 1 && loop_.Persists()) Add("persistent == 0", "phases have no tile in common");
+    if (form_.scaled) ForbidClusters("sums stay as they are");
+  }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    ConstantBlock constants = this->Tiles(configuration);
+    ConstantBlock constants = TileConstants(configuration, true);
     AddArrangement(constants, form_);
     AddGeometry(constants);
-    LaunchPlan plan = this->Plan(configuration, {});
+    LaunchPlan plan = Plan(configuration, {});
     AddArranging(plan, form_);
     const std::string images = form_.images.ToString();
     const std::string pixels = fmt::format("({}) * {}", images, form_.Rounded());
     const std::string filters = std::to_string(form_.filters);
-    LaunchStep step = form_.pixels_first ? this->TilesStep(configuration, pixels, filters)
-                                         : this->TilesStep(configuration, filters, pixels);
+    LaunchStep step = form_.pixels_first ? TileStep(configuration, "conv", pixels, filters)
+                                         : TileStep(configuration, "conv", filters, pixels);
     step.grid[2] = Expr(form_.groups * form_.Phases());
-    AddArguments(step, {MultipliedX(form_), MultipliedW(form_), this->Destination(configuration, form_.y.name),
+    AddArguments(step, {MultipliedX(form_), MultipliedW(form_), Destination(configuration, form_.y.name),
                         ImagesOf(form_), LargestOf(form_)});
     plan.steps.push_back(step);
-    this->FinishSplit(configuration, plan, form_.y.name, images, std::to_string(form_.Results()));
+    FinishSplit(configuration, plan, form_.y.name, images, std::to_string(form_.Results()));
     const std::string kernel = fmt::format("{}\n{}", embed::kConvGatherCu, embed::kConvArrangeCu);
     const std::string places = fmt::format("{}\n{}", embed::kConvScaleCuh, embed::kConvGeometryCuh);
-    return RenderedKernel{this->Source(configuration, constants, kernel, places), std::move(plan)};
+    return RenderedKernel{EmitProduct(configuration, constants, kernel, false, places), std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t pixels = this->Integer(configuration, form_.pixels_first ? "tile_m" : "tile_n");
-    return CheckImages(this->spec_, form_, pixels / form_.Rounded() + 2);
+    const int64_t pixels = Integer(configuration, form_.pixels_first ? "tile_m" : "tile_n");
+    return CheckImages(spec_, form_, pixels / form_.Rounded() + 2);
   }
   SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(form_); }
 
  private:
   /// Of the products of all phases and groups, as if they were one.
-  static typename Product::Extents ExtentsOf(const KernelSpec& spec, const TensorConvForm& form) {
+  static Extents ExtentsOf(const KernelSpec& spec, const TensorConvForm& form) {
     const int64_t pixels = form.images.Bound(spec.dims).factor() * form.Rounded() * form.Phases() * form.groups;
     const int64_t depth = CeilDiv(form.Taps(), form.Phases()) * form.padded;
     return {.m = form.pixels_first ? pixels : form.filters, .n = form.pixels_first ? form.filters : pixels, .k = depth};
@@ -108,12 +75,12 @@ class GatheredConv : public Product {
   TensorConvForm form_;
 };
 
-class ConvGraph : public FormFamily<GatheredConv<TensorConv>, TensorConvFormOf> {
+class ConvGraph : public FormFamily<GatheredConv, TensorConvFormOf> {
  public:
   ConvGraph() : FormFamily("convolution") {}
   Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
     const TensorConvForm form = TensorConvFormOf(spec).value();
-    if (form.operands == DType::kFloat32) return std::make_unique<GatheredConv<SimtConv>>(spec, profile, form);
+    if (form.operands == DType::kFloat32) return FormFamily::Bind(spec, profile);
     if (profile.cc_major < 8) {
       return Fail(ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name), "",
                   "they need compute capability 8.0 or later; float32 without --accuracy fast is served");

@@ -3,25 +3,9 @@
 namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
-  return {&RowFamily(),
-          &GemmFamily(),
-          &AttentionFamily(),
-          &PagedAttentionFamily(),
-          &AttentionBackwardFamily(),
-          &PointwiseFamily(),
-          &ReductionFamily(),
-          &ColumnsFamily(),
-          &ScanFamily(),
-          &TransposeFamily(),
-          &PoolingFamily(),
-          &ProductFamily(),
-          &WeightsFamily(),
-          &ElementsFamily(),
-          &ConvGraphFamily(),
-          &ScatterFamily(),
-          &TopKFamily(),
-          &DepthwiseFiltersFamily(),
-          &StagesFamily()};
+#define ATUNNER_ADDRESS(name) &name##Family(),
+  return {ATUNNER_FAMILIES(ATUNNER_ADDRESS)};
+#undef ATUNNER_ADDRESS
 }
 
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile) {

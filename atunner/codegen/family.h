@@ -20,28 +20,20 @@ class Family {
                                                          const DeviceProfile& profile) const = 0;
 };
 
+/// Each family's name, in the order in which they are asked.
+// clang-format off
+#define ATUNNER_FAMILIES(USE) \
+  USE(Row) USE(Gemm) USE(Attention) USE(PagedAttention) USE(AttentionBackward) USE(Pointwise) USE(Reduction) \
+  USE(Columns) USE(Scan) USE(Transpose) USE(Pooling) USE(Product) USE(Weights) USE(Elements) USE(ConvGraph) \
+  USE(Scatter) USE(TopK) USE(DepthwiseFilters) USE(Stages)
+// clang-format on
+
+#define ATUNNER_DECLARE_FAMILY(name) const Family& name##Family();
+ATUNNER_FAMILIES(ATUNNER_DECLARE_FAMILY)
+#undef ATUNNER_DECLARE_FAMILY
+
 std::vector<const Family*> AllFamilies();
 /// The first family that matches. kUnsupported when none does.
 Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, const DeviceProfile& profile);
-
-const Family& RowFamily();
-const Family& GemmFamily();
-const Family& ProductFamily();
-const Family& WeightsFamily();
-const Family& ConvGraphFamily();
-const Family& DepthwiseFiltersFamily();
-const Family& AttentionFamily();
-const Family& PagedAttentionFamily();
-const Family& AttentionBackwardFamily();
-const Family& PointwiseFamily();
-const Family& ReductionFamily();
-const Family& ColumnsFamily();
-const Family& ScanFamily();
-const Family& TransposeFamily();
-const Family& PoolingFamily();
-const Family& ElementsFamily();
-const Family& ScatterFamily();
-const Family& TopKFamily();
-const Family& StagesFamily();
 
 }  // namespace atunner

@@ -1,12 +1,12 @@
-// How a block multiplies its tiles on tensor cores: one class per instruction. Products and convolutions are written
-// once and take any of them (tensor_template.h).
+// How a block multiplies its tiles: one class per instruction. Products and convolutions are written once and take any
+// of them (product_template.h).
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "atunner/codegen/product_template.h"
+#include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/wgmma_text.h"
 
 namespace atunner {
@@ -14,6 +14,10 @@ namespace atunner {
 class MainLoop {
  public:
   virtual ~MainLoop() = default;
+  /// Tensor cores multiply 16 or 8 bits. Else float32 is multiplied.
+  virtual bool OnTensorCores() const { return true; }
+  /// May blocks go on from tile to tile?
+  virtual bool Persists() const { return false; }
   /// tile_m, tile_n, tile_k first; then what is the loop's own; `stages`, the number of buffers, is last.
   virtual std::vector<Parameter> Parameters() const = 0;
   /// What this loop rules out on any device.
@@ -26,29 +30,26 @@ class MainLoop {
   /// Registers of a block, in units of 128: each quarter of a multiprocessor has a quarter of them and of the warps.
   virtual std::string RegistersOfBlock() const;
   virtual std::string SharedBytes() const = 0;
-  /// Share of the dense tensor-core peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
+  /// Share of the dense peak that `resident` blocks per SM reach when L2 and DRAM do not limit.
   virtual double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const = 0;
   /// ns from one tile's last product to the next one's first in a persistent block.
   virtual double TurnNs(const Chosen&) const { return 1000; }
   /// Blocks per SM that the compiler must leave registers for.
-  virtual int64_t LaunchBound(const Chosen& chosen, int64_t resident) const = 0;
+  virtual int64_t LaunchBound(int64_t) const { return 1; }
   /// The source, and the constants that it expects besides the tile's.
   virtual void AddConstants(const Chosen& chosen, ConstantBlock& constants) const = 0;
   virtual std::string Text(const Chosen& chosen) const = 0;
-
- protected:
-  /// Bytes of the buffers, and of the 16 rows that each warp of `columns` columns stages for the store where the
-  /// buffers are still in use.
-  std::string BuffersAndStaging(const std::string& columns) const;
 };
 
+/// Fused multiply-adds of float32 (kernels/families/simt_tile.cuh); `b_transposed`: b is stored as [n][k].
+const MainLoop& SimtLoop(bool b_transposed);
 /// mma.sync, from Ampere on (kernels/families/mma_loop.cuh).
 const MainLoop& MmaLoop();
 /// wgmma, on Hopper, where every thread copies (kernels/families/wgmma_loop.cuh).
 const MainLoop& WgmmaLoop();
 /// wgmma, on Hopper, where tensor maps copy (kernels/families/maps_loop.cuh): operands of 16-byte aligned rows.
 const MainLoop& MapsLoop(Operands operands = Operands::k16Bits);
-/// The fastest that the device has.
-const MainLoop& MainLoopFor(const DeviceProfile& profile);
+/// Of 16 bits, where every thread copies: the fastest that the device has.
+const MainLoop& CopyingLoop(const DeviceProfile& profile);
 
 }  // namespace atunner

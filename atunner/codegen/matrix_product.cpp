@@ -8,8 +8,7 @@
 
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/planes_gemm.h"
-#include "atunner/codegen/simt_template.h"
-#include "atunner/codegen/tensor_template.h"
+#include "atunner/codegen/product_template.h"
 #include "atunner/model/accuracy.h"
 #include "embed/families.h"
 
@@ -18,10 +17,6 @@ namespace {
 
 /// Operands of fewer rows and columns than this are read by few blocks.
 constexpr int64_t kMostStreamed = 1024;
-
-int64_t Number(const std::string& text, const KernelSpec& spec) {
-  return Expr::MustParse(text).EvaluateInt(Bindings(spec.dims)).value();
-}
 
 Operands KindOf(const MatrixProduct& product) {
   if (SizeOf(product.a.dtype) == 2) return Operands::k16Bits;
@@ -47,124 +42,82 @@ double Reached(int64_t triangle, double m, double k) {
   return triangle == 1 ? below : 1 - below;
 }
 
-/// The product at the task's own sizes, for Base = TensorTemplate or SimtTemplate, and the sizes that are open.
-template <class Base>
-class OfMatrices : public Base {
- protected:
-  using typename Base::Extents;
-  static Extents ExtentsOf(const KernelSpec& spec, const MatrixProduct& product) {
-    const int64_t m = Number(product.m, spec), k = Number(product.k, spec);
-    return {.m = m,
-            .n = Number(product.n, spec),
-            .k = k,
-            .batch = Number(product.batch, spec),
-            .reached = Reached(product.triangle, Real(m), Real(k))};
+/// For the dims that are these extents, as far as the task allows; none where the task has others too.
+Dims OpenSizes(const KernelSpec& spec, const MatrixProduct& product, LargeSizes sizes, int64_t batch) {
+  Dims open;
+  for (const auto& [extent, size] : {std::pair(product.m, sizes.rows),
+                                     {product.n, sizes.columns},
+                                     {product.k, sizes.depth},
+                                     {product.batch, batch}}) {
+    const auto own = spec.dims.find(extent);
+    if (own == spec.dims.end()) continue;
+    const auto least = product.least.find(extent);
+    const int64_t most = spec.oracle.kind == Oracle::Kind::kGraph ? own->second : INT64_MAX;
+    open[extent] = std::min(most, std::max(size, least == product.least.end() ? 1 : least->second));
   }
-  template <class... More>
-  OfMatrices(const KernelSpec& spec, const DeviceProfile& profile, MatrixProduct product, More&&... more)
-      : Base(spec, profile, std::forward<More>(more)...), product_(std::move(product)) {}
+  return open.size() == spec.dims.size() ? open : Dims{};
+}
 
-  /// Elements of whose multiples k and n are where the source of this configuration is right.
-  struct Steps {
-    int64_t k, n;
-  };
-  virtual Steps StepsOf(const Configuration& configuration) const = 0;
-  /// Rows of a tile that are fetched.
-  virtual int64_t Rows(const Configuration& configuration) const { return this->Integer(configuration, "tile_m"); }
+/// Elements of whose multiples rows of `extent` elements of `bytes` are, 16 bytes at most.
+int64_t Alignment(int64_t extent, int64_t bytes) {
+  int64_t most = 16 / bytes;
+  while (extent % most != 0) most /= 2;
+  return most;
+}
 
-  /// One row and column; and partly filled tiles, more than one, whose depth goes through all buffers more than once.
-  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const auto at = [&](const char* name) { return this->Integer(configuration, name); };
-    const auto [k_step, n_step] = StepsOf(configuration);
-    const int64_t rows = Rows(configuration);
-    const Dims small = OpenSizes(1, n_step, k_step, 1);
-    if (small.empty()) return {};
-    return {small, OpenSizes(rows < at("tile_m") ? rows - 3 : rows + 3, at("tile_n") / 2 + n_step,
-                             (at("stages") + 2) * at("tile_k") + k_step, 2)};
-  }
-  SizeFreedom FreeSizes(const Configuration& configuration) const override {
-    SizeFreedom freedom;
-    for (const auto& [name, size] : OpenSizes(1, 1, 1, 1)) freedom.dims.push_back(name);
-    if (freedom.dims.empty()) return {};
-    const auto [k_step, n_step] = StepsOf(configuration);
-    const auto add = [&](const std::string& extent, int64_t step) {
-      if (!this->spec_.dims.contains(extent)) return;
-      freedom.constraints.push_back(
-          {Expr::MustParse(fmt::format("{} <= {}", extent, INT32_MAX / 2)), "31-bit counters"});
-      if (step > 1) freedom.constraints.push_back(WholeSteps(extent, step));
-    };
-    add(product_.m, 1);
-    add(product_.k, k_step);
-    add(product_.n, n_step);
-    const int64_t rows = Rows(configuration);
-    if (rows < this->Integer(configuration, "tile_m"))
-      freedom.constraints.push_back(
-          {Expr::MustParse(fmt::format("{} <= {}", product_.m, rows)), "the rows of the only tile that are fetched"});
-    return freedom;
-  }
+/// The expression of a row's elements where it is widened: whole boxes of tensor maps.
+std::string Wide(const std::string& width, int64_t bytes) {
+  return fmt::format("(ceil_div({0}, {1}) * {1})", width, 128 / bytes);
+}
 
-  Arguments FinishArguments() const override { return product_.finish_arguments; }
-  std::string FinishText() const {
-    return product_.finish.empty() ? std::string(embed::kPlainFinishCuh) : product_.finish;
-  }
-  /// What batches.cuh expects.
-  void AddBatches(ConstantBlock& constants) const {
-    constants.Bool("BATCHED", product_.batch != "1");
-    constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
-    constants.Int("TRIANGLE", product_.triangle, "of a that counts: 1 = below its diagonal, 2 = above");
-  }
-  /// Rows of the result, of all matrices.
-  std::string AllRows() const {
-    return product_.batch == "1" ? product_.m : fmt::format("({}) * ({})", product_.batch, product_.m);
-  }
-  Arguments ExtentArguments() const {
-    return {"i64:" + product_.m, "i64:" + product_.n, "i64:" + product_.k, "i64:" + product_.batch};
-  }
-
-  MatrixProduct product_;
-
- private:
-  /// For the dims that are these extents, as far as the task allows; none where the task has others too.
-  Dims OpenSizes(int64_t m, int64_t n, int64_t k, int64_t batch) const {
-    Dims sizes;
-    const KernelSpec& spec = this->spec_;
-    for (const auto& [extent, size] :
-         {std::pair(product_.m, m), {product_.n, n}, {product_.k, k}, {product_.batch, batch}}) {
-      const auto own = spec.dims.find(extent);
-      if (own == spec.dims.end()) continue;
-      const auto least = product_.least.find(extent);
-      const bool graph = spec.oracle.kind == Oracle::Kind::kGraph;
-      const int64_t most = graph ? own->second : INT64_MAX;
-      sizes[extent] = std::min(most, std::max(size, least == product_.least.end() ? 1 : least->second));
-    }
-    return sizes.size() == spec.dims.size() ? sizes : Dims{};
-  }
+/// A tensor of `rows` × `width` elements, as expressions over the task's dims.
+struct Widened {
+  std::string tensor, rows, width;
 };
+/// A step that copies each tensor into workspace "wide_" + its name with wider rows (widen.cuh). Two at most, of
+/// elements of `bytes`.
+void AddWidening(LaunchPlan& plan, const std::vector<Widened>& tensors, int64_t bytes) {
+  if (tensors.empty()) return;
+  std::string blocks = "1";
+  for (const auto& [from, rows, width] : tensors) {
+    const std::string wide = Wide(width, bytes);
+    plan.workspaces.push_back({"wide_" + from, Expr::MustParse(fmt::format("{} * {} * {}", rows, wide, bytes))});
+    blocks = fmt::format("max({}, ceil_div({} * {}, {}))", blocks, rows, wide, 4096 / bytes);
+  }
+  LaunchStep step = Step("widen", fmt::format("min({}, 4096)", blocks), 256);
+  step.grid[1] = Expr(static_cast<int64_t>(tensors.size()));
+  // The kernel takes two; one alone is told twice.
+  for (const auto& [from, rows, width] : {tensors.front(), tensors.back()})
+    AddArguments(step, {from, "@wide_" + from, "i64:" + rows, "i32:" + width, "i32:" + Wide(width, bytes)});
+  plan.steps.push_back(step);
+}
 
-/// On tensor cores: by tensor maps on Hopper, or with copies by every thread.
-class TensorProduct : public OfMatrices<TensorTemplate> {
+/// Tiles that are copied by tensor maps on Hopper, or by every thread.
+class MatrixTemplate : public ProductTemplate {
  public:
-  TensorProduct(const KernelSpec& spec, const DeviceProfile& profile, const MatrixProduct& product, bool maps)
-      : OfMatrices(
-            spec, profile, product, maps ? MapsLoop(KindOf(product)) : MainLoopFor(profile), ExtentsOf(spec, product),
+  MatrixTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MatrixProduct& product,
+                 const MainLoop& loop, bool maps)
+      : ProductTemplate(
+            spec, profile, loop, ExtentsOf(spec, product),
             maps ? fmt::format("tile_m // group_rows * (1 + alternate) * tile_n * {}", product.column_bytes) : "0"),
+        product_(product),
         maps_(maps),
         bytes_(static_cast<int64_t>(SizeOf(product.a.dtype))),
-        a_align_(Alignment(extents_.k, 16 / bytes_)),
-        b_align_(Alignment(product.b_transposed ? extents_.k : extents_.n, 16 / bytes_)) {
+        a_align_(Alignment(extents_.k, bytes_)),
+        b_align_(Alignment(product.b_transposed ? extents_.k : extents_.n, bytes_)) {
     operands_ = product.a.dtype;
     element_ = product.c.dtype;
-    if (!half_precision()) Add(profile.cc_major < 9 ? "True" : "in_cluster == 0", "a cluster stores 16 bits");
+    if (!half_precision()) ForbidClusters("a cluster stores 16 bits");
     if (maps_)
       AddMaps();
-    else
+    else if (loop_.OnTensorCores())
       AddWalks();
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, finish, more, bytes, least] =
         product_;
-    const bool wide_a = WideA(configuration), wide_b = WideB(configuration);
+    const bool wide_a = Widens(configuration, a_align_), wide_b = Widens(configuration, b_align_);
     const auto rows_of = [&](const std::string& rows, bool batched) {
       return batched ? fmt::format("({}) * ({})", batch, rows) : rows;
     };
@@ -176,48 +129,74 @@ class TensorProduct : public OfMatrices<TensorTemplate> {
     AddWidening(plan, widened, bytes_);
     LaunchStep step = TileStep(configuration, "gemm", m, n, batch);
     if (maps_) {
-      step.args = {Map(wide_a, a, {k, m, a_batched ? batch : "1"}, Rows(configuration)),
+      step.args = {Map(wide_a, a, {k, m, a_batched ? batch : "1"}, RowsFetched(configuration)),
                    Map(wide_b, b, {b_width, b_rows, b_batched ? batch : "1"},
                        Integer(configuration, b_transposed ? "tile_n" : "tile_k"))};
     } else {
       AddArguments(step, {wide_a ? "@wide_" + a.tensor : a.tensor, wide_b ? "@wide_" + b.tensor : b.tensor});
     }
     AddArguments(step, {Destination(configuration, c.tensor)});
-    AddArguments(step, ExtentArguments());
+    AddArguments(step, product_.ExtentArguments());
     if (!maps_)
       AddArguments(step, {"i64:" + (wide_a ? Wide(k, 2) : k), "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
     AddArguments(step, FinishArguments());
     plan.steps.push_back(step);
-    FinishSplit(configuration, plan, c.tensor, AllRows(), n);
+    FinishSplit(configuration, plan, c.tensor, product_.AllRows(), n);
     return RenderedKernel{Source(configuration, wide_a, wide_b), std::move(plan)};
   }
 
+  /// Partly filled tiles, more than one, whose depth goes through all buffers more than once.
+  std::vector<Dims> CheckDims(const Configuration& configuration) const override {
+    const Chosen at = chosen(configuration);
+    const Steps steps = StepsOf(configuration);
+    const int64_t rows = Rows(configuration);
+    return CheckSizes(spec_, product_, steps,
+                      {rows < at["tile_m"] ? rows - 3 : rows + 3, at["tile_n"] / 2 + steps.n,
+                       (at["stages"] + 2) * at["tile_k"] + steps.k});
+  }
+  SizeFreedom FreeSizes(const Configuration& configuration) const override {
+    const int64_t rows = Rows(configuration);
+    return FreeSizesOf(spec_, product_, StepsOf(configuration), INT32_MAX / 2,
+                       rows < Integer(configuration, "tile_m") ? rows : 0);
+  }
+
  protected:
-  std::string Finish() const override { return FinishText(); }
-  Steps StepsOf(const Configuration& configuration) const override {
-    // Widened operands are aligned at any size. What stays as it is keeps the alignment of the task's.
-    const int64_t a = WideA(configuration) ? 1 : a_align_, b = WideB(configuration) ? 1 : b_align_;
-    const int64_t c = extents_.n % 8 == 0 ? 8 : 1;
-    return product_.b_transposed ? Steps{std::max(a, b), c} : Steps{a, std::max(b, c)};
-  }
-  int64_t Rows(const Configuration& configuration) const override {
-    return maps_ ? RowsFetched(configuration) : Integer(configuration, "tile_m");
-  }
+  std::string Finish() const override { return product_.FinishText(); }
+  Arguments FinishArguments() const override { return product_.finish_arguments; }
   /// The larger operand is what would drive others out.
   bool Streams(const Configuration& configuration) const override {
     return maps_ && Integer(configuration, "stream") >= (extents_.m > extents_.n ? 2 : 1);
   }
 
  private:
-  bool WideA(const Configuration& configuration) const { return a_align_ * bytes_ != 16 && Widens(configuration); }
-  bool WideB(const Configuration& configuration) const { return b_align_ * bytes_ != 16 && Widens(configuration); }
-  bool Widens(const Configuration& configuration) const { return maps_ || Integer(configuration, "widen") != 0; }
+  static Extents ExtentsOf(const KernelSpec& spec, const MatrixProduct& product) {
+    const int64_t m = SizeOf(product.m, spec), k = SizeOf(product.k, spec);
+    return {.m = m,
+            .n = SizeOf(product.n, spec),
+            .k = k,
+            .batch = SizeOf(product.batch, spec),
+            .reached = Reached(product.triangle, Real(m), Real(k))};
+  }
+  /// Widened operands are aligned at any size. What stays as it is keeps the alignment of the task's.
+  Steps StepsOf(const Configuration& configuration) const {
+    const int64_t a = Widens(configuration, a_align_) ? 1 : a_align_;
+    const int64_t b = Widens(configuration, b_align_) ? 1 : b_align_;
+    const auto unit = static_cast<int64_t>(16 / SizeOf(element_)), c = extents_.n % unit == 0 ? unit : 1;
+    return product_.b_transposed ? Steps{std::max(a, b), c} : Steps{a, std::max(b, c)};
+  }
+  /// Of a tile, what is fetched.
+  int64_t Rows(const Configuration& configuration) const {
+    return maps_ ? RowsFetched(configuration) : Integer(configuration, "tile_m");
+  }
+  bool Widens(const Configuration& configuration, int64_t alignment) const {
+    return alignment * bytes_ != 16 && loop_.OnTensorCores() && (maps_ || Integer(configuration, "widen") != 0);
+  }
 
   void AddWalks() {
     const bool aligned = a_align_ == 8 && b_align_ == 8;
     space_.parameters.push_back({"widen", aligned ? Integers({0}) : Integers({1, 0}),
                                  "copy operands whose rows are no multiples of 16 bytes into ones that are"});
-    if (product_.triangle != 0) Add("persistent == 0", "tiles of different depths");
+    if (loop_.Persists()) Add("persistent == 0", "a block ends with its tile");
   }
   void AddMaps() {
     // What many blocks read at different times should stay in L2.
@@ -251,7 +230,9 @@ class TensorProduct : public OfMatrices<TensorTemplate> {
 
   SourceUnit Source(const Configuration& configuration, bool wide_a, bool wide_b) const {
     ConstantBlock constants = TileConstants(configuration, product_.b_transposed);
-    AddBatches(constants);
+    constants.Bool("BATCHED", product_.batch != "1");
+    constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
+    constants.Int("TRIANGLE", product_.triangle, "of a that counts: 1 = below its diagonal, 2 = above");
     if (maps_) {
       constants.Int("STREAM", Integer(configuration, "stream"), "operands that leave L2 first: 1 = b, 2 = both");
       constants.Int("A_ROWS", RowsFetched(configuration), "of a's tile that are fetched");
@@ -262,51 +243,20 @@ class TensorProduct : public OfMatrices<TensorTemplate> {
     if (bytes_ == 1)
       constants.Line(fmt::format("#define A_TYPE \"{}\"\n#define B_TYPE \"{}\"", ProductType(product_.a.dtype),
                                  ProductType(product_.b.dtype)));
-    const std::string walking = fmt::format("{}\n{}", embed::kBatchesCuh, embed::kGemmTensorCu);
+    const std::string walking = fmt::format("{}\n{}", embed::kBatchesCuh, embed::kGemmWalkersCu);
     return EmitProduct(configuration, constants, maps_ ? embed::kGemmMapsCu : walking, wide_a || wide_b);
   }
 
+  MatrixProduct product_;
   bool maps_;
   int64_t bytes_;  ///< of an operand's element
   int64_t a_align_, b_align_;
 };
 
-class SimtProduct : public OfMatrices<SimtTemplate> {
- public:
-  SimtProduct(const KernelSpec& spec, const DeviceProfile& profile, const MatrixProduct& product)
-      : OfMatrices(spec, profile, product, ExtentsOf(spec, product), product.b_transposed) {}
-
-  Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const auto [k_step, n_step] = StepsOf(configuration);
-    ConstantBlock constants = TileConstants(configuration);
-    AddBatches(constants);
-    constants.Int("A_ALIGN", k_step, "elements at whose multiples rows of a start");
-    constants.Int("B_ALIGN", product_.b_transposed ? k_step : n_step);
-    LaunchPlan plan = Plan(configuration, {});
-    LaunchStep step = ProductStep(configuration, "gemm", product_.m, product_.n, product_.batch);
-    AddArguments(step, {product_.a.tensor, product_.b.tensor, Destination(configuration, product_.c.tensor)});
-    AddArguments(step, ExtentArguments());
-    AddArguments(step, FinishArguments());
-    plan.steps.push_back(step);
-    FinishSplit(configuration, plan, product_.c.tensor, AllRows(), product_.n);
-    const std::string finish = FinishText();
-    return RenderedKernel{
-        Emit(configuration, constants,
-             {embed::kTileOrderCuh, embed::kBatchesCuh, embed::kSimtTileCuh, embed::kTileWalkersCuh, finish,
-              embed::kGemmSimtCu, Split(configuration) ? embed::kSplitCuh : std::string_view()}),
-        std::move(plan)};
-  }
-
- protected:
-  Steps StepsOf(const Configuration&) const override {
-    return {extents_.k % 4 == 0 ? 4 : 1, extents_.n % 4 == 0 ? 4 : 1};
-  }
-};
-
 /// Can tensor maps copy these operands, and would that pay? Widening reads an operand and writes it once more.
 bool MapsPay(const DeviceProfile& profile, const KernelSpec& spec, const MatrixProduct& product) {
   constexpr int64_t kOften = 256;
-  const int64_t m = Number(product.m, spec), n = Number(product.n, spec), k = Number(product.k, spec);
+  const int64_t m = SizeOf(product.m, spec), n = SizeOf(product.n, spec), k = SizeOf(product.k, spec);
   // Coordinates have 31 bits.
   if (profile.cc_major != 9 || std::max({m, n, k}) > INT32_MAX / 2) return false;
   const auto bytes = static_cast<int64_t>(SizeOf(product.a.dtype));
@@ -316,35 +266,59 @@ bool MapsPay(const DeviceProfile& profile, const KernelSpec& spec, const MatrixP
 
 }  // namespace
 
+std::string MatrixProduct::FinishText() const { return finish.empty() ? std::string(embed::kPlainFinishCuh) : finish; }
+
+MatrixProduct MatmulOf(const KernelSpec& spec) {
+  const DType type = spec.compute_dtype;
+  return {.a = {"a", type}, .b = {"b", type}, .c = {"c", type}, .m = "M", .n = "N", .k = "K"};
+}
+
+int64_t SizeOf(const std::string& extent, const KernelSpec& spec) {
+  return Expr::MustParse(extent).EvaluateInt(Bindings(spec.dims)).value();
+}
+
+std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Steps steps, LargeSizes large) {
+  const Dims small = OpenSizes(spec, product, {1, steps.n, steps.k}, 1);
+  if (small.empty()) return {};
+  return {small, OpenSizes(spec, product, large, 2)};
+}
+
+SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Steps steps, int64_t most, int64_t rows) {
+  SizeFreedom freedom;
+  for (const auto& [name, size] : OpenSizes(spec, product, {1, 1, 1}, 1)) freedom.dims.push_back(name);
+  if (freedom.dims.empty()) return {};
+  for (const auto& [extent, step] : {std::pair(product.m, int64_t{1}), {product.k, steps.k}, {product.n, steps.n}}) {
+    if (!spec.dims.contains(extent)) continue;
+    freedom.constraints.push_back({Expr::MustParse(fmt::format("{} <= {}", extent, most)), "31-bit counters"});
+    if (step > 1) freedom.constraints.push_back(WholeSteps(extent, step));
+  }
+  if (rows > 0)
+    freedom.constraints.push_back(
+        {Expr::MustParse(fmt::format("{} <= {}", product.m, rows)), "the rows of the only tile that are fetched"});
+  return freedom;
+}
+
 Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, const DeviceProfile& profile,
                                                       const MatrixProduct& product) {
   const size_t bytes = SizeOf(product.a.dtype);
   if (bytes == 2) ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));
   if (bytes < 4 && MapsPay(profile, spec, product))
-    return std::make_unique<TensorProduct>(spec, profile, product, /*maps=*/true);
+    return std::make_unique<MatrixTemplate>(spec, profile, product, MapsLoop(KindOf(product)), true);
   if (bytes == 1)
     return Fail(ErrorCode::kUnsupported, "no schedule family computes '" + spec.name + "' on " + profile.name +
                                              ": products of 8 bits take Hopper");
   // Steps along k are counted in 31 bits.
-  if (const int64_t k = Number(product.k, spec); k > INT32_MAX / 2)
+  if (const int64_t k = SizeOf(product.k, spec); k > INT32_MAX / 2)
     return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", k), "", "split K");
-  if (bytes == 2) return std::make_unique<TensorProduct>(spec, profile, product, /*maps=*/false);
-  auto simt = std::make_unique<SimtProduct>(spec, profile, product);
-  return product.Plain() && IsOperator(spec, "matmul") ? PlanesOr(std::move(simt), profile) : std::move(simt);
+  const MainLoop& loop = bytes == 2 ? CopyingLoop(profile) : SimtLoop(product.b_transposed);
+  auto walking = std::make_unique<MatrixTemplate>(spec, profile, product, loop, false);
+  return bytes == 2 ? std::move(walking) : PlanesOr(std::move(walking), profile, product);
 }
-
-namespace {
-
-Result<std::unique_ptr<ScheduleTemplate>> BindMatmul(const KernelSpec& spec, const DeviceProfile& profile) {
-  const DType type = spec.compute_dtype;
-  return BindProduct(spec, profile,
-                     {.a = {"a", type}, .b = {"b", type}, .c = {"c", type}, .m = "M", .n = "N", .k = "K"});
-}
-
-}  // namespace
 
 const Family& GemmFamily() {
-  static const TaskFamily family("gemm", [](const KernelSpec& spec) { return IsOperator(spec, "matmul"); }, BindMatmul);
+  static const TaskFamily family(
+      "gemm", [](const KernelSpec& spec) { return IsOperator(spec, "matmul"); },
+      [](const KernelSpec& spec, const DeviceProfile& profile) { return BindProduct(spec, profile, MatmulOf(spec)); });
   return family;
 }
 

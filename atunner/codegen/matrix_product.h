@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "atunner/codegen/bound_template.h"
 
@@ -26,9 +28,35 @@ struct MatrixProduct {
   int64_t column_bytes = 0;    ///< what finishing a column takes in shared memory
   Dims least;                  ///< of open sizes, where they may not be 1
 
-  /// Nothing but one product of two row-major matrices.
-  bool Plain() const { return batch == "1" && !b_transposed && triangle == 0 && finish.empty(); }
+  /// The text of `finish`, or of the one that does nothing.
+  std::string FinishText() const;
+  /// Rows of the result, of all matrices.
+  std::string AllRows() const { return batch == "1" ? m : "(" + batch + ") * (" + m + ")"; }
+  Arguments ExtentArguments() const { return {"i64:" + m, "i64:" + n, "i64:" + k, "i64:" + batch}; }
 };
+
+/// matmul, of the type that it computes in.
+MatrixProduct MatmulOf(const KernelSpec& spec);
+/// Of a graph that is one product and what a map makes of it: nullopt for other graphs, and for types that are not
+/// multiplied or the kernels do not store.
+std::optional<MatrixProduct> ProductOf(const KernelSpec& spec);
+
+/// Of an expression over the task's dims, at its own sizes.
+int64_t SizeOf(const std::string& extent, const KernelSpec& spec);
+
+/// Elements of whose multiples k and n are where a source is right.
+struct Steps {
+  int64_t k, n;
+};
+/// One row and column, and rows, columns and depth of `large`, as far as the task leaves sizes open; none where dims
+/// are open that are no extents.
+struct LargeSizes {
+  int64_t rows, columns, depth;
+};
+std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Steps steps, LargeSizes large);
+/// Extents up to `most`; `rows`: that many at most, where it is not 0.
+SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Steps steps, int64_t most,
+                        int64_t rows = 0);
 
 /// kUnsupported where the device has nothing for these types, or sizes are beyond what kernels count.
 Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, const DeviceProfile& profile,

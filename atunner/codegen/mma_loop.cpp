@@ -33,7 +33,7 @@ class Mma : public MainLoop {
   std::string Warps() const override { return "(tile_m // warp_m) * (tile_n // warp_n)"; }
   /// Accumulators, two sets of fragments, and what addresses take.
   std::string Registers() const override { return "(warp_m * warp_n // 32 + (warp_m + warp_n) // 2 + 44)"; }
-  std::string SharedBytes() const override { return BuffersAndStaging("warp_n"); }
+  std::string SharedBytes() const override { return "(tile_m + tile_n) * tile_k * 2 * stages"; }
 
   double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const override {
     const int64_t warp_m = chosen["warp_m"];
@@ -47,7 +47,6 @@ class Mma : public MainLoop {
     const double covered = std::min(1.0, 0.8 + 0.2 * ahead / 96.0);
     return profile.mma_sync_share * (0.5 + 0.5 * fed) * hidden * covered;
   }
-  int64_t LaunchBound(const Chosen&, int64_t) const override { return 1; }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
     constants.Int("TILE_K", chosen["tile_k"]).Int("WARP_M", chosen["warp_m"]).Int("WARP_N", chosen["warp_n"]);
@@ -58,11 +57,6 @@ class Mma : public MainLoop {
 };
 
 }  // namespace
-
-std::string MainLoop::BuffersAndStaging(const std::string& columns) const {
-  return fmt::format("((tile_m + tile_n) * tile_k * 2 * stages + (32 * {} * min({}, 64) if persistent else 0))",
-                     Warps(), columns);
-}
 
 const MainLoop& MmaLoop() {
   static const Mma loop;

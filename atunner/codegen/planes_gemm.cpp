@@ -6,7 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "atunner/model/accuracy.h"
 #include "embed/families.h"
@@ -15,15 +14,14 @@ namespace atunner {
 namespace {
 
 /// Of planes.cuh: rows or columns of a chunk, its depth, bytes of one plane of it; chunks that a block splits; parts of
-/// the depth that columns are measured in.
+/// the depth that columns of [k][n] are measured in.
 constexpr int64_t kLines = 64;
 constexpr int64_t kDepth = 32;
 constexpr int64_t kPlaneBytes = kLines * kDepth * 2;
 constexpr int64_t kChunksPerGroup = 8;
 constexpr int64_t kStretches = 16;
-/// Rows and columns of whole tiles.
-constexpr const char* kLinesOfA = "(ceil_div(M, tile_m) * tile_m)";
-constexpr const char* kLinesOfB = "(ceil_div(N, tile_n) * tile_n)";
+/// What counters of the kernels hold.
+constexpr int64_t kMost = INT32_MAX / 64;
 /// Ways to take an element apart, and the relative errors of results that they stay within where float32 errs least
 /// beside them: in sums of pairs that nearly cancel.
 struct Planes {
@@ -57,10 +55,16 @@ constexpr double kTileNs = 1500;
 
 class PlanesGemm : public BoundTemplate {
  public:
-  PlanesGemm(const KernelSpec& spec, const DeviceProfile& profile)
-      : BoundTemplate(spec, profile), m_(dim("M")), n_(dim("N")), k_(dim("K")) {
+  PlanesGemm(const KernelSpec& spec, const DeviceProfile& profile, const MatrixProduct& product)
+      : BoundTemplate(spec, profile),
+        product_(product),
+        m_(SizeOf(product.m, spec)),
+        n_(SizeOf(product.n, spec)),
+        k_(SizeOf(product.k, spec)),
+        batch_(SizeOf(product.batch, spec)) {
     space_.parameters = {
-        {"planes", PlanesWithin(Tolerated(spec)),
+        // What follows a product may cancel most of it.
+        {"planes", PlanesWithin(product.finish.empty() || AccuracyOf(spec) == Accuracy::kFast ? Tolerated(spec) : 0),
          "parts of an element: float16, or three bfloat16, which hold all of it"},
         {"tile_m", Integers({64, 128}), "rows of the result per block"},
         {"tile_n", Integers({64, 128, 256}), "columns of the result per block"},
@@ -71,53 +75,54 @@ class PlanesGemm : public BoundTemplate {
     AddShared(SharedText());
     Add("planes == 1 or tile_n <= 128", "registers of a thread");
     Add("planes > 1 or promote == 1", "one plane is not promoted");
-    Add("tile_m == 64 or tile_m < 2 * M", "more rows than there are");
-    Add("tile_n == 64 or tile_n < 2 * N", "more columns than there are");
+    Add(fmt::format("tile_m == 64 or tile_m < {}", 2 * m_), "more rows than there are");
+    Add(fmt::format("tile_n == 64 or tile_n < {}", 2 * n_), "more columns than there are");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const bool scaled = chosen(configuration)["planes"] < 3;
+    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, finish, more, bytes, least] =
+        product_;
+    const Arguments extents = {"i64:" + m, "i64:" + n, "i64:" + k};
     LaunchPlan plan = Plan(configuration, {});
     AddWorkspaces(scaled, plan);
     const auto launch = [&](const char* entry, const std::string& blocks, const char* threads, const Arguments& tensors,
                             const Arguments& of_scales) {
       LaunchStep step = Step(entry, blocks, Expr::MustParse(threads), tensors);
-      AddArguments(step, {"i64:M", "i64:N", "i64:K"});
+      step.grid[1] = Expr::MustParse(batch);
+      AddArguments(step, extents);
       if (scaled) AddArguments(step, of_scales);
       plan.steps.push_back(std::move(step));
     };
-    if (scaled)
-      launch("measure", fmt::format("ceil_div(M, 8) + ceil_div(N, 128) * {}", kStretches), "256",
-             {"a", "b", "@rows", "@columns"}, {});
-    launch("split", fmt::format("({} + {}) // {} * {}", kLinesOfA, kLinesOfB, kLines, Groups()), "256",
-           {"a", "b", "@a_planes", "@b_planes", "@a_extents", "@b_extents"},
+    if (scaled) {
+      const std::string columns =
+          b_transposed ? fmt::format("ceil_div({}, 8)", n) : fmt::format("ceil_div({}, 128) * {}", n, kStretches);
+      launch("measure", fmt::format("ceil_div({}, 8) + {}", m, columns), "256",
+             {a.tensor, b.tensor, "@rows", "@columns"}, {});
+    }
+    launch("split", fmt::format("({} + {}) // {} * {}", LinesOfA(), LinesOfB(), kLines, Groups()), "256",
+           {a.tensor, b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents"},
            {"@rows", "@columns", "@row_scales", "@column_scales"});
     // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
     launch("multiply_planes",
-           fmt::format("ceil_div(ceil_div(M, tile_m) * ceil_div(N, tile_n), {})", TilesPerBlock(configuration)),
-           "(tile_m // 64 + 1) * 128", {"@a_planes", "@b_planes", "@a_extents", "@b_extents", "c", "@suspects"},
+           fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", m, TilesAcross(), TilesPerBlock(configuration)),
+           "(tile_m // 64 + 1) * 128", {"@a_planes", "@b_planes", "@a_extents", "@b_extents", c.tensor, "@suspects"},
            {"@row_scales", "@column_scales"});
+    AddArguments(plan.steps.back(), more);
     plan.steps.back().shared_bytes = Expr::MustParse(SharedText());
-    launch("repair", fmt::format("min(ceil_div(M, 16) * ceil_div(N, tile_n), {})", 8 * profile_.sms), "tile_n",
-           {"a", "b", "c", "@suspects"}, {});
+    launch("repair", fmt::format("min(ceil_div({}, 16) * {}, {})", m, TilesAcross(), 8 * profile_.sms), "tile_n",
+           {a.tensor, b.tensor, c.tensor, "@suspects"}, {});
+    AddArguments(plan.steps.back(), more);
     return RenderedKernel{Source(configuration), std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const int64_t k = step(k_), n = step(n_);
-    return {{{"M", 1}, {"N", n}, {"K", k}},
-            {{"M", at["tile_m"] + 3}, {"N", at["tile_n"] / 2 + n}, {"K", 9 * kDepth + k}}};
+    return CheckSizes(spec_, product_, {step(k_), step(n_)},
+                      {at["tile_m"] + 3, at["tile_n"] / 2 + step(n_), 9 * kDepth + step(k_)});
   }
-
   SizeFreedom FreeSizes(const Configuration&) const override {
-    SizeFreedom freedom{{"M", "N", "K"}, {}};
-    for (const char* extent : {"M", "N", "K"})
-      freedom.constraints.push_back(
-          {Expr::MustParse(fmt::format("{} <= {}", extent, INT32_MAX / 64)), "31-bit counters of blocks"});
-    if (step(k_) > 1) freedom.constraints.push_back(WholeSteps("K", step(k_)));
-    if (step(n_) > 1) freedom.constraints.push_back(WholeSteps("N", step(n_)));
-    return freedom;
+    return FreeSizesOf(spec_, product_, {step(k_), step(n_)}, kMost);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -140,8 +145,9 @@ class PlanesGemm : public BoundTemplate {
     const double fetched = Real(lines * planes * 2) * depth / profile.dram_gbps;
     const double multiply =
         Real(TilesPerBlock(configuration)) * (std::max(products, chunks) + kExposed * fetched + kTileNs);
-    const double operands = Real(m_ + n_) * depth * 4;
-    const double result = Real(m_ * n_) * 4;
+    const double operands =
+        Real((product_.a_batched ? batch_ : 1) * m_ + (product_.b_batched ? batch_ : 1) * n_) * depth * 4;
+    const double result = Real(batch_ * m_ * n_) * 4;
     // Operands that need scales are read twice, the second time from L2 where they fit; then planes are written.
     const double again = operands < 0.5 * Real(profile.l2_bytes) ? 0.5 : 1;
     const double second = planes < 3 ? again * operands : 0;
@@ -155,29 +161,37 @@ class PlanesGemm : public BoundTemplate {
   static std::string SharedText() {
     return fmt::format("(tile_m + tile_n) // {} * planes * {} * stages + 16 * stages", kLines, kPlaneBytes);
   }
-  /// k with the zeros behind it.
-  static std::string Depth() { return fmt::format("(ceil_div(K, {0} * promote) * {0} * promote)", kDepth); }
-  /// Groups of chunks that blocks split.
-  static std::string Groups() { return fmt::format("ceil_div({}, {})", Depth(), kDepth * kChunksPerGroup); }
+  /// Rows and columns of whole tiles; k with the zeros behind it; groups of chunks that blocks split.
+  std::string LinesOfA() const { return fmt::format("(ceil_div({}, tile_m) * tile_m)", product_.m); }
+  std::string LinesOfB() const { return fmt::format("(ceil_div({}, tile_n) * tile_n)", product_.n); }
+  std::string TilesAcross() const { return fmt::format("ceil_div({}, tile_n)", product_.n); }
+  std::string Depth() const {
+    return fmt::format("(ceil_div({0}, {1} * promote) * {1} * promote)", product_.k, kDepth);
+  }
+  std::string Groups() const { return fmt::format("ceil_div({}, {})", Depth(), kDepth * kChunksPerGroup); }
   int64_t TilesPerBlock(const Configuration& configuration) const {
     const Chosen at = chosen(configuration);
-    return CeilDiv(CeilDiv(m_, at["tile_m"]) * CeilDiv(n_, at["tile_n"]), profile_.sms);
+    const int64_t tiles = CeilDiv(m_, at["tile_m"]) * CeilDiv(n_, at["tile_n"]);
+    return std::min(tiles, CeilDiv(tiles * batch_, profile_.sms));
   }
 
-  static void AddWorkspaces(bool scaled, LaunchPlan& plan) {
-    const auto add = [&](const char* name, const std::string& bytes) {
-      plan.workspaces.push_back({name, Expr::MustParse(bytes)});
+  void AddWorkspaces(bool scaled, LaunchPlan& plan) const {
+    const auto add = [&](const char* name, bool batched, const std::string& bytes) {
+      plan.workspaces.push_back(
+          {name, Expr::MustParse(batched ? fmt::format("({}) * ({})", product_.batch, bytes) : bytes)});
     };
-    add("a_planes", fmt::format("{} * {} * planes * 2", kLinesOfA, Depth()));
-    add("b_planes", fmt::format("{} * {} * planes * 2", kLinesOfB, Depth()));
-    add("a_extents", fmt::format("{} // {} * {} * 8", kLinesOfA, kLines, Groups()));
-    add("b_extents", fmt::format("{} // {} * {} * 8", kLinesOfB, kLines, Groups()));
-    add("suspects", fmt::format("{} // 16 * ceil_div(N, tile_n)", kLinesOfA));
+    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, finish, more, bytes, least] =
+        product_;
+    add("a_planes", a_batched, fmt::format("{} * {} * planes * 2", LinesOfA(), Depth()));
+    add("b_planes", b_batched, fmt::format("{} * {} * planes * 2", LinesOfB(), Depth()));
+    add("a_extents", a_batched, fmt::format("{} // {} * {} * 8", LinesOfA(), kLines, Groups()));
+    add("b_extents", b_batched, fmt::format("{} // {} * {} * 8", LinesOfB(), kLines, Groups()));
+    add("suspects", true, fmt::format("{} // 16 * {}", LinesOfA(), TilesAcross()));
     if (!scaled) return;
-    add("rows", "M * 4");
-    add("columns", fmt::format("N * {}", kStretches * 4));
-    add("row_scales", "M * 4");
-    add("column_scales", "N * 4");
+    add("rows", a_batched, fmt::format("({}) * 4", m));
+    add("columns", b_batched, fmt::format("({}) * {}", n, b_transposed ? 4 : kStretches * 4));
+    add("row_scales", a_batched, fmt::format("({}) * 4", m));
+    add("column_scales", b_batched, fmt::format("({}) * 4", n));
   }
 
   SourceUnit Source(const Configuration& configuration) const {
@@ -188,26 +202,35 @@ class PlanesGemm : public BoundTemplate {
     constants.Ints(at, {"tile_m", "tile_n", "stages"});
     constants.Int("STAGE_BYTES", (at["tile_m"] + at["tile_n"]) / kLines * at["planes"] * kPlaneBytes);
     constants.Int("PROMOTE", at["promote"], "chunks along k").Int("GROUP_M", at["group_m"]);
+    constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
+    constants.Bool("B_TRANSPOSED", product_.b_transposed, "b is [n, k]");
     constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");
-    constants.Bool("B_ALIGNED", step(n_) > 1, "rows of b and of the result likewise");
-    const std::string multiply = MultiplyText({.columns = at["tile_n"], .b_transposed = "1"});
+    constants.Bool("B_ALIGNED", step(product_.b_transposed ? k_ : n_) > 1).Bool("C_ALIGNED", step(n_) > 1);
+    const std::string multiply =
+        MultiplyText({.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
     return Emit(configuration, constants,
-                {embed::kPlanesCuh, embed::kTileOrderCuh, embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh,
-                 embed::kRingCuh, multiply, embed::kGemmPlanesCu});
+                {embed::kPlanesCuh, product_.FinishText(), embed::kTileOrderCuh, embed::kWgmmaCommonCuh,
+                 embed::kTensorCopiesCuh, embed::kRingCuh, multiply, embed::kGemmPlanesCu});
   }
 
-  int64_t m_, n_, k_;
+  MatrixProduct product_;
+  int64_t m_, n_, k_, batch_;
 };
 
 }  // namespace
 
-std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile) {
-  if (profile.cc_major != 9) return nullptr;
-  return std::make_unique<PlanesGemm>(spec, profile);
+std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile,
+                                                 const MatrixProduct& product) {
+  if (profile.cc_major != 9 || product.triangle != 0) return nullptr;
+  for (const std::string& extent : {product.m, product.n, product.k}) {
+    if (SizeOf(extent, spec) > kMost) return nullptr;
+  }
+  return SizeOf(product.batch, spec) <= 65535 ? std::make_unique<PlanesGemm>(spec, profile, product) : nullptr;
 }
 
-std::unique_ptr<ScheduleTemplate> PlanesOr(std::unique_ptr<ScheduleTemplate> simt, const DeviceProfile& profile) {
-  std::unique_ptr<ScheduleTemplate> planes = MakePlanesGemm(simt->spec(), profile);
+std::unique_ptr<ScheduleTemplate> PlanesOr(std::unique_ptr<ScheduleTemplate> simt, const DeviceProfile& profile,
+                                           const MatrixProduct& product) {
+  std::unique_ptr<ScheduleTemplate> planes = MakePlanesGemm(simt->spec(), profile, product);
   if (!planes) return simt;
   const auto least = [&](const ScheduleTemplate& one) { return one.Cost(one.Default(), profile).value_or(INFINITY); };
   return least(*planes) < least(*simt) ? std::move(planes) : std::move(simt);

@@ -3,15 +3,16 @@
 
 #include <memory>
 
-#include "atunner/model/device_profile.h"
-#include "atunner/model/schedule_template.h"
+#include "atunner/codegen/matrix_product.h"
 
 namespace atunner {
 
-/// Schedules for `spec`, a matmul in float32; nullptr where the device has no wgmma.
-std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile);
+/// Schedules for `product`, of float32; nullptr where the device has no wgmma, or a is a triangle.
+std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile,
+                                                 const MatrixProduct& product);
 
-/// `simt`, or schedules for the same task on tensor cores where by the models of both they take less time.
-std::unique_ptr<ScheduleTemplate> PlanesOr(std::unique_ptr<ScheduleTemplate> simt, const DeviceProfile& profile);
+/// `simt`, or schedules for the same product on tensor cores where by the models of both they take less time.
+std::unique_ptr<ScheduleTemplate> PlanesOr(std::unique_ptr<ScheduleTemplate> simt, const DeviceProfile& profile,
+                                           const MatrixProduct& product);
 
 }  // namespace atunner

@@ -99,20 +99,16 @@ class FinishWriter {
     for (size_t i = 0; i < result_.operands.size(); ++i) Take(result_.operands[i], fmt::format("v{}", i));
     const graph::CudaText value = graph::ToCuda(result_.As<graph::Map>()->body, Context());
     for (const std::string& statement : value.statements) apply_ += "    " + statement + "\n";
-    std::string members, parameters, values;
     for (NodeId id : inputs_) {
-      const std::string type = fmt::format("{}*", CudaName(graph_.node(id).type.dtype));
-      members += fmt::format("const {} in_{};\n  ", type, graph_.node(id).name);
-      parameters += fmt::format(", const {} __restrict__ in_{}", type, graph_.node(id).name);
-      values += fmt::format("in_{}, ", graph_.node(id).name);
+      const std::string name = "in_" + graph_.node(id).name;
+      AddMember(fmt::format("const {}* __restrict__", CudaName(graph_.node(id).type.dtype)), name, name);
     }
-    std::string sizes = "finish_rows, finish_columns";
-    for (const auto& [symbol, range] : graph_.symbols()) sizes += ", " + symbol;
-    members += "long long " + sizes + ", batch";
+    for (const char* size : {"finish_rows", "finish_columns"}) AddMember("long long", size, size);
+    for (const auto& [symbol, range] : graph_.symbols()) AddMember("long long", symbol, "size_" + symbol);
     const std::string text = fmt::format(
         R"(struct Finish {{
   static constexpr int COLUMN_BYTES = {};
-  {};
+  {}long long batch;
   struct Row {{{}
   }};
   struct Column {{{}
@@ -135,9 +131,10 @@ class FinishWriter {
   }}
 }};
 )",
-        column_.Bytes(), members, row_.fields, column_.fields, row_.statements, row_.values, column_.statements,
+        column_.Bytes(), members_, row_.fields, column_.fields, row_.statements, row_.values, column_.statements,
         column_.values, apply_, value.value);
-    return graph::KernelPrelude(text) + "\n" + text + Macros(parameters, values);
+    return graph::KernelPrelude(text) + "\n" + text +
+           fmt::format("#define FINISH_PARAMETERS {}\n#define FINISH(batch) Finish{{{}batch}}\n", parameters_, values_);
   }
 
  private:
@@ -148,14 +145,11 @@ class FinishWriter {
     int64_t Bytes() const { return count * widest; }
   };
 
-  std::string Macros(std::string parameters, std::string values) const {
-    std::vector<std::string> sizes = {"finish_rows", "finish_columns"};
-    for (const auto& [symbol, range] : graph_.symbols()) sizes.push_back("size_" + symbol);
-    for (const std::string& size : sizes) {
-      parameters += ", long long " + size;
-      values += size + ", ";
-    }
-    return fmt::format("#define FINISH_PARAMETERS {}\n#define FINISH(batch) Finish{{{}batch}}\n", parameters, values);
+  /// A member of Finish, which a parameter of the kernel fills.
+  void AddMember(const std::string& type, const std::string& name, const std::string& parameter) {
+    members_ += fmt::format("{} {};\n  ", type, name);
+    parameters_ += fmt::format(", {} {}", type, parameter);
+    values_ += parameter + ", ";
   }
 
   /// The place along an axis of the result; `row` and `column` are places in the batch's matrix.
@@ -232,7 +226,7 @@ class FinishWriter {
   const Node& result_;
   const std::vector<NodeId>& inputs_;
   Side row_, column_;
-  std::string apply_;
+  std::string members_, parameters_, values_, apply_;
   std::vector<std::string> operands_;
 };
 
@@ -333,7 +327,8 @@ std::optional<ProductForm> FormOf(const ValidGraph& graph, NodeId product, bool 
   return form;
 }
 
-/// nullopt for other graphs, and for types that are not multiplied or the kernels do not store.
+}  // namespace
+
 std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused || fused->outputs().size() != 1) return std::nullopt;
@@ -362,6 +357,8 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   for (const auto& [symbol, range] : graph.symbols()) made.finish_arguments.emplace_back("i64:" + symbol);
   return made;
 }
+
+namespace {
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   auto bound = BindProduct(spec, profile, ProductOf(spec).value());

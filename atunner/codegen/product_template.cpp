@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "embed/families.h"
+
 namespace atunner {
 namespace {
 
@@ -15,6 +17,9 @@ constexpr double kLaunchNs = 5900;
 constexpr double kSecondStepNs = 2700;
 constexpr double kExchangeNs = 1400;
 constexpr double kExchangeNsPerByte = 0.09;
+/// From a copy's start to its bytes' arrival on Hopper while DRAM is busy: what a multiprocessor has under way, over
+/// this, is what it copies.
+constexpr double kCopyNs = 1160;
 /// Of a share's element, as if through DRAM: written, read, and neither at DRAM's full rate.
 constexpr double kShareBytes = 10;
 /// Of DRAM's and L2's rates as the profile states them, what products reach.
@@ -29,6 +34,51 @@ constexpr double kClustered = 0.88;
 
 }  // namespace
 
+std::string MainLoop::RegistersOfBlock() const { return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps()); }
+
+ProductTemplate::ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop,
+                                 Extents extents, const std::string& more_shared)
+    : BoundTemplate(spec, profile),
+      loop_(loop),
+      extents_(extents),
+      operands_(spec.compute_dtype),
+      threads_(Expr::MustParse("32 * " + loop_.Warps())),
+      registers_(Expr::MustParse(loop_.Registers())),
+      shared_(Expr::MustParse(fmt::format("({} + {})", loop_.SharedBytes(), more_shared))) {
+  space_.parameters = loop_.Parameters();
+  space_.constraints = loop_.Constraints();
+  Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
+  Add(fmt::format("{} * 128 <= {}", loop_.RegistersOfBlock(), profile.registers_per_sm), "registers of a block");
+  const std::string least = ToString(space_.parameters[0].values[0]);
+  Add(fmt::format("tile_m == {} or tile_m < {}", least, 2 * extents.m), "more rows than there are");
+  Add(fmt::format("tile_n == {} or tile_n < {}", least, 2 * extents.n), "more columns than there are");
+  AddShared(shared_.text());
+  AddOrderAndSplit();
+  if (loop_.Persists()) AddPersistence();
+  if (loop_.OnTensorCores() && profile.cc_major >= 9) AddClusters();
+}
+
+void ProductTemplate::AddPersistence() {
+  space_.parameters.push_back({"persistent", Integers({0, 1}),
+                               "blocks that take one tile after the other, storing one while the next is fetched"});
+  Add("persistent == 0 or split_k == 1", "a share is stored at once");
+  Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} > {}", extents_.m, extents_.n,
+                  extents_.batch, profile_.sms),
+      "every block has one tile at most");
+}
+
+void ProductTemplate::AddClusters() {
+  space_.parameters.push_back({"in_cluster", Integers({0, 1}),
+                               "a split's blocks form a cluster and add up in shared memory, without a second step"});
+  Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
+  Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
+      "the sums take the place of the buffers");
+}
+
+void ProductTemplate::ForbidClusters(const char* reason) {
+  if (space_.Find("in_cluster") >= 0) Add("in_cluster == 0", reason);
+}
+
 void ProductTemplate::AddOrderAndSplit() {
   space_.parameters.push_back({"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
   space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128}),
@@ -42,7 +92,7 @@ void ProductTemplate::AddOrderAndSplit() {
 Configuration ProductTemplate::Default() const {
   Configuration best;
   double least = INFINITY;
-  for (const std::vector<int64_t>& start : Starts()) {
+  for (const std::vector<int64_t>& start : loop_.Starts()) {
     // The start, one order of blocks, and whatever is best of the rest.
     Choices choices = AllValues();
     for (size_t i = 0; i < start.size(); ++i) choices[i] = {start[i]};
@@ -58,12 +108,18 @@ Configuration ProductTemplate::Default() const {
   return best;
 }
 
-LaunchStep ProductTemplate::ProductStep(const Configuration& configuration, const char* entry, const std::string& m,
-                                        const std::string& n, const std::string& batch) const {
-  LaunchStep step = Step(entry, fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n) * ({})", m, n, batch),
-                         Expr(Threads(configuration)));
+LaunchStep ProductTemplate::TileStep(const Configuration& configuration, const char* entry, const std::string& m,
+                                     const std::string& n, const std::string& batch) const {
+  std::string blocks = fmt::format("ceil_div({}, tile_m) * ceil_div({}, tile_n) * ({})", m, n, batch);
+  // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
+  if (Persistent(configuration)) {
+    const int64_t waves = std::max<int64_t>(1, CeilDiv(BlocksPerSm(configuration), Resident(configuration)));
+    blocks = fmt::format("ceil_div({}, {})", blocks, waves);
+  }
+  LaunchStep step = Step(entry, blocks, Expr(Threads(configuration)));
   step.grid[1] = Expr::MustParse("split_k");
-  step.shared_bytes = Expr(SharedBytes(configuration));
+  step.shared_bytes = Expr(Evaluate(shared_, configuration));
+  if (InCluster(configuration)) step.cluster[1] = Expr::MustParse("split_k");
   return step;
 }
 
@@ -81,6 +137,49 @@ void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan
                          {"@shares", output, "i64:" + elements});
   AddArguments(step, FinishArguments());
   plan.steps.push_back(step);
+}
+
+std::string ProductTemplate::Finish() const { return std::string(embed::kPlainFinishCuh); }
+
+ConstantBlock ProductTemplate::TileConstants(const Configuration& configuration, bool b_transposed) const {
+  ConstantBlock block;
+  if (!half_precision() && loop_.OnTensorCores())
+    block.Line("#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n")
+        .Line(fmt::format("#define MMA_TYPE \"{}\"", operands_ == DType::kFloat16 ? "f16" : "bf16"));
+  if (!half_precision()) block.Line("typedef float T;");
+  block.Define("SPLIT_K", Integer(configuration, "split_k"));
+  block.Line(fmt::format("typedef {} Operand;", SizeOf(operands_) == 1 ? "unsigned char" : CudaName(operands_)));
+  block.Line(Split(configuration) ? "typedef float OUT;" : "typedef T OUT;");
+  block.Ints(chosen(configuration), {"tile_m", "tile_n"});
+  loop_.AddConstants(chosen(configuration), block);
+  block.Ints(chosen(configuration), {"stages", "group_m"});
+  block.Int("RESIDENT", loop_.LaunchBound(Resident(configuration)), "blocks that an SM must hold");
+  block.Bool("PERSISTENT", Persistent(configuration), "tile after tile");
+  block.Bool("B_TRANSPOSED", b_transposed);
+  const auto unit = static_cast<int64_t>(16 / SizeOf(element_));
+  block.Bool("C_ALIGNED", extents_.n % unit == 0, "rows of the result start at multiples of 16 bytes");
+  return block;
+}
+
+SourceUnit ProductTemplate::EmitProduct(const Configuration& configuration, const ConstantBlock& constants,
+                                        std::string_view kernel, bool widened, std::string_view places) const {
+  const bool tensor = loop_.OnTensorCores(), shares = Split(configuration) || !half_precision();
+  const std::string_view store = !tensor                    ? embed::kSimtStoreCuh
+                                 : InCluster(configuration) ? embed::kClusterStoreCuh
+                                 : shares                   ? embed::kShareStoreCuh
+                                                            : embed::kTileStoreCuh;
+  const auto only = [](bool wanted, std::string_view text) { return wanted ? text : std::string_view(); };
+  return Emit(configuration, constants,
+              {only(tensor, embed::kMmaCommonCuh), Finish(), embed::kTileOrderCuh,
+               only(tensor && profile_.cc_major >= 9, embed::kClusterCuh), loop_.Text(chosen(configuration)),
+               places.empty() ? embed::kResultPlaceCuh : places, store, kernel, only(widened, embed::kWidenCuh),
+               only(Split(configuration), embed::kSplitCuh)});
+}
+
+int64_t ProductTemplate::Resident(const Configuration& configuration) const {
+  const int64_t registers = Evaluate(registers_, configuration) * ((Threads(configuration) + 127) / 128 * 128);
+  const int64_t shared = Evaluate(shared_, configuration) + profile_.shared_reserved_per_block;
+  return std::clamp<int64_t>(std::min(profile_.shared_per_sm / shared, profile_.registers_per_sm / registers), 1, 8);
 }
 
 int64_t ProductTemplate::RowsFetched(const Configuration& configuration) const {
@@ -112,6 +211,21 @@ double ProductTemplate::ReadAgain(const Configuration& configuration, const Pace
                             ? rows
                             : std::min(CeilDiv(rows, group), CeilDiv(blocks, profile_.sms * pace.resident));
   return b * Real(times - 1);
+}
+
+std::optional<double> ProductTemplate::Cost(const Configuration& configuration, const DeviceProfile& profile) const {
+  const Chosen values = chosen(configuration);
+  const bool tensor = loop_.OnTensorCores();
+  Pace pace;
+  pace.resident = std::min(Resident(configuration), BlocksPerSm(configuration));
+  pace.flops = profile.PeakFlops(operands_, tensor) / profile.sms * loop_.Efficiency(values, pace.resident, profile);
+  if (Persistent(configuration)) pace.turn_ns = loop_.TurnNs(values);
+  if (tensor && profile.cc_major == 9) {
+    const int64_t ahead = (values["stages"] - 1) * (RowsFetched(configuration) + values["tile_n"]) * values["tile_k"] *
+                          static_cast<int64_t>(SizeOf(operands_));
+    pace.copied = std::min(pace.copied, Real(ahead * pace.resident) / kCopyNs);
+  }
+  return Time(configuration, pace);
 }
 
 double ProductTemplate::Time(const Configuration& configuration, const Pace& pace) const {

@@ -1,16 +1,20 @@
-// Schedules for c[m, n] = a[m, k] · b[k, n]: tiles of the result, an order of blocks, and a split over the depth k. A
-// matrix product is one; a convolution is one whose left operand is gathered.
+// Schedules for c[m, n] = a[m, k] · b[k, n]: tiles of the result, an order of blocks, and a split over the depth k,
+// whatever multiplies the tiles (main_loop.h). A matrix product is one; a convolution is one whose operands are
+// gathered.
 #pragma once
 
-#include <span>
+#include <string>
+#include <vector>
 
-#include "atunner/codegen/bound_template.h"
+#include "atunner/codegen/main_loop.h"
 
 namespace atunner {
 
 class ProductTemplate : public BoundTemplate {
  public:
+  /// The cheapest of the loop's starts, each with the best of the parameters behind group_m.
   Configuration Default() const override;
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override;
 
  protected:
   struct Extents {
@@ -18,38 +22,66 @@ class ProductTemplate : public BoundTemplate {
     int64_t batch = 1;   ///< products side by side
     double reached = 1;  ///< of the depth, by the mean tile
   };
-  ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, Extents extents)
-      : BoundTemplate(spec, profile), extents_(extents), operands_(spec.compute_dtype) {}
+  ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents,
+                  const std::string& more_shared = "0");
 
-  /// Resources of one block.
-  virtual int64_t Threads(const Configuration& configuration) const = 0;
-  virtual int64_t SharedBytes(const Configuration& configuration) const = 0;
-  /// Schedules worth starting from: values of the parameters before group_m. Default is the cheapest of them.
-  virtual std::vector<std::vector<int64_t>> Starts() const = 0;
-
-  /// group_m and split_k, and what rules splits out.
-  void AddOrderAndSplit();
   int64_t Integer(const Configuration& configuration, const char* name) const {
     return GetInt(space_, configuration, name);
   }
+  bool Persistent(const Configuration& configuration) const { return IsSet(configuration, "persistent"); }
   /// A split whose blocks add up among themselves.
-  bool InCluster(const Configuration& configuration) const {
-    return space_.Find("in_cluster") >= 0 && Integer(configuration, "in_cluster") != 0;
-  }
+  bool InCluster(const Configuration& configuration) const { return IsSet(configuration, "in_cluster"); }
   /// A split whose shares a second step adds up.
   bool Split(const Configuration& configuration) const {
     return Integer(configuration, "split_k") > 1 && !InCluster(configuration);
   }
-  /// The product's step without its arguments. `m` and `n` are expressions over the task's dims.
-  LaunchStep ProductStep(const Configuration& configuration, const char* entry, const std::string& m,
-                         const std::string& n, const std::string& batch = "1") const;
+  /// A condition that no split is added up in a cluster.
+  void ForbidClusters(const char* reason);
+
+  /// The product's step without its arguments: a block per tile, or as many blocks as the device holds. `m`, `n` and
+  /// `batch` are expressions over the task's dims.
+  LaunchStep TileStep(const Configuration& configuration, const char* entry, const std::string& m, const std::string& n,
+                      const std::string& batch = "1") const;
   /// The argument that receives the product: `output`, or the workspace of shares when k is split.
   ArgBinding Destination(const Configuration& configuration, const std::string& output) const;
   /// With a split: the workspace of shares, and the step that adds them up into `output`.
   void FinishSplit(const Configuration& configuration, LaunchPlan& plan, const std::string& output,
                    const std::string& m, const std::string& n) const;
-  /// Further arguments of the kernel that stores the result.
+  /// The text of what becomes of sums before they are stored (kernels/families/plain_finish.cuh), and further
+  /// arguments of the kernel that stores the result.
+  virtual std::string Finish() const;
   virtual Arguments FinishArguments() const { return {}; }
+
+  /// The constants that the tile's sources expect.
+  ConstantBlock TileConstants(const Configuration& configuration, bool b_transposed) const;
+  /// The whole source: main loop, tiles, `kernel`, and what `widened` operands and a split of the depth need.
+  /// `places`: where the result lies, if not row-major.
+  SourceUnit EmitProduct(const Configuration& configuration, const ConstantBlock& constants, std::string_view kernel,
+                         bool widened, std::string_view places = {}) const;
+  /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of eight.
+  int64_t RowsFetched(const Configuration& configuration) const;
+  /// Do the operands leave what is in L2 where it is?
+  virtual bool Streams(const Configuration&) const { return false; }
+
+  const MainLoop& loop_;
+  Extents extents_;
+  DType operands_;  ///< that are multiplied
+
+ private:
+  bool IsSet(const Configuration& configuration, const char* name) const {
+    return space_.Find(name) >= 0 && Integer(configuration, name) != 0;
+  }
+  /// group_m and split_k, and what rules splits out; `persistent`; `in_cluster`.
+  void AddOrderAndSplit();
+  void AddPersistence();
+  void AddClusters();
+  int64_t Threads(const Configuration& configuration) const { return Evaluate(threads_, configuration); }
+  /// Blocks that an SM holds.
+  int64_t Resident(const Configuration& configuration) const;
+  int64_t Tiles(const Configuration& configuration) const;
+  /// Blocks of the busiest SM when clusters find their places.
+  int64_t BlocksPerSm(const Configuration& configuration) const;
+
   /// What one multiprocessor does with `resident` blocks.
   struct Pace {
     int64_t resident = 1;
@@ -60,19 +92,13 @@ class ProductTemplate : public BoundTemplate {
   /// ns: the busiest SM's products, or its copies, L2's or DRAM's traffic where one of them takes longer; turns from
   /// block to block, and the costs of starting and of adding up a split.
   double Time(const Configuration& configuration, const Pace& pace) const;
-  int64_t Tiles(const Configuration& configuration) const;
-  /// Blocks of the busiest SM when clusters find their places.
-  int64_t BlocksPerSm(const Configuration& configuration) const;
   /// Bytes of b that come from DRAM once more, where it does not fit into L2: for every further group of rows of tiles,
   /// or for every further device full of blocks.
   double ReadAgain(const Configuration& configuration, const Pace& pace) const;
-  /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of eight.
-  int64_t RowsFetched(const Configuration& configuration) const;
-  /// Do the operands leave what is in L2 where it is?
-  virtual bool Streams(const Configuration&) const { return false; }
 
-  Extents extents_;
-  DType operands_;  ///< that are multiplied
+  Expr threads_;
+  Expr registers_;  ///< of a thread
+  Expr shared_;     ///< bytes
 };
 
 }  // namespace atunner

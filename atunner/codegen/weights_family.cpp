@@ -129,7 +129,7 @@ class WeightsOfGroups : public WeightsTemplate {
     const int64_t split = at["split"], tile = at["tile_m"], width = four_ ? kDepth / 2 : kDepth;
     ConstantBlock constants = Constants(at);
     constants.Ints(at, {"tile_m", "groups", "stages"}).Int("STAGE_BYTES", Evaluate(stage_, configuration));
-    constants.Define("SPLIT", split);
+    constants.Int("SPLIT", split);
     LaunchStep step = Step("product", std::to_string(Tiles(at)), Expr::MustParse("128 * groups + 32"),
                            {Map("x", element_, k_, m_, {Expr(64), Expr(tile)}, 128),
                             Map("weight", four_ ? DType::kUInt8 : DType::kInt8, k_ * width / kDepth, n_,

@@ -19,6 +19,7 @@ std::string Instructions(const Chosen& chosen, Operands operands) {
 
 class Wgmma : public MainLoop {
  public:
+  bool Persists() const override { return true; }
   std::vector<Parameter> Parameters() const override {
     return {
         {"tile_m", Integers({64, 128, 192, 256}), "rows of the result per block"},
@@ -38,7 +39,9 @@ class Wgmma : public MainLoop {
   }
   std::string Warps() const override { return "(tile_m // group_rows * 4)"; }
   std::string Registers() const override { return "(group_rows * tile_n // 128 + 40)"; }
-  std::string SharedBytes() const override { return BuffersAndStaging("tile_n"); }
+  std::string SharedBytes() const override {
+    return fmt::format("((tile_m + tile_n) * 128 * stages + ({} * 2048 if persistent else 0))", Warps());
+  }
 
   double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile&) const override {
     // A product of 64 × n reads 64 + n rows of shared memory, which narrow ones wait for. A group keeps two tiles'
@@ -51,7 +54,7 @@ class Wgmma : public MainLoop {
     return kSustained * fed * hidden * covered;
   }
   /// Without a bound the compiler takes what one block may have.
-  int64_t LaunchBound(const Chosen&, int64_t resident) const override { return resident; }
+  int64_t LaunchBound(int64_t resident) const override { return resident; }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
     constants.Int("GROUP_ROWS", chosen["group_rows"]).Int("OPERAND_BYTES", 2).Line("typedef float Sum;");
@@ -66,6 +69,7 @@ class Wgmma : public MainLoop {
 class Maps : public MainLoop {
  public:
   explicit Maps(Operands operands) : operands_(operands) {}
+  bool Persists() const override { return true; }
 
   std::vector<Parameter> Parameters() const override {
     std::vector<Parameter> parameters = {
@@ -133,7 +137,7 @@ class Maps : public MainLoop {
     return kBusy * fed * hidden * covered * added;
   }
   double TurnNs(const Chosen& chosen) const override { return chosen["alternate"] != 0 ? 50 : 300; }
-  int64_t LaunchBound(const Chosen&, int64_t resident) const override { return resident; }
+  int64_t LaunchBound(int64_t resident) const override { return resident; }
 
   void AddConstants(const Chosen& chosen, ConstantBlock& constants) const override {
     const int64_t groups = chosen["tile_m"] / chosen["group_rows"] * (1 + chosen["alternate"]);
@@ -169,6 +173,6 @@ const MainLoop& MapsLoop(Operands operands) {
   return loops[static_cast<size_t>(operands)];
 }
 
-const MainLoop& MainLoopFor(const DeviceProfile& profile) { return profile.cc_major == 9 ? WgmmaLoop() : MmaLoop(); }
+const MainLoop& CopyingLoop(const DeviceProfile& profile) { return profile.cc_major == 9 ? WgmmaLoop() : MmaLoop(); }
 
 }  // namespace atunner

@@ -26,7 +26,7 @@ DEVICE void fetch(unsigned char* shared, unsigned at, const T* head, int first, 
     const bool valid = first + row < sequence && unit * 8 < DIM;
     const T* from = head + (long long)(first + row) * DIM + unit * 8;
     const int offset = at + place<ROWS>(row, unit);
-    if (ALIGNED) copy_async((unsigned)__cvta_generic_to_shared(shared) + offset, from, valid ? 16 : 0);
+    if (ALIGNED) copy_async<16>(shared_address(shared) + offset, from, valid);
     else gather(shared + offset, from, valid ? DIM - unit * 8 : 0);
   }
 }

@@ -31,7 +31,7 @@ template <int ROWS> struct Rows {
   DEVICE static int row(int i) { return threadIdx.x / UNITS + i * STRIDE; }
   DEVICE static bool beyond(int i) { return ROWS % STRIDE != 0 && row(i) >= ROWS; }
   DEVICE static void copy(unsigned char* shared, unsigned at, int i, const Operand* from, bool valid) {
-    copy_async<16>(shared_address(shared) + at + row_place<UNITS>(row(i), threadIdx.x % UNITS), from, valid);
+    copy_async<16>(shared_address(shared) + at + unit_place<false, UNITS>(row(i), threadIdx.x % UNITS), from, valid);
   }
 };
 

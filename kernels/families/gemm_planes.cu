@@ -1,4 +1,4 @@
-// c[m, n] = a[m, k] · b[k, n] in float32 from the operands' planes (planes.cuh): the sum of the products of planes i and j with
+// c[m, n] = a[m, k] · b[k, n] (b may be [n, k]) in float32 from the operands' planes (planes.cuh): the sum of the products of planes i and j with
 // i + j < PLANES. The others are below the last bit that is kept.
 //
 // A tensor core cuts off what does not fit its accumulator, so that long sums drift towards zero. Therefore the products of
@@ -14,6 +14,8 @@ constexpr int COPIER = GROUPS;
 constexpr int THREADS = (GROUPS + 1) * 128;
 constexpr int PANELS = TILE_N / LINES;
 constexpr int FRAGMENTS = TILE_N / 8;
+// Rows of a transposed b follow each other eight by eight in a plane: planes lie side by side over all panels of a buffer.
+constexpr int PIECES = B_TRANSPOSED ? PLANES : 1, PIECE_BYTES = CHUNK_BYTES / PIECES;
 typedef float Sums[1][FRAGMENTS][4];
 
 DEVICE void copy_tiles(Ring ring, const unsigned char* a, const unsigned char* b, long long m, long long n, long long chunks) {
@@ -22,10 +24,11 @@ DEVICE void copy_tiles(Ring ring, const unsigned char* a, const unsigned char* b
     for (long long chunk = 0; chunk < chunks; ++chunk, ring.step()) {
       await(ring.free(), ring.parity ^ 1);
       expect_bytes(ring.full(), STAGE_BYTES);
-      UNROLLED for (int i = 0; i < GROUPS + PANELS; ++i) {
-        const unsigned char* from = i < GROUPS ? a + ((tile.row / LINES + i) * chunks + chunk) * CHUNK_BYTES
-                                               : b + ((tile.column / LINES + i - GROUPS) * chunks + chunk) * CHUNK_BYTES;
-        copy_bytes(ring.buffer() + i * CHUNK_BYTES, from, CHUNK_BYTES, ring.full());
+      UNROLLED for (int i = 0; i < GROUPS; ++i)
+        copy_bytes(ring.buffer() + i * CHUNK_BYTES, a + ((tile.row / LINES + i) * chunks + chunk) * CHUNK_BYTES, CHUNK_BYTES, ring.full());
+      UNROLLED for (int i = 0; i < PANELS * PIECES; ++i) {
+        const unsigned char* from = b + ((tile.column / LINES + i % PANELS) * chunks + chunk) * CHUNK_BYTES + i / PANELS * PIECE_BYTES;
+        copy_bytes(ring.buffer() + GROUPS * CHUNK_BYTES + i * PIECE_BYTES, from, PIECE_BYTES, ring.full());
       }
     }
   }
@@ -45,11 +48,14 @@ DEVICE void clear(Sums& sums) {
 }
 
 /// Operands of one depth of 16, `step`, in plane `plane` of the buffer at `at`.
+DEVICE unsigned long long narrow_operand(unsigned at) {
+  return 2ull << 62 | (unsigned long long)(512 >> 4) << 32 | (at & 0x3ffff) >> 4;  // swizzled among 64 bytes, eight rows are 512
+}
 DEVICE unsigned long long a_operand(unsigned at, int plane, int step) {
-  const unsigned from = at + threadIdx.x / 128 * CHUNK_BYTES + plane * PLANE_BYTES + step * 32;
-  return 2ull << 62 | (unsigned long long)(512 >> 4) << 32 | (from & 0x3ffff) >> 4;  // swizzled among 64 bytes, eight rows are 512
+  return narrow_operand(at + threadIdx.x / 128 * CHUNK_BYTES + plane * PLANE_BYTES + step * 32);
 }
 DEVICE unsigned long long b_operand(unsigned at, int plane, int step) {
+  if (B_TRANSPOSED) return narrow_operand(at + GROUPS * CHUNK_BYTES + plane * PANELS * PLANE_BYTES + step * 32);
   return operand(at + GROUPS * CHUNK_BYTES + plane * PLANE_BYTES + step * 2048, CHUNK_BYTES);
 }
 
@@ -125,13 +131,14 @@ DEVICE float find_doubt(const Extent* a_extents, const Extent* b_extents, Tile t
 /// Scales the sums back and writes them. suspects[rows of 16][tiles along n] tells `repair` where one of them is in doubt, or is
 /// no finite number.
 DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, float doubt, const int* row_scales, const int* column_scales,
-                       Tile tile, long long m, long long n) {
+                       Tile tile, long long m, long long n, const Finish& finish) {
   const int lane = threadIdx.x % 32;
   const long long first_row = tile.row + threadIdx.x / 32 * 16;
   bool any = false;
   UNROLLED for (int half = 0; half < 2; ++half) {
     const long long row = first_row + lane / 4 + half * 8;
     const int row_scale = SCALED && row < m ? row_scales[row] : 0;
+    const Finish::Row finish_row = finish.row(min(row, m - 1));
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       const long long column = tile.column + j * 8 + lane % 4 * 2;
       if (row >= m || column >= n) continue;
@@ -141,8 +148,10 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
         x = ldexpf(x, -row_scale - column_scales[column]);
         y = ldexpf(y, -row_scale - (column + 1 < n ? column_scales[column + 1] : 0));
       }
+      x = finish(x, finish_row, finish.column(column), row, column);
+      y = finish(y, finish_row, finish.column(min(column + 1, n - 1)), row, min(column + 1, n - 1));
       float* to = c + row * n + column;
-      if (B_ALIGNED) {
+      if (C_ALIGNED) {
         *(float2*)to = make_float2(x, y);
       } else {
         to[0] = x;
@@ -162,15 +171,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #if SCALED
                     , const int* __restrict__ row_scales, const int* __restrict__ column_scales
 #endif
-    ) {
+                    FINISH_PARAMETERS) {
 #if !SCALED
-  constexpr int *row_scales = nullptr, *column_scales = nullptr;
+  constexpr const int *row_scales = nullptr, *column_scales = nullptr;
 #endif
   extern __shared__ __align__(1024) unsigned char shared[];
   Ring ring(shared, STAGES * STAGE_BYTES);
   if (threadIdx.x == 0) ring.make(GROUPS * 4);
   __syncthreads();
-  const int chunks = chunks_along(k);
+  const long long chunks = chunks_along(k), tiles_across = (n + TILE_N - 1) / TILE_N;
+  const long long a_bands = bands_of(m, TILE_M), b_bands = bands_of(n, TILE_N);
+  a = of_batch(a, A_BATCHED, a_bands * chunks * CHUNK_BYTES), b = of_batch(b, B_BATCHED, b_bands * chunks * CHUNK_BYTES);
+  a_extents = of_batch(a_extents, A_BATCHED, a_bands * groups_along(k)), b_extents = of_batch(b_extents, B_BATCHED, b_bands * groups_along(k));
   if (threadIdx.x / 128 == COPIER) {
     if (GROUPS > 1) give_registers<40>();
     if (threadIdx.x % 128 == 0) copy_tiles(ring, a, b, m, n, chunks);
@@ -180,18 +192,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       const Tile tile = tile_at(index, m, n);
       const float doubt = find_doubt(a_extents, b_extents, tile, k);
       Sums sums;
-      multiply_chunks(ring, chunks, sums);
-      store_sums(sums, c, suspects, doubt, row_scales, column_scales, tile, m, n);
+      multiply_chunks(ring, (int)chunks, sums);
+      store_sums(sums, c + blockIdx.y * m * n, suspects + blockIdx.y * (a_bands * (LINES / 16) * tiles_across), doubt,
+                 of_batch(row_scales, A_BATCHED, m), of_batch(column_scales, B_BATCHED, n), tile, m, n, FINISH(blockIdx.y));
     }
   }
 }
 
 /// Last step: where a result is suspect, 16 × TILE_N of them once more, one product after the other in float32.
 extern "C" __global__ void __launch_bounds__(TILE_N) repair(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
-                                                           const unsigned char* __restrict__ suspects, long long m, long long n, long long k) {
+                                                           const unsigned char* __restrict__ suspects, long long m, long long n, long long k FINISH_PARAMETERS) {
   __shared__ float rows[16][16];
   __shared__ bool suspected[TILE_N];
   const long long tiles = (n + TILE_N - 1) / TILE_N, all = (m + 15) / 16 * tiles;
+  a = of_batch(a, A_BATCHED, m * k), b = of_batch(b, B_BATCHED, n * k), c += blockIdx.y * m * n;
+  suspects += blockIdx.y * (bands_of(m, TILE_M) * (LINES / 16) * tiles);
+  const Finish finish = FINISH(blockIdx.y);
   for (long long first = blockIdx.x; first < all; first += (long long)gridDim.x * TILE_N) {
     const long long mine = first + (long long)threadIdx.x * gridDim.x;
     suspected[threadIdx.x] = mine < all && suspects[mine] == 1;
@@ -208,13 +224,14 @@ extern "C" __global__ void __launch_bounds__(TILE_N) repair(const float* __restr
         __syncthreads();
         if (column >= n) continue;
         float factors[16];
-        UNROLLED for (int p = 0; p < 16; ++p) factors[p] = depth + p < k ? b[(depth + p) * n + column] : 0.0f;
+        UNROLLED for (int p = 0; p < 16; ++p) factors[p] = depth + p < k ? b[B_TRANSPOSED ? column * k + depth + p : (depth + p) * n + column] : 0.0f;
         UNROLLED for (int p = 0; p < 16; ++p) {
           UNROLLED for (int r = 0; r < 16; ++r) sums[r] = fmaf(rows[p][r], factors[p], sums[r]);
         }
       }
       if (column >= n) continue;
-      for (int r = 0; r < 16 && row + r < m; ++r) c[(row + r) * n + column] = sums[r];
+      for (int r = 0; r < 16 && row + r < m; ++r)
+        c[(row + r) * n + column] = finish(sums[r], finish.row(row + r), finish.column(column), row + r, column);
     }
     __syncthreads();
   }

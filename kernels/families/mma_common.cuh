@@ -1,10 +1,5 @@
-// Tensor-core building blocks, as inline PTX: asynchronous copies, ldmatrix, mma.sync, and the swizzled shared memory that
+// Tensor-core building blocks, as inline PTX: ldmatrix, mma.sync, and the swizzled shared memory that
 // lets both meet no bank conflict. A `unit` is 16 bytes: eight elements, the width of every copy and of a matrix row.
-
-/// Copies 16 bytes global → shared in the background; with `bytes` = 0 nothing is read and zeros are written.
-DEVICE void copy_async(unsigned to, const void* from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
 
 /// Four 8×8 matrices; lanes 8i … 8i+7 hold the row addresses of matrix i.
 DEVICE void load_matrices(unsigned (&r)[4], unsigned from) {
@@ -49,12 +44,6 @@ DEVICE int swizzled(int row, int unit) {
   return (row * pitch<UNITS>() + unit) * 16;
 }
 
-/// The same for tiles whose rows run along the depth, and across it.
-template <int UNITS>
-DEVICE int row_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
-template <int UNITS>
-DEVICE int column_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
-
 /// A unit whose elements are not 16-byte aligned or partly outside: gathered one by one, zeros beyond `count`.
 DEVICE void gather(unsigned char* to, const T* from, long long count) {
   T eight[8];
@@ -62,17 +51,9 @@ DEVICE void gather(unsigned char* to, const T* from, long long count) {
   *(uint4*)to = *(uint4*)eight;
 }
 
-/// Eight elements of a row, of which `count` exist; ALIGNED = all or none do, and `to` is a multiple of 16 bytes.
-template <bool ALIGNED>
-DEVICE void store_unit(T* to, uint4 unit, long long count) {
-  if (ALIGNED) {
-    *(uint4*)to = unit;
-  } else {
-    UNROLLED for (int e = 0; e < 8; ++e) {
-      if (e < count) to[e] = ((const T*)&unit)[e];
-    }
-  }
-}
+/// Of tiles whose rows run along the depth or, ACROSS, across it.
+template <bool ACROSS, int UNITS>
+DEVICE int unit_place(int row, int unit) { return swizzled<UNITS>(row, unit); }
 
 /// Accumulators of fragments of 16 × 8.
 template <int M, int N, class S>

@@ -14,7 +14,7 @@ constexpr int STEPS = TILE_K / 16;
 typedef float Sums[FRAGMENTS_M][FRAGMENTS_N][4];
 
 constexpr int B_PANEL = TILE_N;
-constexpr bool STAGED_APART = PERSISTENT;
+constexpr bool STAGED_APART = false;
 constexpr int CONSUMERS = THREADS;
 
 DEVICE void wait_for_consumers() { __syncthreads(); }
@@ -22,10 +22,10 @@ DEVICE void wait_for_consumers() { __syncthreads(); }
 DEVICE int fragment_row(int i) { return threadIdx.x / 32 / WARPS_N * WARP_M + i * 16; }
 DEVICE int warp_column() { return threadIdx.x / 32 % WARPS_N * WARP_N; }
 
-/// Multiplies `tiles` tiles, which make a tile of the result every `depth` of them: then finish() takes the sums, while the
-/// copies for the next one are under way. fetch(at) starts the copies of the next tile into the buffer at byte `at`.
+/// Multiplies `tiles` tiles, one of the result; then finish() takes the sums. fetch(at) starts the copies of the next tile into the buffer at
+/// byte `at`.
 template <class Fetch, class Finish>
-DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& sums, const Fetch& fetch, const Finish& finish) {
+DEVICE void multiply_tiles(unsigned char* shared, int tiles, int, Sums& sums, const Fetch& fetch, const Finish& finish) {
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int warp_m = warp / WARPS_N * WARP_M, warp_n = warp % WARPS_N * WARP_N;
@@ -54,7 +54,6 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& su
   __syncthreads();
   UNROLLED for (int which = 0; which < LOADS; ++which) load_fragment(which, 0, 0, 0);
   int stage = 0;
-  int left = depth;
   for (int tile = 0; tile < tiles; ++tile) {
     const int next_stage = stage + 1 == STAGES ? 0 : stage + 1;
     UNROLLED for (int step = 0; step < STEPS; ++step) {
@@ -83,10 +82,6 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int depth, Sums& su
       }
     }
     stage = next_stage;
-    if (--left == 0) {
-      finish();
-      if (PERSISTENT) clear(sums);
-      left = depth;
-    }
   }
+  finish();
 }

@@ -8,7 +8,8 @@
 //
 // Planes are stored as tensor cores read them from shared memory: in chunks of LINES rows of a, or columns of b, by DEPTH along
 // k, one plane's bytes after the other's. Rows of a chunk of a are 64 bytes, along k, swizzled among 64; those of b run along n
-// and are 128 bytes, swizzled among 128. Chunks follow each other along k, then along m or n.
+// and are 128 bytes, swizzled among 128, unless b is [n, k] (B_TRANSPOSED): then they are as those of a. Chunks follow each other
+// along k, then along m or n. Each blockIdx.y has a product of its own.
 #define SCALED (PLANES < 3)
 
 constexpr int LINES = 64, DEPTH = 32;
@@ -40,6 +41,13 @@ DEVICE void extend_over_warp(Extent& extent) {
   extent.largest = __reduce_max_sync(~0u, extent.largest);
   extent.tiny = __reduce_add_sync(~0u, extent.tiny);
 }
+/// Of the matrices of `elements` elements each, this block's; one for all, if there is but one.
+template <class E>
+DEVICE E* of_batch(E* first, bool batched, long long elements) {
+  return first + (batched ? blockIdx.y * elements : 0);
+}
+/// Rows of a, or columns of b, of whole tiles, in units of LINES.
+DEVICE long long bands_of(long long lines, int tile) { return (lines + tile - 1) / tile * (tile / LINES); }
 DEVICE float power_of_two(int exponent) { return __int_as_float((exponent + 127) << 23); }
 
 /// `count` of four neighbours, zeros for the others. Aligned ones exist all or none.
@@ -51,7 +59,7 @@ DEVICE float4 load_four(const float* from, long long count) {
 
 #if SCALED
 constexpr int TOP_EXPONENT = 14;
-constexpr int STRETCHES = 16;  // of the rows of b, which are measured side by side
+constexpr int STRETCHES = B_TRANSPOSED ? 1 : 16;  // of the rows of b, which are measured side by side
 
 /// Of a magnitude from its bits; denormal ones too.
 DEVICE int exponent_of(unsigned bits) { return bits >= 0x00800000u ? (int)(bits >> 23) - 127 : -118 - __clz(bits); }
@@ -61,12 +69,13 @@ DEVICE unsigned largest_of(float4 v) {
   return max(max(x, y), max(z, w));
 }
 
-/// A row of a by each warp.
+/// A row of a, or of a transposed b, by each warp.
+template <bool ALIGNED>
 DEVICE void measure_row(const float* a, unsigned* rows, long long row, long long m, long long k) {
   if (row >= m) return;
   unsigned largest = 0;
 #pragma unroll 4
-  for (long long at = threadIdx.x % 32 * 4; at < k; at += 128) largest = max(largest, largest_of(load_four<A_ALIGNED>(a + row * k + at, k - at)));
+  for (long long at = threadIdx.x % 32 * 4; at < k; at += 128) largest = max(largest, largest_of(load_four<ALIGNED>(a + row * k + at, k - at)));
   largest = __reduce_max_sync(~0u, largest);
   if (threadIdx.x % 32 == 0) rows[row] = largest;
 }
@@ -91,12 +100,15 @@ DEVICE void measure_columns(const float* b, unsigned* columns, long long first, 
   columns[stretch * n + first + threadIdx.x] = all;
 }
 
-/// Before everything: magnitudes of rows and columns. Blocks of eight rows of a, then blocks of 128 columns of b.
+/// Before everything: magnitudes of rows and columns. Blocks of eight rows of a, then blocks of 128 columns of b, or eight.
 extern "C" __global__ void __launch_bounds__(256) measure(const float* __restrict__ a, const float* __restrict__ b, unsigned* __restrict__ rows,
                                                          unsigned* __restrict__ columns, long long m, long long n, long long k) {
-  const long long row_blocks = (m + 7) / 8;
-  if (blockIdx.x < row_blocks) return measure_row(a, rows, blockIdx.x * 8ll + threadIdx.x / 32, m, k);
-  const long long at = blockIdx.x - row_blocks;
+  const long long row_blocks = (m + 7) / 8, at = blockIdx.x - row_blocks;
+  if (blockIdx.y > 0 && !(at < 0 ? A_BATCHED : B_BATCHED)) return;
+  a = of_batch(a, A_BATCHED, m * k), rows = of_batch(rows, A_BATCHED, m);
+  b = of_batch(b, B_BATCHED, n * k), columns = of_batch(columns, B_BATCHED, STRETCHES * n);
+  if (at < 0) return measure_row<A_ALIGNED>(a, rows, blockIdx.x * 8ll + threadIdx.x / 32, m, k);
+  if (B_TRANSPOSED) return measure_row<B_ALIGNED>(b, columns, at * 8 + threadIdx.x / 32, n, k);
   measure_columns(b, columns, at / STRETCHES * 128, (int)(at % STRETCHES), n, k);
 }
 
@@ -189,17 +201,21 @@ extern "C" __global__ void __launch_bounds__(256)
 #endif
     ) {
   __shared__ int scales[LINES];
-  const long long a_bands = (m + TILE_M - 1) / TILE_M * (TILE_M / LINES);
-  const int group = (int)(blockIdx.x % groups_along(k));
-  const long long at = blockIdx.x / groups_along(k), band = at < a_bands ? at : at - a_bands;
+  const long long a_bands = bands_of(m, TILE_M), b_bands = bands_of(n, TILE_N);
+  const int groups = groups_along(k), group = (int)(blockIdx.x % groups);
+  const long long at = blockIdx.x / groups, band = at < a_bands ? at : at - a_bands, chunks = chunks_along(k);
+  if (blockIdx.y > 0 && !(at < a_bands ? A_BATCHED : B_BATCHED)) return;
+  a = of_batch(a, A_BATCHED, m * k), a_planes = of_batch(a_planes, A_BATCHED, a_bands * chunks * CHUNK_BYTES);
+  b = of_batch(b, B_BATCHED, n * k), b_planes = of_batch(b_planes, B_BATCHED, b_bands * chunks * CHUNK_BYTES);
+  a_extents = of_batch(a_extents, A_BATCHED, a_bands * groups), b_extents = of_batch(b_extents, B_BATCHED, b_bands * groups);
 #if SCALED
   if (at < a_bands)
-    find_scales(scales, rows, 1, row_scales, band * LINES, m, group == 0);
+    find_scales(scales, of_batch(rows, A_BATCHED, m), 1, of_batch(row_scales, A_BATCHED, m), band * LINES, m, group == 0);
   else
-    find_scales(scales, columns, STRETCHES, column_scales, band * LINES, n, group == 0);
+    find_scales(scales, of_batch(columns, B_BATCHED, STRETCHES * n), STRETCHES, of_batch(column_scales, B_BATCHED, n), band * LINES, n, group == 0);
 #endif
   if (at < a_bands)
     split_band<false, A_ALIGNED>(a, a_planes, a_extents, band, group, m, k, scales);
   else
-    split_band<true, B_ALIGNED>(b, b_planes, b_extents, band, group, n, k, scales);
+    split_band<!B_TRANSPOSED, B_ALIGNED>(b, b_planes, b_extents, band, group, n, k, scales);
 }

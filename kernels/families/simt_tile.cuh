@@ -10,21 +10,22 @@ constexpr int K_PITCH = K_UNITS | 1;
 constexpr int N_UNITS = TILE_N / 4;
 constexpr int A_SIZE = TILE_M * K_PITCH;                                        // in units
 constexpr int STAGE_SIZE = A_SIZE + (B_TRANSPOSED ? TILE_N * K_PITCH : TILE_K * N_UNITS);
+constexpr int A_BYTES = A_SIZE * 16;
 
 typedef float Sums[THREAD_M][THREAD_N];
 
 constexpr int B_PANEL = TILE_N;
-template <int UNITS>
-DEVICE int row_place(int row, int unit) { return (row * K_PITCH + unit) * 16; }
-template <int UNITS>
-DEVICE int column_place(int row, int unit) { return (row * UNITS + unit) * 16; }
+/// Of tiles whose rows run along the depth or, ACROSS, across it.
+template <bool ACROSS, int UNITS>
+DEVICE int unit_place(int row, int unit) { return (row * (ACROSS ? UNITS : K_PITCH) + unit) * 16; }
 
 /// Columns of the tile that thread column x owns: single ones where b's tile runs along k, else units.
 DEVICE int column_of(int x, int j) { return B_TRANSPOSED ? x + j * THREADS_N : j / 4 * (THREADS_N * 4) + x * 4 + j % 4; }
 
-/// Adds `tiles` tiles to the sums. fetch(at) starts the copies of the next tile into the buffer at byte `at`.
-template <class Fetch>
-DEVICE void multiply_tiles(float4* shared, int tiles, Sums& sums, const Fetch& fetch) {
+/// Multiplies `tiles` tiles, one of the result; then finish() takes the sums. fetch(at) starts the copies of the next tile into the buffer at
+/// byte `at`.
+template <class Fetch, class Finish>
+DEVICE void multiply_tiles(unsigned char* shared, int tiles, int, Sums& sums, const Fetch& fetch, const Finish& finish) {
   const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;
   UNROLLED for (int i = 0; i < THREAD_M; ++i) {
     UNROLLED for (int j = 0; j < THREAD_N; ++j) sums[i][j] = 0;
@@ -39,7 +40,7 @@ DEVICE void multiply_tiles(float4* shared, int tiles, Sums& sums, const Fetch& f
     __syncthreads();  // this tile is here, and nobody reads the one before it any more
     if (tile + STAGES - 1 < tiles) fetch((stage == 0 ? STAGES - 1 : stage - 1) * STAGE_SIZE * 16);
     commit_copies();
-    const float4* const a = shared + stage * STAGE_SIZE;
+    const float4* const a = (const float4*)shared + stage * STAGE_SIZE;
     const float4* const b = a + A_SIZE;
     UNROLLED for (int unit = 0; unit < K_UNITS; ++unit) {
       float4 fa[THREAD_M];
@@ -67,33 +68,5 @@ DEVICE void multiply_tiles(float4* shared, int tiles, Sums& sums, const Fetch& f
     }
     stage = stage + 1 == STAGES ? 0 : stage + 1;
   }
-}
-
-/// What becomes of the sums before they are stored.
-template <class Finish>
-DEVICE void finish_tile(Sums& sums, const Finish& finish, Tile tile, long long m, long long n) {
-  const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;
-  UNROLLED for (int j = 0; j < THREAD_N; ++j) {
-    const long long column = min(tile.column + column_of(x, j), n - 1);
-    const auto finish_column = finish.column(column);
-    UNROLLED for (int i = 0; i < THREAD_M; ++i) {
-      const long long row = min(tile.row + y + i * THREADS_M, m - 1);
-      sums[i][j] = finish(sums[i][j], finish.row(row), finish_column, row, column);
-    }
-  }
-}
-
-DEVICE void store_tile(const Sums& sums, float* c, Tile tile, long long m, long long n) {
-  const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;
-  UNROLLED for (int i = 0; i < THREAD_M; ++i) {
-    const long long row = tile.row + y + i * THREADS_M;
-    if (row >= m) continue;
-    UNROLLED for (int j = 0; j < THREAD_N; ++j) {
-      const long long column = tile.column + column_of(x, j);
-      if (column >= n) continue;
-      float* to = c + row * n + column;
-      if (B_TRANSPOSED || !C_ALIGNED) *to = sums[i][j];
-      else if (j % 4 == 0) *(float4*)to = make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
-    }
-  }
+  finish();
 }

@@ -8,7 +8,6 @@ DEVICE Tile tile_at(unsigned index, long long m, long long n) {
   const unsigned rows = min(tiles_m - group * GROUP_M, (unsigned)GROUP_M);
   return {(long long)(group * GROUP_M + in_group % rows) * TILE_M, (long long)(in_group / rows) * TILE_N};
 }
-DEVICE Tile tile_of_block(long long m, long long n) { return tile_at(blockIdx.x, m, n); }
 DEVICE unsigned tile_count(long long m, long long n) {
   return (unsigned)((m + TILE_M - 1) / TILE_M) * (unsigned)((n + TILE_N - 1) / TILE_N);
 }

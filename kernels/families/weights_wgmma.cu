@@ -140,9 +140,8 @@ DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work
   }
 }
 
-/// Sums of four rows for a token, of all blocks that have a part of k.
+/// Sums of four rows for a token, of all blocks that have a part of k: a block alone is a cluster, too.
 DEVICE float4 sum_of_four(unsigned at) {
-#if SPLIT > 1
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll
   for (int rank = 0; rank < SPLIT; ++rank) {
@@ -150,17 +149,6 @@ DEVICE float4 sum_of_four(unsigned at) {
     sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
   }
   return sum;
-#else
-  const uint4 v = load_shared(at);
-  return make_float4(__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z), __uint_as_float(v.w));
-#endif
-}
-DEVICE void meet() {
-#if SPLIT > 1
-  wait_for_cluster();
-#else
-  __syncthreads();
-#endif
 }
 
 DEVICE void lay_out(unsigned char* shared, const Sums& sums) {
@@ -210,7 +198,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
   }
   __syncthreads();
   if (threadIdx.x < CONSUMERS) lay_out(shared, sums);
-  meet();
+  wait_for_cluster();
   store(ring.shared, scales, y, work);
-  meet();
+  meet_cluster();
 }
