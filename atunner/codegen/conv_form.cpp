@@ -203,9 +203,6 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
   return blocks;
 }
 
-std::string MultipliedX(const TensorConvForm& form) { return form.in_place ? form.x.name : "@arranged_x"; }
-std::string MultipliedW(const TensorConvForm& form) { return form.filters_in_place ? form.w.name : "@arranged_w"; }
-
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
   if (form.in_place && form.filters_in_place) return;
   if (form.scaled) AddSampling(plan, form);
@@ -217,7 +214,7 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
   }
   LaunchStep step =
       Step("arrange", blocks, kArrangeThreads,
-           {form.x.name, MultipliedX(form), form.w.name, MultipliedW(form), ImagesOf(form), LargestOf(form)});
+           {form.x.name, form.MultipliedX(), form.w.name, form.MultipliedW(), form.CountedImages(), form.Largest()});
   plan.steps.push_back(step);
   if (!form.scaled) return;
   step.entry = "arrange_again";
@@ -255,9 +252,5 @@ SizeFreedom FreeImages(const TensorConvForm& form) {
           {{Expr::MustParse(fmt::format("({}) * {} <= {}", form.images.ToString(), counted, INT32_MAX / 2)),
             "pixels are numbered by 31 bits"}}};
 }
-
-std::string ImagesOf(const TensorConvForm& form) { return "i32:" + form.images.ToString(); }
-/// Of other types nobody asks.
-std::string LargestOf(const TensorConvForm& form) { return form.scaled ? "@largest" : MultipliedW(form); }
 
 }  // namespace atunner

@@ -53,6 +53,13 @@ struct TensorConvForm : graph::ConvForm {
   int64_t Rows() const { return filters * RowPhases(); }
   /// Elements of the result of one image.
   int64_t Results() const { return groups * filters * Outputs(); }
+
+  /// Arguments, as words (bound_template.h): what is multiplied, how many images there are, the largest elements, which
+  /// nobody asks for unless they are scaled.
+  std::string MultipliedX() const { return in_place ? x.name : "@arranged_x"; }
+  std::string MultipliedW() const { return filters_in_place ? w.name : "@arranged_w"; }
+  std::string CountedImages() const { return "i32:" + images.ToString(); }
+  std::string Largest() const { return scaled ? "@largest" : MultipliedW(); }
 };
 
 /// Small groups become one whose filters have zeros for the others' channels: tensor cores multiply them anyway.
@@ -73,9 +80,6 @@ bool Dense(const graph::ConvForm& form, bool of_x, int64_t step);
 void AddArrangement(ConstantBlock& constants, const TensorConvForm& form);
 /// The steps, which fill the workspaces arranged_w and arranged_x, unless the tensors are multiplied in place.
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form);
-/// What is multiplied: words of arguments (bound_template.h).
-std::string MultipliedX(const TensorConvForm& form);
-std::string MultipliedW(const TensorConvForm& form);
 /// ns of the steps.
 double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form);
 /// The workspace of an arranged image; the blocks of the step that fills it.
@@ -85,8 +89,4 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
 std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several);
 /// Any number of images that can be counted; none where they are summed.
 SizeFreedom FreeImages(const TensorConvForm& form);
-/// Arguments of the products, as words: how many images there are, the largest elements.
-std::string ImagesOf(const TensorConvForm& form);
-std::string LargestOf(const TensorConvForm& form);
-
 }  // namespace atunner

@@ -68,8 +68,8 @@ class GatheredConv : public Product {
     LaunchStep step = form_.pixels_first ? this->TilesStep(configuration, pixels, filters)
                                          : this->TilesStep(configuration, filters, pixels);
     step.grid[2] = Expr(form_.groups * form_.Phases());
-    AddArguments(step, {MultipliedX(form_), MultipliedW(form_), this->Destination(configuration, form_.y.name),
-                        ImagesOf(form_), LargestOf(form_)});
+    AddArguments(step, {form_.MultipliedX(), form_.MultipliedW(), this->Destination(configuration, form_.y.name),
+                        form_.CountedImages(), form_.Largest()});
     plan.steps.push_back(step);
     this->FinishSplit(configuration, plan, form_.y.name, images, std::to_string(form_.Results()));
     const std::string kernel = fmt::format("{}\n{}", embed::kConvGatherCu, embed::kConvArrangeCu);

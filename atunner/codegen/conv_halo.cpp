@@ -108,7 +108,7 @@ class HaloConv : public BoundTemplate {
     AddArranging(plan, form_);
     LaunchStep step = Step("conv", fmt::format("min({}, {})", Units(), profile_.sms),
                            Expr::MustParse("sets * groups_m * groups_p * 128 + 32"),
-                           {MapOfX(), MapOfW(), form_.y.name, ImagesOf(form_), LargestOf(form_)});
+                           {MapOfX(), MapOfW(), form_.y.name, form_.CountedImages(), form_.Largest()});
     step.shared_bytes = shared_;
     plan.steps.push_back(step);
     const std::string multiply =
