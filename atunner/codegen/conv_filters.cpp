@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/conv_halo.h"
+#include "atunner/codegen/conv_form.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
@@ -40,14 +40,6 @@ struct Gradient {
   int64_t Down() const { return x.axes[1].dilation * x.arranged[2].padded; }
   int64_t Places() const { return x.images.factor() * x.Places(); }
 };
-
-/// Pixels after pixels, channels after channels, images after images, in steps that tensor maps take.
-bool LiesDense(const TensorConvForm& form) {
-  const int64_t pixels = form.Inputs();
-  return pixels % 8 == 0 && !form.last && (form.channels == 1 || form.x.channel == pixels) &&
-         (form.groups == 1 || form.x.group == form.channels * pixels) &&
-         (form.images.one() || form.x.image == form.groups * form.channels * pixels);
-}
 
 std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& profile) {
   auto form = TensorConvFormOf(spec);
@@ -89,8 +81,9 @@ std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& 
     if (!each->last && !Dense(*each, true, 1)) return std::nullopt;
   }
   if (images * x.Cells() > INT32_MAX / 2) return std::nullopt;
-  gradient.direct =
-      x.Outputs() == 1 && x.Places() == x.Inputs() && x.Places() == dy.Inputs() && LiesDense(x) && LiesDense(dy);
+  // Tensor maps take steps of multiples of 16 bytes.
+  gradient.direct = x.Outputs() == 1 && x.Places() == x.Inputs() && x.Places() == dy.Inputs() && x.Inputs() % 8 == 0 &&
+                    HasChannelsFirst(x) && HasChannelsFirst(dy);
   return gradient;
 }
 

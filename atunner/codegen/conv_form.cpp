@@ -110,11 +110,10 @@ int64_t StepOf(std::initializer_list<int64_t> multiples) {
 
 bool IsFilterGradient(const graph::ConvForm& form) { return form.images.constant() && form.Taps() > form.Outputs(); }
 
-bool HasChannelsLast(const TensorConvForm& form) {
-  const int64_t all = form.groups * form.channels;
-  return (form.channels == 1 || form.x.channel == 1) && Dense(form, true, all) &&
-         (form.groups == 1 || form.x.group == form.channels) &&
-         (form.images.one() || form.x.image == all * form.Inputs());
+bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel) {
+  return Dense(form, true, pixel) && (form.channels == 1 || form.x.channel == channel) &&
+         (form.groups == 1 || form.x.group == form.channels * channel) &&
+         (form.images.one() || form.x.image == form.groups * form.channels * form.Inputs());
 }
 
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {

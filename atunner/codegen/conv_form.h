@@ -3,6 +3,7 @@
 // multiply-adds, or, where the policy allows it, measured and scaled to float16.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "atunner/codegen/bound_template.h"
@@ -68,8 +69,10 @@ void PutGroupsTogether(TensorConvForm& form);
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec);
 /// Is that summed which images and pixels are elsewhere? Then channels count as images.
 bool IsFilterGradient(const graph::ConvForm& form);
-/// Can x be read as it lies, a pixel's channels side by side?
-bool HasChannelsLast(const TensorConvForm& form);
+/// Does x lie without gaps, so many elements from pixel to pixel and from channel to channel?
+bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel);
+inline bool HasChannelsLast(const TensorConvForm& form) { return Lies(form, form.groups * form.channels, 1); }
+inline bool HasChannelsFirst(const TensorConvForm& form) { return Lies(form, 1, form.Inputs()); }
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
 /// Elements, 8 at most, that are surely side by side and aligned where rows have so many.
 int64_t StepOf(std::initializer_list<int64_t> multiples);
@@ -84,6 +87,13 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form);
 double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form);
 /// The workspace of an arranged image; the blocks of the step that fills it.
 std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace);
+/// Schedules on Hopper whose taps are distances between rows of one stretch in shared memory
+/// (kernels/families/conv_halo.cu): nullptr where dilated steps of more than one leave rows out, or stretches are too
+/// long.
+std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile);
+/// Gradients by the filter of those (kernels/families/conv_filters.cu); nullptr for other tasks and for small groups.
+std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec, const DeviceProfile& profile);
+
 /// Sizes to check at: few images, and so many as affordable up to `several`; none where images are summed, or one is
 /// too large.
 std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several);

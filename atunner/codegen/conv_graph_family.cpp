@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "atunner/codegen/conv_form.h"
-#include "atunner/codegen/conv_halo.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/simt_template.h"
 #include "atunner/codegen/tensor_template.h"
