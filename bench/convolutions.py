@@ -113,22 +113,18 @@ def task(operator, image, weights, stride, padding, dilation, groups, dtype):
     return backward, {"dy": torch.randn_like(y), "x": x, "w": w}, flops
 
 
-def launcher(folder, tensors):
-    """A function that launches the artifact there on these tensors and gives its result."""
+def launched(folder, tensors, wanted, flush):
+    """Time in us of the artifact there on these tensors, and how far its result is from the one that is `wanted`."""
     import atunner_runtime
     artifacts = atunner_runtime.ArtifactSet(folder)
     kernel = artifacts.choose(dims=artifacts[0].dims)
     (result,) = [each for each in kernel.arguments if each.role == atunner_runtime.Role.OUTPUT]
-    y = torch.empty(result.shape, device="cuda", dtype=getattr(torch, result.dtype))
+    y = torch.empty(result.shape, device="cuda", dtype=wanted.dtype)
     named = {each.name: y if each is result else tensors[each.name] for each in kernel.arguments}
     if kernel.workspace_bytes:
         named["workspace"] = torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)
-
-    def launch():
-        kernel(**named)
-        return y
-
-    return launch
+    taken = time_us(lambda: kernel(**named), (), flush)
+    return taken, ((y.double() - wanted.double()).norm() / wanted.double().norm()).item()
 
 
 def search(options, row, dtype, folder):
@@ -147,12 +143,12 @@ def measure(options, row, dtype, flush, folder=None, ahead=None):
     error = why_not(answer)
     ours = None if error else best_us(answer)
     if folder and not error:
-        launch = launcher(folder, tensors)
-        ours = time_us(launch, (), flush)
-        wanted, given = function(*arguments).double(), launch().double()
-        apart = ((given - wanted).norm() / wanted.norm()).item()
-        if not apart < 5e-3:
-            ours, error = None, f"cuDNN's result is {apart:.1e} away"
+        try:
+            ours, apart = launched(folder, tensors, function(*arguments), flush)
+            error = "" if apart < 5e-3 else f"cuDNN's result is {apart:.1e} away"
+        except (RuntimeError, KeyError) as reason:
+            error = str(reason)[:200]
+        ours = None if error else ours
     after = time_us(function, arguments, flush)
     return {"class": row[0], "name": row[1], "dtype": dtype, "cudnn_us": min(before, after), "atunner_us": ours, "flops": flops, "seconds": seconds,
             "spent": answer.get("spent"), "configuration": (answer.get("best") or {}).get("configuration", ""), "error": error}
@@ -188,6 +184,9 @@ def main():
     parser.add_argument("--ahead", type=int, default=0, help="rows that are tuned at the same time, before any is timed")
     parser.add_argument("--ahead-s", type=float, default=170, help="no search begins after them")
     options = parser.parse_args()
+    if options.ahead:
+        import atunner_runtime
+        atunner_runtime.version()  # before anything is tuned: is there a library?
     torch.backends.cudnn.benchmark = True
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     done = [json.loads(line) for line in open(options.out)] if os.path.exists(options.out) else []
