@@ -4,17 +4,24 @@ by class come last.
 
 Times are medians of CUDA events with L2 emptied by a write before each sample; cuDNN is timed before and after atunner, and the
 smaller counts. ratio = cuDNN / atunner.
-Usage: python3 bench/convolutions.py --atunner build/atunner [--dtypes bfloat16,float32] [--only 3d,transposed] [--budget 20,8s] [--seconds 80]
+
+With `--ahead 4` all rows are tuned first, so many at a time on the one GPU, whose other work their searches see as noise. Then the winners are
+timed one after the other: the runtime launches their artifacts (ATUNNER_RUNTIME names libatunner_runtime.so), beside cuDNN on the same
+tensors, and each result is compared with cuDNN's. That is what 80 rows in less than five minutes take.
+Usage: python3 bench/convolutions.py --atunner build/atunner [--dtypes bfloat16,float32] [--only 3d,transposed] [--budget 20,8s] [--seconds 80] [--ahead 4]
 """
+import concurrent.futures
 import json
 import os
 import sys
+import tempfile
 import time
 
 import torch
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, flags, geometric_mean, run_atunner, time_us, why_not  # noqa: E402
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
+from common import DTYPES, best_us, flags, geometric_mean, run_atunner, time_us, why_not  # noqa: E402
 
 # class, model, operator, image, weights, stride, padding, dilation, groups
 F, T, DX, DW = "conv", "conv_transpose", "by image", "by filter"
@@ -75,13 +82,20 @@ ROWS = [
 ]
 
 
+def command_of(row, dtype):
+    """atunner's flags for a row."""
+    _, _, operator, image, weights, stride, padding, dilation, groups = row
+    flags = ["conv_backward" if operator in (DX, DW) else operator, "--input-shape", ",".join(map(str, image)), ",".join(map(str, weights)),
+             "--attr", f"stride={stride}", f"padding={padding}", f"dilation={dilation}", f"groups={groups}"]
+    flags += {DX: ["wrt=x"], DW: ["wrt=w"]}.get(operator, [])
+    return flags + (["--accuracy", "fast"] if dtype == "float32" else []) + ["--no-baselines"]
+
+
 def task(operator, image, weights, stride, padding, dilation, groups, dtype):
-    """PyTorch's function with its arguments, operations, and atunner's flags."""
+    """PyTorch's function with its arguments by atunner's names for them, and operations."""
     rank = len(image) - 2
     x = torch.randn(image, device="cuda", dtype=dtype)
     w = torch.randn(weights, device="cuda", dtype=dtype)
-    flags = ["--input-shape", ",".join(map(str, image)), ",".join(map(str, weights)), "--attr", f"stride={stride}", f"padding={padding}",
-             f"dilation={dilation}", f"groups={groups}"]
     same = [[each] * rank for each in (stride, padding, dilation)]
 
     def forward(x, w):
@@ -90,32 +104,89 @@ def task(operator, image, weights, stride, padding, dilation, groups, dtype):
     y = forward(x, w)
     flops = 2 * w.numel() * (x if operator == T else y).numel() // weights[0]
     if operator in (F, T):
-        return forward, (x, w), flops, [operator, *flags]
+        return forward, {"x": x, "w": w}, flops
     by_filter = operator == DW
 
     def backward(dy, x, w):
         return torch.ops.aten.convolution_backward(dy, x, w, None, *same, False, [0] * rank, groups, [not by_filter, by_filter, False])[by_filter]
 
-    return backward, (torch.randn_like(y), x, w), flops, ["conv_backward", *flags, "wrt=w" if by_filter else "wrt=x"]
+    return backward, {"dy": torch.randn_like(y), "x": x, "w": w}, flops
 
 
-def measure(options, row, dtype, flush):
-    function, arguments, flops, command = task(*row[2:], DTYPES[dtype])
-    before = time_us(function, arguments, flush)
+def launched(folder, tensors, wanted, flush):
+    """Time in us of the artifact there on these tensors, and how far its result is from the one that is `wanted`."""
+    import atunner_runtime
+    artifacts = atunner_runtime.ArtifactSet(folder)
+    kernel = artifacts.choose(dims=artifacts[0].dims)
+    (result,) = [each for each in kernel.arguments if each.role == atunner_runtime.Role.OUTPUT]
+    y = torch.empty(result.shape, device="cuda", dtype=wanted.dtype)
+    named = {each.name: y if each is result else tensors[each.name] for each in kernel.arguments}
+    if kernel.workspace_bytes:
+        named["workspace"] = torch.empty(kernel.workspace_bytes, device="cuda", dtype=torch.uint8)
+    taken = time_us(lambda: kernel(**named), (), flush)
+    return taken, ((y.double() - wanted.double()).norm() / wanted.double().norm()).item()
+
+
+def search(options, row, dtype, folder):
+    """Seconds, and what atunner says; the artifact in `folder`, if one is named."""
     begun = time.monotonic()
-    answer = run_atunner(options.atunner, command + (["--accuracy", "fast"] if dtype == "float32" else []), dtype, options.budget)
-    seconds = time.monotonic() - begun
+    where = ["--out", folder, "--store", folder + ".db", "--compile-threads", "4"] if folder else []
+    answer = run_atunner(options.atunner, command_of(row, dtype) + where, dtype, options.budget)
+    return round(time.monotonic() - begun, 1), answer
+
+
+def measure(options, row, dtype, flush, folder=None, ahead=None):
+    function, tensors, flops = task(*row[2:], DTYPES[dtype])
+    arguments = list(tensors.values())
+    before = time_us(function, arguments, flush)
+    seconds, answer = ahead or search(options, row, dtype, None)
+    error = why_not(answer)
+    ours = None if error else best_us(answer)
+    if folder and not error:
+        try:
+            ours, apart = launched(folder, tensors, function(*arguments), flush)
+            error = "" if apart < 5e-3 else f"cuDNN's result is {apart:.1e} away"
+        except (RuntimeError, KeyError) as reason:
+            error = str(reason)[:200]
+        ours = None if error else ours
     after = time_us(function, arguments, flush)
-    best = answer.get("best", {}).get("measurement", {}).get("median_ns")
-    return {"class": row[0], "name": row[1], "dtype": dtype, "cudnn_us": min(before, after), "atunner_us": best and best / 1e3, "flops": flops,
-            "seconds": round(seconds, 1), "spent": answer.get("spent"), "configuration": answer.get("best", {}).get("configuration", ""), "error": why_not(answer)}
+    return {"class": row[0], "name": row[1], "dtype": dtype, "cudnn_us": min(before, after), "atunner_us": ours, "flops": flops, "seconds": seconds,
+            "spent": answer.get("spent"), "configuration": (answer.get("best") or {}).get("configuration", ""), "error": error}
+
+
+def measured(options, tasks, flush):
+    """The rows' figures, one after the other; with --ahead after all searches."""
+    if not options.ahead:
+        for row, dtype in tasks:
+            yield measure(options, row, dtype, flush)
+        return
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as root, concurrent.futures.ThreadPoolExecutor(options.ahead) as pool:
+        folders = [os.path.join(root, str(i)) for i in range(len(tasks))]
+        for folder in folders:
+            os.mkdir(folder)
+        searches = [pool.submit(search, options, row, dtype, folder) for (row, dtype), folder in zip(tasks, folders)]
+        concurrent.futures.wait(searches, options.ahead_s)
+        for each in searches:
+            each.cancel()
+        concurrent.futures.wait(searches)
+        tuned = [each.result() if not each.cancelled() else None for each in searches]
+        print(f"tuned ahead: {sum(each is not None for each in tuned)} of {len(tasks)} rows in {time.monotonic() - begun:.0f} s", flush=True)
+        for (row, dtype), folder, answer in zip(tasks, folders, tuned):
+            if answer is not None:
+                yield measure(options, row, dtype, flush, folder, answer)
 
 
 def main():
     parser = flags(__doc__, "20,8s", "bfloat16,float32")
     parser.add_argument("--out", default="convolutions.jsonl")
     parser.add_argument("--seconds", type=float, default=1e9, help="no row begins after them")
+    parser.add_argument("--ahead", type=int, default=0, help="rows that are tuned at the same time, before any is timed")
+    parser.add_argument("--ahead-s", type=float, default=170, help="no search begins after them")
     options = parser.parse_args()
+    if options.ahead:
+        import atunner_runtime
+        atunner_runtime.version()  # before anything is tuned: is there a library?
     torch.backends.cudnn.benchmark = True
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     done = [json.loads(line) for line in open(options.out)] if os.path.exists(options.out) else []
@@ -124,18 +195,17 @@ def main():
     begun = time.monotonic()
     print(f"{torch.cuda.get_device_name()}; times in us")
     print(f"{'class':<11} {'convolution':<26} {'dtype':<9} {'cuDNN':>9} {'atunner':>9} {'TFLOP/s':>8} {'ratio':>6} {'seconds':>7}")
-    for dtype in options.dtypes.split(","):
-        for row in ROWS:
-            if (row[1], dtype) in known or (wanted and not any(each == row[0] or each in row[1] for each in wanted)):
-                continue
-            if time.monotonic() - begun > options.seconds:
-                break
-            done.append(measure(options, row, dtype, flush))
-            with open(options.out, "a") as out:
-                out.write(json.dumps(done[-1]) + "\n")
-            ours, theirs = done[-1]["atunner_us"], done[-1]["cudnn_us"]
-            figures = f"{ours:>9.1f} {done[-1]['flops'] / ours / 1e6:>8.0f} {theirs / ours:>6.2f}" if ours else f"{'none':>9} {'':>8} {'':>6}"
-            print(f"{row[0]:<11} {row[1]:<26} {dtype:<9} {theirs:>9.1f} {figures} {done[-1]['seconds']:>7.1f} {done[-1]['error']}", flush=True)
+    tasks = [(row, dtype) for dtype in options.dtypes.split(",") for row in ROWS
+             if (row[1], dtype) not in known and (not wanted or any(each == row[0] or each in row[1] for each in wanted))]
+    for row in measured(options, tasks, flush):
+        done.append(row)
+        with open(options.out, "a") as out:
+            out.write(json.dumps(row) + "\n")
+        ours, theirs = row["atunner_us"], row["cudnn_us"]
+        figures = f"{ours:>9.1f} {row['flops'] / ours / 1e6:>8.0f} {theirs / ours:>6.2f}" if ours else f"{'none':>9} {'':>8} {'':>6}"
+        print(f"{row['class']:<11} {row['name']:<26} {row['dtype']:<9} {theirs:>9.1f} {figures} {row['seconds']:>7.1f} {row['error']}", flush=True)
+        if time.monotonic() - begun > options.seconds:
+            break
     for dtype in options.dtypes.split(","):
         rows = [row for row in done if row["dtype"] == dtype and row["atunner_us"]]
         for name in [*dict.fromkeys(row["class"] for row in rows), None]:

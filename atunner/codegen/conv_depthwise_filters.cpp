@@ -49,7 +49,6 @@ class DepthwiseFilters : public BoundTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     ConstantBlock constants;
     if (!half_precision()) constants.Line("typedef float T;");
-    constants.Line("#define DEVICE __device__ __forceinline__");
     AddArrangement(constants, form_);
     constants.Ints(chosen(configuration), {"strip", "rows", "split_k"});
     LaunchStep step =

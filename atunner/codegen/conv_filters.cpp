@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/conv_halo.h"
+#include "atunner/codegen/conv_form.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
@@ -40,14 +40,6 @@ struct Gradient {
   int64_t Down() const { return x.axes[1].dilation * x.arranged[2].padded; }
   int64_t Places() const { return x.images.factor() * x.Places(); }
 };
-
-/// Pixels after pixels, channels after channels, images after images, in steps that tensor maps take.
-bool LiesDense(const TensorConvForm& form) {
-  const int64_t pixels = form.Inputs();
-  return pixels % 8 == 0 && !form.last && (form.channels == 1 || form.x.channel == pixels) &&
-         (form.groups == 1 || form.x.group == form.channels * pixels) &&
-         (form.images.one() || form.x.image == form.groups * form.channels * pixels);
-}
 
 std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& profile) {
   auto form = TensorConvFormOf(spec);
@@ -89,8 +81,9 @@ std::optional<Gradient> GradientOf(const KernelSpec& spec, const DeviceProfile& 
     if (!each->last && !Dense(*each, true, 1)) return std::nullopt;
   }
   if (images * x.Cells() > INT32_MAX / 2) return std::nullopt;
-  gradient.direct =
-      x.Outputs() == 1 && x.Places() == x.Inputs() && x.Places() == dy.Inputs() && LiesDense(x) && LiesDense(dy);
+  // Tensor maps take steps of multiples of 16 bytes.
+  gradient.direct = x.Outputs() == 1 && x.Places() == x.Inputs() && x.Places() == dy.Inputs() && x.Inputs() % 8 == 0 &&
+                    HasChannelsFirst(x) && HasChannelsFirst(dy);
   return gradient;
 }
 
@@ -101,8 +94,7 @@ class FilterGradient : public BoundTemplate {
     const bool several = at_.Seen() > 1;
     const int64_t parts = CeilDiv(at_.Seen(), kMostPanels);
     space_.parameters = {
-        {"groups_m", Integers({1, 2}), "groups of four warps below each other, each_m * 64 filters each"},
-        {"each_m", Integers({1, 2}), "tiles of 64 filters of a group"},
+        {"groups_m", Integers({1, 2}), "groups of four warps below each other, 64 filters each"},
         {"groups_c", Integers({1, 2}), "groups side by side, 64 channels each, or as many panels"},
         {"groups_r",
          at_.x.arranged[1].split == 1 && at_.Taps(1) > 1 && at_.Taps(1) < 4 ? Integers({1, at_.Taps(1)})
@@ -116,10 +108,8 @@ class FilterGradient : public BoundTemplate {
          "blocks that divide the places"},
     };
     Add("groups_m * groups_c * groups_r <= 4", "groups");
-    Add("(panels * 32 * each_m + 48) * (groups_m * groups_c * groups_r * 128 + 32) <= 65536 and panels * each_m <= 6",
-        "registers");
-    Add(fmt::format("(groups_m * each_m == 1 or groups_m * each_m * 32 < {})", at_.dy.channels),
-        "more filters than there are");
+    Add("(panels * 32 + 48) * (groups_m * groups_c * groups_r * 128 + 32) <= 65536", "registers");
+    Add(fmt::format("(groups_m == 1 or groups_m * 32 < {})", at_.dy.channels), "more filters than there are");
     Add(fmt::format("(groups_c * {0} == 1 or groups_c * {0} * 32 < {1})", several ? "1" : "panels", at_.x.channels),
         "more channels than there are");
     AddShared(SharedBytes());
@@ -134,9 +124,9 @@ class FilterGradient : public BoundTemplate {
     const std::string texts = Arranging(plan);
     const int64_t elements = at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded;
     plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("{} * split_k", elements * 4))});
-    LaunchStep step =
-        Step("conv_filters", Tiles(), Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32"),
-             {Map(at_.x, "arranged_x", XRows()), Map(at_.dy, "arranged_dy", "depth"), "@shares", ImagesOf(at_.x)});
+    LaunchStep step = Step(
+        "conv_filters", Tiles(), Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32"),
+        {Map(at_.x, "arranged_x", XRows()), Map(at_.dy, "arranged_dy", "depth"), "@shares", at_.x.CountedImages()});
     step.grid[1] = Expr::MustParse("split_k");
     step.grid[2] = Expr(at_.x.groups);
     step.shared_bytes = shared_;
@@ -164,9 +154,9 @@ class FilterGradient : public BoundTemplate {
     const double groups = at("groups_m") * at("groups_c") * at("groups_r");
     // One instruction takes the longer of its products and of its operands' way out of shared memory.
     const double instruction = std::max(at("panels") * 32, (1 + at("panels")) * 16);
-    const double products = groups * at("each_m") * at("depth") / 16 * instruction / kCycles;
+    const double products = groups * at("depth") / 16 * instruction / kCycles;
     const double fetched = Real(StageBytes(configuration)) / kFetched;
-    const double ahead = 1 + (groups > 1 || at("each_m") > 1 ? 0.1 : 0.3) / (at("stages") - 1);
+    const double ahead = 1 + (groups > 1 ? 0.1 : 0.3) / (at("stages") - 1);
     const double elements = Real(at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded);
     return rounds * (steps * std::max(products, fetched) * ahead + kBlockNs) + elements * split * 8 / kSharesPerNs +
            kLaunchNs;
@@ -186,13 +176,13 @@ class FilterGradient : public BoundTemplate {
   /// Of a box of x.
   std::string XRows() const { return fmt::format("(ceil_div(ceil_div({}, {}), 8) * 8)", Reached(), Boxes()); }
   std::string SharedBytes() const {
-    return fmt::format("(stages * (groups_m * each_m * depth * 128 + groups_c * {} * {} * {} * 128 + 16))",
-                       ChannelPanels(), Boxes(), XRows());
+    return fmt::format("(stages * (groups_m * depth * 128 + groups_c * {} * {} * {} * 128 + 16))", ChannelPanels(),
+                       Boxes(), XRows());
   }
   std::string Tiles() const {
     const int64_t rows = at_.Taps(0) * at_.Taps(1) * std::min(at_.x.arranged[2].split, at_.Taps(2));
     return fmt::format(
-        "(ceil_div({}, groups_m * each_m * 64) * ceil_div({}, groups_c * {} * 64) * {} // groups_r * ceil_div({}, {}))",
+        "(ceil_div({}, groups_m * 64) * ceil_div({}, groups_c * {} * 64) * {} // groups_r * ceil_div({}, {}))",
         at_.dy.channels, at_.x.padded, ChannelPanels(), rows, at_.Seen(), at_.Seen() > 1 ? "panels" : "1");
   }
 
@@ -211,13 +201,13 @@ class FilterGradient : public BoundTemplate {
     const std::string of_dy = AddArrangedImage(plan, at_.dy, "arranged_dy");
     plan.steps.push_back(
         Step("arrange", of_x + " + " + of_dy, 256,
-             {at_.x.x.name, "@arranged_x", at_.dy.x.name, "@arranged_dy", ImagesOf(at_.x), "i32:" + of_x}));
+             {at_.x.x.name, "@arranged_x", at_.dy.x.name, "@arranged_dy", at_.x.CountedImages(), "i32:" + of_x}));
     return texts;
   }
   ConstantBlock Constants(const Configuration& configuration) const {
     ConstantBlock constants;
     constants.Line("typedef T Operand;");
-    constants.Ints(chosen(configuration), {"groups_m", "each_m", "groups_c", "groups_r", "depth", "stages", "split_k"});
+    constants.Ints(chosen(configuration), {"groups_m", "groups_c", "groups_r", "depth", "stages", "split_k"});
     constants.Define("DIRECT", at_.direct ? 1 : 0);
     const int64_t panels = chosen(configuration)["panels"];
     constants.Int("TAP_PANELS", at_.Seen() > 1 ? panels : 1).Int("CHANNEL_PANELS", at_.Seen() > 1 ? 1 : panels);

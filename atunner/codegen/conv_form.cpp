@@ -110,11 +110,10 @@ int64_t StepOf(std::initializer_list<int64_t> multiples) {
 
 bool IsFilterGradient(const graph::ConvForm& form) { return form.images.constant() && form.Taps() > form.Outputs(); }
 
-bool HasChannelsLast(const TensorConvForm& form) {
-  const int64_t all = form.groups * form.channels;
-  return (form.channels == 1 || form.x.channel == 1) && Dense(form, true, all) &&
-         (form.groups == 1 || form.x.group == form.channels) &&
-         (form.images.one() || form.x.image == all * form.Inputs());
+bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel) {
+  return Dense(form, true, pixel) && (form.channels == 1 || form.x.channel == channel) &&
+         (form.groups == 1 || form.x.group == form.channels * channel) &&
+         (form.images.one() || form.x.image == form.groups * form.channels * form.Inputs());
 }
 
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
@@ -203,9 +202,6 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
   return blocks;
 }
 
-std::string MultipliedX(const TensorConvForm& form) { return form.in_place ? form.x.name : "@arranged_x"; }
-std::string MultipliedW(const TensorConvForm& form) { return form.filters_in_place ? form.w.name : "@arranged_w"; }
-
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
   if (form.in_place && form.filters_in_place) return;
   if (form.scaled) AddSampling(plan, form);
@@ -217,7 +213,7 @@ void AddArranging(LaunchPlan& plan, const TensorConvForm& form) {
   }
   LaunchStep step =
       Step("arrange", blocks, kArrangeThreads,
-           {form.x.name, MultipliedX(form), form.w.name, MultipliedW(form), ImagesOf(form), LargestOf(form)});
+           {form.x.name, form.MultipliedX(), form.w.name, form.MultipliedW(), form.CountedImages(), form.Largest()});
   plan.steps.push_back(step);
   if (!form.scaled) return;
   step.entry = "arrange_again";
@@ -255,9 +251,5 @@ SizeFreedom FreeImages(const TensorConvForm& form) {
           {{Expr::MustParse(fmt::format("({}) * {} <= {}", form.images.ToString(), counted, INT32_MAX / 2)),
             "pixels are numbered by 31 bits"}}};
 }
-
-std::string ImagesOf(const TensorConvForm& form) { return "i32:" + form.images.ToString(); }
-/// Of other types nobody asks.
-std::string LargestOf(const TensorConvForm& form) { return form.scaled ? "@largest" : MultipliedW(form); }
 
 }  // namespace atunner

@@ -3,6 +3,7 @@
 // multiply-adds, or, where the policy allows it, measured and scaled to float16.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "atunner/codegen/bound_template.h"
@@ -53,6 +54,13 @@ struct TensorConvForm : graph::ConvForm {
   int64_t Rows() const { return filters * RowPhases(); }
   /// Elements of the result of one image.
   int64_t Results() const { return groups * filters * Outputs(); }
+
+  /// Arguments, as words (bound_template.h): what is multiplied, how many images there are, the largest elements, which
+  /// nobody asks for unless they are scaled.
+  std::string MultipliedX() const { return in_place ? x.name : "@arranged_x"; }
+  std::string MultipliedW() const { return filters_in_place ? w.name : "@arranged_w"; }
+  std::string CountedImages() const { return "i32:" + images.ToString(); }
+  std::string Largest() const { return scaled ? "@largest" : MultipliedW(); }
 };
 
 /// Small groups become one whose filters have zeros for the others' channels: tensor cores multiply them anyway.
@@ -61,8 +69,10 @@ void PutGroupsTogether(TensorConvForm& form);
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec);
 /// Is that summed which images and pixels are elsewhere? Then channels count as images.
 bool IsFilterGradient(const graph::ConvForm& form);
-/// Can x be read as it lies, a pixel's channels side by side?
-bool HasChannelsLast(const TensorConvForm& form);
+/// Does x lie without gaps, so many elements from pixel to pixel and from channel to channel?
+bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel);
+inline bool HasChannelsLast(const TensorConvForm& form) { return Lies(form, form.groups * form.channels, 1); }
+inline bool HasChannelsFirst(const TensorConvForm& form) { return Lies(form, 1, form.Inputs()); }
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
 /// Elements, 8 at most, that are surely side by side and aligned where rows have so many.
 int64_t StepOf(std::initializer_list<int64_t> multiples);
@@ -73,20 +83,20 @@ bool Dense(const graph::ConvForm& form, bool of_x, int64_t step);
 void AddArrangement(ConstantBlock& constants, const TensorConvForm& form);
 /// The steps, which fill the workspaces arranged_w and arranged_x, unless the tensors are multiplied in place.
 void AddArranging(LaunchPlan& plan, const TensorConvForm& form);
-/// What is multiplied: words of arguments (bound_template.h).
-std::string MultipliedX(const TensorConvForm& form);
-std::string MultipliedW(const TensorConvForm& form);
 /// ns of the steps.
 double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form);
 /// The workspace of an arranged image; the blocks of the step that fills it.
 std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace);
+/// Schedules on Hopper whose taps are distances between rows of one stretch in shared memory
+/// (kernels/families/conv_halo.cu): nullptr where dilated steps of more than one leave rows out, or stretches are too
+/// long.
+std::unique_ptr<ScheduleTemplate> MakeHaloConv(const KernelSpec& spec, const DeviceProfile& profile);
+/// Gradients by the filter of those (kernels/families/conv_filters.cu); nullptr for other tasks and for small groups.
+std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec, const DeviceProfile& profile);
+
 /// Sizes to check at: few images, and so many as affordable up to `several`; none where images are summed, or one is
 /// too large.
 std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form, int64_t several);
 /// Any number of images that can be counted; none where they are summed.
 SizeFreedom FreeImages(const TensorConvForm& form);
-/// Arguments of the products, as words: how many images there are, the largest elements.
-std::string ImagesOf(const TensorConvForm& form);
-std::string LargestOf(const TensorConvForm& form);
-
 }  // namespace atunner

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "atunner/codegen/conv_form.h"
-#include "atunner/codegen/conv_halo.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/product_template.h"
 #include "embed/families.h"
@@ -35,8 +34,8 @@ class GatheredConv : public ProductTemplate {
     LaunchStep step = form_.pixels_first ? TileStep(configuration, "conv", pixels, filters)
                                          : TileStep(configuration, "conv", filters, pixels);
     step.grid[2] = Expr(form_.groups * form_.Phases());
-    AddArguments(step, {MultipliedX(form_), MultipliedW(form_), Destination(configuration, form_.y.name),
-                        ImagesOf(form_), LargestOf(form_)});
+    AddArguments(step, {form_.MultipliedX(), form_.MultipliedW(), Destination(configuration, form_.y.name),
+                        form_.CountedImages(), form_.Largest()});
     plan.steps.push_back(step);
     FinishSplit(configuration, plan, form_.y.name, images, std::to_string(form_.Results()));
     const std::string kernel = fmt::format("{}\n{}", embed::kConvGatherCu, embed::kConvArrangeCu);

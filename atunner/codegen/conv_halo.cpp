@@ -1,11 +1,10 @@
-#include "atunner/codegen/conv_halo.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "atunner/codegen/conv_form.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
@@ -108,7 +107,7 @@ class HaloConv : public BoundTemplate {
     AddArranging(plan, form_);
     LaunchStep step = Step("conv", fmt::format("min({}, {})", Units(), profile_.sms),
                            Expr::MustParse("sets * groups_m * groups_p * 128 + 32"),
-                           {MapOfX(), MapOfW(), form_.y.name, ImagesOf(form_), LargestOf(form_)});
+                           {MapOfX(), MapOfW(), form_.y.name, form_.CountedImages(), form_.Largest()});
     step.shared_bytes = shared_;
     plan.steps.push_back(step);
     const std::string multiply =
@@ -289,15 +288,13 @@ bool TakePanels(TensorConvForm& form) {
   ArrangedAxis& last = form.arranged[2];
   const int64_t all = form.groups * form.channels;
   form.flat = form.Taps() == 1 && form.Places() == form.Inputs();
-  const bool dense = Dense(form, true, 1) && form.x.channel == form.Inputs() &&
-                     (form.groups == 1 || form.x.group == form.channels * form.Inputs()) &&
-                     (form.images.one() || form.x.image == all * form.Inputs());
   // Channels behind those of a group are another's.
   const bool pixels = form.last && form.pixels_first && all % 8 == 0 && (form.groups == 1 || form.channels % 64 == 0);
   // Copies begin at multiples of 16 bytes.
   const bool aligned = last.low % 8 == 0 && (last.taps == 1 || form.axes[2].dilation % 8 == 0) &&
                        (form.flat ? form.Inputs() : form.axes[2].in) % 8 == 0;
-  if (form.scaled || form.Split() > 1 || !(pixels ? form.RowPhases() == 1 : dense && aligned)) return false;
+  if (form.scaled || form.Split() > 1 || !(pixels ? form.RowPhases() == 1 : HasChannelsFirst(form) && aligned))
+    return false;
   // Each panel is a copy of its own; those across channels are rows that are swizzled.
   double least = form.flat ? 0 : INFINITY;
   if (form.flat) form.panel = 64;

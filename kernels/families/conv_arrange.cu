@@ -40,15 +40,12 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
   for (int i = threadIdx.x; i < TILE_C / 2 * TILE_S / UNIT; i += 256) {
     const int pair = i / (TILE_S / UNIT), s = s0 + i % (TILE_S / UNIT) * UNIT;
     Given given[2][UNIT / X_STEP];
-#pragma unroll
-    for (int p = 0; p < 2; ++p) {
+    UNROLLED for (int p = 0; p < 2; ++p) {
       const int all = c0 + pair * 2 + p, channel = all % C;
       const T* from = x + image * X_FROM_IMAGE + all / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s;
-#pragma unroll
-      for (int e = 0; e < UNIT; e += X_STEP) given[p][e / X_STEP] = all < TOTAL && channel < CHANNELS && s + e < SPACE ? *(const Given*)(from + e) : Given{};
+      UNROLLED for (int e = 0; e < UNIT; e += X_STEP) given[p][e / X_STEP] = all < TOTAL && channel < CHANNELS && s + e < SPACE ? *(const Given*)(from + e) : Given{};
     }
-#pragma unroll
-    for (int e = 0; e < UNIT; ++e) {
+    UNROLLED for (int e = 0; e < UNIT; ++e) {
       pairs[s - s0 + e][pair] = {scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen), scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen)};
     }
   }
@@ -56,8 +53,7 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
   for (int i = threadIdx.x; i < TILE_C * TILE_S / UNIT; i += 256) {
     const int c = i % (TILE_C / UNIT) * UNIT, s = i / (TILE_C / UNIT);
     Units<Pair, UNIT / 2> unit;
-#pragma unroll
-    for (int p = 0; p < UNIT / 2; ++p) unit.element[p] = pairs[s][c / 2 + p];
+    UNROLLED for (int p = 0; p < UNIT / 2; ++p) unit.element[p] = pairs[s][c / 2 + p];
     if (s0 + s < SPACE && c0 + c < TOTAL) *(Units<Pair, UNIT / 2>*)(to + (image * CELLS + cell_of(s0 + s)) * TOTAL + c0 + c) = unit;
   }
 }
@@ -68,8 +64,7 @@ DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsi
   if (s >= SPACE) return;
   const T* from = x + image * X_FROM_IMAGE + (long long)s * (GROUPS * CHANNELS) + c / C * X_FROM_GROUP + channel;
   Arranged unit;
-#pragma unroll
-  for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift, seen) : Operand(0.0f);
+  UNROLLED for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift, seen) : Operand(0.0f);
   *(Arranged*)(to + (image * CELLS + cell_of(s)) * TOTAL + c) = unit;
 }
 
@@ -92,8 +87,7 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
   const bool there = d < FILTER_D && h < FILTER_H && (unsigned)s < FILTER_W;
   const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + d * W_D + h * W_H + s * W_W;
   Arranged unit;
-#pragma unroll
-  for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
+  UNROLLED for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
     const bool own = there && c + e < CHANNELS && (c + e) / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
     unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift, seen) : Operand(0.0f);
   }

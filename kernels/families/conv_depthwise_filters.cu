@@ -6,22 +6,17 @@ constexpr int STRIPS = (FILTER_W + STRIP - 1) / STRIP, SEEN = (STRIP - 1) * DILA
 /// Places q to q + STRIP - 1 of a row of dy.
 DEVICE void add_strip(float (&sums)[ROWS][OUT_W], const T* __restrict__ x, const T* __restrict__ dy, int d, int h, int q, int first_row) {
   float given[STRIP];
-#pragma unroll
-  for (int e = 0; e < STRIP; ++e) given[e] = q + e < FILTER_W ? float(dy[e * W_W]) : 0.0f;
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
+  UNROLLED for (int e = 0; e < STRIP; ++e) given[e] = q + e < FILTER_W ? float(dy[e * W_W]) : 0.0f;
+  UNROLLED for (int r = 0; r < ROWS; ++r) {
     const int row = first_row + r;
     const int at_d = d * DILATION_D + row / OUT_H * STRIDE_D + SHIFT_D, at_h = h * DILATION_H + row % OUT_H * STRIDE_H + SHIFT_H;
     if (row >= ROW_COUNT || (unsigned)at_d >= IN_D || (unsigned)at_h >= IN_H) continue;
     const int left = q * DILATION_W + SHIFT_W;
     const T* const line = x + ((long long)at_d * IN_H + at_h) * IN_W + left;
     float seen[SEEN];
-#pragma unroll
-    for (int e = 0; e < SEEN; ++e) seen[e] = (unsigned)(left + e) < IN_W ? float(line[e]) : 0.0f;
-#pragma unroll
-    for (int t = 0; t < OUT_W; ++t) {
-#pragma unroll
-      for (int e = 0; e < STRIP; ++e) sums[r][t] += given[e] * seen[e * DILATION_W + t * STRIDE_W];
+    UNROLLED for (int e = 0; e < SEEN; ++e) seen[e] = (unsigned)(left + e) < IN_W ? float(line[e]) : 0.0f;
+    UNROLLED for (int t = 0; t < OUT_W; ++t) {
+      UNROLLED for (int e = 0; e < STRIP; ++e) sums[r][t] += given[e] * seen[e * DILATION_W + t * STRIDE_W];
     }
   }
 }
@@ -36,11 +31,9 @@ extern "C" __global__ void __launch_bounds__(256) conv_filters(const T* __restri
     const int q = at % STRIPS * STRIP, h = at / STRIPS % FILTER_H, d = at / (STRIPS * FILTER_H) % FILTER_D, image = at / (STRIPS * FILTER_H * FILTER_D);
     add_strip(sums, x + image * X_FROM_CHANNEL, dy + image * W_CHANNEL + d * W_D + h * W_H + q * W_W, d, h, q, first_row);
   }
-#pragma unroll
-  for (int i = 0; i < SUMS; ++i) {
+  UNROLLED for (int i = 0; i < SUMS; ++i) {
     float sum = sums[i / OUT_W][i % OUT_W];
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+    UNROLLED for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32][i] = sum;
   }
   __syncthreads();

@@ -9,10 +9,10 @@ constexpr int ALONG = SPLIT_W > 1 ? 1 : DILATION_W, SEEN = (OUT_W + SPLIT_W - 1)
 constexpr int ROWS_H = GROUPS_R > 1 ? 1 : OUT_H, PIXELS_W = SPLIT_W < OUT_W ? SPLIT_W : OUT_W;
 constexpr int DOWN = GROUPS_R > 1 ? DILATION_H * PADDED_W : 0;
 constexpr int PANELS = TAP_PANELS * CHANNEL_PANELS, TILE_N = PANELS * 64;
-constexpr int TILE_F = GROUPS_M * EACH_M * 64, BLOCK_C = GROUPS_C * CHANNEL_PANELS * 64;
+constexpr int TILE_F = GROUPS_M * 64, BLOCK_C = GROUPS_C * CHANNEL_PANELS * 64;
 constexpr int X_ROWS = DEPTH + (TAP_PANELS - 1) * ALONG + (GROUPS_R - 1) * DOWN, BOXES = (X_ROWS + 255) / 256;
 constexpr int BOX_ROWS = ((X_ROWS + BOXES - 1) / BOXES + 7) / 8 * 8;
-constexpr int DY_BYTES = DEPTH * 128, X_BYTES = BOXES * BOX_ROWS * 128, X_AT = GROUPS_M * EACH_M * DY_BYTES;
+constexpr int DY_BYTES = DEPTH * 128, X_BYTES = BOXES * BOX_ROWS * 128, X_AT = GROUPS_M * DY_BYTES;
 constexpr int BARRIERS = STAGES * STAGE_BYTES;
 constexpr int CONSUMERS = GROUPS_M * GROUPS_C * GROUPS_R * 128, THREADS = CONSUMERS + 32;
 static_assert(X_AT + GROUPS_C * CHANNEL_PANELS * X_BYTES == STAGE_BYTES, "as the host reckons");
@@ -39,7 +39,7 @@ DEVICE void fetch(Ring ring, const CUtensorMap& x, const CUtensorMap& dy, const 
     const int place = DIRECT ? at % STEPS * DEPTH : at * DEPTH, image = at / STEPS, group = blockIdx.z;
     await(ring.free(), ring.parity ^ 1);
     expect_bytes(ring.full(), STAGE_BYTES);
-    for (int i = 0; i < GROUPS_M * EACH_M; ++i) {
+    for (int i = 0; i < GROUPS_M; ++i) {
       const int filter = work.filter + i * 64;
       copy_box(ring.buffer() + i * DY_BYTES, dy, DIRECT ? place : filter, DIRECT ? group * FILTERS + filter : group, DIRECT ? image : place, ring.full());
     }
@@ -77,8 +77,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv_filters(const __gr
     if (threadIdx.x == CONSUMERS) fetch(ring, x, dy, work, first, last);
     return;
   }
-  const int group = threadIdx.x / 128, m = group % GROUPS_M * EACH_M, c = group / GROUPS_M % GROUPS_C, r = group / (GROUPS_M * GROUPS_C);
-  float sums[EACH_M][TILE_N / 8][4];
+  const int group = threadIdx.x / 128, m = group % GROUPS_M, c = group / GROUPS_M % GROUPS_C, r = group / (GROUPS_M * GROUPS_C);
+  float sums[1][TILE_N / 8][4];
   clear(sums);
   constexpr int STEP = DIRECT ? 32 : 2048;  // bytes between 16 places
   Ring before = ring;
@@ -86,11 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv_filters(const __gr
     await(ring.full(), ring.parity);
     const unsigned long long b = operand(ring.buffer() + X_AT + c * CHANNEL_PANELS * X_BYTES + r * DOWN * 128, TAP_PANELS > 1 ? ALONG * 128 : X_BYTES);
     start_products();
-#pragma unroll
-    for (int step = 0; step < DEPTH / 16; ++step) {
-#pragma unroll
-      for (int i = 0; i < EACH_M; ++i) multiply(sums[i], operand(ring.buffer() + (m + i) * DY_BYTES + step * STEP), further(b, step * STEP));
-    }
+    UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[0], operand(ring.buffer() + m * DY_BYTES + step * STEP), further(b, step * STEP));
     commit_products();
     if (at == first) continue;
     wait_products<1>();
@@ -100,18 +96,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv_filters(const __gr
   wait_products<0>();
   settle(sums);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-#pragma unroll
-  for (int i = 0; i < EACH_M * 2; ++i) {
-    const int filter = work.filter + (m + i / 2) * 64 + warp * 16 + i % 2 * 8 + lane / 4;
+  UNROLLED for (int i = 0; i < 2; ++i) {
+    const int filter = work.filter + m * 64 + warp * 16 + i * 8 + lane / 4;
     if (filter >= FILTERS) break;
-#pragma unroll
-    for (int j = 0; j < TILE_N / 8; ++j) {
+    UNROLLED for (int j = 0; j < TILE_N / 8; ++j) {
       const int panel = j / 8, w = work.w + (TAP_PANELS > 1 ? panel * SPLIT_W : 0), h = GROUPS_R > 1 ? r : work.h;
       const int channel = work.channel + (TAP_PANELS > 1 ? c : c * CHANNEL_PANELS + panel) * 64 + j % 8 * 8 + lane % 4 * 2;
       const long long tap = (work.d * OUT_H + h) * OUT_W + w;
       if (w < OUT_W && channel < C)
         *(float2*)(shares + ((((long long)blockIdx.y * GROUPS + blockIdx.z) * FILTERS + filter) * TAPS + tap) * C + channel) =
-            make_float2(sums[i / 2][j][i % 2 * 2], sums[i / 2][j][i % 2 * 2 + 1]);
+            make_float2(sums[0][j][i * 2], sums[0][j][i * 2 + 1]);
     }
   }
 }

@@ -42,8 +42,7 @@ template <int ROWS> struct PixelWalker : Rows<ROWS> {
   int corner[Base::COUNT], d[Base::COUNT], h[Base::COUNT], w[Base::COUNT];  // what the first tap meets: its unit, and where it lies
 
   DEVICE PixelWalker(const Operand* x, const Operand*, const Phase& phase, long long first_row, long long pixels) : x(x + group() * X_GROUP) {
-#pragma unroll
-    for (int i = 0; i < Base::COUNT; ++i) {
+    UNROLLED for (int i = 0; i < Base::COUNT; ++i) {
       const Pixel pixel = pixel_at((unsigned)first_row + Base::row(i), (unsigned)pixels);
       d[i] = pixel.d * STRIDE_D + phase.d.first, h[i] = pixel.h * STRIDE_H + phase.h.first, w[i] = pixel.w * STRIDE_W + phase.w.first;
       corner[i] = (((pixel.image * IN_D + d[i]) * IN_H + h[i]) * IN_W + w[i]) * WIDTH;
@@ -52,8 +51,7 @@ template <int ROWS> struct PixelWalker : Rows<ROWS> {
   }
   DEVICE void fetch(unsigned char* shared, unsigned at, const Tap& tap, const Phase&) {
     const int offset = ((tap.d * LineD::MOVE * IN_H + tap.h * LineH::MOVE) * IN_W + tap.w * LineW::MOVE) * WIDTH + tap.c / UNIT;
-#pragma unroll
-    for (int i = 0; i < Base::COUNT; ++i) {
+    UNROLLED for (int i = 0; i < Base::COUNT; ++i) {
       if (Base::beyond(i)) break;
       const bool valid = tap.inside && (unsigned)(w[i] + tap.w * LineW::MOVE) < IN_W && (IN_H * TAPS_H == 1 || (unsigned)(h[i] + tap.h * LineH::MOVE) < IN_H) &&
                          (IN_D * TAPS_D == 1 || (unsigned)(d[i] + tap.d * LineD::MOVE) < IN_D);
@@ -73,8 +71,7 @@ template <int ROWS> struct FilterWalker : Rows<ROWS> {
   DEVICE void fetch(unsigned char* shared, unsigned at, const Tap& tap, const Phase& phase) {
     const int d = phase.d.tap + tap.d * LineD::STEP, h = phase.h.tap + tap.h * LineH::STEP, s = phase.w.tap + tap.w * LineW::STEP;
     const int offset = ((d * TAPS_H + h) * TAPS_W + s) * C + tap.c;
-#pragma unroll
-    for (int i = 0; i < Base::COUNT; ++i) {
+    UNROLLED for (int i = 0; i < Base::COUNT; ++i) {
       if (Base::beyond(i)) break;
       const bool valid = tap.inside && Base::row(i) < rows;
       Base::copy(shared, at, i, valid ? w + (long long)Base::row(i) * DEPTH + offset : w, valid);
@@ -116,8 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv(const Opera
   Sums sums;
   const int shift = SCALED ? -final_shift(largest, true) - final_shift(largest, false) : 0;
   const auto finish = [&] {
-#pragma unroll
-    for (int i = 0; SCALED && i < sizeof(Sums) / 4; ++i) ((float*)&sums)[i] = shifted(((float*)&sums)[i], shift);
+    UNROLLED for (int i = 0; SCALED && i < sizeof(Sums) / 4; ++i) ((float*)&sums)[i] = shifted(((float*)&sums)[i], shift);
     store_result(shared, sums, y, tile_at(at_hand, m, n), m, n);
     at_hand += gridDim.x;
   };

@@ -59,8 +59,7 @@ DEVICE void put_unit(T* y, long long row, long long column, long long m, long lo
   const Piece* pieces = (const Piece*)&unit;
   const long long first = place(row, column, m, n);
   const int exist = first < 0 ? 0 : Y_RUNS ? (int)(n - column) : PIXELS - (int)((unsigned)column % ROUNDED);  // side by side
-#pragma unroll
-  for (int e = 0; e < 8; e += Y_STEP) {
+  UNROLLED for (int e = 0; e < 8; e += Y_STEP) {
     const long long at = Y_DENSE ? e < exist ? first + e : -1 : place(row, column + e, m, n);
     if (at >= 0) *(Piece*)(y + at) = pieces[e / Y_STEP];
   }

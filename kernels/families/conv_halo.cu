@@ -41,11 +41,6 @@ struct Buffers : BufferRing<COUNT> {
   unsigned first;
   DEVICE Buffers(unsigned first, unsigned barriers) : BufferRing<COUNT>(barriers), first(first) {}
   DEVICE unsigned buffer() const { return first + this->stage * BYTES; }
-  DEVICE void skip(int count) {
-    count += this->stage;
-    this->stage = count % COUNT;
-    this->parity ^= count / COUNT & 1;
-  }
 };
 typedef Buffers<X_STAGES, X_BYTES> Stretches;
 typedef Buffers<W_STAGES, W_BYTES> Filters;
@@ -87,8 +82,7 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
       const Stretch stretch(at % STRETCHES);
       stretches.await_free();
       expect_bytes(stretches.full(), BOXES * BOX_ROWS * ROW_BYTES);
-#pragma unroll
-      for (int i = 0; i < BOXES; ++i) {
+      UNROLLED for (int i = 0; i < BOXES; ++i) {
         const unsigned to = stretches.buffer() + i * BOX_ROWS * ROW_BYTES;
         if (DIRECT) copy_panel(to, x, unit.place + (stretch.h * DILATION_H + i) * PANEL, stretch.d, stretch.w, c, unit.group, stretches.full());
         if (!DIRECT) copy_box(to, x, c, stretch.pixel() * GROUPS + unit.group, unit.place + stretch.start() + i * BOX_ROWS, stretches.full());
@@ -144,8 +138,7 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
       const unsigned at_b = stretches.buffer() + (group_p() * TILE_N + stretch.distance(i)) * ROW_BYTES;
       const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = ACROSS ? panels_at(at_b) : rows_at(at_b);
       start_products();
-#pragma unroll
-      for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[0], further(a, step * 32), further(b, step * PRODUCT_BYTES));
+      UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[0], further(a, step * 32), further(b, step * PRODUCT_BYTES));
       commit_products();
       if (at + i == 0) continue;
       wait_products<1>();
@@ -171,11 +164,9 @@ typedef Units<T, Y_PIECE> Piece;
 DEVICE Piece piece_at(const T* staging) {
   constexpr int EACH = Y_PIECE < PHASES_W ? Y_PIECE : PHASES_W, ALONG = Y_PIECE / EACH;
   Piece piece;
-#pragma unroll
-  for (int r = 0; r < EACH; ++r) {
+  UNROLLED for (int r = 0; r < EACH; ++r) {
     const auto part = *(const Units<T, ALONG>*)(staging + r * STORE_PITCH);
-#pragma unroll
-    for (int i = 0; i < ALONG; ++i) piece.element[i * EACH + r] = part.element[i];
+    UNROLLED for (int i = 0; i < ALONG; ++i) piece.element[i * EACH + r] = part.element[i];
   }
   return piece;
 }
@@ -184,15 +175,13 @@ DEVICE Piece piece_at(const T* staging) {
 DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first, int places) {
   static_assert(Y_LAST || STORE_N * PHASES_W % (32 * Y_PIECE) == 0, "lanes write one line at a time");
   const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int k = 0; k < STORE_N * PHASES_W; k += 32 * Y_PIECE) {
+  UNROLLED for (int k = 0; k < STORE_N * PHASES_W; k += 32 * Y_PIECE) {
     const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W;
     const Place place(first + column);
     const int out_w = place.w * PHASES_W + r - CROP_W;
     const bool exists = first + column < places && place.d < PLACES_D && place.h < PLACES_H && place.w < PLACES_W && (unsigned)out_w < OUT_W;
     T* const to = y + (long long)place.image * Y_IMAGE + out_w * Y_W;
-#pragma unroll
-    for (int row = 0; row < 16; row += PHASES_W) {
+    UNROLLED for (int row = 0; row < 16; row += PHASES_W) {
       const int m = top + row, phase = m % ROW_PHASES;
       const int out_d = place.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D, out_h = place.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
       if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
@@ -218,12 +207,9 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
   T* const staging = (T*)(shared + STAGING) + warp * STORE_ROWS * STORE_PITCH;
   const int top = unit.filter + group_m() * 64 + warp % 4 * 16;
   y += unit.group * Y_GROUP;
-#pragma unroll
-  for (int first = 0; first < TILE_N; first += STORE_N) {
-#pragma unroll
-    for (int j = 0; j < STORE_N / 8; ++j) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
+  UNROLLED for (int first = 0; first < TILE_N; first += STORE_N) {
+    UNROLLED for (int j = 0; j < STORE_N / 8; ++j) {
+      UNROLLED for (int half = 0; half < 2; ++half) {
         const int row = lane / 4 + half * 8, column = j * 8 + lane % 4 * 2;
         float two[2] = {sums[0][first / 8 + j][half * 2], sums[0][first / 8 + j][half * 2 + 1]};
         if (SCALED) two[0] = shifted(two[0], shift), two[1] = shifted(two[1], shift);

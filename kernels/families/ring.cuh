@@ -4,11 +4,6 @@ struct Ring : BufferRing<STAGES> {
 
   DEVICE Ring(unsigned char* buffers, int barriers_at) : BufferRing(shared_address(buffers) + barriers_at), shared(shared_address(buffers)) {}
   DEVICE unsigned buffer() const { return shared + stage * STAGE_BYTES; }
-  DEVICE void skip(int count) {
-    count += stage;
-    stage = count % STAGES;
-    parity ^= count / STAGES & 1;
-  }
   /// By one thread, before the block's barrier.
   DEVICE void make(int readers) const {
     BufferRing::make(readers);

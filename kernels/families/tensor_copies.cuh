@@ -97,6 +97,11 @@ struct BufferRing {
   DEVICE void step() {
     if (++stage == COUNT) stage = 0, parity ^= 1;
   }
+  DEVICE void skip(int count) {
+    count += stage;
+    stage = count % COUNT;
+    parity ^= count / COUNT & 1;
+  }
   /// By one thread, before show_barriers: whoever fills arrives once, and every warp that reads.
   DEVICE void make(int readers) const {
     for (int s = 0; s < COUNT; ++s) {
