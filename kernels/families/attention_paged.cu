@@ -1,10 +1,11 @@
 // One query per sequence over keys in pages: y = softmax(q · kᵀ · scale) · v for q, y of [sequences, HEADS, DIM] and pools of
-// [pages, PAGE, KEY_HEADS, DIM]. A block has PART keys of one sequence and OCTETS · 8 of the query heads that share a key head, so
-// that keys and values are read once; each warp takes sixteen keys at a time, from memory straight into the operands of
-// mma.sync. Lane l is number l % 4 of its quad, quad l / 4. `parts` holds what blocks found where a sequence has several.
+// [pages, PAGE, KEY_HEADS, DIM]. The keys of all sequences, however long those are, are dealt out in equal shares of consecutive rounds.
+// A share's blocks walk over it side by side, each with OCTETS · 8 of the query heads that share a key head, so that keys and values are
+// read once; each warp takes sixteen keys at a time, from memory straight into the operands of mma.sync. Lane l is number l % 4 of its
+// quad, quad l / 4. `parts` holds what blocks found of sequences that several shares have.
 constexpr int GROUP = HEADS / KEY_HEADS;
 constexpr int TILES = (GROUP + OCTETS * 8 - 1) / (OCTETS * 8);  // of the heads that share a key head
-constexpr int PARTS = (TABLE * PAGE + PART - 1) / PART;
+constexpr int ROUND = WARPS * 16;                               // keys that a block takes at once
 constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
 
@@ -111,24 +112,18 @@ struct Pages {
   }
 };
 
-/// A warp's left operands, in registers or as one copy for the block.
+/// The left operands of all warps.
 struct Queries {
-  uint4 own[Q_REGISTERS ? OCTETS : 1][Q_REGISTERS ? CHUNKS : 1];
   uint4 (*shared)[CHUNKS][32];
 
-  DEVICE Queries(uint4 (*shared)[CHUNKS][32], const T* q, int heads) : shared(shared) {
-    const int lane = threadIdx.x % 32;
-    UNROLLED for (int o = 0; o < OCTETS; ++o) {
-      const int mine = o * 8 + lane / 4;
-      UNROLLED for (int j = 0; j < CHUNKS; ++j) {
-        const uint4 unit = mine < heads ? load_unit(q + mine * DIM, j * 32 + lane % 4 * 8) : uint4{};
-        if (Q_REGISTERS) own[Q_REGISTERS ? o : 0][Q_REGISTERS ? j : 0] = unit;
-        else if (threadIdx.x < 32) shared[o][j][lane] = unit;
-      }
+  DEVICE void load(const T* q, int heads) const {
+    for (int i = threadIdx.x; i < OCTETS * CHUNKS * 32; i += WARPS * 32) {
+      const int lane = i % 32, mine = i / (CHUNKS * 32) * 8 + lane / 4;
+      shared[0][i / 32][lane] = mine < heads ? load_unit(q + mine * DIM, i / 32 % CHUNKS * 32 + lane % 4 * 8) : uint4{};
     }
-    if (!Q_REGISTERS) __syncthreads();
+    __syncthreads();
   }
-  DEVICE uint4 at(int o, int j) const { return Q_REGISTERS ? own[Q_REGISTERS ? o : 0][Q_REGISTERS ? j : 0] : shared[o][j][threadIdx.x % 32]; }
+  DEVICE uint4 at(int o, int j) const { return shared[o][j][threadIdx.x % 32]; }
 };
 
 /// scores[16 heads, 2 · 8 keys] = queries · keysᵀ.
@@ -179,80 +174,149 @@ struct Meeting {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
-    decode(const T* __restrict__ q, const T* __restrict__ k_pool, const T* __restrict__ v_pool, const long long* __restrict__ table,
-           const long long* __restrict__ last, T* __restrict__ y, float* __restrict__ parts, float2* __restrict__ sums, int pages,
-           float scale_log2) {
-  __shared__ Meeting meeting;
-  const int lane = threadIdx.x % 32;
-  __shared__ uint4 shared_queries[OCTETS][CHUNKS][Q_REGISTERS ? 1 : 32];
-  const int head = blockIdx.x % KEY_HEADS, tile = blockIdx.x / KEY_HEADS % TILES, sequence = blockIdx.x / (KEY_HEADS * TILES);
-  const int length = length_of(last[sequence]);
-  const int begin = blockIdx.y * PART, end = min(begin + PART, length);
-  if (begin >= end) return;
-  const int first_head = head * GROUP + tile * OCTETS * 8, heads = min(GROUP - tile * OCTETS * 8, OCTETS * 8);
-  const long long first_row = (long long)sequence * HEADS + first_head;
+/// The rounds of all sequences, dealt out.
+struct Shares {
+  const long long* last;
+  int sequences, count;
+  long long rounds = 0;
 
-  const Pages places{table + (long long)sequence * TABLE, head, pages};
-  int at = begin + threadIdx.x / 32 * 16;
-  int row = places.row_of(at, length);
-  uint4 keys[2][CHUNKS], values[STRIPS][4];
-  places.load_keys(k_pool, row, keys);
-  const Queries queries((uint4(*)[CHUNKS][32])shared_queries, q + first_row * DIM, heads);
-  Running running;
-  for (; at < end; at += WARPS * 16) {
-    places.load_values(v_pool, row, values);
-    row = places.row_of(at + WARPS * 16, length);
-    float scores[2][4];
-    score(scores, queries, keys);
-    if (at + WARPS * 16 < end) places.load_keys(k_pool, row, keys);
-    unsigned weights[OCTETS][2];
-    running.weigh(scores, scale_log2, end - at, weights);
-    running.add(weights, values);
+  DEVICE Shares(const long long* last, int sequences, int count) : last(last), sequences(sequences), count(count) {
+    for (int base = 0; base < sequences; base += 32) rounds += __reduce_add_sync(0xffffffffu, rounds_of(base + threadIdx.x % 32));
+    this->count = (int)min((long long)count, rounds);
   }
-  float tops[OCTETS], totals[OCTETS];
-  meeting.join(running, tops, totals);
-  if (threadIdx.x >= 32) return;
-  UNROLLED for (int o = 0; o < OCTETS; ++o) {
-    if (PARTS == 1) running.scale(o, 1.0f / totals[o]);
-    const int mine = o * 8 + lane / 4;
-    if (PARTS > 1 && lane % 4 == 0 && mine < heads) sums[(first_row + mine) * PARTS + blockIdx.y] = make_float2(tops[o], totals[o]);
-    UNROLLED for (int side = 0; side < 2; ++side) {
-      const int which = o * 8 + lane % 4 * 2 + side;
-      UNROLLED for (int s = 0; s < STRIPS; ++s) {
-        const int element = s * 64 + lane / 4 * 8;
-        float eight[8];
-        UNROLLED for (int d = 0; d < 8; ++d) eight[d] = running.out[o][s * 4 + d / 2][d % 2 * 2 + side];
-        if (which >= heads || element >= DIM) continue;
-        if (PARTS == 1) {
-          *(uint4*)(y + (first_row + which) * DIM + element) =
-              make_uint4(pack(eight[0], eight[1]), pack(eight[2], eight[3]), pack(eight[4], eight[5]), pack(eight[6], eight[7]));
-        } else {
-          float4* to = (float4*)(parts + ((first_row + which) * PARTS + blockIdx.y) * DIM + element);
-          to[0] = make_float4(eight[0], eight[1], eight[2], eight[3]);
-          to[1] = make_float4(eight[4], eight[5], eight[6], eight[7]);
+  DEVICE unsigned rounds_of(int sequence) const { return sequence < sequences ? (length_of(last[sequence]) + ROUND - 1) / ROUND : 0; }
+  DEVICE long long begin_of(int share) const { return rounds * share / count; }
+  DEVICE int owner_of(long long round) const { return (int)(((round + 1) * count - 1) / rounds); }
+  /// The sequence that a round belongs to; `before`: the rounds of all sequences before that.
+  DEVICE int sequence_of(long long round, long long& before) const {
+    before = 0;
+    for (int base = 0;; base += 32) {
+      const int lane = threadIdx.x % 32;
+      const unsigned mine = rounds_of(base + lane);
+      unsigned sum = mine;  // of all up to this lane's
+      UNROLLED for (int offset = 1; offset < 32; offset *= 2) {
+        const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset);
+        if (lane >= offset) sum += other;
+      }
+      const unsigned beyond = __ballot_sync(0xffffffffu, before + sum > round);
+      if (beyond != 0) {
+        before += __shfl_sync(0xffffffffu, sum - mine, __ffs(beyond) - 1);
+        return base + __ffs(beyond) - 1;
+      }
+      before += __shfl_sync(0xffffffffu, sum, 31);
+    }
+  }
+};
+
+/// Where results go: `spans` says which of the parts, and how many, are those of a sequence; a single one is in `y` already.
+struct Results {
+  T* y;
+  float* parts;
+  float2* sums;
+
+  DEVICE void write(Running& running, const float (&tops)[OCTETS], const float (&totals)[OCTETS], long long row, long long part_row, int heads, bool whole) const {
+    const int lane = threadIdx.x % 32;
+    UNROLLED for (int o = 0; o < OCTETS; ++o) {
+      if (whole) running.scale(o, 1.0f / totals[o]);
+      const int mine = o * 8 + lane / 4;
+      if (!whole && lane % 4 == 0 && mine < heads) sums[part_row + mine] = make_float2(tops[o], totals[o]);
+      UNROLLED for (int side = 0; side < 2; ++side) {
+        const int which = o * 8 + lane % 4 * 2 + side;
+        UNROLLED for (int s = 0; s < STRIPS; ++s) {
+          const int element = s * 64 + lane / 4 * 8;
+          float eight[8];
+          UNROLLED for (int d = 0; d < 8; ++d) eight[d] = running.out[o][s * 4 + d / 2][d % 2 * 2 + side];
+          if (which >= heads || element >= DIM) continue;
+          if (whole) {
+            *(uint4*)(y + (row + which) * DIM + element) =
+                make_uint4(pack(eight[0], eight[1]), pack(eight[2], eight[3]), pack(eight[4], eight[5]), pack(eight[6], eight[7]));
+          } else {
+            float4* to = (float4*)(parts + (part_row + which) * DIM + element);
+            to[0] = make_float4(eight[0], eight[1], eight[2], eight[3]);
+            to[1] = make_float4(eight[4], eight[5], eight[6], eight[7]);
+          }
         }
       }
     }
   }
+};
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+    decode(const T* __restrict__ q, const T* __restrict__ k_pool, const T* __restrict__ v_pool, const long long* __restrict__ table,
+           const long long* __restrict__ last, T* __restrict__ y, float* __restrict__ parts, float2* __restrict__ sums,
+           int2* __restrict__ spans, int sequences, int pages, float scale_log2) {
+  __shared__ Meeting meeting;
+  __shared__ uint4 shared_queries[OCTETS][CHUNKS][32];
+  const Queries queries{shared_queries};
+  const int head = blockIdx.x % KEY_HEADS, tile = blockIdx.x / KEY_HEADS % TILES, share = blockIdx.x / (KEY_HEADS * TILES);
+  const int first_head = head * GROUP + tile * OCTETS * 8, heads = min(GROUP - tile * OCTETS * 8, OCTETS * 8);
+  const Shares shares(last, sequences, gridDim.x / (KEY_HEADS * TILES));
+  long long round = shares.begin_of(share), before;
+  const long long stop = shares.begin_of(share + 1);
+  if (share >= shares.count) return;
+  for (int sequence = shares.sequence_of(round, before); round < stop; ++sequence) {
+    const int length = length_of(last[sequence]);
+    const long long next = before + (length + ROUND - 1) / ROUND;  // the first of the next sequence
+    const int begin = (int)(round - before) * ROUND, end = stop < next ? (int)(stop - before) * ROUND : length;
+    const Pages places{table + (long long)sequence * TABLE, head, pages};
+    int at = begin + threadIdx.x / 32 * 16;
+    int row = places.row_of(at, length);
+    uint4 keys[2][CHUNKS], values[STRIPS][4];
+    places.load_keys(k_pool, row, keys);
+    queries.load(q + ((long long)sequence * HEADS + first_head) * DIM, heads);
+    Running running;
+    for (; at < end; at += ROUND) {
+      places.load_values(v_pool, row, values);
+      row = places.row_of(at + ROUND, length);
+      float scores[2][4];
+      score(scores, queries, keys);
+      if (at + ROUND < end) places.load_keys(k_pool, row, keys);
+      unsigned weights[OCTETS][2];
+      running.weigh(scores, scale_log2, end - at, weights);
+      running.add(weights, values);
+    }
+    float tops[OCTETS], totals[OCTETS];
+    meeting.join(running, tops, totals);
+    const int part = share + sequence;  // both grow along the rounds: no two blocks have the same one
+    if (threadIdx.x < 32)
+      Results{y, parts, sums}.write(running, tops, totals, (long long)sequence * HEADS + first_head, (long long)part * HEADS + first_head, heads,
+                                    begin == 0 && end == length);
+    if (begin == 0 && blockIdx.x % (KEY_HEADS * TILES) == 0 && threadIdx.x == 0) spans[sequence] = make_int2(part, shares.owner_of(next - 1) - share + 1);
+    round = before = next;
+  }
 }
 
-/// One block for each head of a sequence: the parts, in their order.
+/// One block for each head of a sequence. The parts' threads are dealt out too: each has four columns of some of the parts.
+constexpr int COLUMNS = DIM / 4, SLICES = 256 / COLUMNS;
 extern "C" __global__ void __launch_bounds__(256)
-    combine(const long long* __restrict__ last, const float* __restrict__ parts, const float2* __restrict__ sums, T* __restrict__ y) {
-  const long long row = blockIdx.x;
-  const int count = (length_of(last[row / HEADS]) + PART - 1) / PART;
-  float top = __int_as_float(0xff800000);
-  for (int part = 0; part < count; ++part) top = fmaxf(top, sums[row * PARTS + part].x);
-  for (int element = threadIdx.x; element < DIM; element += blockDim.x) {
-    float total = 0, out = 0;
+    combine(const float* __restrict__ parts, const float2* __restrict__ sums, const int2* __restrict__ spans, T* __restrict__ y) {
+  __shared__ float tops[SLICES], totals[SLICES], out[SLICES][DIM];
+  const int2 span = spans[blockIdx.x / HEADS];
+  if (span.y == 1) return;
+  const int column = threadIdx.x % COLUMNS, slice = threadIdx.x / COLUMNS;
+  float top = __int_as_float(0xff800000), total = 0, mine[4] = {};
+  if (slice < SLICES) {
 #pragma unroll 4
-    for (int part = 0; part < count; ++part) {
-      const float2 sum = sums[row * PARTS + part];
-      const float scale = factor(sum.x, top);
-      total += sum.y * scale;
-      out += parts[(row * PARTS + part) * DIM + element] * scale;
+    for (int i = slice; i < span.y; i += SLICES) {
+      const long long row = (long long)(span.x + i) * HEADS + blockIdx.x % HEADS;
+      const float2 sum = sums[row];
+      const float4 four = *(const float4*)(parts + row * DIM + column * 4);
+      const float common = fmaxf(top, sum.x), keep = factor(top, common), scale = factor(sum.x, common);
+      top = common;
+      total = total * keep + sum.y * scale;
+      UNROLLED for (int e = 0; e < 4; ++e) mine[e] = mine[e] * keep + (e == 0 ? four.x : e == 1 ? four.y : e == 2 ? four.z : four.w) * scale;
     }
-    y[row * DIM + element] = T(out / total);
+    tops[slice] = top, totals[slice] = total;
+    UNROLLED for (int e = 0; e < 4; ++e) out[slice][column * 4 + e] = mine[e];
   }
+  __syncthreads();
+  if (threadIdx.x >= DIM) return;
+  float common = tops[0], sum = 0, result = 0;
+  for (int i = 1; i < min(SLICES, span.y); ++i) common = fmaxf(common, tops[i]);
+  for (int i = 0; i < min(SLICES, span.y); ++i) {
+    const float scale = factor(tops[i], common);
+    sum += totals[i] * scale;
+    result += out[i][threadIdx.x] * scale;
+  }
+  y[(long long)blockIdx.x * DIM + threadIdx.x] = T(result / sum);
 }
