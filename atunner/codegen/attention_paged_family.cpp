@@ -73,18 +73,22 @@ class PagedAttention : public BoundTemplate {
     const std::string sequences = spec_.FindArg("q")->shape[0].text();
     const int64_t shares = Shares(configuration);
     const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(Real(dim_)));
+    const int64_t tracks = Tracks(configuration), octets = GetInt(space_, configuration, "octets");
+    const int64_t outputs = octets * CeilDiv(dim_, 64);
     const LaunchStep decode = Step(
-        "decode", std::to_string(shares * Tracks(configuration)), Expr::MustParse("warps * 32"),
-        {"q", "k_pool", "v_pool", "table", "last", "y", "@parts", "@sums", "@spans", "i32:" + sequences,
+        "decode", std::to_string(shares * tracks), Expr::MustParse("warps * 32"),
+        {"q", "k_pool", "v_pool", "table", "last", "@parts", "@sums", "@spans", "i32:" + sequences,
          "i32:" + spec_.FindArg("k_pool")->shape[0].text(), fmt::format("f32:{:.17g}", scale * 1.4426950408889634)});
-    const LaunchStep combine =
-        Step("combine", fmt::format("({}) * {}", sequences, heads_), 256, {"@parts", "@sums", "@spans", "y"});
+    LaunchStep combine =
+        Step("combine", fmt::format("({}) * {}", sequences, tracks), 512, {"@parts", "@sums", "@spans", "y"});
+    combine.grid[1] = Expr(outputs);
     LaunchPlan plan = Plan(configuration, {decode, combine});
     const auto rows = [&](int64_t bytes) {
-      return Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, heads_ * bytes));
+      return Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, tracks * bytes));
     };
-    plan.workspaces = {
-        {"parts", rows(dim_ * 4)}, {"sums", rows(8)}, {"spans", Expr::MustParse(fmt::format("({}) * 8", sequences))}};
+    plan.workspaces = {{"parts", rows(outputs * 16 * 32 * 4)},
+                       {"sums", rows(octets * 8 * 8)},
+                       {"spans", Expr::MustParse(fmt::format("({}) * 8", sequences))}};
     return plan;
   }
 

@@ -2,12 +2,21 @@
 // [pages, PAGE, KEY_HEADS, DIM]. The keys of all sequences, however long those are, are dealt out in equal shares of consecutive rounds.
 // A share's blocks walk over it side by side, each with OCTETS · 8 of the query heads that share a key head, so that keys and values are
 // read once; each warp takes sixteen keys at a time, from memory straight into the operands of mma.sync. Lane l is number l % 4 of its
-// quad, quad l / 4. `parts` holds what blocks found of sequences that several shares have.
+// quad, quad l / 4. `parts` holds what each share has of each sequence, and a second step joins them.
 constexpr int GROUP = HEADS / KEY_HEADS;
 constexpr int TILES = (GROUP + OCTETS * 8 - 1) / (OCTETS * 8);  // of the heads that share a key head
+constexpr int TRACKS = KEY_HEADS * TILES;                       // blocks of a share
 constexpr int ROUND = WARPS * 16;                               // keys that a block takes at once
 constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
+constexpr int OUTPUTS = OCTETS * STRIPS * 16;  // of a lane
+
+/// The heads of a block.
+struct Track {
+  int key_head, first, count;
+  DEVICE Track(int index)
+      : key_head(index % KEY_HEADS), first(key_head * GROUP + index / KEY_HEADS * OCTETS * 8), count(min((key_head + 1) * GROUP - first, OCTETS * 8)) {}
+};
 
 /// What is relative to `top` made relative to `common`, which is no smaller.
 DEVICE float factor(float top, float common) { return top == common ? 1.0f : power_of_two(top - common); }
@@ -59,7 +68,7 @@ struct Running {
   /// All outputs, in one order for all warps.
   template <class Use>
   DEVICE void visit(const Use& use) {
-    UNROLLED for (int i = 0; i < OCTETS * STRIPS * 16; ++i) use(i, out[i / (STRIPS * 16)][i / 4 % (STRIPS * 4)][i % 4]);
+    UNROLLED for (int i = 0; i < OUTPUTS; ++i) use(i, out[i / (STRIPS * 16)][i / 4 % (STRIPS * 4)][i % 4]);
   }
   /// Outputs relative to other maxima.
   DEVICE void rescale(const float (&tops)[OCTETS]) {
@@ -143,7 +152,7 @@ DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&k
 /// Where the warps of a block put together what they found, always in the same order.
 struct Meeting {
   float tops[WARPS][OCTETS * 8], totals[WARPS][OCTETS * 8];
-  float out[WARPS > 1 ? WARPS / 2 : 1][OCTETS * STRIPS * 16][32];
+  float out[WARPS > 1 ? WARPS / 2 : 1][OUTPUTS][32];
 
   /// Of all warps; afterwards the first one's `running` has the sums of all.
   DEVICE void join(Running& running, float (&tops_of_all)[OCTETS], float (&totals_of_all)[OCTETS]) {
@@ -208,62 +217,29 @@ struct Shares {
   }
 };
 
-/// Where results go: `spans` says which of the parts, and how many, are those of a sequence; a single one is in `y` already.
-struct Results {
-  T* y;
-  float* parts;
-  float2* sums;
-
-  DEVICE void write(Running& running, const float (&tops)[OCTETS], const float (&totals)[OCTETS], long long row, long long part_row, int heads, bool whole) const {
-    const int lane = threadIdx.x % 32;
-    UNROLLED for (int o = 0; o < OCTETS; ++o) {
-      if (whole) running.scale(o, 1.0f / totals[o]);
-      const int mine = o * 8 + lane / 4;
-      if (!whole && lane % 4 == 0 && mine < heads) sums[part_row + mine] = make_float2(tops[o], totals[o]);
-      UNROLLED for (int side = 0; side < 2; ++side) {
-        const int which = o * 8 + lane % 4 * 2 + side;
-        UNROLLED for (int s = 0; s < STRIPS; ++s) {
-          const int element = s * 64 + lane / 4 * 8;
-          float eight[8];
-          UNROLLED for (int d = 0; d < 8; ++d) eight[d] = running.out[o][s * 4 + d / 2][d % 2 * 2 + side];
-          if (which >= heads || element >= DIM) continue;
-          if (whole) {
-            *(uint4*)(y + (row + which) * DIM + element) =
-                make_uint4(pack(eight[0], eight[1]), pack(eight[2], eight[3]), pack(eight[4], eight[5]), pack(eight[6], eight[7]));
-          } else {
-            float4* to = (float4*)(parts + (part_row + which) * DIM + element);
-            to[0] = make_float4(eight[0], eight[1], eight[2], eight[3]);
-            to[1] = make_float4(eight[4], eight[5], eight[6], eight[7]);
-          }
-        }
-      }
-    }
-  }
-};
-
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
     decode(const T* __restrict__ q, const T* __restrict__ k_pool, const T* __restrict__ v_pool, const long long* __restrict__ table,
-           const long long* __restrict__ last, T* __restrict__ y, float* __restrict__ parts, float2* __restrict__ sums,
-           int2* __restrict__ spans, int sequences, int pages, float scale_log2) {
+           const long long* __restrict__ last, float* __restrict__ parts, float2* __restrict__ sums, int2* __restrict__ spans, int sequences,
+           int pages, float scale_log2) {
   __shared__ Meeting meeting;
   __shared__ uint4 shared_queries[OCTETS][CHUNKS][32];
   const Queries queries{shared_queries};
-  const int head = blockIdx.x % KEY_HEADS, tile = blockIdx.x / KEY_HEADS % TILES, share = blockIdx.x / (KEY_HEADS * TILES);
-  const int first_head = head * GROUP + tile * OCTETS * 8, heads = min(GROUP - tile * OCTETS * 8, OCTETS * 8);
-  const Shares shares(last, sequences, gridDim.x / (KEY_HEADS * TILES));
+  const Track track(blockIdx.x % TRACKS);
+  const int share = blockIdx.x / TRACKS, lane = threadIdx.x % 32;
+  const Shares shares(last, sequences, gridDim.x / TRACKS);
+  if (share >= shares.count) return;
   long long round = shares.begin_of(share), before;
   const long long stop = shares.begin_of(share + 1);
-  if (share >= shares.count) return;
   for (int sequence = shares.sequence_of(round, before); round < stop; ++sequence) {
     const int length = length_of(last[sequence]);
     const long long next = before + (length + ROUND - 1) / ROUND;  // the first of the next sequence
     const int begin = (int)(round - before) * ROUND, end = stop < next ? (int)(stop - before) * ROUND : length;
-    const Pages places{table + (long long)sequence * TABLE, head, pages};
+    const Pages places{table + (long long)sequence * TABLE, track.key_head, pages};
     int at = begin + threadIdx.x / 32 * 16;
     int row = places.row_of(at, length);
     uint4 keys[2][CHUNKS], values[STRIPS][4];
     places.load_keys(k_pool, row, keys);
-    queries.load(q + ((long long)sequence * HEADS + first_head) * DIM, heads);
+    queries.load(q + ((long long)sequence * HEADS + track.first) * DIM, track.count);
     Running running;
     for (; at < end; at += ROUND) {
       places.load_values(v_pool, row, values);
@@ -277,46 +253,36 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     }
     float tops[OCTETS], totals[OCTETS];
     meeting.join(running, tops, totals);
-    const int part = share + sequence;  // both grow along the rounds: no two blocks have the same one
-    if (threadIdx.x < 32)
-      Results{y, parts, sums}.write(running, tops, totals, (long long)sequence * HEADS + first_head, (long long)part * HEADS + first_head, heads,
-                                    begin == 0 && end == length);
-    if (begin == 0 && blockIdx.x % (KEY_HEADS * TILES) == 0 && threadIdx.x == 0) spans[sequence] = make_int2(part, shares.owner_of(next - 1) - share + 1);
+    const int part = share + sequence;  // grows along the rounds, so that it is nobody else's
+    const long long place = (long long)part * TRACKS + blockIdx.x % TRACKS;
+    if (threadIdx.x < 32) {
+      running.visit([&](int i, float& one) { parts[(place * OUTPUTS + i) * 32 + lane] = one; });
+      UNROLLED for (int o = 0; o < OCTETS; ++o) {
+        if (lane % 4 == 0) sums[(place * OCTETS + o) * 8 + lane / 4] = make_float2(tops[o], totals[o]);
+      }
+    }
+    if (begin == 0 && blockIdx.x % TRACKS == 0 && threadIdx.x == 0) spans[sequence] = make_int2(part, sequence + shares.owner_of(next - 1) + 1);
     round = before = next;
   }
 }
 
-/// One block for each head of a sequence. The parts' threads are dealt out too: each has four columns of some of the parts.
-constexpr int COLUMNS = DIM / 4, SLICES = 256 / COLUMNS;
-extern "C" __global__ void __launch_bounds__(256)
+/// The heads of a track of one sequence, sixteen of a lane's outputs for each block: the parts, in their order.
+extern "C" __global__ void __launch_bounds__(512)
     combine(const float* __restrict__ parts, const float2* __restrict__ sums, const int2* __restrict__ spans, T* __restrict__ y) {
-  __shared__ float tops[SLICES], totals[SLICES], out[SLICES][DIM];
-  const int2 span = spans[blockIdx.x / HEADS];
-  if (span.y == 1) return;
-  const int column = threadIdx.x % COLUMNS, slice = threadIdx.x / COLUMNS;
-  float top = __int_as_float(0xff800000), total = 0, mine[4] = {};
-  if (slice < SLICES) {
-#pragma unroll 4
-    for (int i = slice; i < span.y; i += SLICES) {
-      const long long row = (long long)(span.x + i) * HEADS + blockIdx.x % HEADS;
-      const float2 sum = sums[row];
-      const float4 four = *(const float4*)(parts + row * DIM + column * 4);
-      const float common = fmaxf(top, sum.x), keep = factor(top, common), scale = factor(sum.x, common);
-      top = common;
-      total = total * keep + sum.y * scale;
-      UNROLLED for (int e = 0; e < 4; ++e) mine[e] = mine[e] * keep + (e == 0 ? four.x : e == 1 ? four.y : e == 2 ? four.z : four.w) * scale;
-    }
-    tops[slice] = top, totals[slice] = total;
-    UNROLLED for (int e = 0; e < 4; ++e) out[slice][column * 4 + e] = mine[e];
+  const Track track(blockIdx.x % TRACKS);
+  const int i = blockIdx.y * 16 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int head = i / (STRIPS * 16) * 8 + lane % 4 * 2 + i % 2, element = i / 16 % STRIPS * 64 + lane / 4 * 8 + i / 4 % 4 * 2 + i / 2 % 2;
+  if (head >= track.count || element >= DIM) return;
+  const int2 span = spans[blockIdx.x / TRACKS];
+  float top = __int_as_float(0xff800000), total = 0, out = 0;
+#pragma unroll 8
+  for (int part = span.x; part < span.y; ++part) {
+    const long long place = (long long)part * TRACKS + blockIdx.x % TRACKS;
+    const float2 sum = sums[place * OCTETS * 8 + head];
+    const float common = fmaxf(top, sum.x), keep = factor(top, common), scale = factor(sum.x, common);
+    total = total * keep + sum.y * scale;
+    out = out * keep + parts[(place * OUTPUTS + i) * 32 + lane] * scale;
+    top = common;
   }
-  __syncthreads();
-  if (threadIdx.x >= DIM) return;
-  float common = tops[0], sum = 0, result = 0;
-  for (int i = 1; i < min(SLICES, span.y); ++i) common = fmaxf(common, tops[i]);
-  for (int i = 0; i < min(SLICES, span.y); ++i) {
-    const float scale = factor(tops[i], common);
-    sum += totals[i] * scale;
-    result += out[i][threadIdx.x] * scale;
-  }
-  y[(long long)blockIdx.x * DIM + threadIdx.x] = T(result / sum);
+  y[((long long)(blockIdx.x / TRACKS) * HEADS + track.first + head) * DIM + element] = T(out / total);
 }
