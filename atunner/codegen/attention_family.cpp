@@ -153,8 +153,7 @@ class WgmmaAttention : public AttentionTemplate {
         {"tile_k", Integers({32, 64, 80, 96, 112, 128, 144, 160, 176, 192}), "keys per step"},
         {"stages", Integers({2, 3, 4}), "buffers for keys and values"},
         {"turns", Integers({0, 1}), "groups take turns at the tensor cores"},
-        {"order", form_.causal ? Integers({0, 1, 2}) : Integers({0, 1}),
-         "one block per tile of queries; or one per SM, with tile after tile; or with long and short rows in pairs"},
+        {"order", Integers({0, 1}), "one block per tile of queries; or one per SM, with tile after tile"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
@@ -164,7 +163,6 @@ class WgmmaAttention : public AttentionTemplate {
         "registers of a thread");
     Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
     AddLimits(SharedText(1), 64, 32);
-    Add("order != 2 or head_group == 1", "pairs of rows go head by head");
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -181,11 +179,10 @@ class WgmmaAttention : public AttentionTemplate {
     const Expr twice = Expr::MustParse(SharedText(2));
     const bool ahead = at["order"] != 0 && Evaluate(twice, configuration) <= profile_.shared_per_block;
     constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", at["turns"] != 0);
-    constants.Bool("PAIRS", at["order"] == 2);
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products = AttentionProducts({keys}, form_.Columns());
-    const std::string works = at["order"] == 2 ? PairedWorks() : Works();
-    LaunchStep step = Step("attention", at["order"] != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works, 1);
+    LaunchStep step =
+        Step("attention", at["order"] != 0 ? fmt::format("min({}, {})", Works(), profile_.sms) : Works(), 1);
     step.args = {form_.Map("q", element_, false, 64), form_.Map("k", element_, true, keys),
                  form_.Map("v", element_, true, keys)};
     RenderedKernel kernel =
@@ -227,11 +224,6 @@ class WgmmaAttention : public AttentionTemplate {
   /// Tiles of queries that a cost may take the time to hand out; more are even enough.
   static constexpr int64_t kCounted = 1 << 14;
 
-  /// What blocks take one after another, as kernels/families/attention_wgmma.cu counts.
-  std::string PairedWorks() const {
-    return fmt::format("ceil_div(ceil_div({}, tile_q), 2) * {}", form_.queries_text, form_.heads_text);
-  }
-
   /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
   /// tiles.
   double BusiestSm(const Configuration& configuration) const {
@@ -246,8 +238,6 @@ class WgmmaAttention : public AttentionTemplate {
     const double works = Real(std::ssize(tiles) * form_.heads) / Real(profile_.sms);
     if (longest == *std::min_element(tiles.begin(), tiles.end())) return std::ceil(works) * longest;
     if (order == 0) return std::max(works, 1.0) * average + 0.3 * longest;  // long rows first fill up evenly
-    if (order == 2)
-      return std::ceil(Real(CeilDiv(std::ssize(tiles), 2) * form_.heads) / Real(profile_.sms)) * 2 * average;
     return std::ssize(tiles) * form_.heads > kCounted ? works * average : BusiestInRounds(tiles, at["head_group"]);
   }
 
