@@ -19,7 +19,7 @@ class PagedAttention : public BoundTemplate {
     sequences_ = q[0], heads_ = q[1], dim_ = q[2], page_ = pool[1], key_heads_ = pool[2];
     pages_ = ExtentsOf(spec, "table")[1];
     space_.parameters = {
-        {"shares", Integers({1, 2, 3, 4, 6, 8, 12, 16, 24, 32}),
+        {"shares", Integers({1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 20, 24}),
          "blocks for each SM, among which all keys are dealt out"},
         {"warps", Integers({1, 2, 4, 8}), "of a block; each takes sixteen keys at a time"},
         {"octets", Integers({1, 2}), "of the query heads that share a key head, for each block"},
@@ -47,16 +47,16 @@ class PagedAttention : public BoundTemplate {
     const Chosen at = chosen(configuration);
     const int64_t tiles = Tracks(configuration) / key_heads_, warps = at["warps"];
     const double bytes = 4.0 * Real(sequences_ * key_heads_ * keys() * dim_);
-    const double joined = 8.0 * Real((sequences_ + Shares(configuration)) * heads_ * dim_);
-    // Few warps do not keep an SM's share of the memory busy; blocks that do not fit take a second turn, and each
-    // begins and ends slowly.
-    const int64_t registers = std::min<int64_t>(Evaluate(registers_, configuration), 255);
-    const double resident = Real(std::min<int64_t>(65536 / (32 * registers * warps), 32));
-    const double turns = std::max(1.0, Real(at["shares"]) / resident);
-    const double busy = std::min(Real(at["shares"]), resident) * Real(warps);
+    // As many blocks as an SM holds are best: with fewer memory waits for warps, and others would take a second turn.
+    // What a part costs its sequence only shows where there are few of them.
+    const int64_t registers = std::min<int64_t>(Evaluate(registers_, configuration) + 20, 256);
+    const double resident = std::floor(65536.0 / Real(32 * registers * warps)), shares = Real(at["shares"]);
+    const double busy = std::min(shares, resident) * Real(warps);
     const double repeated = 1.0 + 0.4 * Real(tiles - 1);  // what L2 does not hide
-    const double streamed = bytes * repeated * std::max(1.0, 7.0 / busy) * (0.7 + 0.3 * std::ceil(turns) / turns);
-    return (streamed + joined) / profile.dram_gbps + 500.0 * turns + 4000;
+    const double turns = (shares > resident ? 1.03 : 1.0) * (warps == 4 ? 1.0 : 1.01);
+    const double streamed = bytes * repeated * turns * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps;
+    const double parts = Real(Shares(configuration)) / Real(sequences_);
+    return streamed + 100.0 * parts + 4000;
   }
 
  private:

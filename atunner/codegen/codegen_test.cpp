@@ -313,8 +313,6 @@ TEST(Golden, AttentionByTensorMaps) {
       RenderDefault({"flash_attention", {{4, 16, 4096, 128}}, {{"causal", true}}}, DType::kBFloat16, "H200",
                     {{"tile_q", int64_t{128}},
                      {"tile_k", int64_t{128}},
-                     {"stages", int64_t{2}},
-                     {"turns", int64_t{1}},
                      {"order", int64_t{1}},
                      {"head_group", int64_t{1}}});
   const auto at = [&](int64_t heads, int64_t sequence) {

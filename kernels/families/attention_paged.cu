@@ -121,27 +121,23 @@ struct Pages {
   }
 };
 
-/// The left operands of all warps.
-struct Queries {
-  uint4 (*shared)[CHUNKS][32];
-
-  DEVICE void load(const T* q, int heads) const {
-    for (int i = threadIdx.x; i < OCTETS * CHUNKS * 32; i += WARPS * 32) {
-      const int lane = i % 32, mine = i / (CHUNKS * 32) * 8 + lane / 4;
-      shared[0][i / 32][lane] = mine < heads ? load_unit(q + mine * DIM, i / 32 % CHUNKS * 32 + lane % 4 * 8) : uint4{};
-    }
-    __syncthreads();
+/// The left operands of all warps, lane by lane.
+using Queries = uint4[OCTETS][CHUNKS][32];
+DEVICE void load_queries(Queries& queries, const T* q, int heads) {
+  for (int i = threadIdx.x; i < OCTETS * CHUNKS * 32; i += WARPS * 32) {
+    const int lane = i % 32, mine = i / (CHUNKS * 32) * 8 + lane / 4;
+    queries[i / (CHUNKS * 32)][i / 32 % CHUNKS][lane] = mine < heads ? load_unit(q + mine * DIM, i / 32 % CHUNKS * 32 + lane % 4 * 8) : uint4{};
   }
-  DEVICE uint4 at(int o, int j) const { return shared[o][j][threadIdx.x % 32]; }
-};
+  __syncthreads();
+}
 
 /// scores[16 heads, 2 · 8 keys] = queries · keysᵀ.
 DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&keys)[2][CHUNKS]) {
   UNROLLED for (int half = 0; half < 2; ++half) {
     UNROLLED for (int e = 0; e < 4; ++e) scores[half][e] = 0;
     UNROLLED for (int j = 0; j < CHUNKS; ++j) {
-      const uint4 q = queries.at(0, j), k = keys[half][j];
-      const uint4 other = OCTETS == 2 ? queries.at(OCTETS - 1, j) : uint4{};
+      const uint4 q = queries[0][j][threadIdx.x % 32], k = keys[half][j];
+      const uint4 other = OCTETS == 2 ? queries[OCTETS - 1][j][threadIdx.x % 32] : uint4{};
       const unsigned first[4] = {q.x, other.x, q.y, other.y}, second[4] = {q.z, other.z, q.w, other.w};
       multiply(scores[half], first, k.x, k.y);
       multiply(scores[half], second, k.z, k.w);
@@ -222,8 +218,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
            const long long* __restrict__ last, float* __restrict__ parts, float2* __restrict__ sums, int2* __restrict__ spans, int sequences,
            int pages, float scale_log2) {
   __shared__ Meeting meeting;
-  __shared__ uint4 shared_queries[OCTETS][CHUNKS][32];
-  const Queries queries{shared_queries};
+  __shared__ Queries queries;
   const Track track(blockIdx.x % TRACKS);
   const int share = blockIdx.x / TRACKS, lane = threadIdx.x % 32;
   const Shares shares(last, sequences, gridDim.x / TRACKS);
@@ -239,7 +234,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     int row = places.row_of(at, length);
     uint4 keys[2][CHUNKS], values[STRIPS][4];
     places.load_keys(k_pool, row, keys);
-    queries.load(q + ((long long)sequence * HEADS + track.first) * DIM, track.count);
+    load_queries(queries, q + ((long long)sequence * HEADS + track.first) * DIM, track.count);
     Running running;
     for (; at < end; at += ROUND) {
       places.load_values(v_pool, row, values);
@@ -256,7 +251,9 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     const int part = share + sequence;  // grows along the rounds, so that it is nobody else's
     const long long place = (long long)part * TRACKS + blockIdx.x % TRACKS;
     if (threadIdx.x < 32) {
-      running.visit([&](int i, float& one) { parts[(place * OUTPUTS + i) * 32 + lane] = one; });
+      running.visit([&](int i, float& one) {
+        if (i / (STRIPS * 16) * 8 + lane % 4 * 2 + i % 2 < track.count) parts[(place * OUTPUTS + i) * 32 + lane] = one;
+      });
       UNROLLED for (int o = 0; o < OCTETS; ++o) {
         if (lane % 4 == 0) sums[(place * OCTETS + o) * 8 + lane / 4] = make_float2(tops[o], totals[o]);
       }
