@@ -2,7 +2,7 @@
 
 Backward: cuDNN is timed forward and backward, as atunner's task begins with q, k, v and dy and so contains the forward pass.
 Variants: beside the fastest of what PyTorch has for them (its backends for attention, flex_attention for windows).
-Decoding: cuDNN takes keys and values that lie side by side; the share is of `--peak` GB/s, for keys and values read once.
+Decoding: cuDNN takes keys and values that lie side by side; the share is of `--peak` GB/s, for keys and values read once; beside it what a copy that moves as many bytes reaches.
 All artifacts are launched by the runtime; decoding's on a table without repeated pages and with sequences of full length.
 Times are medians of CUDA events with L2 emptied by a write before each sample.
 Usage: python3 bench/attention.py --atunner build/atunner [--budget 6] [--only forward,variants,backward,decode] [--lengths 1024,4096,16384] [--dims 64,128,256]
@@ -186,7 +186,7 @@ def backward(options):
 
 
 def decode(options):
-    print(f"{'decode':<34} {'dtype':<9} {'cuDNN, no pages':>15} {'atunner':>9} {'GB/s':>6} {'share':>6} {'ratio':>6}")
+    print(f"{'decode':<34} {'dtype':<9} {'cuDNN, no pages':>15} {'copy':>9} {'atunner':>9} {'GB/s':>6} {'share':>6} {'ratio':>6}")
 
     def measure(row):
         (count, heads, key_heads, dim, page, pages), name = row
@@ -202,8 +202,9 @@ def decode(options):
                            lambda kernel, scratch: kernel(q, k_pool, v_pool, table, last, y, **scratch))
         if best == best:
             said += ", " + off(y, attend(q[:, :, None], k, v, enable_gqa=True)[:, :, 0])
+        copied = time_us(torch.empty_like(k).copy_, (k,), options.flush)  # reads keys, writes as much as values have
         rate = 2 * k.numel() * k.element_size() / best / 1e3
-        return f"{library:>15.1f} {best:>9.1f} {rate:>6.0f} {rate / options.peak * 100:>5.1f}% {library / best:>6.2f} {said}", library / best
+        return f"{library:>15.1f} {copied:>9.1f} {best:>9.1f} {rate:>6.0f} {rate / options.peak * 100:>5.1f}% {library / best:>6.2f} {said}", library / best
 
     rows = ((f"{str(sizes):<34} {name:<9}", (sizes, name)) for sizes in DECODES for name in options.dtypes.split(","))
     print_rows(rows, options.seconds, measure)

@@ -16,65 +16,42 @@ namespace {
 class AttentionBackward : public BoundTemplate {
  public:
   AttentionBackward(const KernelSpec& spec, const DeviceProfile& profile, const AttentionForm& form)
-      : BoundTemplate(spec, profile), form_(form) {
+      : BoundTemplate(spec, profile), form_(form), forward_(form.Forward()) {
     space_.parameters = {
-        {"forward_q", Integers({128, 192}), "forward: queries per block"},
-        {"forward_k", Integers({64, 80, 96, 112, 128, 176}), "forward: keys per step"},
-        {"forward_order", Integers({0, 1}),
-         "forward: one block per tile of queries; or one per SM, with tile after tile"},
-        {"k_tile", Integers({16, 32, 48, 64, 80, 96, 128}), "queries that stream by a block of keys at once"},
-        {"k_stages", Integers({2, 3}), "buffers for queries"},
-        {"k_partner_stages", Integers({1, 2, 3}), "buffers for dy"},
-        {"q_groups", Integers({2, 3}), "groups of four warps, each with 64 queries"},
-        {"q_tile", Integers({16, 32, 48, 64, 80, 96, 128, 176}), "keys that stream by a block of queries at once"},
-        {"q_stages", Integers({2, 3}), "buffers for keys"},
-        {"q_partner_stages", Integers({1, 2, 3}), "buffers for values"},
+        {"k_tile", Integers({16, 32, 48, 64, 80, 96}), "queries that stream by a block of keys at once"},
+        {"q_tile", Integers({16, 32, 48, 64, 80, 96, 128}), "keys that stream by a block of queries at once"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     const auto fits = [&](const std::string& bytes, const char* reason) {
       Add(fmt::format("{} <= {}", bytes, profile.shared_per_block), reason);
     };
-    fits(ForwardBytes(), "shared memory of the forward pass");
-    fits(KeysBytes(), "shared memory of blocks of keys");
-    fits(QueriesBytes(), "shared memory of blocks of queries");
-    // Sums, two products and their rounded values of a thread, and what addresses take; against what the thread that
-    // loads leaves.
-    Add(fmt::format("{} + forward_k // 2 + forward_k // 4 + 24 <= (forward_q == 192 ? 160 : 232)", form_.Columns() / 2),
-        "registers of a thread of the forward pass");
-    Add(fmt::format("{} + k_tile + k_tile // 4 + 24 <= 240", form_.Columns() / (roles() ? 2 : 1)),
+    fits(StreamBytes(std::to_string(OwnKeys()), "k_tile", kLeast), "shared memory of blocks of keys");
+    fits(StreamBytes(std::to_string(kOwnQueries), "q_tile", kLeast), "shared memory of blocks of queries");
+    // Sums, two products and their rounded values of a thread, and what addresses take: with a few more, products wait
+    // for each other.
+    Add(fmt::format("{} + k_tile + k_tile // 4 + 24 <= 224", form_.Columns() / (roles() ? 2 : 1)),
         "registers of a thread of blocks of keys");
-    Add(fmt::format("{} + q_tile + q_tile // 4 + 24 <= (q_groups == 3 ? 168 : 248)", form_.Columns() / 2),
+    Add(fmt::format("{} + q_tile + q_tile // 4 + 24 <= 240", form_.Columns() / 2),
         "registers of a thread of blocks of queries");
     Add(fmt::format("head_group == 1 or head_group <= {}", Heads(true)), "more heads than there are");
   }
 
-  /// The steps have nothing to do with each other, so that each finds its own parameters.
-  Configuration Default() const override {
-    Choices chosen;
-    for (const Parameter& parameter : space_.parameters) chosen.push_back({parameter.values[0]});
-    constexpr size_t kSteps[] = {0, 3, 6, 10};
-    for (size_t step = 0; step + 1 < std::size(kSteps); ++step) {
-      Choices choices = chosen;
-      for (size_t i = kSteps[step]; i < kSteps[step + 1]; ++i) choices[i] = space_.parameters[i].values;
-      const Configuration best = CheapestOf(choices);
-      for (size_t i = kSteps[step]; i < kSteps[step + 1]; ++i) chosen[i] = {best.values[i]};
-    }
-    return CheapestOf(chosen);
-  }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const int64_t forward_k = at["forward_k"];
     ConstantBlock constants = form_.Constants(1);
-    constants.Int("TILE_Q", at["forward_q"]).Int("TILE_K", forward_k);
+    constants.Int("TILE_Q", forward_.queries).Int("TILE_K", forward_.keys);
     constants.Int("STAGES", kForwardStages).Int("QUERY_STAGES", 1);
-    constants.Bool("TURNS", form_.dim <= 128).Bool("PAIRS", false).Int("PANEL", kPanelUnits);
+    constants.Bool("TURNS", form_.dim <= 128).Int("PANEL", kPanelUnits);
     constants.Int("ROWS", Rows(), "queries of a head, with room behind");
-    constants.Int("K_GROUPS", 2);
-    constants.Ints(at, {"head_group", "k_tile", "k_stages", "k_partner_stages", "q_groups", "q_tile", "q_stages",
-                        "q_partner_stages"});
+    constants.Ints(at, {"head_group", "k_tile", "q_tile"});
+    const auto buffers = [&](const std::string& of, int64_t own, int64_t tile) {
+      const int64_t all = Buffers(own, tile), first = std::min<int64_t>(all - 1, 3);
+      constants.Int(of + "_STAGES", first, "buffers").Int(of + "_PARTNER_STAGES", all - first);
+    };
+    buffers("K", OwnKeys(), at["k_tile"]);
+    buffers("Q", kOwnQueries, at["q_tile"]);
     constants.Bool("K_ROLES", roles(), "a group for each gradient of a block of keys");
-    const std::string products = AttentionProducts({forward_k, at["k_tile"], at["q_tile"]}, form_.Columns());
+    const std::string products = AttentionProducts({forward_.keys, at["k_tile"], at["q_tile"]}, form_.Columns());
     return RenderedKernel{
         .source = Emit(configuration, constants,
                        {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, products, embed::kAttentionQueriesCuh,
@@ -87,34 +64,22 @@ class AttentionBackward : public BoundTemplate {
     const Chosen at = chosen(configuration);
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     const double columns = Real(form_.Columns());
-    // Blocks take turns on the SMs; each begins with its own tiles. A tile of few columns feeds a tensor core slowly,
-    // one of many needs more registers than there are, and buffers hide the copies.
-    const auto seconds = [&](int64_t own, int64_t tile, double sums, double products, bool of_keys) {
+    // Blocks take turns on the SMs; each begins with its own tiles. A tile of few columns feeds a tensor core slowly.
+    const auto seconds = [&](int64_t own, int64_t tile, double products, bool of_keys) {
       const double works = Real(CeilDiv(OwnRows(of_keys), own) * Heads(of_keys)) / Real(profile.sms);
       const double met = form_.SeenKeys() * Real(form_.queries) / Real(OwnRows(of_keys));
       const double rounds = form_.causal ? std::max(works, 1.0) + 0.3 : std::ceil(works);
-      const double registers = sums + 1.25 * Real(tile) + 24;
-      const double fed = (1.0 + 24.0 / Real(tile)) * (1.0 + 0.006 * std::max(registers - 208, 0.0));
+      const double fed = 1.0 + 24.0 / Real(tile);
       return rounds * products * 2.0 * columns * Real(own) * (met + Real(tile + own)) * fed / rate;
     };
-    const auto buffered = [&](const char* stages, const char* partner) {
-      const auto each = [](int64_t count) { return count == 1 ? 1.04 : count == 2 ? 1.02 : 1.0; };
-      return each(at[stages]) * each(at[partner]);
-    };
-    // Narrow heads wait for exponentials, which three groups hide; blocks with tile after tile balance a mask badly.
-    const bool narrow = form_.dim <= 64, one_per_sm = at["forward_order"] == 1;
-    const double forward = seconds(at["forward_q"], at["forward_k"], columns / 2, 2, false) *
-                           (narrow && at["forward_q"] == 192 ? 0.85 : 1.0) *
-                           (one_per_sm ? (form_.causal && !narrow ? 1.3 : 0.98) : 1.0);
-    const double keys = seconds(OwnKeys(), at["k_tile"], columns / (roles() ? 2 : 1), roles() ? 5 : 4, true) *
-                        Real(form_.sharing) * buffered("k_stages", "k_partner_stages");
-    const double queries = seconds(at["q_groups"] * 64, at["q_tile"], columns / 2, 3, false) *
-                           buffered("q_stages", "q_partner_stages") * (at["q_groups"] == 3 ? 1.1 : 1.0);
+    const double forward = seconds(forward_.queries, forward_.keys, 2, false);
+    const double keys = seconds(OwnKeys(), at["k_tile"], roles() ? 5 : 4, true) * Real(form_.sharing);
+    const double queries = seconds(kOwnQueries, at["q_tile"], 3, false);
     return (forward + keys + queries) * (at["head_group"] == 1 ? 1.0 : 1.001) * 1e9;
   }
 
  private:
-  static constexpr int64_t kForwardStages = 2, kPanelUnits = 8;
+  static constexpr int64_t kForwardStages = 2, kPanelUnits = 8, kLeast = 3, kOwnQueries = 128;
   /// Of the tensor-core peak that long products keep up.
   static constexpr double kSustained = 0.6;
 
@@ -126,17 +91,15 @@ class AttentionBackward : public BoundTemplate {
   /// Tiles of queries may reach beyond the last one.
   int64_t Rows() const { return CeilDiv(form_.queries, 64) * 64 + 128; }
 
-  /// A block's own tiles, those that stream by, and barriers.
-  std::string ForwardBytes() const {
-    return fmt::format("((forward_q + 2 * forward_k * {0}) * {1} + {0} * 32 + forward_q // 4)", kForwardStages,
-                       form_.RowBytes());
+  /// With so many buffers in all for the tensor that is needed first and for its partner.
+  std::string StreamBytes(const std::string& own, const std::string& tile, int64_t buffers) const {
+    return fmt::format("2 * {} * {} + 16 + {} * ({} * {} + 16)", own, form_.RowBytes(), buffers, tile,
+                       form_.RowBytes() + 8);
   }
-  std::string KeysBytes() const { return StreamBytes("k", std::to_string(OwnKeys())) + " + k_stages * k_tile * 8"; }
-  std::string QueriesBytes() const { return StreamBytes("q", "q_groups * 64"); }
-  std::string StreamBytes(const char* kernel, const std::string& own) const {
-    return fmt::format(
-        "(2 * {1} + ({0}_stages + {0}_partner_stages) * {0}_tile) * {2} + ({0}_stages + {0}_partner_stages) * 16 + 16",
-        kernel, own, form_.RowBytes());
+  /// Three for each, where there is room.
+  int64_t Buffers(int64_t own, int64_t tile) const {
+    const int64_t room = profile_.shared_per_block - 2 * own * form_.RowBytes() - 16;
+    return std::clamp<int64_t>(room / (tile * (form_.RowBytes() + 8) + 16), kLeast, 6);
   }
 
   /// Blocks of `own` rows of each head.
@@ -152,21 +115,27 @@ class AttentionBackward : public BoundTemplate {
 
   LaunchPlan PlanOf(const Configuration& configuration) const {
     const Chosen at = chosen(configuration);
-    const int64_t forward_q = at["forward_q"], k_tile = at["k_tile"], q_tile = at["q_tile"];
+    const int64_t k_tile = at["k_tile"], q_tile = at["q_tile"];
     const auto map = [&](const char* tensor, bool of_keys, int64_t rows) {
       return form_.Map(tensor, element_, of_keys, rows);
     };
-    LaunchStep forward = Launch("attention", false, forward_q, forward_q / 64, ForwardBytes(),
-                                {map("q", false, 64), map("k", true, at["forward_k"]), map("v", true, at["forward_k"]),
-                                 form_.extra, "dy", "@statistics"},
-                                form_.scale * 1.4426950408889634);
-    if (at["forward_order"] == 1)
+    const int64_t forward_bytes =
+        (forward_.queries + 2 * forward_.keys * kForwardStages) * form_.RowBytes() + kForwardStages * 32 + 64;
+    LaunchStep forward =
+        Launch("attention", false, forward_.queries, forward_.queries / 64, std::to_string(forward_bytes),
+               {map("q", false, 64), map("k", true, forward_.keys), map("v", true, forward_.keys), form_.extra, "dy",
+                "@statistics"},
+               form_.scale * 1.4426950408889634);
+    if (forward_.one_per_sm)
       forward.grid[0] = Expr::MustParse(fmt::format("min({}, {})", forward.grid[0].text(), profile_.sms));
-    const LaunchStep keys = Launch("backward_keys", true, OwnKeys(), 2, KeysBytes(),
+    const auto bytes = [&](int64_t own, int64_t tile) {
+      return StreamBytes(std::to_string(own), std::to_string(tile), Buffers(own, tile));
+    };
+    const LaunchStep keys = Launch("backward_keys", true, OwnKeys(), 2, bytes(OwnKeys(), k_tile),
                                    {map("k", true, 64), map("v", true, 64), map("q", false, k_tile),
                                     map("dy", false, k_tile), "@statistics", "dk", "dv"},
                                    form_.scale);
-    const LaunchStep queries = Launch("backward_queries", false, at["q_groups"] * 64, at["q_groups"], QueriesBytes(),
+    const LaunchStep queries = Launch("backward_queries", false, kOwnQueries, 2, bytes(kOwnQueries, q_tile),
                                       {map("q", false, 64), map("dy", false, 64), map("k", true, q_tile),
                                        map("v", true, q_tile), "@statistics", "dq"},
                                       form_.scale);
@@ -176,6 +145,7 @@ class AttentionBackward : public BoundTemplate {
   }
 
   AttentionForm form_;
+  ForwardTile forward_;
 };
 
 bool Matches(const KernelSpec& spec) {

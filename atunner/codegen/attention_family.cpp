@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "atunner/codegen/attention_form.h"
 #include "atunner/codegen/form_family.h"
@@ -151,10 +150,7 @@ class WgmmaAttention : public AttentionTemplate {
     space_.parameters = {
         {"tile_q", Integers({64, 128, 192}), "queries per block, 64 for each group of four warps"},
         {"tile_k", Integers({32, 64, 80, 96, 112, 128, 144, 160, 176, 192}), "keys per step"},
-        {"stages", Integers({2, 3, 4}), "buffers for keys and values"},
-        {"turns", Integers({0, 1}), "groups take turns at the tensor cores"},
-        {"order", form_.causal ? Integers({0, 1, 2}) : Integers({0, 1}),
-         "one block per tile of queries; or one per SM, with tile after tile; or with long and short rows in pairs"},
+        {"order", Integers({0, 1}), "one block per tile of queries; or one per SM, with tile after tile"},
         {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
@@ -162,9 +158,7 @@ class WgmmaAttention : public AttentionTemplate {
     const std::string added = form_.given >= 2 ? "tile_k // 2" : "tile_k // 4";  // and what is read of a mask
     Add(fmt::format("{} + tile_k // 2 + {} + 24 <= (tile_q == 192 ? 160 : 232)", form_.Columns() / 2, added),
         "registers of a thread");
-    Add("turns == 0 or tile_q > 64", "a single group waits for nobody");
     AddLimits(SharedText(1), 64, 32);
-    Add("order != 2 or head_group == 1", "pairs of rows go head by head");
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -175,17 +169,17 @@ class WgmmaAttention : public AttentionTemplate {
   }
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const int64_t keys = at["tile_k"], stages = at["stages"];
+    const int64_t keys = at["tile_k"];
     ConstantBlock constants = Constants(configuration);
     // Where a block goes on to another tile of queries, they should be there.
     const Expr twice = Expr::MustParse(SharedText(2));
     const bool ahead = at["order"] != 0 && Evaluate(twice, configuration) <= profile_.shared_per_block;
-    constants.Int("STAGES", stages).Int("QUERY_STAGES", ahead ? 2 : 1).Bool("TURNS", at["turns"] != 0);
-    constants.Bool("PAIRS", at["order"] == 2);
+    constants.Int("STAGES", kStages, "buffers for keys and values").Int("QUERY_STAGES", ahead ? 2 : 1);
+    constants.Bool("TURNS", dim_ <= 128 && at["tile_q"] > 64, "groups take turns at the tensor cores");
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products = AttentionProducts({keys}, form_.Columns());
-    const std::string works = at["order"] == 2 ? PairedWorks() : Works();
-    LaunchStep step = Step("attention", at["order"] != 0 ? fmt::format("min({}, {})", works, profile_.sms) : works, 1);
+    LaunchStep step =
+        Step("attention", at["order"] != 0 ? fmt::format("min({}, {})", Works(), profile_.sms) : Works(), 1);
     step.args = {form_.Map("q", element_, false, 64), form_.Map("k", element_, true, keys),
                  form_.Map("v", element_, true, keys)};
     RenderedKernel kernel =
@@ -201,75 +195,50 @@ class WgmmaAttention : public AttentionTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const int64_t groups = at["tile_q"] / 64, tile_k = at["tile_k"];
-    // Per score: its share of both products, and an exponential, of which an SM takes sixteen in the time of 4096 FLOP.
-    // Groups hide one behind the other, but for what a barrier per tile costs.
+    // Per score: its share of both products; and an exponential, of which an SM takes sixteen in the time of 4096 FLOP,
+    // with what a mask adds. Groups hide one behind the other, but for what a barrier per tile costs.
     const double products = 4.0 * Real(form_.Columns());
-    const double weights = 256.0;
+    const double weights = form_.given >= 2 ? 512.0 : 256.0;
     const double shown = groups == 1 ? 1.0 : 0.3 / Real(groups - 1);
     const double score = std::max(products, weights) + shown * std::min(products, weights);
-    const double barriers = 1.0 + 40.0 / Real(tile_k);
-    const double turns = (at["turns"] != 0) == (dim_ <= 128 && groups > 1) ? 1.0 : 1.03;
+    const double barriers = 1.0 + 20.0 / Real(tile_k);
     // Heads that go together should find their keys and values in L2.
     const double cached = 4.0 * Real(at["head_group"] * form_.keys * dim_) / Real(form_.sharing);
-    const double small = (cached > 0.75 * Real(profile.l2_bytes) ? 1.04 : 1.0) * (at["head_group"] == 1 ? 1.01 : 1.0) *
-                         (at["stages"] == 2 ? 1.0 : 1.001);
-    const int64_t registers = form_.Columns() / 2 + tile_k / 2 + tile_k / 4 + 24;
-    const double crowded = 1.0 + 0.003 * Real(std::max<int64_t>(registers - 190, 0));
-    const double tile = score * Real(at["tile_q"] * tile_k) * barriers * turns * small * crowded;
+    const double small = (cached > 0.75 * Real(profile.l2_bytes) ? 1.04 : 1.0) * (at["head_group"] == 1 ? 1.01 : 1.0);
+    const ForwardTile best = form_.Forward();
+    const double measured = at["tile_q"] == best.queries && tile_k == best.keys ? 0.95 : 1.0;
+    const double tile = score * Real(at["tile_q"] * tile_k) * barriers * small * measured;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     return BusiestSm(configuration) * tile / rate * 1e9;
   }
 
  private:
-  static constexpr int64_t kPanelUnits = 8;
+  static constexpr int64_t kPanelUnits = 8, kStages = 2;
   /// Of the tensor-core peak that long products keep up.
   static constexpr double kSustained = 0.8;
-  /// Tiles of queries that a cost may take the time to hand out; more are even enough.
-  static constexpr int64_t kCounted = 1 << 14;
-
-  /// What blocks take one after another, as kernels/families/attention_wgmma.cu counts.
-  std::string PairedWorks() const {
-    return fmt::format("ceil_div(ceil_div({}, tile_q), 2) * {}", form_.queries_text, form_.heads_text);
-  }
 
   /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
   /// tiles.
   double BusiestSm(const Configuration& configuration) const {
     const Chosen at = chosen(configuration);
-    const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"], order = at["order"];
-    const double ends = (order == 0 ? 224.0 : 64.0) / Real(tile_k);
-    std::vector<double> tiles;  // of each row
-    for (int64_t first = 0; first < form_.queries; first += tile_q)
-      tiles.push_back(Real(form_.Tiles(first, std::min(tile_q, form_.queries - first), tile_k)) + ends);
-    const double longest = *std::max_element(tiles.begin(), tiles.end());
-    const double average = std::accumulate(tiles.begin(), tiles.end(), 0.0) / Real(std::ssize(tiles));
-    const double works = Real(std::ssize(tiles) * form_.heads) / Real(profile_.sms);
-    if (longest == *std::min_element(tiles.begin(), tiles.end())) return std::ceil(works) * longest;
-    if (order == 0) return std::max(works, 1.0) * average + 0.3 * longest;  // long rows first fill up evenly
-    if (order == 2)
-      return std::ceil(Real(CeilDiv(std::ssize(tiles), 2) * form_.heads) / Real(profile_.sms)) * 2 * average;
-    return std::ssize(tiles) * form_.heads > kCounted ? works * average : BusiestInRounds(tiles, at["head_group"]);
-  }
-
-  /// The same where blocks take rows in rounds, every other one backwards: well balanced or not, as the groups of heads
-  /// fall.
-  double BusiestInRounds(const std::vector<double>& tiles, int64_t head_group) const {
-    std::vector<double> load(static_cast<size_t>(profile_.sms));
-    int64_t index = 0;
-    for (int64_t first = 0; first < form_.heads; first += head_group) {
-      for (auto row = tiles.rbegin(); row != tiles.rend(); ++row) {
-        for (int64_t head = first; head < std::min(first + head_group, form_.heads); ++head, ++index) {
-          const int64_t place = index % profile_.sms;
-          load[static_cast<size_t>(index / profile_.sms % 2 == 0 ? place : profile_.sms - 1 - place)] += *row;
-        }
-      }
+    const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"];
+    const bool one_per_sm = at["order"] == 1;
+    double longest = 0, all = 0;  // of the rows of tiles of a head
+    for (int64_t first = 0; first < form_.queries; first += tile_q) {
+      const double row = Real(form_.Tiles(first, std::min(tile_q, form_.queries - first), tile_k)) +
+                         (one_per_sm ? 64.0 : 224.0) / Real(tile_k);
+      longest = std::max(longest, row), all += row;
     }
-    return *std::max_element(load.begin(), load.end());
+    const double works = Real(CeilDiv(form_.queries, tile_q) * form_.heads) / Real(profile_.sms);
+    if (!form_.causal) return std::ceil(works) * longest;
+    // Long rows first fill up evenly. Blocks with row after row do so too, but for very long ones.
+    const double even = std::max(all * Real(form_.heads) / Real(profile_.sms), longest);
+    return one_per_sm ? even * (form_.Forward().one_per_sm ? 1.0 : 1.4) : even + 0.3 * longest;
   }
 
   /// Bytes with so many buffers for queries: tiles and barriers.
   std::string SharedText(int64_t buffers) const {
-    return fmt::format("({0} * tile_q + 2 * tile_k * stages) * {1} + stages * 32 + {0} * tile_q // 4", buffers,
+    return fmt::format("({0} * tile_q + {1} * tile_k) * {2} + {1} * 16 + {0} * tile_q // 4", buffers, 2 * kStages,
                        form_.RowBytes());
   }
 };

@@ -71,6 +71,12 @@ double AttentionForm::SeenKeys() const {
   return window > 0 ? std::min(all, Real(window)) : all;
 }
 
+ForwardTile AttentionForm::Forward() const {
+  const bool one_per_sm = !causal || queries <= 8192 || window > 0;
+  const bool two_groups = dim > 64 || given >= 2 || (causal && queries <= 2048);
+  return {two_groups ? 128 : 192, dim > 128 ? 80 : 128, one_per_sm};
+}
+
 ConstantBlock AttentionForm::Constants(int64_t statistics) const {
   ConstantBlock block;
   block.Define("STATISTICS", statistics).Int("DIM", dim).Bool("CAUSAL", causal);

@@ -8,6 +8,12 @@
 
 namespace atunner {
 
+/// Of a block of the forward pass.
+struct ForwardTile {
+  int64_t queries, keys;
+  bool one_per_sm;  ///< blocks go from tile to tile
+};
+
 struct AttentionForm {
   int64_t heads = 1, queries = 1, keys = 1, dim = 1;  ///< at the task's own size; the heads of all sequences
   int64_t members = 1;                                ///< query heads of a sequence
@@ -25,6 +31,8 @@ struct AttentionForm {
   int64_t Tiles(int64_t row, int64_t rows, int64_t tile_k) const;
   /// Keys that a query sees, on average.
   double SeenKeys() const;
+  /// On Hopper, what was measured to be the fastest.
+  ForwardTile Forward() const;
   /// Columns of outputs, rounded up to whole steps of 16; bytes of a row in panels of 64 columns.
   int64_t Columns() const { return CeilDiv(dim, 16) * 16; }
   int64_t RowBytes() const { return CeilDiv(dim, 64) * 128; }

@@ -23,14 +23,12 @@ TEST_F(Decoding, GroupsOfHeadsAndPagesOfAnySize) {
   Check(Task({1, 4, 256, 16, 32, 1, 5}, DType::kBFloat16), "attention_paged", 1);
 }
 
-TEST_F(Decoding, PartsAreJoined) {
-  const KernelSpec spec = Task({3, 8, 64, 40, 16, 2, 40}, DType::kBFloat16);
+TEST_F(Decoding, SharesOfAnySizeAreJoined) {
+  const KernelSpec spec = Task({7, 8, 64, 40, 16, 2, 40}, DType::kBFloat16);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  for (const auto& [parts, warps, octets] : {std::array{5, 1, 1}, std::array{3, 4, 1}, std::array{7, 2, 1}}) {
-    Configuration one = WithValues(*schedule, {{"parts", parts}, {"warps", warps}, {"octets", octets}});
-    CheckConfiguration(spec, *schedule, one, *oracle);
-  }
+  for (const auto& [shares, warps] : {std::array{1, 1}, std::array{1, 4}, std::array{2, 1}, std::array{1, 8}})
+    CheckConfiguration(spec, *schedule, WithValues(*schedule, {{"shares", shares}, {"warps", warps}}), *oracle);
 }
 
 /// One of the library's operators: {batch, heads, queries, dim}, {batch, key heads, keys, dim}.

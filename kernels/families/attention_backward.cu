@@ -17,7 +17,7 @@ struct Statistics {
 template <bool KEYS_>
 struct Shape {
   static constexpr bool KEYS = KEYS_;
-  static constexpr int GROUPS = KEYS ? K_GROUPS : Q_GROUPS;
+  static constexpr int GROUPS = 2;  // of four warps
   static constexpr int TILE = KEYS ? K_TILE : Q_TILE;  // rows that stream by at once
   /// BufferRing for the tensor that is needed first (queries, or keys), and for its partner (dy, or values).
   static constexpr int STAGES = KEYS ? K_STAGES : Q_STAGES, PARTNER_STAGES = KEYS ? K_PARTNER_STAGES : Q_PARTNER_STAGES;
@@ -275,11 +275,11 @@ DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int he
   show_to_tensor_cores();
   __syncthreads();
   if (threadIdx.x < 128) {
-    give_registers<S::GROUPS == 2 ? 24 : 32>();
+    give_registers<24>();
     if (threadIdx.x == 0) load_all<S>(own, other, statistics, shared_at, heads, sequence);
     __syncwarp();
   } else {
-    take_registers<S::GROUPS == 2 ? 240 : 160>();
+    take_registers<240>();
     consume(shared_at);
   }
 }

@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   const int lane = threadIdx.x % 32;
   const Task task{heads, sequence, given};
-  const Queries queries = Queries::at(blockIdx.x, task);
+  const Queries queries(blockIdx.x, task);
   const int warp_row = threadIdx.x / 32 * WARP_Q;
   const int first_row = queries.first + warp_row;  // of this warp
   const int begin = queries.begin(), tiles = queries.end();

@@ -1,12 +1,22 @@
 // One query per sequence over keys in pages: y = softmax(q · kᵀ · scale) · v for q, y of [sequences, HEADS, DIM] and pools of
-// [pages, PAGE, KEY_HEADS, DIM]. A block has PART keys of one sequence and OCTETS · 8 of the query heads that share a key head, so
-// that keys and values are read once; each warp takes sixteen keys at a time, from memory straight into the operands of
-// mma.sync. Lane l is number l % 4 of its quad, quad l / 4. `parts` holds what blocks found where a sequence has several.
+// [pages, PAGE, KEY_HEADS, DIM]. The keys of all sequences, however long those are, are dealt out in equal shares of consecutive rounds.
+// A share's blocks walk over it side by side, each with OCTETS · 8 of the query heads that share a key head, so that keys and values are
+// read once; each warp takes sixteen keys at a time, from memory straight into the operands of mma.sync. Lane l is number l % 4 of its
+// quad, quad l / 4. `parts` holds what each share has of each sequence, and a second step joins them.
 constexpr int GROUP = HEADS / KEY_HEADS;
 constexpr int TILES = (GROUP + OCTETS * 8 - 1) / (OCTETS * 8);  // of the heads that share a key head
-constexpr int PARTS = (TABLE * PAGE + PART - 1) / PART;
+constexpr int TRACKS = KEY_HEADS * TILES;                       // blocks of a share
+constexpr int ROUND = WARPS * 16;                               // keys that a block takes at once
 constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
+constexpr int OUTPUTS = OCTETS * STRIPS * 16;  // of a lane
+
+/// The heads of a block.
+struct Track {
+  int key_head, first, count;
+  DEVICE Track(int index)
+      : key_head(index % KEY_HEADS), first(key_head * GROUP + index / KEY_HEADS * OCTETS * 8), count(min((key_head + 1) * GROUP - first, OCTETS * 8)) {}
+};
 
 /// What is relative to `top` made relative to `common`, which is no smaller.
 DEVICE float factor(float top, float common) { return top == common ? 1.0f : power_of_two(top - common); }
@@ -58,7 +68,7 @@ struct Running {
   /// All outputs, in one order for all warps.
   template <class Use>
   DEVICE void visit(const Use& use) {
-    UNROLLED for (int i = 0; i < OCTETS * STRIPS * 16; ++i) use(i, out[i / (STRIPS * 16)][i / 4 % (STRIPS * 4)][i % 4]);
+    UNROLLED for (int i = 0; i < OUTPUTS; ++i) use(i, out[i / (STRIPS * 16)][i / 4 % (STRIPS * 4)][i % 4]);
   }
   /// Outputs relative to other maxima.
   DEVICE void rescale(const float (&tops)[OCTETS]) {
@@ -111,33 +121,23 @@ struct Pages {
   }
 };
 
-/// A warp's left operands, in registers or as one copy for the block.
-struct Queries {
-  uint4 own[Q_REGISTERS ? OCTETS : 1][Q_REGISTERS ? CHUNKS : 1];
-  uint4 (*shared)[CHUNKS][32];
-
-  DEVICE Queries(uint4 (*shared)[CHUNKS][32], const T* q, int heads) : shared(shared) {
-    const int lane = threadIdx.x % 32;
-    UNROLLED for (int o = 0; o < OCTETS; ++o) {
-      const int mine = o * 8 + lane / 4;
-      UNROLLED for (int j = 0; j < CHUNKS; ++j) {
-        const uint4 unit = mine < heads ? load_unit(q + mine * DIM, j * 32 + lane % 4 * 8) : uint4{};
-        if (Q_REGISTERS) own[Q_REGISTERS ? o : 0][Q_REGISTERS ? j : 0] = unit;
-        else if (threadIdx.x < 32) shared[o][j][lane] = unit;
-      }
-    }
-    if (!Q_REGISTERS) __syncthreads();
+/// The left operands of all warps, lane by lane.
+using Queries = uint4[OCTETS][CHUNKS][32];
+DEVICE void load_queries(Queries& queries, const T* q, int heads) {
+  for (int i = threadIdx.x; i < OCTETS * CHUNKS * 32; i += WARPS * 32) {
+    const int lane = i % 32, mine = i / (CHUNKS * 32) * 8 + lane / 4;
+    queries[i / (CHUNKS * 32)][i / 32 % CHUNKS][lane] = mine < heads ? load_unit(q + mine * DIM, i / 32 % CHUNKS * 32 + lane % 4 * 8) : uint4{};
   }
-  DEVICE uint4 at(int o, int j) const { return Q_REGISTERS ? own[Q_REGISTERS ? o : 0][Q_REGISTERS ? j : 0] : shared[o][j][threadIdx.x % 32]; }
-};
+  __syncthreads();
+}
 
 /// scores[16 heads, 2 · 8 keys] = queries · keysᵀ.
 DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&keys)[2][CHUNKS]) {
   UNROLLED for (int half = 0; half < 2; ++half) {
     UNROLLED for (int e = 0; e < 4; ++e) scores[half][e] = 0;
     UNROLLED for (int j = 0; j < CHUNKS; ++j) {
-      const uint4 q = queries.at(0, j), k = keys[half][j];
-      const uint4 other = OCTETS == 2 ? queries.at(OCTETS - 1, j) : uint4{};
+      const uint4 q = queries[0][j][threadIdx.x % 32], k = keys[half][j];
+      const uint4 other = OCTETS == 2 ? queries[OCTETS - 1][j][threadIdx.x % 32] : uint4{};
       const unsigned first[4] = {q.x, other.x, q.y, other.y}, second[4] = {q.z, other.z, q.w, other.w};
       multiply(scores[half], first, k.x, k.y);
       multiply(scores[half], second, k.z, k.w);
@@ -148,7 +148,7 @@ DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&k
 /// Where the warps of a block put together what they found, always in the same order.
 struct Meeting {
   float tops[WARPS][OCTETS * 8], totals[WARPS][OCTETS * 8];
-  float out[WARPS > 1 ? WARPS / 2 : 1][OCTETS * STRIPS * 16][32];
+  float out[WARPS > 1 ? WARPS / 2 : 1][OUTPUTS][32];
 
   /// Of all warps; afterwards the first one's `running` has the sums of all.
   DEVICE void join(Running& running, float (&tops_of_all)[OCTETS], float (&totals_of_all)[OCTETS]) {
@@ -179,80 +179,107 @@ struct Meeting {
   }
 };
 
+/// The rounds of all sequences, dealt out.
+struct Shares {
+  const long long* last;
+  int sequences, count;
+  long long rounds = 0;
+
+  DEVICE Shares(const long long* last, int sequences, int count) : last(last), sequences(sequences), count(count) {
+    for (int base = 0; base < sequences; base += 32) rounds += __reduce_add_sync(0xffffffffu, rounds_of(base + threadIdx.x % 32));
+    this->count = (int)min((long long)count, rounds);
+  }
+  DEVICE unsigned rounds_of(int sequence) const { return sequence < sequences ? (length_of(last[sequence]) + ROUND - 1) / ROUND : 0; }
+  DEVICE long long begin_of(int share) const { return rounds * share / count; }
+  DEVICE int owner_of(long long round) const { return (int)(((round + 1) * count - 1) / rounds); }
+  /// The sequence that a round belongs to; `before`: the rounds of all sequences before that.
+  DEVICE int sequence_of(long long round, long long& before) const {
+    before = 0;
+    for (int base = 0;; base += 32) {
+      const int lane = threadIdx.x % 32;
+      const unsigned mine = rounds_of(base + lane);
+      unsigned sum = mine;  // of all up to this lane's
+      UNROLLED for (int offset = 1; offset < 32; offset *= 2) {
+        const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset);
+        if (lane >= offset) sum += other;
+      }
+      const unsigned beyond = __ballot_sync(0xffffffffu, before + sum > round);
+      if (beyond != 0) {
+        before += __shfl_sync(0xffffffffu, sum - mine, __ffs(beyond) - 1);
+        return base + __ffs(beyond) - 1;
+      }
+      before += __shfl_sync(0xffffffffu, sum, 31);
+    }
+  }
+};
+
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
     decode(const T* __restrict__ q, const T* __restrict__ k_pool, const T* __restrict__ v_pool, const long long* __restrict__ table,
-           const long long* __restrict__ last, T* __restrict__ y, float* __restrict__ parts, float2* __restrict__ sums, int pages,
-           float scale_log2) {
+           const long long* __restrict__ last, float* __restrict__ parts, float2* __restrict__ sums, int2* __restrict__ spans, int sequences,
+           int pages, float scale_log2) {
   __shared__ Meeting meeting;
-  const int lane = threadIdx.x % 32;
-  __shared__ uint4 shared_queries[OCTETS][CHUNKS][Q_REGISTERS ? 1 : 32];
-  const int head = blockIdx.x % KEY_HEADS, tile = blockIdx.x / KEY_HEADS % TILES, sequence = blockIdx.x / (KEY_HEADS * TILES);
-  const int length = length_of(last[sequence]);
-  const int begin = blockIdx.y * PART, end = min(begin + PART, length);
-  if (begin >= end) return;
-  const int first_head = head * GROUP + tile * OCTETS * 8, heads = min(GROUP - tile * OCTETS * 8, OCTETS * 8);
-  const long long first_row = (long long)sequence * HEADS + first_head;
-
-  const Pages places{table + (long long)sequence * TABLE, head, pages};
-  int at = begin + threadIdx.x / 32 * 16;
-  int row = places.row_of(at, length);
-  uint4 keys[2][CHUNKS], values[STRIPS][4];
-  places.load_keys(k_pool, row, keys);
-  const Queries queries((uint4(*)[CHUNKS][32])shared_queries, q + first_row * DIM, heads);
-  Running running;
-  for (; at < end; at += WARPS * 16) {
-    places.load_values(v_pool, row, values);
-    row = places.row_of(at + WARPS * 16, length);
-    float scores[2][4];
-    score(scores, queries, keys);
-    if (at + WARPS * 16 < end) places.load_keys(k_pool, row, keys);
-    unsigned weights[OCTETS][2];
-    running.weigh(scores, scale_log2, end - at, weights);
-    running.add(weights, values);
-  }
-  float tops[OCTETS], totals[OCTETS];
-  meeting.join(running, tops, totals);
-  if (threadIdx.x >= 32) return;
-  UNROLLED for (int o = 0; o < OCTETS; ++o) {
-    if (PARTS == 1) running.scale(o, 1.0f / totals[o]);
-    const int mine = o * 8 + lane / 4;
-    if (PARTS > 1 && lane % 4 == 0 && mine < heads) sums[(first_row + mine) * PARTS + blockIdx.y] = make_float2(tops[o], totals[o]);
-    UNROLLED for (int side = 0; side < 2; ++side) {
-      const int which = o * 8 + lane % 4 * 2 + side;
-      UNROLLED for (int s = 0; s < STRIPS; ++s) {
-        const int element = s * 64 + lane / 4 * 8;
-        float eight[8];
-        UNROLLED for (int d = 0; d < 8; ++d) eight[d] = running.out[o][s * 4 + d / 2][d % 2 * 2 + side];
-        if (which >= heads || element >= DIM) continue;
-        if (PARTS == 1) {
-          *(uint4*)(y + (first_row + which) * DIM + element) =
-              make_uint4(pack(eight[0], eight[1]), pack(eight[2], eight[3]), pack(eight[4], eight[5]), pack(eight[6], eight[7]));
-        } else {
-          float4* to = (float4*)(parts + ((first_row + which) * PARTS + blockIdx.y) * DIM + element);
-          to[0] = make_float4(eight[0], eight[1], eight[2], eight[3]);
-          to[1] = make_float4(eight[4], eight[5], eight[6], eight[7]);
-        }
+  __shared__ Queries queries;
+  const Track track(blockIdx.x % TRACKS);
+  const int share = blockIdx.x / TRACKS, lane = threadIdx.x % 32;
+  const Shares shares(last, sequences, gridDim.x / TRACKS);
+  if (share >= shares.count) return;
+  long long round = shares.begin_of(share), before;
+  const long long stop = shares.begin_of(share + 1);
+  for (int sequence = shares.sequence_of(round, before); round < stop; ++sequence) {
+    const int length = length_of(last[sequence]);
+    const long long next = before + (length + ROUND - 1) / ROUND;  // the first of the next sequence
+    const int begin = (int)(round - before) * ROUND, end = stop < next ? (int)(stop - before) * ROUND : length;
+    const Pages places{table + (long long)sequence * TABLE, track.key_head, pages};
+    int at = begin + threadIdx.x / 32 * 16;
+    int row = places.row_of(at, length);
+    uint4 keys[2][CHUNKS], values[STRIPS][4];
+    places.load_keys(k_pool, row, keys);
+    load_queries(queries, q + ((long long)sequence * HEADS + track.first) * DIM, track.count);
+    Running running;
+    for (; at < end; at += ROUND) {
+      places.load_values(v_pool, row, values);
+      row = places.row_of(at + ROUND, length);
+      float scores[2][4];
+      score(scores, queries, keys);
+      if (at + ROUND < end) places.load_keys(k_pool, row, keys);
+      unsigned weights[OCTETS][2];
+      running.weigh(scores, scale_log2, end - at, weights);
+      running.add(weights, values);
+    }
+    float tops[OCTETS], totals[OCTETS];
+    meeting.join(running, tops, totals);
+    const int part = share + sequence;  // grows along the rounds, so that it is nobody else's
+    const long long place = (long long)part * TRACKS + blockIdx.x % TRACKS;
+    if (threadIdx.x < 32) {
+      running.visit([&](int i, float& one) {
+        if (i / (STRIPS * 16) * 8 + lane % 4 * 2 + i % 2 < track.count) parts[(place * OUTPUTS + i) * 32 + lane] = one;
+      });
+      UNROLLED for (int o = 0; o < OCTETS; ++o) {
+        if (lane % 4 == 0) sums[(place * OCTETS + o) * 8 + lane / 4] = make_float2(tops[o], totals[o]);
       }
     }
+    if (begin == 0 && blockIdx.x % TRACKS == 0 && threadIdx.x == 0) spans[sequence] = make_int2(part, sequence + shares.owner_of(next - 1) + 1);
+    round = before = next;
   }
 }
 
-/// One block for each head of a sequence: the parts, in their order.
-extern "C" __global__ void __launch_bounds__(256)
-    combine(const long long* __restrict__ last, const float* __restrict__ parts, const float2* __restrict__ sums, T* __restrict__ y) {
-  const long long row = blockIdx.x;
-  const int count = (length_of(last[row / HEADS]) + PART - 1) / PART;
-  float top = __int_as_float(0xff800000);
-  for (int part = 0; part < count; ++part) top = fmaxf(top, sums[row * PARTS + part].x);
-  for (int element = threadIdx.x; element < DIM; element += blockDim.x) {
-    float total = 0, out = 0;
-#pragma unroll 4
-    for (int part = 0; part < count; ++part) {
-      const float2 sum = sums[row * PARTS + part];
-      const float scale = factor(sum.x, top);
-      total += sum.y * scale;
-      out += parts[(row * PARTS + part) * DIM + element] * scale;
-    }
-    y[row * DIM + element] = T(out / total);
+/// The heads of a track of one sequence, sixteen of a lane's outputs for each block: the parts, in their order.
+extern "C" __global__ void __launch_bounds__(512)
+    combine(const float* __restrict__ parts, const float2* __restrict__ sums, const int2* __restrict__ spans, T* __restrict__ y) {
+  const Track track(blockIdx.x % TRACKS);
+  const int i = blockIdx.y * 16 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int head = i / (STRIPS * 16) * 8 + lane % 4 * 2 + i % 2, element = i / 16 % STRIPS * 64 + lane / 4 * 8 + i / 4 % 4 * 2 + i / 2 % 2;
+  if (head >= track.count || element >= DIM) return;
+  const int2 span = spans[blockIdx.x / TRACKS];
+  float top = __int_as_float(0xff800000), total = 0, out = 0;
+#pragma unroll 8
+  for (int part = span.x; part < span.y; ++part) {
+    const long long place = (long long)part * TRACKS + blockIdx.x % TRACKS;
+    const float2 sum = sums[place * OCTETS * 8 + head];
+    const float common = fmaxf(top, sum.x), keep = factor(top, common), scale = factor(sum.x, common);
+    total = total * keep + sum.y * scale;
+    out = out * keep + parts[(place * OUTPUTS + i) * 32 + lane] * scale;
+    top = common;
   }
+  y[((long long)(blockIdx.x / TRACKS) * HEADS + track.first + head) * DIM + element] = T(out / total);
 }

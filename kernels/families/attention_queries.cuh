@@ -52,12 +52,10 @@ struct Queries {
   long long base = 0, key_base = 0;  // of the head, in elements
 
   Queries() = default;
-  DEVICE Queries(const Task& task, int head, int tile)
-      : first(tile * TILE_Q), head(head), keys(task.keys_of(head)), base((long long)head * task.sequence * DIM),
-        key_base((long long)(head / SHARING) * task.keys() * DIM) {}
-  static DEVICE Queries at(int index, const Task& task) {
+  DEVICE Queries(int index, const Task& task) {
     const HeadTile place(index, task.heads, task.tiles());
-    return Queries(task, place.head, place.tile);
+    first = place.tile * TILE_Q, head = place.head, keys = task.keys_of(head);
+    base = (long long)head * task.sequence * DIM, key_base = (long long)(head / SHARING) * task.keys() * DIM;
   }
   /// The first tile of keys that any of them sees, and the one behind the last that a row before `row` sees.
   DEVICE int begin() const { return WINDOW > 0 ? max(0, first + AHEAD - WINDOW + 1) / TILE_K : 0; }

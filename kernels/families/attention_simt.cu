@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
   const int x = threadIdx.x % 16;
   const int row0 = threadIdx.x / 16;  // a thread's rows are row0, row0 + ROW_THREADS, …
   const Task task{heads, sequence, given};
-  const Queries mine = Queries::at(blockIdx.x, task);
+  const Queries mine(blockIdx.x, task);
   const int first_q = mine.first;
   const int begin = mine.begin(), tiles = mine.end();
 

@@ -21,39 +21,20 @@ struct Work {
   DEVICE Work(const Task& task) { find(task); }
 
   DEVICE void advance(const Task& task) {
-    if (PAIRS && !second && place * 2 + 1 != task.tiles()) {  // the middle one is its own partner
-      second = true;
-      set(Queries(task, queries.head, place));
-    } else {
-      second = false;
-      ++round;
-      find(task);
-    }
+    ++round;
+    find(task);
   }
 
  private:
   int round = 0;
-  int place = 0;        // of a pair, from both ends of the head's tiles
-  bool second = false;  // of a pair
 
   DEVICE void find(const Task& task) {
-    const int count = task.tiles();
-    if (PAIRS) {  // a long row of tiles, then a short one, so that all blocks have the same
-      const int half = (count + 1) / 2;
-      const int index = round * gridDim.x + blockIdx.x;
-      exists = index < half * task.heads;
-      place = index % half;
-      if (exists) set(Queries(task, index / half, count - 1 - place));
-    } else {
-      // Every other round backwards, as rows of a causal mask get shorter.
-      const int index = round * gridDim.x + (CAUSAL && round % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-      exists = index < count * task.heads;
-      if (exists) set(Queries::at(index, task));
-    }
-  }
-  DEVICE void set(const Queries& which) {
-    queries = which;
-    begin = which.begin(), end = which.end();
+    // Every other round backwards, as rows of a causal mask get shorter.
+    const int index = round * gridDim.x + (CAUSAL && round % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+    exists = index < task.tiles() * task.heads;
+    if (!exists) return;
+    queries = Queries(index, task);
+    begin = queries.begin(), end = queries.end();
   }
 };
 
