@@ -37,6 +37,7 @@ std::optional<Programs> ProgramsOf(const KernelSpec& spec) {
   return Programs{*std::move(program), MakeReductionProgram(*graph, /*online=*/true).value()};
 }
 
+constexpr int64_t kLongRow = 65536;      // bytes, from which rows may stay in shared memory
 constexpr int64_t kOtherRegisters = 40;  // addresses, sums and temporaries beside the kept elements
 
 class ReductionTemplate : public BoundTemplate {
@@ -52,7 +53,9 @@ class ReductionTemplate : public BoundTemplate {
     const ReductionSchedule schedule = {Stores(configuration, "registers"), at["prefetch"] != 0,
                                         Stores(configuration, "staged"), program_.columns % at["vector"] != 0,
                                         IsNarrow(program_.graph, space_, configuration)};
-    const ReductionProgram& program = Stores(configuration, "reload") ? read_again_ : program_;
+    // What is not kept in registers is read in as few passes as there can be.
+    const bool again = Stores(configuration, "reload") || Stores(configuration, "shared");
+    const ReductionProgram& program = again ? read_again_ : program_;
     ConstantBlock constants;
     constants.Int("COLS", program_.columns, "elements of a row")
         .Ints(at, {"threads_per_row", "rows_per_block"})
@@ -92,12 +95,13 @@ class ReductionTemplate : public BoundTemplate {
     const double barriers = threads > 32 ? 0.02 * std::log2(threads / 32) : 0;
     const double small = block < 128 ? 0.05 : 0;
     // Blocks that load, reduce and write in turn leave memory idle where few of them fit; the next row's copies do not.
-    const bool ahead = at["prefetch"] > 0, long_rows = columns * streamed > 16384;
+    const bool ahead = at["prefetch"] > 0, shared = Stores(configuration, "shared"), long_rows = columns * streamed > 16384;
     double factor = Stores(configuration, "registers") && !ahead && long_rows ? 1.25 : 1.0;
     // Short rows want many threads, blocks that end with their rows, and the caches: 258 us where blocks that stay and
     // copy ahead took 276, evict-first 362 (rms_norm of 4096 floats on an H200).
     if (at["blocks_per_sm"] > 0 && !long_rows) factor *= 1.06;
     if (at["stream"] > 0) factor *= 1.02;
+    if (shared) factor *= 1.05;  // where registers would do
     if (block < 512) factor *= 1.02;
     if (ahead && Real(at["blocks_per_sm"]) * block < 512) factor *= 1.1;
     if (MayBeNarrow(program_.graph) && !IsNarrow(program_.graph, space_, configuration)) factor *= 1.05;
@@ -145,6 +149,8 @@ class ReductionTemplate : public BoundTemplate {
     std::vector<Value> storages = {std::string("reload")};
     if (again) storages.insert(storages.begin(), std::string("registers"));
     if (odd) storages.emplace_back(std::string("staged"));
+    if (again && program_.columns * copied_bytes_ > kLongRow && profile_.cc_major >= 8)
+      storages.emplace_back(std::string("shared"));
     space_.parameters = {
         {"threads_per_row",
          odd ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({8, 16, 32, 64, 128, 256, 512, 1024}),
@@ -160,7 +166,8 @@ class ReductionTemplate : public BoundTemplate {
     };
     AddFunctions(program_.graph, space_);
     if (uneven)
-      Add(fmt::format("{} % vector == 0 or storage == 'reload'", program_.columns), "rows that begin between vectors");
+      Add(fmt::format("{} % vector == 0 or storage == 'reload' or storage == 'shared'", program_.columns),
+          "rows that begin between vectors");
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     if (odd) {
@@ -182,9 +189,12 @@ class ReductionTemplate : public BoundTemplate {
                     "min(255, 65536 // (threads_per_row * rows_per_block))",
                     chunks, std::max<int64_t>(kept_bytes_, 1), copied_only_bytes_, kOtherRegisters),
         "the row does not fit in registers");
-    Add(fmt::format("prefetch == 0 or (storage == 'registers' and blocks_per_sm > 0 and vector * {} >= 4)",
+    Add(fmt::format("prefetch == 0 or ((storage == 'registers' or storage == 'shared') and blocks_per_sm > 0 and "
+                    "vector * {} >= 4)",
                     least_copied_),
         "asynchronous copies take 4, 8 or 16 bytes, and serve blocks that go on");
+    Add(fmt::format("storage != 'shared' or (prefetch == 1 and threads_per_row >= 128 and {} <= 32)", chunks),
+        "rows in shared memory are long, and copied");
     Add(fmt::format(
             "prefetch == 0 or blocks_per_sm * ({} * threads_per_row * rows_per_block * vector * {} + 2048) <= {}",
             chunks, copied_bytes_, profile_.shared_per_block),

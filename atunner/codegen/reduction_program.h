@@ -36,6 +36,8 @@ struct ReductionProgram {
   graph::Shape ColumnPart(const graph::Shape& shape) const;
   /// What a pass over the elements is for: operands of its reductions, and in the last one the outputs.
   std::vector<graph::NodeId> WantedIn(int pass) const;
+  /// The last one over elements.
+  int LastPass() const { return WantedIn(passes).empty() ? passes - 1 : passes; }
   /// The nodes of kind kElement that `wanted` are computed from, in order, themselves included.
   std::vector<graph::NodeId> ElementsFor(const std::vector<graph::NodeId>& wanted) const;
 };
