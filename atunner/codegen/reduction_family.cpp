@@ -37,7 +37,7 @@ std::optional<Programs> ProgramsOf(const KernelSpec& spec) {
   return Programs{*std::move(program), MakeReductionProgram(*graph, /*online=*/true).value()};
 }
 
-constexpr int64_t kLongRow = 65536;      // bytes, from which rows may stay in shared memory
+constexpr int64_t kLongRow = 16384;      // bytes, from which rows may stay in shared memory
 constexpr int64_t kOtherRegisters = 40;  // addresses, sums and temporaries beside the kept elements
 
 class ReductionTemplate : public BoundTemplate {
@@ -95,7 +95,8 @@ class ReductionTemplate : public BoundTemplate {
     const double barriers = threads > 32 ? 0.02 * std::log2(threads / 32) : 0;
     const double small = block < 128 ? 0.05 : 0;
     // Blocks that load, reduce and write in turn leave memory idle where few of them fit; the next row's copies do not.
-    const bool ahead = at["prefetch"] > 0, shared = Stores(configuration, "shared"), long_rows = columns * streamed > 16384;
+    const bool ahead = at["prefetch"] > 0, shared = Stores(configuration, "shared"),
+               long_rows = columns * streamed > 16384;
     double factor = Stores(configuration, "registers") && !ahead && long_rows ? 1.25 : 1.0;
     // Short rows want many threads, blocks that end with their rows, and the caches: 258 us where blocks that stay and
     // copy ahead took 276, evict-first 362 (rms_norm of 4096 floats on an H200).
@@ -105,8 +106,11 @@ class ReductionTemplate : public BoundTemplate {
     if (block < 512) factor *= 1.02;
     if (ahead && Real(at["blocks_per_sm"]) * block < 512) factor *= 1.1;
     if (MayBeNarrow(program_.graph) && !IsNarrow(program_.graph, space_, configuration)) factor *= 1.05;
+    // One row alone (the mean of a loss) waits for memory once for every few vectors of a thread.
+    const double few = Rows() < Real(profile.sms) ? 200 * std::ceil(per_thread / vector) : 0;
     return (MinimumBytes(spec_, spec_.dims).value_or(0) + again * Rows()) / profile.dram_gbps * narrow *
-           (0.5 + 0.5 * idle) * (1 + 0.03 * off + barriers + small) * factor;
+               (0.5 + 0.5 * idle) * (1 + 0.03 * off + barriers + small) * factor +
+           few;
   }
 
  private:
