@@ -99,6 +99,11 @@ TEST(ReductionProgram, TakesExponentialsWithTheirMaximum) {
   ASSERT_TRUE(online.has_value());
   EXPECT_EQ(online->passes, 1);
   EXPECT_EQ(online->exponentials.size(), 1u);
+  EXPECT_TRUE(online->equals.empty()) << "equal infinities are no number apart";
+  const auto guarded = MakeReductionProgram(GraphOf(Spec("logsumexp", {{64, 512}})).value(), /*online=*/true);
+  ASSERT_TRUE(guarded.has_value());
+  EXPECT_EQ(guarded->exponentials.size(), 1u);
+  EXPECT_EQ(guarded->equals.size(), 1u);
 }
 
 TEST(ColumnsSpace, ElementsStayInSharedMemoryOnlyForTheirResultsAndWithAsynchronousCopies) {

@@ -19,10 +19,14 @@ class Losses : public GraphKernels {
     }
     for (int64_t column = 0; column < classes_ && infinite_; ++column) {
       const float nothing = -INFINITY;
-      if (column % 256 < 200) Put(buffers, "logits", 2 * classes_ + column, nothing);
-      Put(buffers, "logits", 5 * classes_ + column, nothing);
+      for (const char* input : {"logits", "x"}) {
+        if (column % 256 < 200) Put(buffers, input, 2 * classes_ + column, nothing);
+        Put(buffers, input, 5 * classes_ + column, nothing);
+      }
     }
-    if (infinite_) Put(buffers, "logits", 3 * classes_ + 77, std::numeric_limits<float>::infinity());
+    for (const char* input : {"logits", "x"}) {
+      if (infinite_) Put(buffers, input, 3 * classes_ + 77, std::numeric_limits<float>::infinity());
+    }
   }
   template <class T>
   void Put(const TaskBuffers& buffers, const char* name, int64_t at, T value) {
@@ -85,6 +89,7 @@ TEST_F(Losses, InfiniteLogits) {
   infinite_ = true;
   CheckLoss("cross_entropy", 24, 1031, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
   CheckLoss("cross_entropy", 24, 2048, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
+  CheckLoss("logsumexp", 24, 2047, DType::kFloat32, {}, "reduction", 4);
 }
 
 /// Rows that share their places with many others, and places that no row has.

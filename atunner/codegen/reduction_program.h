@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "atunner/graph/graph.h"
@@ -28,6 +29,7 @@ struct ReductionProgram {
   int passes = 0;           ///< before the one that writes elements
   /// By the node of a sum of exp(x - m), where m is the largest x of the row: that m. One pass computes both.
   std::map<graph::NodeId, graph::NodeId> exponentials;
+  std::set<graph::NodeId> equals;  ///< of those sums: where x is m, infinite too, the distance is 0
 
   graph::Shape RowSpace() const { return {space.begin(), space.begin() + static_cast<int64_t>(row_axes)}; }
   graph::Shape ColumnSpace() const { return {space.begin() + static_cast<int64_t>(row_axes), space.end()}; }

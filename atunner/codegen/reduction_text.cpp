@@ -340,7 +340,8 @@ class Writer {
     };
     const auto after = [&](bool) {
       for (NodeId id : tops)
-        Line("      add_exponentials({0}, {1}, {0}of_lane);", ValueName(id), ValueName(*SumOfExponentials(id)));
+        Line("      add_exponentials<{2}>({0}, {1}, {0}of_lane);", ValueName(id), ValueName(*SumOfExponentials(id)),
+             program_.equals.contains(*SumOfExponentials(id)));
     };
     Loop(pass, before, each, after);
     for (NodeId id : reductions) {
@@ -363,9 +364,10 @@ class Writer {
   void Merge(NodeId top, NodeId sum) {
     Line("    const float {0}mine = {0};", ValueName(top));
     Reduced(top, "");
-    Line("    {1} = scaled_sum({1}, {0}mine, {0});", ValueName(top), ValueName(sum));
+    const bool equals = program_.equals.contains(sum);
+    Line("    {1} = scaled_sum<{2}>({1}, {0}mine, {0});", ValueName(top), ValueName(sum), equals);
     // Of infinities, which differ from themselves by no number, there is no sum.
-    Reduced(sum, fmt::format(" + ({0} - {0})", ValueName(top)));
+    Reduced(sum, equals ? "" : fmt::format(" + ({0} - {0})", ValueName(top)));
   }
 
   void WritingPass() {

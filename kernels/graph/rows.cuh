@@ -33,16 +33,17 @@ DEVICE float exponential(float v) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v * 1.4426950408889634f));
   return r;
 }
-/// A sum of exponentials of distances from `top`, as one of distances from `other`.
-DEVICE float scaled_sum(float sum, float top, float other) {
+/// A sum of exponentials of distances from `top`, as one of distances from `other`. EQUALS: equal infinities are 0 apart.
+template <bool EQUALS> DEVICE float scaled_sum(float sum, float top, float other) {
+  if (EQUALS) return sum * exponential(top == other ? 0.0f : top - other);
   return sum * exponential(top - (other == __int_as_float(0xff800000) ? 0.0f : other));
 }
 /// Adds e^(x - top) of N elements to `sum`, where `top` becomes the largest of all so far.
-template <int N> DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N]) {
+template <bool EQUALS, int N> DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N]) {
   const float largest = maximum(top, tree<Max, N>(x));
-  sum = scaled_sum(sum, top, largest);
+  sum = scaled_sum<EQUALS>(sum, top, largest);
 #pragma unroll
-  for (int i = 0; i < N; ++i) sum += scaled_sum(1.0f, x[i], largest);
+  for (int i = 0; i < N; ++i) sum += scaled_sum<EQUALS>(1.0f, x[i], largest);
   top = largest;
 }
 
