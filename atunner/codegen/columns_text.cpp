@@ -36,7 +36,7 @@ class Writer {
   /// ends.
   std::string Run() {
     const bool one = schedule_.park || schedule_.splits == 1;
-    std::string text = schedule_.park && schedule_.splits > 1
+    std::string text = schedule_.park && !schedule_.cluster && schedule_.splits > 1
                            ? "extern \"C\" __global__ void nothing_told(unsigned long long* told, long long count) {\n"
                              "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
                              "  if (i < count) told[i] = 0;\n}\n\n"
@@ -53,7 +53,7 @@ class Writer {
     }
     if (!one) text += Head("finish");
     for (int pass = 0; pass < program_.pass_count && !one; ++pass) text += Collected(pass);
-    return text + Finish() + (schedule_.park ? "  }\n}\n" : "}\n");
+    return text + Finish() + (schedule_.cluster ? "  ++turn;\n" : "") + (schedule_.park ? "  }\n}\n" : "}\n");
   }
   bool failed() const { return failed_; }
 
@@ -67,7 +67,8 @@ class Writer {
   std::string Head(const std::string& name) {
     std::string parameters = KernelParameters(*spec_);
     for (const ColumnsPartial& partial : PartialsOf(program_, schedule_.park)) {
-      if (schedule_.splits > 1) parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
+      if (schedule_.splits > 1 && !schedule_.cluster)
+        parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
                                    schedule_.park ? ", BLOCKS_PER_SM" : "", name, parameters);
@@ -77,7 +78,7 @@ class Writer {
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
-    text += ParkedPlaces() + FirstStrip();
+    text += ParkedPlaces() + FirstStrip() + Entered();
     if (schedule_.park)
       text += "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n";
     text += fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n",
@@ -131,6 +132,14 @@ class Writer {
       text += fmt::format("    copy_async(&{}, in_{} + {});\n", PlaceOf(one), program_.graph.node(one.id).name,
                           Offset(kept));
     return text;
+  }
+  /// Blocks of a cluster begin together.
+  std::string Entered() const {
+    if (!schedule_.cluster) return "";
+    std::string numbers;
+    for (const ColumnsPartial& partial : PartialsOf(program_, true))
+      numbers += (numbers.empty() ? "" : ", ") + std::to_string(partial.id);
+    return fmt::format("  enter_cluster<{}>();\n  int turn = 0;\n", numbers);
   }
   /// What is parked of the first strip is asked for before the others.
   std::string FirstStrip() const {
@@ -295,7 +304,12 @@ class Writer {
   std::string Gathered(NodeId id) const { return HasSpread(id) ? Name(id) + "gathered" : Name(id); }
 
   std::string Partials(int pass) const {
-    std::string text = "  if (active && reduced_thread == 0) {\n";
+    std::string text;
+    for (NodeId id : program_.ReductionsOf(pass)) {
+      if (schedule_.cluster) text += fmt::format("  tell<{}>({}, turn, kept_thread, reduced_thread);\n", id, Sums(id));
+    }
+    if (schedule_.cluster) return text;
+    text += "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : program_.ReductionsOf(pass)) {
       const std::string place = Name(id) + "parts + " + PartPlace(BlocksPart());
@@ -315,11 +329,19 @@ class Writer {
     std::string text;
     const std::vector<NodeId> reductions = program_.ReductionsOf(pass);
     for (NodeId id : reductions) text += Declare(id, Gathered(id), "LANES");
+    for (NodeId id : reductions) {
+      if (schedule_.cluster)
+        text += fmt::format("  const auto* const {}parts = told<{}, {}>(turn);\n", Name(id), id, SumType(id));
+    }
     text += "  for (int part = reduced_thread; part < SPLITS && active; part += REDUCED_THREADS) {\n";
     text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";
-    for (NodeId id : reductions)
-      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2}({3}parts + {4}));\n", Gathered(id), Combiner(id),
-                          schedule_.park ? "await" : "*", Name(id), PartPlace("part"));
+    for (NodeId id : reductions) {
+      const std::string part =
+          schedule_.cluster
+              ? fmt::format("{}parts[(part * KEPT_THREADS + kept_thread) * LANES + lane].value", Name(id))
+              : fmt::format("{}({}parts + {})", schedule_.park ? "await" : "*", Name(id), PartPlace("part"));
+      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2});\n", Gathered(id), Combiner(id), part);
+    }
     text += "    }\n  }\n";
     for (NodeId id : reductions) text += Combined(id, "STEPS * (VEC / LANES)") + Divided(id);
     return text;

@@ -15,6 +15,7 @@ struct ColumnsSchedule {
   int64_t unroll = 1;
   bool hold = false;           ///< elements between passes, in registers
   bool park = false;           ///< elements between passes, in shared memory, of blocks that run at once: one kernel
+  bool cluster = false;        ///< of blocks of a cluster, which tell each other through shared memory
   bool narrow = false;         ///< short functions, as 16-bit results need them
   int64_t parked_vectors = 0;  ///< of each input, in a block
 };

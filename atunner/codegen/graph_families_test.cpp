@@ -99,6 +99,11 @@ TEST(ReductionProgram, TakesExponentialsWithTheirMaximum) {
   ASSERT_TRUE(online.has_value());
   EXPECT_EQ(online->passes, 1);
   EXPECT_EQ(online->exponentials.size(), 1u);
+  EXPECT_TRUE(online->equals.empty()) << "equal infinities are no number apart";
+  const auto guarded = MakeReductionProgram(GraphOf(Spec("logsumexp", {{64, 512}})).value(), /*online=*/true);
+  ASSERT_TRUE(guarded.has_value());
+  EXPECT_EQ(guarded->exponentials.size(), 1u);
+  EXPECT_EQ(guarded->equals.size(), 1u);
 }
 
 TEST(ColumnsSpace, ElementsStayInSharedMemoryOnlyForTheirResultsAndWithAsynchronousCopies) {
@@ -107,7 +112,8 @@ TEST(ColumnsSpace, ElementsStayInSharedMemoryOnlyForTheirResultsAndWithAsynchron
     return schedule->space().parameters[static_cast<size_t>(schedule->space().Find("hold"))].values.size();
   };
   const KernelSpec norm = Spec("batch_norm", {{8, 64, 56, 56}});
-  EXPECT_EQ(places(norm, "H200"), 3u);
+  EXPECT_EQ(places(norm, "H200"), 4u);
+  EXPECT_EQ(places(norm, "A100"), 3u) << "no clusters";
   EXPECT_EQ(places(norm, "T4"), 2u) << "no asynchronous copies";
   EXPECT_EQ(places(Spec("logsumexp", {{64, 512, 64}}, {{"axis", int64_t{1}}}), "H200"), 2u)
       << "nobody would ask for the next strip";

@@ -167,8 +167,7 @@ TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     for (const auto& [threads, rows] : {std::array{1, 64}, {4, 16}}) {
       Configuration one = WithValues(
-          *schedule,
-          {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", 1}, {"blocks_per_sm", 1}, {"stream", 0}});
+          *schedule, {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", 1}, {"blocks_per_sm", 1}});
       one.values[static_cast<size_t>(schedule->space().Find("storage"))] = std::string("staged");
       ASSERT_TRUE(schedule->space().Allows(one, spec.dims).value());
       SCOPED_TRACE(schedule->space().Describe(one));

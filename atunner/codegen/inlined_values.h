@@ -36,6 +36,21 @@ class InlinedValues {
     return x >= 0 && Of(x) == distance.args[0] ? std::optional<graph::NodeId>(centre.number) : std::nullopt;
   }
 
+  /// x - m, if the value is that but for equal infinities, where it is 0.
+  std::optional<int> WhereDifferent(int value) const {
+    const graph::ScalarNode choice = builder_.node(value);
+    if (choice.op != graph::ScalarOp::kSelect) return std::nullopt;
+    const graph::ScalarNode both = builder_.node(choice.args[0]), zero = builder_.node(choice.args[1]),
+                            distance = builder_.node(choice.args[2]);
+    if (both.op != graph::ScalarOp::kAnd || distance.op != graph::ScalarOp::kSubtract) return std::nullopt;
+    const graph::ScalarNode infinite = builder_.node(both.args[0]), equal = builder_.node(both.args[1]);
+    const bool same = infinite.op == graph::ScalarOp::kIsInf && infinite.args[0] == distance.args[0] &&
+                      equal.op == graph::ScalarOp::kEqual && equal.args[0] == distance.args[0] &&
+                      equal.args[1] == distance.args[1];
+    const bool none = zero.op == graph::ScalarOp::kLiteral && zero.literal.whole == 0;
+    return same && none ? std::optional<int>(choice.args[2]) : std::nullopt;
+  }
+
  private:
   static std::vector<DType> TypesOf(const graph::ValidGraph& graph) {
     std::vector<DType> types;

@@ -19,10 +19,14 @@ class Losses : public GraphKernels {
     }
     for (int64_t column = 0; column < classes_ && infinite_; ++column) {
       const float nothing = -INFINITY;
-      if (column % 256 < 200) Put(buffers, "logits", 2 * classes_ + column, nothing);
-      Put(buffers, "logits", 5 * classes_ + column, nothing);
+      for (const char* input : {"logits", "x"}) {
+        if (column % 256 < 200) Put(buffers, input, 2 * classes_ + column, nothing);
+        Put(buffers, input, 5 * classes_ + column, nothing);
+      }
     }
-    if (infinite_) Put(buffers, "logits", 3 * classes_ + 77, std::numeric_limits<float>::infinity());
+    for (const char* input : {"logits", "x"}) {
+      if (infinite_) Put(buffers, input, 3 * classes_ + 77, std::numeric_limits<float>::infinity());
+    }
   }
   template <class T>
   void Put(const TaskBuffers& buffers, const char* name, int64_t at, T value) {
@@ -59,11 +63,33 @@ TEST_F(Losses, OfRows) {
     CheckLoss(op, 40, 300, DType::kFloat32, {}, "columns");
 }
 
+// A block goes from row to row: the next one is asked for where the last pass has read this one.
+TEST_F(Losses, RowsMayStayInSharedMemoryBetweenPasses) {
+  DeviceProfile one_sm = gpu_.profile();
+  one_sm.sms = 1;
+  for (const auto& [op, columns] : {std::pair{"cross_entropy_backward", 10001}, {"log_softmax", 12288}}) {
+    rows_ = 7, classes_ = columns;
+    const KernelSpec spec = SpecOf({op, {{rows_, classes_}}, {}}, DType::kBFloat16);
+    const auto schedule = MakeTemplate(spec, one_sm).value();
+    Configuration ring = schedule->Default();
+    const auto set = [&](const char* name, Value value) {
+      ring.values[static_cast<size_t>(schedule->space().Find(name))] = std::move(value);
+    };
+    set("storage", std::string("shared")), set("prefetch", int64_t{1}), set("blocks_per_sm", int64_t{1});
+    set("threads_per_row", int64_t{256}), set("rows_per_block", int64_t{2}), set("vector", int64_t{8});
+    ASSERT_TRUE(schedule->space().Allows(ring, spec.dims).value());
+    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
+    ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
+    CheckConfiguration(spec, *schedule, ring, **oracle);
+  }
+}
+
 // Masked classes are -infinity: they count nothing, wherever they stand, unless all are.
 TEST_F(Losses, InfiniteLogits) {
   infinite_ = true;
   CheckLoss("cross_entropy", 24, 1031, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
   CheckLoss("cross_entropy", 24, 2048, DType::kFloat32, {{"reduction", std::string("none")}}, "reduction", 4);
+  CheckLoss("logsumexp", 24, 2047, DType::kFloat32, {}, "reduction", 4);
 }
 
 /// Rows that share their places with many others, and places that no row has.

@@ -183,6 +183,30 @@ TEST_F(GraphKernels, BlocksThatDivideColumnsMeetInOneKernel) {
   }
 }
 
+class OnHopper : public GraphKernels {
+ protected:
+  OnHopper() : GraphKernels("H200") {}
+};
+
+// Few multiprocessors, so that every cluster has several strips: its boxes are used again.
+TEST_F(OnHopper, BlocksOfAClusterMeetThroughSharedMemory) {
+  DeviceProfile few = gpu_.profile();
+  few.sms = 4;
+  for (const char* name : {"batch_norm", "instance_norm"}) {
+    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kBFloat16, {{9, 21, 64, 64}}, {}, false});
+    const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
+    const auto schedule = MakeTemplate(spec, few).value();
+    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+    for (int64_t splits : {2, 8}) {
+      const std::vector<std::pair<const char*, int64_t>> values = {
+          {"kept_threads", 1}, {"reduced_threads", 64},
+          {"vector", 4},       {"splits", splits / (name[0] == 'i' ? 2 : 1)},
+          {"unroll", 1},       {"hold", 3}};
+      if (values[3].second > 1) CheckConfiguration(spec, *schedule, WithValues(*schedule, values), *oracle);
+    }
+  }
+}
+
 TEST_F(GraphKernels, StatisticsOfChannels) {
   for (const char* name : {"batch_norm", "instance_norm", "group_norm"}) {
     for (DType dtype : kTaskTypes) {

@@ -37,12 +37,15 @@ std::optional<Programs> ProgramsOf(const KernelSpec& spec) {
   return Programs{*std::move(program), MakeReductionProgram(*graph, /*online=*/true).value()};
 }
 
+constexpr int64_t kLongRow = 16384;      // bytes, from which rows may stay in shared memory
 constexpr int64_t kOtherRegisters = 40;  // addresses, sums and temporaries beside the kept elements
 
-class ReductionTemplate : public BoundTemplate {
+class ReductionTemplate : public GraphTemplate {
  public:
   ReductionTemplate(const KernelSpec& spec, const DeviceProfile& profile, Programs programs)
-      : BoundTemplate(spec, profile), program_(std::move(programs.held)), read_again_(std::move(programs.read)) {
+      : GraphTemplate(spec, profile, programs.held.graph),
+        program_(std::move(programs.held)),
+        read_again_(std::move(programs.read)) {
     CountBytes();
     MakeSpace();
   }
@@ -51,18 +54,16 @@ class ReductionTemplate : public BoundTemplate {
     const Chosen at = chosen(configuration);
     const ReductionSchedule schedule = {Stores(configuration, "registers"), at["prefetch"] != 0,
                                         Stores(configuration, "staged"), program_.columns % at["vector"] != 0,
-                                        IsNarrow(program_.graph, space_, configuration)};
-    const ReductionProgram& program = Stores(configuration, "reload") ? read_again_ : program_;
+                                        IsNarrow(graph_, space_, configuration)};
+    // What is not kept in registers is read in as few passes as there can be.
+    const bool again = Stores(configuration, "reload") || Stores(configuration, "shared");
+    const ReductionProgram& program = again ? read_again_ : program_;
     ConstantBlock constants;
-    constants.Int("COLS", program_.columns, "elements of a row")
-        .Ints(at, {"threads_per_row", "rows_per_block"})
-        .Int("VEC", at["vector"], "neighbouring elements that a thread moves at once")
-        .Bool("STREAM", at["stream"] != 0, "evict-first loads and stores");
-    SourceUnit source =
-        GraphSource(spec_, "reductions over rows", space_.Describe(configuration), constants,
-                    fmt::format("{}{}\n{}\n{}\n{}", schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh,
-                                embed::kCombineCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)));
-    return RenderedKernel{std::move(source), Plan(configuration, {Launch(configuration)})};
+    constants.Int("COLS", program_.columns, "elements of a row");
+    return RenderedKernel{Source(configuration, "reductions over rows", constants,
+                                 {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh,
+                                  embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
+                          Plan(configuration, {RowsStep(configuration)})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -78,16 +79,17 @@ class ReductionTemplate : public BoundTemplate {
     const double threads = Real(at["threads_per_row"]), block = threads * Real(at["rows_per_block"]);
     const double vector = Real(at["vector"]), columns = Real(program_.columns), streamed = Real(streamed_bytes_);
     const bool staged = Stores(configuration, "staged"), reloads = Stores(configuration, "reload");
+    const bool shared = Stores(configuration, "shared");
     const bool writes = !program_.WantedIn(program_.passes).empty();
     const double again = reloads ? 0.5 * streamed * Real(read_again_.passes - (writes ? 0 : 1)) * columns : 0;
-    const double width = staged ? 16 : vector * Real(narrowest_);
+    const double width = staged ? 16 : vector * Real(narrowest_) * (shared ? 0.5 : 1);  // copies want 16 bytes
     const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
     const double per_thread = columns / threads;
     const double idle = std::ceil(per_thread / vector) * vector / per_thread;
     // About 128 bytes per thread measured best among the row kernels, and reductions across warps cost barriers.
     const auto from = [](double value, double best) { return std::fabs(std::log2(value / best)); };
     const double off = staged                                   ? std::log2(threads) + from(block, 256)
-                       : reloads && per_thread * streamed > 128 ? from(threads, 256)  // long rows, on an H200
+                       : reloads && per_thread * streamed > 128 ? from(threads, 128)  // long rows, on an H200
                                                                 : from(per_thread * streamed, 128);
     const double barriers = threads > 32 ? 0.02 * std::log2(threads / 32) : 0;
     const double small = block < 128 ? 0.05 : 0;
@@ -97,16 +99,23 @@ class ReductionTemplate : public BoundTemplate {
     // Short rows want many threads, blocks that end with their rows, and the caches: 258 us where blocks that stay and
     // copy ahead took 276, evict-first 362 (rms_norm of 4096 floats on an H200).
     if (at["blocks_per_sm"] > 0 && !long_rows) factor *= 1.06;
-    if (at["stream"] > 0) factor *= 1.02;
-    if (block < 512) factor *= 1.02;
+    // In shared memory, where registers would do; and two blocks of an SM fill each other's pauses
+    // (cross_entropy_backward 8192 x 50257 in bfloat16 483 us; one of 512 threads 532 or 566, of 1024 544).
+    if (shared) factor *= at["blocks_per_sm"] > 1 ? 1.05 : 1.1;
+    // Small blocks for rows in registers (var 65536 x 4096 in bfloat16 128 us where blocks of 512 threads take 147).
+    const bool registers = Stores(configuration, "registers") && !ahead && !long_rows;
+    if (block < (registers ? 256 : 512) || (registers && block > 256)) factor *= 1.02;
     if (ahead && Real(at["blocks_per_sm"]) * block < 512) factor *= 1.1;
-    if (MayBeNarrow(program_.graph) && !IsNarrow(program_.graph, space_, configuration)) factor *= 1.05;
+    if (MayBeNarrow(graph_) && !IsNarrow(graph_, space_, configuration)) factor *= 1.05;
+    // One row alone (the mean of a loss) waits for memory once for every few vectors of a thread.
+    const double few = Rows() < Real(profile.sms) ? 200 * std::ceil(per_thread / vector) : 0;
     return (MinimumBytes(spec_, spec_.dims).value_or(0) + again * Rows()) / profile.dram_gbps * narrow *
-           (0.5 + 0.5 * idle) * (1 + 0.03 * off + barriers + small) * factor;
+               (0.5 + 0.5 * idle) * (1 + 0.03 * off + barriers + small) * factor +
+           few;
   }
 
  private:
-  int64_t BytesOf(NodeId id) const { return static_cast<int64_t>(SizeOf(program_.graph.node(id).type.dtype)); }
+  int64_t BytesOf(NodeId id) const { return static_cast<int64_t>(SizeOf(graph_.node(id).type.dtype)); }
   double Rows() const { return Real(graph::ElementCount(program_.RowSpace()).Bound(spec_.dims).factor()); }
   bool Stores(const Configuration& configuration, std::string_view where) const {
     return ToString(Get(space_, configuration, "storage")) == where;
@@ -135,7 +144,7 @@ class ReductionTemplate : public BoundTemplate {
       if (input.columns) widest = std::max(widest, BytesOf(input.id));
       uneven = uneven && (!input.columns || HasRows(program_, input));
     }
-    for (const graph::Output& output : program_.graph.outputs()) widest = std::max(widest, BytesOf(output.node));
+    for (const graph::Output& output : graph_.outputs()) widest = std::max(widest, BytesOf(output.node));
     const std::vector<Value> vectors =
         PowersOfTwo(std::min<int64_t>(16, 32 / widest), [&](int64_t v) { return uneven || program_.columns % v == 0; });
     const bool again = kept_bytes_ > 0;
@@ -145,6 +154,8 @@ class ReductionTemplate : public BoundTemplate {
     std::vector<Value> storages = {std::string("reload")};
     if (again) storages.insert(storages.begin(), std::string("registers"));
     if (odd) storages.emplace_back(std::string("staged"));
+    if (again && program_.columns * copied_bytes_ > kLongRow && profile_.cc_major >= 8)
+      storages.emplace_back(std::string("shared"));
     space_.parameters = {
         {"threads_per_row",
          odd ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256}) : Integers({8, 16, 32, 64, 128, 256, 512, 1024}),
@@ -156,19 +167,18 @@ class ReductionTemplate : public BoundTemplate {
         {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = one block per group of rows, else a persistent grid"},
         {"prefetch", again && copied_bytes_ > 0 && profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
          "copy the next rows to shared memory while these are reduced"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
-    AddFunctions(program_.graph, space_);
+    AddFunctions(graph_, space_);
     if (uneven)
-      Add(fmt::format("{} % vector == 0 or storage == 'reload'", program_.columns), "rows that begin between vectors");
+      Add(fmt::format("{} % vector == 0 or storage == 'reload' or storage == 'shared'", program_.columns),
+          "rows that begin between vectors");
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
     if (odd) {
       Add("storage == 'staged' or (threads_per_row >= 8 and rows_per_block <= 32)", "threads of a row read neighbours");
-      Add(fmt::format(
-              "storage != 'staged' or (stream == 0 and rows_per_block * {} % 16 == 0 and rows_per_block * {} <= "
-              "45056)",
-              program_.columns * least_copied_, program_.columns * copied_bytes_),
+      Add(fmt::format("storage != 'staged' or (rows_per_block * {} % 16 == 0 and rows_per_block * {} <= "
+                      "45056)",
+                      program_.columns * least_copied_, program_.columns * copied_bytes_),
           "whole pieces of 16 bytes in shared memory");
     }
     Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32", Rows()),
@@ -182,25 +192,27 @@ class ReductionTemplate : public BoundTemplate {
                     "min(255, 65536 // (threads_per_row * rows_per_block))",
                     chunks, std::max<int64_t>(kept_bytes_, 1), copied_only_bytes_, kOtherRegisters),
         "the row does not fit in registers");
-    Add(fmt::format("prefetch == 0 or (storage == 'registers' and blocks_per_sm > 0 and vector * {} >= 4)",
+    Add(fmt::format("prefetch == 0 or ((storage == 'registers' or storage == 'shared') and blocks_per_sm > 0 and "
+                    "vector * {} >= 4)",
                     least_copied_),
         "asynchronous copies take 4, 8 or 16 bytes, and serve blocks that go on");
+    Add(fmt::format("storage != 'shared' or (prefetch == 1 and threads_per_row >= 128 and {} <= 32)", chunks),
+        "rows in shared memory are long, and copied");
     Add(fmt::format(
             "prefetch == 0 or blocks_per_sm * ({} * threads_per_row * rows_per_block * vector * {} + 2048) <= {}",
             chunks, copied_bytes_, profile_.shared_per_block),
         "the rows that are copied exceed shared memory");
   }
 
-  LaunchStep Launch(const Configuration& configuration) const {
+  LaunchStep RowsStep(const Configuration& configuration) const {
     const int64_t persistent = chosen(configuration)["blocks_per_sm"] * profile_.sms;
     const std::string rows = graph::ElementCount(program_.RowSpace()).ToString();
-    LaunchStep step = Step(
+    LaunchStep step = Launch(
         "kernel", fmt::format("min(ceil_div({}, rows_per_block), {})", rows, persistent > 0 ? persistent : INT32_MAX),
-        Expr::MustParse("threads_per_row * rows_per_block"));
+        "threads_per_row * rows_per_block");
     step.shared_bytes = Expr::MustParse(fmt::format(
         "prefetch * ceil_div({}, threads_per_row * vector) * threads_per_row * rows_per_block * vector * {}",
         program_.columns, copied_bytes_));
-    BindParameters(spec_, step);
     return step;
   }
 

@@ -59,8 +59,11 @@ class Maker {
       if (!reduce || reduce->op != Combine::kSum || nodes()[id].type.dtype == DType::kFloat64) continue;
       const graph::ScalarNode power = values.At(values.Of(nodes()[id].operands[0]));
       if (power.op != graph::ScalarOp::kExp) continue;
-      const auto top = values.Subtrahend(power.args[0], operand_of_max);
-      if (top) program_.exponentials[static_cast<NodeId>(id)] = *top;
+      const std::optional<int> guarded = values.WhereDifferent(power.args[0]);
+      const auto top = values.Subtrahend(guarded.value_or(power.args[0]), operand_of_max);
+      if (!top) continue;
+      program_.exponentials[static_cast<NodeId>(id)] = *top;
+      if (guarded) program_.equals.insert(static_cast<NodeId>(id));
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "atunner/graph/graph.h"
@@ -28,6 +29,7 @@ struct ReductionProgram {
   int passes = 0;           ///< before the one that writes elements
   /// By the node of a sum of exp(x - m), where m is the largest x of the row: that m. One pass computes both.
   std::map<graph::NodeId, graph::NodeId> exponentials;
+  std::set<graph::NodeId> equals;  ///< of those sums: where x is m, infinite too, the distance is 0
 
   graph::Shape RowSpace() const { return {space.begin(), space.begin() + static_cast<int64_t>(row_axes)}; }
   graph::Shape ColumnSpace() const { return {space.begin() + static_cast<int64_t>(row_axes), space.end()}; }
@@ -36,6 +38,8 @@ struct ReductionProgram {
   graph::Shape ColumnPart(const graph::Shape& shape) const;
   /// What a pass over the elements is for: operands of its reductions, and in the last one the outputs.
   std::vector<graph::NodeId> WantedIn(int pass) const;
+  /// The last one over elements.
+  int LastPass() const { return WantedIn(passes).empty() ? passes - 1 : passes; }
   /// The nodes of kind kElement that `wanted` are computed from, in order, themselves included.
   std::vector<graph::NodeId> ElementsFor(const std::vector<graph::NodeId>& wanted) const;
 };

@@ -51,10 +51,8 @@ class Writer {
     Line("    const bool active = group + threadIdx.x / THREADS_PER_ROW < all_rows;");
     Line("    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;");
     for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank(), false)) Line("    {}", line);
-    if (schedule_.uneven) {
-      Line("    const int head = (int)(-(row * COLS) & (VEC - 1));  // elements before the first whole vector");
-      Line("    const int tail = (COLS - head) % VEC;");
-    }
+    Head("    ", "");
+    if (schedule_.uneven) Line("    const int tail = (COLS - head) % VEC;");
     if (schedule_.staged) Stage();
     PointAtRows();
     Keep();
@@ -87,24 +85,32 @@ class Writer {
   bool IsElement(const graph::Output& output) const { return program_.steps[output.node].kind == Kind::kElement; }
 
   bool IsPrefetched(const RowInput& input) const { return schedule_.prefetch && HasRows(program_, input); }
+  /// Do rows stay in shared memory until the last pass over them makes room for the next ones?
+  bool IsRing() const { return schedule_.prefetch && !schedule_.keeps; }
   bool IsStaged(const RowInput& input) const { return schedule_.staged && HasRows(program_, input); }
   bool IsKept(const RowInput& input) const {
-    return (schedule_.keeps && input.columns && input.rows && input.passes > 1) || IsPrefetched(input);
+    return schedule_.keeps && ((input.columns && input.rows && input.passes > 1) || IsPrefetched(input));
   }
 
   /// The beginning of a loop over the vectors of a thread.
-  void OpenChunks(const std::string& indent) {
-    Line("#pragma unroll\n{}for (int chunk = 0; chunk < CHUNKS; ++chunk) {{", indent);
-    Line("{}  const int column = (chunk * THREADS_PER_ROW + thread) * VEC;", indent);
+  void OpenChunks(const std::string& indent, const std::string& head = "") {
+    Line("#pragma unroll{}\n{}for (int chunk = 0; chunk < CHUNKS; ++chunk) {{", schedule_.keeps ? "" : " 4", indent);
+    Line("{}  const int column = {}(chunk * THREADS_PER_ROW + thread) * VEC;", indent, schedule_.uneven ? head : "");
   }
-  /// Asks for a chunk of the row `row`, if there is one of the group `group`, and closes the loop.
-  void Request(const std::string& indent, const std::string& group, const std::string& row) {
-    Line("{}  if ({} < all_rows && (EXACT || column < COLS)) {{", indent, group);
+  std::string_view HasColumn() const { return schedule_.uneven ? "column + VEC <= COLS" : "EXACT || column < COLS"; }
+  /// Elements of the row before its first whole vector.
+  void Head(std::string_view indent, std::string_view of) {
+    if (schedule_.uneven) Line("{0}const int {1}head = (int)(-({1}row * COLS) & (VEC - 1));", indent, of);
+  }
+  /// Asks for a chunk of the row `of`row, if there is one of the group `group`, and closes the batch.
+  void Request(const std::string& indent, const std::string& group, std::string_view of) {
+    Line("{}  if ({} < all_rows && ({})) {{", indent, group, HasColumn());
     for (const RowInput& input : inputs_) {
       if (IsPrefetched(input))
-        Line("{0}    copy_async({1}_next + chunk * BLOCK, in_{1} + {2} * COLS + column);", indent, Name(input.id), row);
+        Line("{0}    copy_async({1}_next + chunk * BLOCK, in_{1} + {2}row * COLS + column);", indent, Name(input.id),
+             of);
     }
-    Line("{0}  }}\n{0}  close_batch();\n{0}}}", indent);
+    Line("{0}  }}\n{0}  close_batch();", indent);
   }
   /// Of the rows that a block serves next the copies go to shared memory, a batch for each chunk of a thread; each
   /// thread reads what it has copied itself.
@@ -119,8 +125,10 @@ class Writer {
     }
     Line("  const long long first_group = (long long)blockIdx.x * ROWS_PER_BLOCK;");
     Line("  const long long first_row = row_of(first_group, all_rows);");
-    OpenChunks("  ");
-    Request("  ", "first_group", "first_row");
+    Head("  ", "first_");
+    OpenChunks("  ", "first_head + ");
+    Request("  ", "first_group", "first_");
+    Line("  }}");
   }
 
   void Stage() {
@@ -163,13 +171,16 @@ class Writer {
     }
     if (!schedule_.prefetch) return;
     Line("    const long long next_row = row_of(group + group_step, all_rows);");
+    Head("    ", "next_");
+    if (!schedule_.keeps) return;
     OpenChunks("    ");
     Line("      wait_for_batches<CHUNKS - 1>();");
     for (const RowInput& input : inputs_) {
       if (IsPrefetched(input))
         Line("      if (EXACT || column < COLS) {0}_kept[chunk] = {0}_next[chunk * BLOCK];", Name(input.id));
     }
-    Request("    ", "group + group_step", "next_row");
+    Request("    ", "group + group_step", "next_");
+    Line("    }}");
   }
 
   /// Values per row that what came before makes known, before the elements of this pass.
@@ -244,25 +255,26 @@ class Writer {
 
   /// The loop over a thread's elements: `before` the lanes of a vector, `each` of them, `after` them. Where rows begin
   /// anywhere, once more over what lies before the row's first whole vector and behind its last, one by one.
-  void Loop(const std::vector<NodeId>& wanted, const std::function<void(bool edge)>& before,
-            const std::function<void(bool edge)>& each, const std::function<void(bool edge)>& after) {
+  void Loop(int pass, const std::function<void(bool edge)>& before, const std::function<void(bool edge)>& each,
+            const std::function<void(bool edge)>& after) {
     for (const bool edge : {false, true}) {
       if (edge && !schedule_.uneven) return;
-      OpenLoop(program_.ElementsFor(wanted), edge, before);
+      OpenLoop(pass, edge, before);
       each(edge);
       Line("      }}");
       after(edge);
       Line("    }}");
     }
   }
-  void OpenLoop(const std::vector<NodeId>& elements, bool edge, const std::function<void(bool edge)>& before) {
+  void OpenLoop(int pass, bool edge, const std::function<void(bool edge)>& before) {
+    const std::vector<NodeId> elements = program_.ElementsFor(program_.WantedIn(pass));
     if (edge) {
       Line("    for (int edge = thread; edge < head + tail; edge += THREADS_PER_ROW) {{");
       Line("      const int column = edge < head ? edge : COLS - tail + (edge - head);");
     } else {
-      Line("#pragma unroll{}\n    for (int chunk = 0; chunk < CHUNKS; ++chunk) {{", schedule_.keeps ? "" : " 4");
-      Line("      const int column = {}(chunk * THREADS_PER_ROW + thread) * VEC;", schedule_.uneven ? "head + " : "");
-      Line("      if ({}) continue;", schedule_.uneven ? "column + VEC > COLS" : "!EXACT && column >= COLS");
+      OpenChunks("    ", "head + ");
+      if (IsRing() && pass == 0) Line("      wait_for_batches<CHUNKS - 1>();\n      close_batch();");
+      if (!IsRing() || pass < program_.LastPass()) Line("      if (!({})) continue;", HasColumn());
     }
     std::vector<RowInput> used = inputs_;
     std::erase_if(used, [&](const RowInput& input) {
@@ -274,9 +286,12 @@ class Writer {
       Line("      Vector<{}> {}_in;", Stored(input.id), name);
       if (edge)
         Line("      {0}_in.element[0] = {0}_row[column];", name);
+      else if (IsPrefetched(input))
+        Line("      if ({1}) {0}_in = {0}_next[chunk * BLOCK];", name, HasColumn());
       else
         Line("      read({0}_in, {0}_row + column);", name);
     }
+    if (IsRing() && pass == program_.LastPass() && !edge) RequestNext();
     before(edge);
     Line("#pragma unroll\n      for (int lane = 0; lane < {}; ++lane) {{", edge ? "1" : "VEC");
     for (const RowInput& input : used) {
@@ -287,6 +302,14 @@ class Writer {
     for (NodeId id : elements) {
       if (nodes()[id].As<graph::Map>()) State(id, "        ");
     }
+  }
+
+  /// In the place of a chunk that the last pass has read, a chunk of the next row.
+  void RequestNext() {
+    Line("      {{");
+    if (schedule_.uneven) Line("        const int column = next_head + (chunk * THREADS_PER_ROW + thread) * VEC;");
+    Request("      ", "group + group_step", "next_");
+    Line("      }}\n      if (!({})) continue;", HasColumn());
   }
 
   void ReducingPass(int pass) {
@@ -317,10 +340,10 @@ class Writer {
     };
     const auto after = [&](bool) {
       for (NodeId id : tops)
-        Line("      add_exponentials({0}, {1}, {0}of_lane, {2});", ValueName(id), ValueName(*SumOfExponentials(id)),
-             Exponential());
+        Line("      add_exponentials<{2}>({0}, {1}, {0}of_lane);", ValueName(id), ValueName(*SumOfExponentials(id)),
+             program_.equals.contains(*SumOfExponentials(id)));
     };
-    Loop(program_.WantedIn(pass), before, each, after);
+    Loop(pass, before, each, after);
     for (NodeId id : reductions) {
       if (const auto sum = SumOfExponentials(id))
         Merge(id, *sum);
@@ -334,9 +357,6 @@ class Writer {
     const auto found = std::ranges::find(program_.exponentials, top, &std::pair<const NodeId, NodeId>::second);
     return found == program_.exponentials.end() ? std::nullopt : std::optional(found->first);
   }
-  std::string Exponential() const {
-    return fmt::format("[](float v) {{ return {}(v); }}", schedule_.narrow ? "exp_narrow" : "expf");
-  }
   void Reduced(NodeId id, const std::string& finish) {
     Line("    {0} = row_reduce<{1}>({0}, slot){2};", ValueName(id), CombinerName(CombineOf(id)), finish);
   }
@@ -344,14 +364,14 @@ class Writer {
   void Merge(NodeId top, NodeId sum) {
     Line("    const float {0}mine = {0};", ValueName(top));
     Reduced(top, "");
-    Line("    {1} = scaled_sum({1}, {0}mine, {0}, {2});", ValueName(top), ValueName(sum), Exponential());
+    const bool equals = program_.equals.contains(sum);
+    Line("    {1} = scaled_sum<{2}>({1}, {0}mine, {0});", ValueName(top), ValueName(sum), equals);
     // Of infinities, which differ from themselves by no number, there is no sum.
-    Reduced(sum, fmt::format(" + ({0} - {0})", ValueName(top)));
+    Reduced(sum, equals ? "" : fmt::format(" + ({0} - {0})", ValueName(top)));
   }
 
   void WritingPass() {
-    const std::vector<NodeId> wanted = program_.WantedIn(program_.passes);
-    if (wanted.empty()) return;
+    if (program_.WantedIn(program_.passes).empty()) return;
     std::vector<graph::Output> outputs = program_.graph.outputs();
     std::erase_if(outputs, [this](const graph::Output& output) { return !IsElement(output); });
     Line("    // The results.");
@@ -368,7 +388,7 @@ class Writer {
           Line("        store({}_out.element[lane], {});", output.name, value);
       }
     };
-    Loop(wanted, before, each, [&](bool edge) {
+    Loop(program_.passes, before, each, [&](bool edge) {
       for (const auto& output : outputs)
         if (!edge) Line("      if (active) write(out_{0} + row * COLS + column, {0}_out);", output.name);
     });

@@ -21,7 +21,7 @@ std::vector<RowInput> RowInputsOf(const ReductionProgram& program);
 
 struct ReductionSchedule {
   bool keeps = false;     ///< what several passes read stays in registers
-  bool prefetch = false;  ///< and its next rows are copied to shared memory meanwhile
+  bool prefetch = false;  ///< the next rows are copied to shared memory meanwhile, or where these leave it
   bool staged = false;    ///< the rows of a block are copied to shared memory together, wherever they begin
   bool uneven = false;    ///< rows begin between vectors of memory
   bool narrow = false;    ///< functions as 16-bit results need them

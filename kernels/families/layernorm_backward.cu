@@ -187,15 +187,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__
 }
 #endif
 
-/// Sums two numbers for each of WIDTH neighbouring columns over `count` places, every eighth of the block's by each warp: `add`
+/// Sums two numbers for each of WIDTH neighbouring columns over every `blocks`-th of `count` groups of places, one for each warp: `add`
 /// adds what place i has to them; `use` gets what they come to.
 template <int WIDTH, class Index, class Add, class Use>
-DEVICE void sum_columns(Index count, const Add& add, const Use& use) {
+DEVICE void sum_columns(Index count, int blocks, const Add& add, const Use& use) {
   __shared__ float part[2][ADD_GROUPS][32 * WIDTH];
   const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
   const int column = (blockIdx.x * 32 + lane) * WIDTH;
   float sums[2][WIDTH] = {};
-  const Index first = blockIdx.y * ADD_GROUPS + group, step = gridDim.y * ADD_GROUPS;
+  const Index first = (blocks > 1 ? blockIdx.y * ADD_GROUPS : 0) + group, step = blocks * ADD_GROUPS;
   const Index turns = column < COLS ? (count - first + step - 1) / step : 0;  // counted: or the loop would not be unrolled
 #pragma unroll(WIDTH == 1 ? 8 : 4)
   for (Index turn = 0; turn < turns; ++turn) add(first + turn * step, column, sums);
@@ -225,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) columns(const T* _
       sums[1][e] += u[e];
     }
   };
-  sum_columns<WIDTH>(rows, add, [&](int column, float w, float b) {
+  sum_columns<WIDTH>(rows, gridDim.y, add, [&](int column, float w, float b) {
     float* const share = shares + blockIdx.y * 2ll * COLS + column;
     share[0] = w;
     share[COLS] = b;
@@ -241,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) add_shares(const f
     sums[0][0] += share[0];
     sums[1][0] += share[COLS];
   };
-  sum_columns<1>(count, add, [&](int column, float w, float b) {
+  sum_columns<1>(count, 1, add, [&](int column, float w, float b) {
     from_float(dweight[column], w);
     from_float(dbias[column], b);
   });

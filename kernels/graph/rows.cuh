@@ -26,16 +26,24 @@ template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
   return tree<Op, WARPS_PER_ROW>(part[slot][row]);
 }
 
-/// A sum of exponentials of distances from `top`, as one of distances from `other`.
-template <class Exponential> DEVICE float scaled_sum(float sum, float top, float other, const Exponential& exponential) {
+/// e^v, of sums of such: few instructions, or 16-bit rows would wait for them. What the product is rounded by counts for
+/// less the smaller the term, and e^0 is 1.
+DEVICE float exponential(float v) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v * 1.4426950408889634f));
+  return r;
+}
+/// A sum of exponentials of distances from `top`, as one of distances from `other`. EQUALS: equal infinities are 0 apart.
+template <bool EQUALS> DEVICE float scaled_sum(float sum, float top, float other) {
+  if (EQUALS) return sum * exponential(top == other ? 0.0f : top - other);
   return sum * exponential(top - (other == __int_as_float(0xff800000) ? 0.0f : other));
 }
 /// Adds e^(x - top) of N elements to `sum`, where `top` becomes the largest of all so far.
-template <int N, class Exponential> DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N], const Exponential& exponential) {
+template <bool EQUALS, int N> DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N]) {
   const float largest = maximum(top, tree<Max, N>(x));
-  sum = scaled_sum(sum, top, largest, exponential);
+  sum = scaled_sum<EQUALS>(sum, top, largest);
 #pragma unroll
-  for (int i = 0; i < N; ++i) sum += scaled_sum(1.0f, x[i], largest, exponential);
+  for (int i = 0; i < N; ++i) sum += scaled_sum<EQUALS>(1.0f, x[i], largest);
   top = largest;
 }
 
