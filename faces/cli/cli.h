@@ -118,7 +118,7 @@ struct OperatorTestFlags {
   std::string target = "A100";
   std::string devices;  ///< "", "all" or "0,1"
   bool force_virtual = false;
-  int jobs = 0;               ///< 0 = one per core; at most fourteen to a real GPU
+  int jobs = 0;               ///< 0 = one per core; at most four to a real GPU
   double limit_seconds = 60;  ///< of one task
   double total_seconds = 0;   ///< what is not begun by then is not run, and counted; 0 = no limit
 };

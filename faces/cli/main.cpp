@@ -237,7 +237,7 @@ class Verbs {
     verb->add_flag("--virtual", test_.force_virtual, "on the virtual GPU, even if the GPU is in this machine")
         ->needs(all);
     verb->add_option("--devices", test_.devices, "GPUs that share the tasks: all, or their numbers (0,1)")->needs(all);
-    verb->add_option("--jobs", test_.jobs, "tasks at a time; 0 = one per core, at most fourteen to a GPU")
+    verb->add_option("--jobs", test_.jobs, "tasks at a time; 0 = one per core, at most four to a GPU")
         ->needs(all)
         ->check(CLI::Range(0, 1024));
     verb->add_option("--limit", test_.limit_seconds, "seconds that one task may take")

@@ -120,8 +120,8 @@ class Run {
         flags_(flags) {}
 
   void OnAllCores(bool quiet) {
-    // Runners on one GPU take turns, and have its memory together.
-    constexpr int kMostToAGpu = 14;
+    // Runners on one GPU take turns, and have its memory together: more go by --jobs where there is much of it.
+    constexpr int kMostToAGpu = 4;
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const int usual = targets_[0].real_index ? std::min(cores, kMostToAGpu * static_cast<int>(targets_.size())) : cores;
     const int jobs = flags_.jobs > 0 ? flags_.jobs : usual;
