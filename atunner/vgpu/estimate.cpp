@@ -239,12 +239,13 @@ double Imbalance(const EstimateInput& in) {
 }
 
 /// What no other work of a tile hides in kernels of tensor cores, in ns: a map that no SM knows yet, and the results,
-/// which all SMs hold in registers until their sums are complete and then store at the same time.
+/// which all SMs hold in registers until their sums are complete and then store at the same time; those of the last
+/// wave.
 double Exposed(const EstimateInput& in, const Traffic& traffic) {
   if (in.counts.wgmma_work + in.counts.mma_work <= 0 || in.counts.async_copy_bytes == 0) return 0;
   const double map = in.counts.bulk_sectors > 0 ? in.calibration.tensor_map_clk / in.profile->clock_ghz : 0;
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
-  return map + traffic.store / in.calibration.l2_gbps / resident;
+  return map + traffic.store / in.calibration.l2_gbps / resident / Waves(in);
 }
 
 /// The SMs' time, with what bounds it.
