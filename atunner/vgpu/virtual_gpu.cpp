@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <set>
 
 #include "atunner/base/random.h"
 #include "atunner/compile/machine_code.h"
@@ -64,15 +63,18 @@ struct VirtualModule : LoadedModule {
   }
 };
 
-/// First, last, middle and some at random: enough for kernels whose blocks are alike, which those we tune are.
-/// Of a cluster all blocks run, so that fewer are drawn.
+/// One at random of each of so many equal stretches of the grid: where the blocks of its last rows have less to do, as
+/// many of those as there are. Of a cluster all blocks run, so that fewer are drawn.
 std::vector<uint64_t> Sample(uint64_t total, uint64_t cluster) {
   const uint64_t wanted = std::max<uint64_t>(kLeastSampled, kSampledBlocks / std::max<uint64_t>(cluster, 1));
   if (total <= wanted * cluster) return {};
-  std::set<uint64_t> blocks = {0, total / 2, total - 1};
+  std::vector<uint64_t> blocks;
   Random random(total);
-  while (blocks.size() < wanted) blocks.insert(random.Below(total));
-  return {blocks.begin(), blocks.end()};
+  for (uint64_t i = 0; i < wanted; ++i) {
+    const uint64_t begin = total * i / wanted;
+    blocks.push_back(begin + random.Below(total * (i + 1) / wanted - begin));
+  }
+  return blocks;
 }
 
 uint64_t ClusterSize(const ptx::Function& function, const LaunchShape& shape) {
