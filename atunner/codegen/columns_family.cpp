@@ -190,8 +190,8 @@ class ColumnsTemplate : public GraphTemplate {
                           (1 + 0.02 * std::log2(integer("unroll")));
     const double turns = std::ceil(Strips(configuration) / static_cast<double>(Groups(configuration)));
     const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
-    // Clusters of small blocks fill each other's pauses: batch_norm of 28 x 28 in float32 took 230 us with sixteen blocks
-    // of 128 threads a strip on an H200, 256 with sixteen of 256, 242 with eight of 512 that meet in memory.
+    // Clusters of small blocks fill each other's pauses: batch_norm of 28 x 28 in float32 took 230 us with sixteen
+    // blocks of 128 threads a strip on an H200, 256 with sixteen of 256, 242 with eight of 512 that meet in memory.
     const double blocks = Real(BlocksPerSm(configuration)), threads = integer("reduced_threads");
     const double pauses =
         near ? 1 + 0.1 * std::fabs(std::log2(blocks / 8)) + 0.05 * std::fabs(std::log2(threads / 128)) : 1.15;
@@ -223,7 +223,7 @@ class ColumnsTemplate : public GraphTemplate {
     const int64_t extent = inner < 0 ? 1 : program_.space[inner].factor();
     space_.parameters = {
         {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
-        {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 256, 512}), "threads that divide what is reduced"},
+        {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256, 512}), "threads that divide what is reduced"},
         {"vector", VectorWidths(WidestElement(spec_), extent, 32), "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
@@ -260,6 +260,7 @@ class ColumnsTemplate : public GraphTemplate {
     Add(fmt::format("hold != 2 or splits <= {} * min(1024 // (kept_threads * reduced_threads), {} // ({} + {}))",
                     profile_.sms, profile_.shared_per_sm, parked, kPartsBytes + profile_.shared_reserved_per_block),
         "all blocks that wait for each other run at once");
+    Add("reduced_threads != 128 or hold == 3", "measured in clusters alone");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
     for (const ColumnsPartial& partial : PartialsOf(program_, false)) bytes += partial.bytes;
