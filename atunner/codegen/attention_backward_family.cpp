@@ -20,20 +20,15 @@ class AttentionBackward : public BoundTemplate {
     space_.parameters = {
         {"k_tile", Integers({16, 32, 48, 64, 80, 96}), "queries that stream by a block of keys at once"},
         {"q_tile", Integers({16, 32, 48, 64, 80, 96, 128}), "keys that stream by a block of queries at once"},
-        {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
-    const auto fits = [&](const std::string& bytes, const char* reason) {
-      Add(fmt::format("{} <= {}", bytes, profile.shared_per_block), reason);
-    };
-    fits(StreamBytes(std::to_string(OwnKeys()), "k_tile", kLeast), "shared memory of blocks of keys");
-    fits(StreamBytes(std::to_string(kOwnQueries), "q_tile", kLeast), "shared memory of blocks of queries");
+    AddShared(StreamBytes(std::to_string(OwnKeys()), "k_tile", kLeast));
+    AddShared(StreamBytes(std::to_string(kOwnQueries), "q_tile", kLeast));
     // Sums, two products and their rounded values of a thread, and what addresses take: with a few more, products wait
     // for each other.
     Add(fmt::format("{} + k_tile + k_tile // 4 + 24 <= 224", form_.Columns() / (roles() ? 2 : 1)),
         "registers of a thread of blocks of keys");
     Add(fmt::format("{} + q_tile + q_tile // 4 + 24 <= 240", form_.Columns() / 2),
         "registers of a thread of blocks of queries");
-    Add(fmt::format("head_group == 1 or head_group <= {}", Heads(true)), "more heads than there are");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -43,7 +38,7 @@ class AttentionBackward : public BoundTemplate {
     constants.Int("STAGES", kForwardStages).Int("QUERY_STAGES", 1);
     constants.Bool("TURNS", form_.dim <= 128).Int("PANEL", kPanelUnits);
     constants.Int("ROWS", Rows(), "queries of a head, with room behind");
-    constants.Ints(at, {"head_group", "k_tile", "q_tile"});
+    constants.Int("HEAD_GROUP", 1).Ints(at, {"k_tile", "q_tile"});
     const auto buffers = [&](const std::string& of, int64_t own, int64_t tile) {
       const int64_t all = Buffers(own, tile), first = std::min<int64_t>(all - 1, 3);
       constants.Int(of + "_STAGES", first, "buffers").Int(of + "_PARTNER_STAGES", all - first);
@@ -75,7 +70,7 @@ class AttentionBackward : public BoundTemplate {
     const double forward = seconds(forward_.queries, forward_.keys, 2, false);
     const double keys = seconds(OwnKeys(), at["k_tile"], roles() ? 5 : 4, true) * Real(form_.sharing);
     const double queries = seconds(kOwnQueries, at["q_tile"], 3, false);
-    return (forward + keys + queries) * (at["head_group"] == 1 ? 1.0 : 1.001) * 1e9;
+    return (forward + keys + queries) * 1e9;
   }
 
  private:

@@ -112,6 +112,7 @@ struct Group {
   int heads, sequence;
   float scale;
   const Statistics* statistics;
+  T *first_result, *second_result;  // of what is summed, if it is
   float scale_log2 = scale * 1.4426950408889634f;
   Work<S> work{heads, sequence};
   int row = S::ROLES ? 0 : threadIdx.x / 128 * 64 - 64;  // of the block's own, the group's first
@@ -145,6 +146,10 @@ struct Group {
       if (first_tile() < last_tile()) take_tiles();
       for (int tile = last_tile(); tile < work.end; ++tile) pass();
     }
+    const float factors[2] = {1, 1};
+    const long long base = (long long)work.head * work.own * DIM;
+    if constexpr (FIRST) write_rows(values[0], factors, lane_row(), first_result + base, work.own);
+    if constexpr (SECOND) write_rows(sums[0], factors, lane_row(), second_result + base, work.own);
   }
 
  private:
@@ -283,16 +288,6 @@ DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int he
     consume(shared_at);
   }
 }
-/// A group's rows of the gradients that it sums.
-template <class S, bool FIRST, bool SECOND>
-DEVICE void take(Group<S, FIRST, SECOND> group, T* first, T* second) {
-  group.run();
-  const float factors[2] = {1, 1};
-  const long long base = (long long)group.work.head * group.work.own * DIM;
-  if constexpr (FIRST) write_rows(group.values[0], factors, group.lane_row(), first + base, group.work.own);
-  if constexpr (SECOND) write_rows(group.sums[0], factors, group.lane_row(), second + base, group.work.own);
-}
-
 }  // namespace backward
 
 extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
@@ -301,8 +296,8 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
                   int heads, int sequence, float scale) {
   using S = backward::Shape<true>;
   backward::run<S>({&k, &v}, {&q, &dy}, statistics, heads, sequence, [&](unsigned shared_at) {
-    if (!S::ROLES || threadIdx.x < 256) backward::take<S, true, !S::ROLES>({shared_at, heads, sequence, scale, statistics}, dv, dk);
-    else backward::take<S, !S::ROLES, true>({shared_at, heads, sequence, scale, statistics}, dv, dk);
+    if (!S::ROLES || threadIdx.x < 256) backward::Group<S, true, !S::ROLES>{shared_at, heads, sequence, scale, statistics, dv, dk}.run();
+    else backward::Group<S, !S::ROLES, true>{shared_at, heads, sequence, scale, statistics, dv, dk}.run();
   });
 }
 
@@ -312,6 +307,6 @@ extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
                      int sequence, float scale) {
   using S = backward::Shape<false>;
   backward::run<S>({&q, &dy}, {&k, &v}, statistics, heads, sequence, [&](unsigned shared_at) {
-    backward::take<S, false, true>({shared_at, heads, sequence, scale, statistics}, nullptr, dq);
+    backward::Group<S, false, true>{shared_at, heads, sequence, scale, statistics, nullptr, dq}.run();
   });
 }

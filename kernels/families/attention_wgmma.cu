@@ -18,17 +18,9 @@ struct Work {
   Queries queries;
   int begin = 0, end = 0;  // tiles of keys, for any of the groups
 
-  DEVICE Work(const Task& task) { find(task); }
-
+  DEVICE Work(const Task& task) { advance(task); }
   DEVICE void advance(const Task& task) {
     ++round;
-    find(task);
-  }
-
- private:
-  int round = 0;
-
-  DEVICE void find(const Task& task) {
     // Every other round backwards, as rows of a causal mask get shorter.
     const int index = round * gridDim.x + (CAUSAL && round % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
     exists = index < task.tiles() * task.heads;
@@ -36,6 +28,9 @@ struct Work {
     queries = Queries(index, task);
     begin = queries.begin(), end = queries.end();
   }
+
+ private:
+  int round = -1;
 };
 
 /// One thread's part: everything that is read, in the order in which it is needed; with two buffers for queries the next
