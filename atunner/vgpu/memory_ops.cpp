@@ -279,9 +279,10 @@ bool KnownCalm(const Exec& x, const KnownSpan& known, const uint32_t* offsets, u
   return news == 0;
 }
 
-/// Notes reads of words behind known addresses that nobody is in conflict with; false: look closer.
+/// Notes reads of words behind known addresses that nobody is in conflict with; false: look closer. Apart from its
+/// caller, which has no checks to make otherwise.
 template <class Offset>
-bool ReadKnownQuietly(Exec& x, const Op& op, const KnownSpan& known, const uint32_t* offsets) {
+[[gnu::noinline]] bool ReadKnownQuietly(Exec& x, const Op& op, const KnownSpan& known, const uint32_t* offsets) {
   const QuietAccess quiet(x, op, sizeof(uint32_t));
   if (known.span.layout == Layout::kSame) return quiet.Read(0, Lane<Offset>::Get(offsets, 0) + op.imm);
   for (int l = 0; l < known.period; l += known.run) {
