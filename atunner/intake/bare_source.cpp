@@ -97,7 +97,7 @@ class Assembler {
     };
     while (elements() > kCheckElements) {
       const auto largest = std::ranges::max_element(dims, {}, [](const auto& pair) { return pair.second; });
-      if (largest->second < kSmallestHalved) return;
+      if (largest == dims.end() || largest->second < kSmallestHalved) return;
       largest->second /= 2;
     }
     if (dims == out_.spec.dims || elements() == 0) return;

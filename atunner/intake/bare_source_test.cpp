@@ -314,6 +314,21 @@ void run(torch::Tensor& x, torch::Tensor& y, double eps) {
   EXPECT_EQ(Space(*kernel), "") << "the width is the task's";
 }
 
+/// Found by the fuzzer: there was no size to halve for the check without a GPU.
+TEST(BareSource, LargeBuffersMayHaveNoSizesAtAll) {
+  auto kernel = Parse(R"(
+__global__ void copy(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }
+int main() {
+  float *x, *y;
+  cudaMalloc(&x, 1 << 28);
+  cudaMalloc(&y, 1 << 28);
+  copy<<<1, 256>>>(x, y);
+}
+)");
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_TRUE(kernel->check_dims.empty());
+}
+
 /// As samples launch a kernel whose blocks wait for each other, with extents set one by one.
 TEST(BareSource, CallsOfTheRuntimeAreLaunches) {
   const std::string source = R"(
