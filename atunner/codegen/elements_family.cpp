@@ -25,7 +25,7 @@ using graph::NodeId;
 using graph::Shape;
 using graph::ValidGraph;
 
-constexpr double kMostWork = 4096;  // elements read for one that is written
+constexpr double kMostWork = 256;  // elements read for one that is written: one sum after the other errs by their root
 
 /// The graph with every map put into its users, if that leaves nothing but maps over inputs, all of one shape.
 std::optional<ValidGraph> PointwiseForm(const KernelSpec& spec) {

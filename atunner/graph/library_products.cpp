@@ -137,7 +137,8 @@ void BuildScaledLinear(Call& call, DType type, DType as) {
   const Shape w = call.shape(1);
   const Value input = call.Input("x", x, type);
   const Value weight = call.Input("weight", w, type);
-  const Value product = call.g.Contract("mk,nk->mn", input, weight, as);
+  const bool wider = call.dtype() == DType::kFloat64 && IsFloat(as);
+  const Value product = call.g.Contract("mk,nk->mn", input, weight, wider ? DType::kFloat64 : as);
   const Extent rows = call.Flag("per_tensor") ? Extent(1) : x[0];
   const Extent columns = call.Flag("per_tensor") ? Extent(1) : w[0];
   const Value by_row = call.g.Reshape(call.Wide(call.Input("scale_x", {rows})), {rows, Extent(1)});

@@ -95,9 +95,11 @@ Expr FlopsOf(const ValidGraph& graph, double kept) {
 }
 
 /// Elements of input `id` that have to be read, where gathers and slices are all that reads it. Of N places drawn at
-/// random among V more than V · N / (V + N) differ: V (1 - e^(-N/V)) of them.
+/// random among V more than V · N / (V + N) differ: V (1 - e^(-N/V)) of them. None of what nothing reads.
 std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
-  std::optional<std::string> most;
+  if (std::ranges::any_of(graph.outputs(), [&](const graph::Output& output) { return output.node == id; }))
+    return std::nullopt;
+  std::string most = "0";
   for (const Node& node : graph.nodes()) {
     for (size_t i = 0; i < node.operands.size(); ++i) {
       if (node.operands[i] != id) continue;
@@ -106,7 +108,7 @@ std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
       const std::string all = graph::ElementCount(graph.node(id).type.shape).ToString();
       const std::string taken = graph::ElementCount(node.type.shape).ToString();
       const std::string part = gathered ? fmt::format("{0} * {1} // ({0} + {1})", all, taken) : taken;
-      most = most ? fmt::format("max({}, {})", *most, part) : part;
+      most = most == "0" ? part : fmt::format("max({}, {})", most, part);
     }
   }
   return most;

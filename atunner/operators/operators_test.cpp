@@ -52,6 +52,12 @@ TEST(TransposedConvolution, ZerosBetweenElementsAreNoWork) {
   EXPECT_DOUBLE_EQ(flops("conv", {{3, 4, 8, 8}, {6, 4, 3, 3}}, 2, 1), 2.0 * 3 * 4 * 6 * 16 * 9);
 }
 
+// A floor with the table's bytes in it refused every kernel of its gradient, which needs its shape alone.
+TEST(UnreadInputs, AreNoTraffic) {
+  const KernelSpec spec = Make("embedding_backward", {{1000, 64}, {500}}, {}).spec;
+  EXPECT_DOUBLE_EQ(MinimumBytes(spec, spec.dims).value(), 500 * 8 + 500 * 64 * 4 + 1000 * 64 * 4);
+}
+
 // A floor made of products with masked keys refused every kernel that leaves them out.
 TEST(MaskedProducts, AreNoWork) {
   const auto share = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes, double all) {

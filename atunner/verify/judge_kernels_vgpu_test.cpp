@@ -360,6 +360,15 @@ TEST_F(CompareTest, PoisonIsUnwritten) {
   EXPECT_EQ(stats.new_nonfinite, 0u);
 }
 
+TEST_F(CompareTest, PoisonsNanWhereOneBelongsIsCountedApart) {
+  std::vector<float> data = {1, 0, 3, 0};
+  for (const size_t i : {1, 3}) reinterpret_cast<uint32_t&>(data[i]) = 0xffffffffu;  // what a GPU makes of -NaN
+  const CompareStats stats = Compare(data, {1, NAN, 3, 4});
+  EXPECT_EQ(stats.poison_nan, 1u);
+  EXPECT_EQ(stats.unwritten, 1u);
+  EXPECT_EQ(stats.lost_nan, 0u);
+}
+
 TEST_F(CompareTest, NanMustStayNanAndNothingElseMayBecomeOne) {
   const float nan = std::numeric_limits<float>::quiet_NaN();  // 0x7fc00000, not the poison
   EXPECT_EQ(Compare({nan, 1}, {NAN, 1}).lost_nan, 0u);

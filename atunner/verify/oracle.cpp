@@ -10,9 +10,12 @@
 namespace atunner {
 namespace {
 
-constexpr double kCpuFlops = 2e8;         // about a tenth of a second of the float64 reference on one core
-constexpr double kCpuFlopsVirtual = 5e9;  // with a virtual GPU the alternative is to interpret a kernel: slower still
-constexpr double kCpuElements = 1e6;  // of more a float64 kernel is compiled and done before
+/// Sums of terms that alternate err by what the order lets partial ones grow to: far more than neighbours that cancel
+/// do.
+constexpr double kOrders = 4;
+constexpr double kCpuFlops = 2e8;          // about a tenth of a second of the float64 reference on one core
+constexpr double kCpuFlopsVirtual = 5e9;   // with a virtual GPU the alternative is to interpret a kernel: slower still
+constexpr double kCpuElements = 1e6;       // of more a float64 kernel is compiled and done before
 constexpr uint64_t kSmallBytes = 8 << 20;  // where an unlucky element is not averaged out, several runs cost little
 
 uint64_t FreshKey() {
@@ -283,27 +286,27 @@ Result<std::vector<CompareStats>> OracleStore::RunHonestNarrow(const TaskBuffers
 }
 
 namespace {
-/// The larger error of two runs, output by output.
-void TakeLarger(const std::vector<CompareStats>& other, std::vector<CompareStats>& worst) {
+/// The larger error of two runs, output by output, the other's `times` over.
+void TakeLarger(const std::vector<CompareStats>& other, std::vector<CompareStats>& worst, double times = 1) {
   for (size_t i = 0; i < worst.size(); ++i) {
-    worst[i].squared_difference = std::max(worst[i].squared_difference, other[i].squared_difference);
-    worst[i].worst = std::max(worst[i].worst, other[i].worst);
+    worst[i].squared_difference = std::max(worst[i].squared_difference, times * times * other[i].squared_difference);
+    worst[i].worst = std::max(worst[i].worst, times * other[i].worst);
   }
 }
 }  // namespace
 
 Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
   ATUNNER_TRY(std::vector<CompareStats> worst, RunHonest(buffers, reference));
-  // Exponentials of large numbers amplify every rounding, and differences beside a spike do in a small task; how much
-  // of it one run shows is luck. What the last bit of the inputs changes is what no algorithm of this precision can
-  // promise.
+  // Exponentials of large numbers amplify every rounding, sums of what cancels do, and differences beside a spike in a
+  // small task; how much of it one run shows is luck. What the last bit of the inputs changes is what no algorithm of
+  // this precision can promise.
   const bool small = reference.bytes < kSmallBytes;
-  const bool amplifies =
-      instance.family == InputFamily::kLargeLogits || (small && instance.family == InputFamily::kNeedle);
+  const bool amplifies = instance.family == InputFamily::kLargeLogits || instance.family == InputFamily::kCancelling ||
+                         (small && instance.family == InputFamily::kNeedle);
   const int draws = !amplifies ? 0 : small ? 4 : 1;
   for (int draw = 0; draw < draws; ++draw) {
     ATUNNER_TRY(const auto nudged, RunHonestNudged(buffers, reference, Mix64(instance.seed + draw)));
-    TakeLarger(nudged, worst);
+    TakeLarger(nudged, worst, instance.family == InputFamily::kCancelling ? kOrders : 1);
   }
   const std::vector<CompareStats> honest_ones = worst;
   double elements = 0;

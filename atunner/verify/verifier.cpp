@@ -361,7 +361,9 @@ Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Tas
     ATUNNER_TRY(const CompareStats stats, kernels_->Compare(request));
     OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, !session.blocks.empty());
     // What NaN becomes elsewhere is the plain algorithm's affair; that it is not lost was checked above all else.
-    if (one.instance.family == InputFamily::kNan && stats.lost_nan == 0 && stats.unwritten == 0) judgement = {};
+    if (one.instance.family == InputFamily::kNan && stats.lost_nan == 0 && stats.unwritten == 0 &&
+        judgement.kind != VerdictKind::kNotWritten)
+      judgement = {};
     // Wrong on changed content after right on the first: what was kept was replayed.
     if (one.instance.mutated && judgement.kind != VerdictKind::kCorrect) judgement.kind = VerdictKind::kStaleResult;
     const bool passed = session.Record("oracle", one, judgement.kind, judgement.reason);
