@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "atunner/codegen/attention_form.h"
 #include "atunner/codegen/form_family.h"
@@ -216,6 +217,8 @@ class WgmmaAttention : public AttentionTemplate {
   static constexpr int64_t kPanelUnits = 8, kStages = 2;
   /// Of the tensor-core peak that long products keep up.
   static constexpr double kSustained = 0.8;
+  /// Tiles of queries that a cost may take the time to hand out; more are even enough.
+  static constexpr int64_t kCounted = 1 << 14;
 
   /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
   /// tiles.
@@ -223,17 +226,35 @@ class WgmmaAttention : public AttentionTemplate {
     const Chosen at = chosen(configuration);
     const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"];
     const bool one_per_sm = at["order"] == 1;
-    double longest = 0, all = 0;  // of the rows of tiles of a head
+    std::vector<double> rows;  // of tiles of a head
     for (int64_t first = 0; first < form_.queries; first += tile_q) {
-      const double row = Real(form_.Tiles(first, std::min(tile_q, form_.queries - first), tile_k)) +
-                         (one_per_sm ? 64.0 : 224.0) / Real(tile_k);
-      longest = std::max(longest, row), all += row;
+      rows.push_back(Real(form_.Tiles(first, std::min(tile_q, form_.queries - first), tile_k)) +
+                     (one_per_sm ? 64.0 : 224.0) / Real(tile_k));
     }
-    const double works = Real(CeilDiv(form_.queries, tile_q) * form_.heads) / Real(profile_.sms);
-    if (!form_.causal) return std::ceil(works) * longest;
-    // Long rows first fill up evenly. Blocks with row after row do so too, but for very long ones.
+    const double longest = *std::max_element(rows.begin(), rows.end());
+    const int64_t works = std::ssize(rows) * form_.heads;
+    if (!form_.causal) return std::ceil(Real(works) / Real(profile_.sms)) * longest;
+    // Long rows first fill up evenly. Blocks with row after row do not where rows are very long.
+    if (one_per_sm && works <= kCounted) return BusiestInRounds(rows, at["head_group"]) * Rounds();
+    const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
     const double even = std::max(all * Real(form_.heads) / Real(profile_.sms), longest);
-    return one_per_sm ? even * (form_.Forward().one_per_sm ? 1.0 : 1.4) : even + 0.3 * longest;
+    return one_per_sm ? even * Rounds() : even + 0.3 * longest;
+  }
+  double Rounds() const { return form_.Forward().one_per_sm ? 1.0 : 1.4; }
+
+  /// Blocks take rows in rounds, every other one backwards: well balanced or not, as the groups of heads fall.
+  double BusiestInRounds(const std::vector<double>& rows, int64_t head_group) const {
+    std::vector<double> load(static_cast<size_t>(profile_.sms));
+    int64_t index = 0;
+    for (int64_t first = 0; first < form_.heads; first += head_group) {
+      for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+        for (int64_t head = first; head < std::min(first + head_group, form_.heads); ++head, ++index) {
+          const int64_t place = index % profile_.sms;
+          load[static_cast<size_t>(index / profile_.sms % 2 == 0 ? place : profile_.sms - 1 - place)] += *row;
+        }
+      }
+    }
+    return *std::max_element(load.begin(), load.end());
   }
 
   /// Bytes with so many buffers for queries: tiles and barriers.
