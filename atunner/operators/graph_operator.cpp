@@ -270,7 +270,7 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
 }
 
 Result<ValidGraph> GraphOf(const KernelSpec& spec) {
-  ATUNNER_TRY(const ValidGraph graph, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
+  ATUNNER_TRY(ValidGraph graph, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
   ATUNNER_TRY(const KernelSpec made, SpecOfGraph(graph, spec.dims));
   const auto same = [](const ArgSpec& a, const ArgSpec& b) {
     return a.name == b.name && a.role == b.role && a.dtype == b.dtype && a.shape == b.shape;
