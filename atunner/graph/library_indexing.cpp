@@ -1,8 +1,6 @@
 // Operators that choose elements by other elements: gather, scatter, embeddings.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "atunner/graph/library.h"
 
 namespace atunner::graph {
