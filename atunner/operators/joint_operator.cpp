@@ -10,12 +10,40 @@
 namespace atunner {
 namespace {
 
+using Shapes = std::vector<std::vector<int64_t>>;
+
+/// Of matrices, for their sizes M, N, K: three extents are no batch of them.
+Shapes MatricesOf(const Shapes& shapes) {
+  if (shapes.size() != 1 || shapes[0].size() != 3) return shapes;
+  const std::vector<int64_t>& sizes = shapes[0];
+  return {{sizes[0], sizes[2]}, {sizes[2], sizes[1]}};
+}
+
+/// Classes, the library's operator of the same meaning, and by what name they are also known.
+struct JointName {
+  std::string_view name, general, alias;
+  Shapes (*general_shapes)(const Shapes&) = nullptr;  ///< where it wants them otherwise
+};
+constexpr JointName kJointNames[] = {
+    {"softmax", "softmax", ""},
+    {"softmax_backward", "softmax_backward", ""},
+    {"layernorm", "layer_norm", "layer_norm"},
+    {"layernorm_backward", "layer_norm_backward", "layer_norm_backward"},
+    {"matmul", "batched_matmul", "", MatricesOf},
+    {"conv2d", "", ""},  // its images have their channels last
+    {"flash_attention", "attention_gqa", "attention"},
+};
+
 class JointOperator : public Operator {
  public:
-  JointOperator(const Operator& special, const Operator* general) : special_(special), general_(general) {
+  /// `row`: null where the class stands alone.
+  JointOperator(const Operator& special, const JointName* row)
+      : special_(special),
+        general_(row == nullptr || row->general.empty() ? nullptr : FindGraphOperator(row->general)),
+        general_shapes_(row == nullptr ? nullptr : row->general_shapes) {
     info_ = special.info();
-    if (general == nullptr) return;
-    for (const AttributeInfo& attribute : general->info().attributes) {
+    if (general_ == nullptr) return;
+    for (const AttributeInfo& attribute : general_->info().attributes) {
       if (std::ranges::find(info_.attributes, attribute.name, &AttributeInfo::name) == info_.attributes.end())
         more_.push_back(attribute);
     }
@@ -47,10 +75,7 @@ class JointOperator : public Operator {
     auto made = special_.Instantiate(narrowed);
     if (made || general_ == nullptr || WrongForBoth(request, made.error())) return Take(std::move(made), spec);
     OperatorRequest wider = request;
-    if (info_.name == "matmul" && request.shapes.size() == 1 && request.shapes[0].size() == 3) {
-      const std::vector<int64_t>& sizes = request.shapes[0];  // M, N, K: no batch of matrices
-      wider.shapes = {{sizes[0], sizes[2]}, {sizes[2], sizes[1]}};
-    }
+    if (general_shapes_ != nullptr) wider.shapes = general_shapes_(request.shapes);
     auto general = general_->Instantiate(wider);
     return Take(general ? std::move(general) : std::move(made), spec);
   }
@@ -68,22 +93,9 @@ class JointOperator : public Operator {
 
   const Operator& special_;
   const Operator* general_;
+  Shapes (*general_shapes_)(const Shapes&);
   OperatorInfo info_;
   std::vector<AttributeInfo> more_;  ///< that only the graph takes
-};
-
-/// Classes, the library's operator of the same meaning, and by what name they are also known.
-struct JointName {
-  std::string_view name, general, alias;
-};
-constexpr JointName kJointNames[] = {
-    {"softmax", "softmax", ""},
-    {"softmax_backward", "softmax_backward", ""},
-    {"layernorm", "layer_norm", "layer_norm"},
-    {"layernorm_backward", "layer_norm_backward", "layer_norm_backward"},
-    {"matmul", "batched_matmul", ""},
-    {"conv2d", "", ""},  // its images have their channels last
-    {"flash_attention", "attention_gqa", "attention"},
 };
 
 }  // namespace
@@ -93,9 +105,7 @@ const Operator* FindJointOperator(std::string_view name) {
     std::vector<std::unique_ptr<JointOperator>> all;
     for (const Operator* special : OperatorList()) {
       const auto row = std::ranges::find(kJointNames, special->info().name, &JointName::name);
-      const Operator* general =
-          row == std::end(kJointNames) || row->general.empty() ? nullptr : FindGraphOperator(row->general);
-      all.push_back(std::make_unique<JointOperator>(*special, general));
+      all.push_back(std::make_unique<JointOperator>(*special, row == std::end(kJointNames) ? nullptr : row));
     }
     return all;
   }();

@@ -301,12 +301,13 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
   // small task; how much of it one run shows is luck. What the last bit of the inputs changes is what no algorithm of
   // this precision can promise.
   const bool small = reference.bytes < kSmallBytes;
-  const bool amplifies = instance.family == InputFamily::kLargeLogits || instance.family == InputFamily::kCancelling ||
-                         (small && instance.family == InputFamily::kNeedle);
+  const bool cancels = instance.family == InputFamily::kCancelling;
+  const bool amplifies =
+      cancels || instance.family == InputFamily::kLargeLogits || (small && instance.family == InputFamily::kNeedle);
   const int draws = !amplifies ? 0 : small ? 4 : 1;
   for (int draw = 0; draw < draws; ++draw) {
     ATUNNER_TRY(const auto nudged, RunHonestNudged(buffers, reference, Mix64(instance.seed + draw)));
-    TakeLarger(nudged, worst, instance.family == InputFamily::kCancelling ? kOrders : 1);
+    TakeLarger(nudged, worst, cancels ? kOrders : 1);
   }
   const std::vector<CompareStats> honest_ones = worst;
   double elements = 0;

@@ -13,6 +13,15 @@ bool DropsWord(const Exec& x, const LineAccess& reader, uint64_t word) {
   return bytes > 4 && load.list_written && Dropped(*x.kernel, load, word & (bytes - 1), 4);
 }
 
+bool IsMine(const Exec& x, const WordWriter& writer, std::optional<uint32_t> thread) {
+  return writer.serial == x.serial && writer.thread == thread && writer.epoch == x.epoch;
+}
+
+/// Of several that write the same value none stands for all.
+void ShareWord(const Exec& x, WordWriter& writer, std::optional<uint32_t> thread) {
+  if (InThisLaunch(x, writer.serial) && !IsMine(x, writer, thread)) writer.serial = 0;
+}
+
 /// False after reporting a race of a write to one word.
 bool CheckWordWrite(Exec& x, const Op& op, int lane, uint64_t word, uint32_t bytes, const WordWriter& writer,
                     const LineAccess& last, const LineAccess& foreign) {
@@ -70,9 +79,8 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const Gl
   for (uint64_t word = write.address & ~uint64_t{3}; word < write.address + write.bytes; word += 4) {
     WordWriter& writer = shadow.writers[(word - shadow.base) / 4];
     const uint32_t covered = BytesOfWord(word, write.address, write.bytes);
-    const bool mine = writer.serial == x.serial && writer.thread == thread && writer.epoch == x.epoch;
-    if (same_value) {  // of several that write the same value none stands for all
-      if (InThisLaunch(x, writer.serial) && !mine) writer.serial = 0;
+    if (same_value) {
+      ShareWord(x, writer, thread);
       continue;
     }
     clean = clean && CheckWordWrite(x, op, lane, word, covered, writer, line.last, shadow.foreign[index]);
@@ -80,7 +88,7 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const Gl
               x.epoch,
               x.warp->sync_epoch,
               thread & 1023u,
-              (mine ? writer.bytes | covered : covered) & 15u,
+              (IsMine(x, writer, thread) ? writer.bytes | covered : covered) & 15u,
               std::min(OpIndex(x, op), kUnknownOp) & kUnknownOp};
   }
   if (!same_value) NoteWriter(x, line, words);
@@ -112,7 +120,6 @@ void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const Glob
   }
 }
 
-/// Of several that write the same value none stands for all.
 void ShareWords(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
   if (!InThisLaunch(x, shadow.lines[line].write_serial)) return;
   LineAccess& writer = shadow.lines[line].writer;
@@ -123,9 +130,7 @@ void ShareWords(const Exec& x, const LineAccess& now, uint64_t line, const Globa
   }
   for (uint32_t m = now.words & ~writer.words; m != 0; m &= m - 1) {
     const auto word = static_cast<uint32_t>(std::countr_zero(m));
-    WordWriter& each = shadow.writers[line * kWordsPerLine + word];
-    const bool own = each.serial == x.serial && each.epoch == x.epoch && each.thread == ThreadOf(now, word);
-    if (!own && InThisLaunch(x, each.serial)) each.serial = 0;
+    ShareWord(x, shadow.writers[line * kWordsPerLine + word], ThreadOf(now, word));
   }
 }
 
@@ -174,11 +179,10 @@ bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* add
         x.serial, x.epoch, x.warp->sync_epoch, x.ThreadOf(l) & 1023u, 15u, std::min(now.op, kUnknownOp) & kUnknownOp};
     for (uint32_t i = 0; i < op.list_size; ++i) {
       WordWriter& last = shadow.writers[word + i];
-      const bool mine = last.serial == x.serial && last.thread == writer.thread && last.epoch == x.epoch;
-      if (!same_value)
+      if (same_value)
+        ShareWord(x, last, writer.thread);
+      else
         last = writer;
-      else if (InThisLaunch(x, last.serial) && !mine)
-        last.serial = 0;
     }
     if (same_value) return;
     std::memset(shadow.defined + 4 * word, 1, write.bytes);
