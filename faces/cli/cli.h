@@ -83,6 +83,22 @@ struct SanitizeFlags {
   uint64_t max_instructions = uint64_t{1} << 28;  ///< warp instructions of a block: more count as an endless loop
 };
 
+/// One launch with arguments of the command line.
+struct RunFlags {
+  std::string file;    ///< .ptx or .cu
+  std::string kernel;  ///< which one of the file
+  std::string grid = "1", block = "1", cluster = "1";
+  uint32_t shared_bytes = 0;
+  bool cooperative = false;
+  std::vector<std::string> arguments;  ///< see launch_argument.h
+  std::string target = "auto";
+  bool real = false;  ///< on the GPU of this machine
+  std::string checks = "memory,init,race,sync";
+  double timeout_seconds = 60;
+  uint64_t max_instructions = uint64_t{1} << 28;
+  size_t show = 16;  ///< elements of each memory
+};
+
 struct BenchmarkFlags {
   std::string operator_name;
   std::vector<std::string> shapes;  ///< empty: usual ones
@@ -153,6 +169,8 @@ Result<int> Benchmark(const BenchmarkFlags& flags, const Common& common);
 Result<int> SearchBench(const SearchBenchFlags& flags, const Common& common);
 /// Looks for hazards on the virtual GPU; exit code 1 when there are any.
 Result<int> Sanitize(const SanitizeFlags& flags, const Common& common);
+/// Launches a kernel once and shows what is in its memory then; exit code 1 when it did not complete without hazards.
+Result<int> RunKernel(const RunFlags& flags, const Common& common);
 /// What each line of the source costs, counted on the virtual GPU.
 Result<int> CountLines(const SubjectFlags& flags, const Common& common);
 /// The artifact's binaries as a candidate. Its check sizes come from the family, if one made it.

@@ -205,6 +205,34 @@ class Verbs {
     verb = Add("counts", "what each line of a kernel costs: instructions, sectors, bank conflicts (virtual GPU)",
                [this] { return CountLines(counts_, common_); });
     AddSubject(verb, counts_);
+    AddRun();
+  }
+
+  void AddRun() {
+    CLI::App* verb = Add("run", "launch a kernel of a .ptx or .cu once, with these arguments, and show its memory",
+                         [this] { return RunKernel(run_kernel_, common_); });
+    verb->add_option("file", run_kernel_.file, ".ptx or .cu")->required();
+    verb->add_option("--kernel", run_kernel_.kernel, "which kernel of the file");
+    verb->add_option("--grid", run_kernel_.grid, "blocks: x, x,y or x,y,z")->capture_default_str();
+    verb->add_option("--block", run_kernel_.block, "threads of a block, likewise")->capture_default_str();
+    verb->add_option("--cluster", run_kernel_.cluster, "blocks of a cluster, likewise")->capture_default_str();
+    verb->add_option("--shared", run_kernel_.shared_bytes, "bytes of dynamic shared memory");
+    verb->add_flag("--cooperative", run_kernel_.cooperative, "all blocks at once");
+    verb->add_option(
+            "--arg", run_kernel_.arguments,
+            "one for each parameter: 5, f32=1.5, f32:1,2,3 (memory), f32[100] (unwritten), f32[100]:0, f32@file")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    verb->add_option("--target-gpu", run_kernel_.target, "GPU to compile for and to be; auto: the one here, or A100");
+    verb->add_flag("--real", run_kernel_.real,
+                   "on the GPU of this machine, without checks, instead of the virtual one");
+    verb->add_option("--check", run_kernel_.checks, "any of memory,init,race,sync; memory is always among them");
+    verb->add_option("--timeout", run_kernel_.timeout_seconds, "seconds the launch may take")
+        ->check(CLI::PositiveNumber);
+    verb->add_option("--max-instructions", run_kernel_.max_instructions,
+                     "warp instructions after which a block counts as endless")
+        ->check(CLI::PositiveNumber);
+    verb->add_option("--show", run_kernel_.show, "elements of each memory to show")->capture_default_str();
   }
 
   void AddArtifacts() {
@@ -273,6 +301,7 @@ class Verbs {
   SearchBenchFlags search_bench_;
   SanitizeFlags sanitize_;
   SubjectFlags counts_;
+  RunFlags run_kernel_;
   std::string folder_;
   std::string verify_target_;
   bool verify_virtual_ = false;

@@ -3,34 +3,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "faces/cli/subject.h"
+#include "faces/cli/hazard_text.h"
 
 namespace atunner::cli {
 namespace {
-
-constexpr std::pair<std::string_view, HazardGroup> kChecks[] = {{"memory", HazardGroup::kMemory},
-                                                                {"init", HazardGroup::kInit},
-                                                                {"race", HazardGroup::kRace},
-                                                                {"sync", HazardGroup::kSync}};
-
-Result<uint8_t> ParseChecks(const std::string& text) {
-  auto groups = static_cast<uint8_t>(HazardGroup::kMemory);
-  std::istringstream names(text);
-  for (std::string name; std::getline(names, name, ',');) {
-    const auto at = std::ranges::find(kChecks, name, &std::pair<std::string_view, HazardGroup>::first);
-    if (at == std::end(kChecks))
-      return Invalid("there is no check '" + name + "'", "--check " + text, "use any of memory, init, race, sync");
-    groups |= static_cast<uint8_t>(at->second);
-  }
-  return groups;
-}
-
-std::string_view CheckOf(const Hazard& hazard) {
-  const auto at = std::ranges::find(kChecks, GroupOf(hazard.kind), &std::pair<std::string_view, HazardGroup>::second);
-  return at->first;
-}
 
 /// What all launches of one plan brought up.
 struct Findings {
@@ -74,59 +51,6 @@ Result<Findings> Examine(SubjectOnDevice& subject, const SanitizeFlags& flags, u
   return found;
 }
 
-/// A race that was met from both of its sides is one hazard.
-void JoinSides(std::vector<Hazard>& hazards) {
-  const auto same = [](const Hazard::Site& a, const Hazard::Site& b) { return a.file == b.file && a.line == b.line; };
-  for (size_t i = 0; i < hazards.size(); ++i) {
-    if (!hazards[i].other) continue;
-    for (size_t k = hazards.size() - 1; k > i; --k) {
-      const Hazard& later = hazards[k];
-      const bool mirrored = later.other && later.kernel == hazards[i].kernel && later.space == hazards[i].space &&
-                            same(later.site, *hazards[i].other) && same(*later.other, hazards[i].site);
-      if (!mirrored) continue;
-      hazards[i].count += later.count;
-      hazards.erase(hazards.begin() + static_cast<long>(k));
-    }
-  }
-}
-
-Json SiteJson(const Hazard::Site& site, SourceLines& source) {
-  return {{"file", SourceLines::Short(site.file)},
-          {"line", site.line},
-          {"text", source.At(site.file, site.line)},
-          {"block", site.block},
-          {"thread", site.thread}};
-}
-
-Json HazardJson(const Hazard& hazard, SourceLines& source) {
-  Json json = SiteJson(hazard.site, source);
-  json["kind"] = Name(hazard.kind);
-  json["check"] = CheckOf(hazard);
-  json["kernel"] = hazard.kernel;
-  json["what"] = hazard.detail;
-  json["count"] = hazard.count;
-  json["space"] = hazard.space.empty() ? Json() : Json(hazard.space);
-  json["address"] = hazard.space.empty() ? Json() : Json(hazard.address);
-  json["allocation"] = hazard.allocation.empty() ? Json() : Json(hazard.allocation);
-  json["other"] = hazard.other ? SiteJson(*hazard.other, source) : Json();
-  return json;
-}
-
-void PrintSite(const char* label, const Hazard::Site& site, SourceLines& source) {
-  fmt::print("  {:<10} {}:{}  {}\n", label, site.file.empty() ? "PTX line" : SourceLines::Short(site.file), site.line,
-             source.At(site.file, site.line));
-}
-
-void PrintHazard(const Hazard& hazard, SourceLines& source) {
-  fmt::print("{} in {}{}\n", Name(hazard.kind), hazard.kernel,
-             hazard.count > 1 ? fmt::format(", {} times", hazard.count) : "");
-  PrintSite("at", hazard.site, source);
-  if (hazard.other) PrintSite("and at", *hazard.other, source);
-  fmt::print("  {:<10} {}\n", "what", hazard.detail);
-  if (!hazard.allocation.empty() && hazard.detail.find(hazard.allocation) == std::string::npos)
-    fmt::print("  {:<10} {}\n", "memory", hazard.allocation);
-}
-
 }  // namespace
 
 Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
@@ -156,10 +80,7 @@ Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
   for (size_t i = 0; i < shown; ++i) PrintHazard(found.hazards[i], source);
   if (shown < found.hazards.size()) fmt::print("… and {} more\n", found.hazards.size() - shown);
   if (!found.incomplete.empty()) fmt::print("not complete: {}\n", found.incomplete);
-  fmt::print("{}: {} on {} blocks, virtual {}, checks: {}{}\n", subject.name,
-             found.hazards.empty()       ? "no hazards"
-             : found.hazards.size() == 1 ? "1 hazard"
-                                         : fmt::format("{} hazards", found.hazards.size()),
+  fmt::print("{}: {} on {} blocks, virtual {}, checks: {}{}\n", subject.name, HowMany(found.hazards.size()),
              found.blocks, target.profile.name, flags.checks,
              subject.configuration.empty() ? "" : ", configuration: " + subject.configuration);
   return exit_code;

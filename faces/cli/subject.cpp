@@ -147,8 +147,8 @@ std::vector<std::string> SplitLines(const std::string& text) {
 }
 }  // namespace
 
-SourceLines::SourceLines(const Subject& subject) : folder_(subject.folder) {
-  files_[subject.source_name] = SplitLines(subject.source);
+SourceLines::SourceLines(const std::string& name, const std::string& text, Path folder) : folder_(std::move(folder)) {
+  files_[name] = SplitLines(text);
 }
 
 std::string SourceLines::At(const std::string& file, uint32_t line) {

@@ -50,7 +50,9 @@ class SubjectOnDevice {
 /// Lines of the source by number; those of headers are read when asked for.
 class SourceLines {
  public:
-  explicit SourceLines(const Subject& subject);
+  /// `name`: as reports name the file of `text`; files that it includes are looked for in `folder` too.
+  SourceLines(const std::string& name, const std::string& text, Path folder);
+  explicit SourceLines(const Subject& subject) : SourceLines(subject.source_name, subject.source, subject.folder) {}
   /// As a person names the file: compilers put the working directory in front of the source's name.
   static std::string Short(const std::string& file);
   /// Without the blanks around it; "" when the file is not to be had.

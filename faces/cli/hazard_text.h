@@ -1,0 +1,22 @@
+// Hazards as a person and a program read them: what `sanitize` and `run` print.
+#pragma once
+
+#include <vector>
+
+#include "faces/cli/subject.h"
+
+namespace atunner::cli {
+
+/// "memory,init" as HazardGroup bits; memory is always among them. kInvalidInput for an unknown name.
+Result<uint8_t> ParseChecks(const std::string& text);
+
+/// A race that was met from both of its sides becomes one hazard.
+void JoinSides(std::vector<Hazard>& hazards);
+
+Json HazardJson(const Hazard& hazard, SourceLines& source);
+void PrintHazard(const Hazard& hazard, SourceLines& source);
+
+/// "no hazards", "1 hazard", "5 hazards".
+std::string HowMany(size_t hazards);
+
+}  // namespace atunner::cli

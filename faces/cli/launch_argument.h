@@ -1,0 +1,38 @@
+// A kernel's arguments as they are written on the command line: values, and memory with what is in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/model/dtype.h"
+#include "atunner/model/json.h"
+
+namespace atunner::cli {
+
+/// `5`, `-1.5`: a number, as wide as the parameter. `f32=1,2,3,4`: values that lie side by side, all of the parameter.
+/// `f32:1,2,3`: memory that holds these values. `f32[1000]`: memory of so many elements that nothing was written to;
+/// `f32[1000]:0,1`: the same, the values over and over. `f32@x.bin`: memory with the file's bytes.
+struct LaunchArgument {
+  std::string text;
+  std::optional<DType> dtype;      ///< none: a bare number
+  bool memory = false;             ///< the parameter is its address
+  size_t elements = 0;             ///< of the memory
+  std::vector<std::byte> content;  ///< values, packed; empty: memory that nothing was written to
+};
+
+/// kInvalidInput says what is wrong with `text`; kNotFound names a file that is missing.
+Result<LaunchArgument> ParseLaunchArgument(const std::string& text);
+
+/// The bytes of a parameter of `size` bytes from an argument that is no memory. kInvalidInput where they do not fit.
+Result<std::vector<std::byte>> ValueBytes(const LaunchArgument& argument, size_t size);
+
+/// Element `index` of packed `bytes`: the shortest number that is read back as the same; "nan", "inf".
+std::string ElementText(DType dtype, const std::vector<std::byte>& bytes, size_t index);
+/// The same as a number, as text where JSON has no number for it.
+Json ElementJson(DType dtype, const std::vector<std::byte>& bytes, size_t index);
+
+}  // namespace atunner::cli

@@ -1,0 +1,254 @@
+// `run`: one launch of a kernel with the arguments of the command line, on the virtual GPU with all checks or on the
+// GPU of this machine; afterwards what is in its memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "atunner/device/real_device.h"
+#include "atunner/ptx/module.h"
+#include "faces/cli/hazard_text.h"
+#include "faces/cli/launch_argument.h"
+
+namespace atunner::cli {
+namespace {
+
+struct LoadedText {
+  CompiledModule module;
+  std::string entry;  ///< as the module names it
+  std::vector<size_t> parameter_bytes;
+  std::string source_name;  ///< as hazards name the file; "" = they name lines of the PTX
+  std::string source;
+};
+
+Result<CompiledModule> Compiled(const RunFlags& flags, const std::string& text, const Target& target) {
+  ATUNNER_TRY(const auto compiler, OpenCompiler());
+  CompileRequest request;
+  request.source.name = flags.file;
+  request.source.text = text;
+  if (!flags.kernel.empty()) request.entries = {flags.kernel};
+  request.arch = target.profile.Arch();
+  ATUNNER_TRY(CompileOutcome outcome, compiler->Compile(request));
+  if (!outcome.ok()) return Invalid("the kernel does not compile: " + outcome.error, flags.file);
+  return *std::move(outcome.module);
+}
+
+/// The kernel that is meant: by its name, by the compiler's name for it, or because there is no other.
+Result<const ptx::Function*> Chosen(const ptx::ValidModule& ptx, const CompiledModule& module, const RunFlags& flags) {
+  std::string names;
+  std::vector<const ptx::Function*> entries;
+  for (const ptx::Function& function : ptx.functions()) {
+    if (!function.is_entry) continue;
+    const KernelResources* known = module.Find(function.name);
+    if (function.name == flags.kernel || (known != nullptr && known->entry == flags.kernel)) return &function;
+    entries.push_back(&function);
+    names += (names.empty() ? "" : ", ") + function.name;
+  }
+  if (entries.size() == 1 && flags.kernel.empty()) return entries[0];
+  if (entries.empty()) return Invalid("there is no kernel in it", flags.file);
+  return Invalid(
+      flags.kernel.empty() ? "which kernel to run is not clear" : "there is no kernel '" + flags.kernel + "'",
+      flags.file, "name one by --kernel: " + names);
+}
+
+Result<LoadedText> ReadKernel(const RunFlags& flags, const Target& target) {
+  LoadedText read;
+  ATUNNER_TRY(const std::string text, ReadFile(flags.file));
+  if (flags.file.ends_with(".ptx")) {
+    read.module.arch = target.profile.Arch();
+    read.module.ptx = read.source = text;
+  } else {
+    ATUNNER_TRY(read.module, Compiled(flags, text, target));
+    read.source_name = flags.file;
+    read.source = text;
+  }
+  ATUNNER_TRY(const ptx::ValidModule ptx, ptx::Parse(read.module.ptx));
+  ATUNNER_TRY(const ptx::Function* kernel, Chosen(ptx, read.module, flags));
+  read.entry = kernel->name;
+  if (read.module.Find(read.entry) == nullptr) {
+    KernelResources unknown;  // what was not compiled here has no resources to tell
+    unknown.entry = unknown.mangled = read.entry;
+    read.module.kernels.push_back(unknown);
+  }
+  for (const ptx::Variable& parameter : kernel->params) read.parameter_bytes.push_back(parameter.bytes);
+  return read;
+}
+
+/// What the kernel is launched with.
+struct Bound {
+  std::vector<LaunchArgument> arguments;
+  std::vector<std::unique_ptr<Buffer>> memory;  ///< of each argument, null for values
+  std::vector<KernelArg> args;
+};
+
+Result<Bound> Bind(Device& device, const RunFlags& flags, const LoadedText& kernel) {
+  Bound bound;
+  if (flags.arguments.size() != kernel.parameter_bytes.size())
+    return Invalid(fmt::format("'{}' takes {} arguments, given are {}", kernel.entry, kernel.parameter_bytes.size(),
+                               flags.arguments.size()),
+                   "--arg", "one --arg for each, in order");
+  for (size_t i = 0; i < flags.arguments.size(); ++i) {
+    ATUNNER_TRY(LaunchArgument argument, ParseLaunchArgument(flags.arguments[i]));
+    std::unique_ptr<Buffer> memory;
+    if (argument.memory) {
+      if (kernel.parameter_bytes[i] != 8)
+        return Invalid(fmt::format("the parameter has {} bytes and is no address", kernel.parameter_bytes[i]),
+                       "--arg " + argument.text);
+      ATUNNER_TRY(memory, device.Allocate(argument.elements * SizeOf(*argument.dtype)));
+      if (!argument.content.empty()) ATUNNER_RETURN_IF_ERROR(device.CopyIn(memory->address(), argument.content));
+      bound.args.push_back(KernelArg::Address(memory->address()));
+    } else {
+      ATUNNER_TRY(const std::vector<std::byte> bytes, ValueBytes(argument, kernel.parameter_bytes[i]));
+      KernelArg value;
+      if (bytes.size() > value.bytes.size())
+        return Invalid(fmt::format("parameters of more than {} bytes cannot be given", value.bytes.size()),
+                       "--arg " + argument.text);
+      std::ranges::copy(bytes, value.bytes.begin());
+      value.size = static_cast<uint32_t>(bytes.size());
+      bound.args.push_back(value);
+    }
+    bound.memory.push_back(std::move(memory));
+    bound.arguments.push_back(std::move(argument));
+  }
+  return bound;
+}
+
+Result<Dim3> ParseDim3(const std::string& flag, const std::string& text) {
+  Dim3 dims;
+  char rest = 0;
+  const int read = std::sscanf(text.c_str(), "%u,%u,%u%c", &dims.x, &dims.y, &dims.z, &rest);
+  if (read < 1 || read > 3 || std::ranges::count(text, ',') != read - 1 || dims.Count() == 0)
+    return Invalid("'" + text + "' is no size", flag, "write x, x,y or x,y,z");
+  return dims;
+}
+
+Result<LaunchShape> ShapeOf(const RunFlags& flags) {
+  LaunchShape shape;
+  ATUNNER_TRY(shape.grid, ParseDim3("--grid", flags.grid));
+  ATUNNER_TRY(shape.block, ParseDim3("--block", flags.block));
+  ATUNNER_TRY(shape.cluster, ParseDim3("--cluster", flags.cluster));
+  shape.dynamic_shared_bytes = flags.shared_bytes;
+  shape.cooperative = flags.cooperative;
+  return shape;
+}
+
+Result<LaunchOptions> OptionsOf(const RunFlags& flags) {
+  LaunchOptions options;
+  ATUNNER_TRY(options.groups, ParseChecks(flags.checks));
+  options.check_hazards = options.groups != static_cast<uint8_t>(HazardGroup::kMemory);
+  options.check_global = options.keep_going = true;
+  options.timeout_seconds = flags.timeout_seconds;
+  options.max_warp_instructions_per_block = flags.max_instructions;
+  return options;
+}
+
+struct Content {
+  size_t argument = 0;
+  DType dtype = DType::kFloat32;
+  std::vector<std::byte> bytes;
+};
+
+/// What the kernel left in its arguments' memory.
+Result<std::vector<Content>> ReadBack(Device& device, const Bound& bound) {
+  std::vector<Content> contents;
+  for (size_t i = 0; i < bound.memory.size(); ++i) {
+    if (!bound.memory[i]) continue;
+    contents.push_back({i, *bound.arguments[i].dtype, std::vector<std::byte>(bound.memory[i]->bytes())});
+    ATUNNER_RETURN_IF_ERROR(device.CopyOut(contents.back().bytes, bound.memory[i]->address()));
+  }
+  return contents;
+}
+
+void PrintContent(const Content& content, size_t most) {
+  const size_t elements = content.bytes.size() / SizeOf(content.dtype);
+  fmt::print("argument {}, {}[{}]:", content.argument, Name(content.dtype), elements);
+  for (size_t i = 0; i < std::min(elements, most); ++i) fmt::print(" {}", ElementText(content.dtype, content.bytes, i));
+  fmt::print("{}\n", elements > most ? " …" : "");
+}
+
+Json ContentJson(const Content& content, size_t most) {
+  const size_t elements = content.bytes.size() / SizeOf(content.dtype);
+  Json values = Json::array();
+  for (size_t i = 0; i < std::min(elements, most); ++i) values.push_back(ElementJson(content.dtype, content.bytes, i));
+  return {{"argument", content.argument}, {"dtype", Name(content.dtype)}, {"elements", elements}, {"values", values}};
+}
+
+/// The device, and the same as a virtual one where it is that.
+struct Opened {
+  std::unique_ptr<Device> device;
+  vgpu::VirtualGpu* virtual_gpu = nullptr;
+};
+
+Result<Opened> Open(const RunFlags& flags, const Target& target) {
+  if (flags.real) {
+    ATUNNER_TRY(auto real, OpenRealDevice(target.real_index.value_or(0)));
+    return Opened{std::move(real), nullptr};
+  }
+  auto made = std::make_unique<vgpu::VirtualGpu>(target.profile);
+  made->TrackMemory();
+  vgpu::VirtualGpu* const gpu = made.get();
+  return Opened{std::move(made), gpu};
+}
+
+void NameMemory(vgpu::VirtualGpu& gpu, const Bound& bound) {
+  for (size_t i = 0; i < bound.memory.size(); ++i) {
+    if (bound.memory[i]) gpu.SetName(bound.memory[i]->address(), "argument " + std::to_string(i));
+  }
+}
+
+void PrintRun(const LoadedText& kernel, const std::string& where, const LaunchOutcome& outcome,
+              const std::vector<Content>& contents, size_t most, SourceLines& source) {
+  fmt::print("{}", outcome.printed);
+  for (const Hazard& hazard : outcome.hazards) PrintHazard(hazard, source);
+  for (const Content& content : contents) PrintContent(content, most);
+  const bool ended = outcome.kind == LaunchOutcome::Kind::kCompleted || !outcome.hazards.empty();
+  fmt::print("{}: {} on {} blocks, {}\n", kernel.entry, ended ? HowMany(outcome.hazards.size()) : outcome.message,
+             outcome.blocks_executed, where);
+}
+
+Json RunJson(const LoadedText& kernel, const std::string& where, const LaunchOutcome& outcome,
+             const std::vector<Content>& contents, size_t most, SourceLines& source) {
+  Json json{{"kernel", kernel.entry},     {"where", where},
+            {"message", outcome.message}, {"blocks", outcome.blocks_executed},
+            {"printed", outcome.printed}, {"completed", outcome.kind == LaunchOutcome::Kind::kCompleted},
+            {"hazards", Json::array()},   {"memory", Json::array()}};
+  for (const Hazard& hazard : outcome.hazards) json["hazards"].push_back(HazardJson(hazard, source));
+  for (const Content& content : contents) json["memory"].push_back(ContentJson(content, most));
+  return json;
+}
+
+}  // namespace
+
+Result<int> RunKernel(const RunFlags& flags, const Common& common) {
+  SubjectFlags named;
+  named.target = flags.target;
+  ATUNNER_TRY(const Target target, flags.real ? ChooseTarget(flags.target, false) : TargetOf(named));
+  if (flags.real && !target.real_index)
+    return Fail(ErrorCode::kUnavailable, target.profile.name + " is not in this machine", "--real");
+  ATUNNER_TRY(const LaunchShape shape, ShapeOf(flags));
+  ATUNNER_TRY(const LaunchOptions options, OptionsOf(flags));
+  ATUNNER_TRY(const LoadedText kernel, ReadKernel(flags, target));
+  ATUNNER_TRY(const Opened opened, Open(flags, target));
+  ATUNNER_TRY(const auto module, opened.device->Load(kernel.module));
+  ATUNNER_TRY(const Bound bound, Bind(*opened.device, flags, kernel));
+  if (opened.virtual_gpu != nullptr) NameMemory(*opened.virtual_gpu, bound);
+  ATUNNER_TRY(LaunchOutcome outcome, opened.device->Launch(*module, kernel.entry, shape, bound.args, options));
+  if (outcome.kind == LaunchOutcome::Kind::kRefused || outcome.kind == LaunchOutcome::Kind::kUnsupported)
+    return Invalid("'" + kernel.entry + "' cannot be launched: " + outcome.message, flags.file);
+  JoinSides(outcome.hazards);
+  const bool lost = opened.virtual_gpu == nullptr && !outcome.completed();  // with the context, its memory
+  std::vector<Content> contents;
+  if (!lost) {
+    ATUNNER_TRY(contents, ReadBack(*opened.device, bound));
+  }
+  const std::string where = (flags.real ? "" : "virtual ") + target.profile.name;
+  SourceLines source(kernel.source_name, kernel.source, Path(flags.file).parent_path());
+  if (common.json) {
+    PrintJson(RunJson(kernel, where, outcome, contents, flags.show, source));
+  } else {
+    PrintRun(kernel, where, outcome, contents, flags.show, source);
+  }
+  return outcome.completed() ? 0 : 1;
+}
+
+}  // namespace atunner::cli
