@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Predictions of the virtual GPU against measurements, in one table.
 
+    python3 bench/prediction.py --atunner build/atunner --measure 240 [--seed S] [--gpus 2] [--measured FOLDER] [--kernels softmax gemm]
     python3 bench/prediction.py --atunner build/atunner --measured FOLDER [--limit N] [--kernels softmax gemm]
     python3 bench/prediction.py --measured FOLDER --predicted FOLDER
     python3 bench/prediction.py --atunner build/atunner --recorded CACHE=KERNEL ... --limit N [--where CONDITION]
 
-FOLDER holds NAME.json, each from `atunner export RUN --format json` of a run on the target GPU (a strategy like random, so
+With --measure the GPUs of this machine calibrate the model, then measure so many random configurations of each kernel, while the processor
+predicts what has been measured; everything is kept in FOLDER, if one is named. Otherwise FOLDER holds NAME.json, each from `atunner export RUN --format json` of a run on the target GPU (a strategy like random, so
 that the whole space is seen). The tasks stand in TASKS below; kernels of users are those of examples/kernels. CACHE is a
 space that Kernel Tuner recorded (.json or .json.gz), KERNEL the T1 file of its kernel with the same parameters in the same order;
 of it --limit configurations are drawn at random, of those for which CONDITION holds (Python, `use_shmem == 1`), and
@@ -19,14 +21,18 @@ divided by it: what is left when a GPU did not run at the clock of its profile, 
 noise, they are judged by the top 5 alone.
 """
 import argparse
+import concurrent.futures
 import gzip
 import json
 import os
+import queue
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "kernels")
 # name: class, arguments of `predict`, whether the model was developed on it.
@@ -86,12 +92,63 @@ def recorded_times(path, limit, condition):
     return {json.dumps([e[key] for key in keys]): e["time"] * 1e6 for e in entries[:limit]}, space["device_name"]
 
 
+def located(arguments):
+    return [os.path.join(KERNELS, a) if a.endswith(".json") else a for a in arguments]
+
+
+def measure(flags, name, gpu):
+    """Random configurations of a space on a GPU, into the folder."""
+    arguments = located(TASKS[name][1])
+    store = os.path.join(flags.measured, name + ".db")
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": str(gpu)}
+    begun = time.monotonic()
+    subprocess.run([flags.atunner, "optimize" if arguments[0].startswith("--") else "tune", *arguments, "--strategy", "random", "--budget", str(flags.measure),
+                    "--seed", str(flags.seed), "--no-baselines", "--no-transfer", "--fresh", "--quiet", "--store", store,
+                    "--out", os.path.join(flags.measured, name + "_best")], env=environment, stdout=subprocess.DEVNULL, check=False)
+    exported = subprocess.run([flags.atunner, "export", "last", "--format", "json", "--store", store], stdout=subprocess.PIPE, text=True, check=False).stdout
+    if not exported.startswith("{"):
+        print(f"{name}: no run to export", file=sys.stderr)
+        return False
+    with open(os.path.join(flags.measured, name + ".json"), "w") as file:
+        file.write(exported)
+    print(f"{name}: measured on GPU {gpu} in {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    return True
+
+
+def predict_into(flags, name):
+    times = list(measured_times(os.path.join(flags.measured, name + ".json")))[:flags.limit]
+    with open(os.path.join(flags.measured, f"predicted_{name}.json"), "w") as file:
+        json.dump(predict(flags.atunner, flags.target_gpu, TASKS[name][1], times), file)
+
+
+def measure_all(flags):
+    """Every space measured by one of the GPUs and then predicted, which needs none, while the next are measured."""
+    os.environ["XDG_DATA_HOME"] = os.path.abspath(flags.measured)  # where the calibration goes and is found
+    subprocess.run([flags.atunner, "devices", "--probe", "--calibrate", "--quiet"], stdout=subprocess.DEVNULL, check=True)
+    names = queue.Queue()
+    for name in flags.kernels:
+        names.put(name)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as predictors:
+        def work(gpu):
+            while True:
+                try:
+                    name = names.get_nowait()
+                except queue.Empty:
+                    return
+                if measure(flags, name, gpu):
+                    predictors.submit(predict_into, flags, name)
+        workers = [threading.Thread(target=work, args=(gpu,)) for gpu in range(flags.gpus)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+
 def predict(atunner, target, arguments, configurations):
-    arguments = [os.path.join(KERNELS, a) if a.endswith(".json") else a for a in arguments]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write("[" + ",".join(configurations) + "]")
         file.flush()
-        done = subprocess.run([atunner, "predict", *arguments, "--target-gpu", target, "--configs", file.name, "--json"],
+        done = subprocess.run([atunner, "predict", *located(arguments), "--target-gpu", target, "--configs", file.name, "--json"],
                               stdout=subprocess.PIPE, check=False)
     answer = json.loads(done.stdout)
     if "error" in answer:
@@ -144,6 +201,9 @@ def spaces(flags):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--atunner", default="build/atunner")
+    parser.add_argument("--measure", type=int, metavar="N", help="so many configurations of each kernel here and now")
+    parser.add_argument("--seed", type=int, default=1, help="of the configurations that --measure draws")
+    parser.add_argument("--gpus", type=int, default=1, help="that share the kernels of --measure")
     parser.add_argument("--measured", help="folder of exports")
     parser.add_argument("--predicted", help="folder of predictions of what is in --measured")
     parser.add_argument("--recorded", nargs="*", default=[], metavar="CACHE=KERNEL", help="Kernel Tuner's caches, and kernels as T1")
@@ -152,6 +212,11 @@ def main():
     parser.add_argument("--limit", type=int, default=None, help="configurations per kernel")
     parser.add_argument("--kernels", nargs="*", default=list(TASKS))
     flags = parser.parse_args()
+    if flags.measure:
+        flags.target_gpu = flags.target_gpu or "H200"
+        flags.measured = flags.predicted = flags.measured or tempfile.mkdtemp(prefix="prediction")
+        os.makedirs(flags.measured, exist_ok=True)
+        measure_all(flags)
     print("| kernel | class | configurations | Spearman | best of top 5 vs. best | median error | predicted / measured | error by that ratio | predictions/s |")
     print("|---|---|---|---|---|---|---|---|---|")
     rows = []
