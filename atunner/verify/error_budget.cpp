@@ -87,7 +87,6 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
   budget.honest_element = honest.worst;
   if (!IsFloat(dtype)) return budget;  // integers must be equal
   budget.lost_nan = honest.lost_nan;
-  budget.poison_nan = honest.poison_nan;
   Floor floor = LeastHonest(dtype, accuracy);
   if (dtype == DType::kFloat64) {
     const double order = 4 * std::sqrt(elements) * UnitRoundoff(dtype);
@@ -127,11 +126,9 @@ OutputJudgement JudgeOutput(const std::string& output, const CompareStats& stats
   const auto at = [&] {
     return stats.first_bad == ~uint64_t{0} ? "" : fmt::format(", first at element {}", stats.first_bad);
   };
-  const uint64_t unwritten =
-      stats.unwritten + (stats.poison_nan > budget.poison_nan ? stats.poison_nan - budget.poison_nan : 0);
-  if (unwritten > 0 && !sampled) {
+  if (stats.unwritten > 0 && !sampled) {
     return {VerdictKind::kNotWritten,
-            fmt::format("{} of {} elements of '{}' were not written{}", unwritten, stats.elements, output, at())};
+            fmt::format("{} of {} elements of '{}' were not written{}", stats.unwritten, stats.elements, output, at())};
   }
   if (stats.lost_nan > budget.lost_nan) {
     return {VerdictKind::kNonFinite,

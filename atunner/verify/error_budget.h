@@ -18,7 +18,6 @@ struct ErrorBudget {
   double honest_element = 0;
   /// Elements that are NaN by float64 arithmetic alone: b - 1 is whole where b has no digit left.
   uint64_t lost_nan = 0;
-  uint64_t poison_nan = 0;  ///< elements where the honest algorithm writes the NaN that outputs are filled with before
 };
 
 /// Unit roundoff of what `fast` allows instead of the type: float32 for float64, TF32 for float32, else the type

@@ -136,15 +136,6 @@ TEST(JudgeOutput, ANanErrorNeverPasses) {
   EXPECT_NE(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
 }
 
-TEST(JudgeOutput, TakesThePoisonsNanWhereTheHonestAlgorithmWritesIt) {
-  CompareStats stats = Honest(0, 0);
-  stats.poison_nan = 5;
-  const ErrorBudget budget = BudgetFromHonest(stats, DType::kFloat32, {});
-  EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kCorrect);
-  stats.poison_nan = 6;
-  EXPECT_EQ(JudgeOutput("y", stats, budget, false).kind, VerdictKind::kNotWritten);
-}
-
 TEST(JudgeOutput, NamesWhatIsWrong) {
   const ErrorBudget budget{.norm = 1e-6, .element = 1e-5};
   CompareStats stats = Honest(0, 0);

@@ -29,7 +29,8 @@ Status InPlaceSample::Mask(Device& device) {
     outputs_.push_back(masked);
     const size_t size = SizeOf(tensor->spec->dtype);
     for (size_t at = 0; at + size <= masked.size(); at += size) {
-      if (std::equal(&inputs[at], &inputs[at] + size, &masked[at])) std::fill_n(&masked[at], size, std::byte{0xff});
+      if (std::equal(&inputs[at], &inputs[at] + size, &masked[at]))
+        std::fill_n(&masked[at], size, std::byte{kPoisonByte});
     }
     ATUNNER_RETURN_IF_ERROR(device.CopyIn(tensor->address, masked));
   }

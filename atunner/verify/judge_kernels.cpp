@@ -23,7 +23,7 @@ constexpr double kSpike = 24.0;          // large against unit noise, and 24² s
 /// Mirrors ComparePartial in judge.cu.
 struct ComparePartial {
   double squared_difference, squared_reference, sum_reference, squared_reference_second_half, worst;
-  uint64_t finite, unwritten, poison_nan, lost_nan, new_nonfinite, beyond, first_bad;
+  uint64_t finite, unwritten, lost_nan, new_nonfinite, beyond, first_bad;
 };
 
 /// Mirrors GuardZones in judge.cu.
@@ -272,7 +272,6 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
     stats.worst = std::max(stats.worst, part.worst);
     stats.finite += part.finite;
     stats.unwritten += part.unwritten;
-    stats.poison_nan += part.poison_nan;
     stats.lost_nan += part.lost_nan;
     stats.new_nonfinite += part.new_nonfinite;
     stats.beyond += part.beyond;

@@ -25,7 +25,6 @@ struct CompareStats {
   double worst = 0;  ///< largest |y - r| / (|r| + rms(r))
   uint64_t finite = 0;
   uint64_t unwritten = 0;
-  uint64_t poison_nan = 0;  ///< NaN as it should be, but all ones: -NaN on a GPU, or not written
   uint64_t lost_nan = 0;
   uint64_t new_nonfinite = 0;
   uint64_t beyond = 0;

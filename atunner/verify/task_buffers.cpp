@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kGuardBytes = 16384;  // wider than one row of threads can overshoot with a vector store each
 constexpr uint8_t kGuardByte = 0xa5;
-constexpr uint8_t kPoisonByte = 0xff;
+constexpr uint8_t kNanByte = 0xff;  // of every float type: what reads a workspace that it did not write spreads it
 constexpr uint64_t kSkewBytes = 256;
 
 }  // namespace
@@ -110,7 +110,7 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
   for (const ConcreteWorkspace& workspace : concrete.workspaces) {
     const uint64_t bytes = std::max<uint64_t>(workspace.bytes, 16);
     ATUNNER_TRY(auto memory, device.Allocate(bytes));
-    ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kPoisonByte, bytes));
+    ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kNanByte, bytes));
     workspaces[workspace.name] = memory->address();
     bound.workspaces.push_back(std::move(memory));
   }

@@ -14,6 +14,10 @@
 
 namespace atunner {
 
+/// What outputs hold in every byte before a kernel writes them: -1.7e38 in float32, a NaN in float16 that no operation
+/// results in. (All ones would be what a GPU makes of -NaN.) The judge's kernels know it too.
+constexpr uint8_t kPoisonByte = 0xfe;
+
 /// Every tensor of a spec in its own allocation, between guard zones where the device does not check bounds itself.
 class TaskBuffers {
  public:
@@ -38,7 +42,7 @@ class TaskBuffers {
 
   /// Draws every input (and in-out) of the instance.
   Status DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const;
-  /// 0xff in every byte of the pure outputs: NaN for floats, -1 for integers.
+  /// kPoisonByte in every byte of the pure outputs.
   Status PoisonOutputs() const;
   Status ArmGuards() const;
   /// Name of the tensor whose guard zone changed, and where.

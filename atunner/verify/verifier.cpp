@@ -356,7 +356,7 @@ Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Tas
     const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
     CompareRequest request{tensor->address, output.dtype, output.masked->address(), output.elements,
                            output.key,      output.scale, output.budget.element};
-    // All-ones bits are a legitimate integer, and only a sample's in-out tensors are poisoned.
+    // The poison's bits are a legitimate integer, and only a sample's in-out tensors are poisoned.
     request.poison_counts = !session.blocks.empty() || (tensor->spec->role == Role::kOutput && IsFloat(output.dtype));
     ATUNNER_TRY(const CompareStats stats, kernels_->Compare(request));
     OutputJudgement judgement = JudgeOutput(output.name, stats, output.budget, !session.blocks.empty());

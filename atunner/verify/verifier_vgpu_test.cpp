@@ -225,7 +225,7 @@ TEST_F(VerifierTest, InfinityIsTheRightAnswerBeyondTheTypesRange) {
 
 TEST_F(VerifierTest, IntegersThatEqualThePoisonAreLegitimate) {
   KernelSpec spec;
-  spec.name = "minus_one";
+  spec.name = "poison_bits";
   spec.dims = {{"n", 40}};
   const auto tensor = [](const char* name, Role role) {
     return ArgSpec{
@@ -246,12 +246,13 @@ TEST_F(VerifierTest, IntegersThatEqualThePoisonAreLegitimate) {
   };
   spec.oracle.kind = Oracle::Kind::kKernel;
   RenderedKernel oracle;
-  oracle.source.text = text("x[i] > 0 ? -1 : x[i]");
+  oracle.source.text = text("x[i] > 0 ? -16843010 : x[i]");
   oracle.plan = plan;
   spec.oracle.kernel = oracle;
-  const Verdict same = Judge(gpu_, spec, Compile(text("x[i] <= 0 ? x[i] : -1"), plan));
+  const Verdict same = Judge(gpu_, spec, Compile(text("x[i] <= 0 ? x[i] : -16843010"), plan));
   EXPECT_EQ(same.kind, VerdictKind::kCorrect) << same.reason;
-  EXPECT_NE(Judge(gpu_, spec, Compile(text("x[i] > 0 ? -1 : x[i] + (i == 7)"), plan)).kind, VerdictKind::kCorrect);
+  EXPECT_NE(Judge(gpu_, spec, Compile(text("x[i] > 0 ? -16843010 : x[i] + (i == 7)"), plan)).kind,
+            VerdictKind::kCorrect);
 }
 
 TEST_F(VerifierTest, ASampleOfBlocksTellsInputsOfInOutTensorsFromResults) {
