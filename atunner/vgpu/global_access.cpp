@@ -26,21 +26,25 @@ void CheckLineRead(Exec& x, const Op& op, const LinePart& part, const uint64_t* 
   }
 }
 
-void NoteRead(const Exec& x, LineAccess now, uint64_t line, const GlobalShadow& shadow) {
+inline void NoteRead(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
   LineAccess& last = shadow.lines[line].last;
-  if (last.serial != x.serial && InThisLaunch(x, last.serial)) shadow.foreign[line] = last;
-  const bool same = last.serial == now.serial && last.epoch == now.epoch && last.sync == now.sync &&
-                    last.op == now.op && last.warp == now.warp;
-  if (same && last.origin != now.origin) now.origin = LineAccess::kIrregular;
-  if (same) now.words |= last.words;
-  last = now;
+  if (last.serial != now.serial && InThisLaunch(x, last.serial)) shadow.foreign[line] = last;
+  const bool same = last.op == now.op && last.serial == now.serial && last.epoch == now.epoch &&
+                    last.sync == now.sync && last.warp == now.warp;
+  if (!same) {
+    last = now;
+    return;
+  }
+  if (last.origin != now.origin) last.origin = LineAccess::kIrregular;
+  last.words |= now.words;
+  last.words_per_lane = now.words_per_lane;
 }
 
 void ReadLine(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, uint32_t bytes,
               const Pattern& pattern, const GlobalShadow& shadow) {
   const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
   const LineAccess now = AccessOf(x, op, part, pattern, shadow);
-  if (!NoOtherWrites(x, shadow.lines[part.line], now)) CheckLineRead(x, op, part, addresses, bytes, shadow);
+  if (!NoOtherWrites(x, shadow, part.line, now)) CheckLineRead(x, op, part, addresses, bytes, shadow);
   NoteRead(x, now, part.line, shadow);
 }
 
@@ -153,17 +157,28 @@ bool ReadDenseQuietly(Exec& x, const Op& op, uint64_t first, uint32_t bytes, con
   if (bytes < 4) return false;
   if (range.shadow == nullptr || !(x.check || x.races)) return true;
   const GlobalShadow& shadow = *range.shadow;
-  const bool defined = !x.check || shadow.complete ||
-                       AllDefined(shadow.defined + (first - shadow.base), static_cast<size_t>(kLanes) * bytes);
-  if (!defined || !x.races || op.relaxed) return defined;
+  if (!x.races || op.relaxed) {
+    return !x.check || shadow.complete ||
+           AllDefined(shadow.defined + (first - shadow.base), static_cast<size_t>(kLanes) * bytes);
+  }
+  // Line by line as ForLines, with what all lines share put together once.
+  uint64_t line = (first - shadow.base) / kShadowLineBytes;
+  uint64_t word = (first - shadow.base) / 4 % kWordsPerLine;
   const Pattern pattern{true, true, 0, kLanes, first, std::countr_zero(bytes)};
-  return ForLines(pattern, shadow, [&](const LinePart& part, uint64_t at, uint64_t) {
+  LineAccess now = AccessOf(x, op, {line, 0, 0}, pattern, shadow);
+  for (uint64_t left = uint64_t{bytes} / 4 * kLanes; left > 0; ++line) {
+    const uint64_t here = std::min(kWordsPerLine - word, left);
+    now.words = LowBits(here) << word;
+    const uint64_t at = line * kShadowLineBytes + 4 * word;
     const LineLock lock(x, shadow.base + at);
-    const LineAccess now = AccessOf(x, op, part, pattern, shadow);
-    if (!NoOtherWrites(x, shadow.lines[part.line], now)) return false;
-    NoteRead(x, now, part.line, shadow);
-    return true;
-  });
+    if (x.check && !AllDefined(shadow, {line, now.words, 0}, at)) return false;
+    if (!NoOtherWrites(x, shadow, line, now)) return false;
+    NoteRead(x, now, line, shadow);
+    now.origin = static_cast<int16_t>(now.origin - int16_t{kWordsPerLine});
+    word = 0;
+    left -= here;
+  }
+  return true;
 }
 
 void NoteGlobalRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t bytes) {

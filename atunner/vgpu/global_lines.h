@@ -82,7 +82,7 @@ inline bool Unordered(const Exec& x, const LineAccess& reader, uint32_t word, ui
 }
 
 inline WordWriter WriterOf(const GlobalShadow& shadow, uint64_t line, uint32_t word) {
-  const LineAccess& writer = shadow.lines[line].writer;
+  const LineAccess& writer = shadow.writes[line].writer;
   if (((writer.words >> word) & 1u) == 0) return shadow.writers[line * kWordsPerLine + word];
   return {writer.serial, writer.epoch,
           writer.sync,   ThreadOf(writer, word).value_or(0) & 1023u,
@@ -91,7 +91,7 @@ inline WordWriter WriterOf(const GlobalShadow& shadow, uint64_t line, uint32_t w
 
 /// Gives words that the line's writer stands for writers of their own.
 inline void Spell(const GlobalShadow& shadow, uint64_t line, uint32_t words) {
-  LineAccess& writer = shadow.lines[line].writer;
+  LineAccess& writer = shadow.writes[line].writer;
   for (uint32_t m = writer.words & words; m != 0; m &= m - 1) {
     const auto word = static_cast<uint32_t>(std::countr_zero(m));
     shadow.writers[line * kWordsPerLine + word] = WriterOf(shadow, line, word);
@@ -176,12 +176,30 @@ inline bool ForLines(const Pattern& pattern, const GlobalShadow& shadow, F&& f) 
 }
 
 /// Whether nothing was written to the line that an access by this block could be in conflict with.
-inline bool NoOtherWrites(const Exec& x, const ShadowLine& line, const LineAccess& now) {
-  if (!InThisLaunch(x, line.write_serial)) return true;
-  if (line.write_serial != x.serial || line.several == x.launch->first_serial) return false;
-  const LineAccess& writer = line.writer;
-  return line.write_epoch < x.epoch || (line.written & now.words) == 0 ||
+inline bool NoOtherWrites(const Exec& x, const GlobalShadow& shadow, uint64_t line, const LineAccess& now) {
+  const uint32_t serial = shadow.lines[line].write_serial;
+  if (!InThisLaunch(x, serial)) return true;
+  const LineWrites& writes = shadow.writes[line];
+  if (serial != x.serial || writes.several == x.launch->first_serial) return false;
+  const LineAccess& writer = writes.writer;
+  return writes.epoch < x.epoch || (writes.words & now.words) == 0 ||
          (writer.serial == x.serial && writer.SameThreads(now) && (now.words & ~writer.words) == 0);
+}
+
+/// Whether the words of a part were written, all their bytes, which begin at `at`.
+inline bool AllDefined(const GlobalShadow& shadow, const LinePart& part, uint64_t at) {
+  uint32_t& known = shadow.lines[part.line].defined;
+  if (shadow.complete || (part.words & ~known) == 0) return true;
+  if (!AllDefined(shadow.defined + at, size_t{4} * static_cast<size_t>(std::popcount(part.words)))) return false;
+  known |= part.words;
+  return true;
+}
+/// The words of a part get values.
+inline void Define(const GlobalShadow& shadow, const LinePart& part, uint64_t at) {
+  uint32_t& known = shadow.lines[part.line].defined;
+  if ((part.words & ~known) == 0) return;
+  std::memset(shadow.defined + at, 1, size_t{4} * static_cast<size_t>(std::popcount(part.words)));
+  known |= part.words;
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -42,15 +42,21 @@ struct LineAccess {
   }
 };
 
+/// What every access looks at: small, as it shares the host's caches with the data.
 struct ShadowLine {
   LineAccess last;            ///< read
-  LineAccess writer;          ///< stands for its words in place of their WordWriters
   uint32_t write_serial = 0;  ///< the last block that wrote to the line
-  uint32_t write_epoch = 0;
-  uint32_t several = 0;  ///< first serial of the launch in which several blocks wrote to it
-  uint32_t written = 0;  ///< words that `write_serial` wrote in `write_epoch`
+  uint32_t defined = 0;       ///< words of which it is known that they were written; others ask GlobalShadow::defined
 };
-static_assert(sizeof(ShadowLine) <= 64);
+static_assert(sizeof(ShadowLine) == 32);
+
+/// What only those look at who meet a line that was written in this launch.
+struct LineWrites {
+  LineAccess writer;  ///< stands for its words in place of their WordWriters
+  uint32_t epoch = 0;
+  uint32_t several = 0;  ///< first serial of the launch in which several blocks wrote to the line
+  uint32_t words = 0;    ///< that ShadowLine::write_serial wrote in `epoch`
+};
 
 constexpr uint64_t kShadowLineBytes = 128;
 
@@ -60,6 +66,7 @@ struct GlobalShadow {
   uint8_t* defined = nullptr;  ///< one per byte: 0 = never written
   WordWriter* writers = nullptr;
   ShadowLine* lines = nullptr;
+  LineWrites* writes = nullptr;   ///< per line
   LineAccess* foreign = nullptr;  ///< per line: the last read of another block than ShadowLine::last
   mutable bool complete = false;  ///< the host has written it all: nobody need look
 };

@@ -49,29 +49,30 @@ struct LineWrite {
 };
 
 /// Whether a store leaves everything as it was.
-bool ChangesNothing(const LineWrite& write, const uint8_t* defined) {
-  return write.value != nullptr && AllDefined(defined, write.bytes) &&
+bool ChangesNothing(const LineWrite& write, bool defined) {
+  return write.value != nullptr && defined &&
          std::memcmp(reinterpret_cast<const void*>(write.address), write.value, write.bytes) == 0;
 }
 
-void NoteWriter(const Exec& x, ShadowLine& line, uint32_t words) {
-  const bool goes_on = line.write_serial == x.serial && line.write_epoch == x.epoch;
-  line.written = (goes_on ? line.written : 0) | words;
-  if (line.write_serial != x.serial && InThisLaunch(x, line.write_serial)) line.several = x.launch->first_serial;
-  line.write_serial = x.serial;
-  line.write_epoch = x.epoch;
+void NoteWriter(const Exec& x, uint64_t line, uint32_t words, const GlobalShadow& shadow) {
+  uint32_t& serial = shadow.lines[line].write_serial;
+  LineWrites& writes = shadow.writes[line];
+  const bool goes_on = serial == x.serial && writes.epoch == x.epoch;
+  writes.words = (goes_on ? writes.words : 0) | words;
+  if (serial != x.serial && InThisLaunch(x, serial)) writes.several = x.launch->first_serial;
+  serial = x.serial;
+  writes.epoch = x.epoch;
 }
 
 void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const GlobalShadow& shadow) {
   const uint64_t index = (write.address - shadow.base) / kShadowLineBytes;
-  ShadowLine& line = shadow.lines[index];
   const LineLock lock(x, write.address);
   const uint64_t first_word = (write.address - shadow.base) / 4 % kWordsPerLine;
   const uint64_t past_word = ((write.address - shadow.base) % kShadowLineBytes + write.bytes + 3) / 4;
   const uint32_t words = LowBits(past_word) & ~LowBits(first_word);
   Spell(shadow, index, words);
   uint8_t* defined = shadow.defined + (write.address - shadow.base);
-  const bool same_value = ChangesNothing(write, defined);
+  const bool same_value = ChangesNothing(write, AllDefined(defined, write.bytes));
   std::memset(defined, 1, write.bytes);
   if (write.value != nullptr) std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
   const uint32_t thread = x.ThreadOf(lane);
@@ -83,7 +84,8 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const Gl
       ShareWord(x, writer, thread);
       continue;
     }
-    clean = clean && CheckWordWrite(x, op, lane, word, covered, writer, line.last, shadow.foreign[index]);
+    clean =
+        clean && CheckWordWrite(x, op, lane, word, covered, writer, shadow.lines[index].last, shadow.foreign[index]);
     writer = {x.serial,
               x.epoch,
               x.warp->sync_epoch,
@@ -91,7 +93,7 @@ void WriteLine(Exec& x, const Op& op, int lane, const LineWrite& write, const Gl
               (IsMine(x, writer, thread) ? writer.bytes | covered : covered) & 15u,
               std::min(OpIndex(x, op), kUnknownOp) & kUnknownOp};
   }
-  if (!same_value) NoteWriter(x, line, words);
+  if (!same_value) NoteWriter(x, index, words, shadow);
 }
 
 // ---- dense writes ---------------------------------------------------------------------------------------------------
@@ -102,10 +104,16 @@ bool NoConflict(const Exec& x, const LineAccess& reader, const LineAccess& now) 
   return reader.epoch != x.epoch || reader.SameThreads(now);
 }
 
+/// Whether nothing that was done to the line before can be in conflict with a write.
+bool NoConflict(const Exec& x, uint64_t line, const LineAccess& now, const GlobalShadow& shadow) {
+  return NoOtherWrites(x, shadow, line, now) && NoConflict(x, shadow.lines[line].last, now) &&
+         NoConflict(x, shadow.foreign[line], now);
+}
+
 constexpr int kFewWords = 8;
 
 void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
-  LineAccess& writer = shadow.lines[line].writer;
+  LineAccess& writer = shadow.writes[line].writer;
   if (std::popcount(now.words) >= kFewWords) {
     if (InThisLaunch(x, writer.serial)) Spell(shadow, line, writer.words & ~now.words);
     writer = now;
@@ -122,7 +130,7 @@ void RecordWrite(const Exec& x, const LineAccess& now, uint64_t line, const Glob
 
 void ShareWords(const Exec& x, const LineAccess& now, uint64_t line, const GlobalShadow& shadow) {
   if (!InThisLaunch(x, shadow.lines[line].write_serial)) return;
-  LineAccess& writer = shadow.lines[line].writer;
+  LineAccess& writer = shadow.writes[line].writer;
   const bool mine = writer.serial == x.serial && writer.SameThreads(now) && writer.epoch == x.epoch;
   if ((writer.words & now.words) != 0 && InThisLaunch(x, writer.serial) && !mine) {
     Spell(shadow, line, writer.words & ~now.words);
@@ -162,11 +170,9 @@ const std::byte* StoredValues(const Exec& x, const Op& op, const Pattern& patter
 // ---- words that lie anywhere ----------------------------------------------------------------------------------------
 /// Stores what the lanes of a part write to its line, words of registers; false where another access may be in the way.
 bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* addresses, const GlobalShadow& shadow) {
-  ShadowLine& line = shadow.lines[part.line];
   const LineLock lock(x, shadow.base + part.line * kShadowLineBytes);
   const LineAccess now = AccessOf(x, op, part, {}, shadow);
-  if (!NoOtherWrites(x, line, now) || !NoConflict(x, line.last, now) || !NoConflict(x, shadow.foreign[part.line], now))
-    return false;
+  if (!NoConflict(x, part.line, now, shadow)) return false;
   Spell(shadow, part.line, part.words);
   uint32_t changed = 0;
   ForLanes(part.lanes, [&](int l) {
@@ -174,7 +180,7 @@ bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* add
     for (uint32_t i = 0; i < op.list_size; ++i) value[i] = x.Source(x.kernel->lists[op.list + i])[l];
     const LineWrite write{addresses[l], 4u * op.list_size, reinterpret_cast<const std::byte*>(value)};
     const uint64_t word = (addresses[l] - shadow.base) / 4;
-    const bool same_value = ChangesNothing(write, shadow.defined + 4 * word);
+    const bool same_value = ChangesNothing(write, AllDefined(shadow.defined + 4 * word, write.bytes));
     const WordWriter writer{
         x.serial, x.epoch, x.warp->sync_epoch, x.ThreadOf(l) & 1023u, 15u, std::min(now.op, kUnknownOp) & kUnknownOp};
     for (uint32_t i = 0; i < op.list_size; ++i) {
@@ -189,7 +195,7 @@ bool WriteWords(Exec& x, const Op& op, const LinePart& part, const uint64_t* add
     std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
     changed |= LowBits(op.list_size) << (word % kWordsPerLine);
   });
-  if (changed != 0) NoteWriter(x, line, changed);
+  if (changed != 0) NoteWriter(x, part.line, changed, shadow);
   return true;
 }
 
@@ -210,21 +216,18 @@ bool StoreDense(Exec& x, const Op& op, uint32_t mask, const uint64_t* addresses,
     return true;
   }
   return ForLines(pattern, shadow, [&](const LinePart& part, uint64_t at, uint64_t stop) {
-    ShadowLine& line = shadow.lines[part.line];
     const LineLock lock(x, shadow.base + at);
     const LineAccess now = AccessOf(x, op, part, pattern, shadow);
     const LineWrite write{shadow.base + at, static_cast<uint32_t>(stop - at), values + (at - low)};
-    if (ChangesNothing(write, shadow.defined + at)) {
+    if (ChangesNothing(write, AllDefined(shadow, part, at))) {
       ShareWords(x, now, part.line, shadow);
       return true;
     }
-    if (!NoOtherWrites(x, line, now) || !NoConflict(x, line.last, now) ||
-        !NoConflict(x, shadow.foreign[part.line], now))
-      return false;
-    std::memset(shadow.defined + at, 1, write.bytes);
+    if (!NoConflict(x, part.line, now, shadow)) return false;
+    Define(shadow, part, at);
     std::memcpy(reinterpret_cast<void*>(write.address), write.value, write.bytes);
     RecordWrite(x, now, part.line, shadow);
-    NoteWriter(x, line, now.words);
+    NoteWriter(x, part.line, now.words, shadow);
     return true;
   });
 }

@@ -71,18 +71,19 @@ Result<uint64_t> Memory::Allocate(uint64_t bytes) {
 /// Without address space for it the allocation goes unchecked.
 void Memory::AddShadow(Allocation& allocation, uint64_t address, uint64_t payload) const {
   const uint64_t writers = payload / 4 * sizeof(WordWriter);
-  const uint64_t lines = payload / kShadowLineBytes * sizeof(ShadowLine);
-  const uint64_t foreign = payload / kShadowLineBytes * sizeof(LineAccess);
-  const uint64_t bytes = std::max(payload + writers + lines + foreign, kPage);
+  const uint64_t lines = payload / kShadowLineBytes;
+  const uint64_t per_line = sizeof(ShadowLine) + sizeof(LineWrites) + sizeof(LineAccess);
+  const uint64_t bytes = std::max(payload + writers + lines * per_line, kPage);
   void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return;
   allocation.shadow_mapping = mapping;
   allocation.shadow_mapped = bytes;
   auto* start = static_cast<uint8_t*>(mapping);
+  auto* of_lines = reinterpret_cast<ShadowLine*>(start + payload + writers);
+  auto* of_writes = reinterpret_cast<LineWrites*>(of_lines + lines);
   allocation.shadow = std::make_unique<GlobalShadow>(
-      GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload),
-                   reinterpret_cast<ShadowLine*>(start + payload + writers),
-                   reinterpret_cast<LineAccess*>(start + payload + writers + lines), !tracks_defined_});
+      GlobalShadow{address, start, reinterpret_cast<WordWriter*>(start + payload), of_lines, of_writes,
+                   reinterpret_cast<LineAccess*>(of_writes + lines), !tracks_defined_});
 }
 
 void Memory::SetName(uint64_t address, const std::string& name) {
@@ -90,11 +91,21 @@ void Memory::SetName(uint64_t address, const std::string& name) {
   if (const auto at = allocations_.find(address); at != allocations_.end()) at->second.name = name;
 }
 
+/// Of the bytes from `first` to `end` it is no longer known that they were written.
+static void ForgetWords(const GlobalShadow& shadow, uint64_t first, uint64_t end) {
+  for (uint64_t line = first / kShadowLineBytes; line * kShadowLineBytes < end; ++line) {
+    if (shadow.lines[line].defined != 0) shadow.lines[line].defined = 0;
+  }
+}
+
 void Memory::MarkDefined(uint64_t address, uint64_t bytes, bool defined) {
   if (!tracks_defined_) return;
   const auto range = Find(address);
   if (!range || range->shadow == nullptr) return;
-  std::memset(range->shadow->defined + (address - range->base), defined, std::min(bytes, range->end - address));
+  const uint64_t first = address - range->base;
+  const uint64_t end = first + std::min(bytes, range->end - address);
+  std::memset(range->shadow->defined + first, defined, end - first);
+  ForgetWords(*range->shadow, first, defined ? first : end);
   const bool all = address == range->base && bytes >= range->end - range->base;
   range->shadow->complete = defined && (all || range->shadow->complete);
 }

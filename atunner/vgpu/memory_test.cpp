@@ -36,5 +36,20 @@ TEST(VirtualMemory, RetiredSpaceIsUsedAgainAsIfNew) {
   EXPECT_EQ(range.shadow->defined[0], 0);
 }
 
+TEST(VirtualMemory, LinesForgetWhatTheHostCallsUndefined) {
+  Memory memory(uint64_t{1} << 20);
+  memory.Track();
+  const uint64_t address = memory.Allocate(384).value();
+  memory.MarkDefined(address, 384);
+  const GlobalShadow& shadow = *memory.Find(address)->shadow;
+  for (int i = 0; i < 3; ++i) shadow.lines[i].defined = ~0u;  // as kernels leave them
+  memory.MarkDefined(address + 100, 100, false);
+  EXPECT_EQ(shadow.lines[0].defined, 0u);
+  EXPECT_EQ(shadow.lines[1].defined, 0u);
+  EXPECT_EQ(shadow.lines[2].defined, ~0u);
+  memory.MarkDefined(address, 384);
+  EXPECT_EQ(shadow.lines[2].defined, ~0u);
+}
+
 }  // namespace
 }  // namespace atunner::vgpu
