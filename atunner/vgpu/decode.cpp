@@ -41,6 +41,7 @@ OpClass ClassOf(const Row& row, const Instruction& instruction, Type type, Space
                  : OpClass::kInteger;
     case Family::kMemory:
     case Family::kAtomic:
+    case Family::kMulticast:
     case Family::kAsync:
       switch (space) {
         case Space::kShared:
@@ -111,6 +112,8 @@ Status Decoder::ByFamily(const Row& row, const Form& form, Op& op) {
       return DecodeMemory(form, op);
     case Family::kAtomic:
       return DecodeAtomic(form, op);
+    case Family::kMulticast:
+      return DecodeMulticast(form, op);
     case Family::kAsync:
       return DecodeAsync(form, op);
     case Family::kWarp:

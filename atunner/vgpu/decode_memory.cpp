@@ -241,6 +241,18 @@ Status Decoder::DecodeAtomic(const Form& form, Op& op) {
   return {};
 }
 
+/// multimem: on a device that is alone a multicast address is that of its own memory, whose values are sums already.
+Status Decoder::DecodeMulticast(const Form& form, Op& op) {
+  Instruction plain = *form.instruction;
+  Form alone = form;
+  alone.instruction = &plain;
+  if (form.Has("e4m3x4") || form.Has("e5m2x4")) alone.type = Type::kB32;
+  plain.opcode = form.Has("red") ? "red" : form.Has("st") ? "st" : "ld";
+  if (plain.opcode == "ld" && !form.Has("ld_reduce")) return Unsupported(*form.instruction);
+  if (plain.opcode == "red") return DecodeAtomic(alone, op);
+  return DecodeMemory(alone, op);
+}
+
 /// atom d, [p], b and red [p], b of vectors.
 Status Decoder::DecodeVectorAtomic(const Form& form, Op& op) {
   const Instruction& instruction = *form.instruction;

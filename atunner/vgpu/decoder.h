@@ -21,6 +21,7 @@ enum class Family : uint8_t {
   kSpecial,
   kMemory,
   kAtomic,
+  kMulticast,
   kAsync,
   kWarp,
   kMatrix,
@@ -105,6 +106,7 @@ class Decoder {
   Status DecodeClusterAddress(const Form& form, Op& op);
   Status DecodeMemory(const Form& form, Op& op);
   Status DecodeAtomic(const Form& form, Op& op);
+  Status DecodeMulticast(const Form& form, Op& op);
   Status DecodeVectorAtomic(const Form& form, Op& op);
   Status DecodeRemoteStore(const Form& form, Op& op);
   Status DecodeAsync(const Form& form, Op& op);
