@@ -189,9 +189,15 @@ Result<Fill> ParseFill(const std::string& text) {
       if (name != "i")
         return Invalid("'" + text + "': unknown name '" + name + "'", "", "a generator knows the index i");
     }
+  } else if ((kind == "indices" || kind == "offsets") && words.size() > 1) {
+    fill.kind = kind == "indices" ? Fill::Kind::kIndices : Fill::Kind::kOffsets;
+    fill.path = Trim(text).substr(kind.size() + 1);
+    ATUNNER_TRY(const Expr end, Expr::Parse(fill.path));
   } else {
-    return Invalid("unknown fill '" + text + "'", "",
-                   "use normal, uniform LOW HIGH, constant V, zeros, iota, generator EXPRESSION or file PATH");
+    return Invalid(
+        "unknown fill '" + text + "'", "",
+        "use normal, uniform LOW HIGH, constant V, zeros, iota, indices END, offsets END, generator EXPRESSION "
+        "or file PATH");
   }
   return fill;
 }

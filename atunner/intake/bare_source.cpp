@@ -22,7 +22,8 @@ class Assembler {
     out_.space = std::move(found.space);
     out_.injections = std::move(found.injections);
     out_.initial = std::move(found.initial);
-    out_.notes = std::move(found.notes);
+    out_.notes = in_.notes;
+    out_.notes.insert(out_.notes.end(), found.notes.begin(), found.notes.end());
   }
 
   Result<UserKernel> Run() {

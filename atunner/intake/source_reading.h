@@ -46,6 +46,7 @@ struct SourceReading {
   LaunchText launch;
   std::vector<ArgSpec> tensors;
   std::vector<ArgBinding> bindings;
+  std::vector<std::string> notes;                      ///< what was taken for granted, for people
   std::vector<SymbolCopy> symbols;                     ///< device variables that the host fills
   std::set<std::string, std::less<>> used_in_symbols;  ///< names whose values such variables hold
   std::set<std::string, std::less<>> used_in_sizes;    ///< names that decide a buffer's size

@@ -98,7 +98,9 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Fill::Kind, {{Fill::Kind::kFamilies, "families"},
                                           {Fill::Kind::kIota, "iota"},
                                           {Fill::Kind::kUniform, "uniform"},
                                           {Fill::Kind::kFile, "file"},
-                                          {Fill::Kind::kGenerator, "generator"}})
+                                          {Fill::Kind::kGenerator, "generator"},
+                                          {Fill::Kind::kIndices, "indices"},
+                                          {Fill::Kind::kOffsets, "offsets"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(Oracle::Kind, {{Oracle::Kind::kOperator, "operator"},
                                             {Oracle::Kind::kKernel, "kernel"},
                                             {Oracle::Kind::kGraph, "graph"}})

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -39,7 +40,26 @@ Result<std::vector<std::byte>> FromExpression(const ArgSpec& arg, uint64_t eleme
   return data;
 }
 
+/// Parts of `total` elements for each but the last of `elements`, none longer than twice the average: the end of every
+/// part moves to the front by less than that.
+std::string Offsets(int64_t total, int64_t elements) {
+  const int64_t parts = elements - 1;
+  if (parts < 1) return "0";
+  return fmt::format("i * {0} // {1} - (i * 7919 % {2} if i < {1} else 0)", total, parts, total / parts + 1);
+}
+
 }  // namespace
+
+Result<Fill> BindFill(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims, int64_t elements) {
+  Fill fill = arg.fill;
+  if (fill.kind != Fill::Kind::kIndices && fill.kind != Fill::Kind::kOffsets) return fill;
+  ATUNNER_TRY(const Expr expr, Expr::Parse(fill.path));
+  const auto end = expr.EvaluateInt(Bindings(dims).Add(spec.attributes));
+  if (!end) return Invalid(fmt::format("the fill of '{}': {}", arg.name, end.error().what));
+  if (*end < 0) return Invalid(fmt::format("the fill of '{}': '{}' is {}", arg.name, fill.path, *end));
+  if (fill.kind == Fill::Kind::kOffsets) return Fill{Fill::Kind::kGenerator, 0, 1, Offsets(*end, elements), ""};
+  return Fill{Fill::Kind::kUniform, 0, static_cast<double>(std::max<int64_t>(*end, 1)), "", ""};
+}
 
 bool FillsFromHost(const Fill& fill) { return fill.kind == Fill::Kind::kFile || fill.kind == Fill::Kind::kGenerator; }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "atunner/base/files.h"
@@ -55,6 +56,35 @@ TEST(HostFill, ReadsRawElements) {
   ASSERT_FALSE(more);
   EXPECT_THAT(more.error().ToString(), HasSubstr("holds 12 bytes, argument 'x' has 16"));
   EXPECT_FALSE(HostFill(Argument(DType::kInt32, Fill::Kind::kFile, file + ".missing"), 1));
+}
+
+/// Places in other arrays follow the sizes at hand.
+TEST(HostFill, IndicesAndOffsetsEndWhereTheSizesSay) {
+  KernelSpec spec;
+  spec.attributes["width"] = int64_t{4};
+  const ArgSpec indices = Argument(DType::kInt32, Fill::Kind::kIndices, "n // width");
+  const auto uniform = BindFill(indices, spec, {{"n", 100}}, 10);
+  ASSERT_TRUE(uniform) << uniform.error().ToString();
+  EXPECT_EQ(uniform->kind, Fill::Kind::kUniform);
+  EXPECT_EQ(uniform->low, 0);
+  EXPECT_EQ(uniform->high, 25);
+  ArgSpec offsets = Argument(DType::kInt32, Fill::Kind::kOffsets, "nnz");
+  for (const int64_t nnz : {0, 5, 1000, 12345}) {
+    for (const uint64_t elements : {1, 2, 9, 1001}) {
+      ArgSpec bound = offsets;
+      const auto fill = BindFill(offsets, spec, {{"nnz", nnz}}, static_cast<int64_t>(elements));
+      ASSERT_TRUE(fill) << fill.error().ToString();
+      bound.fill = *fill;
+      const auto values = Elements<int32_t>(HostFill(bound, elements));
+      EXPECT_EQ(values.front(), 0);
+      EXPECT_TRUE(std::ranges::is_sorted(values));
+      EXPECT_EQ(values.back(), elements == 1 ? 0 : nnz);
+    }
+  }
+  const auto unknown = BindFill(offsets, spec, {{"n", 3}}, 3);
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().ToString(), HasSubstr("the fill of 'x'"));
+  EXPECT_FALSE(BindFill(offsets, spec, {{"nnz", -1}}, 3));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "atunner/verify/host_fill.h"
+
 namespace atunner {
 namespace {
 
@@ -24,6 +26,12 @@ Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec
     tensor.spec = &arg;
     tensor.position = i;
     ATUNNER_TRY(tensor.shape, ShapeOf(arg, spec, dims));
+    ATUNNER_TRY(Fill fill, BindFill(arg, spec, dims, tensor.shape.elements));
+    if (fill.kind != arg.fill.kind) {
+      tensor.bound = std::make_unique<ArgSpec>(arg);
+      tensor.bound->fill = std::move(fill);
+      tensor.spec = tensor.bound.get();
+    }
     const uint64_t lead = buffers.guard_bytes_ == 0 ? 0 : buffers.guard_bytes_ + skew * kSkewBytes;
     ATUNNER_TRY(tensor.memory,
                 device.Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + buffers.guard_bytes_));

@@ -22,11 +22,12 @@ constexpr uint8_t kPoisonByte = 0xfe;
 class TaskBuffers {
  public:
   struct Tensor {
-    const ArgSpec* spec = nullptr;
-    size_t position = 0;  ///< index in KernelSpec::args
+    const ArgSpec* spec = nullptr;  ///< of the task, but with a fill for these sizes
+    size_t position = 0;            ///< index in KernelSpec::args
     TensorShape shape;
     std::unique_ptr<Buffer> memory;
-    DeviceAddress address = 0;  ///< of the payload
+    DeviceAddress address = 0;       ///< of the payload
+    std::unique_ptr<ArgSpec> bound;  ///< `spec`, where its fill depends on the sizes
 
     bool is_input() const { return spec->role != Role::kOutput; }
     bool is_output() const { return spec->role != Role::kInput; }
