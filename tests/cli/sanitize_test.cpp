@@ -121,6 +121,35 @@ TEST_F(SanitizeCommand, TakesOperatorsDescribedKernelsAndArtifacts) {
   EXPECT_EQ(Run("$A sanitize best").exit_code, 0);
 }
 
+/// Neighbours of a graph's vertices: what the host would put into the arrays is not known, only that it fits.
+TEST_F(SanitizeCommand, GraphsHaveNeighboursThatExist) {
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "bfs.cu", R"(#include <cuda_runtime.h>
+__global__ void bfs(const int* row, const int* edge, const int* frontier, int count, int* level, int* next, int* size) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  int v = frontier[i];
+  for (int e = row[v]; e < row[v + 1]; e++) {
+    int u = edge[e];
+    if (atomicCAS(&level[u], -1, 3) == -1) next[atomicAdd(size, 1)] = u;
+  }
+}
+int main() {
+  const int vertices = 500, edges = 4000, count = 100;
+  int *r, *e, *f, *l, *n, *s;
+  cudaMalloc(&r, (vertices + 1) * sizeof(int)); cudaMalloc(&e, edges * sizeof(int));
+  cudaMalloc(&f, count * sizeof(int)); cudaMalloc(&l, vertices * sizeof(int));
+  cudaMalloc(&n, edges * sizeof(int)); cudaMalloc(&s, sizeof(int));
+  cudaMemset(s, 0, sizeof(int));
+  bfs<<<(count + 127) / 128, 128>>>(r, e, f, count, l, n, s);
+}
+)")
+                  .has_value());
+  const Outcome outcome = Run("$A sanitize bfs.cu --target-gpu A100");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("bfs: no hazards"));
+  EXPECT_THAT(outcome.err, HasSubstr("'row' is filled with ascending offsets of 'edge'"));
+}
+
 TEST_F(SanitizeCommand, WrongInputIsOneMessage) {
   Write("__syncthreads();", "i < n");
   const std::pair<const char*, const char*> cases[] = {
