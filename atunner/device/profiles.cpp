@@ -12,7 +12,8 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 /// What GPUs of one compute capability share. Sources: CUDA C++ Programming Guide 13.0, tables "Technical
 /// specifications per compute capability" and "Throughput of native arithmetic instructions"; latencies from published
 /// micro-benchmarks (Jia et al. 2018 for Volta, Sun et al. 2022 for Ampere, Luo et al. 2024 for Ada and Hopper);
-/// load/store units from the white papers of Volta, Turing, GA100, GA102, Ada and Hopper.
+/// load/store units and the bytes that L1 gives per clock from the white papers of Volta, Turing, GA100, GA102, Ada and
+/// Hopper (that of the GA102 says of Turing that it moves half as many).
 DeviceProfile Architecture(int major, int minor) {
   DeviceProfile p;
   p.cc_major = major;
@@ -24,6 +25,7 @@ DeviceProfile Architecture(int major, int minor) {
   p.shared_reserved_per_block = major >= 8 ? 1024 : 0;
   p.schedulers_per_sm = 4;
   p.lsu_per_clk = 32;
+  p.l1_bytes_per_clk = 128;
   p.sfu_per_clk = 16;
   p.cvt_per_clk = 16;
   p.shared_latency = 29;
@@ -57,6 +59,7 @@ DeviceProfile Architecture(int major, int minor) {
       rates(64, 2, 128, 64, 64, 512);
       memory(96, 64, 64, 32, 190, 400);
       p.lsu_per_clk = 16;
+      p.l1_bytes_per_clk = 64;
       p.max_warps_per_sm = 32;
       p.max_blocks_per_sm = 16;
       break;

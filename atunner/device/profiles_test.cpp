@@ -84,6 +84,7 @@ TEST(Profiles, RowsAreSound) {
     EXPECT_GT(p.dram_bytes, int64_t{10} << 30);
     EXPECT_EQ(p.max_warps_per_sm % p.schedulers_per_sm, 0);
     EXPECT_GT(p.mma_sync_share, 0);
+    EXPECT_EQ(p.l1_bytes_per_clk, p.cc_major == 7 && p.cc_minor == 5 ? 64 : 128);
     EXPECT_LE(p.mma_sync_share, 1);
 #define ATUNNER_PROFILE_FIELD(type, field, unit, meaning) \
   if constexpr (!std::is_same_v<type, std::string>) EXPECT_GE(p.field, type{}) << #field;

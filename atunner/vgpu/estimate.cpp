@@ -12,6 +12,7 @@ constexpr double kUncertainty = 0.25;
 constexpr double kUncertaintyUncalibrated = 0.4;
 constexpr double kMostSharpness = 4;
 constexpr double kSectorBytes = 32;
+constexpr double kWavefrontBytes = 128;
 constexpr double kPortBytesPerClk = 64;  // from L2 into one SM
 constexpr double kEvictingBytes = 40e6;  // reads that still find the cache full of another kernel's data
 constexpr double kCodeCacheInstructions = 1500;
@@ -120,9 +121,10 @@ double LeftByOthers(const EstimateInput& in) {
   return common * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
 }
 
-/// Clocks that 128 bytes take between shared memory or L1 and the SM: Turing moves 64 bytes a clock, all others 128
-/// (white paper of the GA102).
-double WavefrontClocks(const DeviceProfile& p) { return p.cc_major == 7 && p.cc_minor == 5 ? 2 : 1; }
+/// Clocks that a wavefront takes between shared memory or L1 and the SM.
+double WavefrontClocks(const DeviceProfile& p) {
+  return p.l1_bytes_per_clk > 0 ? kWavefrontBytes / p.l1_bytes_per_clk : 1;
+}
 
 /// Wavefronts that a warp's access takes at least, as its lanes take turns in the load/store units.
 double LeastWavefronts(const DeviceProfile& p) {

@@ -298,7 +298,7 @@ TEST(Estimate, TuringMovesHalfAsManyBytesAClock) {
   in.counts.issued_wavefronts = 10 * 4000000;
   const double all = Time(in);
   DeviceProfile narrow = *in.profile;
-  narrow.cc_major = 7, narrow.cc_minor = 5;
+  narrow.l1_bytes_per_clk = 64;
   in.profile = &narrow;
   EXPECT_NEAR(Time(in) / all, 2, 0.1);
 }
