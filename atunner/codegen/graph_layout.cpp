@@ -81,23 +81,6 @@ std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& g
   return LanesText(elements, stores, indent, vectors, first) + writes;
 }
 
-std::string VectorsKernel(const KernelSpec& spec, const std::string& name, const std::string& count,
-                          const std::string& loads, const std::string& each, const std::string& index) {
-  return fmt::format(R"(extern "C" __global__ void __launch_bounds__(BLOCK) {}({}) {{
-  const long long vectors = {} / VEC;
-  const long long group = (long long)BLOCK * ITEMS;
-  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += gridDim.x * group) {{
-{}#pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {{
-      if (first + item * BLOCK >= vectors) break;
-      const {} element = (first + item * BLOCK) * VEC;
-{}    }}
-  }}
-}}
-)",
-                     name, KernelParameters(spec), count, loads, index, each);
-}
-
 std::string KernelParameters(const KernelSpec& spec) {
   std::string text;
   for (const ArgSpec& arg : spec.args) {
@@ -248,33 +231,27 @@ GraphLayout::GraphLayout(const Shape& space, const std::vector<Shape>& shapes) :
   for (auto& has : has_) has.push_back(true);
 }
 
-bool GraphLayout::HasAll(size_t k) const {
-  return std::ranges::all_of(has_[k], [](bool has) { return has; });
-}
-
-std::vector<std::string> GraphLayout::Coordinates(const std::string& number, size_t end, bool small) const {
+std::vector<std::string> GraphLayout::Coordinates(const std::string& number) const {
   std::vector<std::string> lines;
-  for (size_t axis = 0; axis < end; ++axis) {
+  for (size_t axis = 0; axis < extents_.size(); ++axis) {
     const bool used = std::ranges::any_of(has_, [&](const auto& has) { return has[axis]; });
     if (!used) continue;
-    const std::string stride = graph::ElementCount({extents_.begin() + static_cast<int64_t>(axis) + 1,
-                                                    extents_.begin() + static_cast<int64_t>(end)})
-                                   .ToString();
-    const std::string type = small ? "(unsigned)" : "";
-    std::string text = type + number;
-    if (stride != "1") text += fmt::format(" / {}({})", type, stride);
-    if (axis > 0) text += fmt::format(" % {}({})", type, extents_[axis].ToString());
+    const auto first_behind = extents_.begin() + static_cast<int64_t>(axis) + 1;
+    const std::string stride = graph::ElementCount({first_behind, extents_.end()}).ToString();
+    std::string text = number;
+    if (stride != "1") text += fmt::format(" / ({})", stride);
+    if (axis > 0) text += fmt::format(" % ({})", extents_[axis].ToString());
     lines.push_back(fmt::format("const long long c{} = {};", axis, text));
   }
   return lines;
 }
 
-std::string GraphLayout::Offset(size_t k, size_t end) const {
+std::string GraphLayout::Offset(size_t k) const {
   std::string text;
-  for (size_t axis = 0; axis < end; ++axis) {
+  for (size_t axis = 0; axis < extents_.size(); ++axis) {
     if (!has_[k][axis]) continue;
     Extent stride(1);
-    for (size_t later = axis + 1; later < rank(); ++later) {
+    for (size_t later = axis + 1; later < extents_.size(); ++later) {
       if (has_[k][later]) stride = stride * extents_[later];
     }
     text += (text.empty() ? "" : " + ") + ProductText("c" + std::to_string(axis), stride.ToString());

@@ -21,16 +21,10 @@ class GraphLayout {
   /// `shapes` are broadcast to `space`, aligned at the last axis.
   GraphLayout(const graph::Shape& space, const std::vector<graph::Shape>& shapes);
 
-  const graph::Shape& extents() const { return extents_; }
-  size_t rank() const { return extents_.size(); }
-  /// Does tensor `k` have the merged axis?
-  bool Has(size_t k, size_t axis) const { return has_[k][axis]; }
-  bool HasAll(size_t k) const;
-  /// Lines that compute c0, c1, … of the axes from `first` up to before `end`, from the row-major number `number` of
-  /// those axes alone. `small`: the number has 31 bits, which are divided with fewer instructions.
-  std::vector<std::string> Coordinates(const std::string& number, size_t end, bool small) const;
-  /// Offset of tensor `k` by the coordinates of the axes before `end`; the later axes at 0.
-  std::string Offset(size_t k, size_t end) const;
+  /// Lines that compute c0, c1, … of the axes from the row-major number `number`.
+  std::vector<std::string> Coordinates(const std::string& number) const;
+  /// Offset of tensor `k` by these coordinates.
+  std::string Offset(size_t k) const;
 
  private:
   graph::Shape extents_;
@@ -77,11 +71,6 @@ std::string LanesText(const graph::ElementText& elements, const std::string& eac
 std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& graph,
                         const std::vector<graph::Output>& outputs, const graph::Coordinates& at,
                         const std::string& offset, const std::string& indent, const std::string& first = "");
-
-/// A kernel whose threads compute ITEMS vectors each of `count` elements: `loads` for all of them, then `each` from the
-/// vector's first `element` on.
-std::string VectorsKernel(const KernelSpec& spec, const std::string& name, const std::string& count,
-                          const std::string& loads, const std::string& each, const std::string& index = "long long");
 
 /// The parameters of a kernel of a graph's task: tensors as in_x and out_y, then open sizes.
 std::string KernelParameters(const KernelSpec& spec);
