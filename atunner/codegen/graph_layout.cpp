@@ -14,6 +14,16 @@ namespace atunner {
 using graph::Extent;
 using graph::Shape;
 
+namespace {
+
+/// "a * b", without factors of 1.
+std::string ProductText(const std::string& a, const std::string& b) {
+  if (a == "1") return b;
+  return b == "1" ? a : a + " * " + b;
+}
+
+}  // namespace
+
 std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto parsed = GraphOf(spec);
@@ -92,11 +102,6 @@ std::string KernelParameters(const KernelSpec& spec) {
   return text;
 }
 
-void BindParameters(const KernelSpec& spec, LaunchStep& step) {
-  for (const ArgSpec& arg : spec.args) AddArguments(step, {arg.name});
-  for (const auto& [name, size] : spec.dims) AddArguments(step, {"i64:" + name});
-}
-
 int64_t WidestElement(const KernelSpec& spec) {
   size_t widest = 1;
   for (const ArgSpec& arg : spec.args) widest = std::max(widest, SizeOf(arg.dtype));
@@ -112,15 +117,6 @@ std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& gr
   const int64_t few = std::min({several, std::max<int64_t>(1, affordable), most});
   if (few > least) sizes.push_back({{name, few}});
   return sizes;
-}
-
-SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const std::string& configuration,
-                       const ConstantBlock& constants, const std::string& body) {
-  SourceUnit source;
-  source.name = spec.name + ".cu";
-  source.text = fmt::format("// {}, scheduled by atunner: {}.\n// {}\n", spec.name, schedule, configuration) +
-                graph::KernelPrelude(body) + "\n" + constants.text() + "\n" + body;
-  return source;
 }
 
 std::string_view CombinerName(graph::Combine op) {
@@ -142,20 +138,16 @@ bool IsUnaryMap(const graph::Node& node) {
          !map->body.Uses(graph::ScalarOp::kExtent);
 }
 
-std::string UnaryMaps(const graph::ValidGraph& graph, const std::vector<graph::NodeId>& maps, std::string_view name,
-                      std::string_view from, std::string_view to, DType operand) {
-  std::string text = fmt::format("DEVICE {} {}(const {}& element) {{\n", to, name, from);
-  text += fmt::format("  const {0} x = load<{0}>(element);\n", graph::CudaArithmetic(operand, false));
-  std::string value = "x";
-  for (size_t i = 0; i < maps.size(); ++i) {
-    const graph::Node& node = graph.node(maps[i]);
-    const graph::CudaText body = graph::ToCuda(node.As<graph::Map>()->body,
-                                               {.operands = {value}, .place = {}, .temporary = fmt::format("t{}_", i)});
-    for (const std::string& statement : body.statements) text += "  " + statement + "\n";
-    value = fmt::format("x{}", i);
-    text += fmt::format("  const {} {} = {};\n", graph::CudaArithmetic(node.type.dtype, false), value, body.value);
-  }
-  return text + fmt::format("  {} result;\n  store(result, {});\n  return result;\n}}\n", to, value);
+std::string ElementFunction(const graph::ValidGraph& graph, std::string_view name, graph::NodeId from,
+                            std::string_view from_type, graph::NodeId to, std::string_view to_type) {
+  graph::ElementText elements(graph, {.indent = "  "});
+  elements.Know(from, {"x", 0}, {});
+  const std::string value = elements.Of(to, graph::Coordinates(graph.node(to).type.rank(), {.text = "0"})).text;
+  return fmt::format(
+      "DEVICE {0} {1}(const {2}& element) {{\n  const {3} x = load<{3}>(element);\n{4}  {0} result;\n  store(result, "
+      "{5});\n"
+      "  return result;\n}}\n",
+      to_type, name, from_type, graph::CudaArithmetic(graph.node(from).type.dtype, false), elements.Scope(0), value);
 }
 
 bool MayBeNarrow(const graph::ValidGraph& graph) {
@@ -179,14 +171,10 @@ bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const
   return MayBeNarrow(graph) && ToString(Get(space, configuration, "functions")) == "short";
 }
 
-std::string ProductText(const std::string& a, const std::string& b) {
-  if (a == "1") return b;
-  return b == "1" ? a : a + " * " + b;
-}
-
 LaunchStep GraphTemplate::Launch(std::string entry, const std::string& blocks, const std::string& threads) const {
   LaunchStep step = Step(std::move(entry), blocks, Expr::MustParse(threads));
-  BindParameters(spec_, step);
+  for (const ArgSpec& arg : spec_.args) AddArguments(step, {arg.name});
+  for (const auto& [name, size] : spec_.dims) AddArguments(step, {"i64:" + name});
   return step;
 }
 
@@ -202,7 +190,12 @@ SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string
   all.Line(constants.text());
   std::string body;
   for (const std::string_view text : texts) body.append(text).append(text.empty() ? "" : "\n");
-  return GraphSource(spec_, schedule, space_.Describe(configuration), all, body);
+  SourceUnit source;
+  source.name = spec_.name + ".cu";
+  source.text =
+      fmt::format("// {}, scheduled by atunner: {}.\n// {}\n", spec_.name, schedule, space_.Describe(configuration)) +
+      graph::KernelPrelude(body) + "\n" + all.text() + "\n" + body;
+  return source;
 }
 
 std::vector<Value> VectorWidths(int64_t widest, int64_t neighbours, int64_t most_bytes) {

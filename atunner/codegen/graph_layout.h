@@ -74,8 +74,6 @@ std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& g
 
 /// The parameters of a kernel of a graph's task: tensors as in_x and out_y, then open sizes.
 std::string KernelParameters(const KernelSpec& spec);
-/// What a launch gives for them.
-void BindParameters(const KernelSpec& spec, LaunchStep& step);
 /// Bytes of the widest element that the task reads or writes.
 int64_t WidestElement(const KernelSpec& spec);
 
@@ -84,28 +82,21 @@ int64_t WidestElement(const KernelSpec& spec);
 std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& graph, int64_t several,
                              int64_t affordable);
 
-/// What kernels of graphs begin with (task, schedule and configuration as comments, prelude, `constants`), then `body`.
-SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const std::string& configuration,
-                       const ConstantBlock& constants, const std::string& body);
-
 /// What combines two values in kernels (kernels/graph/combine.cuh); a mean is a sum until it is divided.
 std::string_view CombinerName(graph::Combine op);
 
 /// A map of one operand whose value does not depend on the place.
 bool IsUnaryMap(const graph::Node& node);
-/// A device function of that name: `from` by reference to `to`, by these maps one after the other. Both are C++ types,
-/// of storage or of arithmetic.
-std::string UnaryMaps(const graph::ValidGraph& graph, const std::vector<graph::NodeId>& maps, std::string_view name,
-                      std::string_view from, std::string_view to, DType operand);
+/// A device function of that name: an element of node `to` by the element of `from` that it is made of, through maps
+/// and moves. Both types are C++'s, of storage or of arithmetic.
+std::string ElementFunction(const graph::ValidGraph& graph, std::string_view name, graph::NodeId from,
+                            std::string_view from_type, graph::NodeId to, std::string_view to_type);
 
 /// Are all results rounded to 16 bits, and is there something that this makes cheaper?
 bool MayBeNarrow(const graph::ValidGraph& graph);
 /// The parameter of a space that says which functions to use, and what a configuration says.
 void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space);
 bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration);
-
-/// "a * b", without factors of 1.
-std::string ProductText(const std::string& a, const std::string& b);
 
 /// Kernels of a graph's task. Every number that a configuration chooses is a constant of its name in their source.
 class GraphTemplate : public BoundTemplate {

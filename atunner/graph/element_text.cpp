@@ -13,6 +13,7 @@ namespace {
 
 using Lanes = Coordinate::Lanes;
 
+constexpr std::string_view kItem = "[item]";  // of arrays over what is computed ahead
 const Coordinate kZero{.text = "0", .multiple = 0};
 
 std::string StrideOf(const Shape& shape, size_t axis) {
@@ -337,9 +338,11 @@ ElementText::Value ElementText::Gathered(const Node& node, const Gather& gather,
 
 ElementText::Value ElementText::Named(const std::string& type, const std::string& text, int depth,
                                       const std::string& stem) {
-  const bool name_already = std::ranges::all_of(
-      text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '[' || c == ']'; });
-  const bool stays = !IsAhead(depth) || text.ends_with(']');
+  const bool of_array = text.ends_with(kItem);
+  const bool name_already =
+      std::ranges::all_of(std::string_view(text).substr(0, text.size() - (of_array ? kItem.size() : 0)),
+                          [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  const bool stays = of_array || !IsAhead(depth);
   if (name_already && stays && !std::isdigit(static_cast<unsigned char>(text[0]))) return {text, depth};
   for (int outer = 0; outer <= depth; ++outer) {
     const auto known = scopes_[outer].known.find(type + text);
@@ -355,7 +358,7 @@ std::string ElementText::NewName(int depth, const std::string& type, const std::
   const std::string name = fmt::format("{}_{}", stem, names_++);
   if (!IsAhead(depth)) return name;
   arrays_ += fmt::format("    {} {}[ITEMS];\n", type, name);
-  return name + "[item]";
+  return name + std::string(kItem);
 }
 
 void ElementText::Line(int depth, const std::string& line) {
