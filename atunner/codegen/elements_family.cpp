@@ -110,8 +110,8 @@ class ElementsTemplate : public GraphTemplate {
     const bool whole = std::ranges::all_of(
         groups_, [&](const Group& group) { return Whole(group, GetInt(space_, configuration, "vector")); });
     const double broken = whole ? 1 : 1 + 0.02 * std::log2(integer("vector"));
-    // A row's place has to be there before the row is asked for: several under way hide that.
-    const double items = 1 + 0.01 * std::fabs(std::log2((Gathers(false) ? 4 : 2) / integer("items")));
+    // Two vectors under way hide what the first waits for; elements gathered one by one are many under way as it is.
+    const double items = 1 + 0.01 * std::fabs(std::log2((Gathers(true) ? 1 : 2) / integer("items")));
     // Memory likes to be walked through in order, by small blocks; one that gathers elements should see much of a row.
     const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / (Gathers(true) ? 256 : 128)));
     const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, configuration) ? 1.05 : 1.0;
