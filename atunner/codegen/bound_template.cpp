@@ -73,10 +73,6 @@ std::string Capitals(std::string_view name) {
 
 std::optional<RenderedKernel> BoundTemplate::Naive() const { return OracleOf(spec_)->Naive(spec_); }
 
-int64_t BoundTemplate::attribute(std::string_view name) const {
-  return static_cast<int64_t>(ToDouble(spec_.attributes.find(name)->second));
-}
-
 void BoundTemplate::Add(const std::string& condition, const char* reason) {
   space_.constraints.push_back({Expr::MustParse(condition), reason});
 }

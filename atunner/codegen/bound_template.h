@@ -95,7 +95,6 @@ class BoundTemplate : public ScheduleTemplate {
 
  protected:
   int64_t dim(std::string_view name) const { return spec_.dims.find(name)->second; }
-  int64_t attribute(std::string_view name) const;
   bool half_precision() const { return element_ != DType::kFloat32; }
 
   void Add(const std::string& condition, const char* reason);

@@ -45,6 +45,17 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("sort", {{64, 65536}})), "none") << "more than shared memory holds";
 }
 
+// What a row's elements share is no reason for narrow stores: a label, a number of rows.
+TEST(GraphFamilies, VectorsAreAsWideAsWhatIsMoved) {
+  const auto vector = [](const KernelSpec& spec) {
+    const auto schedule = MakeTemplate(spec, FindProfile("H200").value()).value();
+    return GetInt(schedule->space(), schedule->Default(), "vector");
+  };
+  EXPECT_EQ(vector(Spec("nll_loss_backward", {{64, 50257}})), 8);
+  EXPECT_EQ(vector(Spec("one_hot", {{4096}}, {{"classes", int64_t{512}}})), 8);
+  EXPECT_EQ(vector(Spec("embedding", {{64, 512}, {4096}})), 8);
+}
+
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {
   EXPECT_EQ(Spec("gelu", {{64, 512}}).dims, (Dims{{"rows", 64}}));
   EXPECT_EQ(Spec("rms_norm", {{8, 64, 512}}).dims, (Dims{{"rows", 8}}));

@@ -1,4 +1,6 @@
 // What the pointwise and the reduction family write for graphs.
+#include <fmt/format.h>
+
 #include "atunner/codegen/graph_kernels_test.h"
 #include "atunner/graph/compose.h"
 #include "atunner/model/accuracy.h"
@@ -62,6 +64,23 @@ output n
 )"),
         "pointwise", 6);
   EXPECT_GT(verified_, 20u);
+}
+
+// Rows of an odd length: vectors go on in the next row, seldom where rows are long.
+TEST_F(GraphKernels, VectorsMayReachIntoTheNextRow) {
+  for (const char* extent : {"1031", "37"}) {
+    const std::string text = fmt::format(R"(
+graph odd
+input x: bfloat16[16, {0}]
+input row: bfloat16[{0}]
+input scale: float32[16, 1]
+input label: int64[16, 1]
+y = cast(cast(x + row, float32) * scale + cast(index(-1) == label + 3, float32), bfloat16)
+output y
+)",
+                                         extent);
+    Check(SpecOfText(text), "pointwise", 4);
+  }
 }
 
 TEST_F(GraphKernels, DropoutIsTheSameOnEveryDevice) {

@@ -14,6 +14,16 @@ namespace atunner {
 using graph::Extent;
 using graph::Shape;
 
+namespace {
+
+/// "a * b", without factors of 1.
+std::string ProductText(const std::string& a, const std::string& b) {
+  if (a == "1") return b;
+  return b == "1" ? a : a + " * " + b;
+}
+
+}  // namespace
+
 std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto parsed = GraphOf(spec);
@@ -81,23 +91,6 @@ std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& g
   return LanesText(elements, stores, indent, vectors, first) + writes;
 }
 
-std::string VectorsKernel(const KernelSpec& spec, const std::string& name, const std::string& count,
-                          const std::string& loads, const std::string& each, const std::string& index) {
-  return fmt::format(R"(extern "C" __global__ void __launch_bounds__(BLOCK) {}({}) {{
-  const long long vectors = {} / VEC;
-  const long long group = (long long)BLOCK * ITEMS;
-  for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += gridDim.x * group) {{
-{}#pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {{
-      if (first + item * BLOCK >= vectors) break;
-      const {} element = (first + item * BLOCK) * VEC;
-{}    }}
-  }}
-}}
-)",
-                     name, KernelParameters(spec), count, loads, index, each);
-}
-
 std::string KernelParameters(const KernelSpec& spec) {
   std::string text;
   for (const ArgSpec& arg : spec.args) {
@@ -107,11 +100,6 @@ std::string KernelParameters(const KernelSpec& spec) {
   }
   for (const auto& [name, size] : spec.dims) text += ", long long " + name;
   return text;
-}
-
-void BindParameters(const KernelSpec& spec, LaunchStep& step) {
-  for (const ArgSpec& arg : spec.args) AddArguments(step, {arg.name});
-  for (const auto& [name, size] : spec.dims) AddArguments(step, {"i64:" + name});
 }
 
 int64_t WidestElement(const KernelSpec& spec) {
@@ -129,15 +117,6 @@ std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& gr
   const int64_t few = std::min({several, std::max<int64_t>(1, affordable), most});
   if (few > least) sizes.push_back({{name, few}});
   return sizes;
-}
-
-SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const std::string& configuration,
-                       const ConstantBlock& constants, const std::string& body) {
-  SourceUnit source;
-  source.name = spec.name + ".cu";
-  source.text = fmt::format("// {}, scheduled by atunner: {}.\n// {}\n", spec.name, schedule, configuration) +
-                graph::KernelPrelude(body) + "\n" + constants.text() + "\n" + body;
-  return source;
 }
 
 std::string_view CombinerName(graph::Combine op) {
@@ -159,20 +138,16 @@ bool IsUnaryMap(const graph::Node& node) {
          !map->body.Uses(graph::ScalarOp::kExtent);
 }
 
-std::string UnaryMaps(const graph::ValidGraph& graph, const std::vector<graph::NodeId>& maps, std::string_view name,
-                      std::string_view from, std::string_view to, DType operand) {
-  std::string text = fmt::format("DEVICE {} {}(const {}& element) {{\n", to, name, from);
-  text += fmt::format("  const {0} x = load<{0}>(element);\n", graph::CudaArithmetic(operand, false));
-  std::string value = "x";
-  for (size_t i = 0; i < maps.size(); ++i) {
-    const graph::Node& node = graph.node(maps[i]);
-    const graph::CudaText body = graph::ToCuda(node.As<graph::Map>()->body,
-                                               {.operands = {value}, .place = {}, .temporary = fmt::format("t{}_", i)});
-    for (const std::string& statement : body.statements) text += "  " + statement + "\n";
-    value = fmt::format("x{}", i);
-    text += fmt::format("  const {} {} = {};\n", graph::CudaArithmetic(node.type.dtype, false), value, body.value);
-  }
-  return text + fmt::format("  {} result;\n  store(result, {});\n  return result;\n}}\n", to, value);
+std::string ElementFunction(const graph::ValidGraph& graph, std::string_view name, graph::NodeId from,
+                            std::string_view from_type, graph::NodeId to, std::string_view to_type) {
+  graph::ElementText elements(graph, {.indent = "  "});
+  elements.Know(from, {"x", 0}, {});
+  const std::string value = elements.Of(to, graph::Coordinates(graph.node(to).type.rank(), {.text = "0"})).text;
+  return fmt::format(
+      "DEVICE {0} {1}(const {2}& element) {{\n  const {3} x = load<{3}>(element);\n{4}  {0} result;\n  store(result, "
+      "{5});\n"
+      "  return result;\n}}\n",
+      to_type, name, from_type, graph::CudaArithmetic(graph.node(from).type.dtype, false), elements.Scope(0), value);
 }
 
 bool MayBeNarrow(const graph::ValidGraph& graph) {
@@ -196,14 +171,10 @@ bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const
   return MayBeNarrow(graph) && ToString(Get(space, configuration, "functions")) == "short";
 }
 
-std::string ProductText(const std::string& a, const std::string& b) {
-  if (a == "1") return b;
-  return b == "1" ? a : a + " * " + b;
-}
-
 LaunchStep GraphTemplate::Launch(std::string entry, const std::string& blocks, const std::string& threads) const {
   LaunchStep step = Step(std::move(entry), blocks, Expr::MustParse(threads));
-  BindParameters(spec_, step);
+  for (const ArgSpec& arg : spec_.args) AddArguments(step, {arg.name});
+  for (const auto& [name, size] : spec_.dims) AddArguments(step, {"i64:" + name});
   return step;
 }
 
@@ -219,7 +190,12 @@ SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string
   all.Line(constants.text());
   std::string body;
   for (const std::string_view text : texts) body.append(text).append(text.empty() ? "" : "\n");
-  return GraphSource(spec_, schedule, space_.Describe(configuration), all, body);
+  SourceUnit source;
+  source.name = spec_.name + ".cu";
+  source.text =
+      fmt::format("// {}, scheduled by atunner: {}.\n// {}\n", spec_.name, schedule, space_.Describe(configuration)) +
+      graph::KernelPrelude(body) + "\n" + all.text() + "\n" + body;
+  return source;
 }
 
 std::vector<Value> VectorWidths(int64_t widest, int64_t neighbours, int64_t most_bytes) {
@@ -248,33 +224,27 @@ GraphLayout::GraphLayout(const Shape& space, const std::vector<Shape>& shapes) :
   for (auto& has : has_) has.push_back(true);
 }
 
-bool GraphLayout::HasAll(size_t k) const {
-  return std::ranges::all_of(has_[k], [](bool has) { return has; });
-}
-
-std::vector<std::string> GraphLayout::Coordinates(const std::string& number, size_t end, bool small) const {
+std::vector<std::string> GraphLayout::Coordinates(const std::string& number) const {
   std::vector<std::string> lines;
-  for (size_t axis = 0; axis < end; ++axis) {
+  for (size_t axis = 0; axis < extents_.size(); ++axis) {
     const bool used = std::ranges::any_of(has_, [&](const auto& has) { return has[axis]; });
     if (!used) continue;
-    const std::string stride = graph::ElementCount({extents_.begin() + static_cast<int64_t>(axis) + 1,
-                                                    extents_.begin() + static_cast<int64_t>(end)})
-                                   .ToString();
-    const std::string type = small ? "(unsigned)" : "";
-    std::string text = type + number;
-    if (stride != "1") text += fmt::format(" / {}({})", type, stride);
-    if (axis > 0) text += fmt::format(" % {}({})", type, extents_[axis].ToString());
+    const auto first_behind = extents_.begin() + static_cast<int64_t>(axis) + 1;
+    const std::string stride = graph::ElementCount({first_behind, extents_.end()}).ToString();
+    std::string text = number;
+    if (stride != "1") text += fmt::format(" / ({})", stride);
+    if (axis > 0) text += fmt::format(" % ({})", extents_[axis].ToString());
     lines.push_back(fmt::format("const long long c{} = {};", axis, text));
   }
   return lines;
 }
 
-std::string GraphLayout::Offset(size_t k, size_t end) const {
+std::string GraphLayout::Offset(size_t k) const {
   std::string text;
-  for (size_t axis = 0; axis < end; ++axis) {
+  for (size_t axis = 0; axis < extents_.size(); ++axis) {
     if (!has_[k][axis]) continue;
     Extent stride(1);
-    for (size_t later = axis + 1; later < rank(); ++later) {
+    for (size_t later = axis + 1; later < extents_.size(); ++later) {
       if (has_[k][later]) stride = stride * extents_[later];
     }
     text += (text.empty() ? "" : " + ") + ProductText("c" + std::to_string(axis), stride.ToString());

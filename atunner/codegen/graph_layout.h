@@ -21,16 +21,10 @@ class GraphLayout {
   /// `shapes` are broadcast to `space`, aligned at the last axis.
   GraphLayout(const graph::Shape& space, const std::vector<graph::Shape>& shapes);
 
-  const graph::Shape& extents() const { return extents_; }
-  size_t rank() const { return extents_.size(); }
-  /// Does tensor `k` have the merged axis?
-  bool Has(size_t k, size_t axis) const { return has_[k][axis]; }
-  bool HasAll(size_t k) const;
-  /// Lines that compute c0, c1, … of the axes from `first` up to before `end`, from the row-major number `number` of
-  /// those axes alone. `small`: the number has 31 bits, which are divided with fewer instructions.
-  std::vector<std::string> Coordinates(const std::string& number, size_t end, bool small) const;
-  /// Offset of tensor `k` by the coordinates of the axes before `end`; the later axes at 0.
-  std::string Offset(size_t k, size_t end) const;
+  /// Lines that compute c0, c1, … of the axes from the row-major number `number`.
+  std::vector<std::string> Coordinates(const std::string& number) const;
+  /// Offset of tensor `k` by these coordinates.
+  std::string Offset(size_t k) const;
 
  private:
   graph::Shape extents_;
@@ -78,15 +72,8 @@ std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& g
                         const std::vector<graph::Output>& outputs, const graph::Coordinates& at,
                         const std::string& offset, const std::string& indent, const std::string& first = "");
 
-/// A kernel whose threads compute ITEMS vectors each of `count` elements: `loads` for all of them, then `each` from the
-/// vector's first `element` on.
-std::string VectorsKernel(const KernelSpec& spec, const std::string& name, const std::string& count,
-                          const std::string& loads, const std::string& each, const std::string& index = "long long");
-
 /// The parameters of a kernel of a graph's task: tensors as in_x and out_y, then open sizes.
 std::string KernelParameters(const KernelSpec& spec);
-/// What a launch gives for them.
-void BindParameters(const KernelSpec& spec, LaunchStep& step);
 /// Bytes of the widest element that the task reads or writes.
 int64_t WidestElement(const KernelSpec& spec);
 
@@ -95,28 +82,21 @@ int64_t WidestElement(const KernelSpec& spec);
 std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& graph, int64_t several,
                              int64_t affordable);
 
-/// What kernels of graphs begin with (task, schedule and configuration as comments, prelude, `constants`), then `body`.
-SourceUnit GraphSource(const KernelSpec& spec, std::string_view schedule, const std::string& configuration,
-                       const ConstantBlock& constants, const std::string& body);
-
 /// What combines two values in kernels (kernels/graph/combine.cuh); a mean is a sum until it is divided.
 std::string_view CombinerName(graph::Combine op);
 
 /// A map of one operand whose value does not depend on the place.
 bool IsUnaryMap(const graph::Node& node);
-/// A device function of that name: `from` by reference to `to`, by these maps one after the other. Both are C++ types,
-/// of storage or of arithmetic.
-std::string UnaryMaps(const graph::ValidGraph& graph, const std::vector<graph::NodeId>& maps, std::string_view name,
-                      std::string_view from, std::string_view to, DType operand);
+/// A device function of that name: an element of node `to` by the element of `from` that it is made of, through maps
+/// and moves. Both types are C++'s, of storage or of arithmetic.
+std::string ElementFunction(const graph::ValidGraph& graph, std::string_view name, graph::NodeId from,
+                            std::string_view from_type, graph::NodeId to, std::string_view to_type);
 
 /// Are all results rounded to 16 bits, and is there something that this makes cheaper?
 bool MayBeNarrow(const graph::ValidGraph& graph);
 /// The parameter of a space that says which functions to use, and what a configuration says.
 void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space);
 bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration);
-
-/// "a * b", without factors of 1.
-std::string ProductText(const std::string& a, const std::string& b);
 
 /// Kernels of a graph's task. Every number that a configuration chooses is a constant of its name in their source.
 class GraphTemplate : public BoundTemplate {

@@ -35,12 +35,12 @@ struct PooledAxis {
 
 struct PoolingForm {
   graph::ValidGraph graph;
+  NodeId operand = 0;  ///< whose elements windows have: the input, or a map of it
   NodeId reduce = -1;  ///< or the contraction
   Combine op = Combine::kSum;
   Extent images;
-  std::array<PooledAxis, 3> axes;      ///< depth, height, width
-  std::vector<NodeId> before, behind;  ///< maps, in the order in which they are applied
-  std::optional<ConvForm> conv;        ///< a depthwise convolution's
+  std::array<PooledAxis, 3> axes;  ///< depth, height, width
+  std::optional<ConvForm> conv;    ///< a depthwise convolution's
 };
 
 constexpr int64_t kMostThreads = int64_t{1} << 31;
@@ -59,7 +59,7 @@ class FormReader {
     const graph::ValidGraph& graph = form_.graph;
     if (graph.outputs().size() != 1 || graph.inputs().size() != 1) return std::nullopt;
     NodeId id = graph.outputs()[0].node;
-    id = SkipMaps(id, form_.behind);
+    id = BelowMaps(id);
     const auto* reduce = graph.node(id).As<graph::Reduce>();
     if (!reduce || !Pools(reduce->op) || !IsFloat(graph.node(id).type.dtype)) return std::nullopt;
     form_.reduce = id;
@@ -75,15 +75,16 @@ class FormReader {
       if (pad->axis < first_ || pad->inner != 0 || pad->low < 0 || !neutral) return std::nullopt;
       Axis(pad->axis).padding += pad->low;
     }
-    id = SkipMaps(id, form_.before);
+    form_.operand = id;
+    id = BelowMaps(id);
     if (!graph.node(id).As<graph::Input>()) return std::nullopt;
     ReadExtents(graph.node(id).type.shape);
     return constant_ ? std::optional(form_) : std::nullopt;
   }
 
  private:
-  NodeId SkipMaps(NodeId id, std::vector<NodeId>& maps) const {
-    for (; IsUnaryMap(form_.graph.node(id)); id = form_.graph.node(id).operands[0]) maps.insert(maps.begin(), id);
+  NodeId BelowMaps(NodeId id) const {
+    while (IsUnaryMap(form_.graph.node(id))) id = form_.graph.node(id).operands[0];
     return id;
   }
   PooledAxis& Axis(int64_t axis) { return form_.axes[form_.axes.size() - static_cast<size_t>(rank_ - axis)]; }
@@ -147,6 +148,7 @@ std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
     return graph.node(id).type.dtype == graph.node(graph.outputs()[0].node).type.dtype &&
            IsFloat(graph.node(id).type.dtype);
   });
+  form.operand = graph.inputs()[0];
   form.reduce = graph.outputs()[0].node;
   return floats && rows(conv->x, in) && rows(conv->y, out) ? std::optional(form) : std::nullopt;
 }
@@ -192,8 +194,8 @@ class PoolingTemplate : public GraphTemplate {
     const std::string helpers =
         fmt::format("typedef {} Op;\n#define NEUTRAL ((Acc){})\n{}{}", CombinerName(op),
                     graph::CudaLiteral(reduce.type.dtype, graph::Neutral(op, reduce.type.dtype), false),
-                    UnaryMaps(form_.graph, form_.before, "before", "From", "Acc", spec_.args[0].dtype),
-                    UnaryMaps(form_.graph, form_.behind, "after", "Acc", "To", reduce.type.dtype));
+                    ElementFunction(graph_, "before", graph_.inputs()[0], "From", form_.operand, "Acc"),
+                    ElementFunction(graph_, "after", form_.reduce, "Acc", graph_.outputs()[0].node, "To"));
     const std::string blocks =
         fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(), ThreadsOfImage(at["vector"], at["below"]));
     return RenderedKernel{Source(configuration, "pooling", constants,

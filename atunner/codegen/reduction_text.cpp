@@ -50,7 +50,7 @@ class Writer {
     Line("    // Threads beyond the last row repeat the group's first, so that barriers meet, and store nothing.");
     Line("    const bool active = group + threadIdx.x / THREADS_PER_ROW < all_rows;");
     Line("    const long long row = active ? group + threadIdx.x / THREADS_PER_ROW : group;");
-    for (const std::string& line : row_layout_.Coordinates("row", row_layout_.rank(), false)) Line("    {}", line);
+    for (const std::string& line : row_layout_.Coordinates("row")) Line("    {}", line);
     Head("    ", "");
     if (schedule_.uneven) Line("    const int tail = (COLS - head) % VEC;");
     if (schedule_.staged) Stage();
@@ -147,7 +147,7 @@ class Writer {
   void PointAtRows() {
     for (const RowInput& input : inputs_) {
       if (input.passes == 0) continue;
-      std::string offset = row_layout_.Offset(input.number, row_layout_.rank());
+      std::string offset = row_layout_.Offset(input.number);
       if (input.columns && offset != "0") offset = "(" + offset + ") * COLS";
       const std::string& name = Name(input.id);
       if (IsStaged(input)) {

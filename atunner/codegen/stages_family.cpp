@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <sstream>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/form_family.h"
@@ -155,6 +156,9 @@ class StagesTemplate : public BoundTemplate {
     std::set<std::string> includes;
     std::string text;
     for (size_t i = 0; i < stages_.size(); ++i) {
+      for (const ArgSpec& arg : stages_[i]->spec().args) {
+        if (arg.role == Role::kOutput && !IsArgument(arg.name)) all.plan.workspaces.push_back({arg.name, BytesOf(arg)});
+      }
       ATUNNER_TRY(RenderedKernel stage, stages_[i]->Render(i == main_ ? configuration : stages_[i]->Default()));
       const std::string name = fmt::format("stage{}", i + 1);
       ATUNNER_RETURN_IF_ERROR(Append(stage, name, all.plan));
@@ -172,19 +176,23 @@ class StagesTemplate : public BoundTemplate {
  private:
   static std::string WithoutIncludes(const std::string& source, std::set<std::string>& includes) {
     std::string text;
-    for (size_t begin = 0; begin < source.size();) {
-      const size_t end = std::min(source.find('\n', begin), source.size() - 1) + 1;
-      const std::string line = source.substr(begin, end - begin);
+    std::istringstream lines(source);
+    for (std::string line; std::getline(lines, line);) {
       if (line.starts_with("#include"))
-        includes.insert(line.substr(0, line.find_last_not_of('\n') + 1));
+        includes.insert(line);
       else
-        text += line;
-      begin = end;
+        text += line + "\n";
     }
     return text;
   }
 
   bool IsArgument(const std::string& name) const { return spec_.FindArg(name) != nullptr; }
+  /// Room for what a stage leaves for another.
+  static Expr BytesOf(const ArgSpec& arg) {
+    std::string bytes = std::to_string(SizeOf(arg.dtype));
+    for (const Expr& extent : arg.shape) bytes += " * (" + extent.text() + ")";
+    return Expr::MustParse(bytes);
+  }
 
   /// Adds a stage's launches, with its sizes as numbers, and gives its kernels names that no other stage has.
   Status Append(RenderedKernel& stage, const std::string& name, LaunchPlan& plan) const {
@@ -208,10 +216,7 @@ class StagesTemplate : public BoundTemplate {
       for (ArgBinding& arg : step.args) {
         if (arg.kind == ArgBinding::Kind::kScalar) ATUNNER_RETURN_IF_ERROR(fix(arg.value));
         if (arg.kind == ArgBinding::Kind::kWorkspace) arg.name = name + "_" + arg.name;
-        if (arg.kind == ArgBinding::Kind::kTensor && !IsArgument(arg.name)) {
-          Keep(arg.name, plan);
-          arg = ArgBinding::Workspace(arg.name);
-        }
+        if (arg.kind == ArgBinding::Kind::kTensor && !IsArgument(arg.name)) arg = ArgBinding::Workspace(arg.name);
       }
       entries.insert(step.entry);
       step.entry = name + "_" + step.entry;
@@ -219,18 +224,6 @@ class StagesTemplate : public BoundTemplate {
     }
     for (const std::string& entry : entries) Rename(stage.source.text, entry, name + "_" + entry);
     return {};
-  }
-  /// Room for what a stage leaves for another.
-  void Keep(const std::string& name, LaunchPlan& plan) const {
-    if (std::ranges::find(plan.workspaces, name, &Workspace::name) != plan.workspaces.end()) return;
-    for (const auto& stage : stages_) {
-      const ArgSpec* arg = stage->spec().FindArg(name);
-      if (arg == nullptr) continue;
-      std::string bytes = std::to_string(SizeOf(arg->dtype));
-      for (const Expr& extent : arg->shape) bytes += " * (" + extent.text() + ")";
-      plan.workspaces.push_back({name, Expr::MustParse(bytes)});
-      return;
-    }
   }
   static void Rename(std::string& text, const std::string& entry, const std::string& to) {
     for (size_t at = text.find("extern \"C\""); at != std::string::npos; at = text.find("extern \"C\"", at + 1)) {

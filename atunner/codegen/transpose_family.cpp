@@ -23,7 +23,6 @@ struct TransposeForm {
   graph::ValidGraph graph;
   Shape extents;              ///< of the operand; neighbouring axes that stay neighbours are one
   std::vector<size_t> order;  ///< axis i of the result is axis order[i] of the operand
-  std::vector<NodeId> maps;   ///< in the order in which they are applied
 
   size_t a() const { return extents.size() - 1; }  ///< innermost of the operand
   size_t b() const { return order.back(); }        ///< innermost of the result
@@ -33,18 +32,15 @@ struct TransposeForm {
 std::optional<TransposeForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused) return std::nullopt;
-  TransposeForm form{.graph = graph::MergeAxes(*fused), .extents = {}, .order = {}, .maps = {}};
+  TransposeForm form{.graph = graph::MergeAxes(*fused), .extents = {}, .order = {}};
   if (form.graph.outputs().size() != 1 || form.graph.inputs().size() != 1) return std::nullopt;
   const graph::Node* transpose = nullptr;
   for (NodeId id = form.graph.outputs()[0].node; !form.graph.node(id).As<graph::Input>();
        id = form.graph.node(id).operands[0]) {
     const graph::Node& node = form.graph.node(id);
-    if (IsUnaryMap(node))
-      form.maps.insert(form.maps.begin(), id);
-    else if (node.As<graph::Transpose>() && transpose == nullptr)
-      transpose = &node;
-    else
-      return std::nullopt;
+    if (IsUnaryMap(node)) continue;
+    if (!node.As<graph::Transpose>() || transpose != nullptr) return std::nullopt;
+    transpose = &node;
   }
   if (transpose == nullptr) return std::nullopt;
   const Shape& from = form.graph.node(form.graph.inputs()[0]).type.shape;
@@ -132,12 +128,11 @@ class TransposeTemplate : public GraphTemplate {
     Add("tile_a * tile_b <= 128 * block", "what a thread has in flight takes registers");
   }
 
-  /// One element of the result from one of the operand.
+  /// One element of the result from one of the operand: its very bits, where nothing is computed.
   std::string MapText() const {
-    if (form_.maps.empty() && spec_.args[0].dtype == spec_.args[1].dtype)
+    if (std::ranges::none_of(graph_.nodes(), [](const graph::Node& node) { return node.As<graph::Map>(); }))
       return "DEVICE To map(const From& element) {\n  return element;\n}\n";
-    const DType operand = form_.graph.node(form_.graph.inputs()[0]).type.dtype;
-    return UnaryMaps(form_.graph, form_.maps, "map", "From", "To", operand);
+    return ElementFunction(graph_, "map", graph_.inputs()[0], "From", graph_.outputs()[0].node, "To");
   }
 
   std::string KernelText() const {

@@ -7,13 +7,13 @@
 #include <numeric>
 
 #include "atunner/graph/cuda_text.h"
-#include "atunner/graph/evaluate_sums.h"
 
 namespace atunner::graph {
 namespace {
 
 using Lanes = Coordinate::Lanes;
 
+constexpr std::string_view kItem = "[item]";  // of arrays over what is computed ahead
 const Coordinate kZero{.text = "0", .multiple = 0};
 
 std::string StrideOf(const Shape& shape, size_t axis) {
@@ -39,37 +39,6 @@ int DepthOf(const Coordinate& at) { return std::max(at.depth, at.lanes == Lanes:
 bool AllSame(const Coordinates& at) {
   return std::ranges::all_of(at, [](const Coordinate& c) { return c.lanes == Lanes::kSame; });
 }
-
-/// Extents that loops run over: they are known numbers, and few.
-std::optional<double> KnownCount(const Shape& extents) {
-  const Extent count = ElementCount(extents);
-  return count.constant() ? std::optional(static_cast<double>(count.factor())) : std::nullopt;
-}
-
-Shape ReducedExtents(const Shape& from, const Reduce& reduce) {
-  Shape gone;
-  for (int64_t axis : reduce.axes) gone.push_back(from[axis]);
-  return gone;
-}
-
-std::string CombinedText(Combine op, const std::string& a, const std::string& b) {
-  switch (op) {
-    case Combine::kProd:
-      return fmt::format("{} * {}", a, b);
-    case Combine::kMax:
-      return fmt::format("maximum({}, {})", a, b);
-    case Combine::kMin:
-      return fmt::format("minimum({}, {})", a, b);
-    case Combine::kAny:
-      return fmt::format("{} | {}", a, b);
-    case Combine::kAll:
-      return fmt::format("{} & {}", a, b);
-    default:
-      return fmt::format("{} + {}", a, b);
-  }
-}
-
-bool IsPlace(Combine op) { return op == Combine::kArgMax || op == Combine::kArgMin; }
 
 /// Neighbouring axes of two shapes that hold equally many elements.
 struct ReshapedPart {
@@ -159,31 +128,6 @@ ElementText::ElementText(const ValidGraph& graph, Options options)
 ElementText::ElementText(const ValidGraph& graph, std::function<std::optional<Stored>(NodeId)> stored, Options options)
     : graph_(graph), stored_(std::move(stored)), options_(std::move(options)), scopes_(2) {}
 
-ElementText::Served ElementText::Serves(const ValidGraph& graph, NodeId from,
-                                        const std::function<bool(NodeId)>& known) {
-  const Node& node = graph.node(from);
-  if (known && known(from)) return {true, 0};
-  if (node.As<Input>()) return {true, 1};
-  if (const auto* constant = node.As<Constant>()) return {constant->values.size() == 1, 0};
-  if (node.As<Scan>() || node.As<Scatter>() || node.As<Sort>()) return {};
-  Served served{true, 0};
-  for (NodeId operand : node.operands) {
-    const Served inner = Serves(graph, operand, known);
-    served.yes = served.yes && inner.yes;
-    served.work += inner.work;
-  }
-  std::optional<double> times = 1;
-  if (const auto* reduce = node.As<Reduce>())
-    times = IsPlace(reduce->op) ? std::nullopt
-                                : KnownCount(ReducedExtents(graph.node(node.operands[0]).type.shape, *reduce));
-  if (const auto* fold = node.As<Fold>())
-    times = static_cast<double>(graph.node(node.operands[0]).type.shape[fold->axis + 1].factor());
-  if (node.As<Contract>()) times = std::nullopt;
-  served.yes = served.yes && times.has_value();
-  served.work *= times.value_or(1);
-  return served;
-}
-
 ElementText::Value ElementText::Of(NodeId id, const Coordinates& at) {
   const auto known = known_nodes_.find(id);
   if (known == known_nodes_.end()) return Compute(id, at);
@@ -227,6 +171,10 @@ ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coor
     each += (each.empty() ? "" : " + ") + term(at[axis].OfLane());
   }
   if (each.empty()) first = each = "0";
+  if (!numbered_.text.empty() && at == numbered_.at && type.shape == numbered_.shape && valid_.text.empty()) {
+    first = numbered_.text;
+    vectored = options_.vector > 1;
+  }
   const std::string to = Arithmetic(type.dtype);
   const std::string name = graph_.node(id).name.empty() ? "v" + std::to_string(id) : graph_.node(id).name;
   if (!vectored) {
@@ -237,8 +185,9 @@ ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coor
   const std::string what = fmt::format("vector {} {} {}", stored.pointer, first, valid_.text);
   auto [known, added] = scopes_[0].known.try_emplace(what, "");
   if (added) {
-    known->second = fmt::format("{}_{}", name, names_++);
-    Line(0, fmt::format("Vector<{}> {};", stored.type, known->second));
+    const std::string vector = fmt::format("Vector<{}>", stored.type);
+    known->second = NewName(0, vector, name);
+    if (!IsAhead(0)) Line(0, fmt::format("{} {};", vector, known->second));
     const std::string read = fmt::format("read({}, {} + {});", known->second, stored.pointer, first);
     Line(0, valid_.text.empty() ? read : fmt::format("if ({}) {} else clear({});", valid_.text, read, known->second));
   }
@@ -387,120 +336,34 @@ ElementText::Value ElementText::Gathered(const Node& node, const Gather& gather,
   return Of(node.operands[0], from);
 }
 
-ElementText::Value ElementText::Loop(
-    const std::string& type, const std::string& start, const std::vector<std::string>& extents,
-    const std::function<std::string(const std::vector<Coordinate>&, const std::string& total)>& body) {
-  const std::string total = fmt::format("total{}", names_++);
-  const auto outer = static_cast<int>(scopes_.size()) - 1;
-  Line(outer, fmt::format("{} {} = {};", type, total, start));
-  const int depth = outer + 1;
-  std::vector<Coordinate> variables;
-  std::string heads;
-  for (const std::string& extent : extents) {
-    const std::string name = fmt::format("r{}", names_++);
-    heads += fmt::format("{0}for ({3} {1} = 0; {1} < {2}; ++{1}) {{\n", Indent(outer), name, extent, options_.index);
-    variables.push_back({name, Lanes::kSame, 1, depth});
-  }
-  scopes_.emplace_back();
-  const std::string combined = body(variables, total);
-  Line(depth, fmt::format("{} = {};", total, combined));
-  const std::string inside = std::move(scopes_.back().text);
-  scopes_.pop_back();
-  scopes_[outer].text += heads + inside + Indent(outer) + std::string(extents.size(), '}') + "\n";
-  return {total, outer};
-}
-
-ElementText::Value ElementText::Reduced(const Node& node, const Reduce& reduce, const Coordinates& at) {
-  const Shape& from = TypeOf(node.operands[0]).shape;
-  const Shape gone = ReducedExtents(from, reduce);
-  const std::string type = Arithmetic(node.type.dtype);
-  std::vector<std::string> extents;
-  for (const Extent& extent : gone) extents.push_back(extent.ToString());
-  Value total =
-      Loop(type, CudaLiteral(node.type.dtype, Neutral(reduce.op, node.type.dtype), options_.wide), extents,
-           [&](const std::vector<Coordinate>& variables, const std::string& sum) {
-             Coordinates inner;
-             for (size_t axis = 0, kept = 0, r = 0; axis < from.size(); ++axis) {
-               const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
-               if (reduce.keep && reduced) ++kept;
-               inner.push_back(reduced ? variables[r++] : at[kept++]);
-             }
-             return CombinedText(reduce.op, sum, fmt::format("({}){}", type, Of(node.operands[0], inner).text));
-           });
-  if (reduce.op != Combine::kMean) return total;
-  return Named(type, fmt::format("{} / ({})", total.text, ElementCount(gone).ToString()), total.depth, "mean");
-}
-
-/// A gather in reverse: of all windows, those that have the element.
-ElementText::Value ElementText::Folded(const Node& node, const Fold& fold, const Coordinates& at) {
-  const Shape& from = TypeOf(node.operands[0]).shape;
-  const std::string type = Arithmetic(node.type.dtype);
-  return Loop(type, CudaLiteral(node.type.dtype, CellOf(node.type.dtype, 0), options_.wide),
-              {from[fold.axis + 1].ToString()}, [&](const std::vector<Coordinate>& variables, const std::string& sum) {
-                const int depth = static_cast<int>(scopes_.size()) - 1;
-                const Value reach =
-                    Named(options_.index,
-                          fmt::format("{} - {} * {}", at[fold.axis].OfLane(), variables[0].text, fold.dilation), depth,
-                          "reach");
-                const Value inside = Named("bool",
-                                           fmt::format("{0} >= 0 && {0} % {1} == 0 && {0} / {1} < ({2})", reach.text,
-                                                       fold.stride, from[fold.axis].ToString()),
-                                           depth, "inside");
-                Coordinates inner = at;
-                inner[fold.axis] = {fmt::format("({} / {})", reach.text, fold.stride), Lanes::kAny, 1, depth};
-                inner.insert(inner.begin() + fold.axis + 1, variables[0]);
-                const Value value = If(inside, [&] { return Of(node.operands[0], inner); });
-                return fmt::format("{0} + ({1} ? ({2}){3} : ({2})0)", sum, inside.text, type, value.text);
-              });
-}
-
-ElementText::Value ElementText::Contracted(const Node& node, const Contract& contract, const Coordinates& at) {
-  const Equation equation = ParsedEquation(contract.equation);
-  std::map<char, Coordinate> places;
-  std::map<char, std::string> extents;
-  for (size_t i = 0; i < equation.result.size(); ++i) places[equation.result[i]] = at[i];
-  for (const auto& [letters, operand] : {std::pair{equation.left, 0}, std::pair{equation.right, 1}}) {
-    for (size_t i = 0; i < letters.size(); ++i) {
-      if (!places.contains(letters[i])) extents[letters[i]] = TypeOf(node.operands[operand]).shape[i].ToString();
-    }
-  }
-  std::vector<std::string> summed;
-  for (const auto& [letter, extent] : extents) summed.push_back(extent);
-  const std::string type = Arithmetic(node.type.dtype);
-  return Loop(type, CudaLiteral(node.type.dtype, CellOf(node.type.dtype, 0), options_.wide), summed,
-              [&](const std::vector<Coordinate>& variables, const std::string& sum) {
-                size_t next = 0;
-                for (const auto& [letter, extent] : extents) places[letter] = variables[next++];
-                const auto of = [&](const std::string& letters, NodeId operand) {
-                  Coordinates inner;
-                  for (char letter : letters) inner.push_back(places[letter]);
-                  return Of(operand, inner).text;
-                };
-                const std::string left = of(equation.left, node.operands[0]);
-                const std::string right = of(equation.right, node.operands[1]);
-                const std::string product = fmt::format("({0}){1} * ({0}){2}", type, left, right);
-                if (!contract.sparse) return fmt::format("{} + {}", sum, product);
-                return fmt::format("{0} + (({1}){2} == 0 || ({1}){3} == 0 ? ({1})0 : {4})", sum, type, left, right,
-                                   product);
-              });
-}
-
 ElementText::Value ElementText::Named(const std::string& type, const std::string& text, int depth,
                                       const std::string& stem) {
+  const bool of_array = text.ends_with(kItem);
   const bool name_already =
-      std::ranges::all_of(text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
-  if (name_already && !std::isdigit(static_cast<unsigned char>(text[0]))) return {text, depth};
+      std::ranges::all_of(std::string_view(text).substr(0, text.size() - (of_array ? kItem.size() : 0)),
+                          [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  const bool stays = of_array || !IsAhead(depth);
+  if (name_already && stays && !std::isdigit(static_cast<unsigned char>(text[0]))) return {text, depth};
   for (int outer = 0; outer <= depth; ++outer) {
     const auto known = scopes_[outer].known.find(type + text);
     if (known != scopes_[outer].known.end()) return {known->second, outer};
   }
-  const std::string name = fmt::format("{}_{}", stem, names_++);
+  const std::string name = NewName(depth, type, stem);
   scopes_[depth].known[type + text] = name;
-  Line(depth, fmt::format("const {} {} = {};", type, name, text));
+  Line(depth, fmt::format("{}{} = {};", IsAhead(depth) ? "" : "const " + type + " ", name, text));
   return {name, depth};
 }
 
-void ElementText::Line(int depth, const std::string& line) { scopes_[depth].text += Indent(depth) + line + "\n"; }
+std::string ElementText::NewName(int depth, const std::string& type, const std::string& stem) {
+  const std::string name = fmt::format("{}_{}", stem, names_++);
+  if (!IsAhead(depth)) return name;
+  arrays_ += fmt::format("    {} {}[ITEMS];\n", type, name);
+  return name + std::string(kItem);
+}
+
+void ElementText::Line(int depth, const std::string& line) {
+  (IsAhead(depth) ? ahead_ : scopes_[depth].text) += Indent(depth) + line + "\n";
+}
 
 std::string ElementText::Indent(int depth) const {
   return options_.indent + std::string(static_cast<size_t>(2 * depth), ' ');

@@ -43,6 +43,8 @@ class ElementText {
     std::string indent;               ///< of scope 0
     std::string index = "long long";  ///< type of coordinates
     bool narrow = false;              ///< short functions, as 16-bit results need them
+    /// What all lanes share is computed for several vectors before any lane is: its names are arrays over `item`.
+    bool ahead = false;
   };
   /// What part of an expression is at hand, and from which scope on: 0 once for all lanes, 1 for each lane, more inside
   /// of loops.
@@ -67,10 +69,18 @@ class ElementText {
   Value Of(NodeId id, const Coordinates& at);
   /// From here on the node's element at these coordinates is at hand; one elsewhere cannot be had.
   void Know(NodeId id, Value value, Coordinates at) { known_nodes_[id] = {std::move(value), std::move(at)}; }
+  /// Elements at these coordinates of a tensor of this shape follow each other from number `text` on, whatever rows
+  /// they lie in.
+  void Number(Shape shape, Coordinates at, std::string text) {
+    numbered_ = {std::move(shape), std::move(at), std::move(text)};
+  }
   /// Was an element asked for that cannot be had?
   bool failed() const { return failed_; }
   /// The statements of scope 0 or 1 so far.
   const std::string& Scope(size_t depth) const { return scopes_[depth].text; }
+  /// What is computed ahead, in place of scope 0, and the arrays that it fills.
+  const std::string& Ahead() const { return ahead_; }
+  const std::string& Arrays() const { return arrays_; }
 
  private:
   struct Statements {
@@ -97,6 +107,8 @@ class ElementText {
   Value If(const Value& condition, const std::function<Value()>& make);
   /// A constant of that type, named once for each value.
   Value Named(const std::string& type, const std::string& text, int depth, const std::string& stem);
+  bool IsAhead(int depth) const { return depth == 0 && options_.ahead; }
+  std::string NewName(int depth, const std::string& type, const std::string& stem);
   void Line(int depth, const std::string& line);
   std::string Indent(int depth) const;
   std::string Arithmetic(DType dtype) const;
@@ -105,7 +117,14 @@ class ElementText {
   const ValidGraph& graph_;
   std::function<std::optional<Stored>(NodeId)> stored_;
   Options options_;
+  struct Numbered {
+    Shape shape;
+    Coordinates at;
+    std::string text;
+  };
   std::vector<Statements> scopes_;
+  std::string ahead_, arrays_;
+  Numbered numbered_;
   std::map<NodeId, std::pair<Value, Coordinates>> known_nodes_;
   bool failed_ = false;
   Value valid_;  ///< condition under which elements may be touched; empty = always

@@ -1,5 +1,6 @@
-// What plain kernels share: reductions by one block of 256 threads.
-constexpr int PLAIN_THREADS = 256;
+// What plain kernels share: reductions by one block of 256 threads. A thread takes its elements in order, but asks for several
+// of them before it waits for the first.
+constexpr int PLAIN_THREADS = 256, PLAIN_AHEAD = 16;
 
 /// combine_NAME of two values; block_NAME of element(0) … element(depth - 1), which all threads get.
 #define BLOCK_REDUCTION(name, combine)                                                               \
@@ -9,8 +10,13 @@ constexpr int PLAIN_THREADS = 256;
     const int t = threadIdx.x;                                                                       \
     const int first = t < depth ? t : 0;                                                             \
     T a = (T)element(first);                                                                         \
-    for (long long k = first + PLAIN_THREADS; k < depth; k += PLAIN_THREADS)                         \
-      a = combine_##name(a, (T)element(k));                                                          \
+    T next[PLAIN_AHEAD];                                                                             \
+    long long k = first + PLAIN_THREADS;                                                             \
+    for (; k + (PLAIN_AHEAD - 1) * PLAIN_THREADS < depth; k += PLAIN_AHEAD * PLAIN_THREADS) {        \
+      _Pragma("unroll") for (int i = 0; i < PLAIN_AHEAD; ++i) next[i] = (T)element(k + i * PLAIN_THREADS); \
+      _Pragma("unroll") for (int i = 0; i < PLAIN_AHEAD; ++i) a = combine_##name(a, next[i]);        \
+    }                                                                                                \
+    for (; k < depth; k += PLAIN_THREADS) a = combine_##name(a, (T)element(k));                      \
     part[t] = a;                                                                                     \
     __syncthreads();                                                                                 \
     const int width = depth < PLAIN_THREADS ? (int)depth : PLAIN_THREADS;                            \
