@@ -153,7 +153,7 @@ ConstantBlock ProductTemplate::TileConstants(const Configuration& configuration,
   block.Ints(chosen(configuration), {"tile_m", "tile_n"});
   loop_.AddConstants(chosen(configuration), block);
   block.Ints(chosen(configuration), {"stages", "group_m"});
-  block.Int("RESIDENT", loop_.LaunchBound(Resident(configuration)), "blocks that an SM must hold");
+  block.Int("RESIDENT", loop_.Persists() ? Resident(configuration) : 1, "blocks that an SM must hold");
   block.Bool("PERSISTENT", Persistent(configuration), "tile after tile");
   block.Bool("B_TRANSPOSED", b_transposed);
   const auto unit = static_cast<int64_t>(16 / SizeOf(element_));
