@@ -10,7 +10,7 @@
 
 #include "atunner/codegen/expect_correct_test.h"
 #include "atunner/codegen/family_tasks_test.h"
-#include "atunner/codegen/planes_gemm.h"
+#include "atunner/codegen/matrix_product.h"
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/graph/text.h"
 #include "atunner/model/accuracy.h"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "atunner/codegen/form_family.h"
-#include "atunner/codegen/planes_gemm.h"
 #include "atunner/codegen/product_template.h"
 #include "atunner/model/accuracy.h"
 #include "embed/families.h"
@@ -43,12 +43,10 @@ double Reached(int64_t triangle, double m, double k) {
 }
 
 /// For the dims that are these extents, as far as the task allows; none where the task has others too.
-Dims OpenSizes(const KernelSpec& spec, const MatrixProduct& product, LargeSizes sizes, int64_t batch) {
+Dims OpenSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes sizes) {
   Dims open;
-  for (const auto& [extent, size] : {std::pair(product.m, sizes.rows),
-                                     {product.n, sizes.columns},
-                                     {product.k, sizes.depth},
-                                     {product.batch, batch}}) {
+  for (const auto& [extent, size] :
+       {std::pair(product.m, sizes.m), {product.n, sizes.n}, {product.k, sizes.k}, {product.batch, sizes.batch}}) {
     const auto own = spec.dims.find(extent);
     if (own == spec.dims.end()) continue;
     const auto least = product.least.find(extent);
@@ -148,7 +146,7 @@ class MatrixTemplate : public ProductTemplate {
   /// Partly filled tiles, more than one, whose depth goes through all buffers more than once.
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const Steps steps = StepsOf(configuration);
+    const Sizes steps = StepsOf(configuration);
     const int64_t rows = Rows(configuration);
     return CheckSizes(spec_, product_, steps,
                       {rows < at["tile_m"] ? rows - 3 : rows + 3, at["tile_n"] / 2 + steps.n,
@@ -178,11 +176,11 @@ class MatrixTemplate : public ProductTemplate {
             .reached = Reached(product.triangle, Real(m), Real(k))};
   }
   /// Widened operands are aligned at any size. What stays as it is keeps the alignment of the task's.
-  Steps StepsOf(const Configuration& configuration) const {
+  Sizes StepsOf(const Configuration& configuration) const {
     const int64_t a = Widens(configuration, a_align_) ? 1 : a_align_;
     const int64_t b = Widens(configuration, b_align_) ? 1 : b_align_;
     const auto unit = static_cast<int64_t>(16 / SizeOf(element_)), c = extents_.n % unit == 0 ? unit : 1;
-    return product_.b_transposed ? Steps{std::max(a, b), c} : Steps{a, std::max(b, c)};
+    return product_.b_transposed ? Sizes{1, c, std::max(a, b)} : Sizes{1, std::max(b, c), a};
   }
   /// Of a tile, what is fetched.
   int64_t Rows(const Configuration& configuration) const {
@@ -277,15 +275,16 @@ int64_t SizeOf(const std::string& extent, const KernelSpec& spec) {
   return Expr::MustParse(extent).EvaluateInt(Bindings(spec.dims)).value();
 }
 
-std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Steps steps, LargeSizes large) {
-  const Dims small = OpenSizes(spec, product, {1, steps.n, steps.k}, 1);
+std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes steps, Sizes large) {
+  const Dims small = OpenSizes(spec, product, steps);
   if (small.empty()) return {};
-  return {small, OpenSizes(spec, product, large, 2)};
+  large.batch = 2;
+  return {small, OpenSizes(spec, product, large)};
 }
 
-SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Steps steps, int64_t most, int64_t rows) {
+SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps, int64_t most, int64_t rows) {
   SizeFreedom freedom;
-  for (const auto& [name, size] : OpenSizes(spec, product, {1, 1, 1}, 1)) freedom.dims.push_back(name);
+  for (const auto& [name, size] : OpenSizes(spec, product, {1, 1, 1})) freedom.dims.push_back(name);
   if (freedom.dims.empty()) return {};
   for (const auto& [extent, step] : {std::pair(product.m, int64_t{1}), {product.k, steps.k}, {product.n, steps.n}}) {
     if (!spec.dims.contains(extent)) continue;
@@ -311,8 +310,11 @@ Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, co
   if (const int64_t k = SizeOf(product.k, spec); k > INT32_MAX / 2)
     return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", k), "", "split K");
   const MainLoop& loop = bytes == 2 ? CopyingLoop(profile) : SimtLoop(product.b_transposed);
-  auto walking = std::make_unique<MatrixTemplate>(spec, profile, product, loop, false);
-  return bytes == 2 ? std::move(walking) : PlanesOr(std::move(walking), profile, product);
+  std::unique_ptr<ScheduleTemplate> walking = std::make_unique<MatrixTemplate>(spec, profile, product, loop, false);
+  std::unique_ptr<ScheduleTemplate> planes = bytes == 2 ? nullptr : MakePlanesGemm(spec, profile, product);
+  // Of both what takes less time by their models.
+  const auto least = [&](const ScheduleTemplate& one) { return one.Cost(one.Default(), profile).value_or(INFINITY); };
+  return planes && least(*planes) < least(*walking) ? std::move(planes) : std::move(walking);
 }
 
 const Family& GemmFamily() {
