@@ -117,7 +117,7 @@ class MatrixTemplate : public ProductTemplate {
         product_;
     const bool wide_a = Widens(configuration, a_align_), wide_b = Widens(configuration, b_align_);
     const auto rows_of = [&](const std::string& rows, bool batched) {
-      return batched ? fmt::format("({}) * ({})", batch, rows) : rows;
+      return batched && batch != "1" ? fmt::format("({}) * ({})", batch, rows) : rows;
     };
     const std::string &b_rows = b_transposed ? n : k, &b_width = b_transposed ? k : n;
     std::vector<Widened> widened;
@@ -129,17 +129,16 @@ class MatrixTemplate : public ProductTemplate {
     if (maps_) {
       step.args = {Map(wide_a, a, {k, m, a_batched ? batch : "1"}, RowsFetched(configuration)),
                    Map(wide_b, b, {b_width, b_rows, b_batched ? batch : "1"},
-                       Integer(configuration, b_transposed ? "tile_n" : "tile_k"))};
+                       chosen(configuration)[b_transposed ? "tile_n" : "tile_k"])};
     } else {
       AddArguments(step, {wide_a ? "@wide_" + a.tensor : a.tensor, wide_b ? "@wide_" + b.tensor : b.tensor});
     }
-    AddArguments(step, {Destination(configuration, c.tensor)});
-    AddArguments(step, product_.ExtentArguments());
+    AddArguments(step, {Destination(configuration, c.tensor), "i64:" + m, "i64:" + n, "i64:" + k, "i64:" + batch});
     if (!maps_)
       AddArguments(step, {"i64:" + (wide_a ? Wide(k, 2) : k), "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
     AddArguments(step, FinishArguments());
     plan.steps.push_back(step);
-    FinishSplit(configuration, plan, c.tensor, product_.AllRows(), n);
+    FinishSplit(configuration, plan, c.tensor, rows_of(m, true), n);
     return RenderedKernel{Source(configuration, wide_a, wide_b), std::move(plan)};
   }
 
@@ -155,7 +154,7 @@ class MatrixTemplate : public ProductTemplate {
   SizeFreedom FreeSizes(const Configuration& configuration) const override {
     const int64_t rows = Rows(configuration);
     return FreeSizesOf(spec_, product_, StepsOf(configuration), INT32_MAX / 2,
-                       rows < Integer(configuration, "tile_m") ? rows : 0);
+                       rows < chosen(configuration)["tile_m"] ? rows : 0);
   }
 
  protected:
@@ -163,7 +162,7 @@ class MatrixTemplate : public ProductTemplate {
   Arguments FinishArguments() const override { return product_.finish_arguments; }
   /// The larger operand is what would drive others out.
   bool Streams(const Configuration& configuration) const override {
-    return maps_ && Integer(configuration, "stream") >= (extents_.m > extents_.n ? 2 : 1);
+    return maps_ && chosen(configuration)["stream"] >= (extents_.m > extents_.n ? 2 : 1);
   }
 
  private:
@@ -184,10 +183,10 @@ class MatrixTemplate : public ProductTemplate {
   }
   /// Of a tile, what is fetched.
   int64_t Rows(const Configuration& configuration) const {
-    return maps_ ? RowsFetched(configuration) : Integer(configuration, "tile_m");
+    return maps_ ? RowsFetched(configuration) : chosen(configuration)["tile_m"];
   }
   bool Widens(const Configuration& configuration, int64_t alignment) const {
-    return alignment * bytes_ != 16 && loop_.OnTensorCores() && (maps_ || Integer(configuration, "widen") != 0);
+    return alignment * bytes_ != 16 && loop_.OnTensorCores() && (maps_ || chosen(configuration)["widen"] != 0);
   }
 
   void AddWalks() {
@@ -232,7 +231,7 @@ class MatrixTemplate : public ProductTemplate {
     constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
     constants.Int("TRIANGLE", product_.triangle, "of a that counts: 1 = below its diagonal, 2 = above");
     if (maps_) {
-      constants.Int("STREAM", Integer(configuration, "stream"), "operands that leave L2 first: 1 = b, 2 = both");
+      constants.Int("STREAM", chosen(configuration)["stream"], "operands that leave L2 first: 1 = b, 2 = both");
       constants.Int("A_ROWS", RowsFetched(configuration), "of a's tile that are fetched");
     } else {
       constants.Int("A_ALIGN", wide_a ? 8 : a_align_, "elements at whose multiples rows of a start");

@@ -30,9 +30,6 @@ struct MatrixProduct {
 
   /// The text of `finish`, or of the one that does nothing.
   std::string FinishText() const;
-  /// Rows of the result, of all matrices.
-  std::string AllRows() const { return batch == "1" ? m : "(" + batch + ") * (" + m + ")"; }
-  Arguments ExtentArguments() const { return {"i64:" + m, "i64:" + n, "i64:" + k, "i64:" + batch}; }
 };
 
 /// matmul, of the type that it computes in.
