@@ -25,8 +25,10 @@ constexpr double kShareBytes = 10;
 /// Of DRAM's and L2's rates as the profile states them, what products reach.
 constexpr double kDramShare = 0.82;
 constexpr double kL2Share = 2.0;
-/// Of what lies in L2, as if written back where an operand drives it out.
+/// Of what lies in L2, as if written back where an operand drives it out; and of the task's bytes, as if read once more
+/// where operands leave L2 first: for 1 GB that takes 15 us more than for those that stay, for 34 MB 3 us less.
 constexpr double kDrivenOut = 0.25;
+constexpr double kStreamed = 0.05;
 /// What waits for one another hides behind the longest, but not all of it: the power of a mean.
 constexpr double kOverlap = 10;
 /// Of the multiprocessors, those on which clusters of more than two blocks find a place: not all of an H200's 132.
@@ -243,7 +245,7 @@ double ProductTemplate::Time(const Configuration& configuration, const Pace& pac
   // What comes into L2 drives out what others wrote, which then goes to DRAM.
   const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
   const auto l2 = Real(profile_.l2_bytes);
-  const double driven_out = Streams(configuration) ? 0 : kDrivenOut * std::min(bytes, l2);
+  const double driven_out = Streams(configuration) ? kStreamed * bytes : kDrivenOut * std::min(bytes, l2);
   const double dram = (bytes + driven_out + ReadAgain(configuration, pace)) / (kDramShare * profile_.dram_gbps);
   const double turns = pace.turn_ns * Real(CeilDiv(per_sm, pace.resident) - 1);
   double meetings = 0;
