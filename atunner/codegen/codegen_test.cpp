@@ -479,6 +479,27 @@ TEST(Costs, OfProductsRankAsAnH200Does) {
   }
 }
 
+// Times of an H200 in us with operands that leave L2 first, and with operands that stay.
+TEST(Costs, LetOperandsLeaveL2FirstUntilTheyAreFarLarger) {
+  const struct {
+    std::vector<int64_t> shape;
+    bool streams;
+  } rows[] = {
+      {{8, 4096, 4096}, true},     // 19.5, 22.7
+      {{1, 28672, 4096}, true},    // 66.1, 67.3
+      {{64, 28672, 4096}, true},   // 66.4, 68.3
+      {{4, 28672, 8192}, false},   // 122.8, 119.3
+      {{32, 8192, 28672}, false},  // 124.0, 121.2
+      {{1, 128256, 4096}, false},  // 265.6, 248.8
+  };
+  for (const auto& row : rows) {
+    const FamilyTask task{"matmul", {row.shape}, {}};
+    const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), FindProfile("H200").value()).value();
+    EXPECT_EQ(GetInt(schedule->space(), schedule->Default(), "stream") > 0, row.streams)
+        << Describe(task, DType::kBFloat16);
+  }
+}
+
 // First guesses of attention, with what they took on an H200 in us, beside what the same tiles took in another order.
 TEST(Costs, OfAttentionBeginWithWhatAnH200MeasuredFastest) {
   const struct {

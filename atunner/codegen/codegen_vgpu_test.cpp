@@ -10,7 +10,7 @@
 
 #include "atunner/codegen/expect_correct_test.h"
 #include "atunner/codegen/family_tasks_test.h"
-#include "atunner/codegen/planes_gemm.h"
+#include "atunner/codegen/matrix_product.h"
 #include "atunner/compile/nvrtc_compiler.h"
 #include "atunner/graph/text.h"
 #include "atunner/model/accuracy.h"
@@ -249,9 +249,9 @@ TEST_F(HopperNumbers, ProductsOf8BitFloats) {
   };
   CheckConfigurations(*schedule,
                       {with({{"promote", 0}, {"stages", 3}}), with({{"promote", 2}, {"stages", 3}}),
-                       with({{"tile_m", 128}, {"promote", 1}, {"stages", 4}}),
-                       with({{"promote", 1}, {"stages", 5}, {"split_k", 2}, {"in_cluster", 1}}),
-                       with({{"promote", 4}, {"stages", 3}, {"split_k", 2}, {"in_cluster", 0}})},
+                       with({{"tile_m", 128}, {"promote", 2}, {"stages", 4}}),
+                       with({{"promote", 2}, {"stages", 5}, {"split_k", 2}, {"in_cluster", 1}}),
+                       with({{"promote", 2}, {"stages", 3}, {"split_k", 2}, {"in_cluster", 0}})},
                       50);
 }
 

@@ -44,7 +44,7 @@ class GatheredConv : public ProductTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t pixels = Integer(configuration, form_.pixels_first ? "tile_m" : "tile_n");
+    const int64_t pixels = chosen(configuration)[form_.pixels_first ? "tile_m" : "tile_n"];
     return CheckImages(spec_, form_, pixels / form_.Rounded() + 2);
   }
   SizeFreedom FreeSizes(const Configuration&) const override { return FreeImages(form_); }

@@ -16,7 +16,7 @@ class MainLoop {
   virtual ~MainLoop() = default;
   /// Tensor cores multiply 16 or 8 bits. Else float32 is multiplied.
   virtual bool OnTensorCores() const { return true; }
-  /// May blocks go on from tile to tile?
+  /// May blocks go on from tile to tile? Such loops leave registers for as many blocks as an SM may hold.
   virtual bool Persists() const { return false; }
   /// tile_m, tile_n, tile_k first; then what is the loop's own; `stages`, the number of buffers, is last.
   virtual std::vector<Parameter> Parameters() const = 0;
@@ -34,8 +34,6 @@ class MainLoop {
   virtual double Efficiency(const Chosen& chosen, int64_t resident, const DeviceProfile& profile) const = 0;
   /// ns from one tile's last product to the next one's first in a persistent block.
   virtual double TurnNs(const Chosen&) const { return 1000; }
-  /// Blocks per SM that the compiler must leave registers for.
-  virtual int64_t LaunchBound(int64_t) const { return 1; }
   /// The source, and the constants that it expects besides the tile's.
   virtual void AddConstants(const Chosen& chosen, ConstantBlock& constants) const = 0;
   virtual std::string Text(const Chosen& chosen) const = 0;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "atunner/codegen/form_family.h"
-#include "atunner/codegen/planes_gemm.h"
 #include "atunner/codegen/product_template.h"
 #include "atunner/model/accuracy.h"
 #include "embed/families.h"
@@ -43,12 +43,10 @@ double Reached(int64_t triangle, double m, double k) {
 }
 
 /// For the dims that are these extents, as far as the task allows; none where the task has others too.
-Dims OpenSizes(const KernelSpec& spec, const MatrixProduct& product, LargeSizes sizes, int64_t batch) {
+Dims OpenSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes sizes) {
   Dims open;
-  for (const auto& [extent, size] : {std::pair(product.m, sizes.rows),
-                                     {product.n, sizes.columns},
-                                     {product.k, sizes.depth},
-                                     {product.batch, batch}}) {
+  for (const auto& [extent, size] :
+       {std::pair(product.m, sizes.m), {product.n, sizes.n}, {product.k, sizes.k}, {product.batch, sizes.batch}}) {
     const auto own = spec.dims.find(extent);
     if (own == spec.dims.end()) continue;
     const auto least = product.least.find(extent);
@@ -119,7 +117,7 @@ class MatrixTemplate : public ProductTemplate {
         product_;
     const bool wide_a = Widens(configuration, a_align_), wide_b = Widens(configuration, b_align_);
     const auto rows_of = [&](const std::string& rows, bool batched) {
-      return batched ? fmt::format("({}) * ({})", batch, rows) : rows;
+      return batched && batch != "1" ? fmt::format("({}) * ({})", batch, rows) : rows;
     };
     const std::string &b_rows = b_transposed ? n : k, &b_width = b_transposed ? k : n;
     std::vector<Widened> widened;
@@ -131,24 +129,23 @@ class MatrixTemplate : public ProductTemplate {
     if (maps_) {
       step.args = {Map(wide_a, a, {k, m, a_batched ? batch : "1"}, RowsFetched(configuration)),
                    Map(wide_b, b, {b_width, b_rows, b_batched ? batch : "1"},
-                       Integer(configuration, b_transposed ? "tile_n" : "tile_k"))};
+                       chosen(configuration)[b_transposed ? "tile_n" : "tile_k"])};
     } else {
       AddArguments(step, {wide_a ? "@wide_" + a.tensor : a.tensor, wide_b ? "@wide_" + b.tensor : b.tensor});
     }
-    AddArguments(step, {Destination(configuration, c.tensor)});
-    AddArguments(step, product_.ExtentArguments());
+    AddArguments(step, {Destination(configuration, c.tensor), "i64:" + m, "i64:" + n, "i64:" + k, "i64:" + batch});
     if (!maps_)
       AddArguments(step, {"i64:" + (wide_a ? Wide(k, 2) : k), "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
     AddArguments(step, FinishArguments());
     plan.steps.push_back(step);
-    FinishSplit(configuration, plan, c.tensor, product_.AllRows(), n);
+    FinishSplit(configuration, plan, c.tensor, rows_of(m, true), n);
     return RenderedKernel{Source(configuration, wide_a, wide_b), std::move(plan)};
   }
 
   /// Partly filled tiles, more than one, whose depth goes through all buffers more than once.
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const Steps steps = StepsOf(configuration);
+    const Sizes steps = StepsOf(configuration);
     const int64_t rows = Rows(configuration);
     return CheckSizes(spec_, product_, steps,
                       {rows < at["tile_m"] ? rows - 3 : rows + 3, at["tile_n"] / 2 + steps.n,
@@ -157,7 +154,7 @@ class MatrixTemplate : public ProductTemplate {
   SizeFreedom FreeSizes(const Configuration& configuration) const override {
     const int64_t rows = Rows(configuration);
     return FreeSizesOf(spec_, product_, StepsOf(configuration), INT32_MAX / 2,
-                       rows < Integer(configuration, "tile_m") ? rows : 0);
+                       rows < chosen(configuration)["tile_m"] ? rows : 0);
   }
 
  protected:
@@ -165,7 +162,7 @@ class MatrixTemplate : public ProductTemplate {
   Arguments FinishArguments() const override { return product_.finish_arguments; }
   /// The larger operand is what would drive others out.
   bool Streams(const Configuration& configuration) const override {
-    return maps_ && Integer(configuration, "stream") >= (extents_.m > extents_.n ? 2 : 1);
+    return maps_ && chosen(configuration)["stream"] >= (extents_.m > extents_.n ? 2 : 1);
   }
 
  private:
@@ -178,18 +175,18 @@ class MatrixTemplate : public ProductTemplate {
             .reached = Reached(product.triangle, Real(m), Real(k))};
   }
   /// Widened operands are aligned at any size. What stays as it is keeps the alignment of the task's.
-  Steps StepsOf(const Configuration& configuration) const {
+  Sizes StepsOf(const Configuration& configuration) const {
     const int64_t a = Widens(configuration, a_align_) ? 1 : a_align_;
     const int64_t b = Widens(configuration, b_align_) ? 1 : b_align_;
     const auto unit = static_cast<int64_t>(16 / SizeOf(element_)), c = extents_.n % unit == 0 ? unit : 1;
-    return product_.b_transposed ? Steps{std::max(a, b), c} : Steps{a, std::max(b, c)};
+    return product_.b_transposed ? Sizes{1, c, std::max(a, b)} : Sizes{1, std::max(b, c), a};
   }
   /// Of a tile, what is fetched.
   int64_t Rows(const Configuration& configuration) const {
-    return maps_ ? RowsFetched(configuration) : Integer(configuration, "tile_m");
+    return maps_ ? RowsFetched(configuration) : chosen(configuration)["tile_m"];
   }
   bool Widens(const Configuration& configuration, int64_t alignment) const {
-    return alignment * bytes_ != 16 && loop_.OnTensorCores() && (maps_ || Integer(configuration, "widen") != 0);
+    return alignment * bytes_ != 16 && loop_.OnTensorCores() && (maps_ || chosen(configuration)["widen"] != 0);
   }
 
   void AddWalks() {
@@ -203,12 +200,10 @@ class MatrixTemplate : public ProductTemplate {
     const bool streams = std::min(extents_.m, extents_.n) <= kMostStreamed;
     space_.parameters.push_back({"stream", streams ? Integers({1, 2, 0}) : Integers({0}),
                                  "operands whose elements leave L2 first: b, both, none"});
-    // Sums in the tensor core keep 14 bits. The plain kernel has those of 128 products; of 256 they err twice as much.
+    // Sums in the tensor core keep 14 bits: the plain kernel has those of as many products as are promoted at a time.
     const bool rough = AccuracyOf(spec_) == Accuracy::kFast || spec_.tolerance.relative;
-    if (KindOf(product_) == Operands::kFloat8 && !rough) {
-      Add(fmt::format("1 <= promote <= {}", AccuracyOf(spec_) == Accuracy::kStrict ? 1 : 2),
-          "longer sums in the tensor core are too rough");
-    }
+    if (KindOf(product_) == Operands::kFloat8 && !rough)
+      Add("promote > 0", "longer sums in the tensor core are too rough");
     Add("alternate == 0 or persistent == 1", "one tile needs no turns");
   }
 
@@ -234,7 +229,7 @@ class MatrixTemplate : public ProductTemplate {
     constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
     constants.Int("TRIANGLE", product_.triangle, "of a that counts: 1 = below its diagonal, 2 = above");
     if (maps_) {
-      constants.Int("STREAM", Integer(configuration, "stream"), "operands that leave L2 first: 1 = b, 2 = both");
+      constants.Int("STREAM", chosen(configuration)["stream"], "operands that leave L2 first: 1 = b, 2 = both");
       constants.Int("A_ROWS", RowsFetched(configuration), "of a's tile that are fetched");
     } else {
       constants.Int("A_ALIGN", wide_a ? 8 : a_align_, "elements at whose multiples rows of a start");
@@ -277,15 +272,16 @@ int64_t SizeOf(const std::string& extent, const KernelSpec& spec) {
   return Expr::MustParse(extent).EvaluateInt(Bindings(spec.dims)).value();
 }
 
-std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Steps steps, LargeSizes large) {
-  const Dims small = OpenSizes(spec, product, {1, steps.n, steps.k}, 1);
+std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes steps, Sizes large) {
+  const Dims small = OpenSizes(spec, product, steps);
   if (small.empty()) return {};
-  return {small, OpenSizes(spec, product, large, 2)};
+  large.batch = 2;
+  return {small, OpenSizes(spec, product, large)};
 }
 
-SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Steps steps, int64_t most, int64_t rows) {
+SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps, int64_t most, int64_t rows) {
   SizeFreedom freedom;
-  for (const auto& [name, size] : OpenSizes(spec, product, {1, 1, 1}, 1)) freedom.dims.push_back(name);
+  for (const auto& [name, size] : OpenSizes(spec, product, {1, 1, 1})) freedom.dims.push_back(name);
   if (freedom.dims.empty()) return {};
   for (const auto& [extent, step] : {std::pair(product.m, int64_t{1}), {product.k, steps.k}, {product.n, steps.n}}) {
     if (!spec.dims.contains(extent)) continue;
@@ -311,8 +307,11 @@ Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, co
   if (const int64_t k = SizeOf(product.k, spec); k > INT32_MAX / 2)
     return Fail(ErrorCode::kUnsupported, fmt::format("matmul over a depth of {}", k), "", "split K");
   const MainLoop& loop = bytes == 2 ? CopyingLoop(profile) : SimtLoop(product.b_transposed);
-  auto walking = std::make_unique<MatrixTemplate>(spec, profile, product, loop, false);
-  return bytes == 2 ? std::move(walking) : PlanesOr(std::move(walking), profile, product);
+  std::unique_ptr<ScheduleTemplate> walking = std::make_unique<MatrixTemplate>(spec, profile, product, loop, false);
+  std::unique_ptr<ScheduleTemplate> planes = bytes == 2 ? nullptr : MakePlanesGemm(spec, profile, product);
+  // Of both what takes less time by their models.
+  const auto least = [&](const ScheduleTemplate& one) { return one.Cost(one.Default(), profile).value_or(INFINITY); };
+  return planes && least(*planes) < least(*walking) ? std::move(planes) : std::move(walking);
 }
 
 const Family& GemmFamily() {

@@ -30,9 +30,6 @@ struct MatrixProduct {
 
   /// The text of `finish`, or of the one that does nothing.
   std::string FinishText() const;
-  /// Rows of the result, of all matrices.
-  std::string AllRows() const { return batch == "1" ? m : "(" + batch + ") * (" + m + ")"; }
-  Arguments ExtentArguments() const { return {"i64:" + m, "i64:" + n, "i64:" + k, "i64:" + batch}; }
 };
 
 /// matmul, of the type that it computes in.
@@ -44,22 +41,24 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec);
 /// Of an expression over the task's dims, at its own sizes.
 int64_t SizeOf(const std::string& extent, const KernelSpec& spec);
 
-/// Elements of whose multiples k and n are where a source is right.
-struct Steps {
-  int64_t k, n;
+/// Rows, columns, depth and matrices.
+struct Sizes {
+  int64_t m, n, k, batch = 1;
 };
-/// One row and column, and rows, columns and depth of `large`, as far as the task leaves sizes open; none where dims
-/// are open that are no extents.
-struct LargeSizes {
-  int64_t rows, columns, depth;
-};
-std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Steps steps, LargeSizes large);
+/// Two sizes, as far as the task leaves them open: one row with as many columns and as much depth as a source is right
+/// for multiples of, `steps`, and `large`. None where dims are open that are no extents.
+std::vector<Dims> CheckSizes(const KernelSpec& spec, const MatrixProduct& product, Sizes steps, Sizes large);
 /// Extents up to `most`; `rows`: that many at most, where it is not 0.
-SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Steps steps, int64_t most,
+SizeFreedom FreeSizesOf(const KernelSpec& spec, const MatrixProduct& product, Sizes steps, int64_t most,
                         int64_t rows = 0);
 
 /// kUnsupported where the device has nothing for these types, or sizes are beyond what kernels count.
 Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, const DeviceProfile& profile,
                                                       const MatrixProduct& product);
+
+/// Schedules for `product`, of float32, as one of 16-bit planes on tensor cores (kernels/families/planes.cuh); nullptr
+/// where the device has no wgmma, or a is a triangle.
+std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const DeviceProfile& profile,
+                                                 const MatrixProduct& product);
 
 }  // namespace atunner

@@ -1,11 +1,10 @@
-#include "atunner/codegen/planes_gemm.h"
-
+// Matrix products in float32 on tensor cores: operands as planes of 16 bits (kernels/families/planes.cuh).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
+#include "atunner/codegen/matrix_product.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "atunner/model/accuracy.h"
 #include "embed/families.h"
@@ -118,11 +117,11 @@ class PlanesGemm : public BoundTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    return CheckSizes(spec_, product_, {step(k_), step(n_)},
+    return CheckSizes(spec_, product_, {1, step(n_), step(k_)},
                       {at["tile_m"] + 3, at["tile_n"] / 2 + step(n_), 9 * kDepth + step(k_)});
   }
   SizeFreedom FreeSizes(const Configuration&) const override {
-    return FreeSizesOf(spec_, product_, {step(k_), step(n_)}, kMost);
+    return FreeSizesOf(spec_, product_, {1, step(n_), step(k_)}, kMost);
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -197,7 +196,7 @@ class PlanesGemm : public BoundTemplate {
   SourceUnit Source(const Configuration& configuration) const {
     const Chosen at = chosen(configuration);
     ConstantBlock constants;
-    constants.Line(fmt::format("#define MMA_TYPE \"{}\"", kPlanes[at["planes"] - 1].type));
+    constants.Line(fmt::format("typedef float T;\n#define MMA_TYPE \"{}\"", kPlanes[at["planes"] - 1].type));
     constants.Define("PLANES", at["planes"]);
     constants.Ints(at, {"tile_m", "tile_n", "stages"});
     constants.Int("STAGE_BYTES", (at["tile_m"] + at["tile_n"]) / kLines * at["planes"] * kPlaneBytes);
@@ -208,9 +207,10 @@ class PlanesGemm : public BoundTemplate {
     constants.Bool("B_ALIGNED", step(product_.b_transposed ? k_ : n_) > 1).Bool("C_ALIGNED", step(n_) > 1);
     const std::string multiply =
         MultiplyText({.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
-    return Emit(configuration, constants,
-                {embed::kPlanesCuh, product_.FinishText(), embed::kTileOrderCuh, embed::kWgmmaCommonCuh,
-                 embed::kTensorCopiesCuh, embed::kRingCuh, multiply, embed::kGemmPlanesCu});
+    return Emit(
+        configuration, constants,
+        {embed::kMmaCommonCuh, embed::kPlanesCuh, product_.FinishText(), embed::kResultPlaceCuh, embed::kTileOrderCuh,
+         embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh, embed::kRingCuh, multiply, embed::kGemmPlanesCu});
   }
 
   MatrixProduct product_;
@@ -226,14 +226,6 @@ std::unique_ptr<ScheduleTemplate> MakePlanesGemm(const KernelSpec& spec, const D
     if (SizeOf(extent, spec) > kMost) return nullptr;
   }
   return SizeOf(product.batch, spec) <= 65535 ? std::make_unique<PlanesGemm>(spec, profile, product) : nullptr;
-}
-
-std::unique_ptr<ScheduleTemplate> PlanesOr(std::unique_ptr<ScheduleTemplate> simt, const DeviceProfile& profile,
-                                           const MatrixProduct& product) {
-  std::unique_ptr<ScheduleTemplate> planes = MakePlanesGemm(simt->spec(), profile, product);
-  if (!planes) return simt;
-  const auto least = [&](const ScheduleTemplate& one) { return one.Cost(one.Default(), profile).value_or(INFINITY); };
-  return least(*planes) < least(*simt) ? std::move(planes) : std::move(simt);
 }
 
 }  // namespace atunner

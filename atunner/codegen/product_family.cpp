@@ -288,9 +288,8 @@ Factor FactorOf(const ValidGraph& graph, NodeId id) {
 /// operand with the first.
 std::optional<ProductForm> FormOf(const ValidGraph& graph, NodeId product, bool swapped) {
   const Node& node = graph.node(product);
-  const std::string& equation = node.As<graph::Contract>()->equation;
-  const size_t comma = equation.find(','), arrow = equation.find("->");
-  std::string letters[] = {equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1)};
+  const auto [left, right, result] = graph::ParsedEquation(node.As<graph::Contract>()->equation);
+  std::string letters[] = {left, right};
   NodeId operands[] = {node.operands[0], node.operands[1]};
   if (swapped) std::swap(letters[0], letters[1]), std::swap(operands[0], operands[1]);
   std::string ones;
@@ -302,12 +301,12 @@ std::optional<ProductForm> FormOf(const ValidGraph& graph, NodeId product, bool 
       if (extent.one()) ones += letters[i][axis];
     }
   }
-  const auto axes = AxesOf(letters[0], letters[1], equation.substr(arrow + 2), ones);
+  const auto axes = AxesOf(letters[0], letters[1], result, ones);
   const Factor a = FactorOf(graph, operands[0]), b = FactorOf(graph, operands[1]);
   if (!axes || !a.input || !b.input || b.triangle != 0) return std::nullopt;
   const bool whole = axes->m.size() == 1 && axes->k.size() == 1 && letters[0].ends_with(axes->m + axes->k);
   if (a.triangle != 0 && !(whole && node.As<graph::Contract>()->sparse)) return std::nullopt;
-  ProductForm form{graph, product, *axes, equation.substr(arrow + 2), {}};
+  ProductForm form{graph, product, *axes, result, {}};
   graph::Extent depth(1);
   for (const char letter : axes->k) depth = depth * extents[letter];
   form.parts = {.a = {a.input->name, a.input->type.dtype},

@@ -25,15 +25,12 @@ class ProductTemplate : public BoundTemplate {
   ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents,
                   const std::string& more_shared = "0");
 
-  int64_t Integer(const Configuration& configuration, const char* name) const {
-    return GetInt(space_, configuration, name);
-  }
   bool Persistent(const Configuration& configuration) const { return IsSet(configuration, "persistent"); }
   /// A split whose blocks add up among themselves.
   bool InCluster(const Configuration& configuration) const { return IsSet(configuration, "in_cluster"); }
   /// A split whose shares a second step adds up.
   bool Split(const Configuration& configuration) const {
-    return Integer(configuration, "split_k") > 1 && !InCluster(configuration);
+    return chosen(configuration)["split_k"] > 1 && !InCluster(configuration);
   }
   /// A condition that no split is added up in a cluster.
   void ForbidClusters(const char* reason);
@@ -69,7 +66,7 @@ class ProductTemplate : public BoundTemplate {
 
  private:
   bool IsSet(const Configuration& configuration, const char* name) const {
-    return space_.Find(name) >= 0 && Integer(configuration, name) != 0;
+    return space_.Find(name) >= 0 && chosen(configuration)[name] != 0;
   }
   /// group_m and split_k, and what rules splits out; `persistent`; `in_cluster`.
   void AddOrderAndSplit();

@@ -284,7 +284,7 @@ class PlainWriter {
     const auto broad = [&](const std::string& letters) {
       const Extent count = ElementCount(ShapeOfLetters(letters, node));
       return std::ranges::all_of(letters, [&](char c) { return in(e.result, c); }) &&
-             (!count.constant() || count.factor() >= kLeastTile);
+             (!count.constant() || count.factor() >= kLeastTile || OfNarrowFloats(node));
     };
     const bool matrices = broad(found.rows) && broad(found.columns) && !found.depth.empty();
     return matrices ? std::optional(found) : std::nullopt;
@@ -304,6 +304,13 @@ class PlainWriter {
   bool InDouble() const {
     return std::ranges::any_of(
         graph_.outputs(), [&](const auto& output) { return graph_.node(output.node).type.dtype == DType::kFloat64; });
+  }
+
+  /// Does a contraction add products of 8-bit floats? How tensor cores do that is most of its error.
+  bool OfNarrowFloats(const Node& node) const {
+    return !wide_ && !node.As<Contract>()->sparse && !InDouble() && std::ranges::all_of(node.operands, [&](NodeId id) {
+      return IsFloat(graph_.node(id).type.dtype) && SizeOf(graph_.node(id).type.dtype) == 1;
+    });
   }
 
   /// Blocks for 64 × 64 results of a product of matrices.
@@ -334,14 +341,16 @@ class PlainWriter {
     const auto by_depth = [&](const std::string& letters) { return depth.find(letters.back()) != std::string::npos; };
     const bool exact = wide_ || SizeOf(graph_.node(node.operands[0]).type.dtype) <= 2;
     const bool sparse = node.As<Contract>()->sparse;
-    const bool cut = !wide_ && !sparse && !InDouble() && std::ranges::all_of(node.operands, [&](NodeId id) {
-      return IsFloat(graph_.node(id).type.dtype) && SizeOf(graph_.node(id).type.dtype) == 1;
-    });
+    const auto least = [&](int operand) {
+      const DType dtype = graph_.node(node.operands[operand]).type.dtype;
+      return !OfNarrowFloats(node) ? 0 : dtype == DType::kFloat8E4M3 ? 127 - 6 : 127 - 14;
+    };
     const std::string tiles =
         fmt::format("({}) * ceil_div({}, 64) * ceil_div({}, 64)", count(batch), count(rows), count(columns));
     text_ += Head(fmt::format("product{}", kernels_++), node, to, Expr::MustParse("min(" + tiles + ", 1048576)"));
-    text_ += fmt::format("  contract_tiles<{}, {}, {}, {}, {}, {}>({}, {}, {}, {},\n", sum, sparse, exact, cut,
-                         by_depth(e.left), by_depth(e.right), count(batch), count(rows), count(columns), count(depth));
+    text_ += fmt::format("  contract_tiles<{}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {},\n", sum, sparse, exact, least(0),
+                         least(1), by_depth(e.left), by_depth(e.right), count(batch), count(rows), count(columns),
+                         count(depth));
     text_ += fmt::format("    [&](long long b, long long m, long long k) {{ return {}; }},\n",
                          load(0, offset(e.left, {{&batch, "b"}, {&rows, "m"}, {&depth, "k"}})));
     text_ += fmt::format("    [&](long long b, long long k, long long n) {{ return {}; }},\n",

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "atunner/base/random.h"
@@ -342,22 +343,40 @@ TEST_F(PlainKernels, OfGraphsWhoseProductsShareWhatTheyLoad) {
   Check("linear", {{65, 33}, {17, 33}}, nullptr);
 }
 
-// What is honest there: beside a product of 2^15 tensor cores lose those of 1 among the same 128, and no others.
+// What is honest there: a product of 2^15 makes tensor cores lose those of 1 among the same 256, and no others. And
+// what they keep next to 1.5 · 1.5, whose powers of two are 1, two halves of it make a digit of 2.25.
 TEST_F(PlainKernels, SumProductsOf8BitFloatsAsTensorCoresDo) {
   const Operator* op = FindOperator("fp8_linear");
-  const KernelSpec spec = op->Instantiate({{{8, 256}, {8, 256}}, DType::kFloat32, {{"per_tensor", true}}}).value();
+  const KernelSpec spec = op->Instantiate({{{8, 512}, {8, 512}}, DType::kFloat32, {{"per_tensor", true}}}).value();
   const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec, spec.dims, 0).value();
-  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
-    if (tensor.is_output()) continue;
-    std::vector<std::byte> raw(static_cast<size_t>(tensor.shape.bytes));
-    for (size_t i = 0; i < static_cast<size_t>(tensor.shape.elements); ++i) {
-      const double large = tensor.spec->name == "x" ? 256 : 128;
-      StoreElement(tensor.spec->dtype, raw.data(), i, i % 256 == 3 && tensor.shape.elements > 1 ? large : 1);
+  const auto fill = [&](const std::function<double(bool of_x, size_t depth)>& value) {
+    for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+      if (tensor.is_output()) continue;
+      std::vector<std::byte> raw(static_cast<size_t>(tensor.shape.bytes));
+      const bool scale = tensor.shape.elements == 1;
+      for (size_t i = 0; i < static_cast<size_t>(tensor.shape.elements); ++i)
+        StoreElement(tensor.spec->dtype, raw.data(), i, scale ? 1 : value(tensor.spec->name == "x", i % 512));
+      ASSERT_TRUE(gpu_.CopyIn(tensor.address, raw));
     }
-    ASSERT_TRUE(gpu_.CopyIn(tensor.address, raw));
+  };
+  fill([](bool of_x, size_t depth) { return depth == 3 ? (of_x ? 256 : 128) : 1; });
+  EXPECT_THAT(Run(spec, op->OracleKernel(spec), buffers, true).at("y"), testing::Each(32768 + 511));
+  EXPECT_THAT(Run(spec, op->Yardstick(spec), buffers, false).at("y"), testing::Each(32768 + 256));
+  for (const size_t halves : {1, 2}) {
+    fill([&](bool of_x, size_t depth) {
+      return depth == 0 ? 1.5 : depth > halves ? 0 : std::ldexp(1, of_x ? -6 : -7);
+    });
+    EXPECT_THAT(Run(spec, op->Yardstick(spec), buffers, false).at("y"),
+                testing::Each(halves == 1 ? 2.25 : 2.25 + std::ldexp(1, -12)));
   }
-  EXPECT_THAT(Run(spec, op->OracleKernel(spec), buffers, true).at("y"), testing::Each(32768 + 255));
-  EXPECT_THAT(Run(spec, op->Yardstick(spec), buffers, false).at("y"), testing::Each(32768 + 128));
+  for (const double least : {std::ldexp(1, -9), 0.0}) {
+    fill([&](bool of_x, size_t depth) {
+      if (depth == 0) return of_x ? 256 : least;
+      return depth == 1 ? std::ldexp(1, -6) : 0;
+    });
+    EXPECT_THAT(Run(spec, op->Yardstick(spec), buffers, false).at("y"),
+                testing::Each(least > 0 ? 0.5 : std::ldexp(1, -12)));
+  }
 }
 
 }  // namespace

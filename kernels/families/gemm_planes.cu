@@ -43,9 +43,6 @@ DEVICE void promote(Sums& sums, Sums& others, float scale) {
     }
   }
 }
-DEVICE void clear(Sums& sums) {
-  UNROLLED for (int j = 0; j < FRAGMENTS; ++j) sums[0][j][0] = sums[0][j][1] = sums[0][j][2] = sums[0][j][3] = 0;
-}
 
 /// Operands of one depth of 16, `step`, in plane `plane` of the buffer at `at`.
 DEVICE unsigned long long narrow_operand(unsigned at) {
@@ -150,13 +147,7 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
       }
       x = finish(x, finish_row, finish.column(column), row, column);
       y = finish(y, finish_row, finish.column(min(column + 1, n - 1)), row, min(column + 1, n - 1));
-      float* to = c + row * n + column;
-      if (C_ALIGNED) {
-        *(float2*)to = make_float2(x, y);
-      } else {
-        to[0] = x;
-        if (column + 1 < n) to[1] = y;
-      }
+      put_pair(c, row, column, m, n, x, y);
     }
   }
   any = __any_sync(~0u, any);

@@ -40,8 +40,7 @@ DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, unsigne
       await(ring.free(), ring.parity ^ 1);
       expect_bytes(ring.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
       copy_tile(ring.buffer(), a, at * TILE_K, (int)work.tile.row, of_a, ring.full(), A_POLICY);
-#pragma unroll
-      for (int panel = 0; panel < (B_TRANSPOSED ? 1 : TILE_N / B_PANEL); ++panel) {
+      UNROLLED for (int panel = 0; panel < (B_TRANSPOSED ? 1 : TILE_N / B_PANEL); ++panel) {
         const unsigned to = ring.buffer() + A_BYTES + panel * TILE_K * 128;
         const int depth_at = at * TILE_K, column = (int)work.tile.column + panel * B_PANEL;
         copy_tile(to, b, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at, of_b, ring.full(), B_POLICY);
@@ -58,18 +57,14 @@ struct Ahead {
 
   DEVICE Ahead(const Finish& finish, unsigned char* shared, Tile tile, long long m, long long n)
       : columns((const Finish::Column*)(shared + COLUMNS) + threadIdx.x / 128 * TILE_N) {
-#pragma unroll
-    for (int i = 0; i < FRAGMENTS_M; ++i) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) rows[i][half] = finish.row(min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
+    UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
+      UNROLLED for (int half = 0; half < 2; ++half) rows[i][half] = finish.row(min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
     }
-#pragma unroll
-    for (int i = 0; i * 128 < TILE_N; ++i) mine[i] = finish.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
+    UNROLLED for (int i = 0; i * 128 < TILE_N; ++i) mine[i] = finish.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
   }
   DEVICE void give() const {
     if (Finish::COLUMN_BYTES == 0) return;
-#pragma unroll
-    for (int i = 0; i * 128 < TILE_N; ++i) {
+    UNROLLED for (int i = 0; i * 128 < TILE_N; ++i) {
       const int at = i * 128 + threadIdx.x % 128;
       if (at < TILE_N) ((Finish::Column*)columns)[at] = mine[i];
     }

@@ -126,13 +126,7 @@ DEVICE void find_scales(int (&found)[LINES], const unsigned* largest, int stretc
 }
 #endif
 
-/// Two elements of a plane, the first in the low half.
-DEVICE unsigned round_pair(float x, float y) {
-  unsigned pair;
-  asm("cvt.rn." MMA_TYPE "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x));
-  return pair;
-}
-/// What they left over of x and y.
+/// What two elements of a plane left over of x and y.
 DEVICE void take_off(unsigned pair, float& x, float& y) {
   float taken_x, taken_y;
   if (PLANES == 3) {  // a bfloat16 is the upper half of a float
@@ -178,7 +172,7 @@ DEVICE void split_band(const float* matrix, unsigned char* planes, Extent* exten
     UNROLLED for (int plane = 0; plane < PLANES; ++plane) {
       unsigned pairs[4];
       UNROLLED for (int i = 0; i < 4; ++i) {
-        pairs[i] = round_pair(eight[2 * i], eight[2 * i + 1]);
+        pairs[i] = pack(eight[2 * i], eight[2 * i + 1]);
         if (plane + 1 < PLANES) take_off(pairs[i], eight[2 * i], eight[2 * i + 1]);
       }
       *(uint4*)(to + plane * PLANE_BYTES) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);

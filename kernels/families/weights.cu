@@ -13,16 +13,13 @@ DEVICE uint4 load(const unsigned char* from) {
 
 /// The weights of a word as pairs: of 8 bits neighbours, of 4 bits 0 with 4, 1 with 5, …, times their scale.
 DEVICE void widen(unsigned word, unsigned scale, unsigned (&to)[PAIRS]) {
-#pragma unroll
-  for (int i = 0; i < PAIRS; ++i) to[i] = FOUR_BITS ? fused(widen(word >> 4 * i), scale, SIGN) : widen(__byte_perm(word, 0, i == 0 ? 0x4140 : 0x4342));
+  UNROLLED for (int i = 0; i < PAIRS; ++i) to[i] = FOUR_BITS ? fused(widen(word >> 4 * i), scale, SIGN) : widen(__byte_perm(word, 0, i == 0 ? 0x4140 : 0x4342));
 }
 /// What of x meets them.
 DEVICE void load_right(const T* from, unsigned (&to)[PAIRS]) {
   __align__(8) unsigned words[PAIRS];
-#pragma unroll
-  for (int i = 0; i < PAIRS; i += 2) *(uint2*)(words + i) = *(const uint2*)(from + i * 2);
-#pragma unroll
-  for (int i = 0; i < PAIRS; ++i) to[i] = FOUR_BITS ? __byte_perm(words[i / 2], words[PAIRS / 2 + i / 2], i % 2 ? 0x7632 : 0x5410) : words[i];
+  UNROLLED for (int i = 0; i < PAIRS; i += 2) *(uint2*)(words + i) = *(const uint2*)(from + i * 2);
+  UNROLLED for (int i = 0; i < PAIRS; ++i) to[i] = FOUR_BITS ? __byte_perm(words[i / 2], words[PAIRS / 2 + i / 2], i % 2 ? 0x7632 : 0x5410) : words[i];
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS * 32) product(const T* __restrict__ x, const unsigned char* __restrict__ weights,
@@ -32,37 +29,30 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) product(const T* __rest
   const int top = blockIdx.y * TOKENS * 8;
   const unsigned char* rows[FRAGMENTS * 2];
   const T *scales_of[FRAGMENTS * 2], *tokens[TOKENS];
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS * 2; ++i) {
+  UNROLLED for (int i = 0; i < FRAGMENTS * 2; ++i) {
     const long long row = min((long long)blockIdx.x * ROWS + i * 8 + quad, N - 1ll);
     rows[i] = weights + row * (FOUR_BITS ? K / 2 : K) + part * 16;
     scales_of[i] = scales + row * (K / GROUP);
   }
-#pragma unroll
-  for (int i = 0; i < TOKENS; ++i) tokens[i] = x + min(top + i * 8 + quad, M - 1) * (long long)K + part * (CHUNK / 4);
+  UNROLLED for (int i = 0; i < TOKENS; ++i) tokens[i] = x + min(top + i * 8 + quad, M - 1) * (long long)K + part * (CHUNK / 4);
   float sums[FRAGMENTS][TOKENS][4];
   clear(sums);
   for (int first = warp; first <= LAST; first += WARPS * AHEAD) {
     uint4 loaded[AHEAD][FRAGMENTS * 2];
     unsigned scale[AHEAD][FRAGMENTS * 2];
-#pragma unroll
-    for (int i = 0; i < AHEAD * FRAGMENTS * 2; ++i) {
+    UNROLLED for (int i = 0; i < AHEAD * FRAGMENTS * 2; ++i) {
       const int a = i / (FRAGMENTS * 2), row = i % (FRAGMENTS * 2), at = min(first + a * WARPS, LAST);
       loaded[a][row] = load(rows[row] + at * 64ll);
       if (FOUR_BITS) scale[a][row] = *(const unsigned short*)(scales_of[row] + (at * CHUNK + part * 32) / GROUP) * 0x10001u;
     }
-#pragma unroll
-    for (int i = 0; i < AHEAD * 4; ++i) {
+    UNROLLED for (int i = 0; i < AHEAD * 4; ++i) {
       const int a = i / 4, word = i % 4, at = first + a * WARPS;
       if (at > LAST) break;
       unsigned left[FRAGMENTS * 2][PAIRS], right[PAIRS];
-#pragma unroll
-      for (int row = 0; row < FRAGMENTS * 2; ++row) widen((&loaded[a][row].x)[word], scale[a][row], left[row]);
-#pragma unroll
-      for (int token = 0; token < TOKENS; ++token) {
+      UNROLLED for (int row = 0; row < FRAGMENTS * 2; ++row) widen((&loaded[a][row].x)[word], scale[a][row], left[row]);
+      UNROLLED for (int token = 0; token < TOKENS; ++token) {
         load_right(tokens[token] + (long long)at * CHUNK + word * PAIRS * 2, right);
-#pragma unroll
-        for (int j = 0; j < FRAGMENTS * PAIRS; j += 2) {
+        UNROLLED for (int j = 0; j < FRAGMENTS * PAIRS; j += 2) {
           const int f = j / PAIRS, p = j % PAIRS;
           const unsigned operand[4] = {left[f * 2][p], left[f * 2 + 1][p], left[f * 2][p + 1], left[f * 2 + 1][p + 1]};
           multiply(sums[f][token], operand, right[p], right[p + 1]);
@@ -70,8 +60,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) product(const T* __rest
       }
     }
   }
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS * TOKENS * 4; ++i) {
+  UNROLLED for (int i = 0; i < FRAGMENTS * TOKENS * 4; ++i) {
     const int f = i / 4 / TOKENS, token = i / 4 % TOKENS, e = i % 4;
     shares[warp][token * 8 + part * 2 + e % 2][f * 16 + quad + e / 2 * 8] = sums[f][token][e];
   }

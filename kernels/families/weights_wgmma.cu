@@ -32,8 +32,7 @@ DEVICE void fetch(Ring ring, const CUtensorMap& x, const CUtensorMap& weights, W
     await(ring.free(), ring.parity ^ 1);
     expect_bytes(ring.full(), STAGE_BYTES);
     copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, ring.full(), EVICT_FIRST);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, ring.full(), EVICT_NORMAL);
+    UNROLLED for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, ring.full(), EVICT_NORMAL);
   }
 }
 
@@ -43,13 +42,11 @@ DEVICE void load_left(Left& left, unsigned buffer, int unit) {
   const unsigned pick = FOUR_BITS ? 0x4440 + lane % 4 : 0x0100 + lane % 4 * 0x0202;
   constexpr int LOADS = UNIT * WIDTH / DEPTH / 16;
   uint4 loaded[FRAGMENTS * 2][LOADS];
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS * 2 * LOADS; ++i) {
+  UNROLLED for (int i = 0; i < FRAGMENTS * 2 * LOADS; ++i) {
     const int row = fragment_row(i / LOADS / 2) + i / LOADS % 2 * 8, at = (unit * LOADS + i % LOADS ^ lane / (FOUR_BITS ? 8 : 4)) * 16;
     loaded[i / LOADS][i % LOADS] = load_shared(buffer + X_BYTES + row * WIDTH + at);
   }
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS * UNIT / 4; ++i) {
+  UNROLLED for (int i = 0; i < FRAGMENTS * UNIT / 4; ++i) {
     const int step = i / 4 % (UNIT / 16), f = i / 4 / (UNIT / 16), row = f * 2 + i % 2, eight = step * 2 + i / 2 % 2;
     const uint4& words = loaded[row][eight / (FOUR_BITS ? 4 : 2)];
     const unsigned all[4] = {words.x, words.y, words.z, words.w};
@@ -66,8 +63,7 @@ struct Scales {
   DEVICE void load(const T* scales, Work work, int at) {
     const unsigned short* from = (const unsigned short*)scales;
     const int depth = min(at + (int)threadIdx.x % 4, work.last - 1) * DEPTH;
-#pragma unroll
-    for (int i = 0; i < FRAGMENTS * UNITS; ++i) {
+    UNROLLED for (int i = 0; i < FRAGMENTS * UNITS; ++i) {
       const int row = i / (UNITS / 2), unit = i % (UNITS / 2) * 2;
       const long long first = min(work.row + fragment_row(row / 2) + row % 2 * 8, N - 1ll) * (K / GROUP);
       pairs[row][unit / 2] = from[first + (depth + unit * UNIT) / GROUP] | from[first + (depth + (unit + 1) * UNIT) / GROUP] << 16;
@@ -75,8 +71,7 @@ struct Scales {
   }
   /// Those of a unit of one of the four stretches.
   DEVICE void give(int stretch, int unit, float (&to)[FRAGMENTS * 2]) const {
-#pragma unroll
-    for (int row = 0; row < FRAGMENTS * 2; ++row) {
+    UNROLLED for (int row = 0; row < FRAGMENTS * 2; ++row) {
       const unsigned pair = __shfl_sync(~0u, pairs[row][unit / 2], stretch, 4);
       to[row] = float(((const T*)&pair)[unit % 2]);
     }
@@ -84,8 +79,7 @@ struct Scales {
 };
 /// sums += scale · part
 DEVICE void add_scaled(Sums& sums, const Sums& part, const float (&scale)[FRAGMENTS * 2]) {
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS * TILE_M / 2; ++i) {
+  UNROLLED for (int i = 0; i < FRAGMENTS * TILE_M / 2; ++i) {
     const int f = i / (TILE_M / 2), j = i / 4 % (TILE_M / 8), e = i % 4;
     sums[f][j][e] = fmaf(scale[f * 2 + e / 2], part[f][j][e], sums[f][j][e]);
   }
@@ -95,8 +89,7 @@ DEVICE void add_scaled(Sums& sums, const Sums& part, const float (&scale)[FRAGME
 DEVICE void multiply_unit(Sums& sums, const Left& left, unsigned buffer, int unit) {
   hold(left);
   start_products();
-#pragma unroll
-  for (int i = 0; i < UNIT / 16 * FRAGMENTS; ++i) {
+  UNROLLED for (int i = 0; i < UNIT / 16 * FRAGMENTS; ++i) {
     const int f = i / (UNIT / 16), at = unit * UNIT + i % (UNIT / 16) * 16;
     const unsigned long long right = operand(buffer + at / 64 * TILE_M * 128 + at % 64 * 2);
     if (FOUR_BITS && i % (UNIT / 16) == 0) {
@@ -128,8 +121,7 @@ DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work
       next.load(scales, work, at + 4);
     }
     await(ring.full(), ring.parity);
-#pragma unroll
-    for (int unit = 0; unit < UNITS; ++unit) {
+    UNROLLED for (int unit = 0; unit < UNITS; ++unit) {
       load_left(left[unit % 2], ring.buffer(), unit);
       if (FOUR_BITS && unit > 0) finish();
       if (FOUR_BITS) here.give(stretch, unit, scale);
@@ -143,8 +135,7 @@ DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work
 /// Sums of four rows for a token, of all blocks that have a part of k: a block alone is a cluster, too.
 DEVICE float4 sum_of_four(unsigned at) {
   float4 sum = make_float4(0, 0, 0, 0);
-#pragma unroll
-  for (int rank = 0; rank < SPLIT; ++rank) {
+  UNROLLED for (int rank = 0; rank < SPLIT; ++rank) {
     const float4 more = load_remote(at_rank(at, rank));
     sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
   }
@@ -152,8 +143,7 @@ DEVICE float4 sum_of_four(unsigned at) {
 }
 
 DEVICE void lay_out(unsigned char* shared, const Sums& sums) {
-#pragma unroll
-  for (int i = 0; i < FRAGMENTS * TILE_M / 2; ++i) {
+  UNROLLED for (int i = 0; i < FRAGMENTS * TILE_M / 2; ++i) {
     const int f = i / (TILE_M / 2), j = i / 4 % (TILE_M / 8), e = i % 4;
     ((float*)shared)[(j * 8 + threadIdx.x % 4 * 2 + e % 2) * PITCH + fragment_row(f) + e / 2 * 8] = sums[f][j][e];
   }
@@ -165,14 +155,12 @@ DEVICE void store(unsigned shared, const T* scales, T* y, Work work) {
     const long long row = work.row + below;
     const float4 four = sum_of_four(shared + (token * PITCH + below) * 4);
     float sum[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-    for (int e = 0; !FOUR_BITS && e < 4; ++e) sum[e] *= float(scales[min(row + e, N - 1ll)]);
+    UNROLLED for (int e = 0; !FOUR_BITS && e < 4; ++e) sum[e] *= float(scales[min(row + e, N - 1ll)]);
     T* to = y + (work.token + token) * (long long)N + row;
     if (N % 4 == 0) {
       if (row < N) *(uint2*)to = make_uint2(pack(sum[0], sum[1]), pack(sum[2], sum[3]));
     } else {
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
+      UNROLLED for (int e = 0; e < 4; ++e)
         if (row + e < N) to[e] = T(sum[e]);
     }
   }

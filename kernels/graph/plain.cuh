@@ -65,14 +65,20 @@ template <bool LARGEST, class Element> DEVICE long long place_of(long long depth
   return place;
 }
 
-/// sum + product(0) + … as tensor cores add products of 8-bit floats: what is below 2^-13 of the largest's power of two is cut off.
-template <class Product> DEVICE float add_cut(float sum, int count, const Product& product) {
-  float largest = fmaxf(fabsf(sum), 0x1p-60f);  // less than any product
-  for (int k = 0; k < count; ++k) largest = fmaxf(largest, fabsf(product(k)));
-  const float unit = __uint_as_float((__float_as_uint(largest) & 0x7f800000u) - (13u << 23));
-  sum = truncf(sum / unit);
-  for (int k = 0; k < count; ++k) sum += truncf(product(k) * (1 / unit));
-  return sum * unit;
+/// The power of two of a number, biased as in a float; of small ones at least LEAST.
+template <int LEAST = 0> DEVICE int power_of(float x) { return max((int)(__float_as_uint(x) >> 23 & 255), LEAST); }
+/// sum + a(0) · b(0) + … bit for bit as Hopper's tensor cores add up to 32 products of 8-bit floats: sum and products are cut off 13
+/// digits below the largest power of two, a product's being that of its factors, and so is what comes of it. LEAST: the powers of the
+/// smallest normal numbers.
+template <int LEAST_A, int LEAST_B, class A, class B> DEVICE float add_cut(float sum, int count, const A& a, const B& b) {
+  int largest = max(power_of(sum), 64);
+  for (int k = 0; k < count; ++k) {
+    if (a(k) * b(k) != 0) largest = max(largest, power_of<LEAST_A>(a(k)) + power_of<LEAST_B>(b(k)) - 127);
+  }
+  const float unit = __uint_as_float((min(largest, 254) - 13) << 23), per_unit = __uint_as_float((254 + 13 - min(largest, 254)) << 23);
+  sum = truncf(sum * per_unit);
+  for (int k = 0; k < count; ++k) sum += truncf((float)a(k) * (float)b(k) * per_unit);
+  return __uint_as_float(__float_as_uint(sum * unit) & ~0x3ffu);
 }
 template <class Sum, int N> DEVICE void take_over(Sum (&all)[N][N], Sum (&sums)[N][N]) {
 #pragma unroll
@@ -85,11 +91,13 @@ template <class Sum, int N> DEVICE void take_over(Sum (&all)[N][N], Sum (&sums)[
 /// result[b, m, n] = sum over k of left(b, m, k) · right(b, k, n): 64 × 64 results of a block, what is loaded serves them all, and
 /// every result is summed in the order of k. *_BY_DEPTH: an operand's neighbours follow each other along k. SPARSE: products with a
 /// factor of exactly zero count nothing; where all factors are finite and EXACT products are not rounded, adding them is the same.
-/// CUT: as tensor cores sum products of 8-bit floats, 128 of them before they are added to a sum that keeps all digits.
-template <class Sum, bool SPARSE, bool EXACT, bool CUT, bool LEFT_BY_DEPTH, bool RIGHT_BY_DEPTH, class Left, class Right, class Store>
+/// LEAST_A and LEAST_B, where they are not 0: as tensor cores sum products of 8-bit floats, 256 of them before they are added to a sum
+/// that keeps all digits.
+template <class Sum, bool SPARSE, bool EXACT, int LEAST_A, int LEAST_B, bool LEFT_BY_DEPTH, bool RIGHT_BY_DEPTH, class Left, class Right, class Store>
 DEVICE void contract_tiles(long long batches, long long rows, long long columns, long long depth, const Left& left, const Right& right,
                            const Store& store_at) {
-  constexpr int TILE = 64, STEP = 16, EACH = 4;
+  constexpr bool CUT = LEAST_A > 0;
+  constexpr int TILE = 64, STEP = CUT ? 32 : 16, EACH = 4;
   __shared__ Sum a[STEP][TILE + 1], b[STEP][TILE + 1];
   const long long across = (columns + TILE - 1) / TILE, tiles = (rows + TILE - 1) / TILE * across;
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -97,7 +105,7 @@ DEVICE void contract_tiles(long long batches, long long rows, long long columns,
     const long long batch = tile / tiles, row = tile % tiles / across * TILE, column = tile % tiles % across * TILE;
     Sum sums[EACH][EACH] = {}, before[EACH][EACH] = {};
     for (long long first = 0; first < depth; first += STEP) {
-      if (CUT && first % 128 == 0) take_over(before, sums);
+      if (CUT && first % 256 == 0) take_over(before, sums);
       bool finite = true;
       for (int i = threadIdx.x; i < STEP * TILE; i += PLAIN_THREADS) {
         const int deep = i % STEP, broad = i / STEP, wide = i % TILE, low = i / TILE;
@@ -125,7 +133,7 @@ DEVICE void contract_tiles(long long batches, long long rows, long long columns,
         for (int i = 0; i < EACH; ++i) {
 #pragma unroll
           for (int j = 0; j < EACH; ++j)
-            sums[i][j] = add_cut(sums[i][j], count, [&](int k) { return (float)(a[k][y + 16 * i] * b[k][x + 16 * j]); });
+            sums[i][j] = add_cut<LEAST_A, LEAST_B>(sums[i][j], count, [&](int k) { return a[k][y + 16 * i]; }, [&](int k) { return b[k][x + 16 * j]; });
         }
       } else if (careful) add_all([](Sum& sum, Sum l, Sum r) { sum = sum + (l == 0 || r == 0 ? (Sum)0 : l * r); });
       else add_all([](Sum& sum, Sum l, Sum r) { sum = sum + l * r; });
