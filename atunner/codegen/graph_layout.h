@@ -73,10 +73,11 @@ std::string NumberText(const graph::Shape& shape, const graph::Coordinates& at);
 /// `first`.
 std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,
                       const std::string& before = "", const std::string& first = "");
-/// Vectors of results: their elements, and where they are written.
+/// Vectors of results: their elements, and where they are written, if at all (`guard`).
 std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& graph,
                         const std::vector<graph::Output>& outputs, const graph::Coordinates& at,
-                        const std::string& offset, const std::string& indent, const std::string& first = "");
+                        const std::string& offset, const std::string& indent, const std::string& first = "",
+                        const std::string& guard = "");
 
 /// A kernel whose threads compute ITEMS vectors each of `count` elements: `loads` for all of them, then `each` from the
 /// vector's first `element` on.
