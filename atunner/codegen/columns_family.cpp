@@ -176,19 +176,19 @@ class ColumnsTemplate : public GraphTemplate {
     const double alone = (near ? kNearNs : kMeetingNs) + steps * kStepNs * Real(at["vector"]);
     const double line = (program_.kept_inside ? Real(at["kept_threads"]) : Real(at["reduced_threads"])) *
                         Real(at["vector"]) * Narrowest();
-    // Sums wait for each other, moments of every lane do not: cross_entropy_backward 8192 x 128256 in bfloat16 1341 us
-    // with four steps under way, 1431 with one.
-    bool moments = false;
-    for (graph::NodeId id : program_.ReductionsOf(0)) moments = moments || program_.HasMoments(id);
+    // Moments of every lane are chains of their own; sums wait for each other (cross_entropy_backward 8192 x 128256 in
+    // bfloat16 1341 us with four steps under way, 1431 with one).
+    const bool moments = !program_.beside.empty();
     const double access = (line >= 256 ? 1 : 256 / line) * (Real(at["vector"]) * Narrowest() >= 16 ? 1 : 1.2) *
                           (1 + (moments ? 0.02 : -0.03) * std::log2(Real(at["unroll"])));
     const double turns = std::ceil(Strips(at) / Real(Groups(at)));
     const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
     // Clusters of small blocks fill each other's pauses: batch_norm of 28 x 28 in float32 took 230 us with sixteen
     // blocks of 128 threads a strip on an H200, 256 with sixteen of 256, 242 with eight of 512 that meet in memory.
-    const double blocks = Real(BlocksPerSm(at)), threads = Real(at["reduced_threads"]);
-    const double pauses =
-        near ? 1 + 0.1 * std::fabs(std::log2(blocks / 8)) + 0.05 * std::fabs(std::log2(threads / 128)) : 1.15;
+    // Sums in one pass and terms in the next keep larger ones busy: 1341 us with three of 256 threads.
+    const double blocks = Real(BlocksPerSm(at)) / (moments ? 8 : 3);
+    const double threads = Real(at["reduced_threads"]) / (moments ? 128 : 256);
+    const double pauses = near ? 1 + 0.1 * std::fabs(std::log2(blocks)) + 0.05 * std::fabs(std::log2(threads)) : 1.15;
     return turns * std::hypot(MovingNs(at), alone) * access * unseen * pauses + 2 * kLaunchNs;
   }
   /// Passes over the elements.

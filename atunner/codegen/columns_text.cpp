@@ -20,15 +20,6 @@ using graph::NodeId;
 using graph::Reduce;
 using graph::Shape;
 
-/// What is added up for a node, with what is computed beside it.
-std::string SumTypeOf(const ReductionProgram& program, NodeId id) {
-  const std::string type = graph::CudaArithmetic(program.graph.node(id).type.dtype, false);
-  const std::vector<NodeId> beside = program.BesideOf(id);
-  if (beside.empty()) return type;
-  if (program.HasMoments(id)) return "Moments<" + type + ">";
-  return fmt::format("Exponentials<{}>", program.equals.contains(beside[0]));
-}
-
 std::string CountOf(const Shape& shape) { return graph::ElementCount(shape).ToString(); }
 
 class Writer {
@@ -194,19 +185,17 @@ class Writer {
     }
     return elements;
   }
-  /// What a pass adds up in, for each lane: the result's type, moments of a mean or a maximum with exponentials.
-  bool IsMoments(NodeId id) const { return program_.HasMoments(id); }
-  bool IsAlone(NodeId id) const { return program_.BesideOf(id).empty(); }
-  std::string Sums(NodeId id) const { return IsAlone(id) ? Name(id) : Name(id) + "both"; }
-  std::string SumType(NodeId id) const { return SumTypeOf(program_, id); }
+  bool HasSpread(NodeId id) const { return !program_.BesideOf(id).empty(); }
+  /// What a pass adds up in, for each lane: the result's type, or moments.
+  std::string Sums(NodeId id) const { return HasSpread(id) ? Name(id) + "moments" : Name(id); }
+  std::string SumType(NodeId id) const { return HasSpread(id) ? "Moments<" + Arithmetic(id) + ">" : Arithmetic(id); }
   std::string Combiner(NodeId id) const {
-    return IsMoments(id) ? "Merged" : IsAlone(id) ? std::string(CombinerName(ReduceOf(id).op)) : "Together";
+    return HasSpread(id) ? "Merged" : std::string(CombinerName(ReduceOf(id).op));
   }
   std::string Neutral(NodeId id) const {
-    if (IsMoments(id)) return SumType(id) + "{}";
     const DType dtype = TypeOf(id).dtype;
-    const std::string neutral = graph::CudaLiteral(dtype, graph::Neutral(ReduceOf(id).op, dtype), false);
-    return IsAlone(id) ? neutral : SumType(id) + "{" + neutral + ", 0}";
+    return HasSpread(id) ? SumType(id) + "{}"
+                         : graph::CudaLiteral(dtype, graph::Neutral(ReduceOf(id).op, dtype), false);
   }
   std::string Lane() const { return lanes_ > 1 ? "[lane]" : "[0]"; }
 
@@ -228,31 +217,22 @@ class Writer {
   }
   /// Over the threads of a block, which have gathered so many elements.
   std::string Combined(NodeId id, const char* elements) const {
-    if (!IsMoments(id))
-      return fmt::format("  block_combine<{}>({}, kept_thread, reduced_thread);\n", Combiner(id), Sums(id));
+    if (!HasSpread(id))
+      return fmt::format("  block_combine<{}>({}, kept_thread, reduced_thread);\n", Combiner(id), Name(id));
     return fmt::format("  {0} {1}[LANES];\n  block_moments({2}, ({3})({4}), {1}, kept_thread, reduced_thread);\n",
                        SumType(id), Sums(id), Gathered(id), Arithmetic(id), elements);
   }
   /// The results, once everything is added up.
   std::string Divided(NodeId id) const {
     const std::string count = CountOf(program_.Part(true));
-    const auto each = [&](NodeId result, const std::string& value) {
-      return fmt::format("#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {}[lane] {};\n", Name(result),
-                         value);
-    };
-    if (IsAlone(id)) return ReduceOf(id).op == Combine::kMean ? each(id, "/= " + count) : "";
-    const auto declared = [&](NodeId result, const std::string& value) {
-      return fmt::format("  {} {}[LANES];\n", Arithmetic(result), Name(result)) +
-             each(result, "= " + Sums(id) + "[lane]." + value);
-    };
-    std::string text = declared(id, IsMoments(id) ? "mean" : "top");
-    for (NodeId beside : program_.BesideOf(id)) {
-      // Of infinities, which differ from themselves by no number, there is no sum.
-      const std::string none =
-          program_.equals.contains(beside) ? "" : fmt::format(" + ({0}[lane] - {0}[lane])", Name(id));
-      const bool mean = ReduceOf(beside).op == Combine::kMean;
-      text += declared(beside, IsMoments(id) ? "spread" + (mean ? " / " + count : "") : "sum" + none);
-    }
+    const std::string lanes = "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) ";
+    if (!HasSpread(id))
+      return ReduceOf(id).op == Combine::kMean ? fmt::format("{}{}[lane] /= {};\n", lanes, Name(id), count) : "";
+    std::string text = fmt::format("  {} {}[LANES];\n{}{}[lane] = {}[lane].mean;\n", Arithmetic(id), Name(id), lanes,
+                                   Name(id), Sums(id));
+    for (NodeId spread : program_.BesideOf(id))
+      text += fmt::format("  {} {}[LANES];\n{}{}[lane] = {}[lane].spread{};\n", Arithmetic(spread), Name(spread), lanes,
+                          Name(spread), Sums(id), ReduceOf(spread).op == Combine::kMean ? " / " + count : "");
     return text;
   }
 
@@ -262,27 +242,22 @@ class Writer {
     ElementText elements = Elements(pass, "    ");
     const std::string parked = Unparked(elements);
     if (schedule_.park && pass == 0) text += "  wait_for_batches<0>();\n";
-    std::string sums, counts, share, before, after;
+    std::string sums, counts, share;
     for (NodeId id : reductions) {
-      text += Declare(id, Gathered(id), IsMoments(id) ? "VEC" : "LANES");
+      text += Declare(id, Gathered(id), HasSpread(id) ? "VEC" : "LANES");
       const auto value = elements.Of(program_.graph.node(id).operands[0], ElementAt());
-      if (IsMoments(id)) {
+      if (HasSpread(id)) {
         counts = "  int taken = 0;\n";
         share +=
             fmt::format("    const {0} {1}share = quotient(({0})1, ({0})(taken + 1));\n", Arithmetic(id), Name(id));
         sums += fmt::format("      {}[lane].add({}, {}share);\n", Gathered(id), value.text, Name(id));
-      } else if (IsAlone(id)) {
+      } else {
         sums += fmt::format("      {0}{1} = {2}::of({0}{1}, ({3}){4});\n", Name(id), Lane(), Combiner(id),
                             Arithmetic(id), value.text);
-      } else {
-        before += fmt::format("    float {}of_lane[VEC];\n", Name(id));
-        sums += fmt::format("      {}of_lane[lane] = {};\n", Name(id), value.text);
-        after += fmt::format("    add_exponentials<{0}>({1}[0].top, {1}[0].sum, {2}of_lane);\n",
-                             program_.equals.contains(program_.BesideOf(id)[0]), Sums(id), Name(id));
       }
     }
     if (!share.empty()) share += "    ++taken;\n";
-    text += counts + OpenLoop() + share + parked + LanesText(elements, sums, "    ", before) + after + "  }\n";
+    text += counts + OpenLoop() + share + parked + LanesText(elements, sums, "    ") + "  }\n";
     for (NodeId id : reductions) text += Counted(id) + Combined(id, "(end - begin) * (VEC / LANES)");
     if (schedule_.splits == 1) {
       for (NodeId id : reductions) text += Divided(id);
@@ -291,12 +266,12 @@ class Writer {
     return text;
   }
   std::string Counted(NodeId id) const {
-    if (!IsMoments(id)) return "";
+    if (!HasSpread(id)) return "";
     return fmt::format("#pragma unroll\n  for (int lane = 0; lane < VEC; ++lane) {}[lane].count = taken;\n",
                        Gathered(id));
   }
   /// What a thread adds up in by itself: of moments every lane its own.
-  std::string Gathered(NodeId id) const { return IsMoments(id) ? Name(id) + "gathered" : Sums(id); }
+  std::string Gathered(NodeId id) const { return HasSpread(id) ? Name(id) + "gathered" : Name(id); }
 
   std::string Partials(int pass) const {
     std::string text;
@@ -395,9 +370,11 @@ std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool tol
     const auto node = static_cast<NodeId>(id);
     if (program.passes[id] < 0 || program.beside.contains(node)) continue;
     const DType dtype = program.graph.node(node).type.dtype;
+    const std::string type = graph::CudaArithmetic(dtype, false);
     const size_t bytes = IsFloat(dtype) && SizeOf(dtype) < 4 ? 4 : SizeOf(dtype);
-    const size_t values = program.HasMoments(node) ? 3 : program.BesideOf(node).empty() ? 1 : 2;
-    ColumnsPartial partial{node, program.ValueName(node) + "parts", SumTypeOf(program, node), values * bytes};
+    const bool moments = !program.BesideOf(node).empty();
+    ColumnsPartial partial{node, program.ValueName(node) + "parts", moments ? "Moments<" + type + ">" : type,
+                           moments ? 3 * bytes : bytes};
     if (told) partial.type = "Told<" + partial.type + ">", partial.bytes = (partial.bytes + 3) / 4 * 8;
     partials.push_back(std::move(partial));
   }

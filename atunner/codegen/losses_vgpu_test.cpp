@@ -92,7 +92,7 @@ TEST_F(Losses, InfiniteLogits) {
   CheckLoss("logsumexp", 24, 2047, DType::kFloat32, {}, "reduction", 4);
 }
 
-// Blocks that share a row tell each other its largest element and the sum of exponentials together.
+// Blocks share such rows, and tell each other what they have found.
 TEST_F(Losses, RowsThatExceedABlock) {
   infinite_ = true, rows_ = 9, classes_ = 4096;
   DeviceProfile few = gpu_.profile();

@@ -205,10 +205,6 @@ std::vector<NodeId> ReductionProgram::BesideOf(NodeId id) const {
   return found;
 }
 
-bool ReductionProgram::HasMoments(NodeId id) const {
-  return graph.node(id).As<Reduce>()->op == Combine::kMean && !BesideOf(id).empty();
-}
-
 Shape ReductionProgram::KeptShape() const {
   Shape shape = space;
   for (size_t axis = 0; axis < space.size(); ++axis) {
@@ -286,10 +282,7 @@ std::string ReductionProgram::ValueName(NodeId id) const {
 }
 
 std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph) {
-  auto program = MakeProgram(graph, [](ReductionProgram& made) {
-    FindSpreads(made);
-    if (!made.kept_inside) FindExponentials(made);
-  });
+  auto program = MakeProgram(graph, FindSpreads);
   return program && !IsPooling(*program) ? std::move(program) : std::nullopt;
 }
 

@@ -35,8 +35,6 @@ struct ReductionProgram {
   /// The reductions that a pass computes, without those beside others.
   std::vector<graph::NodeId> ReductionsOf(int pass) const;
   std::vector<graph::NodeId> BesideOf(graph::NodeId id) const;
-  /// Is it a mean beside which squared distances are computed?
-  bool HasMoments(graph::NodeId id) const;
   /// The kept space, with the reduced axes as extents of 1.
   graph::Shape KeptShape() const;
   /// Of the kept space, or of one element: all elements that are reduced together share its value.

@@ -48,6 +48,10 @@ class Writer {
       else
         Line("    const {0}* {1}_row = in_{1} + row * COLS;", Stored(input.id), Name(input.id));
     }
+    // What rows share is asked for before anybody waits for their elements.
+    for (NodeId id : program_.graph.inputs()) {
+      if (program_.IsShared(id)) RowValue(id);
+    }
     Keep();
     // One after the other: each part knows the values of those before.
     for (int pass = 0; pass < program_.pass_count; ++pass) {
@@ -152,13 +156,15 @@ class Writer {
       const auto id = static_cast<NodeId>(at);
       const auto* gather = NodeOf(id).As<graph::Gather>();
       if (gather && pass == 0) AskForPlace(id);
-      if (!program_.IsShared(id) || program_.passes[id] >= 0 || program_.known[id] != pass) continue;
-      const std::string value =
-          gather ? row_.Of(NodeOf(id).operands[0], places_.at(id)).text : row_.Of(id, SharedAt(id)).text;
-      text_ += NewStatements();
-      Line("    const {} {} = {};", Computed(id), ValueName(id), value);
-      Share(id);
+      if (program_.IsShared(id) && program_.known[id] == pass && !rows_.contains(id)) RowValue(id);
     }
+  }
+  void RowValue(NodeId id) {
+    const std::string value = NodeOf(id).As<graph::Gather>() ? row_.Of(NodeOf(id).operands[0], places_.at(id)).text
+                                                             : row_.Of(id, SharedAt(id)).text;
+    text_ += NewStatements();
+    Line("    const {} {} = {};", Computed(id), ValueName(id), value);
+    Share(id);
   }
   Coordinates SharedAt(NodeId id) const { return program_.SharedAt(id, schedule_.vector); }
   /// From here on the row's value is at hand by its name.

@@ -119,12 +119,3 @@ DEVICE void block_moments(const Moments<T> (&gathered)[GATHERED], T count, Momen
 #pragma unroll
   for (int lane = 0; lane < LANES; ++lane) all[lane] = {count, mean[lane], spread[lane]};
 }
-
-/// A sum of e^(x - top), where `top` is the largest x.
-template <bool EQUALS> struct Exponentials { float top, sum; };
-struct Together {
-  template <bool EQUALS> static DEVICE Exponentials<EQUALS> of(const Exponentials<EQUALS>& a, const Exponentials<EQUALS>& b) {
-    const float top = maximum(a.top, b.top);
-    return {top, scaled_sum<EQUALS>(a.sum, a.top, top) + scaled_sum<EQUALS>(b.sum, b.top, top)};
-  }
-};

@@ -4,6 +4,12 @@ constexpr int CHUNKS = (COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * V
 constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks beyond its row
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 
+/// Combines N values, a power of two, in a tree. A loop over an array would lie in local memory from 16 on.
+template <class Op, int N, class T> DEVICE T tree(const T* leaves) {
+  if constexpr (N == 1) return leaves[0];
+  else return Op::of(tree<Op, N / 2>(leaves), tree<Op, N / 2>(leaves + N / 2));
+}
+
 /// Combines `value` over the threads of a row; all of them get the result. `slot` alternates between two areas of shared
 /// memory, so that one barrier is enough.
 template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
@@ -18,6 +24,27 @@ template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
   if (thread % 32 == 0) part[slot][row][thread / 32] = value;
   __syncthreads();
   return tree<Op, WARPS_PER_ROW>(part[slot][row]);
+}
+
+/// e^v, of sums of such: few instructions, or 16-bit rows would wait for them. What the product is rounded by counts for
+/// less the smaller the term, and e^0 is 1.
+DEVICE float exponential(float v) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v * 1.4426950408889634f));
+  return r;
+}
+/// A sum of exponentials of distances from `top`, as one of distances from `other`. EQUALS: equal infinities are 0 apart.
+template <bool EQUALS> DEVICE float scaled_sum(float sum, float top, float other) {
+  if (EQUALS) return sum * exponential(top == other ? 0.0f : top - other);
+  return sum * exponential(top - (other == __int_as_float(0xff800000) ? 0.0f : other));
+}
+/// Adds e^(x - top) of N elements to `sum`, where `top` becomes the largest of all so far.
+template <bool EQUALS, int N> DEVICE void add_exponentials(float& top, float& sum, const float (&x)[N]) {
+  const float largest = maximum(top, tree<Max, N>(x));
+  sum = scaled_sum<EQUALS>(sum, top, largest);
+#pragma unroll
+  for (int i = 0; i < N; ++i) sum += scaled_sum<EQUALS>(1.0f, x[i], largest);
+  top = largest;
 }
 
 /// The row that this thread serves of the group which begins with row `group`: its own, or the group's first.
