@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/columns_program.h"
 #include "atunner/codegen/columns_text.h"
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
+#include "atunner/codegen/reduction_program.h"
 #include "atunner/graph/plain_kernels.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
@@ -18,10 +18,11 @@
 namespace atunner {
 namespace {
 
-std::optional<ColumnsProgram> ProgramOf(const KernelSpec& spec) {
+std::optional<ReductionProgram> ProgramOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto graph = GraphOf(spec);
-  return graph ? MakeColumnsProgram(*graph) : std::nullopt;
+  auto program = graph ? MakeColumnsProgram(*graph) : std::nullopt;
+  return program && ColumnsCanBeWritten(*program) ? std::move(program) : std::nullopt;
 }
 
 constexpr int64_t kHeldBytes = 384;        // of a thread, between passes
@@ -34,22 +35,23 @@ constexpr double kLaunchNs = 2500;         // of a kernel after another one
 
 class ColumnsTemplate : public GraphTemplate {
  public:
-  ColumnsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ColumnsProgram program)
+  ColumnsTemplate(const KernelSpec& spec, const DeviceProfile& profile, ReductionProgram program)
       : GraphTemplate(spec, profile, program.graph), program_(std::move(program)) {
     MakeSpace();
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const int64_t vector = GetInt(space_, configuration, "vector");
+    const Chosen at = chosen(configuration);
+    const int64_t vector = at["vector"];
     ConstantBlock constants;
     constants.Int("LANES", program_.kept_inside ? vector : 1, "kept elements of a thread")
         .Bool("KEPT_INSIDE", program_.kept_inside, "neighbours in memory are kept, not reduced")
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"));
-    const ColumnsSchedule schedule = ScheduleOf(configuration);
+    const ColumnsSchedule schedule = ScheduleOf(at);
     if (schedule.park) {
-      constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once")
-          .Int("MOST_STEPS", MostSteps(configuration), "of a block");
+      constants.Int("BLOCKS_PER_SM", BlocksPerSm(at), "that run at once")
+          .Int("MOST_STEPS", MostSteps(at), "of a block");
     }
     return RenderedKernel{
         Source(configuration, "reductions over any axes", constants,
@@ -61,36 +63,35 @@ class ColumnsTemplate : public GraphTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
-    const int64_t several =
-        2 * GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "vector") / kept + 1;
+    const Chosen at = chosen(configuration);
+    const int64_t several = 2 * at["kept_threads"] * at["vector"] / kept + 1;
     return CheckSizes(spec_, graph_, several, 200000 / (Reduced() * kept));
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(kElementNumbers); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    if (integer("hold") > 1) return ParkedNs(configuration);
-    const double vector = integer("vector");
-    const double threads = integer("kept_threads") * integer("reduced_threads");
+    const Chosen at = chosen(configuration);
+    if (at["hold"] > 1) return ParkedNs(at);
+    const double vector = Real(at["vector"]);
+    const double threads = Real(at["kept_threads"]) * Real(at["reduced_threads"]);
     const double lanes = program_.kept_inside ? vector : 1;
-    const double strips = Strips(configuration);
-    const double used = Kept() / (strips * integer("kept_threads") * lanes);
-    const double blocks = strips * integer("splits");
-    const double steps = std::max(1.0, static_cast<double>(Steps(GetInt(space_, configuration, "vector"))) /
-                                           (integer("splits") * integer("reduced_threads")));
+    const double strips = Strips(at);
+    const double used = Kept() / (strips * Real(at["kept_threads"]) * lanes);
+    const double blocks = strips * Real(at["splits"]);
+    const double steps = std::max(1.0, Real(Steps(at["vector"])) / (Real(at["splits"]) * Real(at["reduced_threads"])));
     // Neighbouring threads should touch whole lines, and enough bytes be under way on every multiprocessor.
     const double line =
-        (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * vector * Narrowest();
+        (program_.kept_inside ? Real(at["kept_threads"]) : Real(at["reduced_threads"])) * vector * Narrowest();
     const double broken = line >= 256 ? 1.0 : line >= 128 ? 1.03 : line >= 64 ? 1.1 : std::min(4.0, 45 / line);
     const double width = vector * Narrowest();
     const double narrow = width >= (program_.kept_inside ? 8 : 16) ? 1.0 : width >= 8 ? 1.06 : width >= 4 ? 1.2 : 1.5;
     // What is held should leave registers for other blocks: short functions make the compiler keep more.
-    const bool shorter = IsNarrow(graph_, space_, configuration) != (integer("hold") > 0);
+    const bool shorter = IsNarrow(graph_, space_, configuration) != (at["hold"] > 0);
     const double full = MayBeNarrow(graph_) && !shorter ? 1.05 : 1.0;
     const double resident = std::min(blocks * threads * used, profile.sms * 1536.0);
     const double flight =
-        resident * (integer("hold") > 0 ? steps : std::min(integer("unroll"), steps)) * vector * Narrowest();
+        resident * (at["hold"] > 0 ? steps : std::min(Real(at["unroll"]), steps)) * vector * Narrowest();
     const double idle = std::max(1.0, profile.sms * 49152.0 / flight);
     // Blocks of one wave that are few leave some multiprocessors with less to do; latencies want many threads.
     const double each = blocks / profile.sms;
@@ -99,18 +100,18 @@ class ColumnsTemplate : public GraphTemplate {
     const double few_threads = 1 + 0.1 * std::max(0.0, std::log2(1024 / std::min(1024.0, each * threads)));
     const double large = 1 + 0.02 * std::fabs(std::log2(threads / 128));
     // Blocks that hold their elements load, compute and write in turn: only others fill the pauses.
-    const double registers = (Narrowest() < 4 ? 48 : 30) + steps * vector * static_cast<double>(ElementBytes()) / 4;
+    const double registers = (Narrowest() < 4 ? 48 : 30) + steps * vector * Real(ElementBytes()) / 4;
     const double held_by = std::max(1.0, std::floor(65536 / (registers * threads)));  // blocks of a multiprocessor
     const double few = 512 / (held_by * threads);
-    const double turns = integer("hold") > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
-    const double passes = integer("hold") > 0 ? 1 : static_cast<double>(Readings());
+    const double turns = at["hold"] > 0 ? 1 + 0.18 * few * few + (held_by < 2 ? 0.8 : 0) : 1.0;
+    const double passes = at["hold"] > 0 ? 1 : Real(Readings());
     const double bytes =
         MinimumBytes(spec_, spec_.dims).value_or(0) * (program_.element_outputs.empty() ? passes : (passes + 1) / 2);
-    const double kernels = integer("splits") == 1 ? 1 : program_.pass_count + 1;
-    const double parts = integer("splits") > 1 ? integer("splits") * Kept() * 8.0 * kernels : 0;
+    const double kernels = at["splits"] == 1 ? 1 : program_.pass_count + 1;
+    const double parts = at["splits"] > 1 ? Real(at["splits"]) * Kept() * 8.0 * kernels : 0;
     // Two loads of 16 bytes help where neighbours are added up, with much to compute for each.
     const double wide = vector * Narrowest() <= 16 ? 0 : program_.kept_inside || Narrowest() < 4 ? 0.02 : -0.015;
-    const double overhead = 1 + 0.02 * (integer("reduced_threads") / steps) + wide;
+    const double overhead = 1 + 0.02 * (Real(at["reduced_threads"]) / steps) + wide;
     return (bytes * broken * narrow * idle * tail * few_threads * large * overhead * turns * full + parts) /
                profile.dram_gbps +
            kernels * kLaunchNs;
@@ -118,84 +119,77 @@ class ColumnsTemplate : public GraphTemplate {
 
  private:
   int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
-  double Kept() const {
-    return static_cast<double>(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor());
-  }
-  ColumnsSchedule ScheduleOf(const Configuration& configuration) const {
-    const auto integer = [&](const char* name) { return GetInt(space_, configuration, name); };
-    return {integer("vector"),
-            integer("splits"),
-            integer("unroll"),
-            integer("hold") == 1,
-            integer("hold") > 1,
-            integer("hold") == 3,
-            IsNarrow(graph_, space_, configuration),
-            ParkedVectors(configuration)};
+  double Kept() const { return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor()); }
+  ColumnsSchedule ScheduleOf(const Chosen& at) const {
+    return {at["vector"],
+            at["splits"],
+            at["unroll"],
+            at["hold"] == 1,
+            at["hold"] > 1,
+            at["hold"] == 3,
+            IsNarrow(graph_, space_, at.configuration),
+            ParkedVectors(at)};
   }
   /// Asynchronous copies move four bytes at least.
   bool CanPark() const {
     return profile_.cc_major >= 8 && !program_.element_outputs.empty() && ColumnsCanPark(program_);
   }
   /// That a block takes, at most.
-  int64_t MostSteps(const Configuration& configuration) const {
-    return CeilDiv(Steps(GetInt(space_, configuration, "vector")), GetInt(space_, configuration, "splits"));
-  }
+  int64_t MostSteps(const Chosen& at) const { return CeilDiv(Steps(at["vector"]), at["splits"]); }
   /// Of each parked input, in a block.
-  int64_t ParkedVectors(const Configuration& configuration) const {
-    return MostSteps(configuration) * GetInt(space_, configuration, "kept_threads");
-  }
-  int64_t ParkedBytes(const Configuration& configuration) const {
+  int64_t ParkedVectors(const Chosen& at) const { return MostSteps(at) * at["kept_threads"]; }
+  int64_t ParkedBytes(const Chosen& at) const {
     int64_t bytes = 0;
-    if (GetInt(space_, configuration, "hold") > 1)
-      ParkedOf(program_, ParkedVectors(configuration), GetInt(space_, configuration, "vector"), bytes);
+    if (at["hold"] > 1) ParkedOf(program_, ParkedVectors(at), at["vector"], bytes);
     return bytes;
   }
-  int64_t BlocksPerSm(const Configuration& configuration) const {
-    const int64_t threads =
-        GetInt(space_, configuration, "kept_threads") * GetInt(space_, configuration, "reduced_threads");
-    const int64_t parts = GetInt(space_, configuration, "hold") == 3 ? kNearPartsBytes : kPartsBytes;
-    const int64_t shared = ParkedBytes(configuration) + parts + profile_.shared_reserved_per_block;
+  int64_t BlocksPerSm(const Chosen& at) const {
+    const int64_t threads = at["kept_threads"] * at["reduced_threads"];
+    const int64_t parts = at["hold"] == 3 ? kNearPartsBytes : kPartsBytes;
+    const int64_t shared = ParkedBytes(at) + parts + profile_.shared_reserved_per_block;
     return std::min(1024 / threads, profile_.shared_per_sm / shared);
   }
   /// Strips that are worked on at once where blocks wait for each other.
-  int64_t Groups(const Configuration& configuration) const {
-    const int64_t splits = GetInt(space_, configuration, "splits");
+  int64_t Groups(const Chosen& at) const {
+    const int64_t splits = at["splits"];
     // Some multiprocessors have no others beside them for a large cluster (RowTask::ClusterSms).
-    const bool cluster = GetInt(space_, configuration, "hold") == 3;
+    const bool cluster = at["hold"] == 3;
     const int64_t sms = !cluster || splits <= 2 ? profile_.sms : profile_.sms * (splits <= 8 ? 120 : 112) / 132;
-    return sms * BlocksPerSm(configuration) / splits;
+    return sms * BlocksPerSm(at) / splits;
   }
-  double Strips(const Configuration& configuration) const {
-    const int64_t lanes = program_.kept_inside ? GetInt(space_, configuration, "vector") : 1;
-    return std::ceil(Kept() / static_cast<double>(GetInt(space_, configuration, "kept_threads") * lanes));
+  double Strips(const Chosen& at) const {
+    const int64_t lanes = program_.kept_inside ? at["vector"] : 1;
+    return std::ceil(Kept() / Real(at["kept_threads"] * lanes));
   }
   /// What all blocks read and write in a turn.
-  double MovingNs(const Configuration& configuration) const {
-    const double splits = static_cast<double>(GetInt(space_, configuration, "splits"));
-    const double blocks = GetInt(space_, configuration, "hold") == 3
-                              ? Real(Groups(configuration)) * splits  // some multiprocessors have no cluster
-                              : Real(BlocksPerSm(configuration) * profile_.sms);
-    return blocks / splits / Strips(configuration) * MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps;
+  double MovingNs(const Chosen& at) const {
+    const double splits = Real(at["splits"]);
+    const double blocks = at["hold"] == 3 ? Real(Groups(at)) * splits  // some multiprocessors have no cluster
+                                          : Real(BlocksPerSm(at) * profile_.sms);
+    return blocks / splits / Strips(at) * MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps;
   }
   /// Where elements lie in shared memory: blocks of a multiprocessor take turns, each of which moves a share of a strip
   /// and waits for others.
-  double ParkedNs(const Configuration& configuration) const {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const double steps = static_cast<double>(MostSteps(configuration)) / integer("reduced_threads");
-    const bool near = integer("hold") == 3;
-    const double alone = (near ? kNearNs : kMeetingNs) + steps * kStepNs * integer("vector");
-    const double line =
-        (program_.kept_inside ? integer("kept_threads") : integer("reduced_threads")) * integer("vector") * Narrowest();
-    const double access = (line >= 256 ? 1 : 256 / line) * (integer("vector") * Narrowest() >= 16 ? 1 : 1.2) *
-                          (1 + 0.02 * std::log2(integer("unroll")));
-    const double turns = std::ceil(Strips(configuration) / static_cast<double>(Groups(configuration)));
+  double ParkedNs(const Chosen& at) const {
+    const double steps = Real(MostSteps(at)) / Real(at["reduced_threads"]);
+    const bool near = at["hold"] == 3;
+    const double alone = (near ? kNearNs : kMeetingNs) + steps * kStepNs * Real(at["vector"]);
+    const double line = (program_.kept_inside ? Real(at["kept_threads"]) : Real(at["reduced_threads"])) *
+                        Real(at["vector"]) * Narrowest();
+    // Moments of every lane are chains of their own; sums wait for each other (cross_entropy_backward 8192 x 128256 in
+    // bfloat16 1341 us with four steps under way, 1431 with one).
+    const bool moments = !program_.beside.empty();
+    const double access = (line >= 256 ? 1 : 256 / line) * (Real(at["vector"]) * Narrowest() >= 16 ? 1 : 1.2) *
+                          (1 + (moments ? 0.02 : -0.03) * std::log2(Real(at["unroll"])));
+    const double turns = std::ceil(Strips(at) / Real(Groups(at)));
     const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
     // Clusters of small blocks fill each other's pauses: batch_norm of 28 x 28 in float32 took 230 us with sixteen
     // blocks of 128 threads a strip on an H200, 256 with sixteen of 256, 242 with eight of 512 that meet in memory.
-    const double blocks = Real(BlocksPerSm(configuration)), threads = integer("reduced_threads");
-    const double pauses =
-        near ? 1 + 0.1 * std::fabs(std::log2(blocks / 8)) + 0.05 * std::fabs(std::log2(threads / 128)) : 1.15;
-    return turns * std::hypot(MovingNs(configuration), alone) * access * unseen * pauses + 2 * kLaunchNs;
+    // Sums in one pass and terms in the next keep larger ones busy: 1341 us with three of 256 threads.
+    const double blocks = Real(BlocksPerSm(at)) / (moments ? 8 : 3);
+    const double threads = Real(at["reduced_threads"]) / (moments ? 128 : 256);
+    const double pauses = near ? 1 + 0.1 * std::fabs(std::log2(blocks)) + 0.05 * std::fabs(std::log2(threads)) : 1.15;
+    return turns * std::hypot(MovingNs(at), alone) * access * unseen * pauses + 2 * kLaunchNs;
   }
   /// Passes over the elements.
   int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
@@ -210,6 +204,17 @@ class ColumnsTemplate : public GraphTemplate {
     return bytes;
   }
   int64_t Steps(int64_t vector) const { return program_.kept_inside ? Reduced() : Reduced() / vector; }
+  /// Bytes of the widest element that lies beside others in a vector.
+  int64_t Widest() const {
+    int64_t widest = 1;
+    const auto add = [&](graph::NodeId id) {
+      if (program_.kept_inside || !program_.IsShared(id))
+        widest = std::max(widest, static_cast<int64_t>(SizeOf(TypeOf(id).dtype)));
+    };
+    for (graph::NodeId id : graph_.inputs()) add(id);
+    for (const graph::Output& output : graph_.outputs()) add(output.node);
+    return widest;
+  }
   double Narrowest() const {
     size_t narrowest = 8;
     for (const ArgSpec& arg : spec_.args) {
@@ -224,7 +229,7 @@ class ColumnsTemplate : public GraphTemplate {
     space_.parameters = {
         {"kept_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256}), "threads beside each other along what is kept"},
         {"reduced_threads", Integers({1, 4, 8, 16, 32, 64, 128, 256, 512}), "threads that divide what is reduced"},
-        {"vector", VectorWidths(WidestElement(spec_), extent, 32), "neighbouring elements that a thread moves at once"},
+        {"vector", VectorWidths(Widest(), extent, 32), "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"hold",
@@ -277,7 +282,8 @@ class ColumnsTemplate : public GraphTemplate {
   }
 
   LaunchPlan PlanOf(const Configuration& configuration) const {
-    const ColumnsSchedule schedule = ScheduleOf(configuration);
+    const Chosen at = chosen(configuration);
+    const ColumnsSchedule schedule = ScheduleOf(at);
     const std::string kept = graph::ElementCount(program_.Part(false)).ToString();
     const std::string strips =
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
@@ -300,16 +306,16 @@ class ColumnsTemplate : public GraphTemplate {
       step.grid[1] = Expr::MustParse(name == "finish" && program_.element_outputs.empty() ? "1" : "splits");
       if (schedule.park) {
         step.grid[0] = Expr::MustParse("splits");
-        step.grid[1] = Expr::MustParse(fmt::format("min({}, {})", strips, Groups(configuration)));
+        step.grid[1] = Expr::MustParse(fmt::format("min({}, {})", strips, Groups(at)));
       }
-      step.shared_bytes = Expr(ParkedBytes(configuration));
+      step.shared_bytes = Expr(ParkedBytes(at));
       for (const ColumnsPartial& partial : partials) AddArguments(step, {"@" + partial.name});
       plan.steps.push_back(std::move(step));
     }
     return plan;
   }
 
-  ColumnsProgram program_;
+  ReductionProgram program_;
 };
 
 }  // namespace

@@ -22,14 +22,9 @@ using graph::Shape;
 
 std::string CountOf(const Shape& shape) { return graph::ElementCount(shape).ToString(); }
 
-std::string ValueName(const ColumnsProgram& program, NodeId id) {
-  const std::string& name = program.graph.node(id).name;
-  return (name.empty() ? "v" + std::to_string(id) : name) + "_";
-}
-
 class Writer {
  public:
-  Writer(const ColumnsProgram& program, const KernelSpec* spec, const ColumnsSchedule& schedule)
+  Writer(const ReductionProgram& program, const KernelSpec* spec, const ColumnsSchedule& schedule)
       : program_(program), spec_(spec), schedule_(schedule), lanes_(program.kept_inside ? schedule.vector : 1) {}
 
   /// One kernel (where elements are parked, groups of blocks take strip after strip), or one per pass and one that
@@ -60,7 +55,7 @@ class Writer {
  private:
   const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
   const Reduce& ReduceOf(NodeId id) const { return *program_.graph.node(id).As<Reduce>(); }
-  std::string Name(NodeId id) const { return ValueName(program_, id); }
+  std::string Name(NodeId id) const { return program_.ValueName(id); }
   std::string Arithmetic(NodeId id) const { return graph::CudaArithmetic(TypeOf(id).dtype, false); }
 
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
@@ -176,31 +171,8 @@ class Writer {
   }
   std::string Index() const { return IndexType(program_.graph, spec_->dims); }
 
-  graph::Coordinate At(size_t axis) const {
-    if (program_.space[axis].one()) return {.text = "0", .multiple = 0};
-    graph::Coordinate at{.text = (program_.reduced[axis] ? "r" : "k") + std::to_string(axis)};
-    if (static_cast<int>(axis) == program_.InnerAxis() && schedule_.vector > 1) {
-      at.lanes = graph::Coordinate::Lanes::kNext;
-      at.multiple = schedule_.vector;
-    }
-    return at;
-  }
-  Coordinates ElementAt() const {
-    Coordinates at;
-    for (size_t axis = 0; axis < program_.space.size(); ++axis) at.push_back(At(axis));
-    return at;
-  }
-  /// Of a value per kept element, with the reduced axes as zeros or without them.
-  Coordinates KeptAt(size_t rank) const {
-    Coordinates at;
-    for (size_t axis = 0; axis < program_.space.size(); ++axis) {
-      if (!program_.reduced[axis])
-        at.push_back(At(axis));
-      else if (rank == program_.space.size())
-        at.push_back({.text = "0", .multiple = 0});
-    }
-    return at;
-  }
+  Coordinates ElementAt() const { return program_.ElementAt(schedule_.vector); }
+  Coordinates KeptAt(NodeId id) const { return program_.SharedAt(id, schedule_.vector); }
 
   /// Elements where the results of the passes before `pass` are at hand.
   ElementText Elements(int pass, const std::string& indent) const {
@@ -209,11 +181,11 @@ class Writer {
     for (size_t id = 0; id < program_.passes.size(); ++id) {
       const auto node = static_cast<NodeId>(id);
       if (program_.passes[id] >= 0 && program_.passes[id] < pass)
-        elements.Know(node, {Name(node) + Lane(), lanes_ > 1 ? 1 : 0}, KeptAt(TypeOf(node).rank()));
+        elements.Know(node, {Name(node) + Lane(), lanes_ > 1 ? 1 : 0}, KeptAt(node));
     }
     return elements;
   }
-  bool HasSpread(NodeId id) const { return !program_.SpreadsOf(id).empty(); }
+  bool HasSpread(NodeId id) const { return !program_.BesideOf(id).empty(); }
   /// What a pass adds up in, for each lane: the result's type, or moments.
   std::string Sums(NodeId id) const { return HasSpread(id) ? Name(id) + "moments" : Name(id); }
   std::string SumType(NodeId id) const { return HasSpread(id) ? "Moments<" + Arithmetic(id) + ">" : Arithmetic(id); }
@@ -258,7 +230,7 @@ class Writer {
       return ReduceOf(id).op == Combine::kMean ? fmt::format("{}{}[lane] /= {};\n", lanes, Name(id), count) : "";
     std::string text = fmt::format("  {} {}[LANES];\n{}{}[lane] = {}[lane].mean;\n", Arithmetic(id), Name(id), lanes,
                                    Name(id), Sums(id));
-    for (NodeId spread : program_.SpreadsOf(id))
+    for (NodeId spread : program_.BesideOf(id))
       text += fmt::format("  {} {}[LANES];\n{}{}[lane] = {}[lane].spread{};\n", Arithmetic(spread), Name(spread), lanes,
                           Name(spread), Sums(id), ReduceOf(spread).op == Combine::kMean ? " / " + count : "");
     return text;
@@ -270,9 +242,7 @@ class Writer {
     ElementText elements = Elements(pass, "    ");
     const std::string parked = Unparked(elements);
     if (schedule_.park && pass == 0) text += "  wait_for_batches<0>();\n";
-    std::string sums;
-    std::string counts;
-    std::string share;
+    std::string sums, counts, share;
     for (NodeId id : reductions) {
       text += Declare(id, Gathered(id), HasSpread(id) ? "VEC" : "LANES");
       const auto value = elements.Of(program_.graph.node(id).operands[0], ElementAt());
@@ -371,7 +341,7 @@ class Writer {
     ElementText elements = Elements(program_.pass_count, "  ");
     std::string vectors, stores, writes;
     for (const graph::Output& output : program_.kept_outputs) {
-      const auto value = elements.Of(output.node, KeptAt(TypeOf(output.node).rank()));
+      const auto value = elements.Of(output.node, KeptAt(output.node));
       if (lanes_ == 1) {
         stores += fmt::format("  store(out_{}[kept], {});\n", output.name, value.text);
         continue;
@@ -385,7 +355,7 @@ class Writer {
     return text + LanesText(elements, stores, "  ", vectors) + writes + "  }\n";
   }
 
-  const ColumnsProgram& program_;
+  const ReductionProgram& program_;
   const KernelSpec* spec_;
   ColumnsSchedule schedule_;
   int64_t lanes_;  ///< kept elements of a thread
@@ -394,16 +364,16 @@ class Writer {
 
 }  // namespace
 
-std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program, bool told) {
+std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool told) {
   std::vector<ColumnsPartial> partials;
   for (size_t id = 0; id < program.passes.size(); ++id) {
     const auto node = static_cast<NodeId>(id);
-    if (program.passes[id] < 0 || program.spreads.contains(node)) continue;
+    if (program.passes[id] < 0 || program.beside.contains(node)) continue;
     const DType dtype = program.graph.node(node).type.dtype;
     const std::string type = graph::CudaArithmetic(dtype, false);
     const size_t bytes = IsFloat(dtype) && SizeOf(dtype) < 4 ? 4 : SizeOf(dtype);
-    const bool moments = !program.SpreadsOf(node).empty();
-    ColumnsPartial partial{node, ValueName(program, node) + "parts", moments ? "Moments<" + type + ">" : type,
+    const bool moments = !program.BesideOf(node).empty();
+    ColumnsPartial partial{node, program.ValueName(node) + "parts", moments ? "Moments<" + type + ">" : type,
                            moments ? 3 * bytes : bytes};
     if (told) partial.type = "Told<" + partial.type + ">", partial.bytes = (partial.bytes + 3) / 4 * 8;
     partials.push_back(std::move(partial));
@@ -411,7 +381,7 @@ std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program, bool told)
   return partials;
 }
 
-std::vector<ColumnsParked> ParkedOf(const ColumnsProgram& program, int64_t vectors, int64_t vector, int64_t& bytes) {
+std::vector<ColumnsParked> ParkedOf(const ReductionProgram& program, int64_t vectors, int64_t vector, int64_t& bytes) {
   std::vector<ColumnsParked> parked;
   bytes = 0;
   for (graph::NodeId id : program.graph.inputs()) {
@@ -423,7 +393,7 @@ std::vector<ColumnsParked> ParkedOf(const ColumnsProgram& program, int64_t vecto
   return parked;
 }
 
-std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, const ColumnsSchedule& schedule) {
+std::vector<std::string> ColumnsKernels(const ReductionProgram& program, const ColumnsSchedule& schedule) {
   if (schedule.splits == 1 || schedule.park) return {"kernel"};
   std::vector<std::string> names;
   for (int pass = 0; pass < program.pass_count; ++pass) names.push_back(fmt::format("pass{}", pass + 1));
@@ -431,18 +401,18 @@ std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, const Col
   return names;
 }
 
-std::string ColumnsText(const ColumnsProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule) {
+std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule) {
   return Writer(program, &spec, schedule).Run();
 }
 
-bool ColumnsCanBeWritten(const ColumnsProgram& program) {
+bool ColumnsCanBeWritten(const ReductionProgram& program) {
   const KernelSpec none;
   Writer writer(program, &none, {});
   writer.Run();
   return !writer.failed();
 }
 
-bool ColumnsCanPark(const ColumnsProgram& program) {
+bool ColumnsCanPark(const ReductionProgram& program) {
   const KernelSpec none;
   Writer writer(program, &none, {.splits = 2, .park = true});
   writer.Run();

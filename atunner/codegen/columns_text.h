@@ -1,10 +1,10 @@
-// The text of the kernels that compute a ColumnsProgram.
+// The text of the kernels that compute a ReductionProgram.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "atunner/codegen/columns_program.h"
+#include "atunner/codegen/reduction_program.h"
 #include "atunner/model/kernel_spec.h"
 
 namespace atunner {
@@ -28,7 +28,7 @@ struct ColumnsPartial {
   size_t bytes = 4;  ///< of it
 };
 /// `told`: by blocks that wait for each other, in words of 64 bits.
-std::vector<ColumnsPartial> PartialsOf(const ColumnsProgram& program, bool told);
+std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool told);
 
 /// The inputs that a schedule parks, and where each begins in the dynamic shared memory of a block.
 struct ColumnsParked {
@@ -36,16 +36,16 @@ struct ColumnsParked {
   int64_t offset = 0;  ///< in bytes, a multiple of 16
 };
 /// `vectors`: that a block parks of each. `bytes` becomes what all of them take.
-std::vector<ColumnsParked> ParkedOf(const ColumnsProgram& program, int64_t vectors, int64_t vector, int64_t& bytes);
+std::vector<ColumnsParked> ParkedOf(const ReductionProgram& program, int64_t vectors, int64_t vector, int64_t& bytes);
 
 /// Names of the kernels in the order in which they run.
-std::vector<std::string> ColumnsKernels(const ColumnsProgram& program, const ColumnsSchedule& schedule);
+std::vector<std::string> ColumnsKernels(const ReductionProgram& program, const ColumnsSchedule& schedule);
 /// Their text, for constants and helpers of kernels/graph in front of it.
-std::string ColumnsText(const ColumnsProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule);
+std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule);
 
 /// Is everything that elements are computed from where its coordinates say?
-bool ColumnsCanBeWritten(const ColumnsProgram& program);
+bool ColumnsCanBeWritten(const ReductionProgram& program);
 /// Are there elements to park, and is each used where it lies alone?
-bool ColumnsCanPark(const ColumnsProgram& program);
+bool ColumnsCanPark(const ReductionProgram& program);
 
 }  // namespace atunner

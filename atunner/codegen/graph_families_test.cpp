@@ -31,6 +31,8 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("sum", {{16, 512}}, {{"axis", std::string("all")}})), "reduction");
   EXPECT_EQ(FamilyOf(Spec("sum", {{64, 4096}}, {{"axis", std::string("all")}})), "columns") << "one long row";
   EXPECT_EQ(FamilyOf(Spec("sum", {{64, 512}}, {{"axis", int64_t{0}}})), "columns");
+  EXPECT_EQ(FamilyOf(Spec("log_softmax", {{4096, 50256}})), "reduction");
+  EXPECT_EQ(FamilyOf(Spec("log_softmax", {{4096, 128256}})), "columns") << "rows that exceed a multiprocessor";
   EXPECT_EQ(FamilyOf(Spec("cumsum", {{64, 512}})), "scan");
   EXPECT_EQ(FamilyOf(Spec("transpose", {{64, 512}})), "transpose");
   EXPECT_EQ(FamilyOf(Spec("max_pool", {{2, 3, 16, 16}})), "pooling");
@@ -94,26 +96,25 @@ total = reduce_sum(e, axes=[1], keep=true)
 y = e / total
 output y
 )");
-  const auto program = MakeReductionProgram(graph.value());
+  const auto program = MakeRowsProgram(graph.value());
   ASSERT_TRUE(program.has_value());
-  EXPECT_EQ(program->passes, 2);
-  EXPECT_EQ(program->columns, 6);
-  EXPECT_EQ(program->row_axes, 1u);
+  EXPECT_EQ(program->pass_count, 2);
+  EXPECT_EQ(program->reduced, (std::vector<bool>{false, true}));
   EXPECT_EQ(program->WantedIn(0).size(), 1u);
 }
 
 TEST(ReductionProgram, TakesExponentialsWithTheirMaximum) {
   const KernelSpec spec = Spec("cross_entropy", {{64, 512}}, {{"reduction", std::string("none")}});
   const graph::ValidGraph graph = GraphOf(spec).value();
-  EXPECT_EQ(MakeReductionProgram(graph)->passes, 2);
-  const auto online = MakeReductionProgram(graph, /*online=*/true);
+  EXPECT_EQ(MakeRowsProgram(graph)->pass_count, 2);
+  const auto online = MakeRowsProgram(graph, /*online=*/true);
   ASSERT_TRUE(online.has_value());
-  EXPECT_EQ(online->passes, 1);
-  EXPECT_EQ(online->exponentials.size(), 1u);
+  EXPECT_EQ(online->pass_count, 1);
+  EXPECT_EQ(online->beside.size(), 1u);
   EXPECT_TRUE(online->equals.empty()) << "equal infinities are no number apart";
-  const auto guarded = MakeReductionProgram(GraphOf(Spec("logsumexp", {{64, 512}})).value(), /*online=*/true);
+  const auto guarded = MakeRowsProgram(GraphOf(Spec("logsumexp", {{64, 512}})).value(), /*online=*/true);
   ASSERT_TRUE(guarded.has_value());
-  EXPECT_EQ(guarded->exponentials.size(), 1u);
+  EXPECT_EQ(guarded->beside.size(), 1u);
   EXPECT_EQ(guarded->equals.size(), 1u);
 }
 

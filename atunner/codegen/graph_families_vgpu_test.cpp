@@ -141,6 +141,21 @@ output count
         "reduction", 8);
 }
 
+// Where there are as many rows as elements in one, a weight's shape is that of a value for each row.
+TEST_F(GraphKernels, SquaresOfRowsKnowTheirWeights) {
+  Check(SpecOfText(R"(
+graph square
+input x: float32[64, 64]
+input w: float32[64]
+top = reduce_max(x, axes=[1])
+total = reduce_sum(x, axes=[1], keep=true)
+y = (x - total) * (w * 2)
+output y
+output top
+)"),
+        "reduction", 4);
+}
+
 TEST_F(GraphKernels, RowsAreCopiedBeforeTheirTurn) {
   const KernelSpec spec = SpecOfText(R"(
 graph gradient

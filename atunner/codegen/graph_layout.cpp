@@ -80,13 +80,14 @@ std::string LanesText(const graph::ElementText& elements, const std::string& eac
 
 std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& graph,
                         const std::vector<graph::Output>& outputs, const graph::Coordinates& at,
-                        const std::string& offset, const std::string& indent, const std::string& first) {
+                        const std::string& offset, const std::string& indent, const std::string& first,
+                        const std::string& guard) {
   std::string vectors, stores, writes;
   for (const graph::Output& output : outputs) {
     const std::string value = elements.Of(output.node, at).text;
     vectors += fmt::format("{}Vector<{}> {}_out;\n", indent, CudaName(graph.node(output.node).type.dtype), output.name);
     stores += fmt::format("{}  store({}_out.element[lane], {});\n", indent, output.name, value);
-    writes += fmt::format("{0}write(out_{1} + {2}, {1}_out);\n", indent, output.name, offset);
+    writes += fmt::format("{0}{3}write(out_{1} + {2}, {1}_out);\n", indent, output.name, offset, guard);
   }
   return LanesText(elements, stores, indent, vectors, first) + writes;
 }

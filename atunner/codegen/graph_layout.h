@@ -67,10 +67,11 @@ std::string NumberText(const graph::Shape& shape, const graph::Coordinates& at);
 /// `first`.
 std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,
                       const std::string& before = "", const std::string& first = "");
-/// Vectors of results: their elements, and where they are written.
+/// Vectors of results: their elements, and where they are written, if at all (`guard`).
 std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& graph,
                         const std::vector<graph::Output>& outputs, const graph::Coordinates& at,
-                        const std::string& offset, const std::string& indent, const std::string& first = "");
+                        const std::string& offset, const std::string& indent, const std::string& first = "",
+                        const std::string& guard = "");
 
 /// The parameters of a kernel of a graph's task: tensors as in_x and out_y, then open sizes.
 std::string KernelParameters(const KernelSpec& spec);

@@ -92,6 +92,26 @@ TEST_F(Losses, InfiniteLogits) {
   CheckLoss("logsumexp", 24, 2047, DType::kFloat32, {}, "reduction", 4);
 }
 
+// Blocks share such rows, and tell each other what they have found.
+TEST_F(Losses, RowsThatExceedABlock) {
+  infinite_ = true, rows_ = 9, classes_ = 4096;
+  DeviceProfile few = gpu_.profile();
+  few.sms = 4;
+  for (const char* op : {"log_softmax", "logsumexp"}) {
+    const KernelSpec spec = SpecOf({op, {{rows_, classes_}}, {}}, DType::kFloat32);
+    const auto schedule = ColumnsFamily().Bind(spec, few).value();
+    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
+    ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
+    for (int64_t hold : {0, 2, 3}) {
+      if (hold > 0 && spec.name == "logsumexp") continue;
+      const Configuration one = WithValues(
+          *schedule,
+          {{"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 4}, {"splits", 2}, {"unroll", 4}, {"hold", hold}});
+      CheckConfiguration(spec, *schedule, one, **oracle);
+    }
+  }
+}
+
 /// Rows that share their places with many others, and places that no row has.
 class Scattered : public GraphKernels {
  protected:

@@ -19,9 +19,22 @@ namespace {
 
 using graph::NodeId;
 
+/// Elements of a row.
+int64_t Columns(const ReductionProgram& program) { return graph::ElementCount(program.Part(true)).factor(); }
+
 /// Rows that leave most of a device idle when each has one block: the family of columns divides them.
 bool FewLongRows(const ReductionProgram& program, const KernelSpec& spec) {
-  return program.columns >= 32768 && graph::ElementCount(program.RowSpace()).Bound(spec.dims).factor() <= 64;
+  return Columns(program) >= 32768 && graph::ElementCount(program.Part(false)).Bound(spec.dims).factor() <= 64;
+}
+
+/// Rows of whole vectors that exceed a multiprocessor, and would be read twice: blocks of a cluster hold them together.
+bool ExceedsBlock(const ReductionProgram& program) {
+  size_t bytes = 0;
+  for (const RowInput& input : RowInputsOf(program)) {
+    if (input.passes > 1) bytes += SizeOf(program.graph.node(input.id).type.dtype);
+  }
+  return !program.element_outputs.empty() && Columns(program) % 16 == 0 &&
+         Columns(program) * static_cast<int64_t>(bytes) > 220 << 10;
 }
 
 struct Programs {
@@ -32,9 +45,9 @@ struct Programs {
 std::optional<Programs> ProgramsOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto graph = GraphOf(spec);
-  auto program = graph ? MakeReductionProgram(*graph) : std::nullopt;
-  if (!program || FewLongRows(*program, spec)) return std::nullopt;
-  return Programs{*std::move(program), MakeReductionProgram(*graph, /*online=*/true).value()};
+  auto program = graph ? MakeRowsProgram(*graph) : std::nullopt;
+  if (!program || FewLongRows(*program, spec) || ExceedsBlock(*program)) return std::nullopt;
+  return Programs{*std::move(program), MakeRowsProgram(*graph, /*online=*/true).value()};
 }
 
 constexpr int64_t kLongRow = 16384;      // bytes, from which rows may stay in shared memory
@@ -45,21 +58,25 @@ class ReductionTemplate : public GraphTemplate {
   ReductionTemplate(const KernelSpec& spec, const DeviceProfile& profile, Programs programs)
       : GraphTemplate(spec, profile, programs.held.graph),
         program_(std::move(programs.held)),
-        read_again_(std::move(programs.read)) {
+        read_again_(std::move(programs.read)),
+        columns_(Columns(program_)) {
     CountBytes();
     MakeSpace();
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const ReductionSchedule schedule = {Stores(configuration, "registers"), at["prefetch"] != 0,
-                                        Stores(configuration, "staged"), program_.columns % at["vector"] != 0,
+    const ReductionSchedule schedule = {at["vector"],
+                                        Stores(configuration, "registers"),
+                                        at["prefetch"] != 0,
+                                        Stores(configuration, "staged"),
+                                        columns_ % at["vector"] != 0,
                                         IsNarrow(graph_, space_, configuration)};
     // What is not kept in registers is read in as few passes as there can be.
     const bool again = Stores(configuration, "reload") || Stores(configuration, "shared");
     const ReductionProgram& program = again ? read_again_ : program_;
     ConstantBlock constants;
-    constants.Int("COLS", program_.columns, "elements of a row");
+    constants.Int("COLS", columns_, "elements of a row");
     return RenderedKernel{Source(configuration, "reductions over rows", constants,
                                  {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh,
                                   embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
@@ -67,9 +84,9 @@ class ReductionTemplate : public GraphTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t rows = graph::ElementCount(program_.RowSpace()).factor();  // for each unit of the open size
+    const int64_t rows = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
     const int64_t several = (2 * GetInt(space_, configuration, "rows_per_block") + 1) / rows + 1;
-    return CheckSizes(spec_, program_.graph, several, 200000 / (program_.columns * rows));
+    return CheckSizes(spec_, program_.graph, several, 200000 / (columns_ * rows));
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
@@ -77,11 +94,12 @@ class ReductionTemplate : public GraphTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double threads = Real(at["threads_per_row"]), block = threads * Real(at["rows_per_block"]);
-    const double vector = Real(at["vector"]), columns = Real(program_.columns), streamed = Real(streamed_bytes_);
+    const double vector = Real(at["vector"]), columns = Real(columns_),
+                 streamed = Real(std::max<int64_t>(copied_bytes_, 1));
     const bool staged = Stores(configuration, "staged"), reloads = Stores(configuration, "reload");
     const bool shared = Stores(configuration, "shared");
-    const bool writes = !program_.WantedIn(program_.passes).empty();
-    const double again = reloads ? 0.5 * streamed * Real(read_again_.passes - (writes ? 0 : 1)) * columns : 0;
+    const bool writes = !program_.element_outputs.empty();
+    const double again = reloads ? 0.5 * streamed * Real(read_again_.pass_count - (writes ? 0 : 1)) * columns : 0;
     const double width = staged ? 16 : vector * Real(narrowest_) * (shared ? 0.5 : 1);  // copies want 16 bytes
     const double narrow = width >= 16 ? 1.0 : width >= 8 ? 1.02 : width >= 4 ? 1.1 : 1.6;
     const double per_thread = columns / threads;
@@ -116,7 +134,7 @@ class ReductionTemplate : public GraphTemplate {
 
  private:
   int64_t BytesOf(NodeId id) const { return static_cast<int64_t>(SizeOf(graph_.node(id).type.dtype)); }
-  double Rows() const { return Real(graph::ElementCount(program_.RowSpace()).Bound(spec_.dims).factor()); }
+  double Rows() const { return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor()); }
   bool Stores(const Configuration& configuration, std::string_view where) const {
     return ToString(Get(space_, configuration, "storage")) == where;
   }
@@ -124,37 +142,33 @@ class ReductionTemplate : public GraphTemplate {
   void CountBytes() {
     for (const RowInput& input : RowInputsOf(program_)) {
       const int64_t bytes = BytesOf(input.id);
-      if (input.columns) narrowest_ = std::min(narrowest_, bytes);
-      if (input.columns && input.rows && input.passes > 0) streamed_bytes_ += bytes;
-      const bool kept = input.columns && input.rows && input.passes > 1;
-      if (kept) kept_bytes_ += bytes;
-      if (!HasRows(program_, input)) continue;
+      narrowest_ = std::min(narrowest_, bytes);
       copied_bytes_ += bytes;
-      least_copied_ = std::min(least_copied_, bytes);
-      if (!kept) copied_only_bytes_ += bytes;
+      (input.passes > 1 ? kept_bytes_ : copied_only_bytes_) += bytes;
     }
-    streamed_bytes_ = std::max<int64_t>(streamed_bytes_, 1);
   }
 
   void MakeSpace() {
     int64_t widest = 1;
     // Long rows that begin anywhere: whole vectors but for their ends.
-    bool uneven = program_.columns >= 1024;
-    for (const RowInput& input : RowInputsOf(program_)) {
-      if (input.columns) widest = std::max(widest, BytesOf(input.id));
-      uneven = uneven && (!input.columns || HasRows(program_, input));
+    const int inner = program_.InnerAxis();
+    const int64_t neighbours = inner < 0 || !program_.reduced[inner] ? 1 : program_.space[inner].factor();
+    bool uneven = columns_ >= 1024 && neighbours == columns_;
+    for (NodeId id : graph_.inputs()) {
+      if (program_.IsShared(id)) continue;
+      widest = std::max(widest, BytesOf(id));
+      uneven = uneven && program_.IsStreamed(id);
     }
     for (const graph::Output& output : graph_.outputs()) widest = std::max(widest, BytesOf(output.node));
     const std::vector<Value> vectors =
-        PowersOfTwo(std::min<int64_t>(16, 32 / widest), [&](int64_t v) { return uneven || program_.columns % v == 0; });
+        PowersOfTwo(std::min<int64_t>(16, 32 / widest), [&](int64_t v) { return uneven || neighbours % v == 0; });
     const bool again = kept_bytes_ > 0;
     // Short rows that begin anywhere: single elements are dear to read from memory, not from shared memory.
-    const bool odd = copied_bytes_ > 0 && program_.columns * least_copied_ % 16 != 0 && program_.columns <= 512 &&
-                     profile_.cc_major >= 8;
+    const bool odd = copied_bytes_ > 0 && columns_ * narrowest_ % 16 != 0 && columns_ <= 512 && profile_.cc_major >= 8;
     std::vector<Value> storages = {std::string("reload")};
     if (again) storages.insert(storages.begin(), std::string("registers"));
     if (odd) storages.emplace_back(std::string("staged"));
-    if (again && program_.columns * copied_bytes_ > kLongRow && profile_.cc_major >= 8)
+    if (again && columns_ * copied_bytes_ > kLongRow && profile_.cc_major >= 8)
       storages.emplace_back(std::string("shared"));
     space_.parameters = {
         {"threads_per_row",
@@ -170,7 +184,7 @@ class ReductionTemplate : public GraphTemplate {
     };
     AddFunctions(graph_, space_);
     if (uneven)
-      Add(fmt::format("{} % vector == 0 or storage == 'reload' or storage == 'shared'", program_.columns),
+      Add(fmt::format("{} % vector == 0 or storage == 'reload' or storage == 'shared'", columns_),
           "rows that begin between vectors");
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
@@ -178,23 +192,23 @@ class ReductionTemplate : public GraphTemplate {
       Add("storage == 'staged' or (threads_per_row >= 8 and rows_per_block <= 32)", "threads of a row read neighbours");
       Add(fmt::format("storage != 'staged' or (rows_per_block * {} % 16 == 0 and rows_per_block * {} <= "
                       "45056)",
-                      program_.columns * least_copied_, program_.columns * copied_bytes_),
+                      columns_ * narrowest_, columns_ * copied_bytes_),
           "whole pieces of 16 bytes in shared memory");
     }
     Add(fmt::format("rows_per_block <= max(1, {:.0f}) or threads_per_row * rows_per_block == 32", Rows()),
         "more rows than there are");
     Add(fmt::format("threads_per_row * vector < 2 * {} or threads_per_row <= 8 or (threads_per_row == 32 and "
                     "rows_per_block == 1)",
-                    program_.columns),
+                    columns_),
         "more threads than elements");
-    const std::string chunks = fmt::format("ceil_div({}, threads_per_row * vector)", program_.columns);
+    const std::string chunks = fmt::format("ceil_div({}, threads_per_row * vector)", columns_);
     Add(fmt::format("storage != 'registers' or {} * vector * ({} + prefetch * {}) // 4 + {} <= "
                     "min(255, 65536 // (threads_per_row * rows_per_block))",
                     chunks, std::max<int64_t>(kept_bytes_, 1), copied_only_bytes_, kOtherRegisters),
         "the row does not fit in registers");
     Add(fmt::format("prefetch == 0 or ((storage == 'registers' or storage == 'shared') and blocks_per_sm > 0 and "
                     "vector * {} >= 4)",
-                    least_copied_),
+                    narrowest_),
         "asynchronous copies take 4, 8 or 16 bytes, and serve blocks that go on");
     Add(fmt::format("storage != 'shared' or (prefetch == 1 and threads_per_row >= 128 and {} <= 32)", chunks),
         "rows in shared memory are long, and copied");
@@ -206,24 +220,23 @@ class ReductionTemplate : public GraphTemplate {
 
   LaunchStep RowsStep(const Configuration& configuration) const {
     const int64_t persistent = chosen(configuration)["blocks_per_sm"] * profile_.sms;
-    const std::string rows = graph::ElementCount(program_.RowSpace()).ToString();
+    const std::string rows = graph::ElementCount(program_.Part(false)).ToString();
     LaunchStep step = Launch(
         "kernel", fmt::format("min(ceil_div({}, rows_per_block), {})", rows, persistent > 0 ? persistent : INT32_MAX),
         "threads_per_row * rows_per_block");
     step.shared_bytes = Expr::MustParse(fmt::format(
-        "prefetch * ceil_div({}, threads_per_row * vector) * threads_per_row * rows_per_block * vector * {}",
-        program_.columns, copied_bytes_));
+        "prefetch * ceil_div({}, threads_per_row * vector) * threads_per_row * rows_per_block * vector * {}", columns_,
+        copied_bytes_));
     return step;
   }
 
   ReductionProgram program_;
   ReductionProgram read_again_;
+  int64_t columns_;  ///< elements of a row
   int64_t narrowest_ = 8;
-  int64_t streamed_bytes_ = 0;     ///< of one column, read row by row
   int64_t kept_bytes_ = 0;         ///< of one column, read in more than one pass
   int64_t copied_bytes_ = 0;       ///< of one column, where rows are copied before their turn
   int64_t copied_only_bytes_ = 0;  ///< of those what only one pass reads
-  int64_t least_copied_ = 8;       ///< of one such input
 };
 
 }  // namespace

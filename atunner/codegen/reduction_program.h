@@ -1,51 +1,66 @@
-// A graph of maps and reductions over rows, in the order in which a kernel computes it: passes over the row's elements,
-// each of which ends in reductions that the next one needs.
+// A graph of maps and reductions over the same axes: passes over the elements, each of which ends in reductions that
+// the next one needs. Two families compute such programs: one where the reduced axes are the last ("rows"), and one
+// wherever they lie ("columns").
 #pragma once
 
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "atunner/graph/element_text.h"
 #include "atunner/graph/graph.h"
 
 namespace atunner {
 
 struct ReductionProgram {
-  enum class Kind : uint8_t {
-    kElement,  ///< one value per element of the space (an input may repeat along some axes)
-    kRow,      ///< one value per row
-  };
-  struct Step {
-    Kind kind = Kind::kElement;
-    int pass = 0;  ///< the first pass in which the value can be computed; of a reduction, the one that computes it
-  };
-
   graph::ValidGraph graph;
-  graph::Shape space;       ///< rows' axes, then those that are reduced
-  size_t row_axes = 0;      ///< how many come first
-  int64_t columns = 1;      ///< elements of a row
-  std::vector<Step> steps;  ///< by node
-  int passes = 0;           ///< before the one that writes elements
-  /// By the node of a sum of exp(x - m), where m is the largest x of the row: that m. One pass computes both.
-  std::map<graph::NodeId, graph::NodeId> exponentials;
-  std::set<graph::NodeId> equals;  ///< of those sums: where x is m, infinite too, the distance is 0
+  graph::Shape space;         ///< of what is reduced
+  std::vector<bool> reduced;  ///< by axis of the space
+  std::vector<int> passes;    ///< by node: of a reduction, the pass that computes it; of others -1
+  std::vector<int> known;     ///< by node: the first pass in which its value is at hand
+  int pass_count = 0;         ///< before the one that writes elements
+  /// By a node that needs no pass of its own, what it is computed beside: a mean or sum of squared distances from a
+  /// mean, that mean; a sum of exp(x - m), where m is the largest x, that m.
+  std::map<graph::NodeId, graph::NodeId> beside;
+  std::set<graph::NodeId> equals;              ///< sums of exponentials for which equal infinities are 0 apart
+  bool kept_inside = false;                    ///< are neighbouring elements kept (columns), or reduced?
+  std::vector<graph::Output> element_outputs;  ///< of the space's shape
+  std::vector<graph::Output> kept_outputs;     ///< one element for each of the kept space
 
-  graph::Shape RowSpace() const { return {space.begin(), space.begin() + static_cast<int64_t>(row_axes)}; }
-  graph::Shape ColumnSpace() const { return {space.begin() + static_cast<int64_t>(row_axes), space.end()}; }
-  /// What of a shape, aligned at the last axis of the space, stands for rows, and what for the elements of a row.
-  graph::Shape RowPart(const graph::Shape& shape) const;
-  graph::Shape ColumnPart(const graph::Shape& shape) const;
+  graph::Shape Part(bool of_reduced) const;
+  /// The axis along which neighbours lie in memory; -1 where the space has one element.
+  int InnerAxis() const;
+  /// The reductions that a pass computes, without those beside others.
+  std::vector<graph::NodeId> ReductionsOf(int pass) const;
+  std::vector<graph::NodeId> BesideOf(graph::NodeId id) const;
+  /// The kept space, with the reduced axes as extents of 1.
+  graph::Shape KeptShape() const;
+  /// Of the kept space, or of one element: all elements that are reduced together share its value.
+  bool IsShared(graph::NodeId id) const;
+  /// An input with an element for each of the space.
+  bool IsStreamed(graph::NodeId id) const;
+  /// The streamed inputs that `wanted` are computed from, where what elements share is at hand.
+  std::vector<graph::NodeId> StreamedFor(const std::vector<graph::NodeId>& wanted) const;
   /// What a pass over the elements is for: operands of its reductions, and in the last one the outputs.
   std::vector<graph::NodeId> WantedIn(int pass) const;
   /// The last one over elements.
-  int LastPass() const { return WantedIn(passes).empty() ? passes - 1 : passes; }
-  /// The nodes of kind kElement that `wanted` are computed from, in order, themselves included.
-  std::vector<graph::NodeId> ElementsFor(const std::vector<graph::NodeId>& wanted) const;
+  int LastPass() const { return element_outputs.empty() ? pass_count - 1 : pass_count; }
+
+  /// Coordinates k0, r1, … of an element of the space (kept axes and reduced ones), where the inner axis' are those of
+  /// so many lanes.
+  graph::Coordinates ElementAt(int64_t lanes) const;
+  /// Of a value that elements share.
+  graph::Coordinates SharedAt(graph::NodeId id, int64_t lanes) const;
+  /// The name of a node's value: none other ends in an underscore.
+  std::string ValueName(graph::NodeId id) const;
 };
 
-/// nullopt where the graph is not made of maps, of reductions over the same last axes of known extent, and of elements
-/// of rows at places that inputs tell. `online`: sums of exponentials are found (else they are sums like others).
-std::optional<ReductionProgram> MakeReductionProgram(const graph::ValidGraph& graph, bool online = false);
+/// nullopt where reductions differ in their axes, or something else than a map comes between.
+std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph);
+/// Of last axes of known extent alone, and of elements of rows at places that inputs tell. `online`: sums of
+/// exponentials are computed beside their maximum (else they are sums like others).
+std::optional<ReductionProgram> MakeRowsProgram(const graph::ValidGraph& graph, bool online = false);
 
 }  // namespace atunner
