@@ -49,7 +49,8 @@ TEST(Golden, Rows) {
                                                {"unroll", int64_t{2}},
                                                {"blocks_per_sm", int64_t{4}},
                                                {"stream", int64_t{1}}});
-  EXPECT_EQ(Head(kernel, {"words.cuh", "row_common.cuh", "softmax.cu"}),
+  EXPECT_EQ(Head(kernel, {"words.cuh", "../graph/element.cuh", "../graph/vector.cuh", "../graph/combine.cuh",
+                          "../graph/row_reduce.cuh", "row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
 // threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
 #include <cuda_bf16.h>
@@ -71,6 +72,7 @@ constexpr int VEC = 8;  // elements per load
 constexpr int TENSORS = 1;  // read row by row
 constexpr int PARAMETERS = 0;  // values per column
 constexpr int ADD_GROUPS = 8;
+constexpr int BOXES = 2;  // that what blocks of a cluster tell each other comes in by turns
 #define CLUSTER 1
 #define OWNERS 1
 #define SPLIT 1

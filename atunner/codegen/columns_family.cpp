@@ -49,7 +49,8 @@ class ColumnsTemplate : public GraphTemplate {
     const ColumnsSchedule schedule = ScheduleOf(configuration);
     if (schedule.park) {
       constants.Int("BLOCKS_PER_SM", BlocksPerSm(configuration), "that run at once")
-          .Int("MOST_STEPS", MostSteps(configuration), "of a block");
+          .Int("MOST_STEPS", MostSteps(configuration), "of a block")
+          .Line("constexpr int CLUSTER = SPLITS, BOXES = 2;");
     }
     return RenderedKernel{
         Source(configuration, "reductions over any axes", constants,

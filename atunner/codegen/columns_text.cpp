@@ -306,7 +306,9 @@ class Writer {
   std::string Partials(int pass) const {
     std::string text;
     for (NodeId id : program_.ReductionsOf(pass)) {
-      if (schedule_.cluster) text += fmt::format("  tell<{}>({}, turn, kept_thread, reduced_thread);\n", id, Sums(id));
+      if (schedule_.cluster)
+        text += fmt::format("  tell<{}, KEPT_THREADS * LANES>({}, turn, kept_thread * LANES, reduced_thread);\n", id,
+                            Sums(id));
     }
     if (schedule_.cluster) return text;
     text += "  if (active && reduced_thread == 0) {\n";
@@ -331,7 +333,8 @@ class Writer {
     for (NodeId id : reductions) text += Declare(id, Gathered(id), "LANES");
     for (NodeId id : reductions) {
       if (schedule_.cluster)
-        text += fmt::format("  const auto* const {}parts = told<{}, {}>(turn);\n", Name(id), id, SumType(id));
+        text += fmt::format("  const auto* const {}parts = told<{}, KEPT_THREADS * LANES, {}>(turn);\n", Name(id), id,
+                            SumType(id));
     }
     text += "  for (int part = reduced_thread; part < SPLITS && active; part += REDUCED_THREADS) {\n";
     text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";

@@ -71,7 +71,8 @@ class RowTemplate : public BoundTemplate {
         .Int("VEC", choice.vector, "elements per load")
         .Int("TENSORS", kernel_.tensors, "read row by row")
         .Int("PARAMETERS", kernel_.parameters, "values per column")
-        .Int("ADD_GROUPS", kAddGroups);
+        .Int("ADD_GROUPS", kAddGroups)
+        .Int("BOXES", choice.defers() ? 4 : 2, "that what blocks of a cluster tell each other comes in by turns");
     for (const char* name : {"cluster", "owners", "split", "fused"}) constants.Define(Capitals(name), at[name]);
     constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
     if (choice.owners > 1) {
@@ -84,11 +85,14 @@ class RowTemplate : public BoundTemplate {
     if (choice.owners > 1) AddExchange(choice, plan);
     AddRows(configuration, choice, plan);
     if (kernel_.gradients && !SumsAreWhole(choice)) AddGradients(choice, plan);
+    const auto only = [](bool when, std::string_view text) { return when ? text : std::string_view(); };
+    const bool cluster = choice.cluster > 1;
     return RenderedKernel{Emit(configuration, constants,
-                               {choice.cluster > 1 ? embed::kTensorCopiesCuh : std::string_view(),
-                                choice.cluster > 1 ? embed::kClusterCuh : std::string_view(), embed::kRowCommonCuh,
-                                kernel_.parameters > 0 ? embed::kRowMomentsCuh : std::string_view(), kernel_.text,
-                                choice.owners > 1 ? embed::kLayernormBackwardOwnersCuh : std::string_view()}),
+                               {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kRowReduceCuh,
+                                only(cluster, embed::kTensorCopiesCuh), only(cluster, embed::kClusterCuh),
+                                only(cluster, embed::kClusterPartsCuh), embed::kRowCommonCuh,
+                                only(kernel_.parameters > 0, embed::kRowMomentsCuh), kernel_.text,
+                                only(choice.owners > 1, embed::kLayernormBackwardOwnersCuh)}),
                           std::move(plan)};
   }
 

@@ -56,7 +56,7 @@ struct ColumnSums {
   float* shared;
 
   DEVICE ColumnSums() {
-    shared = (float*)((Vector*)dynamic_shared + KEPT_VECTORS * BLOCK) + threadIdx.x;
+    shared = (float*)((Elements*)dynamic_shared + KEPT_VECTORS * BLOCK) + threadIdx.x;
     UNROLLED for (int i = 0; i < sizeof(held) / sizeof(float); ++i) held[i] = 0;
     for (int i = 0; i < SHARED_SUMS * VEC * 2; ++i) shared[i * BLOCK] = 0;
   }
@@ -120,9 +120,9 @@ constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;  // column sums in re
 template <class Vectors>
 DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const Lane& lane, const RowSums& row, ColumnSums& columns) {
   lane.each<COLUMN_UNROLL>([&](int c) {
-    const Vector v = vectors(c, 0);
-    const Vector u = vectors(c, 1);
-    const Vector w = affine.get(lane, c);
+    const Elements v = vectors(c, 0);
+    const Elements u = vectors(c, 1);
+    const Elements w = affine.get(lane, c);
     float out[VEC];
     UNROLLED for (int e = 0; e < VEC; ++e) {
       const float normal = (v[e] - row.norm.mean) * row.norm.scale;
@@ -150,9 +150,9 @@ struct LayerNormBackward {
       Deviations seen(kept.get(lane, first, 0), lane, first);
       float g_sum = 0, gx = 0;
       lane.each<WRITE_UNROLL>([&](int c) {
-        const Vector v = kept.get(lane, c, 0);
-        const Vector u = kept.get(lane, c, 1);
-        const Vector w = affine.get(lane, c);
+        const Elements v = kept.get(lane, c, 0);
+        const Elements u = kept.get(lane, c, 1);
+        const Elements w = affine.get(lane, c);
         UNROLLED for (int e = 0; e < VEC; ++e) {
           const float g = u[e] * w[e];
           g_sum += g;
@@ -161,7 +161,7 @@ struct LayerNormBackward {
       }, first, min(first + SPAN, CHUNKS));
       mine[0].add({seen.moments(), g_sum, gx - seen.offset() * g_sum});
     });
-    return whole(mine, lane.count(), OverBlock{team});
+    return whole(mine, lane.count(), OverBlock{team.slot});
   }
   DEVICE void write(const Lane& lane, const Kept& kept, const Contribution&, const Contribution& all) {
     const RowSums sums = row_sums(all, eps);
@@ -216,8 +216,8 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) columns(const T* _
   constexpr int WIDTH = PEELED ? 1 : VEC;
   const auto add = [&](long long row, int column, float (&sums)[2][WIDTH]) {
     const long long at = row * COLS + column;
-    Vector v, u;
-    if (WIDTH == VEC) v = load(x + at), u = load(dy + at);
+    Elements v, u;
+    if (WIDTH == VEC) read(v, x + at), read(u, dy + at);
     else v.element[0] = x[at], u.element[0] = dy[at];
     const Norm norm = {mean[row], rstd[row]};
     UNROLLED for (int e = 0; e < WIDTH; ++e) {
@@ -242,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) add_shares(const f
     sums[1][0] += share[COLS];
   };
   sum_columns<1>(count, 1, add, [&](int column, float w, float b) {
-    from_float(dweight[column], w);
-    from_float(dbias[column], b);
+    store(dweight[column], w);
+    store(dbias[column], b);
   });
 }

@@ -1,30 +1,6 @@
-// Reductions over the threads of a block that share a row.
-constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
+// Rows of graphs.
 constexpr int CHUNKS = (COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
 constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks beyond its row
-constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
-
-/// Combines N values, a power of two, in a tree. A loop over an array would lie in local memory from 16 on.
-template <class Op, int N, class T> DEVICE T tree(const T* leaves) {
-  if constexpr (N == 1) return leaves[0];
-  else return Op::of(tree<Op, N / 2>(leaves), tree<Op, N / 2>(leaves + N / 2));
-}
-
-/// Combines `value` over the threads of a row; all of them get the result. `slot` alternates between two areas of shared
-/// memory, so that one barrier is enough.
-template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
-#pragma unroll
-  for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2)
-    value = Op::of(value, (T)__shfl_xor_sync(0xffffffffu, value, offset));
-  if (WARPS_PER_ROW == 1) return value;
-  __shared__ T part[2][ROWS_PER_BLOCK][WARPS_PER_ROW];
-  slot ^= 1;
-  const int row = threadIdx.x / THREADS_PER_ROW;
-  const int thread = threadIdx.x % THREADS_PER_ROW;
-  if (thread % 32 == 0) part[slot][row][thread / 32] = value;
-  __syncthreads();
-  return tree<Op, WARPS_PER_ROW>(part[slot][row]);
-}
 
 /// e^v, of sums of such: few instructions, or 16-bit rows would wait for them. What the product is rounded by counts for
 /// less the smaller the term, and e^0 is 1.
