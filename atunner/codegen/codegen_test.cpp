@@ -47,12 +47,11 @@ TEST(Golden, Rows) {
                                                {"rows_per_block", int64_t{4}},
                                                {"storage", std::string("shared")},
                                                {"unroll", int64_t{2}},
-                                               {"blocks_per_sm", int64_t{4}},
-                                               {"stream", int64_t{1}}});
+                                               {"blocks_per_sm", int64_t{4}}});
   EXPECT_EQ(Head(kernel, {"words.cuh", "../graph/element.cuh", "../graph/vector.cuh", "../graph/combine.cuh",
                           "../graph/row_reduce.cuh", "row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
-// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
+// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -67,7 +66,7 @@ constexpr int UNROLL = 2;
 constexpr int SHARED_SUMS = 0;
 constexpr int PREFETCH = 0;
 constexpr int KEEP = 0;
-constexpr int STREAM = 1;
+constexpr bool STREAM = false;  // evict-first loads and stores
 constexpr int VEC = 8;  // elements per load
 constexpr int TENSORS = 1;  // read row by row
 constexpr int PARAMETERS = 0;  // values per column

@@ -67,7 +67,8 @@ class RowTemplate : public BoundTemplate {
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
     const Chosen at = chosen(configuration);
     constants.Int("COLS", cols_)
-        .Ints(at, {"threads_per_row", "rows_per_block", "unroll", "shared_sums", "prefetch", "keep", "stream"})
+        .Ints(at, {"threads_per_row", "rows_per_block", "unroll", "shared_sums", "prefetch", "keep"})
+        .Bool("STREAM", false, "evict-first loads and stores")
         .Int("VEC", choice.vector, "elements per load")
         .Int("TENSORS", kernel_.tensors, "read row by row")
         .Int("PARAMETERS", kernel_.parameters, "values per column")
@@ -125,7 +126,6 @@ class RowTemplate : public BoundTemplate {
     };
     Choices usual = AllValues();
     fix(usual, {"owners", "batch", "split"}, Integers({1}));
-    fix(usual, {"stream"}, Integers({0}));
     // Column sums leave few registers for wide vectors of short elements.
     fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector())});
     std::vector<Choices> ways;
@@ -209,7 +209,6 @@ class RowTemplate : public BoundTemplate {
         {"keep", kernel_.parameters > 0 ? Integers({0, 1}) : Integers({0}), "keep the values per column in registers"},
         {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
         {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");

@@ -2,7 +2,7 @@
 // serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
 // a split row through a workspace, between two launches; OWNERS of a row's columns through a workspace, while they run.
 // With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in registers; the column sums of
-// SHARED_SUMS chunks lie in shared memory; STREAM makes loads and stores evict-first.
+// SHARED_SUMS chunks lie in shared memory.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
 constexpr int PARTS = CLUSTER * SPLIT * OWNERS;        // blocks that share a row
