@@ -51,7 +51,7 @@ TEST(Golden, Rows) {
   EXPECT_EQ(Head(kernel, {"words.cuh", "../graph/element.cuh", "../graph/vector.cuh", "../graph/combine.cuh",
                           "../graph/row_reduce.cuh", "row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
-// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2
+// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -63,7 +63,6 @@ constexpr int COLS = 1024;
 constexpr int THREADS_PER_ROW = 32;
 constexpr int ROWS_PER_BLOCK = 4;
 constexpr int UNROLL = 2;
-constexpr int SHARED_SUMS = 0;
 constexpr int PREFETCH = 0;
 constexpr int KEEP = 0;
 constexpr bool STREAM = false;  // evict-first loads and stores

@@ -67,7 +67,7 @@ class RowTemplate : public BoundTemplate {
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
     const Chosen at = chosen(configuration);
     constants.Int("COLS", cols_)
-        .Ints(at, {"threads_per_row", "rows_per_block", "unroll", "shared_sums", "prefetch", "keep"})
+        .Ints(at, {"threads_per_row", "rows_per_block", "unroll", "prefetch", "keep"})
         .Bool("STREAM", false, "evict-first loads and stores")
         .Int("VEC", choice.vector, "elements per load")
         .Int("TENSORS", kernel_.tensors, "read row by row")
@@ -136,14 +136,13 @@ class RowTemplate : public BoundTemplate {
       Choices ends = stays;
       fix(stays, {"fused"}, Integers({kernel_.gradients}));
       fix(stays, {"blocks_per_sm"}, Integers({1, 2, 3}));
-      fix(ends, {"fused", "shared_sums", "prefetch", "keep", "blocks_per_sm"}, Integers({0}));
+      fix(ends, {"fused", "prefetch", "keep", "blocks_per_sm"}, Integers({0}));
       ways.insert(ways.end(), {stays, ends});
     }
     fix(usual, {"batch"}, Integers({1, 2, 4, 8}));
     fix(usual, {"vector"}, Integers({16 / element_, 8 / element_}));
     fix(usual, {"storage"}, {std::string("shared")});
     fix(usual, {"rows_per_block", "cluster", "fused", "prefetch", "keep"}, Integers({1}));
-    fix(usual, {"shared_sums"}, Integers({0}));
     fix(usual, {"blocks_per_sm"}, Integers({1, 2}));
     fix(usual, {"unroll"}, Integers({8}));
     for (const Value& owners : owners_) {
@@ -165,7 +164,6 @@ class RowTemplate : public BoundTemplate {
             .owners = at["owners"],
             .split = at["split"],
             .batch = at["batch"],
-            .shared_sums = at["shared_sums"],
             .prefetch = at["prefetch"],
             .keep = at["keep"] != 0,
             .fused = at["fused"] != 0};
@@ -202,8 +200,6 @@ class RowTemplate : public BoundTemplate {
          "where the row stays between the passes"},
         {"fused", kernel_.gradients ? Integers({1, 0}) : Integers({0}),
          "column sums in the pass that gives dx, or in a pass of their own"},
-        {"shared_sums", kernel_.gradients ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
-         "chunks whose column sums lie in shared memory"},
         {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1, 2}) : Integers({0}),
          "copy the next rows to shared memory while these are reduced; 2 = and the rows before are written"},
         {"keep", kernel_.parameters > 0 ? Integers({0, 1}) : Integers({0}), "keep the values per column in registers"},
@@ -222,7 +218,7 @@ class RowTemplate : public BoundTemplate {
     Add("owners == 1 or (cluster == 1 and split == 1 and rows_per_block == 1 and threads_per_row >= 128 and "
         "threads_per_row <= 512 and cols >= 4096)",
         "blocks that own columns serve long rows");
-    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 1 and shared_sums == 0)",
+    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 1)",
         "blocks that own columns keep what belongs to them in registers, and rows in shared memory");
     Add("owners == 1 or blocks_per_sm == 1 or blocks_per_sm == 2", "all blocks that own columns run at once");
     Add("split == 1 or (storage == 'reload' and fused == 0 and prefetch == 0)",
@@ -249,10 +245,9 @@ class RowTemplate : public BoundTemplate {
   /// What a block takes of registers and of shared memory.
   void AddResources() {
     const std::string chunks = fmt::format("ceil_div({}, cluster * owners * split * threads_per_row)", kVectors);
-    Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
     const std::string registers = fmt::format(
-        "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * max(0, "
-        "{0} - shared_sums) * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
+        "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * "
+        "{0} * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
         chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
@@ -263,12 +258,11 @@ class RowTemplate : public BoundTemplate {
         "shared memory");
   }
 
-  /// Dynamic shared memory of a block over the parameters, as row_common.cuh and ColumnSums lay it out.
+  /// Dynamic shared memory of a block over the parameters, as row_common.cuh lays it out.
   std::string SharedText() const {
     return fmt::format(
         "threads_per_row * rows_per_block * vector * (((owners > 1) * {} * batch + (owners == 1) * ((storage == "
-        "'shared') + prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {} + "
-        "shared_sums * 8)",
+        "'shared') + prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {})",
         RowTask::kLeastRing, kernel_.tensors, kVectors, element_);
   }
 

@@ -48,27 +48,14 @@ DEVICE RowSums row_sums(const Contribution& all, float eps) {
 }
 
 #if FUSED
-/// Column sums of the rows seen so far, for the columns of this thread's vectors: those of the first SHARED_SUMS chunks in
-/// shared memory, the others in registers.
+/// Column sums of the rows seen so far, for the columns of this thread's vectors.
 struct ColumnSums {
-  float held[CHUNKS > SHARED_SUMS ? (CHUNKS - SHARED_SUMS) * VEC * 2 : 1];
-  float settled[OWNERS > 1 ? sizeof(held) / sizeof(float) : 1] = {};  // of rows long past: short chains err less
-  float* shared;
+  float held[CHUNKS * VEC * 2] = {};
+  float settled[OWNERS > 1 ? CHUNKS * VEC * 2 : 1] = {};  // of rows long past: short chains err less
 
-  DEVICE ColumnSums() {
-    shared = (float*)((Elements*)dynamic_shared + KEPT_VECTORS * BLOCK) + threadIdx.x;
-    UNROLLED for (int i = 0; i < sizeof(held) / sizeof(float); ++i) held[i] = 0;
-    for (int i = 0; i < SHARED_SUMS * VEC * 2; ++i) shared[i * BLOCK] = 0;
-  }
   DEVICE void add(int c, int e, float dweight, float dbias) {
-    const int i = (c * VEC + e) * 2;
-    if (c < SHARED_SUMS) {
-      shared[i * BLOCK] += dweight;
-      shared[(i + 1) * BLOCK] += dbias;
-    } else {
-      held[i - SHARED_SUMS * VEC * 2] += dweight;
-      held[i + 1 - SHARED_SUMS * VEC * 2] += dbias;
-    }
+    held[(c * VEC + e) * 2] += dweight;
+    held[(c * VEC + e) * 2 + 1] += dbias;
   }
   DEVICE void settle() {
     UNROLLED for (int i = 0; i < sizeof(settled) / sizeof(float); ++i) settled[i] += held[i], held[i] = 0;
@@ -80,7 +67,10 @@ struct ColumnSums {
     const Lane lane(0, team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
       float sums[2][VEC];
-      UNROLLED for (int i = 0; i < VEC * 2; ++i) sums[i % 2][i / 2] = add_rows(get(c, i / 2, i % 2), team);
+      UNROLLED for (int i = 0; i < VEC * 2; ++i) {
+        const int at = c * VEC * 2 + i;
+        sums[i % 2][i / 2] = add_rows(held[at] + (OWNERS > 1 ? settled[at] : 0), team);
+      }
       if (team.r == 0 && lane.has(c)) use(lane, c, sums);
     }
   }
@@ -92,11 +82,6 @@ struct ColumnSums {
   }
 
  private:
-  DEVICE float get(int c, int e, int which) const {
-    const int i = (c * VEC + e) * 2 + which;
-    if (c < SHARED_SUMS) return shared[i * BLOCK];
-    return held[i - SHARED_SUMS * VEC * 2] + (OWNERS > 1 ? settled[i - SHARED_SUMS * VEC * 2] : 0);
-  }
   /// The sum over the block's rows, for the threads of its first one.
   static DEVICE float add_rows(float value, const Team& team) {
     if (ROWS_PER_BLOCK == 1) return value;

@@ -1,8 +1,7 @@
 // Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
 // serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
 // a split row through a workspace, between two launches; OWNERS of a row's columns through a workspace, while they run.
-// With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in registers; the column sums of
-// SHARED_SUMS chunks lie in shared memory.
+// With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in registers.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
 constexpr int PARTS = CLUSTER * SPLIT * OWNERS;        // blocks that share a row
@@ -24,7 +23,6 @@ constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER
 
 // Dynamic shared memory. All of it belongs to single threads, so that none of it needs a barrier: what thread i has at place
 // p of an area lies at p * BLOCK + i.
-constexpr int KEPT_VECTORS = STAGES * TENSORS * CHUNKS;
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
 #define MINUS_INFINITY __int_as_float(0xff800000)
