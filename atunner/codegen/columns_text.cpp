@@ -146,7 +146,7 @@ class Writer {
     if (!schedule_.park) return "";
     std::string text = "  {\n  const long long kept = ((long long)blockIdx.y * KEPT_THREADS + kept_thread) * LANES;\n";
     return text + Coordinated("k", "kept < all_kept ? kept : 0", false, "  ") + Share("kept < all_kept") + OpenLoop() +
-           Copies("k") + "  }\n  close_batch();\n  }\n";
+           Copies("k") + "  }\n  commit_copies();\n  }\n";
   }
   /// Lines that make parked elements known.
   std::string Unparked(ElementText& elements) const {
@@ -269,7 +269,7 @@ class Writer {
     std::string text = fmt::format("\n  // Pass {}.\n", pass + 1);
     ElementText elements = Elements(pass, "    ");
     const std::string parked = Unparked(elements);
-    if (schedule_.park && pass == 0) text += "  wait_for_batches<0>();\n";
+    if (schedule_.park && pass == 0) text += "  wait_copies<0>();\n";
     std::string sums;
     std::string counts;
     std::string share;
@@ -365,7 +365,7 @@ class Writer {
         ResultsText(elements, program_.graph, program_.element_outputs, ElementAt(), Offset(), "    ");
     failed_ = failed_ || elements.failed();
     return "\n  // The results.\n" + OpenLoop() + parked + results + "  }\n" +
-           (schedule_.park ? "  close_batch();\n" : "");
+           (schedule_.park ? "  commit_copies();\n" : "");
   }
 
   /// One value per kept element; of several blocks that know it the first writes.

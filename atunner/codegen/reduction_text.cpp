@@ -110,7 +110,7 @@ class Writer {
         Line("{0}    copy_async({1}_next + chunk * BLOCK, in_{1} + {2}row * COLS + column);", indent, Name(input.id),
              of);
     }
-    Line("{0}  }}\n{0}  close_batch();", indent);
+    Line("{0}  }}\n{0}  commit_copies();", indent);
   }
   /// Of the rows that a block serves next the copies go to shared memory, a batch for each chunk of a thread; each
   /// thread reads what it has copied itself.
@@ -140,7 +140,7 @@ class Writer {
     for (const RowInput& input : inputs_) {
       if (IsStaged(input)) Line("    stage({0}_stage, in_{0} + group * COLS, staged);", Name(input.id));
     }
-    Line("    close_batch();\n    wait_for_batches<0>();\n    __syncthreads();");
+    Line("    commit_copies();\n    wait_copies<0>();\n    __syncthreads();");
   }
 
   /// Where the row begins in every input; values that all its elements share.
@@ -174,7 +174,7 @@ class Writer {
     Head("    ", "next_");
     if (!schedule_.keeps) return;
     OpenChunks("    ");
-    Line("      wait_for_batches<CHUNKS - 1>();");
+    Line("      wait_copies<CHUNKS - 1>();");
     for (const RowInput& input : inputs_) {
       if (IsPrefetched(input))
         Line("      if (EXACT || column < COLS) {0}_kept[chunk] = {0}_next[chunk * BLOCK];", Name(input.id));
@@ -273,7 +273,7 @@ class Writer {
       Line("      const int column = edge < head ? edge : COLS - tail + (edge - head);");
     } else {
       OpenChunks("    ", "head + ");
-      if (IsRing() && pass == 0) Line("      wait_for_batches<CHUNKS - 1>();\n      close_batch();");
+      if (IsRing() && pass == 0) Line("      wait_copies<CHUNKS - 1>();\n      commit_copies();");
       if (!IsRing() || pass < program_.LastPass()) Line("      if (!({})) continue;", HasColumn());
     }
     std::vector<RowInput> used = inputs_;

@@ -158,7 +158,7 @@ struct Kept {
   /// Asks for vector c of a row.
   DEVICE void request(const Lane& lane, int buffer, int c) const {
     if (!lane.has(c)) return;
-    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async<sizeof(Elements)>(shared_address(place(buffer, tensor, c)), in[tensor] + lane.base + lane.at(c));
+    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async(place(buffer, tensor, c), in[tensor] + lane.base + lane.at(c));
   }
 
  private:

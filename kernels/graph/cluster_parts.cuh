@@ -4,7 +4,7 @@
 // again has received what the others sent after they had read it.
 template <int NUMBER> DEVICE unsigned arrivals(unsigned turn) {
   __shared__ unsigned long long barrier[BOXES];
-  return (unsigned)__cvta_generic_to_shared(&barrier[turn % BOXES]);
+  return shared_address(&barrier[turn % BOXES]);
 }
 template <int NUMBER, int MINE, class T> DEVICE InWords<T>* box(unsigned turn) {
   __shared__ __align__(16) unsigned boxes[BOXES][CLUSTER * MINE * InWords<T>::COUNT];
@@ -25,7 +25,7 @@ template <int NUMBER, int MINE, int COUNT, class T> DEVICE void tell(const T (&v
   for (int i = 0; i < COUNT; ++i) {
     const InWords<T> told = {values[i]};
     const InWords<T>* const here = box<NUMBER, MINE, T>(turn) + blockIdx.x % CLUSTER * MINE + first + i;
-    const unsigned there = at_rank((unsigned)__cvta_generic_to_shared(here), to);
+    const unsigned there = at_rank(shared_address(here), to);
 #pragma unroll
     for (int j = 0; j < InWords<T>::COUNT; ++j)
       asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(there + 4 * j), "r"(told.word[j]), "r"(barrier) : "memory");

@@ -4,11 +4,7 @@ constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks 
 
 /// e^v, of sums of such: few instructions, or 16-bit rows would wait for them. What the product is rounded by counts for
 /// less the smaller the term, and e^0 is 1.
-DEVICE float exponential(float v) {
-  float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v * 1.4426950408889634f));
-  return r;
-}
+DEVICE float exponential(float v) { return power_of_two(v * 1.4426950408889634f); }
 /// A sum of exponentials of distances from `top`, as one of distances from `other`. EQUALS: equal infinities are 0 apart.
 template <bool EQUALS> DEVICE float scaled_sum(float sum, float top, float other) {
   if (EQUALS) return sum * exponential(top == other ? 0.0f : top - other);
@@ -32,9 +28,6 @@ DEVICE long long row_of(long long group, long long rows) {
 /// Copies `count` neighbouring elements to shared memory by 16 bytes; both begin at a multiple of those.
 template <class T> DEVICE void stage(T* to, const T* from, int count) {
   constexpr int PIECE = 16 / sizeof(T);
-#if __CUDA_ARCH__ >= 800
-  for (int i = threadIdx.x * PIECE; i + PIECE <= count; i += BLOCK * PIECE)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to + i)), "l"(from + i) : "memory");
-#endif
+  for (int i = threadIdx.x * PIECE; i + PIECE <= count; i += BLOCK * PIECE) copy_async<16>(shared_address(to + i), from + i);
   for (int i = count / PIECE * PIECE + threadIdx.x; i < count; i += BLOCK) to[i] = from[i];
 }

@@ -63,27 +63,10 @@ template <class T> union InWords {
   unsigned word[COUNT];
 };
 
-/// From global to shared memory behind the thread's back, by 4, 8 or 16 bytes at a time.
+/// From global to shared memory behind the thread's back, if it has whole words.
 template <class T> DEVICE void copy_async(Vector<T>* to, const T* from) {
-#if __CUDA_ARCH__ >= 800
-  constexpr int BYTES = sizeof(typename Vector<T>::Raw::type);
+  typedef typename Vector<T>::Raw Raw;
+  constexpr int BYTES = sizeof(typename Raw::type);
 #pragma unroll
-  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(&to->raw[i]);
-    const void* piece = (const typename Vector<T>::Raw::type*)from + i;
-    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(piece) : "memory");
-    else if constexpr (BYTES >= 4) asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(piece), "n"(BYTES) : "memory");
-  }
-#endif
-}
-/// Closes a batch of copies; waits until no more than `OPEN` batches are under way.
-DEVICE void close_batch() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int OPEN> DEVICE void wait_for_batches() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(OPEN) : "memory");
-#endif
+  for (int i = 0; i < Raw::COUNT && BYTES >= 4; ++i) copy_async<BYTES>(shared_address(&to->raw[i]), (const typename Raw::type*)from + i);
 }
