@@ -67,8 +67,9 @@ class RowTemplate : public BoundTemplate {
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
     const Chosen at = chosen(configuration);
     constants.Int("COLS", cols_)
-        .Ints(at, {"threads_per_row", "rows_per_block", "unroll", "prefetch", "keep"})
+        .Ints(at, {"threads_per_row", "rows_per_block", "prefetch", "keep"})
         .Bool("STREAM", false, "evict-first loads and stores")
+        .Int("UNROLL", 8, "vectors at once of a row that does not stay in registers")
         .Int("VEC", choice.vector, "elements per load")
         .Int("TENSORS", kernel_.tensors, "read row by row")
         .Int("PARAMETERS", kernel_.parameters, "values per column")
@@ -129,10 +130,9 @@ class RowTemplate : public BoundTemplate {
     // Column sums leave few registers for wide vectors of short elements.
     fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector())});
     std::vector<Choices> ways;
-    for (const auto& [storage, unroll] : {std::pair{"registers", 4}, {"shared", 8}, {"reload", 8}}) {
+    for (const char* storage : {"registers", "shared", "reload"}) {
       Choices stays = usual;
       fix(stays, {"storage"}, {std::string(storage)});
-      fix(stays, {"unroll"}, Integers({unroll}));
       Choices ends = stays;
       fix(stays, {"fused"}, Integers({kernel_.gradients}));
       fix(stays, {"blocks_per_sm"}, Integers({1, 2, 3}));
@@ -144,7 +144,6 @@ class RowTemplate : public BoundTemplate {
     fix(usual, {"storage"}, {std::string("shared")});
     fix(usual, {"rows_per_block", "cluster", "fused", "prefetch", "keep"}, Integers({1}));
     fix(usual, {"blocks_per_sm"}, Integers({1, 2}));
-    fix(usual, {"unroll"}, Integers({8}));
     for (const Value& owners : owners_) {
       fix(usual, {"owners"}, {owners});
       ways.push_back(usual);
@@ -204,7 +203,6 @@ class RowTemplate : public BoundTemplate {
          "copy the next rows to shared memory while these are reduced; 2 = and the rows before are written"},
         {"keep", kernel_.parameters > 0 ? Integers({0, 1}) : Integers({0}), "keep the values per column in registers"},
         {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
-        {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
     };
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
@@ -227,9 +225,6 @@ class RowTemplate : public BoundTemplate {
     Add("threads_per_row * vector * cluster * owners < 2 * cols or threads_per_row == 8 or (threads_per_row == 32 and "
         "rows_per_block == 1)",
         "more threads than elements");
-    Add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
-    Add("storage != 'shared' or fused == 0 or prefetch == 0 or keep == 0 or unroll == 8",
-        "column sums and values in registers unroll fully");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
     Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
     Add("keep == 0 or blocks_per_sm > 0", "values in registers serve a block that goes on");
