@@ -318,7 +318,7 @@ class RowTemplate : public BoundTemplate {
     const std::string words =
         fmt::format("({}) * {}", Groups(choice), task_.ExchangedRows(choice) * 2 * choice.owners * kWords);
     plan.workspaces.push_back({"words", Expr::MustParse(words + " * 8")});
-    plan.steps.push_back(Step("clear", fmt::format("ceil_div({}, 256)", words), 256, {"@words", "i64:" + words}));
+    plan.steps.push_back(Step("clear_words", fmt::format("ceil_div({}, 256)", words), 256, {"@words", "i64:" + words}));
   }
 
   /// Shares of the column sums, if the rows' pass did not make them, and their sum.

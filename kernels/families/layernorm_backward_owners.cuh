@@ -10,7 +10,7 @@ constexpr int WARPS = BLOCK / 32;
 constexpr int SETTLE = 16;  // batches
 
 /// A float, and above it the number of its row: one word, which is written and read at once, so that nothing else needs an
-/// order. `clear` has been there before.
+/// order. `clear_words` has been there before.
 typedef unsigned long long Tagged;
 DEVICE Tagged peek(const Tagged* at) {
   Tagged word;
@@ -294,7 +294,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK + 64, BLOCKS_PER_SM)
 }
 
 /// No word of the exchange belongs to a row.
-extern "C" __global__ void __launch_bounds__(256) clear(Tagged* words, long long count) {
+extern "C" __global__ void __launch_bounds__(256) clear_words(Tagged* words, long long count) {
   const long long i = blockIdx.x * 256ll + threadIdx.x;
   if (i < count) words[i] = 0;
 }
