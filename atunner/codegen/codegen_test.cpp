@@ -46,12 +46,11 @@ TEST(Golden, Rows) {
                                               {{"threads_per_row", int64_t{32}},
                                                {"rows_per_block", int64_t{4}},
                                                {"storage", std::string("shared")},
-                                               {"unroll", int64_t{2}},
-                                               {"blocks_per_sm", int64_t{4}},
-                                               {"stream", int64_t{1}}});
-  EXPECT_EQ(Head(kernel, {"words.cuh", "row_common.cuh", "softmax.cu"}),
+                                               {"blocks_per_sm", int64_t{4}}});
+  EXPECT_EQ(Head(kernel, {"words.cuh", "../graph/element.cuh", "../graph/vector.cuh", "../graph/combine.cuh",
+                          "../graph/row_reduce.cuh", "row_common.cuh", "softmax.cu"}),
             R"(// softmax in bfloat16, scheduled by atunner.
-// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, shared_sums=0, prefetch=0, keep=0, blocks_per_sm=4, unroll=2, stream=1
+// threads_per_row=32, rows_per_block=4, vector=8, cluster=1, owners=1, batch=1, split=1, storage=shared, fused=0, prefetch=0, keep=0, blocks_per_sm=4
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -62,15 +61,15 @@ constexpr Storage STORAGE = SHARED;
 constexpr int COLS = 1024;
 constexpr int THREADS_PER_ROW = 32;
 constexpr int ROWS_PER_BLOCK = 4;
-constexpr int UNROLL = 2;
-constexpr int SHARED_SUMS = 0;
 constexpr int PREFETCH = 0;
 constexpr int KEEP = 0;
-constexpr int STREAM = 1;
+constexpr bool STREAM = false;  // evict-first loads and stores
+constexpr int UNROLL = 8;  // vectors at once of a row that does not stay in registers
 constexpr int VEC = 8;  // elements per load
 constexpr int TENSORS = 1;  // read row by row
 constexpr int PARAMETERS = 0;  // values per column
 constexpr int ADD_GROUPS = 8;
+constexpr int BOXES = 2;  // that what blocks of a cluster tell each other comes in by turns
 #define CLUSTER 1
 #define OWNERS 1
 #define SPLIT 1

@@ -51,7 +51,8 @@ class ColumnsTemplate : public GraphTemplate {
     const ColumnsSchedule schedule = ScheduleOf(at);
     if (schedule.park) {
       constants.Int("BLOCKS_PER_SM", BlocksPerSm(at), "that run at once")
-          .Int("MOST_STEPS", MostSteps(at), "of a block");
+          .Int("MOST_STEPS", MostSteps(at), "of a block")
+          .Line("constexpr int CLUSTER = SPLITS, BOXES = 2;");
     }
     return RenderedKernel{
         Source(configuration, "reductions over any axes", constants,

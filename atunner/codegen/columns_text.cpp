@@ -141,7 +141,7 @@ class Writer {
     if (!schedule_.park) return "";
     std::string text = "  {\n  const long long kept = ((long long)blockIdx.y * KEPT_THREADS + kept_thread) * LANES;\n";
     return text + Coordinated("k", "kept < all_kept ? kept : 0", false, "  ") + Share("kept < all_kept") + OpenLoop() +
-           Copies("k") + "  }\n  close_batch();\n  }\n";
+           Copies("k") + "  }\n  commit_copies();\n  }\n";
   }
   /// Lines that make parked elements known.
   std::string Unparked(ElementText& elements) const {
@@ -241,7 +241,7 @@ class Writer {
     std::string text = fmt::format("\n  // Pass {}.\n", pass + 1);
     ElementText elements = Elements(pass, "    ");
     const std::string parked = Unparked(elements);
-    if (schedule_.park && pass == 0) text += "  wait_for_batches<0>();\n";
+    if (schedule_.park && pass == 0) text += "  wait_copies<0>();\n";
     std::string sums, counts, share;
     for (NodeId id : reductions) {
       text += Declare(id, Gathered(id), HasSpread(id) ? "VEC" : "LANES");
@@ -276,7 +276,9 @@ class Writer {
   std::string Partials(int pass) const {
     std::string text;
     for (NodeId id : program_.ReductionsOf(pass)) {
-      if (schedule_.cluster) text += fmt::format("  tell<{}>({}, turn, kept_thread, reduced_thread);\n", id, Sums(id));
+      if (schedule_.cluster)
+        text += fmt::format("  tell<{}, KEPT_THREADS * LANES>({}, turn, kept_thread * LANES, reduced_thread);\n", id,
+                            Sums(id));
     }
     if (schedule_.cluster) return text;
     text += "  if (active && reduced_thread == 0) {\n";
@@ -301,7 +303,8 @@ class Writer {
     for (NodeId id : reductions) text += Declare(id, Gathered(id), "LANES");
     for (NodeId id : reductions) {
       if (schedule_.cluster)
-        text += fmt::format("  const auto* const {}parts = told<{}, {}>(turn);\n", Name(id), id, SumType(id));
+        text += fmt::format("  const auto* const {}parts = told<{}, KEPT_THREADS * LANES, {}>(turn);\n", Name(id), id,
+                            SumType(id));
     }
     text += "  for (int part = reduced_thread; part < SPLITS && active; part += REDUCED_THREADS) {\n";
     text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";
@@ -332,7 +335,7 @@ class Writer {
         ResultsText(elements, program_.graph, program_.element_outputs, ElementAt(), Offset(), "    ");
     failed_ = failed_ || elements.failed();
     return "\n  // The results.\n" + OpenLoop() + parked + results + "  }\n" +
-           (schedule_.park ? "  close_batch();\n" : "");
+           (schedule_.park ? "  commit_copies();\n" : "");
   }
 
   /// One value per kept element; of several blocks that know it the first writes.

@@ -8,6 +8,7 @@
 #include "atunner/graph/plain_kernels.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/operators/graph_operator.h"
+#include "embed/families.h"
 
 namespace atunner {
 
@@ -189,7 +190,7 @@ SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string
   }
   if (space_.Find("stream") < 0) all.Bool("STREAM", false, "evict-first loads and stores");
   all.Line(constants.text());
-  std::string body;
+  std::string body = std::string(embed::kWordsCuh) + "\n";
   for (const std::string_view text : texts) body.append(text).append(text.empty() ? "" : "\n");
   SourceUnit source;
   source.name = spec_.name + ".cu";

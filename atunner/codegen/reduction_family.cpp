@@ -79,7 +79,7 @@ class ReductionTemplate : public GraphTemplate {
     constants.Int("COLS", columns_, "elements of a row");
     return RenderedKernel{Source(configuration, "reductions over rows", constants,
                                  {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh,
-                                  embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
+                                  embed::kRowReduceCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
                           Plan(configuration, {RowsStep(configuration)})};
   }
 

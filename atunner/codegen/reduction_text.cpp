@@ -102,7 +102,7 @@ class Writer {
     Line("{}  if ({} < all_rows && ({})) {{", indent, group, HasColumn());
     for (const RowInput& input : inputs_)
       Line("{0}    copy_async({1}_next + chunk * BLOCK, in_{1} + {2}row * COLS + column);", indent, Name(input.id), of);
-    Line("{0}  }}\n{0}  close_batch();", indent);
+    Line("{0}  }}\n{0}  commit_copies();", indent);
   }
   /// Of the rows that a block serves next the copies go to shared memory, a batch for each chunk of a thread; each
   /// thread reads what it has copied itself.
@@ -127,7 +127,7 @@ class Writer {
       Line("    __shared__ __align__(16) {} {}_stage[ROWS_PER_BLOCK * COLS];", Stored(input.id), Name(input.id));
     Line("    const int staged = (int)min((long long)ROWS_PER_BLOCK, all_rows - group) * COLS;\n    __syncthreads();");
     for (const RowInput& input : inputs_) Line("    stage({0}_stage, in_{0} + group * COLS, staged);", Name(input.id));
-    Line("    close_batch();\n    wait_for_batches<0>();\n    __syncthreads();");
+    Line("    commit_copies();\n    wait_copies<0>();\n    __syncthreads();");
   }
 
   void Keep() {
@@ -143,7 +143,7 @@ class Writer {
     Head("    ", "next_");
     if (!schedule_.keeps) return;
     OpenChunks("    ");
-    Line("      wait_for_batches<CHUNKS - 1>();");
+    Line("      wait_copies<CHUNKS - 1>();");
     for (const RowInput& input : inputs_)
       Line("      if (EXACT || column < COLS) {0}_kept[chunk] = {0}_next[chunk * BLOCK];", Name(input.id));
     Request("    ", "group + group_step", "next_");
@@ -229,7 +229,7 @@ class Writer {
       return;
     }
     OpenChunks("    ", "head + ");
-    if (IsRing() && pass == 0) Line("      wait_for_batches<CHUNKS - 1>();\n      close_batch();");
+    if (IsRing() && pass == 0) Line("      wait_copies<CHUNKS - 1>();\n      commit_copies();");
     if (!IsRing() || pass < program_.LastPass()) Line("      if (!({})) continue;", HasColumn());
   }
   void Read(const std::vector<NodeId>& streamed, bool edge) {

@@ -67,11 +67,14 @@ class RowTemplate : public BoundTemplate {
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
     const Chosen at = chosen(configuration);
     constants.Int("COLS", cols_)
-        .Ints(at, {"threads_per_row", "rows_per_block", "unroll", "shared_sums", "prefetch", "keep", "stream"})
+        .Ints(at, {"threads_per_row", "rows_per_block", "prefetch", "keep"})
+        .Bool("STREAM", false, "evict-first loads and stores")
+        .Int("UNROLL", 8, "vectors at once of a row that does not stay in registers")
         .Int("VEC", choice.vector, "elements per load")
         .Int("TENSORS", kernel_.tensors, "read row by row")
         .Int("PARAMETERS", kernel_.parameters, "values per column")
-        .Int("ADD_GROUPS", kAddGroups);
+        .Int("ADD_GROUPS", kAddGroups)
+        .Int("BOXES", choice.defers() ? 4 : 2, "that what blocks of a cluster tell each other comes in by turns");
     for (const char* name : {"cluster", "owners", "split", "fused"}) constants.Define(Capitals(name), at[name]);
     constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
     if (choice.owners > 1) {
@@ -84,11 +87,14 @@ class RowTemplate : public BoundTemplate {
     if (choice.owners > 1) AddExchange(choice, plan);
     AddRows(configuration, choice, plan);
     if (kernel_.gradients && !SumsAreWhole(choice)) AddGradients(choice, plan);
+    const auto only = [](bool when, std::string_view text) { return when ? text : std::string_view(); };
+    const bool cluster = choice.cluster > 1;
     return RenderedKernel{Emit(configuration, constants,
-                               {choice.cluster > 1 ? embed::kTensorCopiesCuh : std::string_view(),
-                                choice.cluster > 1 ? embed::kClusterCuh : std::string_view(), embed::kRowCommonCuh,
-                                kernel_.parameters > 0 ? embed::kRowMomentsCuh : std::string_view(), kernel_.text,
-                                choice.owners > 1 ? embed::kLayernormBackwardOwnersCuh : std::string_view()}),
+                               {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kRowReduceCuh,
+                                only(cluster, embed::kTensorCopiesCuh), only(cluster, embed::kClusterCuh),
+                                only(cluster, embed::kClusterPartsCuh), embed::kRowCommonCuh,
+                                only(kernel_.parameters > 0, embed::kRowMomentsCuh), kernel_.text,
+                                only(choice.owners > 1, embed::kLayernormBackwardOwnersCuh)}),
                           std::move(plan)};
   }
 
@@ -121,27 +127,23 @@ class RowTemplate : public BoundTemplate {
     };
     Choices usual = AllValues();
     fix(usual, {"owners", "batch", "split"}, Integers({1}));
-    fix(usual, {"stream"}, Integers({0}));
     // Column sums leave few registers for wide vectors of short elements.
     fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector())});
     std::vector<Choices> ways;
-    for (const auto& [storage, unroll] : {std::pair{"registers", 4}, {"shared", 8}, {"reload", 8}}) {
+    for (const char* storage : {"registers", "shared", "reload"}) {
       Choices stays = usual;
       fix(stays, {"storage"}, {std::string(storage)});
-      fix(stays, {"unroll"}, Integers({unroll}));
       Choices ends = stays;
       fix(stays, {"fused"}, Integers({kernel_.gradients}));
       fix(stays, {"blocks_per_sm"}, Integers({1, 2, 3}));
-      fix(ends, {"fused", "shared_sums", "prefetch", "keep", "blocks_per_sm"}, Integers({0}));
+      fix(ends, {"fused", "prefetch", "keep", "blocks_per_sm"}, Integers({0}));
       ways.insert(ways.end(), {stays, ends});
     }
     fix(usual, {"batch"}, Integers({1, 2, 4, 8}));
     fix(usual, {"vector"}, Integers({16 / element_, 8 / element_}));
     fix(usual, {"storage"}, {std::string("shared")});
     fix(usual, {"rows_per_block", "cluster", "fused", "prefetch", "keep"}, Integers({1}));
-    fix(usual, {"shared_sums"}, Integers({0}));
     fix(usual, {"blocks_per_sm"}, Integers({1, 2}));
-    fix(usual, {"unroll"}, Integers({8}));
     for (const Value& owners : owners_) {
       fix(usual, {"owners"}, {owners});
       ways.push_back(usual);
@@ -161,7 +163,6 @@ class RowTemplate : public BoundTemplate {
             .owners = at["owners"],
             .split = at["split"],
             .batch = at["batch"],
-            .shared_sums = at["shared_sums"],
             .prefetch = at["prefetch"],
             .keep = at["keep"] != 0,
             .fused = at["fused"] != 0};
@@ -198,14 +199,10 @@ class RowTemplate : public BoundTemplate {
          "where the row stays between the passes"},
         {"fused", kernel_.gradients ? Integers({1, 0}) : Integers({0}),
          "column sums in the pass that gives dx, or in a pass of their own"},
-        {"shared_sums", kernel_.gradients ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
-         "chunks whose column sums lie in shared memory"},
         {"prefetch", profile_.cc_major >= 8 ? Integers({0, 1, 2}) : Integers({0}),
          "copy the next rows to shared memory while these are reduced; 2 = and the rows before are written"},
         {"keep", kernel_.parameters > 0 ? Integers({0, 1}) : Integers({0}), "keep the values per column in registers"},
         {"blocks_per_sm", Integers({0, 1, 2, 3, 4, 8}), "0 = one block per row group, else a persistent grid"},
-        {"unroll", Integers({1, 2, 4, 8}), "loads in flight when the row is not kept in registers"},
-        {"stream", Integers({0, 1}), "evict-first loads and stores"},
     };
     Add("threads_per_row * rows_per_block <= 1024", "a block has at most 1024 threads");
     Add("threads_per_row * rows_per_block >= 32", "whole warps only");
@@ -219,7 +216,7 @@ class RowTemplate : public BoundTemplate {
     Add("owners == 1 or (cluster == 1 and split == 1 and rows_per_block == 1 and threads_per_row >= 128 and "
         "threads_per_row <= 512 and cols >= 4096)",
         "blocks that own columns serve long rows");
-    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 1 and shared_sums == 0)",
+    Add("owners == 1 or (storage == 'shared' and fused == 1 and prefetch == 1 and keep == 1)",
         "blocks that own columns keep what belongs to them in registers, and rows in shared memory");
     Add("owners == 1 or blocks_per_sm == 1 or blocks_per_sm == 2", "all blocks that own columns run at once");
     Add("split == 1 or (storage == 'reload' and fused == 0 and prefetch == 0)",
@@ -228,9 +225,6 @@ class RowTemplate : public BoundTemplate {
     Add("threads_per_row * vector * cluster * owners < 2 * cols or threads_per_row == 8 or (threads_per_row == 32 and "
         "rows_per_block == 1)",
         "more threads than elements");
-    Add("storage != 'registers' or unroll == 4", "register storage unrolls fully");
-    Add("storage != 'shared' or fused == 0 or prefetch == 0 or keep == 0 or unroll == 8",
-        "column sums and values in registers unroll fully");
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
     Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
     Add("keep == 0 or blocks_per_sm > 0", "values in registers serve a block that goes on");
@@ -246,10 +240,9 @@ class RowTemplate : public BoundTemplate {
   /// What a block takes of registers and of shared memory.
   void AddResources() {
     const std::string chunks = fmt::format("ceil_div({}, cluster * owners * split * threads_per_row)", kVectors);
-    Add(fmt::format("shared_sums == 0 or (fused == 1 and shared_sums <= {})", chunks), "more chunks than there are");
     const std::string registers = fmt::format(
-        "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * max(0, "
-        "{0} - shared_sums) * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
+        "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * "
+        "{0} * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
         chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
@@ -260,12 +253,11 @@ class RowTemplate : public BoundTemplate {
         "shared memory");
   }
 
-  /// Dynamic shared memory of a block over the parameters, as row_common.cuh and ColumnSums lay it out.
+  /// Dynamic shared memory of a block over the parameters, as row_common.cuh lays it out.
   std::string SharedText() const {
     return fmt::format(
         "threads_per_row * rows_per_block * vector * (((owners > 1) * {} * batch + (owners == 1) * ((storage == "
-        "'shared') + prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {} + "
-        "shared_sums * 8)",
+        "'shared') + prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {})",
         RowTask::kLeastRing, kernel_.tensors, kVectors, element_);
   }
 
@@ -326,7 +318,7 @@ class RowTemplate : public BoundTemplate {
     const std::string words =
         fmt::format("({}) * {}", Groups(choice), task_.ExchangedRows(choice) * 2 * choice.owners * kWords);
     plan.workspaces.push_back({"words", Expr::MustParse(words + " * 8")});
-    plan.steps.push_back(Step("clear", fmt::format("ceil_div({}, 256)", words), 256, {"@words", "i64:" + words}));
+    plan.steps.push_back(Step("clear_words", fmt::format("ceil_div({}, 256)", words), 256, {"@words", "i64:" + words}));
   }
 
   /// Shares of the column sums, if the rows' pass did not make them, and their sum.

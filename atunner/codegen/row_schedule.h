@@ -28,7 +28,7 @@ constexpr int64_t kOtherRegisters = 32;
 struct RowChoice {
   int64_t threads, rows, vector;
   std::string storage;
-  int64_t blocks_per_sm, cluster, owners, split, batch, shared_sums, prefetch;
+  int64_t blocks_per_sm, cluster, owners, split, batch, prefetch;
   bool keep, fused;
 
   int64_t block() const { return threads * rows; }
@@ -102,7 +102,7 @@ struct RowTask {
     // column sums of short elements in clusters of four and eight.
     const double best = kernel.gradients && element == 2 && choice.cluster >= 4 ? 256.0 : 128.0;
     const double off = std::fabs(std::log2(per_thread * Real(element * choice.batch) * tensors / best));
-    const double lean = 1 + 0.03 * off + 0.002 * Real(choice.shared_sums) + 0.01 * std::log2(Real(choice.cluster)) +
+    const double lean = 1 + 0.03 * off + 0.01 * std::log2(Real(choice.cluster)) +
                         (choice.storage != "shared" ? 0.0
                          : choice.prefetch > 0      ? 0.02
                                                     : 0.2);
@@ -123,14 +123,13 @@ struct RowTask {
     const int64_t per_thread = CeilDiv(cols, choice.threads * choice.parts());
     const int64_t tensor_bytes = per_thread * element * kernel.tensors;
     const int64_t sum_bytes = choice.owners > 1 ? 16 : 8;  // owners keep what they settled apart
-    const int64_t sums =
-        choice.fused ? sum_bytes * std::max<int64_t>(0, per_thread - choice.shared_sums * choice.vector) : 0;
+    const int64_t sums = choice.fused ? sum_bytes * per_thread : 0;
     const int64_t held = choice.storage == "registers" ? per_thread * HeldBytes() : 0;
     const int64_t affine = choice.keep ? kernel.parameters * per_thread * element : 0;
     const int64_t registers = (held + sums + affine) / 4 + kOtherRegisters;
     const int64_t copies =
         choice.owners > 1 ? choice.batch * kLeastRing : (choice.storage == "shared" ? 1 : 0) + choice.prefetch;
-    const int64_t shared = choice.block() * (copies * tensor_bytes + 8 * choice.shared_sums * choice.vector) + 2048;
+    const int64_t shared = choice.block() * copies * tensor_bytes + 2048;
     const int64_t most = std::min({int64_t{65536} / (registers * choice.block()), profile.shared_per_sm / shared,
                                    int64_t{2048} / choice.block()});
     return Real(std::max<int64_t>(1, choice.blocks_per_sm > 0 ? std::min(most, choice.blocks_per_sm) : most));

@@ -451,8 +451,8 @@ Expr ExprOf(const Extent& extent) { return Expr::MustParse(extent.ToString()); }
 
 std::string KernelPrelude(std::string_view text) {
   const bool float8 = text.find("__nv_fp8_e") != text.npos || text.find("float8_e") != text.npos;
-  return "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n" + std::string(embed::kScalarCuh) +
-         std::string(float8 ? embed::kFloat8Cuh : "");
+  return "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n" + std::string(embed::kElementCuh) + "\n" +
+         std::string(embed::kScalarCuh) + std::string(float8 ? embed::kFloat8Cuh : "");
 }
 
 Result<RenderedKernel> PlainKernels(const ValidGraph& graph, bool wide, bool shared) {

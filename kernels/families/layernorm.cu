@@ -9,19 +9,19 @@ struct LayerNorm {
     lane.each<PASS_UNROLL, SPAN>([&](int first) {
       Deviations seen(kept.get(lane, first), lane, first);
       lane.each<PASS_UNROLL>([&](int c) {
-        const Vector v = kept.get(lane, c);
+        const Elements v = kept.get(lane, c);
         UNROLLED for (int e = 0; e < VEC; ++e) seen.add(v[e], lane.has(c, e));
       }, first, min(first + SPAN, CHUNKS));
       mine[0].add(seen.moments());
     });
-    return whole(mine, lane.count(), OverBlock{team});
+    return whole(mine, lane.count(), OverBlock{team.slot});
   }
   DEVICE void write(const Lane& lane, const Kept& kept, const Moments&, const Moments& all) {
     const Norm norm = norm_of(all, eps);
     lane.each<WRITE_UNROLL>([&](int c) {
-      const Vector v = kept.get(lane, c);
-      const Vector weight = affine.get(lane, c, 0);
-      const Vector bias = affine.get(lane, c, 1);
+      const Elements v = kept.get(lane, c);
+      const Elements weight = affine.get(lane, c, 0);
+      const Elements bias = affine.get(lane, c, 1);
       float out[VEC];
       UNROLLED for (int e = 0; e < VEC; ++e) out[e] = (v[e] - norm.mean) * norm.scale * weight[e] + bias[e];
       put(y, lane, c, out);

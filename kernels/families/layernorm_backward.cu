@@ -48,27 +48,14 @@ DEVICE RowSums row_sums(const Contribution& all, float eps) {
 }
 
 #if FUSED
-/// Column sums of the rows seen so far, for the columns of this thread's vectors: those of the first SHARED_SUMS chunks in
-/// shared memory, the others in registers.
+/// Column sums of the rows seen so far, for the columns of this thread's vectors.
 struct ColumnSums {
-  float held[CHUNKS > SHARED_SUMS ? (CHUNKS - SHARED_SUMS) * VEC * 2 : 1];
-  float settled[OWNERS > 1 ? sizeof(held) / sizeof(float) : 1] = {};  // of rows long past: short chains err less
-  float* shared;
+  float held[CHUNKS * VEC * 2] = {};
+  float settled[OWNERS > 1 ? CHUNKS * VEC * 2 : 1] = {};  // of rows long past: short chains err less
 
-  DEVICE ColumnSums() {
-    shared = (float*)((Vector*)dynamic_shared + KEPT_VECTORS * BLOCK) + threadIdx.x;
-    UNROLLED for (int i = 0; i < sizeof(held) / sizeof(float); ++i) held[i] = 0;
-    for (int i = 0; i < SHARED_SUMS * VEC * 2; ++i) shared[i * BLOCK] = 0;
-  }
   DEVICE void add(int c, int e, float dweight, float dbias) {
-    const int i = (c * VEC + e) * 2;
-    if (c < SHARED_SUMS) {
-      shared[i * BLOCK] += dweight;
-      shared[(i + 1) * BLOCK] += dbias;
-    } else {
-      held[i - SHARED_SUMS * VEC * 2] += dweight;
-      held[i + 1 - SHARED_SUMS * VEC * 2] += dbias;
-    }
+    held[(c * VEC + e) * 2] += dweight;
+    held[(c * VEC + e) * 2 + 1] += dbias;
   }
   DEVICE void settle() {
     UNROLLED for (int i = 0; i < sizeof(settled) / sizeof(float); ++i) settled[i] += held[i], held[i] = 0;
@@ -80,7 +67,10 @@ struct ColumnSums {
     const Lane lane(0, team);
     UNROLLED for (int c = 0; c < CHUNKS; ++c) {
       float sums[2][VEC];
-      UNROLLED for (int i = 0; i < VEC * 2; ++i) sums[i % 2][i / 2] = add_rows(get(c, i / 2, i % 2), team);
+      UNROLLED for (int i = 0; i < VEC * 2; ++i) {
+        const int at = c * VEC * 2 + i;
+        sums[i % 2][i / 2] = add_rows(held[at] + (OWNERS > 1 ? settled[at] : 0), team);
+      }
       if (team.r == 0 && lane.has(c)) use(lane, c, sums);
     }
   }
@@ -92,11 +82,6 @@ struct ColumnSums {
   }
 
  private:
-  DEVICE float get(int c, int e, int which) const {
-    const int i = (c * VEC + e) * 2 + which;
-    if (c < SHARED_SUMS) return shared[i * BLOCK];
-    return held[i - SHARED_SUMS * VEC * 2] + (OWNERS > 1 ? settled[i - SHARED_SUMS * VEC * 2] : 0);
-  }
   /// The sum over the block's rows, for the threads of its first one.
   static DEVICE float add_rows(float value, const Team& team) {
     if (ROWS_PER_BLOCK == 1) return value;
@@ -120,9 +105,9 @@ constexpr int COLUMN_UNROLL = FUSED ? 1024 : WRITE_UNROLL;  // column sums in re
 template <class Vectors>
 DEVICE void write(const Vectors& vectors, const Parameters& affine, T* dx, const Lane& lane, const RowSums& row, ColumnSums& columns) {
   lane.each<COLUMN_UNROLL>([&](int c) {
-    const Vector v = vectors(c, 0);
-    const Vector u = vectors(c, 1);
-    const Vector w = affine.get(lane, c);
+    const Elements v = vectors(c, 0);
+    const Elements u = vectors(c, 1);
+    const Elements w = affine.get(lane, c);
     float out[VEC];
     UNROLLED for (int e = 0; e < VEC; ++e) {
       const float normal = (v[e] - row.norm.mean) * row.norm.scale;
@@ -150,9 +135,9 @@ struct LayerNormBackward {
       Deviations seen(kept.get(lane, first, 0), lane, first);
       float g_sum = 0, gx = 0;
       lane.each<WRITE_UNROLL>([&](int c) {
-        const Vector v = kept.get(lane, c, 0);
-        const Vector u = kept.get(lane, c, 1);
-        const Vector w = affine.get(lane, c);
+        const Elements v = kept.get(lane, c, 0);
+        const Elements u = kept.get(lane, c, 1);
+        const Elements w = affine.get(lane, c);
         UNROLLED for (int e = 0; e < VEC; ++e) {
           const float g = u[e] * w[e];
           g_sum += g;
@@ -161,7 +146,7 @@ struct LayerNormBackward {
       }, first, min(first + SPAN, CHUNKS));
       mine[0].add({seen.moments(), g_sum, gx - seen.offset() * g_sum});
     });
-    return whole(mine, lane.count(), OverBlock{team});
+    return whole(mine, lane.count(), OverBlock{team.slot});
   }
   DEVICE void write(const Lane& lane, const Kept& kept, const Contribution&, const Contribution& all) {
     const RowSums sums = row_sums(all, eps);
@@ -216,8 +201,8 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) columns(const T* _
   constexpr int WIDTH = PEELED ? 1 : VEC;
   const auto add = [&](long long row, int column, float (&sums)[2][WIDTH]) {
     const long long at = row * COLS + column;
-    Vector v, u;
-    if (WIDTH == VEC) v = load(x + at), u = load(dy + at);
+    Elements v, u;
+    if (WIDTH == VEC) read(v, x + at), read(u, dy + at);
     else v.element[0] = x[at], u.element[0] = dy[at];
     const Norm norm = {mean[row], rstd[row]};
     UNROLLED for (int e = 0; e < WIDTH; ++e) {
@@ -242,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(32 * ADD_GROUPS) add_shares(const f
     sums[1][0] += share[COLS];
   };
   sum_columns<1>(count, 1, add, [&](int column, float w, float b) {
-    from_float(dweight[column], w);
-    from_float(dbias[column], b);
+    store(dweight[column], w);
+    store(dbias[column], b);
   });
 }

@@ -10,7 +10,7 @@ constexpr int WARPS = BLOCK / 32;
 constexpr int SETTLE = 16;  // batches
 
 /// A float, and above it the number of its row: one word, which is written and read at once, so that nothing else needs an
-/// order. `clear` has been there before.
+/// order. `clear_words` has been there before.
 typedef unsigned long long Tagged;
 DEVICE Tagged peek(const Tagged* at) {
   Tagged word;
@@ -187,7 +187,7 @@ struct Owner {
     const Lane lane = lane_of(0);
     float elements[1] = {0};
     UNROLLED for (int c = 0; c < CHUNKS; ++c) elements[0] += lane.has(c) ? VEC : 0;
-    warp_reduce<Sum>(elements);
+    warp_reduce<Sum, 32>(elements);
     share = elements[0] > 0 ? 1 / elements[0] : 0;
     if (threadIdx.x % 32 == 0) hall().count[threadIdx.x / 32] = elements[0];
   }
@@ -198,17 +198,17 @@ struct Owner {
     float mean[BATCH], sums[BATCH * WORDS];
     UNROLLED for (int b = 0; b < BATCH; ++b) {
       mean[b] = 0;
-      if (WHOLE || batch * BATCH + b < rows) each(batch * BATCH + b, [&](int, const Vector& v, const Vector&) {
+      if (WHOLE || batch * BATCH + b < rows) each(batch * BATCH + b, [&](int, const Elements& v, const Elements&) {
         UNROLLED for (int e = 0; e < VEC; ++e) mean[b] += v[e];
       });
     }
-    warp_reduce<Sum>(mean);
+    warp_reduce<Sum, 32>(mean);
     const int lane = threadIdx.x % 32;
     UNROLLED for (int b = 0; b < BATCH; ++b) {
       mean[b] *= share;
       float squares = 0, g_sum = 0, gx = 0;
-      if (WHOLE || batch * BATCH + b < rows) each(batch * BATCH + b, [&](int c, const Vector& v, const Vector& u) {
-        const Vector w = affine.get(lane_of(0), c);
+      if (WHOLE || batch * BATCH + b < rows) each(batch * BATCH + b, [&](int c, const Elements& v, const Elements& u) {
+        const Elements w = affine.get(lane_of(0), c);
         UNROLLED for (int e = 0; e < VEC; ++e) {
           const float deviation = v[e] - mean[b], g = u[e] * w[e];
           squares += deviation * deviation;
@@ -234,7 +234,7 @@ struct Owner {
   }
 
   /// A thread's vectors of a batch.
-  typedef Vector Taken[BATCH][CHUNKS][TENSORS];
+  typedef Elements Taken[BATCH][CHUNKS][TENSORS];
 
   /// Takes a batch out of the ring, and asks for the one that takes its place.
   DEVICE void take(int batch, Taken& to) const {
@@ -294,7 +294,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK + 64, BLOCKS_PER_SM)
 }
 
 /// No word of the exchange belongs to a row.
-extern "C" __global__ void __launch_bounds__(256) clear(Tagged* words, long long count) {
+extern "C" __global__ void __launch_bounds__(256) clear_words(Tagged* words, long long count) {
   const long long i = blockIdx.x * 256ll + threadIdx.x;
   if (i < count) words[i] = 0;
 }

@@ -1,11 +1,9 @@
 // Shared by the row kernels. A row of COLS elements belongs to THREADS_PER_ROW threads of each of PARTS blocks; a block
 // serves ROWS_PER_BLOCK rows at once. The blocks of a cluster exchange their sums through distributed shared memory; those of
 // a split row through a workspace, between two launches; OWNERS of a row's columns through a workspace, while they run.
-// With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in registers; the column sums of
-// SHARED_SUMS chunks lie in shared memory; STREAM makes loads and stores evict-first.
+// With PREFETCH the next rows are copied meanwhile; with KEEP values per column stay in registers.
 // Memory is seen as vectors of VEC elements at multiples of VEC. Where VEC does not divide COLS, rows begin and end inside
 // of vectors; those vectors are moved element by element.
-constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
 constexpr int PARTS = CLUSTER * SPLIT * OWNERS;        // blocks that share a row
 constexpr bool PEELED = COLS % VEC != 0;               // rows begin at any element
 constexpr int WINDOW = COLS + (PEELED ? VEC - 1 : 0);  // elements of the vectors that a row touches, at most
@@ -13,7 +11,6 @@ constexpr int PART = ((WINDOW + VEC - 1) / VEC + PARTS - 1) / PARTS * VEC;
 constexpr int CHUNKS = (PART + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
 constexpr bool EVEN = !PEELED && PART * PARTS == COLS;                 // all parts are equally long
 constexpr bool EXACT = EVEN && CHUNKS * THREADS_PER_ROW * VEC == PART;  // no thread looks beyond its part
-constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 constexpr int PASS_UNROLL = STORAGE == REGISTERS ? 1024 : UNROLL;  // registers are known by number: unrolled fully
 constexpr int WRITE_UNROLL = KEEP ? 1024 : PASS_UNROLL;
 // Vectors whose sums make one link of a thread's chain. Where one element outweighs all others, links err in one direction;
@@ -26,7 +23,6 @@ constexpr int STAGES = (STORAGE == SHARED ? 1 : 0) + (PREFETCH ? 1 : 0) + (DEFER
 
 // Dynamic shared memory. All of it belongs to single threads, so that none of it needs a barrier: what thread i has at place
 // p of an area lies at p * BLOCK + i.
-constexpr int KEPT_VECTORS = STAGES * TENSORS * CHUNKS;
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
 #define MINUS_INFINITY __int_as_float(0xff800000)
@@ -35,64 +31,7 @@ extern __shared__ __align__(16) unsigned char dynamic_shared[];
 #define GROUP_STEP ((long long)(gridDim.x / PARTS) * ROWS_PER_BLOCK)
 #define FOR_EACH_GROUP(group) for (long long group = FIRST_GROUP; group < rows; group += GROUP_STEP)
 
-DEVICE float to_float(float v) { return v; }
-DEVICE void from_float(float& to, float v) { to = v; }
-#ifdef __CUDA_FP16_TYPES_EXIST__
-DEVICE float to_float(__half v) { return __half2float(v); }
-DEVICE void from_float(__half& to, float v) { to = __float2half_rn(v); }
-#endif
-#ifdef __CUDA_BF16_TYPES_EXIST__
-DEVICE float to_float(__nv_bfloat16 v) { return __bfloat162float(v); }
-DEVICE void from_float(__nv_bfloat16& to, float v) { to = __float2bfloat16_rn(v); }
-#endif
-
-/// VEC elements moved by one instruction. The raw words keep the compiler from splitting the access.
-template <int BYTES> struct Raw;
-template <> struct Raw<2> { typedef unsigned short type; };
-template <> struct Raw<4> { typedef unsigned int type; };
-template <> struct Raw<8> { typedef uint2 type; };
-template <> struct Raw<16> { typedef uint4 type; };
-typedef typename Raw<VEC * sizeof(T)>::type RawVector;
-typedef typename Raw<(VEC * sizeof(T) < 4 ? VEC * sizeof(T) : 4)>::type Word;
-struct Vector {
-  union {
-    RawVector raw;
-    T element[VEC];
-    Word word[VEC * sizeof(T) / sizeof(Word)];
-  };
-  __device__ Vector() {}
-  __device__ Vector(const Vector& other) : raw(other.raw) {}
-  __device__ Vector& operator=(const Vector& other) {
-    raw = other.raw;
-    return *this;
-  }
-  DEVICE float operator[](int e) const { return unpacked(e, T()); }
-
- private:
-  template <class U>
-  DEVICE float unpacked(int e, U) const {
-    return to_float(element[e]);
-  }
-#ifdef __CUDA_BF16_TYPES_EXIST__
-  /// A bfloat16 is the upper half of a float: one instruction, where the compiler would take the half out first.
-  DEVICE float unpacked(int e, __nv_bfloat16) const {
-    if (VEC == 1) return to_float(element[e]);
-    return __uint_as_float(e % 2 == 0 ? word[e / 2] << 16 : word[e / 2] & 0xffff0000u);
-  }
-#endif
-};
-
-DEVICE Vector load(const T* at) {
-  Vector v;
-  v.raw = STREAM ? __ldcs((const RawVector*)at) : *(const RawVector*)at;
-  return v;
-}
-DEVICE void store(T* at, Vector v) {
-  // A compiler that sees what the words are put together from may store the pieces one by one.
-  UNROLLED for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Word); ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
-  if (STREAM) __stcs((RawVector*)at, v.raw);
-  else *(RawVector*)at = v.raw;
-}
+typedef Vector<T> Elements;
 
 /// Where a thread stands in its block, and which half of the reductions' memory comes next: as it alternates, one barrier
 /// per reduction is enough.
@@ -144,24 +83,29 @@ struct Lane {
 };
 
 /// Vector c of a matrix; NEUTRAL stands in for elements that are not of the row.
-DEVICE Vector fetch(const T* matrix, const Lane& lane, int c) {
+DEVICE Elements fetch(const T* matrix, const Lane& lane, int c) {
   const T* from = matrix + lane.base + lane.at(c);
-  if (lane.whole(c)) return load(from);
-  Vector v;
+  Elements v;
+  if (lane.whole(c)) {
+    read(v, from);
+    return v;
+  }
   UNROLLED for (int e = 0; e < VEC; ++e) {
     if (lane.has(c, e)) v.element[e] = from[e];
-    else from_float(v.element[e], NEUTRAL);
+    else store(v.element[e], NEUTRAL);
   }
   return v;
 }
 
 /// Rounds to T and stores what is of the row.
 DEVICE void put(T* matrix, const Lane& lane, int c, const float (&values)[VEC]) {
-  Vector v;
-  UNROLLED for (int e = 0; e < VEC; ++e) from_float(v.element[e], values[e]);
+  Elements v;
+  UNROLLED for (int e = 0; e < VEC; ++e) store(v.element[e], values[e]);
   T* to = matrix + lane.base + lane.at(c);
   if (lane.whole(c)) {
-    store(to, v);
+    // A compiler that sees what the words are put together from may store the pieces one by one.
+    UNROLLED for (int i = 0; VEC * sizeof(T) >= 4 && i < sizeof(v.word) / sizeof(Elements::Word); ++i) asm("" : "+r"(*(unsigned*)&v.word[i]));
+    write(to, v);
     return;
   }
   UNROLLED for (int e = 0; e < VEC; ++e) {
@@ -175,11 +119,11 @@ typedef const T* Matrices[TENSORS];
 /// the block serves next are copied to shared memory meanwhile.
 struct Kept {
   const Matrices& in;
-  Vector held[TENSORS][STORAGE == REGISTERS ? CHUNKS : 1];
+  Elements held[TENSORS][STORAGE == REGISTERS ? CHUNKS : 1];
   int stage = STAGES - 1;  // buffer of the rows at hand
 
-  static DEVICE Vector* place(int buffer, int tensor, int c) {
-    return (Vector*)dynamic_shared + ((buffer * TENSORS + tensor) * CHUNKS + c) * BLOCK + threadIdx.x;
+  static DEVICE Elements* place(int buffer, int tensor, int c) {
+    return (Elements*)dynamic_shared + ((buffer * TENSORS + tensor) * CHUNKS + c) * BLOCK + threadIdx.x;
   }
   DEVICE explicit Kept(const Matrices& in, int stage = STAGES - 1) : in(in), stage(stage) {}
   /// Asks for the rows that the block begins with.
@@ -206,7 +150,7 @@ struct Kept {
   }
   /// The rows before these, which DEFER still has.
   DEVICE Kept before() const { return Kept(in, stage == 0 ? STAGES - 1 : stage - 1); }
-  DEVICE Vector get(const Lane& lane, int c, int tensor = 0) const {
+  DEVICE Elements get(const Lane& lane, int c, int tensor = 0) const {
     if (STORAGE == REGISTERS) return held[tensor][STORAGE == REGISTERS ? c : 0];
     if (STORAGE == SHARED) return *place(stage, tensor, c);
     return fetch(in[tensor], lane, c);
@@ -214,7 +158,7 @@ struct Kept {
   /// Asks for vector c of a row.
   DEVICE void request(const Lane& lane, int buffer, int c) const {
     if (!lane.has(c)) return;
-    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async<sizeof(Vector)>(shared_address(place(buffer, tensor, c)), in[tensor] + lane.base + lane.at(c));
+    UNROLLED for (int tensor = 0; tensor < TENSORS; ++tensor) copy_async(place(buffer, tensor, c), in[tensor] + lane.base + lane.at(c));
   }
 
  private:
@@ -242,114 +186,10 @@ struct Kept {
   }
 };
 
-struct Sum {
-  static DEVICE float of(float a, float b) { return a + b; }
-};
-/// NaN wins: the maximum of a row with a NaN is NaN.
-struct Max {
-  static DEVICE float of(float a, float b) {
-#if __CUDA_ARCH__ >= 800
-    float c;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
-    return c;
-#else
-    return (a > b || a != a) ? a : b;
-#endif
-  }
-};
-
-#if CLUSTER > 1
-/// What the blocks of a cluster tell each other arrives in boxes in turn, each with a barrier that counts their bytes. A
-/// block that sends into a box again must know that all have read it: it has received what they sent after that.
-constexpr int BOXES = DEFER ? 4 : 2;
-DEVICE unsigned arrivals(int box) {
-  __shared__ unsigned long long barrier[BOXES];
-  return (unsigned)__cvta_generic_to_shared(&barrier[box]);
-}
-template <int N>
-DEVICE float (*inbox(int box))[CLUSTER] {
-  __shared__ __align__(16) float boxes[BOXES][N][CLUSTER];
-  return boxes[box];
-}
-
-/// Sends `values`, which all threads of the block agree on, to every block of the cluster. The barrier counts bytes: a
-/// release and acquire of the cluster's order would wait for the stores of whole rows, thread by thread.
-template <int N>
-DEVICE void send(const float (&values)[N], Team& team) {
-  const int box = team.sent++ % BOXES;
-  if (threadIdx.x == 0) expect_bytes(arrivals(box), N * CLUSTER * 4);
-  if (threadIdx.x >= CLUSTER) return;
-  const unsigned barrier = at_rank(arrivals(box), threadIdx.x);
-  UNROLLED for (int i = 0; i < N; ++i) {
-    const unsigned to = at_rank((unsigned)__cvta_generic_to_shared(&inbox<N>(box)[i][PART_INDEX]), threadIdx.x);
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(__float_as_int(values[i])), "r"(barrier)
-                 : "memory");
-  }
-}
-
-/// Waits for what was sent first of all that was not received yet. Returns what each rank sent.
-template <int N>
-DEVICE const float (*receive(Team& team))[CLUSTER] {
-  const int box = team.received % BOXES;
-  const unsigned parity = team.received / BOXES & 1;
-  ++team.received;
-  await(arrivals(box), parity);
-  return inbox<N>(box);
-}
-#endif
-
-/// Before blocks of a cluster may speak to each other.
-DEVICE void enter() {
-#if CLUSTER > 1
-  if (threadIdx.x < BOXES) make_barrier(arrivals(threadIdx.x), 1);
-  if (threadIdx.x < BOXES) show_barriers();
-  wait_for_cluster();
-#endif
-}
-
-/// Combines in a tree: among many small terms and a large one, a chain would round in the same direction every time.
-/// N is a power of two.
-template <class Op, int N>
-DEVICE float tree(const float* leaves) {
-  if constexpr (N == 1) return leaves[0];
-  else return Op::of(tree<Op, N / 2>(leaves), tree<Op, N / 2>(leaves + N / 2));
-}
-template <class Op, int N>
-DEVICE float tree(const float (&leaves)[N]) {
-  return tree<Op, N>(&leaves[0]);
-}
-
-/// Combines `values` over the threads of a warp that share a row; every thread gets the result.
-template <class Op, int LANES = THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32, int N>
-DEVICE void warp_reduce(float (&values)[N]) {
-  UNROLLED for (int offset = LANES / 2; offset > 0; offset /= 2) {
-    UNROLLED for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], __shfl_xor_sync(0xffffffffu, values[i], offset));
-  }
-}
-/// The same over the threads of the block.
-template <class Op, int N>
-DEVICE void block_reduce(float (&values)[N], Team& team) {
-  warp_reduce<Op>(values);
-  if (WARPS_PER_ROW == 1) return;
-  team.slot ^= 1;
-  __shared__ __align__(16) float part[2][ROWS_PER_BLOCK][N][WARPS_PER_ROW];
-  if (team.t % 32 == 0) {
-    UNROLLED for (int i = 0; i < N; ++i) part[team.slot][team.r][i][team.t / 32] = values[i];
-  }
-  __syncthreads();
-  UNROLLED for (int i = 0; i < N; ++i) values[i] = tree<Op>(part[team.slot][team.r][i]);
-}
-template <class Op>
-DEVICE float block_reduce(float value, Team& team) {
-  float values[1] = {value};
-  block_reduce<Op>(values, team);
-  return values[0];
-}
-
 /// The threads that know different parts of a row, and how to combine what they have.
 struct OverBlock {
-  Team& team;
-  template <class Op, int N> DEVICE void combine(float (&values)[N]) const { block_reduce<Op>(values, team); }
+  int& slot;
+  template <class Op, int N> DEVICE void combine(float (&values)[N]) const { row_reduce<Op>(values, slot); }
 };
 template <int LANES>
 struct OverLanes {
@@ -370,7 +210,7 @@ struct Parts {
       tell(part[p], values);
       UNROLLED for (int i = 0; i < N; ++i) leaves[i][p] = values[i];
     }
-    UNROLLED for (int i = 0; i < N; ++i) values[i] = tree<Op>(leaves[i]);
+    UNROLLED for (int i = 0; i < N; ++i) values[i] = tree<Op, COUNT>(leaves[i]);
     threads.template combine<Op>(values);
   }
   /// The same of one number.
@@ -404,13 +244,14 @@ DEVICE Part whole(const Part (&parts)[COUNT], int count, const Threads& threads)
 template <class Operator>
 struct Pass {
   typedef typename Operator::Part Part;
-  static constexpr int WORDS = sizeof(Part) / sizeof(float);
   long long rows;
   Team team;
   Kept kept;
 
   DEVICE Pass(const Matrices& in, long long rows) : rows(rows), kept(in) {
-    enter();
+#if CLUSTER > 1
+    enter_cluster<0>();
+#endif
     kept.begin(team, rows);
   }
 
@@ -424,7 +265,7 @@ struct Pass {
         if (team.t == 0) told[PART_INDEX] = mine;
       } else {
         const Part mine[1] = {team.t < SPLIT ? told[team.t] : Part()};
-        const Part all = whole(mine, COLS, OverBlock{team});
+        const Part all = whole(mine, COLS, OverBlock{team.slot});
         op.write(lane, kept, all, all);
       }
     }
@@ -438,7 +279,7 @@ struct Pass {
       kept.read(lane, group, team, rows);
       previous = mine;
       mine = op.measure(lane, kept, team);
-      tell(mine);
+      tell_cluster(mine);
       if (!DEFER) finish(op, group, kept, mine);
       else if (last >= 0) finish(op, last, kept.before(), previous);
       last = group;
@@ -448,16 +289,17 @@ struct Pass {
 #endif
 
  private:
-  DEVICE void tell(const Part& mine) {
+  DEVICE void tell_cluster(const Part& mine) {
 #if CLUSTER > 1
-    send((const float(&)[WORDS])mine, team);
+    const Part one[1] = {mine};
+    tell<0, 1>(one, team.sent++, 0, threadIdx.x);
 #endif
   }
   DEVICE Part all_of(const Part& mine) {
 #if CLUSTER > 1
-    const float(*sent)[CLUSTER] = receive<WORDS>(team);
+    const InWords<Part>* const all = told<0, 1, Part>(team.received++);
     Part parts[CLUSTER];
-    UNROLLED for (int i = 0; i < CLUSTER * WORDS; ++i) ((float(&)[WORDS])parts[i / WORDS])[i % WORDS] = sent[i % WORDS][i / WORDS];
+    UNROLLED for (int i = 0; i < CLUSTER * InWords<Part>::COUNT; ++i) ((unsigned*)parts)[i] = ((const unsigned*)all)[i];
     return whole(parts, COLS, OverLanes<1>());
 #else
     return mine;

@@ -3,7 +3,7 @@
 /// One value per column, the same for every row: read through the caches, or kept in registers.
 struct Parameters {
   const T* values[PARAMETERS];
-  Vector held[PARAMETERS][KEEP ? CHUNKS : 1];
+  Elements held[PARAMETERS][KEEP ? CHUNKS : 1];
 
   DEVICE explicit Parameters(const T* const (&from)[PARAMETERS]) {
     const Lane lane(0, Team());
@@ -13,21 +13,21 @@ struct Parameters {
     }
   }
   /// Those that belong to vector c of a row.
-  DEVICE Vector get(const Lane& lane, int c, int which = 0) const {
+  DEVICE Elements get(const Lane& lane, int c, int which = 0) const {
     return KEEP ? held[which][KEEP ? c : 0] : read(lane, c, which);
   }
 
  private:
-  DEVICE Vector read(const Lane& lane, int c, int which) const {
+  DEVICE Elements read(const Lane& lane, int c, int which) const {
     const T* from = values[which] + lane.at(c) - lane.first;
-    Vector v;
+    Elements v;
     if (!PEELED) {
-      v.raw = *(const RawVector*)from;
+      v.raw[0] = *(const Elements::Raw::type*)from;
       return v;
     }
     UNROLLED for (int e = 0; e < VEC; ++e) {
       if (lane.has(c, e)) v.element[e] = from[e];
-      else from_float(v.element[e], 0.0f);
+      else store(v.element[e], 0.0f);
     }
     return v;
   }
@@ -71,7 +71,7 @@ struct Deviations {
   float sum = 0;
   float squares = 0;
 
-  DEVICE Deviations(const Vector& first, const Lane& lane, int c) {
+  DEVICE Deviations(const Elements& first, const Lane& lane, int c) {
     float total = 0, n = 0;
     UNROLLED for (int e = 0; e < VEC; ++e) {
       const bool has = lane.has(c, e);

@@ -49,15 +49,15 @@ struct Top {
   static constexpr bool PAIRS = false;
   template <class U> static DEVICE unsigned larger(unsigned a, unsigned, U) { return a; }
 #endif
-  Vector pairs;
+  Elements pairs;
   float top = MINUS_INFINITY;
 
   DEVICE Top() {
-    UNROLLED for (int e = 0; e < VEC; ++e) from_float(pairs.element[e], MINUS_INFINITY);
+    UNROLLED for (int e = 0; e < VEC; ++e) store(pairs.element[e], MINUS_INFINITY);
   }
-  DEVICE void add(const Vector& v) {
+  DEVICE void add(const Elements& v) {
     if (PAIRS) {
-      UNROLLED for (int w = 0; w < sizeof(v.word) / sizeof(Word); ++w) pairs.word[w] = larger(pairs.word[w], v.word[w], T());
+      UNROLLED for (int w = 0; w < sizeof(v.word) / sizeof(Elements::Word); ++w) pairs.word[w] = larger(pairs.word[w], v.word[w], T());
     } else {
       UNROLLED for (int e = 0; e < VEC; ++e) top = Max::of(top, v[e]);
     }
@@ -79,7 +79,7 @@ struct Softmax {
   DEVICE Peak measure(const Lane& lane, const Kept& kept, Team& team) {
     if (STORAGE != RELOAD) return measure_kept(lane, kept, team);
     const Peak mine[1] = {scan(lane, kept)};
-    return whole(mine, COLS, OverBlock{team});
+    return whole(mine, COLS, OverBlock{team.slot});
   }
   /// `part`: what the exponentials, where they are held, were taken over.
   DEVICE void write(const Lane& lane, const Kept& kept, const Peak& part, const Peak& peak) {
@@ -91,7 +91,7 @@ struct Softmax {
       if (STORAGE == REGISTERS) {
         UNROLLED for (int e = 0; e < VEC; ++e) out[e] = exponentials[STORAGE == REGISTERS ? c : 0][e] * held_scale;
       } else {
-        const Vector v = kept.get(lane, c);
+        const Elements v = kept.get(lane, c);
         UNROLLED for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
       }
       put(y, lane, c, out);
@@ -103,12 +103,12 @@ struct Softmax {
     Top top;
     lane.each<PASS_UNROLL>([&](int c) { top.add(kept.get(lane, c)); });
     Peak peak;
-    peak.top = block_reduce<Max>(top.value(), team);
+    peak.top = row_reduce<Max>(top.value(), team.slot);
     const Shift over(peak.top);
     lane.each<PASS_UNROLL, SPAN>([&](int first) {
       float total = 0;
       lane.each<PASS_UNROLL>([&](int c) {
-        const Vector v = kept.get(lane, c);
+        const Elements v = kept.get(lane, c);
         float sum = 0;
         UNROLLED for (int e = 0; e < VEC; ++e) {
           const float w = over.weight(v[e]);
@@ -119,7 +119,7 @@ struct Softmax {
       }, first, min(first + SPAN, CHUNKS));
       peak.total = first == 0 ? total : peak.total + total;
     });
-    peak.total = block_reduce<Sum>(peak.total, team);
+    peak.total = row_reduce<Sum>(peak.total, team.slot);
     return peak;
   }
   /// This thread's share of a row that has to be read again, in one pass: when a larger element comes, the sum so far shrinks.
@@ -128,7 +128,7 @@ struct Softmax {
     lane.each<1, SPAN>([&](int first) {
       Peak peak;
       lane.each<UNROLL>([&](int c) {
-        const Vector v = kept.get(lane, c);
+        const Elements v = kept.get(lane, c);
         Top largest;
         largest.add(v);
         const float top = Max::of(peak.top, largest.value());

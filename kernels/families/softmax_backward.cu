@@ -14,20 +14,20 @@ struct SoftmaxBackward {
     lane.each<PASS_UNROLL, SPAN>([&](int first) {
       float dots = 0;
       lane.each<PASS_UNROLL>([&](int c) {
-        const Vector y = kept.get(lane, c, 0);
-        const Vector dy = kept.get(lane, c, 1);
+        const Elements y = kept.get(lane, c, 0);
+        const Elements dy = kept.get(lane, c, 1);
         float dot = 0;
         UNROLLED for (int e = 0; e < VEC; ++e) dot += y[e] * dy[e];
         dots += dot;
       }, first, min(first + SPAN, CHUNKS));
       mine[0].dot = first == 0 ? dots : mine[0].dot + dots;
     });
-    return whole(mine, COLS, OverBlock{team});
+    return whole(mine, COLS, OverBlock{team.slot});
   }
   DEVICE void write(const Lane& lane, const Kept& kept, const Part&, const Part& all) {
     lane.each<WRITE_UNROLL>([&](int c) {
-      const Vector y = kept.get(lane, c, 0);
-      const Vector dy = kept.get(lane, c, 1);
+      const Elements y = kept.get(lane, c, 0);
+      const Elements dy = kept.get(lane, c, 1);
       float out[VEC];
       UNROLLED for (int e = 0; e < VEC; ++e) out[e] = y[e] * (dy[e] - all.dot);
       put(dx, lane, c, out);

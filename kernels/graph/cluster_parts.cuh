@@ -1,38 +1,38 @@
-// What the blocks of a cluster, SPLITS of them, find about the strip that they share. Of each reduction, which has a number,
-// every block's part arrives in boxes of the others' shared memory, two that take turns; a barrier counts the bytes of each.
-// Who sends into a box again has received what the others sent after they had read it.
-template <int REDUCTION> DEVICE unsigned arrivals(int turn) {
-  __shared__ unsigned long long barrier[2];
-  return (unsigned)__cvta_generic_to_shared(&barrier[turn & 1]);
+// What the blocks of a cluster, CLUSTER of them, tell each other, MINE values each. Of each exchange, which has a number, what
+// all have to tell arrives in boxes of everybody's shared memory, BOXES that take turns; a barrier counts the bytes of each: a
+// release and acquire of the cluster's order would wait for the stores of whole rows, thread by thread. Who sends into a box
+// again has received what the others sent after they had read it.
+template <int NUMBER> DEVICE unsigned arrivals(unsigned turn) {
+  __shared__ unsigned long long barrier[BOXES];
+  return shared_address(&barrier[turn % BOXES]);
 }
-template <int REDUCTION, class T> DEVICE InWords<T>* box(int turn) {
-  __shared__ InWords<T> boxes[2][SPLITS * KEPT_THREADS * LANES];
-  return boxes[turn & 1];
+template <int NUMBER, int MINE, class T> DEVICE InWords<T>* box(unsigned turn) {
+  __shared__ __align__(16) unsigned boxes[BOXES][CLUSTER * MINE * InWords<T>::COUNT];
+  return (InWords<T>*)boxes[turn % BOXES];
 }
 /// Before blocks may speak to each other.
-template <int... REDUCTIONS> DEVICE void enter_cluster() {
-  if (threadIdx.x < 2) (make_barrier(arrivals<REDUCTIONS>(threadIdx.x), 1), ...);
-  if (threadIdx.x < 2) show_barriers();
+template <int... NUMBERS> DEVICE void enter_cluster() {
+  if (threadIdx.x < BOXES) (make_barrier(arrivals<NUMBERS>(threadIdx.x), 1), ...);
+  if (threadIdx.x < BOXES) show_barriers();
   wait_for_cluster();
 }
-/// All threads know the block's part, each tells it to one block.
-template <int REDUCTION, class T> DEVICE void tell(const T (&part)[LANES], int turn, int kept_thread, int reduced_thread) {
-  constexpr int MINE = KEPT_THREADS * LANES;
-  if (threadIdx.x == 0) expect_bytes(arrivals<REDUCTION>(turn), SPLITS * MINE * InWords<T>::COUNT * 4);
-  if (reduced_thread >= SPLITS) return;
-  const unsigned barrier = at_rank(arrivals<REDUCTION>(turn), reduced_thread);
+/// Some threads tell block `to` COUNT of the values, from the `first` on.
+template <int NUMBER, int MINE, int COUNT, class T> DEVICE void tell(const T (&values)[COUNT], unsigned turn, int first, int to) {
+  if (threadIdx.x == 0) expect_bytes(arrivals<NUMBER>(turn), CLUSTER * MINE * InWords<T>::COUNT * 4);
+  if (to >= CLUSTER) return;
+  const unsigned barrier = at_rank(arrivals<NUMBER>(turn), to);
 #pragma unroll
-  for (int lane = 0; lane < LANES; ++lane) {
-    const InWords<T> told = {part[lane]};
-    const InWords<T>* const to = box<REDUCTION, T>(turn) + blockIdx.x * MINE + kept_thread * LANES + lane;
-    const unsigned there = at_rank((unsigned)__cvta_generic_to_shared(to), reduced_thread);
+  for (int i = 0; i < COUNT; ++i) {
+    const InWords<T> told = {values[i]};
+    const InWords<T>* const here = box<NUMBER, MINE, T>(turn) + blockIdx.x % CLUSTER * MINE + first + i;
+    const unsigned there = at_rank(shared_address(here), to);
 #pragma unroll
-    for (int i = 0; i < InWords<T>::COUNT; ++i)
-      asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(there + 4 * i), "r"(told.word[i]), "r"(barrier) : "memory");
+    for (int j = 0; j < InWords<T>::COUNT; ++j)
+      asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(there + 4 * j), "r"(told.word[j]), "r"(barrier) : "memory");
   }
 }
-/// The parts of all blocks, when they have come.
-template <int REDUCTION, class T> DEVICE const InWords<T>* told(int turn) {
-  await(arrivals<REDUCTION>(turn), turn >> 1 & 1);
-  return box<REDUCTION, T>(turn);
+/// The values of all blocks, when they have come.
+template <int NUMBER, int MINE, class T> DEVICE const InWords<T>* told(unsigned turn) {
+  await(arrivals<NUMBER>(turn), turn / BOXES & 1);
+  return box<NUMBER, MINE, T>(turn);
 }

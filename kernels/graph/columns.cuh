@@ -2,13 +2,6 @@
 // neighbouring elements, and REDUCED_THREADS that divide what is reduced.
 constexpr int BLOCK = KEPT_THREADS * REDUCED_THREADS;
 
-/// A value as words of 32 bits.
-template <class T> union InWords {
-  static constexpr int COUNT = (sizeof(T) + 3) / 4;
-  T value;
-  unsigned word[COUNT];
-};
-
 /// What the lane has whose number differs in bit `offset`.
 template <class T> DEVICE T shuffled(const T& value, int offset) {
   InWords<T> moved = {value};

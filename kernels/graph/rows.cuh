@@ -1,38 +1,10 @@
-// Reductions over the threads of a block that share a row.
-constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
+// Rows of graphs.
 constexpr int CHUNKS = (COLS + THREADS_PER_ROW * VEC - 1) / (THREADS_PER_ROW * VEC);
 constexpr bool EXACT = COLS % (THREADS_PER_ROW * VEC) == 0;  // no thread looks beyond its row
-constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
-
-/// Combines N values, a power of two, in a tree. A loop over an array would lie in local memory from 16 on.
-template <class Op, int N, class T> DEVICE T tree(const T* leaves) {
-  if constexpr (N == 1) return leaves[0];
-  else return Op::of(tree<Op, N / 2>(leaves), tree<Op, N / 2>(leaves + N / 2));
-}
-
-/// Combines `value` over the threads of a row; all of them get the result. `slot` alternates between two areas of shared
-/// memory, so that one barrier is enough.
-template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
-#pragma unroll
-  for (int offset = (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32) / 2; offset > 0; offset /= 2)
-    value = Op::of(value, (T)__shfl_xor_sync(0xffffffffu, value, offset));
-  if (WARPS_PER_ROW == 1) return value;
-  __shared__ T part[2][ROWS_PER_BLOCK][WARPS_PER_ROW];
-  slot ^= 1;
-  const int row = threadIdx.x / THREADS_PER_ROW;
-  const int thread = threadIdx.x % THREADS_PER_ROW;
-  if (thread % 32 == 0) part[slot][row][thread / 32] = value;
-  __syncthreads();
-  return tree<Op, WARPS_PER_ROW>(part[slot][row]);
-}
 
 /// e^v, of sums of such: few instructions, or 16-bit rows would wait for them. What the product is rounded by counts for
 /// less the smaller the term, and e^0 is 1.
-DEVICE float exponential(float v) {
-  float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v * 1.4426950408889634f));
-  return r;
-}
+DEVICE float exponential(float v) { return power_of_two(v * 1.4426950408889634f); }
 /// A sum of exponentials of distances from `top`, as one of distances from `other`. EQUALS: equal infinities are 0 apart.
 template <bool EQUALS> DEVICE float scaled_sum(float sum, float top, float other) {
   if (EQUALS) return sum * exponential(top == other ? 0.0f : top - other);
@@ -56,9 +28,6 @@ DEVICE long long row_of(long long group, long long rows) {
 /// Copies `count` neighbouring elements to shared memory by 16 bytes; both begin at a multiple of those.
 template <class T> DEVICE void stage(T* to, const T* from, int count) {
   constexpr int PIECE = 16 / sizeof(T);
-#if __CUDA_ARCH__ >= 800
-  for (int i = threadIdx.x * PIECE; i + PIECE <= count; i += BLOCK * PIECE)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to + i)), "l"(from + i) : "memory");
-#endif
+  for (int i = threadIdx.x * PIECE; i + PIECE <= count; i += BLOCK * PIECE) copy_async<16>(shared_address(to + i), from + i);
   for (int i = count / PIECE * PIECE + threadIdx.x; i < count; i += BLOCK) to[i] = from[i];
 }

@@ -1,36 +1,9 @@
 // The scalar operators of graphs that CUDA lacks, or has with another meaning (atunner/graph/scalar_op.def). For float and
 // double alike; integers wrap, and nothing traps.
-#define DEVICE __device__ __forceinline__
-
-DEVICE float to_real(float v) { return v; }
-DEVICE double to_real(double v) { return v; }
-DEVICE float to_real(__half v) { return __half2float(v); }
-DEVICE float to_real(__nv_bfloat16 v) { return __bfloat162float(v); }
-DEVICE void from_real(float& to, float v) { to = v; }
-DEVICE void from_real(double& to, double v) { to = v; }
-DEVICE void from_real(__half& to, float v) { to = __float2half_rn(v); }
-DEVICE void from_real(__nv_bfloat16& to, float v) { to = __float2bfloat16_rn(v); }
-
 DEVICE bool is_nan(float v) { return v != v; }
 DEVICE bool is_nan(double v) { return v != v; }
 DEVICE bool is_inf(float v) { return fabsf(v) == __int_as_float(0x7f800000); }
 DEVICE bool is_inf(double v) { return fabs(v) == __longlong_as_double(0x7ff0000000000000ll); }
-
-/// NaN wins.
-template <class T> DEVICE T minimum(T a, T b) { return a < b || a != a ? a : b; }
-template <class T> DEVICE T maximum(T a, T b) { return a > b || a != a ? a : b; }
-#if __CUDA_ARCH__ >= 800
-template <> DEVICE float minimum(float a, float b) {
-  float c;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
-  return c;
-}
-template <> DEVICE float maximum(float a, float b) {
-  float c;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
-  return c;
-}
-#endif
 
 DEVICE float magnitude(float v) { return fabsf(v); }
 DEVICE double magnitude(double v) { return fabs(v); }
@@ -89,13 +62,3 @@ DEVICE float uniform(long long key, long long counter) {
 /// Truncates; cvt saturates, and makes 0 of NaN.
 DEVICE long long to_whole(float v) { return __float2ll_rz(v); }
 DEVICE long long to_whole(double v) { return __double2ll_rz(v); }
-
-/// Elements in memory, and the values that are computed with.
-template <class To, class From> DEVICE To load(const From& v) { return (To)v; }
-template <> DEVICE float load(const __half& v) { return to_real(v); }
-template <> DEVICE float load(const __nv_bfloat16& v) { return to_real(v); }
-template <> DEVICE double load(const __half& v) { return to_real(v); }
-template <> DEVICE double load(const __nv_bfloat16& v) { return to_real(v); }
-template <class To, class From> DEVICE void store(To& to, From v) { to = (To)v; }
-template <class From> DEVICE void store(__half& to, From v) { from_real(to, (float)v); }
-template <class From> DEVICE void store(__nv_bfloat16& to, From v) { from_real(to, (float)v); }

@@ -9,6 +9,9 @@ template <> struct Words<2> { typedef unsigned short type; static constexpr int 
 template <> struct Words<4> { typedef unsigned int type; static constexpr int COUNT = 1; };
 template <> struct Words<8> { typedef uint2 type; static constexpr int COUNT = 1; };
 
+template <class T> union Vector;
+template <class To, class T> DEVICE To get(const Vector<T>& v, int lane);
+
 template <class T> union Vector {
   typedef Words<VEC * sizeof(T)> Raw;
   typedef typename Words<(VEC * sizeof(T) < 4 ? VEC * sizeof(T) : 4)>::type Word;
@@ -16,15 +19,24 @@ template <class T> union Vector {
   Word word[VEC * sizeof(T) / sizeof(Word)];
   T element[VEC];
   DEVICE Vector() {}
+  DEVICE Vector(const Vector& other) { *this = other; }
+  DEVICE Vector& operator=(const Vector& other) {
+#pragma unroll
+    for (int i = 0; i < Raw::COUNT; ++i) raw[i] = other.raw[i];
+    return *this;
+  }
+  DEVICE float operator[](int lane) const { return get<float>(*this, lane); }
 };
 
 /// An element as it is computed with.
 template <class To, class T> DEVICE To get(const Vector<T>& v, int lane) { return load<To>(v.element[lane]); }
+#ifdef __CUDA_BF16_TYPES_EXIST__
 /// A bfloat16 is the upper half of a float: one instruction, where the compiler would take the half out first.
 template <> DEVICE float get<float, __nv_bfloat16>(const Vector<__nv_bfloat16>& v, int lane) {
   if (VEC == 1) return load<float>(v.element[lane]);
   return __uint_as_float(lane % 2 == 0 ? (unsigned)v.word[lane / 2] << 16 : (unsigned)v.word[lane / 2] & 0xffff0000u);
 }
+#endif
 
 template <class T> DEVICE void read(Vector<T>& to, const T* from) {
   const auto* words = (const typename Vector<T>::Raw::type*)from;
@@ -44,27 +56,17 @@ template <class T> DEVICE void clear(Vector<T>& to) {
   for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) to.raw[i] = typename Vector<T>::Raw::type{};
 }
 
-/// From global to shared memory behind the thread's back, by 4, 8 or 16 bytes at a time.
+/// A value as words of 32 bits.
+template <class T> union InWords {
+  static constexpr int COUNT = (sizeof(T) + 3) / 4;
+  T value;
+  unsigned word[COUNT];
+};
+
+/// From global to shared memory behind the thread's back, if it has whole words.
 template <class T> DEVICE void copy_async(Vector<T>* to, const T* from) {
-#if __CUDA_ARCH__ >= 800
-  constexpr int BYTES = sizeof(typename Vector<T>::Raw::type);
+  typedef typename Vector<T>::Raw Raw;
+  constexpr int BYTES = sizeof(typename Raw::type);
 #pragma unroll
-  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(&to->raw[i]);
-    const void* piece = (const typename Vector<T>::Raw::type*)from + i;
-    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(piece) : "memory");
-    else if constexpr (BYTES >= 4) asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(piece), "n"(BYTES) : "memory");
-  }
-#endif
-}
-/// Closes a batch of copies; waits until no more than `OPEN` batches are under way.
-DEVICE void close_batch() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int OPEN> DEVICE void wait_for_batches() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(OPEN) : "memory");
-#endif
+  for (int i = 0; i < Raw::COUNT && BYTES >= 4; ++i) copy_async<BYTES>(shared_address(&to->raw[i]), (const typename Raw::type*)from + i);
 }

@@ -1,0 +1,38 @@
+// Reductions over the threads of a block that share a row: THREADS_PER_ROW for each of ROWS_PER_BLOCK.
+constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
+constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
+
+/// Combines N values, a power of two, in a tree: among many small terms and a large one, a chain would round in the same
+/// direction every time, and a loop over an array would lie in local memory from 16 on.
+template <class Op, int N, class T> DEVICE T tree(const T* leaves) {
+  if constexpr (N == 1) return leaves[0];
+  else return Op::of(tree<Op, N / 2>(leaves), tree<Op, N / 2>(leaves + N / 2));
+}
+
+/// Combines each of N values over LANES neighbouring threads of a warp; all of them get the results.
+template <class Op, int LANES, int N, class T> DEVICE void warp_reduce(T (&values)[N]) {
+#pragma unroll
+  for (int offset = LANES / 2; offset > 0; offset /= 2) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], (T)__shfl_xor_sync(0xffffffffu, values[i], offset));
+  }
+}
+/// The same over the threads of a row. `slot` alternates between two areas of shared memory, so that one barrier is enough.
+template <class Op, int N, class T> DEVICE void row_reduce(T (&values)[N], int& slot) {
+  warp_reduce<Op, (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32)>(values);
+  if (WARPS_PER_ROW == 1) return;
+  __shared__ __align__(16) T part[2][ROWS_PER_BLOCK][N][WARPS_PER_ROW];
+  slot ^= 1;
+  const int row = threadIdx.x / THREADS_PER_ROW;
+  const int thread = threadIdx.x % THREADS_PER_ROW;
+#pragma unroll
+  for (int i = 0; i < N && thread % 32 == 0; ++i) part[slot][row][i][thread / 32] = values[i];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < N; ++i) values[i] = tree<Op, WARPS_PER_ROW>(part[slot][row][i]);
+}
+template <class Op, class T> DEVICE T row_reduce(T value, int& slot) {
+  T values[1] = {value};
+  row_reduce<Op>(values, slot);
+  return values[0];
+}
