@@ -38,7 +38,7 @@ class AttentionBackward : public BoundTemplate {
     constants.Int("STAGES", kForwardStages).Int("QUERY_STAGES", 1);
     constants.Bool("TURNS", form_.dim <= 128).Int("PANEL", kPanelUnits);
     constants.Int("ROWS", Rows(), "queries of a head, with room behind");
-    constants.Int("HEAD_GROUP", 1).Ints(at, {"k_tile", "q_tile"});
+    constants.Ints(at, {"k_tile", "q_tile"});
     const auto buffers = [&](const std::string& of, int64_t own, int64_t tile) {
       const int64_t all = Buffers(own, tile), first = std::min<int64_t>(all - 1, 3);
       constants.Int(of + "_STAGES", first, "buffers").Int(of + "_PARTNER_STAGES", all - first);
@@ -103,7 +103,7 @@ class AttentionBackward : public BoundTemplate {
     const std::string heads = of_keys ? form_.KeyHeads() : form_.heads_text;
     LaunchStep step =
         Step(entry, fmt::format("({}) * {}", heads, CeilDiv(OwnRows(of_keys), own)), (groups + 1) * 128, arguments);
-    AddArguments(step, {"i32:" + heads, "i32:" + form_.queries_text, fmt::format("f32:{:.17g}", scale)});
+    AddArguments(step, {"i32:" + form_.queries_text, fmt::format("f32:{:.17g}", scale)});
     step.shared_bytes = Expr::MustParse(shared);
     return step;
   }
@@ -119,7 +119,7 @@ class AttentionBackward : public BoundTemplate {
     LaunchStep forward =
         Launch("attention", false, forward_.queries, forward_.queries / 64, std::to_string(forward_bytes),
                {map("q", false, 64), map("k", true, forward_.keys), map("v", true, forward_.keys), form_.extra, "dy",
-                "@statistics"},
+                "@statistics", "i32:" + form_.heads_text},
                form_.scale * 1.4426950408889634);
     if (forward_.one_per_sm)
       forward.grid[0] = Expr::MustParse(fmt::format("min({}, {})", forward.grid[0].text(), profile_.sms));

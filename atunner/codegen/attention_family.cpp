@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "atunner/codegen/attention_form.h"
 #include "atunner/codegen/form_family.h"
@@ -35,7 +34,7 @@ class AttentionTemplate : public BoundTemplate {
 
  protected:
   ConstantBlock Constants(const Configuration& configuration) const {
-    return form_.Constants(0).Ints(chosen(configuration), {"tile_q", "tile_k", "head_group"});
+    return form_.Constants(0).Ints(chosen(configuration), {"tile_q", "tile_k"});
   }
 
   /// One block per tile of queries; q, k and v as pointers unless `step` has them already.
@@ -59,7 +58,6 @@ class AttentionTemplate : public BoundTemplate {
     Add(fmt::format("tile_q == {} or tile_q < 2 * {}", least_queries, form_.queries_text),
         "more queries than there are");
     Add(fmt::format("tile_k == {} or tile_k < 2 * {}", least_keys, form_.keys_text), "more keys than there are");
-    Add("head_group == 1 or head_group <= " + form_.heads_text, "more heads than there are");
   }
 
   /// Blocks whose shared memory an SM has.
@@ -90,7 +88,6 @@ class MmaAttention : public AttentionTemplate {
         {"tile_k", Integers({32, 64, 128}), "keys per step"},
         {"stages", Integers({2, 3}), "buffers for keys and values"},
         {"q_registers", Integers({0, 1}), "keep the queries in registers"},
-        {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     Add("2 <= tile_q // warp_q <= 16", "2 to 16 warps");
     // Output, scores and queries of a thread, and what addresses take.
@@ -127,10 +124,9 @@ class MmaAttention : public AttentionTemplate {
     const double copies = at["stages"] == 3 ? 1.02 : 1.0;
     const double hidden = std::min(1.0, 0.55 + 0.45 * Real(warps * resident) / 8.0);
     const double queries = at["q_registers"] == 0 ? 1.03 : 1.0;
-    const double order = at["head_group"] == 1 ? 1.0 : 1.001;
     const double rate =
         profile.PeakFlops(spec_.compute_dtype, true) * profile.mma_sync_share / profile.sms * fed * hidden;
-    return BlockSeconds(at["tile_q"], resident, rate) * barriers * copies * queries * order * 1e9;
+    return BlockSeconds(at["tile_q"], resident, rate) * barriers * copies * queries * 1e9;
   }
 
  private:
@@ -152,7 +148,6 @@ class WgmmaAttention : public AttentionTemplate {
         {"tile_q", Integers({64, 128, 192}), "queries per block, 64 for each group of four warps"},
         {"tile_k", Integers({32, 64, 80, 96, 112, 128, 144, 160, 176, 192}), "keys per step"},
         {"order", Integers({0, 1}), "one block per tile of queries; or one per SM, with tile after tile"},
-        {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     // Output, scores and weights of a thread, and what addresses and the softmax take; against what the thread that
     // loads leaves (kernels/families/attention_wgmma.cu).
@@ -203,12 +198,9 @@ class WgmmaAttention : public AttentionTemplate {
     const double shown = groups == 1 ? 1.0 : 0.3 / Real(groups - 1);
     const double score = std::max(products, weights) + shown * std::min(products, weights);
     const double barriers = 1.0 + 20.0 / Real(tile_k);
-    // Heads that go together should find their keys and values in L2.
-    const double cached = 4.0 * Real(at["head_group"] * form_.keys * dim_) / Real(form_.sharing);
-    const double small = (cached > 0.75 * Real(profile.l2_bytes) ? 1.04 : 1.0) * (at["head_group"] == 1 ? 1.01 : 1.0);
     const ForwardTile best = form_.Forward();
     const double measured = at["tile_q"] == best.queries && tile_k == best.keys ? 0.95 : 1.0;
-    const double tile = score * Real(at["tile_q"] * tile_k) * barriers * small * measured;
+    const double tile = score * Real(at["tile_q"] * tile_k) * barriers * measured;
     const double rate = profile.PeakFlops(spec_.compute_dtype, true) * kSustained / profile.sms;
     return BusiestSm(configuration) * tile / rate * 1e9;
   }
@@ -217,8 +209,6 @@ class WgmmaAttention : public AttentionTemplate {
   static constexpr int64_t kPanelUnits = 8, kStages = 2;
   /// Of the tensor-core peak that long products keep up.
   static constexpr double kSustained = 0.8;
-  /// Tiles of queries that a cost may take the time to hand out; more are even enough.
-  static constexpr int64_t kCounted = 1 << 14;
 
   /// Tiles of keys that the busiest SM sees, and what the beginning and the end of a tile of queries cost in such
   /// tiles.
@@ -226,35 +216,17 @@ class WgmmaAttention : public AttentionTemplate {
     const Chosen at = chosen(configuration);
     const int64_t tile_q = at["tile_q"], tile_k = at["tile_k"];
     const bool one_per_sm = at["order"] == 1;
-    std::vector<double> rows;  // of tiles of a head
+    double longest = 0, all = 0;  // of the rows of tiles of a head
     for (int64_t first = 0; first < form_.queries; first += tile_q) {
-      rows.push_back(Real(form_.Tiles(first, std::min(tile_q, form_.queries - first), tile_k)) +
-                     (one_per_sm ? 64.0 : 224.0) / Real(tile_k));
+      const double row = Real(form_.Tiles(first, std::min(tile_q, form_.queries - first), tile_k)) +
+                         (one_per_sm ? 64.0 : 224.0) / Real(tile_k);
+      longest = std::max(longest, row), all += row;
     }
-    const double longest = *std::max_element(rows.begin(), rows.end());
-    const int64_t works = std::ssize(rows) * form_.heads;
-    if (!form_.causal) return std::ceil(Real(works) / Real(profile_.sms)) * longest;
-    // Long rows first fill up evenly. Blocks with row after row do not where rows are very long.
-    if (one_per_sm && works <= kCounted) return BusiestInRounds(rows, at["head_group"]) * Rounds();
-    const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
+    const double works = Real(CeilDiv(form_.queries, tile_q) * form_.heads) / Real(profile_.sms);
+    if (!form_.causal) return std::ceil(works) * longest;
+    // Long rows first fill up evenly. Blocks with row after row do so too, but for very long ones.
     const double even = std::max(all * Real(form_.heads) / Real(profile_.sms), longest);
-    return one_per_sm ? even * Rounds() : even + 0.3 * longest;
-  }
-  double Rounds() const { return form_.Forward().one_per_sm ? 1.0 : 1.4; }
-
-  /// Blocks take rows in rounds, every other one backwards: well balanced or not, as the groups of heads fall.
-  double BusiestInRounds(const std::vector<double>& rows, int64_t head_group) const {
-    std::vector<double> load(static_cast<size_t>(profile_.sms));
-    int64_t index = 0;
-    for (int64_t first = 0; first < form_.heads; first += head_group) {
-      for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
-        for (int64_t head = first; head < std::min(first + head_group, form_.heads); ++head, ++index) {
-          const int64_t place = index % profile_.sms;
-          load[static_cast<size_t>(index / profile_.sms % 2 == 0 ? place : profile_.sms - 1 - place)] += *row;
-        }
-      }
-    }
-    return *std::max_element(load.begin(), load.end());
+    return one_per_sm ? even * (form_.Forward().one_per_sm ? 1.0 : 1.4) : even + 0.3 * longest;
   }
 
   /// Bytes with so many buffers for queries: tiles and barriers.
@@ -272,7 +244,6 @@ class SimtAttention : public AttentionTemplate {
         {"tile_q", Integers({16, 32, 64, 128}), "queries per block"},
         {"thread_q", Integers({1, 2, 4, 8}), "queries of a thread"},
         {"tile_k", Integers({16, 32, 64, 128}), "keys per step"},
-        {"head_group", Integers({1, 4, 16}), "heads that advance together"},
     };
     Add("32 <= tile_q // thread_q * 16 <= 512", "32 to 512 threads");
     const std::string held =
@@ -301,7 +272,7 @@ class SimtAttention : public AttentionTemplate {
     const double hidden = std::min(1.0, 0.4 + 0.6 * Real(warps * resident) / 12.0);
     const double barriers = 1.0 + 8.0 / Real(at["tile_k"]);
     const double rate = profile.PeakFlops(DType::kFloat32, false) / profile.sms * fed * hidden;
-    return BlockSeconds(at["tile_q"], resident, rate) * barriers * (at["head_group"] == 1 ? 1.0 : 1.001) * 1e9;
+    return BlockSeconds(at["tile_q"], resident, rate) * barriers * 1e9;
   }
 };
 

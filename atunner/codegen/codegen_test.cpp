@@ -273,12 +273,11 @@ TEST(Golden, Attention) {
                      {"warp_q", int64_t{16}},
                      {"tile_k", int64_t{64}},
                      {"stages", int64_t{2}},
-                     {"q_registers", int64_t{1}},
-                     {"head_group", int64_t{4}}});
+                     {"q_registers", int64_t{1}}});
   EXPECT_EQ(Head(kernel,
                  {"words.cuh", "mma_common.cuh", "attention_queries.cuh", "attention_tensor.cuh", "attention_mma.cu"}),
             R"(// flash_attention in bfloat16, scheduled by atunner.
-// tile_q=128, warp_q=16, tile_k=64, stages=2, q_registers=1, head_group=4
+// tile_q=128, warp_q=16, tile_k=64, stages=2, q_registers=1
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -296,7 +295,6 @@ constexpr bool WHOLE_UNITS = false;
 constexpr bool NEGATIVE = false;  // the scale's sign: the least score weighs most
 constexpr int TILE_Q = 128;
 constexpr int TILE_K = 64;
-constexpr int HEAD_GROUP = 4;
 constexpr int THREADS = 256;
 constexpr int WARP_Q = 16;
 constexpr int STAGES = 2;
@@ -311,9 +309,9 @@ constexpr bool Q_REGISTERS = true;
 }
 
 TEST(Golden, AttentionByTensorMaps) {
-  const RenderedKernel kernel = RenderDefault(
-      {"flash_attention", {{4, 16, 4096, 128}}, {{"causal", true}}}, DType::kBFloat16, "H200",
-      {{"tile_q", int64_t{128}}, {"tile_k", int64_t{128}}, {"order", int64_t{1}}, {"head_group", int64_t{1}}});
+  const RenderedKernel kernel =
+      RenderDefault({"flash_attention", {{4, 16, 4096, 128}}, {{"causal", true}}}, DType::kBFloat16, "H200",
+                    {{"tile_q", int64_t{128}}, {"tile_k", int64_t{128}}, {"order", int64_t{1}}});
   const auto at = [&](int64_t heads, int64_t sequence) {
     const Dims dims = {{"heads", heads}, {"sequence", sequence}, {"dim", 128}};
     return Resolve(kernel.plan, dims, {{"scale", 0.125}}).value().steps[0];
@@ -504,25 +502,25 @@ TEST(Costs, OfAttentionBeginWithWhatAnH200MeasuredFastest) {
   const struct {
     std::vector<int64_t> shape;
     bool causal;
-    std::vector<int64_t> schedule;  // tile_q, tile_k, order, head_group
+    std::vector<int64_t> schedule;  // tile_q, tile_k, order
   } rows[] = {
-      {{16, 32, 1024, 64}, false, {192, 128, 1, 4}},   // 317, 360
-      {{16, 32, 1024, 64}, true, {128, 128, 1, 4}},    // 219, 281
-      {{16, 16, 1024, 128}, false, {128, 128, 1, 4}},  // 232, 261
-      {{16, 16, 1024, 128}, true, {128, 128, 1, 4}},   // 154, 184
-      {{16, 8, 1024, 256}, false, {128, 80, 1, 4}},    // 209, 217
-      {{16, 8, 1024, 256}, true, {128, 80, 1, 4}},     // 141, 154
-      {{4, 32, 4096, 64}, false, {192, 128, 1, 4}},    // 1040, 1074
-      {{4, 32, 4096, 64}, true, {192, 128, 1, 4}},     // 640, 663
-      {{4, 16, 4096, 128}, false, {128, 128, 1, 4}},   // 814, 838
-      {{4, 16, 4096, 128}, true, {128, 128, 1, 1}},    // 455, 491; 606 in groups of four heads
-      {{4, 8, 4096, 256}, false, {128, 80, 1, 4}},     // 714, 716
-      {{4, 8, 4096, 256}, true, {128, 80, 1, 1}},      // 397, 424
-      {{1, 32, 16384, 64}, false, {192, 128, 1, 4}},   // 3918, 3927
-      {{1, 32, 16384, 64}, true, {192, 128, 0, 4}},    // 2161, 2292
-      {{1, 16, 16384, 128}, false, {128, 128, 1, 4}},  // 3317, 3480
-      {{1, 8, 16384, 256}, false, {128, 80, 1, 1}},    // 2789, 2916
-      {{1, 8, 16384, 256}, true, {128, 80, 0, 1}},     // 1382, 2330
+      {{16, 32, 1024, 64}, false, {192, 128, 1}},   // 317, 360
+      {{16, 32, 1024, 64}, true, {128, 128, 1}},    // 219, 281
+      {{16, 16, 1024, 128}, false, {128, 128, 1}},  // 232, 261
+      {{16, 16, 1024, 128}, true, {128, 128, 1}},   // 154, 184
+      {{16, 8, 1024, 256}, false, {128, 80, 1}},    // 209, 217
+      {{16, 8, 1024, 256}, true, {128, 80, 1}},     // 141, 154
+      {{4, 32, 4096, 64}, false, {192, 128, 1}},    // 1040, 1074
+      {{4, 32, 4096, 64}, true, {192, 128, 1}},     // 640, 663
+      {{4, 16, 4096, 128}, false, {128, 128, 1}},   // 814, 838
+      {{4, 16, 4096, 128}, true, {128, 128, 1}},    // 455, 491
+      {{4, 8, 4096, 256}, false, {128, 80, 1}},     // 714, 716
+      {{4, 8, 4096, 256}, true, {128, 80, 1}},      // 397, 424
+      {{1, 32, 16384, 64}, false, {192, 128, 1}},   // 3918, 3927
+      {{1, 32, 16384, 64}, true, {192, 128, 0}},    // 2161, 2292
+      {{1, 16, 16384, 128}, false, {128, 128, 1}},  // 3317, 3480
+      {{1, 8, 16384, 256}, false, {128, 80, 1}},    // 2789, 2916
+      {{1, 8, 16384, 256}, true, {128, 80, 0}},     // 1382, 2330
   };
   const DeviceProfile profile = FindProfile("H200").value();
   for (const auto& row : rows) {
@@ -530,7 +528,7 @@ TEST(Costs, OfAttentionBeginWithWhatAnH200MeasuredFastest) {
     SCOPED_TRACE(Describe(task, DType::kBFloat16));
     const auto schedule = MakeTemplate(SpecOf(task, DType::kBFloat16), profile).value();
     std::vector<int64_t> guess;
-    for (const char* name : {"tile_q", "tile_k", "order", "head_group"})
+    for (const char* name : {"tile_q", "tile_k", "order"})
       guess.push_back(GetInt(schedule->space(), schedule->Default(), name));
     EXPECT_EQ(guess, row.schedule);
   }

@@ -45,11 +45,11 @@ struct Work {
   int begin, end;      // tiles of the other two, one at least
   int other_head, other_heads;  // first of them, and how many
 
-  DEVICE Work(int heads, int sequence) {
+  DEVICE explicit Work(int sequence) {
     own = S::KEYS ? sequence + AHEAD : sequence;
     other = S::KEYS ? sequence : sequence + AHEAD;
     const int tiles = (own + S::OWN - 1) / S::OWN;
-    const HeadTile place(blockIdx.x, heads, tiles);
+    const HeadTile place(blockIdx.x, tiles);
     head = place.head;
     first = (S::KEYS ? tiles - 1 - place.tile : place.tile) * S::OWN;  // under a causal mask the longest first
     begin = begin_of(first);
@@ -68,8 +68,8 @@ struct Tensors {
 
 /// One thread's part: everything that is read, in the order in which it is needed.
 template <class S>
-DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, unsigned shared_at, int heads, int sequence) {
-  const Work<S> work(heads, sequence);
+DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, unsigned shared_at, int sequence) {
+  const Work<S> work(sequence);
   const auto load = [&](const CUtensorMap& map, unsigned to, int rows, int box, int row, int head, unsigned barrier) {
     UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
       for (int at = 0; at < rows; at += box) copy_box(to + (panel * rows + at) * 128, map, panel * 64, row + at, head, barrier);
@@ -109,12 +109,12 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
 template <class S, bool FIRST, bool SECOND>
 struct Group {
   unsigned shared_at;
-  int heads, sequence;
+  int sequence;
   float scale;
   const Statistics* statistics;
   T *first_result, *second_result;  // of what is summed, if it is
   float scale_log2 = scale * 1.4426950408889634f;
-  Work<S> work{heads, sequence};
+  Work<S> work{sequence};
   int row = S::ROLES ? 0 : threadIdx.x / 128 * 64 - 64;  // of the block's own, the group's first
   BufferRing<S::STAGES> place{shared_at + S::STREAM_BARRIERS};
   BufferRing<S::PARTNER_STAGES> partner{shared_at + S::PARTNER_BARRIERS};
@@ -265,7 +265,7 @@ struct Group {
 
 /// A block's work: its first warps load, the others `consume`.
 template <class S, class Consume>
-DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int heads, int sequence, const Consume& consume) {
+DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int sequence, const Consume& consume) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   if (threadIdx.x == 0) {
@@ -281,7 +281,7 @@ DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int he
   __syncthreads();
   if (threadIdx.x < 128) {
     give_registers<24>();
-    if (threadIdx.x == 0) load_all<S>(own, other, statistics, shared_at, heads, sequence);
+    if (threadIdx.x == 0) load_all<S>(own, other, statistics, shared_at, sequence);
     __syncwarp();
   } else {
     take_registers<240>();
@@ -293,20 +293,20 @@ DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int he
 extern "C" __global__ void __launch_bounds__(backward::Shape<true>::THREADS, 1)
     backward_keys(const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v, const __grid_constant__ CUtensorMap q,
                   const __grid_constant__ CUtensorMap dy, const backward::Statistics* __restrict__ statistics, T* __restrict__ dk, T* __restrict__ dv,
-                  int heads, int sequence, float scale) {
+                  int sequence, float scale) {
   using S = backward::Shape<true>;
-  backward::run<S>({&k, &v}, {&q, &dy}, statistics, heads, sequence, [&](unsigned shared_at) {
-    if (!S::ROLES || threadIdx.x < 256) backward::Group<S, true, !S::ROLES>{shared_at, heads, sequence, scale, statistics, dv, dk}.run();
-    else backward::Group<S, !S::ROLES, true>{shared_at, heads, sequence, scale, statistics, dv, dk}.run();
+  backward::run<S>({&k, &v}, {&q, &dy}, statistics, sequence, [&](unsigned shared_at) {
+    if (!S::ROLES || threadIdx.x < 256) backward::Group<S, true, !S::ROLES>{shared_at, sequence, scale, statistics, dv, dk}.run();
+    else backward::Group<S, !S::ROLES, true>{shared_at, sequence, scale, statistics, dv, dk}.run();
   });
 }
 
 extern "C" __global__ void __launch_bounds__(backward::Shape<false>::THREADS, 1)
     backward_queries(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap dy, const __grid_constant__ CUtensorMap k,
-                     const __grid_constant__ CUtensorMap v, const backward::Statistics* __restrict__ statistics, T* __restrict__ dq, int heads,
-                     int sequence, float scale) {
+                     const __grid_constant__ CUtensorMap v, const backward::Statistics* __restrict__ statistics, T* __restrict__ dq, int sequence,
+                     float scale) {
   using S = backward::Shape<false>;
-  backward::run<S>({&q, &dy}, {&k, &v}, statistics, heads, sequence, [&](unsigned shared_at) {
-    backward::Group<S, false, true>{shared_at, heads, sequence, scale, statistics, nullptr, dq}.run();
+  backward::run<S>({&q, &dy}, {&k, &v}, statistics, sequence, [&](unsigned shared_at) {
+    backward::Group<S, false, true>{shared_at, sequence, scale, statistics, nullptr, dq}.run();
   });
 }
