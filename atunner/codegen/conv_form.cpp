@@ -161,7 +161,8 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form) {
   constants.Int("GROUPS", form.groups)
       .Int("CHANNELS", form.channels, "of a group")
       .Int("C", form.padded)
-      .Int("MERGED", form.merged, "pixels that are multiplied as one");
+      .Int("MERGED", form.merged, "pixels that are multiplied as one")
+      .Int("PAIR", form.pair, "rows likewise");
   constants.Int("FILTERS", form.Rows(), "of a group").Bool("PIXELS_FIRST", form.pixels_first);
   constants.Int("OWN_CHANNELS", form.own_channels, "that a filter sees").Int("OWN_FILTERS", form.own_filters);
   for (size_t i = 0; i < form.axes.size(); ++i) {

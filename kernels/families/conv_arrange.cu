@@ -75,16 +75,17 @@ DEVICE int tap_of(int t, long long phase) {
 }
 
 /// Unit number `at`: those of the taps of a row and of the same channels come one after the other. Rows are filters, of each its phases.
-/// Where pixels are merged, phase r of a place meets the filter's tap s at pixel r + s from there.
+/// Where pixels are merged, phase r of a place meets the filter's tap s at pixel r + s from there; likewise where rows are.
 DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift, float& seen) {
   constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
   constexpr int UNITS = MERGED * C / UNIT;
   const int tap = at % TAPS, unit_c = at / TAPS % UNITS * UNIT, c = unit_c % C;
   const long long row = at / (TAPS * UNITS), filter = row / ROW_PHASES;  // of all groups
   if (row >= GROUPS * FILTERS) return;
-  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)), h = tap_of<PHASES_H>(tap / TAPS_W % TAPS_H, row / PHASES_W);
+  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)), at_h = tap / TAPS_W % TAPS_H;
+  const int h = PAIR > 1 ? at_h - (int)(row / PHASES_W % PAIR) : tap_of<PHASES_H>(at_h, row / PHASES_W);
   const int s = MERGED > 1 ? tap % TAPS_W * MERGED + unit_c / C - (int)(row % PHASES_W) : tap_of<PHASES_W>(tap % TAPS_W, row);
-  const bool there = d < FILTER_D && h < FILTER_H && (unsigned)s < FILTER_W;
+  const bool there = d < FILTER_D && (unsigned)h < FILTER_H && (unsigned)s < FILTER_W;
   const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + d * W_D + h * W_H + s * W_W;
   Arranged unit;
   UNROLLED for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
