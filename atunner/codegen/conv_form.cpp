@@ -171,11 +171,12 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form) {
         a.shift, a.inner));
   }
   const auto& [x, y, w] = std::tie(form.x, form.y, form.w);
-  constants.Line(fmt::format(
-      "constexpr long long Y_IMAGE = {}, Y_GROUP = {}, Y_FILTER = {}, Y_ELEMENTS = {};\n"
-      "constexpr long long X_FROM_IMAGE = {}, X_FROM_GROUP = {}, X_FROM_CHANNEL = {};\n"
-      "constexpr long long W_BASE = {}, W_GROUP = {}, W_FILTER = {}, W_CHANNEL = {};",
-      y.image, y.group, y.filter, form.Results(), x.image, x.group, x.channel, w.base, w.group, w.filter, w.channel));
+  constants.Line(
+      fmt::format("constexpr long long Y_IMAGE = {}, Y_GROUP = {}, Y_FILTER = {}, Y_ELEMENTS = {};\n"
+                  "constexpr long long X_FROM_IMAGE = {}, X_FROM_GROUP = {}, X_FROM_CHANNEL = {}, X_FROM_PIXEL = {};\n"
+                  "constexpr long long W_BASE = {}, W_GROUP = {}, W_FILTER = {}, W_CHANNEL = {};",
+                  y.image, y.group, y.filter, form.Results(), x.image, x.group, x.channel,
+                  form.last ? form.groups * form.channels : 1, w.base, w.group, w.filter, w.channel));
   constants.Bool("ARRANGE_X", !form.in_place).Bool("X_LAST", form.last, "x has its channels last");
   const int64_t step = form.last ? 1 : StepOf({form.Inputs(), x.image, x.group, x.channel});
   const bool single = form.scaled || form.operands == DType::kFloat32;
@@ -190,9 +191,7 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
   const int64_t space = lines > 16 ? 128 : lines > 8 ? 256 : 512;
   const int64_t bytes = form.Cells() * total * static_cast<int64_t>(SizeOf(form.operands));
   plan.workspaces.push_back({workspace, Expr::MustParse(fmt::format("({}) * {}", images, bytes))});
-  const int64_t tiles = form.last ? CeilDiv(form.Inputs() * total / form.Unit(), kArrangeThreads)
-                                  : CeilDiv(form.Inputs(), space) * CeilDiv(total, lines);
-  std::string blocks = fmt::format("({}) * {}", images, tiles);
+  std::string blocks = fmt::format("({}) * {}", images, CeilDiv(form.Inputs(), space) * CeilDiv(total, lines));
   if (form.Cells() > form.Inputs())
     blocks += fmt::format(" + ceil_div(({}) * {}, {})", images, form.Cells(), kArrangeThreads);
   return blocks;
