@@ -23,8 +23,9 @@ constexpr int64_t kStoreApart = 8;
 /// tiles, and of a launch.
 constexpr double kCycles = 1.4;
 constexpr double kFetched = 48;
-/// Of rows as they lie, whose groups drift apart: one multiplies while another stores.
-constexpr double kRowsFetched = 64;
+/// Of rows as they lie; what their groups wait where filters have only two buffers, of taps of a row each, as a share.
+constexpr double kRowsFetched = 72;
+constexpr double kWaited = 0.3;
 constexpr double kStored = 32;
 constexpr double kTurnNs = 800;
 /// What a copy costs, in places.
@@ -91,7 +92,8 @@ class HaloConv : public BoundTemplate {
          "taps of filters in shared memory, or of those that are summed apart sets"},
     };
     Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
-    Add(fmt::format("sets * groups_m * groups_p * (tile_n // 2 * {} + 48) * 128 <= 61440", form_.shifts), "registers");
+    const std::string each = fmt::format("(tile_n // 2 * {} + {})", form_.shifts, Shifted() ? 48 : 52);
+    Add(fmt::format("sets * groups_m * groups_p * {0} * 128 <= 61440 and {0} <= 240", each), "registers");
     Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");
     AddShared(SharedBytes());
     if (Chunks() * form_.Taps() > 1)
@@ -133,14 +135,16 @@ class HaloConv : public BoundTemplate {
         at("w_stages") * Real(form_.shifts) >= taps && at("groups_m") * 64 >= Real(form_.groups * form_.Rows());
     const double bytes =
         Real(Evaluate(fetched_, configuration)) + (kept ? 0 : taps * at("groups_m") * 64 * Real(row_bytes_));
-    const double stored = (groups * 64 * at("tile_n") * Real(Size()) / kStored + kTurnNs) / (Shifted() ? 2 : 1);
+    const double stored = groups * 64 * at("tile_n") * Real(Size()) / kStored + kTurnNs;
     const double products = groups * taps * Real(row_bytes_ / 32) * at("tile_n") / 2 / kCycles;
-    const double ahead = 1 + 0.05 / at("x_stages") + 0.05 / at("w_stages");
-    const double multiplied = std::max(products, bytes / (Shifted() ? kRowsFetched : kFetched)) * ahead;
+    const double waited = Shifted() ? kWaited / std::pow(at("w_stages") - 1, 2) : 0.05 / at("w_stages");
+    const double multiplied =
+        std::max(products, bytes / (Shifted() ? kRowsFetched : kFetched)) * (1 + 0.05 / at("x_stages") + waited);
     const bool turns = at("sets") > 1;
-    const double unit = turns ? std::max(multiplied, (multiplied + stored) / 2) + kTurnNs / 2 : multiplied + stored;
+    const double together = std::max(multiplied, (multiplied + stored) / 2) + (Shifted() ? 0 : kTurnNs / 2);
     const double rounds = std::ceil(Real(Evaluate(units_, configuration)) / Real(profile.sms));
-    return rounds * unit + (turns ? multiplied + stored : 0) + kLaunchNs;
+    const double last = Shifted() ? stored : multiplied + stored;
+    return turns ? rounds * together + last + kLaunchNs : rounds * (multiplied + stored) + kLaunchNs;
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
