@@ -191,8 +191,8 @@ TEST_F(HopperConvolutions, OfFewFiltersTakePixelsTogether) {
     const std::string text = schedule->Render(schedule->Default()).value().source.text;
     return text.substr(text.find("MERGED = ") + 9, 1);
   };
-  EXPECT_EQ(merged({{1, 32, 16, 16}, {32, 32, 3, 3}}), "2");
-  EXPECT_EQ(merged({{1, 8, 16, 16}, {8, 8, 3, 3}}), "4");
+  EXPECT_EQ(merged({{1, 32, 16, 18}, {32, 32, 3, 3}}), "2");
+  EXPECT_EQ(merged({{1, 8, 16, 18}, {8, 8, 3, 3}}), "4");
   EXPECT_EQ(merged({{1, 32, 16, 16}, {40, 32, 3, 3}}), "1");
   EXPECT_EQ(merged({{1, 32, 16, 16}, {32, 32, 3, 1}}), "1");
   Check(Conv("conv", {{2, 32, 5, 9}, {32, 32, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution", 1);
@@ -284,6 +284,27 @@ TEST_F(HopperConvolutions, OfPanelsOfImagesAsTheyLie) {
   check("conv", {{1, 72, 4, 6, 16}, {72, 72, 3, 3, 1}}, Of(1, 0), 16);
   check("conv", {{2, 64, 640}, {64, 64, 3}}, Of(1, 64, 64), 64);
   check("conv_transpose", {{1, 24, 6, 32}, {24, 16, 4, 2}}, Of(2, 0), 32, 1);
+}
+
+// Copies cannot begin at each tap along a row: their sums are kept apart and meet in the store.
+TEST_F(HopperConvolutions, OfWholeRowsAsTheyLieSumTapsApart) {
+  const auto check = [&](const Shapes& shapes, const Attributes& attributes, int64_t shifts, int64_t pair,
+                         size_t drawn = 2) {
+    const KernelSpec spec = Conv("conv", shapes, DType::kBFloat16, attributes);
+    DeviceProfile few = gpu_.profile();  // for which this is much to do
+    few.sms = 1;
+    const auto schedule = MakeTemplate(spec, few).value();
+    const std::string text = schedule->Render(schedule->Default()).value().source.text;
+    EXPECT_THAT(text, testing::HasSubstr("ARRANGE_X = false"));
+    EXPECT_THAT(text, testing::HasSubstr("SHIFTS = " + std::to_string(shifts) + ";"));
+    EXPECT_THAT(text, testing::HasSubstr("PAIR = " + std::to_string(pair) + ";"));
+    Check(spec, *schedule, drawn);
+  };
+  check({{1, 40, 3, 5, 56}, {72, 40, 3, 3, 3}}, Of(1, 1), 3, 1, 3);
+  check({{2, 72, 5, 32}, {72, 72, 3, 3}}, Of(1, 1), 3, 1);
+  check({{1, 16, 4, 7, 64}, {72, 16, 3, 3, 3}}, Of(2, 1), 3, 1);
+  check({{1, 200, 16, 16}, {64, 200, 1, 5}}, With(Of(1, 2), "padding", int64_t{2}), 5, 1);
+  check({{1, 24, 2, 7, 128}, {32, 24, 3, 3, 3}}, Of(1, 1), 3, 2);
 }
 
 TEST_F(HopperConvolutions, OfPanelsWithChannelsLast) {

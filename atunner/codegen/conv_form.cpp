@@ -6,9 +6,11 @@
 
 #include "atunner/codegen/form_family.h"
 #include "atunner/codegen/graph_layout.h"
+#include "atunner/codegen/library_task.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/model/accuracy.h"
 #include "atunner/operators/graph_operator.h"
+#include "atunner/operators/operator.h"
 
 namespace atunner {
 namespace {
@@ -40,22 +42,11 @@ void AddSampling(LaunchPlan& plan, const TensorConvForm& form) {
             fmt::format("i64:{}", filters)}));
 }
 
-/// conv2d: images and filters have their channels last.
-graph::ConvForm OperatorForm(const KernelSpec& spec) {
-  const auto at = [&](const char* name) { return spec.dims.find(name)->second; };
-  const auto set = [&](const char* name) { return static_cast<int64_t>(ToDouble(spec.attributes.at(name))); };
-  const int64_t c = at("C"), k = at("K");
-  const auto axis = [&](const char* in, const char* out, const char* taps, int64_t x, int64_t y, int64_t w) {
-    return ConvAxis{at(in), at(out), at(taps), set("stride"), set("dilation"), -set("padding"), 1, x, y, w};
-  };
-  return {
-      .images = graph::Extent::Symbol("N"),
-      .channels = c,
-      .filters = k,
-      .axes = {ConvAxis{}, axis("H", "P", "R", at("W") * c, at("Q") * k, at("S") * c), axis("W", "Q", "S", c, k, c)},
-      .x = {.name = "x", .image = at("H") * at("W") * c, .channel = 1},
-      .y = {.name = "y", .image = at("P") * at("Q") * k, .filter = 1},
-      .w = {.name = "w", .channel = 1, .filter = at("R") * at("S") * c}};
+/// conv2d is the library's convolution with its channels last.
+KernelSpec WithChannelsLast(const KernelSpec& spec) {
+  OperatorRequest request{{ExtentsOf(spec, "x"), ExtentsOf(spec, "w")}, spec.compute_dtype, {{"channels_last", true}}};
+  for (const char* each : {"stride", "padding", "dilation"}) request.attributes[each] = spec.attributes.at(each);
+  return FindOperator("conv")->Instantiate(request).value();
 }
 
 /// Do filters lie as they are multiplied: channels side by side, then taps, then rows?
@@ -119,7 +110,11 @@ bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel) {
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec) {
   if (std::ranges::any_of(spec.args, [&](const ArgSpec& arg) { return arg.dtype != spec.compute_dtype; }))
     return std::nullopt;
-  if (IsOperator(spec, "conv2d")) return OperatorForm(spec);
+  if (IsOperator(spec, "conv2d")) {
+    auto read = ReadConv(WithChannelsLast(spec));
+    if (read) read->images = graph::Extent::Symbol("N");
+    return read;
+  }
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto parsed = GraphOf(spec);
   if (!parsed) return std::nullopt;
@@ -161,7 +156,8 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form) {
   constants.Int("GROUPS", form.groups)
       .Int("CHANNELS", form.channels, "of a group")
       .Int("C", form.padded)
-      .Int("MERGED", form.merged, "pixels that are multiplied as one");
+      .Int("MERGED", form.merged, "pixels that are multiplied as one")
+      .Int("PAIR", form.pair, "rows likewise");
   constants.Int("FILTERS", form.Rows(), "of a group").Bool("PIXELS_FIRST", form.pixels_first);
   constants.Int("OWN_CHANNELS", form.own_channels, "that a filter sees").Int("OWN_FILTERS", form.own_filters);
   for (size_t i = 0; i < form.axes.size(); ++i) {
@@ -175,11 +171,12 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form) {
         a.shift, a.inner));
   }
   const auto& [x, y, w] = std::tie(form.x, form.y, form.w);
-  constants.Line(fmt::format(
-      "constexpr long long Y_IMAGE = {}, Y_GROUP = {}, Y_FILTER = {}, Y_ELEMENTS = {};\n"
-      "constexpr long long X_FROM_IMAGE = {}, X_FROM_GROUP = {}, X_FROM_CHANNEL = {};\n"
-      "constexpr long long W_BASE = {}, W_GROUP = {}, W_FILTER = {}, W_CHANNEL = {};",
-      y.image, y.group, y.filter, form.Results(), x.image, x.group, x.channel, w.base, w.group, w.filter, w.channel));
+  constants.Line(
+      fmt::format("constexpr long long Y_IMAGE = {}, Y_GROUP = {}, Y_FILTER = {}, Y_ELEMENTS = {};\n"
+                  "constexpr long long X_FROM_IMAGE = {}, X_FROM_GROUP = {}, X_FROM_CHANNEL = {}, X_FROM_PIXEL = {};\n"
+                  "constexpr long long W_BASE = {}, W_GROUP = {}, W_FILTER = {}, W_CHANNEL = {};",
+                  y.image, y.group, y.filter, form.Results(), x.image, x.group, x.channel,
+                  form.last ? form.groups * form.channels : 1, w.base, w.group, w.filter, w.channel));
   constants.Bool("ARRANGE_X", !form.in_place).Bool("X_LAST", form.last, "x has its channels last");
   const int64_t step = form.last ? 1 : StepOf({form.Inputs(), x.image, x.group, x.channel});
   const bool single = form.scaled || form.operands == DType::kFloat32;
@@ -194,9 +191,7 @@ std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const
   const int64_t space = lines > 16 ? 128 : lines > 8 ? 256 : 512;
   const int64_t bytes = form.Cells() * total * static_cast<int64_t>(SizeOf(form.operands));
   plan.workspaces.push_back({workspace, Expr::MustParse(fmt::format("({}) * {}", images, bytes))});
-  const int64_t tiles = form.last ? CeilDiv(form.Inputs() * total / form.Unit(), kArrangeThreads)
-                                  : CeilDiv(form.Inputs(), space) * CeilDiv(total, lines);
-  std::string blocks = fmt::format("({}) * {}", images, tiles);
+  std::string blocks = fmt::format("({}) * {}", images, CeilDiv(form.Inputs(), space) * CeilDiv(total, lines));
   if (form.Cells() > form.Inputs())
     blocks += fmt::format(" + ceil_div(({}) * {}, {})", images, form.Cells(), kArrangeThreads);
   return blocks;

@@ -33,6 +33,8 @@ struct TensorConvForm : graph::ConvForm {
   int64_t merged = 1;                    ///< pixels of a place that are multiplied as channels of one
   int64_t panel = 0;                     ///< neighbouring places that are read as they lie; 0: rows are arranged
   bool flat = false;                     ///< of all of an image as one row
+  int64_t pair = 1;                      ///< rows of such an image that are one of places, likewise
+  int64_t shifts = 1;                    ///< neighbouring taps that are summed apart, of the same panels
 
   int64_t Pixels() const;
   int64_t Rounded() const { return pixels_first || Runs() ? Pixels() : CeilDiv(Pixels(), 8) * 8; }

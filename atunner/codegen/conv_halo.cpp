@@ -23,11 +23,16 @@ constexpr int64_t kStoreApart = 8;
 /// tiles, and of a launch.
 constexpr double kCycles = 1.4;
 constexpr double kFetched = 48;
+/// Of rows as they lie; what their groups wait where filters have only two buffers, of taps of a row each, as a share.
+constexpr double kRowsFetched = 72;
+constexpr double kWaited = 0.3;
 constexpr double kStored = 32;
 constexpr double kTurnNs = 800;
 /// What a copy costs, in places.
 constexpr double kCopyPlaces = 4;
 constexpr double kLaunchNs = 4000;
+/// Places that sums of taps are shifted by, at most: lanes have it from a neighbour.
+constexpr int64_t kMostShifted = 6;
 
 /// Groups places so that the phases of one see the same elements, or pixels so that each place of the result is one of
 /// x; false where rows would be left out.
@@ -83,15 +88,18 @@ class HaloConv : public BoundTemplate {
         {"tile_n", Direct() ? Tiles() : Integers({64, 96, 128, 160, 192, 224, 256}), "places per group"},
         {"reach", Integers({1, 2}), "axes whose taps share a stretch of rows"},
         {"x_stages", Integers({1, 2, 3, 4}), "stretches in shared memory"},
-        {"w_stages", Integers({2, 3, 4, 6, 9}), "taps of filters in shared memory"},
+        {"w_stages", Shifted() ? Integers({2, 3, 4, 6, 9, 12}) : Integers({2, 3, 4, 6, 9}),
+         "taps of filters in shared memory, or of those that are summed apart sets"},
     };
     Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
-    Add("sets * groups_m * groups_p * (tile_n // 2 + 52) * 128 <= 61440", "registers");
+    const std::string each = fmt::format("(tile_n // 2 * {} + {})", form_.shifts, Shifted() ? 48 : 52);
+    Add(fmt::format("sets * groups_m * groups_p * {0} * 128 <= 61440 and {0} <= 240", each), "registers");
     Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");
     AddShared(SharedBytes());
     if (Chunks() * form_.Taps() > 1)
       Add(fmt::format("x_stages > 1 or {} == 1", Stretches()), "a stretch waits for the next");
     if (Taps(1) == 1) Add("reach == 1", "the same");
+    if (form_.pair > 1) Add("reach == 2", "rows of a place lie in one stretch");
     shared_ = Expr::MustParse(SharedBytes());
     fetched_ = Expr::MustParse(fmt::format("{} * {}", Stretches(), StretchBytes()));
     units_ = Expr::MustParse(Units());
@@ -105,8 +113,7 @@ class HaloConv : public BoundTemplate {
     AddTiles(configuration, constants);
     LaunchPlan plan = Plan(configuration, {});
     AddArranging(plan, form_);
-    LaunchStep step = Step("conv", fmt::format("min({}, {})", Units(), profile_.sms),
-                           Expr::MustParse("sets * groups_m * groups_p * 128 + 32"),
+    LaunchStep step = Step("conv", fmt::format("min({}, {})", Units(), profile_.sms), Expr::MustParse(Threads()),
                            {MapOfX(), MapOfW(), form_.y.name, form_.CountedImages(), form_.Largest()});
     step.shared_bytes = shared_;
     plan.steps.push_back(step);
@@ -124,17 +131,20 @@ class HaloConv : public BoundTemplate {
     const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
     const double groups = at("groups_m") * at("groups_p");
     const double taps = Real(Chunks() * form_.Taps());
-    const bool kept = at("w_stages") >= taps && at("groups_m") * 64 >= Real(form_.groups * form_.Rows());
+    const bool kept =
+        at("w_stages") * Real(form_.shifts) >= taps && at("groups_m") * 64 >= Real(form_.groups * form_.Rows());
     const double bytes =
         Real(Evaluate(fetched_, configuration)) + (kept ? 0 : taps * at("groups_m") * 64 * Real(row_bytes_));
     const double stored = groups * 64 * at("tile_n") * Real(Size()) / kStored + kTurnNs;
     const double products = groups * taps * Real(row_bytes_ / 32) * at("tile_n") / 2 / kCycles;
-    const double ahead = 1 + 0.05 / at("x_stages") + 0.05 / at("w_stages");
-    const double multiplied = std::max(products, bytes / kFetched) * ahead;
+    const double waited = Shifted() ? kWaited / std::pow(at("w_stages") - 1, 2) : 0.05 / at("w_stages");
+    const double multiplied =
+        std::max(products, bytes / (Shifted() ? kRowsFetched : kFetched)) * (1 + 0.05 / at("x_stages") + waited);
     const bool turns = at("sets") > 1;
-    const double unit = turns ? std::max(multiplied, (multiplied + stored) / 2) + kTurnNs / 2 : multiplied + stored;
+    const double together = std::max(multiplied, (multiplied + stored) / 2) + (Shifted() ? 0 : kTurnNs / 2);
     const double rounds = std::ceil(Real(Evaluate(units_, configuration)) / Real(profile.sms));
-    return rounds * unit + (turns ? multiplied + stored : 0) + kLaunchNs;
+    const double last = Shifted() ? stored : multiplied + stored;
+    return turns ? rounds * together + last + kLaunchNs : rounds * (multiplied + stored) + kLaunchNs;
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -149,13 +159,22 @@ class HaloConv : public BoundTemplate {
   int64_t Size() const { return static_cast<int64_t>(SizeOf(element_)); }
   bool Direct() const { return form_.panel > 0; }
   int64_t Depth() const { return row_bytes_ / 2; }
+  bool Shifted() const { return form_.shifts > 1; }
+  /// A group of four warps hands registers to two others.
+  std::string Threads() const {
+    const std::string groups = "sets * groups_m * groups_p";
+    return Shifted() ? fmt::format("{0} * 128 + (128 if {0} == 2 else 32)", groups) : groups + " * 128 + 32";
+  }
+  /// Places from one row to the next.
+  int64_t Line() const { return Shifted() ? form_.arranged[2].padded : Panel(); }
   int64_t Panel() const { return Direct() ? form_.panel : form_.arranged[2].padded; }
   /// Of sums that a warp stages at once.
   int64_t StoreColumns() const { return !Direct() ? 32 : 64 % Panel() == 0 ? 64 : Panel(); }
   /// Of whole panels.
   std::vector<Value> Tiles() const {
     std::vector<Value> tiles;
-    for (int64_t places = StoreColumns(); places <= 256; places += StoreColumns()) tiles.emplace_back(places);
+    const int64_t step = std::max(StoreColumns(), Shifted() ? Line() : 0);
+    for (int64_t places = step; places <= (form_.pair > 1 ? step : 256); places += step) tiles.emplace_back(places);
     return tiles;
   }
   int64_t StagedElements() const {
@@ -170,15 +189,16 @@ class HaloConv : public BoundTemplate {
       return std::min(StepOf({form_.filters, y.image, y.group, form_.axes[0].y, form_.axes[1].y, form_.axes[2].y}),
                       16 / Size());
     if (form_.axes[2].y != 1) return 1;
-    const int64_t step = StepOf({Panel() * last.phases, form_.axes[2].out, last.crop, y.image, y.group, y.filter,
-                                 form_.axes[0].y, form_.axes[1].y});
-    return std::min({step, 16 / Size(), StoreColumns() * last.phases / 32});
+    const int64_t stride = Shifted() ? form_.axes[2].stride : 1;
+    const int64_t step = StepOf({Line() / stride * last.phases, form_.axes[2].out, last.crop, y.image, y.group,
+                                 y.filter, form_.axes[0].y, form_.axes[1].y});
+    return std::min({step, 16 / Size(), StoreColumns() / stride * last.phases / 32});
   }
   int64_t Chunks() const { return CeilDiv(form_.Depth(), Depth()); }
   int64_t Taps(size_t axis) const { return form_.arranged[axis].taps; }
   /// Stretches of a row of taps: of the pixels of a place, or of taps.
   int64_t Split(size_t axis) const {
-    if (Direct() && axis == 2) return Taps(2);
+    if (Direct() && axis == 2 && !Shifted()) return Taps(2);
     return form_.merged > 1 ? 1 : form_.arranged[axis].split;
   }
   std::string Stretches() const {
@@ -193,9 +213,9 @@ class HaloConv : public BoundTemplate {
   }
   std::string Reached() const {
     const auto& a = form_.axes;
-    const int64_t along = (Taps(2) - 1) / Split(2) * a[2].dilation;
-    return fmt::format("(groups_p * tile_n + {} + (0 if reach == 1 else {}))", along,
-                       (Taps(1) - 1) / Split(1) * a[1].dilation * Panel());
+    const int64_t along = Shifted() ? 0 : (Taps(2) - 1) / Split(2) * a[2].dilation;
+    return fmt::format("(groups_p * tile_n * {} + {} + (0 if reach == 1 else {}))", form_.pair, along,
+                       (Taps(1) - form_.pair) / Split(1) * a[1].dilation * Line());
   }
   std::string StretchBytes() const {
     return fmt::format("(ceil_div({} * {} * {}, 1024) * 1024)", Boxes(), BoxRows(), row_bytes_);
@@ -203,7 +223,7 @@ class HaloConv : public BoundTemplate {
   std::string SharedBytes() const {
     return fmt::format(
         "(x_stages * {} + w_stages * groups_m * {} + sets * groups_m * groups_p * {} + (x_stages + w_stages) * 16)",
-        StretchBytes(), 64 * row_bytes_, 4 * StagedElements() * Size());
+        StretchBytes(), 64 * row_bytes_ * form_.shifts, 4 * StagedElements() * Size());
   }
   std::string Units() const {
     return fmt::format("ceil_div(({}) * {}, groups_p * tile_n) * ceil_div({}, groups_m * 64) * {}",
@@ -217,6 +237,7 @@ class HaloConv : public BoundTemplate {
     }
     constants.Bool("DIRECT", Direct())
         .Int("PANEL", Panel(), "places")
+        .Int("SHIFTS", form_.shifts)
         .Bool("FLAT", form_.flat)
         .Int("IMAGE", form_.ImagePlaces())
         .Int("ROW_BYTES", row_bytes_);
@@ -283,6 +304,17 @@ bool ArrangeRows(TensorConvForm& form) {
   return true;
 }
 
+/// As `Merge`, of neighbouring rows.
+void PairRows(TensorConvForm& form) {
+  const graph::ConvAxis& axis = form.axes[1];
+  ArrangedAxis& rows = form.arranged[1];
+  if (form.Rows() * 2 > kRows || rows.taps == 1 || rows.phases > 1 || axis.stride > 1 || axis.dilation > 1) return;
+  form.pair = rows.phases = 2;
+  rows.places = CeilDiv(rows.places, 2);
+  rows.padded = CeilDiv(std::max(axis.in + rows.low, 2 * rows.places + rows.taps - 1 - rows.low), 2);
+  rows.taps += 1;
+}
+
 /// Panels of the image as it lies, with the least to fill them up: false where copies cannot take them.
 bool TakePanels(TensorConvForm& form) {
   ArrangedAxis& last = form.arranged[2];
@@ -293,21 +325,31 @@ bool TakePanels(TensorConvForm& form) {
   // Copies begin at multiples of 16 bytes.
   const bool aligned = last.low % 8 == 0 && (last.taps == 1 || form.axes[2].dilation % 8 == 0) &&
                        (form.flat ? form.Inputs() : form.axes[2].in) % 8 == 0;
-  if (form.scaled || form.Split() > 1 || !(pixels ? form.RowPhases() == 1 : HasChannelsFirst(form) && aligned))
+  // Where they cannot begin at every tap, taps of whole rows are summed apart.
+  const graph::ConvAxis& across = form.axes[2];
+  const int64_t most = std::max(last.low, (last.taps - 1) * across.dilation - last.low);
+  const bool shifted = !pixels && !aligned && HasChannelsFirst(form) && last.taps > 1 && last.phases == 1 &&
+                       across.stride <= 2 && most <= kMostShifted && across.in % 8 == 0;
+  if (form.scaled || (form.Split() > 1 && !shifted) ||
+      !(pixels ? form.RowPhases() == 1 : shifted || (HasChannelsFirst(form) && aligned)))
     return false;
+  if (shifted) form.shifts = last.taps, last.split = 1;
   // Each panel is a copy of its own; those across channels are rows that are swizzled.
   double least = form.flat ? 0 : INFINITY;
   if (form.flat) form.panel = 64;
   for (int64_t panel = 8; panel <= 64; panel += 8) {
-    const int64_t padded = CeilDiv(last.places, panel) * panel;
+    const int64_t padded =
+        CeilDiv(shifted ? std::max(across.in, last.places * across.stride) : last.places, panel) * panel;
     const double weight = Real(padded) * (1 + kCopyPlaces / Real(panel));
     if (weight >= least || (!pixels && (panel == 8 || 64 % panel != 0))) continue;
+    if (shifted && (padded > 256 || (padded % 64 != 0 && 64 % padded != 0))) continue;
     least = weight;
     form.panel = panel;
     last.padded = padded;
   }
   form.arranged[0].padded = form.arranged[0].places;
-  return form.in_place = true;
+  if (shifted && last.padded > 64) PairRows(form);
+  return form.in_place = form.panel > 0;
 }
 
 std::unique_ptr<HaloConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec& spec, const DeviceProfile& profile,

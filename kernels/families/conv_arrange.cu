@@ -42,8 +42,9 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
     Given given[2][UNIT / X_STEP];
     UNROLLED for (int p = 0; p < 2; ++p) {
       const int all = c0 + pair * 2 + p, channel = all % C;
-      const T* from = x + image * X_FROM_IMAGE + all / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s;
-      UNROLLED for (int e = 0; e < UNIT; e += X_STEP) given[p][e / X_STEP] = all < TOTAL && channel < CHANNELS && s + e < SPACE ? *(const Given*)(from + e) : Given{};
+      const T* from = x + image * X_FROM_IMAGE + all / C * X_FROM_GROUP + channel * X_FROM_CHANNEL + s * X_FROM_PIXEL;
+      UNROLLED for (int e = 0; e < UNIT; e += X_STEP)
+        given[p][e / X_STEP] = all < TOTAL && channel < CHANNELS && s + e < SPACE ? *(const Given*)(from + e * X_FROM_PIXEL) : Given{};
     }
     UNROLLED for (int e = 0; e < UNIT; ++e) {
       pairs[s - s0 + e][pair] = {scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen), scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen)};
@@ -58,16 +59,6 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
   }
 }
 
-/// Unit number `at` of an image that has its channels last, but not as they are multiplied.
-DEVICE void arrange_line(const T* __restrict__ x, Operand* __restrict__ to, unsigned at, long long image, int shift, float& seen) {
-  const int c = at % (TOTAL / UNIT) * UNIT, s = at / (TOTAL / UNIT), channel = c % C;
-  if (s >= SPACE) return;
-  const T* from = x + image * X_FROM_IMAGE + (long long)s * (GROUPS * CHANNELS) + c / C * X_FROM_GROUP + channel;
-  Arranged unit;
-  UNROLLED for (int e = 0; e < UNIT; ++e) unit.element[e] = channel + e < CHANNELS ? scaled(from[e], shift, seen) : Operand(0.0f);
-  *(Arranged*)(to + (image * CELLS + cell_of(s)) * TOTAL + c) = unit;
-}
-
 /// The tap of the filter that a phase of the result sees as its tap number t.
 template <int PHASES>
 DEVICE int tap_of(int t, long long phase) {
@@ -75,16 +66,17 @@ DEVICE int tap_of(int t, long long phase) {
 }
 
 /// Unit number `at`: those of the taps of a row and of the same channels come one after the other. Rows are filters, of each its phases.
-/// Where pixels are merged, phase r of a place meets the filter's tap s at pixel r + s from there.
+/// Where pixels are merged, phase r of a place meets the filter's tap s at pixel r + s from there; likewise where rows are.
 DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at, int shift, float& seen) {
   constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
   constexpr int UNITS = MERGED * C / UNIT;
   const int tap = at % TAPS, unit_c = at / TAPS % UNITS * UNIT, c = unit_c % C;
   const long long row = at / (TAPS * UNITS), filter = row / ROW_PHASES;  // of all groups
   if (row >= GROUPS * FILTERS) return;
-  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)), h = tap_of<PHASES_H>(tap / TAPS_W % TAPS_H, row / PHASES_W);
+  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)), at_h = tap / TAPS_W % TAPS_H;
+  const int h = PAIR > 1 ? at_h - (int)(row / PHASES_W % PAIR) : tap_of<PHASES_H>(at_h, row / PHASES_W);
   const int s = MERGED > 1 ? tap % TAPS_W * MERGED + unit_c / C - (int)(row % PHASES_W) : tap_of<PHASES_W>(tap % TAPS_W, row);
-  const bool there = d < FILTER_D && h < FILTER_H && (unsigned)s < FILTER_W;
+  const bool there = d < FILTER_D && (unsigned)h < FILTER_H && (unsigned)s < FILTER_W;
   const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER + d * W_D + h * W_H + s * W_W;
   Arranged unit;
   UNROLLED for (int e = 0; e < UNIT; ++e) {  // filters do not see the channels of others that were put into their group
@@ -96,7 +88,7 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
 
 DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __restrict__ to_x, const T* __restrict__ w, Operand* __restrict__ to_w, int images,
                           unsigned* __restrict__ largest, bool again) {
-  constexpr unsigned BLOCKS = X_LAST ? (SPACE * (TOTAL / UNIT) + 255) / 256 : TILES_S * TILES_C;  // of an image
+  constexpr unsigned BLOCKS = TILES_S * TILES_C;  // of an image
   const unsigned of_images = ARRANGE_X ? (unsigned)images * BLOCKS : 0, cells = ARRANGE_X && CELLS > SPACE ? (unsigned)images * CELLS : 0;
   const unsigned cleared = of_images + (cells + 255) / 256;
   if (block >= of_images && block < cleared) return clear_cell(to_x, (block - of_images) * 256 + threadIdx.x, cells);
@@ -106,8 +98,6 @@ DEVICE void arrange_block(unsigned block, const T* __restrict__ x, Operand* __re
   float seen = 0;
   if (!of_x) {
     arrange_filter(w, to_w, (block - cleared) * 256 + threadIdx.x, shift, seen);
-  } else if (X_LAST) {
-    arrange_line(x, to_x, block % BLOCKS * 256 + threadIdx.x, block / BLOCKS, shift, seen);
   } else {
     arrange_tile(x, to_x, block % BLOCKS, block / BLOCKS, shift, seen);
   }

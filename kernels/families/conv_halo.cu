@@ -2,15 +2,19 @@
 // that a tap is a distance between rows. With steps of more than one a place has a pixel for each tap within a step. One thread fetches a stretch of rows for all taps inside of its reach,
 // and filters tap by tap; tensor cores read the stretch from wherever a tap begins. DIRECT: x is read as it lies, a panel of PANEL neighbours along a
 // row at a time; panels below each other share a stretch, taps along a row and across have their own, and the copies put the zeros. SETS of groups of four warps take tiles in turns:
-// one multiplies while another stores. What phases of a transposed convolution see of a filter are rows of their own.
+// one multiplies while another stores. What phases of a transposed convolution see of a filter are rows of their own. Where copies cannot begin at every
+// tap along a row, sums of SHIFTS neighbouring taps are kept apart, all of the same elements, and meet when they are stored, shifted by a few places.
 constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row in shared memory
 constexpr int CHUNKS = (MERGED * C + DEPTH - 1) / DEPTH;
 constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
+constexpr bool SHIFTED = SHIFTS > 1;
+constexpr int LINE = SHIFTED ? PADDED_W : PANEL;  // places from one row to the next
+constexpr int STEP_X = SHIFTED ? STRIDE_W : 1;    // places of a row that have no result between those that have one
 
 /// A stretch of one pixel of each place, and the taps that find theirs in it: all that are STEP apart along the last REACH axes.
 struct Stretch {
-  static constexpr int STEP_W = DIRECT ? TAPS_W : MERGED > 1 ? 1 : SPLIT_W, FIRST_H = REACH == 2 ? SPLIT_H : TAPS_H, COUNT = TAPS_D * FIRST_H * STEP_W;
-  static constexpr int LONGEST = (REACH == 2 ? (TAPS_H - 1) / SPLIT_H * DILATION_H * PANEL : 0) + (TAPS_W - 1) / STEP_W * DILATION_W;
+  static constexpr int STEP_W = SHIFTED || MERGED > 1 ? 1 : DIRECT ? TAPS_W : SPLIT_W, FIRST_H = REACH == 2 ? SPLIT_H : TAPS_H, COUNT = TAPS_D * FIRST_H * STEP_W;
+  static constexpr int LONGEST = (REACH == 2 ? (TAPS_H - PAIR) / SPLIT_H * DILATION_H * LINE : 0) + (SHIFTED ? 0 : (TAPS_W - 1) / STEP_W * DILATION_W);
   int d, h, w;  // the first tap
   DEVICE explicit Stretch(int number) : d(number / (FIRST_H * STEP_W)), h(number / STEP_W % FIRST_H), w(number % STEP_W) {}
   DEVICE int across() const { return (TAPS_W - 1 - w) / STEP_W + 1; }
@@ -18,23 +22,23 @@ struct Stretch {
   DEVICE int pixel() const { return (d % SPLIT_D * SPLIT_H + h % SPLIT_H) * STEP_W + w; }
   DEVICE int start() const { return (d / SPLIT_D * DILATION_D * PADDED_H + h / SPLIT_H * DILATION_H) * PADDED_W; }
   DEVICE int tap(int i) const { return (d * TAPS_H + h + i / across() * SPLIT_H) * TAPS_W + w + i % across() * STEP_W; }
-  DEVICE int distance(int i) const { return i / across() * DILATION_H * PANEL + i % across() * DILATION_W; }
+  DEVICE int distance(int i) const { return i / across() * DILATION_H * LINE + (SHIFTED ? 0 : i % across() * DILATION_W); }
 };
 constexpr int STRETCHES = Stretch::COUNT;
 constexpr int TILE_M = GROUPS_M * 64, TILE_P = GROUPS_P * TILE_N;
-constexpr int BOXES = DIRECT ? (TILE_P + Stretch::LONGEST) / PANEL : (TILE_P + Stretch::LONGEST + 255) / 256;
+constexpr int BOXES = DIRECT ? (TILE_P * PAIR + Stretch::LONGEST) / PANEL : (TILE_P + Stretch::LONGEST + 255) / 256;
 constexpr int BOX_ROWS = DIRECT ? PANEL : ((TILE_P + Stretch::LONGEST + BOXES - 1) / BOXES + 7) / 8 * 8;
-constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024, W_BYTES = TILE_M * ROW_BYTES;
-constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS, THREADS = CONSUMERS + 32;
+constexpr int X_BYTES = (BOXES * BOX_ROWS * ROW_BYTES + 1023) / 1024 * 1024, TAP_BYTES = TILE_M * ROW_BYTES, W_BYTES = SHIFTS * TAP_BYTES;
+constexpr int SET_THREADS = GROUPS_M * GROUPS_P * 128, CONSUMERS = SETS * SET_THREADS, FETCHERS = SHIFTED && CONSUMERS == 256 ? 128 : 32, THREADS = CONSUMERS + FETCHERS;
 /// Results of a warp in shared memory: filters below each other, or, where those lie side by side, places.
 constexpr int STORE_ROWS = Y_LAST ? STORE_N : 16, STORE_PITCH = (Y_LAST ? 16 : STORE_N) + 8;
 constexpr int W_AT = X_STAGES * X_BYTES, STAGING = W_AT + W_STAGES * W_BYTES, BARRIERS = STAGING + CONSUMERS / 32 * STORE_ROWS * STORE_PITCH * (int)sizeof(T);
 constexpr int SHARED_BYTES = BARRIERS + (X_STAGES + W_STAGES) * 16;
 static_assert(SHARED_BYTES == SHARED, "as the host reckons");
 /// All filters that a block ever reads fit: they are fetched once.
-constexpr bool KEPT = FILTERS <= TILE_M && GROUPS == 1 && W_STAGES >= CHUNKS * TAPS;
+constexpr bool KEPT = FILTERS <= TILE_M && GROUPS == 1 && W_STAGES >= CHUNKS * TAPS / SHIFTS;
 
-typedef float Sums[1][TILE_N / 8][4];
+typedef float Sums[SHIFTS][TILE_N / 8][4];
 
 template <int COUNT, int BYTES>
 struct Buffers : BufferRing<COUNT> {
@@ -58,18 +62,18 @@ struct Unit {
 /// A place of all images, along its axes: panels that lie below each other follow each other, unless images are FLAT, one row each.
 struct Place {
   int image, d, h, w;
-  DEVICE explicit Place(int number) : image(number / IMAGE) {
-    constexpr int ACROSS_W = FLAT ? PADDED_W : PANEL;
-    const int rest = number % IMAGE;
-    d = rest / (PADDED_H * PADDED_W), h = rest / ACROSS_W % PADDED_H, w = rest / (PADDED_H * ACROSS_W) % (PADDED_W / ACROSS_W) * ACROSS_W + rest % ACROSS_W;
+  DEVICE explicit Place(int number, int rows = 1) : image(number / (IMAGE * rows)) {
+    constexpr int ACROSS_W = FLAT ? PADDED_W : LINE;
+    const int rest = number % (IMAGE * rows), all_h = PADDED_H * rows;
+    d = rest / (all_h * PADDED_W), h = rest / ACROSS_W % all_h, w = rest / (all_h * ACROSS_W) % (PADDED_W / ACROSS_W) * ACROSS_W + rest % ACROSS_W;
   }
 };
 
-/// The panel from place `number` on, as a tap at d and w meets it.
-DEVICE void copy_panel(unsigned to, const CUtensorMap& x, int number, int tap_d, int tap_w, int c, int group, unsigned barrier) {
-  const Place place(number);
-  const int d = FLAT ? 0 : place.d + tap_d * DILATION_D - LOW_D, h = FLAT ? 0 : place.h - LOW_H;
-  const int w = FLAT ? number % IMAGE : place.w + tap_w * DILATION_W - LOW_W;
+/// The panel from place `number` on, as the taps of a stretch meet it.
+DEVICE void copy_panel(unsigned to, const CUtensorMap& x, int number, const Stretch& taps, int c, int group, unsigned barrier) {
+  const Place place(number, PAIR);
+  const int d = FLAT ? 0 : place.d * SPLIT_D + taps.d * DILATION_D - LOW_D, h = FLAT ? 0 : place.h * SPLIT_H + taps.h % SPLIT_H - LOW_H;
+  const int w = FLAT ? number % IMAGE : place.w + (SHIFTED ? 0 : taps.w * DILATION_W - LOW_W);
   if (X_LAST) copy_box(to, x, c + group * CHANNELS, w, h, d, place.image, barrier);
   else copy_box(to, x, w, c, h, d, place.image * GROUPS + group, barrier);
 }
@@ -84,14 +88,15 @@ DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, co
       expect_bytes(stretches.full(), BOXES * BOX_ROWS * ROW_BYTES);
       UNROLLED for (int i = 0; i < BOXES; ++i) {
         const unsigned to = stretches.buffer() + i * BOX_ROWS * ROW_BYTES;
-        if (DIRECT) copy_panel(to, x, unit.place + (stretch.h * DILATION_H + i) * PANEL, stretch.d, stretch.w, c, unit.group, stretches.full());
+        if (DIRECT) copy_panel(to, x, unit.place * PAIR + stretch.h / SPLIT_H * DILATION_H * LINE + i * PANEL, stretch, c, unit.group, stretches.full());
         if (!DIRECT) copy_box(to, x, c, stretch.pixel() * GROUPS + unit.group, unit.place + stretch.start() + i * BOX_ROWS, stretches.full());
       }
       if (KEPT && index != blockIdx.x) continue;
-      for (int i = 0; i < stretch.count(); ++i, filters.step()) {
+      for (int i = 0; i < stretch.count(); i += SHIFTS, filters.step()) {
         if (!KEPT) filters.await_free();
         expect_bytes(filters.full(), W_BYTES);
-        copy_box(filters.buffer(), w, c, stretch.tap(i), unit.group * FILTERS + unit.filter, filters.full());
+        UNROLLED for (int t = 0; t < SHIFTS; ++t)
+          copy_box(filters.buffer() + t * TAP_BYTES, w, c, stretch.tap(i + t), unit.group * FILTERS + unit.filter, filters.full());
       }
     }
   }
@@ -133,12 +138,14 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
     stretches.await_full();
     const Stretch stretch(at % STRETCHES);
 #pragma unroll 1
-    for (int i = 0; i < stretch.count(); ++i, filters.step()) {
+    for (int i = 0; i < stretch.count(); i += SHIFTS, filters.step()) {
       filters.await_full();
-      const unsigned at_b = stretches.buffer() + (group_p() * TILE_N + stretch.distance(i)) * ROW_BYTES;
+      const unsigned at_b = stretches.buffer() + (group_p() * TILE_N * PAIR + stretch.distance(i)) * ROW_BYTES;
       const unsigned long long a = rows_at(filters.buffer() + group_m() * 64 * ROW_BYTES), b = ACROSS ? panels_at(at_b) : rows_at(at_b);
       start_products();
-      UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[0], further(a, step * 32), further(b, step * PRODUCT_BYTES));
+      UNROLLED for (int t = 0; t < SHIFTS; ++t) {
+        UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[t], further(a, t * TAP_BYTES + step * 32), further(b, step * PRODUCT_BYTES));
+      }
       commit_products();
       if (at + i == 0) continue;
       wait_products<1>();
@@ -159,6 +166,23 @@ DEVICE void multiply_unit(Stretches& stretches, Filters& filters, Sums& sums, bo
   stretch_before.release();
 }
 
+/// The result at place 8 j + 2 (lane % 4) + e of a row of sums: where taps are summed apart, each of them for the place that it meets from there. There are zeros
+/// around rows of places; lanes have what their neighbours need.
+DEVICE float result(const Sums& sums, int j, int half, int e) {
+  if (!SHIFTED) return sums[0][j][half * 2 + e];
+  const int lane = threadIdx.x % 32, pair = lane % 4;
+  float all = 0;
+  UNROLLED for (int t = 0; t < SHIFTS; ++t) {
+    const int apart = e + t * DILATION_W - LOW_W, lanes = apart >> 1, at = half * 2 + (apart & 1);
+    const int other = j + (lanes < 0 ? -1 : 1);
+    const bool same_line = other >= 0 && other < TILE_N / 8 && other * 8 / LINE == j * 8 / LINE;
+    const float from_other = same_line ? sums[t][same_line ? other : j][at] : 0;
+    const float given = (unsigned)(pair - lanes) < 4 ? sums[t][j][at] : from_other;
+    all += lanes == 0 ? given : __shfl_sync(~0u, given, (lane & ~3) | ((pair + lanes) & 3));
+  }
+  return all;
+}
+
 /// Elements that lie side by side in the result, from phase r of a place on: EACH phases of ALONG places.
 typedef Units<T, Y_PIECE> Piece;
 DEVICE Piece piece_at(const T* staging) {
@@ -173,13 +197,14 @@ DEVICE Piece piece_at(const T* staging) {
 
 /// 16 × STORE_N of a warp that lie in shared memory: lanes write what lies side by side, phases of a place and then its neighbours.
 DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first, int places) {
-  static_assert(Y_LAST || STORE_N * PHASES_W % (32 * Y_PIECE) == 0, "lanes write one line at a time");
+  constexpr int COLUMNS = STORE_N / STEP_X * PHASES_W;
+  static_assert(Y_LAST || COLUMNS % (32 * Y_PIECE) == 0, "lanes write one line at a time");
   const int lane = threadIdx.x % 32;
-  UNROLLED for (int k = 0; k < STORE_N * PHASES_W; k += 32 * Y_PIECE) {
-    const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W;
-    const Place place(first + column);
-    const int out_w = place.w * PHASES_W + r - CROP_W;
-    const bool exists = first + column < places && place.d < PLACES_D && place.h < PLACES_H && place.w < PLACES_W && (unsigned)out_w < OUT_W;
+  UNROLLED for (int k = 0; k < COLUMNS; k += 32 * Y_PIECE) {
+    const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W, number = first + column * STEP_X;
+    const Place place(number);
+    const int out_w = place.w / STEP_X * PHASES_W + r - CROP_W;
+    const bool exists = number < places && place.d < PLACES_D && place.h < PLACES_H && place.w / STEP_X < PLACES_W && (unsigned)out_w < OUT_W;
     T* const to = y + (long long)place.image * Y_IMAGE + out_w * Y_W;
     UNROLLED for (int row = 0; row < 16; row += PHASES_W) {
       const int m = top + row, phase = m % ROW_PHASES;
@@ -210,10 +235,11 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
   UNROLLED for (int first = 0; first < TILE_N; first += STORE_N) {
     UNROLLED for (int j = 0; j < STORE_N / 8; ++j) {
       UNROLLED for (int half = 0; half < 2; ++half) {
-        const int row = lane / 4 + half * 8, column = j * 8 + lane % 4 * 2;
-        float two[2] = {sums[0][first / 8 + j][half * 2], sums[0][first / 8 + j][half * 2 + 1]};
+        const int row = lane / 4 + half * 8, column = (j * 8 + lane % 4 * 2) / STEP_X;
+        float two[2] = {result(sums, first / 8 + j, half, 0), result(sums, first / 8 + j, half, 1)};
         if (SCALED) two[0] = shifted(two[0], shift), two[1] = shifted(two[1], shift);
-        if (Y_LAST) put_two<STORE_PITCH>(staging + column * STORE_PITCH + row, two[0], two[1]);
+        if (STEP_X == 2) staging[row * STORE_PITCH + column] = T(two[0]);
+        else if (Y_LAST) put_two<STORE_PITCH>(staging + column * STORE_PITCH + row, two[0], two[1]);
         else put_two<1>(staging + row * STORE_PITCH + column, two[0], two[1]);
       }
     }
@@ -240,16 +266,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_const
   }
   __syncthreads();
   if (threadIdx.x >= CONSUMERS) {
+    if (FETCHERS == 128) give_registers<24>();
     if (threadIdx.x == CONSUMERS) fetch(stretches, filters, x, w, all);
     return;
   }
+  if (FETCHERS == 128) take_registers<240>();
   const int shift = SCALED ? -final_shift(largest, true) - final_shift(largest, false) : 0;
   Sums sums;
   bool mine = set() == 0;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x, mine = SETS == 1 || !mine) {
     if (!mine) {
       stretches.skip(CHUNKS * STRETCHES);
-      if (!KEPT) filters.skip(CHUNKS * TAPS);
+      if (!KEPT) filters.skip(CHUNKS * TAPS / SHIFTS);
       continue;
     }
     if (SETS > 1 && index != blockIdx.x) wait_for_turn();
