@@ -155,10 +155,10 @@ TEST(Timeline, IndependentInstructionsIssueOneACycle) {
 }
 
 TEST(Timeline, LoadsThatDependPayLatencyEach) {
-  const auto chain = [](int n) {
+  const auto chain = [](int n, int apart = 128) {
     std::string body;
     for (int i = 0; i < n; ++i)
-      body += "ld.global.u32 %r2, [%rd1+" + std::to_string(i * 128) +
+      body += "ld.global.u32 %r2, [%rd1+" + std::to_string(i * apart) +
               "];\ncvt.u64.u32 %rd2, %r2;\nadd.s64 %rd1, %rd1, %rd2;\n";
     return Counted(body).path;
   };
@@ -166,6 +166,8 @@ TEST(Timeline, LoadsThatDependPayLatencyEach) {
   const auto one = chain(1), five = chain(5);
   EXPECT_NEAR((five[0] - one[0]) / 4, expected.miss[0], 30);
   EXPECT_NEAR((five[1] - one[1]) / 4, expected.miss[1], 30);
+  EXPECT_NEAR((chain(5, 64)[1] - one[1]) / 4, expected.miss[1], 30);
+  EXPECT_NEAR((chain(5, 32)[1] - one[1]) / 4, (expected.miss[0] + expected.miss[1]) / 2, 30) << "DRAM brings 64 bytes";
 }
 
 TEST(Timeline, LoadsMoveAheadWhileRegistersLast) {
