@@ -191,6 +191,9 @@ MachineInstruction Decode(uint64_t low, uint64_t high) {
   instruction.conditional = predicate != kAlways;
   // As the three loads that stand before each copy to shared memory on sm_90: they take their turns and do nothing.
   if (predicate == kNever) instruction.opcode = kNop;
+  // Sizes of loads and stores: bytes and halves of both signs, then 4, 8 and 16 bytes.
+  const uint64_t size = Field(high, 9, 3);
+  instruction.words = size == 5 ? 2 : size == 6 ? 4 : 1;
   instruction.stall = static_cast<uint8_t>(Field(high, 41, 4));
   instruction.result_barrier = static_cast<uint8_t>(Field(high, 46, 3));
   instruction.read_barrier = static_cast<uint8_t>(Field(high, 49, 3));

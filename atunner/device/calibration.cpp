@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/files.h"
+#include "atunner/device/profiles.h"
 
 namespace atunner {
 
@@ -37,7 +38,24 @@ Result<Calibration> CalibrationFromJson(const Json& json) {
   return c;
 }
 
+namespace {
+
+/// What was measured at one clock, for another: SMs and L2 follow it, DRAM does not.
+Calibration AtClock(Calibration c, double ratio) {
+  c.l2_gbps *= ratio;
+  c.l2_async_gbps *= ratio;
+  c.dram_clk = c.l2_clk + (c.dram_clk - c.l2_clk) * ratio;
+  return c;
+}
+
+}  // namespace
+
 Result<Calibration> LoadCalibration(const std::string& folder, const DeviceProfile& profile) {
+  if (const size_t at = profile.name.find('@'); at != std::string::npos) {
+    ATUNNER_TRY(const DeviceProfile boosted, FindProfile(profile.name.substr(0, at)));
+    ATUNNER_TRY(Calibration calibration, LoadCalibration(folder, boosted));
+    return AtClock(std::move(calibration), profile.clock_ghz / boosted.clock_ghz);
+  }
   constexpr size_t kLargest = size_t{1} << 20;
   const Path file = Path(folder) / (profile.name + ".json");
   if (!std::filesystem::exists(file)) return Calibration::Expected(profile);

@@ -65,5 +65,24 @@ TEST(Calibration, IsTakenFromTheProfilesFile) {
   EXPECT_EQ(LoadCalibration(folder.string(), profile)->source, "not calibrated");
 }
 
+TEST(Calibration, ALockedClockTakesTheBoostedOnes) {
+  const Path folder = Folder();
+  Calibration made = Calibration::Expected(*FindProfile("H200"));
+  made.source = "calibrated today";
+  made.l2_clk = 300, made.dram_clk = 700, made.l2_gbps = 9000, made.dram_gbps = 4000;
+  ASSERT_TRUE(WriteFileAtomic(folder / "H200.json", DumpJson(Json{{kCalibrationKey, ToJson(made)}})));
+  const auto half = LoadCalibration(folder.string(), *FindProfile("H200@990"));
+  ASSERT_TRUE(half);
+  EXPECT_EQ(half->source, "calibrated today");
+  EXPECT_NEAR(half->l2_gbps, 4500, 1e-6);
+  EXPECT_EQ(half->dram_gbps, 4000);
+  EXPECT_EQ(half->l2_clk, 300);
+  EXPECT_NEAR(half->dram_clk, 500, 1e-6) << "DRAM's share of the latency is half as many cycles";
+  const DeviceProfile unknown = *FindProfile("A100@705");
+  const auto expected = LoadCalibration(folder.string(), unknown);
+  ASSERT_TRUE(expected);
+  EXPECT_NEAR(expected->l2_gbps, Calibration::Expected(unknown).l2_gbps, 1e-6);
+}
+
 }  // namespace
 }  // namespace atunner

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 namespace atunner {
 namespace {
@@ -184,6 +185,27 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"a4000", "RTX-A4000"},       {"a6000", "RTX-A6000"},
 };
 
+/// As `nvidia-smi -lgc` leaves it: SMs and L2 at another clock, DRAM at its own. The part of a load's latency that
+/// DRAM takes is fewer of a slower SM's cycles.
+DeviceProfile Locked(DeviceProfile p, int mhz) {
+  const double ratio = mhz / 1000.0 / p.clock_ghz;
+  p.name += "@" + std::to_string(mhz);
+  p.clock_ghz *= ratio;
+  p.l2_gbps *= ratio;
+  p.dram_latency = p.l2_latency + (p.dram_latency - p.l2_latency) * ratio;
+  return p;
+}
+
+/// The clock in "A100@765", with or without a unit; nothing where that is no clock of a GPU.
+std::optional<int> ParseMhz(std::string_view text) {
+  constexpr int kLeast = 100, kMost = 5000;
+  int mhz = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mhz);
+  const std::string unit = Key({end, text.data() + text.size()});
+  if (error != std::errc() || (!unit.empty() && unit != "mhz") || mhz < kLeast || mhz > kMost) return {};
+  return mhz;
+}
+
 }  // namespace
 
 std::span<const DeviceProfile> KnownProfiles() {
@@ -192,6 +214,14 @@ std::span<const DeviceProfile> KnownProfiles() {
 }
 
 Result<DeviceProfile> FindProfile(std::string_view name) {
+  if (const size_t at = name.find('@'); at != std::string_view::npos) {
+    ATUNNER_TRY(DeviceProfile profile, FindProfile(name.substr(0, at)));
+    const auto mhz = ParseMhz(name.substr(at + 1));
+    if (!mhz)
+      return Invalid("'" + std::string(name.substr(at + 1)) + "' is no clock", "--target-gpu",
+                     "write " + profile.name + "@765 for an SM clock of 765 MHz");
+    return Locked(std::move(profile), *mhz);
+  }
   std::string key = Key(name);
   if (key.starts_with("nvidia")) key = key.substr(6);
   for (const auto& [alias, target] : kAliases) {

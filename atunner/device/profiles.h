@@ -14,6 +14,7 @@ namespace atunner {
 std::span<const DeviceProfile> KnownProfiles();
 
 /// By name or alias ("A100", "rtx4090", "h200"), whatever the case. kInvalidInput with the nearest name otherwise.
+/// "A100@765" is an A100 whose SMs are locked at 765 MHz.
 Result<DeviceProfile> FindProfile(std::string_view name);
 /// The row whose `full_name` or name occurs in what a driver reports; nullptr when unknown.
 const DeviceProfile* MatchDriverName(std::string_view full_name);

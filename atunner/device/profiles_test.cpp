@@ -40,6 +40,28 @@ constexpr Sheet kSheets[] = {
     {"RTX-A6000", 38.7, 0.605, 154.8, 768},
 };
 
+TEST(Profiles, AClockMayBeLocked) {
+  const DeviceProfile boosted = FindProfile("A100").value();
+  const DeviceProfile locked = FindProfile("a100@765").value();
+  EXPECT_EQ(locked.name, "A100@765");
+  EXPECT_DOUBLE_EQ(locked.clock_ghz, 0.765);
+  EXPECT_NEAR(locked.l2_gbps / boosted.l2_gbps, 0.765 / 1.41, 1e-9);
+  EXPECT_EQ(locked.dram_gbps, boosted.dram_gbps);
+  EXPECT_EQ(locked.l2_latency, boosted.l2_latency);
+  EXPECT_NEAR((locked.dram_latency - locked.l2_latency) / locked.clock_ghz,
+              (boosted.dram_latency - boosted.l2_latency) / boosted.clock_ghz, 1e-6)
+      << "DRAM takes the same time";
+  EXPECT_EQ(FindProfile("A100-PCIE-40GB@1095MHz").value().clock_ghz, 1.095);
+  EXPECT_EQ(FindProfile("A100@1095 MHz").value().name, "A100@1095");
+  EXPECT_EQ(FindProfile(locked.name).value().clock_ghz, locked.clock_ghz);
+  for (const char* wrong : {"A100@", "A100@fast", "A100@765GHz", "A100@7", "A100@99999", "A100@-765"}) {
+    const auto none = FindProfile(wrong);
+    ASSERT_FALSE(none) << wrong;
+    EXPECT_THAT(none.error().ToString(), HasSubstr("A100@765"));
+  }
+  EXPECT_THAT(FindProfile("Z9@765").error().ToString(), HasSubstr("unknown GPU 'Z9'"));
+}
+
 TEST(Profiles, PeaksAreThoseOfTheDataSheets) {
   for (const Sheet& sheet : kSheets) {
     const DeviceProfile p = FindProfile(sheet.name).value();

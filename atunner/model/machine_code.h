@@ -16,6 +16,7 @@ struct MachineInstruction {
   uint8_t read_barrier = kNoBarrier;    ///< and until its operands are read
   uint8_t waits = 0;                    ///< bit per scoreboard that must be free before it issues
   bool conditional = false;             ///< has a predicate
+  uint8_t words = 1;                    ///< of four bytes that a load or store moves for a lane
   uint32_t line = 0;                    ///< of the PTX text, from 1; 0 = unknown
   uint32_t target = kNowhere;           ///< index of the instruction that a branch or call leads to
 };

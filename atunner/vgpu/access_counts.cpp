@@ -97,6 +97,19 @@ struct GlobalAccess {
   uint64_t sectors = 0;
   uint32_t wavefronts = 0;
 };
+/// Whether what a load does not find is in L2: DRAM brings two sectors at a time, and the block has read the other one.
+/// Of loads that touch little; wide ones bring both themselves.
+template <class F>
+bool IsBrought(const SectorTable& known, uint64_t sectors, F&& sector) {
+  constexpr uint64_t kFew = 4;
+  if (sectors > kFew) return false;
+  for (uint64_t i = 0; i < sectors; ++i) {
+    const uint64_t number = sector(i), pair = number % 4 / 2;
+    if ((known.SectorsOf(number / 4) >> (2 * pair) & 3u) == 0) return false;
+  }
+  return true;
+}
+
 /// sector(0) to sector(access.sectors - 1) are what it touches. `past_l1`: it neither looks for bytes there nor leaves
 /// them.
 template <class F>
@@ -104,6 +117,7 @@ SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bo
   Counts& counts = x.counts;
   const bool streams = !store && x.timed && x.kernel->tracks[x.place].streams;
   const uint64_t kept = streams ? SectorTable::kShortly : x.launch->l1_sectors;
+  const bool brought = x.timed && !store && IsBrought(x.load_sectors, access.sectors, sector);
   const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, kept, sector);
   counts.global_wavefronts += access.wavefronts;
   if (store) {
@@ -121,7 +135,7 @@ SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bo
   }
   using Level = Touch::Level;
   const Level near = past_l1 || (!store && met.lost > 0) ? Level::kL2 : Level::kL1;
-  x.touch = {met.fresh > 0 ? Level::kMiss : near, access.wavefronts};
+  x.touch = {met.fresh == 0 ? near : brought ? Level::kL2 : Level::kMiss, access.wavefronts};
   return met;
 }
 

@@ -56,6 +56,7 @@ std::vector<std::pair<std::string, double>> Counts::Figures() const {
   add("issued_wavefronts", issued_wavefronts);
   add("async_wavefronts", async_wavefronts);
   add("local_requests", local_requests);
+  add("spilled_words", spilled_words);
   add("atomics", atomics);
   add("barriers", barriers);
   add("async_copy_bytes", async_copy_bytes);
@@ -94,6 +95,7 @@ Counts& Counts::operator+=(const Counts& o) {
   issued_wavefronts += o.issued_wavefronts;
   async_wavefronts += o.async_wavefronts;
   local_requests += o.local_requests;
+  spilled_words += o.spilled_words;
   atomics += o.atomics;
   barriers += o.barriers;
   async_copy_bytes += o.async_copy_bytes;

@@ -45,6 +45,7 @@ struct Counts {
   uint64_t issued_wavefronts = 0;  ///< of the load/store unit, as the machine code asks; 0 = that is not known
   uint64_t async_wavefronts = 0;   ///< of shared and global ones those of wgmma and of bulk copies
   uint64_t local_requests = 0;     ///< times the places that a warp's lanes access in their memories
+  uint64_t spilled_words = 0;      ///< of four bytes a lane, that warps store for want of registers and load again
   uint64_t atomics = 0;            ///< global atomic lanes
   uint64_t barriers = 0;           ///< per warp
   uint64_t async_copy_bytes = 0;

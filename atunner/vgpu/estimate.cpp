@@ -78,10 +78,18 @@ double MemorySharpness(const EstimateInput& in) {
   return std::min(kMostSharpness, sharpness);
 }
 
+/// Warps of a block that hide each other's latencies. Those that meet at a barrier are in step, until loads that take
+/// different times have drawn them apart.
+double FreeWarps(const EstimateInput& in) {
+  constexpr double kInStep = 32;  // latencies of L2 after each barrier
+  const double warps = std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
+  const double in_step = static_cast<double>(in.counts.barriers) / warps * kInStep * in.calibration.l2_clk;
+  return 1 + (warps - 1) * std::max(0.0, 1 - in_step / std::max(in.counts.path[0], 1.0));
+}
+
 Sharpness SharpnessOf(const EstimateInput& in) {
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
-  const double warps = in.counts.barriers > 0 ? 1 : std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
-  const double doublings = std::log2(resident * warps);
+  const double doublings = std::log2(resident * FreeWarps(in));
   return {std::min(kMostSharpness, 3 + doublings), std::min(3.0, 1.25 + 0.5 * doublings), MemorySharpness(in)};
 }
 
@@ -106,6 +114,26 @@ Share Beside(const EstimateInput& in) {
 
 /// Share of what a cache lost when it is read again after `meanwhile` other bytes.
 double Misses(double capacity, double meanwhile) { return meanwhile > capacity ? 1 - capacity / meanwhile : 0; }
+
+/// Bytes that the threads of all resident blocks of an SM keep in local memory.
+double LocalBytesPerSm(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
+                       const Occupancy& occupancy) {
+  return Resident(occupancy, shape, profile) * static_cast<double>(shape.block.Count()) * resources.local_bytes;
+}
+
+/// Share of what was spilled that L1 has passed on to L2 when it is wanted again.
+double SpillMisses(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
+                   const Occupancy& occupancy) {
+  const double l1 = Resident(occupancy, shape, profile) * L1BytesPerBlock(profile, resources, shape, occupancy);
+  return Misses(l1, LocalBytesPerSm(profile, resources, shape, occupancy));
+}
+
+/// Bytes that an average block spills and brings back past L1.
+double SpilledBytes(const EstimateInput& in) {
+  const double words = static_cast<double>(in.counts.spilled_words) * 32;  // lanes
+  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  return 4 * words / blocks * SpillMisses(*in.profile, in.resources, in.shape, in.occupancy);
+}
 
 /// Of the sectors that an average block loads those that all blocks do and that an earlier block left in its SM's L1,
 /// which asynchronous copies pass by. The first block of each SM brings them.
@@ -154,7 +182,7 @@ std::vector<Share> Pipes(const EstimateInput& in) {
   const double lsu = c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;  // accesses that were merged
   const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors + c.reread_sectors);
   const double passing = sectors - per_block(c.bulk_sectors) - LeftByOthers(in);
-  const double port = std::max(0.0, passing) * kSectorBytes / kPortBytesPerClk;
+  const double port = (std::max(0.0, passing) * kSectorBytes + SpilledBytes(in)) / kPortBytesPerClk;
   return {{"instruction issue", per_block(c.issued) / p.schedulers_per_sm},
           {"arithmetic", arithmetic},
           {"special functions", clocks(uses(Pipe::kSfu), p.sfu_per_clk)},
@@ -169,9 +197,11 @@ std::vector<Share> Pipes(const EstimateInput& in) {
 struct Traffic {
   double load = 0, store = 0;            ///< between SMs and L2
   double async = 0;                      ///< of the loads, what asynchronous copies bring
+  double spilled = 0;                    ///< both ways, besides
   double dram_read = 0, dram_write = 0;  ///< each byte once
+  double dram_spilled = 0;               ///< both ways
   double evicted = 0;                    ///< another kernel's, pushed out
-  double Dram() const { return dram_read + dram_write + evicted; }
+  double Dram() const { return dram_read + dram_write + dram_spilled + evicted; }
 };
 
 /// Bytes of the executed blocks that are read again, by where they come from.
@@ -221,6 +251,9 @@ Traffic TrafficOf(const EstimateInput& in) {
   // Blocks that read what others read find it in L2, unless more than L2 holds went by.
   const double overflow = std::clamp(1 - static_cast<double>(in.profile->l2_bytes) / std::max(distinct, 1.0), 0.0, 1.0);
   t.dram_read += overflow * (t.load - t.dram_read) / Together(in, reads);
+  t.spilled = SpilledBytes(in) * static_cast<double>(in.shape.grid.Count());
+  const double all = in.profile->sms * LocalBytesPerSm(*in.profile, in.resources, in.shape, in.occupancy);
+  t.dram_spilled = t.spilled * Misses(static_cast<double>(in.profile->l2_bytes), all);
   t.evicted = in.calibration.evicted_share * std::min(t.dram_read, kEvictingBytes);
   return t;
 }
@@ -314,6 +347,11 @@ uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& 
   return static_cast<uint64_t>(L1BytesPerBlock(profile, resources, shape, occupancy) / kSectorBytes);
 }
 
+double SpillClk(const DeviceProfile& profile, const Calibration& c, const KernelResources& resources,
+                const LaunchShape& shape, const Occupancy& occupancy) {
+  return c.l1_clk + (c.l2_clk - c.l1_clk) * SpillMisses(profile, resources, shape, occupancy);
+}
+
 Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blocks) {
   const auto clk = [](double value) { return static_cast<float>(value); };
   Latencies l;
@@ -349,7 +387,7 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blo
   l.remote_arrival = clk(c.remote_arrival_clk);
   l.remote = clk(c.remote_clk);
   l.remote_busy = clk(c.remote_busy_clk);
-  l.l1 = clk(c.l1_clk);
+  l.l1 = l.spill = clk(c.l1_clk);
   l.miss = {clk(c.l2_clk), clk(c.dram_clk)};
   return l;
 }
@@ -359,11 +397,12 @@ Estimate EstimateTime(const EstimateInput& in) {
   const Sharpness sharpness = SharpnessOf(in);
   const Execution execution = Execute(in, traffic, sharpness);
   const double blocks = static_cast<double>(in.shape.grid.Count());
-  const std::vector<Share> bounds = {{"SMs", execution.ns},
-                                     {"DRAM", traffic.Dram() / in.calibration.dram_gbps},
-                                     {"L2", (traffic.load - traffic.async + traffic.store) / in.calibration.l2_gbps +
-                                                traffic.async / in.calibration.l2_async_gbps},
-                                     {"block launches", blocks * in.calibration.block_ns}};
+  const std::vector<Share> bounds = {
+      {"SMs", execution.ns},
+      {"DRAM", traffic.Dram() / in.calibration.dram_gbps},
+      {"L2", (traffic.load - traffic.async + traffic.store + traffic.spilled) / in.calibration.l2_gbps +
+                 traffic.async / in.calibration.l2_async_gbps},
+      {"block launches", blocks * in.calibration.block_ns}};
   // The same bytes pass DRAM and L2, one behind the other.
   const double together = Overlap({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]}, sharpness.memory);
   const Share worst = Worst(bounds);

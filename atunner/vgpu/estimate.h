@@ -24,6 +24,10 @@ struct EstimateInput {
 /// Latencies of a GPU, for the timelines of counted blocks; `blocks` of a launch share its L2.
 Latencies LatenciesOf(const DeviceProfile& profile, const Calibration& calibration, uint64_t blocks);
 
+/// Cycles that a spilled register takes on its way back, while as many blocks as fit share an SM's L1.
+double SpillClk(const DeviceProfile& profile, const Calibration& calibration, const KernelResources& resources,
+                const LaunchShape& shape, const Occupancy& occupancy);
+
 /// What L1 holds of a block's reads, in sectors of 32 bytes, while as many blocks as fit share an SM.
 uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
                            const Occupancy& occupancy);

@@ -303,6 +303,35 @@ TEST(Estimate, TuringMovesHalfAsManyBytesAClock) {
   EXPECT_NEAR(Time(in) / all, 2, 0.1);
 }
 
+TEST(Estimate, SpillsThatL1CannotHoldPassIt) {
+  EstimateInput in = Streaming();
+  in.counts.issued_wavefronts = in.counts.spilled_words = 10 * 500000;
+  in.resources.local_bytes = 16;
+  const Estimate held = EstimateTime(in);
+  in.resources.local_bytes = 200;
+  const Estimate in_l2 = EstimateTime(in);
+  EXPECT_GT(in_l2.time_ns, 1.1 * held.time_ns);
+  EXPECT_EQ(in_l2.dram_bytes, held.dram_bytes);
+  in.resources.local_bytes = 1024;
+  EXPECT_GT(EstimateTime(in).dram_bytes, 2 * held.dram_bytes) << "more than L2 holds";
+  const auto clk = [&] { return SpillClk(*in.profile, in.calibration, in.resources, in.shape, in.occupancy); };
+  EXPECT_GT(clk(), 0.8 * in.calibration.l2_clk);
+  in.resources.local_bytes = 16;
+  EXPECT_EQ(clk(), in.calibration.l1_clk);
+}
+
+TEST(Estimate, WarpsThatRarelyMeetHideEachOther) {
+  EstimateInput in = Streaming();
+  in.occupancy.blocks_per_sm = 1;
+  in.counts.path = {10 * 100000, 10 * 100000};
+  in.counts.issued = 10 * 300000;
+  const double never = Time(in);
+  in.counts.barriers = 10 * 8;
+  EXPECT_NEAR(Time(in) / never, 1, 0.02);
+  in.counts.barriers = 10 * 8 * 200;
+  EXPECT_GT(Time(in), 1.1 * never);
+}
+
 /// Two rows of blocks, of which the lower has nothing to do: as many of each are drawn.
 TEST(Estimate, SampleHoldsAsManyEmptyBlocksAsTheGrid) {
   VirtualGpu gpu(*FindProfile("A100"), 1);

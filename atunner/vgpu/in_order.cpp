@@ -71,7 +71,10 @@ class Issue {
     uint32_t wavefronts = step.wait == Wait::kMemory ? latencies_.memory_turns : step.wait == Wait::kShuffle ? 1 : 0;
     double latency = latencies_.wait[static_cast<size_t>(step.wait)];
     Moment done = {at_[0] + latency, at_[1] + latency};
-    if (step.op != ScheduledOp::kNowhere) {
+    if (step.spill) {
+      done = {at_[0] + latencies_.spill, at_[1] + latencies_.spill};
+      wavefronts *= instruction.words;
+    } else if (step.op != ScheduledOp::kNowhere) {
       const Track& track = x_.kernel->tracks[step.op];
       if (step.wait == Wait::kMemory) {
         const Touch touch = TakeTouch(time_.accesses[step.op]);
@@ -177,8 +180,10 @@ Schedule ScheduleOf(const Kernel& kernel, const MachineCode& code) {
     scheduled.first = track.meets;
     scheduled.last = EndsPart(op.flow) || track.meets;
     scheduled.control = IsControl(op.flow);
+    scheduled.always = op.guard < 0;
     scheduled.calls = op.flow == Flow::kCall;
     scheduled.product = track.role == Track::Role::kProduct;
+    scheduled.local = op.op_class == OpClass::kLocal;
     const auto uses = [&](Pipe pipe) { return track.cost.uses[static_cast<size_t>(pipe)]; };
     scheduled.single = track.cost.issue == 1 && (uses(Pipe::kLsu) + uses(Pipe::kFma) + uses(Pipe::kTensor) == 1);
   }
@@ -244,6 +249,7 @@ void CountIssued(const Exec& x, Counts& counts) {
     const uint64_t times = x.issued_runs[i];
     if (times == 0) continue;
     code += run.steps.size();
+    counts.spilled_words += times * run.spilled_words;
     counts.issued += times * run.steps.size();
     for (size_t pipe = 0; pipe < kPipes; ++pipe) counts.pipe_uses[pipe] += times * run.uses[pipe];
   }

@@ -68,6 +68,7 @@ struct Latencies {
   float arrival = 20;          ///< from an arrival at an mbarrier to who waits for it
   float remote_arrival = 300;  ///< in another block
   float l1 = 40;
+  float spill = 40;                     ///< a register's way back from local memory
   std::array<float, 2> miss{290, 680};  ///< a load that misses L1, in the two runs of a Timeline: L2 hit, DRAM
 };
 

@@ -17,6 +17,8 @@ constexpr uint16_t kFirstProduct = 0x1f0;  // wgmma's
 constexpr uint16_t kBar = 0x11d, kNop = 0x118, kBranch = 0x147, kExit = 0x14d, kReturn = 0x150;
 bool IsCall(uint16_t opcode) { return opcode == 0x143 || opcode == 0x144; }
 bool IsIndirect(uint16_t opcode) { return opcode == 0x149 || opcode == 0x14a || opcode == 0x14c; }
+/// Of local memory: LDL, STL.
+bool IsLocal(uint16_t opcode) { return opcode == 0x183 || opcode == 0x187; }
 bool EndsRun(uint16_t opcode) {
   return opcode == kBranch || opcode == kExit || opcode == kReturn || opcode == kBar || IsIndirect(opcode);
 }
@@ -83,10 +85,28 @@ Kind KindOf(uint16_t opcode) {
   return {Pipe::kLsu, Wait::kMemory};
 }
 
+/// Whether the code from `first` on returns: subroutines lie behind the kernel's last exit.
+bool IsSubroutine(const MachineCode& code, size_t first) {
+  for (size_t i = first; i < code.size(); ++i) {
+    if (code[i].opcode == kReturn) return true;
+    if (code[i].opcode == kExit && !code[i].conditional) return false;
+  }
+  return false;
+}
+
+/// The assembler leaves large loops by calls that never return. They are branches.
+MachineCode WithBranches(MachineCode code) {
+  for (MachineInstruction& instruction : code) {
+    if (IsCall(instruction.opcode) && instruction.target < code.size() && !IsSubroutine(code, instruction.target))
+      instruction.opcode = kBranch;
+  }
+  return code;
+}
+
 class Matching {
  public:
   Matching(const MachineCode& code, const std::vector<ScheduledOp>& ops)
-      : code_(code), ops_(ops), dropped_(code.size(), false), jumps_(code.size(), kNowhere) {}
+      : code_(WithBranches(code)), ops_(ops), dropped_(code.size(), false), jumps_(code.size(), kNowhere) {}
 
   Schedule Run() {
     FindParts();
@@ -194,7 +214,10 @@ class Matching {
       if (dropped_[i] || (code_[i].opcode == kBranch && code_[i].target == i)) continue;
       if (run.steps.empty()) run.depth = DepthOf(i);
       const Kind kind = KindOf(code_[i].opcode);
-      run.steps.push_back({code_[i], OpOf(i), kind.wait, jumps_[i] != kNowhere});
+      const uint32_t op = OpOf(i);
+      const bool spill = IsLocal(code_[i].opcode) && (op == kNowhere || !ops_[op].local);
+      run.steps.push_back({code_[i], op, kind.wait, jumps_[i] != kNowhere, spill});
+      if (spill) run.spilled_words += code_[i].words;
       if (kind.pipe != Pipe::kCount) ++run.uses[static_cast<size_t>(kind.pipe)];
     }
     close();
@@ -215,7 +238,8 @@ class Matching {
       if (code_[i].opcode == kBranch || code_[i].opcode == kExit || IsIndirect(code_[i].opcode)) kept.insert(OpOf(i));
     }
     for (uint32_t i = 0; i < ops_.size(); ++i) {
-      if (ops_[i].target < ops_.size() && ops_[i].target > i && !kept.contains(i)) converted_.push_back(i);
+      const bool ahead = ops_[i].target < ops_.size() && ops_[i].target > i;
+      if (ahead && !ops_[i].always && !kept.contains(i)) converted_.push_back(i);
     }
   }
 
@@ -306,7 +330,7 @@ class Matching {
       // What an instruction's address or operands take comes from its line too, on other pipes.
       const Pipe pipe = KindOf(step.instruction.opcode).pipe;
       const bool counts = pipe == Pipe::kLsu || pipe == Pipe::kFma || pipe == Pipe::kTensor;
-      if (step.op != kNowhere && ops_[step.op].single && counts) ++lines[step.op];
+      if (step.op != kNowhere && ops_[step.op].single && counts && !step.spill) ++lines[step.op];
     }
     std::vector<uint32_t> counts;
     for (const auto& [op, count] : lines) counts.push_back(count);
@@ -351,7 +375,7 @@ class Matching {
     }
   }
 
-  const MachineCode& code_;
+  const MachineCode code_;
   const std::vector<ScheduledOp>& ops_;
   std::unordered_map<uint32_t, uint32_t> op_of_line_;
   std::vector<uint32_t> depth_of_part_;  ///< loops of the PTX around it

@@ -20,8 +20,10 @@ struct ScheduledOp {
   bool first = false;          ///< a part begins with it
   bool last = false;           ///< a part ends with it
   bool control = false;        ///< a branch or exit of its own accord
+  bool always = false;         ///< a branch without a predicate
   bool calls = false;
   bool product = false;  ///< wgmma
+  bool local = false;    ///< reads or writes local memory of its own accord
   bool single = false;   ///< one machine instruction: says how often a loop was unrolled
 };
 
@@ -31,14 +33,16 @@ struct MachineStep {
   uint32_t op = ScheduledOp::kNowhere;  ///< that it comes from
   Wait wait = Wait::kNone;              ///< until its scoreboard is free; kMemory: as the access went
   bool taken = false;                   ///< a branch that is practically always taken
+  bool spill = false;                   ///< keeps a register in local memory, or brings it back
 };
 
 /// Machine instructions that a warp issues in a row.
 struct MachineRun {
   std::vector<MachineStep> steps;
   std::array<uint32_t, kPipes> uses{};
-  uint32_t copies = 1;  ///< executions of its part that it stands for: the assembler unrolls loops
-  uint32_t depth = 0;   ///< loops around it
+  uint32_t spilled_words = 0;  ///< of four bytes a lane
+  uint32_t copies = 1;         ///< executions of its part that it stands for: the assembler unrolls loops
+  uint32_t depth = 0;          ///< loops around it
 };
 
 struct Schedule {

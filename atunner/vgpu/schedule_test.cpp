@@ -109,6 +109,53 @@ TEST(Schedule, SlowPathsAreLeftOut) {
   EXPECT_EQ(all, 7u);
 }
 
+TEST(Schedule, ALoopMayEndWithACallThatNeverReturns) {
+  // As the assembler leaves large loops: over the branch back by a call of what follows.
+  MachineInstruction leave = At(4, kCall, 5);
+  leave.conditional = true;
+  const MachineCode code = {At(1, kAdd), At(2, kLoad), At(3, kAdd), leave, At(4, kBranch, 1), At(5, kExit)};
+  const Schedule schedule = MakeSchedule(code, Loop());
+  ASSERT_EQ(schedule.parts[1].runs.size(), 1u);
+  const MachineRun& body = schedule.runs[schedule.parts[1].runs[0][0]];
+  EXPECT_EQ(body.steps.size(), 3u);
+  EXPECT_EQ(body.depth, 1u);
+  size_t all = 0;
+  for (const MachineRun& run : schedule.runs) all += run.steps.size();
+  EXPECT_EQ(all, 6u) << "nothing is left out";
+}
+
+TEST(Schedule, SpillsAreNoOperationsOfTheirLine) {
+  constexpr uint16_t kLocalLoad = 0x183, kLocalStore = 0x187;
+  MachineInstruction wide = At(3, kLocalLoad);
+  wide.words = 4;
+  const MachineCode code = {At(1, kAdd),        At(2, kLoad), At(2, kLocalStore), wide,        At(3, kAdd),
+                            At(3, kLocalStore), wide,         At(4, kBranch, 1),  At(5, kExit)};
+  std::vector<ScheduledOp> ops = Loop();
+  const auto body = [&] {
+    const Schedule schedule = MakeSchedule(code, ops);
+    return schedule.runs[schedule.parts[1].runs[0][0]];
+  };
+  EXPECT_EQ(body().spilled_words, 10u);
+  EXPECT_EQ(body().copies, 1u) << "the loop is not unrolled";
+  ops[2].local = true;
+  EXPECT_EQ(body().spilled_words, 1u) << "an operation on local memory is no spill";
+}
+
+TEST(Schedule, BranchesWithoutPredicateBecomeNone) {
+  // Line 1 goes over line 2 to the loop of lines 3 and 4, and the assembler has put them in a row. In the loop it makes
+  // an operand of line 1 again.
+  std::vector<ScheduledOp> ops(5);
+  for (uint32_t i = 0; i < ops.size(); ++i) ops[i].line = i + 1;
+  ops[0].target = 2, ops[3].target = 2;
+  ops[0].last = ops[0].control = ops[3].last = ops[3].control = ops[4].last = ops[4].control = true;
+  ops[0].always = true;
+  const MachineCode code = {At(1, kAdd), At(1, kAdd), At(3, kAdd), At(4, kBranch, 1), At(5, kExit)};
+  const Schedule schedule = MakeSchedule(code, ops);
+  const Schedule::Part& loop = schedule.parts[schedule.part_of[2]];
+  ASSERT_EQ(loop.runs.size(), 1u);
+  EXPECT_EQ(schedule.runs[loop.runs[0][0]].steps.size(), 3u);
+}
+
 TEST(Schedule, ProductsKeepTheirOrder) {
   // wgmma of lines 2 and 3, which the line table gives to others of their part.
   constexpr uint16_t kProduct = 0x1f0;

@@ -121,6 +121,20 @@ TEST(Timeline, ScoreboardsOfTheMachineCodeHold) {
   EXPECT_NEAR(waits.path[1] - waits.path[0], expected.miss[1] - expected.miss[0], 1);
 }
 
+TEST(Timeline, SpilledRegistersComeFromLocalMemory) {
+  constexpr uint16_t kLocalLoad = 0x183;
+  const std::string body = "add.f32 %f4, %f1, %f2;\nadd.f32 %f5, %f1, %f4;\n";
+  MachineCode code = {Machine(0, kLocalLoad, 1), Machine(0, kAdd, 4), Machine(1, kAdd, 4), Machine(2, kExit, 5)};
+  code[0].result_barrier = 2;
+  code[0].words = 2;
+  const double none = Counted(body, 32, 0, &code).path[0];
+  code[1].waits = 1 << 2;
+  const Measured waits = Counted(body, 32, 0, &code);
+  EXPECT_NEAR(waits.path[0] - none, Latencies{}.spill - 1, 1);
+  EXPECT_EQ(waits.counts.spilled_words, 2u);
+  EXPECT_EQ(waits.counts.issued_wavefronts, 2u);
+}
+
 TEST(Timeline, MachineCodeThatFitsBadlyIsLeftAside) {
   const std::string body = Repeat(30, "fma.rn.f32 %f1, %f1, %f2, %f2;\n");
   const MachineCode code = {Machine(0, kAdd, 4), Machine(30, kExit, 5)};
@@ -141,10 +155,10 @@ TEST(Timeline, IndependentInstructionsIssueOneACycle) {
 }
 
 TEST(Timeline, LoadsThatDependPayLatencyEach) {
-  const auto chain = [](int n) {
+  const auto chain = [](int n, int apart = 128) {
     std::string body;
     for (int i = 0; i < n; ++i)
-      body += "ld.global.u32 %r2, [%rd1+" + std::to_string(i * 128) +
+      body += "ld.global.u32 %r2, [%rd1+" + std::to_string(i * apart) +
               "];\ncvt.u64.u32 %rd2, %r2;\nadd.s64 %rd1, %rd1, %rd2;\n";
     return Counted(body).path;
   };
@@ -152,6 +166,8 @@ TEST(Timeline, LoadsThatDependPayLatencyEach) {
   const auto one = chain(1), five = chain(5);
   EXPECT_NEAR((five[0] - one[0]) / 4, expected.miss[0], 30);
   EXPECT_NEAR((five[1] - one[1]) / 4, expected.miss[1], 30);
+  EXPECT_NEAR((chain(5, 64)[1] - one[1]) / 4, expected.miss[1], 30);
+  EXPECT_NEAR((chain(5, 32)[1] - one[1]) / 4, (expected.miss[0] + expected.miss[1]) / 2, 30) << "DRAM brings 64 bytes";
 }
 
 TEST(Timeline, LoadsMoveAheadWhileRegistersLast) {

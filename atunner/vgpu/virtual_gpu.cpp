@@ -269,6 +269,7 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   if (machine_code != loaded.machine_code.end()) exec.machine_code = &machine_code->second;
   const Occupancy occupancy = ComputeOccupancy(profile_, resources, shape);
   exec.l1_sectors = L1SectorsPerBlock(profile_, resources, shape, occupancy);
+  exec.latencies.spill = static_cast<float>(SpillClk(profile_, calibration_, resources, shape, occupancy));
   exec.blocks = Sample(shape.grid.Count(), ClusterSize(*function, shape));
   const ExecResult result = loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
   if (!result.outcome.completed()) return Invalid("the launch does not complete: " + result.outcome.message);

@@ -138,7 +138,8 @@ class Verbs {
     verb->add_option("--input-shape", predict_.optimize.shapes, "shapes, as the operator asks for them");
     verb->add_option("--dtype", predict_.optimize.dtype, "float32, float16 or bfloat16");
     verb->add_option("--attr", predict_.optimize.attributes, "operator attribute, key=value");
-    verb->add_option("--target-gpu", predict_.optimize.tune.target, "a GPU of `atunner devices`")->required();
+    verb->add_option("--target-gpu", predict_.optimize.tune.target, "a GPU of `atunner devices`; A100@765: at 765 MHz")
+        ->required();
     verb->add_option("--configs", predict_.configurations,
                      "JSON list of configurations, or a run's export; default: the default configuration");
     AddCompileTimeout(verb, predict_.optimize.tune);
