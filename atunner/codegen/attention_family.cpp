@@ -33,8 +33,8 @@ class AttentionTemplate : public BoundTemplate {
   }
 
  protected:
-  ConstantBlock Constants(const Configuration& configuration) const {
-    return form_.Constants(0).Ints(chosen(configuration), {"tile_q", "tile_k"});
+  ConstantBlock Constants(const Configuration& configuration, int64_t head_group = 1) const {
+    return form_.Constants(0, head_group).Ints(chosen(configuration), {"tile_q", "tile_k"});
   }
 
   /// One block per tile of queries; q, k and v as pointers unless `step` has them already.
@@ -166,7 +166,9 @@ class WgmmaAttention : public AttentionTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     const int64_t keys = at["tile_k"];
-    ConstantBlock constants = Constants(configuration);
+    // Heads whose keys and values L2 holds advance together, where nothing else balances blocks of different lengths.
+    const bool cached = 16 * form_.keys * dim_ / form_.sharing <= profile_.l2_bytes * 3 / 4;
+    ConstantBlock constants = Constants(configuration, at["order"] == 0 && cached ? 4 : 1);
     // Where a block goes on to another tile of queries, they should be there.
     const Expr twice = Expr::MustParse(SharedText(2));
     const bool ahead = at["order"] != 0 && Evaluate(twice, configuration) <= profile_.shared_per_block;

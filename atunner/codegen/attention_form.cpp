@@ -77,13 +77,13 @@ ForwardTile AttentionForm::Forward() const {
   return {two_groups ? 128 : 192, dim > 128 ? 80 : 128, one_per_sm};
 }
 
-ConstantBlock AttentionForm::Constants(int64_t statistics) const {
+ConstantBlock AttentionForm::Constants(int64_t statistics, int64_t head_group) const {
   ConstantBlock block;
   block.Define("STATISTICS", statistics).Int("DIM", dim).Bool("CAUSAL", causal);
   block.Int("WINDOW", window, "keys back that a query sees; 0 = all");
   block.Int("AHEAD", keys - queries, "keys before the one beside the first query");
   block.Int("SHARING", sharing, "query heads that share a key head").Int("HEADS", members, "of a sequence");
-  block.Int("GIVEN", given).Bool("WHOLE_UNITS", given >= 2 && keys % 8 == 0);
+  block.Int("HEAD_GROUP", head_group).Int("GIVEN", given).Bool("WHOLE_UNITS", given >= 2 && keys % 8 == 0);
   return block.Bool("NEGATIVE", scale < 0 && given < 2, "the scale's sign: the least score weighs most");
 }
 

@@ -37,8 +37,8 @@ struct AttentionForm {
   int64_t Columns() const { return CeilDiv(dim, 16) * 16; }
   int64_t RowBytes() const { return CeilDiv(dim, 64) * 128; }
 
-  /// The head of a source; STATISTICS = 1 for what gradients need.
-  ConstantBlock Constants(int64_t statistics) const;
+  /// The head of a source; STATISTICS = 1 for what gradients need; heads that advance together.
+  ConstantBlock Constants(int64_t statistics, int64_t head_group = 1) const;
   /// Of "q", "k" and so on: boxes of so many `rows`.
   ArgBinding Map(const char* tensor, DType dtype, bool of_keys, int64_t rows) const;
   std::string KeyHeads() const {

@@ -290,6 +290,7 @@ constexpr int WINDOW = 0;  // keys back that a query sees; 0 = all
 constexpr int AHEAD = 0;  // keys before the one beside the first query
 constexpr int SHARING = 1;  // query heads that share a key head
 constexpr int HEADS = 1;  // of a sequence
+constexpr int HEAD_GROUP = 1;
 constexpr int GIVEN = 0;
 constexpr bool WHOLE_UNITS = false;
 constexpr bool NEGATIVE = false;  // the scale's sign: the least score weighs most

@@ -49,9 +49,9 @@ struct Work {
     own = S::KEYS ? sequence + AHEAD : sequence;
     other = S::KEYS ? sequence : sequence + AHEAD;
     const int tiles = (own + S::OWN - 1) / S::OWN;
-    const HeadTile place(blockIdx.x, tiles);
-    head = place.head;
-    first = (S::KEYS ? tiles - 1 - place.tile : place.tile) * S::OWN;  // under a causal mask the longest first
+    const int tile = blockIdx.x % tiles;
+    head = blockIdx.x / tiles;
+    first = (S::KEYS ? tile : tiles - 1 - tile) * S::OWN;  // under a causal mask the longest first
     begin = begin_of(first);
     end = max(end_of(first + S::OWN), begin + 1);
     other_heads = S::KEYS ? SHARING : 1;
