@@ -21,79 +21,69 @@ class PagedAttention : public BoundTemplate {
     space_.parameters = {
         {"shares", Integers({1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 20, 24}),
          "blocks for each SM, among which all keys are dealt out"},
-        {"warps", Integers({1, 2, 4, 8}), "of a block; each takes sixteen keys at a time"},
-        {"octets", Integers({1, 2}), "of the query heads that share a key head, for each block"},
+        {"warps", Integers({2, 4, 8}), "of a block; each takes sixteen keys at a time"},
     };
     Add(fmt::format("shares == 1 or shares * warps * 32 <= {}", sequences_ * keys() * key_heads_ / profile.sms),
         "two rounds for each block at least");
-    Add(fmt::format("octets == 1 or {} > 8", group()), "more heads than there are");
-    // Keys, values and outputs of a thread, and what addresses and weights take.
-    registers_ =
-        Expr::MustParse(fmt::format("8 * {0} + 16 * {1} * (1 + octets) + 44", CeilDiv(dim_, 32), CeilDiv(dim_, 64)));
-    Add(registers_.text() + " <= 255", "registers of a thread");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const Chosen at = chosen(configuration);
     ConstantBlock constants;
     constants.Int("HEADS", heads_).Int("KEY_HEADS", key_heads_).Int("DIM", dim_);
     constants.Int("PAGE", page_, "keys of a page").Int("TABLE", pages_, "pages of a sequence");
-    constants.Ints(at, {"warps", "octets"});
+    constants.Ints(chosen(configuration), {"warps"}).Int("OCTETS", octets(), "of query heads, for each block");
     return RenderedKernel{.source = Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionPagedCu}),
                           .plan = PlanOf(configuration)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    const int64_t tiles = Tracks(configuration) / key_heads_, warps = at["warps"];
+    const int64_t warps = at["warps"];
     const double bytes = 4.0 * Real(sequences_ * key_heads_ * keys() * dim_);
     // As many blocks as an SM holds are best: with fewer memory waits for warps, and others would take a second turn.
     // What a part costs its sequence only shows where there are few of them.
-    const int64_t registers = std::min<int64_t>(Evaluate(registers_, configuration) + 20, 256);
+    const int64_t registers =
+        std::min<int64_t>(8 * CeilDiv(dim_, 32) + 16 * CeilDiv(dim_, 64) * (1 + octets()) + 64, 256);
     const double resident = std::floor(65536.0 / Real(32 * registers * warps)), shares = Real(at["shares"]);
     const double busy = std::min(shares, resident) * Real(warps);
-    const double repeated = 1.0 + 0.4 * Real(tiles - 1);  // what L2 does not hide
     const double turns = (shares > resident ? 1.03 : 1.0) * (warps == 4 ? 1.0 : 1.01);
-    const double streamed = bytes * repeated * turns * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps;
+    const double streamed = bytes * turns * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps;
     const double parts = Real(Shares(configuration)) / Real(sequences_);
     return streamed + 100.0 * parts + 4000;
   }
 
  private:
-  int64_t group() const { return heads_ / key_heads_; }
+  /// Of the query heads that share a key head, as many as a thread's registers have room for.
+  int64_t octets() const { return heads_ / key_heads_ > 8 && dim_ <= 192 ? 2 : 1; }
   int64_t keys() const { return pages_ * page_; }
   /// Blocks of a share.
-  int64_t Tracks(const Configuration& configuration) const {
-    return key_heads_ * CeilDiv(group(), GetInt(space_, configuration, "octets") * 8);
-  }
+  int64_t tracks() const { return key_heads_ * CeilDiv(heads_ / key_heads_, octets() * 8); }
   int64_t Shares(const Configuration& configuration) const {
-    return std::max<int64_t>(1, GetInt(space_, configuration, "shares") * profile_.sms / Tracks(configuration));
+    return std::max<int64_t>(1, GetInt(space_, configuration, "shares") * profile_.sms / tracks());
   }
   LaunchPlan PlanOf(const Configuration& configuration) const {
     const std::string sequences = spec_.FindArg("q")->shape[0].text();
     const int64_t shares = Shares(configuration);
     const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(Real(dim_)));
-    const int64_t tracks = Tracks(configuration), octets = GetInt(space_, configuration, "octets");
-    const int64_t outputs = octets * CeilDiv(dim_, 64);
+    const int64_t outputs = octets() * CeilDiv(dim_, 64);
     const LaunchStep decode = Step(
-        "decode", std::to_string(shares * tracks), Expr::MustParse("warps * 32"),
+        "decode", std::to_string(shares * tracks()), Expr::MustParse("warps * 32"),
         {"q", "k_pool", "v_pool", "table", "last", "@parts", "@sums", "@spans", "i32:" + sequences,
          "i32:" + spec_.FindArg("k_pool")->shape[0].text(), fmt::format("f32:{:.17g}", scale * 1.4426950408889634)});
     LaunchStep combine =
-        Step("combine", fmt::format("({}) * {}", sequences, tracks), 512, {"@parts", "@sums", "@spans", "y"});
+        Step("combine", fmt::format("({}) * {}", sequences, tracks()), 512, {"@parts", "@sums", "@spans", "y"});
     combine.grid[1] = Expr(outputs);
     LaunchPlan plan = Plan(configuration, {decode, combine});
     const auto rows = [&](int64_t bytes) {
-      return Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, tracks * bytes));
+      return Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, tracks() * bytes));
     };
     plan.workspaces = {{"parts", rows(outputs * 16 * 32 * 4)},
-                       {"sums", rows(octets * 8 * 8)},
+                       {"sums", rows(octets() * 8 * 8)},
                        {"spans", Expr::MustParse(fmt::format("({}) * 8", sequences))}};
     return plan;
   }
 
   int64_t sequences_ = 1, heads_ = 1, dim_ = 1, page_ = 1, key_heads_ = 1, pages_ = 1;
-  Expr registers_;  ///< of a thread
 };
 
 bool Matches(const KernelSpec& spec) {

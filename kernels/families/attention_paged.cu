@@ -148,7 +148,7 @@ DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&k
 /// Where the warps of a block put together what they found, always in the same order.
 struct Meeting {
   float tops[WARPS][OCTETS * 8], totals[WARPS][OCTETS * 8];
-  float out[WARPS > 1 ? WARPS / 2 : 1][OUTPUTS][32];
+  float out[WARPS / 2][OUTPUTS][32];
 
   /// Of all warps; afterwards the first one's `running` has the sums of all.
   DEVICE void join(Running& running, float (&tops_of_all)[OCTETS], float (&totals_of_all)[OCTETS]) {
@@ -157,15 +157,12 @@ struct Meeting {
       float total = running.total[o];
       total += __shfl_xor_sync(0xffffffffu, total, 1);
       total += __shfl_xor_sync(0xffffffffu, total, 2);
-      tops_of_all[o] = running.top[o];
-      totals_of_all[o] = total;
-      if (WARPS > 1 && lane % 4 == 0) tops[warp][o * 8 + lane / 4] = running.top[o], totals[warp][o * 8 + lane / 4] = total;
+      if (lane % 4 == 0) tops[warp][o * 8 + lane / 4] = running.top[o], totals[warp][o * 8 + lane / 4] = total;
     }
-    if (WARPS == 1) return;
     __syncthreads();
     UNROLLED for (int o = 0; o < OCTETS; ++o) {
       const int head = o * 8 + lane / 4;
-      totals_of_all[o] = 0;
+      tops_of_all[o] = running.top[o], totals_of_all[o] = 0;
       UNROLLED for (int w = 0; w < WARPS; ++w) tops_of_all[o] = fmaxf(tops_of_all[o], tops[w][head]);
       UNROLLED for (int w = 0; w < WARPS; ++w) totals_of_all[o] += totals[w][head] * factor(tops[w][head], tops_of_all[o]);
     }
@@ -231,14 +228,15 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     const int begin = (int)(round - before) * ROUND, end = stop < next ? (int)(stop - before) * ROUND : length;
     const Pages places{table + (long long)sequence * TABLE, track.key_head, pages};
     int at = begin + threadIdx.x / 32 * 16;
-    int row = places.row_of(at, length);
+    int row = places.row_of(at, length), next_row = places.row_of(at + ROUND, length);  // looked up before they are needed
     uint4 keys[2][CHUNKS], values[STRIPS][4];
     places.load_keys(k_pool, row, keys);
     load_queries(queries, q + ((long long)sequence * HEADS + track.first) * DIM, track.count);
     Running running;
     for (; at < end; at += ROUND) {
       places.load_values(v_pool, row, values);
-      row = places.row_of(at + ROUND, length);
+      row = next_row;
+      next_row = places.row_of(at + 2 * ROUND, length);
       float scores[2][4];
       score(scores, queries, keys);
       if (at + ROUND < end) places.load_keys(k_pool, row, keys);
