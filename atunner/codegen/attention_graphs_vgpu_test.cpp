@@ -24,7 +24,7 @@ TEST_F(Decoding, GroupsOfHeadsAndPagesOfAnySize) {
 }
 
 TEST_F(Decoding, SharesOfAnySizeAreJoined) {
-  const KernelSpec spec = Task({7, 8, 64, 40, 16, 2, 40}, DType::kBFloat16);
+  const KernelSpec spec = Task({7, 8, 64, 40, 16, 2, 80}, DType::kBFloat16);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
   for (const auto& [shares, warps] : {std::array{1, 2}, std::array{1, 4}, std::array{2, 2}, std::array{1, 8}})
