@@ -305,6 +305,8 @@ TEST_F(HopperConvolutions, OfWholeRowsAsTheyLieSumTapsApart) {
   check({{1, 16, 4, 7, 64}, {72, 16, 3, 3, 3}}, Of(2, 1), 3, 1);
   check({{1, 200, 16, 16}, {64, 200, 1, 5}}, With(Of(1, 2), "padding", int64_t{2}), 5, 1);
   check({{1, 24, 2, 7, 128}, {32, 24, 3, 3, 3}}, Of(1, 1), 3, 2);
+  check({{5, 72, 64}, {72, 72, 3}}, Of(1, 2, 2), 3, 1, 1);
+  check({{1, 144, 6, 32}, {144, 72, 3, 3}}, Of(1, 1, 1, 2), 3, 1, 1);
 }
 
 TEST_F(HopperConvolutions, OfPanelsWithChannelsLast) {

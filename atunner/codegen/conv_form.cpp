@@ -239,8 +239,8 @@ std::vector<Dims> CheckImages(const KernelSpec& spec, const TensorConvForm& form
 
 SizeFreedom FreeImages(const TensorConvForm& form) {
   if (form.images.constant()) return {};
-  const int64_t counted = std::max(
-      {form.Rounded(), form.ImagePlaces(), form.Cells(), form.Inputs() * form.groups * (form.padded / form.Unit())});
+  const int64_t counted = std::max({form.Rounded(), form.ImagePlaces() * form.pair, form.Cells(),
+                                    form.Inputs() * form.groups * (form.padded / form.Unit())});
   const std::string& name = form.images.symbols()[0];
   return {{name},
           {{Expr::MustParse(fmt::format("({}) * {} <= {}", form.images.ToString(), counted, INT32_MAX / 2)),

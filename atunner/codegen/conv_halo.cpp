@@ -356,7 +356,7 @@ std::unique_ptr<HaloConv> MakeIf(bool (*take)(TensorConvForm&), const KernelSpec
                                  TensorConvForm form) {
   if (!take(form)) return nullptr;
   form.filters_in_place = form.filters_in_place && form.RowPhases() == 1;
-  if (form.images.Bound(spec.dims).factor() * form.ImagePlaces() > INT32_MAX / 2 ||
+  if (form.images.Bound(spec.dims).factor() * form.ImagePlaces() * form.pair > INT32_MAX / 2 ||
       kWarpRows % form.arranged[2].phases != 0)
     return nullptr;
   auto made = std::make_unique<HaloConv>(spec, profile, std::move(form));
