@@ -104,9 +104,9 @@ struct RowTask {
     const double off = std::fabs(std::log2(per_thread * Real(element * choice.batch) * tensors / best));
     const double lean = 1 + 0.03 * off + 0.01 * std::log2(Real(choice.cluster)) +
                         (choice.storage != "shared" ? 0.0
-                         : Parks(choice)            ? 0.08 * std::fabs(std::log2(per_thread * Real(element) / 64))
-                         : choice.prefetch > 0      ? 0.02
-                                                    : 0.2);
+                         : Parks(choice)       ? 0.08 * std::fabs(std::log2(per_thread * Real(element) / 64)) - 0.02
+                         : choice.prefetch > 0 ? 0.02
+                                               : 0.2);
     // Single blocks that end with their rows were 3 to 13 % faster on an H200 than ones that stay, up to 16 384
     // columns; less where a cluster's wait for each other is filled by writing the rows before. One
     // tensor's rows of up to 64 KB in registers were 11 % faster without a cluster.
