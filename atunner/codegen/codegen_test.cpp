@@ -70,6 +70,7 @@ constexpr int TENSORS = 1;  // read row by row
 constexpr int PARAMETERS = 0;  // values per column
 constexpr int ADD_GROUPS = 8;
 constexpr int BOXES = 2;  // that what blocks of a cluster tell each other comes in by turns
+constexpr bool BY_VALUE = true;  // what all of them say of one value lies together
 #define CLUSTER 1
 #define OWNERS 1
 #define SPLIT 1

@@ -106,19 +106,26 @@ TEST_F(FamilyNumbers, LayerNormAndItsGradient) {
   CheckAllTypes({"layernorm_backward", {{300, 129}}, {}}, 4);
 }
 
+/// Rows that are read element by element, and again for the second pass.
+Configuration ReadAgain(const ScheduleTemplate& schedule, int64_t threads, int64_t rows) {
+  Configuration one = schedule.Default();
+  const auto set = [&](const char* name, const Value& value) {
+    one.values[static_cast<size_t>(schedule.space().Find(name))] = value;
+  };
+  set("storage", std::string("reload"));
+  set("threads_per_row", threads);
+  set("rows_per_block", rows);
+  set("vector", int64_t{1});
+  for (const char* off : {"prefetch", "keep", "blocks_per_sm"}) set(off, int64_t{0});
+  EXPECT_TRUE(schedule.space().Allows(one, schedule.spec().dims).value());
+  return one;
+}
+
 // Once the running sum was rescaled by almost 1 for every vector that brought no larger element: a fused multiply-add
 // had seen more digits of one offset than of the other.
 TEST_F(FamilyNumbers, SumsOfManyVectorsKeepTheirDigits) {
   const auto schedule = MakeTemplate(SpecOf({"softmax", {{3, 4096}}, {}}, DType::kFloat32), gpu_.profile()).value();
-  std::vector<Configuration> chained;
-  for (const Configuration& one : DrawConfigurations(*schedule, 300, 5)) {
-    const bool reload = ToString(Get(schedule->space(), one, "storage")) == "reload";
-    const int64_t threads = GetInt(schedule->space(), one, "threads_per_row");
-    if (chained.empty() && reload && threads <= 16 && GetInt(schedule->space(), one, "vector") == 1)
-      chained.push_back(one);
-  }
-  ASSERT_EQ(chained.size(), 1u);
-  CheckConfigurations(*schedule, chained, 5);
+  CheckConfigurations(*schedule, {ReadAgain(*schedule, 16, 2)}, 5);
 }
 
 // A thread's long chain of narrow vectors once erred in one direction where one element outweighs all others, and its
@@ -132,16 +139,7 @@ TEST_F(FamilyNumbers, NarrowVectorsStandHeavyTails) {
   for (const auto& [op, columns, seeds] : {Case{"softmax", 2048, 2}, Case{"layernorm", 256, 16}}) {
     SCOPED_TRACE(op);
     const auto schedule = MakeTemplate(SpecOf({op, {{4096, columns}}, {}}, DType::kFloat32), gpu_.profile()).value();
-    Configuration narrow = schedule->Default();
-    const auto set = [&](const char* name, const Value& value) {
-      narrow.values[static_cast<size_t>(schedule->space().Find(name))] = value;
-    };
-    set("storage", std::string("reload"));
-    set("threads_per_row", int64_t{8});
-    set("rows_per_block", int64_t{32});
-    set("vector", int64_t{1});
-    for (const char* off : {"prefetch", "keep", "blocks_per_sm"}) set(off, int64_t{0});
-    ASSERT_TRUE(schedule->space().Allows(narrow, schedule->spec().dims).value());
+    const Configuration narrow = ReadAgain(*schedule, 8, 32);
     for (uint64_t seed = 1; seed <= seeds; ++seed)
       CheckConfigurations(*schedule, {narrow}, seed, {InputFamily::kHeavyTail});
   }

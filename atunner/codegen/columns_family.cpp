@@ -52,7 +52,7 @@ class ColumnsTemplate : public GraphTemplate {
     if (schedule.park) {
       constants.Int("BLOCKS_PER_SM", BlocksPerSm(at), "that run at once")
           .Int("MOST_STEPS", MostSteps(at), "of a block")
-          .Line("constexpr int CLUSTER = SPLITS, BOXES = 2;");
+          .Line("constexpr int CLUSTER = SPLITS, BOXES = 2;\nconstexpr bool BY_VALUE = false;");
     }
     return RenderedKernel{
         Source(configuration, "reductions over any axes", constants,

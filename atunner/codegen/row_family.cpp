@@ -74,7 +74,8 @@ class RowTemplate : public BoundTemplate {
         .Int("TENSORS", kernel_.tensors, "read row by row")
         .Int("PARAMETERS", kernel_.parameters, "values per column")
         .Int("ADD_GROUPS", kAddGroups)
-        .Int("BOXES", choice.defers() ? 4 : 2, "that what blocks of a cluster tell each other comes in by turns");
+        .Int("BOXES", choice.defers() ? 4 : 2, "that what blocks of a cluster tell each other comes in by turns")
+        .Bool("BY_VALUE", true, "what all of them say of one value lies together");
     for (const char* name : {"cluster", "owners", "split", "fused"}) constants.Define(Capitals(name), at[name]);
     constants.Line(kernel_.name == "softmax" ? "#define NEUTRAL MINUS_INFINITY" : "#define NEUTRAL 0.0f");
     if (choice.owners > 1) {

@@ -244,6 +244,7 @@ DEVICE Part whole(const Part (&parts)[COUNT], int count, const Threads& threads)
 template <class Operator>
 struct Pass {
   typedef typename Operator::Part Part;
+  static constexpr int WORDS = sizeof(Part) / sizeof(float);
   long long rows;
   Team team;
   Kept kept;
@@ -291,15 +292,14 @@ struct Pass {
  private:
   DEVICE void tell_cluster(const Part& mine) {
 #if CLUSTER > 1
-    const Part one[1] = {mine};
-    tell<0, 1>(one, team.sent++, 0, threadIdx.x);
+    tell<0, WORDS>((const float(&)[WORDS])mine, team.sent++, 0, threadIdx.x);
 #endif
   }
   DEVICE Part all_of(const Part& mine) {
 #if CLUSTER > 1
-    const InWords<Part>* const all = told<0, 1, Part>(team.received++);
+    const InWords<float>* const sent = told<0, WORDS, float>(team.received++);
     Part parts[CLUSTER];
-    UNROLLED for (int i = 0; i < CLUSTER * InWords<Part>::COUNT; ++i) ((unsigned*)parts)[i] = ((const unsigned*)all)[i];
+    UNROLLED for (int i = 0; i < CLUSTER * WORDS; ++i) ((float(&)[WORDS])parts[i / WORDS])[i % WORDS] = sent[i % WORDS * CLUSTER + i / WORDS].value;
     return whole(parts, COLS, OverLanes<1>());
 #else
     return mine;

@@ -1,7 +1,8 @@
 // What the blocks of a cluster, CLUSTER of them, tell each other, MINE values each. Of each exchange, which has a number, what
 // all have to tell arrives in boxes of everybody's shared memory, BOXES that take turns; a barrier counts the bytes of each: a
 // release and acquire of the cluster's order would wait for the stores of whole rows, thread by thread. Who sends into a box
-// again has received what the others sent after they had read it.
+// again has received what the others sent after they had read it. BY_VALUE: what all say of one value lies together, else what
+// one says of all.
 template <int NUMBER> DEVICE unsigned arrivals(unsigned turn) {
   __shared__ unsigned long long barrier[BOXES];
   return shared_address(&barrier[turn % BOXES]);
@@ -24,7 +25,8 @@ template <int NUMBER, int MINE, int COUNT, class T> DEVICE void tell(const T (&v
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
     const InWords<T> told = {values[i]};
-    const InWords<T>* const here = box<NUMBER, MINE, T>(turn) + blockIdx.x % CLUSTER * MINE + first + i;
+    const int rank = blockIdx.x % CLUSTER, value = first + i;
+    const InWords<T>* const here = box<NUMBER, MINE, T>(turn) + (BY_VALUE ? value * CLUSTER + rank : rank * MINE + value);
     const unsigned there = at_rank(shared_address(here), to);
 #pragma unroll
     for (int j = 0; j < InWords<T>::COUNT; ++j)
