@@ -1,5 +1,4 @@
-// Where the elements of a graph's tensors lie, as text of a kernel: offsets over coordinates, with neighbouring axes
-// merged where all tensors walk through them evenly.
+// What families of graphs share: where the elements of tensors lie, as text of a kernel, and how kernels begin.
 #pragma once
 
 #include <functional>
@@ -14,22 +13,6 @@
 #include "atunner/model/kernel_spec.h"
 
 namespace atunner {
-
-/// The axes of an iteration space, merged, and which of them each tensor has; along the others it repeats.
-class GraphLayout {
- public:
-  /// `shapes` are broadcast to `space`, aligned at the last axis.
-  GraphLayout(const graph::Shape& space, const std::vector<graph::Shape>& shapes);
-
-  /// Lines that compute c0, c1, … of the axes from the row-major number `number`.
-  std::vector<std::string> Coordinates(const std::string& number) const;
-  /// Offset of tensor `k` by these coordinates.
-  std::string Offset(size_t k) const;
-
- private:
-  graph::Shape extents_;
-  std::vector<std::vector<bool>> has_;  ///< by tensor, then axis
-};
 
 /// The graph of a task with every map put into its users; nullopt for a task of another kind.
 std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec);
