@@ -122,13 +122,8 @@ class ColumnsTemplate : public GraphTemplate {
   int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
   double Kept() const { return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor()); }
   ColumnsSchedule ScheduleOf(const Chosen& at) const {
-    return {at["vector"],
-            at["splits"],
-            at["unroll"],
-            at["hold"] == 1,
-            at["hold"] > 1,
-            at["hold"] == 3,
-            IsNarrow(graph_, space_, at.configuration),
+    return {at["vector"],     at["splits"],    at["unroll"],    at["hold"] == 1,
+            at["hold"] > 1,   at["hold"] == 3, at["hold"] == 4, IsNarrow(graph_, space_, at.configuration),
             ParkedVectors(at)};
   }
   /// Asynchronous copies move four bytes at least.
@@ -137,8 +132,10 @@ class ColumnsTemplate : public GraphTemplate {
   }
   /// That a block takes, at most.
   int64_t MostSteps(const Chosen& at) const { return CeilDiv(Steps(at["vector"]), at["splits"]); }
-  /// Of each parked input, in a block.
-  int64_t ParkedVectors(const Chosen& at) const { return MostSteps(at) * at["kept_threads"]; }
+  /// Of each parked input, in a block: two strips where one is written after the next was measured.
+  int64_t ParkedVectors(const Chosen& at) const {
+    return MostSteps(at) * at["kept_threads"] * (at["hold"] == 4 ? 2 : 1);
+  }
   int64_t ParkedBytes(const Chosen& at) const {
     int64_t bytes = 0;
     if (at["hold"] > 1) ParkedOf(program_, ParkedVectors(at), at["vector"], bytes);
@@ -174,7 +171,8 @@ class ColumnsTemplate : public GraphTemplate {
   double ParkedNs(const Chosen& at) const {
     const double steps = Real(MostSteps(at)) / Real(at["reduced_threads"]);
     const bool near = at["hold"] == 3;
-    const double alone = (near ? kNearNs : kMeetingNs) + steps * kStepNs * Real(at["vector"]);
+    const bool late = at["hold"] == 4;
+    const double alone = (near || late ? kNearNs : kMeetingNs) + steps * kStepNs * Real(at["vector"]);
     const double line = (program_.kept_inside ? Real(at["kept_threads"]) : Real(at["reduced_threads"])) *
                         Real(at["vector"]) * Narrowest();
     // Moments of every lane are chains of their own; sums wait for each other (cross_entropy_backward 8192 x 128256 in
@@ -183,13 +181,16 @@ class ColumnsTemplate : public GraphTemplate {
     const double access = (line >= 256 ? 1 : 256 / line) * (Real(at["vector"]) * Narrowest() >= 16 ? 1 : 1.2) *
                           (1 + (moments ? 0.02 : -0.03) * std::log2(Real(at["unroll"])));
     const double turns = std::ceil(Strips(at) / Real(Groups(at)));
-    const double unseen = program_.kept_inside ? 1.3 : 1;  // on a GPU, with kept neighbours: no first guess
+    // On a GPU, with kept neighbours, or in more than 16 bits where strips are written late: no first guess.
+    const double unseen = program_.kept_inside || (late && Narrowest() > 2) ? 1.3 : 1;
     // Clusters of small blocks fill each other's pauses: batch_norm of 28 x 28 in float32 took 230 us with sixteen
     // blocks of 128 threads a strip on an H200, 256 with sixteen of 256, 242 with eight of 512 that meet in memory.
     // Sums in one pass and terms in the next keep larger ones busy: 1341 us with three of 256 threads.
     const double blocks = Real(BlocksPerSm(at)) / (moments ? 8 : 3);
     const double threads = Real(at["reduced_threads"]) / (moments ? 128 : 256);
-    const double pauses = near ? 1 + 0.1 * std::fabs(std::log2(blocks)) + 0.05 * std::fabs(std::log2(threads)) : 1.15;
+    const double pauses = near   ? 1 + 0.1 * std::fabs(std::log2(blocks)) + 0.05 * std::fabs(std::log2(threads))
+                          : late ? 1.08 + 0.05 * std::fabs(std::log2(Real(at["reduced_threads"]) / 256))
+                                 : 1.15;
     return turns * std::hypot(MovingNs(at), alone) * access * unseen * pauses + 2 * kLaunchNs;
   }
   /// Passes over the elements.
@@ -224,6 +225,13 @@ class ColumnsTemplate : public GraphTemplate {
     return static_cast<double>(narrowest);
   }
 
+  std::vector<Value> Holds() const {
+    std::vector<Value> holds = Integers({0, 1, 2});
+    if (profile_.cc_major >= 9) holds.emplace_back(int64_t{3});
+    if (program_.pass_count == 1) holds.emplace_back(int64_t{4});
+    return holds;
+  }
+
   void MakeSpace() {
     const int inner = program_.InnerAxis();
     const int64_t extent = inner < 0 ? 1 : program_.space[inner].factor();
@@ -235,10 +243,10 @@ class ColumnsTemplate : public GraphTemplate {
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"hold",
          Readings() == 1 ? Integers({0})
-         : CanPark()     ? (profile_.cc_major >= 9 ? Integers({0, 1, 2, 3}) : Integers({0, 1, 2}))
+         : CanPark()     ? Holds()
                          : Integers({0, 1}),
          "where a thread's elements stay between passes: nowhere, in registers, in shared memory, the same of a "
-         "cluster"},
+         "cluster, in shared memory until the next strip is measured"},
     };
     AddFunctions(graph_, space_);
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
@@ -260,12 +268,16 @@ class ColumnsTemplate : public GraphTemplate {
         "a thread holds few elements, none of them beyond an end");
     const std::string parked =
         fmt::format("(ceil_div({}, splits) * kept_threads * vector * {} + 64)", steps, ElementBytes());
-    Add(fmt::format("hold < 2 or (vector * {} >= 4 and {} + {} <= {})", Narrowest(), parked, kPartsBytes,
-                    profile_.shared_per_block),
-        "shared memory");
-    Add(fmt::format("hold != 2 or splits <= {} * min(1024 // (kept_threads * reduced_threads), {} // ({} + {}))",
-                    profile_.sms, profile_.shared_per_sm, parked, kPartsBytes + profile_.shared_reserved_per_block),
-        "all blocks that wait for each other run at once");
+    Add(fmt::format("hold < 2 or vector * {} >= 4", Narrowest()), "asynchronous copies");
+    for (const auto& [holds, strips] : {std::pair{"hold < 2 or hold == 4", 1}, {"hold != 4", 2}})
+      Add(fmt::format("{} or {} * {} + {} <= {}", holds, strips, parked, kPartsBytes, profile_.shared_per_block),
+          "shared memory");
+    for (const auto& [holds, strips] : {std::pair{"hold != 2", 1}, {"hold != 4", 2}})
+      Add(fmt::format("{} or splits <= {} * min(1024 // (kept_threads * reduced_threads), {} // ({} * {} + {}))", holds,
+                      profile_.sms, profile_.shared_per_sm, strips, parked,
+                      kPartsBytes + profile_.shared_reserved_per_block),
+          "all blocks that wait for each other run at once");
+    Add("hold != 4 or splits > 1", "nobody to wait for");
     Add("reduced_threads != 128 or hold == 3", "measured in clusters alone");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own

@@ -36,6 +36,7 @@ class Writer {
                              "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
                              "  if (i < count) told[i] = 0;\n}\n\n"
                            : "";
+    if (schedule_.late) return text + Late();
     if (one) text += Head("kernel");
     for (int pass = 0; pass < program_.pass_count; ++pass) {
       if (schedule_.splits == 1) {
@@ -58,8 +59,24 @@ class Writer {
   std::string Name(NodeId id) const { return program_.ValueName(id); }
   std::string Arithmetic(NodeId id) const { return graph::CudaArithmetic(TypeOf(id).dtype, false); }
 
+  /// A strip is written after the next one was measured: what other blocks have found about it is there by then.
+  std::string Late() {
+    std::string text = Opening("kernel") + "  int now = 0;\n";
+    text += "  for (long long strip = blockIdx.y; (strip - gridDim.y) * KEPT_THREADS * LANES < all_kept; ";
+    text += "strip += gridDim.y, now ^= 1) {\n  if (strip * KEPT_THREADS * LANES < all_kept) {\n";
+    text += "  const int place = now;\n" + Strip("strip") + Pass(0) + Partials(0) + "  }\n";
+    text += "  if (strip == blockIdx.y) continue;\n  const int place = now ^ 1;\n" + Strip("(strip - gridDim.y)");
+    return text + Collected(0) + Finish() + "  }\n}\n";
+  }
+
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
-  std::string Head(const std::string& name) {
+  std::string Head(const std::string& name) const {
+    if (!schedule_.park) return Opening(name) + Strip("(long long)blockIdx.x");
+    return Opening(name) +
+           "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n" +
+           Strip("strip");
+  }
+  std::string Opening(const std::string& name) const {
     std::string parameters = KernelParameters(*spec_);
     for (const ColumnsPartial& partial : PartialsOf(program_, schedule_.park)) {
       if (schedule_.splits > 1 && !schedule_.cluster)
@@ -73,16 +90,17 @@ class Writer {
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
-    text += ParkedPlaces() + FirstStrip() + Entered();
-    if (schedule_.park)
-      text += "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n";
-    text += fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n",
-                        schedule_.park ? "strip" : "(long long)blockIdx.x");
+    return text + ParkedPlaces() + FirstStrip() + Entered();
+  }
+  /// Kept elements, and this block's share, of the strip of that number.
+  std::string Strip(const std::string& number) const {
+    std::string text = fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n", number);
     text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
     text += Share("active");
     text += Coordinated("k", "active ? kept : 0", false, "  ");
     if (schedule_.park) {
-      text += "  const long long next = kept + (long long)gridDim.y * KEPT_THREADS * LANES;\n";
+      text += fmt::format("  const long long next = kept + {}(long long)gridDim.y * KEPT_THREADS * LANES;\n",
+                          schedule_.late ? "2 * " : "");
       text += "  const bool more = next < all_kept;\n";
       text += Coordinated("n", "more ? next : 0", false, "  ");
     }
@@ -117,8 +135,9 @@ class Writer {
     return ParkedOf(program_, schedule_.parked_vectors, schedule_.vector, bytes);
   }
   std::string PlaceOf(const ColumnsParked& one) const {
-    return fmt::format("parked_{}[{}]", program_.graph.node(one.id).name,
-                       program_.kept_inside ? "(int)(step - begin) * KEPT_THREADS" : "(int)(step - begin)");
+    return fmt::format("parked_{}[(int)(step - begin){}{}]", program_.graph.node(one.id).name,
+                       program_.kept_inside ? " * KEPT_THREADS" : "",
+                       schedule_.late ? " + place * (MOST_STEPS * KEPT_THREADS)" : "");
   }
   /// Copies this thread's vectors of a strip, whose kept coordinates are called so, to where they are parked.
   std::string Copies(const std::string& kept) const {
@@ -136,10 +155,12 @@ class Writer {
       numbers += (numbers.empty() ? "" : ", ") + std::to_string(partial.id);
     return fmt::format("  enter_cluster<{}>();\n  int turn = 0;\n", numbers);
   }
-  /// What is parked of the first strip is asked for before the others.
+  /// What is parked of the first strip, or of the first two, is asked for before the others.
   std::string FirstStrip() const {
     if (!schedule_.park) return "";
-    std::string text = "  {\n  const long long kept = ((long long)blockIdx.y * KEPT_THREADS + kept_thread) * LANES;\n";
+    std::string text = schedule_.late ? "  for (int place = 0; place < 2; ++place) {\n" : "  {\n";
+    text += fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n",
+                        schedule_.late ? "(blockIdx.y + place * (long long)gridDim.y)" : "(long long)blockIdx.y");
     return text + Coordinated("k", "kept < all_kept ? kept : 0", false, "  ") + Share("kept < all_kept") + OpenLoop() +
            Copies("k") + "  }\n  commit_copies();\n  }\n";
   }

@@ -16,8 +16,9 @@ struct ColumnsSchedule {
   bool hold = false;           ///< elements between passes, in registers
   bool park = false;           ///< elements between passes, in shared memory, of blocks that run at once: one kernel
   bool cluster = false;        ///< of blocks of a cluster, which tell each other through shared memory
+  bool late = false;           ///< of what is parked: a strip is written after the next one was measured
   bool narrow = false;         ///< short functions, as 16-bit results need them
-  int64_t parked_vectors = 0;  ///< of each input, in a block
+  int64_t parked_vectors = 0;  ///< of each input, in a block, for all strips at once
 };
 
 /// What a reduction's parts are kept in between kernels, where there are splits.
