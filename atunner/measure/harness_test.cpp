@@ -116,7 +116,7 @@ TEST_F(HarnessTest, PoisonCoversTheOutputBeforeTheFlush) {
   ASSERT_TRUE(harness_->Time(*subject, Samples(1)));
   const auto fills = Calls("fill");
   ASSERT_EQ(fills.size(), 1u);
-  EXPECT_EQ(fills[0]->byte, kPoisonByte);
+  EXPECT_EQ(fills[0]->byte, PoisonByte(DType::kFloat32));
   EXPECT_EQ(fills[0]->bytes, kElements * sizeof(float));
   EXPECT_EQ(fills[0]->at, verifier_->BuffersAt(Spec().dims, 0).value()->Find("y")->address);
   EXPECT_LT(fills[0], Calls("enqueue fill")[0]) << "poisoning after the flush would warm the output's lines";

@@ -30,7 +30,7 @@ Status InPlaceSample::Mask(Device& device) {
     const size_t size = SizeOf(tensor->spec->dtype);
     for (size_t at = 0; at + size <= masked.size(); at += size) {
       if (std::equal(&inputs[at], &inputs[at] + size, &masked[at]))
-        std::fill_n(&masked[at], size, std::byte{kPoisonByte});
+        std::fill_n(&masked[at], size, std::byte{PoisonByte(tensor->spec->dtype)});
     }
     ATUNNER_RETURN_IF_ERROR(device.CopyIn(tensor->address, masked));
   }

@@ -369,6 +369,17 @@ TEST_F(CompareTest, MinusNanWhereNanBelongsIsRightAndPoisonIsNot) {
   EXPECT_EQ(stats.lost_nan, 0u);
 }
 
+TEST_F(CompareTest, TheSmallestNumberOfE4M3IsAResultAndNoPoison) {
+  const auto count = [&](uint8_t bits) {
+    const auto y = Put(std::vector<uint8_t>{bits});
+    const auto r = Put(std::vector<double>{-448.00001});  // as a quotient comes out
+    return kernels_->Compare({y->address(), DType::kFloat8E4M3, r->address(), 1}).value();
+  };
+  EXPECT_EQ(count(0xfe).unwritten, 0u);
+  EXPECT_EQ(count(0xfe).new_nonfinite, 0u);
+  EXPECT_EQ(count(PoisonByte(DType::kFloat8E4M3)).unwritten, 1u);
+}
+
 TEST_F(CompareTest, NanMustStayNanAndNothingElseMayBecomeOne) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(Compare({nan, 1}, {NAN, 1}).lost_nan, 0u);

@@ -60,7 +60,8 @@ Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& insta
 Status TaskBuffers::PoisonOutputs() const {
   for (const Tensor& tensor : tensors_) {
     if (tensor.spec->role != Role::kOutput) continue;
-    ATUNNER_RETURN_IF_ERROR(device_->Fill(tensor.address, kPoisonByte, static_cast<uint64_t>(tensor.shape.bytes)));
+    ATUNNER_RETURN_IF_ERROR(
+        device_->Fill(tensor.address, PoisonByte(tensor.spec->dtype), static_cast<uint64_t>(tensor.shape.bytes)));
   }
   return {};
 }

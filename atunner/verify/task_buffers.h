@@ -15,8 +15,11 @@
 namespace atunner {
 
 /// What outputs hold in every byte before a kernel writes them: -1.7e38 in float32, a NaN in float16 that no operation
-/// results in. (All ones would be what a GPU makes of -NaN.) The judge's kernels know it too.
-constexpr uint8_t kPoisonByte = 0xfe;
+/// results in. (All ones would be what a GPU makes of -NaN.) In 8-bit floats that would be a number like others, and
+/// all ones are a NaN that no conversion gives. The judge's kernels know it too.
+constexpr uint8_t PoisonByte(DType dtype) {
+  return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2 ? 0xff : 0xfe;
+}
 
 /// Every tensor of a spec in its own allocation, between guard zones where the device does not check bounds itself.
 class TaskBuffers {
@@ -43,7 +46,7 @@ class TaskBuffers {
 
   /// Draws every input (and in-out) of the instance.
   Status DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const;
-  /// kPoisonByte in every byte of the pure outputs.
+  /// PoisonByte in every byte of the pure outputs.
   Status PoisonOutputs() const;
   Status ArmGuards() const;
   /// Name of the tensor whose guard zone changed, and where.

@@ -207,13 +207,13 @@ struct ComparePartial {
   u64 first_bad;       // smallest index of an element counted in any of the above, or ~0
 };
 
-/// kPoisonByte of task_buffers.h throughout.
+/// PoisonByte of task_buffers.h throughout.
 __device__ bool is_poison(int dtype, const void* data, u64 i) {
   switch (dtype) {
     case kF64: case kI64: case kU64: return ((const u64*)data)[i] == 0xfefefefefefefefeull;
     case kF32: case kI32: case kU32: return ((const unsigned*)data)[i] == 0xfefefefeu;
     case kF16: case kBF16: case kI16: case kU16: return ((const unsigned short*)data)[i] == 0xfefeu;
-    default: return ((const unsigned char*)data)[i] == 0xfeu;
+    default: return ((const unsigned char*)data)[i] == (is_float(dtype) ? 0xffu : 0xfeu);
   }
 }
 
