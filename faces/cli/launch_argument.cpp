@@ -158,7 +158,7 @@ std::string ElementText(DType dtype, const std::vector<std::byte>& bytes, size_t
 }
 
 Json ElementJson(DType dtype, const std::vector<std::byte>& bytes, size_t index) {
-  const std::string text = ElementText(dtype, bytes, index);
+  std::string text = ElementText(dtype, bytes, index);
   if (IsFloat(dtype) && !std::isfinite(LoadElement(dtype, bytes.data(), index))) return text;
   return Json::parse(text);
 }
