@@ -46,6 +46,16 @@ Result<uint8_t> ParseChecks(const std::string& text) {
   return groups;
 }
 
+LaunchOptions OptionsOfChecks(uint8_t groups, double timeout_seconds, uint64_t max_instructions) {
+  LaunchOptions options;
+  options.check_hazards = groups != static_cast<uint8_t>(HazardGroup::kMemory);
+  options.check_global = options.keep_going = true;
+  options.groups = groups;
+  options.timeout_seconds = timeout_seconds;
+  options.max_warp_instructions_per_block = max_instructions;
+  return options;
+}
+
 void JoinSides(std::vector<Hazard>& hazards) {
   const auto same = [](const Hazard::Site& a, const Hazard::Site& b) { return a.file == b.file && a.line == b.line; };
   for (size_t i = 0; i < hazards.size(); ++i) {

@@ -10,6 +10,10 @@ namespace atunner::cli {
 /// "memory,init" as HazardGroup bits; memory is always among them. kInvalidInput for an unknown name.
 Result<uint8_t> ParseChecks(const std::string& text);
 
+/// A launch on the virtual GPU that looks for hazards of these groups in all blocks. `max_instructions`: of a block's
+/// warps.
+LaunchOptions OptionsOfChecks(uint8_t groups, double timeout_seconds, uint64_t max_instructions);
+
 /// A race that was met from both of its sides becomes one hazard.
 void JoinSides(std::vector<Hazard>& hazards);
 

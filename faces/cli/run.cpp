@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "atunner/device/real_device.h"
@@ -132,16 +133,6 @@ Result<LaunchShape> ShapeOf(const RunFlags& flags) {
   return shape;
 }
 
-Result<LaunchOptions> OptionsOf(const RunFlags& flags) {
-  LaunchOptions options;
-  ATUNNER_TRY(options.groups, ParseChecks(flags.checks));
-  options.check_hazards = options.groups != static_cast<uint8_t>(HazardGroup::kMemory);
-  options.check_global = options.keep_going = true;
-  options.timeout_seconds = flags.timeout_seconds;
-  options.max_warp_instructions_per_block = flags.max_instructions;
-  return options;
-}
-
 struct Content {
   size_t argument = 0;
   DType dtype = DType::kFloat32;
@@ -226,7 +217,8 @@ Result<int> RunKernel(const RunFlags& flags, const Common& common) {
   if (flags.real && !target.real_index)
     return Fail(ErrorCode::kUnavailable, target.profile.name + " is not in this machine", "--real");
   ATUNNER_TRY(const LaunchShape shape, ShapeOf(flags));
-  ATUNNER_TRY(const LaunchOptions options, OptionsOf(flags));
+  ATUNNER_TRY(const uint8_t groups, ParseChecks(flags.checks));
+  const LaunchOptions options = OptionsOfChecks(groups, flags.timeout_seconds, flags.max_instructions);
   ATUNNER_TRY(const LoadedText kernel, ReadKernel(flags, target));
   ATUNNER_TRY(const Opened opened, Open(flags, target));
   ATUNNER_TRY(const auto module, opened.device->Load(kernel.module));

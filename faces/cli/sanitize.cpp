@@ -19,12 +19,7 @@ struct Findings {
 
 Result<Findings> Examine(SubjectOnDevice& subject, const SanitizeFlags& flags, uint8_t groups) {
   Findings found;
-  LaunchOptions options;
-  options.check_hazards = groups != static_cast<uint8_t>(HazardGroup::kMemory);
-  options.check_global = options.keep_going = true;
-  options.groups = groups;
-  options.timeout_seconds = flags.subject.timeout_seconds;
-  options.max_warp_instructions_per_block = flags.max_instructions;
+  const LaunchOptions options = OptionsOfChecks(groups, flags.subject.timeout_seconds, flags.max_instructions);
   for (const BoundStep& step : subject.steps()) {
     ATUNNER_TRY(LaunchOutcome outcome,
                 subject.gpu().Launch(subject.module(), step.entry, step.shape, step.args, options));
