@@ -44,6 +44,20 @@ def time_us(function, arguments, flush, samples=15):
     return statistics.median(times)
 
 
+def copied_gbps(flush):
+    """GB/s read and written by PyTorch's copy of a gigabyte."""
+    source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
+    target = torch.empty_like(source)
+    return 2 * source.numel() / time_us(lambda: target.copy_(source), (), flush) / 1e3
+
+
+def probed_gbps(atunner):
+    """GB/s read and written by the copy of `atunner devices --probe`; nan where the probe fails."""
+    answer = subprocess.run([atunner, "devices", "--probe", "--json"], capture_output=True, text=True)
+    rates = json.loads(answer.stdout)["rates"] if answer.returncode == 0 else []
+    return next((rate["measured"] for rate in rates if rate["name"] == "copy bandwidth"), math.nan)
+
+
 def run_atunner(path, operator, dtype, budget):
     """`operator`: its name and the flags that describe the task."""
     command = [path, "optimize", "--operator", *operator, "--dtype", dtype, "--budget", budget, "--json", "--fresh"]

@@ -5,7 +5,7 @@ on disk; rows are timed from there. With `--json` every row is written at once, 
 With `--gpus 2` rows are shared by so many GPUs of the machine, each of which measures all columns of its rows.
 
 Times are medians of CUDA events with L2 emptied by a write before each sample. "% copy": the bytes that must move over the time
-taken, against the bandwidth of a device copy measured in the same run.
+taken, against PyTorch's device copy in the same run; "% probe": against the copy that `atunner devices --probe` measures in it.
 Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] [--dtypes float32,bfloat16] [--ahead 16] [--limit-s 140] [--gpus 2] [--json FILE]
        --only takes groups, operators and group:operator; --list shows the rows.
 """
@@ -258,22 +258,11 @@ def geometric(values):
 
 def summary(name, results):
     done = [r for r in results if r["atunner"] == r["atunner"]]
-    shares = [100 * r["bytes"] / r["atunner"] / 1e3 / r["copy_gbps"] for r in done]
+    shares, probed = ([100 * r["bytes"] / r["atunner"] / 1e3 / r.get(copy, math.nan) for r in done] for copy in ("copy_gbps", "probe_gbps"))
     print(f"{name:<10} {len(done):>3} of {len(results):>3} rows: {geometric(r['naive'] / r['atunner'] for r in done):6.2f}x naive, "
           f"{geometric(r['eager'] / r['atunner'] for r in done):5.2f}x eager, {geometric(r['compile'] / r['atunner'] for r in done):5.2f}x torch.compile, "
-          f"{geometric(shares):5.1f} % of copy, lowest {min(shares, default=math.nan):.1f} %; "
+          f"{geometric(shares):5.1f} % of copy, lowest {min(shares, default=math.nan):.1f} %, {geometric(probed):5.1f} and {min(probed, default=math.nan):.1f} % of the probe's; "
           f"{sum(r['compile'] / r['atunner'] < 0.97 for r in done)} behind torch.compile by more than 3 %")
-
-
-def copy_bandwidth(flush):
-    """GB/s, read and written, of a device copy."""
-    import torch
-    from common import time_us
-    source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
-    target = torch.empty_like(source)
-    copy = 2 * source.numel() / time_us(lambda: target.copy_(source), (), flush) / 1e3
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; device copy {copy:.0f} GB/s (read + written); times in us, all measured", flush=True)
-    return copy
 
 
 def keep(path, results):
@@ -286,18 +275,21 @@ def keep(path, results):
 def measure_all(tasks, options, results, begun):
     """A line for each task; what was measured goes into `results`, and at once into the file."""
     import torch
-    from common import DTYPES
-    flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
-    copy = copy_bandwidth(flush)
-    print(f"{'dtype':<9}{'operator':<58}{'naive':>10}{'eager':>9}{'compile':>9}{'atunner':>9}{'% copy':>7}{'x eager':>8}{'x comp.':>8}")
+    from common import DTYPES, announce, copied_gbps, probed_gbps
+    probe = probed_gbps(options.atunner)
+    flush = announce("times in us, all measured")
+    copy = copied_gbps(flush)
+    torch.cuda.empty_cache()
+    print(f"copy of PyTorch {copy:.0f} GB/s, of the probe {probe:.0f} GB/s (read + written)", flush=True)
+    print(f"{'dtype':<9}{'operator':<58}{'naive':>10}{'eager':>9}{'compile':>9}{'atunner':>9}{'% copy':>7}{'% probe':>8}{'x eager':>8}{'x comp.':>8}")
     for left, (row, dtype) in zip(range(len(tasks), 0, -1), tasks):
         if time.monotonic() - begun > options.limit_s:
             print(f"stopped after {options.limit_s:.0f} s, {left} rows to go", flush=True)
             break
         found = measure(row, DTYPES[dtype], options, flush)
-        results.setdefault(row.group, []).append({"row": row.label(), "dtype": dtype, "copy_gbps": copy, **found})
-        share = 100 * found["bytes"] / found["atunner"] / 1e3 / copy
-        print(f"{dtype:<9}{row.label():<58}{found['naive']:>10.1f}{found['eager']:>9.1f}{found['compile']:>9.1f}{found['atunner']:>9.1f}{share:>7.1f}"
+        results.setdefault(row.group, []).append({"row": row.label(), "dtype": dtype, "copy_gbps": copy, "probe_gbps": probe, **found})
+        rate = found["bytes"] / found["atunner"] / 1e3
+        print(f"{dtype:<9}{row.label():<58}{found['naive']:>10.1f}{found['eager']:>9.1f}{found['compile']:>9.1f}{found['atunner']:>9.1f}{100 * rate / copy:>7.1f}{100 * rate / probe:>8.1f}"
               f"{found['eager'] / found['atunner']:>8.2f}{found['compile'] / found['atunner']:>8.2f}  {found['why']}", flush=True)
         keep(options.json, results)
 
@@ -339,7 +331,7 @@ def parse():
     parser.add_argument("--only", default="", help="groups, operators or group:operator, with commas; in this order")
     parser.add_argument("--dtypes", default="float32,bfloat16")
     parser.add_argument("--budget", default="40,15s")
-    parser.add_argument("--limit-s", type=float, default=math.inf, help="start no row after this many seconds")
+    parser.add_argument("--limit-s", type=float, default=math.inf, help="start no row after this many seconds; rows of the first type come first")
     parser.add_argument("--json", default="", help="file for all numbers")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--no-naive", action="store_true", help="plain kernels are not timed, of which some take seconds a row")
@@ -363,7 +355,7 @@ def chosen_tasks(options):
         table = [row for name in options.only.split(",") for row in table if name in (row.group, row.operator, f"{row.group}:{row.operator}")]
     if options.first:
         table = list({row.operator: row for row in reversed(table)}.values())[::-1]
-    return [(row, dtype) for row in table for dtype in options.dtypes.split(",")]
+    return [(row, dtype) for dtype in options.dtypes.split(",") for row in table]
 
 
 def main():

@@ -6,17 +6,15 @@ kernels first, which the run then finds in its cache.
 Usage: python3 bench/rows.py --atunner build/atunner [--operators softmax,layernorm] [--dtypes float32,bfloat16] [--cols 256,4096]
 """
 import concurrent.futures
-import json
 import math
 import multiprocessing
 import os
-import subprocess
 import sys
 
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DTYPES, announce, best_us, compiled_us, flags, geometric_mean, naive_us, run_atunner, time_us, why_not  # noqa: E402
+from common import DTYPES, announce, best_us, compiled_us, copied_gbps, flags, geometric_mean, naive_us, probed_gbps, run_atunner, time_us, why_not  # noqa: E402
 
 
 def functions(name, rows, cols, dtype):
@@ -53,13 +51,6 @@ def compile_ahead(name, dtype, rows, cols):
         pass
 
 
-def probed_copy(atunner):
-    """GB/s read and written, or nothing where the probe fails."""
-    answer = subprocess.run([atunner, "devices", "--probe", "--json"], capture_output=True, text=True)
-    rates = json.loads(answer.stdout)["rates"] if answer.returncode == 0 else []
-    return next((rate["measured"] for rate in rates if rate["name"] == "copy bandwidth"), math.nan)
-
-
 def main():
     parser = flags(__doc__, "40,20s")
     parser.add_argument("--operators", default="softmax,softmax_backward,layernorm,layernorm_backward")
@@ -72,12 +63,9 @@ def main():
     if options.ahead:
         with concurrent.futures.ProcessPoolExecutor(options.ahead, multiprocessing.get_context("spawn")) as pool:
             list(pool.map(compile_ahead, *zip(*cells(options))))
-    probe = probed_copy(options.atunner)
+    probe = probed_gbps(options.atunner)
     flush = announce("copies: GB/s read + written")
-    source = torch.empty(1 << 30, dtype=torch.int8, device="cuda")
-    target = torch.empty_like(source)
-    copy = 2 * source.numel() / time_us(lambda: target.copy_(source), (), flush) / 1e3
-    del source, target
+    copy = copied_gbps(flush)
     print(f"copy of PyTorch {copy:.0f} GB/s, of the probe {probe:.0f} GB/s")
     print(f"{'operator':<19}{'dtype':<10}{'shape':<16}{'naive us':>10}{'eager us':>10}{'compile us':>11}{'atunner us':>11}{'GB/s':>7}{'% probe':>8}{'% copy':>7}{'% roof':>7}"
           f"{'x eager':>8}{'x comp.':>8}  trials/s busy%")
