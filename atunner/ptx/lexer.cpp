@@ -24,7 +24,7 @@ class Lexer {
         const size_t end = text_.find('"', at_ + 1);
         if (end == std::string_view::npos) return Invalid("string without end", "PTX line " + std::to_string(line_));
         at_ = end + 1;
-      } else if (std::isdigit(static_cast<unsigned char>(c))) {
+      } else if (std::isdigit(static_cast<unsigned char>(c)) || (c == '.' && DigitAt(at_ + 1))) {
         while (at_ < text_.size() &&
                (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
                 ((text_[at_] == '+' || text_[at_] == '-') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
@@ -42,7 +42,7 @@ class Lexer {
           }
           ++at_;
         }
-      } else if (std::string_view("{}()[]<>,;:+-|!@=*&~^/%").find(c) != std::string_view::npos) {
+      } else if (std::string_view("{}()[]<>,;:+-|!@=*&~^/%?").find(c) != std::string_view::npos) {
         ++at_;
       } else {
         return Invalid(std::string("unexpected character '") + c + "'", "PTX line " + std::to_string(line_));
@@ -73,6 +73,8 @@ class Lexer {
     }
     return false;
   }
+
+  bool DigitAt(size_t at) const { return at < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at])); }
 
   /// Hand-written assembly says ".reg.b32": the place where the directive's own name ends, or npos.
   size_t DirectivePrefix(size_t start) const {

@@ -87,6 +87,11 @@ Status Parser::ModuleVariable() {
   ATUNNER_TRY(Variable variable, Declaration());
   if (Accept("=")) ATUNNER_RETURN_IF_ERROR(Initialiser(variable));
   if (!Accept(";")) return Bad("expected ';'");
+  const auto known = module_names_.find(variable.name);
+  const bool declared = known != module_names_.end();
+  const bool defined = declared && known->second.second;
+  ATUNNER_RETURN_IF_ERROR(ModuleName(variable.name, false, !extern_));
+  if (extern_ && defined) return {};
   if (space == ".shared") {
     if (variable.bytes == 0 || extern_) {
       extern_shared_.push_back(variable.name);
@@ -95,7 +100,9 @@ Status Parser::ModuleVariable() {
       module_shared_.push_back(std::move(variable));
     }
   } else {
-    (space == ".const" ? module_.constants_ : module_.globals_).push_back(std::move(variable));
+    std::vector<Variable>& list = space == ".const" ? module_.constants_ : module_.globals_;
+    if (declared) std::erase_if(list, [&](const Variable& before) { return before.name == variable.name; });
+    list.push_back(std::move(variable));
   }
   return {};
 }
@@ -134,7 +141,8 @@ Result<Variable> Parser::Declaration() {
       count = 0;
       continue;
     }
-    ATUNNER_TRY(const uint64_t extent, Number());
+    ATUNNER_TRY(const Operand size, Immediate());
+    const uint64_t extent = size.bits;
     if (extent > 0 && count > (uint64_t{1} << 34) / extent) return Bad("array is too large");
     count *= extent;
     if (!Accept("]")) return Bad("expected ']'");
@@ -174,9 +182,7 @@ Status Parser::InitialValue(Variable& variable) {
       name = std::string(Next());
       Accept(")");
     }
-    if (Accept("+")) {
-      ATUNNER_TRY(bits, Number());
-    }
+    ATUNNER_TRY(bits, Offset());
     variable.references.emplace_back(variable.initial.size(), name);
   } else {
     ATUNNER_TRY(const Operand value, Immediate());
@@ -192,9 +198,11 @@ Status Parser::InitialValue(Variable& variable) {
 Status Parser::ParseFunction() {
   Function function;
   function.is_entry = Next() == ".entry";
+  in_registers_.clear();
   if (Accept("(")) {
     uint64_t bytes = 0;
     ATUNNER_RETURN_IF_ERROR(Params(function.returns, bytes));
+    for (InRegister& result : in_registers_) result.result = true;
   }
   function.name = std::string(Next());
   if (Accept("(")) ATUNNER_RETURN_IF_ERROR(Params(function.params, function.param_bytes));
@@ -210,16 +218,26 @@ Status Parser::ParseFunction() {
     if (directive == ".reqntid") function.required_threads = extents[0] * extents[1] * extents[2];
     if (directive == ".reqnctapercluster") function.required_cluster = extents;
   }
-  if (Accept(";")) return {};  // a declaration
+  std::vector<uint64_t> bytes;
+  for (const Variable& parameter : function.params) bytes.push_back(parameter.bytes);
+  const auto [known, added] = parameter_bytes_.try_emplace(function.name, bytes);
+  if (!added && known->second != bytes) return Bad("'" + function.name + "' has other parameters elsewhere");
+  const bool declared = Accept(";");
+  ATUNNER_RETURN_IF_ERROR(ModuleName(function.name, true, !declared));
+  if (declared) return {};
   if (!Accept("{")) return Bad("expected '{'");
   function.shared = module_shared_;
   for (Variable& variable : function.shared) Place(variable, function.shared_bytes);
   function.extern_shared = extern_shared_;
   function.extern_shared_align = std::max<uint32_t>(16, extern_align_);
-  registers_.clear();
   source_file_ = source_line_ = 0;
   StartScopes();
+  for (const auto* list : {&function.returns, &function.params}) {
+    for (const Variable& parameter : *list) ATUNNER_RETURN_IF_ERROR(Declare(parameter.name));
+  }
+  ATUNNER_RETURN_IF_ERROR(RegisterParameters(function));
   ATUNNER_RETURN_IF_ERROR(Body(function));
+  StoreResults(function, Instruction{});
   ATUNNER_RETURN_IF_ERROR(ResolveLabels(function));
   module_.functions_.push_back(std::move(function));
   return {};
@@ -233,8 +251,13 @@ void Parser::Place(Variable& variable, uint64_t& used) {
 
 Status Parser::Params(std::vector<Variable>& list, uint64_t& bytes) {
   while (!Accept(")")) {
-    if (Next() != ".param") return Bad("expected '.param'");
+    const std::string_view space = Next();
+    if (space != ".param" && space != ".reg") return Bad("expected '.param'");
     ATUNNER_TRY(Variable variable, Declaration());
+    if (space == ".reg") {
+      in_registers_.push_back({variable.name, last_type_});
+      variable.name += "#value";
+    }
     Place(variable, bytes);
     list.push_back(std::move(variable));
     Accept(",");

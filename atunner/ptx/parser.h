@@ -1,9 +1,12 @@
-// What reads a module piece by piece: parser.cpp has directives, parser_body.cpp what stands in functions.
+// What reads a module piece by piece: parser.cpp has directives, parser_body.cpp what stands in functions,
+// parser_names.cpp which names mean what, parser_constants.cpp constant expressions, parser_calls.cpp parameters that
+// are registers.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -39,15 +42,20 @@ class Parser {
   Status ParseFunction();
   static void Place(Variable& variable, uint64_t& used);
   Status Params(std::vector<Variable>& list, uint64_t& bytes);
+  Status ModuleName(const std::string& name, bool function, bool defined);
 
   // parser_body.cpp
   Status Body(Function& function);
   Status Statement(Function& function);
   Status Pragma(Function& function);
   Status Registers(Function& function);
-  void Define(Function& function, std::string name, Type type);
+  Status DefineVector(Function& function, const std::string& name, Type type, int lanes);
   Status LocalVariable(Function& function);
 
+  // parser_names.cpp
+  Status Define(Function& function, std::string name, Type type);
+  /// That a variable or a label has this name, in the scope at hand.
+  Status Declare(const std::string& name);
   // Braces open scopes: registers, call parameters and labels of inline assembly are declared anew in each.
   struct Hidden {
     std::string name;
@@ -63,6 +71,10 @@ class Parser {
   static std::string InScope(const std::string& label, uint32_t scope);
   Status Location();
   Status ParseInstruction(Function& function);
+  static void AddInstead(Instruction& move);
+  Status Guard(Instruction& instruction);
+  /// "mov.v2.u32 a, b", element by element.
+  Status MoveVector(Function& function, const Instruction& move);
   /// A branch inside braces may mean a label of its scope or of one around it, seen or yet to come.
   bool ResolveLater(const std::string& label, size_t index);
   Result<Operand> ParseOperand(const Function& function);
@@ -74,8 +86,32 @@ class Parser {
   Status Second(Operand& operand);
   /// "[%rd1+16]", "[name+4]", "[%rd1]", "[16]", "[tensor, {x, y}]" (elements)
   Result<Operand> Address();
+  Operand VectorRegister(std::string_view token, int lanes) const;
+
+  // parser_constants.cpp
+  struct Constant {
+    Operand value;
+    bool is_unsigned = false;
+  };
+  /// A literal, without its sign.
+  Result<Constant> Literal();
+  /// With what stands before it: signs, casts, parentheses.
+  Result<Constant> Unary();
+  /// As much of an expression as binds at least as strongly as `least`.
+  Result<Constant> Expression(int least);
+  Result<Constant> Choice(const Constant& condition);
   Result<Operand> Immediate();
   Result<uint64_t> Number();
+  /// "+ 4 * 2 - 1" behind a register or a name: what it comes to.
+  Result<uint64_t> Offset();
+
+  // parser_calls.cpp: parameters in registers become parameters in memory, with loads and stores around.
+  Status RegisterParameters(Function& function);
+  Status ParseCall(Function& function, Instruction call);
+  Status PassOperand(Function& function, const Instruction& call, Operand& operand, uint64_t bytes,
+                     std::vector<Instruction>* loads);
+  void StoreResults(Function& function, const Instruction& instruction);
+
   Status ResolveLabels(Function& function);
 
   bool End() const { return at_ >= tokens_.size(); }
@@ -89,6 +125,18 @@ class Parser {
   size_t at_ = 0;
   ValidModule module_;
   RegisterMap registers_;
+  std::vector<uint32_t> register_scopes_;         ///< of the function's registers
+  std::unordered_set<std::string> declared_;      ///< variables and labels of the function, as InScope says
+  std::unordered_map<std::string, int> vectors_;  ///< registers of several elements → how many
+  std::unordered_map<std::string, std::pair<bool, bool>> module_names_;  ///< → function?, defined?
+  struct InRegister {
+    std::string name;
+    Type type = Type::kNone;
+    bool result = false;
+  };
+  std::vector<InRegister> in_registers_;  ///< parameters of the function at hand that are registers
+  std::unordered_map<std::string, std::vector<uint64_t>> parameter_bytes_;  ///< of each function known so far
+  uint32_t passed_ = 0;  ///< operands of calls that were no variables
   std::vector<Variable> module_shared_;
   std::vector<std::string> extern_shared_;
   uint32_t extern_align_ = 16;
@@ -98,6 +146,8 @@ class Parser {
   uint32_t source_file_ = 0;
   uint32_t source_line_ = 0;
   int operand_depth_ = 0;
+  bool in_call_ = false;
+  bool in_move_ = false;
   uint32_t scope_ = 0;
   std::vector<uint32_t> scope_parents_{0};
   std::vector<Hidden> undo_;

@@ -10,7 +10,8 @@ namespace {
 
 /// Operands nest twice at most: a vector in an address.
 constexpr int kMaxOperandDepth = 16;
-constexpr std::string_view kWarpSize = "WARP_SZ";  // the one constant that PTX has a name for
+constexpr std::string_view kParts = "xyzw";
+constexpr std::string_view kColours = "rgba";  // other names of the same
 
 constexpr std::string_view kSpecials[] = {
     "%tid",
@@ -91,6 +92,7 @@ Status Parser::Statement(Function& function) {
       }
       return {};
     }
+    ATUNNER_RETURN_IF_ERROR(Declare(label));
     function.labels[InScope(label, scope_)] = static_cast<uint32_t>(function.body.size());
     return {};
   }
@@ -113,7 +115,8 @@ Status Parser::Pragma(Function& function) {
 Status Parser::Registers(Function& function) {
   Next();
   std::string_view type_word = Next();
-  if (type_word == ".v2" || type_word == ".v4") type_word = Next();
+  const int lanes = type_word == ".v2" ? 2 : type_word == ".v4" ? 4 : 1;
+  if (lanes > 1) type_word = Next();
   const Type type = TypeOfWord(type_word);
   if (type == Type::kNone) return Bad("unknown register type '" + std::string(type_word) + "'");
   do {
@@ -122,19 +125,23 @@ Status Parser::Registers(Function& function) {
       ATUNNER_TRY(const uint64_t count, Number());
       if (count > 1000000) return Bad("too many registers");
       if (!Accept(">")) return Bad("expected '>'");
-      for (uint64_t i = 0; i < count; ++i) Define(function, name + std::to_string(i), type);
+      for (uint64_t i = 0; i < count; ++i)
+        ATUNNER_RETURN_IF_ERROR(DefineVector(function, name + std::to_string(i), type, lanes));
     } else {
-      Define(function, name, type);
+      ATUNNER_RETURN_IF_ERROR(DefineVector(function, name, type, lanes));
     }
   } while (Accept(","));
   return Accept(";") ? Status{} : Bad("expected ';'");
 }
 
-void Parser::Define(Function& function, std::string name, Type type) {
-  const auto known = registers_.find(name);
-  if (scope_ != 0) undo_.push_back({name, known == registers_.end() ? -1 : known->second, true, {}});
-  registers_[name] = static_cast<int>(function.registers.size());
-  function.registers.push_back({std::move(name), type});
+Status Parser::DefineVector(Function& function, const std::string& name, Type type, int lanes) {
+  if (lanes == 1) return Define(function, name, type);
+  vectors_[name] = lanes;
+  for (size_t i = 0; i < static_cast<size_t>(lanes); ++i) {
+    ATUNNER_RETURN_IF_ERROR(Define(function, name + "." + kParts[i], type));
+    registers_[name + "." + kColours[i]] = static_cast<int>(function.registers.size()) - 1;
+  }
+  return {};
 }
 
 Status Parser::LocalVariable(Function& function) {
@@ -142,6 +149,7 @@ Status Parser::LocalVariable(Function& function) {
   ATUNNER_TRY(Variable variable, Declaration());
   if (Accept("=")) ATUNNER_RETURN_IF_ERROR(Initialiser(variable));
   if (!Accept(";")) return Bad("expected ';'");
+  ATUNNER_RETURN_IF_ERROR(Declare(variable.name));
   if (space == ".shared") {
     Place(variable, function.shared_bytes);
     function.shared.push_back(std::move(variable));
@@ -151,50 +159,6 @@ Status Parser::LocalVariable(Function& function) {
     function.local.push_back(std::move(variable));
   }
   return {};
-}
-
-void Parser::StartScopes() {
-  scope_ = 0;
-  scope_parents_.assign(1, 0);
-  undo_.clear();
-  undo_starts_.clear();
-  renamed_.clear();
-}
-
-void Parser::OpenScope() {
-  scope_parents_.push_back(scope_);
-  scope_ = static_cast<uint32_t>(scope_parents_.size() - 1);
-  undo_starts_.push_back(undo_.size());
-}
-
-void Parser::CloseScope() {
-  for (size_t i = undo_.size(); i > undo_starts_.back(); --i) {
-    const Hidden& hidden = undo_[i - 1];
-    if (hidden.is_register && hidden.reg >= 0) registers_[hidden.name] = hidden.reg;
-    if (!hidden.is_register && hidden.variable.empty()) renamed_.erase(hidden.name);
-    if (!hidden.is_register && !hidden.variable.empty()) renamed_[hidden.name] = hidden.variable;
-  }
-  undo_.resize(undo_starts_.back());
-  undo_starts_.pop_back();
-  scope_ = scope_parents_[scope_];
-}
-
-void Parser::Rename(std::string& name) {
-  const auto known = renamed_.find(name);
-  undo_.push_back({name, -1, false, known == renamed_.end() ? "" : known->second});
-  std::string unique = name + "#" + std::to_string(scope_);
-  renamed_[name] = unique;
-  name = std::move(unique);
-}
-
-std::string Parser::Renamed(std::string_view name) const {
-  if (renamed_.empty()) return std::string(name);
-  const auto at = renamed_.find(std::string(name));
-  return at == renamed_.end() ? std::string(name) : at->second;
-}
-
-std::string Parser::InScope(const std::string& label, uint32_t scope) {
-  return scope == 0 ? label : label + "#" + std::to_string(scope);
 }
 
 Status Parser::Location() {
@@ -223,16 +187,13 @@ Status Parser::ParseInstruction(Function& function) {
   instruction.line = tokens_[at_].line;
   instruction.source_file = source_file_;
   instruction.source_line = source_line_;
-  if (Accept("@")) {
-    instruction.guard_negated = Accept("!");
-    const auto guard = registers_.find(std::string(Next()));
-    if (guard == registers_.end()) return Bad("unknown guard predicate");
-    instruction.guard = guard->second;
-  }
+  ATUNNER_RETURN_IF_ERROR(Guard(instruction));
   std::vector<std::string> parts = SplitDots(Next());
   if (parts.empty()) return Bad("expected an instruction");
   instruction.opcode = std::move(parts[0]);
   instruction.modifiers.assign(parts.begin() + 1, parts.end());
+  in_call_ = instruction.opcode == "call";
+  in_move_ = instruction.opcode == "mov";
   while (!Accept(";")) {
     if (End()) return Bad("instruction without ';'");
     ATUNNER_TRY(Operand operand, ParseOperand(function));
@@ -242,8 +203,72 @@ Status Parser::ParseInstruction(Function& function) {
   if (instruction.opcode == "bra" && instruction.operands.size() == 1 &&
       !ResolveLater(instruction.operands[0].name, function.body.size()))
     return Bad("branch without a label");
+  const bool moves = instruction.opcode == "mov" && instruction.operands.size() == 2;
+  if (moves && instruction.operands[1].kind == Operand::Kind::kRegister && instruction.operands[1].bits != 0)
+    AddInstead(instruction);
+  if (in_call_) return ParseCall(function, std::move(instruction));
+  if (instruction.opcode == "ret") StoreResults(function, instruction);
+  if (instruction.opcode == "mov" && (instruction.Has("v2") || instruction.Has("v4")))
+    return MoveVector(function, instruction);
   function.body.push_back(std::move(instruction));
   return {};
+}
+
+/// "mov.u32 a, b+4" is a sum.
+void Parser::AddInstead(Instruction& move) {
+  Operand term;
+  term.kind = Operand::Kind::kImmediate;
+  std::swap(term.bits, move.operands[1].bits);
+  move.operands.push_back(std::move(term));
+  move.opcode = "add";
+  if (!move.modifiers.empty() && move.modifiers.back().starts_with('b')) move.modifiers.back()[0] = 'u';
+}
+
+Status Parser::Guard(Instruction& instruction) {
+  if (!Accept("@")) return {};
+  instruction.guard_negated = Accept("!");
+  const auto guard = registers_.find(std::string(Next()));
+  if (guard == registers_.end()) return Bad("unknown guard predicate");
+  instruction.guard = guard->second;
+  return {};
+}
+
+Status Parser::MoveVector(Function& function, const Instruction& move) {
+  const size_t lanes = move.Has("v2") ? 2 : 4;
+  const bool fits = move.operands.size() == 2 && std::ranges::all_of(move.operands, [&](const Operand& operand) {
+                      return operand.kind == Operand::Kind::kVector && operand.elements.size() == lanes;
+                    });
+  if (!fits) return Bad("a vector is moved to one of its size");
+  std::vector<Operand> held;  // all are read before one is written
+  for (size_t pass = 0; pass < 2; ++pass) {
+    for (size_t i = 0; i < lanes; ++i) {
+      Instruction part = move;
+      std::erase_if(part.modifiers, [](const std::string& m) { return m == "v2" || m == "v4"; });
+      if (pass == 0) {
+        held.emplace_back();
+        held.back().kind = Operand::Kind::kRegister;
+        held.back().reg = static_cast<int>(function.registers.size());
+        const Type type = part.modifiers.empty() ? Type::kB32 : ParseType(part.modifiers.back());
+        ATUNNER_RETURN_IF_ERROR(Define(function, "mov#" + std::to_string(held.back().reg), type));
+        part.operands = {held[i], move.operands[1].elements[i]};
+      } else {
+        part.operands = {move.operands[0].elements[i], held[i]};
+      }
+      function.body.push_back(std::move(part));
+    }
+  }
+  return {};
+}
+
+Operand Parser::VectorRegister(std::string_view token, int lanes) const {
+  Operand operand;
+  operand.kind = Operand::Kind::kVector;
+  for (size_t i = 0; i < static_cast<size_t>(lanes); ++i) {
+    operand.elements.emplace_back();
+    operand.elements.back().kind = Operand::Kind::kRegister;
+    operand.elements.back().reg = registers_.at(std::string(token) + "." + kParts[i]);
+  }
+  return operand;
 }
 
 bool Parser::ResolveLater(const std::string& label, size_t index) {
@@ -262,7 +287,7 @@ Result<Operand> Parser::ParseOperand(const Function& function) {
 
 Result<Operand> Parser::NestedOperand(const Function& function) {
   Operand operand;
-  if (Accept("{") || Peek() == "(") {
+  if (Accept("{") || (in_call_ && Peek() == "(")) {
     const bool paren = Accept("(");
     operand.kind = Operand::Kind::kVector;
     while (!Accept(paren ? ")" : "}")) {
@@ -275,7 +300,8 @@ Result<Operand> Parser::NestedOperand(const Function& function) {
     return operand;
   }
   if (Accept("[")) return Address();
-  if (Accept("!")) {
+  if (Peek() == "!" && IsRegister(at_ + 1)) {
+    Next();
     ATUNNER_TRY(operand, ParseOperand(function));
     operand.negated = true;
     return operand;
@@ -293,7 +319,9 @@ Result<Operand> Parser::NestedOperand(const Function& function) {
     operand.minus = true;
     return operand;
   }
-  if (std::isdigit(static_cast<unsigned char>(token[0])) || token == "-" || token == kWarpSize) return Immediate();
+  const bool fraction = token.size() > 1 && token[0] == '.' && token[1] <= '9';
+  if (std::string_view("0123456789-+~!(").find(token[0]) != std::string_view::npos || fraction || token == "WARP_SZ")
+    return Immediate();
   if (const size_t point = PartOf(token); point != std::string_view::npos) {
     operand.kind = Operand::Kind::kRegister;
     operand.reg = registers_.find(std::string(token.substr(0, point)))->second;
@@ -301,11 +329,16 @@ Result<Operand> Parser::NestedOperand(const Function& function) {
     Next();
     return operand;
   }
+  if (const auto vector = vectors_.find(std::string(token)); vector != vectors_.end())
+    return VectorRegister(Next(), vector->second);
   if (const auto found = registers_.find(std::string(token)); found != registers_.end()) {
     Next();
     operand.kind = Operand::Kind::kRegister;
     operand.reg = found->second;
     if (Accept("|")) ATUNNER_RETURN_IF_ERROR(Second(operand));
+    if (in_move_) {
+      ATUNNER_TRY(operand.bits, Offset());
+    }
     return operand;
   }
   if (!IsWordStart(token[0])) return Bad("unexpected '" + std::string(token) + "'");
@@ -313,8 +346,8 @@ Result<Operand> Parser::NestedOperand(const Function& function) {
   if (operand.kind == Operand::Kind::kSymbol && token.starts_with('%'))
     return Bad("unknown register '" + std::string(token) + "'");
   operand.name = Renamed(Next());
-  if (operand.kind == Operand::Kind::kSymbol && Accept("+")) {
-    ATUNNER_TRY(operand.bits, Number());
+  if (operand.kind == Operand::Kind::kSymbol) {
+    ATUNNER_TRY(operand.bits, Offset());
   }
   return operand;
 }
@@ -355,63 +388,14 @@ Result<Operand> Parser::Address() {
     ATUNNER_TRY(const Operand absolute, Immediate());
     operand.bits = absolute.bits;
   }
-  while (Peek() == "+" || Peek() == "-") {
-    const bool minus = Next() == "-";
-    ATUNNER_TRY(const Operand offset, Immediate());
-    operand.bits += minus ? ~offset.bits + 1 : offset.bits;
-  }
+  ATUNNER_TRY(const uint64_t offset, Offset());
+  operand.bits += offset;
   while (Accept(",")) {
     ATUNNER_TRY(Operand element, ParseOperand(Function{}));
     operand.elements.push_back(std::move(element));
   }
   if (!Accept("]")) return Bad("expected ']'");
   return operand;
-}
-
-Result<Operand> Parser::Immediate() {
-  Operand operand;
-  operand.kind = Operand::Kind::kImmediate;
-  const bool minus = Accept("-");
-  std::string token(Next());
-  if (token == kWarpSize) token = "32";
-  if (token.empty() || !std::isdigit(static_cast<unsigned char>(token[0]))) return Bad("expected a number");
-  if (token.size() == 10 && (token.starts_with("0f") || token.starts_with("0F"))) {
-    operand.is_float = operand.is_single = true;
-    operand.bits = std::strtoul(token.c_str() + 2, nullptr, 16) ^ (minus ? 0x80000000u : 0u);
-  } else if (token.size() == 18 && (token.starts_with("0d") || token.starts_with("0D"))) {
-    operand.is_float = true;
-    operand.bits = std::strtoull(token.c_str() + 2, nullptr, 16) ^ (minus ? uint64_t{1} << 63 : 0);
-  } else if (token.find('.') != std::string::npos) {
-    operand.is_float = true;
-    operand.bits = std::bit_cast<uint64_t>(std::strtod(token.c_str(), nullptr) * (minus ? -1 : 1));
-  } else {
-    const uint64_t magnitude = token.starts_with("0b") ? std::strtoull(token.c_str() + 2, nullptr, 2)
-                                                       : std::strtoull(token.c_str(), nullptr, 0);
-    operand.bits = minus ? ~magnitude + 1 : magnitude;
-  }
-  return operand;
-}
-
-Result<uint64_t> Parser::Number() {
-  ATUNNER_TRY(const Operand value, Immediate());
-  return value.bits;
-}
-
-Status Parser::ResolveLabels(Function& function) {
-  for (const auto& [index, inner] : branches_) {
-    std::string& name = function.body[index].operands[0].name;
-    uint32_t scope = inner;
-    while (scope != 0 && !function.labels.contains(InScope(name, scope))) scope = scope_parents_[scope];
-    name = InScope(name, scope);
-  }
-  branches_.clear();
-  for (const Instruction& instruction : function.body) {
-    if (instruction.opcode != "bra") continue;
-    if (instruction.operands.size() != 1 || !function.labels.contains(instruction.operands[0].name)) {
-      return Invalid("branch to an unknown label", "PTX line " + std::to_string(instruction.line));
-    }
-  }
-  return {};
 }
 
 bool Parser::Accept(std::string_view text) {

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "atunner/base/random.h"
 #include "atunner/ptx/module.h"
 
@@ -91,6 +93,95 @@ TEST(Parse, TheWarpSizeIsANumber) {
   ASSERT_TRUE(module) << module.error().ToString();
   EXPECT_EQ(module->functions()[0].body[0].operands[1].bits, 32u);
   EXPECT_EQ(static_cast<int64_t>(module->functions()[0].body[1].operands[1].bits), -32);
+}
+
+uint64_t Constant(const std::string& expression) {
+  const auto module = Parse(".target sm_80\n.entry f() { .reg .b64 %a; mov.u64 %a, " + expression + "; ret; }");
+  return module ? module->functions()[0].body[0].operands[1].bits : 0xBAD;
+}
+
+TEST(Parse, ConstantsAreExpressions) {
+  const std::pair<const char*, uint64_t> cases[] = {{"2*3+1", 7},
+                                                    {"1+2*3", 7},
+                                                    {"(5-2)<<1", 6},
+                                                    {"5 > 3 ? 7 : 8", 7},
+                                                    {"0 ? 1 : 0 ? 2 : 3", 3},
+                                                    {"-1>>1", ~uint64_t{0}},
+                                                    {"(.u64)-1>>32", 0xffffffff},
+                                                    {"0xFFFFFFFFFFFFFFFFU/3", 0x5555555555555555},
+                                                    {"-7/2", static_cast<uint64_t>(-3)},
+                                                    {"-7 % 4", static_cast<uint64_t>(-3)},
+                                                    {"10==10&&3!=2", 1},
+                                                    {"1|6&3^1", 3},
+                                                    {"~0U<1", 0},
+                                                    {"!5", 0},
+                                                    {"+5", 5},
+                                                    {"0b101", 5},
+                                                    {"017", 15},
+                                                    {"WARP_SZ*2", 64},
+                                                    {"(-0x7fffffffffffffff-1)/-1", uint64_t{1} << 63}};
+  for (const auto& [text, value] : cases) EXPECT_EQ(Constant(text), value) << text;
+  EXPECT_EQ(std::bit_cast<double>(Constant(".5")), 0.5);
+  EXPECT_EQ(std::bit_cast<double>(Constant("-(1.5)")), -1.5);
+  for (const char* wrong : {"7/0", "7 % 0", "1.5+2", "~1.5", "(3", "1 ? 2", "1+", "*3", "-"})
+    EXPECT_EQ(Constant(wrong), 0xBADu) << wrong;
+  for (const char* nested : {"(", "-", "~", "1?", "0?1:"}) {
+    std::string text;
+    for (int i = 0; i < 100000; ++i) text += nested;
+    EXPECT_EQ(Constant(text + "1"), 0xBADu) << nested;
+  }
+}
+
+TEST(Parse, ExpressionsStandInAddressesSizesAndInitialValues) {
+  const auto module = Parse(
+      ".target sm_80\n.global .u32 x[2+2] = {1+2*3, (1<<4)|3, ~0U};\n.global .u64 y = x+4*2;\n"
+      ".entry f() { .reg .b64 %a; .reg .b32 %r; ld.global.u32 %r, [x+4*2-1]; ld.global.u32 %r, [%a+-8]; "
+      "mov.u64 %a, x+2*4; mov.b32 %r, %r+3; ret; }");
+  ASSERT_TRUE(module) << module.error().ToString();
+  const Variable& x = module->globals()[0];
+  EXPECT_EQ(x.bytes, 16u);
+  EXPECT_EQ(x.initial[0], std::byte{7});
+  EXPECT_EQ(x.initial[4], std::byte{19});
+  EXPECT_EQ(x.initial[8], std::byte{0xff});
+  EXPECT_EQ(module->globals()[1].initial[0], std::byte{8});
+  const std::vector<Instruction>& body = module->functions()[0].body;
+  EXPECT_EQ(body[0].operands[1].bits, 7u);
+  EXPECT_EQ(static_cast<int64_t>(body[1].operands[1].bits), -8);
+  EXPECT_EQ(body[2].operands[1].bits, 8u);
+  EXPECT_EQ(body[3].Mnemonic(), "add.u32");
+  EXPECT_EQ(body[3].operands[2].bits, 3u);
+}
+
+/// As the assembler has it.
+TEST(Parse, NamesAreDeclaredOnceInAScope) {
+  const auto parses = [](const std::string& outside, const std::string& inside) {
+    return Parse(".target sm_80\n" + outside + "\n.visible .entry k(.param .u64 p) { .reg .u32 a; " + inside +
+                 " ret; }")
+        .has_value();
+  };
+  for (const char* twice :
+       {".reg .u32 a;", ".reg .u32 p;", ".reg .u32 %r<3>; .reg .u32 %r2;", ".shared .u32 x; .local .u32 x;",
+        "L: L:", ".reg .u32 L; L:", "L: .reg .u32 L;", ".shared .u32 a;", ".reg .v2 .u32 q; .reg .u32 q.x;"})
+    EXPECT_FALSE(parses("", twice)) << twice;
+  for (const char* twice :
+       {".global .u32 x; .global .u32 x;", ".weak .global .u32 x; .weak .global .u32 x;",
+        ".func x() { ret; } .global .u32 x;", ".global .u32 k;", ".func f() { ret; } .entry f() { ret; }",
+        ".weak .func f() { ret; } .weak .func f() { ret; }", ".func f() { ret; } .func f();",
+        ".entry f(.param .u64 q, .param .u64 q) { ret; }", ".entry k() { ret; }",
+        ".func f(.param .u32 q); .func f(.param .u64 q) { ret; }"})
+    EXPECT_FALSE(parses(twice, "")) << twice;
+  for (const char* inside : {"{ .reg .u32 a; { .reg .u32 a; } }", "{ .reg .u32 b; } { .reg .u32 b; }",
+                             "{ L: bra L; } L:", ".shared .u32 s; { .shared .u32 t; }"})
+    EXPECT_TRUE(parses("", inside)) << inside;
+  for (const char* outside :
+       {".func f(); .func f(); .func f() { ret; }", ".extern .global .u32 x; .extern .global .u32 x;",
+        ".global .u32 p; .global .u32 a;", ".shared .u32 s;",
+        ".extern .shared .align 16 .b8 d[]; .extern .shared .align 16 .b8 d[];"})
+    EXPECT_TRUE(parses(outside, outside == std::string_view(".shared .u32 s;") ? ".shared .u32 s;" : "")) << outside;
+  const auto declared = Parse(".target sm_80\n.extern .global .u32 x;\n.visible .global .u32 x = 7;");
+  ASSERT_TRUE(declared);
+  ASSERT_EQ(declared->globals().size(), 1u);
+  EXPECT_EQ(declared->globals()[0].initial[0], std::byte{7});
 }
 
 TEST(Parse, CutOffAndEndlessTextsAreErrors) {
