@@ -12,7 +12,8 @@ std::string Hex(uint64_t v);
 inline uint64_t AddressOf(const Exec& x, const Op& op, int lane) {
   if (op.src[0] == INT32_MIN) return op.imm;
   const uint32_t* a = x.Source(op.src[0]);
-  return (op.narrow_address ? a[lane] : Lane<uint64_t>::Get(a, lane)) + op.imm;
+  // The register may lie below zero, and only its sum with the offset in shared memory.
+  return op.narrow_address ? uint64_t{a[lane] + static_cast<uint32_t>(op.imm)} : Lane<uint64_t>::Get(a, lane) + op.imm;
 }
 
 /// The space of a generic address, which loses its window.

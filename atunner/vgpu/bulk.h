@@ -11,8 +11,9 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 inline uint64_t BulkAddress(const Exec& x, const Op& op, int operand, int lane) {
   const uint32_t* slot = x.Source(op.src[static_cast<size_t>(operand)]);
-  const uint64_t base = (op.variant >> operand) & 1 ? slot[lane] : Lane<uint64_t>::Get(slot, lane);
-  return base + (operand == 0 ? op.imm : op.target);
+  const uint64_t offset = operand == 0 ? op.imm : static_cast<uint64_t>(int64_t{static_cast<int32_t>(op.target)});
+  const bool narrow = ((op.variant >> operand) & 1) != 0;
+  return narrow ? uint64_t{slot[lane] + static_cast<uint32_t>(offset)} : Lane<uint64_t>::Get(slot, lane) + offset;
 }
 inline uint64_t BulkBarrier(const Exec& x, const Op& op, int lane) {
   const uint32_t* slot = x.Source(op.src[3]);

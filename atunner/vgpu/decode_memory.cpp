@@ -1,5 +1,6 @@
 // Addresses, loads, stores, atomics and asynchronous copies.
 #include <algorithm>
+#include <utility>
 
 #include "atunner/model/tensor_map.h"
 #include "atunner/vgpu/bulk.h"
@@ -361,8 +362,8 @@ Status Decoder::BulkAddresses(const Operand& first, const Operand& second, const
   Op from;
   ATUNNER_RETURN_IF_ERROR(Address(first, instruction, to, op.src[0]));
   ATUNNER_RETURN_IF_ERROR(Address(second, instruction, from, op.src[1]));
-  if (op.src[0] == kNoSlot) op.src[0] = Constant(0, false), to.narrow_address = true;
-  if (op.src[1] == kNoSlot) op.src[1] = Constant(0, false), from.narrow_address = true;
+  if (op.src[0] == kNoSlot) op.src[0] = Constant(std::exchange(to.imm, 0), true);
+  if (op.src[1] == kNoSlot) op.src[1] = Constant(std::exchange(from.imm, 0), true);
   op.imm = to.imm;
   op.target = static_cast<uint32_t>(from.imm);
   op.variant = static_cast<uint8_t>((to.narrow_address ? 1 : 0) | (from.narrow_address ? 2 : 0));
@@ -415,7 +416,7 @@ Status Decoder::DecodeTensorMap(const Form& form, Op& op) {
   if (publishes) {
     Op from;
     ATUNNER_RETURN_IF_ERROR(Address(operands[1], instruction, from, op.src[1]));
-    if (op.src[1] == kNoSlot) op.src[1] = Constant(0, false), from.narrow_address = true;
+    if (op.src[1] == kNoSlot) op.src[1] = Constant(std::exchange(from.imm, 0), true);
     op.target = static_cast<uint32_t>(from.imm);
     op.width = from.narrow_address ? 4 : 8;
     op.space = Space::kGlobal;

@@ -138,6 +138,7 @@ struct Suspect {
   static constexpr int32_t kNobody = INT32_MIN;
   std::vector<int32_t> moved;  ///< slots of the elements of a load or store in the block's memory; kNobody: no suspect
   bool generic = false;        ///< a store that may not be one to global memory
+  bool cancels = false;        ///< the last of `passes` is taken from a sum of which it is a term
   bool compares = false;       ///< what came from shared memory does not make its result undefined
   bool copies = false;         ///< a load of what is copied and nothing else: it may read unwritten memory
   bool keeps = false;          ///< a store: `moved` may be undefined in shared memory, or the stack, from now on

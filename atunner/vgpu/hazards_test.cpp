@@ -16,7 +16,8 @@ class OneBlock : public testing::Test {
  protected:
   std::string Run(const std::string& body) {
     const std::string ptx =
-        ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+        ".version 8.8\n.target sm_90\n.address_size 64\n" + outside_ +
+        ".visible .entry k(.param .u64 out)\n{\n"
         ".reg .b16 %h<4>;\n.reg .b32 %t, %s, %r<8>;\n.reg .pred %p, %q;\n.reg .b64 %to, %d<4>;\n"
         ".shared .align 16 .b8 room[1024];\n"
         "ld.param.u64 %to, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %s, room;\nmad.lo.u32 %s, %t, 16, %s;\n"
@@ -37,8 +38,11 @@ class OneBlock : public testing::Test {
     options.check_global = options.keep_going = true;
     const auto result = (*program)->Run("k", {{1, 1, 1}, {64, 1, 1}, {1, 1, 1}, 0}, params, options);
     std::memcpy(words_, reinterpret_cast<const void*>(to), sizeof words_);
+    printed_ = result.outcome.printed;
     return result.outcome.message;
   }
+  std::string outside_;  ///< before the kernel
+  std::string printed_;
   uint32_t words_[64][4] = {};
 };
 
@@ -160,6 +164,90 @@ TEST_F(OneBlock, UndefinedRegistersStayUndefinedInSharedMemory) {
       << "sorts compare the empty end of a tile";
   EXPECT_THAT(Run(exchange + load + "and.b32 %r4, %t, 3;\nmad.wide.u32 %d0, %r3, 0, %to;\nst.global.u32 [%d0], %r4;\n"),
               HasSubstr("computes an address from a variable that nothing was written to"));
+}
+
+/// Block-wide scans take from a sum that lanes exchanged their own term, which may be undefined at a tile's end.
+TEST_F(OneBlock, AnUndefinedTermThatIsTakenFromItsSumLeavesNothing) {
+  const std::string scan =
+      "setp.lt.u32 %p, %t, 20;\n@%p mov.u32 %r0, %t;\nmov.u32 %r1, %r0;\n"
+      "shfl.sync.up.b32 %r2|%q, %r1, 1, 0, -1;\n@%q add.u32 %r2, %r2, %r1;\nmov.u32 %r1, %r2;\n"
+      "shfl.sync.up.b32 %r2|%q, %r1, 2, 0, -1;\n@%q add.u32 %r2, %r2, %r1;\n";
+  EXPECT_EQ(Run(scan + "sub.u32 %r3, %r2, %r0;\nst.global.u32 [%to], %r3;\n"), "");
+  EXPECT_EQ(words_[3][0], 3u);
+  EXPECT_THAT(Run(scan + "sub.u32 %r3, %t, %r0;\nst.global.u32 [%to], %r3;\n"), HasSubstr("nothing was written to"));
+  EXPECT_THAT(Run("setp.lt.u32 %p, %t, 20;\n@%p mov.u32 %r0, %t;\nmov.u32 %r3, 9;\nmov.u32 %r4, 0;\nL:\n"
+                  "sub.u32 %r3, %r3, %r0;\nadd.u32 %r4, %r4, 1;\nsetp.lt.u32 %q, %r4, 3;\n@%q bra L;\n"
+                  "st.global.u32 [%to], %r3;\n"),
+              HasSubstr("nothing was written to"))
+      << "a sum of its own results";
+}
+
+/// Compilers count down from an offset that the address adds.
+TEST_F(OneBlock, AddressesOf32BitsMayBeginBelowZero) {
+  const std::string down = "st.shared.u32 [%s], %t;\nbar.sync 0;\nshl.b32 %r0, %t, 4;\nneg.s32 %r0, %r0;\n";
+  EXPECT_EQ(Run(down + "ld.shared.u32 %r1, [%r0+1008];\nst.global.u32 [%to], %r1;\n"), "");
+  EXPECT_EQ(words_[5][0], 58u);
+  EXPECT_EQ(Run(down + "setp.gt.u32 %p, %t, 2;\n@%p ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%r0+1008];\n@%p "
+                       "st.global.u32 [%to], %r0;\n"),
+            "");
+  EXPECT_EQ(words_[5][0], 58u);
+  EXPECT_EQ(Run(down + "atom.shared.add.u32 %r1, [%r0+1008], 1;\nst.global.u32 [%to], %r1;\n"), "");
+  EXPECT_EQ(words_[5][0], 58u);
+  EXPECT_EQ(Run(down + "cp.async.ca.shared.global [%r0+1008], [%to], 4;\ncp.async.wait_all;\nbar.sync 0;\n"), "");
+  EXPECT_THAT(Run(down + "ld.shared.u32 %r1, [%r0+900];\n"), HasSubstr("shared"));
+}
+
+TEST_F(OneBlock, BulkCopiesTakeOffsetsOfBothSigns) {
+  EXPECT_EQ(Run("setp.ne.u32 %p, %t, 0;\n@%p bra OUT;\nmov.u32 %r0, room;\nsub.u32 %r0, %r0, 64;\n"
+                "st.shared.v4.u32 [room+32], {77, 1, 2, 3};\nfence.proxy.async;\nadd.u64 %d0, %to, 64;\n"
+                "cp.async.bulk.global.shared::cta.bulk_group [%d0+-48], [%r0+96], 16;\ncp.async.bulk.commit_group;\n"
+                "cp.async.bulk.wait_group 0;\nOUT:\n"),
+            "");
+  EXPECT_EQ(words_[1][0], 77u);
+}
+
+TEST_F(OneBlock, FunctionsTakeAndGiveRegisters) {
+  outside_ =
+      ".func (.reg .u64 sum, .reg .u32 product) both (.reg .u32 x, .reg .u32 y);\n"
+      ".func (.reg .u32 r) pick (.reg .u32 x) { .reg .pred small; setp.lt.u32 small, x, 32; mov.u32 r, 1; @small ret; "
+      "mov.u32 r, 2; }\n";
+  EXPECT_EQ(Run("call (%d0, %r0), both, (%t, 7);\ncall (%r1), pick, (%t);\nmov.u32 %r2, 9;\nsetp.eq.u32 %p, %t, 3;\n"
+                "@%p call (%r2), pick, (40);\ncvt.u32.u64 %r3, %d0;\nst.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"
+                "ret;\n}\n.func (.reg .u64 sum, .reg .u32 product) both (.reg .u32 x, .reg .u32 y)\n{ .reg .u32 s; "
+                "add.u32 s, x, y; cvt.u64.u32 sum, s; mul.lo.u32 product, x, y;\n"),
+            "");
+  EXPECT_EQ(words_[40][0], 280u);
+  EXPECT_EQ(words_[40][1], 2u);
+  EXPECT_EQ(words_[31][1], 1u);
+  EXPECT_EQ(words_[3][2], 2u);
+  EXPECT_EQ(words_[4][2], 9u);
+  EXPECT_EQ(words_[40][3], 47u);
+}
+
+TEST_F(OneBlock, RegistersMayBeVectors) {
+  EXPECT_EQ(
+      Run(".reg .v4 .u32 q;\n.reg .v2 .u32 h<2>;\nmov.v4.u32 q, {%t, 2, 3, 4};\nmov.v4.u32 q, {q.y, q.x, q.w, q.z};\n"
+          "st.global.v4.u32 [%to], q;\nld.global.v2.u32 h1, [%to];\nmov.v2.u32 h0, h1;\nadd.u32 h0.x, h0.x, h1.y;\n"
+          "st.global.u32 [%to+8], h0.r;\n"),
+      "");
+  EXPECT_EQ(words_[9][0], 2u);
+  EXPECT_EQ(words_[9][1], 9u);
+  EXPECT_EQ(words_[9][2], 11u);
+  EXPECT_EQ(words_[9][3], 3u);
+}
+
+TEST_F(OneBlock, PrintsWidthsThatAreArguments) {
+  outside_ =
+      ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
+      ".global .align 1 .b8 format[24] = {91, 37, 42, 100, 93, 91, 37, 45, 42, 100, 93, 91, 37, 46, 42, 102, 93, 10, "
+      "0};\n";
+  EXPECT_EQ(Run("setp.ne.u32 %p, %t, 0;\n@%p bra OUT;\n.local .align 8 .b8 list[32];\n"
+                "st.local.v2.u32 [list], {5, 42};\nst.local.v2.u32 [list+8], {4, 7};\nst.local.u32 [list+16], 2;\n"
+                "st.local.u64 [list+24], 0x400921FB54442D18;\nmov.u64 %d0, list;\ncvta.local.u64 %d0, %d0;\n"
+                "mov.u64 %d1, format;\ncvta.global.u64 %d1, %d1;\n{ .param .b64 f; .param .b64 a; .param .b32 r;\n"
+                "st.param.b64 [f], %d1;\nst.param.b64 [a], %d0;\ncall (r), vprintf, (f, a);\n}\nOUT:\n"),
+            "");
+  EXPECT_EQ(printed_, "[   42][7   ][3.14]\n");
 }
 
 TEST_F(OneBlock, PartsOfAVectorStayUnwrittenWhenItIsCopied) {

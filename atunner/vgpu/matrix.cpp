@@ -10,8 +10,7 @@ namespace {
 /// Reads one aligned row of 16 bytes through the ordinary checks: an 8×8 matrix row belongs to one lane's
 /// address.
 bool MatrixRow(Exec& x, const Op& op, int lane, const uint32_t*& row) {
-  const uint32_t* a = x.Source(op.src[0]);
-  uint64_t address = (op.narrow_address ? a[lane] : Lane<uint64_t>::Get(a, lane)) + op.imm;
+  uint64_t address = AddressOf(x, op, lane);
   if ((address & kWindowMask) == kSharedWindow) address &= ~kWindowMask;
   if (address % 16 != 0) {
     Report(x, op, Hazard::Kind::kMisaligned, lane,

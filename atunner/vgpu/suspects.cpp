@@ -111,6 +111,23 @@ class FunctionFlow {
     }
     Spread();
   }
+  /// An exclusive scan may be the inclusive one less the lane's own term: of an undefined term nothing is left then.
+  bool TakesTermFromSum(size_t index) const {
+    const Instruction& i = function_.body[index];
+    if (i.opcode != "sub" || i.operands.size() != 3 || i.Has("f32") || i.Has("f64")) return false;
+    const int term = i.operands[2].reg;
+    if (!suspects_.contains(term)) return false;
+    std::set<int> sums{term};
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t k = 0; k < uses_.size(); ++k) {
+        const bool adds =
+            k != index && std::ranges::any_of(uses_[k].values, [&](int reg) { return sums.contains(reg); });
+        for (int reg : uses_[k].writes) more |= adds && sums.insert(reg).second;
+      }
+    }
+    return sums.contains(i.operands[1].reg);
+  }
 
  private:
   /// Calls `f` for each register that instruction `i` reads, then notes what it writes.
@@ -246,6 +263,7 @@ Suspect Describe(const Instruction& instruction, size_t index, const FunctionFlo
   }
   s.compares = IsOneOf(opcode, {"set", "setp"});
   if (Passes(instruction)) take(use.values, s.passes);
+  s.cancels = !s.passes.empty() && flow.TakesTermFromSum(index);
   if (chooses) take({instruction.operands[3].reg}, s.passes);
   return s;
 }
@@ -352,7 +370,8 @@ void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, 
     result |= of(slot) & lanes & (suspect.compares ? ~carried(slot) : ~0u);
     result_carried |= of(slot) & lanes & carried(slot);
   };
-  for (int32_t slot : suspect.passes) take(slot, ~0u);
+  const uint32_t cancelled = suspect.cancels ? of(suspect.passes.back()) : 0;
+  for (int32_t slot : suspect.passes) take(slot, ~cancelled);
   if (const auto [a, b, p] = suspect.select; p >= 0) {
     const uint32_t chosen = *x.Slot(p);
     if (a >= 0) take(a, chosen);

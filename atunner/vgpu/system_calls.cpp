@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kMaxPrinted = size_t{1} << 16;
 constexpr size_t kMaxString = 1024;
+constexpr int32_t kMaxWidth = 500;
 
 template <class T>
 T Argument(Exec& x, const Op& op, int lane, size_t index) {
@@ -66,6 +67,18 @@ class ArgumentReader {
   uint64_t at_;
 };
 
+/// A width or precision that is an argument of its own: "%*d" → "%12d".
+bool FillStars(ArgumentReader& arguments, std::string& spec) {
+  for (size_t star = spec.find('*'); star != std::string::npos; star = spec.find('*')) {
+    uint64_t raw = 0;
+    if (!arguments.Next(4, raw)) return false;
+    const int32_t value = std::clamp(static_cast<int32_t>(raw), -kMaxWidth, kMaxWidth);
+    const bool no_precision = value < 0 && spec[star - 1] == '.';
+    spec.replace(no_precision ? star - 1 : star, no_precision ? 2 : 1, no_precision ? "" : std::to_string(value));
+  }
+  return true;
+}
+
 /// Formats one conversion such as "%-8.3lld"; its length modifiers are replaced by those of the host.
 bool FormatOne(Exec& x, const Op& op, int lane, const std::string& spec, ArgumentReader& arguments, std::string& out) {
   const char kind = spec.back();
@@ -109,14 +122,15 @@ bool Format(Exec& x, const Op& op, int lane, const std::string& format, uint64_t
       continue;
     }
     const size_t end = format.find_first_of("diouxXfFeEgGaAcsp%", i + 1);
-    // What is no conversion, or asks for its width as an argument, is printed as it stands.
-    if (end == std::string::npos || end - i > 16 || format.substr(i, end - i).find('*') != std::string::npos) {
+    if (end == std::string::npos || end - i > 16) {  // what is no conversion is printed as it stands
       out += format[i];
       continue;
     }
+    std::string spec = format.substr(i, end - i + 1);
+    if (!FillStars(arguments, spec)) return false;
     if (format[end] == '%')
       out += '%';
-    else if (!FormatOne(x, op, lane, format.substr(i, end - i + 1), arguments, out))
+    else if (!FormatOne(x, op, lane, spec, arguments, out))
       return false;
     i = end;
   }
