@@ -23,4 +23,8 @@ void PrintHazard(const Hazard& hazard, SourceLines& source);
 /// "no hazards", "1 hazard", "5 hazards".
 std::string HowMany(size_t hazards);
 
+/// How a launch ended, in one phrase. `checked`: on the virtual GPU; a real one looks for no hazards, and does not tell
+/// how far a kernel came that it ended.
+std::string Verdict(const LaunchOutcome& outcome, bool checked);
+
 }  // namespace atunner::cli

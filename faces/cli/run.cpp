@@ -188,21 +188,20 @@ void NameMemory(vgpu::VirtualGpu& gpu, const Bound& bound) {
 }
 
 void PrintRun(const LoadedText& kernel, const std::string& where, const LaunchOutcome& outcome,
-              const std::vector<Content>& contents, size_t most, SourceLines& source) {
+              const std::vector<Content>& contents, size_t most, bool checked, SourceLines& source) {
   fmt::print("{}", outcome.printed);
   for (const Hazard& hazard : outcome.hazards) PrintHazard(hazard, source);
   for (const Content& content : contents) PrintContent(content, most);
-  const bool ended = outcome.kind == LaunchOutcome::Kind::kCompleted || !outcome.hazards.empty();
-  fmt::print("{}: {} on {} blocks, {}\n", kernel.entry, ended ? HowMany(outcome.hazards.size()) : outcome.message,
-             outcome.blocks_executed, where);
+  fmt::print("{}: {}, {}\n", kernel.entry, Verdict(outcome, checked), where);
 }
 
 Json RunJson(const LoadedText& kernel, const std::string& where, const LaunchOutcome& outcome,
-             const std::vector<Content>& contents, size_t most, SourceLines& source) {
+             const std::vector<Content>& contents, size_t most, bool checked, SourceLines& source) {
   Json json{{"kernel", kernel.entry},     {"where", where},
             {"message", outcome.message}, {"blocks", outcome.blocks_executed},
             {"printed", outcome.printed}, {"completed", outcome.kind == LaunchOutcome::Kind::kCompleted},
-            {"hazards", Json::array()},   {"memory", Json::array()}};
+            {"checked", checked},         {"hazards", Json::array()},
+            {"memory", Json::array()}};
   for (const Hazard& hazard : outcome.hazards) json["hazards"].push_back(HazardJson(hazard, source));
   for (const Content& content : contents) json["memory"].push_back(ContentJson(content, most));
   return json;
@@ -236,9 +235,9 @@ Result<int> RunKernel(const RunFlags& flags, const Common& common) {
   const std::string where = (flags.real ? "" : "virtual ") + target.profile.name;
   SourceLines source(kernel.source_name, kernel.source, Path(flags.file).parent_path());
   if (common.json) {
-    PrintJson(RunJson(kernel, where, outcome, contents, flags.show, source));
+    PrintJson(RunJson(kernel, where, outcome, contents, flags.show, !flags.real, source));
   } else {
-    PrintRun(kernel, where, outcome, contents, flags.show, source);
+    PrintRun(kernel, where, outcome, contents, flags.show, !flags.real, source);
   }
   return outcome.completed() ? 0 : 1;
 }

@@ -1,0 +1,35 @@
+// What `run` and `sanitize` say of a launch.
+#include "faces/cli/hazard_text.h"
+
+#include <gtest/gtest.h>
+
+namespace atunner::cli {
+namespace {
+
+TEST(Verdict, SaysNothingOfHazardsThatNobodyLookedFor) {
+  LaunchOutcome outcome;
+  outcome.blocks_executed = 2;
+  EXPECT_EQ(Verdict(outcome, true), "no hazards on 2 blocks");
+  EXPECT_EQ(Verdict(outcome, false), "completed, nothing was checked");
+}
+
+TEST(Verdict, NamesTheErrorOfAKernelThatDied) {
+  LaunchOutcome outcome;
+  outcome.kind = LaunchOutcome::Kind::kFaulted;
+  outcome.message = "CUDA_ERROR_ILLEGAL_ADDRESS";
+  EXPECT_EQ(Verdict(outcome, false), "CUDA_ERROR_ILLEGAL_ADDRESS");
+  outcome.hazards.emplace_back();
+  outcome.blocks_executed = 7;
+  EXPECT_EQ(Verdict(outcome, true), "1 hazard on 7 blocks");
+}
+
+TEST(Verdict, NamesTheLimitThatEndedALaunch) {
+  LaunchOutcome outcome;
+  outcome.kind = LaunchOutcome::Kind::kTimeout;
+  outcome.message = "the limit of time ran out";
+  outcome.blocks_executed = 3;
+  EXPECT_EQ(Verdict(outcome, true), "the limit of time ran out on 3 blocks");
+}
+
+}  // namespace
+}  // namespace atunner::cli
