@@ -88,10 +88,8 @@ bool CopiesPieces(Exec& x, const Op& op) {
   });
 }
 
-/// The one byte of a struct without members, as code that was not optimised copies it.
-static bool CopiesByte(Exec& x, const Op& op) {
-  if (op.width != 1 || op.list_size != 1) return false;
-  return Remembered(x, op, sizeof(Op) - 2, [&] { return OnlyCopied(*x.kernel, op, 0) != Copied::kNo; });
+static bool CopiesStack(Exec& x, const Op& op) {
+  return op.list_size == 1 && Remembered(x, op, sizeof(Op) - 2, [&] { return MayReadUnwritten(*x.kernel, op); });
 }
 
 bool WriteUnordered(const Exec& x, const SharedShadow& s, uint16_t thread) {
@@ -173,7 +171,7 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
 void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32_t bytes) {
   const uint8_t* defined = x.local_defined.data() + (at - x.local.data());
   if (std::any_of(defined, defined + bytes, [](uint8_t d) { return d != 0; })) return;
-  if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal) || CopiesByte(x, op)) return;
+  if (ReportedBefore(x, op, Hazard::Kind::kUninitialisedLocal) || CopiesStack(x, op)) return;
   if (at > x.local.data() && defined[-1] != 0 && CopiesPieces(x, op)) return;
   const uint64_t address = static_cast<uint64_t>(at - x.local.data()) % x.kernel->local_bytes;
   Report(x, op, Hazard::Kind::kUninitialisedLocal, lane,

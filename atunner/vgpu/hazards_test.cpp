@@ -278,6 +278,27 @@ TEST_F(OneBlock, EmptyStructsAreCopied) {
       "");
 }
 
+/// As code that was not optimised does it, by generic addresses.
+TEST_F(OneBlock, StructsOnTheStackAreCopiedAndTheirBitFieldsSet) {
+  const std::string stack =
+      ".local .align 8 .b8 mine[32];\nmov.u64 %d0, mine;\ncvta.local.u64 %d0, %d0;\nst.u32 [%d0], %t;\n";
+  const std::string copy = "ld.u64 %d1, [%d0+8];\nst.u64 [%d0+24], %d1;\n";
+  EXPECT_EQ(Run(stack + copy), "") << "a member that was never set";
+  EXPECT_EQ(Run(stack + copy + "ld.u64 %d2, [%d0+24];\nst.u64 [%d0+16], %d2;\n"), "");
+  EXPECT_THAT(Run(stack + copy + "ld.u64 %d2, [%d0+24];\nst.global.u64 [%to], %d2;\n"),
+              HasSubstr("stores a variable that nothing was written to"));
+  EXPECT_THAT(Run(stack + copy + "ld.u64 %d2, [%d0+24];\nadd.u64 %d2, %d2, 1;\nst.global.u64 [%to], %d2;\n"),
+              HasSubstr("reads local address 0x18 before anything was written there"));
+  const std::string field =
+      "ld.u32 %r0, [%d0+4];\nand.b32 %r1, %r0, -256;\nor.b32 %r2, %r1, 9;\nst.u32 [%d0+4], %r2;\n";
+  EXPECT_EQ(Run(stack + field + "ld.u32 %r3, [%d0+4];\nand.b32 %r3, %r3, 255;\nst.global.u32 [%to], %r3;\n"), "");
+  EXPECT_EQ(words_[7][0], 9u);
+  EXPECT_EQ(Run(stack + "ld.u32 %r0, [%d0+4];\nbfi.b32 %r1, %t, %r0, 8, 8;\nst.u32 [%d0+4], %r1;\n"), "");
+  EXPECT_THAT(
+      Run(stack + "ld.u32 %r0, [%d0+4];\nand.b32 %r1, %r0, 255;\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%to], %r1;\n"),
+      HasSubstr("reads local address 0x4 before anything was written there"));
+}
+
 TEST_F(OneBlock, RegistersOfTheEnvironmentAndCountersOfNobodyAreZero) {
   EXPECT_EQ(Run("mov.b32 %r0, %envreg0;\nmov.b32 %r1, %envreg31;\nmov.u32 %r2, %pm2;\nmov.u64 %d0, %pm7_64;\n"
                 "cvt.u32.u64 %r3, %d0;\nst.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"),

@@ -91,7 +91,7 @@ class FunctionFlow {
   const std::set<int>& suspects() const { return suspects_; }
   /// Loads, by instruction, whose values are only copied: unwritten parts of structs.
   const std::set<size_t>& copies() const { return copies_; }
-  bool IsCopy(int reg) const { return byte_copies_.contains(reg); }
+  bool IsCopy(int reg) const { return stack_copies_.contains(reg); }
 
   /// Whether a suspect register is stored where shared memory may be.
   bool StoresSuspects() const {
@@ -169,7 +169,7 @@ class FunctionFlow {
   }
 
   /// Structs are moved with their padding: vectors and halves of pairs within shared memory, and in code that was not
-  /// optimised the one byte of a struct without members.
+  /// optimised all pieces of those on the stack.
   void FindCopies() {
     const auto loads = [](const Instruction& i) { return Moves(i, "ld"); };
     if (std::ranges::none_of(function_.body, loads)) return;
@@ -184,12 +184,12 @@ class FunctionFlow {
       const std::vector<int> elements = Elements(i);
       const int bits = ptx::BitsOf(ptx::ParseType(i.modifiers.back()));
       const bool part = MayBeShared(i) && (elements.size() > 1 || bits == 64);
-      const bool byte = MayBeLocal(i) && elements.size() == 1 && bits == 8;
+      const bool stack = MayReadUnwritten(function_, uses_, copied, index);
       for (int reg : elements) {
         const bool used = reg >= 0 && read[static_cast<size_t>(reg)];
         const Copied how = used ? copied[static_cast<size_t>(reg)] : Copied::kNo;
-        if (!(part && how == Copied::kWithinBlock) && !(byte && how != Copied::kNo)) continue;
-        if (byte) byte_copies_.insert(reg);
+        if (!(part && how == Copied::kWithinBlock) && !(stack && used)) continue;
+        if (stack && how != Copied::kNo) stack_copies_.insert(reg);
         suspects_.insert(reg);
         copies_.insert(index);
       }
@@ -214,7 +214,7 @@ class FunctionFlow {
   std::vector<BasicBlock> blocks_;
   std::vector<Use> uses_;
   std::set<int> suspects_;
-  std::set<int> byte_copies_;
+  std::set<int> stack_copies_;
   std::set<size_t> copies_;
 };
 
@@ -333,11 +333,11 @@ uint32_t LoadedUndefined(const Exec& x, const Op& op, const Suspect& suspect, si
   return undefined;
 }
 
-uint32_t GlobalLanes(const Exec& x, const Op& op, uint32_t active) {
+uint32_t LanesIn(const Exec& x, const Op& op, Space space, uint32_t active) {
   uint32_t lanes = 0;
   ForLanes(active, [&](int l) {
     uint64_t address = AddressOf(x, op, l);
-    lanes |= (Resolve(op.space, address) == Space::kGlobal ? 1u : 0u) << l;
+    lanes |= (Resolve(op.space, address) == space ? 1u : 0u) << l;
   });
   return lanes;
 }
@@ -359,7 +359,7 @@ void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, 
     report(of(slot) & active, "computes an address from a variable that nothing was written to");
     of(slot) &= ~active;
   }
-  uint32_t stored = suspect.stored.empty() ? 0 : suspect.generic ? GlobalLanes(x, op, active) : active;
+  uint32_t stored = suspect.stored.empty() ? 0 : suspect.generic ? LanesIn(x, op, Space::kGlobal, active) : active;
   uint32_t from_shared = stored;
   for (int32_t slot : suspect.stored) stored &= of(slot), from_shared &= carried(slot);
   report(stored & ~from_shared, "stores a variable that nothing was written to");
@@ -384,7 +384,9 @@ void CheckSuspect(Exec& x, const Op& op, const Suspect& suspect, uint32_t mask, 
   for (int32_t slot : suspect.writes) define(slot, result, result_carried);
   for (size_t e = 0; !suspect.keeps && e < suspect.moved.size(); ++e) {
     const int32_t slot = suspect.moved[e];
-    if (slot != Suspect::kNobody) define(slot, LoadedUndefined(x, op, suspect, e, active), ~0u);
+    if (slot == Suspect::kNobody) continue;
+    const uint32_t undefined = LoadedUndefined(x, op, suspect, e, active);
+    define(slot, undefined, undefined == 0 ? 0 : LanesIn(x, op, Space::kShared, undefined));
   }
 }
 

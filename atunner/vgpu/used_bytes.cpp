@@ -100,4 +100,53 @@ Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element) {
   return CopiesOf(function, uses)[static_cast<size_t>(reg)];
 }
 
+namespace {
+
+/// Whether all that is made of a register passes `test`, which is asked of each instruction that reads it.
+template <class F>
+bool EachUse(const ptx::Function& function, const std::vector<Use>& uses, int reg, F&& test) {
+  const auto holds = [reg](const std::vector<int>& list) { return std::ranges::find(list, reg) != list.end(); };
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (holds(uses[i].addresses) || function.body[i].guard == reg) return false;
+    if (holds(uses[i].values) && !test(function.body[i])) return false;
+  }
+  return true;
+}
+
+/// Some of its bits are kept, others put in their place.
+bool IsInsertedInto(const ptx::Function& function, const std::vector<Use>& uses, int reg) {
+  return EachUse(function, uses, reg, [&](const Instruction& i) {
+    if (i.opcode == "bfi") return i.operands.size() == 5 && i.operands[2].reg == reg && i.operands[1].reg != reg;
+    const bool keeps = i.opcode == "and" && i.operands.size() == 3 && i.operands[0].reg >= 0 &&
+                       i.operands[2].kind == ptx::Operand::Kind::kImmediate;
+    return keeps && EachUse(function, uses, i.operands[0].reg,
+                            [](const Instruction& use) { return IsOneOf(use.opcode, {"or", "st"}); });
+  });
+}
+
+}  // namespace
+
+bool MayReadUnwritten(const ptx::Function& function, const std::vector<Use>& uses, const std::vector<Copied>& copies,
+                      size_t load) {
+  const Instruction& i = function.body[load];
+  const auto named = [&](std::string_view space) {
+    return std::ranges::any_of(i.modifiers, [&](const std::string& m) { return m.starts_with(space); });
+  };
+  if (i.opcode != "ld" || i.operands.size() != 2 || named("global") || named("const") || named("shared")) return false;
+  const int reg = i.operands[0].reg;
+  if (i.operands[0].kind != ptx::Operand::Kind::kRegister || reg < 0) return false;
+  const Copied how = copies[static_cast<size_t>(reg)];
+  const bool piece = !named("local") || (i.modifiers.back().size() == 2 && i.modifiers.back()[1] == '8');
+  return how == Copied::kWithinBlock || (how == Copied::kAnywhere && piece) || IsInsertedInto(function, uses, reg);
+}
+
+bool MayReadUnwritten(const Kernel& kernel, const Op& op) {
+  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
+  const Code* code = CodeOf(kernel, index);
+  if (code == nullptr) return false;
+  std::vector<Use> uses;
+  for (const Instruction& instruction : code->function->body) uses.push_back(UseOf(instruction));
+  return MayReadUnwritten(*code->function, uses, CopiesOf(*code->function, uses), index - code->first_op);
+}
+
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -23,6 +23,12 @@ std::vector<Copied> CopiesOf(const ptx::Function& function, const std::vector<Us
 /// Element `element` of what the load `op` reads. Structs are copied with their padding.
 Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element);
 
+/// Of a load of one register from where the stack may be: whether it may read what nothing was written to. Code that
+/// was not optimised copies structs piece by piece, and inserts bit fields into words of which it has written none yet.
+bool MayReadUnwritten(const ptx::Function& function, const std::vector<Use>& uses, const std::vector<Copied>& copies,
+                      size_t load);
+bool MayReadUnwritten(const Kernel& kernel, const Op& op);
+
 /// Whether the load `op` reads a few bytes one by one and only copies them: a struct's padding, where the byte before
 /// was written.
 bool CopiesPieces(Exec& x, const Op& op);
