@@ -74,7 +74,7 @@ class Parser {
   static void AddInstead(Instruction& move);
   Status Guard(Instruction& instruction);
   /// "mov.v2.u32 a, b", element by element.
-  Status MoveVector(Function& function, const Instruction& move);
+  Status MoveVector(Function& function, Instruction move);
   /// A branch inside braces may mean a label of its scope or of one around it, seen or yet to come.
   bool ResolveLater(const std::string& label, size_t index);
   Result<Operand> ParseOperand(const Function& function);

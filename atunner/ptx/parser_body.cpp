@@ -209,7 +209,7 @@ Status Parser::ParseInstruction(Function& function) {
   if (in_call_) return ParseCall(function, std::move(instruction));
   if (instruction.opcode == "ret") StoreResults(function, instruction);
   if (instruction.opcode == "mov" && (instruction.Has("v2") || instruction.Has("v4")))
-    return MoveVector(function, instruction);
+    return MoveVector(function, std::move(instruction));
   function.body.push_back(std::move(instruction));
   return {};
 }
@@ -233,8 +233,18 @@ Status Parser::Guard(Instruction& instruction) {
   return {};
 }
 
-Status Parser::MoveVector(Function& function, const Instruction& move) {
+Status Parser::MoveVector(Function& function, Instruction move) {
   const size_t lanes = move.Has("v2") ? 2 : 4;
+  if (move.operands.size() == 2 && move.operands[1].kind == Operand::Kind::kSpecial) {  // "%tid"
+    Operand all;
+    all.kind = Operand::Kind::kVector;
+    for (size_t i = 0; i < std::min<size_t>(lanes, 3); ++i) {
+      all.elements.push_back(move.operands[1]);
+      all.elements.back().name += std::string(".") + kParts[i];
+    }
+    if (lanes == 4) all.elements.emplace_back().kind = Operand::Kind::kImmediate;  // that of none is zero
+    move.operands[1] = std::move(all);
+  }
   const bool fits = move.operands.size() == 2 && std::ranges::all_of(move.operands, [&](const Operand& operand) {
                       return operand.kind == Operand::Kind::kVector && operand.elements.size() == lanes;
                     });

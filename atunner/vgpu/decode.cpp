@@ -146,12 +146,18 @@ Status Decoder::ByFamily(const Row& row, const Form& form, Op& op) {
   return {};
 }
 
+/// A special register, extended; old texts say that it has 16 bits.
+static bool ConvertsSpecial(const Instruction& i) {
+  const auto unsigned_word = [](const std::string& type) { return type == "u32" || type == "u16"; };
+  return i.opcode == "cvt" && i.operands.size() == 2 && i.operands[1].kind == ptx::Operand::Kind::kSpecial &&
+         i.modifiers.size() == 2 && unsigned_word(i.modifiers[1]) &&
+         (i.modifiers[0].starts_with('u') || i.modifiers[0].starts_with('s'));
+}
+
 Status Decoder::DecodePlain(const Row& row, const Form& form, Op& op) {
   const std::string& opcode = form.instruction->opcode;
   Type type = form.type;
-  if (opcode == "cvt" && form.instruction->operands.size() == 2 &&
-      form.instruction->operands[1].kind == Operand::Kind::kSpecial && form.type == Type::kU32)
-    return DecodeMove(form, op);  // a special register, extended
+  if (ConvertsSpecial(*form.instruction)) return DecodeMove(form, op);
   const size_t least = opcode == "bfi"                      ? 5
                        : opcode == "bfe" || opcode == "mad" ? 4
                        : opcode == "shl" || opcode == "shr" ? 3

@@ -335,6 +335,15 @@ TEST_F(OneBlock, SpecialRegistersCanBeExtended) {
   EXPECT_EQ(Run("cvt.u64.u32 %d0, %tid.x;\nst.global.u64 [%to], %d0;\n"), "");
   EXPECT_EQ(words_[40][0], 40u);
   EXPECT_EQ(words_[40][1], 0u);
+  EXPECT_EQ(Run("cvt.u32.u16 %r0, %tid.x;\ncvt.s32.u32 %r1, %ntid.x;\n.reg .v4 .u32 q;\nmov.v4.u32 q, %ntid;\nadd.u32 "
+                "q.y, q.y, q.w;\n"
+                "st.global.v4.u32 [%to], {%r0, %r1, q.x, q.y};\n"),
+            "");
+  EXPECT_EQ(words_[40][0], 40u);
+  EXPECT_EQ(words_[40][1], 64u);
+  EXPECT_EQ(words_[40][2], 64u);
+  EXPECT_EQ(words_[40][3], 1u);
+  EXPECT_THAT(Run(".reg .f32 f;\ncvt.rn.f32.u32 f, %tid.x;\n"), HasSubstr("does not support"));
 }
 
 /// Blocks count themselves in and wait for the others, without a cooperative launch.

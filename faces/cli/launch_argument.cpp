@@ -5,19 +5,23 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "atunner/base/files.h"
+#include "atunner/base/random.h"
 
 namespace atunner::cli {
 namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 34;  // of one argument's memory
 constexpr const char* kForms =
-    "write 5, f32=1,2, f32:1,2,3 (memory), f32[1000] (memory that nothing was written to), f32[1000]:0 or f32@file";
+    "write 5, f32=1,2, f32:1,2,3 (memory), f32[1000] (memory that nothing was written to), f32[1000]:0, f32@file or "
+    "texture:f32[64,32]";
 
 Error Wrong(const std::string& what, const std::string& text) {
   return {ErrorCode::kInvalidInput, what, "--arg " + text, kForms};
@@ -92,10 +96,58 @@ void Repeat(std::vector<std::byte>& bytes, size_t size) {
   for (size_t i = period; i < size; ++i) bytes[i] = bytes[i - period];
 }
 
+/// "f32x4[64,32]" of "texture:f32x4[64,32]".
+Result<TextureSpec> ParseTexture(const std::string& rest, const std::string& text) {
+  TextureSpec spec;
+  const size_t open = rest.find('[');
+  const size_t times = rest.substr(0, open).rfind('x');
+  const auto dtype = ParseDType(rest.substr(0, std::min(open, times)));
+  uint32_t extents[3] = {1, 1, 1};
+  char end = 0;
+  int dims = 0;
+  for (const char* form : {"[%u%c", "[%u,%u%c", "[%u,%u,%u%c"}) {
+    ++dims;
+    uint32_t* const e = extents;
+    const int read = open == std::string::npos ? 0
+                     : dims == 1               ? std::sscanf(rest.c_str() + open, form, e, &end)
+                     : dims == 2               ? std::sscanf(rest.c_str() + open, form, e, e + 1, &end)
+                                               : std::sscanf(rest.c_str() + open, form, e, e + 1, e + 2, &end);
+    if (read == dims + 1 && end == ']') break;
+    end = 0;
+  }
+  if (!dtype || end != ']') return std::unexpected(Wrong("what the texture is of is not clear", text));
+  spec.dtype = *dtype;
+  if (times != std::string::npos) spec.channels = static_cast<uint32_t>(std::atoi(rest.c_str() + times + 1));
+  std::tie(spec.width, spec.height, spec.depth) = std::tie(extents[0], extents[1], extents[2]);
+  using Shape = TextureSpec::Shape;
+  spec.shape = dims == 1 ? Shape::k1D : dims == 2 ? Shape::k2D : Shape::k3D;
+  ATUNNER_RETURN_IF_ERROR(Check(spec));
+  return spec;
+}
+
+/// Floats from 0 to 1, integers of all values; the same every time.
+std::vector<std::byte> RandomTexels(const TextureSpec& spec) {
+  std::vector<std::byte> texels(spec.Bytes());
+  Random random(1);
+  for (std::byte& byte : texels) byte = static_cast<std::byte>(random.Below(256));
+  for (size_t i = 0; IsFloat(spec.dtype) && i < texels.size() / SizeOf(spec.dtype); ++i)
+    StoreElement(spec.dtype, texels.data(), i, static_cast<double>(random.Below(4096)) / 4096);
+  return texels;
+}
+
 }  // namespace
 
 Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
-  LaunchArgument made{.text = text, .dtype = {}, .memory = false, .elements = 0, .content = {}};
+  LaunchArgument made;
+  made.text = text;
+  for (const std::string_view kind : {"texture:", "surface:"}) {
+    if (!text.starts_with(kind)) continue;
+    ATUNNER_TRY(made.texture, ParseTexture(text.substr(kind.size()), text));
+    made.surface = kind == "surface:";
+    made.dtype = made.texture->dtype;
+    made.content = RandomTexels(*made.texture);
+    return made;
+  }
   const size_t mark = text.find_first_of("=:[@");
   if (mark == std::string::npos) {
     if (!Integer(text) && !Number(text)) return std::unexpected(Wrong("'" + text + "' is no number", text));

@@ -10,18 +10,23 @@
 #include "atunner/base/result.h"
 #include "atunner/model/dtype.h"
 #include "atunner/model/json.h"
+#include "atunner/model/texture.h"
 
 namespace atunner::cli {
 
 /// `5`, `-1.5`: a number, as wide as the parameter. `f32=1,2,3,4`: values that lie side by side, all of the parameter.
 /// `f32:1,2,3`: memory that holds these values. `f32[1000]`: memory of so many elements that nothing was written to;
 /// `f32[1000]:0,1`: the same, the values over and over. `f32@x.bin`: memory with the file's bytes.
+/// `texture:f32[64,32]`, `surface:u8x4[16]`: a texture or surface object of so many texels of one, two or four
+/// channels, with random content.
 struct LaunchArgument {
   std::string text;
-  std::optional<DType> dtype;      ///< none: a bare number
-  bool memory = false;             ///< the parameter is its address
-  size_t elements = 0;             ///< of the memory
-  std::vector<std::byte> content;  ///< values, packed; empty: memory that nothing was written to
+  std::optional<DType> dtype;          ///< none: a bare number
+  bool memory = false;                 ///< the parameter is its address
+  size_t elements = 0;                 ///< of the memory
+  std::vector<std::byte> content;      ///< values, packed; empty: memory that nothing was written to
+  std::optional<TextureSpec> texture;  ///< then `content` are its texels
+  bool surface = false;
 };
 
 /// kInvalidInput says what is wrong with `text`; kNotFound names a file that is missing.

@@ -79,6 +79,7 @@ Result<LoadedText> ReadKernel(const RunFlags& flags, const Target& target) {
 struct Bound {
   std::vector<LaunchArgument> arguments;
   std::vector<std::unique_ptr<Buffer>> memory;  ///< of each argument, null for values
+  std::vector<std::unique_ptr<Texture>> textures;
   std::vector<KernelArg> args;
 };
 
@@ -91,7 +92,11 @@ Result<Bound> Bind(Device& device, const RunFlags& flags, const LoadedText& kern
   for (size_t i = 0; i < flags.arguments.size(); ++i) {
     ATUNNER_TRY(LaunchArgument argument, ParseLaunchArgument(flags.arguments[i]));
     std::unique_ptr<Buffer> memory;
-    if (argument.memory) {
+    if (argument.texture) {
+      ATUNNER_TRY(auto texture, device.CreateTexture(*argument.texture, argument.content));
+      bound.args.push_back(KernelArg::Address(argument.surface ? texture->surface() : texture->texture()));
+      bound.textures.push_back(std::move(texture));
+    } else if (argument.memory) {
       if (kernel.parameter_bytes[i] != 8)
         return Invalid(fmt::format("the parameter has {} bytes and is no address", kernel.parameter_bytes[i]),
                        "--arg " + argument.text);
@@ -187,10 +192,13 @@ void NameMemory(vgpu::VirtualGpu& gpu, const Bound& bound) {
   }
 }
 
-void PrintRun(const LoadedText& kernel, const std::string& where, const LaunchOutcome& outcome,
+void PrintRun(const LoadedText& kernel, const Bound& bound, const std::string& where, const LaunchOutcome& outcome,
               const std::vector<Content>& contents, size_t most, bool checked, SourceLines& source) {
   fmt::print("{}", outcome.printed);
   for (const Hazard& hazard : outcome.hazards) PrintHazard(hazard, source);
+  for (const LaunchArgument& argument : bound.arguments) {
+    if (argument.texture) fmt::print("{}: its texels are random\n", argument.text);
+  }
   for (const Content& content : contents) PrintContent(content, most);
   fmt::print("{}: {}, {}\n", kernel.entry, Verdict(outcome, checked), where);
 }
@@ -237,7 +245,7 @@ Result<int> RunKernel(const RunFlags& flags, const Common& common) {
   if (common.json) {
     PrintJson(RunJson(kernel, where, outcome, contents, flags.show, !flags.real, source));
   } else {
-    PrintRun(kernel, where, outcome, contents, flags.show, !flags.real, source);
+    PrintRun(kernel, bound, where, outcome, contents, flags.show, !flags.real, source);
   }
   return outcome.completed() ? 0 : 1;
 }

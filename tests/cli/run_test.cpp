@@ -102,6 +102,28 @@ template <class T> __global__ void add(T* sum, const T* x, float4 unused) {
   EXPECT_THAT(flat.out, HasSubstr("sums\nargument 0, int32[1]: 1012\n"));
 }
 
+TEST_F(RunCommand, TexturesAndSurfacesAreArguments) {
+  if (Run("$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") == std::string::npos)
+    GTEST_SKIP() << "NVRTC is not installed";
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "look.cu", R"(
+__global__ void look(cudaTextureObject_t image, cudaSurfaceObject_t copy, float* same) {
+  const float x = tex2D<float>(image, threadIdx.x + 0.5f, 1.5f);
+  surf2Dwrite(x, copy, threadIdx.x * 4, 0);
+  const float back = surf2Dread<float>(copy, threadIdx.x * 4, 0);
+  same[threadIdx.x] = x >= 0 && x < 1 && back == x;
+}
+)")
+                  .has_value());
+  const std::string launch = "$A run look.cu --target-gpu H100 --block 4 ";
+  const Outcome run = Run(launch + "--arg 'texture:f32[8,2]' --arg 'surface:f32[8,1]' --arg 'f32[4]'");
+  EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
+  EXPECT_THAT(run.out, HasSubstr("texture:f32[8,2]: its texels are random\n"));
+  EXPECT_THAT(run.out, HasSubstr("argument 2, float32[4]: 1 1 1 1\n"));
+  for (const char* wrong : {"texture:f32", "texture:f32[]", "texture:f32[0,1]", "texture:f32x3[4]", "texture:f33[4]",
+                            "texture:f32[4", "texture:f32[1,2,3,4]", "surface:f64[4]"})
+    EXPECT_EQ(Run(launch + "--arg '" + wrong + "' --arg 1 --arg 1").exit_code, 2) << wrong;
+}
+
 TEST_F(RunCommand, WrongInputIsOneMessage) {
   const std::string right = " --arg f32:1 --arg f32:1 --arg 1.0 --arg 1 --arg 1";
   const std::pair<std::string, const char*> cases[] = {
