@@ -60,6 +60,8 @@ struct TileProduct {
   int k = 16;
   const float* a = nullptr;  ///< [m][k]
   const float* b = nullptr;  ///< from ArrangeB or WidenTransposedB
+  int least_a = 0;           ///< MultiplyTileOfFp8: LeastPower of the elements
+  int least_b = 0;
   bool subtract = false;
   bool add = true;  ///< false: C counts as zero
   Accumulator kind = Accumulator::kF32;
@@ -72,5 +74,11 @@ struct TileProduct {
 };
 /// D = C ± A·B.
 void MultiplyTile(const TileProduct& p);
+/// Likewise of 8-bit floats in float32, of a multiple of 16 rows, with no more digits than Hopper's wgmma keeps.
+void MultiplyTileOfFp8(const TileProduct& p);
+/// The biased exponent of the smallest normal number of an 8-bit float; 0 of other elements.
+inline int LeastPower(TensorElement element) {
+  return element == TensorElement::kE4M3 ? 121 : element == TensorElement::kE5M2 ? 113 : 0;
+}
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

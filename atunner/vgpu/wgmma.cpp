@@ -194,13 +194,13 @@ void Product(Exec& x, const Op& op, uint32_t) {
       t.accumulators.push_back(x.warps[w].Slot(slot));
     }
   }
-  TileProduct p{kRows, f.n(), f.k(), t.a.data(), t.b.data()};
+  TileProduct p{kRows, f.n(), f.k(), t.a.data(), t.b.data(), LeastPower(f.a), LeastPower(f.b)};
   p.subtract = f.negated;
   p.add = (predicate != 0) != op.sign_extend;
   p.kind = f.kind;
   p.d = t.accumulators.data();
   p.c = p.d;
-  MultiplyTile(p);
+  p.least_a != 0 && p.kind == Accumulator::kF32 ? MultiplyTileOfFp8(p) : MultiplyTile(p);
   const double flops = 2.0 * kRows * f.n() * f.StoredK();
   x.counts.tensor_flops += flops;
   x.counts.wgmma_work += flops * BitsOf(f.a) / 16;

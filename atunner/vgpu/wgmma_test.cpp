@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
+#include <limits>
 
 #include "atunner/vgpu/backend.h"
 #include "atunner/vgpu/wgmma_cases.h"
@@ -52,6 +54,32 @@ TEST(TensorProducts, OfAllTypesAndLayoutsPortable) {
   EXPECT_THAT(CheckWgmma(WgmmaCases(), Runner(portable::Load)), testing::IsEmpty());
   EXPECT_THAT(CheckMma(MmaCases(), Runner(portable::Load)), testing::IsEmpty());
   EXPECT_THAT(CheckQuads(Runner(portable::Load)), testing::IsEmpty());
+}
+
+/// As an H200 was seen to do: of C and 32 products of 2.25 the digits below the 13th of the largest are cut off.
+TEST(TensorProducts, Of8BitFloatsKeepThirteenDigits) {
+  WgmmaCase one;
+  one.a = one.b = "e4m3";
+  WgmmaData data = MakeWgmmaData(one);
+  const size_t registers = data.input.size() - data.expected.size();
+  std::fill_n(data.input.begin(), registers, 0x3c3c3c3cu);  // 1.5
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const auto& [c, d] : {std::pair(0.0f, 72.0f),
+                             {20001.0f, 20064.0f},
+                             {-20001.0f, -19936.0f},
+                             {65537.0f, 65536.0f},
+                             {0x1p-100f, 72.0f},
+                             {0.0001f, 72.0f},
+                             {3e38f, 0x1.c36p127f},
+                             {kInfinity, kInfinity}}) {
+    std::fill(data.input.begin() + static_cast<long>(registers), data.input.end(), std::bit_cast<uint32_t>(c));
+    std::vector<uint32_t> output(data.expected.size());
+    for (const ProgramLoader load : {portable::Load, ProgramLoader(LoadProgram)}) {
+      EXPECT_TRUE(Launch(load, data.ptx, data.input, output).outcome.completed());
+      EXPECT_EQ(std::bit_cast<float>(output[0]), d) << c;
+      EXPECT_EQ(output, std::vector<uint32_t>(output.size(), std::bit_cast<uint32_t>(d))) << c;
+    }
+  }
 }
 
 /// What a run of the small kernel says after `from` was replaced by `to` in its text; "" when it completes.
