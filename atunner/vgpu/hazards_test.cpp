@@ -299,6 +299,17 @@ TEST_F(OneBlock, StructsOnTheStackAreCopiedAndTheirBitFieldsSet) {
       HasSubstr("reads local address 0x4 before anything was written there"));
 }
 
+/// As merges do, in code that was not optimised.
+TEST_F(OneBlock, OnePlaceBehindAListMayGoToTheStack) {
+  const std::string list =
+      ".local .align 8 .b8 mine[8];\nmov.u64 %d0, mine;\ncvta.local.u64 %d0, %d0;\nmov.u64 %d1, room;\n"
+      "cvta.shared.u64 %d1, %d1;\nst.shared.u32 [room], 1;\nbar.sync 0;\n";
+  EXPECT_EQ(Run(list + "ld.u32 %r0, [%d1+4];\nst.u32 [%d0], %r0;\n"), "");
+  EXPECT_THAT(Run(list + "ld.u32 %r0, [%d1+8];\nst.u32 [%d0], %r0;\n"), HasSubstr("before anything was written"));
+  EXPECT_THAT(Run(list + "ld.u32 %r0, [%d1+4];\nadd.u32 %r0, %r0, 1;\nst.u32 [%d0], %r0;\n"),
+              HasSubstr("before anything was written"));
+}
+
 TEST_F(OneBlock, RegistersOfTheEnvironmentAndCountersOfNobodyAreZero) {
   EXPECT_EQ(Run("mov.b32 %r0, %envreg0;\nmov.b32 %r1, %envreg31;\nmov.u32 %r2, %pm2;\nmov.u64 %d0, %pm7_64;\n"
                 "cvt.u32.u64 %r3, %d0;\nst.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};\n"),
