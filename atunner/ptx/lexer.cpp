@@ -78,7 +78,7 @@ class Lexer {
 
   /// Hand-written assembly says ".reg.b32": the place where the directive's own name ends, or npos.
   size_t DirectivePrefix(size_t start) const {
-    for (std::string_view name : {".reg.", ".shared.", ".local.", ".param.", ".const.", ".global."}) {
+    for (std::string_view name : {".reg.", ".shared.", ".local.", ".param.", ".const.", ".global.", ".v2.", ".v4."}) {
       if (text_.substr(start).starts_with(name)) return start + name.size() - 1;
     }
     return std::string_view::npos;

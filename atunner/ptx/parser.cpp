@@ -28,7 +28,10 @@ Result<ValidModule> Parser::Run() {
 Status Parser::TopLevel() {
   const std::string_view word = Peek();
   if (word == ".version") return SkipTokens(2);
-  if (word == ".address_size") return SkipTokens(2);
+  if (word == ".address_size") {
+    Next();
+    return Next() == "64" ? Status{} : Bad("addresses of 32 bits are not supported");
+  }
   if (word == ".target") {
     Next();
     module_.target_ = std::string(Next());

@@ -71,7 +71,7 @@ class Parser {
   static std::string InScope(const std::string& label, uint32_t scope);
   Status Location();
   Status ParseInstruction(Function& function);
-  static void AddInstead(Instruction& move);
+  Status AddOffset(Function& function, const Instruction& instruction, Operand& operand);
   Status Guard(Instruction& instruction);
   /// "mov.v2.u32 a, b", element by element.
   Status MoveVector(Function& function, Instruction move);
@@ -147,7 +147,6 @@ class Parser {
   uint32_t source_line_ = 0;
   int operand_depth_ = 0;
   bool in_call_ = false;
-  bool in_move_ = false;
   uint32_t scope_ = 0;
   std::vector<uint32_t> scope_parents_{0};
   std::vector<Hidden> undo_;

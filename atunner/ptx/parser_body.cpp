@@ -193,19 +193,17 @@ Status Parser::ParseInstruction(Function& function) {
   instruction.opcode = std::move(parts[0]);
   instruction.modifiers.assign(parts.begin() + 1, parts.end());
   in_call_ = instruction.opcode == "call";
-  in_move_ = instruction.opcode == "mov";
   while (!Accept(";")) {
     if (End()) return Bad("instruction without ';'");
     ATUNNER_TRY(Operand operand, ParseOperand(function));
     instruction.operands.push_back(std::move(operand));
-    Accept(",");
+    if (!Accept(",") && Peek() != ";") return Bad("expected ',' or ';'");
   }
   if (instruction.opcode == "bra" && instruction.operands.size() == 1 &&
       !ResolveLater(instruction.operands[0].name, function.body.size()))
     return Bad("branch without a label");
-  const bool moves = instruction.opcode == "mov" && instruction.operands.size() == 2;
-  if (moves && instruction.operands[1].kind == Operand::Kind::kRegister && instruction.operands[1].bits != 0)
-    AddInstead(instruction);
+  for (size_t i = 1; i < instruction.operands.size(); ++i)
+    ATUNNER_RETURN_IF_ERROR(AddOffset(function, instruction, instruction.operands[i]));
   if (in_call_) return ParseCall(function, std::move(instruction));
   if (instruction.opcode == "ret") StoreResults(function, instruction);
   if (instruction.opcode == "mov" && (instruction.Has("v2") || instruction.Has("v4")))
@@ -214,14 +212,26 @@ Status Parser::ParseInstruction(Function& function) {
   return {};
 }
 
-/// "mov.u32 a, b+4" is a sum.
-void Parser::AddInstead(Instruction& move) {
+/// "mov.u32 a, b+4" takes a sum, and so may any operand that is a register.
+Status Parser::AddOffset(Function& function, const Instruction& instruction, Operand& operand) {
+  for (Operand& element : operand.elements) ATUNNER_RETURN_IF_ERROR(AddOffset(function, instruction, element));
+  if (operand.kind != Operand::Kind::kRegister || operand.bits == 0) return {};
+  const int bits = BitsOf(function.registers[static_cast<size_t>(operand.reg)].type);
+  if (bits < 16 || bits > 64) return Bad("a register of " + std::to_string(bits) + " bits with an offset");
+  Instruction add = instruction;
+  add.opcode = "add";
+  add.modifiers = {"u" + std::to_string(bits)};
   Operand term;
   term.kind = Operand::Kind::kImmediate;
-  std::swap(term.bits, move.operands[1].bits);
-  move.operands.push_back(std::move(term));
-  move.opcode = "add";
-  if (!move.modifiers.empty() && move.modifiers.back().starts_with('b')) move.modifiers.back()[0] = 'u';
+  std::swap(term.bits, operand.bits);
+  Operand sum = operand;
+  sum.reg = static_cast<int>(function.registers.size());
+  const Type type = function.registers[static_cast<size_t>(operand.reg)].type;
+  ATUNNER_RETURN_IF_ERROR(Define(function, "sum#" + std::to_string(sum.reg), type));
+  add.operands = {sum, operand, term};
+  operand = std::move(sum);
+  function.body.push_back(std::move(add));
+  return {};
 }
 
 Status Parser::Guard(Instruction& instruction) {
@@ -346,9 +356,7 @@ Result<Operand> Parser::NestedOperand(const Function& function) {
     operand.kind = Operand::Kind::kRegister;
     operand.reg = found->second;
     if (Accept("|")) ATUNNER_RETURN_IF_ERROR(Second(operand));
-    if (in_move_) {
-      ATUNNER_TRY(operand.bits, Offset());
-    }
+    ATUNNER_TRY(operand.bits, Offset());
     return operand;
   }
   if (!IsWordStart(token[0])) return Bad("unexpected '" + std::string(token) + "'");

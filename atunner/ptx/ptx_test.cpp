@@ -87,6 +87,13 @@ TEST(Parse, DirectivesMayTouchTheirTypes) {
   EXPECT_TRUE(Parse(".target sm_80\n.entry f() { {.reg.b32 a,b; mov.b32 a, 1; mov.b32 b, a;} ret; }").has_value());
 }
 
+TEST(Parse, WhatCannotBeMeantIsAnError) {
+  EXPECT_FALSE(Parse(".target sm_80\n.entry f() { .reg .b32 a; add.u32 a, a 1; ret; }").has_value());
+  EXPECT_FALSE(Parse(".target sm_80\n.entry f() { .reg .pred a; not.pred a, a+1; ret; }").has_value());
+  EXPECT_THAT(Parse(".version 6.5\n.target sm_60\n.address_size 32\n").error().what, HasSubstr("32 bits"));
+  EXPECT_TRUE(Parse(".target sm_80\n.entry f() { .reg .v4.u16 q; .reg.v2.u32 r; ret; }").has_value());
+}
+
 TEST(Parse, TheWarpSizeIsANumber) {
   const auto module =
       Parse(".target sm_80\n.entry f() { .reg .b32 %r<2>; mov.u32 %r0, WARP_SZ; mov.u32 %r1, -WARP_SZ; ret; }");
@@ -136,7 +143,8 @@ TEST(Parse, ExpressionsStandInAddressesSizesAndInitialValues) {
   const auto module = Parse(
       ".target sm_80\n.global .u32 x[2+2] = {1+2*3, (1<<4)|3, ~0U};\n.global .u64 y = x+4*2;\n"
       ".entry f() { .reg .b64 %a; .reg .b32 %r; ld.global.u32 %r, [x+4*2-1]; ld.global.u32 %r, [%a+-8]; "
-      "mov.u64 %a, x+2*4; mov.b32 %r, %r+3; ret; }");
+      "mov.u64 %a, x+2*4; mov.b32 %r, %r+3; st.global.u32 [%a], %r - 1; "
+      "st.global.v2.u32 [%a], {%r, %r+4}; ret; }");
   ASSERT_TRUE(module) << module.error().ToString();
   const Variable& x = module->globals()[0];
   EXPECT_EQ(x.bytes, 16u);
@@ -148,8 +156,13 @@ TEST(Parse, ExpressionsStandInAddressesSizesAndInitialValues) {
   EXPECT_EQ(body[0].operands[1].bits, 7u);
   EXPECT_EQ(static_cast<int64_t>(body[1].operands[1].bits), -8);
   EXPECT_EQ(body[2].operands[1].bits, 8u);
+  ASSERT_EQ(body.size(), 10u);
   EXPECT_EQ(body[3].Mnemonic(), "add.u32");
+  EXPECT_EQ(body[8].operands[1].elements[1].reg, body[7].operands[0].reg);
   EXPECT_EQ(body[3].operands[2].bits, 3u);
+  EXPECT_EQ(body[4].operands[1].reg, body[3].operands[0].reg);
+  EXPECT_EQ(static_cast<int64_t>(body[5].operands[2].bits), -1);
+  EXPECT_EQ(body[6].operands[1].reg, body[5].operands[0].reg);
 }
 
 /// As the assembler has it.
