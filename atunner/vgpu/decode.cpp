@@ -343,7 +343,10 @@ Status Decoder::DecodeMove(const Form& form, Op& op) {
     }
   }
   op.src[0] = Source(from, form.type);
-  if (op.src[0] == kNoSlot) return Unsupported(instruction, " of '" + from.name + "'");
+  const ptx::Function* const named = module_.Find(from.name);
+  const bool launches = named != nullptr && named->is_entry;
+  if (op.src[0] == kNoSlot)
+    return Unsupported(instruction, " of '" + from.name + (launches ? "': kernels launch no kernels here" : "'"));
   op.run = MoveHandler(ptx::BitsOf(form.type));
   return {};
 }

@@ -224,6 +224,11 @@ TEST_F(OneBlock, FunctionsTakeAndGiveRegisters) {
   EXPECT_EQ(words_[40][3], 47u);
 }
 
+TEST_F(OneBlock, KernelsLaunchNoKernels) {
+  outside_ = ".visible .entry child() { ret; }\n";
+  EXPECT_THAT(Run("mov.u64 %d0, child;\n"), HasSubstr("of 'child': kernels launch no kernels here"));
+}
+
 TEST_F(OneBlock, RegistersMayBeVectors) {
   EXPECT_EQ(
       Run(".reg .v4 .u32 q;\n.reg .v2 .u32 h<2>;\nmov.v4.u32 q, {%t, 2, 3, 4};\nmov.v4.u32 q, {q.y, q.x, q.w, q.z};\n"
