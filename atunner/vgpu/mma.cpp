@@ -89,7 +89,7 @@ void MmaTile(Exec& x, const Op& op, uint32_t mask) {
                 sizeof held_c[r]);
     c[r] = held_c[r];
   }
-  MultiplyTile({.m = f.m, .n = 8, .k = inner, .a = a, .b = b, .kind = f.kind, .d = d, .c = c});
+  MultiplyTile({.m = f.m, .n = 8, .k = inner, .a = a, .b = b, .sparse = f.sparse, .kind = f.kind, .d = d, .c = c});
   x.counts.AddProducts(2.0 * f.m * 8 * f.StoredK(), BitsOf(f.a));
 }
 

@@ -160,7 +160,7 @@ template <Accumulator kKind>
 }
 
 /// kRows rows and kBlocks times eight columns at once, so that the sums stay in the processor's registers.
-template <Accumulator kKind, int kRows, int kBlocks>
+template <Accumulator kKind, bool kSparse, int kRows, int kBlocks>
 void MultiplyPanel(const TileProduct& p, int block) {
   for (int row = 0; row < p.m; row += kRows) {
     const float* a = p.a + row * p.k;
@@ -173,6 +173,7 @@ void MultiplyPanel(const TileProduct& p, int block) {
       Eight columns[kBlocks];
       for (int j = 0; j < kBlocks; ++j) columns[j] = *reinterpret_cast<const Eight*>(b + 8 * j);
       for (int r = 0; r < kRows; ++r) {
+        if (kSparse && IsAbsent(a[r * p.k])) continue;
         for (int j = 0; j < kBlocks; ++j) sums[r][j] += a[r * p.k] * columns[j];
       }
     }
@@ -183,11 +184,15 @@ void MultiplyPanel(const TileProduct& p, int block) {
   }
 }
 
+template <Accumulator kKind, bool kSparse>
+void MultiplyBlocks(const TileProduct& p) {
+  int block = 0;
+  for (; block + 2 <= p.n / 8; block += 2) MultiplyPanel<kKind, kSparse, 4, 2>(p, block);
+  if (block < p.n / 8) MultiplyPanel<kKind, kSparse, 8, 1>(p, block);
+}
 template <Accumulator kKind>
 void MultiplyAs(const TileProduct& p) {
-  int block = 0;
-  for (; block + 2 <= p.n / 8; block += 2) MultiplyPanel<kKind, 4, 2>(p, block);
-  if (block < p.n / 8) MultiplyPanel<kKind, 8, 1>(p, block);
+  p.sparse ? MultiplyBlocks<kKind, true>(p) : MultiplyBlocks<kKind, false>(p);
 }
 
 }  // namespace
@@ -260,7 +265,7 @@ uint32_t SparseIndices::Index(int row, int i) const {
 }
 
 void Spread(const SparseIndices& indices, const float* stored, int k, float* dense) {
-  std::fill(dense, dense + 16 * k, 0.0f);
+  std::fill(dense, dense + 16 * k, std::bit_cast<float>(0x7fa5a5a5u));
   for (int row = 0; row < 16; ++row) {
     for (int i = 0; i < k / 2; ++i) dense[row * k + indices.Column(row, i)] = stored[row * (k / 2) + i];
   }

@@ -7,6 +7,8 @@
 // bits. Sums of integers stay below 2²⁴, so they are exact.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -47,7 +49,10 @@ class SparseIndices {
   const uint32_t* words_;
 };
 
-/// From stored[row][k / 2] to dense[row][k] of sixteen rows, with zeros between.
+/// Where a sparse A has no element: what B has there counts nothing, infinities and NaNs neither (so an H200 with 8-bit
+/// floats). No element is widened to this NaN.
+inline bool IsAbsent(float a) { return std::bit_cast<uint32_t>(a) == 0x7fa5a5a5u; }
+/// From stored[row][k / 2] to dense[row][k] of sixteen rows, with absent ones between.
 void Spread(const SparseIndices& indices, const float* stored, int k, float* dense);
 
 enum class Accumulator : uint8_t { kF32, kF16, kS32, kS32Saturating };
@@ -62,6 +67,7 @@ struct TileProduct {
   const float* b = nullptr;  ///< from ArrangeB or WidenTransposedB
   int least_a = 0;           ///< MultiplyTileOfFp8: LeastPower of the elements
   int least_b = 0;
+  bool sparse = false;  ///< elements of A may be absent
   bool subtract = false;
   bool add = true;  ///< false: C counts as zero
   Accumulator kind = Accumulator::kF32;

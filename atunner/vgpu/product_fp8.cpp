@@ -50,6 +50,7 @@ void AddProducts(const Row& r, Eight& c) {
   Eight largest{};
   Eight plain = c;
   for (int k = 0; k < r.k; ++k) {
+    if (IsAbsent(r.a[k])) continue;
     const Eight power = r.a_powers[k] * *reinterpret_cast<const Eight*>(r.b_powers + k * r.n);
     largest = power > largest ? power : largest;
     plain += r.sign * r.a[k] * *reinterpret_cast<const Eight*>(r.b + k * r.n);
@@ -64,6 +65,7 @@ void AddProducts(const Row& r, Eight& c) {
   Eight sum = c * per_unit;
   Cut(sum);
   for (int k = 0; k < r.k; ++k) {
+    if (IsAbsent(r.a[k])) continue;
     Eight product = r.sign * r.a[k] * *reinterpret_cast<const Eight*>(r.b + k * r.n) * per_unit;
     Cut(product);
     sum += product;

@@ -195,6 +195,7 @@ void Product(Exec& x, const Op& op, uint32_t) {
     }
   }
   TileProduct p{kRows, f.n(), f.k(), t.a.data(), t.b.data(), LeastPower(f.a), LeastPower(f.b)};
+  p.sparse = f.sparse;
   p.subtract = f.negated;
   p.add = (predicate != 0) != op.sign_extend;
   p.kind = f.kind;

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -79,6 +81,30 @@ TEST(TensorProducts, Of8BitFloatsKeepThirteenDigits) {
       EXPECT_EQ(std::bit_cast<float>(output[0]), d) << c;
       EXPECT_EQ(output, std::vector<uint32_t>(output.size(), std::bit_cast<uint32_t>(d))) << c;
     }
+  }
+}
+
+/// What B has where a sparse A has nothing counts nothing, as on an H200; what meets elements does.
+TEST(TensorProducts, OfASparseMatrixLeaveOutWhatItsIndicesDo) {
+  for (const char* type : {"f16", "e5m2"}) {
+    WgmmaCase one;
+    one.a = one.b = type;
+    one.sparse = true;
+    const WgmmaData clean = MakeWgmmaData(one);
+    WgmmaData data = clean;
+    const size_t shared = (8192 + 40960 - 2048) / 4;
+    for (size_t i = 8192 / 4; i < shared; ++i) data.input[i] = 0x7e7e7e7eu;  // NaNs all over B
+    std::vector<uint32_t> output(data.expected.size());
+    ASSERT_TRUE(Launch(LoadProgram, data.ptx, data.input, output).outcome.completed());
+    EXPECT_TRUE(std::ranges::all_of(output, [](uint32_t d) { return std::isnan(std::bit_cast<float>(d)); })) << type;
+    // All of A is at the same two places of four: NaNs at the others are not seen.
+    data = clean;
+    const size_t stride = (data.input.size() - shared) / 128;
+    for (size_t thread = 0; thread < 128; ++thread) data.input[shared + (thread + 1) * stride - 1] = 0x44444444u;
+    const bool narrow = one.a == "e5m2";
+    for (size_t i = 8192 / 4; i < shared; ++i) data.input[i] = narrow ? 0x7e7e0000u : i % 2 == 0 ? 0 : 0x7e007e00u;
+    ASSERT_TRUE(Launch(LoadProgram, data.ptx, data.input, output).outcome.completed());
+    EXPECT_TRUE(std::ranges::none_of(output, [](uint32_t d) { return std::isnan(std::bit_cast<float>(d)); })) << type;
   }
 }
 
