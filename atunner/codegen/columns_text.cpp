@@ -27,9 +27,18 @@ class Writer {
   Writer(const ReductionProgram& program, const KernelSpec* spec, const ColumnsSchedule& schedule)
       : program_(program), spec_(spec), schedule_(schedule), lanes_(program.kept_inside ? schedule.vector : 1) {}
 
+  std::string Run() {
+    const std::string text = Kernels();
+    if (!failed_ || !early_) return text;
+    early_.reset(), failed_ = false;
+    return Kernels();
+  }
+  bool failed() const { return failed_; }
+
+ private:
   /// One kernel (where elements are parked, groups of blocks take strip after strip), or one per pass and one that
   /// ends.
-  std::string Run() {
+  std::string Kernels() {
     const bool one = schedule_.park || schedule_.splits == 1;
     std::string text = schedule_.park && !schedule_.cluster && schedule_.splits > 1
                            ? "extern \"C\" __global__ void nothing_told(unsigned long long* told, long long count) {\n"
@@ -51,9 +60,7 @@ class Writer {
     for (int pass = 0; pass < program_.pass_count && !one; ++pass) text += Collected(pass);
     return text + Finish() + (schedule_.cluster ? "  ++turn;\n" : "") + (schedule_.park ? "  }\n}\n" : "}\n");
   }
-  bool failed() const { return failed_; }
 
- private:
   const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
   const Reduce& ReduceOf(NodeId id) const { return *program_.graph.node(id).As<Reduce>(); }
   std::string Name(NodeId id) const { return program_.ValueName(id); }
@@ -66,15 +73,31 @@ class Writer {
     text += "strip += gridDim.y, now ^= 1) {\n  if (strip * KEPT_THREADS * LANES < all_kept) {\n";
     text += "  const int place = now;\n" + Strip("strip") + Pass(0) + Partials(0) + "  }\n";
     text += "  if (strip == blockIdx.y) continue;\n  const int place = now ^ 1;\n" + Strip("(strip - gridDim.y)");
+    text += Early();
     return text + Collected(0) + Finish() + "  }\n}\n";
   }
 
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
-  std::string Head(const std::string& name) const {
+  std::string Head(const std::string& name) {
     if (!schedule_.park) return Opening(name) + Strip("(long long)blockIdx.x");
     return Opening(name) +
            "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n" +
-           Strip("strip");
+           Strip("strip") + Early();
+  }
+  /// What all elements of a strip share is asked for before anybody waits: cross_entropy_backward took 1216 us in place
+  /// of 1067 where rows did not (bfloat16, 32768 x 32000, on an H200).
+  std::string Early() {
+    std::string text;
+    if (!early_ || program_.kept_inside) return text;
+    early_->clear();
+    for (NodeId id : program_.graph.inputs()) {
+      const Shape& shape = TypeOf(id).shape;
+      if (shape != program_.KeptShape() && shape != program_.Part(false) && !graph::ElementCount(shape).one()) continue;
+      early_->push_back(id);
+      text += fmt::format("  {0} early_{1} = load<{0}>(in_{1}[{2}]);\n  pin(early_{1});\n", Arithmetic(id),
+                          program_.graph.node(id).name, NumberText(shape, KeptAt(id)));
+    }
+    return text;
   }
   std::string Opening(const std::string& name) const {
     std::string parameters = KernelParameters(*spec_);
@@ -204,6 +227,8 @@ class Writer {
       if (program_.passes[id] >= 0 && program_.passes[id] < pass)
         elements.Know(node, {Name(node) + Lane(), lanes_ > 1 ? 1 : 0}, KeptAt(node));
     }
+    for (NodeId id : early_.value_or(std::vector<NodeId>()))
+      elements.Know(id, {"early_" + program_.graph.node(id).name}, KeptAt(id));
     return elements;
   }
   bool HasSpread(NodeId id) const { return !program_.BesideOf(id).empty(); }
@@ -383,6 +408,8 @@ class Writer {
   const KernelSpec* spec_;
   ColumnsSchedule schedule_;
   int64_t lanes_;  ///< kept elements of a thread
+  /// Inputs that were asked for already; none where an element of such a one is needed elsewhere too.
+  std::optional<std::vector<NodeId>> early_ = std::vector<NodeId>();
   bool failed_ = false;
 };
 

@@ -207,6 +207,29 @@ TEST_F(OnHopper, BlocksOfAClusterMeetThroughSharedMemory) {
   }
 }
 
+// As many columns as rows: what columns share must not be taken for what rows share and asked for ahead.
+TEST_F(OnHopper, WeightsOfColumnsAreNotThoseOfRows) {
+  const KernelSpec spec = SpecOfText(R"(
+graph square
+input x: bfloat16[1024, 1024]
+input w: float32[1024]
+input scale: float32[1024, 1]
+wide = cast(x, float32)
+mean = reduce_mean(wide, axes=[1], keep=true)
+y = cast((wide - mean) * w * scale, bfloat16)
+output y
+)");
+  DeviceProfile few = gpu_.profile();
+  few.sms = 4;
+  const auto schedule = ColumnsFamily().Bind(spec, few).value();
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
+  for (int64_t hold : {3, 4}) {
+    const std::vector<std::pair<const char*, int64_t>> values = {
+        {"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 2}, {"splits", 2}, {"unroll", 1}, {"hold", hold}};
+    CheckConfiguration(spec, *schedule, WithValues(*schedule, values), *oracle);
+  }
+}
+
 TEST_F(GraphKernels, StatisticsOfChannels) {
   for (const char* name : {"batch_norm", "instance_norm", "group_norm"}) {
     for (DType dtype : kTaskTypes) {
