@@ -161,13 +161,14 @@ constexpr int GROUP_M = 8;
 constexpr int RESIDENT = 1;  // blocks that an SM must hold
 )"));
   EXPECT_THAT(kernel.source.text, testing::HasSubstr(R"(
-/// d[64, 64] += a[64, 16] · b[16, 64], in the background.
+/// d[64, 64] = a[64, 16] · b[16, 64], in the background; with ADDS to what d holds.
+template <bool ADDS = true>
 DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n64k16.f32." MMA_TYPE "." MMA_TYPE " {"
       "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
       "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-      "}, %32, %33, 1, 1, 1, 0, %34;"
+      "}, %32, %33, %34, 1, 1, 0, %35;"
       : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]), "+f"(d[1][2]), "+f"(d[1][3]),
 )"));
   for (const char* file : {"mma_common.cuh", "wgmma_common.cuh", "wgmma_tile.cuh", "tensor_copies.cuh", "ring.cuh",

@@ -135,8 +135,7 @@ class FilterGradient : public BoundTemplate {
     plan.steps.push_back(Step("add_filters",
                               std::to_string(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk)), 256,
                               {"@shares", at_.x.y.name}));
-    const std::string multiply = WgmmaText({.name = "multiply",
-                                            .columns = chosen(configuration)["panels"] * kPanel,
+    const std::string multiply = WgmmaText({.columns = chosen(configuration)["panels"] * kPanel,
                                             .a_transposed = !at_.direct,
                                             .b_transposed = at_.direct ? "0" : "1"});
     return RenderedKernel{Emit(configuration, Constants(configuration),

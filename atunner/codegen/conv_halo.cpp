@@ -118,7 +118,7 @@ class HaloConv : public BoundTemplate {
     step.shared_bytes = shared_;
     plan.steps.push_back(step);
     const std::string multiply =
-        WgmmaText({.name = "multiply", .columns = chosen(configuration)["tile_n"], .b_transposed = "ACROSS ? 1 : 0"});
+        WgmmaText({.columns = chosen(configuration)["tile_n"], .b_transposed = "ACROSS ? 1 : 0"});
     return RenderedKernel{
         Emit(configuration, constants,
              {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, "constexpr bool ACROSS = DIRECT && !X_LAST;", multiply,

@@ -206,7 +206,7 @@ class PlanesGemm : public BoundTemplate {
     constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");
     constants.Bool("B_ALIGNED", step(product_.b_transposed ? k_ : n_) > 1).Bool("C_ALIGNED", step(n_) > 1);
     const std::string multiply =
-        MultiplyText({.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
+        WgmmaText({.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
     return Emit(
         configuration, constants,
         {embed::kMmaCommonCuh, embed::kPlanesCuh, product_.FinishText(), embed::kResultPlaceCuh, embed::kTileOrderCuh,

@@ -137,7 +137,7 @@ class WeightsOfGroups : public WeightsTemplate {
                             "scale", "y"});
     step.grid[1] = step.cluster[1] = Expr(split);
     step.shared_bytes = shared_;
-    const std::string products = MultiplyText({.columns = tile, .a_in_registers = true, .b_transposed = "0"});
+    const std::string products = WgmmaText({.columns = tile, .a_in_registers = true, .b_transposed = "0"});
     return RenderedKernel{
         Emit(configuration, constants,
              {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, products, embed::kTensorCopiesCuh,

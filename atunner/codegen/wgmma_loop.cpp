@@ -117,7 +117,7 @@ class Wgmma : public MainLoop {
   }
   std::string Text(const Chosen& chosen) const override {
     const std::string multiply =
-        MultiplyText({.columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1", .operands = operands_});
+        WgmmaText({.columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1", .operands = operands_});
     const std::string text = fmt::format("{}\n{}\n{}", embed::kWgmmaCommonCuh, multiply, embed::kWgmmaTileCuh);
     if (!maps_) return fmt::format("{}\n{}\n{}", text, embed::kWgmmaLoopCuh, embed::kTileWalkersCuh);
     return fmt::format("{}\n{}\n{}\n{}\n{}", text, embed::kTensorCopiesCuh, embed::kRingCuh, embed::kBatchesCuh,

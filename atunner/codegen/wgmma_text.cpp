@@ -26,24 +26,24 @@ std::string WgmmaText(const WgmmaFunction& function) {
       registers ? fmt::format("{{{}, {}, {}, {}}}", operand(0), operand(1), operand(2), operand(3)) : operand(0);
   const int64_t next = registers ? 4 : 1;
   return fmt::format(
-      R"(/// d[64, {columns}] {sign} a[64, {depth}] · b[{depth}, {columns}], in the background.
-DEVICE void {name}({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b) {{
+      R"(/// d[64, {columns}] = a[64, {depth}] · b[{depth}, {columns}], in the background; with ADDS to what d holds.
+template <bool ADDS = true>
+DEVICE void multiply({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b) {{
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.{types} {{"
-{outputs}      "}}, {a}, {b}, {add}{rest};"
+{outputs}      "}}, {a}, {b}, {adds}{rest};"
       : {bindings}
-      : {a_binding}, "l"(b){b_binding});
+      : {a_binding}, "l"(b), "n"((int)ADDS){b_binding});
 }}
 )",
-      fmt::arg("columns", function.columns), fmt::arg("sign", function.accumulates ? "+=" : "="),
-      fmt::arg("name", function.name), fmt::arg("fragments", function.columns / 8),
+      fmt::arg("columns", function.columns), fmt::arg("fragments", function.columns / 8),
       fmt::arg("a_type", registers ? "const unsigned (&a)[4]" : "unsigned long long a"), fmt::arg("outputs", outputs),
-      fmt::arg("a", a), fmt::arg("b", operand(next)), fmt::arg("add", function.accumulates ? 1 : 0),
+      fmt::arg("a", a), fmt::arg("b", operand(next)), fmt::arg("adds", operand(next + 1)),
       fmt::arg("rest", wide    ? fmt::format(", 1, 1, {}{}",
                                           registers               ? ""
                                              : function.a_transposed ? "1, "
                                                                      : "0, ",
-                                             operand(next + 1))
+                                             operand(next + 2))
                        : whole ? ""
                                : ", 1, 1"),
       fmt::arg("depth", wide ? 16 : 32), fmt::arg("sum", whole ? "int" : "float"),
@@ -55,21 +55,9 @@ DEVICE void {name}({sum} (&d)[{fragments}][4], {a_type}, unsigned long long b) {
       fmt::arg("b_binding", wide ? fmt::format(", \"n\"({})", function.b_transposed) : ""));
 }
 
-std::string MultiplyText(WgmmaFunction function) {
-  function.name = "multiply";
-  std::string text = WgmmaText(function);
-  function.name = "multiply_anew";
-  function.accumulates = false;
-  return text + WgmmaText(function);
-}
-
 std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim) {
-  std::string text =
-      WgmmaText({.name = "multiply_weights", .columns = dim, .a_in_registers = true, .b_transposed = "1"});
-  for (const int64_t tile : tiles) {
-    text += "\n" + WgmmaText({.name = "multiply_first", .columns = tile, .accumulates = false, .b_transposed = "0"}) +
-            "\n" + WgmmaText({.name = "multiply", .columns = tile, .b_transposed = "0"});
-  }
+  std::string text = WgmmaText({.columns = dim, .a_in_registers = true, .b_transposed = "1"});
+  for (const int64_t tile : tiles) text += "\n" + WgmmaText({.columns = tile, .b_transposed = "0"});
   return text;
 }
 

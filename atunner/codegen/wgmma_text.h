@@ -14,20 +14,16 @@ namespace atunner {
 enum class Operands : uint8_t { k16Bits, kFloat8, kInt8 };
 
 struct WgmmaFunction {
-  std::string name;
   int64_t columns = 64;         ///< of b and the sums: a multiple of 8 up to 256
   bool a_in_registers = false;  ///< else described, as b always is
-  bool accumulates = true;      ///< else earlier sums are overwritten
   bool a_transposed = false;    ///< a is [depth][64] in memory
   std::string b_transposed;     ///< constant expression: 0 = b is [columns][depth] in memory, 1 = [depth][columns]
   Operands operands = Operands::k16Bits;
 };
 
-/// A device function that starts d[64, columns] (+)= a[64, depth] · b[depth, columns], 32 bytes deep, for
+/// A device function, `multiply`, that starts d[64, columns] (+)= a[64, depth] · b[depth, columns], 32 bytes deep, for
 /// kernels/families/wgmma_common.cuh.
 std::string WgmmaText(const WgmmaFunction& function);
-/// Both: "multiply", which adds to earlier sums, and "multiply_anew".
-std::string MultiplyText(WgmmaFunction function);
 
 /// The products of attention: scores of tiles of so many columns each, and weights times rows of `dim` columns.
 std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim);

@@ -88,7 +88,7 @@ DEVICE void start_scores(float (&scores)[TILE / 8][4], unsigned own, unsigned ot
   UNROLLED for (int step = 0; step < UNITS / 2; ++step) {
     const unsigned long long a_step = further(a, step / 4 * (OWN * 128) + step % 4 * 32);
     const unsigned long long b_step = further(b, step / 4 * (TILE * 128) + step % 4 * 32);
-    if (step == 0) multiply_first(scores, a_step, b_step);
+    if (step == 0) multiply<false>(scores, a_step, b_step);
     else multiply(scores, a_step, b_step);
   }
   commit_products();
@@ -99,7 +99,7 @@ template <int TILE>
 DEVICE void start_output(float (&out)[UNITS][4], const unsigned (&weights)[TILE / 16][4], unsigned other) {
   const unsigned long long b = operand(other, TILE * 128);
   start_products();
-  UNROLLED for (int step = 0; step < TILE / 16; ++step) multiply_weights(out, weights[step], further(b, step * 2048));
+  UNROLLED for (int step = 0; step < TILE / 16; ++step) multiply(out, weights[step], further(b, step * 2048));
   commit_products();
 }
 /// Weights as left operands.

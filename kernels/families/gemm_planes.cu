@@ -58,10 +58,8 @@ DEVICE unsigned long long b_operand(unsigned at, int plane, int step) {
 
 /// Starts the products of the first planes; `anew` forgets earlier sums.
 DEVICE void multiply_large(float (&large)[FRAGMENTS][4], unsigned buffer, bool anew) {
-  if (anew)
-    multiply_anew(large, a_operand(buffer, 0, 0), b_operand(buffer, 0, 0));
-  else
-    multiply(large, a_operand(buffer, 0, 0), b_operand(buffer, 0, 0));
+  if (anew) multiply<false>(large, a_operand(buffer, 0, 0), b_operand(buffer, 0, 0));
+  else multiply(large, a_operand(buffer, 0, 0), b_operand(buffer, 0, 0));
   UNROLLED for (int step = 1; step < DEPTH / 16; ++step) multiply(large, a_operand(buffer, 0, step), b_operand(buffer, 0, step));
   commit_products();
 }

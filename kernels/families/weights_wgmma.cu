@@ -92,11 +92,8 @@ DEVICE void multiply_unit(Sums& sums, const Left& left, unsigned buffer, int uni
   UNROLLED for (int i = 0; i < UNIT / 16 * FRAGMENTS; ++i) {
     const int f = i / (UNIT / 16), at = unit * UNIT + i % (UNIT / 16) * 16;
     const unsigned long long right = operand(buffer + at / 64 * TILE_M * 128 + at % 64 * 2);
-    if (FOUR_BITS && i % (UNIT / 16) == 0) {
-      multiply_anew(sums[f], left[i], right);
-    } else {
-      multiply(sums[f], left[i], right);
-    }
+    if (FOUR_BITS && i % (UNIT / 16) == 0) multiply<false>(sums[f], left[i], right);
+    else multiply(sums[f], left[i], right);
   }
   commit_products();
 }

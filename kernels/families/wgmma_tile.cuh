@@ -26,11 +26,8 @@ DEVICE void multiply_buffer(Sums& sums, unsigned at) {
     const unsigned long long b = operand(at + A_BYTES + step * B_STEP, TILE_K * B_PANEL * 2);
     UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
       const unsigned long long a = operand(at_a + i * 8192 + step * A_STEP);
-      if (ANEW && step == 0) {
-        multiply_anew(sums[i], a, b);
-      } else {
-        multiply(sums[i], a, b);
-      }
+      if (ANEW && step == 0) multiply<false>(sums[i], a, b);
+      else multiply(sums[i], a, b);
     }
   }
   commit_products();
