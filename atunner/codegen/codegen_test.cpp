@@ -171,8 +171,8 @@ DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long 
       "}, %32, %33, %34, 1, 1, 0, %35;"
       : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]), "+f"(d[1][2]), "+f"(d[1][3]),
 )"));
-  for (const char* file : {"mma_common.cuh", "wgmma_common.cuh", "wgmma_tile.cuh", "tensor_copies.cuh", "ring.cuh",
-                           "maps_loop.cuh", "tile_store.cuh", "gemm_maps.cu"})
+  for (const char* file : {"mma_common.cuh", "wgmma_common.cuh", "wgmma_tile.cuh", "tensor_copies.cuh", "maps_loop.cuh",
+                           "tile_store.cuh", "gemm_maps.cu"})
     EXPECT_THAT(kernel.source.text, testing::HasSubstr(KernelFile(file)));
   const ConcretePlan plan = Resolve(kernel.plan, {{"M", 4000}, {"N", 4096}, {"K", 4104}}, {}).value();
   ASSERT_EQ(plan.steps.size(), 1u);

@@ -140,7 +140,7 @@ class FilterGradient : public BoundTemplate {
                                             .b_transposed = at_.direct ? "0" : "1"});
     return RenderedKernel{Emit(configuration, Constants(configuration),
                                {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, multiply, embed::kTensorCopiesCuh, texts,
-                                embed::kRingCuh, embed::kConvFiltersCu}),
+                                embed::kConvFiltersCu}),
                           std::move(plan)};
   }
 

@@ -210,7 +210,7 @@ class PlanesGemm : public BoundTemplate {
     return Emit(
         configuration, constants,
         {embed::kMmaCommonCuh, embed::kPlanesCuh, product_.FinishText(), embed::kResultPlaceCuh, embed::kTileOrderCuh,
-         embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh, embed::kRingCuh, multiply, embed::kGemmPlanesCu});
+         embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh, multiply, embed::kGemmPlanesCu});
   }
 
   MatrixProduct product_;

@@ -138,11 +138,10 @@ class WeightsOfGroups : public WeightsTemplate {
     step.grid[1] = step.cluster[1] = Expr(split);
     step.shared_bytes = shared_;
     const std::string products = WgmmaText({.columns = tile, .a_in_registers = true, .b_transposed = "0"});
-    return RenderedKernel{
-        Emit(configuration, constants,
-             {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, products, embed::kTensorCopiesCuh,
-              embed::kRingCuh, embed::kWeightsWordsCuh, embed::kWeightsWgmmaCu}),
-        Plan(configuration, {step})};
+    return RenderedKernel{Emit(configuration, constants,
+                               {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, products,
+                                embed::kTensorCopiesCuh, embed::kWeightsWordsCuh, embed::kWeightsWgmmaCu}),
+                          Plan(configuration, {step})};
   }
 
   /// The busiest multiprocessor's blocks, as long as what takes longest: DRAM, L2, its copies or its products.

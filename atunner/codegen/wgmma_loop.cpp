@@ -120,8 +120,7 @@ class Wgmma : public MainLoop {
         WgmmaText({.columns = chosen["tile_n"], .b_transposed = "B_TRANSPOSED ? 0 : 1", .operands = operands_});
     const std::string text = fmt::format("{}\n{}\n{}", embed::kWgmmaCommonCuh, multiply, embed::kWgmmaTileCuh);
     if (!maps_) return fmt::format("{}\n{}\n{}", text, embed::kWgmmaLoopCuh, embed::kTileWalkersCuh);
-    return fmt::format("{}\n{}\n{}\n{}\n{}", text, embed::kTensorCopiesCuh, embed::kRingCuh, embed::kBatchesCuh,
-                       embed::kMapsLoopCuh);
+    return fmt::format("{}\n{}\n{}\n{}", text, embed::kTensorCopiesCuh, embed::kBatchesCuh, embed::kMapsLoopCuh);
   }
 
  private:

@@ -19,7 +19,7 @@ struct Shape {
   static constexpr bool KEYS = KEYS_;
   static constexpr int GROUPS = 2;  // of four warps
   static constexpr int TILE = KEYS ? K_TILE : Q_TILE;  // rows that stream by at once
-  /// BufferRing for the tensor that is needed first (queries, or keys), and for its partner (dy, or values).
+  /// Buffers for the tensor that is needed first (queries, or keys), and for its partner (dy, or values).
   static constexpr int STAGES = KEYS ? K_STAGES : Q_STAGES, PARTNER_STAGES = KEYS ? K_PARTNER_STAGES : Q_PARTNER_STAGES;
   /// A group for each gradient, where the registers of one cannot hold both.
   static constexpr bool ROLES = KEYS && K_ROLES;
@@ -35,6 +35,8 @@ struct Shape {
   static constexpr int BARRIERS_AT = STATISTICS_AT + (KEYS ? STAGES * TILE * 8 : 0);
   /// Barriers of the block's own two tensors, then of the buffers.
   static constexpr int STREAM_BARRIERS = BARRIERS_AT + 16, PARTNER_BARRIERS = STREAM_BARRIERS + STAGES * 16;
+  typedef Ring<STAGES, bytes_of(TILE)> Stream;
+  typedef Ring<PARTNER_STAGES, bytes_of(TILE)> Partner;
 };
 
 /// A block's own rows of one head, and what streams by.
@@ -75,8 +77,8 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
       for (int at = 0; at < rows; at += box) copy_box(to + (panel * rows + at) * 128, map, panel * 64, row + at, head, barrier);
     }
   };
-  BufferRing<S::STAGES> place(shared_at + S::STREAM_BARRIERS);
-  BufferRing<S::PARTNER_STAGES> partner(shared_at + S::PARTNER_BARRIERS);
+  typename S::Stream place(shared_at + S::STREAM_AT, shared_at + S::STREAM_BARRIERS);
+  typename S::Partner partner(shared_at + S::PARTNER_AT, shared_at + S::PARTNER_BARRIERS);
   const unsigned mine = shared_at + S::BARRIERS_AT;
   expect_bytes(mine, bytes_of(S::OWN));
   load(*own.first, shared_at, S::OWN, 64, work.first, work.head, mine);
@@ -89,7 +91,7 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
       const unsigned full = place.full();
       const unsigned bytes = S::KEYS ? (min(S::TILE, sequence - row) + 1) / 2 * 16 : 0;
       expect_bytes(full, bytes_of(S::TILE) + bytes);
-      load(*other.first, shared_at + S::STREAM_AT + place.stage * bytes_of(S::TILE), S::TILE, S::TILE, row, head, full);
+      load(*other.first, place.buffer(), S::TILE, S::TILE, row, head, full);
       if (S::KEYS) copy_bytes(shared_at + S::STATISTICS_AT + place.stage * S::TILE * 8, statistics + (long long)head * ROWS + row, bytes, full);
       place.step();
       if (!begun) {
@@ -99,7 +101,7 @@ DEVICE void load_all(Tensors own, Tensors other, const Statistics* statistics, u
       }
       partner.await_free();
       expect_bytes(partner.full(), bytes_of(S::TILE));
-      load(*other.second, shared_at + S::PARTNER_AT + partner.stage * bytes_of(S::TILE), S::TILE, S::TILE, row, head, partner.full());
+      load(*other.second, partner.buffer(), S::TILE, S::TILE, row, head, partner.full());
       partner.step();
     }
   }
@@ -116,8 +118,8 @@ struct Group {
   float scale_log2 = scale * 1.4426950408889634f;
   Work<S> work{sequence};
   int row = S::ROLES ? 0 : threadIdx.x / 128 * 64 - 64;  // of the block's own, the group's first
-  BufferRing<S::STAGES> place{shared_at + S::STREAM_BARRIERS};
-  BufferRing<S::PARTNER_STAGES> partner{shared_at + S::PARTNER_BARRIERS};
+  typename S::Stream place{shared_at + S::STREAM_AT, shared_at + S::STREAM_BARRIERS};
+  typename S::Partner partner{shared_at + S::PARTNER_AT, shared_at + S::PARTNER_BARRIERS};
   float weights[1][S::FRAGMENTS][4], slopes[1][S::FRAGMENTS][4];  // p; dy · vᵀ, and then ds
   float values[1][FIRST ? UNITS : 1][4], sums[1][SECOND ? UNITS : 1][4];
   unsigned packed_weights[FIRST ? S::TILE / 16 : 1][4], packed_slopes[S::TILE / 16][4];
@@ -163,14 +165,14 @@ struct Group {
       weigh(tile);
       if constexpr (FIRST) {
         pack_all(packed_weights, weights[0]);
-        start_output<S::TILE>(values[0], packed_weights, stream<1>());
+        start_output<S::TILE>(values[0], packed_weights, partner.buffer());
       }
       if constexpr (SECOND) {
         wait_products<FIRST ? 1 : 0>();
         settle(slopes);
         slope();
         pack_all(packed_slopes, slopes[0]);
-        start_output<S::TILE>(sums[0], packed_slopes, stream<0>());
+        start_output<S::TILE>(sums[0], packed_slopes, place.buffer());
         wait_products<1>();
       }
       if (FIRST && SECOND) hold(packed_weights);
@@ -186,7 +188,7 @@ struct Group {
   }
   /// Until the sums over a tile are over; PENDING products of the next one are under way.
   template <int PENDING>
-  DEVICE void finish_sums(const BufferRing<S::STAGES>& used, const BufferRing<S::PARTNER_STAGES>& partner_used) {
+  DEVICE void finish_sums(const typename S::Stream& used, const typename S::Partner& partner_used) {
     wait_products<PENDING>();
     settle(sums);
     settle(values);
@@ -195,13 +197,9 @@ struct Group {
     release(used);
     if (!SECOND) release(partner_used);
   }
-  template <int WHICH>
-  DEVICE unsigned stream() const {
-    return shared_at + (WHICH == 0 ? S::STREAM_AT : S::PARTNER_AT) + (WHICH == 0 ? place.stage : partner.stage) * bytes_of(S::TILE);
-  }
   /// This warp no longer reads the buffer.
-  template <int COUNT>
-  static DEVICE void release(const BufferRing<COUNT>& used) {
+  template <class Buffers>
+  static DEVICE void release(const Buffers& used) {
     used.release();
     __syncwarp();
   }
@@ -217,9 +215,9 @@ struct Group {
   /// The next tile's products, in the background.
   DEVICE void start() {
     place.await_full();
-    start_scores<S::OWN, S::TILE>(weights[0], shared_at + row * 128, stream<0>());
+    start_scores<S::OWN, S::TILE>(weights[0], shared_at + row * 128, place.buffer());
     partner.await_full();
-    if (SECOND) start_scores<S::OWN, S::TILE>(slopes[0], shared_at + bytes_of(S::OWN) + row * 128, stream<1>());
+    if (SECOND) start_scores<S::OWN, S::TILE>(slopes[0], shared_at + bytes_of(S::OWN) + row * 128, partner.buffer());
   }
   /// use(fragment, element) for all of a lane.
   template <class Use>
@@ -271,8 +269,7 @@ DEVICE void run(Tensors own, Tensors other, const Statistics* statistics, int se
   if (threadIdx.x == 0) {
     make_barrier(shared_at + S::BARRIERS_AT, 1);
     make_barrier(shared_at + S::BARRIERS_AT + 8, 1);
-    BufferRing<S::STAGES + S::PARTNER_STAGES>(shared_at + S::STREAM_BARRIERS).make(S::GROUPS * 4);
-    show_barriers();
+    Ring<S::STAGES + S::PARTNER_STAGES, bytes_of(S::TILE)>(shared_at + S::STREAM_AT, shared_at + S::STREAM_BARRIERS).make(S::GROUPS * 4);
   }
   // A sequence's last tile leaves some statistics as they are.
   for (int at = S::STATISTICS_AT + threadIdx.x * 16; at < S::BARRIERS_AT; at += S::THREADS * 16)

@@ -14,19 +14,6 @@ DEVICE float with_mask(float score, float scale_log2, float more) {
   return fmaf(score, scale_log2, more > -2e38f ? more * 1.4426950408889634f : more);
 }
 
-/// The index-th of all pairs of a head and one of its `tiles`. HEAD_GROUP heads advance together, the last tiles first, which are the longest
-/// rows of a causal mask; what the heads share stays in L2.
-struct HeadTile {
-  int head, tile;
-
-  DEVICE HeadTile(int index, int heads, int tiles) {
-    const int first = index / (tiles * HEAD_GROUP) * HEAD_GROUP, in_group = index % (tiles * HEAD_GROUP);
-    const int group_heads = min(heads - first, HEAD_GROUP);
-    head = first + in_group % group_heads;
-    tile = tiles - 1 - in_group / group_heads;
-  }
-};
-
 /// The heads of all sequences, HEADS of each, their queries, and what else is given. The query `row` stands beside the key row + AHEAD.
 struct Task {
   int heads, sequence;
@@ -52,9 +39,14 @@ struct Queries {
   long long base = 0, key_base = 0;  // of the head, in elements
 
   Queries() = default;
+  /// Those of the index-th of all pairs of a head and one of its tiles. HEAD_GROUP heads advance together, the last tiles first, which are the
+  /// longest rows of a causal mask; what the heads share stays in L2.
   DEVICE Queries(int index, const Task& task) {
-    const HeadTile place(index, task.heads, task.tiles());
-    first = place.tile * TILE_Q, head = place.head, keys = task.keys_of(head);
+    const int tiles = task.tiles(), first_head = index / (tiles * HEAD_GROUP) * HEAD_GROUP, in_group = index % (tiles * HEAD_GROUP);
+    const int group_heads = min(task.heads - first_head, HEAD_GROUP);
+    first = (tiles - 1 - in_group / group_heads) * TILE_Q;
+    head = first_head + in_group % group_heads;
+    keys = task.keys_of(head);
     base = (long long)head * task.sequence * DIM, key_base = (long long)(head / SHARING) * task.keys() * DIM;
   }
   /// The first tile of keys that any of them sees, and the one behind the last that a row before `row` sees.

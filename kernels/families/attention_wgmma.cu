@@ -11,6 +11,8 @@ constexpr int KEYS_AT = QUERY_STAGES * Q_BYTES, VALUES_AT = KEYS_AT + STAGES * K
 constexpr int KEY_BARRIERS = BARRIERS_AT, VALUE_BARRIERS = KEY_BARRIERS + STAGES * 16, QUERY_BARRIERS = VALUE_BARRIERS + STAGES * 16;
 /// From the barriers of one group's queries to the next one's.
 constexpr int GROUP_BARRIERS = QUERY_STAGES * 16;
+typedef Ring<STAGES, K_BYTES> Tiles;  // of keys, or of values
+typedef Ring<QUERY_STAGES, Q_BYTES> QueryTiles;
 
 /// A block's work: one tile of queries after another.
 struct Work {
@@ -36,8 +38,8 @@ struct Work {
 /// One thread's part: everything that is read, in the order in which it is needed; with two buffers for queries the next
 /// tile's come while this one's keys do.
 DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v, unsigned shared_at, const Task& task) {
-  BufferRing<STAGES> keys(shared_at + KEY_BARRIERS), values(shared_at + VALUE_BARRIERS);
-  BufferRing<QUERY_STAGES> buffer(shared_at + QUERY_BARRIERS);
+  Tiles keys(shared_at + KEYS_AT, shared_at + KEY_BARRIERS), values(shared_at + VALUES_AT, shared_at + VALUE_BARRIERS);
+  QueryTiles buffer(shared_at, shared_at + QUERY_BARRIERS);
   const auto load_queries = [&](const Work& work) {
     UNROLLED for (int group = 0; group < GROUPS; ++group) {
       if (!work.exists) return;
@@ -45,7 +47,7 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
       await(buffer.free() + group * GROUP_BARRIERS, buffer.parity ^ 1);
       expect_bytes(full, Q_BYTES / GROUPS);
       UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
-        copy_box(shared_at + buffer.stage * Q_BYTES + (panel * TILE_Q + group * 64) * 128, q, panel * 64, work.queries.first + group * 64,
+        copy_box(buffer.buffer() + (panel * TILE_Q + group * 64) * 128, q, panel * 64, work.queries.first + group * 64,
                  work.queries.head, full);
       }
     }
@@ -56,25 +58,20 @@ DEVICE void load_all(const CUtensorMap& q, const CUtensorMap& k, const CUtensorM
   while (next.exists) {
     const Work work = next;
     next.advance(task);
-    const auto load = [&](const CUtensorMap& map, int to, int tile, unsigned barrier) {
-      expect_bytes(barrier, K_BYTES);
-      UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
-        copy_box(shared_at + to + panel * TILE_K * 128, map, panel * 64, tile * TILE_K, work.queries.head / SHARING, barrier);
-      }
-    };
-    const auto load_keys = [&](int tile) {
+    const auto load = [&](Tiles& tiles, const CUtensorMap& map, int tile) {
       if (tile >= work.end) return;
-      keys.await_free();
-      load(k, KEYS_AT + keys.stage * K_BYTES, tile, keys.full());
-      keys.step();
+      tiles.await_free();
+      expect_bytes(tiles.full(), K_BYTES);
+      UNROLLED for (int panel = 0; panel < PANELS; ++panel) {
+        copy_box(tiles.buffer() + panel * TILE_K * 128, map, panel * 64, tile * TILE_K, work.queries.head / SHARING, tiles.full());
+      }
+      tiles.step();
     };
-    load_keys(work.begin);
+    load(keys, k, work.begin);
     if (QUERY_STAGES == 1) load_queries(work);
     for (int tile = work.begin; tile < work.end; ++tile) {
-      load_keys(tile + 1);
-      values.await_free();
-      load(v, VALUES_AT + values.stage * K_BYTES, tile, values.full());
-      values.step();
+      load(keys, k, tile + 1);
+      load(values, v, tile);
       if (QUERY_STAGES > 1 && tile == min(work.begin + 1, work.end - 1)) load_queries(next);  // groups have left the tile before
     }
   }
@@ -158,8 +155,8 @@ struct Group {
   Task task;
   float scale_log2;
   int group = threadIdx.x / 128 - 1, warp_row = threadIdx.x / 32 * 16 - 64;
-  BufferRing<STAGES> keys{shared_at + KEY_BARRIERS}, values{shared_at + VALUE_BARRIERS};
-  BufferRing<QUERY_STAGES> buffer{shared_at + QUERY_BARRIERS + group * GROUP_BARRIERS};  // of queries
+  Tiles keys{shared_at + KEYS_AT, shared_at + KEY_BARRIERS}, values{shared_at + VALUES_AT, shared_at + VALUE_BARRIERS};
+  QueryTiles buffer{shared_at, shared_at + QUERY_BARRIERS + group * GROUP_BARRIERS};
   float scores[1][FRAGMENTS_K][4], out[1][UNITS][4];
   unsigned weights[TILE_K / 16][4];
   Added<FRAGMENTS_K> added;
@@ -213,15 +210,15 @@ struct Group {
   }
 
   /// This warp no longer reads the buffer.
-  template <int COUNT>
-  static DEVICE void pass_on(BufferRing<COUNT>& buffers) {
+  template <class Buffers>
+  static DEVICE void pass_on(Buffers& buffers) {
     buffers.release();
     buffers.step();
   }
-  DEVICE void score() { start_scores<TILE_Q, TILE_K>(scores[0], shared_at + buffer.stage * Q_BYTES + group * 64 * 128, shared_at + KEYS_AT + keys.stage * K_BYTES); }
+  DEVICE void score() { start_scores<TILE_Q, TILE_K>(scores[0], buffer.buffer() + group * 64 * 128, keys.buffer()); }
   DEVICE void add_weighted() {
     values.await_full();
-    start_output<TILE_K>(out[0], weights, shared_at + VALUES_AT + values.stage * K_BYTES);
+    start_output<TILE_K>(out[0], weights, values.buffer());
     pass_turn(group);
   }
   DEVICE void finish_output() {
@@ -284,9 +281,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
   if (threadIdx.x == 0) {
-    BufferRing<2 * STAGES>(shared_at + BARRIERS_AT).make(GROUPS * 4);
-    BufferRing<GROUPS * QUERY_STAGES>(shared_at + QUERY_BARRIERS).make(4);
-    show_barriers();
+    Ring<2 * STAGES, K_BYTES>(shared_at + KEYS_AT, shared_at + BARRIERS_AT).make(GROUPS * 4);
+    Ring<GROUPS * QUERY_STAGES, Q_BYTES>(shared_at, shared_at + QUERY_BARRIERS).make(4);
   }
   __syncthreads();
   if (threadIdx.x < 128) {

@@ -14,6 +14,7 @@ constexpr int X_ROWS = DEPTH + (TAP_PANELS - 1) * ALONG + (GROUPS_R - 1) * DOWN,
 constexpr int BOX_ROWS = ((X_ROWS + BOXES - 1) / BOXES + 7) / 8 * 8;
 constexpr int DY_BYTES = DEPTH * 128, X_BYTES = BOXES * BOX_ROWS * 128, X_AT = GROUPS_M * DY_BYTES;
 constexpr int BARRIERS = STAGES * STAGE_BYTES;
+typedef Ring<STAGES, STAGE_BYTES> Buffers;
 constexpr int CONSUMERS = GROUPS_M * GROUPS_C * GROUPS_R * 128, THREADS = CONSUMERS + 32;
 static_assert(X_AT + GROUPS_C * CHANNEL_PANELS * X_BYTES == STAGE_BYTES, "as the host reckons");
 
@@ -34,10 +35,10 @@ struct Work {
 };
 
 constexpr int STEPS = (PLACES + DEPTH - 1) / DEPTH;  // of an image that is read as it lies
-DEVICE void fetch(Ring ring, const CUtensorMap& x, const CUtensorMap& dy, const Work& work, int first, int last) {
+DEVICE void fetch(Buffers ring, const CUtensorMap& x, const CUtensorMap& dy, const Work& work, int first, int last) {
   for (int at = first; at < last; ++at, ring.step()) {
     const int place = DIRECT ? at % STEPS * DEPTH : at * DEPTH, image = at / STEPS, group = blockIdx.z;
-    await(ring.free(), ring.parity ^ 1);
+    ring.await_free();
     expect_bytes(ring.full(), STAGE_BYTES);
     for (int i = 0; i < GROUPS_M; ++i) {
       const int filter = work.filter + i * 64;
@@ -70,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv_filters(const __gr
   const Work work;
   const long long steps = DIRECT ? (long long)images * STEPS : ((long long)images * PLACES + DEPTH - 1) / DEPTH;
   const int first = (int)(steps * blockIdx.y / SPLIT_K), last = (int)(steps * (blockIdx.y + 1) / SPLIT_K);
-  Ring ring(shared, BARRIERS);
+  Buffers ring(shared_address(shared), shared_address(shared) + BARRIERS);
   if (threadIdx.x == 0) ring.make(CONSUMERS / 32);
   __syncthreads();
   if (threadIdx.x >= CONSUMERS) {
@@ -81,16 +82,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv_filters(const __gr
   float sums[1][TILE_N / 8][4];
   clear(sums);
   constexpr int STEP = DIRECT ? 32 : 2048;  // bytes between 16 places
-  Ring before = ring;
+  Buffers before = ring;
   for (int at = first; at < last; ++at, ring.step()) {
-    await(ring.full(), ring.parity);
+    ring.await_full();
     const unsigned long long b = operand(ring.buffer() + X_AT + c * CHANNEL_PANELS * X_BYTES + r * DOWN * 128, TAP_PANELS > 1 ? ALONG * 128 : X_BYTES);
     start_products();
     UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(sums[0], operand(ring.buffer() + m * DY_BYTES + step * STEP), further(b, step * STEP));
     commit_products();
     if (at == first) continue;
     wait_products<1>();
-    release(before);
+    before.release();
     before.step();
   }
   wait_products<0>();

@@ -40,14 +40,8 @@ constexpr bool KEPT = FILTERS <= TILE_M && GROUPS == 1 && W_STAGES >= CHUNKS * T
 
 typedef float Sums[SHIFTS][TILE_N / 8][4];
 
-template <int COUNT, int BYTES>
-struct Buffers : BufferRing<COUNT> {
-  unsigned first;
-  DEVICE Buffers(unsigned first, unsigned barriers) : BufferRing<COUNT>(barriers), first(first) {}
-  DEVICE unsigned buffer() const { return first + this->stage * BYTES; }
-};
-typedef Buffers<X_STAGES, X_BYTES> Stretches;
-typedef Buffers<W_STAGES, W_BYTES> Filters;
+typedef Ring<X_STAGES, X_BYTES> Stretches;
+typedef Ring<W_STAGES, W_BYTES> Filters;
 
 struct Unit {
   int group, filter, place;
@@ -262,7 +256,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) conv(const __grid_const
   if (threadIdx.x == 0) {
     stretches.make(SET_THREADS / 32);
     filters.make(SET_THREADS / 32);
-    show_barriers();
   }
   __syncthreads();
   if (threadIdx.x >= CONSUMERS) {

@@ -4,7 +4,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
                                                           OUT* __restrict__ c, long long m, long long n, long long k, long long batches FINISH_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned all = tile_count(m, n) * (unsigned)batches;
-  Ring ring(shared, BARRIERS);
+  Buffers ring(shared_address(shared), shared_address(shared) + BARRIERS);
   if (A_ROWS < TILE_M) clear_rows(shared);
   if (threadIdx.x == 0) ring.make(4 * SHARING);
   __syncthreads();

@@ -17,12 +17,13 @@ constexpr int FRAGMENTS = TILE_N / 8;
 // Rows of a transposed b follow each other eight by eight in a plane: planes lie side by side over all panels of a buffer.
 constexpr int PIECES = B_TRANSPOSED ? PLANES : 1, PIECE_BYTES = CHUNK_BYTES / PIECES;
 typedef float Sums[1][FRAGMENTS][4];
+typedef Ring<STAGES, STAGE_BYTES> Buffers;
 
-DEVICE void copy_tiles(Ring ring, const unsigned char* a, const unsigned char* b, long long m, long long n, long long chunks) {
+DEVICE void copy_tiles(Buffers ring, const unsigned char* a, const unsigned char* b, long long m, long long n, long long chunks) {
   for (unsigned index = blockIdx.x; index < tile_count(m, n); index += gridDim.x) {
     const Tile tile = tile_at(index, m, n);
     for (long long chunk = 0; chunk < chunks; ++chunk, ring.step()) {
-      await(ring.free(), ring.parity ^ 1);
+      ring.await_free();
       expect_bytes(ring.full(), STAGE_BYTES);
       UNROLLED for (int i = 0; i < GROUPS; ++i)
         copy_bytes(ring.buffer() + i * CHUNK_BYTES, a + ((tile.row / LINES + i) * chunks + chunk) * CHUNK_BYTES, CHUNK_BYTES, ring.full());
@@ -74,20 +75,20 @@ DEVICE void multiply_small(float (&small)[FRAGMENTS][4], unsigned buffer) {
 }
 
 /// One tile's sums. Of a single plane they stay in the tensor core.
-DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
+DEVICE void multiply_chunks(Buffers& ring, int chunks, Sums& sums) {
   constexpr float SMALL = 1.0f / (1 << LOW_SHIFT);
   constexpr bool SINGLE = PLANES == 1;
   Sums large, small;  // of the first planes; of the others
   clear(sums);
   clear(small);
-  Ring last = ring;
+  Buffers last = ring;
   for (int chunk = 0; chunk < chunks; chunk += PROMOTE) {
     UNROLLED for (int i = 0; i < PROMOTE; ++i, ring.step()) {
-      await(ring.full(), ring.parity);
+      ring.await_full();
       start_products();
       multiply_large(SINGLE ? sums[0] : large[0], ring.buffer(), !SINGLE && i == 0);
       wait_products<1>();  // for the small products of the last chunk, or all of its
-      if (chunk + i > 0) release(last);
+      if (chunk + i > 0) last.release();
       last = ring;
       if (!SINGLE) multiply_small(small[0], ring.buffer());
     }
@@ -104,7 +105,7 @@ DEVICE void multiply_chunks(Ring& ring, int chunks, Sums& sums) {
   wait_products<0>();
   settle(SINGLE ? sums : small);
   if (!SINGLE) promote(sums, small, SMALL);
-  release(last);
+  last.release();
 }
 
 /// Sums below this may have lost more than float32's roundoff (TF32's, of one plane) to tiny elements: what rounding each of
@@ -165,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   constexpr const int *row_scales = nullptr, *column_scales = nullptr;
 #endif
   extern __shared__ __align__(1024) unsigned char shared[];
-  Ring ring(shared, STAGES * STAGE_BYTES);
+  Buffers ring(shared_address(shared), shared_address(shared) + STAGES * STAGE_BYTES);
   if (threadIdx.x == 0) ring.make(GROUPS * 4);
   __syncthreads();
   const long long chunks = chunks_along(k), tiles_across = (n + TILE_N - 1) / TILE_N;

@@ -12,6 +12,8 @@ constexpr int BARRIERS = STAGING + CONSUMERS / 32 * 2048;
 constexpr int COLUMNS = BARRIERS + STAGES * 16;  // what the columns of a group's tile are finished with
 constexpr bool STAGED_APART = true;
 
+typedef Ring<STAGES, STAGE_BYTES> Buffers;
+
 DEVICE void wait_for_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
 
 /// Zeros where the tensor cores read rows of a that nobody fetches.
@@ -31,13 +33,13 @@ DEVICE void copy_tile(unsigned to, const CUtensorMap& map, int x, int y, int bat
     copy_box(to, map, x, y, barrier, policy);
 }
 
-DEVICE void fetch(Ring ring, const CUtensorMap& a, const CUtensorMap& b, unsigned all, long long m, long long n, long long k) {
+DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, unsigned all, long long m, long long n, long long k) {
   constexpr unsigned long long A_POLICY = STREAM > 1 ? EVICT_FIRST : EVICT_NORMAL, B_POLICY = STREAM > 0 ? EVICT_FIRST : EVICT_NORMAL;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
     const Work work = work_at(index, m, n, k);
     const int of_a = A_BATCHED ? (int)work.batch : 0, of_b = B_BATCHED ? (int)work.batch : 0;
     for (int at = work.depth.first; at < work.depth.last; ++at, ring.step()) {
-      await(ring.free(), ring.parity ^ 1);
+      ring.await_free();
       expect_bytes(ring.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
       copy_tile(ring.buffer(), a, at * TILE_K, (int)work.tile.row, of_a, ring.full(), A_POLICY);
       UNROLLED for (int panel = 0; panel < (B_TRANSPOSED ? 1 : TILE_N / B_PANEL); ++panel) {
@@ -97,29 +99,29 @@ DEVICE void clear_triangle(unsigned buffer, long long row, int depth) {
 }
 
 /// A tensor core keeps fewer digits of sums of 8-bit floats than float32 has: those of PROMOTE buffers at a time are added up apart.
-DEVICE void multiply_promoted(Ring& ring, Sums& sums, Depth depth) {
+DEVICE void multiply_promoted(Buffers& ring, Sums& sums, Depth depth) {
   Sums part;
   for (int at = depth.first; at < depth.last; at += PROMOTE) {
-    Ring before = ring;
-    await(ring.full(), ring.parity);
+    Buffers before = ring;
+    ring.await_full();
     multiply_buffer<true>(part, ring.buffer());
     ring.step();
     for (int i = 1; i < PROMOTE && at + i < depth.last; ++i, ring.step()) {
-      await(ring.full(), ring.parity);
+      ring.await_full();
       multiply_buffer(part, ring.buffer());
       wait_products<1>();
-      release(before);
+      before.release();
       before.step();
     }
     wait_products<0>();
     settle(part);
-    release(before);
+    before.release();
     add(sums, part);
   }
 }
 
 /// Multiplies one tile of the result; the ring then stands behind it. `pass`: another set's turn is next.
-DEVICE void multiply_tile(Ring& ring, Sums& sums, const Work& work, bool pass) {
+DEVICE void multiply_tile(Buffers& ring, Sums& sums, const Work& work, bool pass) {
   const Depth depth = work.depth;
   clear(sums);
   if (PROMOTE > 0) {
@@ -127,19 +129,19 @@ DEVICE void multiply_tile(Ring& ring, Sums& sums, const Work& work, bool pass) {
     if (pass) pass_turn();
     return;
   }
-  Ring before = ring;
+  Buffers before = ring;
   for (int at = depth.first; at < depth.last; ++at, ring.step()) {
-    await(ring.full(), ring.parity);
+    ring.await_full();
     clear_triangle(ring.buffer(), work.tile.row + group_row(), at * TILE_K);
     multiply_buffer(sums, ring.buffer());
     if (at > depth.first) {
       wait_products<1>();
-      release(before);
+      before.release();
       before.step();
     }
   }
   if (pass) pass_turn();
   wait_products<0>();
   settle(sums);
-  if (depth.first < depth.last) release(before);
+  if (depth.first < depth.last) before.release();
 }

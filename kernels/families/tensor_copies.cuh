@@ -77,15 +77,16 @@ DEVICE void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
 
-/// COUNT buffers that one thread fills while warps read others, in the order in which they are filled: a pair of barriers for each says
-/// when it is full and when it is free again. Parity counts rounds.
-template <int COUNT>
-struct BufferRing {
-  unsigned barriers;
+/// COUNT buffers of BYTES, the first at `first`, that one thread fills while warps read others, in the order in which they are filled: a pair
+/// of barriers for each says when it is full and when it is free again. Parity counts rounds.
+template <int COUNT, int BYTES>
+struct Ring {
+  unsigned first, barriers;
   int stage = 0;
   unsigned parity = 0;
 
-  DEVICE explicit BufferRing(unsigned barriers) : barriers(barriers) {}
+  DEVICE Ring(unsigned first, unsigned barriers) : first(first), barriers(barriers) {}
+  DEVICE unsigned buffer() const { return first + stage * BYTES; }
   DEVICE unsigned full() const { return barriers + stage * 16; }
   DEVICE unsigned free() const { return full() + 8; }
   DEVICE void await_full() const { await(full(), parity); }
@@ -102,11 +103,12 @@ struct BufferRing {
     stage = count % COUNT;
     parity ^= count / COUNT & 1;
   }
-  /// By one thread, before show_barriers: whoever fills arrives once, and every warp that reads.
+  /// By one thread, before the block's barrier: whoever fills arrives once, and every warp that reads.
   DEVICE void make(int readers) const {
     for (int s = 0; s < COUNT; ++s) {
       make_barrier(barriers + s * 16, 1);
       make_barrier(barriers + s * 16 + 8, readers);
     }
+    show_barriers();
   }
 };

@@ -9,6 +9,7 @@ constexpr int CONSUMERS = GROUPS * 128, THREADS = CONSUMERS + 32, ROWS = GROUPS 
 constexpr int X_BYTES = TILE_M * DEPTH * 2;
 constexpr int PITCH = ROWS + 4;  // of sums
 constexpr int BARRIERS = STAGES * STAGE_BYTES;
+typedef Ring<STAGES, STAGE_BYTES> Buffers;
 typedef float Sums[FRAGMENTS][TILE_M / 8][4];
 /// Left operands of a unit.
 typedef unsigned Left[UNIT / 16 * FRAGMENTS][4];
@@ -27,9 +28,9 @@ struct Work {
 /// A lane's first row of fragment f; the other one is eight below.
 DEVICE int fragment_row(int f) { return (threadIdx.x / 128 * FRAGMENTS + f) * 64 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4; }
 
-DEVICE void fetch(Ring ring, const CUtensorMap& x, const CUtensorMap& weights, Work work) {
+DEVICE void fetch(Buffers ring, const CUtensorMap& x, const CUtensorMap& weights, Work work) {
   for (int at = work.first; at < work.last; ++at, ring.step()) {
-    await(ring.free(), ring.parity ^ 1);
+    ring.await_free();
     expect_bytes(ring.full(), STAGE_BYTES);
     copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, ring.full(), EVICT_FIRST);
     UNROLLED for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, ring.full(), EVICT_NORMAL);
@@ -99,7 +100,7 @@ DEVICE void multiply_unit(Sums& sums, const Left& left, unsigned buffer, int uni
 }
 
 /// While the tensor cores multiply one unit, the next one is widened.
-DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work) {
+DEVICE void multiply_stretches(Buffers ring, Sums& sums, const T* scales, Work work) {
   Sums part;
   Left left[2] = {};
   Scales here, next;
@@ -117,7 +118,7 @@ DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work
       here = next;
       next.load(scales, work, at + 4);
     }
-    await(ring.full(), ring.parity);
+    ring.await_full();
     UNROLLED for (int unit = 0; unit < UNITS; ++unit) {
       load_left(left[unit % 2], ring.buffer(), unit);
       if (FOUR_BITS && unit > 0) finish();
@@ -125,7 +126,7 @@ DEVICE void multiply_stretches(Ring ring, Sums& sums, const T* scales, Work work
       multiply_unit(FOUR_BITS ? part : sums, left[unit % 2], ring.buffer(), unit);
     }
     finish();
-    release(ring);
+    ring.release();
   }
 }
 
@@ -169,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
   constexpr int TILES = (M + TILE_M - 1) / TILE_M;
   const Work work = {(long long)(blockIdx.x / TILES) * ROWS, (int)(blockIdx.x % TILES) * TILE_M, K / DEPTH * (int)blockIdx.y / SPLIT,
                      K / DEPTH * ((int)blockIdx.y + 1) / SPLIT};
-  const Ring ring(shared, BARRIERS);
+  const Buffers ring(shared_address(shared), shared_address(shared) + BARRIERS);
   if (threadIdx.x == 0) ring.make(CONSUMERS / 32);
   __syncthreads();
   Sums sums;
@@ -184,6 +185,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
   __syncthreads();
   if (threadIdx.x < CONSUMERS) lay_out(shared, sums);
   wait_for_cluster();
-  store(ring.shared, scales, y, work);
+  store(ring.first, scales, y, work);
   meet_cluster();
 }
