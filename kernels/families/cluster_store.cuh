@@ -31,7 +31,7 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
     const Finish::Row finish_row = finish.row(tile.row + row);
     UNROLLED for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], finish_row, finish.column(min(column + e, n - 1)), tile.row + row, min(column + e, n - 1));
     const uint4 unit = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
-    put_unit(c, tile.row + row, column, m, n, unit);
+    put(c, tile.row + row, column, m, n, *(const Units<T, 8>*)&unit);
   }
 }
 

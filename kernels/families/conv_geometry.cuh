@@ -49,37 +49,17 @@ DEVICE long long place(long long row, long long column, long long m, long long n
 }
 
 // What result_place.cuh says of other products.
-DEVICE void put_unit(T* y, long long row, long long column, long long m, long long n, uint4 unit) {
-  if (Y_WHOLE) {  // all or none of them exist, side by side and aligned
-    const long long at = place(row, column, m, n);
-    if (at >= 0) *(uint4*)(y + at) = unit;
-    return;
-  }
-  typedef Units<T, Y_STEP> Piece;
-  const Piece* pieces = (const Piece*)&unit;
+template <class E, int COUNT>
+DEVICE void put(E* y, long long row, long long column, long long m, long long n, const Units<E, COUNT>& unit) {
+  constexpr int STEP = Y_WHOLE || Y_STEP > COUNT ? COUNT : Y_STEP;  // where eight are whole, all of them exist or none
   const long long first = place(row, column, m, n);
   const int exist = first < 0 ? 0 : Y_RUNS ? (int)(n - column) : PIXELS - (int)((unsigned)column % ROUNDED);  // side by side
-  UNROLLED for (int e = 0; e < 8; e += Y_STEP) {
-    const long long at = Y_DENSE ? e < exist ? first + e : -1 : place(row, column + e, m, n);
-    if (at >= 0) *(Piece*)(y + at) = pieces[e / Y_STEP];
+  UNROLLED for (int e = 0; e < COUNT; e += STEP) {
+    const long long at = e == 0 ? first : !Y_DENSE ? place(row, column + e, m, n) : e < exist ? first + e : -1;
+    if (at >= 0) *(Units<E, STEP>*)(y + at) = ((const Units<E, STEP>*)&unit)[e / STEP];
   }
 }
-/// One of them, where pixels of a phase lie apart: lanes side by side then write to the same sectors.
+/// One by one, where pixels of a phase lie apart: lanes side by side then write to the same sectors.
 constexpr bool SCATTERED = !PIXELS_FIRST && !Y_DENSE;
-DEVICE void put_element(T* y, long long row, long long column, long long m, long long n, T element) {
-  const long long at = place(row, column, m, n);
-  if (at >= 0) y[at] = element;
-}
-/// Two of them, in full precision.
-DEVICE void put_pair(float* y, long long row, long long column, long long m, long long n, float a, float b) {
-  const long long at = place(row, column, m, n);
-  if (Y_WHOLE) {
-    if (at >= 0) *(float2*)(y + at) = make_float2(a, b);
-    return;
-  }
-  if (at >= 0) y[at] = a;
-  const long long next = place(row, column + 1, m, n);
-  if (next >= 0) y[next] = b;
-}
 /// Elements of y, of which each stretch of the depth has a share.
 DEVICE long long share_elements(long long m, long long n) { return (PIXELS_FIRST ? m : n) / ROUNDED * Y_ELEMENTS; }

@@ -1,8 +1,5 @@
 // What all kernels of a convolution share: units, arranged places, and powers of two for float32.
 constexpr int UNIT = 16 / sizeof(Operand);  // elements that are copied at once
-template <class E, int COUNT> struct alignas(COUNT * sizeof(E)) Units {
-  E element[COUNT];
-};
 
 // float32 is multiplied as float16, which has as many bits as TF32: powers of two bring the largest elements of x and of w that a
 // sample has to [2^8, 2^9), or, where others are 64 times larger, all elements' largest to [2^14, 2^15). Elements below 2^-23 of the

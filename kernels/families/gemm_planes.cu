@@ -146,7 +146,7 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
       }
       x = finish(x, finish_row, finish.column(column), row, column);
       y = finish(y, finish_row, finish.column(min(column + 1, n - 1)), row, min(column + 1, n - 1));
-      put_pair(c, row, column, m, n, x, y);
+      put(c, row, column, m, n, Units<float, 2>{x, y});
     }
   }
   any = __any_sync(~0u, any);

@@ -13,12 +13,12 @@ DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile t
       UNROLLED for (int j = 0; j < FRAGMENTS_N; ++j) {
         const long long column = tile.column + warp_column() + j * 8 + lane % 4 * 2;
         if (column >= n) continue;
-        float pair[2];
+        Units<float, 2> pair;
         UNROLLED for (int e = 0; e < 2; ++e) {
           const auto sum = sums[i][j][half * 2 + e];
-          pair[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)), row, min(column + e, n - 1));
+          pair.element[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)), row, min(column + e, n - 1));
         }
-        put_pair(share, row, column, m, n, pair[0], pair[1]);
+        put(share, row, column, m, n, pair);
       }
     }
   }

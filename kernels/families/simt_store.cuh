@@ -15,7 +15,7 @@ DEVICE void store_result(unsigned char*, Sums& sums, float* c, Tile tile, long l
     UNROLLED for (int j = 0; j < THREAD_N; ++j) {
       const long long column = tile.column + column_of(x, j);
       if (row >= m || column >= n) continue;
-      if (B_TRANSPOSED || !C_ALIGNED) put_element(c, row, column, m, n, sums[i][j]);
+      if (B_TRANSPOSED || !C_ALIGNED) put(c, row, column, m, n, Units<float, 1>{sums[i][j]});
       else if (j % 4 == 0) *(float4*)(c + row * n + column) = make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
     }
   }

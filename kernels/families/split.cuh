@@ -3,24 +3,19 @@
 constexpr int PARTS = SPLIT_K < 16 ? 1 : 8;
 constexpr int ADDERS = 256 / PARTS;  // groups of elements that a block adds up at once
 
-template <class E, int COUNT>
-struct __align__(COUNT * sizeof(E)) Group {
-  E each[COUNT];
-};
-
 /// COUNT elements at a time, which divides them all.
 template <int COUNT>
 DEVICE void add_all(const float* __restrict__ shares, T* __restrict__ c, long long elements, const Finish& finish) {
-  __shared__ Group<float, COUNT> sums[PARTS][ADDERS];
+  __shared__ Units<float, COUNT> sums[PARTS][ADDERS];
   const int place = threadIdx.x % ADDERS, part = threadIdx.x / ADDERS;
   for (long long first = (long long)blockIdx.x * ADDERS * COUNT; first < elements; first += (long long)gridDim.x * ADDERS * COUNT) {
     const long long at = first + place * COUNT;
-    Group<float, COUNT> sum = {};
-    const auto add = [&](const Group<float, COUNT>& more) {
-      UNROLLED for (int e = 0; e < COUNT; ++e) sum.each[e] += more.each[e];
+    Units<float, COUNT> sum = {};
+    const auto add = [&](const Units<float, COUNT>& more) {
+      UNROLLED for (int e = 0; e < COUNT; ++e) sum.element[e] += more.element[e];
     };
     if (at < elements) {
-      UNROLLED for (int s = 0; s < SPLIT_K / PARTS; ++s) add(*(const Group<float, COUNT>*)(shares + (part * (SPLIT_K / PARTS) + s) * elements + at));
+      UNROLLED for (int s = 0; s < SPLIT_K / PARTS; ++s) add(*(const Units<float, COUNT>*)(shares + (part * (SPLIT_K / PARTS) + s) * elements + at));
     }
     if (PARTS > 1) {
       sums[part][place] = sum;
@@ -29,9 +24,9 @@ DEVICE void add_all(const float* __restrict__ shares, T* __restrict__ c, long lo
       __syncthreads();
     }
     if (part != 0 || at >= elements) continue;
-    Group<T, COUNT> finished;
-    UNROLLED for (int e = 0; e < COUNT; ++e) finished.each[e] = T(finish.at(sum.each[e], at + e));
-    *(Group<T, COUNT>*)(c + at) = finished;
+    Units<T, COUNT> finished;
+    UNROLLED for (int e = 0; e < COUNT; ++e) finished.element[e] = T(finish.at(sum.element[e], at + e));
+    *(Units<T, COUNT>*)(c + at) = finished;
   }
 }
 

@@ -32,12 +32,12 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
       for (int at = lane; SCATTERED && at < 16 * STORE_N; at += 32) {
         const long long row = tile.row + fragment_row(i) + at / STORE_N, column = tile.column + warp_column() + first * 8 + at % STORE_N;
         const unsigned char* from = staging + swizzled<UNITS>(at / STORE_N, at % STORE_N / 8) + at % 8 * sizeof(T);
-        if (row < m && column < n) put_element(c, row, column, m, n, *(const T*)from);
+        if (row < m && column < n) put(c, row, column, m, n, *(const Units<T, 1>*)from);
       }
       UNROLLED for (int at = lane; !SCATTERED && at < 16 * UNITS; at += 32) {
         const long long row = tile.row + fragment_row(i) + at / UNITS, column = tile.column + warp_column() + (first + at % UNITS) * 8;
         const unsigned char* from = staging + swizzled<UNITS>(at / UNITS, at % UNITS);
-        if (row < m && column < n) put_unit(c, row, column, m, n, *(const uint4*)from);
+        if (row < m && column < n) put(c, row, column, m, n, *(const Units<T, 8>*)from);
       }
       __syncwarp();
     }

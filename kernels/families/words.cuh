@@ -2,6 +2,12 @@
 #define DEVICE __device__ __forceinline__
 #define UNROLLED _Pragma("unroll")
 
+/// Neighbouring elements that are moved at once.
+template <class E, int COUNT>
+struct alignas(COUNT * sizeof(E)) Units {
+  E element[COUNT];
+};
+
 /// 2^x; results below the normal numbers become zero.
 DEVICE float power_of_two(float x) {
   float y;
