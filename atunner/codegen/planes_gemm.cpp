@@ -82,35 +82,35 @@ class PlanesGemm : public BoundTemplate {
     const bool scaled = chosen(configuration)["planes"] < 3;
     const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, finish, more, bytes, least] =
         product_;
-    const Arguments extents = {"i64:" + m, "i64:" + n, "i64:" + k};
+    // Without scales nobody asks for them.
+    const std::string rows = scaled ? "@rows" : "@suspects", columns = scaled ? "@columns" : rows;
+    const std::string row_scales = scaled ? "@row_scales" : rows, column_scales = scaled ? "@column_scales" : rows;
     LaunchPlan plan = Plan(configuration, {});
     AddWorkspaces(scaled, plan);
-    const auto launch = [&](const char* entry, const std::string& blocks, const char* threads, const Arguments& tensors,
-                            const Arguments& of_scales) {
-      LaunchStep step = Step(entry, blocks, Expr::MustParse(threads), tensors);
+    const auto launch = [&](const char* entry, const std::string& blocks, const char* threads,
+                            const Arguments& arguments) {
+      LaunchStep step = Step(entry, blocks, Expr::MustParse(threads), arguments);
       step.grid[1] = Expr::MustParse(batch);
-      AddArguments(step, extents);
-      if (scaled) AddArguments(step, of_scales);
+      AddArguments(step, {"i64:" + m, "i64:" + n, "i64:" + k});
       plan.steps.push_back(std::move(step));
     };
     if (scaled) {
-      const std::string columns =
+      const std::string of_b =
           b_transposed ? fmt::format("ceil_div({}, 8)", n) : fmt::format("ceil_div({}, 128) * {}", n, kStretches);
-      launch("measure", fmt::format("ceil_div({}, 8) + {}", m, columns), "256",
-             {a.tensor, b.tensor, "@rows", "@columns"}, {});
+      launch("measure", fmt::format("ceil_div({}, 8) + {}", m, of_b), "256", {a.tensor, b.tensor, rows, columns});
     }
     launch("split", fmt::format("({} + {}) // {} * {}", LinesOfA(), LinesOfB(), kLines, Groups()), "256",
-           {a.tensor, b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents"},
-           {"@rows", "@columns", "@row_scales", "@column_scales"});
+           {a.tensor, b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents", rows, columns, row_scales,
+            column_scales});
     // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
     launch("multiply_planes",
            fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", m, TilesAcross(), TilesPerBlock(configuration)),
-           "(tile_m // 64 + 1) * 128", {"@a_planes", "@b_planes", "@a_extents", "@b_extents", c.tensor, "@suspects"},
-           {"@row_scales", "@column_scales"});
+           "(tile_m // 64 + 1) * 128",
+           {"@a_planes", "@b_planes", "@a_extents", "@b_extents", row_scales, column_scales, c.tensor, "@suspects"});
     AddArguments(plan.steps.back(), more);
     plan.steps.back().shared_bytes = Expr::MustParse(SharedText());
     launch("repair", fmt::format("min(ceil_div({}, 16) * {}, {})", m, TilesAcross(), 8 * profile_.sms), "tile_n",
-           {a.tensor, b.tensor, c.tensor, "@suspects"}, {});
+           {a.tensor, b.tensor, c.tensor, "@suspects"});
     AddArguments(plan.steps.back(), more);
     return RenderedKernel{Source(configuration), std::move(plan)};
   }

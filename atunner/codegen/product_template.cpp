@@ -132,13 +132,8 @@ ArgBinding ProductTemplate::Destination(const Configuration& configuration, cons
 void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan& plan, const std::string& output,
                                   const std::string& m, const std::string& n) const {
   if (!Split(configuration)) return;
-  const std::string elements = fmt::format("({}) * ({})", m, n);
-  plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
-  const int64_t at_once = chosen(configuration)["split_k"] < 16 ? 1024 : 128;  // elements of a block (split.cuh)
-  LaunchStep step = Step("add_shares", fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
-                         {"@shares", output, "i64:" + elements});
-  AddArguments(step, FinishArguments());
-  plan.steps.push_back(step);
+  AddShares(configuration, plan, output, fmt::format("({}) * ({})", m, n));
+  AddArguments(plan.steps.back(), FinishArguments());
 }
 
 std::string ProductTemplate::Finish() const { return std::string(embed::kPlainFinishCuh); }

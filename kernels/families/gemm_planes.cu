@@ -156,15 +156,8 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
 /// Second step: the product.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     multiply_planes(const unsigned char* __restrict__ a, const unsigned char* __restrict__ b, const Extent* __restrict__ a_extents,
-                    const Extent* __restrict__ b_extents, float* __restrict__ c, unsigned char* __restrict__ suspects, long long m, long long n,
-                    long long k
-#if SCALED
-                    , const int* __restrict__ row_scales, const int* __restrict__ column_scales
-#endif
-                    FINISH_PARAMETERS) {
-#if !SCALED
-  constexpr const int *row_scales = nullptr, *column_scales = nullptr;
-#endif
+                    const Extent* __restrict__ b_extents, const int* __restrict__ row_scales, const int* __restrict__ column_scales,
+                    float* __restrict__ c, unsigned char* __restrict__ suspects, long long m, long long n, long long k FINISH_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   Buffers ring(shared_address(shared), shared_address(shared) + STAGES * STAGE_BYTES);
   if (threadIdx.x == 0) ring.make(GROUPS * 4);

@@ -10,8 +10,8 @@
 // k, one plane's bytes after the other's. Rows of a chunk of a are 64 bytes, along k, swizzled among 64; those of b run along n
 // and are 128 bytes, swizzled among 128, unless b is [n, k] (B_TRANSPOSED): then they are as those of a. Chunks follow each other
 // along k, then along m or n. Each blockIdx.y has a product of its own.
-#define SCALED (PLANES < 3)
-
+// Without scales nobody asks for the arguments that hold them.
+constexpr bool SCALED = PLANES < 3;
 constexpr int LINES = 64, DEPTH = 32;
 constexpr int PLANE_BYTES = LINES * DEPTH * 2;
 constexpr int CHUNK_BYTES = PLANES * PLANE_BYTES;
@@ -57,7 +57,6 @@ DEVICE float4 load_four(const float* from, long long count) {
   return make_float4(count > 0 ? from[0] : 0.0f, count > 1 ? from[1] : 0.0f, count > 2 ? from[2] : 0.0f, count > 3 ? from[3] : 0.0f);
 }
 
-#if SCALED
 constexpr int TOP_EXPONENT = 14;
 constexpr int STRETCHES = B_TRANSPOSED ? 1 : 16;  // of the rows of b, which are measured side by side
 
@@ -124,7 +123,6 @@ DEVICE void find_scales(int (&found)[LINES], const unsigned* largest, int stretc
   }
   __syncthreads();
 }
-#endif
 
 /// What two elements of a plane left over of x and y.
 DEVICE void take_off(unsigned pair, float& x, float& y) {
@@ -189,11 +187,8 @@ DEVICE void split_band(const float* matrix, unsigned char* planes, Extent* exten
 /// First step. Blocks of a, then blocks of b: for each band of rows or columns as many as there are groups along k.
 extern "C" __global__ void __launch_bounds__(256)
     split(const float* __restrict__ a, const float* __restrict__ b, unsigned char* __restrict__ a_planes, unsigned char* __restrict__ b_planes,
-          Extent* __restrict__ a_extents, Extent* __restrict__ b_extents, long long m, long long n, long long k
-#if SCALED
-          , const unsigned* __restrict__ rows, const unsigned* __restrict__ columns, int* __restrict__ row_scales, int* __restrict__ column_scales
-#endif
-    ) {
+          Extent* __restrict__ a_extents, Extent* __restrict__ b_extents, const unsigned* __restrict__ rows, const unsigned* __restrict__ columns,
+          int* __restrict__ row_scales, int* __restrict__ column_scales, long long m, long long n, long long k) {
   __shared__ int scales[LINES];
   const long long a_bands = bands_of(m, TILE_M), b_bands = bands_of(n, TILE_N);
   const int groups = groups_along(k), group = (int)(blockIdx.x % groups);
@@ -202,12 +197,10 @@ extern "C" __global__ void __launch_bounds__(256)
   a = of_batch(a, A_BATCHED, m * k), a_planes = of_batch(a_planes, A_BATCHED, a_bands * chunks * CHUNK_BYTES);
   b = of_batch(b, B_BATCHED, n * k), b_planes = of_batch(b_planes, B_BATCHED, b_bands * chunks * CHUNK_BYTES);
   a_extents = of_batch(a_extents, A_BATCHED, a_bands * groups), b_extents = of_batch(b_extents, B_BATCHED, b_bands * groups);
-#if SCALED
-  if (at < a_bands)
+  if (SCALED && at < a_bands)
     find_scales(scales, of_batch(rows, A_BATCHED, m), 1, of_batch(row_scales, A_BATCHED, m), band * LINES, m, group == 0);
-  else
+  else if (SCALED)
     find_scales(scales, of_batch(columns, B_BATCHED, STRETCHES * n), STRETCHES, of_batch(column_scales, B_BATCHED, n), band * LINES, n, group == 0);
-#endif
   if (at < a_bands)
     split_band<false, A_ALIGNED>(a, a_planes, a_extents, band, group, m, k, scales);
   else
