@@ -40,8 +40,8 @@ AttentionForm OfClass(const KernelSpec& spec) {
 std::optional<AttentionForm> AttentionForm::Of(const KernelSpec& spec) {
   if (IsOperator(spec, "flash_attention")) return OfClass(spec);
   const auto named = std::ranges::find(kNamed, spec.name, &Named::name);
-  if (named == std::end(kNamed) || !IsLibraryTask(spec, named->name, {"q", "k"})) return std::nullopt;
   const std::vector<int64_t> q = ExtentsOf(spec, "q"), k = ExtentsOf(spec, "k");
+  if (named == std::end(kNamed) || !IsLibraryTask(spec, named->name, {q, k})) return std::nullopt;
   AttentionForm form;
   form.members = q[1], form.sharing = q[1] / k[1];
   form.heads = q[0] * q[1], form.queries = q[2], form.keys = k[2], form.dim = q[3];
@@ -88,10 +88,8 @@ ConstantBlock AttentionForm::Constants(int64_t statistics, int64_t head_group) c
 }
 
 ArgBinding AttentionForm::Map(const char* tensor, DType dtype, bool of_keys, int64_t rows) const {
-  return PanelMap(
-      tensor, dtype,
-      {dim, Expr::MustParse(of_keys ? keys_text : queries_text), Expr::MustParse(of_keys ? KeyHeads() : heads_text)},
-      rows);
+  const std::string &length = of_keys ? keys_text : queries_text, count = of_keys ? KeyHeads() : heads_text;
+  return BoxMap(tensor, dtype, {dim, Expr::MustParse(length), Expr::MustParse(count)}, {64, rows, 1});
 }
 
 }  // namespace atunner

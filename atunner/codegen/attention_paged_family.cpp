@@ -87,10 +87,10 @@ class PagedAttention : public BoundTemplate {
 };
 
 bool Matches(const KernelSpec& spec) {
-  if (SizeOf(spec.compute_dtype) != 2 || !IsLibraryTask(spec, "attention_paged", {"q", "k_pool", "table"}))
-    return false;
-  const std::vector<int64_t> q = ExtentsOf(spec, "q"), pool = ExtentsOf(spec, "k_pool");
-  const int64_t keys = ExtentsOf(spec, "table")[1] * pool[1];
+  const std::vector<int64_t> q = ExtentsOf(spec, "q"), pool = ExtentsOf(spec, "k_pool"),
+                             table = ExtentsOf(spec, "table");
+  if (SizeOf(spec.compute_dtype) != 2 || !IsLibraryTask(spec, "attention_paged", {q, pool, table})) return false;
+  const int64_t keys = table[1] * pool[1];
   // Whole units of eight elements, and 31-bit counters.
   return q[2] % 8 == 0 && q[2] <= 256 && keys < (1 << 30) && pool[0] * pool[1] < (int64_t{1} << 31) &&
          CeilDiv(keys, 128) < 65536 && q[0] * q[1] < (int64_t{1} << 31);

@@ -126,7 +126,7 @@ class FilterGradient : public BoundTemplate {
     plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("{} * split_k", elements * 4))});
     LaunchStep step = Step(
         "conv_filters", Tiles(), Expr::MustParse("groups_m * groups_c * groups_r * 128 + 32"),
-        {Map(at_.x, "arranged_x", XRows()), Map(at_.dy, "arranged_dy", "depth"), "@shares", at_.x.CountedImages()});
+        {Map(at_.x, "@arranged_x", XRows()), Map(at_.dy, "@arranged_dy", "depth"), "@shares", at_.x.CountedImages()});
     step.grid[1] = Expr::MustParse("split_k");
     step.grid[2] = Expr(at_.x.groups);
     step.shared_bytes = shared_;
@@ -214,19 +214,11 @@ class FilterGradient : public BoundTemplate {
     return constants;
   }
   ArgBinding Map(const TensorConvForm& form, const char* workspace, const std::string& rows) const {
-    if (at_.direct) {
-      return ArgBinding::Map(
-          form.x.name, element_,
-          {.dims = {Expr(form.Inputs()), Expr(form.groups * form.channels), Expr(form.images.factor())},
-           .strides = {Expr(form.Inputs()), Expr(form.groups * form.channels * form.Inputs())},
-           .box = {Expr(64), Expr(kPanel), Expr(1)},
-           .swizzle_bytes = Expr(128)});
-    }
-    return ArgBinding::WorkspaceMap(workspace, element_,
-                                    {.dims = {Expr(form.padded), Expr(form.groups * form.Split()), Expr(at_.Places())},
-                                     .strides = {Expr(form.padded), Expr(form.Channels() * form.Split())},
-                                     .box = {Expr(kPanel), Expr(1), Expr::MustParse(rows)},
-                                     .swizzle_bytes = Expr(128)});
+    if (at_.direct)
+      return BoxMap(form.x.name, element_, {form.Inputs(), form.groups * form.channels, form.images.factor()},
+                    {64, kPanel, 1});
+    return BoxMap(workspace, element_, {form.padded, form.groups * form.Split(), at_.Places()},
+                  {kPanel, 1, Expr::MustParse(rows)});
   }
 
   Gradient at_;

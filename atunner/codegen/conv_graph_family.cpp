@@ -74,26 +74,23 @@ class GatheredConv : public ProductTemplate {
   TensorConvForm form_;
 };
 
-class ConvGraph : public FormFamily<GatheredConv, TensorConvFormOf> {
- public:
-  ConvGraph() : FormFamily("convolution") {}
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    const TensorConvForm form = TensorConvFormOf(spec).value();
-    if (form.operands == DType::kFloat32) return FormFamily::Bind(spec, profile);
-    if (profile.cc_major < 8) {
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  const TensorConvForm form = TensorConvFormOf(spec).value();
+  if (form.operands != DType::kFloat32) {
+    if (profile.cc_major < 8)
       return Fail(ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name), "",
                   "they need compute capability 8.0 or later; float32 without --accuracy fast is served");
-    }
     if (auto halo = MakeHaloConv(spec, profile)) return halo;
     if (auto filters = MakeFilterGradient(spec, profile)) return filters;
-    return FormFamily::Bind(spec, profile);
   }
-};
+  return std::make_unique<GatheredConv>(spec, profile, form);
+}
 
 }  // namespace
 
 const Family& ConvGraphFamily() {
-  static const ConvGraph family;
+  static const TaskFamily family(
+      "convolution", [](const KernelSpec& spec) { return TensorConvFormOf(spec).has_value(); }, Bind);
   return family;
 }
 

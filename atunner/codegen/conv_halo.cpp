@@ -248,36 +248,24 @@ class HaloConv : public BoundTemplate {
   }
   ArgBinding MapOfX() const {
     const std::string images = fmt::format("({}) * ", form_.images.ToString());
-    if (!Direct()) {
-      return ArgBinding::WorkspaceMap("arranged_x", form_.operands,
-                                      {.dims = {Expr(form_.Depth()), Expr(form_.groups * form_.Split() / form_.merged),
-                                                Expr::MustParse(images + std::to_string(form_.Places()))},
-                                       .strides = {Expr(form_.Depth()), Expr(form_.Channels() * form_.Split())},
-                                       .box = {Expr(Depth()), Expr(1), Expr::MustParse(BoxRows())},
-                                       .swizzle_bytes = Expr(row_bytes_)});
-    }
-    // Width, channels, height, depth, images of groups; or channels first, and images.
+    if (!Direct())
+      return BoxMap("@arranged_x", form_.operands,
+                    {form_.Depth(), form_.groups * form_.Split() / form_.merged,
+                     Expr::MustParse(images + std::to_string(form_.Places()))},
+                    {Depth(), 1, Expr::MustParse(BoxRows())}, row_bytes_);
     const auto& a = form_.axes;
-    const bool last = form_.last;
-    const int64_t all = form_.channels * form_.groups, step = last ? all : 1;
     const int64_t depth = form_.flat ? 1 : a[0].in, height = form_.flat ? 1 : a[1].in;
     const int64_t width = form_.flat ? form_.Inputs() : a[2].in;
-    TensorView view{.dims = {Expr(width), Expr(last ? all : form_.channels), Expr(height), Expr(depth),
-                             Expr::MustParse(images + std::to_string(last ? 1 : form_.groups))},
-                    .strides = {Expr(last ? all : form_.Inputs()), Expr(width * step), Expr(width * height * step),
-                                Expr(form_.Inputs() * (last ? all : form_.channels))},
-                    .box = {Expr(Panel()), Expr(Depth()), Expr(1), Expr(1), Expr(1)},
-                    .swizzle_bytes = Expr(last ? row_bytes_ : Panel() * 2)};
-    if (last) std::swap(view.dims[0], view.dims[1]), std::swap(view.box[0], view.box[1]);
-    return ArgBinding::Map(form_.x.name, element_, view);
+    const Expr all = Expr::MustParse(images + std::to_string(form_.last ? 1 : form_.groups));
+    if (form_.last)
+      return BoxMap(form_.x.name, element_, {form_.channels * form_.groups, width, height, depth, all},
+                    {Depth(), Panel(), 1, 1, 1}, row_bytes_);
+    return BoxMap(form_.x.name, element_, {width, height, depth, form_.channels, all}, {Panel(), 1, 1, Depth(), 1},
+                  Panel() * 2);
   }
   ArgBinding MapOfW() const {
-    TensorView view{.dims = {Expr(form_.Depth()), Expr(form_.Taps()), Expr(form_.groups * form_.Rows())},
-                    .strides = {Expr(form_.Depth()), Expr(form_.Taps() * form_.Depth())},
-                    .box = {Expr(Depth()), Expr(1), Expr::MustParse("groups_m * 64")},
-                    .swizzle_bytes = Expr(row_bytes_)};
-    return form_.filters_in_place ? ArgBinding::Map(form_.w.name, element_, view)
-                                  : ArgBinding::WorkspaceMap("arranged_w", form_.operands, view);
+    return BoxMap(form_.MultipliedW(), form_.operands, {form_.Depth(), form_.Taps(), form_.groups * form_.Rows()},
+                  {Depth(), 1, Expr::MustParse("groups_m * 64")}, row_bytes_);
   }
 
   TensorConvForm form_;

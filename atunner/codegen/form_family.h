@@ -8,21 +8,6 @@
 
 namespace atunner {
 
-/// `FormOf(spec)` is an optional, a Result or the like: the form that Template{spec, profile, form} schedules.
-template <class Template, auto FormOf>
-class FormFamily : public Family {
- public:
-  explicit FormFamily(std::string_view name) : name_(name) {}
-  std::string_view name() const override { return name_; }
-  bool Match(const KernelSpec& spec) const override { return FormOf(spec).has_value(); }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    return std::make_unique<Template>(spec, profile, FormOf(spec).value());
-  }
-
- private:
-  std::string_view name_;
-};
-
 /// A family of tasks that need no form: those that `matches` says.
 class TaskFamily : public Family {
  public:
@@ -39,6 +24,19 @@ class TaskFamily : public Family {
   std::string_view name_;
   Matches matches_;
   Binds bind_;
+};
+
+/// `FormOf(spec)` is an optional, a Result or the like: the form that Template{spec, profile, form} schedules.
+template <class Template, auto FormOf>
+class FormFamily : public TaskFamily {
+ public:
+  explicit FormFamily(std::string_view name)
+      : TaskFamily(name, [](const KernelSpec& spec) { return FormOf(spec).has_value(); }, Make) {}
+
+ private:
+  static Result<std::unique_ptr<ScheduleTemplate>> Make(const KernelSpec& spec, const DeviceProfile& profile) {
+    return std::make_unique<Template>(spec, profile, FormOf(spec).value());
+  }
 };
 
 /// Is it a task of the operator of that name, and not of a graph?

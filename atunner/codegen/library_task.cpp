@@ -19,12 +19,6 @@ double SettingOr(const KernelSpec& spec, std::string_view name, double fallback)
   return value == 0 ? fallback : value;
 }
 
-bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::initializer_list<const char*> shapes) {
-  std::vector<std::vector<int64_t>> extents;
-  for (const char* argument : shapes) extents.push_back(ExtentsOf(spec, argument));
-  return IsLibraryTask(spec, name, std::move(extents));
-}
-
 bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::vector<std::vector<int64_t>> shapes) {
   if (spec.oracle.kind != Oracle::Kind::kGraph || spec.name != name) return false;
   const Operator* op = FindOperator(name);

@@ -1,7 +1,6 @@
 // Tasks of one operator of the library, for families that compute it as a whole.
 #pragma once
 
-#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -9,10 +8,8 @@
 
 namespace atunner {
 
-/// Is `spec` what the library makes of its operator `name` with the shapes of these arguments? Its graph is compared,
-/// so that no other graph of that name passes.
-bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::initializer_list<const char*> shapes);
-/// The same with the shapes themselves.
+/// Is `spec` what the library makes of its operator `name` with these shapes of arguments? Its graph is compared, so
+/// that no other graph of that name passes.
 bool IsLibraryTask(const KernelSpec& spec, std::string_view name, std::vector<std::vector<int64_t>> shapes);
 
 /// Of an argument, at the task's own size; empty for one that is not there.

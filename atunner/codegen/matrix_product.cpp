@@ -24,15 +24,9 @@ Operands KindOf(const MatrixProduct& product) {
 }
 
 /// As wgmma calls it.
-std::string_view ProductType(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat8E4M3:
-      return "e4m3";
-    case DType::kFloat8E5M2:
-      return "e5m2";
-    default:
-      return dtype == DType::kInt8 ? "s8" : "u8";
-  }
+const char* ProductType(DType dtype) {
+  if (IsFloat(dtype)) return dtype == DType::kFloat8E4M3 ? "e4m3" : "e5m2";
+  return dtype == DType::kInt8 ? "s8" : "u8";
 }
 
 /// Of the depth, what of a triangle's rows counts in the mean.
@@ -209,18 +203,10 @@ class MatrixTemplate : public ProductTemplate {
 
   /// Boxes as wide as a swizzled row of an operand, and `box_rows` high; of `dims` the innermost is first.
   ArgBinding Map(bool wide, const MatrixProduct::Part& part, std::array<std::string, 3> dims, int64_t box_rows) const {
-    const std::string row = wide ? Wide(dims[0], bytes_) : dims[0];
-    TensorView view{.dims = {Expr::MustParse(dims[0]), Expr::MustParse(dims[1])},
-                    .strides = {Expr::MustParse(row)},
-                    .box = {Expr(128 / bytes_), Expr(box_rows)},
-                    .swizzle_bytes = 128};
-    if (product_.batch != "1") {
-      view.dims.push_back(Expr::MustParse(dims[2]));
-      view.strides.push_back(Expr::MustParse(fmt::format("({}) * ({})", row, dims[1])));
-      view.box.emplace_back(1);
-    }
-    return wide ? ArgBinding::WorkspaceMap("wide_" + part.tensor, part.dtype, std::move(view))
-                : ArgBinding::Map(part.tensor, part.dtype, std::move(view));
+    std::vector<Expr> all = {Expr::MustParse(wide ? Wide(dims[0], bytes_) : dims[0]), Expr::MustParse(dims[1])};
+    std::vector<Expr> box = {128 / bytes_, box_rows};
+    if (product_.batch != "1") all.push_back(Expr::MustParse(dims[2])), box.emplace_back(1);
+    return BoxMap((wide ? "@wide_" : "") + part.tensor, part.dtype, std::move(all), std::move(box));
   }
 
   SourceUnit Source(const Configuration& configuration, bool wide_a, bool wide_b) const {

@@ -130,11 +130,11 @@ class WeightsOfGroups : public WeightsTemplate {
     ConstantBlock constants = Constants(at);
     constants.Ints(at, {"tile_m", "groups", "stages"}).Int("STAGE_BYTES", Evaluate(stage_, configuration));
     constants.Int("SPLIT", split);
-    LaunchStep step = Step("product", std::to_string(Tiles(at)), Expr::MustParse("128 * groups + 32"),
-                           {Map("x", element_, k_, m_, {Expr(64), Expr(tile)}, 128),
-                            Map("weight", four_ ? DType::kUInt8 : DType::kInt8, k_ * width / kDepth, n_,
-                                {Expr(width), Expr(Rows(at))}, width),
-                            "scale", "y"});
+    LaunchStep step = Step(
+        "product", std::to_string(Tiles(at)), Expr::MustParse("128 * groups + 32"),
+        {BoxMap("x", element_, {k_, m_}, {64, tile}),
+         BoxMap("weight", four_ ? DType::kUInt8 : DType::kInt8, {k_ * width / kDepth, n_}, {width, Rows(at)}, width),
+         "scale", "y"});
     step.grid[1] = step.cluster[1] = Expr(split);
     step.shared_bytes = shared_;
     const std::string products = WgmmaText({.columns = tile, .a_in_registers = true, .b_transposed = "0"});
@@ -166,14 +166,6 @@ class WeightsOfGroups : public WeightsTemplate {
   }
 
  private:
-  static ArgBinding Map(const char* tensor, DType dtype, int64_t columns, int64_t rows, std::vector<Expr> box,
-                        int64_t swizzle) {
-    return ArgBinding::Map(tensor, dtype,
-                           {.dims = {Expr(columns), Expr(rows)},
-                            .strides = {Expr(columns)},
-                            .box = std::move(box),
-                            .swizzle_bytes = Expr(swizzle)});
-  }
   static int64_t Rows(const Chosen& at) { return 64 * at["fragments"] * at["groups"]; }
   int64_t Tiles(const Chosen& at) const { return CeilDiv(n_, Rows(at)) * CeilDiv(m_, at["tile_m"]); }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace atunner {
 
 std::string WgmmaText(const WgmmaFunction& function) {
@@ -61,13 +63,16 @@ std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim) {
   return text;
 }
 
-ArgBinding PanelMap(const char* tensor, DType dtype, std::array<Expr, 3> dims, int64_t rows) {
-  TensorView view;
-  view.dims = {dims[0], dims[1], dims[2]};
-  view.strides = {dims[0], Expr::MustParse(fmt::format("({}) * ({})", dims[0].text(), dims[1].text()))};
-  view.box = {64, rows, 1};
-  view.swizzle_bytes = 128;
-  return ArgBinding::Map(tensor, dtype, std::move(view));
+ArgBinding BoxMap(std::string_view tensor, DType dtype, std::vector<Expr> dims, std::vector<Expr> box,
+                  const Expr& swizzle_bytes) {
+  TensorView view{.dims = std::move(dims), .strides = {}, .box = std::move(box), .swizzle_bytes = swizzle_bytes};
+  std::string step = view.dims[0].text();
+  for (size_t i = 1; i < view.dims.size(); ++i) {
+    view.strides.push_back(Expr::MustParse(step));
+    step = fmt::format("({}) * ({})", step, view.dims[i].text());
+  }
+  return tensor[0] == '@' ? ArgBinding::WorkspaceMap(std::string(tensor.substr(1)), dtype, std::move(view))
+                          : ArgBinding::Map(std::string(tensor), dtype, std::move(view));
 }
 
 }  // namespace atunner

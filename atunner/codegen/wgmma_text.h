@@ -1,10 +1,11 @@
 // The one instruction whose text names each accumulator, so that no template of CUDA C++ can hold it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "atunner/model/launch_plan.h"
 
@@ -28,8 +29,9 @@ std::string WgmmaText(const WgmmaFunction& function);
 /// The products of attention: scores of tiles of so many columns each, and weights times rows of `dim` columns.
 std::string AttentionProducts(const std::set<int64_t>& tiles, int64_t dim);
 
-/// `tensor`, of 16-bit elements and `dims` from the innermost on, in boxes of 64 columns and `rows` rows, swizzled;
-/// rows beyond a head's sequence are zeros, not the next head's.
-ArgBinding PanelMap(const char* tensor, DType dtype, std::array<Expr, 3> dims, int64_t rows);
+/// A map of `tensor`, or with "@" of a workspace, whose elements lie without gaps, `dims` from the innermost on, in
+/// swizzled boxes. What a box has beyond a dimension's end is zeros, not the next one's.
+ArgBinding BoxMap(std::string_view tensor, DType dtype, std::vector<Expr> dims, std::vector<Expr> box,
+                  const Expr& swizzle_bytes = 128);
 
 }  // namespace atunner

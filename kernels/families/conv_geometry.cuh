@@ -50,7 +50,7 @@ DEVICE long long place(long long row, long long column, long long m, long long n
 
 // What result_place.cuh says of other products.
 template <class E, int COUNT>
-DEVICE void put(E* y, long long row, long long column, long long m, long long n, const Units<E, COUNT>& unit) {
+DEVICE void put(E* y, long long row, long long column, long long m, long long n, Units<E, COUNT> unit) {
   constexpr int STEP = Y_WHOLE || Y_STEP > COUNT ? COUNT : Y_STEP;  // where eight are whole, all of them exist or none
   const long long first = place(row, column, m, n);
   const int exist = first < 0 ? 0 : Y_RUNS ? (int)(n - column) : PIXELS - (int)((unsigned)column % ROUNDED);  // side by side

@@ -69,7 +69,7 @@ DEVICE void copy_panel(unsigned to, const CUtensorMap& x, int number, const Stre
   const int d = FLAT ? 0 : place.d * SPLIT_D + taps.d * DILATION_D - LOW_D, h = FLAT ? 0 : place.h * SPLIT_H + taps.h % SPLIT_H - LOW_H;
   const int w = FLAT ? number % IMAGE : place.w + (SHIFTED ? 0 : taps.w * DILATION_W - LOW_W);
   if (X_LAST) copy_box(to, x, c + group * CHANNELS, w, h, d, place.image, barrier);
-  else copy_box(to, x, w, c, h, d, place.image * GROUPS + group, barrier);
+  else copy_box(to, x, w, h, d, c, place.image * GROUPS + group, barrier);
 }
 
 DEVICE void fetch(Stretches stretches, Filters filters, const CUtensorMap& x, const CUtensorMap& w, unsigned all) {

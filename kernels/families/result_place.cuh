@@ -2,7 +2,7 @@
 
 /// Neighbouring elements of a row.
 template <class E, int COUNT>
-DEVICE void put(E* c, long long row, long long column, long long, long long n, const Units<E, COUNT>& unit) {
+DEVICE void put(E* c, long long row, long long column, long long, long long n, Units<E, COUNT> unit) {
   E* to = c + row * n + column;
   if (C_ALIGNED) {  // all or none of them exist
     *(Units<E, COUNT>*)to = unit;
