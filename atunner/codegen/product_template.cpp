@@ -161,16 +161,15 @@ ConstantBlock ProductTemplate::TileConstants(const Configuration& configuration,
 SourceUnit ProductTemplate::EmitProduct(const Configuration& configuration, const ConstantBlock& constants,
                                         std::string_view kernel, bool widened, std::string_view places) const {
   const bool tensor = loop_.OnTensorCores(), shares = Split(configuration) || !half_precision();
-  const std::string_view store = !tensor                    ? embed::kSimtStoreCuh
-                                 : InCluster(configuration) ? embed::kClusterStoreCuh
-                                 : shares                   ? embed::kShareStoreCuh
-                                                            : embed::kTileStoreCuh;
+  const std::string_view store = InCluster(configuration) ? embed::kClusterStoreCuh
+                                 : shares                 ? embed::kShareStoreCuh
+                                                          : embed::kTileStoreCuh;
   const auto only = [](bool wanted, std::string_view text) { return wanted ? text : std::string_view(); };
   return Emit(configuration, constants,
               {only(tensor, embed::kMmaCommonCuh), Finish(), embed::kTileOrderCuh,
                only(tensor && profile_.cc_major >= 9, embed::kClusterCuh), loop_.Text(chosen(configuration)),
-               places.empty() ? embed::kResultPlaceCuh : places, store, kernel, only(widened, embed::kWidenCuh),
-               only(Split(configuration), embed::kSplitCuh)});
+               places.empty() ? embed::kResultPlaceCuh : places, only(tensor, embed::kFragmentsCuh), store, kernel,
+               only(widened, embed::kWidenCuh), only(Split(configuration), embed::kSplitCuh)});
 }
 
 int64_t ProductTemplate::Resident(const Configuration& configuration) const {

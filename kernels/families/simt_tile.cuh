@@ -19,8 +19,18 @@ constexpr int B_PANEL = TILE_N;
 template <bool ACROSS, int UNITS>
 DEVICE int unit_place(int row, int unit) { return (row * (ACROSS ? UNITS : K_PITCH) + unit) * 16; }
 
-/// Columns of the tile that thread column x owns: single ones where b's tile runs along k, else units.
-DEVICE int column_of(int x, int j) { return B_TRANSPOSED ? x + j * THREADS_N : j / 4 * (THREADS_N * 4) + x * 4 + j % 4; }
+/// use(row, column, sums side by side) for all that a thread has of the first `rows` rows: single ones where b's tile runs along k, else units.
+constexpr int WIDTH = B_TRANSPOSED ? 1 : 4;
+typedef Units<float, WIDTH> Piece;
+template <class Use>
+DEVICE void visit(const Sums& sums, long long rows, const Use& use) {
+  UNROLLED for (int i = 0; i < THREAD_M; ++i) {
+    const int row = threadIdx.x / THREADS_N + i * THREADS_M;
+    if (row >= rows) continue;
+    UNROLLED for (int j = 0; j < THREAD_N; j += WIDTH)
+      use(row, j * THREADS_N + threadIdx.x % THREADS_N * WIDTH, *(const Piece*)&sums[i][j]);
+  }
+}
 
 /// Multiplies `tiles` tiles, one of the result; then finish() takes the sums. fetch(at) starts the copies of the next tile into the buffer at
 /// byte `at`.
