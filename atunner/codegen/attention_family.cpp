@@ -17,7 +17,7 @@ namespace {
 class AttentionTemplate : public BoundTemplate {
  public:
   AttentionTemplate(const KernelSpec& spec, const DeviceProfile& profile, const AttentionForm& form)
-      : BoundTemplate(spec, profile), form_(form), dim_(form.dim) {}
+      : BoundTemplate(spec, profile), form_(form) {}
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     if (!any_length()) return {};
@@ -25,7 +25,8 @@ class AttentionTemplate : public BoundTemplate {
     const int64_t queries = GetInt(space_, configuration, "tile_q");
     const int64_t keys = GetInt(space_, configuration, "tile_k");
     const int64_t length = std::max(queries, 2 * keys) + 5;
-    return {{{"heads", 1}, {"sequence", 1}, {"dim", dim_}}, {{"heads", 2}, {"sequence", length}, {"dim", dim_}}};
+    return {{{"heads", 1}, {"sequence", 1}, {"dim", form_.dim}},
+            {{"heads", 2}, {"sequence", length}, {"dim", form_.dim}}};
   }
   SizeFreedom FreeSizes(const Configuration&) const override {
     if (!any_length()) return OpenSize();
@@ -68,13 +69,12 @@ class AttentionTemplate : public BoundTemplate {
   double BlockSeconds(int64_t tile_q, int64_t resident, double rate_per_sm) const {
     const double blocks = Real(CeilDiv(form_.queries, tile_q) * form_.heads);
     const double waves = std::ceil(blocks / Real(profile_.sms * resident)) * Real(resident);
-    return waves * 4.0 * Real(tile_q) * form_.SeenKeys() * Real(dim_) / rate_per_sm;
+    return waves * 4.0 * Real(tile_q) * form_.SeenKeys() * Real(form_.dim) / rate_per_sm;
   }
   /// Heads and lengths are sizes of the task; else its sequences alone.
   bool any_length() const { return form_.queries_text == "sequence"; }
 
   AttentionForm form_;
-  int64_t dim_;
   Expr shared_;  ///< bytes of a block
 };
 
@@ -131,7 +131,7 @@ class MmaAttention : public AttentionTemplate {
 
  private:
   /// 16-byte units of a row, rounded up to whole steps of 16 elements.
-  int64_t Units() const { return (dim_ + 15) / 16 * 2; }
+  int64_t Units() const { return (form_.dim + 15) / 16 * 2; }
   /// As `pitch` of mma_common.cuh.
   int64_t RowBytes() const {
     const int64_t units = Units();
@@ -167,13 +167,13 @@ class WgmmaAttention : public AttentionTemplate {
     const Chosen at = chosen(configuration);
     const int64_t keys = at["tile_k"];
     // Heads whose keys and values L2 holds advance together, where nothing else balances blocks of different lengths.
-    const bool cached = 16 * form_.keys * dim_ / form_.sharing <= profile_.l2_bytes * 3 / 4;
+    const bool cached = 16 * form_.keys * form_.dim / form_.sharing <= profile_.l2_bytes * 3 / 4;
     ConstantBlock constants = Constants(configuration, at["order"] == 0 && cached ? 4 : 1);
     // Where a block goes on to another tile of queries, they should be there.
     const Expr twice = Expr::MustParse(SharedText(2));
     const bool ahead = at["order"] != 0 && Evaluate(twice, configuration) <= profile_.shared_per_block;
     constants.Int("STAGES", kStages, "buffers for keys and values").Int("QUERY_STAGES", ahead ? 2 : 1);
-    constants.Bool("TURNS", dim_ <= 128 && at["tile_q"] > 64, "groups take turns at the tensor cores");
+    constants.Bool("TURNS", form_.dim <= 128 && at["tile_q"] > 64, "groups take turns at the tensor cores");
     constants.Int("PANEL", kPanelUnits, "units of 16 bytes that lie side by side in shared memory");
     const std::string products = AttentionProducts({keys}, form_.Columns());
     LaunchStep step =
@@ -249,10 +249,11 @@ class SimtAttention : public AttentionTemplate {
     };
     Add("32 <= tile_q // thread_q * 16 <= 512", "32 to 512 threads");
     const std::string held =
-        fmt::format("(thread_q * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", CeilDiv(dim_, 64) * 4);
+        fmt::format("(thread_q * ({} + tile_k // 16 + 6) + tile_k // 4 + 32)", CeilDiv(form_.dim, 64) * 4);
     Add(held + " <= 255", "registers of a thread");
     Add(held + " * (tile_q // thread_q) * 16 <= 65536", "registers of a block");
-    AddLimits(fmt::format("(tile_q + 2 * tile_k) * {} + tile_q * (tile_k + 4) * 4", ((dim_ + 3) / 4 | 1) * 16), 16, 16);
+    AddLimits(fmt::format("(tile_q + 2 * tile_k) * {} + tile_q * (tile_k + 4) * 4", ((form_.dim + 3) / 4 | 1) * 16), 16,
+              16);
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {

@@ -182,10 +182,10 @@ DEVICE void multiply(float (&d)[8][4], unsigned long long a, unsigned long long 
   EXPECT_EQ(step.cluster.Count(), 1u);
   EXPECT_EQ(step.block.Count(), 2u * 128u + 32u);
   EXPECT_EQ(step.shared_bytes, (128u + 64u) * 128u * 6u + 8u * 2048u + 6u * 16u);
-  EXPECT_EQ(step.args[0].map.dims, (std::vector<uint64_t>{4104, 4000}));
-  EXPECT_EQ(step.args[0].map.box, (std::vector<uint32_t>{64, 128}));
-  EXPECT_EQ(step.args[1].map.strides, (std::vector<uint64_t>{2 * 4096}));
-  EXPECT_EQ(step.args[1].map.box, (std::vector<uint32_t>{64, 64}));
+  EXPECT_EQ(step.args[0].map.dims, (std::vector<uint64_t>{4104, 4000, 1}));
+  EXPECT_EQ(step.args[0].map.box, (std::vector<uint32_t>{64, 128, 1}));
+  EXPECT_EQ(step.args[1].map.strides, (std::vector<uint64_t>{2 * 4096, 2 * 4096 * 4104}));
+  EXPECT_EQ(step.args[1].map.box, (std::vector<uint32_t>{64, 64, 1}));
 }
 
 TEST(Golden, ASplitInAClusterHasOneStep) {

@@ -15,11 +15,9 @@ class GatheredConv : public ProductTemplate {
  public:
   GatheredConv(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
       : ProductTemplate(spec, profile, form.operands == DType::kFloat32 ? SimtLoop(true) : CopyingLoop(profile),
-                        ExtentsOf(spec, form)),
+                        ExtentsOf(spec, form), form.operands, spec.compute_dtype),
         form_(std::move(form)) {
-    operands_ = form_.operands;
     if (form_.Phases() > 1 && loop_.Persists()) Add("persistent == 0", "phases have no tile in common");
-    if (form_.scaled) ForbidClusters("sums stay as they are");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {

@@ -90,16 +90,13 @@ class MatrixTemplate : public ProductTemplate {
   MatrixTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MatrixProduct& product,
                  const MainLoop& loop, bool maps)
       : ProductTemplate(
-            spec, profile, loop, ExtentsOf(spec, product),
+            spec, profile, loop, ExtentsOf(spec, product), product.a.dtype, product.c.dtype,
             maps ? fmt::format("tile_m // group_rows * (1 + alternate) * tile_n * {}", product.column_bytes) : "0"),
         product_(product),
         maps_(maps),
         bytes_(static_cast<int64_t>(SizeOf(product.a.dtype))),
         a_align_(Alignment(extents_.k, bytes_)),
         b_align_(Alignment(product.b_transposed ? extents_.k : extents_.n, bytes_)) {
-    operands_ = product.a.dtype;
-    element_ = product.c.dtype;
-    if (!half_precision()) ForbidClusters("a cluster stores 16 bits");
     if (maps_)
       AddMaps();
     else if (loop_.OnTensorCores())
@@ -203,10 +200,10 @@ class MatrixTemplate : public ProductTemplate {
 
   /// Boxes as wide as a swizzled row of an operand, and `box_rows` high; of `dims` the innermost is first.
   ArgBinding Map(bool wide, const MatrixProduct::Part& part, std::array<std::string, 3> dims, int64_t box_rows) const {
-    std::vector<Expr> all = {Expr::MustParse(wide ? Wide(dims[0], bytes_) : dims[0]), Expr::MustParse(dims[1])};
-    std::vector<Expr> box = {128 / bytes_, box_rows};
-    if (product_.batch != "1") all.push_back(Expr::MustParse(dims[2])), box.emplace_back(1);
-    return BoxMap((wide ? "@wide_" : "") + part.tensor, part.dtype, std::move(all), std::move(box));
+    const std::string row = wide ? Wide(dims[0], bytes_) : dims[0];
+    return BoxMap((wide ? "@wide_" : "") + part.tensor, part.dtype,
+                  {Expr::MustParse(row), Expr::MustParse(dims[1]), Expr::MustParse(dims[2])},
+                  {128 / bytes_, box_rows, 1});
   }
 
   SourceUnit Source(const Configuration& configuration, bool wide_a, bool wide_b) const {

@@ -39,14 +39,15 @@ constexpr double kClustered = 0.88;
 std::string MainLoop::RegistersOfBlock() const { return fmt::format("{} * ceil_div({}, 4)", Registers(), Warps()); }
 
 ProductTemplate::ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop,
-                                 Extents extents, const std::string& more_shared)
+                                 Extents extents, DType operands, DType result, const std::string& more_shared)
     : BoundTemplate(spec, profile),
       loop_(loop),
       extents_(extents),
-      operands_(spec.compute_dtype),
+      operands_(operands),
       threads_(Expr::MustParse("32 * " + loop_.Warps())),
       registers_(Expr::MustParse(loop_.Registers())),
       shared_(Expr::MustParse(fmt::format("({} + {})", loop_.SharedBytes(), more_shared))) {
+  element_ = result;
   space_.parameters = loop_.Parameters();
   space_.constraints = loop_.Constraints();
   Add(fmt::format("{} <= 255", registers_.text()), "registers of a thread");
@@ -57,7 +58,8 @@ ProductTemplate::ProductTemplate(const KernelSpec& spec, const DeviceProfile& pr
   AddShared(shared_.text());
   AddOrderAndSplit();
   if (loop_.Persists()) AddPersistence();
-  if (loop_.OnTensorCores() && profile.cc_major >= 9) AddClusters();
+  // A cluster stores 16 bits.
+  if (loop_.OnTensorCores() && profile.cc_major >= 9 && half_precision()) AddClusters();
 }
 
 void ProductTemplate::AddPersistence() {
@@ -75,10 +77,6 @@ void ProductTemplate::AddClusters() {
   Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
   Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
       "the sums take the place of the buffers");
-}
-
-void ProductTemplate::ForbidClusters(const char* reason) {
-  if (space_.Find("in_cluster") >= 0) Add("in_cluster == 0", reason);
 }
 
 void ProductTemplate::AddOrderAndSplit() {
@@ -182,14 +180,10 @@ int64_t ProductTemplate::RowsFetched(const Configuration& configuration) const {
   return std::min(chosen(configuration)["tile_m"], (extents_.m + 7) / 8 * 8);
 }
 
-int64_t ProductTemplate::Tiles(const Configuration& configuration) const {
-  return CeilDiv(extents_.m, chosen(configuration)["tile_m"]) * CeilDiv(extents_.n, chosen(configuration)["tile_n"]) *
-         extents_.batch;
-}
-
 int64_t ProductTemplate::BlocksPerSm(const Configuration& configuration) const {
-  const int64_t tiles = Tiles(configuration);
-  const int64_t split = chosen(configuration)["split_k"];
+  const Chosen at = chosen(configuration);
+  const int64_t tiles = CeilDiv(extents_.m, at["tile_m"]) * CeilDiv(extents_.n, at["tile_n"]) * extents_.batch;
+  const int64_t split = at["split_k"];
   if (!InCluster(configuration)) return CeilDiv(tiles * split, profile_.sms);
   const double places = Real(profile_.sms / split) * (split > 2 ? kClustered : 1.0);
   return CeilDiv(tiles, std::max<int64_t>(1, static_cast<int64_t>(places)));

@@ -22,8 +22,9 @@ class ProductTemplate : public BoundTemplate {
     int64_t batch = 1;   ///< products side by side
     double reached = 1;  ///< of the depth, by the mean tile
   };
+  /// Products of `operands` give elements of `result`.
   ProductTemplate(const KernelSpec& spec, const DeviceProfile& profile, const MainLoop& loop, Extents extents,
-                  const std::string& more_shared = "0");
+                  DType operands, DType result, const std::string& more_shared = "0");
 
   bool Persistent(const Configuration& configuration) const { return IsSet(configuration, "persistent"); }
   /// A split whose blocks add up among themselves.
@@ -32,8 +33,6 @@ class ProductTemplate : public BoundTemplate {
   bool Split(const Configuration& configuration) const {
     return chosen(configuration)["split_k"] > 1 && !InCluster(configuration);
   }
-  /// A condition that no split is added up in a cluster.
-  void ForbidClusters(const char* reason);
 
   /// The product's step without its arguments: a block per tile, or as many blocks as the device holds. `m`, `n` and
   /// `batch` are expressions over the task's dims.
@@ -75,7 +74,6 @@ class ProductTemplate : public BoundTemplate {
   int64_t Threads(const Configuration& configuration) const { return Evaluate(threads_, configuration); }
   /// Blocks that an SM holds.
   int64_t Resident(const Configuration& configuration) const;
-  int64_t Tiles(const Configuration& configuration) const;
   /// Blocks of the busiest SM when clusters find their places.
   int64_t BlocksPerSm(const Configuration& configuration) const;
 

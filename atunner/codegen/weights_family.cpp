@@ -130,11 +130,11 @@ class WeightsOfGroups : public WeightsTemplate {
     ConstantBlock constants = Constants(at);
     constants.Ints(at, {"tile_m", "groups", "stages"}).Int("STAGE_BYTES", Evaluate(stage_, configuration));
     constants.Int("SPLIT", split);
-    LaunchStep step = Step(
-        "product", std::to_string(Tiles(at)), Expr::MustParse("128 * groups + 32"),
-        {BoxMap("x", element_, {k_, m_}, {64, tile}),
-         BoxMap("weight", four_ ? DType::kUInt8 : DType::kInt8, {k_ * width / kDepth, n_}, {width, Rows(at)}, width),
-         "scale", "y"});
+    LaunchStep step = Step("product", std::to_string(Tiles(at)), Expr::MustParse("128 * groups + 32"),
+                           {BoxMap("x", element_, {k_, m_, 1}, {64, tile, 1}),
+                            BoxMap("weight", four_ ? DType::kUInt8 : DType::kInt8, {k_ * width / kDepth, n_, 1},
+                                   {width, Rows(at), 1}, width),
+                            "scale", "y"});
     step.grid[1] = step.cluster[1] = Expr(split);
     step.shared_bytes = shared_;
     const std::string products = WgmmaText({.columns = tile, .a_in_registers = true, .b_transposed = "0"});

@@ -25,14 +25,6 @@ DEVICE void clear_rows(unsigned char* shared) {
   show_to_tensor_cores();
 }
 
-/// Maps of batches have a third axis.
-DEVICE void copy_tile(unsigned to, const CUtensorMap& map, int x, int y, int batch, unsigned barrier, unsigned long long policy) {
-  if (BATCHED)
-    copy_box(to, map, x, y, batch, barrier, policy);
-  else
-    copy_box(to, map, x, y, barrier, policy);
-}
-
 DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, unsigned all, long long m, long long n, long long k) {
   constexpr unsigned long long A_POLICY = STREAM > 1 ? EVICT_FIRST : EVICT_NORMAL, B_POLICY = STREAM > 0 ? EVICT_FIRST : EVICT_NORMAL;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
@@ -41,11 +33,11 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, unsi
     for (int at = work.depth.first; at < work.depth.last; ++at, ring.step()) {
       ring.await_free();
       expect_bytes(ring.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
-      copy_tile(ring.buffer(), a, at * TILE_K, (int)work.tile.row, of_a, ring.full(), A_POLICY);
+      copy_box(ring.buffer(), a, at * TILE_K, (int)work.tile.row, of_a, ring.full(), A_POLICY);
       UNROLLED for (int panel = 0; panel < (B_TRANSPOSED ? 1 : TILE_N / B_PANEL); ++panel) {
         const unsigned to = ring.buffer() + A_BYTES + panel * TILE_K * 128;
         const int depth_at = at * TILE_K, column = (int)work.tile.column + panel * B_PANEL;
-        copy_tile(to, b, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at, of_b, ring.full(), B_POLICY);
+        copy_box(to, b, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at, of_b, ring.full(), B_POLICY);
       }
     }
   }

@@ -32,8 +32,8 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& x, const CUtensorMap& weights
   for (int at = work.first; at < work.last; ++at, ring.step()) {
     ring.await_free();
     expect_bytes(ring.full(), STAGE_BYTES);
-    copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, ring.full(), EVICT_FIRST);
-    UNROLLED for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, ring.full(), EVICT_NORMAL);
+    copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, 0, ring.full(), EVICT_FIRST);
+    UNROLLED for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, 0, ring.full());
   }
 }
 
