@@ -59,10 +59,7 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int, Sums& sums, co
         UNROLLED for (int j = 0; j < THREAD_N; ++j) {
           const float4 fb = b[(x + j * THREADS_N) * K_PITCH + unit];
           UNROLLED for (int i = 0; i < THREAD_M; ++i) {
-            sums[i][j] = fmaf(fa[i].x, fb.x, sums[i][j]);
-            sums[i][j] = fmaf(fa[i].y, fb.y, sums[i][j]);
-            sums[i][j] = fmaf(fa[i].z, fb.z, sums[i][j]);
-            sums[i][j] = fmaf(fa[i].w, fb.w, sums[i][j]);
+            UNROLLED for (int e = 0; e < 4; ++e) sums[i][j] = fmaf(part(fa[i], e), part(fb, e), sums[i][j]);
           }
         }
       } else {
@@ -70,8 +67,7 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int, Sums& sums, co
           float fb[THREAD_N];
           UNROLLED for (int j = 0; j < THREAD_N; j += 4) *(float4*)&fb[j] = b[(unit * 4 + e) * N_UNITS + j / 4 * THREADS_N + x];
           UNROLLED for (int i = 0; i < THREAD_M; ++i) {
-            const float left = e == 0 ? fa[i].x : e == 1 ? fa[i].y : e == 2 ? fa[i].z : fa[i].w;
-            UNROLLED for (int j = 0; j < THREAD_N; ++j) sums[i][j] = fmaf(left, fb[j], sums[i][j]);
+            UNROLLED for (int j = 0; j < THREAD_N; ++j) sums[i][j] = fmaf(part(fa[i], e), fb[j], sums[i][j]);
           }
         }
       }

@@ -6,7 +6,7 @@ template <class Ahead>
 DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish,
                          const Ahead& ahead) {
   constexpr int STORE_N = FRAGMENTS_N % 8 == 0 ? 64 : FRAGMENTS_N * 8;
-  constexpr int UNITS = STORE_N / 8;
+  constexpr int UNITS = STORE_N / 8, WIDTH = SCATTERED ? 1 : 8;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   unsigned char* staging = shared + (STAGED_APART ? STAGES * STAGE_BYTES : 0) + warp * 16 * UNITS * 16;
   if (!STAGED_APART) {
@@ -28,15 +28,10 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
       }
       __syncwarp();
 #pragma unroll 4
-      for (int at = lane; SCATTERED && at < 16 * STORE_N; at += 32) {
+      for (int at = lane * WIDTH; at < 16 * STORE_N; at += 32 * WIDTH) {
         const long long row = tile.row + fragment_row(i) + at / STORE_N, column = tile.column + warp_column() + first * 8 + at % STORE_N;
         const unsigned char* from = staging + swizzled<UNITS>(at / STORE_N, at % STORE_N / 8) + at % 8 * sizeof(T);
-        if (row < m && column < n) put(c, row, column, m, n, *(const Units<T, 1>*)from);
-      }
-      UNROLLED for (int at = lane; !SCATTERED && at < 16 * UNITS; at += 32) {
-        const long long row = tile.row + fragment_row(i) + at / UNITS, column = tile.column + warp_column() + (first + at % UNITS) * 8;
-        const unsigned char* from = staging + swizzled<UNITS>(at / UNITS, at % UNITS);
-        if (row < m && column < n) put(c, row, column, m, n, *(const Units<T, 8>*)from);
+        if (row < m && column < n) put(c, row, column, m, n, *(const Units<T, WIDTH>*)from);
       }
       __syncwarp();
     }
