@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/form_family.h"
@@ -32,8 +33,26 @@ class PagedAttention : public BoundTemplate {
     constants.Int("HEADS", heads_).Int("KEY_HEADS", key_heads_).Int("DIM", dim_);
     constants.Int("PAGE", page_, "keys of a page").Int("TABLE", pages_, "pages of a sequence");
     constants.Ints(chosen(configuration), {"warps"}).Int("OCTETS", octets(), "of query heads, for each block");
-    return RenderedKernel{.source = Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionPagedCu}),
-                          .plan = PlanOf(configuration)};
+    const std::string sequences = spec_.FindArg("q")->shape[0].text();
+    const int64_t shares = Shares(configuration);
+    const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(Real(dim_)));
+    const int64_t outputs = octets() * CeilDiv(dim_, 64);
+    const LaunchStep decode = Step(
+        "decode", std::to_string(shares * tracks()), Expr::MustParse("warps * 32"),
+        {"q", "k_pool", "v_pool", "table", "last", "@parts", "@sums", "@spans", "i32:" + sequences,
+         "i32:" + spec_.FindArg("k_pool")->shape[0].text(), fmt::format("f32:{:.17g}", scale * 1.4426950408889634)});
+    LaunchStep combine =
+        Step("combine", fmt::format("({}) * {}", sequences, tracks()), 512, {"@parts", "@sums", "@spans", "y"});
+    combine.grid[1] = Expr(outputs);
+    LaunchPlan plan = Plan(configuration, {decode, combine});
+    const auto rows = [&](int64_t bytes) {
+      return Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, tracks() * bytes));
+    };
+    plan.workspaces = {{"parts", rows(outputs * 16 * 32 * 4)},
+                       {"sums", rows(octets() * 8 * 8)},
+                       {"spans", Expr::MustParse(fmt::format("({}) * 8", sequences))}};
+    return RenderedKernel{Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionPagedCu}),
+                          std::move(plan)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -60,27 +79,6 @@ class PagedAttention : public BoundTemplate {
   int64_t tracks() const { return key_heads_ * CeilDiv(heads_ / key_heads_, octets() * 8); }
   int64_t Shares(const Configuration& configuration) const {
     return std::max<int64_t>(1, GetInt(space_, configuration, "shares") * profile_.sms / tracks());
-  }
-  LaunchPlan PlanOf(const Configuration& configuration) const {
-    const std::string sequences = spec_.FindArg("q")->shape[0].text();
-    const int64_t shares = Shares(configuration);
-    const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(Real(dim_)));
-    const int64_t outputs = octets() * CeilDiv(dim_, 64);
-    const LaunchStep decode = Step(
-        "decode", std::to_string(shares * tracks()), Expr::MustParse("warps * 32"),
-        {"q", "k_pool", "v_pool", "table", "last", "@parts", "@sums", "@spans", "i32:" + sequences,
-         "i32:" + spec_.FindArg("k_pool")->shape[0].text(), fmt::format("f32:{:.17g}", scale * 1.4426950408889634)});
-    LaunchStep combine =
-        Step("combine", fmt::format("({}) * {}", sequences, tracks()), 512, {"@parts", "@sums", "@spans", "y"});
-    combine.grid[1] = Expr(outputs);
-    LaunchPlan plan = Plan(configuration, {decode, combine});
-    const auto rows = [&](int64_t bytes) {
-      return Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, tracks() * bytes));
-    };
-    plan.workspaces = {{"parts", rows(outputs * 16 * 32 * 4)},
-                       {"sums", rows(octets() * 8 * 8)},
-                       {"spans", Expr::MustParse(fmt::format("({}) * 8", sequences))}};
-    return plan;
   }
 
   int64_t sequences_ = 1, heads_ = 1, dim_ = 1, page_ = 1, key_heads_ = 1, pages_ = 1;

@@ -1,4 +1,4 @@
-// Gradients of convolutions by the filter, on Hopper: places of both tensors are summed, taps are distances between
+// Gradients of convolutions by the filter. On Hopper places of both tensors are summed, taps are distances between
 // them.
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/conv_form.h"
+#include "atunner/codegen/form_family.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
@@ -120,6 +121,13 @@ class FilterGradient : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    ConstantBlock constants;
+    constants.Line("typedef T Operand;");
+    constants.Ints(chosen(configuration), {"groups_m", "groups_c", "groups_r", "depth", "stages", "split_k"});
+    constants.Define("DIRECT", at_.direct ? 1 : 0);
+    const int64_t panels = chosen(configuration)["panels"];
+    constants.Int("TAP_PANELS", at_.Seen() > 1 ? panels : 1).Int("CHANNEL_PANELS", at_.Seen() > 1 ? 1 : panels);
+    constants.Int("STAGE_BYTES", StageBytes(configuration));
     LaunchPlan plan = Plan(configuration, {});
     const std::string texts = Arranging(plan);
     const int64_t elements = at_.x.groups * at_.dy.channels * at_.Taps() * at_.x.padded;
@@ -135,10 +143,9 @@ class FilterGradient : public BoundTemplate {
     plan.steps.push_back(Step("add_filters",
                               std::to_string(at_.x.groups * at_.dy.channels * CeilDiv(at_.x.padded, chunk)), 256,
                               {"@shares", at_.x.y.name}));
-    const std::string multiply = WgmmaText({.columns = chosen(configuration)["panels"] * kPanel,
-                                            .a_transposed = !at_.direct,
-                                            .b_transposed = at_.direct ? "0" : "1"});
-    return RenderedKernel{Emit(configuration, Constants(configuration),
+    const std::string multiply =
+        WgmmaText({.columns = panels * kPanel, .a_transposed = !at_.direct, .b_transposed = at_.direct ? "0" : "1"});
+    return RenderedKernel{Emit(configuration, constants,
                                {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, multiply, embed::kTensorCopiesCuh, texts,
                                 embed::kConvFiltersCu}),
                           std::move(plan)};
@@ -203,16 +210,6 @@ class FilterGradient : public BoundTemplate {
              {at_.x.x.name, "@arranged_x", at_.dy.x.name, "@arranged_dy", at_.x.CountedImages(), "i32:" + of_x}));
     return texts;
   }
-  ConstantBlock Constants(const Configuration& configuration) const {
-    ConstantBlock constants;
-    constants.Line("typedef T Operand;");
-    constants.Ints(chosen(configuration), {"groups_m", "groups_c", "groups_r", "depth", "stages", "split_k"});
-    constants.Define("DIRECT", at_.direct ? 1 : 0);
-    const int64_t panels = chosen(configuration)["panels"];
-    constants.Int("TAP_PANELS", at_.Seen() > 1 ? panels : 1).Int("CHANNEL_PANELS", at_.Seen() > 1 ? 1 : panels);
-    constants.Int("STAGE_BYTES", StageBytes(configuration));
-    return constants;
-  }
   ArgBinding Map(const TensorConvForm& form, const char* workspace, const std::string& rows) const {
     if (at_.direct)
       return BoxMap(form.x.name, element_, {form.Inputs(), form.groups * form.channels, form.images.factor()},
@@ -225,6 +222,80 @@ class FilterGradient : public BoundTemplate {
   Expr shared_, tiles_;  ///< bytes of a block; tiles of a group's result
 };
 
+// Of convolutions whose channels do not mix: no products for tensor cores, but sums of strips.
+
+constexpr int64_t kThreads = 256;
+/// Sums that a thread keeps.
+constexpr int64_t kMostSums = 64;
+/// Blocks that a multiprocessor holds; its instructions per ns, of a warp each; ns of the launches, and of a share's
+/// sum.
+constexpr double kResident = 3;
+constexpr double kIssued = 3.5;
+constexpr double kDepthwiseNs = 7000;
+constexpr double kShareNs = 0.01;
+
+std::optional<TensorConvForm> DepthwiseFormOf(const KernelSpec& spec) {
+  const auto read = ReadConv(spec);
+  if (!read || !IsFilterGradient(*read) || read->filters * read->images.factor() > 1 || read->Phases() > 1)
+    return std::nullopt;
+  if (!IsFloat(spec.compute_dtype) || (SizeOf(spec.compute_dtype) != 2 && spec.compute_dtype != DType::kFloat32))
+    return std::nullopt;
+  const TensorConvForm form{*read, read->channels, read->filters};
+  const bool counted = form.channels * form.ConvForm::Taps() < INT32_MAX / 2 && form.axes[2].out <= kMostSums;
+  return Dense(form, true, 1) && counted ? std::optional(form) : std::nullopt;
+}
+
+class DepthwiseFilters : public BoundTemplate {
+ public:
+  DepthwiseFilters(const KernelSpec& spec, const DeviceProfile& profile, TensorConvForm form)
+      : BoundTemplate(spec, profile), form_(std::move(form)) {
+    space_.parameters = {
+        {"strip", Integers({1, 2, 4, 8}), "neighbouring places of a thread"},
+        {"rows", Integers({1, 2, 3, 5, 7, 9}), "of taps whose sums a thread keeps"},
+        {"split_k", Integers({1, 2, 4, 8, 16, 32, 64, 128}), "blocks that divide images and places"},
+    };
+    Add(fmt::format("rows <= {}", Rows()), "more rows than there are");
+    Add(fmt::format("rows * {} <= {}", form_.axes[2].out, kMostSums), "registers");
+    Add(fmt::format("split_k == 1 or split_k * strip * {} <= {}", kThreads, Places()), "too few places to divide");
+  }
+
+  Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    ConstantBlock constants;
+    if (!half_precision()) constants.Line("typedef float T;");
+    AddArrangement(constants, form_);
+    constants.Ints(chosen(configuration), {"strip", "rows", "split_k"});
+    LaunchStep step =
+        Step("conv_filters", std::to_string(form_.groups), kThreads, {form_.x.name, form_.w.name, "@shares"});
+    step.grid[1] = Expr::MustParse("split_k");
+    step.grid[2] = Expr::MustParse(fmt::format("ceil_div({}, rows)", Rows()));
+    LaunchPlan plan = Plan(configuration, {step});
+    AddShares(configuration, plan, form_.y.name, std::to_string(form_.Results()));
+    return RenderedKernel{
+        Emit(configuration, constants, {embed::kPlainFinishCuh, embed::kConvDepthwiseFiltersCu, embed::kSplitCuh}),
+        std::move(plan)};
+  }
+
+  std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
+    const auto at = [&](const char* name) { return Real(chosen(configuration)[name]); };
+    const double across = Real(form_.axes[2].out);
+    const double strips = std::ceil(Real(Places()) / at("strip") / (kThreads * at("split_k")));
+    const double blocks = Real(form_.groups) * at("split_k") * std::ceil(Real(Rows()) / at("rows"));
+    const double rounds = std::ceil(blocks / (profile.sms * kResident));
+    // A load is followed by its test; lanes that read strips side by side meet more lines.
+    const double loads = at("strip") + at("rows") * (at("strip") + across - 1);
+    const double instructions = 30 + loads * (3 + at("strip") / 2) + at("rows") * (10 + at("strip") * across);
+    const double warps = kResident * kThreads / 32;
+    const double block = strips * instructions + at("rows") * across * 12 + 200;
+    return rounds * block * warps / kIssued + at("split_k") * kShareNs * Real(form_.groups) + kDepthwiseNs;
+  }
+
+ private:
+  int64_t Rows() const { return form_.axes[0].out * form_.axes[1].out; }
+  int64_t Places() const { return form_.channels * form_.ConvForm::Taps(); }
+
+  TensorConvForm form_;
+};
+
 }  // namespace
 
 std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec, const DeviceProfile& profile) {
@@ -232,6 +303,11 @@ std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec, con
   if (!gradient) return nullptr;
   auto made = std::make_unique<FilterGradient>(spec, profile, *std::move(gradient));
   return made->Default().values.empty() ? nullptr : std::move(made);
+}
+
+const Family& DepthwiseFiltersFamily() {
+  static const FormFamily<DepthwiseFilters, DepthwiseFormOf> family("depthwise_filters");
+  return family;
 }
 
 }  // namespace atunner
