@@ -142,14 +142,6 @@ LaunchPlan BoundTemplate::Plan(const Configuration& configuration, std::vector<L
   return plan;
 }
 
-void BoundTemplate::AddShares(const Configuration& configuration, LaunchPlan& plan, const std::string& output,
-                              const std::string& elements) const {
-  plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
-  const int64_t at_once = chosen(configuration)["split_k"] < 16 ? 1024 : 128;  // elements of a block
-  plan.steps.push_back(Step("add_shares", fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
-                            {"@shares", output, "i64:" + elements}));
-}
-
 SizeFreedom BoundTemplate::OpenSize(const char* reason) const {
   if (spec_.dims.size() != 1) return {};
   const auto& [name, most] = *spec_.dims.begin();

@@ -114,10 +114,6 @@ class BoundTemplate : public ScheduleTemplate {
                   std::initializer_list<std::string_view> texts) const;
   /// Of a task with one open size: all of them; with a `reason` those up to the task's own, because of it.
   SizeFreedom OpenSize(const char* reason = nullptr) const;
-  /// The workspace "shares" of `split_k` times so many `elements`, and the step that adds them up into `output`
-  /// (kernels/families/split.cuh).
-  void AddShares(const Configuration& configuration, LaunchPlan& plan, const std::string& output,
-                 const std::string& elements) const;
   /// A plan of these steps, knowing the configuration's parameters.
   LaunchPlan Plan(const Configuration& configuration, std::vector<LaunchStep> steps) const;
 

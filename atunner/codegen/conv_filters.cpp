@@ -268,11 +268,12 @@ class DepthwiseFilters : public BoundTemplate {
         Step("conv_filters", std::to_string(form_.groups), kThreads, {form_.x.name, form_.w.name, "@shares"});
     step.grid[1] = Expr::MustParse("split_k");
     step.grid[2] = Expr::MustParse(fmt::format("ceil_div({}, rows)", Rows()));
-    LaunchPlan plan = Plan(configuration, {step});
-    AddShares(configuration, plan, form_.y.name, std::to_string(form_.Results()));
-    return RenderedKernel{
-        Emit(configuration, constants, {embed::kPlainFinishCuh, embed::kConvDepthwiseFiltersCu, embed::kSplitCuh}),
-        std::move(plan)};
+    const LaunchStep sum = Step("add_filters", std::to_string(CeilDiv(form_.groups * form_.Outputs(), kThreads)),
+                                kThreads, {"@shares", form_.y.name});
+    LaunchPlan plan = Plan(configuration, {step, sum});
+    plan.workspaces.push_back(
+        {"shares", Expr::MustParse(fmt::format("{} * split_k", form_.groups * form_.Outputs() * 4))});
+    return RenderedKernel{Emit(configuration, constants, {embed::kConvDepthwiseFiltersCu}), std::move(plan)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {

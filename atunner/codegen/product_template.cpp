@@ -130,8 +130,13 @@ ArgBinding ProductTemplate::Destination(const Configuration& configuration, cons
 void ProductTemplate::FinishSplit(const Configuration& configuration, LaunchPlan& plan, const std::string& output,
                                   const std::string& m, const std::string& n) const {
   if (!Split(configuration)) return;
-  AddShares(configuration, plan, output, fmt::format("({}) * ({})", m, n));
-  AddArguments(plan.steps.back(), FinishArguments());
+  const std::string elements = fmt::format("({}) * ({})", m, n);
+  plan.workspaces.push_back({"shares", Expr::MustParse(elements + " * 4 * split_k")});
+  const int64_t at_once = chosen(configuration)["split_k"] < 16 ? 1024 : 128;  // elements of a block (split.cuh)
+  LaunchStep step = Step("add_shares", fmt::format("min(ceil_div({}, {}), 4096)", elements, at_once), 256,
+                         {"@shares", output, "i64:" + elements});
+  AddArguments(step, FinishArguments());
+  plan.steps.push_back(step);
 }
 
 std::string ProductTemplate::Finish() const { return std::string(embed::kPlainFinishCuh); }
@@ -159,15 +164,16 @@ ConstantBlock ProductTemplate::TileConstants(const Configuration& configuration,
 SourceUnit ProductTemplate::EmitProduct(const Configuration& configuration, const ConstantBlock& constants,
                                         std::string_view kernel, bool widened, std::string_view places) const {
   const bool tensor = loop_.OnTensorCores(), shares = Split(configuration) || !half_precision();
-  const std::string_view store = InCluster(configuration) ? embed::kClusterStoreCuh
-                                 : shares                 ? embed::kShareStoreCuh
-                                                          : embed::kTileStoreCuh;
+  const std::string_view store = !tensor                    ? embed::kSimtStoreCuh
+                                 : InCluster(configuration) ? embed::kClusterStoreCuh
+                                 : shares                   ? embed::kShareStoreCuh
+                                                            : embed::kTileStoreCuh;
   const auto only = [](bool wanted, std::string_view text) { return wanted ? text : std::string_view(); };
   return Emit(configuration, constants,
               {only(tensor, embed::kMmaCommonCuh), Finish(), embed::kTileOrderCuh,
                only(tensor && profile_.cc_major >= 9, embed::kClusterCuh), loop_.Text(chosen(configuration)),
-               places.empty() ? embed::kResultPlaceCuh : places, only(tensor, embed::kFragmentsCuh), store, kernel,
-               only(widened, embed::kWidenCuh), only(Split(configuration), embed::kSplitCuh)});
+               places.empty() ? embed::kResultPlaceCuh : places, store, kernel, only(widened, embed::kWidenCuh),
+               only(Split(configuration), embed::kSplitCuh)});
 }
 
 int64_t ProductTemplate::Resident(const Configuration& configuration) const {

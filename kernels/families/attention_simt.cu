@@ -23,6 +23,7 @@ DEVICE void fetch(float4* to, const float* head, int first, int sequence) {
     for (int e = 0; !ALIGNED && e < 4; ++e) ((float*)at)[e] = valid && unit * 4 + e < DIM ? from[e] : 0;
   }
 }
+DEVICE float part(const float4& unit, int e) { return e == 0 ? unit.x : e == 1 ? unit.y : e == 2 ? unit.z : unit.w; }
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __restrict__ q, const float* __restrict__ k,
                                                                const float* __restrict__ v, const void* __restrict__ given,

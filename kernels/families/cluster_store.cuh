@@ -1,15 +1,20 @@
 // A split of k over the blocks of a cluster: each leaves its sums in its shared memory, and each adds up a part of the tile, in
-// the order of the stretches of k, so that every run gives the same bits.
+// the order of the stretches of k, so that every run gives the same bits. Fragments lie as tile_store.cuh says.
 template <class... Ahead>
 DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish = {},
                          const Ahead&...) {
   constexpr int PITCH = TILE_N + 8;  // floats: lanes of a fragment's rows meet in no bank
   constexpr int UNITS = TILE_N / 8;
-  const int rows = (int)min(m - tile.row, (long long)TILE_M);
+  const int lane = threadIdx.x % 32, rows = (int)min(m - tile.row, (long long)TILE_M);
   wait_for_consumers();  // nobody multiplies any more
-  visit(sums, rows, [&](int row, int column, Piece pair) {
-    *(float2*)((float*)shared + row * PITCH + column) = make_float2(pair.element[0], pair.element[1]);
-  });
+  UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
+      const int row = fragment_row(i) + lane / 4 + half * 8;
+      float* to = (float*)shared + row * PITCH + warp_column() + lane % 4 * 2;
+      if (row >= rows) continue;
+      UNROLLED for (int j = 0; j < FRAGMENTS_N; ++j) *(float2*)(to + j * 8) = make_float2(sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
+    }
+  }
   wait_for_cluster();
   const unsigned local = (unsigned)__cvta_generic_to_shared(shared);
   for (int at = blockIdx.y * CONSUMERS + threadIdx.x; at < rows * UNITS; at += SPLIT_K * CONSUMERS) {

@@ -1,5 +1,5 @@
 // dw[channel, tap] = Σ dy[image, channel, place] · x[image, channel, place + tap], where each channel has a filter of its own: a thread takes
-// strips of STRIP places and keeps the sums of ROWS rows of taps. Blocks divide images and places; a second step adds their shares up (split.cuh).
+// strips of STRIP places and keeps the sums of ROWS rows of taps. Blocks divide images and places; a second step adds their shares up.
 constexpr int ROW_COUNT = OUT_D * OUT_H, TAPS = ROW_COUNT * OUT_W, SUMS = ROWS * OUT_W;
 constexpr int STRIPS = (FILTER_W + STRIP - 1) / STRIP, SEEN = (STRIP - 1) * DILATION_W + (OUT_W - 1) * STRIDE_W + 1;
 
@@ -40,8 +40,15 @@ extern "C" __global__ void __launch_bounds__(256) conv_filters(const T* __restri
   for (int i = threadIdx.x; i < SUMS && first_row * OUT_W + i < TAPS; i += 256) {
     float sum = parts[0][i];
     for (int warp = 1; warp < 8; ++warp) sum += parts[warp][i];
-    const int tap = first_row * OUT_W + i;
-    const long long at = group * Y_GROUP + tap / (OUT_H * OUT_W) * Y_D + tap / OUT_W % OUT_H * Y_H + tap % OUT_W * Y_W;
-    shares[blockIdx.y * Y_ELEMENTS + at] = sum;
+    shares[((long long)blockIdx.y * GROUPS + group) * TAPS + first_row * OUT_W + i] = sum;
   }
+}
+
+extern "C" __global__ void __launch_bounds__(256) add_filters(const float* __restrict__ shares, T* __restrict__ dw) {
+  const int at = blockIdx.x * 256 + threadIdx.x, tap = at % TAPS;
+  if (at >= GROUPS * TAPS) return;
+  float sum = 0;
+#pragma unroll 8
+  for (int s = 0; s < SPLIT_K; ++s) sum += shares[(long long)s * GROUPS * TAPS + at];
+  dw[at / TAPS * Y_GROUP + tap / (OUT_H * OUT_W) * Y_D + tap / OUT_W % OUT_H * Y_H + tap % OUT_W * Y_W] = T(sum);
 }

@@ -107,9 +107,15 @@ DEVICE unsigned long long panels_at(unsigned at) {
 }
 /// Two results that lie PITCH apart.
 template <int PITCH>
-DEVICE void put_two(T* to, float a, float b) {
-  if (PITCH == 1) *(Units<T, 2>*)to = {T(a), T(b)};
-  else to[0] = T(a), to[PITCH] = T(b);
+DEVICE void put_two(float* to, float a, float b) {
+  if (PITCH == 1) *(float2*)to = make_float2(a, b);
+  else to[0] = a, to[PITCH] = b;
+}
+template <int PITCH>
+DEVICE void put_two(Operand* to, float a, float b) {
+  const unsigned both = pack(a, b);
+  if (PITCH == 1) *(unsigned*)to = both;
+  else *(unsigned short*)to = (unsigned short)both, *(unsigned short*)(to + PITCH) = (unsigned short)(both >> 16);
 }
 
 DEVICE int set() { return threadIdx.x / SET_THREADS; }

@@ -11,8 +11,7 @@ constexpr int FRAGMENTS_M = WARP_M / 16;
 constexpr int FRAGMENTS_N = WARP_N / 8;
 constexpr int STEPS = TILE_K / 16;
 
-typedef float Sum;
-typedef Sum Sums[FRAGMENTS_M][FRAGMENTS_N][4];
+typedef float Sums[FRAGMENTS_M][FRAGMENTS_N][4];
 
 constexpr int B_PANEL = TILE_N;
 constexpr bool STAGED_APART = false;

@@ -1,20 +1,27 @@
 // Results in float32. In a split of k through memory each block writes its sums as they are, one share of [m, n] per stretch of k;
-// a second step adds them up (split.cuh).
+// a second step adds them up (split.cuh). Fragments lie as tile_store.cuh says.
 template <class... Ahead>
 DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile tile, long long m, long long n, const Finish& finish = {},
                          const Ahead&...) {
   float* share = shares + blockIdx.y * share_elements(m, n);
-  visit(sums, m - tile.row, [&](int down, int across, Piece piece) {
-    const long long row = tile.row + down, column = tile.column + across;
-    if (column >= n) return;
-    const Finish::Row finish_row = finish.row(row);
-    Units<float, sizeof(Piece) / 4> finished;
-    UNROLLED for (int e = 0; e < sizeof(Piece) / 4; ++e) {
-      const auto sum = piece.element[e];
-      finished.element[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)), row, min(column + e, n - 1));
+  const int lane = threadIdx.x % 32;
+  UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
+    UNROLLED for (int half = 0; half < 2; ++half) {
+      const long long row = tile.row + fragment_row(i) + lane / 4 + half * 8;
+      if (row >= m) continue;
+      const Finish::Row finish_row = finish.row(row);
+      UNROLLED for (int j = 0; j < FRAGMENTS_N; ++j) {
+        const long long column = tile.column + warp_column() + j * 8 + lane % 4 * 2;
+        if (column >= n) continue;
+        Units<float, 2> pair;
+        UNROLLED for (int e = 0; e < 2; ++e) {
+          const auto sum = sums[i][j][half * 2 + e];
+          pair.element[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)), row, min(column + e, n - 1));
+        }
+        put(share, row, column, m, n, pair);
+      }
     }
-    put(share, row, column, m, n, finished);
-  });
+  }
 }
 
 /// What warps that fetch do meanwhile, and what everybody does before the end: nothing.

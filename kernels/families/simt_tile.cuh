@@ -19,18 +19,8 @@ constexpr int B_PANEL = TILE_N;
 template <bool ACROSS, int UNITS>
 DEVICE int unit_place(int row, int unit) { return (row * (ACROSS ? UNITS : K_PITCH) + unit) * 16; }
 
-/// use(row, column, sums side by side) for all that a thread has of the first `rows` rows: single ones where b's tile runs along k, else units.
-constexpr int WIDTH = B_TRANSPOSED ? 1 : 4;
-typedef Units<float, WIDTH> Piece;
-template <class Use>
-DEVICE void visit(const Sums& sums, long long rows, const Use& use) {
-  UNROLLED for (int i = 0; i < THREAD_M; ++i) {
-    const int row = threadIdx.x / THREADS_N + i * THREADS_M;
-    if (row >= rows) continue;
-    UNROLLED for (int j = 0; j < THREAD_N; j += WIDTH)
-      use(row, j * THREADS_N + threadIdx.x % THREADS_N * WIDTH, *(const Piece*)&sums[i][j]);
-  }
-}
+/// Columns of the tile that thread column x owns: single ones where b's tile runs along k, else units.
+DEVICE int column_of(int x, int j) { return B_TRANSPOSED ? x + j * THREADS_N : j / 4 * (THREADS_N * 4) + x * 4 + j % 4; }
 
 /// Multiplies `tiles` tiles, one of the result; then finish() takes the sums. fetch(at) starts the copies of the next tile into the buffer at
 /// byte `at`.
@@ -59,7 +49,10 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int, Sums& sums, co
         UNROLLED for (int j = 0; j < THREAD_N; ++j) {
           const float4 fb = b[(x + j * THREADS_N) * K_PITCH + unit];
           UNROLLED for (int i = 0; i < THREAD_M; ++i) {
-            UNROLLED for (int e = 0; e < 4; ++e) sums[i][j] = fmaf(part(fa[i], e), part(fb, e), sums[i][j]);
+            sums[i][j] = fmaf(fa[i].x, fb.x, sums[i][j]);
+            sums[i][j] = fmaf(fa[i].y, fb.y, sums[i][j]);
+            sums[i][j] = fmaf(fa[i].z, fb.z, sums[i][j]);
+            sums[i][j] = fmaf(fa[i].w, fb.w, sums[i][j]);
           }
         }
       } else {
@@ -67,7 +60,8 @@ DEVICE void multiply_tiles(unsigned char* shared, int tiles, int, Sums& sums, co
           float fb[THREAD_N];
           UNROLLED for (int j = 0; j < THREAD_N; j += 4) *(float4*)&fb[j] = b[(unit * 4 + e) * N_UNITS + j / 4 * THREADS_N + x];
           UNROLLED for (int i = 0; i < THREAD_M; ++i) {
-            UNROLLED for (int j = 0; j < THREAD_N; ++j) sums[i][j] = fmaf(part(fa[i], e), fb[j], sums[i][j]);
+            const float left = e == 0 ? fa[i].x : e == 1 ? fa[i].y : e == 2 ? fa[i].z : fa[i].w;
+            UNROLLED for (int j = 0; j < THREAD_N; ++j) sums[i][j] = fmaf(left, fb[j], sums[i][j]);
           }
         }
       }

@@ -34,7 +34,13 @@ DEVICE void await(unsigned barrier, unsigned parity) {
 constexpr unsigned long long EVICT_NORMAL = 0x1000000000000000, EVICT_FIRST = 0x12f0000000000000;
 
 /// The map's box at (x, y, z) into shared memory; zeros where it leaves the tensor.
-DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, unsigned barrier, unsigned long long policy = EVICT_NORMAL) {
+DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, unsigned barrier) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
+               "l"((unsigned long long)&map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+               : "memory");
+}
+
+DEVICE void copy_box(unsigned to, const CUtensorMap& map, int x, int y, int z, unsigned barrier, unsigned long long policy) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
                "l"(&map), "r"(x), "r"(y), "r"(z), "r"(barrier), "l"(policy)
                : "memory");

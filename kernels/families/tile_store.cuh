@@ -1,4 +1,5 @@
-// From accumulators, which lie as fragments.cuh says, to the result.
+// From accumulators to the result. A warp holds fragments of 16 × 8: sums[i][j] starts at row fragment_row(i), column
+// warp_column() + 8 j of the tile; lane l has rows l / 4 and l / 4 + 8 of it, columns 2 (l % 4) and the next.
 
 /// Rounds the sums and writes the tile, 16 × STORE_N of a warp at a time through shared memory, so that whole units are
 /// written: behind the buffers where they are in use (STAGED_APART).

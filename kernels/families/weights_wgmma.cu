@@ -33,7 +33,7 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& x, const CUtensorMap& weights
     ring.await_free();
     expect_bytes(ring.full(), STAGE_BYTES);
     copy_box(ring.buffer() + X_BYTES, weights, at * WIDTH, (int)work.row, 0, ring.full(), EVICT_FIRST);
-    UNROLLED for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, 0, ring.full());
+    UNROLLED for (int half = 0; half < 2; ++half) copy_box(ring.buffer() + half * TILE_M * 128, x, at * DEPTH + half * 64, work.token, 0, ring.full(), EVICT_NORMAL);
   }
 }
 

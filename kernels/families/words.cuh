@@ -8,8 +8,6 @@ struct alignas(COUNT * sizeof(E)) Units {
   E element[COUNT];
 };
 
-DEVICE float part(const float4& four, int e) { return e == 0 ? four.x : e == 1 ? four.y : e == 2 ? four.z : four.w; }
-
 /// 2^x; results below the normal numbers become zero.
 DEVICE float power_of_two(float x) {
   float y;

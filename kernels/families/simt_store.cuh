@@ -1,0 +1,23 @@
+// Sums of fused multiply-adds (simt_tile.cuh) to the result; with SPLIT_K > 1 as they are, one share per stretch of k (split.cuh).
+DEVICE void store_result(unsigned char*, Sums& sums, float* c, Tile tile, long long m, long long n, const Finish& finish = {}) {
+  const int x = threadIdx.x % THREADS_N, y = threadIdx.x / THREADS_N;
+  UNROLLED for (int j = 0; SPLIT_K == 1 && j < THREAD_N; ++j) {
+    const long long column = min(tile.column + column_of(x, j), n - 1);
+    const Finish::Column finish_column = finish.column(column);
+    UNROLLED for (int i = 0; i < THREAD_M; ++i) {
+      const long long row = min(tile.row + y + i * THREADS_M, m - 1);
+      sums[i][j] = finish(sums[i][j], finish.row(row), finish_column, row, column);
+    }
+  }
+  if (SPLIT_K > 1) c += blockIdx.y * share_elements(m, n);
+  UNROLLED for (int i = 0; i < THREAD_M; ++i) {
+    const long long row = tile.row + y + i * THREADS_M;
+    UNROLLED for (int j = 0; j < THREAD_N; ++j) {
+      const long long column = tile.column + column_of(x, j);
+      if (row >= m || column >= n) continue;
+      if (B_TRANSPOSED || !C_ALIGNED) put(c, row, column, m, n, Units<float, 1>{sums[i][j]});
+      else if (j % 4 == 0) *(float4*)(c + row * n + column) = make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
+    }
+  }
+}
+DEVICE void leave() {}
