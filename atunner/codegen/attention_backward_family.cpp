@@ -156,9 +156,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& AttentionBackwardFamily() {
-  static const TaskFamily family("attention_backward", Matches, Bind);
-  return family;
-}
+constinit const Family kAttentionBackwardFamily = {"attention_backward", Matches, Bind};
 
 }  // namespace atunner

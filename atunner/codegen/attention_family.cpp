@@ -289,9 +289,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& AttentionFamily() {
-  static const TaskFamily family("attention", Matches, Bind);
-  return family;
-}
+constinit const Family kAttentionFamily = {"attention", Matches, Bind};
 
 }  // namespace atunner

@@ -102,9 +102,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& PagedAttentionFamily() {
-  static const TaskFamily family("attention_paged", Matches, Bind);
-  return family;
-}
+constinit const Family kPagedAttentionFamily = {"attention_paged", Matches, Bind};
 
 }  // namespace atunner

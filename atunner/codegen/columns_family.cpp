@@ -333,9 +333,6 @@ class ColumnsTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& ColumnsFamily() {
-  static const FormFamily<ColumnsTemplate, ProgramOf> family("columns");
-  return family;
-}
+constinit const Family kColumnsFamily = FormFamily<ColumnsTemplate, ProgramOf>("columns");
 
 }  // namespace atunner

@@ -86,9 +86,6 @@ class DepthwiseFilters : public BoundTemplate {
 
 }  // namespace
 
-const Family& DepthwiseFiltersFamily() {
-  static const FormFamily<DepthwiseFilters, DepthwiseFormOf> family("depthwise_filters");
-  return family;
-}
+constinit const Family kDepthwiseFiltersFamily = FormFamily<DepthwiseFilters, DepthwiseFormOf>("depthwise_filters");
 
 }  // namespace atunner

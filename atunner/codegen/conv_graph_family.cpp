@@ -74,27 +74,21 @@ class GatheredConv : public ProductTemplate {
   TensorConvForm form_;
 };
 
-class ConvGraph : public FormFamily<GatheredConv, TensorConvFormOf> {
- public:
-  ConvGraph() : FormFamily("convolution") {}
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    const TensorConvForm form = TensorConvFormOf(spec).value();
-    if (form.operands == DType::kFloat32) return FormFamily::Bind(spec, profile);
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  TensorConvForm form = TensorConvFormOf(spec).value();
+  if (form.operands != DType::kFloat32) {
     if (profile.cc_major < 8) {
       return Fail(ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name), "",
                   "they need compute capability 8.0 or later; float32 without --accuracy fast is served");
     }
     if (auto halo = MakeHaloConv(spec, profile)) return halo;
     if (auto filters = MakeFilterGradient(spec, profile)) return filters;
-    return FormFamily::Bind(spec, profile);
   }
-};
+  return std::make_unique<GatheredConv>(spec, profile, std::move(form));
+}
 
 }  // namespace
 
-const Family& ConvGraphFamily() {
-  static const ConvGraph family;
-  return family;
-}
+constinit const Family kConvGraphFamily = {"convolution", HasForm<TensorConvFormOf>, Bind};
 
 }  // namespace atunner

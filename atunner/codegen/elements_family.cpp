@@ -245,14 +245,8 @@ class ElementsTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& PointwiseFamily() {
-  static const FormFamily<ElementsTemplate, PointwiseForm> family("pointwise");
-  return family;
-}
+constinit const Family kPointwiseFamily = FormFamily<ElementsTemplate, PointwiseForm>("pointwise");
 
-const Family& ElementsFamily() {
-  static const FormFamily<ElementsTemplate, ElementsForm> family("elements");
-  return family;
-}
+constinit const Family kElementsFamily = FormFamily<ElementsTemplate, ElementsForm>("elements");
 
 }  // namespace atunner

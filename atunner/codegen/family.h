@@ -10,14 +10,11 @@
 
 namespace atunner {
 
-class Family {
- public:
-  virtual ~Family() = default;
-  virtual std::string_view name() const = 0;
-  virtual bool Match(const KernelSpec& spec) const = 0;
+struct Family {
+  std::string_view name;
+  bool (*Match)(const KernelSpec& spec);
   /// The family bound to one task on one device: its space is pruned to what the device can hold.
-  virtual Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec,
-                                                         const DeviceProfile& profile) const = 0;
+  Result<std::unique_ptr<ScheduleTemplate>> (*Bind)(const KernelSpec& spec, const DeviceProfile& profile);
 };
 
 /// Each family's name, in the order in which they are asked.
@@ -28,7 +25,7 @@ class Family {
   USE(Scatter) USE(TopK) USE(DepthwiseFilters) USE(Stages)
 // clang-format on
 
-#define ATUNNER_DECLARE_FAMILY(name) const Family& name##Family();
+#define ATUNNER_DECLARE_FAMILY(name) extern const Family k##name##Family;
 ATUNNER_FAMILIES(ATUNNER_DECLARE_FAMILY)
 #undef ATUNNER_DECLARE_FAMILY
 

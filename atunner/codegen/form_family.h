@@ -8,38 +8,20 @@
 
 namespace atunner {
 
-/// `FormOf(spec)` is an optional, a Result or the like: the form that Template{spec, profile, form} schedules.
+/// `FormOf(spec)` is an optional, a Result or the like.
+template <auto FormOf>
+bool HasForm(const KernelSpec& spec) {
+  return FormOf(spec).has_value();
+}
+/// Of tasks with a form, which Template{spec, profile, form} schedules.
 template <class Template, auto FormOf>
-class FormFamily : public Family {
- public:
-  explicit FormFamily(std::string_view name) : name_(name) {}
-  std::string_view name() const override { return name_; }
-  bool Match(const KernelSpec& spec) const override { return FormOf(spec).has_value(); }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    return std::make_unique<Template>(spec, profile, FormOf(spec).value());
-  }
-
- private:
-  std::string_view name_;
-};
-
-/// A family of tasks that need no form: those that `matches` says.
-class TaskFamily : public Family {
- public:
-  using Matches = bool (*)(const KernelSpec& spec);
-  using Binds = Result<std::unique_ptr<ScheduleTemplate>> (*)(const KernelSpec& spec, const DeviceProfile& profile);
-  TaskFamily(std::string_view name, Matches matches, Binds bind) : name_(name), matches_(matches), bind_(bind) {}
-  std::string_view name() const override { return name_; }
-  bool Match(const KernelSpec& spec) const override { return matches_(spec); }
-  Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) const override {
-    return bind_(spec, profile);
-  }
-
- private:
-  std::string_view name_;
-  Matches matches_;
-  Binds bind_;
-};
+Result<std::unique_ptr<ScheduleTemplate>> BindForm(const KernelSpec& spec, const DeviceProfile& profile) {
+  return std::make_unique<Template>(spec, profile, FormOf(spec).value());
+}
+template <class Template, auto FormOf>
+constexpr Family FormFamily(std::string_view name) {
+  return {name, HasForm<FormOf>, BindForm<Template, FormOf>};
+}
 
 /// Is it a task of the operator of that name, and not of a graph?
 inline bool IsOperator(const KernelSpec& spec, std::string_view name) {

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 std::string FamilyOf(const KernelSpec& spec) {
   for (const Family* family : AllFamilies()) {
-    if (family->Match(spec)) return std::string(family->name());
+    if (family->Match(spec)) return std::string(family->name);
   }
   return "none";
 }

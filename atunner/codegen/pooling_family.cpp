@@ -305,9 +305,6 @@ class PoolingTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& PoolingFamily() {
-  static const FormFamily<PoolingTemplate, FormOf> family("pooling");
-  return family;
-}
+constinit const Family kPoolingFamily = FormFamily<PoolingTemplate, FormOf>("pooling");
 
 }  // namespace atunner

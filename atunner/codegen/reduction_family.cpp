@@ -241,9 +241,6 @@ class ReductionTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& ReductionFamily() {
-  static const FormFamily<ReductionTemplate, ProgramsOf> family("reduction");
-  return family;
-}
+constinit const Family kReductionFamily = FormFamily<ReductionTemplate, ProgramsOf>("reduction");
 
 }  // namespace atunner

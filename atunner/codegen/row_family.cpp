@@ -358,9 +358,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& RowFamily() {
-  static const TaskFamily family("rows", Matches, Bind);
-  return family;
-}
+constinit const Family kRowFamily = {"rows", Matches, Bind};
 
 }  // namespace atunner

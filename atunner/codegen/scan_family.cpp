@@ -299,9 +299,6 @@ class ScanTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& ScanFamily() {
-  static const FormFamily<ScanTemplate, FormOf> family("scan");
-  return family;
-}
+constinit const Family kScanFamily = FormFamily<ScanTemplate, FormOf>("scan");
 
 }  // namespace atunner

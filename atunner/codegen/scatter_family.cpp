@@ -163,9 +163,6 @@ class ScatterTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& ScatterFamily() {
-  static const FormFamily<ScatterTemplate, FormOf> family("scatter");
-  return family;
-}
+constinit const Family kScatterFamily = FormFamily<ScatterTemplate, FormOf>("scatter");
 
 }  // namespace atunner

@@ -85,7 +85,7 @@ class Divider {
   }
 
   static const Family* FamilyOf(const KernelSpec& spec) {
-    for (const Family* family : {&PointwiseFamily(), &ReductionFamily(), &ColumnsFamily(), &ElementsFamily()}) {
+    for (const Family* family : {&kPointwiseFamily, &kReductionFamily, &kColumnsFamily, &kElementsFamily}) {
       if (family->Match(spec)) return family;
     }
     return nullptr;
@@ -238,9 +238,6 @@ class StagesTemplate : public BoundTemplate {
 
 }  // namespace
 
-const Family& StagesFamily() {
-  static const FormFamily<StagesTemplate, StagesOf> family("stages");
-  return family;
-}
+constinit const Family kStagesFamily = FormFamily<StagesTemplate, StagesOf>("stages");
 
 }  // namespace atunner

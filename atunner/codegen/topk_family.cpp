@@ -117,9 +117,6 @@ class TopKTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& TopKFamily() {
-  static const FormFamily<TopKTemplate, FormOf> family("topk");
-  return family;
-}
+constinit const Family kTopKFamily = FormFamily<TopKTemplate, FormOf>("topk");
 
 }  // namespace atunner

@@ -167,9 +167,6 @@ class TransposeTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& TransposeFamily() {
-  static const FormFamily<TransposeTemplate, FormOf> family("transpose");
-  return family;
-}
+constinit const Family kTransposeFamily = FormFamily<TransposeTemplate, FormOf>("transpose");
 
 }  // namespace atunner

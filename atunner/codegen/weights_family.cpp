@@ -203,9 +203,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& WeightsFamily() {
-  static const TaskFamily family("weights", Matches, Bind);
-  return family;
-}
+constinit const Family kWeightsFamily = {"weights", Matches, Bind};
 
 }  // namespace atunner
