@@ -98,18 +98,18 @@ Choices BoundTemplate::AllValues() const {
   return all;
 }
 
-Configuration BoundTemplate::Default() const { return CheapestOf(AllValues()); }
-
-Configuration BoundTemplate::CheapestOf(const Choices& choices) const {
+Configuration BoundTemplate::Default() const {
   Configuration best;
   double least = INFINITY;
-  ForEachOf(choices, [&](const Configuration& one) {
-    if (!Allows(one)) return;
-    const double cost = Cost(one, profile_).value_or(INFINITY);
-    if (cost >= least) return;
-    least = cost;
-    best = one;
-  });
+  for (const Choices& way : Ways()) {
+    ForEachOf(way, [&](const Configuration& one) {
+      if (!Allows(one)) return;
+      const double cost = Cost(one, profile_).value_or(INFINITY);
+      if (cost >= least) return;
+      least = cost;
+      best = one;
+    });
+  }
   return best;
 }
 

@@ -90,7 +90,8 @@ class BoundTemplate : public ScheduleTemplate {
   const KernelSpec& spec() const override { return spec_; }
   const ParameterSpace& space() const override { return space_; }
   std::optional<RenderedKernel> Naive() const override;
-  /// The configuration of least Cost on the template's own device; an empty one for an empty space.
+  /// Among the ways to start, the configuration of least Cost on the template's own device; an empty one for an empty
+  /// space.
   Configuration Default() const override;
 
  protected:
@@ -104,10 +105,10 @@ class BoundTemplate : public ScheduleTemplate {
   int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
   bool Allows(const Configuration& configuration) const;
   Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
-  /// Of the combinations of `choices` the one of least Cost.
-  Configuration CheapestOf(const Choices& choices) const;
   /// All that there are.
   Choices AllValues() const;
+  /// What is worth starting from.
+  virtual std::vector<Choices> Ways() const { return {AllValues()}; }
 
   /// Comment, includes, element type and mma type, `constants`, then the texts.
   SourceUnit Emit(const Configuration& configuration, const ConstantBlock& constants,

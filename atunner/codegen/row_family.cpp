@@ -45,20 +45,6 @@ class RowTemplate : public BoundTemplate {
     MakeSpace();
   }
 
-  Configuration Default() const override {
-    Configuration best;
-    double least = INFINITY;
-    for (const Choices& way : Ways()) {
-      ForEachOf(way, [&](const Configuration& one) {
-        const double cost = task_.Estimate(Read(one));
-        if (cost >= least || !Allows(one)) return;  // the dearer question last
-        least = cost;
-        best = one;
-      });
-    }
-    return best;
-  }
-
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const RowChoice choice = Read(configuration);
     ConstantBlock constants;
@@ -120,9 +106,8 @@ class RowTemplate : public BoundTemplate {
   }
 
  private:
-  /// The ways to schedule that are worth starting from. Column sums want a block that goes on, with the next rows under
-  /// way and the parameters at hand.
-  std::vector<Choices> Ways() const {
+  /// Column sums want a block that goes on, with the next rows under way and the parameters at hand.
+  std::vector<Choices> Ways() const override {
     const auto fix = [&](Choices& way, std::initializer_list<const char*> names, const std::vector<Value>& values) {
       for (const char* name : names) way[At(name)] = values;
     };
