@@ -63,10 +63,8 @@ class ColumnsTemplate : public GraphTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
     const Chosen at = chosen(configuration);
-    const int64_t several = 2 * at["kept_threads"] * at["vector"] / kept + 1;
-    return CheckSizes(spec_, graph_, several, 200000 / (Reduced() * kept));
+    return CheckSizes(program_.space, at["kept_threads"] * at["vector"] * Reduced());
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(kElementNumbers); }

@@ -37,7 +37,7 @@ TEST_F(GraphKernels, EveryPointwiseOperatorInEveryTypeAndShape) {
     for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt32}) {
       for (const auto& shape : kShapes) {
         const auto graph = Together(group, dtype, shape);
-        if (graph) Check(SpecOfGraph(*graph, {}).value(), "pointwise");
+        if (graph) Check(SpecOfGraph(*graph, {}).value(), "elements");
       }
     }
   }
@@ -62,7 +62,7 @@ output y
 output big
 output n
 )"),
-        "pointwise", 6);
+        "elements", 6);
   EXPECT_GT(verified_, 20u);
 }
 
@@ -79,14 +79,14 @@ y = cast(cast(x + row, float32) * scale + cast(index(-1) == label + 3, float32),
 output y
 )",
                                          extent);
-    Check(SpecOfText(text), "pointwise", 4);
+    Check(SpecOfText(text), "elements", 4);
   }
 }
 
 TEST_F(GraphKernels, DropoutIsTheSameOnEveryDevice) {
   const graph::Found dropout = *graph::FindInLibrary("dropout");
   Check(SpecOfGraph(graph::Build(dropout, {DType::kFloat32, {{33, 65}}, {{"p", 0.25}}}).value(), {}).value(),
-        "pointwise", 1);
+        "elements", 1);
 }
 
 TEST_F(GraphKernels, EveryReductionOverRowsInEveryTypeAndShape) {

@@ -15,18 +15,7 @@ namespace atunner {
 using graph::Extent;
 using graph::Shape;
 
-namespace {
-
-/// "a * b", without factors of 1.
-std::string ProductText(const std::string& a, const std::string& b) {
-  if (a == "1") return b;
-  return b == "1" ? a : a + " * " + b;
-}
-
-}  // namespace
-
 std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto parsed = GraphOf(spec);
   return parsed ? std::optional(graph::FuseMaps(*parsed)) : std::nullopt;
 }
@@ -68,7 +57,8 @@ std::string NumberText(const Shape& shape, const graph::Coordinates& at) {
   Extent stride(1);
   for (size_t axis = shape.size(); axis-- > 0; stride = stride * shape[axis]) {
     if (shape[axis].one() || at[axis].text == "0") continue;
-    text = ProductText(at[axis].text, stride.ToString()) + (text.empty() ? "" : " + ") + text;
+    const std::string times = stride.one() ? "" : " * " + stride.ToString();
+    text = at[axis].text + times + (text.empty() ? "" : " + ") + text;
   }
   return text.empty() ? "0" : text;
 }
@@ -110,28 +100,10 @@ int64_t WidestElement(const KernelSpec& spec) {
   return static_cast<int64_t>(widest);
 }
 
-std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& graph, int64_t several,
-                             int64_t affordable) {
-  if (spec.dims.size() != 1) return {};
-  const auto& [name, most] = *spec.dims.begin();
-  const int64_t least = graph.symbols().begin()->second.low;
-  std::vector<Dims> sizes = {{{name, least}}};
-  const int64_t few = std::min({several, std::max<int64_t>(1, affordable), most});
-  if (few > least) sizes.push_back({{name, few}});
-  return sizes;
-}
-
-std::string_view CombinerName(graph::Combine op) {
-  using graph::Combine;
-  constexpr std::pair<Combine, std::string_view> kNames[] = {{Combine::kProd, "Prod"},
-                                                             {Combine::kMax, "Max"},
-                                                             {Combine::kMin, "Min"},
-                                                             {Combine::kAny, "Any"},
-                                                             {Combine::kAll, "All"}};
-  for (const auto& [each, name] : kNames) {
-    if (each == op) return name;
-  }
-  return "Sum";
+std::string CombinerName(graph::Combine op) {
+  std::string name(Name(op == graph::Combine::kMean ? graph::Combine::kSum : op));
+  name[0] = Capitals(name)[0];
+  return name;
 }
 
 bool IsUnaryMap(const graph::Node& node) {
@@ -171,6 +143,17 @@ void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space) {
 
 bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration) {
   return MayBeNarrow(graph) && ToString(Get(space, configuration, "functions")) == "short";
+}
+
+std::vector<Dims> GraphTemplate::CheckSizes(const Shape& shape, int64_t of_block) const {
+  if (spec_.dims.size() != 1) return {};
+  const auto& [name, most] = *spec_.dims.begin();
+  const int64_t least = graph_.symbols().begin()->second.low;
+  std::vector<Dims> sizes = {{{name, least}}};
+  const int64_t unit = graph::ElementCount(shape).factor();  // for each unit of the open size
+  const int64_t few = std::min({2 * of_block / unit + 1, std::max<int64_t>(1, 200000 / unit), most});
+  if (few > least) sizes.push_back({{name, few}});
+  return sizes;
 }
 
 LaunchStep GraphTemplate::Launch(std::string entry, const std::string& blocks, const std::string& threads) const {

@@ -205,10 +205,9 @@ class PoolingTemplate : public GraphTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const int64_t each = form_.images.factor();  // for each unit of the open size
-    const int64_t elements = form_.axes[0].in * form_.axes[1].in * form_.axes[2].in * each;
-    return CheckSizes(spec_, graph_, 2 * at["block"] / (ThreadsOfImage(at["vector"], at["below"]) * each) + 1,
-                      200000 / elements);
+    const int64_t elements = form_.axes[0].in * form_.axes[1].in * form_.axes[2].in;  // of an image
+    return CheckSizes({form_.images * Extent(elements)},
+                      at["block"] * elements / ThreadsOfImage(at["vector"], at["below"]));
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize("threads are numbered by 32 bits"); }

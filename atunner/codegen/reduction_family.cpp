@@ -43,7 +43,6 @@ struct Programs {
 };
 
 std::optional<Programs> ProgramsOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto graph = GraphOf(spec);
   auto program = graph ? MakeRowsProgram(*graph) : std::nullopt;
   if (!program || FewLongRows(*program, spec) || ExceedsBlock(*program)) return std::nullopt;
@@ -84,9 +83,7 @@ class ReductionTemplate : public GraphTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t rows = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
-    const int64_t several = (2 * GetInt(space_, configuration, "rows_per_block") + 1) / rows + 1;
-    return CheckSizes(spec_, program_.graph, several, 200000 / (columns_ * rows));
+    return CheckSizes(program_.space, chosen(configuration)["rows_per_block"] * columns_);
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }

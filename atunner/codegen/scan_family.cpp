@@ -204,38 +204,36 @@ class ScanTemplate : public GraphTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t lines = graph::ElementCount(form_.Lines()).factor();  // for each unit of the open size
-    const int64_t several = 2 * GetInt(space_, configuration, "groups") / lines + 1;
-    return CheckSizes(spec_, form_.graph, several, 200000 / (Extent() * lines));
+    return CheckSizes(form_.space(), chosen(configuration)["groups"] * Extent());
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return Real(GetInt(space_, configuration, name)); };
+    const Chosen at = chosen(configuration);
     const bool along = form_.along_lines();
-    const double width = integer("vector") * Real(WidestElement(spec_));
-    const double threads = integer("threads") * integer("groups");
-    const double beside = along ? integer("groups") : integer("threads") * integer("vector");  // lines of a block
+    const double width = Real(at["vector"]) * Real(WidestElement(spec_));
+    const double threads = Real(at["threads"]) * Real(at["groups"]);
+    const double beside = along ? Real(at["groups"]) : Real(at["threads"]) * Real(at["vector"]);  // lines of a block
     const double lines = std::ceil(Lines() / beside);
     const double tile =
-        along ? integer("threads") * integer("vector") * integer("items") : integer("groups") * integer("items");
+        along ? Real(at["threads"]) * Real(at["vector"]) * Real(at["items"]) : Real(at["groups"]) * Real(at["items"]);
     const double extent = Real(Extent());
     const double wasted = std::ceil(extent / tile) * tile / extent;
     // Memory likes pieces of some kilobytes of a line, or of 256 bytes across lines.
-    const double piece = integer("threads") * width * (along ? integer("items") / 16 : 1);
+    const double piece = Real(at["threads"]) * width * (along ? Real(at["items"]) / 16 : 1);
     const double off = std::log2(piece / 256);
     const double line = along ? 1 + 0.02 * std::fabs(off) + 0.02 * (width > 16)
                               : std::max(1.0, 128 / piece) * (1 + 0.1 * std::max(0.0, -off));
     const double broken = std::max(line, along ? (width >= 16 ? line : line + 0.1 * std::log2(16 / width)) : 1.0);
     const double used = Lines() / (lines * beside);
-    const double resident = std::min(lines * integer("splits") * threads * used, profile.sms * 1024.0);
-    const double idle = std::max(1.0, profile.sms * 28672.0 / (resident * integer("items") * width));
+    const double resident = std::min(lines * Real(at["splits"]) * threads * used, profile.sms * 1024.0);
+    const double idle = std::max(1.0, profile.sms * 28672.0 / (resident * Real(at["items"]) * width));
     const double barriers = along ? 1 + 0.01 * std::fabs(std::log2(threads / 128))
-                                  : 1 + 0.04 * std::log2(threads / 32) + 0.02 * integer("groups") / integer("items");
-    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (integer("splits") > 1 ? 1.5 : 1.0);
+                                  : 1 + 0.04 * std::log2(threads / 32) + 0.02 * Real(at["groups"]) / Real(at["items"]);
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (Real(at["splits"]) > 1 ? 1.5 : 1.0);
     return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers / profile.dram_gbps +
-           (integer("splits") > 1 ? 2500 : 0);
+           (Real(at["splits"]) > 1 ? 2500 : 0);
   }
 
  private:

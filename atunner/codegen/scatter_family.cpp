@@ -85,13 +85,13 @@ class ScatterTemplate : public GraphTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const double width = integer("vector") * static_cast<double>(SizeOf(TypeOf(id_).dtype) > 4 ? 8 : 4);
-    const double per_thread = static_cast<double>(Columns()) / (integer("threads_per_row") * integer("vector"));
-    const double block = integer("threads_per_row") * integer("rows_per_block");
+    const Chosen at = chosen(configuration);
+    const double width = Real(at["vector"]) * static_cast<double>(SizeOf(TypeOf(id_).dtype) > 4 ? 8 : 4);
+    const double per_thread = static_cast<double>(Columns()) / (Real(at["threads_per_row"]) * Real(at["vector"]));
+    const double block = Real(at["threads_per_row"]) * Real(at["rows_per_block"]);
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
            (1 + 0.2 * std::log2(32 / std::min(32.0, width))) * (1 + 0.03 * std::fabs(std::log2(per_thread))) *
-           (1 + 0.02 * std::fabs(std::log2(block / 256))) * (1 + 0.01 * std::fabs(std::log2(integer("unroll") / 4)));
+           (1 + 0.02 * std::fabs(std::log2(block / 256))) * (1 + 0.01 * std::fabs(std::log2(Real(at["unroll"]) / 4)));
   }
 
  private:

@@ -85,7 +85,7 @@ class Divider {
   }
 
   static const Family* FamilyOf(const KernelSpec& spec) {
-    for (const Family* family : {&kPointwiseFamily, &kReductionFamily, &kColumnsFamily, &kElementsFamily}) {
+    for (const Family* family : {&kReductionFamily, &kColumnsFamily, &kElementsFamily}) {
       if (family->Match(spec)) return family;
     }
     return nullptr;

@@ -76,17 +76,17 @@ class TopKTemplate : public GraphTemplate {
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const double width = integer("vector") * static_cast<double>(SizeOf(x().type.dtype));
-    const double per_thread = static_cast<double>(Columns()) / (integer("block") * integer("vector"));
+    const Chosen at = chosen(configuration);
+    const double width = Real(at["vector"]) * static_cast<double>(SizeOf(x().type.dtype));
+    const double per_thread = static_cast<double>(Columns()) / (Real(at["block"]) * Real(at["vector"]));
     const double reading =
         MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width));
     // What sorts has many steps, few of which leave a warp.
     return Whole()
-               ? reading * (1 + 0.05 * std::fabs(std::log2(per_thread * integer("vector") / 8)))
+               ? reading * (1 + 0.05 * std::fabs(std::log2(per_thread * Real(at["vector"]) / 8)))
                : reading * (1 + 0.05 * std::fabs(std::log2(per_thread / 8))) *
                      (1 +
-                      0.6 * std::fabs(std::log2(integer("groups") / 2)));  // one bounds too little, more take longer
+                      0.6 * std::fabs(std::log2(Real(at["groups"]) / 2)));  // one bounds too little, more take longer
   }
 
  private:
