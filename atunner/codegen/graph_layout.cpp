@@ -36,18 +36,17 @@ std::string IndexType(const graph::ValidGraph& graph, const Dims& dims) {
 std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes, std::string_view prefix,
                             const std::string& number, const std::string& type, std::string_view indent) {
   const std::string cast = type == "int" ? "(unsigned)" : "";
+  std::vector<size_t> axes;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (!shape[axis].one() && takes(axis)) axes.push_back(axis);
+  }
   std::string text;
   Extent stride(1);
-  for (size_t axis = shape.size(); axis-- > 0;) {
-    if (shape[axis].one() || !takes(axis)) continue;
+  for (size_t i = axes.size(); i-- > 0; stride = stride * shape[axes[i]]) {
     const std::string divided = stride.one() ? "" : fmt::format(" / {}({})", cast, stride.ToString());
-    const auto is_outer = [&](size_t other) { return !shape[other].one() && takes(other); };
-    bool outermost = true;
-    for (size_t other = 0; other < axis; ++other) outermost = outermost && !is_outer(other);
-    const std::string rest = outermost ? "" : fmt::format(" % {}({})", cast, shape[axis].ToString());
-    text =
-        fmt::format("{}const {} {}{} = {}({}){}{};\n", indent, type, prefix, axis, cast, number, divided, rest) + text;
-    stride = stride * shape[axis];
+    const std::string rest = i == 0 ? "" : fmt::format(" % {}({})", cast, shape[axes[i]].ToString());
+    const std::string place = fmt::format("{}({}){}{}", cast, number, divided, rest);
+    text = fmt::format("{}const {} {}{} = {};\n", indent, type, prefix, axes[i], place) + text;
   }
   return text;
 }

@@ -50,81 +50,52 @@ bool Pools(Combine op) {
   return op == Combine::kMax || op == Combine::kMin || op == Combine::kSum || op == Combine::kMean;
 }
 
-/// Takes windows, pads and maps off the reduction, back to the graph's input.
-class FormReader {
- public:
-  explicit FormReader(graph::ValidGraph graph) : form_{.graph = std::move(graph)} {}
+NodeId BelowMaps(const graph::ValidGraph& graph, NodeId id) {
+  while (IsUnaryMap(graph.node(id))) id = graph.node(id).operands[0];
+  return id;
+}
 
-  std::optional<PoolingForm> Read() {
-    const graph::ValidGraph& graph = form_.graph;
-    if (graph.outputs().size() != 1 || graph.inputs().size() != 1) return std::nullopt;
-    NodeId id = graph.outputs()[0].node;
-    id = BelowMaps(id);
-    const auto* reduce = graph.node(id).As<graph::Reduce>();
-    if (!reduce || !Pools(reduce->op) || !IsFloat(graph.node(id).type.dtype)) return std::nullopt;
-    form_.reduce = id;
-    form_.op = reduce->op;
-    id = graph.node(id).operands[0];
-    std::vector<const graph::Window*> windows;
-    for (; const auto* window = graph.node(id).As<graph::Window>(); id = graph.node(id).operands[0])
-      windows.insert(windows.begin(), window);
-    if (!ReadWindows(windows, *reduce, graph.node(id).type.shape)) return std::nullopt;
-    for (; const auto* pad = graph.node(id).As<graph::Pad>(); id = graph.node(id).operands[0]) {
-      // What fills the border must not count.
-      const bool neutral = pad->value == graph::Neutral(reduce->op, DType::kFloat64).real;
-      if (pad->axis < first_ || pad->inner != 0 || pad->low < 0 || !neutral) return std::nullopt;
-      Axis(pad->axis).padding += pad->low;
+/// Takes maps, windows and pads off the result, back to the graph's input.
+std::optional<PoolingForm> WindowsOf(const graph::ValidGraph& graph) {
+  if (graph.outputs().size() != 1 || graph.inputs().size() != 1) return std::nullopt;
+  PoolingForm form{.graph = graph, .reduce = BelowMaps(graph, graph.outputs()[0].node)};
+  const graph::TensorType& out = graph.node(form.reduce).type;
+  const auto* reduce = graph.node(form.reduce).As<graph::Reduce>();
+  if (!reduce || !Pools(reduce->op) || reduce->keep || !IsFloat(out.dtype)) return std::nullopt;
+  form.op = reduce->op;
+  const auto rank = static_cast<int64_t>(out.rank()), pooled = static_cast<int64_t>(reduce->axes.size());
+  const int64_t first = rank - pooled;
+  if (pooled == 0 || pooled > 3) return std::nullopt;
+  const auto axis_at = [&](int64_t axis) -> PooledAxis& { return form.axes[3 - rank + axis]; };
+  NodeId id = graph.node(form.reduce).operands[0];
+  for (int64_t axis = rank; axis-- > first; id = graph.node(id).operands[0]) {
+    const auto* window = graph.node(id).As<graph::Window>();
+    const int64_t inside = 2 * axis - first + 1;  // where the elements of a window lie
+    const bool reduced = std::ranges::find(reduce->axes, inside) != reduce->axes.end();
+    if (!window || window->axis + 1 != inside || !reduced) return std::nullopt;
+    axis_at(axis) = {.size = window->size, .stride = window->stride, .dilation = window->dilation};
+  }
+  for (; const auto* pad = graph.node(id).As<graph::Pad>(); id = graph.node(id).operands[0]) {
+    // What fills the border must not count.
+    const bool neutral = pad->value == graph::Neutral(reduce->op, DType::kFloat64).real;
+    if (pad->axis < first || pad->inner != 0 || pad->low < 0 || !neutral) return std::nullopt;
+    axis_at(pad->axis).padding += pad->low;
+  }
+  form.operand = id;
+  const graph::Node& input = graph.node(BelowMaps(graph, id));
+  if (!input.As<graph::Input>()) return std::nullopt;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const Extent& in = input.type.shape[axis];
+    if (axis < first) {
+      form.images = form.images * in;
+      continue;
     }
-    form_.operand = id;
-    id = BelowMaps(id);
-    if (!graph.node(id).As<graph::Input>()) return std::nullopt;
-    ReadExtents(graph.node(id).type.shape);
-    return constant_ ? std::optional(form_) : std::nullopt;
+    if (!in.constant()) return std::nullopt;
+    axis_at(axis).in = in.factor();
+    axis_at(axis).out = out.shape[axis].factor();
   }
-
- private:
-  NodeId BelowMaps(NodeId id) const {
-    while (IsUnaryMap(form_.graph.node(id))) id = form_.graph.node(id).operands[0];
-    return id;
-  }
-  PooledAxis& Axis(int64_t axis) { return form_.axes[form_.axes.size() - static_cast<size_t>(rank_ - axis)]; }
-
-  bool ReadWindows(const std::vector<const graph::Window*>& windows, const graph::Reduce& reduce,
-                   const graph::Shape& padded) {
-    if (windows.empty() || windows.size() > form_.axes.size() || reduce.keep) return false;
-    rank_ = static_cast<int64_t>(padded.size());
-    first_ = rank_ - static_cast<int64_t>(windows.size());
-    std::vector<int64_t> inside;
-    for (size_t i = 0; i < windows.size(); ++i) {
-      const graph::Window& window = *windows[i];
-      if (window.axis != first_ + 2 * static_cast<int64_t>(i)) return false;
-      inside.push_back(window.axis + 1);
-      PooledAxis& axis = Axis(first_ + static_cast<int64_t>(i));
-      axis.size = window.size;
-      axis.stride = window.stride;
-      axis.dilation = window.dilation;
-    }
-    std::vector<int64_t> axes = reduce.axes;
-    std::ranges::sort(axes);
-    return axes == inside;
-  }
-  void ReadExtents(const graph::Shape& in) {
-    const graph::Shape& out = form_.graph.node(form_.reduce).type.shape;
-    for (int64_t axis = 0; axis < rank_; ++axis) {
-      if (axis < first_) {
-        form_.images = form_.images * in[axis];
-      } else {
-        constant_ = constant_ && in[axis].constant();
-        Axis(axis).in = in[axis].factor();
-        Axis(axis).out = out[axis].factor();
-      }
-    }
-  }
-
-  PoolingForm form_;
-  int64_t rank_ = 0, first_ = 0;
-  bool constant_ = true;
-};
+  return form;
+}
 
 /// One filter for each channel, images and results as rows of their channels.
 std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
@@ -156,7 +127,7 @@ std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
 std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused) return std::nullopt;
-  auto form = FormReader(*fused).Read();
+  auto form = WindowsOf(*fused);
   if (!form) form = DepthwiseOf(*fused);
   if (!form) return std::nullopt;
   const graph::Shape& out = form->graph.node(form->reduce).type.shape;

@@ -68,7 +68,7 @@ class RowTemplate : public BoundTemplate {
       constants.Ints(at, {"blocks_per_sm", "batch"})
           .Int("RING", task_.Ring(choice), "batches under way")
           .Int("AHEAD", task_.Ahead(choice), "of those being copied")
-          .Define("DIRECT", SumsAreWhole(choice) ? 1 : 0);
+          .Bool("DIRECT", SumsAreWhole(choice));
     }
     LaunchPlan plan = Plan(configuration, {});
     if (choice.owners > 1) AddExchange(choice, plan);
@@ -263,17 +263,23 @@ class RowTemplate : public BoundTemplate {
   /// Do the blocks that own columns see all rows?
   bool SumsAreWhole(const RowChoice& choice) const { return choice.owners > 1 && task_.ResidentGroups(choice) == 1; }
 
-  /// Tensors and statistics, what the kernel hands on, and scalars.
+  /// Tensors and statistics, what the kernel hands on, and scalars; null for what it does not.
   Arguments ArgumentsOf(const RowChoice& choice) const {
+    const auto if_any = [](bool any, const char* word) { return any ? word : "i64:0"; };
+    const bool owners = choice.owners > 1;
     Arguments all, outputs;
     for (const ArgSpec& arg : spec_.args) {
       const bool gradient = arg.name == "dweight" || arg.name == "dbias";
       if (arg.role == Role::kInput) all.emplace_back(arg.name);
-      if (arg.role == Role::kOutput && (!gradient || SumsAreWhole(choice))) outputs.emplace_back(arg.name);
+      if (arg.role == Role::kOutput && (!gradient || owners)) outputs.emplace_back(arg.name);
     }
-    if (kernel_.gradients && !choice.fused) all.insert(all.end(), {"@mean", "@rstd"});
-    if (choice.fused && !SumsAreWhole(choice)) outputs.emplace_back("@shares");
-    if (choice.owners > 1) outputs.emplace_back("@words");
+    if (kernel_.gradients) {
+      for (const char* of_rows : {"@mean", "@rstd"}) {
+        if (!owners) all.emplace_back(if_any(!choice.fused, of_rows));
+      }
+      outputs.emplace_back(if_any(choice.fused && !SumsAreWhole(choice), "@shares"));
+    }
+    if (owners) outputs.emplace_back("@words");
     all.insert(all.end(), outputs.begin(), outputs.end());
     if (spec_.attributes.contains("eps")) all.emplace_back("f32:eps");
     all.emplace_back("i64:rows");

@@ -1,13 +1,6 @@
 // dx needs two sums over each row; dweight and dbias are sums over each column. FUSED: one persistent pass gives dx and every
 // block's share of the column sums. Otherwise `columns` takes the shares in a pass of its own. Either way `add_shares` adds
 // them in a fixed order, so that the result does not depend on timing.
-#if FUSED
-#define STATISTICS
-#define SHARES float *__restrict__ shares,
-#else
-#define STATISTICS float *__restrict__ mean, float *__restrict__ rstd,  // of the rows, for the pass over columns
-#define SHARES
-#endif
 
 /// What some elements of a row contribute: moments of x; sums of g = dy * weight and of g * (x - mean).
 struct Contribution {
@@ -96,6 +89,7 @@ struct ColumnSums {
 #else
 struct ColumnSums {
   DEVICE void add(int, int, float, float) {}
+  DEVICE void store(float*) const {}
 };
 #endif
 
@@ -158,17 +152,13 @@ struct LayerNormBackward {
   }
 };
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                          STATISTICS T* __restrict__ dx, SHARES float eps, long long rows SPLIT_PARAMETERS) {
+                                                          float* __restrict__ mean, float* __restrict__ rstd, T* __restrict__ dx,
+                                                          float* __restrict__ shares, float eps, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x, dy};
-#if FUSED
-  float *mean = nullptr, *rstd = nullptr;
-#endif
   Pass<LayerNormBackward> pass(in, rows);
   LayerNormBackward backward{Parameters({weight}), dx, mean, rstd, eps};
   pass.run(backward SPLIT_ARGUMENTS);
-#if FUSED
   backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS);
-#endif
 }
 #endif
 
