@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/attention_form.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 

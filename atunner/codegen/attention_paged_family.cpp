@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/library_task.h"
 #include "embed/families.h"
 

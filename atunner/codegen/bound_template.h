@@ -67,20 +67,6 @@ std::string Capitals(std::string_view name);
 
 /// Values for each parameter of a space.
 using Choices = std::vector<std::vector<Value>>;
-/// Uses every combination of them, the first parameter's values changing fastest.
-template <class Use>
-void ForEachOf(const Choices& choices, const Use& use) {
-  const bool any = std::ranges::none_of(choices, [](const auto& values) { return values.empty(); });
-  std::vector<size_t> at(choices.size(), 0);
-  for (bool more = any; more;) {
-    Configuration one;
-    for (size_t i = 0; i < at.size(); ++i) one.values.push_back(choices[i][at[i]]);
-    use(one);
-    size_t digit = 0;
-    while (digit < at.size() && ++at[digit] == choices[digit].size()) at[digit++] = 0;
-    more = digit < at.size();
-  }
-}
 
 class BoundTemplate : public ScheduleTemplate {
  public:
@@ -103,7 +89,6 @@ class BoundTemplate : public ScheduleTemplate {
   void AddShared(const std::string& bytes);
   /// Of an expression over parameters and dims.
   int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
-  bool Allows(const Configuration& configuration) const;
   Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
   /// All that there are.
   Choices AllValues() const;

@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/columns_text.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/reduction_program.h"
 #include "atunner/graph/plain_kernels.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "atunner/codegen/conv_form.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "embed/families.h"
 
 namespace atunner {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "atunner/codegen/conv_form.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/product_template.h"
 #include "embed/families.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/product_template.h"
 #include "atunner/model/accuracy.h"
 #include "embed/families.h"

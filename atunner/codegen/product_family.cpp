@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/matrix_product.h"
 #include "atunner/graph/cuda_text.h"

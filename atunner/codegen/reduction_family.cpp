@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/reduction_program.h"
 #include "atunner/codegen/reduction_text.h"

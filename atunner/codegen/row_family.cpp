@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/row_schedule.h"
 #include "embed/families.h"
 
@@ -38,10 +38,8 @@ class RowTemplate : public BoundTemplate {
   RowTemplate(const RowKernel& kernel, const KernelSpec& spec, const DeviceProfile& profile)
       : BoundTemplate(spec, profile),
         kernel_(kernel),
-        cols_(dim("cols")),
-        rows_(dim("rows")),
-        element_(static_cast<int64_t>(SizeOf(spec.compute_dtype))),
-        task_{kernel_, profile_, cols_, element_, MinimumBytes(spec_, spec_.dims).value_or(0)} {
+        task_{kernel, profile_, dim("cols"), static_cast<int64_t>(SizeOf(element_)),
+              MinimumBytes(spec_, spec_.dims).value_or(0)} {
     MakeSpace();
   }
 
@@ -52,7 +50,7 @@ class RowTemplate : public BoundTemplate {
     constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
     const Chosen at = chosen(configuration);
-    constants.Int("COLS", cols_)
+    constants.Int("COLS", task_.cols)
         .Ints(at, {"threads_per_row", "rows_per_block", "prefetch", "keep"})
         .Bool("STREAM", false, "evict-first loads and stores")
         .Int("UNROLL", 8, "vectors at once of a row that does not stay in registers")
@@ -90,10 +88,10 @@ class RowTemplate : public BoundTemplate {
     const RowChoice choice = Read(configuration);
     const int64_t turns =
         choice.owners > 1 ? choice.batch * (task_.Ring(choice) + 1) * task_.ResidentGroups(choice) : 2;
-    const int64_t few = std::clamp<int64_t>(200000 / cols_, 1, turns * choice.rows + 1);
+    const int64_t few = std::clamp<int64_t>(200000 / task_.cols, 1, turns * choice.rows + 1);
     std::vector<Dims> sizes;
     for (int64_t rows : {int64_t{1}, few}) {
-      const Dims dims = {{"cols", cols_}, {"rows", std::min(rows, rows_)}};
+      const Dims dims = {{"cols", task_.cols}, {"rows", std::min(rows, dim("rows"))}};
       if (std::ranges::find(sizes, dims) == sizes.end()) sizes.push_back(dims);
     }
     return sizes;
@@ -114,7 +112,7 @@ class RowTemplate : public BoundTemplate {
     Choices usual = AllValues();
     fix(usual, {"owners", "batch", "split"}, Integers({1}));
     // Column sums leave few registers for wide vectors of short elements.
-    fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector())});
+    fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / task_.element, LargestVector())});
     std::vector<Choices> ways;
     for (const char* storage : {"registers", "shared", "reload"}) {
       Choices stays = usual;
@@ -126,7 +124,7 @@ class RowTemplate : public BoundTemplate {
       ways.insert(ways.end(), {stays, ends});
     }
     fix(usual, {"batch"}, Integers({1, 2, 4, 8}));
-    fix(usual, {"vector"}, Integers({16 / element_, 8 / element_}));
+    fix(usual, {"vector"}, Integers({16 / task_.element, 8 / task_.element}));
     fix(usual, {"storage"}, {std::string("shared")});
     fix(usual, {"rows_per_block", "cluster", "fused", "prefetch", "keep"}, Integers({1}));
     fix(usual, {"blocks_per_sm"}, Integers({1, 2}));
@@ -155,8 +153,8 @@ class RowTemplate : public BoundTemplate {
   }
 
   int64_t LargestVector() const {
-    int64_t vector = 16 / element_;
-    while (vector > 1 && vector > cols_) vector /= 2;
+    int64_t vector = 16 / task_.element;
+    while (vector > 1 && vector > task_.cols) vector /= 2;
     return vector;
   }
 
@@ -214,7 +212,7 @@ class RowTemplate : public BoundTemplate {
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
     Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
     Add("keep == 0 or blocks_per_sm > 0", "values in registers serve a block that goes on");
-    Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and cols % vector == 0 and blocks_per_sm > 0)", element_),
+    Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and cols % vector == 0 and blocks_per_sm > 0)", task_.element),
         "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
     Add("(fused == 0 and keep == 0) or cols % vector == 0",
         "where rows begin inside of vectors, no thread keeps to its columns");
@@ -229,7 +227,7 @@ class RowTemplate : public BoundTemplate {
     const std::string registers = fmt::format(
         "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * "
         "{0} * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
-        chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
+        chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * task_.element);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
         "the blocks do not fit in the register file");
@@ -244,7 +242,7 @@ class RowTemplate : public BoundTemplate {
     return fmt::format(
         "threads_per_row * rows_per_block * vector * (((owners > 1) * {} * batch + (owners == 1) * ((storage == "
         "'shared') + prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {})",
-        RowTask::kLeastRing, kernel_.tensors, kVectors, element_);
+        RowTask::kLeastRing, kernel_.tensors, kVectors, task_.element);
   }
 
   int64_t SharedBytes(const Configuration& configuration, const RowChoice& choice) const {
@@ -317,10 +315,10 @@ class RowTemplate : public BoundTemplate {
   void AddGradients(const RowChoice& choice, LaunchPlan& plan) const {
     const std::string count =
         choice.fused ? Groups(choice) : fmt::format("min({}, ceil_div(rows, 8))", kColumnRowBlocks);
-    plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * cols_))});
+    plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * task_.cols))});
     if (!choice.fused) {
       for (const char* name : {"mean", "rstd"}) plan.workspaces.push_back({name, Expr::MustParse("rows * 4")});
-      const int64_t width = cols_ % choice.vector == 0 ? choice.vector : 1;
+      const int64_t width = task_.cols % choice.vector == 0 ? choice.vector : 1;
       plan.steps.push_back(Step("columns", fmt::format("ceil_div(cols, {})", 32 * width), 256,
                                 {"x", "dy", "@mean", "@rstd", "@shares", "i64:rows"}));
       plan.steps.back().grid[1] = Expr::MustParse(count);
@@ -330,9 +328,6 @@ class RowTemplate : public BoundTemplate {
   }
 
   const RowKernel& kernel_;
-  int64_t cols_;
-  int64_t rows_;
-  int64_t element_;
   RowTask task_;
   std::vector<Value> owners_;  ///< numbers of blocks that may own the columns of a row
 };

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"

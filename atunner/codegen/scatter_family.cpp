@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/rewrite.h"
@@ -64,23 +63,21 @@ class ScatterTemplate : public GraphTemplate {
     const Chosen at = chosen(configuration);
     LaunchPlan plan = Plan(configuration, {});
     const std::string rows = RowCount();
-    const std::string places = PlaceCount();
-    for (const auto& [entry, count] : {std::pair{"no_lists", rows + " + 1"},
-                                       {"count_places", places},
-                                       {"begin_lists", rows},
-                                       {"fill_lists", places},
-                                       {"order_lists", rows}})
+    std::string lists;
+    for (const auto& [entry, count, body] : Lists()) {
+      lists += Head(entry) + body + "}\n";
       plan.steps.push_back(Launch(entry, fmt::format("ceil_div({}, {})", count, kBlock), std::to_string(kBlock)));
+    }
     plan.steps.push_back(
         Launch("kernel", fmt::format("ceil_div({}, rows_per_block)", rows), "threads_per_row * rows_per_block"));
     for (LaunchStep& step : plan.steps) AddArguments(step, {"@ends", "@begins", "@list"});
     plan.workspaces = {{"ends", Expr::MustParse(fmt::format("({} + 1) * 4", rows))},
                        {"begins", Expr::MustParse(rows + " * 4")},
-                       {"list", Expr::MustParse(places + " * 4")}};
+                       {"list", Expr::MustParse(PlaceCount() + " * 4")}};
     return RenderedKernel{
-        Source(configuration, "rows at places", ConstantBlock().Int("COLS", Columns(), "elements of a row"),
-               {embed::kVectorCuh, embed::kCombineCuh, embed::kSortCuh, embed::kScatterCuh, Lists(),
-                Combine(at["vector"])}),
+        Source(
+            configuration, "rows at places", ConstantBlock().Int("COLS", Columns(), "elements of a row"),
+            {embed::kVectorCuh, embed::kCombineCuh, embed::kSortCuh, embed::kScatterCuh, lists, Combine(at["vector"])}),
         std::move(plan)};
   }
 
@@ -112,22 +109,24 @@ class ScatterTemplate : public GraphTemplate {
         "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n",
         name, KernelParameters(spec_));
   }
+  struct ListKernel {
+    const char* name;
+    std::string threads, body;
+  };
   /// Kernels that gather the places of each row, in order.
-  std::string Lists() const {
+  std::vector<ListKernel> Lists() const {
     const std::string rows = RowCount();
-    std::string text = Head("no_lists") + fmt::format("  if (i < {} + 1) ends[i] = 0;\n}}\n", rows);
-    for (const auto& [name, found] : {std::pair{"count_places", "atomicAdd(ends + place, 1)"},
-                                      {"fill_lists", "list[atomicAdd(ends + place, 1)] = (int)n"}}) {
-      ElementText elements(graph_, {.indent = "  "});
-      const auto place = elements.Of(Operand(1), {{.text = "n"}});
-      text += Head(name) + fmt::format(
-                               "  if (i >= {}) return;\n  const long long n = i;\n{}{}  const long long place = {};\n"
-                               "  if (place >= 0 && place < {}) {};\n}}\n",
-                               PlaceCount(), elements.Scope(0), elements.Scope(1), place.text, rows, found);
-    }
-    text += Head("begin_lists") + fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n}}\n", rows);
-    return text + Head("order_lists") +
-           fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n}}\n", rows);
+    ElementText elements(graph_, {.indent = "  "});
+    const auto place = elements.Of(Operand(1), {{.text = "n"}});
+    const std::string each_place = fmt::format(
+        "  if (i >= {}) return;\n  const long long n = i;\n{}{}  const long long place = {};\n"
+        "  if (place < 0 || place >= {}) return;\n",
+        PlaceCount(), elements.Scope(0), elements.Scope(1), place.text, rows);
+    return {{"no_lists", rows + " + 1", fmt::format("  if (i < {} + 1) ends[i] = 0;\n", rows)},
+            {"count_places", PlaceCount(), each_place + "  atomicAdd(ends + place, 1);\n"},
+            {"begin_lists", rows, fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n", rows)},
+            {"fill_lists", PlaceCount(), each_place + "  list[atomicAdd(ends + place, 1)] = (int)n;\n"},
+            {"order_lists", rows, fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n", rows)}};
   }
 
   std::string Combine(int64_t vector) const {

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/operators/graph_operator.h"
 

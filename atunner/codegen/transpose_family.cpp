@@ -6,8 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/rewrite.h"
 #include "embed/families.h"
