@@ -45,8 +45,8 @@ struct RowTask {
   int64_t element;  ///< bytes
   double bytes;     ///< that the whole task must move
 
-  /// Registers of one column's elements, in bytes. Exponentials are held in float32.
-  int64_t HeldBytes() const { return kernel.name == "softmax" ? 4 : kernel.tensors * element; }
+  /// Registers of one column's elements, in bytes.
+  int64_t HeldBytes() const { return kernel.tensors * element; }
   /// SMs on which clusters find room side by side. GPCs are of different sizes: an H200's 132 SMs hold 66 clusters of
   /// 2, 30 of 4, 15 of 8 and 7 of 16 at one block per SM (cuOccupancyMaxActiveClusters). A persistent grid must not be
   /// larger.

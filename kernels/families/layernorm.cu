@@ -16,7 +16,7 @@ struct LayerNorm {
     });
     return whole(mine, lane.count(), OverBlock{team.slot});
   }
-  DEVICE void write(const Lane& lane, const Kept& kept, const Moments&, const Moments& all) {
+  DEVICE void write(const Lane& lane, const Kept& kept, const Moments& all) {
     const Norm norm = norm_of(all, eps);
     lane.each<WRITE_UNROLL>([&](int c) {
       const Elements v = kept.get(lane, c);

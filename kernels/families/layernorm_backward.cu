@@ -142,7 +142,7 @@ struct LayerNormBackward {
     });
     return whole(mine, lane.count(), OverBlock{team.slot});
   }
-  DEVICE void write(const Lane& lane, const Kept& kept, const Contribution&, const Contribution& all) {
+  DEVICE void write(const Lane& lane, const Kept& kept, const Contribution& all) {
     const RowSums sums = row_sums(all, eps);
     ::write([&](int c, int tensor) { return kept.get(lane, c, tensor); }, affine, dx, lane, sums, columns);
     if (!FUSED && lane.t == 0 && PART_INDEX == 0) {

@@ -239,7 +239,7 @@ DEVICE Part whole(const Part (&parts)[COUNT], int count, const Threads& threads)
 /// What one pass over the rows of a block does, for an operator that has
 ///   Part, floats: what is known of some elements of a row; as it begins, of none. Part::of(parts, count) puts `Parts` together;
 ///   measure(lane, kept, team), which returns the block's Part;
-///   write(lane, kept, mine, all), given the Part of the block and that of the whole row.
+///   write(lane, kept, all), given the Part of the whole row.
 /// With DEFER a row is written when the next one has been measured, so that nobody waits for the exchange.
 template <class Operator>
 struct Pass {
@@ -267,7 +267,7 @@ struct Pass {
       } else {
         const Part mine[1] = {team.t < SPLIT ? told[team.t] : Part()};
         const Part all = whole(mine, COLS, OverBlock{team.slot});
-        op.write(lane, kept, all, all);
+        op.write(lane, kept, all);
       }
     }
   }
@@ -307,6 +307,6 @@ struct Pass {
   }
   DEVICE void finish(Operator& op, long long group, const Kept& rows_kept, const Part& mine) {
     const Part all = all_of(mine);
-    if (active(group, team, rows)) op.write(Lane(row_of(group, team, rows), team), rows_kept, mine, all);
+    if (active(group, team, rows)) op.write(Lane(row_of(group, team, rows), team), rows_kept, all);
   }
 };
