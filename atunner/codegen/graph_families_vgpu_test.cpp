@@ -177,11 +177,8 @@ output total
   const auto schedule = kReductionFamily.Bind(spec, few).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
   for (const auto& [threads, rows, vector] : {std::array{64, 1, 4}, {16, 4, 2}, {32, 2, 8}}) {
-    const Configuration one = WithValues(*schedule, {{"threads_per_row", threads},
-                                                     {"rows_per_block", rows},
-                                                     {"vector", vector},
-                                                     {"blocks_per_sm", 1},
-                                                     {"prefetch", 1}});
+    const Configuration one = WithValues(
+        *schedule, {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", vector}, {"blocks_per_sm", 1}});
     SCOPED_TRACE(schedule->space().Describe(one));
     const RenderedKernel kernel = schedule->Render(one).value();
     const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();

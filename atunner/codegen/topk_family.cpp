@@ -50,13 +50,7 @@ class TopKTemplate : public GraphTemplate {
     };
     Add(fmt::format("block <= 64 or block <= 2 * {} or block * vector < 2 * {}", Ranks(), Columns()),
         "more threads than elements");
-    if (Whole()) return;
-    space_.parameters.push_back(
-        {"groups", Integers({1, 2, 4, 8}), "groups of threads for each rank, whose best elements give the bound"});
-    Add(fmt::format("block >= {}", Ranks()), "a group for each rank");
-    Add(fmt::format("groups * {} <= block and groups * {} <= 1024 and 32 * groups * {} >= block", Ranks(), Ranks(),
-                    Ranks()),
-        "groups of 1 to 32 threads");
+    if (!Whole()) Add(fmt::format("block >= {}", 2 * Ranks()), "two groups of threads for each rank");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -76,16 +70,11 @@ class TopKTemplate : public GraphTemplate {
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    const double width = Real(at["vector"]) * static_cast<double>(SizeOf(x().type.dtype));
-    const double per_thread = static_cast<double>(Columns()) / (Real(at["block"]) * Real(at["vector"]));
-    const double reading =
-        MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width));
-    // What sorts has many steps, few of which leave a warp.
-    return Whole()
-               ? reading * (1 + 0.05 * std::fabs(std::log2(per_thread * Real(at["vector"]) / 8)))
-               : reading * (1 + 0.05 * std::fabs(std::log2(per_thread / 8))) *
-                     (1 +
-                      0.6 * std::fabs(std::log2(Real(at["groups"]) / 2)));  // one bounds too little, more take longer
+    const double width = Real(at["vector"]) * Real(static_cast<int64_t>(SizeOf(x().type.dtype)));
+    // Vectors of a thread; or elements, where it sorts them: that has many steps, few of which leave a warp.
+    const double share = Real(Columns()) / Real(at["block"] * (Whole() ? 1 : at["vector"]));
+    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width)) *
+           (1 + 0.05 * std::fabs(std::log2(share / 8)));
   }
 
  private:
