@@ -49,7 +49,7 @@ class RowTemplate : public BoundTemplate {
     if (!half_precision()) constants.Line("typedef float T;");
     constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
-    const Chosen at = chosen(configuration);
+    const Chosen& at = choice.at;
     constants.Int("COLS", task_.cols)
         .Ints(at, {"threads_per_row", "rows_per_block", "prefetch", "keep"})
         .Bool("STREAM", false, "evict-first loads and stores")
@@ -136,21 +136,7 @@ class RowTemplate : public BoundTemplate {
   }
   size_t At(std::string_view parameter) const { return static_cast<size_t>(space_.Find(parameter)); }
 
-  RowChoice Read(const Configuration& configuration) const {
-    const Chosen at = chosen(configuration);
-    return {.threads = at["threads_per_row"],
-            .rows = at["rows_per_block"],
-            .vector = at["vector"],
-            .storage = ToString(Get(space_, configuration, "storage")),
-            .blocks_per_sm = at["blocks_per_sm"],
-            .cluster = at["cluster"],
-            .owners = at["owners"],
-            .split = at["split"],
-            .batch = at["batch"],
-            .prefetch = at["prefetch"],
-            .keep = at["keep"] != 0,
-            .fused = at["fused"] != 0};
-  }
+  RowChoice Read(const Configuration& configuration) const { return {.at = chosen(configuration)}; }
 
   int64_t LargestVector() const {
     int64_t vector = 16 / task_.element;

@@ -26,10 +26,12 @@ constexpr int64_t kOtherRegisters = 32;
 
 /// Values of a configuration, by the names of their parameters.
 struct RowChoice {
-  int64_t threads, rows, vector;
-  std::string storage;
-  int64_t blocks_per_sm, cluster, owners, split, batch, prefetch;
-  bool keep, fused;
+  Chosen at;
+  int64_t threads = at["threads_per_row"], rows = at["rows_per_block"], vector = at["vector"];
+  std::string storage = ToString(Get(at.space, at.configuration, "storage"));
+  int64_t blocks_per_sm = at["blocks_per_sm"], cluster = at["cluster"], owners = at["owners"], split = at["split"];
+  int64_t batch = at["batch"], prefetch = at["prefetch"];
+  bool keep = at["keep"] != 0, fused = at["fused"] != 0;
 
   int64_t block() const { return threads * rows; }
   int64_t parts() const { return cluster * owners * split; }
