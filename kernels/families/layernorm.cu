@@ -12,7 +12,8 @@ struct LayerNorm {
         const Elements v = kept.get(lane, c);
         UNROLLED for (int e = 0; e < VEC; ++e) seen.add(v[e], lane.has(c, e));
       }, first, min(first + SPAN, CHUNKS));
-      mine[0].add(seen.moments());
+      const Moments link = seen.moments();
+      mine[0] = first == 0 ? link : joined(mine[0], link, mine[0].count + link.count);
     });
     return whole(mine, lane.count(), OverBlock{team.slot});
   }

@@ -10,13 +10,6 @@ struct Contribution {
 
   /// Refers gx to another mean.
   DEVICE float gx_about(float mean) const { return gx + (x.mean - mean) * g; }
-  DEVICE void add(const Contribution& more) {
-    Moments both = x;
-    both.add(more.x);
-    gx = gx_about(both.mean) + more.gx_about(both.mean);
-    g += more.g;
-    x = both;
-  }
   template <class Parts>
   static DEVICE Contribution of(const Parts& parts, int count) {
     const float mean = parts.template combine<Sum>([](const Contribution& p) { return p.x.count * p.x.mean; }) / max(1, count);
@@ -138,7 +131,8 @@ struct LayerNormBackward {
           gx += g * seen.add(v[e], lane.has(c, e));
         }
       }, first, min(first + SPAN, CHUNKS));
-      mine[0].add({seen.moments(), g_sum, gx - seen.offset() * g_sum});
+      const Contribution link = {seen.moments(), g_sum, gx - seen.offset() * g_sum};
+      mine[0] = first == 0 ? link : joined(mine[0], link, mine[0].x.count + link.x.count);
     });
     return whole(mine, lane.count(), OverBlock{team.slot});
   }

@@ -226,6 +226,12 @@ template <class Part, int COUNT, class Threads>
 DEVICE Part whole(const Part (&parts)[COUNT], int count, const Threads& threads) {
   return Part::of(Parts<Part, COUNT, Threads>{parts, threads}, count);
 }
+/// Two of them.
+template <class Part>
+DEVICE Part joined(const Part& a, const Part& b, float count) {
+  const Part both[2] = {a, b};
+  return whole(both, (int)count, OverLanes<1>());
+}
 
 #if SPLIT > 1
 // Two launches: step 0 leaves what the parts of each row come to in `parts`, step 1 puts that together and writes.

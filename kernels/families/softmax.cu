@@ -20,11 +20,6 @@ struct Peak {
   float top = MINUS_INFINITY;
   float total = 0;
 
-  DEVICE void join(const Peak& more) {
-    const float largest = Max::of(top, more.top);
-    const Shift over(largest);
-    *this = {largest, total * over.since(top) + more.total * over.since(more.top)};
-  }
   template <class Parts>
   static DEVICE Peak of(const Parts& parts, int) {
     const float top = parts.template combine<Max>([](const Peak& p) { return p.top; });
@@ -125,7 +120,7 @@ struct Softmax {
         UNROLLED for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
         peak = {top, peak.total * over.since(peak.top) + sum};
       }, first, min(first + SPAN, CHUNKS));
-      all.join(peak);
+      all = first == 0 ? peak : joined(all, peak, COLS);
     });
     return all;
   }
