@@ -160,9 +160,9 @@ TEST_F(GraphKernels, RowsAreCopiedBeforeTheirTurn) {
   const KernelSpec spec = SpecOfText(R"(
 graph gradient
 dim B = 1..11
-input y: bfloat16[B, 3, 200]
-input dy: float32[B, 3, 200]
-input w: float32[200]
+input y: bfloat16[B, 3, 2744]
+input dy: float32[B, 3, 2744]
+input w: float32[2744]
 input outer: float32[B, 1, 1]
 wide = cast(y, float32)
 g = dy * w * outer
@@ -176,9 +176,14 @@ output total
   few.sms = 2;  // so that blocks have many rows
   const auto schedule = kReductionFamily.Bind(spec, few).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  for (const auto& [threads, rows, vector] : {std::array{64, 1, 4}, {16, 4, 2}, {32, 2, 8}}) {
-    const Configuration one = WithValues(
-        *schedule, {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", vector}, {"blocks_per_sm", 1}});
+  for (const auto& [threads, rows, vector] : {std::array{128, 1, 4}, {128, 4, 2}, {256, 2, 8}}) {
+    Configuration one = schedule->Default();
+    const auto set = [&](const char* name, Value value) {
+      one.values[static_cast<size_t>(schedule->space().Find(name))] = std::move(value);
+    };
+    set("threads_per_row", int64_t{threads}), set("rows_per_block", int64_t{rows}), set("vector", int64_t{vector});
+    set("storage", std::string("shared")), set("blocks_per_sm", int64_t{1});
+    ASSERT_TRUE(schedule->space().Allows(one, spec.dims).value());
     SCOPED_TRACE(schedule->space().Describe(one));
     const RenderedKernel kernel = schedule->Render(one).value();
     const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
@@ -197,8 +202,8 @@ TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
     const auto schedule = kReductionFamily.Bind(spec, gpu_.profile()).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     for (const auto& [threads, rows] : {std::array{1, 64}, {4, 16}}) {
-      Configuration one = WithValues(
-          *schedule, {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", 1}, {"blocks_per_sm", 1}});
+      Configuration one =
+          WithValues(*schedule, {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", 1}});
       one.values[static_cast<size_t>(schedule->space().Find("storage"))] = std::string("staged");
       ASSERT_TRUE(schedule->space().Allows(one, spec.dims).value());
       SCOPED_TRACE(schedule->space().Describe(one));
