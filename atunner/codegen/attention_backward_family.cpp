@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/attention_form.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
@@ -156,9 +156,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& AttentionBackwardFamily() {
-  static const TaskFamily family("attention_backward", Matches, Bind);
-  return family;
-}
+constinit const Family kAttentionBackwardFamily = {"attention_backward", Matches, Bind};
 
 }  // namespace atunner

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/attention_form.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
@@ -290,9 +290,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& AttentionFamily() {
-  static const TaskFamily family("attention", Matches, Bind);
-  return family;
-}
+constinit const Family kAttentionFamily = {"attention", Matches, Bind};
 
 }  // namespace atunner

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/library_task.h"
 #include "atunner/codegen/wgmma_text.h"
 

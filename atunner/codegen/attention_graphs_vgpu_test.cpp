@@ -140,9 +140,9 @@ TEST_F(Gradients, WhereASingleKeyHasAllWeightNothingIsLeftOver) {
 
 TEST_F(Gradients, OtherGraphsOfTheNameAreNotMatched) {
   KernelSpec spec = Task(1, 1, 64, 64, DType::kBFloat16, false);
-  EXPECT_TRUE(AttentionBackwardFamily().Match(spec));
+  EXPECT_TRUE(kAttentionBackwardFamily.Match(spec));
   spec.oracle.graph = Task(1, 1, 64, 64, DType::kBFloat16, true).oracle.graph;
-  EXPECT_FALSE(AttentionBackwardFamily().Match(spec));
+  EXPECT_FALSE(kAttentionBackwardFamily.Match(spec));
 }
 
 }  // namespace

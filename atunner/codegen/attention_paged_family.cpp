@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/library_task.h"
 #include "embed/families.h"
 
@@ -100,9 +100,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& PagedAttentionFamily() {
-  static const TaskFamily family("attention_paged", Matches, Bind);
-  return family;
-}
+constinit const Family kPagedAttentionFamily = {"attention_paged", Matches, Bind};
 
 }  // namespace atunner

@@ -12,6 +12,24 @@
 #include "embed/families.h"
 
 namespace atunner {
+namespace {
+
+/// Uses every combination of `choices`, the first parameter's values changing fastest.
+template <class Use>
+void ForEachOf(const Choices& choices, const Use& use) {
+  if (std::ranges::any_of(choices, [](const auto& values) { return values.empty(); })) return;
+  std::vector<size_t> at(choices.size(), 0);
+  for (bool more = true; more;) {
+    Configuration one;
+    for (size_t i = 0; i < at.size(); ++i) one.values.push_back(choices[i][at[i]]);
+    use(one);
+    size_t digit = 0;
+    while (digit < at.size() && ++at[digit] == choices[digit].size()) at[digit++] = 0;
+    more = digit < at.size();
+  }
+}
+
+}  // namespace
 
 std::vector<Value> Integers(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
 
@@ -88,28 +106,24 @@ int64_t BoundTemplate::Evaluate(const Expr& expression, const Configuration& con
   return expression.EvaluateInt(bindings).value();
 }
 
-bool BoundTemplate::Allows(const Configuration& configuration) const {
-  return space_.Allows(configuration, spec_.dims).value_or(false);
-}
-
 Choices BoundTemplate::AllValues() const {
   Choices all;
   for (const Parameter& parameter : space_.parameters) all.push_back(parameter.values);
   return all;
 }
 
-Configuration BoundTemplate::Default() const { return CheapestOf(AllValues()); }
-
-Configuration BoundTemplate::CheapestOf(const Choices& choices) const {
+Configuration BoundTemplate::Default() const {
   Configuration best;
   double least = INFINITY;
-  ForEachOf(choices, [&](const Configuration& one) {
-    if (!Allows(one)) return;
-    const double cost = Cost(one, profile_).value_or(INFINITY);
-    if (cost >= least) return;
-    least = cost;
-    best = one;
-  });
+  for (const Choices& way : Ways()) {
+    ForEachOf(way, [&](const Configuration& one) {
+      if (!space_.Allows(one, spec_.dims).value_or(false)) return;
+      const double cost = Cost(one, profile_).value_or(INFINITY);
+      if (cost >= least) return;
+      least = cost;
+      best = one;
+    });
+  }
   return best;
 }
 

@@ -67,20 +67,6 @@ std::string Capitals(std::string_view name);
 
 /// Values for each parameter of a space.
 using Choices = std::vector<std::vector<Value>>;
-/// Uses every combination of them, the first parameter's values changing fastest.
-template <class Use>
-void ForEachOf(const Choices& choices, const Use& use) {
-  const bool any = std::ranges::none_of(choices, [](const auto& values) { return values.empty(); });
-  std::vector<size_t> at(choices.size(), 0);
-  for (bool more = any; more;) {
-    Configuration one;
-    for (size_t i = 0; i < at.size(); ++i) one.values.push_back(choices[i][at[i]]);
-    use(one);
-    size_t digit = 0;
-    while (digit < at.size() && ++at[digit] == choices[digit].size()) at[digit++] = 0;
-    more = digit < at.size();
-  }
-}
 
 class BoundTemplate : public ScheduleTemplate {
  public:
@@ -90,7 +76,8 @@ class BoundTemplate : public ScheduleTemplate {
   const KernelSpec& spec() const override { return spec_; }
   const ParameterSpace& space() const override { return space_; }
   std::optional<RenderedKernel> Naive() const override;
-  /// The configuration of least Cost on the template's own device; an empty one for an empty space.
+  /// Among the ways to start, the configuration of least Cost on the template's own device; an empty one for an empty
+  /// space.
   Configuration Default() const override;
 
  protected:
@@ -102,12 +89,11 @@ class BoundTemplate : public ScheduleTemplate {
   void AddShared(const std::string& bytes);
   /// Of an expression over parameters and dims.
   int64_t Evaluate(const Expr& expression, const Configuration& configuration) const;
-  bool Allows(const Configuration& configuration) const;
   Chosen chosen(const Configuration& configuration) const { return {space_, configuration}; }
-  /// Of the combinations of `choices` the one of least Cost.
-  Configuration CheapestOf(const Choices& choices) const;
   /// All that there are.
   Choices AllValues() const;
+  /// What is worth starting from.
+  virtual std::vector<Choices> Ways() const { return {AllValues()}; }
 
   /// Comment, includes, element type and mma type, `constants`, then the texts.
   SourceUnit Emit(const Configuration& configuration, const ConstantBlock& constants,

@@ -256,7 +256,7 @@ TEST_F(HopperNumbers, ProductsOf8BitFloats) {
 TEST_F(HopperNumbers, ProductsInsideOfGraphs) {
   const auto check = [&](const KernelSpec& spec, uint64_t seed) {
     SCOPED_TRACE(spec.name);
-    ASSERT_TRUE(ProductFamily().Match(spec));
+    ASSERT_TRUE(kProductFamily.Match(spec));
     const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
     CheckConfigurations(*schedule, {WithValues(*schedule, {{"tile_m", 64}, {"tile_n", 64}, {"persistent", 0}})}, seed);
   };
@@ -299,7 +299,7 @@ void FamilyNumbers::CheckGraph(const FamilyTask& task, DType dtype, const char* 
   ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
   const std::vector<const Family*> all = AllFamilies();
   const auto first = std::ranges::find_if(all, [&](const Family* each) { return each->Match(spec); });
-  EXPECT_EQ((*first)->name(), family);
+  EXPECT_EQ((*first)->name, family);
   CheckConfigurations(**schedule, DrawConfigurations(**schedule, 4, 21), 60);
 }
 TEST_F(FamilyNumbers, ProductsOfGraphs) {
@@ -339,7 +339,7 @@ y = cast(select(index(-1) + index(-3) <= index(-2), wide, 0), bfloat16)
 output y
 )";
   const KernelSpec spec = SpecOfGraph(graph::Parse(text, "scores").value(), {}).value();
-  ASSERT_TRUE(ProductFamily().Match(spec));
+  ASSERT_TRUE(kProductFamily.Match(spec));
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
   CheckConfigurations(*schedule, DrawConfigurations(*schedule, 5, 8), 61);
 }

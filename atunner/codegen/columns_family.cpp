@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/columns_text.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/reduction_program.h"
 #include "atunner/graph/plain_kernels.h"
@@ -63,10 +62,8 @@ class ColumnsTemplate : public GraphTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t kept = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
     const Chosen at = chosen(configuration);
-    const int64_t several = 2 * at["kept_threads"] * at["vector"] / kept + 1;
-    return CheckSizes(spec_, graph_, several, 200000 / (Reduced() * kept));
+    return CheckSizes(program_.space, at["kept_threads"] * at["vector"] * Reduced());
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(kElementNumbers); }
@@ -333,9 +330,6 @@ class ColumnsTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& ColumnsFamily() {
-  static const FormFamily<ColumnsTemplate, ProgramOf> family("columns");
-  return family;
-}
+constinit const Family kColumnsFamily = FormFamily<ColumnsTemplate, ProgramOf>("columns");
 
 }  // namespace atunner

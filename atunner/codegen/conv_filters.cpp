@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "atunner/codegen/conv_form.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
@@ -306,9 +306,6 @@ std::unique_ptr<ScheduleTemplate> MakeFilterGradient(const KernelSpec& spec, con
   return made->Default().values.empty() ? nullptr : std::move(made);
 }
 
-const Family& DepthwiseFiltersFamily() {
-  static const FormFamily<DepthwiseFilters, DepthwiseFormOf> family("depthwise_filters");
-  return family;
-}
+constinit const Family kDepthwiseFiltersFamily = FormFamily<DepthwiseFilters, DepthwiseFormOf>("depthwise_filters");
 
 }  // namespace atunner

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/library_task.h"
 #include "atunner/graph/rewrite.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "atunner/codegen/conv_form.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/product_template.h"
 #include "embed/families.h"
 
@@ -73,7 +73,7 @@ class GatheredConv : public ProductTemplate {
 };
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
-  const TensorConvForm form = TensorConvFormOf(spec).value();
+  TensorConvForm form = TensorConvFormOf(spec).value();
   if (form.operands != DType::kFloat32) {
     if (profile.cc_major < 8)
       return Fail(ErrorCode::kUnsupported, fmt::format("{} on tensor cores of {}", spec.name, profile.name), "",
@@ -81,15 +81,11 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
     if (auto halo = MakeHaloConv(spec, profile)) return halo;
     if (auto filters = MakeFilterGradient(spec, profile)) return filters;
   }
-  return std::make_unique<GatheredConv>(spec, profile, form);
+  return std::make_unique<GatheredConv>(spec, profile, std::move(form));
 }
 
 }  // namespace
 
-const Family& ConvGraphFamily() {
-  static const TaskFamily family(
-      "convolution", [](const KernelSpec& spec) { return TensorConvFormOf(spec).has_value(); }, Bind);
-  return family;
-}
+constinit const Family kConvGraphFamily = {"convolution", HasForm<TensorConvFormOf>, Bind};
 
 }  // namespace atunner

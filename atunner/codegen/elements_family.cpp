@@ -1,15 +1,14 @@
 // Elements: graphs in which every element of an output is computed from few elements of the inputs, wherever they lie:
-// gathers, embeddings, transposes, padding, joining, pooling, and maps between them. A thread computes several vectors
-// of neighbouring elements, reads vectors where neighbours come from neighbours, and has all its loads in flight
-// together. Pointwise: those in which every output is one expression over broadcast inputs.
+// expressions over broadcast inputs, gathers, embeddings, transposes, padding, joining, pooling. A thread computes
+// several vectors of neighbouring elements, reads vectors where neighbours come from neighbours, and has all its loads
+// in flight together.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
@@ -26,21 +25,6 @@ using graph::Shape;
 using graph::ValidGraph;
 
 constexpr double kMostWork = 256;  // elements read for one that is written: one sum after the other errs by their root
-
-/// The graph with every map put into its users, if that leaves nothing but maps over inputs, all of one shape.
-std::optional<ValidGraph> PointwiseForm(const KernelSpec& spec) {
-  const std::optional<ValidGraph> graph = FusedGraphOf(spec);
-  if (!graph) return std::nullopt;
-  const Shape& space = graph->node(graph->outputs()[0].node).type.shape;
-  for (const Node& node : graph->nodes()) {
-    if (node.As<graph::Input>()) continue;
-    if (!node.As<graph::Map>() || !(node.type.shape == space)) return std::nullopt;
-  }
-  const bool maps = std::ranges::all_of(graph->outputs(), [&](const graph::Output& output) {
-    return graph->node(output.node).As<graph::Map>() != nullptr;
-  });
-  return maps ? std::optional(graph::MergeAxes(*graph)) : std::nullopt;
-}
 
 std::optional<ValidGraph> ElementsForm(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
@@ -90,11 +74,8 @@ class ElementsTemplate : public GraphTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    // As few rows as there may be, and enough for a few blocks of which the last is partly empty.
     const Chosen at = chosen(configuration);
-    const int64_t block = at["block"] * at["items"] * at["vector"];
-    const int64_t several = std::min<int64_t>(2 * block, 100000) / graph::ElementCount(groups_[0].shape).factor() + 1;
-    return CheckSizes(spec_, graph_, several, several);
+    return CheckSizes(groups_[0].shape, at["block"] * at["items"] * at["vector"]);
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override {
@@ -102,18 +83,17 @@ class ElementsTemplate : public GraphTemplate {
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return Real(GetInt(space_, configuration, name)); };
+    const Chosen at = chosen(configuration);
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     // One instruction moves 16 bytes; two of them side by side write halves of sectors.
-    const double width = integer("vector") * Real(Widest());
+    const double width = Real(at["vector"] * Widest());
     const double narrow = width >= 16 ? 1.0 + 0.1 * std::log2(width / 16) : 1.0 + 0.15 * std::log2(16 / width);
-    const bool whole = std::ranges::all_of(
-        groups_, [&](const Group& group) { return Whole(group, GetInt(space_, configuration, "vector")); });
-    const double broken = whole ? 1 : 1 + 0.02 * std::log2(integer("vector"));
+    const bool whole = std::ranges::all_of(groups_, [&](const Group& group) { return Whole(group, at["vector"]); });
+    const double broken = whole ? 1 : 1 + 0.02 * std::log2(Real(at["vector"]));
     // Two vectors under way hide what the first waits for; elements gathered one by one are many under way as it is.
-    const double items = 1 + 0.01 * std::fabs(std::log2((Gathers(true) ? 1 : 2) / integer("items")));
+    const double items = 1 + 0.01 * std::fabs(std::log2((Gathers(true) ? 1 : 2) / Real(at["items"])));
     // Memory likes to be walked through in order, by small blocks; one that gathers elements should see much of a row.
-    const double block = 1 + 0.01 * std::abs(std::log2(integer("block") / (Gathers(true) ? 256 : 128)));
+    const double block = 1 + 0.01 * std::abs(std::log2(Real(at["block"]) / (Gathers(true) ? 256 : 128)));
     const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, configuration) ? 1.05 : 1.0;
     return bytes / profile.dram_gbps * narrow * broken * items * block * full;
   }
@@ -245,14 +225,6 @@ class ElementsTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& PointwiseFamily() {
-  static const FormFamily<ElementsTemplate, PointwiseForm> family("pointwise");
-  return family;
-}
-
-const Family& ElementsFamily() {
-  static const FormFamily<ElementsTemplate, ElementsForm> family("elements");
-  return family;
-}
+constinit const Family kElementsFamily = FormFamily<ElementsTemplate, ElementsForm>("elements");
 
 }  // namespace atunner

@@ -3,7 +3,7 @@
 namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
-#define ATUNNER_ADDRESS(name) &name##Family(),
+#define ATUNNER_ADDRESS(name) &k##name##Family,
   return {ATUNNER_FAMILIES(ATUNNER_ADDRESS)};
 #undef ATUNNER_ADDRESS
 }

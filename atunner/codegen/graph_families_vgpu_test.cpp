@@ -37,7 +37,7 @@ TEST_F(GraphKernels, EveryPointwiseOperatorInEveryTypeAndShape) {
     for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt32}) {
       for (const auto& shape : kShapes) {
         const auto graph = Together(group, dtype, shape);
-        if (graph) Check(SpecOfGraph(*graph, {}).value(), "pointwise");
+        if (graph) Check(SpecOfGraph(*graph, {}).value(), "elements");
       }
     }
   }
@@ -62,7 +62,7 @@ output y
 output big
 output n
 )"),
-        "pointwise", 6);
+        "elements", 6);
   EXPECT_GT(verified_, 20u);
 }
 
@@ -79,14 +79,14 @@ y = cast(cast(x + row, float32) * scale + cast(index(-1) == label + 3, float32),
 output y
 )",
                                          extent);
-    Check(SpecOfText(text), "pointwise", 4);
+    Check(SpecOfText(text), "elements", 4);
   }
 }
 
 TEST_F(GraphKernels, DropoutIsTheSameOnEveryDevice) {
   const graph::Found dropout = *graph::FindInLibrary("dropout");
   Check(SpecOfGraph(graph::Build(dropout, {DType::kFloat32, {{33, 65}}, {{"p", 0.25}}}).value(), {}).value(),
-        "pointwise", 1);
+        "elements", 1);
 }
 
 TEST_F(GraphKernels, EveryReductionOverRowsInEveryTypeAndShape) {
@@ -160,9 +160,9 @@ TEST_F(GraphKernels, RowsAreCopiedBeforeTheirTurn) {
   const KernelSpec spec = SpecOfText(R"(
 graph gradient
 dim B = 1..11
-input y: bfloat16[B, 3, 200]
-input dy: float32[B, 3, 200]
-input w: float32[200]
+input y: bfloat16[B, 3, 2744]
+input dy: float32[B, 3, 2744]
+input w: float32[2744]
 input outer: float32[B, 1, 1]
 wide = cast(y, float32)
 g = dy * w * outer
@@ -174,14 +174,16 @@ output total
 )");
   DeviceProfile few = gpu_.profile();
   few.sms = 2;  // so that blocks have many rows
-  const auto schedule = ReductionFamily().Bind(spec, few).value();
+  const auto schedule = kReductionFamily.Bind(spec, few).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  for (const auto& [threads, rows, vector] : {std::array{64, 1, 4}, {16, 4, 2}, {32, 2, 8}}) {
-    const Configuration one = WithValues(*schedule, {{"threads_per_row", threads},
-                                                     {"rows_per_block", rows},
-                                                     {"vector", vector},
-                                                     {"blocks_per_sm", 1},
-                                                     {"prefetch", 1}});
+  for (const auto& [threads, rows, vector] : {std::array{128, 1, 4}, {128, 4, 2}, {256, 2, 8}}) {
+    Configuration one = schedule->Default();
+    const auto set = [&](const char* name, Value value) {
+      one.values[static_cast<size_t>(schedule->space().Find(name))] = std::move(value);
+    };
+    set("threads_per_row", int64_t{threads}), set("rows_per_block", int64_t{rows}), set("vector", int64_t{vector});
+    set("storage", std::string("shared")), set("blocks_per_sm", int64_t{1});
+    ASSERT_TRUE(schedule->space().Allows(one, spec.dims).value());
     SCOPED_TRACE(schedule->space().Describe(one));
     const RenderedKernel kernel = schedule->Render(one).value();
     const CompileOutcome outcome = compiler_->Compile({kernel.source, EntriesOf(kernel.plan), gpu_.arch()}).value();
@@ -197,11 +199,11 @@ TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
                                     std::pair{"softmax", std::vector<int64_t>{301, 50}}}) {
     const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kBFloat16, {shape}, {}, true});
     const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
-    const auto schedule = ReductionFamily().Bind(spec, gpu_.profile()).value();
+    const auto schedule = kReductionFamily.Bind(spec, gpu_.profile()).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     for (const auto& [threads, rows] : {std::array{1, 64}, {4, 16}}) {
-      Configuration one = WithValues(
-          *schedule, {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", 1}, {"blocks_per_sm", 1}});
+      Configuration one =
+          WithValues(*schedule, {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", 1}});
       one.values[static_cast<size_t>(schedule->space().Find("storage"))] = std::string("staged");
       ASSERT_TRUE(schedule->space().Allows(one, spec.dims).value());
       SCOPED_TRACE(schedule->space().Describe(one));
@@ -246,13 +248,13 @@ TEST_F(WeightsOfGroups, OfFewBits) {
 }
 
 TEST_F(Weights, AreLeftToOthersWhereTheyDoNotFit) {
-  EXPECT_TRUE(WeightsFamily().Match(SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16)));
+  EXPECT_TRUE(kWeightsFamily.Match(SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16)));
   for (const FamilyTask& task : {FamilyTask{"quantized_linear", {{8, 192}, {64, 192}}, {}},
                                  FamilyTask{"int4_linear", {{8, 256}, {64, 256}}, {{"group", int64_t{16}}}}})
-    EXPECT_FALSE(WeightsFamily().Match(SpecOf(task, DType::kBFloat16))) << Describe(task, DType::kBFloat16);
+    EXPECT_FALSE(kWeightsFamily.Match(SpecOf(task, DType::kBFloat16))) << Describe(task, DType::kBFloat16);
   KernelSpec strict = SpecOf({"int4_linear", {{8, 256}, {64, 256}}, {}}, DType::kBFloat16);
   SetAccuracy(strict, Accuracy::kStrict);
-  EXPECT_FALSE(WeightsFamily().Bind(strict, gpu_.profile()).has_value()) << "scaled weights are rounded";
+  EXPECT_FALSE(kWeightsFamily.Bind(strict, gpu_.profile()).has_value()) << "scaled weights are rounded";
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class GraphKernels : public testing::Test {
     const auto schedule = MakeTemplate(spec, gpu_.profile());
     ASSERT_TRUE(schedule.has_value()) << schedule.error().ToString();
     const bool matched =
-        std::ranges::any_of(AllFamilies(), [&](const Family* f) { return f->name() == family && f->Match(spec); });
+        std::ranges::any_of(AllFamilies(), [&](const Family* f) { return f->name == family && f->Match(spec); });
     ASSERT_TRUE(matched) << "not a task of the family " << family;
     Check(spec, **schedule, drawn);
   }

@@ -15,18 +15,7 @@ namespace atunner {
 using graph::Extent;
 using graph::Shape;
 
-namespace {
-
-/// "a * b", without factors of 1.
-std::string ProductText(const std::string& a, const std::string& b) {
-  if (a == "1") return b;
-  return b == "1" ? a : a + " * " + b;
-}
-
-}  // namespace
-
 std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto parsed = GraphOf(spec);
   return parsed ? std::optional(graph::FuseMaps(*parsed)) : std::nullopt;
 }
@@ -47,18 +36,17 @@ std::string IndexType(const graph::ValidGraph& graph, const Dims& dims) {
 std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes, std::string_view prefix,
                             const std::string& number, const std::string& type, std::string_view indent) {
   const std::string cast = type == "int" ? "(unsigned)" : "";
+  std::vector<size_t> axes;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (!shape[axis].one() && takes(axis)) axes.push_back(axis);
+  }
   std::string text;
   Extent stride(1);
-  for (size_t axis = shape.size(); axis-- > 0;) {
-    if (shape[axis].one() || !takes(axis)) continue;
+  for (size_t i = axes.size(); i-- > 0; stride = stride * shape[axes[i]]) {
     const std::string divided = stride.one() ? "" : fmt::format(" / {}({})", cast, stride.ToString());
-    const auto is_outer = [&](size_t other) { return !shape[other].one() && takes(other); };
-    bool outermost = true;
-    for (size_t other = 0; other < axis; ++other) outermost = outermost && !is_outer(other);
-    const std::string rest = outermost ? "" : fmt::format(" % {}({})", cast, shape[axis].ToString());
-    text =
-        fmt::format("{}const {} {}{} = {}({}){}{};\n", indent, type, prefix, axis, cast, number, divided, rest) + text;
-    stride = stride * shape[axis];
+    const std::string rest = i == 0 ? "" : fmt::format(" % {}({})", cast, shape[axes[i]].ToString());
+    const std::string place = fmt::format("{}({}){}{}", cast, number, divided, rest);
+    text = fmt::format("{}const {} {}{} = {};\n", indent, type, prefix, axes[i], place) + text;
   }
   return text;
 }
@@ -68,7 +56,8 @@ std::string NumberText(const Shape& shape, const graph::Coordinates& at) {
   Extent stride(1);
   for (size_t axis = shape.size(); axis-- > 0; stride = stride * shape[axis]) {
     if (shape[axis].one() || at[axis].text == "0") continue;
-    text = ProductText(at[axis].text, stride.ToString()) + (text.empty() ? "" : " + ") + text;
+    const std::string times = stride.one() ? "" : " * " + stride.ToString();
+    text = at[axis].text + times + (text.empty() ? "" : " + ") + text;
   }
   return text.empty() ? "0" : text;
 }
@@ -110,28 +99,10 @@ int64_t WidestElement(const KernelSpec& spec) {
   return static_cast<int64_t>(widest);
 }
 
-std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& graph, int64_t several,
-                             int64_t affordable) {
-  if (spec.dims.size() != 1) return {};
-  const auto& [name, most] = *spec.dims.begin();
-  const int64_t least = graph.symbols().begin()->second.low;
-  std::vector<Dims> sizes = {{{name, least}}};
-  const int64_t few = std::min({several, std::max<int64_t>(1, affordable), most});
-  if (few > least) sizes.push_back({{name, few}});
-  return sizes;
-}
-
-std::string_view CombinerName(graph::Combine op) {
-  using graph::Combine;
-  constexpr std::pair<Combine, std::string_view> kNames[] = {{Combine::kProd, "Prod"},
-                                                             {Combine::kMax, "Max"},
-                                                             {Combine::kMin, "Min"},
-                                                             {Combine::kAny, "Any"},
-                                                             {Combine::kAll, "All"}};
-  for (const auto& [each, name] : kNames) {
-    if (each == op) return name;
-  }
-  return "Sum";
+std::string CombinerName(graph::Combine op) {
+  std::string name(Name(op == graph::Combine::kMean ? graph::Combine::kSum : op));
+  name[0] = Capitals(name)[0];
+  return name;
 }
 
 bool IsUnaryMap(const graph::Node& node) {
@@ -171,6 +142,17 @@ void AddFunctions(const graph::ValidGraph& graph, ParameterSpace& space) {
 
 bool IsNarrow(const graph::ValidGraph& graph, const ParameterSpace& space, const Configuration& configuration) {
   return MayBeNarrow(graph) && ToString(Get(space, configuration, "functions")) == "short";
+}
+
+std::vector<Dims> GraphTemplate::CheckSizes(const Shape& shape, int64_t of_block) const {
+  if (spec_.dims.size() != 1) return {};
+  const auto& [name, most] = *spec_.dims.begin();
+  const int64_t least = graph_.symbols().begin()->second.low;
+  std::vector<Dims> sizes = {{{name, least}}};
+  const int64_t unit = graph::ElementCount(shape).factor();  // for each unit of the open size
+  const int64_t few = std::min({2 * of_block / unit + 1, std::max<int64_t>(1, 200000 / unit), most});
+  if (few > least) sizes.push_back({{name, few}});
+  return sizes;
 }
 
 LaunchStep GraphTemplate::Launch(std::string entry, const std::string& blocks, const std::string& threads) const {

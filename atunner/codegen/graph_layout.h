@@ -61,13 +61,8 @@ std::string KernelParameters(const KernelSpec& spec);
 /// Bytes of the widest element that the task reads or writes.
 int64_t WidestElement(const KernelSpec& spec);
 
-/// Check sizes of a task with one open size: its least, and a few more if they are allowed: `several` fill some blocks,
-/// `affordable` can be computed on a CPU. None for a task without.
-std::vector<Dims> CheckSizes(const KernelSpec& spec, const graph::ValidGraph& graph, int64_t several,
-                             int64_t affordable);
-
 /// What combines two values in kernels (kernels/graph/combine.cuh); a mean is a sum until it is divided.
-std::string_view CombinerName(graph::Combine op);
+std::string CombinerName(graph::Combine op);
 
 /// A map of one operand whose value does not depend on the place.
 bool IsUnaryMap(const graph::Node& node);
@@ -89,6 +84,9 @@ class GraphTemplate : public BoundTemplate {
       : BoundTemplate(spec, profile), graph_(std::move(graph)) {}
 
   const graph::TensorType& TypeOf(graph::NodeId id) const { return graph_.node(id).type; }
+  /// Check sizes of a task with one open size: its least, and one at which blocks that take `of_block` elements of
+  /// `shape` have enough for more than two of them, if a CPU can compute so many. None for a task without.
+  std::vector<Dims> CheckSizes(const graph::Shape& shape, int64_t of_block) const;
   /// With the task's tensors and sizes as arguments.
   LaunchStep Launch(std::string entry, const std::string& blocks, const std::string& threads) const;
   /// Constants of the configuration, `constants`, then `texts`.

@@ -75,7 +75,7 @@ TEST_F(Losses, RowsMayStayInSharedMemoryBetweenPasses) {
     const auto set = [&](const char* name, Value value) {
       ring.values[static_cast<size_t>(schedule->space().Find(name))] = std::move(value);
     };
-    set("storage", std::string("shared")), set("prefetch", int64_t{1}), set("blocks_per_sm", int64_t{1});
+    set("storage", std::string("shared")), set("blocks_per_sm", int64_t{1});
     set("threads_per_row", int64_t{256}), set("rows_per_block", int64_t{2}), set("vector", int64_t{8});
     ASSERT_TRUE(schedule->space().Allows(ring, spec.dims).value());
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
@@ -99,7 +99,7 @@ TEST_F(Losses, RowsThatExceedABlock) {
   few.sms = 4;
   for (const char* op : {"log_softmax", "logsumexp"}) {
     const KernelSpec spec = SpecOf({op, {{rows_, classes_}}, {}}, DType::kFloat32);
-    const auto schedule = ColumnsFamily().Bind(spec, few).value();
+    const auto schedule = kColumnsFamily.Bind(spec, few).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
     ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
     for (int64_t hold : {0, 2, 3}) {
@@ -176,7 +176,7 @@ TEST_F(FirstOfRows, InTheHandsOfFewThreads) {
   const KernelSpec spec = SpecOf({"topk", {{2, 4096}}, {{"k", int64_t{64}}}}, DType::kFloat32);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  const Configuration one = WithValues(*schedule, {{"block", 128}, {"vector", 4}, {"groups", 2}});
+  const Configuration one = WithValues(*schedule, {{"block", 128}, {"vector", 4}});
   CheckConfiguration(spec, *schedule, one, *oracle);
   EXPECT_GT(verified_, 0u);
 }

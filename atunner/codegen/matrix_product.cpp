@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/product_template.h"
 #include "atunner/model/accuracy.h"
 #include "embed/families.h"
@@ -297,11 +297,8 @@ Result<std::unique_ptr<ScheduleTemplate>> BindProduct(const KernelSpec& spec, co
   return planes && least(*planes) < least(*walking) ? std::move(planes) : std::move(walking);
 }
 
-const Family& GemmFamily() {
-  static const TaskFamily family(
-      "gemm", [](const KernelSpec& spec) { return IsOperator(spec, "matmul"); },
-      [](const KernelSpec& spec, const DeviceProfile& profile) { return BindProduct(spec, profile, MatmulOf(spec)); });
-  return family;
-}
+constinit const Family kGemmFamily = {
+    "gemm", [](const KernelSpec& spec) { return IsOperator(spec, "matmul"); },
+    [](const KernelSpec& spec, const DeviceProfile& profile) { return BindProduct(spec, profile, MatmulOf(spec)); }};
 
 }  // namespace atunner

@@ -221,7 +221,7 @@ output y
 )");
   DeviceProfile few = gpu_.profile();
   few.sms = 4;
-  const auto schedule = ColumnsFamily().Bind(spec, few).value();
+  const auto schedule = kColumnsFamily.Bind(spec, few).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
   for (int64_t hold : {3, 4}) {
     const std::vector<std::pair<const char*, int64_t>> values = {

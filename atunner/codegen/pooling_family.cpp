@@ -6,8 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/convolution.h"
 #include "atunner/graph/cuda_text.h"
@@ -25,13 +24,10 @@ using graph::ConvTensor;
 using graph::Extent;
 using graph::NodeId;
 
-/// One axis of an image; an image of fewer axes has them as if of extent 1.
-struct PooledAxis {
-  int64_t in = 1, out = 1, size = 1, stride = 1, dilation = 1, padding = 0;
-
-  /// Elements from the first to the last of so many neighbouring windows.
-  int64_t Span(int64_t windows) const { return (windows - 1) * stride + (size - 1) * dilation + 1; }
-};
+/// Elements from the first to the last of so many neighbouring windows.
+int64_t Span(const ConvAxis& axis, int64_t windows) {
+  return (windows - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1;
+}
 
 struct PoolingForm {
   graph::ValidGraph graph;
@@ -39,8 +35,8 @@ struct PoolingForm {
   NodeId reduce = -1;  ///< or the contraction
   Combine op = Combine::kSum;
   Extent images;
-  std::array<PooledAxis, 3> axes;  ///< depth, height, width
-  std::optional<ConvForm> conv;    ///< a depthwise convolution's
+  std::array<ConvAxis, 3> axes;  ///< depth, height, width; those that there are come last
+  std::optional<ConvForm> conv;  ///< a depthwise convolution's
 };
 
 constexpr int64_t kMostThreads = int64_t{1} << 31;
@@ -50,87 +46,58 @@ bool Pools(Combine op) {
   return op == Combine::kMax || op == Combine::kMin || op == Combine::kSum || op == Combine::kMean;
 }
 
-/// Takes windows, pads and maps off the reduction, back to the graph's input.
-class FormReader {
- public:
-  explicit FormReader(graph::ValidGraph graph) : form_{.graph = std::move(graph)} {}
+NodeId BelowMaps(const graph::ValidGraph& graph, NodeId id) {
+  while (IsUnaryMap(graph.node(id))) id = graph.node(id).operands[0];
+  return id;
+}
 
-  std::optional<PoolingForm> Read() {
-    const graph::ValidGraph& graph = form_.graph;
-    if (graph.outputs().size() != 1 || graph.inputs().size() != 1) return std::nullopt;
-    NodeId id = graph.outputs()[0].node;
-    id = BelowMaps(id);
-    const auto* reduce = graph.node(id).As<graph::Reduce>();
-    if (!reduce || !Pools(reduce->op) || !IsFloat(graph.node(id).type.dtype)) return std::nullopt;
-    form_.reduce = id;
-    form_.op = reduce->op;
-    id = graph.node(id).operands[0];
-    std::vector<const graph::Window*> windows;
-    for (; const auto* window = graph.node(id).As<graph::Window>(); id = graph.node(id).operands[0])
-      windows.insert(windows.begin(), window);
-    if (!ReadWindows(windows, *reduce, graph.node(id).type.shape)) return std::nullopt;
-    for (; const auto* pad = graph.node(id).As<graph::Pad>(); id = graph.node(id).operands[0]) {
-      // What fills the border must not count.
-      const bool neutral = pad->value == graph::Neutral(reduce->op, DType::kFloat64).real;
-      if (pad->axis < first_ || pad->inner != 0 || pad->low < 0 || !neutral) return std::nullopt;
-      Axis(pad->axis).padding += pad->low;
+/// Takes maps, windows and pads off the result, back to the graph's input.
+std::optional<PoolingForm> WindowsOf(const graph::ValidGraph& graph) {
+  if (graph.outputs().size() != 1 || graph.inputs().size() != 1) return std::nullopt;
+  PoolingForm form{.graph = graph, .reduce = BelowMaps(graph, graph.outputs()[0].node)};
+  const graph::TensorType& out = graph.node(form.reduce).type;
+  const auto* reduce = graph.node(form.reduce).As<graph::Reduce>();
+  if (!reduce || !Pools(reduce->op) || reduce->keep || !IsFloat(out.dtype)) return std::nullopt;
+  form.op = reduce->op;
+  const auto rank = static_cast<int64_t>(out.rank()), pooled = static_cast<int64_t>(reduce->axes.size());
+  const int64_t first = rank - pooled;
+  if (pooled == 0 || pooled > 3) return std::nullopt;
+  const auto axis_at = [&](int64_t axis) -> ConvAxis& { return form.axes[3 - rank + axis]; };
+  NodeId id = graph.node(form.reduce).operands[0];
+  for (int64_t axis = rank; axis-- > first; id = graph.node(id).operands[0]) {
+    const auto* window = graph.node(id).As<graph::Window>();
+    const int64_t inside = 2 * axis - first + 1;  // where the elements of a window lie
+    const bool reduced = std::ranges::find(reduce->axes, inside) != reduce->axes.end();
+    if (!window || window->axis + 1 != inside || !reduced) return std::nullopt;
+    axis_at(axis) = {.taps = window->size, .stride = window->stride, .dilation = window->dilation};
+  }
+  for (; const auto* pad = graph.node(id).As<graph::Pad>(); id = graph.node(id).operands[0]) {
+    // What fills the border must not count.
+    const bool neutral = pad->value == graph::Neutral(reduce->op, DType::kFloat64).real;
+    if (pad->axis < first || pad->inner != 0 || pad->low < 0 || !neutral) return std::nullopt;
+    axis_at(pad->axis).shift -= pad->low;
+  }
+  form.operand = id;
+  const graph::Node& input = graph.node(BelowMaps(graph, id));
+  if (!input.As<graph::Input>()) return std::nullopt;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const Extent& in = input.type.shape[axis];
+    if (axis < first) {
+      form.images = form.images * in;
+      continue;
     }
-    form_.operand = id;
-    id = BelowMaps(id);
-    if (!graph.node(id).As<graph::Input>()) return std::nullopt;
-    ReadExtents(graph.node(id).type.shape);
-    return constant_ ? std::optional(form_) : std::nullopt;
+    if (!in.constant()) return std::nullopt;
+    axis_at(axis).in = in.factor();
+    axis_at(axis).out = out.shape[axis].factor();
   }
-
- private:
-  NodeId BelowMaps(NodeId id) const {
-    while (IsUnaryMap(form_.graph.node(id))) id = form_.graph.node(id).operands[0];
-    return id;
-  }
-  PooledAxis& Axis(int64_t axis) { return form_.axes[form_.axes.size() - static_cast<size_t>(rank_ - axis)]; }
-
-  bool ReadWindows(const std::vector<const graph::Window*>& windows, const graph::Reduce& reduce,
-                   const graph::Shape& padded) {
-    if (windows.empty() || windows.size() > form_.axes.size() || reduce.keep) return false;
-    rank_ = static_cast<int64_t>(padded.size());
-    first_ = rank_ - static_cast<int64_t>(windows.size());
-    std::vector<int64_t> inside;
-    for (size_t i = 0; i < windows.size(); ++i) {
-      const graph::Window& window = *windows[i];
-      if (window.axis != first_ + 2 * static_cast<int64_t>(i)) return false;
-      inside.push_back(window.axis + 1);
-      PooledAxis& axis = Axis(first_ + static_cast<int64_t>(i));
-      axis.size = window.size;
-      axis.stride = window.stride;
-      axis.dilation = window.dilation;
-    }
-    std::vector<int64_t> axes = reduce.axes;
-    std::ranges::sort(axes);
-    return axes == inside;
-  }
-  void ReadExtents(const graph::Shape& in) {
-    const graph::Shape& out = form_.graph.node(form_.reduce).type.shape;
-    for (int64_t axis = 0; axis < rank_; ++axis) {
-      if (axis < first_) {
-        form_.images = form_.images * in[axis];
-      } else {
-        constant_ = constant_ && in[axis].constant();
-        Axis(axis).in = in[axis].factor();
-        Axis(axis).out = out[axis].factor();
-      }
-    }
-  }
-
-  PoolingForm form_;
-  int64_t rank_ = 0, first_ = 0;
-  bool constant_ = true;
-};
+  return form;
+}
 
 /// One filter for each channel, images and results as rows of their channels.
 std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
   const auto conv = graph::ConvFormOf(graph);
   if (!conv || conv->channels != 1 || conv->filters != 1 || conv->Phases() != 1) return std::nullopt;
-  PoolingForm form{.graph = graph, .images = conv->images * Extent(conv->groups), .conv = conv};
+  PoolingForm form{.graph = graph, .images = conv->images * Extent(conv->groups), .axes = conv->axes, .conv = conv};
   int64_t in = 1;
   int64_t out = 1;
   for (size_t i = conv->axes.size(); i-- > 0;) {
@@ -138,7 +105,6 @@ std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
     if ((axis.in > 1 && axis.x != in) || (axis.out > 1 && axis.y != out) || axis.shift > 0) return std::nullopt;
     in *= axis.in;
     out *= axis.out;
-    form.axes[i] = {axis.in, axis.out, axis.taps, axis.stride, axis.dilation, -axis.shift};
   }
   const auto rows = [&](const ConvTensor& tensor, int64_t elements) {
     return (conv->groups == 1 || tensor.group == elements) &&
@@ -156,11 +122,11 @@ std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
 std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused) return std::nullopt;
-  auto form = FormReader(*fused).Read();
+  auto form = WindowsOf(*fused);
   if (!form) form = DepthwiseOf(*fused);
   if (!form) return std::nullopt;
   const graph::Shape& out = form->graph.node(form->reduce).type.shape;
-  if (form->axes[1].Span(1) * form->axes[2].Span(1) > kLargestWindow) return std::nullopt;
+  if (Span(form->axes[1], 1) * Span(form->axes[2], 1) > kLargestWindow) return std::nullopt;
   const bool numbered = graph::ElementCount(out).Bound(spec.dims).factor() < kMostThreads &&
                         form->axes[0].in * form->axes[1].in * form->axes[2].in < kMostThreads;
   return numbered ? form : std::nullopt;
@@ -178,11 +144,11 @@ class PoolingTemplate : public GraphTemplate {
     ConstantBlock constants;
     constants.Int("PIECE", Piece(at["vector"]), "neighbouring elements that are read at once");
     for (size_t i = 0; i < form_.axes.size(); ++i) {
-      const PooledAxis& axis = form_.axes[i];
+      const ConvAxis& axis = form_.axes[i];
       constants.Line(
           fmt::format("constexpr int IN_{0} = {1}, OUT_{0} = {2}, SIZE_{0} = {3}, STRIDE_{0} = {4}, PAD_{0} = {5}, "
                       "DILATION_{0} = {6};",
-                      "DHW"[i], axis.in, axis.out, axis.size, axis.stride, axis.padding, axis.dilation));
+                      "DHW"[i], axis.in, axis.out, axis.taps, axis.stride, -axis.shift, axis.dilation));
     }
     const graph::Node& reduce = graph_.node(form_.reduce);
     const Combine op = form_.op;
@@ -205,10 +171,9 @@ class PoolingTemplate : public GraphTemplate {
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const int64_t each = form_.images.factor();  // for each unit of the open size
-    const int64_t elements = form_.axes[0].in * form_.axes[1].in * form_.axes[2].in * each;
-    return CheckSizes(spec_, graph_, 2 * at["block"] / (ThreadsOfImage(at["vector"], at["below"]) * each) + 1,
-                      200000 / elements);
+    const int64_t elements = form_.axes[0].in * form_.axes[1].in * form_.axes[2].in;  // of an image
+    return CheckSizes({form_.images * Extent(elements)},
+                      at["block"] * elements / ThreadsOfImage(at["vector"], at["below"]));
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize("threads are numbered by 32 bits"); }
@@ -220,8 +185,8 @@ class PoolingTemplate : public GraphTemplate {
     const double access = 0.7 * narrow(Piece(at["vector"]) * ElementBytes()) +
                           0.3 * narrow(at["vector"] * static_cast<int64_t>(SizeOf(spec_.args.back().dtype)));
     // Rows that several threads read come from L1 but once.
-    const PooledAxis& height = form_.axes[1];
-    const double again = Real(height.Span(at["below"])) / (below * Real(height.stride));
+    const ConvAxis& height = form_.axes[1];
+    const double again = Real(Span(height, at["below"])) / (below * Real(height.stride));
     const double held = Real(Registers(at["vector"], at["below"]));
     const double idle = std::ceil(Real(height.out) / below) * below / Real(height.out);
     const double moved = MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * access * (1 + 0.1 * again) *
@@ -233,7 +198,7 @@ class PoolingTemplate : public GraphTemplate {
  private:
   int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(spec_.args[0].dtype)); }
   std::string Accumulator() const { return graph::CudaArithmetic(graph_.node(form_.reduce).type.dtype, false); }
-  int64_t WindowElements() const { return form_.axes[0].size * form_.axes[1].size * form_.axes[2].size; }
+  int64_t WindowElements() const { return form_.axes[0].taps * form_.axes[1].taps * form_.axes[2].taps; }
   int64_t ThreadsOfImage(int64_t vector, int64_t rows) const {
     return form_.axes[0].out * CeilDiv(form_.axes[1].out, rows) * CeilDiv(form_.axes[2].out, vector);
   }
@@ -246,18 +211,18 @@ class PoolingTemplate : public GraphTemplate {
   /// That strips and results take, about.
   int64_t Registers(int64_t vector, int64_t rows) const {
     const int64_t piece = Piece(vector);
-    const int64_t span = form_.axes[2].Span(vector);
-    const int64_t weights = form_.conv ? form_.axes[1].size * form_.axes[2].size : 0;
+    const int64_t span = Span(form_.axes[2], vector);
+    const int64_t weights = form_.conv ? form_.axes[1].taps * form_.axes[2].taps : 0;
     const int64_t strip = (span + 2 * piece - 2) / piece * piece * ElementBytes();
-    return weights + (strip * form_.axes[1].Span(rows) + 3) / 4 + (rows + 1) * vector + span;
+    return weights + (strip * Span(form_.axes[1], rows) + 3) / 4 + (rows + 1) * vector + span;
   }
 
   /// Instructions of all threads, at the rate of multiplications: those, conversions and reads of elements and weights.
   double WeightingNs(int64_t vector, int64_t rows, const DeviceProfile& profile) const {
-    const int64_t span = form_.axes[2].Span(vector);
-    const int64_t taps = form_.axes[1].size * form_.axes[2].size;
-    const int64_t reads = form_.axes[1].Span(rows) * (span + 2 * CeilDiv(span, Piece(vector))) + 2 * taps + 30;
-    const int64_t each = form_.axes[0].size * (taps * vector * rows + reads);
+    const int64_t span = Span(form_.axes[2], vector);
+    const int64_t taps = form_.axes[1].taps * form_.axes[2].taps;
+    const int64_t reads = Span(form_.axes[1], rows) * (span + 2 * CeilDiv(span, Piece(vector))) + 2 * taps + 30;
+    const int64_t each = form_.axes[0].taps * (taps * vector * rows + reads);
     const int64_t threads = form_.images.Bound(spec_.dims).factor() * ThreadsOfImage(vector, rows);
     return 2e9 * static_cast<double>(threads * each) / profile.PeakFlops(DType::kFloat32, false);
   }
@@ -305,9 +270,6 @@ class PoolingTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& PoolingFamily() {
-  static const FormFamily<PoolingTemplate, FormOf> family("pooling");
-  return family;
-}
+constinit const Family kPoolingFamily = FormFamily<PoolingTemplate, FormOf>("pooling");
 
 }  // namespace atunner

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/matrix_product.h"
 #include "atunner/graph/cuda_text.h"
@@ -361,14 +361,11 @@ namespace {
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   auto bound = BindProduct(spec, profile, ProductOf(spec).value());
-  return bound || !ElementsFamily().Match(spec) ? std::move(bound) : ElementsFamily().Bind(spec, profile);
+  return bound || !kElementsFamily.Match(spec) ? std::move(bound) : kElementsFamily.Bind(spec, profile);
 }
 
 }  // namespace
 
-const Family& ProductFamily() {
-  static const TaskFamily family("product", [](const KernelSpec& spec) { return ProductOf(spec).has_value(); }, Bind);
-  return family;
-}
+constinit const Family kProductFamily = {"product", HasForm<ProductOf>, Bind};
 
 }  // namespace atunner

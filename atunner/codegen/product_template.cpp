@@ -89,23 +89,14 @@ void ProductTemplate::AddOrderAndSplit() {
       "enough blocks without a split");
 }
 
-Configuration ProductTemplate::Default() const {
-  Configuration best;
-  double least = INFINITY;
+std::vector<Choices> ProductTemplate::Ways() const {
+  std::vector<Choices> ways;
   for (const std::vector<int64_t>& start : loop_.Starts()) {
-    // The start, one order of blocks, and whatever is best of the rest.
-    Choices choices = AllValues();
+    Choices& choices = ways.emplace_back(AllValues());
     for (size_t i = 0; i < start.size(); ++i) choices[i] = {start[i]};
     choices[start.size()] = {int64_t{8}};
-    const Configuration one = CheapestOf(choices);
-    if (one.values.empty()) continue;
-    const double cost = Cost(one, profile_).value_or(INFINITY);
-    if (cost < least) {
-      least = cost;
-      best = one;
-    }
   }
-  return best;
+  return ways;
 }
 
 LaunchStep ProductTemplate::TileStep(const Configuration& configuration, const char* entry, const std::string& m,

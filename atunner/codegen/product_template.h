@@ -12,8 +12,6 @@ namespace atunner {
 
 class ProductTemplate : public BoundTemplate {
  public:
-  /// The cheapest of the loop's starts, each with the best of the parameters behind group_m.
-  Configuration Default() const override;
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override;
 
  protected:
@@ -54,6 +52,8 @@ class ProductTemplate : public BoundTemplate {
   /// `places`: where the result lies, if not row-major.
   SourceUnit EmitProduct(const Configuration& configuration, const ConstantBlock& constants, std::string_view kernel,
                          bool widened, std::string_view places = {}) const;
+  /// The loop's starts, one order of blocks, and all values of the parameters behind.
+  std::vector<Choices> Ways() const override;
   /// Rows of a's tile that are copied: where there are fewer than a tile has, whole groups of eight.
   int64_t RowsFetched(const Configuration& configuration) const;
   /// Do the operands leave what is in L2 where it is?

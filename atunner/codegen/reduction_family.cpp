@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/reduction_program.h"
 #include "atunner/codegen/reduction_text.h"
@@ -43,7 +42,6 @@ struct Programs {
 };
 
 std::optional<Programs> ProgramsOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto graph = GraphOf(spec);
   auto program = graph ? MakeRowsProgram(*graph) : std::nullopt;
   if (!program || FewLongRows(*program, spec) || ExceedsBlock(*program)) return std::nullopt;
@@ -68,7 +66,7 @@ class ReductionTemplate : public GraphTemplate {
     const Chosen at = chosen(configuration);
     const ReductionSchedule schedule = {at["vector"],
                                         Stores(configuration, "registers"),
-                                        at["prefetch"] != 0,
+                                        at["blocks_per_sm"] != 0,
                                         Stores(configuration, "staged"),
                                         columns_ % at["vector"] != 0,
                                         IsNarrow(graph_, space_, configuration)};
@@ -84,9 +82,7 @@ class ReductionTemplate : public GraphTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t rows = graph::ElementCount(program_.Part(false)).factor();  // for each unit of the open size
-    const int64_t several = (2 * GetInt(space_, configuration, "rows_per_block") + 1) / rows + 1;
-    return CheckSizes(spec_, program_.graph, several, 200000 / (columns_ * rows));
+    return CheckSizes(program_.space, chosen(configuration)["rows_per_block"] * columns_);
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
@@ -112,11 +108,11 @@ class ReductionTemplate : public GraphTemplate {
     const double barriers = threads > 32 ? 0.02 * std::log2(threads / 32) : 0;
     const double small = block < 128 ? 0.05 : 0;
     // Blocks that load, reduce and write in turn leave memory idle where few of them fit; the next row's copies do not.
-    const bool ahead = at["prefetch"] > 0, long_rows = columns * streamed > 16384;
+    const bool ahead = at["blocks_per_sm"] > 0, long_rows = columns * streamed > 16384;
     double factor = Stores(configuration, "registers") && !ahead && long_rows ? 1.25 : 1.0;
     // Short rows want many threads, blocks that end with their rows, and the caches: 258 us where blocks that stay and
     // copy ahead took 276, evict-first 362 (rms_norm of 4096 floats on an H200).
-    if (at["blocks_per_sm"] > 0 && !long_rows) factor *= 1.06;
+    if (ahead && !long_rows) factor *= 1.06;
     // In shared memory, where registers would do; and two blocks of an SM fill each other's pauses
     // (cross_entropy_backward 8192 x 50257 in bfloat16 483 us; one of 512 threads 532 or 566, of 1024 544).
     if (shared) factor *= at["blocks_per_sm"] > 1 ? 1.05 : 1.1;
@@ -178,9 +174,9 @@ class ReductionTemplate : public GraphTemplate {
          "rows one block works on at once"},
         {"vector", vectors, "neighbouring elements that a thread moves at once"},
         {"storage", storages, "where the row stays between the passes"},
-        {"blocks_per_sm", Integers({0, 1, 2, 4, 8}), "0 = one block per group of rows, else a persistent grid"},
-        {"prefetch", again && copied_bytes_ > 0 && profile_.cc_major >= 8 ? Integers({0, 1}) : Integers({0}),
-         "copy the next rows to shared memory while these are reduced"},
+        {"blocks_per_sm", again && profile_.cc_major >= 8 ? Integers({0, 1, 2, 4, 8}) : Integers({0}),
+         "0 = one block per group of rows, else a persistent grid that copies the next rows to shared memory "
+         "meanwhile"},
     };
     AddFunctions(graph_, space_);
     if (uneven)
@@ -202,19 +198,17 @@ class ReductionTemplate : public GraphTemplate {
                     columns_),
         "more threads than elements");
     const std::string chunks = fmt::format("ceil_div({}, threads_per_row * vector)", columns_);
-    Add(fmt::format("storage != 'registers' or {} * vector * ({} + prefetch * {}) // 4 + {} <= "
+    Add(fmt::format("storage != 'registers' or {} * vector * ({} + (blocks_per_sm > 0) * {}) // 4 + {} <= "
                     "min(255, 65536 // (threads_per_row * rows_per_block))",
                     chunks, std::max<int64_t>(kept_bytes_, 1), copied_only_bytes_, kOtherRegisters),
         "the row does not fit in registers");
-    Add(fmt::format("prefetch == 0 or ((storage == 'registers' or storage == 'shared') and blocks_per_sm > 0 and "
-                    "vector * {} >= 4)",
+    Add(fmt::format("blocks_per_sm == 0 or ((storage == 'registers' or storage == 'shared') and vector * {} >= 4)",
                     narrowest_),
-        "asynchronous copies take 4, 8 or 16 bytes, and serve blocks that go on");
-    Add(fmt::format("storage != 'shared' or (prefetch == 1 and threads_per_row >= 128 and {} <= 32)", chunks),
+        "asynchronous copies take 4, 8 or 16 bytes, and what is read again or staged gains nothing by them");
+    Add(fmt::format("storage != 'shared' or (blocks_per_sm > 0 and threads_per_row >= 128 and {} <= 32)", chunks),
         "rows in shared memory are long, and copied");
-    Add(fmt::format(
-            "prefetch == 0 or blocks_per_sm * ({} * threads_per_row * rows_per_block * vector * {} + 2048) <= {}",
-            chunks, copied_bytes_, profile_.shared_per_block),
+    Add(fmt::format("blocks_per_sm * ({} * threads_per_row * rows_per_block * vector * {} + 2048) <= {}", chunks,
+                    copied_bytes_, profile_.shared_per_block),
         "the rows that are copied exceed shared memory");
   }
 
@@ -225,8 +219,8 @@ class ReductionTemplate : public GraphTemplate {
         "kernel", fmt::format("min(ceil_div({}, rows_per_block), {})", rows, persistent > 0 ? persistent : INT32_MAX),
         "threads_per_row * rows_per_block");
     step.shared_bytes = Expr::MustParse(fmt::format(
-        "prefetch * ceil_div({}, threads_per_row * vector) * threads_per_row * rows_per_block * vector * {}", columns_,
-        copied_bytes_));
+        "(blocks_per_sm > 0) * ceil_div({}, threads_per_row * vector) * threads_per_row * rows_per_block * vector * {}",
+        columns_, copied_bytes_));
     return step;
   }
 
@@ -241,9 +235,6 @@ class ReductionTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& ReductionFamily() {
-  static const FormFamily<ReductionTemplate, ProgramsOf> family("reduction");
-  return family;
-}
+constinit const Family kReductionFamily = FormFamily<ReductionTemplate, ProgramsOf>("reduction");
 
 }  // namespace atunner

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/row_schedule.h"
 #include "embed/families.h"
 
@@ -38,25 +38,9 @@ class RowTemplate : public BoundTemplate {
   RowTemplate(const RowKernel& kernel, const KernelSpec& spec, const DeviceProfile& profile)
       : BoundTemplate(spec, profile),
         kernel_(kernel),
-        cols_(dim("cols")),
-        rows_(dim("rows")),
-        element_(static_cast<int64_t>(SizeOf(spec.compute_dtype))),
-        task_{kernel_, profile_, cols_, element_, MinimumBytes(spec_, spec_.dims).value_or(0)} {
+        task_{kernel, profile_, dim("cols"), static_cast<int64_t>(SizeOf(element_)),
+              MinimumBytes(spec_, spec_.dims).value_or(0)} {
     MakeSpace();
-  }
-
-  Configuration Default() const override {
-    Configuration best;
-    double least = INFINITY;
-    for (const Choices& way : Ways()) {
-      ForEachOf(way, [&](const Configuration& one) {
-        const double cost = task_.Estimate(Read(one));
-        if (cost >= least || !Allows(one)) return;  // the dearer question last
-        least = cost;
-        best = one;
-      });
-    }
-    return best;
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -65,8 +49,8 @@ class RowTemplate : public BoundTemplate {
     if (!half_precision()) constants.Line("typedef float T;");
     constants.Line("enum Storage { REGISTERS, SHARED, RELOAD };");
     constants.Line("constexpr Storage STORAGE = " + Capitals(choice.storage) + ";");
-    const Chosen at = chosen(configuration);
-    constants.Int("COLS", cols_)
+    const Chosen& at = choice.at;
+    constants.Int("COLS", task_.cols)
         .Ints(at, {"threads_per_row", "rows_per_block", "prefetch", "keep"})
         .Bool("STREAM", false, "evict-first loads and stores")
         .Int("UNROLL", 8, "vectors at once of a row that does not stay in registers")
@@ -82,7 +66,7 @@ class RowTemplate : public BoundTemplate {
       constants.Ints(at, {"blocks_per_sm", "batch"})
           .Int("RING", task_.Ring(choice), "batches under way")
           .Int("AHEAD", task_.Ahead(choice), "of those being copied")
-          .Define("DIRECT", SumsAreWhole(choice) ? 1 : 0);
+          .Bool("DIRECT", SumsAreWhole(choice));
     }
     LaunchPlan plan = Plan(configuration, {});
     if (choice.owners > 1) AddExchange(choice, plan);
@@ -104,10 +88,10 @@ class RowTemplate : public BoundTemplate {
     const RowChoice choice = Read(configuration);
     const int64_t turns =
         choice.owners > 1 ? choice.batch * (task_.Ring(choice) + 1) * task_.ResidentGroups(choice) : 2;
-    const int64_t few = std::clamp<int64_t>(200000 / cols_, 1, turns * choice.rows + 1);
+    const int64_t few = std::clamp<int64_t>(200000 / task_.cols, 1, turns * choice.rows + 1);
     std::vector<Dims> sizes;
     for (int64_t rows : {int64_t{1}, few}) {
-      const Dims dims = {{"cols", cols_}, {"rows", std::min(rows, rows_)}};
+      const Dims dims = {{"cols", task_.cols}, {"rows", std::min(rows, dim("rows"))}};
       if (std::ranges::find(sizes, dims) == sizes.end()) sizes.push_back(dims);
     }
     return sizes;
@@ -120,16 +104,15 @@ class RowTemplate : public BoundTemplate {
   }
 
  private:
-  /// The ways to schedule that are worth starting from. Column sums want a block that goes on, with the next rows under
-  /// way and the parameters at hand.
-  std::vector<Choices> Ways() const {
+  /// Column sums want a block that goes on, with the next rows under way and the parameters at hand.
+  std::vector<Choices> Ways() const override {
     const auto fix = [&](Choices& way, std::initializer_list<const char*> names, const std::vector<Value>& values) {
       for (const char* name : names) way[At(name)] = values;
     };
     Choices usual = AllValues();
     fix(usual, {"owners", "batch", "split"}, Integers({1}));
     // Column sums leave few registers for wide vectors of short elements.
-    fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / element_, LargestVector())});
+    fix(usual, {"vector"}, {std::min<int64_t>(kernel_.gradients ? 4 : 16 / task_.element, LargestVector())});
     std::vector<Choices> ways;
     for (const char* storage : {"registers", "shared", "reload"}) {
       Choices stays = usual;
@@ -141,7 +124,7 @@ class RowTemplate : public BoundTemplate {
       ways.insert(ways.end(), {stays, ends});
     }
     fix(usual, {"batch"}, Integers({1, 2, 4, 8}));
-    fix(usual, {"vector"}, Integers({16 / element_, 8 / element_}));
+    fix(usual, {"vector"}, Integers({16 / task_.element, 8 / task_.element}));
     fix(usual, {"storage"}, {std::string("shared")});
     fix(usual, {"rows_per_block", "cluster", "fused", "prefetch", "keep"}, Integers({1}));
     fix(usual, {"blocks_per_sm"}, Integers({1, 2}));
@@ -153,25 +136,11 @@ class RowTemplate : public BoundTemplate {
   }
   size_t At(std::string_view parameter) const { return static_cast<size_t>(space_.Find(parameter)); }
 
-  RowChoice Read(const Configuration& configuration) const {
-    const Chosen at = chosen(configuration);
-    return {.threads = at["threads_per_row"],
-            .rows = at["rows_per_block"],
-            .vector = at["vector"],
-            .storage = ToString(Get(space_, configuration, "storage")),
-            .blocks_per_sm = at["blocks_per_sm"],
-            .cluster = at["cluster"],
-            .owners = at["owners"],
-            .split = at["split"],
-            .batch = at["batch"],
-            .prefetch = at["prefetch"],
-            .keep = at["keep"] != 0,
-            .fused = at["fused"] != 0};
-  }
+  RowChoice Read(const Configuration& configuration) const { return {.at = chosen(configuration)}; }
 
   int64_t LargestVector() const {
-    int64_t vector = 16 / element_;
-    while (vector > 1 && vector > cols_) vector /= 2;
+    int64_t vector = 16 / task_.element;
+    while (vector > 1 && vector > task_.cols) vector /= 2;
     return vector;
   }
 
@@ -229,7 +198,7 @@ class RowTemplate : public BoundTemplate {
     Add("prefetch == 0 or storage != 'reload'", "what is read again is not copied");
     Add("prefetch < 2 or storage == 'shared'", "rows in registers make room before the next ones come");
     Add("keep == 0 or blocks_per_sm > 0", "values in registers serve a block that goes on");
-    Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and cols % vector == 0 and blocks_per_sm > 0)", element_),
+    Add(fmt::format("prefetch == 0 or (vector * {} >= 4 and cols % vector == 0 and blocks_per_sm > 0)", task_.element),
         "asynchronous copies take 4, 8 or 16 aligned bytes, and serve blocks with more than one group");
     Add("(fused == 0 and keep == 0) or cols % vector == 0",
         "where rows begin inside of vectors, no thread keeps to its columns");
@@ -244,7 +213,7 @@ class RowTemplate : public BoundTemplate {
     const std::string registers = fmt::format(
         "((storage == 'registers') * {0} * vector * {1} // 4 + keep * {0} * vector * {3} // 4 + fused * "
         "{0} * vector * (owners > 1 ? 4 : 2) + {2} + 8 * vector // 4 + 8 * (batch - 1))",
-        chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * element_);
+        chunks, task_.HeldBytes(), kOtherRegisters, kernel_.parameters * task_.element);
     Add(fmt::format("{} <= 255", registers), "the row does not fit in registers");
     Add(fmt::format("{} * threads_per_row * rows_per_block * max(1, fused * blocks_per_sm) <= 65536", registers),
         "the blocks do not fit in the register file");
@@ -259,7 +228,7 @@ class RowTemplate : public BoundTemplate {
     return fmt::format(
         "threads_per_row * rows_per_block * vector * (((owners > 1) * {} * batch + (owners == 1) * ((storage == "
         "'shared') + prefetch)) * {} * ceil_div(ceil_div({}, cluster * owners * split), threads_per_row) * {})",
-        RowTask::kLeastRing, kernel_.tensors, kVectors, element_);
+        RowTask::kLeastRing, kernel_.tensors, kVectors, task_.element);
   }
 
   int64_t SharedBytes(const Configuration& configuration, const RowChoice& choice) const {
@@ -278,17 +247,23 @@ class RowTemplate : public BoundTemplate {
   /// Do the blocks that own columns see all rows?
   bool SumsAreWhole(const RowChoice& choice) const { return choice.owners > 1 && task_.ResidentGroups(choice) == 1; }
 
-  /// Tensors and statistics, what the kernel hands on, and scalars.
+  /// Tensors and statistics, what the kernel hands on, and scalars; null for what it does not.
   Arguments ArgumentsOf(const RowChoice& choice) const {
+    const auto if_any = [](bool any, const char* word) { return any ? word : "i64:0"; };
+    const bool owners = choice.owners > 1;
     Arguments all, outputs;
     for (const ArgSpec& arg : spec_.args) {
       const bool gradient = arg.name == "dweight" || arg.name == "dbias";
       if (arg.role == Role::kInput) all.emplace_back(arg.name);
-      if (arg.role == Role::kOutput && (!gradient || SumsAreWhole(choice))) outputs.emplace_back(arg.name);
+      if (arg.role == Role::kOutput && (!gradient || owners)) outputs.emplace_back(arg.name);
     }
-    if (kernel_.gradients && !choice.fused) all.insert(all.end(), {"@mean", "@rstd"});
-    if (choice.fused && !SumsAreWhole(choice)) outputs.emplace_back("@shares");
-    if (choice.owners > 1) outputs.emplace_back("@words");
+    if (kernel_.gradients) {
+      for (const char* of_rows : {"@mean", "@rstd"}) {
+        if (!owners) all.emplace_back(if_any(!choice.fused, of_rows));
+      }
+      outputs.emplace_back(if_any(choice.fused && !SumsAreWhole(choice), "@shares"));
+    }
+    if (owners) outputs.emplace_back("@words");
     all.insert(all.end(), outputs.begin(), outputs.end());
     if (spec_.attributes.contains("eps")) all.emplace_back("f32:eps");
     all.emplace_back("i64:rows");
@@ -326,10 +301,10 @@ class RowTemplate : public BoundTemplate {
   void AddGradients(const RowChoice& choice, LaunchPlan& plan) const {
     const std::string count =
         choice.fused ? Groups(choice) : fmt::format("min({}, ceil_div(rows, 8))", kColumnRowBlocks);
-    plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * cols_))});
+    plan.workspaces.push_back({"shares", Expr::MustParse(fmt::format("({}) * {}", count, 8 * task_.cols))});
     if (!choice.fused) {
       for (const char* name : {"mean", "rstd"}) plan.workspaces.push_back({name, Expr::MustParse("rows * 4")});
-      const int64_t width = cols_ % choice.vector == 0 ? choice.vector : 1;
+      const int64_t width = task_.cols % choice.vector == 0 ? choice.vector : 1;
       plan.steps.push_back(Step("columns", fmt::format("ceil_div(cols, {})", 32 * width), 256,
                                 {"x", "dy", "@mean", "@rstd", "@shares", "i64:rows"}));
       plan.steps.back().grid[1] = Expr::MustParse(count);
@@ -339,9 +314,6 @@ class RowTemplate : public BoundTemplate {
   }
 
   const RowKernel& kernel_;
-  int64_t cols_;
-  int64_t rows_;
-  int64_t element_;
   RowTask task_;
   std::vector<Value> owners_;  ///< numbers of blocks that may own the columns of a row
 };
@@ -358,9 +330,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& RowFamily() {
-  static const TaskFamily family("rows", Matches, Bind);
-  return family;
-}
+constinit const Family kRowFamily = {"rows", Matches, Bind};
 
 }  // namespace atunner

@@ -26,10 +26,12 @@ constexpr int64_t kOtherRegisters = 32;
 
 /// Values of a configuration, by the names of their parameters.
 struct RowChoice {
-  int64_t threads, rows, vector;
-  std::string storage;
-  int64_t blocks_per_sm, cluster, owners, split, batch, prefetch;
-  bool keep, fused;
+  Chosen at;
+  int64_t threads = at["threads_per_row"], rows = at["rows_per_block"], vector = at["vector"];
+  std::string storage = ToString(Get(at.space, at.configuration, "storage"));
+  int64_t blocks_per_sm = at["blocks_per_sm"], cluster = at["cluster"], owners = at["owners"], split = at["split"];
+  int64_t batch = at["batch"], prefetch = at["prefetch"];
+  bool keep = at["keep"] != 0, fused = at["fused"] != 0;
 
   int64_t block() const { return threads * rows; }
   int64_t parts() const { return cluster * owners * split; }
@@ -45,8 +47,8 @@ struct RowTask {
   int64_t element;  ///< bytes
   double bytes;     ///< that the whole task must move
 
-  /// Registers of one column's elements, in bytes. Exponentials are held in float32.
-  int64_t HeldBytes() const { return kernel.name == "softmax" ? 4 : kernel.tensors * element; }
+  /// Registers of one column's elements, in bytes.
+  int64_t HeldBytes() const { return kernel.tensors * element; }
   /// SMs on which clusters find room side by side. GPCs are of different sizes: an H200's 132 SMs hold 66 clusters of
   /// 2, 30 of 4, 15 of 8 and 7 of 16 at one block per SM (cuOccupancyMaxActiveClusters). A persistent grid must not be
   /// larger.

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
@@ -42,6 +41,20 @@ struct ScanForm {
     const DType dtype = graph.node(scan).type.dtype;
     return graph::CudaLiteral(dtype, graph::Neutral(operation().op, dtype), false);
   }
+  /// Coordinates of all axes; the scan's own is `at`.
+  graph::Coordinates Coordinates(int64_t vector) const {
+    graph::Coordinates result(space().size());
+    bool innermost = true;
+    for (size_t i = result.size(); i-- > 0;) {
+      const bool own = static_cast<int64_t>(i) == operation().axis;
+      Coordinate& c = result[i];
+      c.text = space()[i].one() ? "0" : own ? "at" : "c" + std::to_string(i);
+      const bool lanes = along_lines() ? own : innermost && !space()[i].one();
+      if (vector > 1 && lanes) c = {.text = c.text, .lanes = Coordinate::Lanes::kNext, .multiple = vector};
+      innermost = innermost && space()[i].one();
+    }
+    return result;
+  }
   Shape Lines() const {
     Shape lines = space();
     lines.erase(lines.begin() + operation().axis);
@@ -51,28 +64,13 @@ struct ScanForm {
 
 class Writer {
  public:
-  Writer(const ScanForm& form, const KernelSpec* spec, int64_t vector, bool splits)
+  Writer(const ScanForm& form, const KernelSpec& spec, int64_t vector, bool splits)
       : form_(form), spec_(spec), vector_(vector), splits_(splits) {}
 
   std::string Run() { return (splits_ ? Kernel("totals", true) + "\n" : "") + Kernel("kernel", false); }
-  bool failed() const { return failed_; }
 
  private:
   size_t axis() const { return static_cast<size_t>(form_.operation().axis); }
-
-  /// Of all axes; the scan's own is `at`.
-  graph::Coordinates Coordinates() const {
-    graph::Coordinates result(form_.space().size());
-    bool innermost = true;
-    for (size_t i = result.size(); i-- > 0;) {
-      Coordinate& c = result[i];
-      c.text = form_.space()[i].one() ? "0" : i == axis() ? "at" : "c" + std::to_string(i);
-      const bool lanes = form_.along_lines() ? i == axis() : innermost && !form_.space()[i].one();
-      if (vector_ > 1 && lanes) c = {.text = c.text, .lanes = Coordinate::Lanes::kNext, .multiple = vector_};
-      innermost = innermost && form_.space()[i].one();
-    }
-    return result;
-  }
 
   ElementText Elements() const { return {form_.graph, {.vector = vector_, .indent = "        "}}; }
 
@@ -87,7 +85,7 @@ class Writer {
   const bool active = line < lines;  // threads beyond the end only meet at barriers
   const long long safe = active ? line : 0;
 )",
-               name, KernelParameters(*spec_), parts, graph::ElementCount(form_.Lines()).ToString(),
+               name, KernelParameters(spec_), parts, graph::ElementCount(form_.Lines()).ToString(),
                along ? "(long long)blockIdx.x * GROUPS + group" : "((long long)blockIdx.x * THREADS + thread) * VEC") +
            CoordinateLines(
                form_.space(), [this](size_t each) { return each != axis(); }, "c", "safe", "long long", "  ");
@@ -137,8 +135,7 @@ class Writer {
 
   std::string Values() {
     ElementText elements = Elements();
-    const auto value = elements.Of(form_.graph.node(form_.scan).operands[0], Coordinates());
-    failed_ = failed_ || elements.failed();
+    const auto value = elements.Of(form_.graph.node(form_.scan).operands[0], form_.Coordinates(vector_));
     return ItemLoop() + "      if (active && position < EXTENT) {\n" +
            LanesText(elements,
                      fmt::format("          value[item][{}] = ({}){};\n", LaneText(), form_.type(), value.text),
@@ -151,19 +148,17 @@ class Writer {
 
   std::string Results() {
     ElementText elements = Elements();
-    const graph::Coordinates at = Coordinates();
+    const graph::Coordinates at = form_.Coordinates(vector_);
     elements.Know(form_.scan, {fmt::format("value[item][{}]", LaneText()), 1}, at);
     const std::string results =
         ResultsText(elements, form_.graph, form_.graph.outputs(), at, NumberText(form_.space(), at), "        ");
-    failed_ = failed_ || elements.failed();
     return ItemLoop() + "      if (active && position < EXTENT) {\n" + results + "      }\n    }\n";
   }
 
   const ScanForm& form_;
-  const KernelSpec* spec_;
+  const KernelSpec& spec_;
   int64_t vector_;
   bool splits_;
-  bool failed_ = false;
 };
 
 std::optional<ScanForm> FormOf(const KernelSpec& spec) {
@@ -178,9 +173,11 @@ std::optional<ScanForm> FormOf(const KernelSpec& spec) {
   });
   if (!results || !form.extent().constant() || !IsServed(form.graph, form.graph.node(form.scan).operands[0], 64))
     return std::nullopt;
-  Writer writer(form, &spec, 1, false);
-  writer.Run();
-  return writer.failed() ? std::nullopt : std::optional(std::move(form));
+  // Of the scan, results may only take the element at their own place.
+  ElementText elements(form.graph, ElementText::Options{});
+  elements.Know(form.scan, {"value", 1}, form.Coordinates(1));
+  for (const graph::Output& output : form.graph.outputs()) elements.Of(output.node, form.Coordinates(1));
+  return elements.failed() ? std::nullopt : std::optional(std::move(form));
 }
 
 class ScanTemplate : public GraphTemplate {
@@ -199,43 +196,41 @@ class ScanTemplate : public GraphTemplate {
     return RenderedKernel{Source(configuration, "scan", constants,
                                  {embed::kVectorCuh, embed::kCombineCuh, embed::kScanCuh,
                                   "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n",
-                                  Writer(form_, &spec_, at["vector"], at["splits"] > 1).Run()}),
+                                  Writer(form_, spec_, at["vector"], at["splits"] > 1).Run()}),
                           PlanOf(configuration)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
-    const int64_t lines = graph::ElementCount(form_.Lines()).factor();  // for each unit of the open size
-    const int64_t several = 2 * GetInt(space_, configuration, "groups") / lines + 1;
-    return CheckSizes(spec_, form_.graph, several, 200000 / (Extent() * lines));
+    return CheckSizes(form_.space(), chosen(configuration)["groups"] * Extent());
   }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return Real(GetInt(space_, configuration, name)); };
+    const Chosen at = chosen(configuration);
     const bool along = form_.along_lines();
-    const double width = integer("vector") * Real(WidestElement(spec_));
-    const double threads = integer("threads") * integer("groups");
-    const double beside = along ? integer("groups") : integer("threads") * integer("vector");  // lines of a block
+    const double width = Real(at["vector"]) * Real(WidestElement(spec_));
+    const double threads = Real(at["threads"]) * Real(at["groups"]);
+    const double beside = along ? Real(at["groups"]) : Real(at["threads"]) * Real(at["vector"]);  // lines of a block
     const double lines = std::ceil(Lines() / beside);
     const double tile =
-        along ? integer("threads") * integer("vector") * integer("items") : integer("groups") * integer("items");
+        along ? Real(at["threads"]) * Real(at["vector"]) * Real(at["items"]) : Real(at["groups"]) * Real(at["items"]);
     const double extent = Real(Extent());
     const double wasted = std::ceil(extent / tile) * tile / extent;
     // Memory likes pieces of some kilobytes of a line, or of 256 bytes across lines.
-    const double piece = integer("threads") * width * (along ? integer("items") / 16 : 1);
+    const double piece = Real(at["threads"]) * width * (along ? Real(at["items"]) / 16 : 1);
     const double off = std::log2(piece / 256);
     const double line = along ? 1 + 0.02 * std::fabs(off) + 0.02 * (width > 16)
                               : std::max(1.0, 128 / piece) * (1 + 0.1 * std::max(0.0, -off));
     const double broken = std::max(line, along ? (width >= 16 ? line : line + 0.1 * std::log2(16 / width)) : 1.0);
     const double used = Lines() / (lines * beside);
-    const double resident = std::min(lines * integer("splits") * threads * used, profile.sms * 1024.0);
-    const double idle = std::max(1.0, profile.sms * 28672.0 / (resident * integer("items") * width));
+    const double resident = std::min(lines * Real(at["splits"]) * threads * used, profile.sms * 1024.0);
+    const double idle = std::max(1.0, profile.sms * 28672.0 / (resident * Real(at["items"]) * width));
     const double barriers = along ? 1 + 0.01 * std::fabs(std::log2(threads / 128))
-                                  : 1 + 0.04 * std::log2(threads / 32) + 0.02 * integer("groups") / integer("items");
-    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (integer("splits") > 1 ? 1.5 : 1.0);
+                                  : 1 + 0.04 * std::log2(threads / 32) + 0.02 * Real(at["groups"]) / Real(at["items"]);
+    const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0) * (Real(at["splits"]) > 1 ? 1.5 : 1.0);
     return bytes * std::max(1.0, 0.5 + 0.5 * wasted) * broken * idle * barriers / profile.dram_gbps +
-           (integer("splits") > 1 ? 2500 : 0);
+           (Real(at["splits"]) > 1 ? 2500 : 0);
   }
 
  private:
@@ -299,9 +294,6 @@ class ScanTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& ScanFamily() {
-  static const FormFamily<ScanTemplate, FormOf> family("scan");
-  return family;
-}
+constinit const Family kScanFamily = FormFamily<ScanTemplate, FormOf>("scan");
 
 }  // namespace atunner

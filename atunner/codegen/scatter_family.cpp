@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/rewrite.h"
@@ -64,34 +63,32 @@ class ScatterTemplate : public GraphTemplate {
     const Chosen at = chosen(configuration);
     LaunchPlan plan = Plan(configuration, {});
     const std::string rows = RowCount();
-    const std::string places = PlaceCount();
-    for (const auto& [entry, count] : {std::pair{"no_lists", rows + " + 1"},
-                                       {"count_places", places},
-                                       {"begin_lists", rows},
-                                       {"fill_lists", places},
-                                       {"order_lists", rows}})
+    std::string lists;
+    for (const auto& [entry, count, body] : Lists()) {
+      lists += Head(entry) + body + "}\n";
       plan.steps.push_back(Launch(entry, fmt::format("ceil_div({}, {})", count, kBlock), std::to_string(kBlock)));
+    }
     plan.steps.push_back(
         Launch("kernel", fmt::format("ceil_div({}, rows_per_block)", rows), "threads_per_row * rows_per_block"));
     for (LaunchStep& step : plan.steps) AddArguments(step, {"@ends", "@begins", "@list"});
     plan.workspaces = {{"ends", Expr::MustParse(fmt::format("({} + 1) * 4", rows))},
                        {"begins", Expr::MustParse(rows + " * 4")},
-                       {"list", Expr::MustParse(places + " * 4")}};
+                       {"list", Expr::MustParse(PlaceCount() + " * 4")}};
     return RenderedKernel{
-        Source(configuration, "rows at places", ConstantBlock().Int("COLS", Columns(), "elements of a row"),
-               {embed::kVectorCuh, embed::kCombineCuh, embed::kSortCuh, embed::kScatterCuh, Lists(),
-                Combine(at["vector"])}),
+        Source(
+            configuration, "rows at places", ConstantBlock().Int("COLS", Columns(), "elements of a row"),
+            {embed::kVectorCuh, embed::kCombineCuh, embed::kSortCuh, embed::kScatterCuh, lists, Combine(at["vector"])}),
         std::move(plan)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const double width = integer("vector") * static_cast<double>(SizeOf(TypeOf(id_).dtype) > 4 ? 8 : 4);
-    const double per_thread = static_cast<double>(Columns()) / (integer("threads_per_row") * integer("vector"));
-    const double block = integer("threads_per_row") * integer("rows_per_block");
+    const Chosen at = chosen(configuration);
+    const double width = Real(at["vector"]) * static_cast<double>(SizeOf(TypeOf(id_).dtype) > 4 ? 8 : 4);
+    const double per_thread = static_cast<double>(Columns()) / (Real(at["threads_per_row"]) * Real(at["vector"]));
+    const double block = Real(at["threads_per_row"]) * Real(at["rows_per_block"]);
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps *
            (1 + 0.2 * std::log2(32 / std::min(32.0, width))) * (1 + 0.03 * std::fabs(std::log2(per_thread))) *
-           (1 + 0.02 * std::fabs(std::log2(block / 256))) * (1 + 0.01 * std::fabs(std::log2(integer("unroll") / 4)));
+           (1 + 0.02 * std::fabs(std::log2(block / 256))) * (1 + 0.01 * std::fabs(std::log2(Real(at["unroll"]) / 4)));
   }
 
  private:
@@ -112,22 +109,24 @@ class ScatterTemplate : public GraphTemplate {
         "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n",
         name, KernelParameters(spec_));
   }
+  struct ListKernel {
+    const char* name;
+    std::string threads, body;
+  };
   /// Kernels that gather the places of each row, in order.
-  std::string Lists() const {
+  std::vector<ListKernel> Lists() const {
     const std::string rows = RowCount();
-    std::string text = Head("no_lists") + fmt::format("  if (i < {} + 1) ends[i] = 0;\n}}\n", rows);
-    for (const auto& [name, found] : {std::pair{"count_places", "atomicAdd(ends + place, 1)"},
-                                      {"fill_lists", "list[atomicAdd(ends + place, 1)] = (int)n"}}) {
-      ElementText elements(graph_, {.indent = "  "});
-      const auto place = elements.Of(Operand(1), {{.text = "n"}});
-      text += Head(name) + fmt::format(
-                               "  if (i >= {}) return;\n  const long long n = i;\n{}{}  const long long place = {};\n"
-                               "  if (place >= 0 && place < {}) {};\n}}\n",
-                               PlaceCount(), elements.Scope(0), elements.Scope(1), place.text, rows, found);
-    }
-    text += Head("begin_lists") + fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n}}\n", rows);
-    return text + Head("order_lists") +
-           fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n}}\n", rows);
+    ElementText elements(graph_, {.indent = "  "});
+    const auto place = elements.Of(Operand(1), {{.text = "n"}});
+    const std::string each_place = fmt::format(
+        "  if (i >= {}) return;\n  const long long n = i;\n{}{}  const long long place = {};\n"
+        "  if (place < 0 || place >= {}) return;\n",
+        PlaceCount(), elements.Scope(0), elements.Scope(1), place.text, rows);
+    return {{"no_lists", rows + " + 1", fmt::format("  if (i < {} + 1) ends[i] = 0;\n", rows)},
+            {"count_places", PlaceCount(), each_place + "  atomicAdd(ends + place, 1);\n"},
+            {"begin_lists", rows, fmt::format("  begin_list(i, {0}, ends + {0}, begins, ends);\n", rows)},
+            {"fill_lists", PlaceCount(), each_place + "  list[atomicAdd(ends + place, 1)] = (int)n;\n"},
+            {"order_lists", rows, fmt::format("  sort_lists(i - threadIdx.x, {}, begins, ends, list);\n", rows)}};
   }
 
   std::string Combine(int64_t vector) const {
@@ -163,9 +162,6 @@ class ScatterTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& ScatterFamily() {
-  static const FormFamily<ScatterTemplate, FormOf> family("scatter");
-  return family;
-}
+constinit const Family kScatterFamily = FormFamily<ScatterTemplate, FormOf>("scatter");
 
 }  // namespace atunner

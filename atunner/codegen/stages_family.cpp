@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/operators/graph_operator.h"
 
@@ -85,7 +85,7 @@ class Divider {
   }
 
   static const Family* FamilyOf(const KernelSpec& spec) {
-    for (const Family* family : {&PointwiseFamily(), &ReductionFamily(), &ColumnsFamily(), &ElementsFamily()}) {
+    for (const Family* family : {&kReductionFamily, &kColumnsFamily, &kElementsFamily}) {
       if (family->Match(spec)) return family;
     }
     return nullptr;
@@ -161,9 +161,15 @@ class StagesTemplate : public BoundTemplate {
       }
       ATUNNER_TRY(RenderedKernel stage, stages_[i]->Render(i == main_ ? configuration : stages_[i]->Default()));
       const std::string name = fmt::format("stage{}", i + 1);
-      ATUNNER_RETURN_IF_ERROR(Append(stage, name, all.plan));
-      text += fmt::format("\nnamespace {} {{\n{}}}\n", name, WithoutIncludes(stage.source.text, includes));
-      for (const std::string& entry : EntriesOf(stage.plan)) text += fmt::format("using {}::{};\n", name, entry);
+      // Whatever namespace they are in, kernels need names that no other stage has.
+      std::string names, uses;
+      for (const std::string& entry : EntriesOf(stage.plan)) {
+        names += fmt::format("#define {1} {0}_{1}\n", name, entry);
+        uses += fmt::format("using {0}::{1};\n#undef {1}\n", name, entry);
+      }
+      const std::string body = WithoutIncludes(stage.source.text, includes);
+      text += fmt::format("\n{}namespace {} {{\n{}}}\n{}", names, name, body, uses);
+      ATUNNER_RETURN_IF_ERROR(Append(std::move(stage.plan), name, all.plan));
     }
     all.source.name = spec_.name + ".cu";
     for (const std::string& include : includes) all.source.text += include + "\n";
@@ -194,21 +200,20 @@ class StagesTemplate : public BoundTemplate {
     return Expr::MustParse(bytes);
   }
 
-  /// Adds a stage's launches, with its sizes as numbers, and gives its kernels names that no other stage has.
-  Status Append(RenderedKernel& stage, const std::string& name, LaunchPlan& plan) const {
+  /// Adds a stage's launches, with its sizes as numbers.
+  Status Append(LaunchPlan stage, const std::string& name, LaunchPlan& plan) const {
     Bindings known;
-    known.Add(stage.plan.parameter_names, stage.plan.parameter_values);
+    known.Add(stage.parameter_names, stage.parameter_values);
     const auto fix = [&](Expr& size) -> Status {
       ATUNNER_TRY(const int64_t number, size.EvaluateInt(known));
       size = Expr(number);
       return {};
     };
-    for (Workspace& workspace : stage.plan.workspaces) {
+    for (Workspace& workspace : stage.workspaces) {
       ATUNNER_RETURN_IF_ERROR(fix(workspace.bytes));
       plan.workspaces.push_back({name + "_" + workspace.name, workspace.bytes});
     }
-    std::set<std::string> entries;
-    for (LaunchStep& step : stage.plan.steps) {
+    for (LaunchStep& step : stage.steps) {
       for (auto* sizes : {&step.grid, &step.block, &step.cluster}) {
         for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(fix(size));
       }
@@ -218,18 +223,10 @@ class StagesTemplate : public BoundTemplate {
         if (arg.kind == ArgBinding::Kind::kWorkspace) arg.name = name + "_" + arg.name;
         if (arg.kind == ArgBinding::Kind::kTensor && !IsArgument(arg.name)) arg = ArgBinding::Workspace(arg.name);
       }
-      entries.insert(step.entry);
       step.entry = name + "_" + step.entry;
-      plan.steps.push_back(step);  // the stage's own too: whoever asks for its kernels gets the new names
+      plan.steps.push_back(std::move(step));
     }
-    for (const std::string& entry : entries) Rename(stage.source.text, entry, name + "_" + entry);
     return {};
-  }
-  static void Rename(std::string& text, const std::string& entry, const std::string& to) {
-    for (size_t at = text.find("extern \"C\""); at != std::string::npos; at = text.find("extern \"C\"", at + 1)) {
-      const size_t name = text.find(" " + entry + "(", at);
-      if (name != std::string::npos && name < text.find('\n', at)) text.replace(name + 1, entry.size(), to);
-    }
   }
 
   std::vector<std::unique_ptr<ScheduleTemplate>> stages_;
@@ -238,9 +235,6 @@ class StagesTemplate : public BoundTemplate {
 
 }  // namespace
 
-const Family& StagesFamily() {
-  static const FormFamily<StagesTemplate, StagesOf> family("stages");
-  return family;
-}
+constinit const Family kStagesFamily = FormFamily<StagesTemplate, StagesOf>("stages");
 
 }  // namespace atunner

@@ -6,8 +6,7 @@
 #include <bit>
 #include <cmath>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
 #include "embed/families.h"
@@ -51,13 +50,7 @@ class TopKTemplate : public GraphTemplate {
     };
     Add(fmt::format("block <= 64 or block <= 2 * {} or block * vector < 2 * {}", Ranks(), Columns()),
         "more threads than elements");
-    if (Whole()) return;
-    space_.parameters.push_back(
-        {"groups", Integers({1, 2, 4, 8}), "groups of threads for each rank, whose best elements give the bound"});
-    Add(fmt::format("block >= {}", Ranks()), "a group for each rank");
-    Add(fmt::format("groups * {} <= block and groups * {} <= 1024 and 32 * groups * {} >= block", Ranks(), Ranks(),
-                    Ranks()),
-        "groups of 1 to 32 threads");
+    if (!Whole()) Add(fmt::format("block >= {}", 2 * Ranks()), "two groups of threads for each rank");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
@@ -76,17 +69,12 @@ class TopKTemplate : public GraphTemplate {
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
-    const double width = integer("vector") * static_cast<double>(SizeOf(x().type.dtype));
-    const double per_thread = static_cast<double>(Columns()) / (integer("block") * integer("vector"));
-    const double reading =
-        MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width));
-    // What sorts has many steps, few of which leave a warp.
-    return Whole()
-               ? reading * (1 + 0.05 * std::fabs(std::log2(per_thread * integer("vector") / 8)))
-               : reading * (1 + 0.05 * std::fabs(std::log2(per_thread / 8))) *
-                     (1 +
-                      0.6 * std::fabs(std::log2(integer("groups") / 2)));  // one bounds too little, more take longer
+    const Chosen at = chosen(configuration);
+    const double width = Real(at["vector"]) * Real(static_cast<int64_t>(SizeOf(x().type.dtype)));
+    // Vectors of a thread; or elements, where it sorts them: that has many steps, few of which leave a warp.
+    const double share = Real(Columns()) / Real(at["block"] * (Whole() ? 1 : at["vector"]));
+    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width)) *
+           (1 + 0.05 * std::fabs(std::log2(share / 8)));
   }
 
  private:
@@ -117,9 +105,6 @@ class TopKTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& TopKFamily() {
-  static const FormFamily<TopKTemplate, FormOf> family("topk");
-  return family;
-}
+constinit const Family kTopKFamily = FormFamily<TopKTemplate, FormOf>("topk");
 
 }  // namespace atunner

@@ -6,8 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/rewrite.h"
 #include "embed/families.h"
@@ -75,30 +74,27 @@ class TransposeTemplate : public GraphTemplate {
                           Plan(configuration, {Launch("kernel", blocks, "block")})};
   }
 
-  std::vector<Dims> CheckDims(const Configuration&) const override {
-    const int64_t few = 100000 / graph::ElementCount(form_.extents).factor() + 1;
-    return CheckSizes(spec_, graph_, few, few);
-  }
+  std::vector<Dims> CheckDims(const Configuration&) const override { return CheckSizes(form_.extents, 50000); }
 
   SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    const auto integer = [&](const char* name) { return static_cast<double>(GetInt(space_, configuration, name)); };
+    const Chosen at = chosen(configuration);
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);
     const auto size = static_cast<double>(SizeOf(spec_.args[0].dtype));
     const auto lines = [&](const char* tile) {
-      const double bytes_of_row = integer(tile) * size;
+      const double bytes_of_row = Real(at[tile]) * size;
       return bytes_of_row < 128 ? 128 / bytes_of_row : 1.0;
     };
-    const double piece = integer("tile_a") * size < 256 ? 1.03 : 1.0;  // read side by side
-    const double block = 1 + 0.005 * std::fabs(std::log2(integer("block") / 128));
-    const double width = integer("vector") * size;
+    const double piece = Real(at["tile_a"]) * size < 256 ? 1.03 : 1.0;  // read side by side
+    const double block = 1 + 0.005 * std::fabs(std::log2(Real(at["block"]) / 128));
+    const double width = Real(at["vector"]) * size;
     const double narrow = width < 4 ? 1.2 : 1 + 0.05 * std::log2(16 / width);
     const auto wasted = [&](size_t axis, const char* tile) {
       const auto extent = static_cast<double>(form_.extents[axis].Bound(spec_.dims).factor());
-      return std::ceil(extent / integer(tile)) * integer(tile) / extent;
+      return std::ceil(extent / Real(at[tile])) * Real(at[tile]) / extent;
     };
-    const double flight = integer("tile_a") * integer("tile_b") * size / integer("block");  // bytes of a thread
+    const double flight = Real(at["tile_a"]) * Real(at["tile_b"]) * size / Real(at["block"]);  // bytes of a thread
     const double late = flight < 32 ? 1 + 0.1 * (32 / flight - 1) : flight > 128 ? 1.1 : 1.0;
     return bytes * piece * block * lines("tile_a") * lines("tile_b") * narrow * late *
            (0.5 + 0.5 * wasted(form_.a(), "tile_a") * wasted(form_.b(), "tile_b")) / profile.dram_gbps;
@@ -167,9 +163,6 @@ class TransposeTemplate : public GraphTemplate {
 
 }  // namespace
 
-const Family& TransposeFamily() {
-  static const FormFamily<TransposeTemplate, FormOf> family("transpose");
-  return family;
-}
+constinit const Family kTransposeFamily = FormFamily<TransposeTemplate, FormOf>("transpose");
 
 }  // namespace atunner

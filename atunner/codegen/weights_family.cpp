@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/codegen/form_family.h"
+#include "atunner/codegen/family.h"
 #include "atunner/codegen/library_task.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "atunner/model/accuracy.h"
@@ -194,9 +194,6 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-const Family& WeightsFamily() {
-  static const TaskFamily family("weights", Matches, Bind);
-  return family;
-}
+constinit const Family kWeightsFamily = {"weights", Matches, Bind};
 
 }  // namespace atunner

@@ -169,7 +169,7 @@ std::string FamilyOf(const Operator& op) {
     const auto spec = op.Instantiate({shapes, dtype, {}});
     if (!spec) continue;
     for (const Family* family : AllFamilies()) {
-      if (family->Match(*spec)) return std::string(family->name());
+      if (family->Match(*spec)) return std::string(family->name);
     }
   }
   return "";

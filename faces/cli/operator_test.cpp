@@ -67,7 +67,7 @@ Result<CandidateKernel> CandidateFor(const KernelSpec& spec, const Target& targe
   if (const auto schedule = MakeTemplate(spec, target.profile)) {
     const std::vector<const Family*> families = AllFamilies();
     const auto family = std::ranges::find_if(families, [&](const Family* each) { return each->Match(spec); });
-    result.kernel = std::string((*family)->name());
+    result.kernel = std::string((*family)->name);
     ATUNNER_TRY(kernel, (*schedule)->Render((*schedule)->Default()));
     candidate.check_dims = (*schedule)->CheckDims((*schedule)->Default());
   } else {

@@ -12,11 +12,12 @@ struct LayerNorm {
         const Elements v = kept.get(lane, c);
         UNROLLED for (int e = 0; e < VEC; ++e) seen.add(v[e], lane.has(c, e));
       }, first, min(first + SPAN, CHUNKS));
-      mine[0].add(seen.moments());
+      const Moments link = seen.moments();
+      mine[0] = first == 0 ? link : joined(mine[0], link, mine[0].count + link.count);
     });
     return whole(mine, lane.count(), OverBlock{team.slot});
   }
-  DEVICE void write(const Lane& lane, const Kept& kept, const Moments&, const Moments& all) {
+  DEVICE void write(const Lane& lane, const Kept& kept, const Moments& all) {
     const Norm norm = norm_of(all, eps);
     lane.each<WRITE_UNROLL>([&](int c) {
       const Elements v = kept.get(lane, c);

@@ -1,13 +1,6 @@
 // dx needs two sums over each row; dweight and dbias are sums over each column. FUSED: one persistent pass gives dx and every
 // block's share of the column sums. Otherwise `columns` takes the shares in a pass of its own. Either way `add_shares` adds
 // them in a fixed order, so that the result does not depend on timing.
-#if FUSED
-#define STATISTICS
-#define SHARES float *__restrict__ shares,
-#else
-#define STATISTICS float *__restrict__ mean, float *__restrict__ rstd,  // of the rows, for the pass over columns
-#define SHARES
-#endif
 
 /// What some elements of a row contribute: moments of x; sums of g = dy * weight and of g * (x - mean).
 struct Contribution {
@@ -17,13 +10,6 @@ struct Contribution {
 
   /// Refers gx to another mean.
   DEVICE float gx_about(float mean) const { return gx + (x.mean - mean) * g; }
-  DEVICE void add(const Contribution& more) {
-    Moments both = x;
-    both.add(more.x);
-    gx = gx_about(both.mean) + more.gx_about(both.mean);
-    g += more.g;
-    x = both;
-  }
   template <class Parts>
   static DEVICE Contribution of(const Parts& parts, int count) {
     const float mean = parts.template combine<Sum>([](const Contribution& p) { return p.x.count * p.x.mean; }) / max(1, count);
@@ -96,6 +82,7 @@ struct ColumnSums {
 #else
 struct ColumnSums {
   DEVICE void add(int, int, float, float) {}
+  DEVICE void store(float*) const {}
 };
 #endif
 
@@ -144,11 +131,12 @@ struct LayerNormBackward {
           gx += g * seen.add(v[e], lane.has(c, e));
         }
       }, first, min(first + SPAN, CHUNKS));
-      mine[0].add({seen.moments(), g_sum, gx - seen.offset() * g_sum});
+      const Contribution link = {seen.moments(), g_sum, gx - seen.offset() * g_sum};
+      mine[0] = first == 0 ? link : joined(mine[0], link, mine[0].x.count + link.x.count);
     });
     return whole(mine, lane.count(), OverBlock{team.slot});
   }
-  DEVICE void write(const Lane& lane, const Kept& kept, const Contribution&, const Contribution& all) {
+  DEVICE void write(const Lane& lane, const Kept& kept, const Contribution& all) {
     const RowSums sums = row_sums(all, eps);
     ::write([&](int c, int tensor) { return kept.get(lane, c, tensor); }, affine, dx, lane, sums, columns);
     if (!FUSED && lane.t == 0 && PART_INDEX == 0) {
@@ -158,17 +146,13 @@ struct LayerNormBackward {
   }
 };
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight,
-                                                          STATISTICS T* __restrict__ dx, SHARES float eps, long long rows SPLIT_PARAMETERS) {
+                                                          float* __restrict__ mean, float* __restrict__ rstd, T* __restrict__ dx,
+                                                          float* __restrict__ shares, float eps, long long rows SPLIT_PARAMETERS) {
   const Matrices in = {x, dy};
-#if FUSED
-  float *mean = nullptr, *rstd = nullptr;
-#endif
   Pass<LayerNormBackward> pass(in, rows);
   LayerNormBackward backward{Parameters({weight}), dx, mean, rstd, eps};
   pass.run(backward SPLIT_ARGUMENTS);
-#if FUSED
   backward.columns.store(shares + FIRST_GROUP / ROWS_PER_BLOCK * 2 * COLS);
-#endif
 }
 #endif
 

@@ -264,14 +264,10 @@ struct Owner {
   }
 };
 
-#if DIRECT
-#define SUMS_OF_COLUMNS T *__restrict__ dweight, T *__restrict__ dbias
-#else
-#define SUMS_OF_COLUMNS float* __restrict__ shares
-#endif
+/// DIRECT: the blocks see all rows. Else their shares of the column sums are added up by another kernel.
 extern "C" __global__ void __launch_bounds__(BLOCK + 64, BLOCKS_PER_SM)
-    kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight, T* __restrict__ dx, SUMS_OF_COLUMNS,
-           Tagged* __restrict__ words, float eps, long long rows) {
+    kernel(const T* __restrict__ x, const T* __restrict__ dy, const T* __restrict__ weight, T* __restrict__ dx, T* __restrict__ dweight,
+           T* __restrict__ dbias, float* __restrict__ shares, Tagged* __restrict__ words, float eps, long long rows) {
   const Matrices in = {x, dy};
   const Exchange exchange(words);
   const int mine = FIRST_GROUP < rows ? (int)((rows - FIRST_GROUP + GROUP_STEP - 1) / GROUP_STEP) : 0;
@@ -282,14 +278,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK + 64, BLOCKS_PER_SM)
   } else {
     Owner owner(in, weight, dx, mine);
     owner.run();
-#if DIRECT
+    if (!DIRECT) return owner.columns.store(shares + FIRST_GROUP * 2 * COLS);
     owner.columns.add_up([&](const Lane& lane, int c, const float (&sums)[2][VEC]) {
       put(dweight, lane, c, sums[0]);
       put(dbias, lane, c, sums[1]);
     });
-#else
-    owner.columns.store(shares + FIRST_GROUP * 2 * COLS);
-#endif
   }
 }
 

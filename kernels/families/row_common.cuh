@@ -226,6 +226,12 @@ template <class Part, int COUNT, class Threads>
 DEVICE Part whole(const Part (&parts)[COUNT], int count, const Threads& threads) {
   return Part::of(Parts<Part, COUNT, Threads>{parts, threads}, count);
 }
+/// Two of them.
+template <class Part>
+DEVICE Part joined(const Part& a, const Part& b, float count) {
+  const Part both[2] = {a, b};
+  return whole(both, (int)count, OverLanes<1>());
+}
 
 #if SPLIT > 1
 // Two launches: step 0 leaves what the parts of each row come to in `parts`, step 1 puts that together and writes.
@@ -239,7 +245,7 @@ DEVICE Part whole(const Part (&parts)[COUNT], int count, const Threads& threads)
 /// What one pass over the rows of a block does, for an operator that has
 ///   Part, floats: what is known of some elements of a row; as it begins, of none. Part::of(parts, count) puts `Parts` together;
 ///   measure(lane, kept, team), which returns the block's Part;
-///   write(lane, kept, mine, all), given the Part of the block and that of the whole row.
+///   write(lane, kept, all), given the Part of the whole row.
 /// With DEFER a row is written when the next one has been measured, so that nobody waits for the exchange.
 template <class Operator>
 struct Pass {
@@ -267,7 +273,7 @@ struct Pass {
       } else {
         const Part mine[1] = {team.t < SPLIT ? told[team.t] : Part()};
         const Part all = whole(mine, COLS, OverBlock{team.slot});
-        op.write(lane, kept, all, all);
+        op.write(lane, kept, all);
       }
     }
   }
@@ -307,6 +313,6 @@ struct Pass {
   }
   DEVICE void finish(Operator& op, long long group, const Kept& rows_kept, const Part& mine) {
     const Part all = all_of(mine);
-    if (active(group, team, rows)) op.write(Lane(row_of(group, team, rows), team), rows_kept, mine, all);
+    if (active(group, team, rows)) op.write(Lane(row_of(group, team, rows), team), rows_kept, all);
   }
 };

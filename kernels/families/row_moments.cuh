@@ -39,15 +39,7 @@ struct Moments {
   float mean = 0;
   float squares = 0;
 
-  /// Takes in more elements (Chan, Golub and LeVeque).
-  DEVICE void add(const Moments& more) {
-    if (more.count == 0) return;
-    count += more.count;
-    const float share = __fdividef(more.count, count);
-    const float delta = more.mean - mean;
-    mean += delta * share;
-    squares += more.squares + delta * delta * (count - more.count) * share;
-  }
+  /// Of these elements from another point (Chan, Golub and LeVeque).
   DEVICE float squares_about(float other) const { return squares + count * (mean - other) * (mean - other); }
   template <class Parts>
   static DEVICE Moments of(const Parts& parts, int count) {

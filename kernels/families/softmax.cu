@@ -20,11 +20,6 @@ struct Peak {
   float top = MINUS_INFINITY;
   float total = 0;
 
-  DEVICE void join(const Peak& more) {
-    const float largest = Max::of(top, more.top);
-    const Shift over(largest);
-    *this = {largest, total * over.since(top) + more.total * over.since(more.top)};
-  }
   template <class Parts>
   static DEVICE Peak of(const Parts& parts, int) {
     const float top = parts.template combine<Max>([](const Peak& p) { return p.top; });
@@ -72,8 +67,6 @@ struct Top {
 struct Softmax {
   typedef Peak Part;
   T* y;
-  /// The row's exponentials over its block's largest, where it stays in registers; else they are cheaper to take twice.
-  float exponentials[STORAGE == REGISTERS ? CHUNKS : 1][VEC];
 
   DEVICE explicit Softmax(T* y) : y(y) {}
   DEVICE Peak measure(const Lane& lane, const Kept& kept, Team& team) {
@@ -81,19 +74,13 @@ struct Softmax {
     const Peak mine[1] = {scan(lane, kept)};
     return whole(mine, COLS, OverBlock{team.slot});
   }
-  /// `part`: what the exponentials, where they are held, were taken over.
-  DEVICE void write(const Lane& lane, const Kept& kept, const Peak& part, const Peak& peak) {
+  DEVICE void write(const Lane& lane, const Kept& kept, const Peak& peak) {
     const float scale = 1.0f / peak.total;
     const Shift over(peak.top);
-    const float held_scale = CLUSTER == 1 ? scale : scale * over.since(part.top);
     lane.each<WRITE_UNROLL>([&](int c) {
+      const Elements v = kept.get(lane, c);
       float out[VEC];
-      if (STORAGE == REGISTERS) {
-        UNROLLED for (int e = 0; e < VEC; ++e) out[e] = exponentials[STORAGE == REGISTERS ? c : 0][e] * held_scale;
-      } else {
-        const Elements v = kept.get(lane, c);
-        UNROLLED for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
-      }
+      UNROLLED for (int e = 0; e < VEC; ++e) out[e] = over.weight(v[e]) * scale;
       put(y, lane, c, out);
     });
   }
@@ -110,11 +97,7 @@ struct Softmax {
       lane.each<PASS_UNROLL>([&](int c) {
         const Elements v = kept.get(lane, c);
         float sum = 0;
-        UNROLLED for (int e = 0; e < VEC; ++e) {
-          const float w = over.weight(v[e]);
-          if (STORAGE == REGISTERS) exponentials[STORAGE == REGISTERS ? c : 0][e] = w;
-          sum += w;
-        }
+        UNROLLED for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
         total += sum;
       }, first, min(first + SPAN, CHUNKS));
       peak.total = first == 0 ? total : peak.total + total;
@@ -137,7 +120,7 @@ struct Softmax {
         UNROLLED for (int e = 0; e < VEC; ++e) sum += over.weight(v[e]);
         peak = {top, peak.total * over.since(peak.top) + sum};
       }, first, min(first + SPAN, CHUNKS));
-      all.join(peak);
+      all = first == 0 ? peak : joined(all, peak, COLS);
     });
     return all;
   }

@@ -24,7 +24,7 @@ struct SoftmaxBackward {
     });
     return whole(mine, COLS, OverBlock{team.slot});
   }
-  DEVICE void write(const Lane& lane, const Kept& kept, const Part&, const Part& all) {
+  DEVICE void write(const Lane& lane, const Kept& kept, const Part& all) {
     lane.each<WRITE_UNROLL>([&](int c) {
       const Elements y = kept.get(lane, c, 0);
       const Elements dy = kept.get(lane, c, 1);

@@ -32,7 +32,7 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   for (int rank = threadIdx.x; rank < K; rank += BLOCK) found(rank, (int)(unsigned)keys[rank]);
 }
 #else
-constexpr int BESTS = GROUPS * RANKS;  // groups of threads
+constexpr int BESTS = BLOCK > 64 * RANKS ? BLOCK / 32 : 2 * RANKS;  // groups of threads, each in a warp; fewer bound too little
 constexpr int MEMBERS = BLOCK / BESTS;
 
 /// The smallest key of neighbouring threads, `COUNT` of a warp.
