@@ -23,11 +23,16 @@ double Resident(const Occupancy& occupancy, const LaunchShape& shape, const Devi
   return std::max(1.0, std::min<double>(occupancy.blocks_per_sm, blocks_per_sm));
 }
 
-/// What shared memory leaves of L1.
-double L1BytesPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
-                       const Occupancy& occupancy) {
-  const double shared = resources.static_shared_bytes + shape.dynamic_shared_bytes;
-  return std::max(0.0, profile.l1_per_sm / Resident(occupancy, shape, profile) - shared);
+/// What shared memory leaves of an SM's L1: the driver gives it the least of these sizes that as many blocks fit into
+/// as may be resident, whether the grid has so many or not.
+double L1Bytes(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
+               const Occupancy& occupancy) {
+  constexpr double kSizes[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};  // KB
+  const double block = resources.static_shared_bytes + shape.dynamic_shared_bytes + profile.shared_reserved_per_block;
+  const double wanted = std::max(1, occupancy.blocks_per_sm) * block;
+  const auto* const size = std::ranges::find_if(kSizes, [&](double kilobytes) { return kilobytes * 1024 >= wanted; });
+  const double given = size == std::end(kSizes) ? profile.shared_per_sm : *size * 1024;
+  return profile.l1_per_sm - std::min<double>(given, profile.shared_per_sm);
 }
 
 struct Share {
@@ -124,8 +129,7 @@ double LocalBytesPerSm(const DeviceProfile& profile, const KernelResources& reso
 /// Share of what was spilled that L1 has passed on to L2 when it is wanted again.
 double SpillMisses(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
                    const Occupancy& occupancy) {
-  const double l1 = Resident(occupancy, shape, profile) * L1BytesPerBlock(profile, resources, shape, occupancy);
-  return Misses(l1, LocalBytesPerSm(profile, resources, shape, occupancy));
+  return Misses(L1Bytes(profile, resources, shape, occupancy), LocalBytesPerSm(profile, resources, shape, occupancy));
 }
 
 /// Bytes that an average block spills and brings back past L1.
@@ -145,7 +149,7 @@ double LeftByOthers(const EstimateInput& in) {
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const double later = std::max(0.0, 1 - in.profile->sms / blocks);
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
-  const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
+  const double l1 = L1Bytes(*in.profile, in.resources, in.shape, in.occupancy);
   return common * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
 }
 
@@ -224,7 +228,7 @@ Reread RereadOf(const EstimateInput& in, double reads) {
   if (c.l1_hit_sectors == 0) return {};
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double distance = kSectorBytes * static_cast<double>(c.reuse_distance) / static_cast<double>(c.l1_hit_sectors);
-  const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
+  const double l1 = L1Bytes(*in.profile, in.resources, in.shape, in.occupancy);
   const double bytes = kSectorBytes * static_cast<double>(c.l1_hit_sectors);
   const double from_l2 = bytes * Misses(l1, resident * distance);
   const double all = std::min(BlocksAtWork(in) * distance / Together(in, reads), in.footprint_bytes);
@@ -344,7 +348,8 @@ double CodeNs(const EstimateInput& in) {
 
 uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
                            const Occupancy& occupancy) {
-  return static_cast<uint64_t>(L1BytesPerBlock(profile, resources, shape, occupancy) / kSectorBytes);
+  const double l1 = L1Bytes(profile, resources, shape, occupancy);
+  return static_cast<uint64_t>(l1 / Resident(occupancy, shape, profile) / kSectorBytes);
 }
 
 double SpillClk(const DeviceProfile& profile, const Calibration& c, const KernelResources& resources,
