@@ -139,18 +139,24 @@ double SpilledBytes(const EstimateInput& in) {
   return 4 * words / blocks * SpillMisses(*in.profile, in.resources, in.shape, in.occupancy);
 }
 
-/// Of the sectors that an average block loads those that all blocks do and that an earlier block left in its SM's L1,
-/// which asynchronous copies pass by. The first block of each SM brings them.
+/// Of the sectors that an average block loads those that all blocks do; asynchronous copies are not among them.
+double CommonSectorsOf(const EstimateInput& in) {
+  const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
+  const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
+  return std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, loads - async));
+}
+
+/// Those of them that an earlier block left in its SM's L1. The first block of each SM brings them.
 double LeftByOthers(const EstimateInput& in) {
   const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
   const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
-  const double common = std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, loads - async));
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const double later = std::max(0.0, 1 - in.profile->sms / blocks);
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double l1 = L1Bytes(*in.profile, in.resources, in.shape, in.occupancy);
-  return common * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
+  return CommonSectorsOf(in) * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
 }
 
 /// Clocks that a wavefront takes between shared memory or L1 and the SM.
@@ -236,8 +242,8 @@ Reread RereadOf(const EstimateInput& in, double reads) {
 }
 
 Traffic TrafficOf(const EstimateInput& in) {
-  const double scale =
-      static_cast<double>(in.shape.grid.Count()) / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double blocks = static_cast<double>(in.shape.grid.Count());
+  const double scale = blocks / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   Traffic t;
   const double again = static_cast<double>(in.counts.reread_sectors) * kSectorBytes * scale;
   t.load = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes * scale;
@@ -245,19 +251,23 @@ Traffic TrafficOf(const EstimateInput& in) {
   const double distinct = std::min(t.load + t.store, in.footprint_bytes);
   t.dram_write = std::min(t.store, distinct);
   t.dram_read = std::min(t.load, std::max(distinct - t.dram_write, 0.0));
-  t.load += again - LeftByOthers(in) * kSectorBytes * static_cast<double>(in.shape.grid.Count());
+  t.load += again - LeftByOthers(in) * kSectorBytes * blocks;
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
-  // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
+  // Blocks that read what others read find it in L2, unless more than L2 holds went by; what all read all the time
+  // stays.
   const double reads = t.load / std::max(distinct - t.dram_write, 1.0);
+  const double l2 = static_cast<double>(in.profile->l2_bytes);
+  const double common = CommonSectorsOf(in) * kSectorBytes;
+  const double stays = common <= l2 ? std::max(0.0, common - LeftByOthers(in) * kSectorBytes) * blocks : 0;
+  const double overflow = std::clamp(1 - l2 / std::max(distinct, 1.0), 0.0, 1.0);
+  const double shared = std::max(0.0, t.load - stays - t.dram_read);
+  // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
   const Reread reread = RereadOf(in, reads);
   t.load += reread.l2 * scale;
-  t.dram_read += reread.dram * scale;
-  // Blocks that read what others read find it in L2, unless more than L2 holds went by.
-  const double overflow = std::clamp(1 - static_cast<double>(in.profile->l2_bytes) / std::max(distinct, 1.0), 0.0, 1.0);
-  t.dram_read += overflow * (t.load - t.dram_read) / Together(in, reads);
-  t.spilled = SpilledBytes(in) * static_cast<double>(in.shape.grid.Count());
+  t.dram_read += reread.dram * scale + overflow * shared / Together(in, reads);
+  t.spilled = SpilledBytes(in) * blocks;
   const double all = in.profile->sms * LocalBytesPerSm(*in.profile, in.resources, in.shape, in.occupancy);
-  t.dram_spilled = t.spilled * Misses(static_cast<double>(in.profile->l2_bytes), all);
+  t.dram_spilled = t.spilled * Misses(l2, all);
   t.evicted = in.calibration.evicted_share * std::min(t.dram_read, kEvictingBytes);
   return t;
 }
