@@ -11,6 +11,7 @@ namespace {
 constexpr double kUncertainty = 0.25;
 constexpr double kUncertaintyUncalibrated = 0.4;
 constexpr double kMostSharpness = 4;
+constexpr double kPrefetchSharpness = 2.5;
 constexpr double kSectorBytes = 32;
 constexpr double kWavefrontBytes = 128;
 constexpr double kPortBytesPerClk = 64;  // from L2 into one SM
@@ -75,12 +76,13 @@ double Rounds(const EstimateInput& in) {
 }
 
 /// Nothing hides a single round of loads. Blocks of one wave begin together, load together and compute together; those
-/// of later ones begin whenever one ends. Asynchronous copies of later rounds run ahead.
+/// of later ones begin whenever one ends. Asynchronous copies of later rounds run ahead, but by no more than shared
+/// memory holds: memory waits while all store.
 double MemorySharpness(const EstimateInput& in) {
   const double rounds = Rounds(in);
   const bool prefetches = in.counts.async_copy_bytes > 0;
-  const double sharpness = prefetches ? 1 + std::log2(rounds) : 1.5 - 0.5 / rounds + 0.5 * std::log2(Waves(in));
-  return std::min(kMostSharpness, sharpness);
+  if (prefetches) return std::min(kPrefetchSharpness, 1 + std::log2(rounds));
+  return std::min(kMostSharpness, 1.5 - 0.5 / rounds + 0.5 * std::log2(Waves(in)));
 }
 
 /// Warps of a block that hide each other's latencies. Those that meet at a barrier are in step, until loads that take
