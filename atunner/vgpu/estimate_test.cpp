@@ -106,7 +106,7 @@ TEST(Estimate, ATailCostsAWave) {
 TEST(Estimate, BlocksAtOnceEndWithTheLongest) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 5e5, 10 * 5e5};
-  in.counts.wgmma_work = 10 * 4.5e5 * 2 * 2048 * in.calibration.wgmma_share;
+  in.counts.wgmma_work = 10 * 4.5e5 * 2 * 2048;
   in.occupancy = {1, 8, 0.125, "shared memory"};
   in.shape.grid.x = 132;
   const double alike = Time(in);
@@ -136,12 +136,21 @@ TEST(Estimate, ClustersOfMoreThanTwoLeaveSmsAlone) {
   EXPECT_LE(Time(in), one);
 }
 
+TEST(Estimate, TensorCoresSlowTheClock) {
+  EstimateInput in = Streaming();
+  in.counts.path = {10 * 4e7, 10 * 4e7};
+  const double without = Time(in);
+  in.counts.wgmma_work = 1;
+  EXPECT_NEAR(Time(in) / without, 1 / in.calibration.wgmma_share, 0.01);
+}
+
 TEST(Estimate, WhatRunsBesideIsNotAddedToThePath) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 4e5, 10 * 4e5};
   in.occupancy = {1, 8, 0.125, "shared memory"};
+  in.counts.wgmma_work = 1;
   const double path = Time(in);
-  in.counts.wgmma_work = 10 * 3.5e5 * 2 * 2048 * in.calibration.wgmma_share;
+  in.counts.wgmma_work = 10 * 3.5e5 * 2 * 2048;
   EXPECT_EQ(Time(in), path);
   in.counts.wgmma_work *= 2;
   EXPECT_GT(Time(in), 1.5 * path);
@@ -155,9 +164,9 @@ TEST(Estimate, NothingHidesTheLastStoresOfAProduct) {
   in.occupancy = {1, 8, 0.125, "shared memory"};
   const auto cost = [&](uint32_t blocks) {
     in.shape.grid.x = blocks;
-    in.counts.wgmma_work = 0;
+    in.counts.mma_work = 0;
     const double streams = Time(in);
-    in.counts.wgmma_work = 1;
+    in.counts.mma_work = 1;
     return Time(in) - streams;
   };
   const double wave = 132.0 * 4096 * 32 / in.calibration.l2_gbps;
