@@ -121,6 +121,7 @@ SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bo
   const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, kept, sector);
   counts.global_wavefronts += access.wavefronts;
   if (store) {
+    x.load_sectors.Pass(access.sectors);  // L1 keeps them too
     counts.global_stores += 1;
     counts.global_store_sectors += access.sectors;
     counts.global_store_bytes += access.lanes * access.bytes;

@@ -11,6 +11,7 @@ namespace {
 constexpr double kUncertainty = 0.25;
 constexpr double kUncertaintyUncalibrated = 0.4;
 constexpr double kMostSharpness = 4;
+constexpr double kPrefetchSharpness = 2.5;
 constexpr double kSectorBytes = 32;
 constexpr double kWavefrontBytes = 128;
 constexpr double kPortBytesPerClk = 64;  // from L2 into one SM
@@ -23,11 +24,16 @@ double Resident(const Occupancy& occupancy, const LaunchShape& shape, const Devi
   return std::max(1.0, std::min<double>(occupancy.blocks_per_sm, blocks_per_sm));
 }
 
-/// What shared memory leaves of L1.
-double L1BytesPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
-                       const Occupancy& occupancy) {
-  const double shared = resources.static_shared_bytes + shape.dynamic_shared_bytes;
-  return std::max(0.0, profile.l1_per_sm / Resident(occupancy, shape, profile) - shared);
+/// What shared memory leaves of an SM's L1: the driver gives it the least of these sizes that as many blocks fit into
+/// as may be resident, whether the grid has so many or not.
+double L1Bytes(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
+               const Occupancy& occupancy) {
+  constexpr double kSizes[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};  // KB
+  const double block = resources.static_shared_bytes + shape.dynamic_shared_bytes + profile.shared_reserved_per_block;
+  const double wanted = std::max(1, occupancy.blocks_per_sm) * block;
+  const auto* const size = std::ranges::find_if(kSizes, [&](double kilobytes) { return kilobytes * 1024 >= wanted; });
+  const double given = size == std::end(kSizes) ? profile.shared_per_sm : *size * 1024;
+  return profile.l1_per_sm - std::min<double>(given, profile.shared_per_sm);
 }
 
 struct Share {
@@ -70,12 +76,13 @@ double Rounds(const EstimateInput& in) {
 }
 
 /// Nothing hides a single round of loads. Blocks of one wave begin together, load together and compute together; those
-/// of later ones begin whenever one ends. Asynchronous copies of later rounds run ahead.
+/// of later ones begin whenever one ends. Asynchronous copies of later rounds run ahead, but by no more than shared
+/// memory holds: memory waits while all store.
 double MemorySharpness(const EstimateInput& in) {
   const double rounds = Rounds(in);
   const bool prefetches = in.counts.async_copy_bytes > 0;
-  const double sharpness = prefetches ? 1 + std::log2(rounds) : 1.5 - 0.5 / rounds + 0.5 * std::log2(Waves(in));
-  return std::min(kMostSharpness, sharpness);
+  if (prefetches) return std::min(kPrefetchSharpness, 1 + std::log2(rounds));
+  return std::min(kMostSharpness, 1.5 - 0.5 / rounds + 0.5 * std::log2(Waves(in)));
 }
 
 /// Warps of a block that hide each other's latencies. Those that meet at a barrier are in step, until loads that take
@@ -102,12 +109,18 @@ double TensorClocks(const EstimateInput& in, double flops) {
   return rate > 0 ? flops / rate : 0;
 }
 
+/// An SM whose tensor cores are at work runs slower, all of it: `ncu` sees 1.72 to 1.78 GHz on an H200, 1.95 to 1.98 in
+/// other kernels.
+double ClockGhz(const EstimateInput& in) {
+  return in.profile->clock_ghz * (in.counts.wgmma_work > 0 ? in.calibration.wgmma_share : 1);
+}
+
 /// What runs beside the warps: wgmma, bulk copies, and what both ask of shared memory. The block's path has waited for
 /// it.
 Share Beside(const EstimateInput& in) {
   const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   const double sectors = static_cast<double>(in.counts.bulk_sectors);
-  return Worst({{"tensor cores", TensorClocks(in, in.counts.wgmma_work / in.calibration.wgmma_share)},
+  return Worst({{"tensor cores", TensorClocks(in, in.counts.wgmma_work)},
                 {"shared memory beside", static_cast<double>(in.counts.async_wavefronts) / blocks},
                 {"L2 port", sectors * kSectorBytes / kPortBytesPerClk / blocks}});
 }
@@ -124,8 +137,7 @@ double LocalBytesPerSm(const DeviceProfile& profile, const KernelResources& reso
 /// Share of what was spilled that L1 has passed on to L2 when it is wanted again.
 double SpillMisses(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
                    const Occupancy& occupancy) {
-  const double l1 = Resident(occupancy, shape, profile) * L1BytesPerBlock(profile, resources, shape, occupancy);
-  return Misses(l1, LocalBytesPerSm(profile, resources, shape, occupancy));
+  return Misses(L1Bytes(profile, resources, shape, occupancy), LocalBytesPerSm(profile, resources, shape, occupancy));
 }
 
 /// Bytes that an average block spills and brings back past L1.
@@ -135,18 +147,24 @@ double SpilledBytes(const EstimateInput& in) {
   return 4 * words / blocks * SpillMisses(*in.profile, in.resources, in.shape, in.occupancy);
 }
 
-/// Of the sectors that an average block loads those that all blocks do and that an earlier block left in its SM's L1,
-/// which asynchronous copies pass by. The first block of each SM brings them.
+/// Of the sectors that an average block loads those that all blocks do; asynchronous copies are not among them.
+double CommonSectorsOf(const EstimateInput& in) {
+  const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
+  const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
+  return std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, loads - async));
+}
+
+/// Those of them that an earlier block left in its SM's L1. The first block of each SM brings them.
 double LeftByOthers(const EstimateInput& in) {
   const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
   const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
-  const double common = std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, loads - async));
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const double later = std::max(0.0, 1 - in.profile->sms / blocks);
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
-  const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
-  return common * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
+  const double l1 = L1Bytes(*in.profile, in.resources, in.shape, in.occupancy);
+  return CommonSectorsOf(in) * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
 }
 
 /// Clocks that a wavefront takes between shared memory or L1 and the SM.
@@ -224,7 +242,7 @@ Reread RereadOf(const EstimateInput& in, double reads) {
   if (c.l1_hit_sectors == 0) return {};
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double distance = kSectorBytes * static_cast<double>(c.reuse_distance) / static_cast<double>(c.l1_hit_sectors);
-  const double l1 = resident * L1BytesPerBlock(*in.profile, in.resources, in.shape, in.occupancy);
+  const double l1 = L1Bytes(*in.profile, in.resources, in.shape, in.occupancy);
   const double bytes = kSectorBytes * static_cast<double>(c.l1_hit_sectors);
   const double from_l2 = bytes * Misses(l1, resident * distance);
   const double all = std::min(BlocksAtWork(in) * distance / Together(in, reads), in.footprint_bytes);
@@ -232,8 +250,8 @@ Reread RereadOf(const EstimateInput& in, double reads) {
 }
 
 Traffic TrafficOf(const EstimateInput& in) {
-  const double scale =
-      static_cast<double>(in.shape.grid.Count()) / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double blocks = static_cast<double>(in.shape.grid.Count());
+  const double scale = blocks / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   Traffic t;
   const double again = static_cast<double>(in.counts.reread_sectors) * kSectorBytes * scale;
   t.load = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes * scale;
@@ -241,19 +259,23 @@ Traffic TrafficOf(const EstimateInput& in) {
   const double distinct = std::min(t.load + t.store, in.footprint_bytes);
   t.dram_write = std::min(t.store, distinct);
   t.dram_read = std::min(t.load, std::max(distinct - t.dram_write, 0.0));
-  t.load += again - LeftByOthers(in) * kSectorBytes * static_cast<double>(in.shape.grid.Count());
+  t.load += again - LeftByOthers(in) * kSectorBytes * blocks;
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
-  // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
+  // Blocks that read what others read find it in L2, unless more than L2 holds went by; what all read all the time
+  // stays.
   const double reads = t.load / std::max(distinct - t.dram_write, 1.0);
+  const double l2 = static_cast<double>(in.profile->l2_bytes);
+  const double common = CommonSectorsOf(in) * kSectorBytes;
+  const double stays = common <= l2 ? std::max(0.0, common - LeftByOthers(in) * kSectorBytes) * blocks : 0;
+  const double overflow = std::clamp(1 - l2 / std::max(distinct, 1.0), 0.0, 1.0);
+  const double shared = std::max(0.0, t.load - stays - t.dram_read);
+  // What a block reads again comes from L1, L2 or DRAM, as far as each holds what the blocks at work read meanwhile.
   const Reread reread = RereadOf(in, reads);
   t.load += reread.l2 * scale;
-  t.dram_read += reread.dram * scale;
-  // Blocks that read what others read find it in L2, unless more than L2 holds went by.
-  const double overflow = std::clamp(1 - static_cast<double>(in.profile->l2_bytes) / std::max(distinct, 1.0), 0.0, 1.0);
-  t.dram_read += overflow * (t.load - t.dram_read) / Together(in, reads);
-  t.spilled = SpilledBytes(in) * static_cast<double>(in.shape.grid.Count());
+  t.dram_read += reread.dram * scale + overflow * shared / Together(in, reads);
+  t.spilled = SpilledBytes(in) * blocks;
   const double all = in.profile->sms * LocalBytesPerSm(*in.profile, in.resources, in.shape, in.occupancy);
-  t.dram_spilled = t.spilled * Misses(static_cast<double>(in.profile->l2_bytes), all);
+  t.dram_spilled = t.spilled * Misses(l2, all);
   t.evicted = in.calibration.evicted_share * std::min(t.dram_read, kEvictingBytes);
   return t;
 }
@@ -317,7 +339,7 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
   if (full >= 1) add(1, resident, 1, full > 1 || rest > 0 ? 1 : Imbalance(in));
   if (full > 1) add(full - 1, resident, later);
   if (rest > 0) add(1, std::ceil(rest / sms), full >= 1 ? later : 1, full >= 1 ? 1 : Imbalance(in));
-  const double ns_per_clk = 1 / in.profile->clock_ghz;
+  const double ns_per_clk = 1 / ClockGhz(in);
   const double exposed = Exposed(in, traffic);
   e.ns = total * ns_per_clk + exposed;
   e.limiter = beside_clk >= std::max(path_clk, demand_clk) ? beside.name
@@ -344,7 +366,8 @@ double CodeNs(const EstimateInput& in) {
 
 uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
                            const Occupancy& occupancy) {
-  return static_cast<uint64_t>(L1BytesPerBlock(profile, resources, shape, occupancy) / kSectorBytes);
+  const double l1 = L1Bytes(profile, resources, shape, occupancy);
+  return static_cast<uint64_t>(l1 / Resident(occupancy, shape, profile) / kSectorBytes);
 }
 
 double SpillClk(const DeviceProfile& profile, const Calibration& c, const KernelResources& resources,
@@ -371,7 +394,7 @@ Latencies LatenciesOf(const DeviceProfile& p, const Calibration& c, uint64_t blo
   wait(Wait::kConstant, c.l1_clk);
   wait(Wait::kRegisterRead, c.shuffle_clk);
   wait(Wait::kFence, c.dram_clk);
-  l.products_per_clk = clk(p.tensor_fp16_fma_per_clk * c.wgmma_share);
+  l.products_per_clk = clk(p.tensor_fp16_fma_per_clk);
   l.products = clk(c.wgmma_clk);
   l.bulk = clk(c.bulk_clk);
   const double at_work = std::clamp(static_cast<double>(blocks), 1.0, static_cast<double>(p.sms));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "atunner/device/profiles.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
@@ -104,7 +106,7 @@ TEST(Estimate, ATailCostsAWave) {
 TEST(Estimate, BlocksAtOnceEndWithTheLongest) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 5e5, 10 * 5e5};
-  in.counts.wgmma_work = 10 * 4.5e5 * 2 * 2048 * in.calibration.wgmma_share;
+  in.counts.wgmma_work = 10 * 4.5e5 * 2 * 2048;
   in.occupancy = {1, 8, 0.125, "shared memory"};
   in.shape.grid.x = 132;
   const double alike = Time(in);
@@ -134,12 +136,21 @@ TEST(Estimate, ClustersOfMoreThanTwoLeaveSmsAlone) {
   EXPECT_LE(Time(in), one);
 }
 
+TEST(Estimate, TensorCoresSlowTheClock) {
+  EstimateInput in = Streaming();
+  in.counts.path = {10 * 4e7, 10 * 4e7};
+  const double without = Time(in);
+  in.counts.wgmma_work = 1;
+  EXPECT_NEAR(Time(in) / without, 1 / in.calibration.wgmma_share, 0.01);
+}
+
 TEST(Estimate, WhatRunsBesideIsNotAddedToThePath) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 4e5, 10 * 4e5};
   in.occupancy = {1, 8, 0.125, "shared memory"};
+  in.counts.wgmma_work = 1;
   const double path = Time(in);
-  in.counts.wgmma_work = 10 * 3.5e5 * 2 * 2048 * in.calibration.wgmma_share;
+  in.counts.wgmma_work = 10 * 3.5e5 * 2 * 2048;
   EXPECT_EQ(Time(in), path);
   in.counts.wgmma_work *= 2;
   EXPECT_GT(Time(in), 1.5 * path);
@@ -153,9 +164,9 @@ TEST(Estimate, NothingHidesTheLastStoresOfAProduct) {
   in.occupancy = {1, 8, 0.125, "shared memory"};
   const auto cost = [&](uint32_t blocks) {
     in.shape.grid.x = blocks;
-    in.counts.wgmma_work = 0;
+    in.counts.mma_work = 0;
     const double streams = Time(in);
-    in.counts.wgmma_work = 1;
+    in.counts.mma_work = 1;
     return Time(in) - streams;
   };
   const double wave = 132.0 * 4096 * 32 / in.calibration.l2_gbps;
@@ -212,6 +223,35 @@ TEST(Estimate, WhatIsInL1PassesNoPort) {
   EXPECT_LT(Time(in), 0.5 * own);
 }
 
+/// `ncu` says what the driver gives to shared memory: 228 KB of an H200 to 25 blocks of 8 KB, 132 KB to 24 of 4 KB.
+TEST(Estimate, SharedMemoryForAllBlocksThatFitIsTakenFromL1) {
+  EstimateInput in = Streaming();
+  const auto kilobytes = [&](int shared, int blocks) {
+    in.shape.dynamic_shared_bytes = static_cast<uint32_t>(shared);
+    in.occupancy.blocks_per_sm = blocks;
+    return static_cast<double>(L1SectorsPerBlock(*in.profile, in.resources, in.shape, in.occupancy)) / 32;
+  };
+  in.shape.grid.x = 132;  // one block on each SM
+  EXPECT_EQ(kilobytes(8192, 25), 256 - 228);
+  EXPECT_EQ(kilobytes(4112, 24), 256 - 132);
+  EXPECT_EQ(kilobytes(0, 20), 256 - 32);
+  in.shape.grid.x = 264;
+  EXPECT_EQ(kilobytes(4112, 24), (256 - 132) / 2.0);
+}
+
+TEST(Estimate, WhatAllBlocksReadStaysInL2) {
+  EstimateInput in = Streaming();
+  in.shape.dynamic_shared_bytes = 28 << 10;  // L1 is too small for it
+  in.footprint_bytes = 1320.0 * 4096 * 32;   // more than L2
+  const double own = EstimateTime(in).dram_bytes;
+  in.counts.unique_load_sectors += 10 * 1024;
+  const double by_some = EstimateTime(in).dram_bytes;
+  in.counts.common_load_sectors = 1024;
+  const double by_all = EstimateTime(in).dram_bytes;
+  EXPECT_LT(by_all, by_some);
+  EXPECT_NEAR(by_all / own, 1, 0.01);
+}
+
 TEST(Estimate, BlocksThatReadTheSameMeetInSmallCaches) {
   EstimateInput in = Streaming();
   static DeviceProfile small = *FindProfile("H200");
@@ -257,6 +297,11 @@ TEST(Estimate, OneRoundOfLoadsIsHiddenByNothing) {
   in.shape.dynamic_shared_bytes = 4096 * 4;
   const Estimate in_eighths = EstimateTime(in);
   EXPECT_LT(together(in_eighths), 0.95 * bytes_and_blocks(in_eighths));
+  in.shape.dynamic_shared_bytes = 4;
+  const Estimate all_the_time = EstimateTime(in);
+  const double memory = part(all_the_time, "DRAM"), sms = part(all_the_time, "SMs");
+  EXPECT_GT(together(all_the_time), std::cbrt(std::pow(memory, 3) + std::pow(sms, 3)))
+      << "memory waits while all store";
 }
 
 TEST(Estimate, NamesWhatLimits) {

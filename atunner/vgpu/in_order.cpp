@@ -119,7 +119,8 @@ class Issue {
         time_.copies = {};
         break;
       case Track::Role::kAsyncWait:
-        at_ = Latest(at_, LandedBy(time_, x_.kernel->ops[op].imm));
+        at_ =
+            Latest({at_[0] + latencies_.arrival, at_[1] + latencies_.arrival}, LandedBy(time_, x_.kernel->ops[op].imm));
         break;
       case Track::Role::kProduct:
         if (instruction.opcode >= kFirstProduct) Multiply(track.products);

@@ -16,6 +16,8 @@ class SectorTable {
  public:
   static constexpr uint32_t kShortly = 32;  ///< sectors in between, that do not count as a distance
   uint64_t size() const { return sectors_; }
+  /// So many others take their places in the cache.
+  void Pass(uint64_t others) { clock_ += static_cast<uint32_t>(others); }
   void Clear() {
     if (lines_ != 0) entries_.assign(entries_.size(), Line{});
     sectors_ = lines_ = 0;

@@ -28,6 +28,16 @@ TEST(Sectors, AgreeWithASetOverManyTouches) {
   }
 }
 
+TEST(Sectors, WhatIsStoredPushesOthersOut) {
+  SectorTable table;
+  const uint64_t kept = 200;
+  TouchOne(table, 7, kept);
+  table.Pass(100);
+  EXPECT_EQ(TouchOne(table, 7, kept).lost, 0u);
+  table.Pass(201);
+  EXPECT_EQ(TouchOne(table, 7, kept).lost, 1u);
+}
+
 TEST(Sectors, CommonOnesAreThoseOfAllBlocks) {
   const auto block = [&](uint64_t own) {
     SectorTable table;
