@@ -58,6 +58,17 @@ TEST(GraphFamilies, VectorsAreAsWideAsWhatIsMoved) {
   EXPECT_EQ(vector(Spec("embedding", {{64, 512}, {4096}})), 8);
 }
 
+// Short rows that begin anywhere: a thread of its own for each is for those that are only read.
+TEST(GraphFamilies, WhoWritesShortRowsSharesThem) {
+  const auto threads = [](const KernelSpec& spec) {
+    const auto schedule = MakeTemplate(spec, FindProfile("H200").value()).value();
+    return GetInt(schedule->space(), schedule->Default(), "threads_per_row");
+  };
+  EXPECT_EQ(threads(Spec("logsumexp", {{1000000, 77}})), 1);
+  EXPECT_EQ(threads(Spec("rms_norm", {{1000000, 77}})), 8);
+  EXPECT_EQ(threads(Spec("normalize", {{262144, 51}})), 8);
+}
+
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {
   EXPECT_EQ(Spec("gelu", {{64, 512}}).dims, (Dims{{"rows", 64}}));
   EXPECT_EQ(Spec("rms_norm", {{8, 64, 512}}).dims, (Dims{{"rows", 8}}));
