@@ -18,7 +18,6 @@
 namespace atunner {
 namespace {
 
-using graph::Extent;
 using graph::Node;
 using graph::NodeId;
 using graph::Shape;
