@@ -45,6 +45,12 @@ Use UseOf(const Instruction& i) {
   return use;
 }
 
+std::vector<Use> UsesOf(const Function& function) {
+  std::vector<Use> uses;
+  for (const Instruction& instruction : function.body) uses.push_back(UseOf(instruction));
+  return uses;
+}
+
 std::vector<BasicBlock> BlocksOf(const Function& function) {
   const auto& body = function.body;
   std::set<size_t> starts = {0};

@@ -13,6 +13,8 @@ struct Use {
   std::vector<int> writes, addresses, values;
 };
 Use UseOf(const ptx::Instruction& instruction);
+/// Of each instruction of the body.
+std::vector<Use> UsesOf(const ptx::Function& function);
 
 struct BasicBlock {
   size_t first = 0;          ///< instruction

@@ -147,24 +147,25 @@ double SpilledBytes(const EstimateInput& in) {
   return 4 * words / blocks * SpillMisses(*in.profile, in.resources, in.shape, in.occupancy);
 }
 
-/// Of the sectors that an average block loads those that all blocks do; asynchronous copies are not among them.
-double CommonSectorsOf(const EstimateInput& in) {
+/// Sectors that an average block loads, without those of asynchronous copies.
+double LoadedSectors(const EstimateInput& in) {
   const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
-  const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
-  return std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, loads - async));
+  return loads - static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
 }
 
-/// Those of them that an earlier block left in its SM's L1. The first block of each SM brings them.
+/// Those of them that all blocks load.
+double CommonSectorsOf(const EstimateInput& in) {
+  return std::min(static_cast<double>(in.counts.common_load_sectors), std::max(0.0, LoadedSectors(in)));
+}
+
+/// Those of the common ones that an earlier block left in its SM's L1. The first block of each SM brings them.
 double LeftByOthers(const EstimateInput& in) {
-  const double executed = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
-  const double loads = static_cast<double>(in.counts.unique_load_sectors) / executed;
-  const double async = static_cast<double>(in.counts.async_copy_bytes) / kSectorBytes / executed;
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const double later = std::max(0.0, 1 - in.profile->sms / blocks);
   const double resident = Resident(in.occupancy, in.shape, *in.profile);
   const double l1 = L1Bytes(*in.profile, in.resources, in.shape, in.occupancy);
-  return CommonSectorsOf(in) * later * (1 - Misses(l1, resident * (loads - async) * kSectorBytes));
+  return CommonSectorsOf(in) * later * (1 - Misses(l1, resident * LoadedSectors(in) * kSectorBytes));
 }
 
 /// Clocks that a wavefront takes between shared memory or L1 and the SM.

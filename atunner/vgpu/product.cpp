@@ -265,7 +265,7 @@ uint32_t SparseIndices::Index(int row, int i) const {
 }
 
 void Spread(const SparseIndices& indices, const float* stored, int k, float* dense) {
-  std::fill(dense, dense + 16 * k, std::bit_cast<float>(0x7fa5a5a5u));
+  std::fill(dense, dense + 16 * k, std::bit_cast<float>(kAbsent));
   for (int row = 0; row < 16; ++row) {
     for (int i = 0; i < k / 2; ++i) dense[row * k + indices.Column(row, i)] = stored[row * (k / 2) + i];
   }

@@ -51,7 +51,8 @@ class SparseIndices {
 
 /// Where a sparse A has no element: what B has there counts nothing, infinities and NaNs neither (so an H200 with 8-bit
 /// floats). No element is widened to this NaN.
-inline bool IsAbsent(float a) { return std::bit_cast<uint32_t>(a) == 0x7fa5a5a5u; }
+constexpr uint32_t kAbsent = 0x7fa5a5a5u;
+inline bool IsAbsent(float a) { return std::bit_cast<uint32_t>(a) == kAbsent; }
 /// From stored[row][k / 2] to dense[row][k] of sixteen rows, with absent ones between.
 void Spread(const SparseIndices& indices, const float* stored, int k, float* dense);
 

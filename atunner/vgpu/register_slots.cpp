@@ -49,7 +49,7 @@ class Intervals {
  public:
   explicit Intervals(const ptx::Function& function)
       : function_(function), blocks_(BlocksOf(function)), intervals_(function.registers.size()) {
-    for (const ptx::Instruction& instruction : function.body) uses_.push_back(UseOf(instruction));
+    uses_ = UsesOf(function);
     FindLive();
     for (size_t i = 0; i < uses_.size(); ++i) {
       const auto cover = [&](int reg) {

@@ -81,8 +81,8 @@ class Defined {
 /// One function: the basic blocks of its body and the registers that are suspect.
 class FunctionFlow {
  public:
-  explicit FunctionFlow(const Function& function) : function_(function), blocks_(BlocksOf(function)) {
-    for (const Instruction& instruction : function.body) uses_.push_back(UseOf(instruction));
+  explicit FunctionFlow(const Function& function)
+      : function_(function), blocks_(BlocksOf(function)), uses_(UsesOf(function)) {
     FindSuspectRegisters();
     FindCopies();
     Spread();

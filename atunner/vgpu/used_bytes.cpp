@@ -95,9 +95,7 @@ Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element) {
   if (load.opcode != "ld" || (vector && element >= to.elements.size())) return Copied::kNo;
   const int reg = vector ? to.elements[element].reg : to.reg;
   if (reg < 0) return Copied::kWithinBlock;
-  std::vector<Use> uses;
-  for (const Instruction& instruction : function.body) uses.push_back(UseOf(instruction));
-  return CopiesOf(function, uses)[static_cast<size_t>(reg)];
+  return CopiesOf(function, UsesOf(function))[static_cast<size_t>(reg)];
 }
 
 namespace {
@@ -144,8 +142,7 @@ bool MayReadUnwritten(const Kernel& kernel, const Op& op) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
   const Code* code = CodeOf(kernel, index);
   if (code == nullptr) return false;
-  std::vector<Use> uses;
-  for (const Instruction& instruction : code->function->body) uses.push_back(UseOf(instruction));
+  const std::vector<Use> uses = UsesOf(*code->function);
   return MayReadUnwritten(*code->function, uses, CopiesOf(*code->function, uses), index - code->first_op);
 }
 
