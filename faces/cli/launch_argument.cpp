@@ -99,26 +99,19 @@ void Repeat(std::vector<std::byte>& bytes, size_t size) {
 /// "f32x4[64,32]" of "texture:f32x4[64,32]".
 Result<TextureSpec> ParseTexture(const std::string& rest, const std::string& text) {
   TextureSpec spec;
-  const size_t open = rest.find('[');
-  const size_t times = rest.substr(0, open).rfind('x');
-  const auto dtype = ParseDType(rest.substr(0, std::min(open, times)));
-  uint32_t extents[3] = {1, 1, 1};
-  char end = 0;
-  int dims = 0;
-  for (const char* form : {"[%u%c", "[%u,%u%c", "[%u,%u,%u%c"}) {
-    ++dims;
-    uint32_t* const e = extents;
-    const int read = open == std::string::npos ? 0
-                     : dims == 1               ? std::sscanf(rest.c_str() + open, form, e, &end)
-                     : dims == 2               ? std::sscanf(rest.c_str() + open, form, e, e + 1, &end)
-                                               : std::sscanf(rest.c_str() + open, form, e, e + 1, e + 2, &end);
-    if (read == dims + 1 && end == ']') break;
-    end = 0;
-  }
-  if (!dtype || end != ']') return std::unexpected(Wrong("what the texture is of is not clear", text));
+  const size_t open = std::min(rest.find('['), rest.size());
+  const size_t times = std::min(rest.find('x'), open);
+  const auto dtype = ParseDType(rest.substr(0, times));
+  const auto channels = times < open ? Integer(rest.substr(times + 1, open - times - 1)) : spec.channels;
+  const bool closed = open < rest.size() && rest.ends_with(']');
+  const std::string extents = closed ? rest.substr(open + 1, rest.size() - open - 2) : "";
+  const auto size = ParseDim3("--arg", extents);
+  if (!dtype || !size || !channels || *channels > 4)
+    return std::unexpected(Wrong("what the texture is of is not clear", text));
   spec.dtype = *dtype;
-  if (times != std::string::npos) spec.channels = static_cast<uint32_t>(std::atoi(rest.c_str() + times + 1));
-  std::tie(spec.width, spec.height, spec.depth) = std::tie(extents[0], extents[1], extents[2]);
+  spec.channels = static_cast<uint32_t>(*channels);
+  std::tie(spec.width, spec.height, spec.depth) = std::tie(size->x, size->y, size->z);
+  const auto dims = 1 + std::ranges::count(extents, ',');
   using Shape = TextureSpec::Shape;
   spec.shape = dims == 1 ? Shape::k1D : dims == 2 ? Shape::k2D : Shape::k3D;
   ATUNNER_RETURN_IF_ERROR(Check(spec));
@@ -136,6 +129,15 @@ std::vector<std::byte> RandomTexels(const TextureSpec& spec) {
 }
 
 }  // namespace
+
+Result<Dim3> ParseDim3(const std::string& flag, const std::string& text) {
+  Dim3 dims;
+  const int read = std::sscanf(text.c_str(), "%u,%u,%u", &dims.x, &dims.y, &dims.z);
+  const bool plain = text.find_first_not_of("0123456789,") == std::string::npos && !text.ends_with(',');
+  if (!plain || read < 1 || std::ranges::count(text, ',') != read - 1 || dims.Count() == 0)
+    return Invalid("'" + text + "' is no size", flag, "write x, x,y or x,y,z");
+  return dims;
+}
 
 Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
   LaunchArgument made;

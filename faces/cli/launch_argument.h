@@ -10,6 +10,7 @@
 #include "atunner/base/result.h"
 #include "atunner/model/dtype.h"
 #include "atunner/model/json.h"
+#include "atunner/model/launch_plan.h"
 #include "atunner/model/texture.h"
 
 namespace atunner::cli {
@@ -28,6 +29,9 @@ struct LaunchArgument {
   std::optional<TextureSpec> texture;  ///< then `content` are its texels
   bool surface = false;
 };
+
+/// "4", "4,2" or "4,2,1", none of them zero. kInvalidInput names `flag`.
+Result<Dim3> ParseDim3(const std::string& flag, const std::string& text);
 
 /// kInvalidInput says what is wrong with `text`; kNotFound names a file that is missing.
 Result<LaunchArgument> ParseLaunchArgument(const std::string& text);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "atunner/device/real_device.h"
@@ -92,14 +91,15 @@ Result<Bound> Bind(Device& device, const RunFlags& flags, const LoadedText& kern
   for (size_t i = 0; i < flags.arguments.size(); ++i) {
     ATUNNER_TRY(LaunchArgument argument, ParseLaunchArgument(flags.arguments[i]));
     std::unique_ptr<Buffer> memory;
+    if ((argument.texture || argument.memory) && kernel.parameter_bytes[i] != 8)
+      return Invalid(fmt::format("the parameter has {} bytes and is no {}", kernel.parameter_bytes[i],
+                                 argument.texture ? "texture or surface" : "address"),
+                     "--arg " + argument.text);
     if (argument.texture) {
       ATUNNER_TRY(auto texture, device.CreateTexture(*argument.texture, argument.content));
       bound.args.push_back(KernelArg::Address(argument.surface ? texture->surface() : texture->texture()));
       bound.textures.push_back(std::move(texture));
     } else if (argument.memory) {
-      if (kernel.parameter_bytes[i] != 8)
-        return Invalid(fmt::format("the parameter has {} bytes and is no address", kernel.parameter_bytes[i]),
-                       "--arg " + argument.text);
       ATUNNER_TRY(memory, device.Allocate(argument.elements * SizeOf(*argument.dtype)));
       if (!argument.content.empty()) ATUNNER_RETURN_IF_ERROR(device.CopyIn(memory->address(), argument.content));
       bound.args.push_back(KernelArg::Address(memory->address()));
@@ -117,15 +117,6 @@ Result<Bound> Bind(Device& device, const RunFlags& flags, const LoadedText& kern
     bound.arguments.push_back(std::move(argument));
   }
   return bound;
-}
-
-Result<Dim3> ParseDim3(const std::string& flag, const std::string& text) {
-  Dim3 dims;
-  char rest = 0;
-  const int read = std::sscanf(text.c_str(), "%u,%u,%u%c", &dims.x, &dims.y, &dims.z, &rest);
-  if (read < 1 || read > 3 || std::ranges::count(text, ',') != read - 1 || dims.Count() == 0)
-    return Invalid("'" + text + "' is no size", flag, "write x, x,y or x,y,z");
-  return dims;
 }
 
 Result<LaunchShape> ShapeOf(const RunFlags& flags) {

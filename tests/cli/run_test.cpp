@@ -119,8 +119,9 @@ __global__ void look(cudaTextureObject_t image, cudaSurfaceObject_t copy, float*
   EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
   EXPECT_THAT(run.out, HasSubstr("texture:f32[8,2]: its texels are random\n"));
   EXPECT_THAT(run.out, HasSubstr("argument 2, float32[4]: 1 1 1 1\n"));
-  for (const char* wrong : {"texture:f32", "texture:f32[]", "texture:f32[0,1]", "texture:f32x3[4]", "texture:f33[4]",
-                            "texture:f32[4", "texture:f32[1,2,3,4]", "surface:f64[4]"})
+  for (const char* wrong :
+       {"texture:f32", "texture:f32[]", "texture:f32[0,1]", "texture:f32x3[4]", "texture:f33[4]", "texture:f32[4",
+        "texture:f32[1,2,3,4]", "surface:f64[4]", "texture:f32[4,2x]", "texture:f32x4294967297[4]"})
     EXPECT_EQ(Run(launch + "--arg '" + wrong + "' --arg 1 --arg 1").exit_code, 2) << wrong;
 }
 
@@ -142,6 +143,8 @@ TEST_F(RunCommand, WrongInputIsOneMessage) {
       {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg 1 --arg 70000 --arg 1", "the parameter has 2 bytes"},
       {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg f64=1 --arg 1 --arg 1", "the values have 8"},
       {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg f32:1 --arg 1 --arg 1", "is no address"},
+      {"$A run scale.ptx --kernel scale --arg 1 --arg 1 --arg 'texture:f32[4]' --arg 1 --arg 1", "is no texture"},
+      {"$A run scale.ptx --kernel scale --block 4x" + right, "'4x' is no size"},
   };
   for (const auto& [shell, says] : cases) {
     const Outcome outcome = Run(shell + " --target-gpu A100");
