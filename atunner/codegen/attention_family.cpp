@@ -92,7 +92,7 @@ class MmaAttention : public AttentionTemplate {
     Add("2 <= tile_q // warp_q <= 16", "2 to 16 warps");
     // Output, scores and queries of a thread, and what addresses take.
     const std::string held = fmt::format("(warp_q // 16 * ({} + tile_k // 2 + (q_registers * {} + 1) * 4 + 4) + 28)",
-                                         2 * Units(), Units() / 2 - 1);
+                                         4 * Units(), Units() / 2 - 1);
     Add(held + " <= 255", "registers of a thread");
     Add(held + " * 2 * tile_q // warp_q * 16 <= 65536", "registers of a block");
     AddLimits(fmt::format("(tile_q + 2 * tile_k * stages) * {}", RowBytes()), 64, 32);

@@ -421,6 +421,17 @@ TEST(Promises, EveryConfigurationLaunchesWithinTheDevicesLimits) {
   }
 }
 
+TEST(Promises, AttentionHasRegistersForItsSums) {
+  for (const int64_t dim : {64, 128, 192, 256}) {
+    const FamilyTask task{"flash_attention", {{2, 4, 1024, dim}}, {}};
+    const auto schedule = MakeTemplate(SpecOf(task, DType::kFloat16), FindProfile("A100").value()).value();
+    for (const Configuration& one : DrawConfigurations(*schedule, 100, 5)) {
+      const auto value = [&](const char* name) { return GetInt(schedule->space(), one, name); };
+      EXPECT_LT(value("warp_q") * (dim + value("tile_k")) / 32, 232) << schedule->space().Describe(one);
+    }
+  }
+}
+
 // What a loader may launch a binary for must at least hold where it was checked.
 TEST(Promises, CheckSizesAreAmongTheFreeSizes) {
   for (const FamilyTask& task : kOddTasks) {
