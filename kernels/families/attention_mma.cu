@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const T* __restr
         }
         if (partial) Running::mask(scores[i], first_key, first_row + i * 16, queries);
         float keep[2];
-        running[i].weigh(scores[i], ADDS ? 1.0f : scale_log2, keep);
+        running[i].weigh(scores[i], scale_log2, keep);
         rescale(out[i], keep);
       }
       UNROLLED for (int step = 0; step < TILE_K / 16; ++step) {

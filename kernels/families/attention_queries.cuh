@@ -9,9 +9,12 @@ constexpr bool ADDS = GIVEN >= MASK;
 /// The score whose weight is larger.
 DEVICE float stronger(float a, float b) { return NEGATIVE ? fminf(a, b) : fmaxf(a, b); }
 
-/// A score to base 2, with what the mask adds. What is finite stays so: a row of least numbers has equal weights.
-DEVICE float with_mask(float score, float scale_log2, float more) {
-  return fmaf(score, scale_log2, more > -2e38f ? more * 1.4426950408889634f : more);
+/// A score with what the mask adds, whose weight is a power of e.
+DEVICE float with_mask(float score, float scale_log2, float more) { return fmaf(score, scale_log2 * 0.6931471805599453f, more); }
+/// What differences to a row's strongest score are multiplied by to be exponents of two. Least numbers of a mask would become
+/// infinite: in a row that has nothing else those of equal scores stay zero.
+DEVICE float to_exponents(float strongest, float scale_log2) {
+  return !ADDS ? scale_log2 : strongest < -2e38f ? 1.0f : 1.4426950408889634f;
 }
 
 /// The heads of all sequences, HEADS of each, their queries, and what else is given. The query `row` stands beside the key row + AHEAD.

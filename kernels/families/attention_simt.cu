@@ -40,7 +40,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
   const int first_q = mine.first;
   const int begin = mine.begin(), tiles = mine.end();
 
-  const float scale = ADDS ? 1.0f : scale_log2;  // of scores, once the mask has been added
   float out[ROWS][OUT][4] = {}, total[ROWS] = {}, top[ROWS];
   UNROLLED for (int i = 0; i < ROWS; ++i) top[i] = MASKED;
   fetch<TILE_Q>(queries, q + mine.base, first_q, sequence);
@@ -79,15 +78,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
       }
       UNROLLED for (int offset = 8; offset > 0; offset /= 2) peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, offset));
       // The difference of the rounded shifts: exactly what the earlier weights lack.
-      const float shift = peak == MASKED ? 0 : __fmul_rn(peak, scale);
-      const float keep = exp2f(__fmul_rn(top[i], scale) - shift);
+      const float steep = to_exponents(peak, scale_log2), shift = peak == MASKED ? 0 : __fmul_rn(peak, steep);
+      const float keep = exp2f(__fmul_rn(top[i], steep) - shift);
       top[i] = peak;
       total[i] *= keep;
       UNROLLED for (int c = 0; c < OUT; ++c) {
         UNROLLED for (int e = 0; e < 4; ++e) out[i][c][e] *= keep;
       }
       UNROLLED for (int j = 0; j < KEYS; ++j) {
-        const float weight = exp2f(fmaf(scores[i][j], scale, -shift));
+        const float weight = exp2f(fmaf(scores[i][j], steep, -shift));
         total[i] += weight;
         weights[row * WEIGHT_PITCH + x + j * 16] = weight;
       }

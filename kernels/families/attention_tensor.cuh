@@ -64,15 +64,16 @@ struct Running {
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       UNROLLED for (int e = 0; e < 4; ++e) peaks[e / 2][e % 2] = stronger(peaks[e / 2][e % 2], scores[j][e]);
     }
-    float shift[2];
+    float shift[2], steep[2];
     UNROLLED for (int half = 0; half < 2; ++half) {
       float peak = stronger(peaks[half][0], peaks[half][1]);
       peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
       peak = stronger(peak, __shfl_xor_sync(0xffffffffu, peak, 2));
-      const bool grown = (peak - top[half]) * scale_log2 > SLACK;
+      steep[half] = to_exponents(peak, scale_log2);
+      const bool grown = (peak - top[half]) * steep[half] > SLACK;
       // The difference of the rounded shifts: exactly what the earlier weights lack.
-      shift[half] = __fmul_rn(grown ? peak : top[half], scale_log2);
-      keep[half] = grown ? power_of_two(__fmul_rn(top[half], scale_log2) - shift[half]) : 1.0f;
+      shift[half] = __fmul_rn(grown ? peak : top[half], steep[half]);
+      keep[half] = grown ? power_of_two(__fmul_rn(top[half], steep[half]) - shift[half]) : 1.0f;
       if (grown) top[half] = peak;
       if (EMPTY && top[half] == MASKED) shift[half] = 0;
     }
@@ -80,7 +81,7 @@ struct Running {
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       UNROLLED for (int e = 0; e < 4; ++e) {
         const float score = scores[j][e];
-        scores[j][e] = power_of_two(STATISTICS ? __fmul_rn(score, scale_log2) - shift[e / 2] : fmaf(score, scale_log2, -shift[e / 2]));
+        scores[j][e] = power_of_two(STATISTICS ? __fmul_rn(score, steep[e / 2]) - shift[e / 2] : fmaf(score, steep[e / 2], -shift[e / 2]));
         sums[e / 2][e % 2] += scores[j][e];
       }
     }

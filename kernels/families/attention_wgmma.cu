@@ -234,7 +234,7 @@ struct Group {
     if (tile + 1 == seen(work)) pass_on(buffer);
     if (ADDS) added.add_to(scores[0], scale_log2);
     if (work.queries.partial(tile, first(work), 64)) Running::mask(scores[0], tile * TILE_K, work.queries.first + warp_row, work.queries);
-    running.weigh(scores[0], ADDS ? 1.0f : scale_log2, keep);
+    running.weigh(scores[0], scale_log2, keep);
     running.hold();
   }
   DEVICE Running begin(const Work& work) {
