@@ -24,6 +24,7 @@ TEST_F(Decoding, GroupsOfHeadsAndPagesOfAnySize) {
 }
 
 TEST_F(Decoding, SharesOfAnySizeAreJoined) {
+  launches_ = 2;
   const KernelSpec spec = Task({7, 8, 64, 40, 16, 2, 80}, DType::kBFloat16);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();

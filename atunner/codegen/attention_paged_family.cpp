@@ -1,4 +1,5 @@
-// Decoding: one query per sequence over keys in pages. Blocks divide the keys, and a second step joins what they found.
+// Decoding: one query per sequence over keys in pages. Blocks divide the keys, and the last one of a sequence joins
+// what they found.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,53 +21,50 @@ class PagedAttention : public BoundTemplate {
     sequences_ = q[0], heads_ = q[1], dim_ = q[2], page_ = pool[1], key_heads_ = pool[2];
     pages_ = ExtentsOf(spec, "table")[1];
     space_.parameters = {
-        {"shares", Integers({1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 20, 24}),
-         "blocks for each SM, among which all keys are dealt out"},
+        {"shares", Integers({1, 2, 3, 4, 5, 6, 8}), "blocks for each SM, among which all keys are dealt out"},
         {"warps", Integers({2, 4, 8}), "of a block; each takes sixteen keys at a time"},
+        {"passing", Integers({0, 1}), "keys and values leave L2 before what lies there already"},
     };
+    Add(fmt::format("shares * warps <= {} and {} <= shares * {}", ResidentWarps(), tracks(), profile.sms),
+        "blocks wait until all have begun");
     Add(fmt::format("shares == 1 or shares * warps * 32 <= {}", sequences_ * keys() * key_heads_ / profile.sms),
         "two rounds for each block at least");
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const Chosen at = chosen(configuration);
     ConstantBlock constants;
     constants.Int("HEADS", heads_).Int("KEY_HEADS", key_heads_).Int("DIM", dim_);
     constants.Int("PAGE", page_, "keys of a page").Int("TABLE", pages_, "pages of a sequence");
-    constants.Ints(chosen(configuration), {"warps"}).Int("OCTETS", octets(), "of query heads, for each block");
+    constants.Ints(at, {"warps", "shares"})
+        .Bool("PASSING", at["passing"] != 0)
+        .Int("OCTETS", octets(), "of query heads, for each block");
     const std::string sequences = spec_.FindArg("q")->shape[0].text();
     const int64_t shares = Shares(configuration);
     const double scale = SettingOr(spec_, "scale", 1 / std::sqrt(Real(dim_)));
-    const int64_t outputs = octets() * CeilDiv(dim_, 64);
-    const LaunchStep decode = Step(
+    LaunchStep decode = Step(
         "decode", std::to_string(shares * tracks()), Expr::MustParse("warps * 32"),
-        {"q", "k_pool", "v_pool", "table", "last", "@parts", "@sums", "@spans", "i32:" + sequences,
+        {"q", "k_pool", "v_pool", "table", "last", "@parts", "@tickets", "y", "i32:" + sequences,
          "i32:" + spec_.FindArg("k_pool")->shape[0].text(), fmt::format("f32:{:.17g}", scale * 1.4426950408889634)});
-    LaunchStep combine =
-        Step("combine", fmt::format("({}) * {}", sequences, tracks()), 512, {"@parts", "@sums", "@spans", "y"});
-    combine.grid[1] = Expr(outputs);
-    LaunchPlan plan = Plan(configuration, {decode, combine});
-    const auto rows = [&](int64_t bytes) {
-      return Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, tracks() * bytes));
-    };
-    plan.workspaces = {{"parts", rows(outputs * 16 * 32 * 4)},
-                       {"sums", rows(octets() * 8 * 8)},
-                       {"spans", Expr::MustParse(fmt::format("({}) * 8", sequences))}};
+    decode.cooperative = true;
+    LaunchPlan plan = Plan(configuration, {decode});
+    const int64_t part = octets() * (256 + CeilDiv(dim_, 64) * 2048);  // as the kernel's Part
+    plan.workspaces = {{"parts", Expr::MustParse(fmt::format("(({}) + {}) * {}", sequences, shares, tracks() * part))},
+                       {"tickets", Expr::MustParse(fmt::format("({}) * {}", sequences, tracks() * 4))}};
     return RenderedKernel{Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kAttentionPagedCu}),
                           std::move(plan)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    const int64_t warps = at["warps"];
     const double bytes = 4.0 * Real(sequences_ * key_heads_ * keys() * dim_);
-    // As many blocks as an SM holds are best: with fewer memory waits for warps, and others would take a second turn.
-    // What a part costs its sequence only shows where there are few of them.
-    const int64_t registers =
-        std::min<int64_t>(8 * CeilDiv(dim_, 32) + 16 * CeilDiv(dim_, 64) * (1 + octets()) + 64, 256);
-    const double resident = std::floor(65536.0 / Real(32 * registers * warps)), shares = Real(at["shares"]);
-    const double busy = std::min(shares, resident) * Real(warps);
-    const double turns = (shares > resident ? 1.03 : 1.0) * (warps == 4 ? 1.0 : 1.01);
-    const double streamed = bytes * turns * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps;
+    // As many blocks as an SM holds are best: with fewer, memory waits for warps. What a part costs its sequence only
+    // shows where there are few of them, and so does what an L2 full of written lines takes to make room.
+    const double busy = Real(at["shares"] * at["warps"]);
+    const double turns = at["warps"] == 4 ? 1.0 : 1.01;
+    const bool few = bytes < 2.0 * Real(profile.l2_bytes);
+    const double room = (at["passing"] != 0) == few ? 1.0 : 1.05;
+    const double streamed = bytes * turns * room * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps;
     const double parts = Real(Shares(configuration)) / Real(sequences_);
     return streamed + 100.0 * parts + 4000;
   }
@@ -75,6 +73,11 @@ class PagedAttention : public BoundTemplate {
   /// Of the query heads that share a key head, as many as a thread's registers have room for.
   int64_t octets() const { return heads_ / key_heads_ > 8 && dim_ <= 192 ? 2 : 1; }
   int64_t keys() const { return pages_ * page_; }
+  /// Of an SM, in whole blocks of four: what a thread has of a key, a value, outputs and addresses are its registers.
+  int64_t ResidentWarps() const {
+    const int64_t held = 8 * CeilDiv(dim_, 32) + 16 * CeilDiv(dim_, 64) * (1 + octets()) + 40 + 24 * octets();
+    return 65536 / (32 * std::min<int64_t>(held, 255)) / 4 * 4;
+  }
   /// Blocks of a share.
   int64_t tracks() const { return key_heads_ * CeilDiv(heads_ / key_heads_, octets() * 8); }
   int64_t Shares(const Configuration& configuration) const {
@@ -91,7 +94,7 @@ bool Matches(const KernelSpec& spec) {
   const int64_t keys = table[1] * pool[1];
   // Whole units of eight elements, and 31-bit counters.
   return q[2] % 8 == 0 && q[2] <= 256 && keys < (1 << 30) && pool[0] * pool[1] < (int64_t{1} << 31) &&
-         CeilDiv(keys, 128) < 65536 && q[0] * q[1] < (int64_t{1} << 31);
+         q[0] * CeilDiv(keys, 32) < (int64_t{1} << 31) && q[0] * q[1] < (int64_t{1} << 31);
 }
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   ATUNNER_RETURN_IF_ERROR(NeedsAmpere(spec, profile));

@@ -2,14 +2,15 @@
 // [pages, PAGE, KEY_HEADS, DIM]. The keys of all sequences, however long those are, are dealt out in equal shares of consecutive rounds.
 // A share's blocks walk over it side by side, each with OCTETS · 8 of the query heads that share a key head, so that keys and values are
 // read once; each warp takes sixteen keys at a time, from memory straight into the operands of mma.sync. Lane l is number l % 4 of its
-// quad, quad l / 4. `parts` holds what each share has of each sequence, and a second step joins them.
+// quad, quad l / 4. What each share has of a sequence is a part in memory, and who ends a sequence last joins its parts, always in the
+// same order.
+#include <cooperative_groups.h>
 constexpr int GROUP = HEADS / KEY_HEADS;
 constexpr int TILES = (GROUP + OCTETS * 8 - 1) / (OCTETS * 8);  // of the heads that share a key head
 constexpr int TRACKS = KEY_HEADS * TILES;                       // blocks of a share
 constexpr int ROUND = WARPS * 16;                               // keys that a block takes at once
 constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
-constexpr int OUTPUTS = OCTETS * STRIPS * 16;  // of a lane
 
 /// The heads of a block.
 struct Track {
@@ -30,9 +31,18 @@ DEVICE float sum_of(unsigned pair) {
   const T* two = (const T*)&pair;
   return (float)two[0] + (float)two[1];
 }
-DEVICE uint4 load_unit(const T* row, int element) { return element < DIM ? __ldg((const uint4*)(row + element)) : uint4{}; }
+DEVICE uint4 load_unit(const T* row, int element) {
+  if (element >= DIM) return uint4{};
+  return PASSING ? __ldcs((const uint4*)(row + element)) : __ldg((const uint4*)(row + element));
+}
 
-/// What a warp has of the heads: a lane's sums are those of head l / 4, its outputs of heads 2 (l % 4) and the next.
+/// What a warp or a block hands on, lane by lane.
+struct Part {
+  float2 sums[OCTETS][32];  // maximum and total
+  float4 out[OCTETS][STRIPS * 4][32];
+};
+
+/// What a warp has of the heads: a lane's sums are its share of those of head l / 4, its outputs of heads 2 (l % 4) and the next.
 struct Running {
   float top[OCTETS], total[OCTETS];
   float out[OCTETS][STRIPS * 4][4];  // fragments of 16 elements × 8 heads
@@ -65,22 +75,53 @@ struct Running {
       }
     }
   }
-  /// All outputs, in one order for all warps.
-  template <class Use>
-  DEVICE void visit(const Use& use) {
-    UNROLLED for (int i = 0; i < OUTPUTS; ++i) use(i, out[i / (STRIPS * 16)][i / 4 % (STRIPS * 4)][i % 4]);
-  }
-  /// Outputs relative to other maxima.
-  DEVICE void rescale(const float (&tops)[OCTETS]) {
-    UNROLLED for (int o = 0; o < OCTETS; ++o) scale(o, factor(top[o], tops[o]));
-  }
-  /// Outputs of an octet, by what the lanes that have a head's sums say.
-  DEVICE void scale(int o, float by) {
-    const int first = threadIdx.x % 4 * 8;
-    const float both[2] = {__shfl_sync(0xffffffffu, by, first), __shfl_sync(0xffffffffu, by, first + 4)};
-    UNROLLED for (int d = 0; d < STRIPS * 4; ++d) {
-      UNROLLED for (int e = 0; e < 4; ++e) out[o][d][e] *= both[e % 2];
+  DEVICE void store(Part& part) const {
+    const int lane = threadIdx.x % 32;
+    UNROLLED for (int o = 0; o < OCTETS; ++o) {
+      part.sums[o][lane] = make_float2(top[o], total[o]);
+      UNROLLED for (int d = 0; d < STRIPS * 4; ++d) part.out[o][d][lane] = make_float4(out[o][d][0], out[o][d][1], out[o][d][2], out[o][d][3]);
     }
+  }
+  DEVICE void absorb(const Part& part) {
+    const int lane = threadIdx.x % 32;
+    UNROLLED for (int o = 0; o < OCTETS; ++o) {
+      const float2 sum = part.sums[o][lane];
+      const float common = fmaxf(top[o], sum.x), keep = factor(top[o], common), by = factor(sum.x, common);
+      scale(o, keep);
+      top[o] = common, total[o] = total[o] * keep + sum.y * by;
+      const float2 both = of_heads(by);
+      UNROLLED for (int d = 0; d < STRIPS * 4; ++d) {
+        const float4 more = part.out[o][d][lane];
+        out[o][d][0] += more.x * both.x, out[o][d][1] += more.y * both.y, out[o][d][2] += more.z * both.x, out[o][d][3] += more.w * both.y;
+      }
+    }
+  }
+  /// The means, into the rows of y of so many heads.
+  DEVICE void finish(T* y, int heads) const {
+    const int lane = threadIdx.x % 32;
+    UNROLLED for (int o = 0; o < OCTETS; ++o) {
+      float sum = total[o];
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      const float2 both = of_heads(1.0f / sum);
+      UNROLLED for (int i = 0; i < STRIPS * 2; ++i) {  // eight neighbours of a strip, of one head after the other
+        const int head = o * 8 + lane % 4 * 2 + i % 2, element = i / 2 * 64 + lane / 4 * 8;
+        const float by = i % 2 == 0 ? both.x : both.y;
+        unsigned pairs[4];
+        UNROLLED for (int d = 0; d < 4; ++d) pairs[d] = pack(out[o][i / 2 * 4 + d][i % 2] * by, out[o][i / 2 * 4 + d][i % 2 + 2] * by);
+        if (head < heads && element < DIM) *(uint4*)(y + head * DIM + element) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+      }
+    }
+  }
+  /// Of what the lanes with the sums of a head say: what concerns the two heads of this lane's outputs.
+  static DEVICE float2 of_heads(float by) {
+    const int first = threadIdx.x % 4 * 8;
+    return make_float2(__shfl_sync(0xffffffffu, by, first), __shfl_sync(0xffffffffu, by, first + 4));
+  }
+  /// Outputs of an octet.
+  DEVICE void scale(int o, float by) {
+    const float2 both = of_heads(by);
+    UNROLLED for (int d = 0; d < STRIPS * 4; ++d) out[o][d][0] *= both.x, out[o][d][1] *= both.y, out[o][d][2] *= both.x, out[o][d][3] *= both.y;
   }
   DEVICE void add(const unsigned (&weights)[OCTETS][2], const uint4 (&values)[STRIPS][4]) {
     UNROLLED for (int s = 0; s < STRIPS; ++s) {
@@ -145,59 +186,42 @@ DEVICE void score(float (&scores)[2][4], const Queries& queries, const uint4 (&k
   }
 }
 
-/// Where the warps of a block put together what they found, always in the same order.
-struct Meeting {
-  float tops[WARPS][OCTETS * 8], totals[WARPS][OCTETS * 8];
-  float out[WARPS / 2][OUTPUTS][32];
-
-  /// Of all warps; afterwards the first one's `running` has the sums of all.
-  DEVICE void join(Running& running, float (&tops_of_all)[OCTETS], float (&totals_of_all)[OCTETS]) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    UNROLLED for (int o = 0; o < OCTETS; ++o) {
-      float total = running.total[o];
-      total += __shfl_xor_sync(0xffffffffu, total, 1);
-      total += __shfl_xor_sync(0xffffffffu, total, 2);
-      if (lane % 4 == 0) tops[warp][o * 8 + lane / 4] = running.top[o], totals[warp][o * 8 + lane / 4] = total;
-    }
+/// Puts together what the warps of a block have, always in the same order; afterwards the first one has all.
+DEVICE void join(Running& running) {
+  __shared__ Part parts[WARPS / 2];
+  const int warp = threadIdx.x / 32;
+  UNROLLED for (int half = WARPS / 2; half > 0; half /= 2) {
+    if (warp >= half && warp < 2 * half) running.store(parts[warp - half]);
     __syncthreads();
-    UNROLLED for (int o = 0; o < OCTETS; ++o) {
-      const int head = o * 8 + lane / 4;
-      tops_of_all[o] = running.top[o], totals_of_all[o] = 0;
-      UNROLLED for (int w = 0; w < WARPS; ++w) tops_of_all[o] = fmaxf(tops_of_all[o], tops[w][head]);
-      UNROLLED for (int w = 0; w < WARPS; ++w) totals_of_all[o] += totals[w][head] * factor(tops[w][head], tops_of_all[o]);
-    }
-    running.rescale(tops_of_all);
-    UNROLLED for (int half = WARPS / 2; half > 0; half /= 2) {
-      if (warp >= half && warp < 2 * half) running.visit([&](int i, float& one) { out[warp - half][i][lane] = one; });
-      __syncthreads();
-      if (warp < half) running.visit([&](int i, float& one) { one += out[warp][i][lane]; });
-      __syncthreads();
-    }
+    if (warp < half) running.absorb(parts[warp]);
+    __syncthreads();
   }
-};
+}
 
-/// The rounds of all sequences, dealt out.
+/// The rounds of all sequences, dealt out: the first `longer` shares have one more than the others.
 struct Shares {
   const long long* last;
-  int sequences, count;
-  long long rounds = 0;
+  int sequences, count, rounds = 0, least, longer;
 
-  DEVICE Shares(const long long* last, int sequences, int count) : last(last), sequences(sequences), count(count) {
+  DEVICE Shares(const long long* last, int sequences, int most) : last(last), sequences(sequences) {
     for (int base = 0; base < sequences; base += 32) rounds += __reduce_add_sync(0xffffffffu, rounds_of(base + threadIdx.x % 32));
-    this->count = (int)min((long long)count, rounds);
+    count = min(most, rounds), least = rounds / count, longer = rounds % count;
   }
-  DEVICE unsigned rounds_of(int sequence) const { return sequence < sequences ? (length_of(last[sequence]) + ROUND - 1) / ROUND : 0; }
-  DEVICE long long begin_of(int share) const { return rounds * share / count; }
-  DEVICE int owner_of(long long round) const { return (int)(((round + 1) * count - 1) / rounds); }
+  DEVICE int rounds_of(int sequence) const { return sequence < sequences ? (length_of(last[sequence]) + ROUND - 1) / ROUND : 0; }
+  DEVICE int begin_of(int share) const { return share * least + min(share, longer); }
+  DEVICE int owner_of(int round) const {
+    const int beyond = round - longer * (least + 1);
+    return beyond < 0 ? round / (least + 1) : longer + beyond / least;
+  }
   /// The sequence that a round belongs to; `before`: the rounds of all sequences before that.
-  DEVICE int sequence_of(long long round, long long& before) const {
+  DEVICE int sequence_of(int round, int& before) const {
     before = 0;
     for (int base = 0;; base += 32) {
       const int lane = threadIdx.x % 32;
-      const unsigned mine = rounds_of(base + lane);
-      unsigned sum = mine;  // of all up to this lane's
+      const int mine = rounds_of(base + lane);
+      int sum = mine;  // of all up to this lane's
       UNROLLED for (int offset = 1; offset < 32; offset *= 2) {
-        const unsigned other = __shfl_up_sync(0xffffffffu, sum, offset);
+        const int other = __shfl_up_sync(0xffffffffu, sum, offset);
         if (lane >= offset) sum += other;
       }
       const unsigned beyond = __ballot_sync(0xffffffffu, before + sum > round);
@@ -210,28 +234,45 @@ struct Shares {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
+/// Is this block the last of `count`? It sees what the others wrote before they asked.
+DEVICE bool is_last(unsigned* ticket, int count) {
+  __shared__ unsigned before;
+  __syncthreads();
+  if (threadIdx.x == 0) asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(ticket) : "memory");
+  __syncthreads();
+  return before + 1 == count;
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32, SHARES)
     decode(const T* __restrict__ q, const T* __restrict__ k_pool, const T* __restrict__ v_pool, const long long* __restrict__ table,
-           const long long* __restrict__ last, float* __restrict__ parts, float2* __restrict__ sums, int2* __restrict__ spans, int sequences,
-           int pages, float scale_log2) {
-  __shared__ Meeting meeting;
+           const long long* __restrict__ last, Part* parts, unsigned* tickets, T* __restrict__ y, int sequences, int pages, float scale_log2) {
   __shared__ Queries queries;
-  const Track track(blockIdx.x % TRACKS);
-  const int share = blockIdx.x / TRACKS, lane = threadIdx.x % 32;
+  const int track_index = blockIdx.x % TRACKS, share = blockIdx.x / TRACKS;
+  const Track track(track_index);
   const Shares shares(last, sequences, gridDim.x / TRACKS);
-  if (share >= shares.count) return;
-  long long round = shares.begin_of(share), before;
-  const long long stop = shares.begin_of(share + 1);
+  const auto clear_tickets = [&] {
+    for (int i = blockIdx.x * WARPS * 32 + threadIdx.x; i < sequences * TRACKS; i += gridDim.x * WARPS * 32) tickets[i] = 0;
+    return cooperative_groups::this_grid().barrier_arrive();
+  };
+  if (share >= shares.count) {
+    clear_tickets();
+    return;
+  }
+  const int start = shares.begin_of(share), stop = shares.begin_of(share + 1);
+  int round = start, before;
+  unsigned cleared;
   for (int sequence = shares.sequence_of(round, before); round < stop; ++sequence) {
     const int length = length_of(last[sequence]);
-    const long long next = before + (length + ROUND - 1) / ROUND;  // the first of the next sequence
-    const int begin = (int)(round - before) * ROUND, end = stop < next ? (int)(stop - before) * ROUND : length;
+    const int next = before + (length + ROUND - 1) / ROUND;  // the first of the next sequence
+    const int begin = (round - before) * ROUND, end = stop < next ? (stop - before) * ROUND : length;
     const Pages places{table + (long long)sequence * TABLE, track.key_head, pages};
     int at = begin + threadIdx.x / 32 * 16;
     int row = places.row_of(at, length), next_row = places.row_of(at + ROUND, length);  // looked up before they are needed
     uint4 keys[2][CHUNKS], values[STRIPS][4];
     places.load_keys(k_pool, row, keys);
-    load_queries(queries, q + ((long long)sequence * HEADS + track.first) * DIM, track.count);
+    const long long first_head = (long long)sequence * HEADS + track.first;
+    load_queries(queries, q + first_head * DIM, track.count);
+    if (round == start) cleared = clear_tickets();
     Running running;
     for (; at < end; at += ROUND) {
       places.load_values(v_pool, row, values);
@@ -244,40 +285,22 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
       running.weigh(scores, scale_log2, end - at, weights);
       running.add(weights, values);
     }
-    float tops[OCTETS], totals[OCTETS];
-    meeting.join(running, tops, totals);
-    const int part = share + sequence;  // grows along the rounds, so that it is nobody else's
-    const long long place = (long long)part * TRACKS + blockIdx.x % TRACKS;
-    if (threadIdx.x < 32) {
-      running.visit([&](int i, float& one) {
-        if (i / (STRIPS * 16) * 8 + lane % 4 * 2 + i % 2 < track.count) parts[(place * OUTPUTS + i) * 32 + lane] = one;
-      });
-      UNROLLED for (int o = 0; o < OCTETS; ++o) {
-        if (lane % 4 == 0) sums[(place * OCTETS + o) * 8 + lane / 4] = make_float2(tops[o], totals[o]);
+    join(running);
+    const int first_share = shares.owner_of(before), count = shares.owner_of(next - 1) + 1 - first_share;
+    bool whole = count == 1;  // the first warp has all of the sequence
+    if (!whole) {
+      // Numbers of shares and of sequences grow along the rounds, so that their sum is nobody else's place.
+      const auto part = [&](int of_share) -> Part& { return parts[(long long)(of_share + sequence) * TRACKS + track_index]; };
+      if (threadIdx.x < 32) running.store(part(share));
+      if (round == start) cooperative_groups::this_grid().barrier_wait((unsigned&&)cleared);  // long over
+      whole = is_last(tickets + (long long)sequence * TRACKS + track_index, count);
+      if (whole) {
+        running = Running();
+        for (int i = threadIdx.x / 32; i < count; i += WARPS) running.absorb(part(first_share + i));
+        join(running);
       }
     }
-    if (begin == 0 && blockIdx.x % TRACKS == 0 && threadIdx.x == 0) spans[sequence] = make_int2(part, sequence + shares.owner_of(next - 1) + 1);
+    if (whole && threadIdx.x < 32) running.finish(y + first_head * DIM, track.count);
     round = before = next;
   }
-}
-
-/// The heads of a track of one sequence, sixteen of a lane's outputs for each block: the parts, in their order.
-extern "C" __global__ void __launch_bounds__(512)
-    combine(const float* __restrict__ parts, const float2* __restrict__ sums, const int2* __restrict__ spans, T* __restrict__ y) {
-  const Track track(blockIdx.x % TRACKS);
-  const int i = blockIdx.y * 16 + threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int head = i / (STRIPS * 16) * 8 + lane % 4 * 2 + i % 2, element = i / 16 % STRIPS * 64 + lane / 4 * 8 + i / 4 % 4 * 2 + i / 2 % 2;
-  if (head >= track.count || element >= DIM) return;
-  const int2 span = spans[blockIdx.x / TRACKS];
-  float top = __int_as_float(0xff800000), total = 0, out = 0;
-#pragma unroll 8
-  for (int part = span.x; part < span.y; ++part) {
-    const long long place = (long long)part * TRACKS + blockIdx.x % TRACKS;
-    const float2 sum = sums[place * OCTETS * 8 + head];
-    const float common = fmaxf(top, sum.x), keep = factor(top, common), scale = factor(sum.x, common);
-    total = total * keep + sum.y * scale;
-    out = out * keep + parts[(place * OUTPUTS + i) * 32 + lane] * scale;
-    top = common;
-  }
-  y[((long long)(blockIdx.x / TRACKS) * HEADS + track.first + head) * DIM + element] = T(out / total);
 }
