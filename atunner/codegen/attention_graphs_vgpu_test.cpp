@@ -25,11 +25,13 @@ TEST_F(Decoding, GroupsOfHeadsAndPagesOfAnySize) {
 
 TEST_F(Decoding, SharesOfAnySizeAreJoined) {
   launches_ = 2;
-  const KernelSpec spec = Task({7, 8, 64, 40, 16, 2, 80}, DType::kBFloat16);
+  const KernelSpec spec = Task({7, 8, 64, 40, 16, 2, 128}, DType::kBFloat16);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  for (const auto& [shares, warps] : {std::array{1, 2}, std::array{1, 4}, std::array{2, 2}, std::array{1, 8}})
-    CheckConfiguration(spec, *schedule, WithValues(*schedule, {{"shares", shares}, {"warps", warps}}), *oracle);
+  for (const auto& [shares, warps, passing] : {std::array{1, 4, 0}, std::array{2, 4, 1}, std::array{1, 8, 1}}) {
+    const Configuration one = WithValues(*schedule, {{"shares", shares}, {"warps", warps}, {"passing", passing}});
+    CheckConfiguration(spec, *schedule, one, *oracle);
+  }
 }
 
 /// One of the library's operators: {batch, heads, queries, dim}, {batch, key heads, keys, dim}.

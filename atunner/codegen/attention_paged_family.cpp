@@ -21,8 +21,8 @@ class PagedAttention : public BoundTemplate {
     sequences_ = q[0], heads_ = q[1], dim_ = q[2], page_ = pool[1], key_heads_ = pool[2];
     pages_ = ExtentsOf(spec, "table")[1];
     space_.parameters = {
-        {"shares", Integers({1, 2, 3, 4, 5, 6, 8}), "blocks for each SM, among which all keys are dealt out"},
-        {"warps", Integers({2, 4, 8}), "of a block; each takes sixteen keys at a time"},
+        {"shares", Integers({1, 2, 3, 4}), "blocks for each SM, among which all keys are dealt out"},
+        {"warps", Integers({4, 8}), "of a block; each takes sixteen keys at a time"},
         {"passing", Integers({0, 1}), "keys and values leave L2 before what lies there already"},
     };
     Add(fmt::format("shares * warps <= {} and {} <= shares * {}", ResidentWarps(), tracks(), profile.sms),
@@ -61,12 +61,9 @@ class PagedAttention : public BoundTemplate {
     // As many blocks as an SM holds are best: with fewer, memory waits for warps. What a part costs its sequence only
     // shows where there are few of them, and so does what an L2 full of written lines takes to make room.
     const double busy = Real(at["shares"] * at["warps"]);
-    const double turns = at["warps"] == 4 ? 1.0 : 1.01;
-    const bool few = bytes < 2.0 * Real(profile.l2_bytes);
-    const double room = (at["passing"] != 0) == few ? 1.0 : 1.05;
-    const double streamed = bytes * turns * room * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps;
-    const double parts = Real(Shares(configuration)) / Real(sequences_);
-    return streamed + 100.0 * parts + 4000;
+    const double room = (at["passing"] != 0) == (bytes < 2.0 * Real(profile.l2_bytes)) ? 1.0 : 1.05;
+    return bytes * room * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps +
+           100.0 * Real(Shares(configuration)) / Real(sequences_) + 4000;
   }
 
  private:

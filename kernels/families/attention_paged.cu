@@ -12,13 +12,6 @@ constexpr int ROUND = WARPS * 16;                               // keys that a b
 constexpr int CHUNKS = (DIM + 31) / 32;  // of a key: a lane's 8 elements of each stand for two steps of 16, whose order is free
 constexpr int STRIPS = (DIM + 63) / 64;  // of a value: eight quads have 8 elements each
 
-/// The heads of a block.
-struct Track {
-  int key_head, first, count;
-  DEVICE Track(int index)
-      : key_head(index % KEY_HEADS), first(key_head * GROUP + index / KEY_HEADS * OCTETS * 8), count(min((key_head + 1) * GROUP - first, OCTETS * 8)) {}
-};
-
 /// What is relative to `top` made relative to `common`, which is no smaller.
 DEVICE float factor(float top, float common) { return top == common ? 1.0f : power_of_two(top - common); }
 /// Keys that a sequence has.
@@ -26,11 +19,6 @@ DEVICE int length_of(long long last) { return (int)min(max(last, 0ll), TABLE * P
 /// Both halves of two words, as pairs of what stands at the same place.
 DEVICE unsigned low_halves(unsigned a, unsigned b) { return __byte_perm(a, b, 0x5410); }
 DEVICE unsigned high_halves(unsigned a, unsigned b) { return __byte_perm(a, b, 0x7632); }
-/// The sum of a pair as it was rounded.
-DEVICE float sum_of(unsigned pair) {
-  const T* two = (const T*)&pair;
-  return (float)two[0] + (float)two[1];
-}
 DEVICE uint4 load_unit(const T* row, int element) {
   if (element >= DIM) return uint4{};
   return PASSING ? __ldcs((const uint4*)(row + element)) : __ldg((const uint4*)(row + element));
@@ -71,7 +59,8 @@ struct Running {
       if (__any_sync(0xffffffffu, grown)) scale(o, keep);
       UNROLLED for (int half = 0; half < 2; ++half) {
         weights[o][half] = pack(power_of_two(scaled[half * 2] - top[o]), power_of_two(scaled[half * 2 + 1] - top[o]));
-        total[o] += sum_of(weights[o][half]);
+        const T* rounded = (const T*)&weights[o][half];
+        total[o] += (float)rounded[0] + (float)rounded[1];
       }
     }
   }
@@ -104,12 +93,10 @@ struct Running {
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
       const float2 both = of_heads(1.0f / sum);
-      UNROLLED for (int i = 0; i < STRIPS * 2; ++i) {  // eight neighbours of a strip, of one head after the other
-        const int head = o * 8 + lane % 4 * 2 + i % 2, element = i / 2 * 64 + lane / 4 * 8;
-        const float by = i % 2 == 0 ? both.x : both.y;
-        unsigned pairs[4];
-        UNROLLED for (int d = 0; d < 4; ++d) pairs[d] = pack(out[o][i / 2 * 4 + d][i % 2] * by, out[o][i / 2 * 4 + d][i % 2 + 2] * by);
-        if (head < heads && element < DIM) *(uint4*)(y + head * DIM + element) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+      UNROLLED for (int i = 0; i < STRIPS * 8; ++i) {
+        const int d = i / 2, e = i % 2, head = o * 8 + lane % 4 * 2 + e, element = d / 4 * 64 + lane / 4 * 8 + d % 4 * 2;
+        const float by = e == 0 ? both.x : both.y;
+        if (head < heads && element < DIM) *(unsigned*)(y + head * DIM + element) = pack(out[o][d][e] * by, out[o][d][e + 2] * by);
       }
     }
   }
@@ -247,32 +234,26 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, SHARES)
     decode(const T* __restrict__ q, const T* __restrict__ k_pool, const T* __restrict__ v_pool, const long long* __restrict__ table,
            const long long* __restrict__ last, Part* parts, unsigned* tickets, T* __restrict__ y, int sequences, int pages, float scale_log2) {
   __shared__ Queries queries;
-  const int track_index = blockIdx.x % TRACKS, share = blockIdx.x / TRACKS;
-  const Track track(track_index);
+  const int track = blockIdx.x % TRACKS, share = blockIdx.x / TRACKS;
+  const int key_head = track % KEY_HEADS, first_head = key_head * GROUP + track / KEY_HEADS * OCTETS * 8;
+  const int heads = min((key_head + 1) * GROUP - first_head, OCTETS * 8);
   const Shares shares(last, sequences, gridDim.x / TRACKS);
-  const auto clear_tickets = [&] {
-    for (int i = blockIdx.x * WARPS * 32 + threadIdx.x; i < sequences * TRACKS; i += gridDim.x * WARPS * 32) tickets[i] = 0;
-    return cooperative_groups::this_grid().barrier_arrive();
-  };
-  if (share >= shares.count) {
-    clear_tickets();
-    return;
-  }
+  for (int i = blockIdx.x * WARPS * 32 + threadIdx.x; i < sequences * TRACKS; i += gridDim.x * WARPS * 32) tickets[i] = 0;
+  unsigned cleared = cooperative_groups::this_grid().barrier_arrive();
+  if (share >= shares.count) return;
   const int start = shares.begin_of(share), stop = shares.begin_of(share + 1);
-  int round = start, before;
-  unsigned cleared;
-  for (int sequence = shares.sequence_of(round, before); round < stop; ++sequence) {
+  int round = start, before, next;
+  for (int sequence = shares.sequence_of(round, before); round < stop; ++sequence, round = before = next) {
     const int length = length_of(last[sequence]);
-    const int next = before + (length + ROUND - 1) / ROUND;  // the first of the next sequence
-    const int begin = (round - before) * ROUND, end = stop < next ? (stop - before) * ROUND : length;
-    const Pages places{table + (long long)sequence * TABLE, track.key_head, pages};
-    int at = begin + threadIdx.x / 32 * 16;
+    next = before + (length + ROUND - 1) / ROUND;  // the first of the next sequence
+    const int end = stop < next ? (stop - before) * ROUND : length;
+    const Pages places{table + (long long)sequence * TABLE, key_head, pages};
+    int at = (round - before) * ROUND + threadIdx.x / 32 * 16;
     int row = places.row_of(at, length), next_row = places.row_of(at + ROUND, length);  // looked up before they are needed
     uint4 keys[2][CHUNKS], values[STRIPS][4];
     places.load_keys(k_pool, row, keys);
-    const long long first_head = (long long)sequence * HEADS + track.first;
-    load_queries(queries, q + first_head * DIM, track.count);
-    if (round == start) cleared = clear_tickets();
+    const long long place = ((long long)sequence * HEADS + first_head) * DIM;  // of the heads in q and y
+    load_queries(queries, q + place, heads);
     Running running;
     for (; at < end; at += ROUND) {
       places.load_values(v_pool, row, values);
@@ -286,21 +267,17 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, SHARES)
       running.add(weights, values);
     }
     join(running);
+    if (round == start) cooperative_groups::this_grid().barrier_wait((unsigned&&)cleared);  // long over
     const int first_share = shares.owner_of(before), count = shares.owner_of(next - 1) + 1 - first_share;
-    bool whole = count == 1;  // the first warp has all of the sequence
-    if (!whole) {
+    if (count > 1) {
       // Numbers of shares and of sequences grow along the rounds, so that their sum is nobody else's place.
-      const auto part = [&](int of_share) -> Part& { return parts[(long long)(of_share + sequence) * TRACKS + track_index]; };
+      const auto part = [&](int of_share) -> Part& { return parts[(long long)(of_share + sequence) * TRACKS + track]; };
       if (threadIdx.x < 32) running.store(part(share));
-      if (round == start) cooperative_groups::this_grid().barrier_wait((unsigned&&)cleared);  // long over
-      whole = is_last(tickets + (long long)sequence * TRACKS + track_index, count);
-      if (whole) {
-        running = Running();
-        for (int i = threadIdx.x / 32; i < count; i += WARPS) running.absorb(part(first_share + i));
-        join(running);
-      }
+      if (!is_last(tickets + (long long)sequence * TRACKS + track, count)) continue;
+      running = Running();
+      for (int i = threadIdx.x / 32; i < count; i += WARPS) running.absorb(part(first_share + i));
+      join(running);
     }
-    if (whole && threadIdx.x < 32) running.finish(y + first_head * DIM, track.count);
-    round = before = next;
+    if (threadIdx.x < 32) running.finish(y + place, heads);
   }
 }
