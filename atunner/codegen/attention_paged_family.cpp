@@ -61,7 +61,7 @@ class PagedAttention : public BoundTemplate {
     // As many blocks as an SM holds are best: with fewer, memory waits for warps. What a part costs its sequence only
     // shows where there are few of them, and so does what an L2 full of written lines takes to make room.
     const double busy = Real(at["shares"] * at["warps"]);
-    const double room = (at["passing"] != 0) == (bytes < 2.0 * Real(profile.l2_bytes)) ? 1.0 : 1.05;
+    const double room = (at["passing"] != 0) == (bytes < 4.0 * Real(profile.l2_bytes)) ? 1.0 : 1.05;
     return bytes * room * (1.0 + 1.0 / (busy * busy)) / profile.dram_gbps +
            100.0 * Real(Shares(configuration)) / Real(sequences_) + 4000;
   }
