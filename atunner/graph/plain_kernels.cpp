@@ -41,7 +41,7 @@ class PlainWriter {
         Copy(output);
     }
     kernel_.source.name = wide_ ? "reference.cu" : "naive.cu";
-    kernel_.source.text = KernelPrelude(text_) + std::string(embed::kPlainCuh) + text_;
+    kernel_.source.text = KernelPrelude(text_) + std::string(embed::kGraphsCuh) + text_;
     return std::move(kernel_);
   }
 
