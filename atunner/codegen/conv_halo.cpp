@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "atunner/codegen/conv_form.h"
-#include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 

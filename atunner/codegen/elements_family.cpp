@@ -10,7 +10,6 @@
 
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
-#include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
 #include "embed/families.h"
@@ -208,15 +207,13 @@ class ElementsTemplate : public GraphTemplate {
 )",
                          Index(), body);
     };
-    return fmt::format(R"(extern "C" __global__ void __launch_bounds__(BLOCK) {}({}) {{
-  const long long vectors = {} / VEC;
+    return KernelHead(spec_, name) + fmt::format(R"(  const long long vectors = {} / VEC;
   const long long group = (long long)BLOCK * ITEMS;
   for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += gridDim.x * group) {{
 {}{}{}  }}
 }}
 )",
-                       name, KernelParameters(spec_), CountOf(group), arrays, ahead.empty() ? "" : loop(ahead),
-                       loop(each));
+                                                 CountOf(group), arrays, ahead.empty() ? "" : loop(ahead), loop(each));
   }
 
   std::vector<Group> groups_;

@@ -93,6 +93,10 @@ std::string KernelParameters(const KernelSpec& spec) {
   return text;
 }
 
+std::string KernelHead(const KernelSpec& spec, std::string_view name) {
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK) {}({}) {{\n", name, KernelParameters(spec));
+}
+
 int64_t WidestElement(const KernelSpec& spec) {
   size_t widest = 1;
   for (const ArgSpec& arg : spec.args) widest = std::max(widest, SizeOf(arg.dtype));
@@ -116,11 +120,15 @@ std::string ElementFunction(const graph::ValidGraph& graph, std::string_view nam
   graph::ElementText elements(graph, {.indent = "  "});
   elements.Know(from, {"x", 0}, {});
   const std::string value = elements.Of(to, graph::Coordinates(graph.node(to).type.rank(), {.text = "0"})).text;
-  return fmt::format(
-      "DEVICE {0} {1}(const {2}& element) {{\n  const {3} x = load<{3}>(element);\n{4}  {0} result;\n  store(result, "
-      "{5});\n"
-      "  return result;\n}}\n",
-      to_type, name, from_type, graph::CudaArithmetic(graph.node(from).type.dtype, false), elements.Scope(0), value);
+  return fmt::format(R"(DEVICE {0} {1}(const {2}& element) {{
+  const {3} x = load<{3}>(element);
+{4}  {0} result;
+  store(result, {5});
+  return result;
+}}
+)",
+                     to_type, name, from_type, graph::CudaArithmetic(graph.node(from).type.dtype, false),
+                     elements.Scope(0), value);
 }
 
 bool MayBeNarrow(const graph::ValidGraph& graph) {

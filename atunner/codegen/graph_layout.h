@@ -58,6 +58,8 @@ std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& g
 
 /// The parameters of a kernel of a graph's task: tensors as in_x and out_y, then open sizes.
 std::string KernelParameters(const KernelSpec& spec);
+/// The first line of such a kernel, whose blocks have BLOCK threads.
+std::string KernelHead(const KernelSpec& spec, std::string_view name = "kernel");
 /// Bytes of the widest element that the task reads or writes.
 int64_t WidestElement(const KernelSpec& spec);
 

@@ -11,7 +11,6 @@
 #include "atunner/graph/convolution.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/evaluate_sums.h"
-#include "atunner/graph/plain_kernels.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -255,14 +254,10 @@ class PoolingTemplate : public GraphTemplate {
   }
 
   std::string Kernel() const {
-    return fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel({}) {{\n  pool_all(in_{}, {}, out_{}, {}, "
-        "blockIdx.x "
-        "* "
-        "BLOCK + threadIdx.x);\n}}\n",
-        KernelParameters(spec_), form_.conv ? form_.conv->x.name : spec_.args[0].name,
-        form_.conv ? fmt::format("in_{} + {}", form_.conv->w.name, form_.conv->w.base) : "nullptr",
-        spec_.args.back().name, form_.images.ToString());
+    return fmt::format("{}  pool_all(in_{}, {}, out_{}, {}, blockIdx.x * BLOCK + threadIdx.x);\n}}\n",
+                       KernelHead(spec_), form_.conv ? form_.conv->x.name : spec_.args[0].name,
+                       form_.conv ? fmt::format("in_{} + {}", form_.conv->w.name, form_.conv->w.base) : "nullptr",
+                       spec_.args.back().name, form_.images.ToString());
   }
 
   PoolingForm form_;

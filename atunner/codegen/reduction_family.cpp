@@ -9,7 +9,6 @@
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/reduction_program.h"
 #include "atunner/codegen/reduction_text.h"
-#include "atunner/graph/plain_kernels.h"
 #include "atunner/operators/graph_operator.h"
 #include "embed/families.h"
 
@@ -75,10 +74,11 @@ class ReductionTemplate : public GraphTemplate {
     const ReductionProgram& program = again ? read_again_ : program_;
     ConstantBlock constants;
     constants.Int("COLS", columns_, "elements of a row");
-    return RenderedKernel{Source(configuration, "reductions over rows", constants,
-                                 {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh,
-                                  embed::kRowReduceCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
-                          Plan(configuration, {RowsStep(configuration)})};
+    return RenderedKernel{
+        Source(configuration, "reductions over rows", constants,
+               {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
+                embed::kRowReduceCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
+        Plan(configuration, {RowsStep(configuration)})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {

@@ -75,10 +75,10 @@ class RowTemplate : public BoundTemplate {
     const auto only = [](bool when, std::string_view text) { return when ? text : std::string_view(); };
     const bool cluster = choice.cluster > 1;
     return RenderedKernel{Emit(configuration, constants,
-                               {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kRowReduceCuh,
-                                only(cluster, embed::kTensorCopiesCuh), only(cluster, embed::kClusterCuh),
-                                only(cluster, embed::kClusterPartsCuh), embed::kRowCommonCuh,
-                                only(kernel_.parameters > 0, embed::kRowMomentsCuh), kernel_.text,
+                               {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
+                                embed::kRowReduceCuh, only(cluster, embed::kTensorCopiesCuh),
+                                only(cluster, embed::kClusterCuh), only(cluster, embed::kClusterPartsCuh),
+                                embed::kRowCommonCuh, only(kernel_.parameters > 0, embed::kRowMomentsCuh), kernel_.text,
                                 only(choice.owners > 1, embed::kLayernormBackwardOwnersCuh)}),
                           std::move(plan)};
   }

@@ -11,7 +11,6 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
-#include "atunner/graph/plain_kernels.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -112,24 +111,28 @@ class Writer {
     text += fmt::format("  {0} carry[CARRIES];\n#pragma unroll\n  for (int j = 0; j < CARRIES; ++j) carry[j] = {1};\n",
                         type, form_.neutral());
     if (splits_ && !totals)
-      text += fmt::format(
-          "#pragma unroll 8\n  for (int part = 0; part < blockIdx.y && active; ++part) {{\n#pragma "
-          "unroll\n    for (int j = 0; j < CARRIES; ++j) carry[j] = {}::of(carry[j], parts[part * lines + "
-          "line + j]);\n  }}\n",
-          op);
-    text +=
-        "  int slot = 0;\n  const long long begin = TILES * blockIdx.y / gridDim.y, end = TILES * (blockIdx.y + 1) / "
-        "gridDim.y;\n";
-    text += "  for (long long tile = begin; tile < end; ++tile) {\n" + fmt::format("    {} value[ITEMS][VEC];\n", type);
+      text += fmt::format(R"(#pragma unroll 8
+  for (int part = 0; part < blockIdx.y && active; ++part) {{
+#pragma unroll
+    for (int j = 0; j < CARRIES; ++j) carry[j] = {}::of(carry[j], parts[part * lines + line + j]);
+  }}
+)",
+                          op);
+    text += fmt::format(R"(  int slot = 0;
+  const long long begin = TILES * blockIdx.y / gridDim.y, end = TILES * (blockIdx.y + 1) / gridDim.y;
+  for (long long tile = begin; tile < end; ++tile) {{
+    {} value[ITEMS][VEC];
+)",
+                        type);
     text += Values() + fmt::format("    scan_tile<{}>(value, carry, {}, slot);\n", op, form_.neutral());
     if (!totals) text += Results();
     text += "  }\n";
     if (totals)
-      text += fmt::format(
-          "  if (!active || {} != 0) return;\n#pragma unroll\n  for (int j = 0; j < CARRIES; ++j) parts[blockIdx.y * "
-          "lines "
-          "+ line + j] = carry[j];\n",
-          form_.along_lines() ? "thread" : "group");
+      text += fmt::format(R"(  if (!active || {} != 0) return;
+#pragma unroll
+  for (int j = 0; j < CARRIES; ++j) parts[blockIdx.y * lines + line + j] = carry[j];
+)",
+                          form_.along_lines() ? "thread" : "group");
     return text + "}\n";
   }
 
@@ -194,7 +197,7 @@ class ScanTemplate : public GraphTemplate {
         .Line(fmt::format("constexpr long long EXTENT = {};  // elements of a line", Extent()))
         .Bool("EXCLUSIVE", form_.operation().exclusive);
     return RenderedKernel{Source(configuration, "scan", constants,
-                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kScanCuh,
+                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpScanCuh, embed::kScanCuh,
                                   "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n",
                                   Writer(form_, spec_, at["vector"], at["splits"] > 1).Run()}),
                           PlanOf(configuration)};

@@ -134,8 +134,7 @@ class TransposeTemplate : public GraphTemplate {
   std::string KernelText() const {
     const std::string a = form_.extents[form_.a()].ToString();
     const std::string b = form_.extents[form_.b()].ToString();
-    std::string text =
-        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
+    std::string text = KernelHead(spec_);
     text += fmt::format(
         "  const unsigned tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
     // Blocks that follow each other write neighbours.
