@@ -33,35 +33,6 @@ std::string IndexType(const graph::ValidGraph& graph, const Dims& dims) {
   return small ? "int" : "long long";
 }
 
-std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes, std::string_view prefix,
-                            const std::string& number, const std::string& type, std::string_view indent) {
-  const std::string cast = type == "int" ? "(unsigned)" : "";
-  std::vector<size_t> axes;
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (!shape[axis].one() && takes(axis)) axes.push_back(axis);
-  }
-  std::string text;
-  Extent stride(1);
-  for (size_t i = axes.size(); i-- > 0; stride = stride * shape[axes[i]]) {
-    const std::string divided = stride.one() ? "" : fmt::format(" / {}({})", cast, stride.ToString());
-    const std::string rest = i == 0 ? "" : fmt::format(" % {}({})", cast, shape[axes[i]].ToString());
-    const std::string place = fmt::format("{}({}){}{}", cast, number, divided, rest);
-    text = fmt::format("{}const {} {}{} = {};\n", indent, type, prefix, axes[i], place) + text;
-  }
-  return text;
-}
-
-std::string NumberText(const Shape& shape, const graph::Coordinates& at) {
-  std::string text;
-  Extent stride(1);
-  for (size_t axis = shape.size(); axis-- > 0; stride = stride * shape[axis]) {
-    if (shape[axis].one() || at[axis].text == "0") continue;
-    const std::string times = stride.one() ? "" : " * " + stride.ToString();
-    text = at[axis].text + times + (text.empty() ? "" : " + ") + text;
-  }
-  return text.empty() ? "0" : text;
-}
-
 std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,
                       const std::string& before, const std::string& first) {
   return elements.Scope(0) + before + "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n" +
