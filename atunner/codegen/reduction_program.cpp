@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "atunner/codegen/graph_layout.h"
+#include "atunner/graph/compose.h"
 #include "atunner/graph/inlined_values.h"
 #include "atunner/graph/rewrite.h"
 
@@ -228,16 +229,9 @@ bool ReductionProgram::IsStreamed(NodeId id) const {
 }
 
 std::vector<NodeId> ReductionProgram::StreamedFor(const std::vector<NodeId>& wanted) const {
-  std::vector<bool> needed(graph.nodes().size(), false);
-  for (NodeId id : wanted) needed[id] = true;
-  std::vector<NodeId> found;
-  for (size_t at = needed.size(); at-- > 0;) {
-    const auto id = static_cast<NodeId>(at);
-    if (!needed[at] || IsShared(id)) continue;
-    if (IsStreamed(id)) found.push_back(id);
-    for (NodeId operand : graph.nodes()[at].operands) needed[operand] = true;
-  }
-  std::ranges::reverse(found);
+  const std::vector<bool> needed = graph::NeededFor(graph, wanted, [this](NodeId id) { return IsShared(id); });
+  std::vector<NodeId> found = graph.inputs();
+  std::erase_if(found, [&](NodeId id) { return !needed[id] || !IsStreamed(id); });
   return found;
 }
 
