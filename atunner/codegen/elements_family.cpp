@@ -57,18 +57,18 @@ class ElementsTemplate : public GraphTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const bool narrow = IsNarrow(graph_, space_, configuration);
+    const Chosen at = chosen(configuration);
+    const bool narrow = IsNarrow(graph_, space_, at);
     std::string kernels;
     std::vector<LaunchStep> steps;
     for (const Group& group : groups_) {
       const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;
-      kernels += "\n" + Kernel(name, group, GetInt(space_, configuration, "vector"), narrow);
+      kernels += "\n" + Kernel(name, group, at["vector"], narrow);
       steps.push_back(Launch(
           name, fmt::format("min(ceil_div({}, vector * items * block), {})", CountOf(group), INT32_MAX), "block"));
     }
-    return RenderedKernel{
-        Source(configuration, "elements", {}, {narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, kernels}),
-        Plan(configuration, std::move(steps))};
+    return RenderedKernel{Source(at, "elements", {}, {narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, kernels}),
+                          Plan(at, std::move(steps))};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -92,7 +92,7 @@ class ElementsTemplate : public GraphTemplate {
     const double items = 1 + 0.01 * std::fabs(std::log2((Gathers(true) ? 1 : 2) / Real(at["items"])));
     // Memory likes to be walked through in order, by small blocks; one that gathers elements should see much of a row.
     const double block = 1 + 0.01 * std::abs(std::log2(Real(at["block"]) / (Gathers(true) ? 256 : 128)));
-    const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, configuration) ? 1.05 : 1.0;
+    const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at) ? 1.05 : 1.0;
     return bytes / profile.dram_gbps * narrow * broken * items * block * full;
   }
 

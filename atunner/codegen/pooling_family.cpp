@@ -163,9 +163,9 @@ class PoolingTemplate : public GraphTemplate {
                     ElementFunction(graph_, "after", form_.reduce, "Acc", graph_.outputs()[0].node, "To"));
     const std::string blocks =
         fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(), ThreadsOfImage(at["vector"], at["below"]));
-    return RenderedKernel{Source(configuration, "pooling", constants,
+    return RenderedKernel{Source(at, "pooling", constants,
                                  {embed::kVectorCuh, embed::kCombineCuh, helpers, embed::kPoolingCuh, Kernel()}),
-                          Plan(configuration, {Launch("kernel", blocks, "block")})};
+                          Plan(at, {Launch("kernel", blocks, "block")})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {

@@ -63,22 +63,23 @@ class ReductionTemplate : public GraphTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const ReductionSchedule schedule = {at["vector"],
-                                        Stores(configuration, "registers"),
-                                        at["blocks_per_sm"] != 0,
-                                        Stores(configuration, "staged"),
-                                        columns_ % at["vector"] != 0,
-                                        IsNarrow(graph_, space_, configuration)};
+    const std::string storage = at.Word("storage");
+    const ReductionSchedule schedule = {.vector = at["vector"],
+                                        .keeps = storage == "registers",
+                                        .prefetch = at["blocks_per_sm"] != 0,
+                                        .staged = storage == "staged",
+                                        .uneven = columns_ % at["vector"] != 0,
+                                        .narrow = IsNarrow(graph_, space_, at)};
     // What is not kept in registers is read in as few passes as there can be.
-    const bool again = Stores(configuration, "reload") || Stores(configuration, "shared");
+    const bool again = storage == "reload" || storage == "shared";
     const ReductionProgram& program = again ? read_again_ : program_;
     ConstantBlock constants;
     constants.Int("COLS", columns_, "elements of a row");
     return RenderedKernel{
-        Source(configuration, "reductions over rows", constants,
+        Source(at, "reductions over rows", constants,
                {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
                 embed::kRowReduceCuh, embed::kRowsCuh, ReductionText(program, spec_, schedule)}),
-        Plan(configuration, {RowsStep(configuration)})};
+        Plan(at, {RowsStep(at)})};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -89,11 +90,12 @@ class ReductionTemplate : public GraphTemplate {
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
+    const std::string storage = at.Word("storage");
     const double threads = Real(at["threads_per_row"]), block = threads * Real(at["rows_per_block"]);
     const double vector = Real(at["vector"]), columns = Real(columns_),
                  streamed = Real(std::max<int64_t>(copied_bytes_, 1));
-    const bool staged = Stores(configuration, "staged"), reloads = Stores(configuration, "reload");
-    const bool shared = Stores(configuration, "shared");
+    const bool staged = storage == "staged", reloads = storage == "reload";
+    const bool shared = storage == "shared";
     const bool writes = !program_.element_outputs.empty();
     const double again = reloads ? 0.5 * streamed * Real(read_again_.pass_count - (writes ? 0 : 1)) * columns : 0;
     // Copies want 16 bytes, and so do a row's threads together, which write it from shared memory (rms_norm of
@@ -113,7 +115,7 @@ class ReductionTemplate : public GraphTemplate {
     const double small = block < 128 ? 0.05 : 0;
     // Blocks that load, reduce and write in turn leave memory idle where few of them fit; the next row's copies do not.
     const bool ahead = at["blocks_per_sm"] > 0, long_rows = columns * streamed > 16384;
-    double factor = Stores(configuration, "registers") && !ahead && long_rows ? 1.25 : 1.0;
+    double factor = storage == "registers" && !ahead && long_rows ? 1.25 : 1.0;
     // Short rows want many threads, blocks that end with their rows, and the caches: 258 us where blocks that stay and
     // copy ahead took 276, evict-first 362 (rms_norm of 4096 floats on an H200).
     if (ahead && !long_rows) factor *= 1.06;
@@ -121,10 +123,10 @@ class ReductionTemplate : public GraphTemplate {
     // (cross_entropy_backward 8192 x 50257 in bfloat16 483 us; one of 512 threads 532 or 566, of 1024 544).
     if (shared) factor *= at["blocks_per_sm"] > 1 ? 1.05 : 1.1;
     // Small blocks for rows in registers (var 65536 x 4096 in bfloat16 128 us where blocks of 512 threads take 147).
-    const bool registers = Stores(configuration, "registers") && !ahead && !long_rows;
+    const bool registers = storage == "registers" && !ahead && !long_rows;
     if (block < (registers ? 256 : 512) || (registers && block > 256)) factor *= 1.02;
     if (ahead && Real(at["blocks_per_sm"]) * block < 512) factor *= 1.1;
-    if (MayBeNarrow(graph_) && !IsNarrow(graph_, space_, configuration)) factor *= 1.05;
+    if (MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at)) factor *= 1.05;
     // One row alone (the mean of a loss) waits for memory once for every few vectors of a thread.
     const double few = Rows() < Real(profile.sms) ? 200 * std::ceil(per_thread / vector) : 0;
     return (MinimumBytes(spec_, spec_.dims).value_or(0) + again * Rows()) / profile.dram_gbps * narrow *
@@ -135,9 +137,6 @@ class ReductionTemplate : public GraphTemplate {
  private:
   int64_t BytesOf(NodeId id) const { return static_cast<int64_t>(SizeOf(graph_.node(id).type.dtype)); }
   double Rows() const { return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor()); }
-  bool Stores(const Configuration& configuration, std::string_view where) const {
-    return ToString(Get(space_, configuration, "storage")) == where;
-  }
 
   void CountBytes() {
     for (const RowInput& input : RowInputsOf(program_)) {
@@ -216,8 +215,8 @@ class ReductionTemplate : public GraphTemplate {
         "the rows that are copied exceed shared memory");
   }
 
-  LaunchStep RowsStep(const Configuration& configuration) const {
-    const int64_t persistent = chosen(configuration)["blocks_per_sm"] * profile_.sms;
+  LaunchStep RowsStep(const Chosen& at) const {
+    const int64_t persistent = at["blocks_per_sm"] * profile_.sms;
     const std::string rows = graph::ElementCount(program_.Part(false)).ToString();
     LaunchStep step = Launch(
         "kernel", fmt::format("min(ceil_div({}, rows_per_block), {})", rows, persistent > 0 ? persistent : INT32_MAX),

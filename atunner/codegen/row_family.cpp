@@ -70,7 +70,7 @@ class RowTemplate : public BoundTemplate {
     }
     LaunchPlan plan = Plan(configuration, {});
     if (choice.owners > 1) AddExchange(choice, plan);
-    AddRows(configuration, choice, plan);
+    AddRows(choice, plan);
     if (kernel_.gradients && !SumsAreWhole(choice)) AddGradients(choice, plan);
     const auto only = [](bool when, std::string_view text) { return when ? text : std::string_view(); };
     const bool cluster = choice.cluster > 1;
@@ -231,9 +231,9 @@ class RowTemplate : public BoundTemplate {
         RowTask::kLeastRing, kernel_.tensors, kVectors, task_.element);
   }
 
-  int64_t SharedBytes(const Configuration& configuration, const RowChoice& choice) const {
+  int64_t SharedBytes(const RowChoice& choice) const {
     if (choice.owners > 1) return task_.Ring(choice) * choice.batch * kernel_.tensors * task_.RowBytesOfBlock(choice);
-    return Evaluate(Expr::MustParse(SharedText()), configuration);
+    return Evaluate(Expr::MustParse(SharedText()), choice.at);
   }
 
   // --- launch ---
@@ -271,12 +271,12 @@ class RowTemplate : public BoundTemplate {
   }
 
   /// The pass over rows; of split ones two, with what their parts come to between.
-  void AddRows(const Configuration& configuration, const RowChoice& choice, LaunchPlan& plan) const {
+  void AddRows(const RowChoice& choice, LaunchPlan& plan) const {
     LaunchStep step = Step("kernel", fmt::format("{} * {}", Groups(choice), choice.parts()),
                            choice.block() + (choice.owners > 1 ? 64 : 0), ArgumentsOf(choice));
     step.cluster[0] = Expr(choice.cluster);
     step.cooperative = choice.owners > 1;
-    step.shared_bytes = Expr(SharedBytes(configuration, choice));
+    step.shared_bytes = Expr(SharedBytes(choice));
     if (choice.split == 1) {
       plan.steps.push_back(std::move(step));
       return;

@@ -28,7 +28,7 @@ constexpr int64_t kOtherRegisters = 32;
 struct RowChoice {
   Chosen at;
   int64_t threads = at["threads_per_row"], rows = at["rows_per_block"], vector = at["vector"];
-  std::string storage = ToString(Get(at.space, at.configuration, "storage"));
+  std::string storage = at.Word("storage");
   int64_t blocks_per_sm = at["blocks_per_sm"], cluster = at["cluster"], owners = at["owners"], split = at["split"];
   int64_t batch = at["batch"], prefetch = at["prefetch"];
   bool keep = at["keep"] != 0, fused = at["fused"] != 0;

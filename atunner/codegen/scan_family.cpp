@@ -196,11 +196,11 @@ class ScanTemplate : public GraphTemplate {
     constants.Define("ALONG_LINES", form_.along_lines() ? 1 : 0)
         .Line(fmt::format("constexpr long long EXTENT = {};  // elements of a line", Extent()))
         .Bool("EXCLUSIVE", form_.operation().exclusive);
-    return RenderedKernel{Source(configuration, "scan", constants,
+    return RenderedKernel{Source(at, "scan", constants,
                                  {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpScanCuh, embed::kScanCuh,
                                   "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n",
                                   Writer(form_, spec_, at["vector"], at["splits"] > 1).Run()}),
-                          PlanOf(configuration)};
+                          PlanOf(at)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -273,8 +273,8 @@ class ScanTemplate : public GraphTemplate {
     }
   }
 
-  LaunchPlan PlanOf(const Configuration& configuration) const {
-    const bool splits = GetInt(space_, configuration, "splits") > 1;
+  LaunchPlan PlanOf(const Chosen& at) const {
+    const bool splits = at["splits"] > 1;
     const std::string lines = graph::ElementCount(form_.Lines()).ToString();
     std::vector<LaunchStep> steps;
     for (const char* name : {"totals", "kernel"}) {
@@ -286,7 +286,7 @@ class ScanTemplate : public GraphTemplate {
       if (splits) AddArguments(step, {"@parts"});
       steps.push_back(std::move(step));
     }
-    LaunchPlan plan = Plan(configuration, std::move(steps));
+    LaunchPlan plan = Plan(at, std::move(steps));
     const size_t bytes = std::max<size_t>(4, SizeOf(form_.graph.node(form_.scan).type.dtype));
     if (splits) plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("splits * {} * {}", bytes, lines))});
     return plan;
