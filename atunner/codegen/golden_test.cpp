@@ -61,7 +61,6 @@ constexpr int THREADS_PER_ROW = 32;
 constexpr int ROWS_PER_BLOCK = 4;
 constexpr int PREFETCH = 0;
 constexpr int KEEP = 0;
-constexpr bool STREAM = false;  // evict-first loads and stores
 constexpr int UNROLL = 8;  // vectors at once of a row that does not stay in registers
 constexpr int VEC = 8;  // elements per load
 constexpr int TENSORS = 1;  // read row by row

@@ -149,7 +149,6 @@ SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string
     const auto* number = std::get_if<int64_t>(&configuration.values[i]);
     if (number) all.Int(parameter.name == "vector" ? "VEC" : Capitals(parameter.name), *number, parameter.meaning);
   }
-  if (space_.Find("stream") < 0) all.Bool("STREAM", false, "evict-first loads and stores");
   all.Line(constants.text());
   std::string body = std::string(embed::kWordsCuh) + "\n";
   for (const std::string_view text : texts) body.append(text).append(text.empty() ? "" : "\n");

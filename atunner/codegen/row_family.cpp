@@ -52,7 +52,6 @@ class RowTemplate : public BoundTemplate {
     const Chosen& at = choice.at;
     constants.Int("COLS", task_.cols)
         .Ints(at, {"threads_per_row", "rows_per_block", "prefetch", "keep"})
-        .Bool("STREAM", false, "evict-first loads and stores")
         .Int("UNROLL", 8, "vectors at once of a row that does not stay in registers")
         .Int("VEC", choice.vector, "elements per load")
         .Int("TENSORS", kernel_.tensors, "read row by row")
