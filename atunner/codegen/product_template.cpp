@@ -56,30 +56,10 @@ ProductTemplate::ProductTemplate(const KernelSpec& spec, const DeviceProfile& pr
   Add(fmt::format("tile_m == {} or tile_m < {}", least, 2 * extents.m), "more rows than there are");
   Add(fmt::format("tile_n == {} or tile_n < {}", least, 2 * extents.n), "more columns than there are");
   AddShared(shared_.text());
-  AddOrderAndSplit();
-  if (loop_.Persists()) AddPersistence();
-  // A cluster stores 16 bits.
-  if (loop_.OnTensorCores() && profile.cc_major >= 9 && half_precision()) AddClusters();
+  AddOrders();
 }
 
-void ProductTemplate::AddPersistence() {
-  space_.parameters.push_back({"persistent", Integers({0, 1}),
-                               "blocks that take one tile after the other, storing one while the next is fetched"});
-  Add("persistent == 0 or split_k == 1", "a share is stored at once");
-  Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} > {}", extents_.m, extents_.n,
-                  extents_.batch, profile_.sms),
-      "every block has one tile at most");
-}
-
-void ProductTemplate::AddClusters() {
-  space_.parameters.push_back({"in_cluster", Integers({0, 1}),
-                               "a split's blocks form a cluster and add up in shared memory, without a second step"});
-  Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
-  Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
-      "the sums take the place of the buffers");
-}
-
-void ProductTemplate::AddOrderAndSplit() {
+void ProductTemplate::AddOrders() {
   space_.parameters.push_back({"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"});
   space_.parameters.push_back({"split_k", Integers({1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128}),
                                "blocks that share one tile of the result, each with its part of the depth"});
@@ -87,6 +67,22 @@ void ProductTemplate::AddOrderAndSplit() {
   Add(fmt::format("split_k == 1 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} * split_k <= {}", extents_.m,
                   extents_.n, extents_.batch, 4 * profile_.sms),
       "enough blocks without a split");
+  if (loop_.Persists()) {
+    space_.parameters.push_back({"persistent", Integers({0, 1}),
+                                 "blocks that take one tile after the other, storing one while the next is fetched"});
+    Add("persistent == 0 or split_k == 1", "a share is stored at once");
+    Add(fmt::format("persistent == 0 or ceil_div({}, tile_m) * ceil_div({}, tile_n) * {} > {}", extents_.m, extents_.n,
+                    extents_.batch, profile_.sms),
+        "every block has one tile at most");
+  }
+  // A cluster stores 16 bits.
+  if (loop_.OnTensorCores() && profile_.cc_major >= 9 && half_precision()) {
+    space_.parameters.push_back({"in_cluster", Integers({0, 1}),
+                                 "a split's blocks form a cluster and add up in shared memory, without a second step"});
+    Add("in_cluster == 0 or 2 <= split_k <= 8", "a cluster of one block, or one that finds no place");
+    Add("in_cluster == 0 or (tile_n + 8) * 2 * tile_m <= (tile_m + tile_n) * tile_k * stages",
+        "the sums take the place of the buffers");
+  }
 }
 
 std::vector<Choices> ProductTemplate::Ways() const {

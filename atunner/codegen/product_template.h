@@ -63,10 +63,8 @@ class ProductTemplate : public BoundTemplate {
 
  private:
   bool IsSet(const Chosen& at, const char* name) const { return space_.Find(name) >= 0 && at[name] != 0; }
-  /// group_m and split_k, and what rules splits out; `persistent`; `in_cluster`.
-  void AddOrderAndSplit();
-  void AddPersistence();
-  void AddClusters();
+  /// group_m and split_k, and what rules splits out; where the loop allows it `persistent`, and `in_cluster`.
+  void AddOrders();
   int64_t Threads(const Chosen& at) const { return Evaluate(threads_, at); }
   /// Blocks that an SM holds.
   int64_t Resident(const Chosen& at) const;

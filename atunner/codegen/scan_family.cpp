@@ -20,24 +20,20 @@ using graph::Coordinate;
 using graph::ElementText;
 using graph::NodeId;
 using graph::Shape;
-using graph::ValidGraph;
 
 /// A graph with one scan, and the text of its kernels.
-struct ScanForm {
-  ValidGraph graph;
-  NodeId scan = 0;
-
-  const graph::Scan& operation() const { return *graph.node(scan).As<graph::Scan>(); }
-  const Shape& space() const { return graph.node(scan).type.shape; }
+struct ScanForm : NodeForm {
+  const graph::Scan& operation() const { return *graph.node(node).As<graph::Scan>(); }
+  const Shape& space() const { return graph.node(node).type.shape; }
   const graph::Extent& extent() const { return space()[operation().axis]; }
   /// Do neighbouring elements follow each other along the scan?
   bool along_lines() const {
     return std::ranges::all_of(space().begin() + operation().axis + 1, space().end(),
                                [](const graph::Extent& each) { return each.one(); });
   }
-  std::string type() const { return graph::CudaArithmetic(graph.node(scan).type.dtype, false); }
+  std::string type() const { return graph::CudaArithmetic(graph.node(node).type.dtype, false); }
   std::string neutral() const {
-    const DType dtype = graph.node(scan).type.dtype;
+    const DType dtype = graph.node(node).type.dtype;
     return graph::CudaLiteral(dtype, graph::Neutral(operation().op, dtype), false);
   }
   /// Coordinates of all axes; the scan's own is `at`.
@@ -138,7 +134,7 @@ class Writer {
 
   std::string Values() {
     ElementText elements = Elements();
-    const auto value = elements.Of(form_.graph.node(form_.scan).operands[0], form_.Coordinates(vector_));
+    const auto value = elements.Of(form_.graph.node(form_.node).operands[0], form_.Coordinates(vector_));
     return ItemLoop() + "      if (active && position < EXTENT) {\n" +
            LanesText(elements,
                      fmt::format("          value[item][{}] = ({}){};\n", LaneText(), form_.type(), value.text),
@@ -152,7 +148,7 @@ class Writer {
   std::string Results() {
     ElementText elements = Elements();
     const graph::Coordinates at = form_.Coordinates(vector_);
-    elements.Know(form_.scan, {fmt::format("value[item][{}]", LaneText()), 1}, at);
+    elements.Know(form_.node, {fmt::format("value[item][{}]", LaneText()), 1}, at);
     const std::string results =
         ResultsText(elements, form_.graph, form_.graph.outputs(), at, NumberText(form_.space(), at), "        ");
     return ItemLoop() + "      if (active && position < EXTENT) {\n" + results + "      }\n    }\n";
@@ -169,16 +165,16 @@ std::optional<ScanForm> FormOf(const KernelSpec& spec) {
   if (!fused) return std::nullopt;
   const auto scan = OnlyNode<graph::Scan>(*fused);
   if (!scan) return std::nullopt;
-  ScanForm form{*fused, *scan};
-  const auto known = [&](NodeId id) { return id == form.scan; };
+  ScanForm form{{*fused, *scan}};
+  const auto known = [&](NodeId id) { return id == form.node; };
   const bool results = std::ranges::all_of(form.graph.outputs(), [&](const graph::Output& output) {
     return IsServed(form.graph, output.node, 64, known) && form.graph.node(output.node).type.shape == form.space();
   });
-  if (!results || !form.extent().constant() || !IsServed(form.graph, form.graph.node(form.scan).operands[0], 64))
+  if (!results || !form.extent().constant() || !IsServed(form.graph, form.graph.node(form.node).operands[0], 64))
     return std::nullopt;
   // Of the scan, results may only take the element at their own place.
   ElementText elements(form.graph, ElementText::Options{});
-  elements.Know(form.scan, {"value", 1}, form.Coordinates(1));
+  elements.Know(form.node, {"value", 1}, form.Coordinates(1));
   for (const graph::Output& output : form.graph.outputs()) elements.Of(output.node, form.Coordinates(1));
   return elements.failed() ? std::nullopt : std::optional(std::move(form));
 }
@@ -277,8 +273,7 @@ class ScanTemplate : public GraphTemplate {
     const bool splits = at["splits"] > 1;
     const std::string lines = graph::ElementCount(form_.Lines()).ToString();
     std::vector<LaunchStep> steps;
-    for (const char* name : {"totals", "kernel"}) {
-      if (!splits && name == std::string_view("totals")) continue;
+    for (const char* name : splits ? std::vector{"totals", "kernel"} : std::vector{"kernel"}) {
       LaunchStep step =
           Launch(name, fmt::format("ceil_div({}, {})", lines, form_.along_lines() ? "groups" : "threads * vector"),
                  "threads * groups");
@@ -287,7 +282,7 @@ class ScanTemplate : public GraphTemplate {
       steps.push_back(std::move(step));
     }
     LaunchPlan plan = Plan(at, std::move(steps));
-    const size_t bytes = std::max<size_t>(4, SizeOf(form_.graph.node(form_.scan).type.dtype));
+    const size_t bytes = std::max<size_t>(4, SizeOf(form_.graph.node(form_.node).type.dtype));
     if (splits) plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("splits * {} * {}", bytes, lines))});
     return plan;
   }
