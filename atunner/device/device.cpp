@@ -72,7 +72,17 @@ KernelArg KernelArg::Scalar(const ScalarBytes& scalar) {
   return arg;
 }
 
-KernelArg KernelArg::Map(const TensorMap& map) { return {map.bytes, sizeof map.bytes}; }
+KernelArg KernelArg::Map(const TensorMap& map) { return Value(map.bytes); }
+
+KernelArg KernelArg::Value(std::span<const std::byte> value) {
+  KernelArg arg;
+  arg.size = static_cast<uint32_t>(value.size());
+  if (value.size() <= arg.bytes.size())
+    std::ranges::copy(value, arg.bytes.begin());
+  else
+    arg.large.assign(value.begin(), value.end());
+  return arg;
+}
 
 std::string Misfit(const std::string& entry, std::span<const size_t> sizes, std::span<const KernelArg> args) {
   if (args.size() != sizes.size()) {

@@ -132,10 +132,13 @@ class LoadedModule {
 struct KernelArg {
   alignas(TensorMap) std::array<std::byte, sizeof(TensorMap)> bytes{};
   uint32_t size = 0;
+  std::vector<std::byte> large;  ///< in place of `bytes` what they do not hold: structures of up to 32764 bytes
 
   static KernelArg Address(DeviceAddress address);
   static KernelArg Scalar(const ScalarBytes& scalar);
   static KernelArg Map(const TensorMap& map);
+  static KernelArg Value(std::span<const std::byte> value);
+  const std::byte* data() const { return large.empty() ? bytes.data() : large.data(); }
 };
 
 /// Why `args` are not what kernel `entry`, with parameters of `sizes` bytes, takes; empty if they are.

@@ -306,9 +306,8 @@ class RealDevice : public TimedDevice {
                                     stream_,
                                     attributes.list.data(),
                                     attributes.count};
-    std::vector<KernelArg> copies(args.begin(), args.end());
-    std::vector<void*> pointers;
-    for (KernelArg& arg : copies) pointers.push_back(arg.bytes.data());
+    std::vector<void*> pointers;  // of what the driver copies
+    for (const KernelArg& arg : args) pointers.push_back(const_cast<std::byte*>(arg.data()));
     const cuda::Result code = driver_.launch(&config, function, pointers.data(), nullptr);
     if (code != cuda::kSuccess) return {LaunchOutcome::Kind::kRefused, driver_.Text(code), {}, 0};
     return {};

@@ -28,8 +28,9 @@ cuda::ArrayDescriptor ArrayOf(const TextureSpec& spec) {
   array.format = FormatOf(spec.dtype);
   array.channels = spec.channels;
   array.flags = cuda::kArraySurface;
-  if (spec.shape == Shape::k1DLayered || spec.shape == Shape::k2DLayered) array.flags |= cuda::kArrayLayered;
-  if (spec.shape == Shape::kCube) array.flags |= cuda::kArrayCube;
+  const bool cubes = spec.shape == Shape::kCubeLayered;
+  if (spec.shape == Shape::k1DLayered || spec.shape == Shape::k2DLayered || cubes) array.flags |= cuda::kArrayLayered;
+  if (spec.shape == Shape::kCube || cubes) array.flags |= cuda::kArrayCube;
   return array;
 }
 

@@ -28,6 +28,8 @@ Status Check(const TextureSpec& spec) {
   if (!IsDeep(spec.shape) && spec.depth != 1) return Invalid("a texture without layers has depth 1");
   if (spec.shape == Shape::kCube && (spec.depth != 6 || spec.width != spec.height))
     return Invalid("a cube has six square faces");
+  if (spec.shape == Shape::kCubeLayered && (spec.depth % 6 != 0 || spec.width != spec.height))
+    return Invalid("layered cubes have six square faces each");
   if (spec.shape == Shape::kLinear && (spec.linear || spec.unit_coordinates))
     return Invalid("linear memory is read by whole coordinates");
   if (spec.unit_values && (!integer || bytes > 2)) return Invalid("integers of 8 and 16 bits are read as fractions");

@@ -11,7 +11,16 @@
 namespace atunner {
 
 struct TextureSpec {
-  enum class Shape : uint8_t { k1D, k2D, k3D, k1DLayered, k2DLayered, kCube, kLinear };  ///< kLinear: tex1Dfetch
+  enum class Shape : uint8_t {
+    k1D,
+    k2D,
+    k3D,
+    k1DLayered,
+    k2DLayered,
+    kCube,
+    kCubeLayered,
+    kLinear
+  };                                                                ///< kLinear: tex1Dfetch
   enum class Wrap : uint8_t { kRepeat, kClamp, kMirror, kBorder };  ///< what lies outside; the border is zero
 
   Shape shape = Shape::k2D;
@@ -19,7 +28,7 @@ struct TextureSpec {
   uint32_t channels = 1;          ///< 1, 2 or 4
   uint32_t width = 1;             ///< in texels
   uint32_t height = 1;
-  uint32_t depth = 1;  ///< or the number of layers; a cube has six faces
+  uint32_t depth = 1;  ///< or the number of layers; six for each cube, its faces
   std::array<Wrap, 3> wrap{Wrap::kClamp, Wrap::kClamp, Wrap::kClamp};
   bool linear = false;            ///< neighbours are blended; otherwise the nearest one is taken
   bool unit_coordinates = false;  ///< coordinates go from 0 to 1, not to the extents

@@ -31,6 +31,7 @@ TEST(Texture, RulesAreNamed) {
       {"depth 1", [](TextureSpec& s) { s.depth = 2; }},
       {"whole coordinates", [](TextureSpec& s) { s.shape = Shape::kLinear, s.height = 1, s.unit_coordinates = true; }},
       {"six square faces", [](TextureSpec& s) { s.shape = Shape::kCube, s.depth = 6; }},
+      {"six square faces each", [](TextureSpec& s) { s.shape = Shape::kCubeLayered, s.width = s.height, s.depth = 8; }},
       {"read as fractions", [](TextureSpec& s) { s.dtype = DType::kInt32, s.unit_values = true; }},
       {"blended as fractions only", [](TextureSpec& s) { s.linear = true; }},
       {"repeat where", [](TextureSpec& s) { s.wrap[1] = TextureSpec::Wrap::kMirror; }},

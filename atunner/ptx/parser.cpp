@@ -44,12 +44,11 @@ Status Parser::TopLevel() {
     while (!End() && !Accept(";")) Next();
     return {};
   }
-  bool visible_seen = false;
+  extern_ = linked_ = false;
   while (Peek() == ".visible" || Peek() == ".extern" || Peek() == ".weak" || Peek() == ".common") {
     extern_ = Next() == ".extern";
-    visible_seen = true;
+    linked_ = true;
   }
-  if (!visible_seen) extern_ = false;
   const std::string_view kind = Peek();
   if (kind == ".entry" || kind == ".func") return ParseFunction();
   if (kind == ".global" || kind == ".const" || kind == ".shared") return ModuleVariable();
@@ -88,12 +87,13 @@ Status Parser::SkipBraces() {
 Status Parser::ModuleVariable() {
   const std::string space(Next());
   ATUNNER_TRY(Variable variable, Declaration());
+  ModuleName name{.defined = !extern_, .of_extern = extern_, .type = last_type_, .bytes = variable.bytes};
   if (Accept("=")) ATUNNER_RETURN_IF_ERROR(Initialiser(variable));
   if (!Accept(";")) return Bad("expected ';'");
   const auto known = module_names_.find(variable.name);
   const bool declared = known != module_names_.end();
-  const bool defined = declared && known->second.second;
-  ATUNNER_RETURN_IF_ERROR(ModuleName(variable.name, false, !extern_));
+  const bool defined = declared && known->second.defined;
+  ATUNNER_RETURN_IF_ERROR(AddName(variable.name, name));
   if (extern_ && defined) return {};
   if (space == ".shared") {
     if (variable.bytes == 0 || extern_) {
@@ -190,6 +190,9 @@ Status Parser::InitialValue(Variable& variable) {
   } else {
     ATUNNER_TRY(const Operand value, Immediate());
     bits = value.bits;
+    const bool needs_float = last_type_ == Type::kF32 || last_type_ == Type::kF64;
+    const bool needs_integer = last_type_ >= Type::kU8 && last_type_ <= Type::kS64;
+    if (value.is_float ? needs_integer : needs_float) return Bad("an initial value of another type");
     if (value.is_float && !value.is_single && last_type_ == Type::kF32) {
       bits = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(bits)));
     }
@@ -226,7 +229,7 @@ Status Parser::ParseFunction() {
   const auto [known, added] = parameter_bytes_.try_emplace(function.name, bytes);
   if (!added && known->second != bytes) return Bad("'" + function.name + "' has other parameters elsewhere");
   const bool declared = Accept(";");
-  ATUNNER_RETURN_IF_ERROR(ModuleName(function.name, true, !declared));
+  ATUNNER_RETURN_IF_ERROR(AddName(function.name, {.function = true, .defined = !declared, .of_extern = extern_}));
   if (declared) return {};
   if (!Accept("{")) return Bad("expected '{'");
   function.shared = module_shared_;

@@ -42,7 +42,6 @@ class Parser {
   Status ParseFunction();
   static void Place(Variable& variable, uint64_t& used);
   Status Params(std::vector<Variable>& list, uint64_t& bytes);
-  Status ModuleName(const std::string& name, bool function, bool defined);
 
   // parser_body.cpp
   Status Body(Function& function);
@@ -53,6 +52,15 @@ class Parser {
   Status LocalVariable(Function& function);
 
   // parser_names.cpp
+  /// What is known of a name of the module.
+  struct ModuleName {
+    bool function = false;
+    bool defined = false;
+    bool of_extern = false;  ///< declared as another module's
+    Type type = Type::kNone;
+    uint64_t bytes = 0;  ///< of a variable; 0 = as many as its definition says
+  };
+  Status AddName(const std::string& name, const ModuleName& as);
   Status Define(Function& function, std::string name, Type type);
   /// That a variable or a label has this name, in the scope at hand.
   Status Declare(const std::string& name);
@@ -128,7 +136,7 @@ class Parser {
   std::vector<uint32_t> register_scopes_;         ///< of the function's registers
   std::unordered_set<std::string> declared_;      ///< variables and labels of the function, as InScope says
   std::unordered_map<std::string, int> vectors_;  ///< registers of several elements → how many
-  std::unordered_map<std::string, std::pair<bool, bool>> module_names_;  ///< → function?, defined?
+  std::unordered_map<std::string, ModuleName> module_names_;
   struct InRegister {
     std::string name;
     Type type = Type::kNone;
@@ -140,7 +148,8 @@ class Parser {
   std::vector<Variable> module_shared_;
   std::vector<std::string> extern_shared_;
   uint32_t extern_align_ = 16;
-  bool extern_ = false;
+  bool extern_ = false;  ///< what is read belongs to another module
+  bool linked_ = false;  ///< other modules see it
   Type last_type_ = Type::kB8;
   uint64_t element_bytes_ = 1;
   uint32_t source_file_ = 0;

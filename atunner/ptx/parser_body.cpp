@@ -2,6 +2,7 @@
 #include <bit>
 #include <cctype>
 #include <cstdlib>
+#include <utility>
 
 #include "atunner/ptx/parser.h"
 
@@ -212,9 +213,18 @@ Status Parser::ParseInstruction(Function& function) {
   return {};
 }
 
-/// "mov.u32 a, b+4" takes a sum, and so may any operand that is a register.
+/// "mov.u32 a, b+4" takes a sum, and so may any operand that is a register, and the mbarrier of a bulk copy.
 Status Parser::AddOffset(Function& function, const Instruction& instruction, Operand& operand) {
   for (Operand& element : operand.elements) ATUNNER_RETURN_IF_ERROR(AddOffset(function, instruction, element));
+  const bool third = instruction.operands.size() > 2 && &operand >= &instruction.operands[2];
+  if (operand.kind == Operand::Kind::kAddress && operand.reg >= 0 && third && instruction.Has("bulk")) {
+    Operand base;
+    base.kind = Operand::Kind::kRegister;
+    base.reg = operand.reg;
+    base.bits = std::exchange(operand.bits, 0);
+    ATUNNER_RETURN_IF_ERROR(AddOffset(function, instruction, base));
+    operand.reg = base.reg;
+  }
   if (operand.kind != Operand::Kind::kRegister || operand.bits == 0) return {};
   const int bits = BitsOf(function.registers[static_cast<size_t>(operand.reg)].type);
   if (bits < 16 || bits > 64) return Bad("a register of " + std::to_string(bits) + " bits with an offset");

@@ -1,15 +1,22 @@
 // Names of a module and of a function: what is declared where, and what is declared twice.
+#include <algorithm>
+
 #include "atunner/ptx/parser.h"
 
 namespace atunner::ptx {
 
-Status Parser::ModuleName(const std::string& name, bool function, bool defined) {
-  const auto [known, added] = module_names_.try_emplace(name, function, defined);
+Status Parser::AddName(const std::string& name, const ModuleName& as) {
+  const auto [known, added] = module_names_.try_emplace(name, as);
   if (added) return {};
-  auto& [was_function, was_defined] = known->second;
-  if (was_function != function) return Bad("'" + name + "' is a function and a variable");
-  if (was_defined && (defined || function)) return Bad("'" + name + "' is defined twice");
-  was_defined |= defined;
+  ModuleName& was = known->second;
+  if (was.function != as.function) return Bad("'" + name + "' is a function and a variable");
+  if (was.defined && (as.defined || as.function)) return Bad("'" + name + "' is defined twice");
+  const bool sized = was.bytes != 0 && as.bytes != 0;
+  if (was.type != as.type || (sized && was.bytes != as.bytes)) return Bad("'" + name + "' has another type elsewhere");
+  const bool foreign = was.of_extern && as.defined;
+  if (foreign && (as.function || !linked_)) return Bad("'" + name + "' is another module's, and defined in this one");
+  was.defined |= as.defined;
+  was.bytes = std::max(was.bytes, as.bytes);
   return {};
 }
 

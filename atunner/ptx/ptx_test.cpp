@@ -181,20 +181,33 @@ TEST(Parse, NamesAreDeclaredOnceInAScope) {
         ".func x() { ret; } .global .u32 x;", ".global .u32 k;", ".func f() { ret; } .entry f() { ret; }",
         ".weak .func f() { ret; } .weak .func f() { ret; }", ".func f() { ret; } .func f();",
         ".entry f(.param .u64 q, .param .u64 q) { ret; }", ".entry k() { ret; }",
-        ".func f(.param .u32 q); .func f(.param .u64 q) { ret; }"})
+        ".func f(.param .u32 q); .func f(.param .u64 q) { ret; }", ".extern .global .u32 x; .global .u32 x;",
+        ".extern .global .u32 x; .visible .global .u64 x;", ".extern .global .u32 x; .visible .global .s32 x;",
+        ".extern .global .u32 x[4]; .visible .global .u32 x[8];", ".extern .shared .b8 x[]; .extern .shared .b32 x[];",
+        ".extern .func f(); .visible .func f() { ret; }"})
     EXPECT_FALSE(parses(twice, "")) << twice;
   for (const char* inside : {"{ .reg .u32 a; { .reg .u32 a; } }", "{ .reg .u32 b; } { .reg .u32 b; }",
                              "{ L: bra L; } L:", ".shared .u32 s; { .shared .u32 t; }"})
     EXPECT_TRUE(parses("", inside)) << inside;
   for (const char* outside :
        {".func f(); .func f(); .func f() { ret; }", ".extern .global .u32 x; .extern .global .u32 x;",
-        ".global .u32 p; .global .u32 a;", ".shared .u32 s;",
+        ".global .u32 p; .global .u32 a;", ".shared .u32 s;", ".extern .global .u32 x[]; .visible .global .u32 x[8];",
         ".extern .shared .align 16 .b8 d[]; .extern .shared .align 16 .b8 d[];"})
     EXPECT_TRUE(parses(outside, outside == std::string_view(".shared .u32 s;") ? ".shared .u32 s;" : "")) << outside;
   const auto declared = Parse(".target sm_80\n.extern .global .u32 x;\n.visible .global .u32 x = 7;");
   ASSERT_TRUE(declared);
   ASSERT_EQ(declared->globals().size(), 1u);
   EXPECT_EQ(declared->globals()[0].initial[0], std::byte{7});
+}
+
+TEST(Parse, InitialValuesAreOfTheirType) {
+  const auto parses = [](const std::string& variable) { return Parse(".target sm_80\n" + variable).has_value(); };
+  for (const char* wrong : {".global .f32 x = 1;", ".global .u32 x = 1.5;", ".global .s64 x = 0d3ff0000000000000;",
+                            ".global .f32 x[2] = {0f3f800000, 3};"})
+    EXPECT_FALSE(parses(wrong)) << wrong;
+  for (const char* right :
+       {".global .b32 x = 0f3f800000;", ".global .b16 x[2] = {1, 2};", ".global .f64 x = 0f3f800000;"})
+    EXPECT_TRUE(parses(right)) << right;
 }
 
 TEST(Parse, CutOffAndEndlessTextsAreErrors) {

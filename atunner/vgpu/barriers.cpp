@@ -81,6 +81,9 @@ void Arrive(Exec& x, const Op& op, Group& group, uint32_t mask) {
   BarrierState& state = x.barriers[static_cast<size_t>(id)];
   state.arrived += static_cast<uint32_t>(std::popcount(mask));
   if (op.src[1] != INT32_MIN) state.expected = x.Source(op.src[1])[first];
+  if (state.expected % kLanes != 0)
+    return Report(x, op, Hazard::Kind::kDivergentBarrier, first,
+                  "a barrier of " + std::to_string(state.expected) + " threads is none of whole warps");
   if (op.variant >= 2) {
     const uint32_t p = *x.Source(op.src[2]) ^ (op.sign_extend ? ~0u : 0u);
     state.votes += static_cast<uint32_t>(std::popcount(p & mask));

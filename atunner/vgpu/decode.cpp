@@ -156,27 +156,14 @@ static bool ConvertsSpecial(const Instruction& i) {
 
 Status Decoder::DecodePlain(const Row& row, const Form& form, Op& op) {
   const std::string& opcode = form.instruction->opcode;
-  Type type = form.type;
   if (ConvertsSpecial(*form.instruction)) return DecodeMove(form, op);
   const size_t least = opcode == "bfi"                      ? 5
                        : opcode == "bfe" || opcode == "mad" ? 4
                        : opcode == "shl" || opcode == "shr" ? 3
                                                             : 2;
   if (form.instruction->operands.size() < least) return Unsupported(*form.instruction, ": too few operands");
-  ATUNNER_RETURN_IF_ERROR(Operands(form, op, type));
-  // Shift amounts and bit positions are 32-bit whatever the type.
+  ATUNNER_RETURN_IF_ERROR(Operands(form, op, form.type));
   const auto& operands = form.instruction->operands;
-  if (opcode == "shl" || opcode == "shr") op.src[1] = Source(operands[2], Type::kU32);
-  if (opcode == "bfe") {
-    op.src[1] = Source(operands[2], Type::kU32);
-    op.src[2] = Source(operands[3], Type::kU32);
-  }
-  if (opcode == "bfi") {
-    op.src[2] = Source(operands[3], Type::kU32);
-    op.src[3] = Source(operands[4], Type::kU32);
-  }
-  if ((opcode == "mad") && form.Has("wide"))
-    op.src[2] = Source(operands[3], type == Type::kU16 || type == Type::kS16 ? Type::kU32 : Type::kU64);
   if ((opcode == "prmt" || opcode == "bfe") && op.dst2 >= 0) return Unsupported(*form.instruction);
   if (opcode == "lop3" && operands.size() == 6) op.src[3] = Source(operands[5], Type::kPred);
   if (form.type == Type::kPred) {
@@ -229,17 +216,9 @@ Status Decoder::DecodeCompare(const Form& form, Op& op) {
   if (compares && operands.size() == 4) {
     combination = form.Has("and") ? 1 : form.Has("or") ? 2 : form.Has("xor") ? 3 : 0;
     if (combination == 0) return Unsupported(instruction);
-    op.src[2] = Source(operands[3], Type::kPred);
     if (operands[3].negated) combination |= 0x80;
   }
-  if (instruction.opcode == "selp") {
-    op.src[2] = Source(operands[3], Type::kPred);
-    combination = operands[3].negated;
-  }
-  if (instruction.opcode == "slct") {
-    op.src[0] = Source(operands[1], form.from);
-    op.src[1] = Source(operands[2], form.from);
-  }
+  if (instruction.opcode == "selp") combination = operands[3].negated;
   if (compares) op.run = HalfHandler(form, op);
   if (op.run == nullptr) op.run = CompareHandler(form, op);
   op.variant = combination;
@@ -343,6 +322,7 @@ Status Decoder::DecodeMove(const Form& form, Op& op) {
     }
   }
   op.src[0] = Source(from, form.type);
+  if (op.src[0] == kNoSlot && from.kind == Operand::Kind::kImmediate) return Unsupported(instruction, ": operand 2");
   const ptx::Function* const named = module_.Find(from.name);
   const bool launches = named != nullptr && named->is_entry;
   if (op.src[0] == kNoSlot)

@@ -205,6 +205,13 @@ Status Decoder::DecodeBarrier(const Form& form, Op& op) {
     if (op.dst == kNoSlot || op.src[2] == kNoSlot) return Unsupported(instruction);
   }
   op.relaxed = instruction.opcode == "barrier" && !form.Has("aligned");
+  const Operand& id = operands[first];
+  if (id.kind == Operand::Kind::kImmediate && id.bits > 15) return Unsupported(instruction, ": there are 16 barriers");
+  const bool constant = has_count && operands[count_at].kind == Operand::Kind::kImmediate;
+  const uint64_t count = constant ? operands[count_at].bits : 0;
+  if (count % kLanes != 0) return Unsupported(instruction, ": barriers are of whole warps");
+  if (op.variant == 1 && (!has_count || (constant && count == 0)))
+    return Unsupported(instruction, ": who arrives says how many threads there are");
   return {};
 }
 

@@ -218,12 +218,34 @@ std::optional<uint64_t> Decoder::FunctionAddress(const std::string& name) {
   return kFunctionWindow | static_cast<uint64_t>(function - module_.functions().data());
 }
 
+/// Whether a constant is one of the type, as the assembler sees it: integers are no floats, and only untyped bits take
+/// what is spelled as bits.
+bool Decoder::IsOf(const Operand& constant, Type type) {
+  switch (type) {
+    case Type::kF32:
+    case Type::kF64:
+      return constant.is_float;
+    case Type::kB32:
+      return !constant.is_float || constant.is_single;
+    case Type::kU16:
+    case Type::kU32:
+    case Type::kU64:
+    case Type::kS16:
+    case Type::kS32:
+    case Type::kS64:
+    case Type::kB16:
+      return !constant.is_float;
+    default:
+      return true;
+  }
+}
+
 int32_t Decoder::Source(const Operand& operand, Type type) {
   switch (operand.kind) {
     case Operand::Kind::kRegister:
       return slots_[static_cast<size_t>(operand.reg)];
     case Operand::Kind::kImmediate:
-      return Constant(ImmediateBits(operand, type), ptx::BitsOf(type) == 64);
+      return IsOf(operand, type) ? Constant(ImmediateBits(operand, type), ptx::BitsOf(type) == 64) : kNoSlot;
     case Operand::Kind::kSymbol: {
       Space space = Space::kGlobal;
       bool in_frame = false;
@@ -239,11 +261,7 @@ int32_t Decoder::Source(const Operand& operand, Type type) {
 
 uint64_t Decoder::ImmediateBits(const Operand& operand, Type type) {
   if (type == Type::kPred) return operand.bits ? ~uint64_t{0} : 0;
-  if (!operand.is_float) {
-    if (type == Type::kF32) return std::bit_cast<uint32_t>(static_cast<float>(static_cast<int64_t>(operand.bits)));
-    if (type == Type::kF64) return std::bit_cast<uint64_t>(static_cast<double>(static_cast<int64_t>(operand.bits)));
-    return operand.bits;
-  }
+  if (!operand.is_float) return operand.bits;
   const bool wide = ptx::BitsOf(type) == 64;
   if (operand.is_single)
     return wide && type == Type::kF64
@@ -283,6 +301,23 @@ Status Decoder::Complete(const Instruction& instruction, const Op& op) const {
   return sources && (op.dst >= 0 || op.dst2 >= 0) ? Status{} : Status(Unsupported(instruction, ": operands"));
 }
 
+namespace {
+/// The type of operand `i` where it is not that of the others.
+ptx::Type OperandType(const Form& form, size_t i, ptx::Type type) {
+  using ptx::Type;
+  const std::string& opcode = form.instruction->opcode;
+  const bool compares = opcode == "set" || opcode == "setp" || opcode == "selp";
+  if (compares && i == 3) return Type::kPred;
+  if (opcode == "slct") return i == 3 ? type : form.from;
+  // Shift amounts and bit positions are 32-bit whatever the type.
+  const bool shifts = opcode == "shl" || opcode == "shr";
+  if ((i >= 2 && (shifts || opcode == "bfe")) || (i >= 3 && opcode == "bfi")) return Type::kU32;
+  if (i == 3 && opcode == "mad" && form.Has("wide"))
+    return type == Type::kU16 || type == Type::kS16 ? Type::kU32 : Type::kU64;
+  return type;
+}
+}  // namespace
+
 Status Decoder::Operands(const Form& form, Op& op, Type source_type) {
   const Instruction& instruction = *form.instruction;
   if (instruction.operands.empty() || instruction.operands.size() > 6) return Unsupported(instruction);
@@ -291,7 +326,7 @@ Status Decoder::Operands(const Form& form, Op& op, Type source_type) {
   if (op.dst == kNoSlot && !to.second) return Unsupported(instruction, ": no destination register");
   op.dst2 = to.second ? slots_[static_cast<size_t>(*to.second)] : -1;
   for (size_t i = 1; i < instruction.operands.size() && i <= 4; ++i) {
-    const int32_t slot = Source(instruction.operands[i], source_type);
+    const int32_t slot = Source(instruction.operands[i], OperandType(form, i, source_type));
     if (slot == kNoSlot) return Unsupported(instruction, ": operand " + std::to_string(i + 1));
     op.src[i - 1] = slot;
   }

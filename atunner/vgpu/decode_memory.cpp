@@ -371,7 +371,6 @@ Status Decoder::BulkAddresses(const Operand& first, const Operand& second, const
   if (barrier == nullptr || barrier->kind != Operand::Kind::kAddress) return {};
   Op at;
   ATUNNER_RETURN_IF_ERROR(Address(*barrier, instruction, at, op.src[3]));
-  if (at.imm != 0 && op.src[3] != kNoSlot) return Unsupported(instruction, ": mbarrier with an offset");
   if (op.src[3] == kNoSlot) op.src[3] = Constant(at.imm, false), at.narrow_address = true;
   if (at.narrow_address) op.variant |= 4;
   return {};

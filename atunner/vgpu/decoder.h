@@ -79,6 +79,7 @@ class Decoder {
   std::optional<uint64_t> FunctionAddress(const std::string& name);
   /// Slot of a source operand read as `type`; kNoSlot when it cannot be one.
   int32_t Source(const Operand& operand, Type type);
+  static bool IsOf(const Operand& constant, Type type);
   static uint64_t ImmediateBits(const Operand& operand, Type type);
   int32_t Destination(const Operand& operand) const;
   /// Registers of the first `count` entries of an operation's list, which it writes.

@@ -206,6 +206,16 @@ TEST_F(OneBlock, BulkCopiesTakeOffsetsOfBothSigns) {
   EXPECT_EQ(words_[1][0], 77u);
 }
 
+TEST_F(OneBlock, TheBarrierOfABulkCopyMayHaveAnOffset) {
+  EXPECT_EQ(Run("setp.ne.u32 %p, %t, 0;\n@%p bra OUT;\nmov.u32 %r0, room;\nadd.u32 %r1, %r0, 16;\n"
+                "mbarrier.init.shared.b64 [room+32], 1;\nmbarrier.arrive.expect_tx.shared.b64 %d0, [%r0+32], 16;\n"
+                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%to], 16, [%r1+16];\n"
+                "WAIT: mbarrier.try_wait.parity.shared.b64 %q, [%r0+32], 0;\n@!%q bra WAIT;\n"
+                "ld.shared.u32 %r2, [%r0];\nadd.u32 %r2, %r2, 1;\nst.global.u32 [%to], %r2;\nOUT:\n"),
+            "");
+  EXPECT_EQ(words_[0][0], 0x11111112u);
+}
+
 TEST_F(OneBlock, FunctionsTakeAndGiveRegisters) {
   outside_ =
       ".func (.reg .u64 sum, .reg .u32 product) both (.reg .u32 x, .reg .u32 y);\n"
@@ -222,6 +232,31 @@ TEST_F(OneBlock, FunctionsTakeAndGiveRegisters) {
   EXPECT_EQ(words_[3][2], 2u);
   EXPECT_EQ(words_[4][2], 9u);
   EXPECT_EQ(words_[40][3], 47u);
+}
+
+/// As the assembler has it.
+TEST_F(OneBlock, ConstantsAreOfTheirOperandsType) {
+  outside_ = ".global .f32 sink;\n";
+  const std::string declare = ".reg .f32 %f<4>; .reg .f64 %e; mov.b32 %f0, %t; mov.b32 %r0, %t; mov.pred %p, 1;\n";
+  for (const char* wrong :
+       {"mov.u32 %r1, 1.5;", "mov.b32 %r1, 1.5;", "mov.u32 %r1, 0f3f800000;", "add.s32 %r1, %r0, 0f3f800000;",
+        "add.f32 %f1, %f0, 1;", "mov.f64 %e, 1;", "setp.eq.s32 %q, %r0, 1.5;", "setp.eq.f32 %q, %f0, 1;",
+        "st.global.f32 [sink], 1;", "selp.u32 %r1, 0f3f800000, 1, %p;", "shl.b32 %r1, %r0, 1.5;",
+        "cvt.rn.f32.u32 %f1, 1.5;", "slct.u32.f32 %r1, 1, 2, 1;", "atom.global.add.f32 %f1, [sink], 1;"})
+    EXPECT_THAT(Run(declare + wrong), HasSubstr("not support")) << wrong;
+  for (const char* right :
+       {"mov.b32 %r1, 0f3f800000;", "mov.b64 %d0, 1.0;", "mov.f64 %e, 0f3f800000;", "and.b32 %r1, %r0, 0f3f800000;",
+        "slct.f32.s32 %f1, 0f3f800000, 0f00000000, 1;", "slct.u32.f32 %r1, 1, 2, 0f3f800000;",
+        "selp.f32 %f1, 1.0, 2.0, %p;", "set.eq.u32.f32 %r1, %f0, 1.0;", "cvt.rn.f32.s32 %f1, 3;"})
+    EXPECT_EQ(Run(declare + right), "") << right;
+}
+
+TEST_F(OneBlock, BarriersAreOfWholeWarps) {
+  for (const char* wrong : {"bar.sync 0, 33;", "bar.arrive 1, 40;", "barrier.sync 0, 33;", "bar.arrive 1, 0;",
+                            "bar.arrive 1;", "bar.red.popc.u32 %r0, 0, 33, %p;", "bar.sync 16;"})
+    EXPECT_THAT(Run(wrong), HasSubstr("not support")) << wrong;
+  EXPECT_THAT(Run("mov.u32 %r0, 33; bar.sync 1, %r0;"), HasSubstr("a barrier of 33 threads is none of whole warps"));
+  EXPECT_EQ(Run("mov.u32 %r0, 64; bar.sync 1, %r0; bar.sync 2, 64;"), "");
 }
 
 TEST_F(OneBlock, KernelsLaunchNoKernels) {

@@ -168,7 +168,8 @@ Handler SurfaceHandler(const Form& form, TextureOptions& o, Op& op) {
   o.surface = true;
   o.results = VectorOf(form);
   o.formatted = form.Has("p");
-  if (!ReadGeometry(form, o) || o.geometry == Geometry::kCube || !ReadNamed(form, kOutside, o.outside)) return nullptr;
+  if (!ReadGeometry(form, o) || IsCube(o.geometry) || IsSampled(o.geometry) || !ReadNamed(form, kOutside, o.outside))
+    return nullptr;
   op.width = static_cast<uint8_t>(ptx::BitsOf(form.type) / 8);
   const std::string& opcode = form.instruction->opcode;
   if (opcode == "suld") return o.formatted || op.width * o.results > 16 || op.width == 0 ? nullptr : LoadSurface;

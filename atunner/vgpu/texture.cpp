@@ -38,20 +38,21 @@ struct Point {
   int64_t layer = 0;
 };
 
-/// Face and coordinates on it, by the Programming Guide's table.
+/// Face and coordinates on it, by the Programming Guide's table; cubes of layers lie one behind the other.
 void OntoFace(const TextureSpec& spec, Point& point) {
   const auto [x, y, z] = point.at;
   const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
   double m = az, s = z >= 0 ? x : -x, t = -y;
-  point.layer = z >= 0 ? 4 : 5;
+  int face = z >= 0 ? 4 : 5;
   if (ax >= ay && ax >= az) {
     m = ax, s = x >= 0 ? -z : z, t = -y;
-    point.layer = x >= 0 ? 0 : 1;
+    face = x >= 0 ? 0 : 1;
   } else if (ay >= az) {
     m = ay, s = x, t = y >= 0 ? z : -z;
-    point.layer = y >= 0 ? 2 : 3;
+    face = y >= 0 ? 2 : 3;
   }
   point.dims = 2;
+  point.layer = 6 * point.layer + face;
   point.at = {(s / m + 1) / 2 * spec.width, (t / m + 1) / 2 * spec.height, 0};
 }
 
@@ -64,7 +65,7 @@ Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec&
   int next = 0;
   if (IsLayered(o.geometry)) {
     const uint32_t layer = x.Source(list[next++])[lane];
-    point.layer = std::min<int64_t>(layer, int64_t{spec.depth} - 1);
+    point.layer = std::min<int64_t>(layer, int64_t{spec.depth} / (IsCube(o.geometry) ? 6 : 1) - 1);
   }
   point.dims = DimsOf(o.geometry);
   const std::array<uint32_t, 3> extents{spec.width, spec.height, spec.depth};
@@ -72,13 +73,12 @@ Point PointOf(Exec& x, const Op& op, const TextureOptions& o, const TextureSpec&
     const uint32_t bits = x.Source(list[next + d])[lane];
     double at = static_cast<int32_t>(bits);
     if (o.float_coordinates) at = std::bit_cast<float>(bits);
-    if (spec.unit_coordinates && o.float_coordinates && o.geometry != Geometry::kCube)
-      at *= extents[static_cast<size_t>(d)];
+    if (spec.unit_coordinates && o.float_coordinates && !IsCube(o.geometry)) at *= extents[static_cast<size_t>(d)];
     if (o.shifted) at += Offset(x.Source(list[next + point.dims + d])[lane]);
     constexpr double kFar = 1e12;  // beyond all textures, and safe as an integer; NaN becomes zero
     point.at[static_cast<size_t>(d)] = std::isnan(at) ? 0 : std::clamp(at, -kFar, kFar);
   }
-  if (o.geometry == Geometry::kCube) OntoFace(spec, point);
+  if (IsCube(o.geometry)) OntoFace(spec, point);
   return point;
 }
 
@@ -90,9 +90,9 @@ const std::byte* TexelAt(const TextureData& texture, const Point& point, const I
   const std::array<int64_t, 3> extents{spec.width, spec.height, spec.depth};
   std::array<int64_t, 3> at{};
   for (size_t d = 0; d < static_cast<size_t>(point.dims); ++d) {
-    const Wrap wrap = spec.shape == Shape::kCube     ? Wrap::kClamp
-                      : spec.shape == Shape::kLinear ? Wrap::kBorder
-                                                     : spec.wrap[d];
+    const Wrap wrap = spec.shape == Shape::kCube || spec.shape == Shape::kCubeLayered ? Wrap::kClamp
+                      : spec.shape == Shape::kLinear                                  ? Wrap::kBorder
+                                                                                      : spec.wrap[d];
     at[d] = Wrapped(wrap, indices[d], extents[d]);
     if (at[d] < 0) return nullptr;
   }
@@ -256,7 +256,7 @@ Handler TexHandler(const Form& form, TextureOptions& o) {
   o.results = o.packed ? 2 : 4;
   o.float_coordinates = form.type == ptx::Type::kF32;
   if (form.instruction->opcode == "tex")
-    return o.geometry == Geometry::kCube && !o.float_coordinates ? nullptr : Sample;
+    return (o.float_coordinates ? IsSampled(o.geometry) : IsCube(o.geometry)) ? nullptr : Sample;
   static constexpr std::array<std::string_view, 4> kComponents = {"r", "g", "b", "a"};
   if (o.geometry != Geometry::k2D && o.geometry != Geometry::k2DLayered) return nullptr;
   return o.float_coordinates && ReadNamed(form, kComponents, o.component) ? Gather : nullptr;
@@ -284,17 +284,29 @@ bool Suits(Geometry geometry, TextureSpec::Shape shape, bool whole_coordinates) 
     case Geometry::k1DLayered:
       return shape == Shape::k1DLayered;
     case Geometry::k2DLayered:
-      return shape == Shape::k2DLayered || shape == Shape::kCube;  // a surface has the faces as layers
+      // a surface has the faces as layers
+      return shape == Shape::k2DLayered || shape == Shape::kCube || shape == Shape::kCubeLayered;
     case Geometry::kCube:
       return shape == Shape::kCube;
+    case Geometry::kCubeLayered:
+      return shape == Shape::kCubeLayered;
+    case Geometry::k2DSamples:
+    case Geometry::k2DSamplesLayered:
+      return false;  // only graphics makes textures of several samples
   }
   return false;
 }
 
 bool ReadGeometry(const Form& form, TextureOptions& o) {
-  static constexpr std::pair<std::string_view, Geometry> kNames[] = {
-      {"1d", Geometry::k1D},         {"2d", Geometry::k2D},         {"3d", Geometry::k3D},
-      {"a1d", Geometry::k1DLayered}, {"a2d", Geometry::k2DLayered}, {"cube", Geometry::kCube}};
+  static constexpr std::pair<std::string_view, Geometry> kNames[] = {{"1d", Geometry::k1D},
+                                                                     {"2d", Geometry::k2D},
+                                                                     {"3d", Geometry::k3D},
+                                                                     {"a1d", Geometry::k1DLayered},
+                                                                     {"a2d", Geometry::k2DLayered},
+                                                                     {"cube", Geometry::kCube},
+                                                                     {"acube", Geometry::kCubeLayered},
+                                                                     {"2dms", Geometry::k2DSamples},
+                                                                     {"a2dms", Geometry::k2DSamplesLayered}};
   for (const auto& [name, geometry] : kNames) {
     if (!form.Has(name)) continue;
     o.geometry = geometry;

@@ -8,7 +8,17 @@
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
-enum class Geometry : uint8_t { k1D, k2D, k3D, k1DLayered, k2DLayered, kCube };
+enum class Geometry : uint8_t {
+  k1D,
+  k2D,
+  k3D,
+  k1DLayered,
+  k2DLayered,
+  kCube,
+  kCubeLayered,
+  k2DSamples,
+  k2DSamplesLayered
+};
 enum class Outside : uint8_t { kTrap, kClamp, kZero };
 enum class Reduction : uint8_t { kAdd, kMin, kMax, kAnd, kOr };
 
@@ -31,11 +41,16 @@ struct TextureOptions {
 };
 static_assert(sizeof(TextureOptions) == sizeof(uint64_t));
 
-/// Coordinates besides the layer.
+/// Coordinates besides the layer; the number of a sample is one.
 int DimsOf(Geometry geometry);
 inline bool IsLayered(Geometry geometry) {
-  return geometry == Geometry::k1DLayered || geometry == Geometry::k2DLayered;
+  return geometry == Geometry::k1DLayered || geometry == Geometry::k2DLayered || geometry == Geometry::kCubeLayered ||
+         geometry == Geometry::k2DSamplesLayered;
 }
+inline bool IsSampled(Geometry geometry) {
+  return geometry == Geometry::k2DSamples || geometry == Geometry::k2DSamplesLayered;
+}
+inline bool IsCube(Geometry geometry) { return geometry == Geometry::kCube || geometry == Geometry::kCubeLayered; }
 bool Suits(Geometry geometry, TextureSpec::Shape shape, bool whole_coordinates);
 
 /// What a lane's handle names; null after reporting that it is none.

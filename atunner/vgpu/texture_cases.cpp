@@ -137,6 +137,17 @@ void AddCubes(std::vector<TextureCase>& all) {
                    true,
                    0,
                    {}});
+    all.push_back(
+        {"mov.b32 %r0, " + std::to_string(face % 4) + ";" +
+             Tex("acube.v4.f32.f32", "%r0, %c0, %c1, %c2"),  // of three layers: the last one stands for more
+         Spec(Shape::kCubeLayered, 4, 4, 18),
+         {d[0], d[1], d[2]},
+         false,
+         {ValueAt(places[face][0], places[face][1], static_cast<double>(face + 6 * std::min(face % 4, size_t{2}))), 0,
+          0, 0},
+         true,
+         0,
+         {}});
   }
 }
 

@@ -50,10 +50,21 @@ TEST(Textures, BadHandlesAndPlacesAreTold) {
       HasSubstr("other dimensions"));
 }
 
+TEST(Textures, ThereAreNoneOfSeveralSamples) {
+  VirtualGpu device(FindProfile("H200").value());
+  TextureSpec spec;
+  spec.width = spec.height = 4;
+  const auto texture = device.CreateTexture(spec, std::vector<std::byte>(spec.Bytes())).value();
+  for (const std::string form : {"2dms", "a2dms"})
+    EXPECT_THAT(MessageOf(device, "tex." + form + ".v4.f32.s32 {%r0, %r1, %r2, %r3}, [%t, {%r0, %r0, %r0, %r0}];",
+                          texture->texture()),
+                HasSubstr("other dimensions"));
+}
+
 TEST(Textures, WhatIsNotThereIsRefused) {
   VirtualGpu device(FindProfile("H200").value());
   for (const char* instruction :
-       {"tex.2dms.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%t, {%r0, %r0, %r0, %r0}];", "txq.num_samples.b32 %r0, [%t];",
+       {"tex.2dms.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%r0, %r0, %r0, %r0}];", "txq.num_samples.b32 %r0, [%t];",
         "tex.2d.v4.f32.f32 {%r0, %r1, %r2}, [%t, {%r0, %r0}];", "tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%r0}];",
         "tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%r0, {%r0, %r0}];",
         "tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%r0, %r0}], {%r0, %r0}, %r0;"})

@@ -101,7 +101,7 @@ uint64_t MostResident(const DeviceProfile& profile, const ptx::Function& entry, 
 std::vector<std::byte> PackParams(const ptx::Function& entry, std::span<const KernelArg> args) {
   std::vector<std::byte> params(entry.param_bytes);
   for (size_t i = 0; i < args.size(); ++i) {
-    std::memcpy(params.data() + entry.params[i].offset, args[i].bytes.data(), args[i].size);
+    std::memcpy(params.data() + entry.params[i].offset, args[i].data(), args[i].size);
   }
   return params;
 }

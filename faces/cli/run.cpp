@@ -105,13 +105,7 @@ Result<Bound> Bind(Device& device, const RunFlags& flags, const LoadedText& kern
       bound.args.push_back(KernelArg::Address(memory->address()));
     } else {
       ATUNNER_TRY(const std::vector<std::byte> bytes, ValueBytes(argument, kernel.parameter_bytes[i]));
-      KernelArg value;
-      if (bytes.size() > value.bytes.size())
-        return Invalid(fmt::format("parameters of more than {} bytes cannot be given", value.bytes.size()),
-                       "--arg " + argument.text);
-      std::ranges::copy(bytes, value.bytes.begin());
-      value.size = static_cast<uint32_t>(bytes.size());
-      bound.args.push_back(value);
+      bound.args.push_back(KernelArg::Value(bytes));
     }
     bound.memory.push_back(std::move(memory));
     bound.arguments.push_back(std::move(argument));

@@ -105,9 +105,7 @@ Result LoadImage(Machine& machine, VirtualImage& image, const char* bytes) {
 std::vector<KernelArg> ReadArgs(const VirtualFunction& function, void** params) {
   std::vector<KernelArg> args;
   for (size_t i = 0; i < function.param_bytes.size(); ++i) {
-    KernelArg& arg = args.emplace_back();
-    arg.size = function.param_bytes[i];
-    std::memcpy(arg.bytes.data(), params[i], arg.size);
+    args.push_back(KernelArg::Value({static_cast<const std::byte*>(params[i]), function.param_bytes[i]}));
   }
   return args;
 }

@@ -102,6 +102,30 @@ template <class T> __global__ void add(T* sum, const T* x, float4 unused) {
   EXPECT_THAT(flat.out, HasSubstr("sums\nargument 0, int32[1]: 1012\n"));
 }
 
+TEST_F(RunCommand, StructuresMayBeLarge) {
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "large.ptx", R"(
+.version 8.3
+.target sm_80
+.address_size 64
+.visible .entry pick(.param .align 4 .b8 all[4000], .param .u64 out)
+{
+  .reg .b32 %r<4>;
+  .reg .b64 %to;
+  ld.param.u64 %to, [out];
+  ld.param.u32 %r0, [all+3996];
+  ld.param.u32 %r1, [all+128];
+  st.global.v2.u32 [%to], {%r0, %r1};
+  ret;
+}
+)")
+                  .has_value());
+  const std::string launch = "$A run large.ptx --target-gpu A100 --arg \"i32=$(seq -s, 1 ";
+  const Outcome run = Run(launch + "1000)\" --arg 'i32[2]'");
+  EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
+  EXPECT_THAT(run.out, HasSubstr("argument 1, int32[2]: 1000 33\n"));
+  EXPECT_THAT(Run(launch + "999)\" --arg 'i32[2]'").err, HasSubstr("the values have 3996"));
+}
+
 TEST_F(RunCommand, TexturesAndSurfacesAreArguments) {
   if (Run("$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") == std::string::npos)
     GTEST_SKIP() << "NVRTC is not installed";
