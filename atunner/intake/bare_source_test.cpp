@@ -184,7 +184,7 @@ void launch(real* x, real* y, unsigned count, cudaStream_t s) {
 int main() {
   real *p, *q;
   constexpr unsigned kCount = 5000;
-  cudaMalloc(&p, kCount * sizeof(real));
+  cudaMalloc(&p, kCount * sizeof(p[0]));
   cudaMalloc(&q, kCount * sizeof(*q));
   launch(p, q, kCount, 0);
 })");

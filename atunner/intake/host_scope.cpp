@@ -171,7 +171,8 @@ Result<size_t> HostScope::Word(const Tokens& tokens, size_t i, int depth, Pieces
     std::string type;
     for (size_t at = i + 2; at < close; ++at)
       type += std::string(type.empty() ? "" : " ") + std::string(tokens[at].text);
-    if (type.starts_with("* ")) type = type.substr(2);  // sizeof(*d)
+    if (type.starts_with("* ")) type = type.substr(2);                // sizeof(*d)
+    if (type.ends_with("]")) type = type.substr(0, type.find(" ["));  // sizeof(d[0])
     if (const auto declared = types_.find(type); declared != types_.end()) type = declared->second;
     if (const auto alias = syntax_.aliases.find(type); alias != syntax_.aliases.end()) type = alias->second;
     if (const FileConstant* constant = syntax_.FindConstant(type)) type = constant->value;

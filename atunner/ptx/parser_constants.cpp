@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "atunner/ptx/parser.h"
 
@@ -48,6 +51,33 @@ uint64_t Apply(std::string_view op, uint64_t a, uint64_t b, bool is_unsigned) {
   return static_cast<uint64_t>(op == "/" ? x / y : x % y);
 }
 
+/// The number that all of `digits` spells, in base 2, 8, 10 or 16; an 'U' may stand behind.
+std::optional<uint64_t> IntegerOf(std::string_view digits, int base) {
+  if (digits.ends_with('U')) digits.remove_suffix(1);
+  uint64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [at, error] = std::from_chars(digits.data(), end, value, base);
+  return at == end && error == std::errc{} ? std::optional(value) : std::nullopt;
+}
+
+/// Of an integer that is spelled as C spells it.
+std::optional<uint64_t> IntegerOf(std::string_view token) {
+  if (token.starts_with("0x") || token.starts_with("0X")) return IntegerOf(token.substr(2), 16);
+  if (token.starts_with("0b") || token.starts_with("0B")) return IntegerOf(token.substr(2), 2);
+  const bool octal = token.size() > 1 && token[0] == '0' && token[1] != 'U';
+  return IntegerOf(token, octal ? 8 : 10);
+}
+
+/// Of a number with a point or an exponent.
+std::optional<uint64_t> DoubleOf(const std::string& token) {
+  char* end = nullptr;
+  const double value = std::strtod(token.c_str(), &end);
+  const bool plain = token.find_first_not_of("0123456789.eE+-") == std::string::npos;
+  return plain && end == token.c_str() + token.size() && std::isfinite(value)
+             ? std::optional(std::bit_cast<uint64_t>(value))
+             : std::nullopt;
+}
+
 }  // namespace
 
 Result<Parser::Constant> Parser::Literal() {
@@ -58,20 +88,20 @@ Result<Parser::Constant> Parser::Literal() {
   if (token == kWarpSize) token = "32";
   if (token.starts_with('.') && token.size() > 1) token.insert(0, 1, '0');
   if (token.empty() || !std::isdigit(static_cast<unsigned char>(token[0]))) return Bad("expected a number");
-  if (token.size() == 10 && (token.starts_with("0f") || token.starts_with("0F"))) {
-    operand.is_float = operand.is_single = true;
-    operand.bits = std::strtoul(token.c_str() + 2, nullptr, 16);
-  } else if (token.size() == 18 && (token.starts_with("0d") || token.starts_with("0D"))) {
-    operand.is_float = true;
-    operand.bits = std::strtoull(token.c_str() + 2, nullptr, 16);
-  } else if (token.find('.') != std::string::npos) {
-    operand.is_float = true;
-    operand.bits = std::bit_cast<uint64_t>(std::strtod(token.c_str(), nullptr));
+  const bool hexadecimal = token.starts_with("0x") || token.starts_with("0X");
+  std::optional<uint64_t> bits;
+  operand.is_single = token.starts_with("0f") || token.starts_with("0F");
+  const bool is_double = token.starts_with("0d") || token.starts_with("0D");
+  const bool decimal = !hexadecimal && !operand.is_single && token.find_first_of(".eE") != std::string::npos;
+  operand.is_float = operand.is_single || is_double || decimal;
+  if (operand.is_single || is_double) {
+    if (token.size() == (is_double ? 18 : 10)) bits = IntegerOf(token.substr(2), 16);
   } else {
-    operand.bits = token.starts_with("0b") || token.starts_with("0B") ? std::strtoull(token.c_str() + 2, nullptr, 2)
-                                                                      : std::strtoull(token.c_str(), nullptr, 0);
-    constant.is_unsigned = token.ends_with('U') || operand.bits >> 63 != 0;
+    bits = decimal ? DoubleOf(token) : IntegerOf(token);
   }
+  if (!bits) return Bad("'" + token + "' is no number");
+  operand.bits = *bits;
+  constant.is_unsigned = !operand.is_float && (token.ends_with('U') || *bits >> 63 != 0);
   return constant;
 }
 

@@ -200,6 +200,20 @@ TEST(Parse, NamesAreDeclaredOnceInAScope) {
   EXPECT_EQ(declared->globals()[0].initial[0], std::byte{7});
 }
 
+TEST(Parse, NumbersAreSpelledAsTheAssemblerHasThem) {
+  EXPECT_EQ(std::bit_cast<double>(Constant("1e5")), 1e5);
+  EXPECT_EQ(std::bit_cast<double>(Constant("1E-5")), 1e-5);
+  EXPECT_EQ(std::bit_cast<double>(Constant("-(1.5e+3)")), -1500);
+  EXPECT_EQ(std::bit_cast<double>(Constant("1.e2")), 100);
+  EXPECT_EQ(Constant("0x1e5"), 0x1e5u);
+  EXPECT_EQ(Constant("0x1e-5"), 0x1e - 5u);
+  EXPECT_EQ(Constant("077"), 63u);
+  EXPECT_EQ(Constant("0U"), 0u);
+  for (const std::string wrong :
+       {"1e", "5u", "09", "0xg", "12abc", "1.0f", "0f3f80", "0f3f8000000", "0d3ff", "0b12", "99999999999999999999", "1e400"})
+    EXPECT_FALSE(Parse(".target sm_80\n.entry f() { .reg .b64 a; mov.b64 a, " + wrong + "; }").has_value()) << wrong;
+}
+
 TEST(Parse, InitialValuesAreOfTheirType) {
   const auto parses = [](const std::string& variable) { return Parse(".target sm_80\n" + variable).has_value(); };
   for (const char* wrong : {".global .f32 x = 1;", ".global .u32 x = 1.5;", ".global .s64 x = 0d3ff0000000000000;",
