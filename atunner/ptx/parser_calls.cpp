@@ -1,6 +1,7 @@
 // Parameters of functions may be registers, and operands of calls registers and constants. They become parameters in
 // memory: a function loads them as it begins and stores its results before it returns, a call does the reverse.
 #include <algorithm>
+#include <bit>
 
 #include "atunner/ptx/parser.h"
 
@@ -34,6 +35,16 @@ Operand RegisterOf(int reg) {
   return operand;
 }
 
+/// A float constant as the bits of a parameter of so many bytes.
+void FitFloat(Operand& constant, uint64_t bytes) {
+  if (!constant.is_float || constant.is_single == (bytes == 4)) return;
+  if (bytes == 4)
+    constant.bits = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(constant.bits)));
+  else
+    constant.bits = std::bit_cast<uint64_t>(double{std::bit_cast<float>(static_cast<uint32_t>(constant.bits))});
+  constant.is_single = bytes == 4;
+}
+
 }  // namespace
 
 Status Parser::RegisterParameters(Function& function) {
@@ -61,6 +72,7 @@ Status Parser::PassOperand(Function& function, const Instruction& call, Operand&
                            std::vector<Instruction>* loads) {
   const bool reg = operand.kind == Operand::Kind::kRegister;
   if (!reg && operand.kind != Operand::Kind::kImmediate) return {};
+  FitFloat(operand, bytes);
   if (reg) bytes = BytesOf(function.registers[static_cast<size_t>(operand.reg)].type);
   Variable variable;
   variable.name = InMemory("call" + std::to_string(passed_++));

@@ -232,6 +232,16 @@ TEST_F(OneBlock, FunctionsTakeAndGiveRegisters) {
   EXPECT_EQ(words_[3][2], 2u);
   EXPECT_EQ(words_[4][2], 9u);
   EXPECT_EQ(words_[40][3], 47u);
+  outside_ =
+      ".func (.reg .f32 r) half (.reg .f32 x) { mul.f32 r, x, 0.5; ret; }\n"
+      ".func (.reg .f64 r) twice (.reg .f64 x) { add.f64 r, x, x; ret; }\n";
+  EXPECT_EQ(Run(".reg .f64 %e; call (%r0), half, (3.0);\ncall (%e), twice, (0f3f800000);\nmov.b64 %d0, %e;\n"
+                "cvt.u32.u64 %r1, %d0;\nshr.u64 %d0, %d0, 32;\ncvt.u32.u64 %r2, %d0;\n"
+                "st.global.v4.u32 [%to], {%r0, %r1, %r2, %t};\n"),
+            "");
+  EXPECT_EQ(words_[1][0], 0x3fc00000u);
+  EXPECT_EQ(words_[1][1], 0u);
+  EXPECT_EQ(words_[1][2], 0x40000000u);
 }
 
 /// As the assembler has it.
