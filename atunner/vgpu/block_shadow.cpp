@@ -187,7 +187,7 @@ void CheckLocalRead(Exec& x, const Op& op, int lane, const std::byte* at, uint32
 }
 
 void MarkLocal(Exec& x, const std::byte* at, uint64_t bytes, bool defined) {
-  if (x.check_global) std::memset(x.local_defined.data() + (at - x.local.data()), defined, bytes);
+  if (x.check_global && bytes != 0) std::memset(x.local_defined.data() + (at - x.local.data()), defined, bytes);
 }
 
 }  // namespace atunner::vgpu::ATUNNER_VGPU_ISA

@@ -216,6 +216,11 @@ TEST_F(OneBlock, TheBarrierOfABulkCopyMayHaveAnOffset) {
   EXPECT_EQ(words_[0][0], 0x11111112u);
 }
 
+TEST_F(OneBlock, FunctionsMayNeedNoMemory) {  // a kernel without a stack calls one without a frame
+  outside_ = ".func nothing() { ret; }\n";
+  EXPECT_EQ(Run("call nothing;\n"), "");
+}
+
 TEST_F(OneBlock, FunctionsTakeAndGiveRegisters) {
   outside_ =
       ".func (.reg .u64 sum, .reg .u32 product) both (.reg .u32 x, .reg .u32 y);\n"
