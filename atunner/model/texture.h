@@ -11,16 +11,8 @@
 namespace atunner {
 
 struct TextureSpec {
-  enum class Shape : uint8_t {
-    k1D,
-    k2D,
-    k3D,
-    k1DLayered,
-    k2DLayered,
-    kCube,
-    kCubeLayered,
-    kLinear
-  };                                                                ///< kLinear: tex1Dfetch
+  /// kLinear: tex1Dfetch.
+  enum class Shape : uint8_t { k1D, k2D, k3D, k1DLayered, k2DLayered, kCube, kCubeLayered, kLinear };
   enum class Wrap : uint8_t { kRepeat, kClamp, kMirror, kBorder };  ///< what lies outside; the border is zero
 
   Shape shape = Shape::k2D;

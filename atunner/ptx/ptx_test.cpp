@@ -209,8 +209,8 @@ TEST(Parse, NumbersAreSpelledAsTheAssemblerHasThem) {
   EXPECT_EQ(Constant("0x1e-5"), 0x1e - 5u);
   EXPECT_EQ(Constant("077"), 63u);
   EXPECT_EQ(Constant("0U"), 0u);
-  for (const std::string wrong :
-       {"1e", "5u", "09", "0xg", "12abc", "1.0f", "0f3f80", "0f3f8000000", "0d3ff", "0b12", "99999999999999999999", "1e400"})
+  for (const std::string wrong : {"1e", "5u", "09", "0xg", "12abc", "1.0f", "0f3f80", "0f3f8000000", "0d3ff", "0b12",
+                                  "99999999999999999999", "1e400"})
     EXPECT_FALSE(Parse(".target sm_80\n.entry f() { .reg .b64 a; mov.b64 a, " + wrong + "; }").has_value()) << wrong;
 }
 
