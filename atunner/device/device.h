@@ -196,13 +196,22 @@ class Device {
   }
 };
 
+/// Launches that another follows without a pause. L2 may hold what they touched.
+struct Predecessors {
+  std::vector<KernelArg> args;  ///< of all of them
+  double bytes = 0;             ///< that they moved through L2
+};
+
 /// A device that predicts instead of measuring: the virtual GPU.
 class PredictingDevice : public Device {
  public:
   /// Executes a sample of the grid and estimates the time of the whole launch. `resources` are the kernel's from the
   /// cubin of the profile's architecture. An Error of kUnsupported names what the virtual GPU lacks.
   virtual Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
-                                   std::span<const KernelArg> args) = 0;
+                                   std::span<const KernelArg> args, const Predecessors& earlier) = 0;
+  /// Executes the blocks that Predict left out, for launches that read their results.
+  virtual Result<LaunchOutcome> Complete(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                         std::span<const KernelArg> args) = 0;
 };
 
 /// A point in the stream of a real device.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <utility>
 
 namespace atunner {
 namespace {
@@ -43,9 +44,10 @@ DeviceProfile Architecture(int major, int minor) {
     p.imad_per_clk = imad;
     p.tensor_fp16_fma_per_clk = tensor;
   };
-  const auto memory = [&](int l1_kib, int shared_kib, int block_kib, double l1, double l2, double dram) {
+  const auto memory = [&](int l1_kib, std::vector<int> carveouts, int block_kib, double l1, double l2, double dram) {
     p.l1_per_sm = l1_kib * 1024;
-    p.shared_per_sm = shared_kib * 1024;
+    p.shared_per_sm = carveouts.back() * 1024;
+    p.shared_carveouts = std::move(carveouts);
     p.shared_per_block = block_kib * 1024;
     p.l1_latency = l1;
     p.l2_latency = l2;
@@ -54,11 +56,11 @@ DeviceProfile Architecture(int major, int minor) {
   switch (cc) {
     case 70:
       rates(64, 32, 128, 64, 64, 512);
-      memory(128, 96, 96, 28, 212, 425);
+      memory(128, {0, 8, 16, 32, 64, 96}, 96, 28, 212, 425);
       break;
     case 75:
       rates(64, 2, 128, 64, 64, 512);
-      memory(96, 64, 64, 32, 190, 400);
+      memory(96, {32, 64}, 64, 32, 190, 400);
       p.lsu_per_clk = 16;
       p.l1_bytes_per_clk = 64;
       p.max_warps_per_sm = 32;
@@ -66,14 +68,14 @@ DeviceProfile Architecture(int major, int minor) {
       break;
     case 80:
       rates(64, 32, 256, 64, 64, 1024);
-      memory(192, 164, 163, 33, 206, 540);
+      memory(192, {0, 8, 16, 32, 64, 100, 132, 164}, 163, 33, 206, 540);
       p.tensor_tf32_fma_per_clk = 512;
       p.tensor_fp64_fma_per_clk = 64;
       p.tensor_int8_fma_per_clk = 2048;
       break;
     case 86:
       rates(128, 2, 128, 64, 64, 512);
-      memory(128, 100, 99, 33, 250, 547);
+      memory(128, {0, 8, 16, 32, 64, 100}, 99, 33, 250, 547);
       p.lsu_per_clk = 16;
       p.max_warps_per_sm = 48;
       p.max_blocks_per_sm = 16;
@@ -82,7 +84,7 @@ DeviceProfile Architecture(int major, int minor) {
       break;
     case 89:
       rates(128, 2, 128, 64, 64, 512);
-      memory(128, 100, 99, 34, 274, 624);
+      memory(128, {0, 8, 16, 32, 64, 100}, 99, 34, 274, 624);
       p.lsu_per_clk = 16;
       p.max_warps_per_sm = 48;
       p.max_blocks_per_sm = 24;
@@ -91,7 +93,7 @@ DeviceProfile Architecture(int major, int minor) {
       break;
     case 90:
       rates(128, 64, 256, 64, 64, 2048);
-      memory(256, 228, 227, 32, 280, 680);
+      memory(256, {0, 8, 16, 32, 64, 100, 132, 164, 196, 228}, 227, 32, 280, 680);
       p.cvt_per_clk = 64;
       p.tensor_tf32_fma_per_clk = 1024;
       p.tensor_fp64_fma_per_clk = 128;
@@ -100,7 +102,7 @@ DeviceProfile Architecture(int major, int minor) {
       break;
     default:
       rates(128, 64, 256, 64, 64, 4096);
-      memory(256, 228, 227, 36, 300, 700);
+      memory(256, {0, 8, 16, 32, 64, 100, 132, 164, 196, 228}, 227, 36, 300, 700);
       p.cvt_per_clk = 64;
       p.tensor_tf32_fma_per_clk = 2048;
       p.tensor_fp64_fma_per_clk = 64;

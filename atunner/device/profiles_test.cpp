@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace atunner {
@@ -99,6 +100,8 @@ TEST(Profiles, RowsAreSound) {
     EXPECT_FALSE(p.source.empty());
     EXPECT_LE(p.shared_per_block + p.shared_reserved_per_block, p.shared_per_sm);
     EXPECT_LT(p.shared_per_sm, p.l1_per_sm);
+    EXPECT_TRUE(std::ranges::is_sorted(p.shared_carveouts));
+    EXPECT_EQ(p.shared_carveouts.back() * 1024, p.shared_per_sm);
     EXPECT_LT(p.l1_latency, p.l2_latency);
     EXPECT_LT(p.l2_latency, p.dram_latency);
     EXPECT_GT(p.l2_gbps, p.dram_gbps);

@@ -84,9 +84,7 @@ Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& 
   const bool sampled = estimate.blocks_executed < estimate.blocks_total;
   if (!sampled || estimate.flops > kMostFlops || step.shape.grid.Count() * step.shape.block.Count() > kMostThreads)
     return {};
-  LaunchOptions options;
-  options.check_hazards = false;
-  ATUNNER_TRY(const LaunchOutcome outcome, device.Launch(module, step.entry, step.shape, step.args, options));
+  ATUNNER_TRY(const LaunchOutcome outcome, device.Complete(module, step.entry, step.shape, step.args));
   return outcome.completed() ? Status{} : Invalid("the launch does not complete: " + outcome.message);
 }
 
@@ -112,10 +110,13 @@ Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec, c
   ATUNNER_RETURN_IF_ERROR(CopySymbols(device, module, plan));
   Estimate total;
   double longest = -1;
+  Predecessors earlier;
   for (const BoundStep& step : plan.steps) {
     const KernelResources* resources = candidate.module.Find(step.entry);
     if (resources == nullptr) return Invalid("the module has no kernel '" + step.entry + "'");
-    ATUNNER_TRY(const Estimate estimate, device.Predict(module, *resources, step.shape, step.args));
+    ATUNNER_TRY(const Estimate estimate, device.Predict(module, *resources, step.shape, step.args, earlier));
+    earlier.args.insert(earlier.args.end(), step.args.begin(), step.args.end());
+    earlier.bytes += estimate.dram_bytes;
     if (&step != &plan.steps.back()) ATUNNER_RETURN_IF_ERROR(Prepare(device, module, step, estimate));
     Merge(total, estimate);
     total.device = estimate.device;

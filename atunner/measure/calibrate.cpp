@@ -63,15 +63,19 @@ class Calibrator {
 
   KernelArg Sink() const { return KernelArg::Address(sink_->address()); }
 
-  /// Median time in ns of a launch into a cold L2, as the harness measures.
-  Result<double> Time(const char* entry, uint32_t grid, uint32_t block, const std::vector<KernelArg>& args) {
+  /// Median time in ns of so many launches in a row into a cold L2, as the harness measures.
+  Result<double> Time(const char* entry, uint32_t grid, uint32_t block, const std::vector<KernelArg>& args,
+                      int launches = 1) {
     std::vector<double> samples;
     for (int i = 0; i < kSamples + 2; ++i) {
       ATUNNER_RETURN_IF_ERROR(device_.EnqueueFill(flush_->address(), 0x5a, flush_->bytes()));
       ATUNNER_RETURN_IF_ERROR(device_.Record(*start_));
-      const LaunchOutcome outcome = device_.Enqueue(*module_, entry, {{grid, 1, 1}, {block, 1, 1}, {1, 1, 1}, 0}, args);
-      if (outcome.kind != LaunchOutcome::Kind::kCompleted)
-        return Fail(ErrorCode::kInternal, std::string(entry) + " does not run: " + outcome.message);
+      for (int launch = 0; launch < launches; ++launch) {
+        const LaunchOutcome outcome =
+            device_.Enqueue(*module_, entry, {{grid, 1, 1}, {block, 1, 1}, {1, 1, 1}, 0}, args);
+        if (outcome.kind != LaunchOutcome::Kind::kCompleted)
+          return Fail(ErrorCode::kInternal, std::string(entry) + " does not run: " + outcome.message);
+      }
       ATUNNER_RETURN_IF_ERROR(device_.Record(*end_));
       ATUNNER_TRY(const double ns, device_.ElapsedNs(*start_, *end_));
       if (i >= 2) samples.push_back(ns);  // the first ones warm up
@@ -98,6 +102,9 @@ class Calibrator {
     constexpr uint32_t kBlocksPerSm = 256;
     ATUNNER_TRY(fit_.launch_ns, Time("cal_empty", Sms(), 128, {}));
     ATUNNER_TRY(const double many, Time("cal_empty", Sms() * kBlocksPerSm, 128, {}));
+    constexpr int kMore = 4;
+    ATUNNER_TRY(const double several, Time("cal_empty", Sms(), 128, {}, 1 + kMore));
+    fit_.next_launch_ns = std::max(0.0, several - fit_.launch_ns) / kMore;
     fit_.block_ns = std::max(0.0, many - fit_.launch_ns) / (Sms() * (kBlocksPerSm - 1.0));
     const std::vector<KernelArg> args = {KernelArg::Scalar(PackScalar(DType::kFloat32, 0.5).value()), Sink()};
     ATUNNER_TRY(const double few, Time("cal_code_64", Sms(), 32, args));

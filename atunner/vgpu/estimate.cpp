@@ -28,12 +28,10 @@ double Resident(const Occupancy& occupancy, const LaunchShape& shape, const Devi
 /// as may be resident, whether the grid has so many or not.
 double L1Bytes(const DeviceProfile& profile, const KernelResources& resources, const LaunchShape& shape,
                const Occupancy& occupancy) {
-  constexpr double kSizes[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};  // KB
   const double block = resources.static_shared_bytes + shape.dynamic_shared_bytes + profile.shared_reserved_per_block;
   const double wanted = std::max(1, occupancy.blocks_per_sm) * block;
-  const auto* const size = std::ranges::find_if(kSizes, [&](double kilobytes) { return kilobytes * 1024 >= wanted; });
-  const double given = size == std::end(kSizes) ? profile.shared_per_sm : *size * 1024;
-  return profile.l1_per_sm - std::min<double>(given, profile.shared_per_sm);
+  const auto enough = std::ranges::find_if(profile.shared_carveouts, [&](int size) { return size * 1024 >= wanted; });
+  return profile.l1_per_sm - (enough == profile.shared_carveouts.end() ? profile.shared_per_sm : *enough * 1024);
 }
 
 struct Share {
@@ -220,6 +218,7 @@ struct Traffic {
   double dram_read = 0, dram_write = 0;  ///< each byte once
   double dram_spilled = 0;               ///< both ways
   double evicted = 0;                    ///< another kernel's, pushed out
+  double cold = 1;                       ///< share of what is read first that no launch before left in L2
   double Dram() const { return dram_read + dram_write + dram_spilled + evicted; }
 };
 
@@ -250,6 +249,12 @@ Reread RereadOf(const EstimateInput& in, double reads) {
   return {from_l2, from_l2 * Misses(static_cast<double>(in.profile->l2_bytes), all)};
 }
 
+/// Bytes that the launches before left in L2, of what this one touches, `distinct` bytes in all.
+double KeptBytes(const EstimateInput& in, double distinct) {
+  const double lost = Misses(static_cast<double>(in.profile->l2_bytes), in.moved_before + distinct);
+  return std::min(in.known_bytes, in.moved_before) * (1 - lost);
+}
+
 Traffic TrafficOf(const EstimateInput& in) {
   const double blocks = static_cast<double>(in.shape.grid.Count());
   const double scale = blocks / static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
@@ -277,7 +282,10 @@ Traffic TrafficOf(const EstimateInput& in) {
   t.spilled = SpilledBytes(in) * blocks;
   const double all = in.profile->sms * LocalBytesPerSm(*in.profile, in.resources, in.shape, in.occupancy);
   t.dram_spilled = t.spilled * Misses(l2, all);
-  t.evicted = in.calibration.evicted_share * std::min(t.dram_read, kEvictingBytes);
+  t.cold = std::max(0.0, 1 - KeptBytes(in, distinct) / std::max(t.dram_read, 1.0));
+  t.dram_read *= t.cold;
+  const double others = std::max(0.0, kEvictingBytes - in.moved_before);
+  t.evicted = in.calibration.evicted_share * std::min(t.dram_read, others);
   return t;
 }
 
@@ -323,7 +331,7 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
   const double demand = Overlap(pipes, sharpness.pipes);
   const Share beside = Beside(in);
   const double l2_path = in.counts.path[0] / executed, dram_path = in.counts.path[1] / executed;
-  // The first wave finds nothing in L2; later ones find what is shared.
+  // The first wave finds in L2 what earlier launches left; later ones find what is shared.
   const double later = traffic.load > 0 ? std::clamp(traffic.dram_read / traffic.load, 0.0, 1.0) : 0;
   Execution e;
   double path_clk = 0, demand_clk = 0, beside_clk = 0, total = 0;
@@ -337,9 +345,9 @@ Execution Execute(const EstimateInput& in, const Traffic& traffic, const Sharpne
   };
   const double full = std::floor(blocks / at_once);
   const double rest = blocks - full * at_once;
-  if (full >= 1) add(1, resident, 1, full > 1 || rest > 0 ? 1 : Imbalance(in));
+  if (full >= 1) add(1, resident, traffic.cold, full > 1 || rest > 0 ? 1 : Imbalance(in));
   if (full > 1) add(full - 1, resident, later);
-  if (rest > 0) add(1, std::ceil(rest / sms), full >= 1 ? later : 1, full >= 1 ? 1 : Imbalance(in));
+  if (rest > 0) add(1, std::ceil(rest / sms), full >= 1 ? later : traffic.cold, full >= 1 ? 1 : Imbalance(in));
   const double ns_per_clk = 1 / ClockGhz(in);
   const double exposed = Exposed(in, traffic);
   e.ns = total * ns_per_clk + exposed;
@@ -432,8 +440,9 @@ Estimate EstimateTime(const EstimateInput& in) {
   const Share worst = Worst(bounds);
   const double code = CodeNs(in);
   Estimate estimate;
-  estimate.time_ns = in.calibration.launch_ns + code + together;
-  estimate.parts = {{"launch", in.calibration.launch_ns, false}, {"first instructions", code, false}};
+  const double launch = in.follows ? in.calibration.next_launch_ns : in.calibration.launch_ns;
+  estimate.time_ns = launch + code + together;
+  estimate.parts = {{"launch", launch, false}, {"first instructions", code, false}};
   for (const Share& bound : bounds) estimate.parts.push_back({bound.name, bound.value, bound.name != worst.name});
   estimate.parts.push_back({"not hidden", together - worst.value, false});
   for (const Share& share : execution.shares) estimate.parts.push_back({"SMs: " + share.name, share.value, true});
@@ -441,7 +450,7 @@ Estimate EstimateTime(const EstimateInput& in) {
       in.calibration.source == Calibration::Expected(*in.profile).source ? kUncertaintyUncalibrated : kUncertainty;
   estimate.low_ns = estimate.time_ns * (1 - uncertainty);
   estimate.high_ns = estimate.time_ns * (1 + uncertainty);
-  const bool launching = in.calibration.launch_ns + code > worst.value;
+  const bool launching = launch + code > worst.value;
   estimate.limiter = launching ? "launch" : worst.name == bounds[0].name ? execution.limiter : worst.name;
   estimate.device = in.profile->name;
   estimate.blocks_executed = in.blocks_executed;

@@ -19,6 +19,9 @@ struct EstimateInput {
   Counts counts;         ///< of the executed blocks
   uint64_t blocks_executed = 0;
   double footprint_bytes = 0;  ///< distinct global bytes the whole launch can touch
+  bool follows = false;        ///< another launch, without a pause
+  double known_bytes = 0;      ///< of the footprint, that launches before it may have touched
+  double moved_before = 0;     ///< bytes that those moved through L2
 };
 
 /// Latencies of a GPU, for the timelines of counted blocks; `blocks` of a launch share its L2.

@@ -377,6 +377,22 @@ TEST(Estimate, WarpsThatRarelyMeetHideEachOther) {
   EXPECT_GT(Time(in), 1.1 * never);
 }
 
+/// A block without shared memory leaves a Turing SM 64 KB of L1: its driver gives 32 KB away at least.
+TEST(Estimate, SharedMemoryTakesWhatTheArchitectureAllows) {
+  const auto kilobytes = [](const char* gpu, uint32_t shared) {
+    const LaunchShape shape{{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, shared};
+    const Occupancy one{1, 1, 0, ""};
+    return L1SectorsPerBlock(*FindProfile(gpu), {}, shape, one) * 32 / 1024;
+  };
+  EXPECT_EQ(kilobytes("T4", 0), 64u);
+  EXPECT_EQ(kilobytes("T4", 33000), 32u);
+  EXPECT_EQ(kilobytes("V100", 0), 128u);
+  EXPECT_EQ(kilobytes("V100", 70000), 32u);
+  EXPECT_EQ(kilobytes("RTX-A4000", 70000), 28u);
+  EXPECT_EQ(kilobytes("A100", 70000), 92u);
+  EXPECT_EQ(kilobytes("H200", 200000), 28u);
+}
+
 /// Two rows of blocks, of which the lower has nothing to do: as many of each are drawn.
 TEST(Estimate, SampleHoldsAsManyEmptyBlocksAsTheGrid) {
   VirtualGpu gpu(*FindProfile("A100"), 1);
@@ -396,9 +412,50 @@ TEST(Estimate, SampleHoldsAsManyEmptyBlocksAsTheGrid) {
   gpu.Observe([&](const EstimateInput& in) { seen.emplace_back(in.counts.global_stores, in.blocks_executed); });
   for (const uint32_t width : {4000u, 4001u, 4167u}) {
     const KernelArg args[] = {KernelArg::Address(out->address())};
-    ASSERT_TRUE(gpu.Predict(**module, resources, {{width, 2, 1}, {1, 1, 1}, {1, 1, 1}, 0}, args));
+    ASSERT_TRUE(gpu.Predict(**module, resources, {{width, 2, 1}, {1, 1, 1}, {1, 1, 1}, 0}, args, {}));
   }
   EXPECT_THAT(seen, testing::Each(testing::Pair(5, 10)));
+}
+
+/// A launch that adds up in memory is executed once, sample and the rest, and what it wrote is in L2 for the next.
+TEST(Estimate, SampledLaunchesAreCompleted) {
+  VirtualGpu gpu(*FindProfile("H200"), 2);
+  CompiledModule compiled;
+  compiled.arch = gpu.arch();
+  compiled.ptx =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+      ".reg .b32 %r<2>;\n.reg .b64 %to;\nld.param.u64 %to, [out];\natom.global.add.u32 %r0, [%to], 1;\nld.global.u32 "
+      "%r1, [%to+128];\nret;\n}\n";
+  KernelResources resources;
+  resources.entry = resources.mangled = "k";
+  compiled.kernels = {resources};
+  const auto module = gpu.Load(compiled);
+  ASSERT_TRUE(module) << module.error().ToString();
+  const auto out = gpu.Allocate(1 << 20).value();
+  const auto other = gpu.Allocate(1 << 20).value();
+  std::vector<EstimateInput> seen;
+  gpu.Observe([&](const EstimateInput& in) { seen.push_back(in); });
+  const KernelArg args[] = {KernelArg::Address(out->address())};
+  const KernelArg others[] = {KernelArg::Address(other->address())};
+  for (const uint32_t cluster : {1u, 2u}) {
+    const LaunchShape shape{{1000, 1, 1}, {1, 1, 1}, {cluster, 1, 1}, 0};
+    ASSERT_TRUE(gpu.Fill(out->address(), 0, 4));
+    const auto first = gpu.Predict(**module, resources, shape, args, {});
+    ASSERT_TRUE(first) << first.error().ToString();
+    if (cluster > 1) ASSERT_TRUE(gpu.Fill(out->address(), 0, 4));  // clusters begin anew
+    ASSERT_TRUE(gpu.Complete(**module, "k", shape, args)->completed());
+    uint32_t sum = 0;
+    ASSERT_TRUE(gpu.CopyOut(std::as_writable_bytes(std::span(&sum, 1)), out->address()));
+    EXPECT_EQ(sum, 1000u);
+    const Predecessors earlier{{args[0]}, 1 << 20};
+    const auto unrelated = gpu.Predict(**module, resources, shape, others, earlier);
+    const auto next = gpu.Predict(**module, resources, shape, args, earlier);
+    EXPECT_LT(unrelated->time_ns, first->time_ns) << "it does not wait for the host";
+    EXPECT_LT(next->time_ns, unrelated->time_ns);
+  }
+  EXPECT_EQ(seen[0].known_bytes, 0);
+  EXPECT_EQ(seen[1].known_bytes, 0);
+  EXPECT_EQ(seen[2].known_bytes, 1 << 20);
 }
 
 TEST(Estimate, EveryProfileGivesATime) {

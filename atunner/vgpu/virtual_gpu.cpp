@@ -249,8 +249,41 @@ Result<ExecResult> VirtualGpu::Execute(LoadedModule& module, const std::string& 
   return loaded.program->Run(mangled, shape, PackParams(*function, args), exec);
 }
 
+std::map<uint64_t, double> VirtualGpu::Named(std::span<const KernelArg> args) const {
+  std::map<uint64_t, double> named;
+  for (const KernelArg& arg : args) {
+    uint64_t address = 0;
+    if (arg.size == sizeof address)
+      std::memcpy(&address, arg.bytes.data(), sizeof address);
+    else if (const auto map = arg.size == sizeof arg.bytes ? DecodeTensorMap(arg.bytes.data()) : std::nullopt)
+      address = map->address;
+    else
+      continue;
+    if (const auto range = memory_.Find(address))
+      named[range->base] = static_cast<double>(range->end - range->base);
+    else if (const TextureData* texture = memory_.FindTexture(address))
+      named[address] = static_cast<double>(texture->texels.size());
+  }
+  return named;
+}
+
+Result<LaunchOutcome> VirtualGpu::Complete(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                           std::span<const KernelArg> args) {
+  const auto& program = *static_cast<VirtualModule&>(module).program;
+  const ptx::Function* function = program.FindEntry(static_cast<VirtualModule&>(module).Mangled(entry));
+  LaunchOptions options;
+  options.check_hazards = false;
+  const uint64_t cluster = function == nullptr ? 1 : ClusterSize(*function, shape);
+  const std::vector<uint64_t> done = Sample(shape.grid.Count(), cluster);
+  // A sampled block runs with its whole cluster; those launches begin anew.
+  for (uint64_t block = 0; cluster == 1 && !shape.cooperative && block < shape.grid.Count(); ++block) {
+    if (!std::ranges::binary_search(done, block)) options.blocks.push_back(block);
+  }
+  return Launch(module, entry, shape, args, options);
+}
+
 Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
-                                     std::span<const KernelArg> args) {
+                                     std::span<const KernelArg> args, const Predecessors& earlier) {
   const auto& loaded = static_cast<VirtualModule&>(module);
   const std::string mangled = loaded.Mangled(resources.entry);
   const ptx::Function* function = loaded.program->FindEntry(mangled);
@@ -282,19 +315,13 @@ Result<Estimate> VirtualGpu::Predict(LoadedModule& module, const KernelResources
   input.cluster = ClusterSize(*function, shape);
   input.counts = result.counts;
   input.blocks_executed = result.outcome.blocks_executed;
-  // Every pointer argument's allocation may be touched once in full.
-  for (const KernelArg& arg : args) {
-    uint64_t address = 0;
-    if (arg.size == sizeof address)
-      std::memcpy(&address, arg.bytes.data(), sizeof address);
-    else if (const auto map = arg.size == sizeof arg.bytes ? DecodeTensorMap(arg.bytes.data()) : std::nullopt)
-      address = map->address;
-    else
-      continue;
-    if (const auto range = memory_.Find(address))
-      input.footprint_bytes += static_cast<double>(range->end - range->base);
-    else if (const TextureData* texture = memory_.FindTexture(address))
-      input.footprint_bytes += static_cast<double>(texture->texels.size());
+  // Every argument's allocation may be touched once in full.
+  const std::map<uint64_t, double> before = Named(earlier.args);
+  input.follows = !earlier.args.empty();
+  input.moved_before = earlier.bytes;
+  for (const auto& [address, bytes] : Named(args)) {
+    input.footprint_bytes += bytes;
+    if (before.contains(address)) input.known_bytes += bytes;
   }
   if (observer_) observer_(input);
   return EstimateTime(input);

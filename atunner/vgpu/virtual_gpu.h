@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "atunner/device/device.h"
@@ -48,7 +49,9 @@ class VirtualGpu : public PredictingDevice {
   Result<ExecResult> LaunchCounted(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
                                    std::span<const KernelArg> args, const LaunchOptions& options);
   Result<Estimate> Predict(LoadedModule& module, const KernelResources& resources, const LaunchShape& shape,
-                           std::span<const KernelArg> args) override;
+                           std::span<const KernelArg> args, const Predecessors& earlier) override;
+  Result<LaunchOutcome> Complete(LoadedModule& module, const std::string& entry, const LaunchShape& shape,
+                                 std::span<const KernelArg> args) override;
 
   /// Constants of the time model; those expected of the profile until then.
   void Calibrate(Calibration calibration) { calibration_ = std::move(calibration); }
@@ -57,6 +60,8 @@ class VirtualGpu : public PredictingDevice {
 
  private:
   Status CheckRange(DeviceAddress address, uint64_t bytes) const;
+  /// What pointers and tensor maps among the arguments name: size by address, each once.
+  std::map<uint64_t, double> Named(std::span<const KernelArg> args) const;
   Result<LaunchOutcome> Refuse(const LaunchShape& shape, const ptx::Function* entry, const std::string& name,
                                std::span<const KernelArg> args) const;
 
