@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <unordered_map>
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr uint32_t kNowhere = ScheduledOp::kNowhere;
 constexpr uint32_t kLongestDetour = 16;  // instructions that a branch around a rare case jumps over
+constexpr uint32_t kOutnumbered = 8;     // so many times as many instructions of a part outweigh its loops
 
 // Opcodes as their lowest nine bits say them.
 constexpr uint16_t kFirstProduct = 0x1f0;  // wgmma's
@@ -252,7 +254,8 @@ class Matching {
   }
 
   /// Parts that the run may stand for, the best first: the one that ends with the same barrier, then those that are not
-  /// skipped within it, of as many loops as it has, of which the most instructions come.
+  /// skipped within it, that are not by far outnumbered, of as many loops as it has, of which the most instructions
+  /// come.
   std::vector<uint32_t> Ranked(const MachineRun& run) const {
     std::map<uint32_t, uint32_t> counts;
     for (const MachineStep& step : run.steps) {
@@ -266,6 +269,11 @@ class Matching {
       return std::max(depth, run.depth) - std::min(depth, run.depth);
     };
     std::ranges::stable_sort(parts, {}, apart);
+    if (parts.empty()) return parts;
+    // Code behind the kernel that jumps back into it looks like loops: a few instructions of the wait that follows a
+    // part must not win by their depth.
+    const uint32_t most = std::ranges::max(std::views::values(counts));
+    std::ranges::stable_partition(parts, [&](uint32_t part) { return kOutnumbered * counts[part] >= most; });
     std::ranges::stable_partition(parts, [&](uint32_t part) { return !IsSkipped(part, counts); });
     const MachineStep& end = run.steps.back();
     const bool meets = end.instruction.opcode == kBar && end.op != kNowhere && ops_[end.op].last;

@@ -66,6 +66,21 @@ TEST(Schedule, WhatIsMovedOutOfALoopRunsOnce) {
   EXPECT_EQ(schedule.runs[schedule.parts[0].runs[0][0]].steps.size(), 4u);
 }
 
+TEST(Schedule, FewInstructionsDoNotWinByTheirLoops) {
+  // The body of a loop that the machine code goes through once, with one instruction of what precedes it.
+  std::vector<ScheduledOp> ops(12);
+  for (uint32_t i = 0; i < ops.size(); ++i) ops[i].line = i + 1;
+  ops[10].target = 1;
+  ops[10].last = ops[10].control = ops[11].last = ops[11].control = true;
+  MachineCode code;
+  for (uint32_t line = 1; line <= 10; ++line) code.push_back(At(line, kAdd));
+  code.push_back(At(12, kExit));
+  const Schedule schedule = MakeSchedule(code, ops);
+  ASSERT_EQ(schedule.parts.size(), 3u);
+  EXPECT_TRUE(schedule.parts[0].runs.empty());
+  ASSERT_EQ(schedule.parts[1].runs.size(), 1u);
+}
+
 TEST(Schedule, ARunEndsWithItsOwnBarrier) {
   // Line 2: what is waited for before the barrier in line 3. The assembler moves additions of line 4 ahead of it.
   constexpr uint16_t kBar = 0x11d;
