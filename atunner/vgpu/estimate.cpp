@@ -249,10 +249,11 @@ Reread RereadOf(const EstimateInput& in, double reads) {
   return {from_l2, from_l2 * Misses(static_cast<double>(in.profile->l2_bytes), all)};
 }
 
-/// Bytes that the launches before left in L2, of what this one touches, `distinct` bytes in all.
+/// Bytes that the launches before left in L2, of `distinct` ones that this one touches. A stream of more than L2 leaves
+/// nothing of what it began with.
 double KeptBytes(const EstimateInput& in, double distinct) {
-  const double lost = Misses(static_cast<double>(in.profile->l2_bytes), in.moved_before + distinct);
-  return std::min(in.known_bytes, in.moved_before) * (1 - lost);
+  const double again = std::min({in.known_bytes, in.moved_before, distinct});
+  return in.moved_before + distinct - again <= static_cast<double>(in.profile->l2_bytes) ? again : 0;
 }
 
 Traffic TrafficOf(const EstimateInput& in) {
