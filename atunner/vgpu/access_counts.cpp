@@ -42,29 +42,38 @@ class LanePlaces {
     return static_cast<size_t>(std::unique(sectors.begin(), end) - sectors.begin());
   }
 
-  /// Cycles of the load/store unit: it takes lanes with 128 bytes in all at once, and looks up one cache line of them
-  /// per clock.
-  uint32_t Lines() const {
+  /// Cycles of the load/store unit: it takes lanes with 128 bytes in all at once, looks up some cache lines of them per
+  /// clock, and each of L1's banks gives one word.
+  uint32_t Wavefronts() const {
     const uint32_t together = bytes_ <= 4 ? kLanes : std::max(1u, 128 / bytes_);
     const uint32_t changes = Changes(~uint64_t{127});
-    uint32_t lines = 0;
+    uint32_t wavefronts = 0;
     for (uint32_t first = 0; first < kLanes; first += together) {
       const uint32_t group = mask_ & static_cast<uint32_t>(((uint64_t{1} << together) - 1) << first);
-      std::array<uint64_t, kLanes> seen;
-      auto end = seen.begin();
-      uint64_t highest = 0;
-      for (uint32_t m = group & (changes | -group); m != 0; m &= m - 1) {
-        const uint64_t line = addresses_[std::countr_zero(m)] / 128;
-        if (line <= highest && std::find(seen.begin(), end, line) != end) continue;
-        highest = std::max(highest, line);
-        *end++ = line;
-      }
-      lines += static_cast<uint32_t>(end - seen.begin());
+      if (group == 0) continue;
+      const uint32_t lines = Lines(group, changes);
+      wavefronts +=
+          lines == 1 ? 1 : std::max((lines + kLinesPerClk - 1) / kLinesPerClk, Conflicts(addresses_, group, bytes_));
     }
-    return lines;
+    return wavefronts;
   }
 
  private:
+  static constexpr uint32_t kLinesPerClk = 4;
+
+  /// Cache lines of these lanes; `changes`: lanes whose line differs from that of the one before.
+  uint32_t Lines(uint32_t group, uint32_t changes) const {
+    std::array<uint64_t, kLanes> seen;
+    auto end = seen.begin();
+    uint64_t highest = 0;
+    for (uint32_t m = group & (changes | -group); m != 0; m &= m - 1) {
+      const uint64_t line = addresses_[std::countr_zero(m)] / 128;
+      if (line <= highest && std::find(seen.begin(), end, line) != end) continue;
+      highest = std::max(highest, line);
+      *end++ = line;
+    }
+    return static_cast<uint32_t>(end - seen.begin());
+  }
   /// Whether an access may lie in two sectors: what is aligned does not.
   bool CrossSectors() const {
     uint64_t bits = 0;
@@ -148,7 +157,8 @@ struct CountedLanes {
 CountedLanes CountLanes(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool store, bool past_l1) {
   const LanePlaces places(addresses, mask, bytes);
   std::array<uint64_t, size_t{2} * kLanes> sectors;
-  const GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes, places.Sectors(sectors), places.Lines()};
+  const GlobalAccess access{static_cast<uint64_t>(std::popcount(mask)), bytes, places.Sectors(sectors),
+                            places.Wavefronts()};
   return {access, CountAccess(x, access, store, past_l1, [&](size_t i) { return sectors[i]; })};
 }
 
@@ -161,10 +171,7 @@ void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
 
 void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
-  GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, 0};
-  const uint64_t together = uint64_t{bytes} * (bytes <= 4 ? kLanes : std::max(1u, 128 / bytes));
-  for (uint64_t at = first; at < end; at += together)
-    access.wavefronts += static_cast<uint32_t>((at + together - 1) / 128 - at / 128 + 1);
+  const GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, std::max(1u, bytes / 4)};
   CountAccess(x, access, store, false, [first](size_t i) { return first / 32 + i; });
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "atunner/base/random.h"
@@ -144,18 +145,23 @@ TEST_P(Lanes, IrregularAccessesAreCountedAsDefined) {
             ";\n",
         in, threads, 0);
     std::set<uint64_t> sectors;
-    uint64_t lines = 1;  // of the places
+    uint64_t wavefronts = 1;  // of the places
     const uint32_t together = bytes <= 4 ? 32 : 128 / bytes;
     for (uint32_t first = 0; first < threads; first += together) {
-      std::set<uint64_t> of_group;
+      std::set<uint64_t> lines;
+      std::map<uint64_t, std::set<uint64_t>> words;  // by bank
       for (uint32_t l = first; l < std::min(threads, first + together); ++l) {
-        sectors.insert(uint64_t{in[l]} * bytes / 32);
-        of_group.insert(uint64_t{in[l]} * bytes / 128);
+        const uint64_t at = uint64_t{in[l]} * bytes;
+        sectors.insert(at / 32);
+        lines.insert(at / 128);
+        for (uint64_t word = at / 4; word <= (at + bytes - 1) / 4; ++word) words[word % 32].insert(word);
       }
-      lines += of_group.size();
+      uint64_t turns = (lines.size() + 3) / 4;
+      for (const auto& [bank, distinct] : words) turns = std::max(turns, distinct.size());
+      wavefronts += turns;
     }
     ASSERT_EQ(counts_.global_load_sectors, sectors.size() + (threads + 7) / 8) << "pass " << pass;
-    ASSERT_EQ(counts_.global_wavefronts, lines) << "pass " << pass;
+    ASSERT_EQ(counts_.global_wavefronts, wavefronts) << "pass " << pass;
     ASSERT_EQ(counts_.global_load_bytes, uint64_t{threads} * (bytes + 4));
   }
 }
