@@ -7,6 +7,11 @@
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
+/// Cycles that the load/store unit needs for what L1 holds, and `late` more for what it does not hold yet.
+struct Turns {
+  uint32_t wavefronts = 0, late = 0;
+};
+
 /// Where the lanes of one access to global memory go.
 class LanePlaces {
  public:
@@ -42,20 +47,22 @@ class LanePlaces {
     return static_cast<size_t>(std::unique(sectors.begin(), end) - sectors.begin());
   }
 
-  /// Cycles of the load/store unit: it takes lanes with 128 bytes in all at once, looks up some cache lines of them per
-  /// clock, and each of L1's banks gives one word.
-  uint32_t Wavefronts() const {
+  /// Cycles of the load/store unit: it takes lanes with 128 bytes in all at once, finds four cache lines of them per
+  /// clock, and each of L1's banks gives one word. What L1 does not hold takes a cycle per line.
+  Turns Wavefronts() const {
     const uint32_t together = bytes_ <= 4 ? kLanes : std::max(1u, 128 / bytes_);
     const uint32_t changes = Changes(~uint64_t{127});
-    uint32_t wavefronts = 0;
+    Turns turns;
     for (uint32_t first = 0; first < kLanes; first += together) {
       const uint32_t group = mask_ & static_cast<uint32_t>(((uint64_t{1} << together) - 1) << first);
       if (group == 0) continue;
       const uint32_t lines = Lines(group, changes);
-      wavefronts +=
-          lines == 1 ? 1 : std::max((lines + kLinesPerClk - 1) / kLinesPerClk, Conflicts(addresses_, group, bytes_));
+      const uint32_t found = (lines + kLinesPerClk - 1) / kLinesPerClk;
+      const uint32_t wavefronts = lines == 1 ? 1 : std::max(found, Conflicts(addresses_, group, bytes_));
+      turns.wavefronts += wavefronts;
+      turns.late += std::max(lines, wavefronts) - wavefronts;
     }
-    return wavefronts;
+    return turns;
   }
 
  private:
@@ -104,7 +111,7 @@ struct GlobalAccess {
   uint64_t lanes = 0;
   uint32_t bytes = 0;  ///< of a lane
   uint64_t sectors = 0;
-  uint32_t wavefronts = 0;
+  Turns turns;
 };
 /// Whether what a load does not find is in L2: DRAM brings two sectors at a time, and the block has read the other one.
 /// Of loads that touch little; wide ones bring both themselves.
@@ -128,7 +135,10 @@ SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bo
   const uint64_t kept = streams ? SectorTable::kShortly : x.launch->l1_sectors;
   const bool brought = x.timed && !store && IsBrought(x.load_sectors, access.sectors, sector);
   const SectorTable::Met met = (store ? x.store_sectors : x.load_sectors).Touch(access.sectors, kept, sector);
-  counts.global_wavefronts += access.wavefronts;
+  const bool found = !store && !past_l1 && !streams && met.fresh == 0 && met.lost == 0;
+  const uint32_t wavefronts = access.turns.wavefronts + (found ? 0 : access.turns.late);
+  counts.global_wavefronts += wavefronts;
+  counts.late_turns += found ? access.turns.late : 0;
   if (store) {
     x.load_sectors.Pass(access.sectors);  // L1 keeps them too
     counts.global_stores += 1;
@@ -145,7 +155,7 @@ SectorTable::Met CountAccess(Exec& x, const GlobalAccess& access, bool store, bo
   }
   using Level = Touch::Level;
   const Level near = past_l1 || (!store && met.lost > 0) ? Level::kL2 : Level::kL1;
-  x.touch = {met.fresh == 0 ? near : brought ? Level::kL2 : Level::kMiss, access.wavefronts};
+  x.touch = {met.fresh == 0 ? near : brought ? Level::kL2 : Level::kMiss, wavefronts};
   return met;
 }
 
@@ -171,7 +181,9 @@ void CountGlobal(Exec& x, const uint64_t* addresses, uint32_t mask, uint32_t byt
 
 void CountDense(Exec& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
-  const GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, std::max(1u, bytes / 4)};
+  const uint32_t wavefronts = std::max(1u, bytes / 4);
+  const bool aligned = first % (uint64_t{bytes} * kLanes / wavefronts) == 0;
+  const GlobalAccess access{kLanes, bytes, (end + 31) / 32 - first / 32, {wavefronts, aligned ? 0 : wavefronts}};
   CountAccess(x, access, store, false, [first](size_t i) { return first / 32 + i; });
 }
 

@@ -50,6 +50,7 @@ std::vector<std::pair<std::string, double>> Counts::Figures() const {
   add("l1_hit_sectors", l1_hit_sectors);
   add("reuse_distance", reuse_distance);
   add("global_wavefronts", global_wavefronts);
+  add("late_turns", late_turns);
   add("shared_requests", shared_requests);
   add("shared_wavefronts", shared_wavefronts);
   add("remote_packets", remote_packets);
@@ -105,6 +106,7 @@ Counts& Counts::operator+=(const Counts& o) {
   issued += o.issued;
   code_instructions = std::max(code_instructions, o.code_instructions);
   global_wavefronts += o.global_wavefronts;
+  late_turns += o.late_turns;
   l1_hit_sectors += o.l1_hit_sectors;
   reuse_distance += o.reuse_distance;
   for (size_t i = 0; i < path.size(); ++i) {

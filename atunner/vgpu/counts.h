@@ -55,6 +55,7 @@ struct Counts {
   uint64_t issued = 0;                       ///< of them in all, control flow included
   uint64_t code_instructions = 0;            ///< distinct ones that ran
   uint64_t global_wavefronts = 0;            ///< cycles of the load/store unit for global requests
+  uint64_t late_turns = 0;                   ///< and as many more while what they want is on its way to L1
   uint64_t l1_hit_sectors = 0;               ///< of loads: seen before by the block
   uint64_t reuse_distance = 0;               ///< of those, in distinct sectors that the block read since, summed
   std::array<double, 2>

@@ -176,6 +176,11 @@ double LeastWavefronts(const DeviceProfile& p) {
   return std::max(1.0, 32 / std::max(p.lsu_per_clk, 1.0) / WavefrontClocks(p));
 }
 
+/// Share of a block's time in which what it asks for is on its way from DRAM.
+double LateShare(const EstimateInput& in) {
+  return in.counts.path[1] > 0 ? std::clamp(1 - in.counts.path[0] / in.counts.path[1], 0.0, 1.0) : 0;
+}
+
 /// Cycles that an average block keeps each pipe of its SM busy, by what its warps do themselves.
 std::vector<Share> Pipes(const EstimateInput& in) {
   const DeviceProfile& p = *in.profile;
@@ -196,7 +201,10 @@ std::vector<Share> Pipes(const EstimateInput& in) {
       per_block(c.shared_wavefronts + c.global_wavefronts + c.local_requests - c.async_wavefronts);
   const double assumed = std::max(wavefronts, (requests + per_block(c.local_requests)) * LeastWavefronts(p)) +
                          std::max(0.0, uses(Pipe::kLsu) - requests);
-  const double lsu = c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;  // accesses that were merged
+  const double issued =
+      c.issued_wavefronts > 0 ? per_block(c.issued_wavefronts) : assumed;  // accesses that were merged
+  const double late = per_block(c.late_turns) - per_block(c.global_loads) * (LeastWavefronts(p) - 1);
+  const double lsu = issued + std::max(0.0, late) * LateShare(in);
   const double sectors = per_block(c.unique_load_sectors + c.unique_store_sectors + c.reread_sectors);
   const double passing = sectors - per_block(c.bulk_sectors) - LeftByOthers(in);
   const double port = (std::max(0.0, passing) * kSectorBytes + SpilledBytes(in)) / kPortBytesPerClk;
