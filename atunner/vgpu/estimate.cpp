@@ -176,9 +176,10 @@ double LeastWavefronts(const DeviceProfile& p) {
   return std::max(1.0, 32 / std::max(p.lsu_per_clk, 1.0) / WavefrontClocks(p));
 }
 
-/// Share of a block's time in which what it asks for is on its way from DRAM.
+/// Share of a block's time in which what it asks for is on its way from DRAM; in the first wave, where all ask at once.
 double LateShare(const EstimateInput& in) {
-  return in.counts.path[1] > 0 ? std::clamp(1 - in.counts.path[0] / in.counts.path[1], 0.0, 1.0) : 0;
+  if (in.counts.path[1] <= 0) return 0;
+  return std::clamp(1 - in.counts.path[0] / in.counts.path[1], 0.0, 1.0) / Waves(in);
 }
 
 /// Cycles that an average block keeps each pipe of its SM busy, by what its warps do themselves.
