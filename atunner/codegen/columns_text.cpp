@@ -36,17 +36,11 @@ class Writer {
   bool failed() const { return failed_; }
 
  private:
-  /// One kernel (where elements are parked, groups of blocks take strip after strip), or one per pass and one that
-  /// ends.
+  /// One kernel (where elements are parked, clusters take strip after strip), or one per pass and one that ends.
   std::string Kernels() {
-    const bool one = schedule_.park || schedule_.splits == 1;
-    std::string text = schedule_.park && !schedule_.cluster && schedule_.splits > 1
-                           ? "extern \"C\" __global__ void nothing_told(unsigned long long* told, long long count) {\n"
-                             "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
-                             "  if (i < count) told[i] = 0;\n}\n\n"
-                           : "";
-    if (schedule_.late) return text + Late();
-    if (one) text += Head("kernel");
+    if (schedule_.ring) return Ring();
+    const bool one = schedule_.cluster || schedule_.splits == 1;
+    std::string text = one ? Head("kernel") : "";
     for (int pass = 0; pass < program_.pass_count; ++pass) {
       if (schedule_.splits == 1) {
         text += Pass(pass);
@@ -58,7 +52,7 @@ class Writer {
     }
     if (!one) text += Head("finish");
     for (int pass = 0; pass < program_.pass_count && !one; ++pass) text += Collected(pass);
-    return text + Finish() + (schedule_.cluster ? "  ++turn;\n" : "") + (schedule_.park ? "  }\n}\n" : "}\n");
+    return text + Finish() + (schedule_.cluster ? "  ++turn;\n  }\n}\n" : "}\n");
   }
 
   const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
@@ -66,26 +60,82 @@ class Writer {
   std::string Name(NodeId id) const { return program_.ValueName(id); }
   std::string Arithmetic(NodeId id) const { return graph::CudaArithmetic(TypeOf(id).dtype, false); }
 
-  /// A strip is written after the next one was measured: what other blocks have found about it is there by then.
-  std::string Late() {
-    std::string text = Opening("kernel") + "  int now = 0;\n";
-    text += "  for (long long strip = blockIdx.y; (strip - gridDim.y) * KEPT_THREADS * LANES < all_kept; ";
-    text += "strip += gridDim.y, now ^= 1) {\n  if (strip * KEPT_THREADS * LANES < all_kept) {\n";
-    text += "  const int place = now;\n" + Strip("strip") + Pass(0) + Partials(0) + "  }\n";
-    text += "  if (strip == blockIdx.y) continue;\n  const int place = now ^ 1;\n" + Strip("(strip - gridDim.y)");
-    text += Early();
-    return text + Collected(0) + Finish() + "  }\n}\n";
+  /// Each part of a strip is copied, measured, and written once others were measured, when what other blocks have found
+  /// about its strip is there (kernels/graph/columns_ring.cuh).
+  std::string Ring() {
+    const std::vector<NodeId> reductions = program_.ReductionsOf(0);
+    std::string values, found;
+    for (NodeId id : reductions) {
+      values += ValueText(id);
+      found += fmt::format("measured<{}>({}value, part.count, {}), ", Combiner(id), Name(id), Neutral(id));
+    }
+    std::string text =
+        "extern \"C\" __global__ void nothing_told(unsigned long long* told, long long count) {\n"
+        "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
+        "  if (i < count) told[i] = 0;\n}\n\n" +
+        FoundText(reductions) + Opening("kernel") +
+        "  const int all_parts = all_kept * SPLITS;\n  __shared__ Exchange<Found> ring;\n  ring.begin();\n"
+        "  if (threadIdx.x >= BLOCK) return tell_and_await(ring, told, all_parts);\n"
+        "  const auto copy = [&](const Part& part, int i, int place) {\n" +
+        PartText("part") + Step() + Copies("k") +
+        "  };\n  for (int place = 0; place < PLACES - LATE; ++place)\n"
+        "    copy_rest(copy, Part(blockIdx.x + place * gridDim.x, all_parts), 0, place);\n"
+        "  for (Turn now(0), late(-LATE); late.number < all_parts; now.next(), late.next()) {\n"
+        "  const Part part(late.number, all_parts);\n" +
+        PartText("part") + Early() +
+        "  wait_copies<PLACES - LATE - 1>();\n  if (now.number < all_parts) {\n"
+        "  const Part part(now.number, all_parts);\n  const int place = now.place;\n" +
+        PartText("part") + values + "  ring.leave(now, Found{" + found +
+        "});\n  }\n  const int place = late.place;\n"
+        "  const Part next(late.number + PLACES * (int)gridDim.x, all_parts);\n"
+        "  if (part.count > 0) {\n  const Found all = ring.known_of(late);\n";
+    for (NodeId id : reductions)
+      text += fmt::format("  {} {}[LANES] = {{all.{}}};\n", SumType(id), Sums(id), Name(id)) + Divided(id);
+    return text + "  const bool active = true;\n" + Finish() +
+           "  }\n  copy_rest(copy, next, part.count, place);\n  }\n}\n";
+  }
+  /// Where a part lies.
+  std::string PartText(const std::string& part) const {
+    return fmt::format("  const {0} kept = {1}.kept;\n  const int begin = {1}.begin;\n", Index(), part) +
+           Coordinated("k", "kept", false, "  ");
+  }
+  /// Of a thread's vector number i of a part.
+  std::string Step() const {
+    return "    const int step = begin + i;\n" + Coordinated("r", "step * VEC", true, "    ");
+  }
+  /// A function that says what the lanes of a vector add to a reduction.
+  std::string ValueText(NodeId id) {
+    ElementText elements = Elements(0, "    ");
+    const std::string parked = Unparked(elements);
+    const auto value = elements.Of(program_.graph.node(id).operands[0], ElementAt());
+    failed_ = failed_ || elements.failed();
+    return fmt::format("  const auto {}value = [&](int i, {} (&of)[VEC]) {{\n", Name(id), Arithmetic(id)) + Step() +
+           parked + LanesText(elements, fmt::format("      of[lane] = {};\n", value.text), "    ") + "  };\n";
+  }
+  /// What a part comes to, and how two of them become one.
+  std::string FoundText(const std::vector<NodeId>& reductions) const {
+    std::string members, none, both;
+    for (NodeId id : reductions) {
+      members += fmt::format("  {} {};\n", SumType(id), Name(id));
+      none += Neutral(id) + ", ";
+      both += fmt::format("{0}::of(a.{1}, b.{1}), ", Combiner(id), Name(id));
+    }
+    return fmt::format(
+        "struct Found {{\n{}  static DEVICE Found none() {{ return {{{}}}; }}\n"
+        "  static DEVICE Found of(const Found& a, const Found& b) {{ return {{{}}}; }}\n}};\n\n",
+        members, none, both);
   }
 
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
   std::string Head(const std::string& name) {
-    if (!schedule_.park) return Opening(name) + Strip("(long long)blockIdx.x");
+    if (!schedule_.cluster) return Opening(name) + Strip("(long long)blockIdx.x");
     return Opening(name) +
            "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n" +
            Strip("strip") + Early();
   }
   /// What all elements of a strip share is asked for before anybody waits: cross_entropy_backward took 1216 us in place
-  /// of 1067 where rows did not (bfloat16, 32768 x 32000, on an H200).
+  /// of 1067 where rows did not (bfloat16, 32768 x 32000, on an H200). As it lies in memory: a conversion here would
+  /// wait.
   std::string Early() {
     std::string text;
     if (!early_ || program_.kept_inside) return text;
@@ -94,19 +144,22 @@ class Writer {
       const Shape& shape = TypeOf(id).shape;
       if (shape != program_.KeptShape() && shape != program_.Part(false) && !graph::ElementCount(shape).one()) continue;
       early_->push_back(id);
-      text += fmt::format("  {0} early_{1} = load<{0}>(in_{1}[{2}]);\n  pin(early_{1});\n", Arithmetic(id),
+      text += fmt::format("  {0} early_{1} = in_{1}[{2}];\n  pin(early_{1});\n", CudaName(TypeOf(id).dtype),
                           program_.graph.node(id).name, NumberText(shape, KeptAt(id)));
     }
     return text;
   }
   std::string Opening(const std::string& name) const {
     std::string parameters = KernelParameters(*spec_);
-    for (const ColumnsPartial& partial : PartialsOf(program_, schedule_.park)) {
+    for (const ColumnsPartial& partial : PartialsOf(program_, schedule_.ring)) {
       if (schedule_.splits > 1 && !schedule_.cluster)
         parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
-                                   schedule_.park ? ", BLOCKS_PER_SM" : "", name, parameters);
+                                   schedule_.ring      ? " + 64, BLOCKS_PER_SM"
+                                   : schedule_.cluster ? ", BLOCKS_PER_SM"
+                                                       : "",
+                                   name, parameters);
     const bool inside = program_.kept_inside;
     text += fmt::format("  const int kept_thread = threadIdx.x {} {};\n", inside ? '%' : '/',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
@@ -121,9 +174,8 @@ class Writer {
     text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
     text += Share("active");
     text += Coordinated("k", "active ? kept : 0", false, "  ");
-    if (schedule_.park) {
-      text += fmt::format("  const long long next = kept + {}(long long)gridDim.y * KEPT_THREADS * LANES;\n",
-                          schedule_.late ? "2 * " : "");
+    if (schedule_.cluster) {
+      text += "  const long long next = kept + (long long)gridDim.y * KEPT_THREADS * LANES;\n";
       text += "  const bool more = next < all_kept;\n";
       text += Coordinated("n", "more ? next : 0", false, "  ");
     }
@@ -132,18 +184,20 @@ class Writer {
 
   std::string Share(const std::string& active) const {
     return fmt::format("  const {0} begin = STEPS * {1} / {2};\n  const {0} end = {3} ? STEPS * ({1} + 1) / {2} : 0;\n",
-                       StepType(), BlocksPart(), schedule_.park ? "SPLITS" : "gridDim.y", active);
+                       StepType(), BlocksPart(), schedule_.cluster ? "SPLITS" : "gridDim.y", active);
   }
   /// Which share of what is reduced is this block's. Blocks that wait for each other follow each other, so that those
   /// of one multiprocessor wait for different ones.
-  const char* BlocksPart() const { return schedule_.park ? "blockIdx.x" : "blockIdx.y"; }
+  const char* BlocksPart() const {
+    return schedule_.ring ? "part.number" : schedule_.cluster ? "blockIdx.x" : "blockIdx.y";
+  }
   /// Loads from memory stay further ahead of what is computed where steps have 64 bits: sums over axis 0 took 123 us in
   /// place of 153 (bfloat16, 16384 x 14336, on an H200).
-  std::string StepType() const { return schedule_.park ? Index() : "long long"; }
+  std::string StepType() const { return schedule_.cluster ? Index() : "long long"; }
 
   /// Each thread parks what it alone reads: nobody has to wait.
   std::string ParkedPlaces() const {
-    if (!schedule_.park) return "";
+    if (!schedule_.parks()) return "";
     std::string text = "  extern __shared__ uint4 parked[];\n";
     const std::vector<ColumnsParked> all = Parked();
     for (const ColumnsParked& one : all)
@@ -154,13 +208,13 @@ class Writer {
   }
   std::vector<ColumnsParked> Parked() const {
     int64_t bytes = 0;
-    if (!schedule_.park) return {};
+    if (!schedule_.parks()) return {};
     return ParkedOf(program_, schedule_.parked_vectors, schedule_.vector, bytes);
   }
   std::string PlaceOf(const ColumnsParked& one) const {
-    return fmt::format("parked_{}[(int)(step - begin){}{}]", program_.graph.node(one.id).name,
-                       program_.kept_inside ? " * KEPT_THREADS" : "",
-                       schedule_.late ? " + place * (MOST_STEPS * KEPT_THREADS)" : "");
+    return fmt::format("parked_{}[{}{}]", program_.graph.node(one.id).name,
+                       schedule_.ring ? "place * MOST_STEPS + i" : "(int)(step - begin)",
+                       program_.kept_inside ? " * KEPT_THREADS" : "");
   }
   /// Copies this thread's vectors of a strip, whose kept coordinates are called so, to where they are parked.
   std::string Copies(const std::string& kept) const {
@@ -174,17 +228,15 @@ class Writer {
   std::string Entered() const {
     if (!schedule_.cluster) return "";
     std::string numbers;
-    for (const ColumnsPartial& partial : PartialsOf(program_, true))
+    for (const ColumnsPartial& partial : PartialsOf(program_, false))
       numbers += (numbers.empty() ? "" : ", ") + std::to_string(partial.id);
     return fmt::format("  enter_cluster<{}>();\n  int turn = 0;\n", numbers);
   }
-  /// What is parked of the first strip, or of the first two, is asked for before the others.
+  /// What is parked of the first strip is asked for before the others.
   std::string FirstStrip() const {
-    if (!schedule_.park) return "";
-    std::string text = schedule_.late ? "  for (int place = 0; place < 2; ++place) {\n" : "  {\n";
-    text += fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n",
-                        schedule_.late ? "(blockIdx.y + place * (long long)gridDim.y)" : "(long long)blockIdx.y");
-    return text + Coordinated("k", "kept < all_kept ? kept : 0", false, "  ") + Share("kept < all_kept") + OpenLoop() +
+    if (!schedule_.cluster) return "";
+    return "  {\n  const long long kept = ((long long)blockIdx.y * KEPT_THREADS + kept_thread) * LANES;\n" +
+           Coordinated("k", "kept < all_kept ? kept : 0", false, "  ") + Share("kept < all_kept") + OpenLoop() +
            Copies("k") + "  }\n  commit_copies();\n  }\n";
   }
   /// Lines that make parked elements known.
@@ -197,13 +249,13 @@ class Writer {
     }
     return text;
   }
-  /// Of an element of the space, from the begin of a tensor of its shape.
+  /// Of an element of the space, from the begin of a tensor of its shape. In parentheses: one address is computed.
   std::string Offset(const std::string& kept = "k") const {
     Coordinates at = ElementAt();
     for (size_t axis = 0; axis < at.size(); ++axis) {
       if (!program_.reduced[axis]) at[axis].text = kept + std::to_string(axis);
     }
-    return NumberText(program_.space, at);
+    return "(" + NumberText(program_.space, at) + ")";
   }
 
   /// k0, k2, … of the kept axes or r1, … of the reduced ones, from their elements' number.
@@ -228,20 +280,24 @@ class Writer {
         elements.Know(node, {Name(node) + Lane(), lanes_ > 1 ? 1 : 0}, KeptAt(node));
     }
     for (NodeId id : early_.value_or(std::vector<NodeId>()))
-      elements.Know(id, {"early_" + program_.graph.node(id).name}, KeptAt(id));
+      elements.Know(id, {fmt::format("load<{}>(early_{})", Arithmetic(id), program_.graph.node(id).name)}, KeptAt(id));
     return elements;
   }
-  bool HasSpread(NodeId id) const { return !program_.BesideOf(id).empty(); }
+  bool HasExponentials(NodeId id) const { return ReduceOf(id).op == Combine::kMax && !program_.BesideOf(id).empty(); }
+  bool HasSpread(NodeId id) const { return ReduceOf(id).op != Combine::kMax && !program_.BesideOf(id).empty(); }
   /// What a pass adds up in, for each lane: the result's type, or moments.
-  std::string Sums(NodeId id) const { return HasSpread(id) ? Name(id) + "moments" : Name(id); }
-  std::string SumType(NodeId id) const { return HasSpread(id) ? "Moments<" + Arithmetic(id) + ">" : Arithmetic(id); }
+  std::string Sums(NodeId id) const { return program_.BesideOf(id).empty() ? Name(id) : Name(id) + "moments"; }
+  std::string SumType(NodeId id) const {
+    return HasExponentials(id) ? "Peak" : HasSpread(id) ? "Moments<" + Arithmetic(id) + ">" : Arithmetic(id);
+  }
   std::string Combiner(NodeId id) const {
-    return HasSpread(id) ? "Merged" : std::string(CombinerName(ReduceOf(id).op));
+    return HasExponentials(id) ? "Higher" : HasSpread(id) ? "Merged" : std::string(CombinerName(ReduceOf(id).op));
   }
   std::string Neutral(NodeId id) const {
     const DType dtype = TypeOf(id).dtype;
-    return HasSpread(id) ? SumType(id) + "{}"
-                         : graph::CudaLiteral(dtype, graph::Neutral(ReduceOf(id).op, dtype), false);
+    if (HasSpread(id)) return SumType(id) + "{}";
+    const std::string neutral = graph::CudaLiteral(dtype, graph::Neutral(ReduceOf(id).op, dtype), false);
+    return HasExponentials(id) ? "Peak{" + neutral + ", 0}" : neutral;
   }
   std::string Lane() const { return lanes_ > 1 ? "[lane]" : "[0]"; }
 
@@ -272,6 +328,10 @@ class Writer {
   std::string Divided(NodeId id) const {
     const std::string count = CountOf(program_.Part(true));
     const std::string lanes = "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) ";
+    if (HasExponentials(id))  // infinities differ from themselves by no number
+      return fmt::format(
+          "  const float {0}[LANES] = {{{1}[0].top}}, {2}[LANES] = {{{1}[0].sum + ({1}[0].top - {1}[0].top)}};\n",
+          Name(id), Sums(id), Name(program_.BesideOf(id)[0]));
     if (!HasSpread(id))
       return ReduceOf(id).op == Combine::kMean ? fmt::format("{}{}[lane] /= {};\n", lanes, Name(id), count) : "";
     std::string text = fmt::format("  {} {}[LANES];\n{}{}[lane] = {}[lane].mean;\n", Arithmetic(id), Name(id), lanes,
@@ -287,7 +347,7 @@ class Writer {
     std::string text = fmt::format("\n  // Pass {}.\n", pass + 1);
     ElementText elements = Elements(pass, "    ");
     const std::string parked = Unparked(elements);
-    if (schedule_.park && pass == 0) text += "  wait_copies<0>();\n";
+    if (schedule_.cluster && pass == 0) text += "  wait_copies<0>();\n";
     std::string sums, counts, share;
     for (NodeId id : reductions) {
       text += Declare(id, Gathered(id), HasSpread(id) ? "VEC" : "LANES");
@@ -329,11 +389,8 @@ class Writer {
     if (schedule_.cluster) return text;
     text += "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
-    for (NodeId id : program_.ReductionsOf(pass)) {
-      const std::string place = Name(id) + "parts + " + PartPlace(BlocksPart());
-      text += schedule_.park ? fmt::format("    tell({}, {}[lane]);\n", place, Sums(id))
-                             : fmt::format("    *({}) = {}[lane];\n", place, Sums(id));
-    }
+    for (NodeId id : program_.ReductionsOf(pass))
+      text += fmt::format("    {}parts[{}] = {}[lane];\n", Name(id), PartPlace(BlocksPart()), Sums(id));
     return text + "  }\n  }\n";
   }
 
@@ -356,9 +413,8 @@ class Writer {
     text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : reductions) {
       const std::string part =
-          schedule_.cluster
-              ? fmt::format("{}parts[(part * KEPT_THREADS + kept_thread) * LANES + lane].value", Name(id))
-              : fmt::format("{}({}parts + {})", schedule_.park ? "await" : "*", Name(id), PartPlace("part"));
+          schedule_.cluster ? fmt::format("{}parts[(part * KEPT_THREADS + kept_thread) * LANES + lane].value", Name(id))
+                            : fmt::format("{}parts[{}]", Name(id), PartPlace("part"));
       text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2});\n", Gathered(id), Combiner(id), part);
     }
     text += "    }\n  }\n";
@@ -375,13 +431,16 @@ class Writer {
 
   std::string WritingPass() {
     ElementText elements = Elements(program_.pass_count, "    ");
-    const std::string parked =
-        Unparked(elements) + (schedule_.park ? "    if (more) {\n" + Copies("n") + "    }\n" : "");
+    const std::string parked = Unparked(elements),
+                      more = schedule_.cluster ? "    if (more) {\n" + Copies("n") + "    }\n" : "";
     const std::string results =
         ResultsText(elements, program_.graph, program_.element_outputs, ElementAt(), Offset(), "    ");
     failed_ = failed_ || elements.failed();
-    return "\n  // The results.\n" + OpenLoop() + parked + results + "  }\n" +
-           (schedule_.park ? "  commit_copies();\n" : "");
+    if (schedule_.ring)
+      return "  for_vectors(part.count, [&](int i) {\n" + Step() + parked +
+             "    if (i < next.count) copy(next, i, place);\n" + results + "  });\n";
+    return "\n  // The results.\n" + OpenLoop() + parked + more + results + "  }\n" +
+           (schedule_.cluster ? "  commit_copies();\n" : "");
   }
 
   /// One value per kept element; of several blocks that know it the first writes.
@@ -415,8 +474,9 @@ class Writer {
 
 }  // namespace
 
-std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool told) {
+std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool ring) {
   std::vector<ColumnsPartial> partials;
+  size_t all = 0;  // in a structure
   for (size_t id = 0; id < program.passes.size(); ++id) {
     const auto node = static_cast<NodeId>(id);
     if (program.passes[id] < 0 || program.beside.contains(node)) continue;
@@ -426,9 +486,10 @@ std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool tol
     const bool moments = !program.BesideOf(node).empty();
     ColumnsPartial partial{node, program.ValueName(node) + "parts", moments ? "Moments<" + type + ">" : type,
                            moments ? 3 * bytes : bytes};
-    if (told) partial.type = "Told<" + partial.type + ">", partial.bytes = (partial.bytes + 3) / 4 * 8;
+    all += CeilDiv(partial.bytes, 8) * 8;
     partials.push_back(std::move(partial));
   }
+  if (ring) return {{-1, "told", "Told<Found>", 2 * all}};
   return partials;
 }
 
@@ -445,7 +506,7 @@ std::vector<ColumnsParked> ParkedOf(const ReductionProgram& program, int64_t vec
 }
 
 std::vector<std::string> ColumnsKernels(const ReductionProgram& program, const ColumnsSchedule& schedule) {
-  if (schedule.splits == 1 || schedule.park) return {"kernel"};
+  if (schedule.splits == 1 || schedule.parks()) return {"kernel"};
   std::vector<std::string> names;
   for (int pass = 0; pass < program.pass_count; ++pass) names.push_back(fmt::format("pass{}", pass + 1));
   names.emplace_back("finish");
@@ -463,9 +524,9 @@ bool ColumnsCanBeWritten(const ReductionProgram& program) {
   return !writer.failed();
 }
 
-bool ColumnsCanPark(const ReductionProgram& program) {
+bool ColumnsCanPark(const ReductionProgram& program, bool ring) {
   const KernelSpec none;
-  Writer writer(program, &none, {.splits = 2, .park = true});
+  Writer writer(program, &none, {.splits = 2, .cluster = !ring, .ring = ring});
   writer.Run();
   int64_t bytes = 0;
   return !writer.failed() && !ParkedOf(program, 1, 1, bytes).empty();

@@ -14,11 +14,12 @@ struct ColumnsSchedule {
   int64_t splits = 1;  ///< parts of what is reduced that blocks of their own work on
   int64_t unroll = 1;
   bool hold = false;           ///< elements between passes, in registers
-  bool park = false;           ///< elements between passes, in shared memory, of blocks that run at once: one kernel
-  bool cluster = false;        ///< of blocks of a cluster, which tell each other through shared memory
-  bool late = false;           ///< of what is parked: a strip is written after the next one was measured
+  bool cluster = false;        ///< the same in shared memory, of blocks of a cluster: one kernel
+  bool ring = false;           ///< the same of parts of strips, which are written after others were measured
   bool narrow = false;         ///< short functions, as 16-bit results need them
   int64_t parked_vectors = 0;  ///< of each input, in a block, for all strips at once
+
+  bool parks() const { return cluster || ring; }
 };
 
 /// What a reduction's parts are kept in between kernels, where there are splits.
@@ -28,8 +29,8 @@ struct ColumnsPartial {
   std::string type;  ///< of one part
   size_t bytes = 4;  ///< of it
 };
-/// `told`: by blocks that wait for each other, in words of 64 bits.
-std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool told);
+/// What blocks with rings tell each other lies in words of 64 bits.
+std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool ring);
 
 /// The inputs that a schedule parks, and where each begins in the dynamic shared memory of a block.
 struct ColumnsParked {
@@ -47,6 +48,6 @@ std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec,
 /// Is everything that elements are computed from where its coordinates say?
 bool ColumnsCanBeWritten(const ReductionProgram& program);
 /// Are there elements to park, and is each used where it lies alone?
-bool ColumnsCanPark(const ReductionProgram& program);
+bool ColumnsCanPark(const ReductionProgram& program, bool ring);
 
 }  // namespace atunner

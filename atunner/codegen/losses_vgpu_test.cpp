@@ -104,9 +104,13 @@ TEST_F(Losses, RowsThatExceedABlock) {
     ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
     for (int64_t hold : {0, 2, 3}) {
       if (hold > 0 && spec.name == "logsumexp") continue;
-      const Configuration one = WithValues(
-          *schedule,
-          {{"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 4}, {"splits", 2}, {"unroll", 4}, {"hold", hold}});
+      const Configuration one = WithValues(*schedule, {{"kept_threads", 1},
+                                                       {"reduced_threads", 64},
+                                                       {"vector", 4},
+                                                       {"splits", 2},
+                                                       {"unroll", 4},
+                                                       {"hold", hold},
+                                                       {"rings", 1}});
       CheckConfiguration(spec, *schedule, one, **oracle);
     }
   }

@@ -159,12 +159,13 @@ TEST_F(GraphKernels, BlocksThatDivideColumnsMeetInOneKernel) {
     std::vector<int64_t> shape;
     Attributes attributes;
   };
-  const Case cases[] = {{"softmax", {300, 24}, {{"axis", int64_t{0}}}}, {"batch_norm", {5, 12, 8, 8}, {}}};
+  const Case cases[] = {
+      {"softmax", {24, 3000}, {}}, {"batch_norm", {25, 12, 8, 8}, {}}, {"softmax_backward", {24, 3000}, {}}};
   for (const auto& [name, shape, attributes] : cases) {
     const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kFloat32, {shape}, attributes, false});
     const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
     SCOPED_TRACE(spec.name);
-    const auto schedule = MakeTemplate(spec, gpu_.profile()).value();
+    const auto schedule = kColumnsFamily.Bind(spec, gpu_.profile()).value();
     const auto index = SpaceIndex::Build(schedule->space(), spec.dims).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     Random random(5);
@@ -188,21 +189,23 @@ class OnHopper : public GraphKernels {
   OnHopper() : GraphKernels("H200") {}
 };
 
-// Few multiprocessors, so that every cluster has several strips: its boxes are used again. So is shared memory where a
-// strip is written after the next was measured.
-TEST_F(OnHopper, BlocksOfAClusterMeetThroughSharedMemory) {
+// Few multiprocessors, so that every cluster has several strips, and every block many parts of some: boxes and places
+// are used again.
+TEST_F(OnHopper, BlocksThatShareStripsMeet) {
   DeviceProfile few = gpu_.profile();
   few.sms = 4;
-  for (const char* name : {"batch_norm", "instance_norm"}) {
-    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kBFloat16, {{9, 21, 64, 64}}, {}, false});
+  for (const char* name : {"batch_norm", "instance_norm", "batch_norm_training"}) {
+    const auto built = graph::Build(*graph::FindInLibrary(name), {DType::kBFloat16, {{9, 21, 84, 60}}, {}, false});
     const KernelSpec spec = SpecOfGraph(built.value(), {}).value();
     const auto schedule = MakeTemplate(spec, few).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-    for (const auto& [splits, hold] : {std::pair<int64_t, int64_t>{2, 3}, {8, 3}, {4, 4}, {8, 4}}) {
+    for (const auto& [splits, hold, rings] :
+         {std::array<int64_t, 3>{2, 3, 1}, {8, 3, 1}, {4, 2, 1}, {8, 2, 1}, {16, 2, 2}}) {
+      const int64_t parts = splits / (name[0] == 'i' ? 2 : 1);
       const std::vector<std::pair<const char*, int64_t>> values = {
-          {"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 4}, {"splits", splits / (name[0] == 'i' ? 2 : 1)},
-          {"unroll", 1},       {"hold", hold}};
-      if (values[3].second > 1) CheckConfiguration(spec, *schedule, WithValues(*schedule, values), *oracle);
+          {"kept_threads", 1},           {"reduced_threads", 64}, {"vector", 4},   {"splits", parts},
+          {"unroll", hold == 2 ? 4 : 1}, {"hold", hold},          {"rings", rings}};
+      if (parts > 1) CheckConfiguration(spec, *schedule, WithValues(*schedule, values), *oracle);
     }
   }
 }
@@ -223,9 +226,10 @@ output y
   few.sms = 4;
   const auto schedule = kColumnsFamily.Bind(spec, few).value();
   auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
-  for (int64_t hold : {3, 4}) {
+  for (int64_t hold : {2, 3}) {
     const std::vector<std::pair<const char*, int64_t>> values = {
-        {"kept_threads", 1}, {"reduced_threads", 64}, {"vector", 2}, {"splits", 2}, {"unroll", 1}, {"hold", hold}};
+        {"kept_threads", 1},           {"reduced_threads", 64}, {"vector", 2}, {"splits", 2},
+        {"unroll", hold == 2 ? 4 : 1}, {"hold", hold},          {"rings", 1}};
     CheckConfiguration(spec, *schedule, WithValues(*schedule, values), *oracle);
   }
 }

@@ -275,8 +275,11 @@ std::string ReductionProgram::ValueName(NodeId id) const {
   return (name.empty() ? "v" + std::to_string(id) : name) + "_";
 }
 
-std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph) {
-  auto program = MakeProgram(graph, FindSpreads);
+std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph, bool online) {
+  auto program = MakeProgram(graph, [&](ReductionProgram& made) {
+    FindSpreads(made);
+    if (online) FindExponentials(made);
+  });
   return program && !IsPooling(*program) ? std::move(program) : std::nullopt;
 }
 

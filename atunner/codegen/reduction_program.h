@@ -57,10 +57,10 @@ struct ReductionProgram {
   std::string ValueName(graph::NodeId id) const;
 };
 
-/// nullopt where reductions differ in their axes, or something else than a map comes between.
-std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph);
-/// Of last axes of known extent alone, and of elements of rows at places that inputs tell. `online`: sums of
+/// nullopt where reductions differ in their axes, or something else than a map comes between. `online`: sums of
 /// exponentials are computed beside their maximum (else they are sums like others).
+std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph, bool online = false);
+/// Of last axes of known extent alone, and of elements of rows at places that inputs tell.
 std::optional<ReductionProgram> MakeRowsProgram(const graph::ValidGraph& graph, bool online = false);
 
 }  // namespace atunner

@@ -20,9 +20,14 @@ DEVICE void expect_bytes(unsigned barrier, unsigned bytes) {
 }
 /// Until the phase of that parity is over; for odd parity at once on a fresh barrier.
 DEVICE void await(unsigned barrier, unsigned parity) {
+#if __CUDA_ARCH__ >= 900
+#define MBARRIER_WAIT "try_wait"
+#else
+#define MBARRIER_WAIT "test_wait"
+#endif
   unsigned over;
   do {
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+    asm volatile("{\n.reg .pred p;\nmbarrier." MBARRIER_WAIT ".parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
                  : "=r"(over)
                  : "r"(barrier), "r"(parity)
                  : "memory");

@@ -58,26 +58,26 @@ template <class T> DEVICE void tell(Told<T>* to, const T& value) {
   for (int i = 0; i < InWords<T>::COUNT; ++i)
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to->word + i), "l"(1ull << 32 | told.word[i]) : "memory");
 }
-/// Its words are asked for together: one after the other, each would take a round to L2.
-template <class T> DEVICE T await(const Told<T>* from) {
+/// Has a value been told? Its words are asked for together: one after the other, each would take a round to L2.
+template <class T> DEVICE bool was_told(const Told<T>* from, T& value) {
   InWords<T> told = {};
-  unsigned there;
-  do {
-    there = 1;
+  unsigned there = 1;
 #pragma unroll
-    for (int i = 0; i < InWords<T>::COUNT; ++i) {
-      unsigned long long seen;
-      asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(from->word + i) : "memory");
-      told.word[i] = (unsigned)seen;
-      there &= (unsigned)(seen >> 32);
-    }
-  } while (!there);
-  return told.value;
+  for (int i = 0; i < InWords<T>::COUNT; ++i) {
+    unsigned long long seen;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(from->word + i) : "memory");
+    told.word[i] = (unsigned)seen;
+    there &= (unsigned)(seen >> 32);
+  }
+  value = told.value;
+  return there;
 }
 /// Keeps the compiler from asking for a value later than here.
-template <class T> DEVICE void pin(T&) {}
-DEVICE void pin(float& v) { asm volatile("" : "+f"(v)); }
-DEVICE void pin(long long& v) { asm volatile("" : "+l"(v)); }
+template <class T> DEVICE void pin(T& v) {
+  if constexpr (sizeof(T) == 2) asm volatile("" : "+h"((unsigned short&)v));
+  if constexpr (sizeof(T) == 4) asm volatile("" : "+r"((unsigned&)v));
+  if constexpr (sizeof(T) == 8) asm volatile("" : "+l"((unsigned long long&)v));
+}
 
 /// Of a count. Divided in full, it would take a branch that keeps loads from moving ahead of it.
 DEVICE float quotient(float a, float b) { return __fdividef(a, b); }

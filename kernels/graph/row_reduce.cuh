@@ -2,13 +2,6 @@
 constexpr int BLOCK = THREADS_PER_ROW * ROWS_PER_BLOCK;
 constexpr int WARPS_PER_ROW = THREADS_PER_ROW > 32 ? THREADS_PER_ROW / 32 : 1;
 
-/// Combines N values, a power of two, in a tree: among many small terms and a large one, a chain would round in the same
-/// direction every time, and a loop over an array would lie in local memory from 16 on.
-template <class Op, int N, class T> DEVICE T tree(const T* leaves) {
-  if constexpr (N == 1) return leaves[0];
-  else return Op::of(tree<Op, N / 2>(leaves), tree<Op, N / 2>(leaves + N / 2));
-}
-
 /// The same over the threads of a row. `slot` alternates between two areas of shared memory, so that one barrier is enough.
 template <class Op, int N, class T> DEVICE void row_reduce(T (&values)[N], int& slot) {
   warp_reduce<Op, (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32)>(values);
