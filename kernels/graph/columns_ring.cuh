@@ -27,12 +27,12 @@ struct Part {
     count = is ? EACH + (number < MORE) : 0;
   }
 };
-/// For each of this thread's vectors of a part.
+/// For each of this thread's vectors of a part, which has STEPS / SPLITS or one more: only the last turn asks whose are left.
 template <class Each> DEVICE void for_vectors(int count, const Each& each) {
 #pragma unroll UNROLL
   for (int turn = 0; turn < (MOST_STEPS + BLOCK - 1) / BLOCK; ++turn) {
     const int i = turn * BLOCK + threadIdx.x;
-    if (i < count) each(i);
+    if ((turn + 1) * BLOCK <= STEPS / SPLITS || i < count) each(i);
   }
 }
 /// The rest of a part, whose first `copied` vectors are under way already.
