@@ -24,14 +24,12 @@ std::optional<ReductionProgram> ProgramOf(const KernelSpec& spec) {
   return program && ColumnsCanBeWritten(*program) ? std::move(program) : std::nullopt;
 }
 
-constexpr int64_t kHeldBytes = 384;         // of a thread, between passes
-constexpr int64_t kNearPartsBytes = 1024;   // of shared memory, where clusters of small blocks meet
-constexpr int64_t kRing = 2, kCluster = 3;  // of hold
-constexpr int64_t kMostPlaces = 9;          // in a ring
-constexpr int64_t kPlaceBytes = 512;        // of shared memory beside elements, for each
-constexpr double kNearNs = 3000;            // of blocks that tell each other what they have found, in a cluster
-constexpr double kStepNs = 10;              // of a thread, for each element that it adds up and writes
-constexpr double kLaunchNs = 2500;          // of a kernel after another one
+constexpr int64_t kHeldBytes = 384;   // of a thread, between passes
+constexpr int64_t kRing = 2;          // of hold
+constexpr int64_t kMostPlaces = 9;    // in a ring
+constexpr int64_t kPlaceBytes = 512;  // of shared memory beside elements, for each
+constexpr double kMeetingNs = 6000;   // of blocks that tell each other what they have found
+constexpr double kLaunchNs = 2500;    // of a kernel after another one
 
 class ColumnsTemplate : public GraphTemplate {
  public:
@@ -51,18 +49,14 @@ class ColumnsTemplate : public GraphTemplate {
         .Line(fmt::format("constexpr long long STEPS = {};  // {} to reduce", Steps(vector),
                           program_.kept_inside || vector == 1 ? "elements" : "vectors"));
     const ColumnsSchedule schedule = ScheduleOf(at);
-    if (schedule.parks())
-      constants.Int("BLOCKS_PER_SM", BlocksPerSm(at), "that run at once")
-          .Int("MOST_STEPS", MostSteps(at), "of a block");
-    if (schedule.cluster)
-      constants.Line("constexpr int CLUSTER = SPLITS, BOXES = 2;\nconstexpr bool BY_VALUE = false;");
     if (schedule.ring)
-      constants.Int("PLACES", Places(at), "of parts in shared memory").Int("LATE", Late(at), "of those measured");
+      constants.Int("MOST_STEPS", MostSteps(at), "of a part")
+          .Int("PLACES", Places(at), "of parts in shared memory")
+          .Int("LATE", Late(at), "of those measured");
     return RenderedKernel{
         Source(configuration, "reductions over any axes", constants,
                {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
-                schedule.parks() ? embed::kTensorCopiesCuh : "", schedule.cluster ? embed::kClusterCuh : "",
-                schedule.cluster ? embed::kClusterPartsCuh : "", schedule.ring ? embed::kColumnsRingCuh : "",
+                schedule.ring ? embed::kTensorCopiesCuh : "", schedule.ring ? embed::kColumnsRingCuh : "",
                 ColumnsText(schedule.ring ? *in_ring_ : program_, spec_, schedule)}),
         PlanOf(configuration)};
   }
@@ -77,7 +71,6 @@ class ColumnsTemplate : public GraphTemplate {
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     if (at["hold"] == kRing) return RingNs(at);
-    if (at["hold"] == kCluster) return ClusterNs(at);
     const double vector = Real(at["vector"]);
     const double threads = Real(at["kept_threads"]) * Real(at["reduced_threads"]);
     const double lanes = program_.kept_inside ? vector : 1;
@@ -130,91 +123,50 @@ class ColumnsTemplate : public GraphTemplate {
             at["splits"],
             at["unroll"],
             at["hold"] == 1,
-            at["hold"] == kCluster,
             at["hold"] == kRing,
             IsNarrow(graph_, space_, at.configuration),
-            ParkedVectors(at)};
+            MostSteps(at) * Places(at)};
   }
-  /// Asynchronous copies move four bytes at least.
-  bool CanPark(const ReductionProgram& program, bool ring) const {
-    return profile_.cc_major >= (ring ? 8 : 9) && !program.element_outputs.empty() && ColumnsCanPark(program, ring);
-  }
-  /// Of neighbours, in one pass: what blocks have found is told once.
+  /// Of neighbours, in one pass: what blocks have found is told once. Asynchronous copies move four bytes at least.
   bool CanRing(const ReductionProgram& program) const {
-    return program.pass_count == 1 && !program.kept_inside && program.equals.empty() && Reduced() < INT32_MAX &&
-           CanPark(program, true);
+    return profile_.cc_major >= 8 && !program.element_outputs.empty() && program.pass_count == 1 &&
+           !program.kept_inside && program.equals.empty() && Reduced() < INT32_MAX && ColumnsCanPark(program);
   }
   /// That a block takes, at most.
   int64_t MostSteps(const Chosen& at) const { return CeilDiv(Steps(at["vector"]), at["splits"]); }
-  /// Of each parked input, in a block.
-  int64_t ParkedVectors(const Chosen& at) const {
-    return MostSteps(at) * at["kept_threads"] * (at["hold"] == kRing ? Places(at) : 1);
-  }
   int64_t ParkedBytes(const Chosen& at) const {
     int64_t bytes = 0;
-    if (at["hold"] > 1) ParkedOf(program_, ParkedVectors(at), at["vector"], bytes);
+    ParkedOf(program_, MostSteps(at) * Places(at), at["vector"], bytes);
     return bytes;
   }
   int64_t PartBytes(const Chosen& at) const { return MostSteps(at) * at["vector"] * ElementBytes() + kPlaceBytes; }
-  /// Of a block with a ring.
-  int64_t RingBytes(int64_t rings) const {
-    return std::min<int64_t>(profile_.shared_per_block,
-                             profile_.shared_per_sm / rings - profile_.shared_reserved_per_block);
-  }
   /// Parts in a ring: as many as there is room for.
-  int64_t Places(const Chosen& at) const { return std::min(RingBytes(at["rings"]) / PartBytes(at), kMostPlaces); }
+  int64_t Places(const Chosen& at) const {
+    const int64_t room = std::min<int64_t>(profile_.shared_per_block,
+                                           profile_.shared_per_sm / at["rings"] - profile_.shared_reserved_per_block);
+    return std::min(room / PartBytes(at), kMostPlaces);
+  }
   /// Those of them that wait for other blocks: three more than a block has of a strip (batch_norm 256 x 64 x 112 x 112
   /// in float32 took 783, 508 and 470 us with five, six and seven, of four parts that a block has of each strip).
   int64_t Late(const Chosen& at) const {
     const int64_t of_strip = CeilDiv(at["splits"], at["rings"] * profile_.sms);
     return std::min(std::max(2 * Places(at) / 3, of_strip + 3), Places(at) - 2);
   }
-  int64_t BlocksPerSm(const Chosen& at) const {
-    if (at["hold"] == kRing) return at["rings"];
-    const int64_t threads = at["kept_threads"] * at["reduced_threads"];
-    const int64_t shared = ParkedBytes(at) + kNearPartsBytes + profile_.shared_reserved_per_block;
-    return std::min(1024 / threads, profile_.shared_per_sm / shared);
-  }
-  /// Clusters that run at once: some multiprocessors have no others beside them for a large one (RowTask::ClusterSms).
-  int64_t Groups(const Chosen& at) const {
-    const int64_t splits = at["splits"];
-    const int64_t sms = splits <= 2 ? profile_.sms : profile_.sms * (splits <= 8 ? 120 : 112) / 132;
-    return sms * BlocksPerSm(at) / splits;
-  }
   double Strips(const Chosen& at) const {
     const int64_t lanes = program_.kept_inside ? at["vector"] : 1;
     return std::ceil(Kept() / Real(at["kept_threads"] * lanes));
   }
-  /// Where clusters take turns at strips: what all of them read and write in a turn, and what each does alone.
-  double ClusterNs(const Chosen& at) const {
-    const double steps = Real(MostSteps(at)) / Real(at["reduced_threads"]);
-    const double alone = kNearNs + steps * kStepNs * Real(at["vector"]);
-    const double groups = Real(Groups(at));
-    const double moving = groups / Strips(at) * MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps;
-    const double line = (program_.kept_inside ? Real(at["kept_threads"]) : Real(at["reduced_threads"])) *
-                        Real(at["vector"]) * Narrowest();
-    // Moments of every lane are chains of their own; sums wait for each other (cross_entropy_backward 8192 x 128256 in
-    // bfloat16 1341 us with four steps under way, 1431 with one).
-    const bool moments = !program_.beside.empty();
-    const double access = (line >= 256 ? 1 : 256 / line) * (Real(at["vector"]) * Narrowest() >= 16 ? 1 : 1.2) *
-                          (1 + (moments ? 0.02 : -0.03) * std::log2(Real(at["unroll"])));
-    const double turns = std::ceil(Strips(at) / groups);
-    const double unseen = program_.kept_inside ? 1.3 : 1;  // with kept neighbours, on a GPU: no first guess
-    // Clusters of small blocks fill each other's pauses: batch_norm of 28 x 28 in float32 took 230 us with sixteen
-    // blocks of 128 threads a strip on an H200, 256 with sixteen of 256, 242 with eight of 512 that meet in memory.
-    // Sums in one pass and terms in the next keep larger ones busy: 1341 us with three of 256 threads.
-    const double blocks = Real(BlocksPerSm(at)) / (moments ? 8 : 3);
-    const double threads = Real(at["reduced_threads"]) / (moments ? 128 : 256);
-    const double pauses = 1 + 0.1 * std::fabs(std::log2(blocks)) + 0.05 * std::fabs(std::log2(threads));
-    return turns * std::hypot(moving, alone) * access * unseen * pauses + 2 * kLaunchNs;
-  }
-  /// Where blocks have rings of parts, memory is what counts.
+  /// Where blocks have rings of parts, memory is what counts. Exponentials want more threads, and smaller parts
+  /// (cross_entropy_backward 8192 x 128256 in bfloat16).
   double RingNs(const Chosen& at) const {
+    const bool moments = !program_.beside.empty();
     const double width = Real(at["vector"]) * Narrowest() >= 16 ? 1 : 1.2;
-    const double off = std::fabs(std::log2(Real(PartBytes(at)) / 25600)) +
-                       std::fabs(std::log2(Real(at["reduced_threads"] * at["rings"]) / 512));
-    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps * width * (1.15 + 0.05 * off) +
-           2 * kLaunchNs;
+    const double off = std::fabs(std::log2(Real(PartBytes(at)) / (moments ? 25600 : 16384))) +
+                       std::fabs(std::log2(Real(at["reduced_threads"] * at["rings"]) / (moments ? 512 : 768)));
+    const double turns = Strips(at) * Real(at["splits"]) / Real(at["rings"] * profile_.sms);
+    return MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps * width * (1.1 + 0.05 * off) *
+               std::ceil(turns) / turns +
+           2 * kLaunchNs + kMeetingNs;
   }
   /// Passes over the elements.
   int64_t Readings() const { return program_.pass_count + (program_.element_outputs.empty() ? 0 : 1); }
@@ -248,13 +200,6 @@ class ColumnsTemplate : public GraphTemplate {
     return static_cast<double>(narrowest);
   }
 
-  std::vector<Value> Holds() const {
-    std::vector<Value> holds = Readings() == 1 ? Integers({0}) : Integers({0, 1});
-    if (in_ring_) holds.emplace_back(kRing);
-    if (Readings() > 1 && CanPark(program_, false)) holds.emplace_back(kCluster);
-    return holds;
-  }
-
   void MakeSpace() {
     const int inner = program_.InnerAxis();
     const int64_t extent = inner < 0 ? 1 : program_.space[inner].factor();
@@ -264,13 +209,13 @@ class ColumnsTemplate : public GraphTemplate {
         {"vector", VectorWidths(Widest(), extent, 32), "neighbouring elements that a thread moves at once"},
         {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}), "blocks that divide what is reduced"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
-        {"hold", Holds(),
-         "where a thread's elements stay between passes: nowhere, in registers, in a ring of parts in shared memory, "
-         "in "
-         "shared memory of a cluster"},
+        {"hold",
+         Readings() == 1 ? Integers({0})
+         : in_ring_      ? Integers({0, 1, kRing})
+                         : Integers({0, 1}),
+         "where a thread's elements stay between passes: nowhere, in registers, in a ring of parts in shared memory"},
+        {"rings", in_ring_ ? Integers({1, 2, 3, 4}) : Integers({1}), "blocks of a multiprocessor that have one each"},
     };
-    space_.parameters.push_back(
-        {"rings", in_ring_ ? Integers({1, 2, 3, 4}) : Integers({1}), "blocks of a multiprocessor that have one each"});
     Add("hold == 2 or rings == 1", "no rings");
     AddFunctions(graph_, space_);
     Add("kept_threads * reduced_threads <= 512 and kept_threads * reduced_threads >= 64", "2 to 16 warps");
@@ -292,9 +237,6 @@ class ColumnsTemplate : public GraphTemplate {
     const std::string parked =
         fmt::format("(ceil_div({}, splits) * kept_threads * vector * {} + 64)", steps, ElementBytes());
     Add(fmt::format("hold < 2 or vector * {} >= 4", Narrowest()), "asynchronous copies");
-    Add(fmt::format("hold != 3 or (4 * splits * reduced_threads <= {} and {} + {} <= {})", steps, parked,
-                    kNearPartsBytes, profile_.shared_per_block),
-        "a cluster's blocks have shared memory for their elements, and enough of those");
     const std::string places =
         fmt::format("min({}, min({}, {} // rings - {}) // ({} + {}))", kMostPlaces, profile_.shared_per_block,
                     profile_.shared_per_sm, profile_.shared_reserved_per_block, parked, kPlaceBytes);
@@ -306,7 +248,7 @@ class ColumnsTemplate : public GraphTemplate {
             "hold != 2 or (rings * (reduced_threads + 64) <= 2048 and {0} >= 4 and splits <= ({0} - 3) * rings * {1})",
             places, profile_.sms),
         "a ring has four parts, three of them more than a block has of a strip");
-    Add("reduced_threads != 128 or hold > 1", "measured in clusters and rings alone");
+    Add("reduced_threads != 128 or hold == 2", "measured in rings alone");
     Add("unroll * vector <= 32", "what is in flight takes registers");
     size_t bytes = 0;  // of shared memory for each thread and lane, each kind of reduction its own
     for (const ColumnsPartial& partial : PartialsOf(program_, false)) bytes += partial.bytes;
@@ -315,10 +257,6 @@ class ColumnsTemplate : public GraphTemplate {
         "partial results exceed shared memory");
     Add(fmt::format("hold != 2 or {} * (reduced_threads // 32 + 1) + 16 <= {}", bytes, kPlaceBytes),
         "what warps leave exceeds its shared memory");
-    Add(fmt::format("hold != 3 or (splits > 1 and splits <= 16 and kept_threads == 1 and reduced_threads >= 64 and "
-                    "splits * {} * {} <= {})",
-                    program_.kept_inside ? "vector" : "1", bytes, kNearPartsBytes),
-        "clusters have two to sixteen blocks, and room for what these tell each other");
   }
 
   LaunchPlan PlanOf(const Configuration& configuration) const {
@@ -328,8 +266,7 @@ class ColumnsTemplate : public GraphTemplate {
     const std::string strips =
         fmt::format("ceil_div({}, kept_threads * {})", kept, program_.kept_inside ? "vector" : "1");
     std::vector<ColumnsPartial> partials;
-    if (schedule.splits > 1 && !schedule.cluster)
-      partials = PartialsOf(schedule.ring ? *in_ring_ : program_, schedule.ring);
+    if (schedule.splits > 1) partials = PartialsOf(schedule.ring ? *in_ring_ : program_, schedule.ring);
     LaunchPlan plan = Plan(configuration, {});
     for (const ColumnsPartial& partial : partials) {
       plan.workspaces.push_back(
@@ -342,17 +279,13 @@ class ColumnsTemplate : public GraphTemplate {
     for (const std::string& name : ColumnsKernels(program_, schedule)) {
       LaunchStep step = Launch(name, strips, schedule.ring ? "reduced_threads + 64" : "kept_threads * reduced_threads");
       step.cooperative = schedule.ring;
-      if (schedule.cluster) step.cluster[0] = Expr(schedule.splits);
       // What only writes values per kept element takes no share of the reduced ones.
       step.grid[1] = Expr::MustParse(name == "finish" && program_.element_outputs.empty() ? "1" : "splits");
       if (schedule.ring) {
         step.grid[0] = Expr::MustParse(fmt::format("min({} * splits, {} * rings)", strips, profile_.sms));
         step.grid[1] = Expr(1);
-      } else if (schedule.cluster) {
-        step.grid[0] = Expr::MustParse("splits");
-        step.grid[1] = Expr::MustParse(fmt::format("min({}, {})", strips, Groups(at)));
+        step.shared_bytes = Expr(ParkedBytes(at));
       }
-      step.shared_bytes = Expr(ParkedBytes(at));
       for (const ColumnsPartial& partial : partials) AddArguments(step, {"@" + partial.name});
       plan.steps.push_back(std::move(step));
     }

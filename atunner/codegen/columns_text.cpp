@@ -36,23 +36,20 @@ class Writer {
   bool failed() const { return failed_; }
 
  private:
-  /// One kernel (where elements are parked, clusters take strip after strip), or one per pass and one that ends.
+  /// One kernel, or one per pass and one that ends.
   std::string Kernels() {
     if (schedule_.ring) return Ring();
-    const bool one = schedule_.cluster || schedule_.splits == 1;
-    std::string text = one ? Head("kernel") : "";
-    for (int pass = 0; pass < program_.pass_count; ++pass) {
-      if (schedule_.splits == 1) {
-        text += Pass(pass);
-        continue;
-      }
-      text += one ? "  {" : Head(fmt::format("pass{}", pass + 1));
-      for (int before = 0; before < pass && !one; ++before) text += Collected(before);
-      text += Pass(pass) + Partials(pass) + "}\n" + (one ? Collected(pass) : "\n");
+    if (schedule_.splits == 1) {
+      std::string text = Head("kernel");
+      for (int pass = 0; pass < program_.pass_count; ++pass) text += Pass(pass);
+      return text + Finish() + "}\n";
     }
-    if (!one) text += Head("finish");
-    for (int pass = 0; pass < program_.pass_count && !one; ++pass) text += Collected(pass);
-    return text + Finish() + (schedule_.cluster ? "  ++turn;\n  }\n}\n" : "}\n");
+    std::string text, before;
+    for (int pass = 0; pass < program_.pass_count; ++pass) {
+      text += Head(fmt::format("pass{}", pass + 1)) + before + Pass(pass) + Partials(pass) + "}\n\n";
+      before += Collected(pass);
+    }
+    return text + Head("finish") + before + Finish() + "}\n";
   }
 
   const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
@@ -77,7 +74,7 @@ class Writer {
         "  const int all_parts = all_kept * SPLITS;\n  __shared__ Exchange<Found> ring;\n  ring.begin();\n"
         "  if (threadIdx.x >= BLOCK) return tell_and_await(ring, told, all_parts);\n"
         "  const auto copy = [&](const Part& part, int i, int place) {\n" +
-        PartText("part") + Step() + Copies("k") +
+        PartText("part") + Step() + Copies() +
         "  };\n  for (int place = 0; place < PLACES - LATE; ++place)\n"
         "    copy_rest(copy, Part(blockIdx.x + place * gridDim.x, all_parts), 0, place);\n"
         "  for (Turn now(0), late(-LATE); late.number < all_parts; now.next(), late.next()) {\n"
@@ -127,18 +124,20 @@ class Writer {
   }
 
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
-  std::string Head(const std::string& name) {
-    if (!schedule_.cluster) return Opening(name) + Strip("(long long)blockIdx.x");
+  std::string Head(const std::string& name) const {
     return Opening(name) +
-           "  for (long long strip = blockIdx.y; strip * KEPT_THREADS * LANES < all_kept; strip += gridDim.y) {\n" +
-           Strip("strip") + Early();
+           "  const long long kept = ((long long)blockIdx.x * KEPT_THREADS + kept_thread) * LANES;\n"
+           "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n"
+           "  const long long begin = STEPS * blockIdx.y / gridDim.y;\n"
+           "  const long long end = active ? STEPS * (blockIdx.y + 1) / gridDim.y : 0;\n" +
+           Coordinated("k", "active ? kept : 0", false, "  ");
   }
   /// What all elements of a strip share is asked for before anybody waits: cross_entropy_backward took 1216 us in place
   /// of 1067 where rows did not (bfloat16, 32768 x 32000, on an H200). As it lies in memory: a conversion here would
   /// wait.
   std::string Early() {
     std::string text;
-    if (!early_ || program_.kept_inside) return text;
+    if (!early_) return text;
     early_->clear();
     for (NodeId id : program_.graph.inputs()) {
       const Shape& shape = TypeOf(id).shape;
@@ -152,111 +151,55 @@ class Writer {
   std::string Opening(const std::string& name) const {
     std::string parameters = KernelParameters(*spec_);
     for (const ColumnsPartial& partial : PartialsOf(program_, schedule_.ring)) {
-      if (schedule_.splits > 1 && !schedule_.cluster)
-        parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
+      if (schedule_.splits > 1) parameters += fmt::format(", {}* __restrict__ {}", partial.type, partial.name);
     }
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK{}) {}({}) {{\n",
-                                   schedule_.ring      ? " + 64, BLOCKS_PER_SM"
-                                   : schedule_.cluster ? ", BLOCKS_PER_SM"
-                                                       : "",
-                                   name, parameters);
+                                   schedule_.ring ? " + 64, RINGS" : "", name, parameters);
     const bool inside = program_.kept_inside;
     text += fmt::format("  const int kept_thread = threadIdx.x {} {};\n", inside ? '%' : '/',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const int reduced_thread = threadIdx.x {} {};\n", inside ? '/' : '%',
                         inside ? "KEPT_THREADS" : "REDUCED_THREADS");
     text += fmt::format("  const long long all_kept = {};\n", CountOf(program_.Part(false)));
-    return text + ParkedPlaces() + FirstStrip() + Entered();
+    return text + ParkedPlaces();
   }
-  /// Kept elements, and this block's share, of the strip of that number.
-  std::string Strip(const std::string& number) const {
-    std::string text = fmt::format("  const long long kept = ({} * KEPT_THREADS + kept_thread) * LANES;\n", number);
-    text += "  const bool active = kept < all_kept;  // threads beyond the end only meet at barriers\n";
-    text += Share("active");
-    text += Coordinated("k", "active ? kept : 0", false, "  ");
-    if (schedule_.cluster) {
-      text += "  const long long next = kept + (long long)gridDim.y * KEPT_THREADS * LANES;\n";
-      text += "  const bool more = next < all_kept;\n";
-      text += Coordinated("n", "more ? next : 0", false, "  ");
-    }
-    return text;
-  }
-
-  std::string Share(const std::string& active) const {
-    return fmt::format("  const {0} begin = STEPS * {1} / {2};\n  const {0} end = {3} ? STEPS * ({1} + 1) / {2} : 0;\n",
-                       StepType(), BlocksPart(), schedule_.cluster ? "SPLITS" : "gridDim.y", active);
-  }
-  /// Which share of what is reduced is this block's. Blocks that wait for each other follow each other, so that those
-  /// of one multiprocessor wait for different ones.
-  const char* BlocksPart() const {
-    return schedule_.ring ? "part.number" : schedule_.cluster ? "blockIdx.x" : "blockIdx.y";
-  }
-  /// Loads from memory stay further ahead of what is computed where steps have 64 bits: sums over axis 0 took 123 us in
-  /// place of 153 (bfloat16, 16384 x 14336, on an H200).
-  std::string StepType() const { return schedule_.cluster ? Index() : "long long"; }
+  /// Which share of what is reduced is this block's.
+  const char* BlocksPart() const { return schedule_.ring ? "part.number" : "blockIdx.y"; }
 
   /// Each thread parks what it alone reads: nobody has to wait.
   std::string ParkedPlaces() const {
-    if (!schedule_.parks()) return "";
-    std::string text = "  extern __shared__ uint4 parked[];\n";
-    const std::vector<ColumnsParked> all = Parked();
-    for (const ColumnsParked& one : all)
-      text += fmt::format("  auto* const parked_{0} = (Vector<{1}>*)((char*)parked + {2}){3};\n",
-                          program_.graph.node(one.id).name, CudaName(TypeOf(one.id).dtype), one.offset,
-                          program_.kept_inside ? " + kept_thread" : " + kept_thread * MOST_STEPS");
+    std::string text = schedule_.ring ? "  extern __shared__ uint4 parked[];\n" : "";
+    for (const ColumnsParked& one : Parked())
+      text += fmt::format("  auto* const parked_{0} = (Vector<{1}>*)((char*)parked + {2});\n",
+                          program_.graph.node(one.id).name, CudaName(TypeOf(one.id).dtype), one.offset);
     return text;
   }
   std::vector<ColumnsParked> Parked() const {
     int64_t bytes = 0;
-    if (!schedule_.parks()) return {};
+    if (!schedule_.ring) return {};
     return ParkedOf(program_, schedule_.parked_vectors, schedule_.vector, bytes);
   }
-  std::string PlaceOf(const ColumnsParked& one) const {
-    return fmt::format("parked_{}[{}{}]", program_.graph.node(one.id).name,
-                       schedule_.ring ? "place * MOST_STEPS + i" : "(int)(step - begin)",
-                       program_.kept_inside ? " * KEPT_THREADS" : "");
-  }
-  /// Copies this thread's vectors of a strip, whose kept coordinates are called so, to where they are parked.
-  std::string Copies(const std::string& kept) const {
+  /// Copies vector i of a part to its place.
+  std::string Copies() const {
     std::string text;
     for (const ColumnsParked& one : Parked())
-      text += fmt::format("    copy_async(&{}, in_{} + {});\n", PlaceOf(one), program_.graph.node(one.id).name,
-                          Offset(kept));
+      text += fmt::format("    copy_async(&parked_{0}[place * MOST_STEPS + i], in_{0} + {1});\n",
+                          program_.graph.node(one.id).name, Offset());
     return text;
-  }
-  /// Blocks of a cluster begin together.
-  std::string Entered() const {
-    if (!schedule_.cluster) return "";
-    std::string numbers;
-    for (const ColumnsPartial& partial : PartialsOf(program_, false))
-      numbers += (numbers.empty() ? "" : ", ") + std::to_string(partial.id);
-    return fmt::format("  enter_cluster<{}>();\n  int turn = 0;\n", numbers);
-  }
-  /// What is parked of the first strip is asked for before the others.
-  std::string FirstStrip() const {
-    if (!schedule_.cluster) return "";
-    return "  {\n  const long long kept = ((long long)blockIdx.y * KEPT_THREADS + kept_thread) * LANES;\n" +
-           Coordinated("k", "kept < all_kept ? kept : 0", false, "  ") + Share("kept < all_kept") + OpenLoop() +
-           Copies("k") + "  }\n  commit_copies();\n  }\n";
   }
   /// Lines that make parked elements known.
   std::string Unparked(ElementText& elements) const {
     std::string text;
     for (const ColumnsParked& one : Parked()) {
       const std::string& name = program_.graph.node(one.id).name;
-      text += fmt::format("    const Vector<{}> now_{} = {};\n", CudaName(TypeOf(one.id).dtype), name, PlaceOf(one));
+      text += fmt::format("    const Vector<{0}> now_{1} = parked_{1}[place * MOST_STEPS + i];\n",
+                          CudaName(TypeOf(one.id).dtype), name);
       elements.Know(one.id, {fmt::format("get<{}>(now_{}, lane)", Arithmetic(one.id), name), 1}, ElementAt());
     }
     return text;
   }
   /// Of an element of the space, from the begin of a tensor of its shape. In parentheses: one address is computed.
-  std::string Offset(const std::string& kept = "k") const {
-    Coordinates at = ElementAt();
-    for (size_t axis = 0; axis < at.size(); ++axis) {
-      if (!program_.reduced[axis]) at[axis].text = kept + std::to_string(axis);
-    }
-    return "(" + NumberText(program_.space, at) + ")";
-  }
+  std::string Offset() const { return "(" + NumberText(program_.space, ElementAt()) + ")"; }
 
   /// k0, k2, … of the kept axes or r1, … of the reduced ones, from their elements' number.
   std::string Coordinated(const char* prefix, const std::string& number, bool reduced,
@@ -301,16 +244,17 @@ class Writer {
   }
   std::string Lane() const { return lanes_ > 1 ? "[lane]" : "[0]"; }
 
-  /// What is held is read by the first pass and known to the others: the compiler sees loads of the same places in
-  /// loops without conditions, and nothing may write there.
+  /// Loads from memory stay further ahead of what is computed where steps have 64 bits: sums over axis 0 took 123 us in
+  /// place of 153 (bfloat16, 16384 x 14336, on an H200). What is held is read by the first pass and known to the
+  /// others: the compiler sees loads of the same places in loops without conditions, and nothing may write there.
   std::string OpenLoop() const {
     const std::string head = schedule_.hold
                                  ? "#pragma unroll\n  for (int turn = 0; turn < STEPS / REDUCED_THREADS; ++turn) {\n"
                                    "    const int step = turn * REDUCED_THREADS + reduced_thread;\n"
                                  : fmt::format(
-                                       "#pragma unroll {}\n  for ({} step = begin + reduced_thread; step < end; "
+                                       "#pragma unroll {}\n  for (long long step = begin + reduced_thread; step < end; "
                                        "step += REDUCED_THREADS) {{\n",
-                                       schedule_.unroll, StepType());
+                                       schedule_.unroll);
     return head + Coordinated("r", program_.kept_inside ? "step" : "step * VEC", true, "    ");
   }
   std::string Declare(NodeId id, const std::string& name, const char* lanes) const {
@@ -346,8 +290,6 @@ class Writer {
     const std::vector<NodeId> reductions = program_.ReductionsOf(pass);
     std::string text = fmt::format("\n  // Pass {}.\n", pass + 1);
     ElementText elements = Elements(pass, "    ");
-    const std::string parked = Unparked(elements);
-    if (schedule_.cluster && pass == 0) text += "  wait_copies<0>();\n";
     std::string sums, counts, share;
     for (NodeId id : reductions) {
       text += Declare(id, Gathered(id), HasSpread(id) ? "VEC" : "LANES");
@@ -363,7 +305,7 @@ class Writer {
       }
     }
     if (!share.empty()) share += "    ++taken;\n";
-    text += counts + OpenLoop() + share + parked + LanesText(elements, sums, "    ") + "  }\n";
+    text += counts + OpenLoop() + share + LanesText(elements, sums, "    ") + "  }\n";
     for (NodeId id : reductions) text += Counted(id) + Combined(id, "(end - begin) * (VEC / LANES)");
     if (schedule_.splits == 1) {
       for (NodeId id : reductions) text += Divided(id);
@@ -380,14 +322,7 @@ class Writer {
   std::string Gathered(NodeId id) const { return HasSpread(id) ? Name(id) + "gathered" : Name(id); }
 
   std::string Partials(int pass) const {
-    std::string text;
-    for (NodeId id : program_.ReductionsOf(pass)) {
-      if (schedule_.cluster)
-        text += fmt::format("  tell<{}, KEPT_THREADS * LANES>({}, turn, kept_thread * LANES, reduced_thread);\n", id,
-                            Sums(id));
-    }
-    if (schedule_.cluster) return text;
-    text += "  if (active && reduced_thread == 0) {\n";
+    std::string text = "  if (active && reduced_thread == 0) {\n";
     text += "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) {\n";
     for (NodeId id : program_.ReductionsOf(pass))
       text += fmt::format("    {}parts[{}] = {}[lane];\n", Name(id), PartPlace(BlocksPart()), Sums(id));
@@ -404,19 +339,11 @@ class Writer {
     std::string text;
     const std::vector<NodeId> reductions = program_.ReductionsOf(pass);
     for (NodeId id : reductions) text += Declare(id, Gathered(id), "LANES");
-    for (NodeId id : reductions) {
-      if (schedule_.cluster)
-        text += fmt::format("  const auto* const {}parts = told<{}, KEPT_THREADS * LANES, {}>(turn);\n", Name(id), id,
-                            SumType(id));
-    }
     text += "  for (int part = reduced_thread; part < SPLITS && active; part += REDUCED_THREADS) {\n";
     text += "#pragma unroll\n    for (int lane = 0; lane < LANES; ++lane) {\n";
-    for (NodeId id : reductions) {
-      const std::string part =
-          schedule_.cluster ? fmt::format("{}parts[(part * KEPT_THREADS + kept_thread) * LANES + lane].value", Name(id))
-                            : fmt::format("{}parts[{}]", Name(id), PartPlace("part"));
-      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2});\n", Gathered(id), Combiner(id), part);
-    }
+    for (NodeId id : reductions)
+      text += fmt::format("      {0}[lane] = {1}::of({0}[lane], {2}parts[{3}]);\n", Gathered(id), Combiner(id),
+                          Name(id), PartPlace("part"));
     text += "    }\n  }\n";
     for (NodeId id : reductions) text += Combined(id, "STEPS * (VEC / LANES)") + Divided(id);
     return text;
@@ -431,16 +358,13 @@ class Writer {
 
   std::string WritingPass() {
     ElementText elements = Elements(program_.pass_count, "    ");
-    const std::string parked = Unparked(elements),
-                      more = schedule_.cluster ? "    if (more) {\n" + Copies("n") + "    }\n" : "";
+    const std::string parked = Unparked(elements);
     const std::string results =
         ResultsText(elements, program_.graph, program_.element_outputs, ElementAt(), Offset(), "    ");
     failed_ = failed_ || elements.failed();
-    if (schedule_.ring)
-      return "  for_vectors(part.count, [&](int i) {\n" + Step() + parked +
-             "    if (i < next.count) copy(next, i, place);\n" + results + "  });\n";
-    return "\n  // The results.\n" + OpenLoop() + parked + more + results + "  }\n" +
-           (schedule_.cluster ? "  commit_copies();\n" : "");
+    if (!schedule_.ring) return "\n  // The results.\n" + OpenLoop() + results + "  }\n";
+    return "  for_vectors(part.count, [&](int i) {\n" + Step() + parked +
+           "    if (i < next.count) copy(next, i, place);\n" + results + "  });\n";
   }
 
   /// One value per kept element; of several blocks that know it the first writes.
@@ -506,7 +430,7 @@ std::vector<ColumnsParked> ParkedOf(const ReductionProgram& program, int64_t vec
 }
 
 std::vector<std::string> ColumnsKernels(const ReductionProgram& program, const ColumnsSchedule& schedule) {
-  if (schedule.splits == 1 || schedule.parks()) return {"kernel"};
+  if (schedule.splits == 1 || schedule.ring) return {"kernel"};
   std::vector<std::string> names;
   for (int pass = 0; pass < program.pass_count; ++pass) names.push_back(fmt::format("pass{}", pass + 1));
   names.emplace_back("finish");
@@ -524,9 +448,9 @@ bool ColumnsCanBeWritten(const ReductionProgram& program) {
   return !writer.failed();
 }
 
-bool ColumnsCanPark(const ReductionProgram& program, bool ring) {
+bool ColumnsCanPark(const ReductionProgram& program) {
   const KernelSpec none;
-  Writer writer(program, &none, {.splits = 2, .cluster = !ring, .ring = ring});
+  Writer writer(program, &none, {.splits = 2, .ring = true});
   writer.Run();
   int64_t bytes = 0;
   return !writer.failed() && !ParkedOf(program, 1, 1, bytes).empty();

@@ -13,13 +13,10 @@ struct ColumnsSchedule {
   int64_t vector = 1;
   int64_t splits = 1;  ///< parts of what is reduced that blocks of their own work on
   int64_t unroll = 1;
-  bool hold = false;           ///< elements between passes, in registers
-  bool cluster = false;        ///< the same in shared memory, of blocks of a cluster: one kernel
-  bool ring = false;           ///< the same of parts of strips, which are written after others were measured
-  bool narrow = false;         ///< short functions, as 16-bit results need them
-  int64_t parked_vectors = 0;  ///< of each input, in a block, for all strips at once
-
-  bool parks() const { return cluster || ring; }
+  bool hold = false;    ///< elements between passes, in registers
+  bool ring = false;    ///< the same in shared memory, of parts of strips, which are written after others: one kernel
+  bool narrow = false;  ///< short functions, as 16-bit results need them
+  int64_t parked_vectors = 0;  ///< of each input, in a block, for all parts at once
 };
 
 /// What a reduction's parts are kept in between kernels, where there are splits.
@@ -48,6 +45,6 @@ std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec,
 /// Is everything that elements are computed from where its coordinates say?
 bool ColumnsCanBeWritten(const ReductionProgram& program);
 /// Are there elements to park, and is each used where it lies alone?
-bool ColumnsCanPark(const ReductionProgram& program, bool ring);
+bool ColumnsCanPark(const ReductionProgram& program);
 
 }  // namespace atunner
