@@ -52,7 +52,8 @@ class ColumnsTemplate : public GraphTemplate {
     if (schedule.ring)
       constants.Int("MOST_STEPS", MostSteps(at), "of a part")
           .Int("PLACES", Places(at), "of parts in shared memory")
-          .Int("LATE", Late(at), "of those measured");
+          .Int("LATE", Late(at), "of those measured")
+          .Int("RING_STEPS", RingSteps(at), "of each input in a ring");
     return RenderedKernel{
         Source(configuration, "reductions over any axes", constants,
                {schedule.narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, embed::kCombineCuh, embed::kColumnsCuh,
@@ -119,26 +120,19 @@ class ColumnsTemplate : public GraphTemplate {
   int64_t Reduced() const { return graph::ElementCount(program_.Part(true)).factor(); }
   double Kept() const { return Real(graph::ElementCount(program_.Part(false)).Bound(spec_.dims).factor()); }
   ColumnsSchedule ScheduleOf(const Chosen& at) const {
-    return {at["vector"],
-            at["splits"],
-            at["unroll"],
-            at["hold"] == 1,
-            at["hold"] == kRing,
-            IsNarrow(graph_, space_, at.configuration),
-            MostSteps(at) * Places(at)};
+    return {at["vector"],    at["splits"],        at["unroll"],
+            at["hold"] == 1, at["hold"] == kRing, IsNarrow(graph_, space_, at.configuration)};
   }
   /// Of neighbours, in one pass: what blocks have found is told once. Asynchronous copies move four bytes at least.
   bool CanRing(const ReductionProgram& program) const {
-    return profile_.cc_major >= 8 && !program.element_outputs.empty() && program.pass_count == 1 &&
-           !program.kept_inside && program.equals.empty() && Reduced() < INT32_MAX && ColumnsCanPark(program);
+    return profile_.cc_major >= 8 && ElementBytes() > 0 && !program.element_outputs.empty() &&
+           program.pass_count == 1 && !program.kept_inside && program.equals.empty() && Reduced() < INT32_MAX &&
+           ColumnsCanPark(program);
   }
   /// That a block takes, at most.
   int64_t MostSteps(const Chosen& at) const { return CeilDiv(Steps(at["vector"]), at["splits"]); }
-  int64_t ParkedBytes(const Chosen& at) const {
-    int64_t bytes = 0;
-    ParkedOf(program_, MostSteps(at) * Places(at), at["vector"], bytes);
-    return bytes;
-  }
+  /// A whole multiple of 16 bytes.
+  int64_t RingSteps(const Chosen& at) const { return CeilDiv(MostSteps(at) * Places(at), 4) * 4; }
   int64_t PartBytes(const Chosen& at) const { return MostSteps(at) * at["vector"] * ElementBytes() + kPlaceBytes; }
   /// Parts in a ring: as many as there is room for.
   int64_t Places(const Chosen& at) const {
@@ -156,13 +150,12 @@ class ColumnsTemplate : public GraphTemplate {
     const int64_t lanes = program_.kept_inside ? at["vector"] : 1;
     return std::ceil(Kept() / Real(at["kept_threads"] * lanes));
   }
-  /// Where blocks have rings of parts, memory is what counts. Exponentials want more threads, and smaller parts
-  /// (cross_entropy_backward 8192 x 128256 in bfloat16).
+  /// Where blocks have rings of parts, memory is what counts. Measured best on an H200: one of 512 threads on each
+  /// multiprocessor, and parts of 16 to 32 KB.
   double RingNs(const Chosen& at) const {
-    const bool moments = !program_.beside.empty();
     const double width = Real(at["vector"]) * Narrowest() >= 16 ? 1 : 1.2;
-    const double off = std::fabs(std::log2(Real(PartBytes(at)) / (moments ? 25600 : 16384))) +
-                       std::fabs(std::log2(Real(at["reduced_threads"] * at["rings"]) / (moments ? 512 : 768)));
+    const double off = std::fabs(std::log2(Real(PartBytes(at)) / 25600)) +
+                       std::fabs(std::log2(Real(at["reduced_threads"] * at["rings"]) / 512));
     const double turns = Strips(at) * Real(at["splits"]) / Real(at["rings"] * profile_.sms);
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps * width * (1.1 + 0.05 * off) *
                std::ceil(turns) / turns +
@@ -284,7 +277,7 @@ class ColumnsTemplate : public GraphTemplate {
       if (schedule.ring) {
         step.grid[0] = Expr::MustParse(fmt::format("min({} * splits, {} * rings)", strips, profile_.sms));
         step.grid[1] = Expr(1);
-        step.shared_bytes = Expr(ParkedBytes(at));
+        step.shared_bytes = Expr(RingSteps(at) * at["vector"] * ElementBytes());
       }
       for (const ColumnsPartial& partial : partials) AddArguments(step, {"@" + partial.name});
       plan.steps.push_back(std::move(step));

@@ -109,18 +109,20 @@ class Writer {
     return fmt::format("  const auto {}value = [&](int i, {} (&of)[VEC]) {{\n", Name(id), Arithmetic(id)) + Step() +
            parked + LanesText(elements, fmt::format("      of[lane] = {};\n", value.text), "    ") + "  };\n";
   }
-  /// What a part comes to, and how two of them become one.
+  /// What a part comes to, how two of them become one, and those of a warp's threads.
   std::string FoundText(const std::vector<NodeId>& reductions) const {
-    std::string members, none, both;
+    std::string members, none, both, warp;
     for (NodeId id : reductions) {
       members += fmt::format("  {} {};\n", SumType(id), Name(id));
       none += Neutral(id) + ", ";
       both += fmt::format("{0}::of(a.{1}, b.{1}), ", Combiner(id), Name(id));
+      warp += fmt::format("combined_in_warp<{}>(a.{}), ", Combiner(id), Name(id));
     }
     return fmt::format(
         "struct Found {{\n{}  static DEVICE Found none() {{ return {{{}}}; }}\n"
-        "  static DEVICE Found of(const Found& a, const Found& b) {{ return {{{}}}; }}\n}};\n\n",
-        members, none, both);
+        "  static DEVICE Found of(const Found& a, const Found& b) {{ return {{{}}}; }}\n"
+        "  static DEVICE Found of_warp(const Found& a) {{ return {{{}}}; }}\n}};\n\n",
+        members, none, both, warp);
   }
 
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
@@ -166,35 +168,37 @@ class Writer {
   /// Which share of what is reduced is this block's.
   const char* BlocksPart() const { return schedule_.ring ? "part.number" : "blockIdx.y"; }
 
-  /// Each thread parks what it alone reads: nobody has to wait.
-  std::string ParkedPlaces() const {
-    std::string text = schedule_.ring ? "  extern __shared__ uint4 parked[];\n" : "";
-    for (const ColumnsParked& one : Parked())
-      text += fmt::format("  auto* const parked_{0} = (Vector<{1}>*)((char*)parked + {2});\n",
-                          program_.graph.node(one.id).name, CudaName(TypeOf(one.id).dtype), one.offset);
-    return text;
+  /// What rings park. Each thread parks what it alone reads: nobody has to wait.
+  std::vector<NodeId> Parked() const {
+    std::vector<NodeId> parked = program_.graph.inputs();
+    std::erase_if(parked, [&](NodeId id) { return !schedule_.ring || !program_.IsStreamed(id); });
+    return parked;
   }
-  std::vector<ColumnsParked> Parked() const {
-    int64_t bytes = 0;
-    if (!schedule_.ring) return {};
-    return ParkedOf(program_, schedule_.parked_vectors, schedule_.vector, bytes);
+  std::string ParkedPlaces() const {
+    std::string text = schedule_.ring ? "  extern __shared__ uint4 parked[];\n" : "", before = "parked";
+    for (NodeId id : Parked()) {
+      text += fmt::format("  auto* const parked_{0} = (Vector<{1}>*){2};\n", program_.graph.node(id).name,
+                          CudaName(TypeOf(id).dtype), before);
+      before = fmt::format("(parked_{} + RING_STEPS)", program_.graph.node(id).name);
+    }
+    return text;
   }
   /// Copies vector i of a part to its place.
   std::string Copies() const {
     std::string text;
-    for (const ColumnsParked& one : Parked())
+    for (NodeId id : Parked())
       text += fmt::format("    copy_async(&parked_{0}[place * MOST_STEPS + i], in_{0} + {1});\n",
-                          program_.graph.node(one.id).name, Offset());
+                          program_.graph.node(id).name, Offset());
     return text;
   }
   /// Lines that make parked elements known.
   std::string Unparked(ElementText& elements) const {
     std::string text;
-    for (const ColumnsParked& one : Parked()) {
-      const std::string& name = program_.graph.node(one.id).name;
+    for (NodeId id : Parked()) {
+      const std::string& name = program_.graph.node(id).name;
       text += fmt::format("    const Vector<{0}> now_{1} = parked_{1}[place * MOST_STEPS + i];\n",
-                          CudaName(TypeOf(one.id).dtype), name);
-      elements.Know(one.id, {fmt::format("get<{}>(now_{}, lane)", Arithmetic(one.id), name), 1}, ElementAt());
+                          CudaName(TypeOf(id).dtype), name);
+      elements.Know(id, {fmt::format("get<{}>(now_{}, lane)", Arithmetic(id), name), 1}, ElementAt());
     }
     return text;
   }
@@ -417,18 +421,6 @@ std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool rin
   return partials;
 }
 
-std::vector<ColumnsParked> ParkedOf(const ReductionProgram& program, int64_t vectors, int64_t vector, int64_t& bytes) {
-  std::vector<ColumnsParked> parked;
-  bytes = 0;
-  for (graph::NodeId id : program.graph.inputs()) {
-    const graph::TensorType& type = program.graph.node(id).type;
-    if (type.shape != program.space) continue;
-    parked.push_back({id, bytes});
-    bytes += CeilDiv(vectors * vector * static_cast<int64_t>(SizeOf(type.dtype)), 16) * 16;
-  }
-  return parked;
-}
-
 std::vector<std::string> ColumnsKernels(const ReductionProgram& program, const ColumnsSchedule& schedule) {
   if (schedule.splits == 1 || schedule.ring) return {"kernel"};
   std::vector<std::string> names;
@@ -452,8 +444,7 @@ bool ColumnsCanPark(const ReductionProgram& program) {
   const KernelSpec none;
   Writer writer(program, &none, {.splits = 2, .ring = true});
   writer.Run();
-  int64_t bytes = 0;
-  return !writer.failed() && !ParkedOf(program, 1, 1, bytes).empty();
+  return !writer.failed();
 }
 
 }  // namespace atunner

@@ -66,11 +66,16 @@ template <class Found> struct Exchange {
   }
 };
 
-/// What a warp's threads have.
-template <class Op, class T> DEVICE T of_warp(T value) {
+/// What a warp's threads have. Of moments two sums: whoever waits for them waits for the slowest block.
+template <class Op, class T> DEVICE T combined_in_warp(T value) {
   T one[LANES] = {value};
   warp_combine<Op, 32>(one, threadIdx.x % 32);
   return one[0];
+}
+template <class Op, class T> DEVICE Moments<T> combined_in_warp(Moments<T> one) {
+  const T count = combined_in_warp<Sum>(one.count), mean = quotient(combined_in_warp<Sum>(one.count * one.mean), count);
+  const T distance = one.mean - mean;
+  return {count, mean, combined_in_warp<Sum>(one.spread + one.count * distance * distance)};
 }
 /// What the parts of a strip come to, by a warp that asks for many of them at once.
 template <class Found> DEVICE Found awaited(const Told<Found>* parts, int lane) {
@@ -87,11 +92,11 @@ template <class Found> DEVICE Found awaited(const Told<Found>* parts, int lane) 
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
       while (!there[i]) there[i] = was_told(parts + first + i * 32, found[i]);
-      all = Found::of(all, found[i]);
     }
+    all = Found::of(all, tree<Found, AT_ONCE>(found));
   }
   __syncwarp();
-  return of_warp<Found>(all);
+  return Found::of_warp(all);
 }
 /// The two warps beside the others: one tells, one awaits.
 template <class Found> DEVICE void tell_and_await(Exchange<Found>& ring, Told<Found>* told, int all_parts) {
@@ -100,7 +105,7 @@ template <class Found> DEVICE void tell_and_await(Exchange<Found>& ring, Told<Fo
   for (Turn turn(0); turn.number < all_parts; turn.next()) {
     if (threadIdx.x < BLOCK + 32) {
       await(shared_address(&ring.measured[turn.place]), turn.phase);
-      all = of_warp<Found>(lane < WARPS ? ring.found[turn.place][lane] : Found::none());
+      all = Found::of_warp(lane < WARPS ? ring.found[turn.place][lane] : Found::none());
       if (lane == 0) tell(told + turn.number, all);
       continue;
     }
@@ -123,7 +128,7 @@ template <class Op, class T, class Value> DEVICE T measured(const Value& value, 
 #pragma unroll
     for (int lane = 0; lane < VEC; ++lane) all[lane] = Op::of(all[lane], of[lane]);
   });
-  return of_warp<Op>(tree<Op, VEC>(all));
+  return combined_in_warp<Op>(tree<Op, VEC>(all));
 }
 /// First the mean, then distances from it: fewer instructions than moments that every element changes.
 template <class Op, class T, class Value> DEVICE Moments<T> measured(const Value& value, int count, const Moments<T>&) {
