@@ -127,7 +127,7 @@ class ColumnsTemplate : public GraphTemplate {
   bool CanRing(const ReductionProgram& program) const {
     return profile_.cc_major >= 8 && ElementBytes() > 0 && !program.element_outputs.empty() &&
            program.pass_count == 1 && !program.kept_inside && program.equals.empty() && Reduced() < INT32_MAX &&
-           ColumnsCanPark(program);
+           ColumnsCanBeWritten(program, {.splits = 2, .ring = true});
   }
   /// That a block takes, at most.
   int64_t MostSteps(const Chosen& at) const { return CeilDiv(Steps(at["vector"]), at["splits"]); }
@@ -151,10 +151,10 @@ class ColumnsTemplate : public GraphTemplate {
     return std::ceil(Kept() / Real(at["kept_threads"] * lanes));
   }
   /// Where blocks have rings of parts, memory is what counts. Measured best on an H200: one of 512 threads on each
-  /// multiprocessor, and parts of 16 to 32 KB.
+  /// multiprocessor, with nine places for moments; exponentials, which take longer, want larger parts.
   double RingNs(const Chosen& at) const {
     const double width = Real(at["vector"]) * Narrowest() >= 16 ? 1 : 1.2;
-    const double off = std::fabs(std::log2(Real(PartBytes(at)) / 25600)) +
+    const double off = std::fabs(std::log2(Real(PartBytes(at)) / (program_.beside.empty() ? 32768 : 20480))) +
                        std::fabs(std::log2(Real(at["reduced_threads"] * at["rings"]) / 512));
     const double turns = Strips(at) * Real(at["splits"]) / Real(at["rings"] * profile_.sms);
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile_.dram_gbps * width * (1.1 + 0.05 * off) *

@@ -27,17 +27,8 @@ class Writer {
   Writer(const ReductionProgram& program, const KernelSpec* spec, const ColumnsSchedule& schedule)
       : program_(program), spec_(spec), schedule_(schedule), lanes_(program.kept_inside ? schedule.vector : 1) {}
 
-  std::string Run() {
-    const std::string text = Kernels();
-    if (!failed_ || !early_) return text;
-    early_.reset(), failed_ = false;
-    return Kernels();
-  }
-  bool failed() const { return failed_; }
-
- private:
   /// One kernel, or one per pass and one that ends.
-  std::string Kernels() {
+  std::string Run() {
     if (schedule_.ring) return Ring();
     if (schedule_.splits == 1) {
       std::string text = Head("kernel");
@@ -51,7 +42,9 @@ class Writer {
     }
     return text + Head("finish") + before + Finish() + "}\n";
   }
+  bool failed() const { return failed_; }
 
+ private:
   const graph::TensorType& TypeOf(NodeId id) const { return program_.graph.node(id).type; }
   const Reduce& ReduceOf(NodeId id) const { return *program_.graph.node(id).As<Reduce>(); }
   std::string Name(NodeId id) const { return program_.ValueName(id); }
@@ -109,20 +102,21 @@ class Writer {
     return fmt::format("  const auto {}value = [&](int i, {} (&of)[VEC]) {{\n", Name(id), Arithmetic(id)) + Step() +
            parked + LanesText(elements, fmt::format("      of[lane] = {};\n", value.text), "    ") + "  };\n";
   }
-  /// What a part comes to, how two of them become one, and those of a warp's threads.
+  /// What a part comes to, and what those of a warp's threads come to.
   std::string FoundText(const std::vector<NodeId>& reductions) const {
-    std::string members, none, both, warp;
+    std::string members, none, parts, all;
     for (NodeId id : reductions) {
       members += fmt::format("  {} {};\n", SumType(id), Name(id));
       none += Neutral(id) + ", ";
-      both += fmt::format("{0}::of(a.{1}, b.{1}), ", Combiner(id), Name(id));
-      warp += fmt::format("combined_in_warp<{}>(a.{}), ", Combiner(id), Name(id));
+      parts += fmt::format("    {0} {1}[N];\n#pragma unroll\n    for (int i = 0; i < N; ++i) {1}[i] = found[i].{1};\n",
+                           SumType(id), Name(id));
+      all += fmt::format("combined_in_warp<{}>({}), ", Combiner(id), Name(id));
     }
     return fmt::format(
         "struct Found {{\n{}  static DEVICE Found none() {{ return {{{}}}; }}\n"
-        "  static DEVICE Found of(const Found& a, const Found& b) {{ return {{{}}}; }}\n"
-        "  static DEVICE Found of_warp(const Found& a) {{ return {{{}}}; }}\n}};\n\n",
-        members, none, both, warp);
+        "  template <int N> static DEVICE Found of_warp(const Found (&found)[N]) {{\n{}    return {{{}}};\n  "
+        "}}\n}};\n\n",
+        members, none, parts, all);
   }
 
   /// Parameters, which part of the work is this thread's, and its kept coordinates.
@@ -139,12 +133,12 @@ class Writer {
   /// wait.
   std::string Early() {
     std::string text;
-    if (!early_) return text;
-    early_->clear();
     for (NodeId id : program_.graph.inputs()) {
       const Shape& shape = TypeOf(id).shape;
-      if (shape != program_.KeptShape() && shape != program_.Part(false) && !graph::ElementCount(shape).one()) continue;
-      early_->push_back(id);
+      const bool kept = shape == program_.KeptShape() ||
+                        (shape == program_.Part(false) && shape != program_.Part(true));  // or it might be of columns
+      if (!kept && !graph::ElementCount(shape).one()) continue;
+      early_.push_back(id);
       text += fmt::format("  {0} early_{1} = in_{1}[{2}];\n  pin(early_{1});\n", CudaName(TypeOf(id).dtype),
                           program_.graph.node(id).name, NumberText(shape, KeptAt(id)));
     }
@@ -226,7 +220,7 @@ class Writer {
       if (program_.passes[id] >= 0 && program_.passes[id] < pass)
         elements.Know(node, {Name(node) + Lane(), lanes_ > 1 ? 1 : 0}, KeptAt(node));
     }
-    for (NodeId id : early_.value_or(std::vector<NodeId>()))
+    for (NodeId id : early_)
       elements.Know(id, {fmt::format("load<{}>(early_{})", Arithmetic(id), program_.graph.node(id).name)}, KeptAt(id));
     return elements;
   }
@@ -394,9 +388,8 @@ class Writer {
   const ReductionProgram& program_;
   const KernelSpec* spec_;
   ColumnsSchedule schedule_;
-  int64_t lanes_;  ///< kept elements of a thread
-  /// Inputs that were asked for already; none where an element of such a one is needed elsewhere too.
-  std::optional<std::vector<NodeId>> early_ = std::vector<NodeId>();
+  int64_t lanes_;              ///< kept elements of a thread
+  std::vector<NodeId> early_;  ///< inputs that were asked for already
   bool failed_ = false;
 };
 
@@ -433,16 +426,9 @@ std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec,
   return Writer(program, &spec, schedule).Run();
 }
 
-bool ColumnsCanBeWritten(const ReductionProgram& program) {
+bool ColumnsCanBeWritten(const ReductionProgram& program, const ColumnsSchedule& schedule) {
   const KernelSpec none;
-  Writer writer(program, &none, {});
-  writer.Run();
-  return !writer.failed();
-}
-
-bool ColumnsCanPark(const ReductionProgram& program) {
-  const KernelSpec none;
-  Writer writer(program, &none, {.splits = 2, .ring = true});
+  Writer writer(program, &none, schedule);
   writer.Run();
   return !writer.failed();
 }

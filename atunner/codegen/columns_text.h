@@ -33,9 +33,8 @@ std::vector<std::string> ColumnsKernels(const ReductionProgram& program, const C
 /// Their text, for constants and helpers of kernels/graph in front of it.
 std::string ColumnsText(const ReductionProgram& program, const KernelSpec& spec, const ColumnsSchedule& schedule);
 
-/// Is everything that elements are computed from where its coordinates say?
-bool ColumnsCanBeWritten(const ReductionProgram& program);
-/// Is every streamed element used where it lies alone?
-bool ColumnsCanPark(const ReductionProgram& program);
+/// Is everything that elements are computed from where its coordinates say, and what rings park used where it lies
+/// alone?
+bool ColumnsCanBeWritten(const ReductionProgram& program, const ColumnsSchedule& schedule = {});
 
 }  // namespace atunner

@@ -111,7 +111,10 @@ TEST_F(Losses, RowsThatExceedABlock) {
                                                        {"unroll", 4},
                                                        {"hold", hold},
                                                        {"rings", 1}});
-      CheckConfiguration(spec, *schedule, one, **oracle);
+      for (InputFamily inputs : {InputFamily::kNormal, InputFamily::kLargeLogits}) {
+        inputs_ = inputs;
+        CheckConfiguration(spec, *schedule, one, **oracle);
+      }
     }
   }
 }

@@ -72,18 +72,34 @@ template <class Op, class T> DEVICE T combined_in_warp(T value) {
   warp_combine<Op, 32>(one, threadIdx.x % 32);
   return one[0];
 }
-template <class Op, class T> DEVICE Moments<T> combined_in_warp(Moments<T> one) {
-  const T count = combined_in_warp<Sum>(one.count), mean = quotient(combined_in_warp<Sum>(one.count * one.mean), count);
-  const T distance = one.mean - mean;
-  return {count, mean, combined_in_warp<Sum>(one.spread + one.count * distance * distance)};
+/// Of N values each.
+template <class Op, int N, class T> DEVICE T combined_in_warp(const T (&found)[N]) {
+  T all = found[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i) all = Op::of(all, found[i]);
+  return combined_in_warp<Op>(all);
+}
+template <class Op, int N, class T> DEVICE Moments<T> combined_in_warp(const Moments<T> (&found)[N]) {
+  T count = 0, mean = 0, spread = 0;
+#pragma unroll
+  for (int i = 0; i < N; ++i) count += found[i].count, mean += found[i].count * found[i].mean;
+  count = combined_in_warp<Sum>(count);
+  mean = quotient(combined_in_warp<Sum>(mean), count);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const T distance = found[i].mean - mean;
+    spread += found[i].spread + found[i].count * distance * distance;
+  }
+  return {count, mean, combined_in_warp<Sum>(spread)};
 }
 /// What the parts of a strip come to, by a warp that asks for many of them at once.
 template <class Found> DEVICE Found awaited(const Told<Found>* parts, int lane) {
   constexpr int EACH = (SPLITS + 31) / 32, AT_ONCE = EACH < 8 ? EACH : 8;
   Found all = Found::none();
   for (int first = lane; first < EACH * 32; first += AT_ONCE * 32) {
-    Found found[AT_ONCE];
+    Found found[AT_ONCE + 1];
     bool there[AT_ONCE];
+    found[AT_ONCE] = lane == 0 ? all : Found::none();
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
       found[i] = Found::none();
@@ -93,10 +109,10 @@ template <class Found> DEVICE Found awaited(const Told<Found>* parts, int lane) 
     for (int i = 0; i < AT_ONCE; ++i) {
       while (!there[i]) there[i] = was_told(parts + first + i * 32, found[i]);
     }
-    all = Found::of(all, tree<Found, AT_ONCE>(found));
+    __syncwarp();
+    all = Found::of_warp(found);
   }
-  __syncwarp();
-  return Found::of_warp(all);
+  return all;
 }
 /// The two warps beside the others: one tells, one awaits.
 template <class Found> DEVICE void tell_and_await(Exchange<Found>& ring, Told<Found>* told, int all_parts) {
@@ -105,7 +121,8 @@ template <class Found> DEVICE void tell_and_await(Exchange<Found>& ring, Told<Fo
   for (Turn turn(0); turn.number < all_parts; turn.next()) {
     if (threadIdx.x < BLOCK + 32) {
       await(shared_address(&ring.measured[turn.place]), turn.phase);
-      all = Found::of_warp(lane < WARPS ? ring.found[turn.place][lane] : Found::none());
+      const Found found[1] = {lane < WARPS ? ring.found[turn.place][lane] : Found::none()};
+      all = Found::of_warp(found);
       if (lane == 0) tell(told + turn.number, all);
       continue;
     }
@@ -144,22 +161,22 @@ template <class Op, class T, class Value> DEVICE Moments<T> measured(const Value
   return {taken, mean, measured<Sum>(square, count, T(0))};
 }
 
-/// The largest of some elements, and the sum of e^(x - top) over them, as 2^(x log2(e) - base_of(top)).
+/// The largest of some elements, and the sum of e^(x - top) over them: of infinitely small ones none.
 struct Peak { float top, sum; };
-DEVICE float base_of(float top) { return top == __int_as_float(0xff800000) ? 0.0f : top * 1.4426950408889634f; }
+DEVICE float power(float x, float top) { return power_of_two((x - (top == __int_as_float(0xff800000) ? 0.0f : top)) * 1.4426950408889634f); }
 struct Higher {
-  static DEVICE float part(const Peak& a, float base) { return a.sum > 0 ? a.sum * power_of_two(base_of(a.top) - base) : a.sum; }
+  static DEVICE float part(const Peak& a, float top) { return a.sum > 0 ? a.sum * power(a.top, top) : a.sum; }
   static DEVICE Peak of(const Peak& a, const Peak& b) {
-    const float top = maximum(a.top, b.top), base = base_of(top);
-    return {top, part(a, base) + part(b, base)};
+    const float top = maximum(a.top, b.top);
+    return {top, part(a, top) + part(b, top)};
   }
 };
 template <class Op, class Value> DEVICE Peak measured(const Value& value, int count, const Peak& none) {
-  const float top = measured<Max>(value, count, none.top), base = base_of(top);
-  const auto power = [&](int i, float (&of)[VEC]) {
+  const float top = measured<Max>(value, count, none.top);
+  const auto powers = [&](int i, float (&of)[VEC]) {
     value(i, of);
 #pragma unroll
-    for (int lane = 0; lane < VEC; ++lane) of[lane] = power_of_two(fmaf(of[lane], 1.4426950408889634f, -base));
+    for (int lane = 0; lane < VEC; ++lane) of[lane] = power(of[lane], top);
   };
-  return {top, measured<Sum>(power, count, 0.0f)};
+  return {top, measured<Sum>(powers, count, 0.0f)};
 }
