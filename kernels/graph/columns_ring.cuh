@@ -163,7 +163,10 @@ template <class Op, class T, class Value> DEVICE Moments<T> measured(const Value
 
 /// The largest of some elements, and the sum of e^(x - top) over them: of infinitely small ones none.
 struct Peak { float top, sum; };
-DEVICE float power(float x, float top) { return power_of_two((x - (top == __int_as_float(0xff800000) ? 0.0f : top)) * 1.4426950408889634f); }
+DEVICE float power(float x, float top) {
+  const float from = top == __int_as_float(0xff800000) ? 0.0f : top;
+  return power_of_two((x - from) * 1.4426950408889634f);
+}
 struct Higher {
   static DEVICE float part(const Peak& a, float top) { return a.sum > 0 ? a.sum * power(a.top, top) : a.sum; }
   static DEVICE Peak of(const Peak& a, const Peak& b) {
