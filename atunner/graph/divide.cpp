@@ -1,0 +1,146 @@
+#include "atunner/graph/divide.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace atunner::graph {
+namespace {
+
+/// Nodes that one part may hold: attention's gradients have some forty.
+constexpr size_t kLongest = 48;
+/// What a launch costs, as bytes that could be moved instead: two microseconds of a memory of 4 TB/s.
+constexpr double kLaunch = 8e6;
+
+/// What a kernel reads and writes at least.
+double BytesOf(const ValidGraph& graph) {
+  const auto bytes = [&](NodeId id) {
+    const TensorType& type = graph.node(id).type;
+    return static_cast<double>(ElementCount(type.shape).factor()) * static_cast<double>(SizeOf(type.dtype));
+  };
+  double all = 0;
+  for (NodeId id : graph.inputs()) all += bytes(id);
+  for (const Output& output : graph.outputs()) all += bytes(output.node);
+  return all;
+}
+
+/// Does it compute more than each element of its result from few elements?
+bool IsHeavy(const Node& node) {
+  return node.As<Reduce>() || node.As<Scan>() || node.As<Contract>() || node.As<Sort>() || node.As<Scatter>();
+}
+
+class Divider {
+ public:
+  explicit Divider(const ValidGraph& graph)
+      : graph_(graph), repeated_(graph.nodes().size(), false), places_(graph.nodes().size(), kNowhere) {
+    for (const Output& output : graph.outputs()) names_.try_emplace(output.node, output.name);
+    for (const Node& node : graph.nodes()) most_ = std::max(most_, CountOf(node));
+    for (size_t id = 0; id < repeated_.size(); ++id) repeated_[id] = IsRepeated(static_cast<NodeId>(id));
+    for (const Output& output : graph.outputs()) Place(output.node);
+  }
+
+  /// From the end: the best way to compute what is behind each place.
+  std::optional<std::vector<ValidGraph>> Run(const std::function<bool(const ValidGraph&)>& computes) {
+    std::vector<Way> ways(order_.size() + 1);
+    ways.back().cost = 0;
+    for (size_t begin = order_.size(); begin-- > 0;) {
+      for (size_t end = std::min(order_.size(), begin + kLongest); end > begin; --end) {
+        auto part = Part(begin, end);
+        if (!part) continue;
+        const double cost = ways[end].cost + kLaunch + BytesOf(*part);
+        if (cost < ways[begin].cost && computes(*part)) ways[begin] = {cost, end, *std::move(part)};
+      }
+    }
+    if (!order_.empty() && !ways[0].part) return std::nullopt;
+    std::vector<ValidGraph> parts;
+    for (size_t place = 0; place < order_.size(); place = ways[place].end) parts.push_back(*ways[place].part);
+    return parts;
+  }
+
+ private:
+  static constexpr size_t kNowhere = SIZE_MAX;
+  struct Way {
+    double cost = std::numeric_limits<double>::infinity();  ///< in bytes
+    size_t end = 0;                                         ///< where the first part ends
+    std::optional<ValidGraph> part;
+  };
+
+  static int64_t CountOf(const Node& node) { return ElementCount(node.type.shape).factor(); }
+
+  bool IsRepeated(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (node.As<Input>() || node.As<Constant>()) return true;
+    return !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
+           std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
+  }
+
+  /// Right before the first that needs it.
+  void Place(NodeId id) {
+    if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
+    for (NodeId operand : graph_.node(id).operands) Place(operand);
+    places_[id] = order_.size();
+    order_.push_back(id);
+  }
+
+  std::string NameOf(NodeId id) const {
+    const auto named = names_.find(id);
+    return named == names_.end() ? fmt::format("kept{}", id) : named->second;
+  }
+
+  /// The nodes at these places.
+  Result<ValidGraph> Part(size_t begin, size_t end) const {
+    GraphBuilder builder(graph_.name());
+    std::map<NodeId, Value> made;
+    const std::function<Value(NodeId)> make = [&](NodeId id) {
+      if (const auto found = made.find(id); found != made.end()) return found->second;
+      return made[id] = Make(builder, id, begin, make);
+    };
+    for (size_t place = begin; place < end; ++place) make(order_[place]);
+    for (const Output& output : graph_.outputs()) {
+      const size_t place = places_[output.node];
+      if (place >= begin && place < end) builder.Output(output.name, make(output.node));
+    }
+    for (size_t place = begin; place < end; ++place) {
+      if (IsNeededFrom(order_[place], end)) builder.Output(NameOf(order_[place]), make(order_[place]));
+    }
+    return std::move(builder).Finish();
+  }
+
+  Value Make(GraphBuilder& builder, NodeId id, size_t begin, const std::function<Value(NodeId)>& make) const {
+    const Node& node = graph_.node(id);
+    if (places_[id] < begin) return builder.Input(NameOf(id), node.type);
+    if (node.As<Input>()) return builder.Input(node.name, node.type);
+    if (const auto* constant = node.As<Constant>()) return builder.Constant(node.type, constant->values);
+    std::vector<Value> operands;
+    for (NodeId operand : node.operands) operands.push_back(make(operand));
+    return builder.Add(node.operation, std::move(operands));
+  }
+
+  /// By a node at `place` or later, where it is not an output of the graph anyway.
+  bool IsNeededFrom(NodeId id, size_t place) const {
+    if (names_.contains(id)) return false;
+    return std::any_of(order_.begin() + static_cast<ptrdiff_t>(place), order_.end(), [&](NodeId user) {
+      return std::ranges::find(graph_.node(user).operands, id) != graph_.node(user).operands.end();
+    });
+  }
+
+  const ValidGraph& graph_;
+  std::map<NodeId, std::string> names_;  ///< of what is an output
+  std::vector<bool> repeated_;
+  std::vector<size_t> places_;  ///< of each node in `order_`
+  std::vector<NodeId> order_;
+  int64_t most_ = 1;
+};
+
+}  // namespace
+
+std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph,
+                                              const std::function<bool(const ValidGraph&)>& computes) {
+  if (!graph.symbols().empty()) return std::nullopt;
+  return Divider(graph).Run(computes);
+}
+
+}  // namespace atunner::graph
