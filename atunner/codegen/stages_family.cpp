@@ -10,6 +10,7 @@
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
 #include "atunner/graph/divide.h"
+#include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/operators/graph_operator.h"
 
@@ -32,14 +33,33 @@ std::optional<Stage> StageOf(const ValidGraph& part) {
   return std::nullopt;
 }
 
+/// In bytes of memory: what the part reads and writes, as many more as a launch of two microseconds could move, and an
+/// eighth of what each element reads again from caches where nothing is kept.
+std::optional<double> CostOf(const ValidGraph& part) {
+  const auto stage = StageOf(part);
+  if (!stage) return std::nullopt;
+  const auto bytes = [&](graph::NodeId id) {
+    const graph::TensorType& type = part.node(id).type;
+    return Real(graph::ElementCount(type.shape).factor() * SizeOf(type.dtype));
+  };
+  double all = 0, read = 0;
+  for (graph::NodeId id : part.inputs()) all += bytes(id);
+  for (const graph::Output& output : part.outputs()) {
+    all += bytes(output.node);
+    read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
+  }
+  const bool again = stage->family == &kElementsFamily && read > all;
+  return 8e6 + all + (again ? (read - all) / 8 : 0);
+}
+
 std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto given = GraphOf(spec);
   const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
   if (!sized) return std::nullopt;
   const ValidGraph graph = graph::FuseMaps(graph::WithoutSingleUpdates(*sized));
-  const auto parts = graph::Divide(graph, [](const ValidGraph& part) { return StageOf(part).has_value(); });
-  if (!parts || parts->size() < 2) return std::nullopt;
+  const auto parts = graph::Divide(graph, CostOf);
+  if (!parts) return std::nullopt;
   std::vector<Stage> stages;
   for (const ValidGraph& part : *parts) stages.push_back(*StageOf(part));
   return stages;

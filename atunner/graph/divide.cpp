@@ -12,21 +12,6 @@ namespace {
 
 /// Nodes that one part may hold: attention's gradients have some forty.
 constexpr size_t kLongest = 48;
-/// What a launch costs, as bytes that could be moved instead: two microseconds of a memory of 4 TB/s.
-constexpr double kLaunch = 8e6;
-
-/// What a kernel reads and writes at least.
-double BytesOf(const ValidGraph& graph) {
-  const auto bytes = [&](NodeId id) {
-    const TensorType& type = graph.node(id).type;
-    return static_cast<double>(ElementCount(type.shape).factor()) * static_cast<double>(SizeOf(type.dtype));
-  };
-  double all = 0;
-  for (NodeId id : graph.inputs()) all += bytes(id);
-  for (const Output& output : graph.outputs()) all += bytes(output.node);
-  return all;
-}
-
 /// Does it compute more than each element of its result from few elements?
 bool IsHeavy(const Node& node) {
   return node.As<Reduce>() || node.As<Scan>() || node.As<Contract>() || node.As<Sort>() || node.As<Scatter>();
@@ -43,18 +28,19 @@ class Divider {
   }
 
   /// From the end: the best way to compute what is behind each place.
-  std::optional<std::vector<ValidGraph>> Run(const std::function<bool(const ValidGraph&)>& computes) {
+  std::optional<std::vector<ValidGraph>> Run(const PartCost& cost) {
     std::vector<Way> ways(order_.size() + 1);
     ways.back().cost = 0;
     for (size_t begin = order_.size(); begin-- > 0;) {
-      for (size_t end = std::min(order_.size(), begin + kLongest); end > begin; --end) {
+      for (size_t end = begin + 1; end <= std::min(order_.size(), begin + kLongest); ++end) {
+        if (ways[end].cost == kNever) continue;
         auto part = Part(begin, end);
         if (!part) continue;
-        const double cost = ways[end].cost + kLaunch + BytesOf(*part);
-        if (cost < ways[begin].cost && computes(*part)) ways[begin] = {cost, end, *std::move(part)};
+        const double all = ways[end].cost + cost(*part).value_or(kNever);
+        if (all < ways[begin].cost) ways[begin] = {all, end, *std::move(part)};
       }
     }
-    if (!order_.empty() && !ways[0].part) return std::nullopt;
+    if (ways[0].cost == kNever) return std::nullopt;
     std::vector<ValidGraph> parts;
     for (size_t place = 0; place < order_.size(); place = ways[place].end) parts.push_back(*ways[place].part);
     return parts;
@@ -62,9 +48,10 @@ class Divider {
 
  private:
   static constexpr size_t kNowhere = SIZE_MAX;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
   struct Way {
-    double cost = std::numeric_limits<double>::infinity();  ///< in bytes
-    size_t end = 0;                                         ///< where the first part ends
+    double cost = kNever;
+    size_t end = 0;  ///< where the first part ends
     std::optional<ValidGraph> part;
   };
 
@@ -137,10 +124,9 @@ class Divider {
 
 }  // namespace
 
-std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph,
-                                              const std::function<bool(const ValidGraph&)>& computes) {
+std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost) {
   if (!graph.symbols().empty()) return std::nullopt;
-  return Divider(graph).Run(computes);
+  return Divider(graph).Run(cost);
 }
 
 }  // namespace atunner::graph
