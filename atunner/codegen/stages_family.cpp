@@ -57,7 +57,7 @@ std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec) {
   const auto given = GraphOf(spec);
   const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
   if (!sized) return std::nullopt;
-  const ValidGraph graph = graph::FuseMaps(graph::WithoutSingleUpdates(*sized));
+  const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(graph::WithoutSingleUpdates(*sized)));
   const auto parts = graph::Divide(graph, CostOf);
   if (!parts) return std::nullopt;
   std::vector<Stage> stages;

@@ -85,6 +85,16 @@ output y
             0);
 }
 
+// Whatever the letters: axes that lie otherwise are transposed first.
+TEST_F(Stages, ContractionsOfAnyAxes) {
+  const std::string types = "input a: bfloat16[24, 5, 40]\ninput b: bfloat16[5, 24, 56]\n";
+  for (const char* equation : {"kbm,bkn->bmn", "kbm,bkn->mnb"})
+    CheckText("graph g\n" + types + "y = contract(a, b, equation=\"" + equation + "\", as=float32)\noutput y\n", 0);
+  CheckText(
+      "graph g\ninput a: float32[33, 40]\ninput b: float32[33, 17]\ny = contract(a, b, "
+      "equation=\"km,kn->mn\")\noutput y\n");
+}
+
 // A size that is open runs at the task's own.
 TEST_F(Stages, OpenSizesAreTheTasksOwn) {
   CheckText(R"(

@@ -12,6 +12,13 @@ namespace {
 
 /// Nodes that one part may hold: attention's gradients have some forty.
 constexpr size_t kLongest = 48;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct Division {
+  double cost = kNever;
+  std::vector<ValidGraph> parts;
+};
+
 /// Does it compute more than each element of its result from few elements?
 bool IsHeavy(const Node& node) {
   return node.As<Reduce>() || node.As<Scan>() || node.As<Contract>() || node.As<Sort>() || node.As<Scatter>();
@@ -19,16 +26,17 @@ bool IsHeavy(const Node& node) {
 
 class Divider {
  public:
-  explicit Divider(const ValidGraph& graph)
+  /// `repeats`: small values that inputs alone say are computed again wherever they are needed.
+  Divider(const ValidGraph& graph, bool repeats)
       : graph_(graph), repeated_(graph.nodes().size(), false), places_(graph.nodes().size(), kNowhere) {
     for (const Output& output : graph.outputs()) names_.try_emplace(output.node, output.name);
     for (const Node& node : graph.nodes()) most_ = std::max(most_, CountOf(node));
-    for (size_t id = 0; id < repeated_.size(); ++id) repeated_[id] = IsRepeated(static_cast<NodeId>(id));
+    for (size_t id = 0; id < repeated_.size(); ++id) repeated_[id] = IsRepeated(static_cast<NodeId>(id), repeats);
     for (const Output& output : graph.outputs()) Place(output.node);
   }
 
   /// From the end: the best way to compute what is behind each place.
-  std::optional<std::vector<ValidGraph>> Run(const PartCost& cost) {
+  Division Run(const PartCost& cost) {
     std::vector<Way> ways(order_.size() + 1);
     ways.back().cost = 0;
     for (size_t begin = order_.size(); begin-- > 0;) {
@@ -40,15 +48,14 @@ class Divider {
         if (all < ways[begin].cost) ways[begin] = {all, end, *std::move(part)};
       }
     }
-    if (ways[0].cost == kNever) return std::nullopt;
-    std::vector<ValidGraph> parts;
-    for (size_t place = 0; place < order_.size(); place = ways[place].end) parts.push_back(*ways[place].part);
-    return parts;
+    Division division{ways[0].cost, {}};
+    for (size_t at = 0; at < order_.size() && division.cost < kNever; at = ways[at].end)
+      division.parts.push_back(*ways[at].part);
+    return division;
   }
 
  private:
   static constexpr size_t kNowhere = SIZE_MAX;
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
   struct Way {
     double cost = kNever;
     size_t end = 0;  ///< where the first part ends
@@ -57,10 +64,10 @@ class Divider {
 
   static int64_t CountOf(const Node& node) { return ElementCount(node.type.shape).factor(); }
 
-  bool IsRepeated(NodeId id) const {
+  bool IsRepeated(NodeId id, bool repeats) const {
     const Node& node = graph_.node(id);
     if (node.As<Input>() || node.As<Constant>()) return true;
-    return !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
+    return repeats && !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
   }
 
@@ -126,7 +133,9 @@ class Divider {
 
 std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost) {
   if (!graph.symbols().empty()) return std::nullopt;
-  return Divider(graph).Run(cost);
+  Division best = Divider(graph, true).Run(cost);
+  if (Division other = Divider(graph, false).Run(cost); other.cost < best.cost) best = std::move(other);
+  return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
 
 }  // namespace atunner::graph

@@ -331,5 +331,28 @@ output y
   EXPECT_EQ(Print(WithKeptRows(both)), Print(both)) << "a row's value that stands for columns";
 }
 
+ValidGraph Product(const std::string& equation, const std::string& a, const std::string& b) {
+  return MustParse("graph g\ninput a: float32" + a + "\ninput b: float32" + b + "\ny = contract(a, b, equation=\"" +
+                   equation + "\")\noutput y\n");
+}
+const size_t kTranspose = Operation(Transpose{}).index();
+
+TEST(WithMatrixProducts, TransposesWhatLiesOtherwise) {
+  const auto transposes = [](const ValidGraph& graph) {
+    const ValidGraph made = WithMatrixProducts(graph);
+    ExpectSameMeaning(graph, made);
+    return Count(made, kTranspose);
+  };
+  EXPECT_EQ(transposes(Product("mk,nk->mn", "[3, 4]", "[5, 4]")), 0u);
+  EXPECT_EQ(transposes(Product("bmk,bkn->bmn", "[2, 3, 4]", "[2, 4, 5]")), 0u);
+  EXPECT_EQ(transposes(Product("nk,mk->mn", "[3, 4]", "[5, 4]")), 0u) << "the second with the first";
+  EXPECT_EQ(transposes(Product("mak,nk->amn", "[3, 1, 4]", "[5, 4]")), 0u) << "one element lies anywhere";
+  EXPECT_EQ(transposes(Product("km,kn->mn", "[4, 3]", "[4, 5]")), 1u);
+  EXPECT_EQ(transposes(Product("kn,km->mn", "[4, 3]", "[4, 5]")), 1u) << "operands change places";
+  EXPECT_EQ(transposes(Product("abmk,bnk->abmn", "[2, 3, 4, 5]", "[3, 6, 5]")), 2u) << "each has an axis of its own";
+  EXPECT_EQ(transposes(Product("mjki,jink->nmj", "[2, 3, 4, 5]", "[3, 5, 6, 4]")), 3u);
+  EXPECT_EQ(transposes(Product("mk,n->mn", "[3, 4]", "[5]")), 0u) << "no product of matrices";
+}
+
 }  // namespace
 }  // namespace atunner::graph
