@@ -351,7 +351,10 @@ TEST(WithMatrixProducts, TransposesWhatLiesOtherwise) {
   EXPECT_EQ(transposes(Product("kn,km->mn", "[4, 3]", "[4, 5]")), 1u) << "operands change places";
   EXPECT_EQ(transposes(Product("abmk,bnk->abmn", "[2, 3, 4, 5]", "[3, 6, 5]")), 2u) << "each has an axis of its own";
   EXPECT_EQ(transposes(Product("mjki,jink->nmj", "[2, 3, 4, 5]", "[3, 5, 6, 4]")), 3u);
-  EXPECT_EQ(transposes(Product("mk,n->mn", "[3, 4]", "[5]")), 0u) << "no product of matrices";
+  EXPECT_EQ(transposes(Product("mkz,n->mn", "[3, 4, 2]", "[5]")), 0u) << "no product of matrices";
+  EXPECT_EQ(transposes(Product("km,kn->nm", "[1, 4]", "[1, 5]")), 0u) << "no depth";
+  EXPECT_EQ(transposes(Product("ab,nb->an", "[1, 9]", "[1, 9]")), 0u) << "a number";
+  EXPECT_EQ(transposes(Product("abcd,nc->nadb", "[3, 7, 1, 1]", "[5, 1]")), 1u);
 }
 
 }  // namespace
