@@ -98,14 +98,16 @@ class Divider {
       if (place >= begin && place < end) builder.Output(output.name, make(output.node));
     }
     for (size_t place = begin; place < end; ++place) {
-      if (IsNeededFrom(order_[place], end)) builder.Output(NameOf(order_[place]), make(order_[place]));
+      const NodeId id = order_[place];
+      if (IsNeededFrom(id, end)) builder.Output(NameOf(id), builder.Cast(make(id), KeptType(id)));
     }
     return std::move(builder).Finish();
   }
 
   Value Make(GraphBuilder& builder, NodeId id, size_t begin, const std::function<Value(NodeId)>& make) const {
     const Node& node = graph_.node(id);
-    if (places_[id] < begin) return builder.Input(NameOf(id), node.type);
+    if (places_[id] < begin)
+      return builder.Cast(builder.Input(NameOf(id), {KeptType(id), node.type.shape}), node.type.dtype);
     if (node.As<Input>()) return builder.Input(node.name, node.type);
     if (const auto* constant = node.As<Constant>()) return builder.Constant(node.type, constant->values);
     std::vector<Value> operands;
@@ -113,12 +115,21 @@ class Divider {
     return builder.Add(node.operation, std::move(operands));
   }
 
+  /// What goes from part to part loses no more than arithmetic does, but for what products take as it is.
+  DType KeptType(NodeId id) const {
+    const DType own = graph_.node(id).type.dtype;
+    const bool multiplied =
+        std::ranges::any_of(graph_.nodes(), [&](const Node& user) { return user.As<Contract>() && Uses(user, id); });
+    return multiplied || names_.contains(id) ? own : ArithmeticType(own);
+  }
+
+  static bool Uses(const Node& user, NodeId id) { return std::ranges::find(user.operands, id) != user.operands.end(); }
+
   /// By a node at `place` or later, where it is not an output of the graph anyway.
   bool IsNeededFrom(NodeId id, size_t place) const {
     if (names_.contains(id)) return false;
-    return std::any_of(order_.begin() + static_cast<ptrdiff_t>(place), order_.end(), [&](NodeId user) {
-      return std::ranges::find(graph_.node(user).operands, id) != graph_.node(user).operands.end();
-    });
+    return std::any_of(order_.begin() + static_cast<ptrdiff_t>(place), order_.end(),
+                       [&](NodeId user) { return Uses(graph_.node(user), id); });
   }
 
   const ValidGraph& graph_;

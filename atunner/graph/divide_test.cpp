@@ -13,8 +13,14 @@ namespace {
 size_t Reductions(const ValidGraph& graph) {
   return static_cast<size_t>(std::ranges::count_if(graph.nodes(), [](const Node& n) { return n.As<Reduce>(); }));
 }
-/// Elements read and written, and some for a launch; nothing computes two reductions at once.
+/// Elements read and written, and some for a launch; nothing computes two reductions at once, or a product of what is
+/// no input.
 std::optional<double> CostOf(const ValidGraph& graph) {
+  for (const Node& node : graph.nodes()) {
+    const auto is_input = [&](NodeId operand) { return graph.node(operand).As<Input>() != nullptr; };
+    if (node.As<Contract>() && (Reductions(graph) > 0 || !std::ranges::all_of(node.operands, is_input)))
+      return std::nullopt;
+  }
   if (Reductions(graph) > 1) return std::nullopt;
   double elements = 10;
   const auto add = [&](NodeId id) {
@@ -130,6 +136,26 @@ output y
 )");
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].outputs().size(), 1u) << "the sums alone";
+}
+
+// A sum in 16 bits goes on in 32; what is multiplied stays as products take it.
+TEST(Divide, KeepsWhatArithmeticKnows) {
+  const auto parts = Parts(R"(
+graph g
+input x: float16[4, 8]
+input w: float16[8, 8]
+s = reduce_sum(x, axes=[1], keep=true)
+narrow = s * x
+p = contract(narrow, w, equation="mk,nk->mn")
+t = reduce_sum(p, axes=[0], keep=true)
+y = t * s
+output y
+)");
+  std::vector<DType> kept;
+  for (const ValidGraph& part : parts) {
+    for (const Output& output : part.outputs()) kept.push_back(part.node(output.node).type.dtype);
+  }
+  EXPECT_THAT(kept, testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat32, DType::kFloat16));
 }
 
 TEST(Divide, RefusesWhatNoPartComputes) {
