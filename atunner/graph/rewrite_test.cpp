@@ -331,6 +331,27 @@ output y
   EXPECT_EQ(Print(WithKeptRows(both)), Print(both)) << "a row's value that stands for columns";
 }
 
+// A number for each row that is no input and no reduction of the rows.
+TEST(WithKeptRows, TakesRowsFromElsewhere) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[6, 5]
+input turned: float32[1, 6]
+input long: float32[8]
+input other: float32[3, 6]
+total = reduce_sum(x, axes=[1])
+flat = reshape(turned, shape=[6])
+part = slice(long, axis=0, start=1, stop=7)
+top = reduce_max(other, axes=[0])
+y = total * flat + part - top
+output y
+)");
+  const auto inputs = RandomInputs(graph, 17);
+  const auto got = Evaluate(WithKeptRows(graph), inputs);
+  ASSERT_TRUE(got.has_value()) << got.error().ToString();
+  ExpectNear((*got)[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
+}
+
 ValidGraph Product(const std::string& equation, const std::string& a, const std::string& b) {
   return MustParse("graph g\ninput a: float32" + a + "\ninput b: float32" + b + "\ny = contract(a, b, equation=\"" +
                    equation + "\")\noutput y\n");
