@@ -32,6 +32,8 @@ struct Chosen {
   const ParameterSpace& space;
   const Configuration& configuration;
   int64_t operator[](const char* name) const { return GetInt(space, configuration, name); }
+  std::string Word(const char* name) const { return ToString(Get(space, configuration, name)); }
+  operator const Configuration&() const { return configuration; }  // NOLINT(google-explicit-constructor)
 };
 
 /// An argument of a kernel, as a word: "x" is a tensor of the task, "@x" a workspace of the plan; "i32:…", "i64:…" and

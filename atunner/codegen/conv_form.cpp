@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "atunner/codegen/family.h"
-#include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/library_task.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/model/accuracy.h"

@@ -21,24 +21,25 @@ class GatheredConv : public ProductTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    ConstantBlock constants = TileConstants(configuration, true);
+    const Chosen at = chosen(configuration);
+    ConstantBlock constants = TileConstants(at, true);
     AddArrangement(constants, form_);
     AddGeometry(constants);
-    LaunchPlan plan = Plan(configuration, {});
+    LaunchPlan plan = Plan(at, {});
     AddArranging(plan, form_);
     const std::string images = form_.images.ToString();
     const std::string pixels = fmt::format("({}) * {}", images, form_.Rounded());
     const std::string filters = std::to_string(form_.filters);
-    LaunchStep step = form_.pixels_first ? TileStep(configuration, "conv", pixels, filters)
-                                         : TileStep(configuration, "conv", filters, pixels);
+    LaunchStep step =
+        form_.pixels_first ? TileStep(at, "conv", pixels, filters) : TileStep(at, "conv", filters, pixels);
     step.grid[2] = Expr(form_.groups * form_.Phases());
-    AddArguments(step, {form_.MultipliedX(), form_.MultipliedW(), Destination(configuration, form_.y.name),
-                        form_.CountedImages(), form_.Largest()});
+    AddArguments(step, {form_.MultipliedX(), form_.MultipliedW(), Destination(at, form_.y.name), form_.CountedImages(),
+                        form_.Largest()});
     plan.steps.push_back(step);
-    FinishSplit(configuration, plan, form_.y.name, images, std::to_string(form_.Results()));
+    FinishSplit(at, plan, form_.y.name, images, std::to_string(form_.Results()));
     const std::string kernel = fmt::format("{}\n{}", embed::kConvGatherCu, embed::kConvArrangeCu);
     const std::string places = fmt::format("{}\n{}", embed::kConvScaleCuh, embed::kConvGeometryCuh);
-    return RenderedKernel{EmitProduct(configuration, constants, kernel, false, places), std::move(plan)};
+    return RenderedKernel{EmitProduct(at, constants, kernel, false, places), std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {

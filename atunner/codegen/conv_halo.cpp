@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "atunner/codegen/conv_form.h"
-#include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "embed/families.h"
 
@@ -106,21 +105,21 @@ class HaloConv : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const Chosen at = chosen(configuration);
     ConstantBlock constants;
     if (!half_precision()) constants.Line("#include <cuda_fp16.h>\n\ntypedef float T;\n#define MMA_TYPE \"f16\"");
     constants.Line(half_precision() ? "typedef T Operand;" : "typedef __half Operand;");
     AddArrangement(constants, form_);
-    AddTiles(configuration, constants);
-    LaunchPlan plan = Plan(configuration, {});
+    AddTiles(at, constants);
+    LaunchPlan plan = Plan(at, {});
     AddArranging(plan, form_);
     LaunchStep step = Step("conv", fmt::format("min({}, {})", Units(), profile_.sms), Expr::MustParse(Threads()),
                            {MapOfX(), MapOfW(), form_.y.name, form_.CountedImages(), form_.Largest()});
     step.shared_bytes = shared_;
     plan.steps.push_back(step);
-    const std::string multiply =
-        WgmmaText({.columns = chosen(configuration)["tile_n"], .b_transposed = "ACROSS ? 1 : 0"});
+    const std::string multiply = WgmmaText({.columns = at["tile_n"], .b_transposed = "ACROSS ? 1 : 0"});
     return RenderedKernel{
-        Emit(configuration, constants,
+        Emit(at, constants,
              {embed::kMmaCommonCuh, embed::kWgmmaCommonCuh, "constexpr bool ACROSS = DIRECT && !X_LAST;", multiply,
               embed::kTensorCopiesCuh, embed::kConvScaleCuh, embed::kConvHaloCu,
               form_.in_place && form_.filters_in_place ? std::string_view() : embed::kConvArrangeCu}),
@@ -230,7 +229,7 @@ class HaloConv : public BoundTemplate {
                        form_.images.ToString(), form_.ImagePlaces(), form_.Rows(), form_.groups);
   }
 
-  void AddTiles(const Configuration& configuration, ConstantBlock& constants) const {
+  void AddTiles(const Chosen& at, ConstantBlock& constants) const {
     for (size_t i = 0; i < form_.arranged.size(); ++i) {
       constants.Line(fmt::format("constexpr int PLACES_{0} = {1}, CROP_{0} = {2};", "DHW"[i], form_.arranged[i].places,
                                  form_.arranged[i].crop));
@@ -243,8 +242,8 @@ class HaloConv : public BoundTemplate {
         .Int("ROW_BYTES", row_bytes_);
     constants.Int("STORE_N", StoreColumns()).Bool("Y_LAST", form_.pixels_first, "filters lie side by side");
     constants.Int("Y_PIECE", Piece(), "elements of the result that are written at once");
-    constants.Int("SHARED", Evaluate(shared_, configuration), "bytes");
-    constants.Ints(chosen(configuration), {"sets", "groups_m", "groups_p", "tile_n", "reach", "x_stages", "w_stages"});
+    constants.Int("SHARED", Evaluate(shared_, at), "bytes");
+    constants.Ints(at, {"sets", "groups_m", "groups_p", "tile_n", "reach", "x_stages", "w_stages"});
   }
   ArgBinding MapOfX() const {
     const std::string images = fmt::format("({}) * ", form_.images.ToString());

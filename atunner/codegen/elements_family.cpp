@@ -10,7 +10,6 @@
 
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
-#include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
 #include "embed/families.h"
@@ -58,18 +57,18 @@ class ElementsTemplate : public GraphTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const bool narrow = IsNarrow(graph_, space_, configuration);
+    const Chosen at = chosen(configuration);
+    const bool narrow = IsNarrow(graph_, space_, at);
     std::string kernels;
     std::vector<LaunchStep> steps;
     for (const Group& group : groups_) {
       const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;
-      kernels += "\n" + Kernel(name, group, GetInt(space_, configuration, "vector"), narrow);
+      kernels += "\n" + Kernel(name, group, at["vector"], narrow);
       steps.push_back(Launch(
           name, fmt::format("min(ceil_div({}, vector * items * block), {})", CountOf(group), INT32_MAX), "block"));
     }
-    return RenderedKernel{
-        Source(configuration, "elements", {}, {narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, kernels}),
-        Plan(configuration, std::move(steps))};
+    return RenderedKernel{Source(at, "elements", {}, {narrow ? embed::kNarrowCuh : "", embed::kVectorCuh, kernels}),
+                          Plan(at, std::move(steps))};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -93,7 +92,7 @@ class ElementsTemplate : public GraphTemplate {
     const double items = 1 + 0.01 * std::fabs(std::log2((Gathers(true) ? 1 : 2) / Real(at["items"])));
     // Memory likes to be walked through in order, by small blocks; one that gathers elements should see much of a row.
     const double block = 1 + 0.01 * std::abs(std::log2(Real(at["block"]) / (Gathers(true) ? 256 : 128)));
-    const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, configuration) ? 1.05 : 1.0;
+    const double full = MayBeNarrow(graph_) && !IsNarrow(graph_, space_, at) ? 1.05 : 1.0;
     return bytes / profile.dram_gbps * narrow * broken * items * block * full;
   }
 
@@ -208,15 +207,13 @@ class ElementsTemplate : public GraphTemplate {
 )",
                          Index(), body);
     };
-    return fmt::format(R"(extern "C" __global__ void __launch_bounds__(BLOCK) {}({}) {{
-  const long long vectors = {} / VEC;
+    return KernelHead(spec_, name) + fmt::format(R"(  const long long vectors = {} / VEC;
   const long long group = (long long)BLOCK * ITEMS;
   for (long long first = blockIdx.x * group + threadIdx.x; first < vectors; first += gridDim.x * group) {{
 {}{}{}  }}
 }}
 )",
-                       name, KernelParameters(spec_), CountOf(group), arrays, ahead.empty() ? "" : loop(ahead),
-                       loop(each));
+                                                 CountOf(group), arrays, ahead.empty() ? "" : loop(ahead), loop(each));
   }
 
   std::vector<Group> groups_;

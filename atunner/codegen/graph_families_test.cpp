@@ -65,8 +65,18 @@ TEST(GraphFamilies, WhoWritesShortRowsSharesThem) {
     return GetInt(schedule->space(), schedule->Default(), "threads_per_row");
   };
   EXPECT_EQ(threads(Spec("logsumexp", {{1000000, 77}})), 1);
-  EXPECT_EQ(threads(Spec("rms_norm", {{1000000, 77}})), 8);
-  EXPECT_EQ(threads(Spec("normalize", {{262144, 51}})), 8);
+  EXPECT_EQ(threads(Spec("rms_norm", {{1000000, 77}})), 16);
+  EXPECT_EQ(threads(Spec("rms_norm", {{250000, 333}})), 32);
+  EXPECT_EQ(threads(Spec("normalize", {{262144, 51}})), 16);
+}
+
+// On an H200 131 us where blocks that stay and copy ahead take 141.
+TEST(GraphFamilies, RowsOfFloat32AreWrittenByLargeBlocksThatEnd) {
+  const KernelSpec spec = FindOperator("rms_norm")->Instantiate({{{8192, 8192}}, DType::kFloat32, {}}).value();
+  const auto schedule = MakeTemplate(spec, FindProfile("H200").value()).value();
+  const auto value = [&](const char* name) { return GetInt(schedule->space(), schedule->Default(), name); };
+  EXPECT_EQ(value("threads_per_row") * value("rows_per_block"), 512);
+  EXPECT_EQ(value("blocks_per_sm"), 0);
 }
 
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {

@@ -202,9 +202,13 @@ TEST_F(GraphKernels, ShortRowsThatBeginAnywhereAreCopiedTogether) {
     const auto schedule = kReductionFamily.Bind(spec, gpu_.profile()).value();
     auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec).value();
     for (const auto& [threads, rows] : {std::array{1, 64}, {4, 16}}) {
-      Configuration one =
-          WithValues(*schedule, {{"threads_per_row", threads}, {"rows_per_block", rows}, {"vector", 1}});
-      one.values[static_cast<size_t>(schedule->space().Find("storage"))] = std::string("staged");
+      Configuration one = schedule->Default();
+      const std::pair<const char*, Value> values[] = {{"threads_per_row", int64_t{threads}},
+                                                      {"rows_per_block", int64_t{rows}},
+                                                      {"vector", int64_t{1}},
+                                                      {"storage", std::string("staged")}};
+      for (const auto& [parameter, value] : values)
+        one.values[static_cast<size_t>(schedule->space().Find(parameter))] = value;
       ASSERT_TRUE(schedule->space().Allows(one, spec.dims).value());
       SCOPED_TRACE(schedule->space().Describe(one));
       const RenderedKernel kernel = schedule->Render(one).value();

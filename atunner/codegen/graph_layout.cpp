@@ -33,35 +33,6 @@ std::string IndexType(const graph::ValidGraph& graph, const Dims& dims) {
   return small ? "int" : "long long";
 }
 
-std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes, std::string_view prefix,
-                            const std::string& number, const std::string& type, std::string_view indent) {
-  const std::string cast = type == "int" ? "(unsigned)" : "";
-  std::vector<size_t> axes;
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (!shape[axis].one() && takes(axis)) axes.push_back(axis);
-  }
-  std::string text;
-  Extent stride(1);
-  for (size_t i = axes.size(); i-- > 0; stride = stride * shape[axes[i]]) {
-    const std::string divided = stride.one() ? "" : fmt::format(" / {}({})", cast, stride.ToString());
-    const std::string rest = i == 0 ? "" : fmt::format(" % {}({})", cast, shape[axes[i]].ToString());
-    const std::string place = fmt::format("{}({}){}{}", cast, number, divided, rest);
-    text = fmt::format("{}const {} {}{} = {};\n", indent, type, prefix, axes[i], place) + text;
-  }
-  return text;
-}
-
-std::string NumberText(const Shape& shape, const graph::Coordinates& at) {
-  std::string text;
-  Extent stride(1);
-  for (size_t axis = shape.size(); axis-- > 0; stride = stride * shape[axis]) {
-    if (shape[axis].one() || at[axis].text == "0") continue;
-    const std::string times = stride.one() ? "" : " * " + stride.ToString();
-    text = at[axis].text + times + (text.empty() ? "" : " + ") + text;
-  }
-  return text.empty() ? "0" : text;
-}
-
 std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,
                       const std::string& before, const std::string& first) {
   return elements.Scope(0) + before + "#pragma unroll\n" + indent + "for (int lane = 0; lane < VEC; ++lane) {\n" +
@@ -93,6 +64,10 @@ std::string KernelParameters(const KernelSpec& spec) {
   return text;
 }
 
+std::string KernelHead(const KernelSpec& spec, std::string_view name) {
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__(BLOCK) {}({}) {{\n", name, KernelParameters(spec));
+}
+
 int64_t WidestElement(const KernelSpec& spec) {
   size_t widest = 1;
   for (const ArgSpec& arg : spec.args) widest = std::max(widest, SizeOf(arg.dtype));
@@ -116,11 +91,15 @@ std::string ElementFunction(const graph::ValidGraph& graph, std::string_view nam
   graph::ElementText elements(graph, {.indent = "  "});
   elements.Know(from, {"x", 0}, {});
   const std::string value = elements.Of(to, graph::Coordinates(graph.node(to).type.rank(), {.text = "0"})).text;
-  return fmt::format(
-      "DEVICE {0} {1}(const {2}& element) {{\n  const {3} x = load<{3}>(element);\n{4}  {0} result;\n  store(result, "
-      "{5});\n"
-      "  return result;\n}}\n",
-      to_type, name, from_type, graph::CudaArithmetic(graph.node(from).type.dtype, false), elements.Scope(0), value);
+  return fmt::format(R"(DEVICE {0} {1}(const {2}& element) {{
+  const {3} x = load<{3}>(element);
+{4}  {0} result;
+  store(result, {5});
+  return result;
+}}
+)",
+                     to_type, name, from_type, graph::CudaArithmetic(graph.node(from).type.dtype, false),
+                     elements.Scope(0), value);
 }
 
 bool MayBeNarrow(const graph::ValidGraph& graph) {
@@ -170,7 +149,6 @@ SourceUnit GraphTemplate::Source(const Configuration& configuration, std::string
     const auto* number = std::get_if<int64_t>(&configuration.values[i]);
     if (number) all.Int(parameter.name == "vector" ? "VEC" : Capitals(parameter.name), *number, parameter.meaning);
   }
-  if (space_.Find("stream") < 0) all.Bool("STREAM", false, "evict-first loads and stores");
   all.Line(constants.text());
   std::string body = std::string(embed::kWordsCuh) + "\n";
   for (const std::string_view text : texts) body.append(text).append(text.empty() ? "" : "\n");

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "atunner/codegen/bound_template.h"
-#include "atunner/graph/element_text.h"
 #include "atunner/graph/graph.h"
+#include "atunner/graph/place_text.h"
 #include "atunner/model/kernel_spec.h"
 
 namespace atunner {
@@ -39,13 +39,6 @@ bool IsServed(const graph::ValidGraph& graph, graph::NodeId from, double most,
 
 /// 32 bits where they number every element of every tensor: dividing them is much cheaper.
 std::string IndexType(const graph::ValidGraph& graph, const Dims& dims);
-/// Lines that compute c0, c1, … (of another `prefix`) along those axes of a shape that `takes`, from the row-major
-/// number of what these axes alone have. Axes of extent 1 have none.
-std::string CoordinateLines(const graph::Shape& shape, const std::function<bool(size_t)>& takes,
-                            std::string_view prefix, const std::string& number, const std::string& type,
-                            std::string_view indent);
-/// The number of an element of a shape by its coordinates.
-std::string NumberText(const graph::Shape& shape, const graph::Coordinates& at);
 /// What a kernel does for each lane of a vector: what all share, `before`, and a loop over the lanes, which begin with
 /// `first`.
 std::string LanesText(const graph::ElementText& elements, const std::string& each, const std::string& indent,
@@ -58,6 +51,8 @@ std::string ResultsText(graph::ElementText& elements, const graph::ValidGraph& g
 
 /// The parameters of a kernel of a graph's task: tensors as in_x and out_y, then open sizes.
 std::string KernelParameters(const KernelSpec& spec);
+/// The first line of such a kernel, whose blocks have BLOCK threads.
+std::string KernelHead(const KernelSpec& spec, std::string_view name = "kernel");
 /// Bytes of the widest element that the task reads or writes.
 int64_t WidestElement(const KernelSpec& spec);
 

@@ -104,9 +104,10 @@ class MatrixTemplate : public ProductTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const Chosen at = chosen(configuration);
     const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, finish, more, bytes, least] =
         product_;
-    const bool wide_a = Widens(configuration, a_align_), wide_b = Widens(configuration, b_align_);
+    const bool wide_a = Widens(at, a_align_), wide_b = Widens(at, b_align_);
     const auto rows_of = [&](const std::string& rows, bool batched) {
       return batched && batch != "1" ? fmt::format("({}) * ({})", batch, rows) : rows;
     };
@@ -114,47 +115,44 @@ class MatrixTemplate : public ProductTemplate {
     std::vector<Widened> widened;
     if (wide_a) widened.push_back({a.tensor, rows_of(m, a_batched), k});
     if (wide_b) widened.push_back({b.tensor, rows_of(b_rows, b_batched), b_width});
-    LaunchPlan plan = Plan(configuration, {});
+    LaunchPlan plan = Plan(at, {});
     AddWidening(plan, widened, bytes_);
-    LaunchStep step = TileStep(configuration, "gemm", m, n, batch);
+    LaunchStep step = TileStep(at, "gemm", m, n, batch);
     if (maps_) {
-      step.args = {Map(wide_a, a, {k, m, a_batched ? batch : "1"}, RowsFetched(configuration)),
-                   Map(wide_b, b, {b_width, b_rows, b_batched ? batch : "1"},
-                       chosen(configuration)[b_transposed ? "tile_n" : "tile_k"])};
+      step.args = {Map(wide_a, a, {k, m, a_batched ? batch : "1"}, RowsFetched(at)),
+                   Map(wide_b, b, {b_width, b_rows, b_batched ? batch : "1"}, at[b_transposed ? "tile_n" : "tile_k"])};
     } else {
       AddArguments(step, {wide_a ? "@wide_" + a.tensor : a.tensor, wide_b ? "@wide_" + b.tensor : b.tensor});
     }
-    AddArguments(step, {Destination(configuration, c.tensor), "i64:" + m, "i64:" + n, "i64:" + k, "i64:" + batch});
+    AddArguments(step, {Destination(at, c.tensor), "i64:" + m, "i64:" + n, "i64:" + k, "i64:" + batch});
     if (!maps_)
       AddArguments(step, {"i64:" + (wide_a ? Wide(k, 2) : k), "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
     AddArguments(step, FinishArguments());
     plan.steps.push_back(step);
-    FinishSplit(configuration, plan, c.tensor, rows_of(m, true), n);
-    return RenderedKernel{Source(configuration, wide_a, wide_b), std::move(plan)};
+    FinishSplit(at, plan, c.tensor, rows_of(m, true), n);
+    return RenderedKernel{Source(at, wide_a, wide_b), std::move(plan)};
   }
 
   /// Partly filled tiles, more than one, whose depth goes through all buffers more than once.
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const Sizes steps = StepsOf(configuration);
-    const int64_t rows = Rows(configuration);
+    const Sizes steps = StepsOf(at);
+    const int64_t rows = Rows(at);
     return CheckSizes(spec_, product_, steps,
                       {rows < at["tile_m"] ? rows - 3 : rows + 3, at["tile_n"] / 2 + steps.n,
                        (at["stages"] + 2) * at["tile_k"] + steps.k});
   }
   SizeFreedom FreeSizes(const Configuration& configuration) const override {
-    const int64_t rows = Rows(configuration);
-    return FreeSizesOf(spec_, product_, StepsOf(configuration), INT32_MAX / 2,
-                       rows < chosen(configuration)["tile_m"] ? rows : 0);
+    const Chosen at = chosen(configuration);
+    const int64_t rows = Rows(at);
+    return FreeSizesOf(spec_, product_, StepsOf(at), INT32_MAX / 2, rows < at["tile_m"] ? rows : 0);
   }
 
  protected:
   std::string Finish() const override { return product_.FinishText(); }
   Arguments FinishArguments() const override { return product_.finish_arguments; }
   /// The larger operand is what would drive others out.
-  bool Streams(const Configuration& configuration) const override {
-    return maps_ && chosen(configuration)["stream"] >= (extents_.m > extents_.n ? 2 : 1);
-  }
+  bool Streams(const Chosen& at) const override { return maps_ && at["stream"] >= (extents_.m > extents_.n ? 2 : 1); }
 
  private:
   static Extents ExtentsOf(const KernelSpec& spec, const MatrixProduct& product) {
@@ -166,18 +164,16 @@ class MatrixTemplate : public ProductTemplate {
             .reached = Reached(product.triangle, Real(m), Real(k))};
   }
   /// Widened operands are aligned at any size. What stays as it is keeps the alignment of the task's.
-  Sizes StepsOf(const Configuration& configuration) const {
-    const int64_t a = Widens(configuration, a_align_) ? 1 : a_align_;
-    const int64_t b = Widens(configuration, b_align_) ? 1 : b_align_;
+  Sizes StepsOf(const Chosen& at) const {
+    const int64_t a = Widens(at, a_align_) ? 1 : a_align_;
+    const int64_t b = Widens(at, b_align_) ? 1 : b_align_;
     const auto unit = static_cast<int64_t>(16 / SizeOf(element_)), c = extents_.n % unit == 0 ? unit : 1;
     return product_.b_transposed ? Sizes{1, c, std::max(a, b)} : Sizes{1, std::max(b, c), a};
   }
   /// Of a tile, what is fetched.
-  int64_t Rows(const Configuration& configuration) const {
-    return maps_ ? RowsFetched(configuration) : chosen(configuration)["tile_m"];
-  }
-  bool Widens(const Configuration& configuration, int64_t alignment) const {
-    return alignment * bytes_ != 16 && loop_.OnTensorCores() && (maps_ || chosen(configuration)["widen"] != 0);
+  int64_t Rows(const Chosen& at) const { return maps_ ? RowsFetched(at) : at["tile_m"]; }
+  bool Widens(const Chosen& at, int64_t alignment) const {
+    return alignment * bytes_ != 16 && loop_.OnTensorCores() && (maps_ || at["widen"] != 0);
   }
 
   void AddWalks() {
@@ -206,14 +202,14 @@ class MatrixTemplate : public ProductTemplate {
                   {128 / bytes_, box_rows, 1});
   }
 
-  SourceUnit Source(const Configuration& configuration, bool wide_a, bool wide_b) const {
-    ConstantBlock constants = TileConstants(configuration, product_.b_transposed);
+  SourceUnit Source(const Chosen& at, bool wide_a, bool wide_b) const {
+    ConstantBlock constants = TileConstants(at, product_.b_transposed);
     constants.Bool("BATCHED", product_.batch != "1");
     constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
     constants.Int("TRIANGLE", product_.triangle, "of a that counts: 1 = below its diagonal, 2 = above");
     if (maps_) {
-      constants.Int("STREAM", chosen(configuration)["stream"], "operands that leave L2 first: 1 = b, 2 = both");
-      constants.Int("A_ROWS", RowsFetched(configuration), "of a's tile that are fetched");
+      constants.Int("STREAM", at["stream"], "operands that leave L2 first: 1 = b, 2 = both");
+      constants.Int("A_ROWS", RowsFetched(at), "of a's tile that are fetched");
     } else {
       constants.Int("A_ALIGN", wide_a ? 8 : a_align_, "elements at whose multiples rows of a start");
       constants.Int("B_ALIGN", wide_b ? 8 : b_align_);
@@ -222,7 +218,7 @@ class MatrixTemplate : public ProductTemplate {
       constants.Line(fmt::format("#define A_TYPE \"{}\"\n#define B_TYPE \"{}\"", ProductType(product_.a.dtype),
                                  ProductType(product_.b.dtype)));
     const std::string walking = fmt::format("{}\n{}", embed::kBatchesCuh, embed::kGemmWalkersCu);
-    return EmitProduct(configuration, constants, maps_ ? embed::kGemmMapsCu : walking, wide_a || wide_b);
+    return EmitProduct(at, constants, maps_ ? embed::kGemmMapsCu : walking, wide_a || wide_b);
   }
 
   MatrixProduct product_;

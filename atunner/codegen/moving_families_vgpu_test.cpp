@@ -348,7 +348,8 @@ extern "C" __global__ void brains(float* out) { probe<__nv_bfloat16>(out); }
 )";
 
 TEST_F(GraphKernels, ShortFunctionsAreExactEnoughForEvery16BitNumber) {
-  const SourceUnit source{.text = graph::KernelPrelude() + std::string(embed::kNarrowCuh) + kNarrowProbe};
+  const SourceUnit source{.text = graph::KernelPrelude() + std::string(embed::kWordsCuh) +
+                                  std::string(embed::kNarrowCuh) + kNarrowProbe};
   const auto outcome = compiler_->Compile({source, {"halves", "brains"}, gpu_.arch()}).value();
   ASSERT_TRUE(outcome.ok()) << outcome.error;
   const auto module = gpu_.Load(*outcome.module).value();

@@ -79,13 +79,14 @@ class PlanesGemm : public BoundTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
-    const bool scaled = chosen(configuration)["planes"] < 3;
+    const Chosen at = chosen(configuration);
+    const bool scaled = at["planes"] < 3;
     const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, finish, more, bytes, least] =
         product_;
     // Without scales nobody asks for them.
     const std::string rows = scaled ? "@rows" : "@suspects", columns = scaled ? "@columns" : rows;
     const std::string row_scales = scaled ? "@row_scales" : rows, column_scales = scaled ? "@column_scales" : rows;
-    LaunchPlan plan = Plan(configuration, {});
+    LaunchPlan plan = Plan(at, {});
     AddWorkspaces(scaled, plan);
     const auto launch = [&](const char* entry, const std::string& blocks, const char* threads,
                             const Arguments& arguments) {
@@ -104,7 +105,7 @@ class PlanesGemm : public BoundTemplate {
             column_scales});
     // As many tiles per block as a device full of blocks gets at the task's size; smaller sizes have fewer blocks.
     launch("multiply_planes",
-           fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", m, TilesAcross(), TilesPerBlock(configuration)),
+           fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", m, TilesAcross(), TilesPerBlock(at)),
            "(tile_m // 64 + 1) * 128",
            {"@a_planes", "@b_planes", "@a_extents", "@b_extents", row_scales, column_scales, c.tensor, "@suspects"});
     AddArguments(plan.steps.back(), more);
@@ -112,7 +113,7 @@ class PlanesGemm : public BoundTemplate {
     launch("repair", fmt::format("min(ceil_div({}, 16) * {}, {})", m, TilesAcross(), 8 * profile_.sms), "tile_n",
            {a.tensor, b.tensor, c.tensor, "@suspects"});
     AddArguments(plan.steps.back(), more);
-    return RenderedKernel{Source(configuration), std::move(plan)};
+    return RenderedKernel{Source(at), std::move(plan)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -142,8 +143,7 @@ class PlanesGemm : public BoundTemplate {
     const int64_t group = at["group_m"];
     const int64_t lines = group * tile_m + CeilDiv(profile.sms, group) * tile_n;
     const double fetched = Real(lines * planes * 2) * depth / profile.dram_gbps;
-    const double multiply =
-        Real(TilesPerBlock(configuration)) * (std::max(products, chunks) + kExposed * fetched + kTileNs);
+    const double multiply = Real(TilesPerBlock(at)) * (std::max(products, chunks) + kExposed * fetched + kTileNs);
     const double operands =
         Real((product_.a_batched ? batch_ : 1) * m_ + (product_.b_batched ? batch_ : 1) * n_) * depth * 4;
     const double result = Real(batch_ * m_ * n_) * 4;
@@ -168,8 +168,7 @@ class PlanesGemm : public BoundTemplate {
     return fmt::format("(ceil_div({0}, {1} * promote) * {1} * promote)", product_.k, kDepth);
   }
   std::string Groups() const { return fmt::format("ceil_div({}, {})", Depth(), kDepth * kChunksPerGroup); }
-  int64_t TilesPerBlock(const Configuration& configuration) const {
-    const Chosen at = chosen(configuration);
+  int64_t TilesPerBlock(const Chosen& at) const {
     const int64_t tiles = CeilDiv(m_, at["tile_m"]) * CeilDiv(n_, at["tile_n"]);
     return std::min(tiles, CeilDiv(tiles * batch_, profile_.sms));
   }
@@ -193,8 +192,7 @@ class PlanesGemm : public BoundTemplate {
     add("column_scales", b_batched, fmt::format("({}) * 4", n));
   }
 
-  SourceUnit Source(const Configuration& configuration) const {
-    const Chosen at = chosen(configuration);
+  SourceUnit Source(const Chosen& at) const {
     ConstantBlock constants;
     constants.Line(fmt::format("typedef float T;\n#define MMA_TYPE \"{}\"", kPlanes[at["planes"] - 1].type));
     constants.Define("PLANES", at["planes"]);
@@ -208,7 +206,7 @@ class PlanesGemm : public BoundTemplate {
     const std::string multiply =
         WgmmaText({.columns = at["tile_n"], .b_transposed = product_.b_transposed ? "0" : "1"});
     return Emit(
-        configuration, constants,
+        at, constants,
         {embed::kMmaCommonCuh, embed::kPlanesCuh, product_.FinishText(), embed::kResultPlaceCuh, embed::kTileOrderCuh,
          embed::kWgmmaCommonCuh, embed::kTensorCopiesCuh, multiply, embed::kGemmPlanesCu});
   }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <utility>
 
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/codegen/matrix_product.h"
+#include "atunner/graph/compose.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/plain_kernels.h"
@@ -41,7 +41,7 @@ struct Axes {
 };
 
 std::string Without(std::string text, const std::string& letters) {
-  std::erase_if(text, [&](char letter) { return letters.find(letter) != std::string::npos; });
+  std::erase_if(text, [&](char letter) { return letters.contains(letter); });
   return text;
 }
 
@@ -49,18 +49,17 @@ std::string Without(std::string text, const std::string& letters) {
 /// axes in one order throughout. Axes of one element, `ones`, may be anywhere.
 std::optional<Axes> AxesOf(std::string a, std::string b, std::string c, const std::string& ones) {
   for (std::string* letters : {&a, &b, &c}) *letters = Without(*letters, ones);
-  const auto within = [](const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; };
-  const bool rows = std::ranges::any_of(c, [&](char letter) { return !within(b, letter); });
+  const bool rows = std::ranges::any_of(c, [&](char letter) { return !b.contains(letter); });
   Axes axes;
   for (const char letter : c) {
-    const bool in_a = within(a, letter), in_b = within(b, letter);
+    const bool in_a = a.contains(letter), in_b = b.contains(letter);
     const bool first = axes.m.empty() && axes.n.empty();
     if (first && in_b && (in_a || rows))
       axes.batch += letter;
     else
       (in_a ? axes.m : axes.n) += letter;
   }
-  axes.a_batched = !axes.batch.empty() && within(a, axes.batch[0]);
+  axes.a_batched = !axes.batch.empty() && a.contains(axes.batch[0]);
   axes.k = Without(a, axes.batch + axes.m);
   axes.b_transposed = b == axes.batch + axes.n + axes.k && b != axes.batch + axes.k + axes.n;
   const bool fits = c == axes.batch + axes.m + axes.n && a == (axes.a_batched ? axes.batch : "") + axes.m + axes.k &&
@@ -81,7 +80,7 @@ struct ProductForm {
   graph::Extent Count(const std::string& some) const {
     graph::Extent count(1);
     for (size_t axis = 0; axis < letters.size(); ++axis) {
-      if (some.find(letters[axis]) != std::string::npos) count = count * shape()[axis];
+      if (some.contains(letters[axis])) count = count * shape()[axis];
     }
     return count;
   }
@@ -193,7 +192,7 @@ class FinishWriter {
     const graph::Shape& shape = graph_.node(id).type.shape;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
       const char letter = form_.letters[axis + form_.letters.size() - shape.size()];
-      if (!shape[axis].one() && letters.find(letter) != std::string::npos) return true;
+      if (!shape[axis].one() && letters.contains(letter)) return true;
     }
     return false;
   }
@@ -244,19 +243,6 @@ bool FinishServes(const ValidGraph& graph, NodeId product, const Node& result) {
     const auto served = graph::ElementText::Serves(graph, operand);
     return served.yes && served.work <= kMostWork;
   });
-}
-
-/// Inputs that the result is made of besides the product.
-std::vector<NodeId> OtherInputs(const ValidGraph& graph, NodeId product, NodeId result) {
-  std::vector<bool> reached(graph.nodes().size(), false);
-  reached[result] = true;
-  for (NodeId id = result; id >= 0; --id) {
-    if (!reached[id] || id == product) continue;
-    for (NodeId operand : graph.node(id).operands) reached[operand] = true;
-  }
-  std::vector<NodeId> others;
-  std::ranges::copy_if(graph.inputs(), std::back_inserter(others), [&](NodeId input) { return bool{reached[input]}; });
-  return others;
 }
 
 /// An input as an operand of the product: as it lies, or one side of its diagonal.
@@ -351,7 +337,10 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   for (const auto& [symbol, range] : graph.symbols()) made.least[symbol] = range.low;
   if (!Serves(made, found->type.dtype)) return std::nullopt;
   if (output == product) return made;
-  const std::vector<NodeId> inputs = OtherInputs(graph, product, output);
+  // What the result is made of besides the product.
+  const std::vector<bool> needed = graph::NeededFor(graph, {output}, [&](NodeId id) { return id == product; });
+  std::vector<NodeId> inputs = graph.inputs();
+  std::erase_if(inputs, [&](NodeId id) { return !needed[id]; });
   FinishWriter writer(*form, output, inputs);
   made.finish = writer.Run();
   made.column_bytes = writer.ColumnBytes();

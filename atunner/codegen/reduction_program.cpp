@@ -4,7 +4,8 @@
 #include <functional>
 
 #include "atunner/codegen/graph_layout.h"
-#include "atunner/codegen/inlined_values.h"
+#include "atunner/graph/compose.h"
+#include "atunner/graph/inlined_values.h"
 #include "atunner/graph/rewrite.h"
 
 namespace atunner {
@@ -37,7 +38,7 @@ bool FindSpace(ReductionProgram& program) {
   return false;
 }
 
-/// For InlinedValues: what a reduction of that kind takes.
+/// For graph::InlinedValues: what a reduction of that kind takes.
 std::function<NodeId(NodeId)> OperandOf(const graph::ValidGraph& graph, Combine op) {
   return [&graph, op](NodeId id) {
     const auto* reduce = graph.node(id).As<Reduce>();
@@ -47,7 +48,7 @@ std::function<NodeId(NodeId)> OperandOf(const graph::ValidGraph& graph, Combine 
 
 /// Means and sums of (x - m)², where m is the mean of x.
 void FindSpreads(ReductionProgram& program) {
-  InlinedValues values(program.graph);
+  graph::InlinedValues values(program.graph);
   for (size_t id = 0; id < program.graph.nodes().size(); ++id) {
     const auto* reduce = program.graph.nodes()[id].As<Reduce>();
     if (!reduce || (reduce->op != Combine::kMean && reduce->op != Combine::kSum)) continue;
@@ -59,7 +60,7 @@ void FindSpreads(ReductionProgram& program) {
 }
 
 void FindExponentials(ReductionProgram& program) {
-  InlinedValues values(program.graph);
+  graph::InlinedValues values(program.graph);
   for (size_t at = 0; at < program.graph.nodes().size(); ++at) {
     const Node& node = program.graph.nodes()[at];
     const auto id = static_cast<NodeId>(at);
@@ -228,16 +229,9 @@ bool ReductionProgram::IsStreamed(NodeId id) const {
 }
 
 std::vector<NodeId> ReductionProgram::StreamedFor(const std::vector<NodeId>& wanted) const {
-  std::vector<bool> needed(graph.nodes().size(), false);
-  for (NodeId id : wanted) needed[id] = true;
-  std::vector<NodeId> found;
-  for (size_t at = needed.size(); at-- > 0;) {
-    const auto id = static_cast<NodeId>(at);
-    if (!needed[at] || IsShared(id)) continue;
-    if (IsStreamed(id)) found.push_back(id);
-    for (NodeId operand : graph.nodes()[at].operands) needed[operand] = true;
-  }
-  std::ranges::reverse(found);
+  const std::vector<bool> needed = graph::NeededFor(graph, wanted, [this](NodeId id) { return IsShared(id); });
+  std::vector<NodeId> found = graph.inputs();
+  std::erase_if(found, [&](NodeId id) { return !needed[id] || !IsStreamed(id); });
   return found;
 }
 

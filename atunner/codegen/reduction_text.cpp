@@ -29,7 +29,7 @@ class Writer {
         row_(program.graph, {.indent = "    ", .narrow = schedule.narrow}) {}
 
   std::string Run() {
-    Line("extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel({}) {{", KernelParameters(spec_));
+    text_ = KernelHead(spec_);
     Line("  const int thread = threadIdx.x % THREADS_PER_ROW;\n  [[maybe_unused]] int slot = 0;");
     Line("  const long long all_rows = {};", graph::ElementCount(program_.Part(false)).ToString());
     Line("  const long long group_step = (long long)gridDim.x * ROWS_PER_BLOCK;");

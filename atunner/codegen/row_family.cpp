@@ -52,7 +52,6 @@ class RowTemplate : public BoundTemplate {
     const Chosen& at = choice.at;
     constants.Int("COLS", task_.cols)
         .Ints(at, {"threads_per_row", "rows_per_block", "prefetch", "keep"})
-        .Bool("STREAM", false, "evict-first loads and stores")
         .Int("UNROLL", 8, "vectors at once of a row that does not stay in registers")
         .Int("VEC", choice.vector, "elements per load")
         .Int("TENSORS", kernel_.tensors, "read row by row")
@@ -70,15 +69,15 @@ class RowTemplate : public BoundTemplate {
     }
     LaunchPlan plan = Plan(configuration, {});
     if (choice.owners > 1) AddExchange(choice, plan);
-    AddRows(configuration, choice, plan);
+    AddRows(choice, plan);
     if (kernel_.gradients && !SumsAreWhole(choice)) AddGradients(choice, plan);
     const auto only = [](bool when, std::string_view text) { return when ? text : std::string_view(); };
     const bool cluster = choice.cluster > 1;
     return RenderedKernel{Emit(configuration, constants,
-                               {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kRowReduceCuh,
-                                only(cluster, embed::kTensorCopiesCuh), only(cluster, embed::kClusterCuh),
-                                only(cluster, embed::kClusterPartsCuh), embed::kRowCommonCuh,
-                                only(kernel_.parameters > 0, embed::kRowMomentsCuh), kernel_.text,
+                               {embed::kElementCuh, embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh,
+                                embed::kRowReduceCuh, only(cluster, embed::kTensorCopiesCuh),
+                                only(cluster, embed::kClusterCuh), only(cluster, embed::kClusterPartsCuh),
+                                embed::kRowCommonCuh, only(kernel_.parameters > 0, embed::kRowMomentsCuh), kernel_.text,
                                 only(choice.owners > 1, embed::kLayernormBackwardOwnersCuh)}),
                           std::move(plan)};
   }
@@ -231,9 +230,9 @@ class RowTemplate : public BoundTemplate {
         RowTask::kLeastRing, kernel_.tensors, kVectors, task_.element);
   }
 
-  int64_t SharedBytes(const Configuration& configuration, const RowChoice& choice) const {
+  int64_t SharedBytes(const RowChoice& choice) const {
     if (choice.owners > 1) return task_.Ring(choice) * choice.batch * kernel_.tensors * task_.RowBytesOfBlock(choice);
-    return Evaluate(Expr::MustParse(SharedText()), configuration);
+    return Evaluate(Expr::MustParse(SharedText()), choice.at);
   }
 
   // --- launch ---
@@ -271,12 +270,12 @@ class RowTemplate : public BoundTemplate {
   }
 
   /// The pass over rows; of split ones two, with what their parts come to between.
-  void AddRows(const Configuration& configuration, const RowChoice& choice, LaunchPlan& plan) const {
+  void AddRows(const RowChoice& choice, LaunchPlan& plan) const {
     LaunchStep step = Step("kernel", fmt::format("{} * {}", Groups(choice), choice.parts()),
                            choice.block() + (choice.owners > 1 ? 64 : 0), ArgumentsOf(choice));
     step.cluster[0] = Expr(choice.cluster);
     step.cooperative = choice.owners > 1;
-    step.shared_bytes = Expr(SharedBytes(configuration, choice));
+    step.shared_bytes = Expr(SharedBytes(choice));
     if (choice.split == 1) {
       plan.steps.push_back(std::move(step));
       return;

@@ -28,7 +28,7 @@ constexpr int64_t kOtherRegisters = 32;
 struct RowChoice {
   Chosen at;
   int64_t threads = at["threads_per_row"], rows = at["rows_per_block"], vector = at["vector"];
-  std::string storage = ToString(Get(at.space, at.configuration, "storage"));
+  std::string storage = at.Word("storage");
   int64_t blocks_per_sm = at["blocks_per_sm"], cluster = at["cluster"], owners = at["owners"], split = at["split"];
   int64_t batch = at["batch"], prefetch = at["prefetch"];
   bool keep = at["keep"] != 0, fused = at["fused"] != 0;
@@ -106,7 +106,8 @@ struct RowTask {
     const double off = std::fabs(std::log2(per_thread * Real(element * choice.batch) * tensors / best));
     const double lean = 1 + 0.03 * off + 0.01 * std::log2(Real(choice.cluster)) +
                         (choice.storage != "shared" ? 0.0
-                         : Parks(choice)       ? 0.08 * std::fabs(std::log2(per_thread * Real(element) / 64)) - 0.02
+                         : Parks(choice)            ? 0.08 * std::fabs(std::log2(per_thread * Real(element) / 64)) -
+                                               (row_bytes > 16384 ? 0.02 : 0.05)
                          : choice.prefetch > 0 ? 0.02
                                                : 0.2);
     // Single blocks that end with their rows were 3 to 13 % faster on an H200 than ones that stay, up to 16 384
@@ -123,12 +124,13 @@ struct RowTask {
  private:
   /// Does a single block end with its rows?
   static bool Ends(const RowChoice& choice) { return choice.blocks_per_sm == 0 && choice.cluster == 1; }
-  /// Rows of 16 bits that such blocks keep in shared memory, where registers would leave room for fewer of their
-  /// threads: with 64 bytes of a tensor per thread 2 to 4 % faster on an H200.
+  /// Long rows of 16 bits, and shorter ones of layernorm, that such blocks keep in shared memory, where registers would
+  /// leave room for fewer of their threads: with 64 bytes of a tensor per thread 2 to 4 % faster on an H200.
   bool Parks(const RowChoice& choice) const {
     const int64_t row_bytes = cols * element;
-    return Ends(choice) && choice.storage == "shared" && element == 2 && row_bytes >= 32768 &&
-           row_bytes * kernel.tensors <= 65536;
+    const bool parked = kernel.parameters == 2 && cols >= 4096 && row_bytes <= 16384;
+    const bool longer = element == 2 && row_bytes >= 32768 && row_bytes * kernel.tensors <= 65536;
+    return Ends(choice) && choice.storage == "shared" && (parked || longer);
   }
   /// Blocks that an SM holds, from registers, shared memory and threads.
   double Resident(const RowChoice& choice) const {

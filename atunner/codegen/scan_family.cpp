@@ -11,7 +11,6 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
-#include "atunner/graph/plain_kernels.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -21,24 +20,20 @@ using graph::Coordinate;
 using graph::ElementText;
 using graph::NodeId;
 using graph::Shape;
-using graph::ValidGraph;
 
 /// A graph with one scan, and the text of its kernels.
-struct ScanForm {
-  ValidGraph graph;
-  NodeId scan = 0;
-
-  const graph::Scan& operation() const { return *graph.node(scan).As<graph::Scan>(); }
-  const Shape& space() const { return graph.node(scan).type.shape; }
+struct ScanForm : NodeForm {
+  const graph::Scan& operation() const { return *graph.node(node).As<graph::Scan>(); }
+  const Shape& space() const { return graph.node(node).type.shape; }
   const graph::Extent& extent() const { return space()[operation().axis]; }
   /// Do neighbouring elements follow each other along the scan?
   bool along_lines() const {
     return std::ranges::all_of(space().begin() + operation().axis + 1, space().end(),
                                [](const graph::Extent& each) { return each.one(); });
   }
-  std::string type() const { return graph::CudaArithmetic(graph.node(scan).type.dtype, false); }
+  std::string type() const { return graph::CudaArithmetic(graph.node(node).type.dtype, false); }
   std::string neutral() const {
-    const DType dtype = graph.node(scan).type.dtype;
+    const DType dtype = graph.node(node).type.dtype;
     return graph::CudaLiteral(dtype, graph::Neutral(operation().op, dtype), false);
   }
   /// Coordinates of all axes; the scan's own is `at`.
@@ -112,30 +107,34 @@ class Writer {
     text += fmt::format("  {0} carry[CARRIES];\n#pragma unroll\n  for (int j = 0; j < CARRIES; ++j) carry[j] = {1};\n",
                         type, form_.neutral());
     if (splits_ && !totals)
-      text += fmt::format(
-          "#pragma unroll 8\n  for (int part = 0; part < blockIdx.y && active; ++part) {{\n#pragma "
-          "unroll\n    for (int j = 0; j < CARRIES; ++j) carry[j] = {}::of(carry[j], parts[part * lines + "
-          "line + j]);\n  }}\n",
-          op);
-    text +=
-        "  int slot = 0;\n  const long long begin = TILES * blockIdx.y / gridDim.y, end = TILES * (blockIdx.y + 1) / "
-        "gridDim.y;\n";
-    text += "  for (long long tile = begin; tile < end; ++tile) {\n" + fmt::format("    {} value[ITEMS][VEC];\n", type);
+      text += fmt::format(R"(#pragma unroll 8
+  for (int part = 0; part < blockIdx.y && active; ++part) {{
+#pragma unroll
+    for (int j = 0; j < CARRIES; ++j) carry[j] = {}::of(carry[j], parts[part * lines + line + j]);
+  }}
+)",
+                          op);
+    text += fmt::format(R"(  int slot = 0;
+  const long long begin = TILES * blockIdx.y / gridDim.y, end = TILES * (blockIdx.y + 1) / gridDim.y;
+  for (long long tile = begin; tile < end; ++tile) {{
+    {} value[ITEMS][VEC];
+)",
+                        type);
     text += Values() + fmt::format("    scan_tile<{}>(value, carry, {}, slot);\n", op, form_.neutral());
     if (!totals) text += Results();
     text += "  }\n";
     if (totals)
-      text += fmt::format(
-          "  if (!active || {} != 0) return;\n#pragma unroll\n  for (int j = 0; j < CARRIES; ++j) parts[blockIdx.y * "
-          "lines "
-          "+ line + j] = carry[j];\n",
-          form_.along_lines() ? "thread" : "group");
+      text += fmt::format(R"(  if (!active || {} != 0) return;
+#pragma unroll
+  for (int j = 0; j < CARRIES; ++j) parts[blockIdx.y * lines + line + j] = carry[j];
+)",
+                          form_.along_lines() ? "thread" : "group");
     return text + "}\n";
   }
 
   std::string Values() {
     ElementText elements = Elements();
-    const auto value = elements.Of(form_.graph.node(form_.scan).operands[0], form_.Coordinates(vector_));
+    const auto value = elements.Of(form_.graph.node(form_.node).operands[0], form_.Coordinates(vector_));
     return ItemLoop() + "      if (active && position < EXTENT) {\n" +
            LanesText(elements,
                      fmt::format("          value[item][{}] = ({}){};\n", LaneText(), form_.type(), value.text),
@@ -149,7 +148,7 @@ class Writer {
   std::string Results() {
     ElementText elements = Elements();
     const graph::Coordinates at = form_.Coordinates(vector_);
-    elements.Know(form_.scan, {fmt::format("value[item][{}]", LaneText()), 1}, at);
+    elements.Know(form_.node, {fmt::format("value[item][{}]", LaneText()), 1}, at);
     const std::string results =
         ResultsText(elements, form_.graph, form_.graph.outputs(), at, NumberText(form_.space(), at), "        ");
     return ItemLoop() + "      if (active && position < EXTENT) {\n" + results + "      }\n    }\n";
@@ -166,16 +165,16 @@ std::optional<ScanForm> FormOf(const KernelSpec& spec) {
   if (!fused) return std::nullopt;
   const auto scan = OnlyNode<graph::Scan>(*fused);
   if (!scan) return std::nullopt;
-  ScanForm form{*fused, *scan};
-  const auto known = [&](NodeId id) { return id == form.scan; };
+  ScanForm form{{*fused, *scan}};
+  const auto known = [&](NodeId id) { return id == form.node; };
   const bool results = std::ranges::all_of(form.graph.outputs(), [&](const graph::Output& output) {
     return IsServed(form.graph, output.node, 64, known) && form.graph.node(output.node).type.shape == form.space();
   });
-  if (!results || !form.extent().constant() || !IsServed(form.graph, form.graph.node(form.scan).operands[0], 64))
+  if (!results || !form.extent().constant() || !IsServed(form.graph, form.graph.node(form.node).operands[0], 64))
     return std::nullopt;
   // Of the scan, results may only take the element at their own place.
   ElementText elements(form.graph, ElementText::Options{});
-  elements.Know(form.scan, {"value", 1}, form.Coordinates(1));
+  elements.Know(form.node, {"value", 1}, form.Coordinates(1));
   for (const graph::Output& output : form.graph.outputs()) elements.Of(output.node, form.Coordinates(1));
   return elements.failed() ? std::nullopt : std::optional(std::move(form));
 }
@@ -193,11 +192,11 @@ class ScanTemplate : public GraphTemplate {
     constants.Define("ALONG_LINES", form_.along_lines() ? 1 : 0)
         .Line(fmt::format("constexpr long long EXTENT = {};  // elements of a line", Extent()))
         .Bool("EXCLUSIVE", form_.operation().exclusive);
-    return RenderedKernel{Source(configuration, "scan", constants,
-                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kScanCuh,
+    return RenderedKernel{Source(at, "scan", constants,
+                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpScanCuh, embed::kScanCuh,
                                   "constexpr long long TILES = (EXTENT + TILE - 1) / TILE;\n",
                                   Writer(form_, spec_, at["vector"], at["splits"] > 1).Run()}),
-                          PlanOf(configuration)};
+                          PlanOf(at)};
   }
 
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
@@ -270,12 +269,11 @@ class ScanTemplate : public GraphTemplate {
     }
   }
 
-  LaunchPlan PlanOf(const Configuration& configuration) const {
-    const bool splits = GetInt(space_, configuration, "splits") > 1;
+  LaunchPlan PlanOf(const Chosen& at) const {
+    const bool splits = at["splits"] > 1;
     const std::string lines = graph::ElementCount(form_.Lines()).ToString();
     std::vector<LaunchStep> steps;
-    for (const char* name : {"totals", "kernel"}) {
-      if (!splits && name == std::string_view("totals")) continue;
+    for (const char* name : splits ? std::vector{"totals", "kernel"} : std::vector{"kernel"}) {
       LaunchStep step =
           Launch(name, fmt::format("ceil_div({}, {})", lines, form_.along_lines() ? "groups" : "threads * vector"),
                  "threads * groups");
@@ -283,8 +281,8 @@ class ScanTemplate : public GraphTemplate {
       if (splits) AddArguments(step, {"@parts"});
       steps.push_back(std::move(step));
     }
-    LaunchPlan plan = Plan(configuration, std::move(steps));
-    const size_t bytes = std::max<size_t>(4, SizeOf(form_.graph.node(form_.scan).type.dtype));
+    LaunchPlan plan = Plan(at, std::move(steps));
+    const size_t bytes = std::max<size_t>(4, SizeOf(form_.graph.node(form_.node).type.dtype));
     if (splits) plan.workspaces.push_back({"parts", Expr::MustParse(fmt::format("splits * {} * {}", bytes, lines))});
     return plan;
   }

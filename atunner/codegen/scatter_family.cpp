@@ -75,9 +75,9 @@ class ScatterTemplate : public GraphTemplate {
                        {"begins", Expr::MustParse(rows + " * 4")},
                        {"list", Expr::MustParse(PlaceCount() + " * 4")}};
     return RenderedKernel{
-        Source(
-            configuration, "rows at places", ConstantBlock().Int("COLS", Columns(), "elements of a row"),
-            {embed::kVectorCuh, embed::kCombineCuh, embed::kSortCuh, embed::kScatterCuh, lists, Combine(at["vector"])}),
+        Source(configuration, "rows at places", ConstantBlock().Int("COLS", Columns(), "elements of a row"),
+               {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpScanCuh, embed::kSortCuh, embed::kScatterCuh, lists,
+                Combine(at["vector"])}),
         std::move(plan)};
   }
 

@@ -62,7 +62,8 @@ class TopKTemplate : public GraphTemplate {
         .Bool("DESCENDING", sort_.As<graph::Sort>()->descending)
         .Line(fmt::format("typedef {} Compared;", graph::CudaArithmetic(x().type.dtype, false)));
     return RenderedKernel{Source(configuration, "the first of rows", constants,
-                                 {embed::kVectorCuh, embed::kSortCuh, embed::kTopkCuh, Kernel()}),
+                                 {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh, embed::kSortCuh,
+                                  embed::kTopkCuh, Kernel()}),
                           Plan(configuration, {Launch("kernel", RowCount(), "block")})};
   }
 
@@ -90,10 +91,11 @@ class TopKTemplate : public GraphTemplate {
     return graph::ElementCount({x().type.shape.begin(), x().type.shape.end() - 1}).ToString();
   }
   std::string Kernel() const {
-    std::string text = fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel({}) {{\n  const long long row = blockIdx.x;\n"
-        "  const auto* const x = in_{} + row * COLS;\n  first_of_row(x, [&](int rank, int place) {{\n",
-        KernelParameters(spec_), x().name);
+    std::string text = KernelHead(spec_) + fmt::format(R"(  const long long row = blockIdx.x;
+  const auto* const x = in_{} + row * COLS;
+  first_of_row(x, [&](int rank, int place) {{
+)",
+                                                       x().name);
     for (const graph::Output& output : graph_.outputs())
       text += fmt::format("    out_{}[row * K + rank] = {};\n", output.name,
                           graph_.node(output.node).As<graph::Sort>() ? "place" : "x[place]");

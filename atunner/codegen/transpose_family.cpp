@@ -134,8 +134,7 @@ class TransposeTemplate : public GraphTemplate {
   std::string KernelText() const {
     const std::string a = form_.extents[form_.a()].ToString();
     const std::string b = form_.extents[form_.b()].ToString();
-    std::string text =
-        "extern \"C\" __global__ void __launch_bounds__(BLOCK) kernel(" + KernelParameters(spec_) + ") {\n";
+    std::string text = KernelHead(spec_);
     text += fmt::format(
         "  const unsigned tiles_a = ({} + TILE_A - 1) / TILE_A, tiles_b = ({} + TILE_B - 1) / TILE_B;\n", a, b);
     // Blocks that follow each other write neighbours.
@@ -146,16 +145,14 @@ class TransposeTemplate : public GraphTemplate {
     graph::Coordinates to;
     Shape result;
     for (size_t axis : form_.order) to.push_back(from[axis]), result.push_back(form_.extents[axis]);
-    const auto behind = [](const Shape& shape, size_t axis) {
-      return graph::ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).ToString();
-    };
     const auto place = static_cast<size_t>(std::ranges::find(form_.order, form_.a()) - form_.order.begin());
     text += "  const unsigned batch = blockIdx.x / tiles_a / tiles_b;\n" +
             CoordinateLines(
                 form_.extents, [this](size_t axis) { return !form_.in_tile(axis); }, "c", "batch", "long long", "  ");
     return text + fmt::format("  transpose_tile(in_{} + {}, out_{} + {}, a0, b0, {}, {}, {}, {});\n}}\n",
                               spec_.args[0].name, NumberText(form_.extents, from), spec_.args[1].name,
-                              NumberText(result, to), a, b, behind(form_.extents, form_.b()), behind(result, place));
+                              NumberText(result, to), a, b, graph::StrideOf(form_.extents, form_.b()),
+                              graph::StrideOf(result, place));
   }
 
   TransposeForm form_;

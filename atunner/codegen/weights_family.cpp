@@ -77,9 +77,8 @@ class Weights : public WeightsTemplate {
     LaunchStep step = Step("product", fmt::format("ceil_div({}, 16 * fragments)", n_), Expr::MustParse("32 * warps"),
                            {"x", "weight", "scale", "y"});
     step.grid[1] = Expr(CeilDiv(m_, 8 * tokens()));
-    return RenderedKernel{
-        Emit(configuration, constants, {embed::kMmaCommonCuh, embed::kWeightsWordsCuh, embed::kWeightsCu}),
-        Plan(configuration, {step})};
+    return RenderedKernel{Emit(at, constants, {embed::kMmaCommonCuh, embed::kWeightsWordsCuh, embed::kWeightsCu}),
+                          Plan(at, {step})};
   }
 
   /// The busiest multiprocessor's share at what its loads under way bring, and x from L2 for every block.
@@ -128,7 +127,7 @@ class WeightsOfGroups : public WeightsTemplate {
     const Chosen at = chosen(configuration);
     const int64_t split = at["split"], tile = at["tile_m"], width = four_ ? kDepth / 2 : kDepth;
     ConstantBlock constants = Constants(at);
-    constants.Ints(at, {"tile_m", "groups", "stages"}).Int("STAGE_BYTES", Evaluate(stage_, configuration));
+    constants.Ints(at, {"tile_m", "groups", "stages"}).Int("STAGE_BYTES", Evaluate(stage_, at));
     constants.Int("SPLIT", split);
     LaunchStep step = Step("product", std::to_string(Tiles(at)), Expr::MustParse("128 * groups + 32"),
                            {BoxMap("x", element_, {k_, m_, 1}, {64, tile, 1}),
@@ -138,10 +137,10 @@ class WeightsOfGroups : public WeightsTemplate {
     step.grid[1] = step.cluster[1] = Expr(split);
     step.shared_bytes = shared_;
     const std::string products = WgmmaText({.columns = tile, .a_in_registers = true, .b_transposed = "0"});
-    return RenderedKernel{Emit(configuration, constants,
+    return RenderedKernel{Emit(at, constants,
                                {embed::kMmaCommonCuh, embed::kClusterCuh, embed::kWgmmaCommonCuh, products,
                                 embed::kTensorCopiesCuh, embed::kWeightsWordsCuh, embed::kWeightsWgmmaCu}),
-                          Plan(configuration, {step})};
+                          Plan(at, {step})};
   }
 
   /// The busiest multiprocessor's blocks, as long as what takes longest: DRAM, L2, its copies or its products.
@@ -150,8 +149,8 @@ class WeightsOfGroups : public WeightsTemplate {
     const int64_t split = at["split"], groups = at["groups"];
     // Larger clusters leave multiprocessors of each group of them idle.
     const int64_t per_sm = CeilDiv(Tiles(at) * split, split > 2 ? profile.sms * 5 / 6 : profile.sms);
-    const int64_t registers = Evaluate(registers_, configuration) * 128 * groups;
-    const int64_t shared = Evaluate(shared_, configuration) + profile.shared_reserved_per_block;
+    const int64_t registers = Evaluate(registers_, at) * 128 * groups;
+    const int64_t shared = Evaluate(shared_, at) + profile.shared_reserved_per_block;
     const int64_t resident =
         std::clamp<int64_t>(std::min(profile.registers_per_sm / registers, profile.shared_per_sm / shared), 1, per_sm);
     const double rows = Real(Rows(at)), tokens = Real(at["tile_m"]);

@@ -16,6 +16,17 @@ Value Copy(GraphBuilder& builder, const Node& node, const std::vector<Value>& va
 
 }  // namespace
 
+std::vector<bool> NeededFor(const ValidGraph& graph, const std::vector<NodeId>& wanted,
+                            const std::function<bool(NodeId)>& stops) {
+  std::vector<bool> needed(graph.nodes().size(), false);
+  for (NodeId id : wanted) needed[id] = true;
+  for (size_t id = needed.size(); id-- > 0;) {
+    if (!needed[id] || (stops && stops(static_cast<NodeId>(id)))) continue;
+    for (NodeId operand : graph.nodes()[id].operands) needed[operand] = true;
+  }
+  return needed;
+}
+
 Result<ValidGraph> OnlyOutput(const ValidGraph& graph, std::string_view name) {
   const auto wanted = std::ranges::find(graph.outputs(), name, &Output::name);
   if (wanted == graph.outputs().end()) {
@@ -23,11 +34,7 @@ Result<ValidGraph> OnlyOutput(const ValidGraph& graph, std::string_view name) {
     for (const Output& output : graph.outputs()) known += (known.empty() ? "" : ", ") + output.name;
     return Invalid("no output is called '" + std::string(name) + "'", "graph " + graph.name(), "there are " + known);
   }
-  std::vector<bool> needed(graph.nodes().size(), false);
-  needed[wanted->node] = true;
-  for (size_t id = needed.size(); id-- > 0;) {
-    for (NodeId operand : graph.nodes()[id].operands) needed[operand] = needed[operand] || needed[id];
-  }
+  const std::vector<bool> needed = NeededFor(graph, {wanted->node});
   GraphBuilder builder(graph.name());
   for (const auto& [symbol, range] : graph.symbols()) ATUNNER_RETURN_IF_ERROR(builder.Symbol(symbol, range));
   std::vector<Value> values(graph.nodes().size());

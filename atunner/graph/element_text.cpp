@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "atunner/graph/cuda_text.h"
+#include "atunner/graph/place_text.h"
 
 namespace atunner::graph {
 namespace {
@@ -15,10 +16,6 @@ using Lanes = Coordinate::Lanes;
 
 constexpr std::string_view kItem = "[item]";  // of arrays over what is computed ahead
 const Coordinate kZero{.text = "0", .multiple = 0};
-
-std::string StrideOf(const Shape& shape, size_t axis) {
-  return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).ToString();
-}
 
 /// The place that `form` ("$ * 2 + 1") makes of a coordinate when lanes do not stay neighbours.
 Coordinate Changed(const Coordinate& at, const std::string& before, const std::string& after) {

@@ -8,8 +8,6 @@
 namespace atunner::graph {
 namespace {
 
-bool Has(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
-
 /// A contraction as many products of matrices: letters of its equation, in the order in which they should lie.
 struct Sides {
   std::string batch, m, n, k;
@@ -24,13 +22,13 @@ struct Sides {
 std::optional<Sides> SidesOf(const Equation& equation) {
   const auto& [a, b, c] = equation;
   Sides sides;
-  for (const char letter : c) (Has(a, letter) ? Has(b, letter) ? sides.batch : sides.m : sides.n) += letter;
+  for (const char letter : c) (a.contains(letter) ? b.contains(letter) ? sides.batch : sides.m : sides.n) += letter;
   for (const char letter : a) {
-    if (Has(c, letter)) continue;
-    if (!Has(b, letter)) return std::nullopt;
+    if (c.contains(letter)) continue;
+    if (!b.contains(letter)) return std::nullopt;
     sides.k += letter;
   }
-  const bool alone = std::ranges::any_of(b, [&](char letter) { return !Has(a, letter) && !Has(c, letter); });
+  const bool alone = std::ranges::any_of(b, [&](char letter) { return !a.contains(letter) && !c.contains(letter); });
   return alone ? std::nullopt : std::optional(std::move(sides));
 }
 
@@ -81,7 +79,7 @@ class ProductMaker : public Rewriter {
     const std::string* letters[] = {&given.left, &given.right};
     for (size_t i = 0; i < 2; ++i) {
       std::string order;
-      for (const char letter : space) order += Has(*letters[i], letter) ? std::string(1, letter) : "";
+      for (const char letter : space) order += letters[i]->contains(letter) ? std::string(1, letter) : "";
       operands[i] = Turned(operands[i], *letters[i], order);
       Shape shape;
       for (const char letter : space) {

@@ -7,6 +7,7 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
+#include "atunner/graph/place_text.h"
 #include "atunner/graph/rewrite.h"
 #include "embed/graph.h"
 
@@ -41,7 +42,7 @@ class PlainWriter {
         Copy(output);
     }
     kernel_.source.name = wide_ ? "reference.cu" : "naive.cu";
-    kernel_.source.text = KernelPrelude(text_) + std::string(embed::kPlainCuh) + text_;
+    kernel_.source.text = KernelPrelude(text_) + std::string(embed::kGraphsCuh) + text_;
     return std::move(kernel_);
   }
 
@@ -124,27 +125,16 @@ class PlainWriter {
 
   // --- text ---
 
-  static std::string Times(const std::string& a, const std::string& b) { return b == "1" ? a : a + " * " + b; }
-  /// Elements between neighbours along `axis`.
-  static std::string StrideOf(const Shape& shape, size_t axis) {
-    return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).ToString();
-  }
-  static std::string Coordinates(const Shape& shape, const std::string& number, const std::string& prefix) {
-    std::string text;
+  /// Coordinates i0, i1, … of an element of the result.
+  static graph::Coordinates At(const Shape& shape) {
+    graph::Coordinates at;
     for (size_t axis = 0; axis < shape.size(); ++axis)
-      text += fmt::format("    const long long {}{} = {} / ({}) % ({});\n", prefix, axis, number, StrideOf(shape, axis),
-                          shape[axis].ToString());
-    return text;
+      at.push_back({.text = shape[axis].one() ? "0" : "i" + std::to_string(axis)});
+    return at;
   }
-  /// Where an operand of `shape` has the element at coordinates i0, i1, … of a result of `rank` axes.
-  static std::string Offset(const Shape& shape, size_t rank) {
-    std::string text;
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      if (shape[axis].one()) continue;
-      text +=
-          (text.empty() ? "" : " + ") + Times("i" + std::to_string(rank - shape.size() + axis), StrideOf(shape, axis));
-    }
-    return text.empty() ? "0" : text;
+  /// Lines that compute the coordinates of a shape, called `prefix`0, …, from an element's number.
+  static std::string Coordinates(const Shape& shape, const char* number, const char* prefix) {
+    return CoordinateLines(shape, [](size_t) { return true; }, prefix, number, "long long", "    ");
   }
 
   /// `name(const A* a0, …, R* result, symbols)` and its launch.
@@ -171,17 +161,18 @@ class PlainWriter {
     text_ += fmt::format("  for (long long i = blockIdx.x * {0}ll + threadIdx.x; i < {1}; i += gridDim.x * {0}ll) {{\n",
                          kThreads, count);
     text_ += Coordinates(shape, "i", "i");
+    const graph::Coordinates at = At(shape);
     CudaContext context{.wide = wide_, .operands = {}, .place = {}, .temporary = "t"};
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const TensorType& type = graph_.node(node.operands[i]).type;
       text_ += fmt::format("    const {} x{} = load<{}>(a{}[{}]);\n", CudaArithmetic(type.dtype, wide_), i,
-                           CudaArithmetic(type.dtype, wide_), i, Offset(type.shape, shape.size()));
+                           CudaArithmetic(type.dtype, wide_), i,
+                           NumberText(type.shape, {at.end() - static_cast<int64_t>(type.rank()), at.end()}));
       context.operands.push_back("x" + std::to_string(i));
     }
     context.place = [&](ScalarOp op, int axis) {
       const size_t from_left = shape.size() + axis;
-      return op == ScalarOp::kIndex ? "i" + std::to_string(from_left)
-                                    : "(long long)(" + shape[from_left].ToString() + ")";
+      return "(long long)(" + (op == ScalarOp::kIndex ? at[from_left].text : shape[from_left].ToString()) + ")";
     };
     const CudaText value = ToCuda(body, context);
     for (const std::string& statement : value.statements) text_ += "    " + statement + "\n";
@@ -217,13 +208,12 @@ class PlainWriter {
     const std::string sum = IsFloat(node.type.dtype) ? CudaArithmetic(node.type.dtype, wide_) : "long long";
     // The operand's element number k of this result.
     std::string element = "  const auto element = [&](long long k) {\n" + Coordinates(gone, "k", "g");
-    std::string offset;
+    graph::Coordinates at;
     for (size_t axis = 0, g = 0, k = 0; axis < from.rank(); ++axis) {
       const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) != reduce.axes.end();
-      const std::string coordinate = reduced ? "g" + std::to_string(g++) : "k" + std::to_string(k++);
-      offset += (axis > 0 ? " + " : "") + Times(coordinate, StrideOf(from.shape, axis));
+      at.push_back({.text = reduced ? "g" + std::to_string(g++) : "k" + std::to_string(k++)});
     }
-    text_ += element + fmt::format("    return load<{}>(a0[{}]);\n  }};\n", type, offset);
+    text_ += element + fmt::format("    return load<{}>(a0[{}]);\n  }};\n", type, NumberText(from.shape, at));
     const bool place = reduce.op == Combine::kArgMax || reduce.op == Combine::kArgMin;
     if (place) {
       text_ += fmt::format("    if (threadIdx.x == 0) store(result[o], place_of<{}>({}, element));\n  }}\n}}\n",
@@ -259,9 +249,7 @@ class PlainWriter {
       return ElementText::Stored{fmt::format("a{}", at - node.operands.begin()), places_[operand].type};
     };
     ElementText writer(graph_, stored, {.wide = wide_, .indent = "    "});
-    graph::Coordinates at;
-    for (size_t axis = 0; axis < shape.size(); ++axis) at.push_back({.text = "i" + std::to_string(axis)});
-    const ElementText::Value value = writer.Of(id, at);
+    const ElementText::Value value = writer.Of(id, At(shape));
     text_ += writer.Scope(0) + writer.Scope(1) + fmt::format("    store(result[i], {});\n  }}\n}}\n", value.text);
   }
 

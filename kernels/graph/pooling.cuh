@@ -34,7 +34,7 @@ struct Strip {
       const int at = start + p * PIECE;
       const int first = max(SHIFT - p * PIECE, 0), last = min(SHIFT + SPAN - p * PIECE, PIECE);
       if (last - first > 2 || PIECE <= 2) {
-        if (!EDGES || (unsigned)at < IN_W) raw[p] = STREAM ? __ldcs((const Raw*)(row + at)) : *(const Raw*)(row + at);
+        if (!EDGES || (unsigned)at < IN_W) raw[p] = *(const Raw*)(row + at);
         continue;
       }
 #pragma unroll

@@ -9,14 +9,6 @@ template <class Op, int N, class T> DEVICE T tree(const T* leaves) {
   else return Op::of(tree<Op, N / 2>(leaves), tree<Op, N / 2>(leaves + N / 2));
 }
 
-/// Combines each of N values over LANES neighbouring threads of a warp; all of them get the results.
-template <class Op, int LANES, int N, class T> DEVICE void warp_reduce(T (&values)[N]) {
-#pragma unroll
-  for (int offset = LANES / 2; offset > 0; offset /= 2) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) values[i] = Op::of(values[i], (T)__shfl_xor_sync(0xffffffffu, values[i], offset));
-  }
-}
 /// The same over the threads of a row. `slot` alternates between two areas of shared memory, so that one barrier is enough.
 template <class Op, int N, class T> DEVICE void row_reduce(T (&values)[N], int& slot) {
   warp_reduce<Op, (THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32)>(values);

@@ -7,15 +7,6 @@ constexpr int TILE = THREADS * VEC * ITEMS;
 constexpr int WARPS = THREADS / 32;
 static_assert(ITEMS * WARPS <= 32, "one warp scans the totals of all");
 
-template <class Op, class T> DEVICE T warp_scan(T value) {
-#pragma unroll
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const T before = __shfl_up_sync(0xffffffffu, value, offset);
-    if (threadIdx.x % 32 >= offset) value = Op::of(before, value);
-  }
-  return value;
-}
-
 template <class Op, class T> DEVICE void scan_tile(T (&value)[ITEMS][VEC], T (&carry)[1], T neutral, int& slot) {
   __shared__ T totals[2][GROUPS][ITEMS * WARPS];
   const int lane = threadIdx.x % 32, warp = threadIdx.x % THREADS / 32, line = threadIdx.x / THREADS;

@@ -4,12 +4,7 @@
 /// Of row `row`, which had `count` places: where its list begins, told to `begins` and to `cursors`. Whole warps call.
 DEVICE void begin_list(long long row, long long rows, int* total, int* begins, int* cursors) {
   const int count = row < rows ? cursors[row] : 0, lane = threadIdx.x % 32;
-  int upto = count;
-#pragma unroll
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const int before = __shfl_up_sync(0xffffffffu, upto, offset);
-    if (lane >= offset) upto += before;
-  }
+  const int upto = warp_scan<Sum>(count);
   int base = 0;
   if (lane == 31 && upto > 0) base = atomicAdd(total, upto);
   base = __shfl_sync(0xffffffffu, base, 31);

@@ -35,15 +35,6 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
 constexpr int BESTS = BLOCK > 64 * RANKS ? BLOCK / 32 : 2 * RANKS;  // groups of threads, each in a warp; fewer bound too little
 constexpr int MEMBERS = BLOCK / BESTS;
 
-/// The smallest key of neighbouring threads, `COUNT` of a warp.
-template <int COUNT> DEVICE Key smallest(Key key) {
-#pragma unroll
-  for (int offset = COUNT / 2; offset > 0; offset /= 2) {
-    const Key other = __shfl_xor_sync(0xffffffffu, key, offset);
-    key = other < key ? other : key;
-  }
-  return key;
-}
 DEVICE int rank_among(Key key, const Key* keys, int count) {
   int rank = 0;
   for (int i = 0; i < count; ++i) rank += keys[i] < key;
@@ -58,8 +49,9 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   each_element(row, [&](unsigned o, int at) {
     if (o < order) order = o, place = at;
   });
-  const Key own = smallest<MEMBERS>((Key)order << 32 | place);
-  if (threadIdx.x % MEMBERS == 0) best[threadIdx.x / MEMBERS] = own;
+  Key own[1] = {(Key)order << 32 | place};
+  warp_reduce<Min, MEMBERS>(own);
+  if (threadIdx.x % MEMBERS == 0) best[threadIdx.x / MEMBERS] = own[0];
   if (threadIdx.x == 0) count = 0, bound = ~0ull;
   __syncthreads();
   if (threadIdx.x < BESTS && rank_among(best[threadIdx.x], best, BESTS) == K - 1) bound = best[threadIdx.x];
@@ -82,14 +74,14 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   }
   Key last = 0;
   for (int rank = 0; rank < K; ++rank) {
-    Key next = ~0ull;
+    Key next[1] = {~0ull};
     each_element(row, [&](unsigned o, int at) {
       const Key key = (Key)o << 32 | (unsigned)at;
-      if ((rank == 0 || key > last) && key < next) next = key;
+      if ((rank == 0 || key > last) && key < next[0]) next[0] = key;
     });
-    next = smallest<32>(next);
+    warp_reduce<Min, 32>(next);
     __syncthreads();
-    if (threadIdx.x % 32 == 0) chosen[threadIdx.x / 32] = next;
+    if (threadIdx.x % 32 == 0) chosen[threadIdx.x / 32] = next[0];
     __syncthreads();
     last = ~0ull;
     for (int i = 0; i < BLOCK / 32; ++i) last = chosen[i] < last ? chosen[i] : last;

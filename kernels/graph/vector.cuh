@@ -41,15 +41,12 @@ template <> DEVICE float get<float, __nv_bfloat16>(const Vector<__nv_bfloat16>& 
 template <class T> DEVICE void read(Vector<T>& to, const T* from) {
   const auto* words = (const typename Vector<T>::Raw::type*)from;
 #pragma unroll
-  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) to.raw[i] = STREAM ? __ldcs(words + i) : words[i];
+  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) to.raw[i] = words[i];
 }
 template <class T> DEVICE void write(T* to, const Vector<T>& from) {
   auto* words = (typename Vector<T>::Raw::type*)to;
 #pragma unroll
-  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) {
-    if (STREAM) __stcs(words + i, from.raw[i]);
-    else words[i] = from.raw[i];
-  }
+  for (int i = 0; i < Vector<T>::Raw::COUNT; ++i) words[i] = from.raw[i];
 }
 template <class T> DEVICE void clear(Vector<T>& to) {
 #pragma unroll

@@ -1,5 +1,5 @@
-// What plain kernels share: reductions by one block of 256 threads. A thread takes its elements in order, but asks for several
-// of them before it waits for the first.
+// What plain kernels of graphs share: reductions by one block of 256 threads. A thread takes its elements in order, but
+// asks for several of them before it waits for the first.
 constexpr int PLAIN_THREADS = 256, PLAIN_AHEAD = 16;
 
 /// combine_NAME of two values; block_NAME of element(0) … element(depth - 1), which all threads get.
