@@ -97,7 +97,8 @@ class FinishWriter {
   std::string Run() {
     for (size_t i = 0; i < result_.operands.size(); ++i) Take(result_.operands[i], fmt::format("v{}", i));
     const graph::CudaText value = graph::ToCuda(result_.As<graph::Map>()->body, Context());
-    for (const std::string& statement : value.statements) apply_ += "    " + statement + "\n";
+    std::string apply;
+    for (const std::string& statement : value.statements) apply += "    " + statement + "\n";
     for (NodeId id : inputs_) {
       const std::string name = "in_" + graph_.node(id).name;
       AddMember(fmt::format("const {}* __restrict__", CudaName(graph_.node(id).type.dtype)), name, name);
@@ -112,26 +113,32 @@ class FinishWriter {
   }};
   struct Column {{{}
   }};
+  struct Element {{{}
+  }};
   DEVICE Row row(long long index) const {{
 {}    return {{{}}};
   }}
   DEVICE Column column(long long index) const {{
 {}    return {{{}}};
   }}
+  DEVICE Element element(long long row_index, long long column_index) const {{
+{}    return {{{}}};
+  }}
   template <class S>
-  DEVICE float operator()(S sum, const Row& row, const Column& column, long long row_index, long long column_index) const {{
+  DEVICE float operator()(S sum, const Row& row, const Column& column, const Element& element, long long row_index, long long column_index) const {{
 {}    return {};
   }}
   DEVICE float at(float sum, long long element) const {{
     const long long above = element / finish_columns, left = element % finish_columns;
     Finish here = *this;
     here.batch = above / finish_rows;
-    return here(sum, here.row(above % finish_rows), here.column(left), above % finish_rows, left);
+    const long long row = above % finish_rows;
+    return here(sum, here.row(row), here.column(left), here.element(row, left), row, left);
   }}
 }};
 )",
-        column_.Bytes(), members_, row_.fields, column_.fields, row_.statements, row_.values, column_.statements,
-        column_.values, apply_, value.value);
+        column_.Bytes(), members_, row_.fields, column_.fields, element_.fields, row_.statements, row_.values,
+        column_.statements, column_.values, element_.statements, element_.values, apply, value.value);
     return graph::KernelPrelude(text) + "\n" + text +
            fmt::format("#define FINISH_PARAMETERS {}\n#define FINISH(batch) Finish{{{}batch}}\n", parameters_, values_);
   }
@@ -196,18 +203,15 @@ class FinishWriter {
       operands_.push_back(fmt::format("({})sum", arithmetic));
       return;
     }
-    const bool columns = Differs(id, form_.axes.n);
-    if (columns && Differs(id, form_.axes.m)) {
-      operands_.push_back(Element(id, "row_index", "column_index", apply_));
-      return;
-    }
-    Side& side = columns ? column_ : row_;
-    const std::string value = Element(id, "index", "index", side.statements);
+    const bool columns = Differs(id, form_.axes.n), both = columns && Differs(id, form_.axes.m);
+    Side& side = both ? element_ : columns ? column_ : row_;
+    const std::string value = both ? Element(id, "row_index", "column_index", side.statements)
+                                   : Element(id, "index", "index", side.statements);
     side.fields += fmt::format("\n    {} {};", arithmetic, name);
     side.values += (side.values.empty() ? "" : ", ") + value;
     ++side.count;
     side.widest = std::max(side.widest, static_cast<int64_t>(SizeOf(graph_.node(id).type.dtype)));
-    operands_.push_back((columns ? "column." : "row.") + name);
+    operands_.push_back((both ? "element." : columns ? "column." : "row.") + name);
   }
 
   graph::CudaContext Context() const {
@@ -224,8 +228,8 @@ class FinishWriter {
   const ValidGraph& graph_;
   const Node& result_;
   const std::vector<NodeId>& inputs_;
-  Side row_, column_;
-  std::string members_, parameters_, values_, apply_;
+  Side row_, column_, element_;
+  std::string members_, parameters_, values_;
   std::vector<std::string> operands_;
 };
 

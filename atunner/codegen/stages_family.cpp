@@ -1,146 +1,79 @@
-// Stages: graphs whose reductions differ in their axes. Values for each row and then totals of them (losses), or totals
-// that every row needs. Each stage is a graph of its own, which another family schedules; the one with most elements is
-// tuned, the others run as their families would begin.
+// Stages: graphs that none of the other families computes at once, one part after the other: losses of rows and their
+// totals, norms over all that every element needs, products behind products. Each part is a graph of its own, which
+// another family schedules; the one that should take longest is tuned, the others run as their families would begin.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <sstream>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
+#include "atunner/graph/divide.h"
+#include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/operators/graph_operator.h"
 
 namespace atunner {
 namespace {
 
-using graph::Node;
-using graph::NodeId;
 using graph::ValidGraph;
 
-enum Stage : int8_t { kAnywhere = -1, kBefore, kMain, kAfter };
-constexpr Stage kStages[] = {kBefore, kMain, kAfter};
-
-struct StageTask {
+struct Stage {
   KernelSpec spec;
   const Family* family = nullptr;
-  bool main = false;
 };
 
-std::string KeptName(NodeId id) { return fmt::format("kept{}", id); }
-
-/// Divides a graph. What inputs alone say of few elements is computed again wherever it is needed.
-class Divider {
- public:
-  explicit Divider(const ValidGraph& graph) : graph_(graph), stages_(graph.nodes().size(), kAnywhere) {
-    for (const Node& node : graph.nodes()) most_ = std::max(most_, CountOf(node));
+std::optional<Stage> StageOf(const ValidGraph& part) {
+  const auto spec = SpecOfGraph(part, {});
+  if (!spec) return std::nullopt;
+  for (const Family* family : AllFamilies()) {
+    if (family != &kStagesFamily && family->Match(*spec)) return Stage{*spec, family};
   }
+  return std::nullopt;
+}
 
-  std::optional<std::vector<StageTask>> Run() {
-    for (size_t id = 0; id < stages_.size(); ++id) {
-      const auto stage = StageOf(graph_.nodes()[id]);
-      if (!stage) return std::nullopt;
-      stages_[id] = *stage;
-    }
-    for (const graph::Output& output : graph_.outputs()) {
-      if (stages_[output.node] == kAnywhere) return std::nullopt;
-    }
-    MoveBack();
-    std::vector<StageTask> tasks;
-    for (Stage stage : kStages) {
-      if (std::ranges::find(stages_, stage) == stages_.end()) continue;
-      const auto part = Part(stage);
-      const auto spec = part ? SpecOfGraph(*part, {}) : Result<KernelSpec>(std::unexpected(part.error()));
-      const Family* family = spec ? FamilyOf(*spec) : nullptr;
-      if (family == nullptr) return std::nullopt;
-      tasks.push_back({*spec, family, stage == kMain});
-    }
-    return tasks.size() > 1 ? std::optional(std::move(tasks)) : std::nullopt;
+/// In bytes of memory: what the part reads and writes, as many more as a launch of two microseconds could move, and an
+/// eighth of what each element reads again from caches where nothing is kept.
+std::optional<double> CostOf(const ValidGraph& part) {
+  const auto stage = StageOf(part);
+  if (!stage) return std::nullopt;
+  const auto bytes = [&](graph::NodeId id) {
+    const graph::TensorType& type = part.node(id).type;
+    return Real(graph::ElementCount(type.shape).factor() * SizeOf(type.dtype));
+  };
+  double all = 0, read = 0;
+  for (graph::NodeId id : part.inputs()) all += bytes(id);
+  for (const graph::Output& output : part.outputs()) {
+    all += bytes(output.node);
+    read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
   }
+  const bool again = stage->family == &kElementsFamily && read > all;
+  return 8e6 + all + (again ? (read - all) / 8 : 0);
+}
 
- private:
-  static int64_t CountOf(const Node& node) { return graph::ElementCount(node.type.shape).factor(); }
-
-  std::optional<Stage> StageOf(const Node& node) const {
-    Stage stage = kAnywhere;
-    for (NodeId operand : node.operands) stage = std::max(stage, stages_[operand]);
-    if (node.operands.empty()) return stage;
-    if (CountOf(node) == most_) return stage == kAfter ? std::nullopt : std::optional(kMain);
-    const bool total = node.As<graph::Reduce>() && CountOf(graph_.node(node.operands[0])) < most_;
-    if (total) return stage < kMain ? kBefore : kAfter;
-    const bool reduces = CountOf(graph_.node(node.operands[0])) == most_ && stages_[node.operands[0]] != kAfter;
-    return stage == kBefore || reduces ? std::max(stage, kMain) : stage;
-  }
-  /// Totals that only the last stage needs wait for it.
-  void MoveBack() {
-    if (std::ranges::find(stages_, kAfter) == stages_.end()) return;
-    std::vector<bool> early(stages_.size(), false);
-    for (size_t id = stages_.size(); id-- > 0;) {
-      for (NodeId operand : graph_.nodes()[id].operands)
-        early[operand] = early[operand] || early[id] || stages_[id] == kMain;
-      if (stages_[id] == kBefore && !early[id]) stages_[id] = kAfter;
-    }
-  }
-
-  static const Family* FamilyOf(const KernelSpec& spec) {
-    for (const Family* family : {&kReductionFamily, &kColumnsFamily, &kElementsFamily}) {
-      if (family->Match(spec)) return family;
-    }
-    return nullptr;
-  }
-
-  Result<ValidGraph> Part(Stage stage) const {
-    graph::GraphBuilder builder(graph_.name());
-    std::vector<graph::Value> made(stages_.size());
-    const std::function<graph::Value(NodeId)> make = [&](NodeId id) {
-      if (made[id].id >= 0) return made[id];
-      const Node& node = graph_.node(id);
-      std::vector<graph::Value> operands;
-      const bool earlier = stages_[id] != kAnywhere && stages_[id] < stage;
-      for (NodeId operand : node.operands) {
-        if (!earlier) operands.push_back(make(operand));
-      }
-      const auto* constant = node.As<graph::Constant>();
-      made[id] = node.As<graph::Input>() || earlier ? builder.Input(earlier ? KeptName(id) : node.name, node.type)
-                 : constant                         ? builder.Constant(node.type, constant->values)
-                                                    : builder.Add(node.operation, operands);
-      return made[id];
-    };
-    std::set<NodeId> kept;
-    for (size_t id = 0; id < stages_.size(); ++id) {
-      for (NodeId operand : graph_.nodes()[id].operands) {
-        if (stages_[operand] == stage && stages_[id] > stage) kept.insert(operand);
-      }
-    }
-    for (const graph::Output& output : graph_.outputs()) {
-      if (stages_[output.node] == stage) builder.Output(output.name, make(output.node));
-    }
-    for (NodeId id : kept) builder.Output(KeptName(id), make(id));
-    return std::move(builder).Finish();
-  }
-
-  const ValidGraph& graph_;
-  std::vector<Stage> stages_;
-  int64_t most_ = 1;
-};
-
-std::optional<std::vector<StageTask>> StagesOf(const KernelSpec& spec) {
-  if (spec.oracle.kind != Oracle::Kind::kGraph || !spec.dims.empty()) return std::nullopt;
+std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec) {
+  if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto given = GraphOf(spec);
-  if (!given) return std::nullopt;
-  const ValidGraph graph = graph::FuseMaps(graph::WithoutSingleUpdates(*given));
-  return Divider(graph).Run();
+  const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
+  if (!sized) return std::nullopt;
+  const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(graph::WithoutSingleUpdates(*sized)));
+  const auto parts = graph::Divide(graph, CostOf);
+  if (!parts) return std::nullopt;
+  std::vector<Stage> stages;
+  for (const ValidGraph& part : *parts) stages.push_back(*StageOf(part));
+  return stages;
 }
 
 class StagesTemplate : public BoundTemplate {
  public:
-  StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile, const std::vector<StageTask>& tasks)
-      : BoundTemplate(spec, profile) {
-    for (const StageTask& task : tasks) {
-      if (task.main) main_ = stages_.size();
-      stages_.push_back(task.family->Bind(task.spec, profile).value());
+  StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile,
+                 std::vector<std::unique_ptr<ScheduleTemplate>> stages)
+      : BoundTemplate(spec, profile), stages_(std::move(stages)) {
+    double longest = 0;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const double time = stages_[i]->Cost(stages_[i]->Default(), profile).value_or(0);
+      if (time > longest) main_ = i, longest = time;
     }
     space_ = stages_[main_]->space();
   }
@@ -205,8 +138,9 @@ class StagesTemplate : public BoundTemplate {
     Bindings known;
     known.Add(stage.parameter_names, stage.parameter_values);
     const auto fix = [&](Expr& size) -> Status {
-      ATUNNER_TRY(const int64_t number, size.EvaluateInt(known));
-      size = Expr(number);
+      ATUNNER_TRY(const Value value, size.Evaluate(known));
+      const auto* real = std::get_if<double>(&value);
+      size = Expr::MustParse(real ? fmt::format("{:.17g}", *real) : ToString(value));
       return {};
     };
     for (Workspace& workspace : stage.workspaces) {
@@ -219,9 +153,12 @@ class StagesTemplate : public BoundTemplate {
       }
       ATUNNER_RETURN_IF_ERROR(fix(step.shared_bytes));
       for (ArgBinding& arg : step.args) {
-        if (arg.kind == ArgBinding::Kind::kScalar) ATUNNER_RETURN_IF_ERROR(fix(arg.value));
-        if (arg.kind == ArgBinding::Kind::kWorkspace) arg.name = name + "_" + arg.name;
-        if (arg.kind == ArgBinding::Kind::kTensor && !IsArgument(arg.name)) arg = ArgBinding::Workspace(arg.name);
+        ATUNNER_RETURN_IF_ERROR(fix(arg.value));
+        for (auto* sizes : {&arg.view.dims, &arg.view.strides, &arg.view.box}) {
+          for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(fix(size));
+        }
+        ATUNNER_RETURN_IF_ERROR(fix(arg.view.swizzle_bytes));
+        Rename(arg, name);
       }
       step.entry = name + "_" + step.entry;
       plan.steps.push_back(std::move(step));
@@ -229,12 +166,29 @@ class StagesTemplate : public BoundTemplate {
     return {};
   }
 
+  /// As the whole plan calls what a stage's plan calls by a name of its own, or takes for an argument.
+  void Rename(ArgBinding& arg, const std::string& stage) const {
+    if (InWorkspace(arg.kind)) arg.name = stage + "_" + arg.name;
+    if (arg.kind == ArgBinding::Kind::kTensor && !IsArgument(arg.name)) arg.kind = ArgBinding::Kind::kWorkspace;
+    if (arg.kind == ArgBinding::Kind::kTensorMap && !IsArgument(arg.name)) arg.kind = ArgBinding::Kind::kWorkspaceMap;
+  }
+
   std::vector<std::unique_ptr<ScheduleTemplate>> stages_;
   size_t main_ = 0;
 };
 
+Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
+  std::vector<std::unique_ptr<ScheduleTemplate>> bound;
+  const std::vector<Stage> stages = StagesOf(spec).value();
+  for (const Stage& stage : stages) {
+    ATUNNER_TRY(auto each, stage.family->Bind(stage.spec, profile));
+    bound.push_back(std::move(each));
+  }
+  return std::make_unique<StagesTemplate>(spec, profile, std::move(bound));
+}
+
 }  // namespace
 
-constinit const Family kStagesFamily = FormFamily<StagesTemplate, StagesOf>("stages");
+constinit const Family kStagesFamily{"stages", HasForm<StagesOf>, Bind};
 
 }  // namespace atunner

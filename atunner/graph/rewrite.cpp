@@ -358,13 +358,15 @@ class RowKeeper : public Rewriter {
   Shape InputShape(NodeId id) override { return rows_[id] ? kept_ : graph_.node(id).type.shape; }
   Value Rewrite(NodeId id, std::vector<Value> operands) override {
     const Node& node = graph_.node(id);
-    const bool same = rows_[id] || (node.As<Reshape>() && rows_[node.operands[0]]);
-    if (node.As<Reshape>() && same) return operands[0];
+    const bool between = node.As<Reshape>() && (rows_[id] || rows_[node.operands[0]]);
+    if (between && builder_.TypeOf(operands[0]).shape == kept_) return operands[0];
     if (!rows_[id]) return Copy(node, std::move(operands));
     if (const auto* map = node.As<Map>()) return Moved(*map, std::move(operands));
-    if (const auto* reduce = node.As<Reduce>())
-      return builder_.Reduce(reduce->op, operands[0], reduce->axes, /*keep=*/true);
-    return Copy(node, std::move(operands));
+    const auto* reduce = node.As<Reduce>();
+    const Value made = reduce ? builder_.Reduce(reduce->op, operands[0], reduce->axes, /*keep=*/true)
+                              : Copy(node, std::move(operands));
+    // Values for rows may come from elsewhere: the same elements in the same order.
+    return builder_.TypeOf(made).shape == kept_ ? made : builder_.Reshape(made, kept_);
   }
   /// Its axes now have others behind them.
   Value Moved(const Map& map, std::vector<Value> operands) {

@@ -25,6 +25,10 @@ ValidGraph WithoutSingleUpdates(const ValidGraph& graph);
 /// to multiply twice, so that reading is what takes time.
 ValidGraph WithoutThinProducts(const ValidGraph& graph);
 
+/// Contractions as products of matrices side by side: operands and results whose axes lie otherwise are transposed; what
+/// has no matrix on a side, or no depth, becomes maps and sums.
+ValidGraph WithMatrixProducts(const ValidGraph& graph);
+
 /// Values for each row of what the first reduction takes, if it is one over last axes, with these as extents of 1, so
 /// that they broadcast; of inputs too (whose elements lie in the same order). The same graph where rows are used
 /// otherwise as well.

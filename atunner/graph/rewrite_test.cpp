@@ -331,5 +331,52 @@ output y
   EXPECT_EQ(Print(WithKeptRows(both)), Print(both)) << "a row's value that stands for columns";
 }
 
+// A number for each row that is no input and no reduction of the rows.
+TEST(WithKeptRows, TakesRowsFromElsewhere) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[6, 5]
+input turned: float32[1, 6]
+input long: float32[8]
+input other: float32[3, 6]
+total = reduce_sum(x, axes=[1])
+flat = reshape(turned, shape=[6])
+part = slice(long, axis=0, start=1, stop=7)
+top = reduce_max(other, axes=[0])
+y = total * flat + part - top
+output y
+)");
+  const auto inputs = RandomInputs(graph, 17);
+  const auto got = Evaluate(WithKeptRows(graph), inputs);
+  ASSERT_TRUE(got.has_value()) << got.error().ToString();
+  ExpectNear((*got)[0], Evaluate(graph, inputs).value()[0].Reals(), 0);
+}
+
+ValidGraph Product(const std::string& equation, const std::string& a, const std::string& b) {
+  return MustParse("graph g\ninput a: float32" + a + "\ninput b: float32" + b + "\ny = contract(a, b, equation=\"" +
+                   equation + "\")\noutput y\n");
+}
+const size_t kTranspose = Operation(Transpose{}).index();
+
+TEST(WithMatrixProducts, TransposesWhatLiesOtherwise) {
+  const auto transposes = [](const ValidGraph& graph) {
+    const ValidGraph made = WithMatrixProducts(graph);
+    ExpectSameMeaning(graph, made);
+    return Count(made, kTranspose);
+  };
+  EXPECT_EQ(transposes(Product("mk,nk->mn", "[3, 4]", "[5, 4]")), 0u);
+  EXPECT_EQ(transposes(Product("bmk,bkn->bmn", "[2, 3, 4]", "[2, 4, 5]")), 0u);
+  EXPECT_EQ(transposes(Product("nk,mk->mn", "[3, 4]", "[5, 4]")), 0u) << "the second with the first";
+  EXPECT_EQ(transposes(Product("mak,nk->amn", "[3, 1, 4]", "[5, 4]")), 0u) << "one element lies anywhere";
+  EXPECT_EQ(transposes(Product("km,kn->mn", "[4, 3]", "[4, 5]")), 1u);
+  EXPECT_EQ(transposes(Product("kn,km->mn", "[4, 3]", "[4, 5]")), 1u) << "operands change places";
+  EXPECT_EQ(transposes(Product("abmk,bnk->abmn", "[2, 3, 4, 5]", "[3, 6, 5]")), 2u) << "each has an axis of its own";
+  EXPECT_EQ(transposes(Product("mjki,jink->nmj", "[2, 3, 4, 5]", "[3, 5, 6, 4]")), 3u);
+  EXPECT_EQ(transposes(Product("mkz,n->mn", "[3, 4, 2]", "[5]")), 0u) << "no product of matrices";
+  EXPECT_EQ(transposes(Product("km,kn->nm", "[1, 4]", "[1, 5]")), 0u) << "no depth";
+  EXPECT_EQ(transposes(Product("ab,nb->an", "[1, 9]", "[1, 9]")), 0u) << "a number";
+  EXPECT_EQ(transposes(Product("abcd,nc->nadb", "[3, 7, 1, 1]", "[5, 1]")), 0u);
+}
+
 }  // namespace
 }  // namespace atunner::graph

@@ -165,7 +165,7 @@ std::vector<std::vector<int64_t>> ShapesShown(const std::string& help) {
 /// Which family computes the operator as its help shows it; empty where none does.
 std::string FamilyOf(const Operator& op) {
   const std::vector<std::vector<int64_t>> shapes = ShapesShown(op.info().shape_help);
-  for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt32}) {
+  for (DType dtype : {DType::kBFloat16, DType::kFloat32, DType::kInt32}) {
     const auto spec = op.Instantiate({shapes, dtype, {}});
     if (!spec) continue;
     for (const Family* family : AllFamilies()) {

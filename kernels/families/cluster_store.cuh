@@ -21,6 +21,8 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
     const int row = at / UNITS, first = at % UNITS * 8;
     const long long column = tile.column + first;
     if (column >= n) continue;
+    Finish::Element elements[8];
+    UNROLLED for (int e = 0; e < 8; ++e) elements[e] = finish.element(tile.row + row, min(column + e, n - 1));
     float sum[8] = {};
     UNROLLED for (int s = 0; s < SPLIT_K; ++s) {
       const unsigned from = at_rank(local + (row * PITCH + first) * 4, s);
@@ -29,7 +31,7 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
       sum[4] += high.x, sum[5] += high.y, sum[6] += high.z, sum[7] += high.w;
     }
     const Finish::Row finish_row = finish.row(tile.row + row);
-    UNROLLED for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], finish_row, finish.column(min(column + e, n - 1)), tile.row + row, min(column + e, n - 1));
+    UNROLLED for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], finish_row, finish.column(min(column + e, n - 1)), elements[e], tile.row + row, min(column + e, n - 1));
     const uint4 unit = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
     put(c, tile.row + row, column, m, n, *(const Units<T, 8>*)&unit);
   }

@@ -17,14 +17,19 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
   UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
     const long long top = tile.row + fragment_row(i) + lane / 4;
     UNROLLED for (int first = 0; first < FRAGMENTS_N; first += UNITS) {
+      Finish::Element elements[UNITS][2][2];
+      UNROLLED for (int at = 0; at < UNITS * 4; ++at) {
+        const long long column = tile.column + warp_column() + (first + at / 4) * 8 + lane % 4 * 2 + at % 2;
+        elements[at / 4][at / 2 % 2][at % 2] = finish.element(min(top + at / 2 % 2 * 8, m - 1), min(column, n - 1));
+      }
       UNROLLED for (int j = 0; j < UNITS; ++j) {
         const int inside = warp_column() + (first + j) * 8 + lane % 4 * 2;
         const Finish::Column left = ahead.column(inside), right = ahead.column(inside + 1);
         const long long column = min(tile.column + inside, n - 1), next = min(column + 1, n - 1);
         UNROLLED for (int half = 0; half < 2; ++half) {
           *(unsigned*)(staging + swizzled<UNITS>(lane / 4 + half * 8, j) + lane % 4 * 4) =
-              pack(finish(sums[i][first + j][half * 2], ahead.row(i, half), left, min(top + half * 8, m - 1), column),
-                   finish(sums[i][first + j][half * 2 + 1], ahead.row(i, half), right, min(top + half * 8, m - 1), next));
+              pack(finish(sums[i][first + j][half * 2], ahead.row(i, half), left, elements[j][half][0], min(top + half * 8, m - 1), column),
+                   finish(sums[i][first + j][half * 2 + 1], ahead.row(i, half), right, elements[j][half][1], min(top + half * 8, m - 1), next));
         }
       }
       __syncwarp();

@@ -1,0 +1,112 @@
+// Graphs that take several kernels of several families, on the virtual GPU.
+#include "atunner/codegen/graph_kernels_test.h"
+#include "atunner/graph/text.h"
+
+namespace atunner {
+namespace {
+
+class Stages : public GraphKernels {
+ protected:
+  Stages() : GraphKernels("H200") {}
+  void CheckText(const std::string& text, size_t drawn = 1) {
+    const auto graph = graph::Parse(text, "test.atg");
+    ASSERT_TRUE(graph.has_value()) << graph.error().ToString();
+    Check(SpecOfGraph(*graph, {}).value(), "stages", drawn);
+  }
+};
+
+TEST_F(Stages, ProductsBehindProducts) {
+  CheckText(R"(
+graph mlp
+input x: bfloat16[64, 96]
+input up: bfloat16[192, 96]
+input down: bfloat16[80, 192]
+h = contract(x, up, equation="mk,nk->mn", as=float32)
+active = cast(h * sigmoid(h), bfloat16)
+wide = contract(active, down, equation="mk,nk->mn", as=float32)
+y = cast(wide, bfloat16)
+output y
+)");
+}
+
+TEST_F(Stages, ANormBeforeAProductWithAResidualBehindIt) {
+  CheckText(R"(
+graph block
+input x: float16[48, 128]
+input weight: float16[128]
+input w: float16[128, 128]
+wide = cast(x, float32)
+square = wide * wide
+mean = reduce_mean(square, axes=[-1], keep=true)
+normed = cast(wide * rsqrt(mean + 1e-5) * cast(weight, float32), float16)
+y = contract(normed, w, equation="mk,nk->mn", as=float32)
+z = cast(wide + y, float16)
+output z
+)");
+}
+
+TEST_F(Stages, ScansTransposesAndSumsOneAfterTheOther) {
+  CheckText(R"(
+graph walk
+input x: float32[7, 33, 17]
+grown = exp(minimum(x, 1))
+up = scan_sum(grown, axis=1)
+turned = transpose(up, order=[0, 2, 1])
+top = reduce_max(turned, axes=[0, 2], keep=true)
+share = turned / top
+y = reduce_mean(share, axes=[2])
+output y
+output top
+)");
+}
+
+// Attention's scale is a number that is not whole.
+TEST_F(Stages, AttentionWithAProductBehindIt) {
+  CheckText(R"(
+graph attention
+input q: bfloat16[1, 2, 32, 32]
+input k: bfloat16[1, 2, 48, 32]
+input v: bfloat16[1, 2, 48, 32]
+input w: bfloat16[32, 64]
+scores = contract(q, k, equation="bhsd,bhtd->bhst", as=float32, sparse=true)
+scaled = scores * 0.17677669529663687
+top = reduce_max(scaled, axes=[3], keep=true)
+grown = select(scaled == (-inf), 0, exp(scaled - detach(top)))
+share = cast(grown, bfloat16)
+weighted = contract(share, v, equation="bhst,bhtd->bhsd", as=float32, sparse=true)
+total = reduce_sum(grown, axes=[3], keep=true)
+heads = cast(weighted / total, bfloat16)
+turned = transpose(heads, order=[0, 2, 1, 3])
+rows = reshape(turned, shape=[64, 32])
+out = contract(rows, w, equation="mk,kn->mn", as=float32)
+y = cast(out, bfloat16)
+output y
+)",
+            0);
+}
+
+// Whatever the letters: axes that lie otherwise are transposed first.
+TEST_F(Stages, ContractionsOfAnyAxes) {
+  const std::string types = "input a: bfloat16[24, 5, 40]\ninput b: bfloat16[5, 24, 56]\n";
+  for (const char* equation : {"kbm,bkn->bmn", "kbm,bkn->mnb"})
+    CheckText("graph g\n" + types + "y = contract(a, b, equation=\"" + equation + "\", as=float32)\noutput y\n", 0);
+  CheckText(
+      "graph g\ninput a: float32[33, 40]\ninput b: float32[33, 17]\ny = contract(a, b, "
+      "equation=\"km,kn->mn\")\noutput y\n");
+}
+
+// A size that is open runs at the task's own.
+TEST_F(Stages, OpenSizesAreTheTasksOwn) {
+  CheckText(R"(
+graph totals
+dim B = 1..24
+input x: float32[B, 300]
+rows = reduce_max(x, axes=[1], keep=true)
+shifted = exp(x - rows)
+y = reduce_sum(shifted, axes=[0, 1])
+output y
+)");
+}
+
+}  // namespace
+}  // namespace atunner

@@ -1,0 +1,152 @@
+#include "atunner/graph/divide.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace atunner::graph {
+namespace {
+
+/// Nodes that one part may hold: attention's gradients have some forty.
+constexpr size_t kLongest = 48;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct Division {
+  double cost = kNever;
+  std::vector<ValidGraph> parts;
+};
+
+/// Does it compute more than each element of its result from few elements?
+bool IsHeavy(const Node& node) {
+  return node.As<Reduce>() || node.As<Scan>() || node.As<Contract>() || node.As<Sort>() || node.As<Scatter>();
+}
+
+class Divider {
+ public:
+  /// `repeats`: small values that inputs alone say are computed again wherever they are needed.
+  Divider(const ValidGraph& graph, bool repeats)
+      : graph_(graph), repeated_(graph.nodes().size(), false), places_(graph.nodes().size(), kNowhere) {
+    for (const Output& output : graph.outputs()) names_.try_emplace(output.node, output.name);
+    for (const Node& node : graph.nodes()) most_ = std::max(most_, CountOf(node));
+    for (size_t id = 0; id < repeated_.size(); ++id) repeated_[id] = IsRepeated(static_cast<NodeId>(id), repeats);
+    for (const Output& output : graph.outputs()) Place(output.node);
+  }
+
+  /// From the end: the best way to compute what is behind each place.
+  Division Run(const PartCost& cost) {
+    std::vector<Way> ways(order_.size() + 1);
+    ways.back().cost = 0;
+    for (size_t begin = order_.size(); begin-- > 0;) {
+      for (size_t end = begin + 1; end <= std::min(order_.size(), begin + kLongest); ++end) {
+        if (ways[end].cost == kNever) continue;
+        auto part = Part(begin, end);
+        if (!part) continue;
+        const double all = ways[end].cost + cost(*part).value_or(kNever);
+        if (all < ways[begin].cost) ways[begin] = {all, end, *std::move(part)};
+      }
+    }
+    Division division{ways[0].cost, {}};
+    for (size_t at = 0; at < order_.size() && division.cost < kNever; at = ways[at].end)
+      division.parts.push_back(*ways[at].part);
+    return division;
+  }
+
+ private:
+  static constexpr size_t kNowhere = SIZE_MAX;
+  struct Way {
+    double cost = kNever;
+    size_t end = 0;  ///< where the first part ends
+    std::optional<ValidGraph> part;
+  };
+
+  static int64_t CountOf(const Node& node) { return ElementCount(node.type.shape).factor(); }
+
+  bool IsRepeated(NodeId id, bool repeats) const {
+    const Node& node = graph_.node(id);
+    if (node.As<Input>() || node.As<Constant>()) return true;
+    return repeats && !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
+           std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
+  }
+
+  /// Right before the first that needs it.
+  void Place(NodeId id) {
+    if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
+    for (NodeId operand : graph_.node(id).operands) Place(operand);
+    places_[id] = order_.size();
+    order_.push_back(id);
+  }
+
+  std::string NameOf(NodeId id) const {
+    const auto named = names_.find(id);
+    return named == names_.end() ? fmt::format("kept{}", id) : named->second;
+  }
+
+  /// The nodes at these places.
+  Result<ValidGraph> Part(size_t begin, size_t end) const {
+    GraphBuilder builder(graph_.name());
+    std::map<NodeId, Value> made;
+    const std::function<Value(NodeId)> make = [&](NodeId id) {
+      if (const auto found = made.find(id); found != made.end()) return found->second;
+      return made[id] = Make(builder, id, begin, make);
+    };
+    for (size_t place = begin; place < end; ++place) make(order_[place]);
+    for (const Output& output : graph_.outputs()) {
+      const size_t place = places_[output.node];
+      if (place >= begin && place < end) builder.Output(output.name, make(output.node));
+    }
+    for (size_t place = begin; place < end; ++place) {
+      const NodeId id = order_[place];
+      if (IsNeededFrom(id, end)) builder.Output(NameOf(id), builder.Cast(make(id), KeptType(id)));
+    }
+    return std::move(builder).Finish();
+  }
+
+  Value Make(GraphBuilder& builder, NodeId id, size_t begin, const std::function<Value(NodeId)>& make) const {
+    const Node& node = graph_.node(id);
+    if (places_[id] < begin)
+      return builder.Cast(builder.Input(NameOf(id), {KeptType(id), node.type.shape}), node.type.dtype);
+    if (node.As<Input>()) return builder.Input(node.name, node.type);
+    if (const auto* constant = node.As<Constant>()) return builder.Constant(node.type, constant->values);
+    std::vector<Value> operands;
+    for (NodeId operand : node.operands) operands.push_back(make(operand));
+    return builder.Add(node.operation, std::move(operands));
+  }
+
+  /// What goes from part to part loses no more than arithmetic does, but for what products take as it is.
+  DType KeptType(NodeId id) const {
+    const DType own = graph_.node(id).type.dtype;
+    const bool multiplied =
+        std::ranges::any_of(graph_.nodes(), [&](const Node& user) { return user.As<Contract>() && Uses(user, id); });
+    return multiplied || names_.contains(id) ? own : ArithmeticType(own);
+  }
+
+  static bool Uses(const Node& user, NodeId id) { return std::ranges::find(user.operands, id) != user.operands.end(); }
+
+  /// By a node at `place` or later, where it is not an output of the graph anyway.
+  bool IsNeededFrom(NodeId id, size_t place) const {
+    if (names_.contains(id)) return false;
+    return std::any_of(order_.begin() + static_cast<ptrdiff_t>(place), order_.end(),
+                       [&](NodeId user) { return Uses(graph_.node(user), id); });
+  }
+
+  const ValidGraph& graph_;
+  std::map<NodeId, std::string> names_;  ///< of what is an output
+  std::vector<bool> repeated_;
+  std::vector<size_t> places_;  ///< of each node in `order_`
+  std::vector<NodeId> order_;
+  int64_t most_ = 1;
+};
+
+}  // namespace
+
+std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost) {
+  if (!graph.symbols().empty()) return std::nullopt;
+  Division best = Divider(graph, true).Run(cost);
+  if (Division other = Divider(graph, false).Run(cost); other.cost < best.cost) best = std::move(other);
+  return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
+}
+
+}  // namespace atunner::graph

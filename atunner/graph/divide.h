@@ -1,0 +1,22 @@
+// Graphs that no one kernel computes, as parts that follow one another.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "atunner/graph/graph.h"
+
+namespace atunner::graph {
+
+/// What it costs to compute a part, in whatever unit; nullopt where nothing computes it.
+using PartCost = std::function<std::optional<double>(const ValidGraph&)>;
+
+/// Parts in the order in which they run; one part where that is best. What a later part takes from an earlier one is an
+/// output of the one and an input of the other, of the same name: the graph's own name for it where it is an output of
+/// the graph anyway. Small values that inputs alone say may be computed again wherever they are needed. Of all ways to
+/// divide the nodes, in the order in which they are needed, the one that costs least. nullopt where there is none, and
+/// where sizes are open.
+std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost);
+
+}  // namespace atunner::graph

@@ -1,0 +1,170 @@
+// Parts of a graph compute, one after the other, what the graph does, and are divided where it serves.
+#include "atunner/graph/divide.h"
+
+#include <algorithm>
+#include <map>
+
+#include "atunner/graph/graph_support_test.h"
+#include "atunner/graph/rewrite.h"
+
+namespace atunner::graph {
+namespace {
+
+size_t Reductions(const ValidGraph& graph) {
+  return static_cast<size_t>(std::ranges::count_if(graph.nodes(), [](const Node& n) { return n.As<Reduce>(); }));
+}
+/// Elements read and written, and some for a launch; nothing computes two reductions at once, or a product of what is
+/// no input.
+std::optional<double> CostOf(const ValidGraph& graph) {
+  for (const Node& node : graph.nodes()) {
+    const auto is_input = [&](NodeId operand) { return graph.node(operand).As<Input>() != nullptr; };
+    if (node.As<Contract>() && (Reductions(graph) > 0 || !std::ranges::all_of(node.operands, is_input)))
+      return std::nullopt;
+  }
+  if (Reductions(graph) > 1) return std::nullopt;
+  double elements = 10;
+  const auto add = [&](NodeId id) {
+    elements += static_cast<double>(ElementCount(graph.node(id).type.shape).factor());
+  };
+  for (NodeId input : graph.inputs()) add(input);
+  for (const Output& output : graph.outputs()) add(output.node);
+  return elements;
+}
+
+/// Part after part, each with what the inputs and the parts before it gave.
+std::vector<Tensor> RunParts(const ValidGraph& whole, const std::vector<ValidGraph>& parts) {
+  std::map<std::string, Tensor> known;
+  const auto inputs = RandomInputs(whole, 5);
+  for (size_t i = 0; i < inputs.size(); ++i) known[whole.node(whole.inputs()[i]).name] = inputs[i];
+  for (const ValidGraph& part : parts) {
+    std::vector<Tensor> given;
+    for (NodeId input : part.inputs()) given.push_back(known.at(part.node(input).name));
+    const auto made = Evaluate(part, given).value();
+    for (size_t i = 0; i < made.size(); ++i) known[part.outputs()[i].name] = made[i];
+  }
+  std::vector<Tensor> outputs;
+  for (const Output& output : whole.outputs()) outputs.push_back(known.at(output.name));
+  return outputs;
+}
+
+std::vector<ValidGraph> Parts(const std::string& text) {
+  const ValidGraph whole = MustParse(text);
+  // As whoever divides does: an expression that one node uses is part of it.
+  const auto parts = Divide(FuseMaps(whole), CostOf);
+  EXPECT_TRUE(parts.has_value());
+  if (!parts) return {};
+  const auto want = Evaluate(whole, RandomInputs(whole, 5)).value();
+  const auto got = RunParts(whole, *parts);
+  for (size_t i = 0; i < want.size(); ++i) ExpectNear(got[i], want[i].Reals());
+  return *parts;
+}
+
+std::vector<std::string> Names(const ValidGraph& graph) {
+  std::vector<std::string> names;
+  for (NodeId input : graph.inputs()) names.push_back(graph.node(input).name);
+  for (const Output& output : graph.outputs()) names.push_back("-> " + output.name);
+  return names;
+}
+
+TEST(Divide, LeavesWholeWhatIsComputedAtOnce) {
+  const auto parts = Parts("graph g\ninput x: float32[4, 5]\ns = reduce_sum(x, axes=[1])\ny = exp(s)\noutput y\n");
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_THAT(Names(parts[0]), testing::ElementsAre("x", "-> y"));
+}
+
+TEST(Divide, LeavesExpressionsToWhoTakesThem) {
+  const auto parts = Parts(R"(
+graph g
+input x: float32[4, 5]
+input w: float32[5]
+e = exp(x)
+s = reduce_sum(e, axes=[1], keep=true)
+q = x / s * w
+t = reduce_max(q, axes=[0], keep=true)
+y = x - t
+output y
+)");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(Names(parts[0])[0], "x");
+  EXPECT_EQ(parts[1].outputs()[0].name, "y");
+  EXPECT_EQ(parts[1].inputs().size(), 3u) << "x, the sums, w";
+}
+
+// What the second part alone needs is no work of the first, wherever the text has it.
+TEST(Divide, ComputesNothingBeforeItIsNeeded) {
+  const auto parts = Parts(R"(
+graph g
+input x: float32[4, 5]
+input z: float32[4, 5]
+late = exp(z)
+s = reduce_sum(x, axes=[0, 1], keep=true)
+product = late * s
+y = reduce_sum(product, axes=[1])
+output y
+)");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_THAT(Names(parts[0]), testing::ElementsAre("x", testing::StartsWith("-> kept")));
+}
+
+TEST(Divide, KeepsAnOutputOnceAndByItsName) {
+  const auto parts = Parts(R"(
+graph g
+input x: float32[4, 5]
+s = reduce_sum(x, axes=[1], keep=true)
+square = s * s
+y = reduce_sum(square, axes=[0])
+output sums = s
+output y
+output again = s
+)");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_THAT(Names(parts[0]), testing::ElementsAre("x", "-> sums", "-> again"));
+  EXPECT_THAT(Names(parts[1]), testing::ElementsAre("sums", "-> y"));
+}
+
+TEST(Divide, ComputesSmallValuesOfInputsAgain) {
+  const auto parts = Parts(R"(
+graph g
+input x: float32[4, 5]
+input w: float32[5]
+root = sqrt(abs(w))
+a = x * root
+s = reduce_sum(a, axes=[1], keep=true)
+b = (x - s) * root
+y = reduce_sum(b, axes=[0])
+output y
+)");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].outputs().size(), 1u) << "the sums alone";
+}
+
+// A sum in 16 bits goes on in 32; what is multiplied stays as products take it.
+TEST(Divide, KeepsWhatArithmeticKnows) {
+  const auto parts = Parts(R"(
+graph g
+input x: float16[4, 8]
+input w: float16[8, 8]
+s = reduce_sum(x, axes=[1], keep=true)
+narrow = s * x
+p = contract(narrow, w, equation="mk,nk->mn")
+t = reduce_sum(p, axes=[0], keep=true)
+y = t * s
+output y
+)");
+  std::vector<DType> kept;
+  for (const ValidGraph& part : parts) {
+    for (const Output& output : part.outputs()) kept.push_back(part.node(output.node).type.dtype);
+  }
+  EXPECT_THAT(kept, testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat32, DType::kFloat16));
+}
+
+TEST(Divide, RefusesWhatNoPartComputes) {
+  const ValidGraph sum = MustParse("graph g\ninput x: float32[4]\ny = reduce_sum(x, axes=[0])\noutput y\n");
+  EXPECT_FALSE(
+      Divide(sum, [](const ValidGraph& part) { return Reductions(part) == 0 ? std::optional(1.0) : std::nullopt; }));
+  const ValidGraph open = MustParse("graph g\ndim B = 1..8\ninput x: float32[B]\ny = exp(x)\noutput y\n");
+  EXPECT_FALSE(Divide(open, [](const ValidGraph&) { return 1.0; }));
+}
+
+}  // namespace
+}  // namespace atunner::graph
