@@ -1,4 +1,5 @@
 // Which graphs the families take, and what their sources look like.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,6 +46,19 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 1000}}, {{"k", int64_t{512}}})), "topk") << "sorted as a whole";
   EXPECT_EQ(FamilyOf(Spec("sort", {{64, 512}})), "topk");
   EXPECT_EQ(FamilyOf(Spec("sort", {{64, 65536}})), "none") << "more than shared memory holds";
+}
+
+// A graph may be called anything, and have some of an operator's inputs.
+TEST(GraphFamilies, NamesOfOperatorsSayNothing) {
+  for (const Operator* op : GraphOperators()) {
+    for (const std::string& name : {op->info().name, op->info().name + "_backward"}) {
+      for (const char* input : {"k", "k_pool", "q", "weight"}) {
+        const std::string text = fmt::format(
+            "graph {0}\ninput {1}: bfloat16[2, 4, 8, 16]\nmade_of_it = {1} * 2\noutput made_of_it\n", name, input);
+        EXPECT_EQ(FamilyOf(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value()), "elements") << text;
+      }
+    }
+  }
 }
 
 // What a row's elements share is no reason for narrow stores: a label, a number of rows.

@@ -16,7 +16,7 @@ Shape Call::shape(size_t i) const {
   shapes_used_ = std::max(shapes_used_, given + 1);
   const std::vector<int64_t>& extents = shapes[given];
   Shape shape(extents.begin(), extents.end());
-  const bool opens = request_.open_rows && extents.size() >= 2 && extents[0] == shapes[0][0];
+  const bool opens = request_.open_rows && extents.size() >= 2 && !shapes[0].empty() && extents[0] == shapes[0][0];
   if (opens) shape[0] = Extent::Symbol("rows");
   return shape;
 }
