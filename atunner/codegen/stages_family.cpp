@@ -33,23 +33,43 @@ std::optional<Stage> StageOf(const ValidGraph& part) {
   return std::nullopt;
 }
 
+int64_t CountOf(const ValidGraph& part, graph::NodeId id) {
+  return graph::ElementCount(part.node(id).type.shape).factor();
+}
+
+/// No family but those of the library's own tasks has two of these in a kernel.
+bool HasOneOfAKind(const ValidGraph& part) {
+  return std::ranges::count_if(part.nodes(), [](const graph::Node& node) {
+           return node.As<graph::Contract>() || node.As<graph::Scan>() || node.As<graph::Sort>() ||
+                  node.As<graph::Scatter>();
+         }) <= 1;
+}
+
+/// Columns lay blocks out for what is reduced: not where that is little beside what the part writes.
+bool ReducesLittle(const ValidGraph& part) {
+  int64_t written = 0;
+  for (const graph::Output& output : part.outputs()) written = std::max(written, CountOf(part, output.node));
+  return std::ranges::any_of(part.nodes(), [&](const graph::Node& node) {
+    return node.As<graph::Reduce>() && CountOf(part, node.operands[0]) * 8 < written;
+  });
+}
+
 /// In bytes of memory: what the part reads and writes, as many more as a launch of two microseconds could move, and an
 /// eighth of what each element reads again from caches where nothing is kept.
-std::optional<double> CostOf(const ValidGraph& part) {
-  const auto stage = StageOf(part);
-  if (!stage) return std::nullopt;
-  const auto bytes = [&](graph::NodeId id) {
-    const graph::TensorType& type = part.node(id).type;
-    return Real(graph::ElementCount(type.shape).factor() * SizeOf(type.dtype));
-  };
+std::optional<double> CostOf(const ValidGraph& part, double most) {
+  constexpr double kLaunch = 8e6;
+  const auto bytes = [&](graph::NodeId id) { return Real(CountOf(part, id) * SizeOf(part.node(id).type.dtype)); };
   double all = 0, read = 0;
   for (graph::NodeId id : part.inputs()) all += bytes(id);
   for (const graph::Output& output : part.outputs()) {
     all += bytes(output.node);
     read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
   }
+  if (kLaunch + all >= most || !HasOneOfAKind(part)) return std::nullopt;
+  const auto stage = StageOf(part);
+  if (!stage || (stage->family == &kColumnsFamily && ReducesLittle(part))) return std::nullopt;
   const bool again = stage->family == &kElementsFamily && read > all;
-  return 8e6 + all + (again ? (read - all) / 8 : 0);
+  return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
 
 std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec) {
@@ -65,16 +85,21 @@ std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec) {
   return stages;
 }
 
+/// In ns, by memory's and tensor cores' peaks.
+double LeastTime(const KernelSpec& spec, const DeviceProfile& profile) {
+  return std::max(
+      MinimumBytes(spec, spec.dims).value_or(0) / profile.dram_gbps,
+      FlopCount(spec, spec.dims).value_or(0) / (2 * profile.tensor_fp16_fma_per_clk * profile.sms * profile.clock_ghz));
+}
+
 class StagesTemplate : public BoundTemplate {
  public:
   StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile,
                  std::vector<std::unique_ptr<ScheduleTemplate>> stages)
       : BoundTemplate(spec, profile), stages_(std::move(stages)) {
-    double longest = 0;
-    for (size_t i = 0; i < stages_.size(); ++i) {
-      const double time = stages_[i]->Cost(stages_[i]->Default(), profile).value_or(0);
-      if (time > longest) main_ = i, longest = time;
-    }
+    const auto longest =
+        std::ranges::max_element(stages_, {}, [&](const auto& stage) { return LeastTime(stage->spec(), profile); });
+    main_ = static_cast<size_t>(longest - stages_.begin());
     space_ = stages_[main_]->space();
   }
 

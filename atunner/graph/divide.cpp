@@ -35,17 +35,27 @@ class Divider {
     for (const Output& output : graph.outputs()) Place(output.node);
   }
 
+  /// Is there anything but inputs and constants to repeat?
+  bool repeats() const {
+    for (size_t id = 0; id < repeated_.size(); ++id) {
+      const Node& node = graph_.nodes()[id];
+      if (repeated_[id] && !node.As<Input>() && !node.As<Constant>()) return true;
+    }
+    return false;
+  }
+
   /// From the end: the best way to compute what is behind each place.
   Division Run(const PartCost& cost) {
     std::vector<Way> ways(order_.size() + 1);
     ways.back().cost = 0;
     for (size_t begin = order_.size(); begin-- > 0;) {
-      for (size_t end = begin + 1; end <= std::min(order_.size(), begin + kLongest); ++end) {
-        if (ways[end].cost == kNever) continue;
+      // Long parts first: what they cost spares most of the short ones.
+      for (size_t end = std::min(order_.size(), begin + kLongest); end > begin; --end) {
+        const double most = ways[begin].cost - ways[end].cost;
+        if (ways[end].cost == kNever || most <= 0) continue;
         auto part = Part(begin, end);
-        if (!part) continue;
-        const double all = ways[end].cost + cost(*part).value_or(kNever);
-        if (all < ways[begin].cost) ways[begin] = {all, end, *std::move(part)};
+        const auto own = part ? cost(*part, most) : std::nullopt;
+        if (own && *own < most) ways[begin] = {*own + ways[end].cost, end, *std::move(part)};
       }
     }
     Division division{ways[0].cost, {}};
@@ -144,8 +154,11 @@ class Divider {
 
 std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost) {
   if (!graph.symbols().empty()) return std::nullopt;
-  Division best = Divider(graph, true).Run(cost);
-  if (Division other = Divider(graph, false).Run(cost); other.cost < best.cost) best = std::move(other);
+  Divider divider(graph, true);
+  Division best = divider.Run(cost);
+  if (divider.repeats()) {
+    if (Division other = Divider(graph, false).Run(cost); other.cost < best.cost) best = std::move(other);
+  }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
 

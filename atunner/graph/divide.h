@@ -9,8 +9,8 @@
 
 namespace atunner::graph {
 
-/// What it costs to compute a part, in whatever unit; nullopt where nothing computes it.
-using PartCost = std::function<std::optional<double>(const ValidGraph&)>;
+/// What it costs to compute a part, in whatever unit; nullopt where nothing computes it for less than `most`.
+using PartCost = std::function<std::optional<double>(const ValidGraph& part, double most)>;
 
 /// Parts in the order in which they run; one part where that is best. What a later part takes from an earlier one is an
 /// output of the one and an input of the other, of the same name: the graph's own name for it where it is an output of

@@ -15,7 +15,7 @@ size_t Reductions(const ValidGraph& graph) {
 }
 /// Elements read and written, and some for a launch; nothing computes two reductions at once, or a product of what is
 /// no input.
-std::optional<double> CostOf(const ValidGraph& graph) {
+std::optional<double> CostOf(const ValidGraph& graph, double) {
   for (const Node& node : graph.nodes()) {
     const auto is_input = [&](NodeId operand) { return graph.node(operand).As<Input>() != nullptr; };
     if (node.As<Contract>() && (Reductions(graph) > 0 || !std::ranges::all_of(node.operands, is_input)))
@@ -160,10 +160,10 @@ output y
 
 TEST(Divide, RefusesWhatNoPartComputes) {
   const ValidGraph sum = MustParse("graph g\ninput x: float32[4]\ny = reduce_sum(x, axes=[0])\noutput y\n");
-  EXPECT_FALSE(
-      Divide(sum, [](const ValidGraph& part) { return Reductions(part) == 0 ? std::optional(1.0) : std::nullopt; }));
+  EXPECT_FALSE(Divide(
+      sum, [](const ValidGraph& part, double) { return Reductions(part) == 0 ? std::optional(1.0) : std::nullopt; }));
   const ValidGraph open = MustParse("graph g\ndim B = 1..8\ninput x: float32[B]\ny = exp(x)\noutput y\n");
-  EXPECT_FALSE(Divide(open, [](const ValidGraph&) { return 1.0; }));
+  EXPECT_FALSE(Divide(open, [](const ValidGraph&, double) { return 1.0; }));
 }
 
 }  // namespace

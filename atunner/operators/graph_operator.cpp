@@ -270,14 +270,25 @@ Result<KernelSpec> SpecOfGraph(const ValidGraph& given, const Dims& dims) {
 }
 
 Result<ValidGraph> GraphOf(const KernelSpec& spec) {
-  ATUNNER_TRY(ValidGraph graph, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
-  ATUNNER_TRY(const KernelSpec made, SpecOfGraph(graph, spec.dims));
+  struct Read {
+    std::string text;
+    Dims dims;
+    ValidGraph graph;
+    KernelSpec made;
+  };
+  // Families ask about the same task one after the other.
+  thread_local std::optional<Read> last;
+  if (!last || last->text != spec.oracle.graph || last->dims != spec.dims) {
+    ATUNNER_TRY(ValidGraph graph, graph::Parse(spec.oracle.graph, spec.name + ".atg"));
+    ATUNNER_TRY(KernelSpec made, SpecOfGraph(graph, spec.dims));
+    last = Read{spec.oracle.graph, spec.dims, std::move(graph), std::move(made)};
+  }
   const auto same = [](const ArgSpec& a, const ArgSpec& b) {
     return a.name == b.name && a.role == b.role && a.dtype == b.dtype && a.shape == b.shape;
   };
-  if (made.dims != spec.dims || !std::ranges::equal(made.args, spec.args, same))
+  if (last->made.dims != spec.dims || !std::ranges::equal(last->made.args, spec.args, same))
     return Invalid("the task's arguments are not those of its graph", spec.name);
-  return graph;
+  return last->graph;
 }
 
 const Operator& GraphOracle() {
