@@ -46,5 +46,25 @@ TEST(Compiles, DrawnConfigurationsFitTheDevice) {
   }
 }
 
+// Two products have kernels of the same names, some of which are not launched; a sum finishes a product.
+TEST(Compiles, StagesOfTheSameFamily) {
+  auto compiler = MakeNvrtcCompiler();
+  if (!compiler) GTEST_SKIP() << compiler.error().ToString();
+  const DeviceProfile profile = FindProfile("H200").value();
+  const std::pair<FamilyTask, DType> tasks[] = {
+      {{"batched_matmul_backward", {{1024, 1024}, {1024, 1024}}, {}}, DType::kFloat32},
+      {{"int4_linear_backward", {{1024, 1024}, {1024, 1024}}, {}}, DType::kBFloat16},
+      {{"attention_paged", {{2, 2, 2}, {3, 2, 1, 2}, {2, 2}}, {}}, DType::kBFloat16},
+  };
+  for (const auto& [task, dtype] : tasks) {
+    SCOPED_TRACE(Describe(task, dtype));
+    const auto schedule = kStagesFamily.Bind(SpecOf(task, dtype), profile).value();
+    const RenderedKernel kernel = schedule->Render(schedule->Default()).value();
+    const CompileOutcome outcome =
+        (*compiler)->Compile({kernel.source, EntriesOf(kernel.plan), profile.Arch()}).value();
+    EXPECT_TRUE(outcome.ok()) << outcome.error;
+  }
+}
+
 }  // namespace
 }  // namespace atunner

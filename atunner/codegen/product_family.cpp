@@ -183,6 +183,8 @@ class FinishWriter {
     }
     graph::ElementText text(graph_, {.indent = "    "});
     const auto value = text.Of(id, at);
+    if (!text.Scope(1).empty())  // loops, whose names others may have
+      return fmt::format("[&] {{\n{}{}      return {};\n    }}()", text.Scope(0), text.Scope(1), value.text);
     statements += text.Scope(0);
     return value.text;
   }

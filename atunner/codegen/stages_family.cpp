@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -19,18 +20,11 @@ namespace {
 
 using graph::ValidGraph;
 
-struct Stage {
-  KernelSpec spec;
-  const Family* family = nullptr;
-};
-
-std::optional<Stage> StageOf(const ValidGraph& part) {
-  const auto spec = SpecOfGraph(part, {});
-  if (!spec) return std::nullopt;
+const Family* FamilyOf(const KernelSpec& part) {
   for (const Family* family : AllFamilies()) {
-    if (family != &kStagesFamily && family->Match(*spec)) return Stage{*spec, family};
+    if (family != &kStagesFamily && family->Match(part)) return family;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 int64_t CountOf(const ValidGraph& part, graph::NodeId id) {
@@ -66,13 +60,14 @@ std::optional<double> CostOf(const ValidGraph& part, double most) {
     read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
   }
   if (kLaunch + all >= most || !HasOneOfAKind(part)) return std::nullopt;
-  const auto stage = StageOf(part);
-  if (!stage || (stage->family == &kColumnsFamily && ReducesLittle(part))) return std::nullopt;
-  const bool again = stage->family == &kElementsFamily && read > all;
+  const auto spec = SpecOfGraph(part, {});
+  const Family* family = spec ? FamilyOf(*spec) : nullptr;
+  if (family == nullptr || (family == &kColumnsFamily && ReducesLittle(part))) return std::nullopt;
+  const bool again = family == &kElementsFamily && read > all;
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
 
-std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec) {
+std::optional<std::vector<KernelSpec>> StagesOf(const KernelSpec& spec) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto given = GraphOf(spec);
   const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
@@ -80,16 +75,9 @@ std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec) {
   const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(graph::WithoutSingleUpdates(*sized)));
   const auto parts = graph::Divide(graph, CostOf);
   if (!parts) return std::nullopt;
-  std::vector<Stage> stages;
-  for (const ValidGraph& part : *parts) stages.push_back(*StageOf(part));
+  std::vector<KernelSpec> stages;
+  for (const ValidGraph& part : *parts) stages.push_back(SpecOfGraph(part, {}).value());
   return stages;
-}
-
-/// In ns, by memory's and tensor cores' peaks.
-double LeastTime(const KernelSpec& spec, const DeviceProfile& profile) {
-  return std::max(
-      MinimumBytes(spec, spec.dims).value_or(0) / profile.dram_gbps,
-      FlopCount(spec, spec.dims).value_or(0) / (2 * profile.tensor_fp16_fma_per_clk * profile.sms * profile.clock_ghz));
 }
 
 class StagesTemplate : public BoundTemplate {
@@ -97,9 +85,13 @@ class StagesTemplate : public BoundTemplate {
   StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile,
                  std::vector<std::unique_ptr<ScheduleTemplate>> stages)
       : BoundTemplate(spec, profile), stages_(std::move(stages)) {
-    const auto longest =
-        std::ranges::max_element(stages_, {}, [&](const auto& stage) { return LeastTime(stage->spec(), profile); });
-    main_ = static_cast<size_t>(longest - stages_.begin());
+    // In ns, by memory's and tensor cores' peaks.
+    const auto least_time = [&](const auto& stage) {
+      const double flops = FlopCount(stage->spec(), {}).value_or(0);
+      return std::max(MinimumBytes(stage->spec(), {}).value_or(0) / profile.dram_gbps,
+                      flops / (2 * profile.tensor_fp16_fma_per_clk * profile.sms * profile.clock_ghz));
+    };
+    main_ = static_cast<size_t>(std::ranges::max_element(stages_, {}, least_time) - stages_.begin());
     space_ = stages_[main_]->space();
   }
 
@@ -119,11 +111,12 @@ class StagesTemplate : public BoundTemplate {
       }
       ATUNNER_TRY(RenderedKernel stage, stages_[i]->Render(i == main_ ? configuration : stages_[i]->Default()));
       const std::string name = fmt::format("stage{}", i + 1);
-      // Whatever namespace they are in, kernels need names that no other stage has.
+      // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
       std::string names, uses;
-      for (const std::string& entry : EntriesOf(stage.plan)) {
-        names += fmt::format("#define {1} {0}_{1}\n", name, entry);
-        uses += fmt::format("using {0}::{1};\n#undef {1}\n", name, entry);
+      for (const std::string& entry : EntriesOf(stage.plan)) uses += fmt::format("using {}::{};\n", name, entry);
+      for (const std::string& kernel : KernelsOf(stage.source.text)) {
+        names += fmt::format("#define {1} {0}_{1}\n", name, kernel);
+        uses += fmt::format("#undef {}\n", kernel);
       }
       const std::string body = WithoutIncludes(stage.source.text, includes);
       text += fmt::format("\n{}namespace {} {{\n{}}}\n{}", names, name, body, uses);
@@ -138,6 +131,13 @@ class StagesTemplate : public BoundTemplate {
   }
 
  private:
+  static std::set<std::string> KernelsOf(const std::string& source) {
+    static const std::regex kernel(R"(extern "C" __global__ void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\()");
+    std::set<std::string> names;
+    for (std::sregex_iterator found(source.begin(), source.end(), kernel), end; found != end; ++found)
+      names.insert((*found)[1].str());
+    return names;
+  }
   static std::string WithoutIncludes(const std::string& source, std::set<std::string>& includes) {
     std::string text;
     std::istringstream lines(source);
@@ -204,9 +204,9 @@ class StagesTemplate : public BoundTemplate {
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   std::vector<std::unique_ptr<ScheduleTemplate>> bound;
-  const std::vector<Stage> stages = StagesOf(spec).value();
-  for (const Stage& stage : stages) {
-    ATUNNER_TRY(auto each, stage.family->Bind(stage.spec, profile));
+  const std::vector<KernelSpec> stages = StagesOf(spec).value();
+  for (const KernelSpec& stage : stages) {
+    ATUNNER_TRY(auto each, MakeTemplate(stage, profile));
     bound.push_back(std::move(each));
   }
   return std::make_unique<StagesTemplate>(spec, profile, std::move(bound));
