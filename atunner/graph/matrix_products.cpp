@@ -20,7 +20,7 @@ struct Sides {
 
 /// nullopt where one operand alone is summed over an axis.
 std::optional<Sides> SidesOf(const Equation& equation) {
-  const auto& [a, b, c] = equation;
+  const std::string &a = equation.left, &b = equation.right, &c = equation.result;
   Sides sides;
   for (const char letter : c) (a.contains(letter) ? b.contains(letter) ? sides.batch : sides.m : sides.n) += letter;
   for (const char letter : a) {
