@@ -42,7 +42,7 @@ class ProductMaker : public Rewriter {
     const Node& node = graph_.node(id);
     const auto* contract = node.As<Contract>();
     if (contract == nullptr) return Copy(node, std::move(operands));
-    Equation letters = ParsedEquation(contract->equation);
+    const Equation letters = ParsedEquation(contract->equation);
     const Equation given{WithoutOnes(letters.left, operands[0]), WithoutOnes(letters.right, operands[1]),
                          WithoutOnes(letters.result, node.type.shape)};
     const Equation turned{given.right, given.left, given.result};
