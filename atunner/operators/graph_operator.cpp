@@ -58,6 +58,19 @@ Extent SummedCount(const ValidGraph& graph, const Node& node, const std::string&
   return count;
 }
 
+/// Products that are added up in an element of a value, maybe moved and in several steps; 0 where it is no such sum.
+Extent ProductsOf(const ValidGraph& graph, graph::NodeId id) {
+  const Node& node = graph.node(id);
+  if (const auto* contract = node.As<graph::Contract>()) return SummedCount(graph, node, contract->equation);
+  const bool moved = node.As<graph::Reshape>() || node.As<graph::Transpose>() || node.As<graph::Reverse>();
+  if (moved) return ProductsOf(graph, node.operands[0]);
+  const auto* fold = node.As<graph::Fold>();
+  if (fold == nullptr) return Extent(0);
+  const Extent window = graph.node(node.operands[0]).type.shape[fold->axis + 1];  // never open
+  const int64_t times = fold->dilation > 1 ? window.factor() : (window.factor() + fold->stride - 1) / fold->stride;
+  return ProductsOf(graph, node.operands[0]) * Extent(times);
+}
+
 /// Of a value's elements those that are not zeros of a Pad, at most: no kernel has to multiply the others.
 double ShareOf(const ValidGraph& graph, graph::NodeId id) {
   const Node& node = graph.node(id);
@@ -202,6 +215,12 @@ class GraphTask : public Operator {
   RenderedKernel Plain(const KernelSpec& spec, PlainForm form) const override {
     // Whoever asks has a task that GraphOf accepts, and so one with plain kernels.
     return graph::PlainKernels(GraphOf(spec).value(), form == PlainForm::kReference, form != PlainForm::kNaive).value();
+  }
+  double ProductsSummed(const KernelSpec& spec, const Dims& dims, std::string_view output) const override {
+    const ValidGraph graph = GraphOf(spec).value();
+    const auto found = std::ranges::find(graph.outputs(), output, &graph::Output::name);
+    if (found == graph.outputs().end()) return 0;
+    return static_cast<double>(ProductsOf(graph, found->node).Bound(dims).factor());
   }
   OperatorInfo info_;
 };

@@ -58,6 +58,8 @@ class Operator {
   RenderedKernel Yardstick(const KernelSpec& spec) const { return Plain(spec, PlainForm::kYardstick); }
   /// The same algorithm in float64 with float64 outputs: the reference for problems too large for the CPU.
   RenderedKernel OracleKernel(const KernelSpec& spec) const { return Plain(spec, PlainForm::kReference); }
+  /// Products that are added up in an element of an output which is nothing but their sum; 0 of others.
+  virtual double ProductsSummed(const KernelSpec&, const Dims&, std::string_view /*output*/) const { return 0; }
   /// The task, at its own size, as the fewest equal ones of which each `fits`; nullopt where it is none such.
   virtual std::optional<EqualTasks> TakenApart(const KernelSpec&, const std::function<bool(const KernelSpec&)>&) const {
     return std::nullopt;

@@ -53,6 +53,18 @@ TEST(TransposedConvolution, ZerosBetweenElementsAreNoWork) {
 }
 
 // A floor with the table's bytes in it refused every kernel of its gradient, which needs its shape alone.
+TEST(ProductsSummed, AreCountedThroughSeveralSums) {
+  const auto spec =
+      FindOperator("conv_backward")->Instantiate({{{2, 32, 16, 28, 28}, {32, 32, 3, 3, 3}}, DType::kFloat32, {}});
+  ASSERT_TRUE(spec) << spec.error().ToString();
+  const Operator& oracle = *OracleOf(*spec);
+  EXPECT_EQ(oracle.ProductsSummed(*spec, spec->dims, "dx"), 32 * 27) << "products of the filters, folded by taps";
+  EXPECT_EQ(oracle.ProductsSummed(*spec, spec->dims, "dw"), 2 * 14 * 26 * 26);
+  const auto softmax = FindOperator("log_softmax")->Instantiate({{{64, 64}}, DType::kFloat32, {}});
+  ASSERT_TRUE(softmax) << softmax.error().ToString();
+  EXPECT_EQ(OracleOf(*softmax)->ProductsSummed(*softmax, softmax->dims, "y"), 0);
+}
+
 TEST(UnreadInputs, AreNoTraffic) {
   const KernelSpec spec = Make("embedding_backward", {{1000, 64}, {500}}, {}).spec;
   EXPECT_DOUBLE_EQ(MinimumBytes(spec, spec.dims).value(), 500 * 8 + 500 * 64 * 4 + 1000 * 64 * 4);

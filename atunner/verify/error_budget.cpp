@@ -18,6 +18,11 @@ struct Floor {
 constexpr Floor kRounding = {0.6, 1.05};
 constexpr Floor kArithmetic = {2.0, 4.0};
 
+/// n products of either sign, added up in order: each step rounds a partial sum of about √i terms by 0.4 u (rms), which
+/// comes to 0.3·√n·u of the result (seen of 576 and 864 products: 0.299 and 0.301); of millions of results one errs by
+/// five times that.
+Floor InOrder(double products) { return {0.3 * std::sqrt(products), 1.5 * std::sqrt(products)}; }
+
 /// What stands for the plain kernel's error where that is smaller. Fast: as if the type were the next narrower one; 16
 /// bits are not narrowed, but arithmetic in them is allowed.
 Floor LeastHonest(DType dtype, Accuracy accuracy) {
@@ -81,7 +86,7 @@ double ReducedRoundoff(DType dtype) {
 }
 
 ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance, Accuracy accuracy,
-                             double elements) {
+                             const TermCounts& terms) {
   ErrorBudget budget;
   budget.honest_norm = honest.RelativeNorm();
   budget.honest_element = honest.worst;
@@ -89,8 +94,12 @@ ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tole
   budget.lost_nan = honest.lost_nan;
   Floor floor = LeastHonest(dtype, accuracy);
   if (dtype == DType::kFloat64) {
-    const double order = 4 * std::sqrt(elements) * UnitRoundoff(dtype);
+    const double order = 4 * std::sqrt(terms.elements) * UnitRoundoff(dtype);
     floor = {floor.norm + order, floor.element + order};
+  } else if (dtype == DType::kFloat32) {
+    const Floor order = InOrder(terms.products);
+    floor = {std::max(floor.norm, order.norm * UnitRoundoff(dtype)),
+             std::max(floor.element, order.element * UnitRoundoff(dtype))};
   }
   const auto times = [&](double error, double least) {
     return std::min(kLargestBound, FactorOf(tolerance, accuracy) * std::max(error, least));

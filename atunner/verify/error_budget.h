@@ -23,11 +23,18 @@ struct ErrorBudget {
 /// Unit roundoff of what `fast` allows instead of the type: float32 for float64, TF32 for float32, else the type
 /// itself.
 double ReducedRoundoff(DType dtype);
+/// What a result may be a sum of.
+struct TermCounts {
+  /// Elements of the task's largest tensor: a float64 result may be the sum of so many, and then its reference errs
+  /// itself by their order: no honest error shows that.
+  double elements = 0;
+  /// Products that a float32 result is the sum of. The plain kernel may add them up in steps; added up in order they
+  /// err more, and that is honest too.
+  double products = 0;
+};
 /// Budget from the honest algorithm's error. A task's own tolerance, where stated, replaces the derived bounds.
-/// `elements`: of the task's largest tensor. So many terms a float64 result may be a sum of, and then its reference
-/// errs itself by their order: no honest error shows that.
 ErrorBudget BudgetFromHonest(const CompareStats& honest, DType dtype, const Tolerance& tolerance,
-                             Accuracy accuracy = Accuracy::kDefault, double elements = 0);
+                             Accuracy accuracy = Accuracy::kDefault, const TermCounts& terms = {});
 /// Budget without an honest algorithm (a user's kernel is its own oracle): room for another order of summation in the
 /// same precision, and no more: plain TF32 or a half-precision accumulator does not fit in.
 /// `rms`: of the reference.

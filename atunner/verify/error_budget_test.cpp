@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
+#include <utility>
+#include <vector>
 
 namespace atunner {
 namespace {
@@ -64,10 +67,52 @@ TEST(ErrorBudget, OfFewNumbersLeavesRoomForAnotherOrderOfSummation) {
 }
 
 TEST(ErrorBudget, OfFloat64LeavesRoomForTheReferencesOwnOrderOfSummation) {
-  const double million = BudgetFromHonest(Honest(0, 0), DType::kFloat64, {}, Accuracy::kDefault, 1e6).norm;
+  const double million =
+      BudgetFromHonest(Honest(0, 0), DType::kFloat64, {}, Accuracy::kDefault, {.elements = 1e6}).norm;
   EXPECT_DOUBLE_EQ(million, (8 + 16000) * 0x1p-53);
   EXPECT_LT(million, 1e-4 * UnitRoundoff(DType::kFloat32)) << "float32 does not fit in";
-  EXPECT_DOUBLE_EQ(BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}, Accuracy::kDefault, 1e6).norm, 8 * 0x1p-24);
+  EXPECT_DOUBLE_EQ(BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}, Accuracy::kDefault, {.elements = 1e6}).norm,
+                   8 * 0x1p-24);
+}
+
+TEST(ErrorBudget, LeavesRoomForProductsAddedUpInOrder) {
+  const auto budget_of = [](double products, DType dtype) {
+    return BudgetFromHonest(Honest(0, 0), dtype, {}, Accuracy::kDefault, {.products = products});
+  };
+  // What float32 errs by when it adds up products of random signs one after the other.
+  constexpr int kProducts = 864;
+  constexpr int kResults = 2000;
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  double squared = 0;
+  std::vector<std::pair<double, double>> results;
+  for (int i = 0; i < kResults; ++i) {
+    float sum = 0;
+    double exact = 0;
+    for (int k = 0; k < kProducts; ++k) {
+      const float a = normal(random);
+      const float b = normal(random);
+      sum = std::fma(a, b, sum);
+      exact += static_cast<double>(a) * b;
+    }
+    results.emplace_back(sum, exact);
+    squared += exact * exact;
+  }
+  double error = 0;
+  double worst = 0;
+  for (const auto& [sum, exact] : results) {
+    error += (sum - exact) * (sum - exact);
+    worst = std::max(worst, std::abs(sum - exact) / (std::abs(exact) + std::sqrt(squared / kResults)));
+  }
+  const double norm = std::sqrt(error / squared);
+  const ErrorBudget budget = budget_of(kProducts, DType::kFloat32);
+  EXPECT_NEAR(norm, budget.norm / 4, 0.1 * norm) << "k = 4 times that";
+  EXPECT_LT(worst, budget.element / 4);
+  EXPECT_GT(norm, BudgetFromHonest(Honest(0, 0), DType::kFloat32, {}).norm)
+      << "else there is nothing to leave room for";
+  EXPECT_LT(budget.norm, ReducedRoundoff(DType::kFloat32) / 100) << "TF32 does not fit in";
+  EXPECT_DOUBLE_EQ(budget_of(16, DType::kFloat32).norm, budget_of(0, DType::kFloat32).norm);
+  EXPECT_DOUBLE_EQ(budget_of(kProducts, DType::kBFloat16).norm, budget_of(0, DType::kBFloat16).norm);
 }
 
 TEST(ErrorBudget, OfNansIsWhatTheHonestAlgorithmLoses) {

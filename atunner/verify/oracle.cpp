@@ -297,22 +297,22 @@ void TakeLarger(const std::vector<CompareStats>& other, std::vector<CompareStats
 
 Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference) {
   ATUNNER_TRY(std::vector<CompareStats> worst, RunHonest(buffers, reference));
-  // Exponentials of large numbers amplify every rounding, sums of what cancels do, and differences beside a spike in a
-  // small task; how much of it one run shows is luck. What the last bit of the inputs changes is what no algorithm of
-  // this precision can promise.
+  // Exponentials of large numbers amplify every rounding, sums of what cancels do, and in a small task differences
+  // beside a spike or of a probability near one and one; how much of it one run shows is luck. What the last bit of the
+  // inputs changes is what no algorithm of this precision can promise.
   const bool small = reference.bytes < kSmallBytes;
   const bool cancels = instance.family == InputFamily::kCancelling;
-  const bool amplifies =
-      cancels || instance.family == InputFamily::kLargeLogits || (small && instance.family == InputFamily::kNeedle);
+  const bool spiked = instance.family == InputFamily::kNeedle || instance.family == InputFamily::kHeavyTail;
+  const bool amplifies = cancels || instance.family == InputFamily::kLargeLogits || (small && spiked);
   const int draws = !amplifies ? 0 : small ? 4 : 1;
   for (int draw = 0; draw < draws; ++draw) {
     ATUNNER_TRY(const auto nudged, RunHonestNudged(buffers, reference, Mix64(instance.seed + draw)));
     TakeLarger(nudged, worst, cancels ? kOrders : 1);
   }
   const std::vector<CompareStats> honest_ones = worst;
-  double elements = 0;
+  TermCounts terms;
   for (const TaskBuffers::Tensor& tensor : buffers.tensors())
-    elements = std::max(elements, static_cast<double>(tensor.shape.elements));
+    terms.elements = std::max(terms.elements, static_cast<double>(tensor.shape.elements));
   if (AccuracyOf(spec_) == Accuracy::kFast) {
     ATUNNER_TRY(const auto narrow, RunHonestNarrow(buffers, instance, reference));
     TakeLarger(narrow, worst);
@@ -324,7 +324,8 @@ Status OracleStore::MeasureHonest(const TaskBuffers& buffers, const InputInstanc
       output.overflows = true;
       output.discriminates = false;
     }
-    output.budget = BudgetFromHonest(worst[i], output.dtype, spec_.tolerance, AccuracyOf(spec_), elements);
+    terms.products = operator_->ProductsSummed(spec_, buffers.dims(), output.name);
+    output.budget = BudgetFromHonest(worst[i], output.dtype, spec_.tolerance, AccuracyOf(spec_), terms);
     output.budget.honest_norm = honest.RelativeNorm();
     output.budget.honest_element = honest.worst;
   }
