@@ -18,7 +18,7 @@ test:
 	@scripts/install_dependencies.sh test
 	cmake --preset dev >/dev/null
 	cmake --build build/dev -j$(JOBS)
-	ctest --preset dev
+	ctest --preset dev -j$(JOBS)
 
 bench-gpu: build
 	python3 bench/rows.py --atunner build/atunner
@@ -36,7 +36,7 @@ tidy:
 asan:
 	cmake --preset asan >/dev/null
 	cmake --build build/asan -j$(JOBS)
-	ctest --preset asan
+	ctest --preset asan -j$(JOBS)
 
 fuzz:
 	cmake --preset fuzz >/dev/null

@@ -103,4 +103,7 @@ function(atunner_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${T_ENV}"
                        SKIP_REGULAR_EXPRESSION "\\[atunner\\] every test skipped")
+  if(T_LABEL STREQUAL "gpu")
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK gpu)  # they time
+  endif()
 endfunction()

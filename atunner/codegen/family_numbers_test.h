@@ -8,7 +8,7 @@
 
 #include "atunner/codegen/expect_correct_test.h"
 #include "atunner/codegen/family_tasks_test.h"
-#include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/compile/shared_compiler_test.h"
 #include "atunner/verify/verifier.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
@@ -18,7 +18,7 @@ class FamilyNumbers : public testing::Test {
  protected:
   explicit FamilyNumbers(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) { gpu_.TrackMemory(); }
   void SetUp() override {
-    auto made = MakeNvrtcCompiler();
+    auto made = MakeSharedCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
     compiler_ = *std::move(made);
     kernels_ = JudgeKernels::Make(gpu_, *compiler_).value();

@@ -7,7 +7,7 @@
 
 #include "atunner/codegen/expect_correct_test.h"
 #include "atunner/codegen/family_tasks_test.h"
-#include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/compile/shared_compiler_test.h"
 #include "atunner/graph/library.h"
 #include "atunner/graph/text.h"
 #include "atunner/operators/graph_operator.h"
@@ -20,7 +20,7 @@ class GraphKernels : public testing::Test {
  protected:
   explicit GraphKernels(const char* profile = "A100") : gpu_(FindProfile(profile).value(), 2) {}
   void SetUp() override {
-    auto made = MakeNvrtcCompiler();
+    auto made = MakeSharedCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
     compiler_ = *std::move(made);
     kernels_ = JudgeKernels::Make(gpu_, *compiler_).value();

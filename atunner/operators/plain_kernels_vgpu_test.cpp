@@ -8,7 +8,7 @@
 #include <map>
 
 #include "atunner/base/random.h"
-#include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/compile/shared_compiler_test.h"
 #include "atunner/device/profiles.h"
 #include "atunner/operators/operator.h"
 #include "atunner/verify/task_buffers.h"
@@ -189,7 +189,7 @@ Tensors Attention(const KernelSpec& spec, const Tensors& in) {
 class PlainKernels : public testing::Test {
  protected:
   void SetUp() override {
-    auto made = MakeNvrtcCompiler();
+    auto made = MakeSharedCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
     compiler_ = *std::move(made);
   }

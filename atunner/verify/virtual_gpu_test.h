@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/compile/shared_compiler_test.h"
 #include "atunner/device/profiles.h"
 #include "atunner/verify/verifier.h"
 #include "atunner/vgpu/virtual_gpu.h"
@@ -49,7 +49,7 @@ class UncheckedGpu : public Device {
 class VirtualGpuTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto made = MakeNvrtcCompiler();
+    auto made = MakeSharedCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
     compiler_ = *std::move(made);
     gpu_.TrackRaces();
