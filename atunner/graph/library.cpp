@@ -30,8 +30,7 @@ int64_t Call::Axis(Value x, std::string_view name) {
   const auto rank = static_cast<int64_t>(g.TypeOf(x).rank());
   int64_t axis = Whole(name);
   const bool inside = axis >= -rank && axis < rank;
-  if (!Check(inside, std::string(name) + "=" + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank)))
-    return 0;
+  if (!Check(inside, std::string(name) + "=" + Text(name) + " of a tensor of rank " + std::to_string(rank))) return 0;
   return axis < 0 ? axis + rank : axis;
 }
 

@@ -1,6 +1,7 @@
 #include "atunner/operators/operator.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "atunner/base/closest_name.h"
 #include "atunner/operators/graph_operator.h"
@@ -21,6 +22,28 @@ std::string Normalised(std::string_view name) {
 std::unexpected<Error> Operator::WrongShape(const std::string& what) const {
   return Invalid(what, "--input-shape of " + info().name, "give " + info().shape_help);
 }
+
+namespace {
+
+/// Values are of their fallback's kind: text is true where a flag is meant, and NaN where a number is.
+Status CheckKind(const AttributeInfo& attribute, const Value& given) {
+  if (std::holds_alternative<std::string>(attribute.fallback)) return {};
+  const bool number = !std::holds_alternative<std::string>(given);
+  const double value = ToDouble(given);
+  const char* kind = nullptr;
+  if (std::holds_alternative<bool>(attribute.fallback)) {
+    if (!number || (value != 0 && value != 1)) kind = "neither true nor false";
+  } else if (std::holds_alternative<int64_t>(attribute.fallback)) {
+    const bool every_axis = attribute.name == "axis" && ToString(given) == "all";
+    if (!every_axis && (!number || value != std::trunc(value))) kind = "no whole number";
+  } else if (!number) {
+    kind = "no number";
+  }
+  if (kind == nullptr) return {};
+  return Invalid("'" + ToString(given) + "' is " + kind, "--attr " + attribute.name, attribute.meaning);
+}
+
+}  // namespace
 
 bool Operator::Serves(DType dtype) const {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
@@ -50,6 +73,7 @@ Result<KernelSpec> Operator::Instantiate(const OperatorRequest& request) const {
       return Invalid("unknown attribute '" + name + "'", "--attr of " + info().name,
                      near.empty() ? "it has none like that" : "did you mean '" + near + "'?");
     }
+    ATUNNER_RETURN_IF_ERROR(CheckKind(*std::ranges::find(info().attributes, name, &AttributeInfo::name), value));
     known->second = value;
   }
   ATUNNER_RETURN_IF_ERROR(Describe(request, spec));

@@ -216,6 +216,7 @@ TEST(OneOperatorOfEachName, TheGraphTakesWhatTheClassDoesNot) {
 }
 
 TEST(Instantiate, SaysWhatIsWrong) {
+  using std::string_literals::operator""s;
   const auto fail = [](const char* name, std::vector<std::vector<int64_t>> shapes, Attributes attributes = {}) {
     return FindOperator(name)
         ->Instantiate({std::move(shapes), DType::kFloat32, std::move(attributes)})
@@ -229,6 +230,11 @@ TEST(Instantiate, SaysWhatIsWrong) {
   EXPECT_THAT(fail("conv2d", {{1, 2, 2, 1}, {1, 5, 5}}), HasSubstr("larger"));
   EXPECT_THAT(fail("layernorm", {{8, 8}}, {{"epsilon", 1.0}}), HasSubstr("epsilon"));
   EXPECT_THAT(fail("layernorm", {{8, 8}}, {{"eps", -1.0}}), HasSubstr("positive"));
+  EXPECT_THAT(fail("rms_norm", {{8, 8}}, {{"eps", "abc"s}}), HasSubstr("'abc' is no number"));
+  EXPECT_THAT(fail("sum", {{8, 8}}, {{"keep", "no"s}}), HasSubstr("neither true nor false"));
+  EXPECT_THAT(fail("sum", {{8, 8}}, {{"axis", "x"s}}), HasSubstr("or all"));
+  EXPECT_THAT(fail("cumsum", {{8, 8}}, {{"axis", "all"s}}), HasSubstr("axis=all of a tensor of rank 2"));
+  EXPECT_THAT(fail("max_pool", {{1, 1, 8, 8}}, {{"stride", 1.5}}), HasSubstr("'1.5' is no whole number"));
   EXPECT_EQ(FindOperator("sofmax"), nullptr);
   const std::string names[] = {"softmax", "matmul"};
   EXPECT_EQ(ClosestName("sofmax", names), "softmax");

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "atunner/base/closest_name.h"
 #include "faces/cli/cli.h"
 #include "faces/wiring/wiring.h"
 
@@ -86,6 +87,7 @@ class Verbs {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return app_.exit(error);
+      if (app_.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') return Unknown(argv[1]);
       std::fprintf(stderr, "atunner: %s\n  hint: `atunner --help` or `atunner VERB --help`\n", error.what());
       return 2;
     }
@@ -96,6 +98,14 @@ class Verbs {
   }
 
  private:
+  int Unknown(const std::string& verb) const {
+    std::vector<std::string> verbs;
+    for (const CLI::App* each : app_.get_subcommands({})) verbs.push_back(each->get_name());
+    const std::string near = ClosestName(verb, verbs);
+    std::fprintf(stderr, "atunner: unknown verb '%s'\n  hint: %s\n", verb.c_str(),
+                 near.empty() ? "`atunner --help` lists them" : ("did you mean '" + near + "'?").c_str());
+    return 2;
+  }
   CLI::App* Add(const char* name, const char* meaning, std::function<Result<int>()> run) {
     CLI::App* verb = app_.add_subcommand(name, meaning);
     AddCommon(verb, common_);

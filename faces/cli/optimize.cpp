@@ -31,14 +31,15 @@ Result<std::vector<int64_t>> ParseShape(const std::string& text) {
   return shape;
 }
 
-Result<Attributes> ParseAttributes(const std::vector<std::string>& texts) {
+/// Of "key=value", each given by `flag`.
+Result<Attributes> ParseAttributes(const std::vector<std::string>& texts, const std::string& flag) {
   Attributes attributes;
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-      return Invalid("'" + text + "' is no attribute", "--attr", "write key=value");
+      return Invalid("'" + text + "' has no value", flag, "write key=value");
     auto value = Expr::Parse(text.substr(equals + 1));
-    if (!value) return std::unexpected(value.error());
+    if (!value) return Invalid(value.error().what, flag + " " + text, "give one number, true, false or a word");
     auto evaluated = value->Evaluate({});
     attributes[text.substr(0, equals)] = evaluated ? *evaluated : Value(text.substr(equals + 1));
   }
@@ -49,7 +50,7 @@ Result<Attributes> ParseAttributes(const std::vector<std::string>& texts) {
 Result<KernelSpec> SpecOfFile(const OptimizeFlags& flags) {
   ATUNNER_TRY(const std::string text, ReadFile(flags.graph));
   ATUNNER_TRY(const graph::ValidGraph parsed, graph::Parse(text, flags.graph));
-  ATUNNER_TRY(const Attributes given, ParseAttributes(flags.sizes));
+  ATUNNER_TRY(const Attributes given, ParseAttributes(flags.sizes, "--dim"));
   Dims dims;
   for (const auto& [name, value] : given) {
     if (!std::holds_alternative<int64_t>(value))
@@ -89,7 +90,7 @@ Result<KernelSpec> SpecOfOperator(const OptimizeFlags& flags) {
     ATUNNER_TRY(std::vector<int64_t> shape, ParseShape(text));
     request.shapes.push_back(std::move(shape));
   }
-  ATUNNER_TRY(request.attributes, ParseAttributes(flags.attributes));
+  ATUNNER_TRY(request.attributes, ParseAttributes(flags.attributes, "--attr"));
   return op->Instantiate(request);
 }
 

@@ -18,7 +18,8 @@ struct BadInput {
 #define SOFTMAX "$A optimize --operator softmax --target-gpu A100 --virtual --budget 2 "
 constexpr BadInput kTable[] = {
     {"NoVerb", "$A", 2, "subcommand"},
-    {"UnknownVerb", "$A optimise", 2, "--help"},
+    {"UnknownVerb", "$A optimise --operator softmax", 2, "did you mean 'optimize'"},
+    {"UnknownVerbFar", "$A zzzzzzzz", 2, "--help"},
     {"UnknownFlag", SOFTMAX "--input-shape 8,8 --bogus", 2, "--bogus"},
     {"NoOperator", "$A optimize --input-shape 8,8", 2, "--operator"},
     {"NoShape", "$A optimize --operator softmax", 2, "--input-shape"},
@@ -61,7 +62,11 @@ constexpr BadInput kTable[] = {
     {"EpsNegative", "$A optimize --operator layernorm --input-shape 8,8 --attr eps=-1 --target-gpu A100 --virtual", 2,
      "positive"},
     {"EpsWord", "$A optimize --operator layernorm --input-shape 8,8 --attr eps=small --target-gpu A100 --virtual", 2,
-     "positive"},
+     "--attr eps: 'small' is no number"},
+    {"AttributeOfTwoValues", "$A optimize --operator sum --input-shape 8,8 --attr axis=0,1 --target-gpu A100 --virtual",
+     2, "--attr axis=0,1"},
+    {"FlagInWords", "$A optimize --operator attention --input-shape 1,1,8,64 --attr causal=no --target-gpu A100", 2,
+     "--attr causal: 'no' is neither true nor false"},
     {"EpsBroken", "$A optimize --operator layernorm --input-shape 8,8 --attr 'eps=(1' --target-gpu A100 --virtual", 2,
      "')'"},
     {"GpuUnknown", "$A optimize --operator softmax --input-shape 8,8 --target-gpu GTX480", 2, "GTX480"},
