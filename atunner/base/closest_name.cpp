@@ -32,7 +32,8 @@ std::string ClosestName(std::string_view name, std::span<const std::string> cand
   std::string best;
   size_t least = std::max<size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const size_t distance = EditDistance(Normalised(name), Normalised(candidate));
+    size_t distance = EditDistance(Normalised(name), Normalised(candidate));
+    if (name.size() >= 3 && candidate.starts_with(name)) distance = std::min<size_t>(distance, 1);  // max: maximum
     if (distance < least) {
       least = distance;
       best = candidate;

@@ -12,7 +12,6 @@
 
 namespace atunner {
 
-using graph::Extent;
 using graph::Shape;
 
 std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {

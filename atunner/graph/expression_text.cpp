@@ -125,9 +125,7 @@ class Reader {
   }
 
   Result<int> Call(const Token& token, const std::string& name) {
-    if (FromCallName(name))
-      return lexer_.WrongAt(token, "'" + name + "' inside of an expression",
-                            "give its result a name on a line of its own");
+    if (FromCallName(name)) return lexer_.WrongAt(token, "'" + name + "' inside of an expression", kOwnLine);
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect("("));
     if (name == "index" || name == "extent") {
       ATUNNER_TRY(const int64_t axis, lexer_.Integer());

@@ -11,6 +11,9 @@
 
 namespace atunner::graph {
 
+/// What to do with a call, or with an operand of one, that is no line.
+inline constexpr const char* kOwnLine = "give it a name on a line of its own";
+
 /// What an expression's free names mean: a node of the builder.
 using NameMeaning = std::function<Result<int>(const std::string& name)>;
 

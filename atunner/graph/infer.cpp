@@ -64,8 +64,9 @@ Result<TensorType> Of(Map& map, const Types& operands) {
   for (const ScalarNode& node : map.body.nodes()) {
     const bool place = node.op == ScalarOp::kIndex || node.op == ScalarOp::kExtent;
     if (place && (node.number >= 0 || node.number < -rank))
-      return Invalid("index(" + std::to_string(node.number) + ") in a map of rank " + std::to_string(rank), {},
-                     "axes of index and extent count from the end: index(-1) is the last");
+      return Invalid(
+          "index(" + std::to_string(node.number) + ") in a map of rank " + std::to_string(rank), {},
+          "axes count from the end: index(-1) is the last; 'name: type[shape] = …' gives an expression its shape");
   }
   return TensorType{map.body.dtype(), map.shape};
 }

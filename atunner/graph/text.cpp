@@ -215,7 +215,8 @@ class Parser {
   }
 
   Result<Value> ReadCall(Operation operation) {
-    const std::string call(lexer_.Take().text);
+    const Token start = lexer_.Take();
+    const std::string call(start.text);
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect("("));
     std::vector<Value> operands;
     std::set<std::string> given;
@@ -226,12 +227,16 @@ class Parser {
         ATUNNER_RETURN_IF_ERROR(ReadField(token, call, name, operation));
         if (!given.insert(name).second) return lexer_.WrongAt(token, "'" + name + "' is given twice");
       } else {
+        if (!lexer_.Is(",") && !lexer_.Is(")"))
+          return lexer_.WrongAt(token, "an operand of " + call + " that is no name", kOwnLine);
         ATUNNER_TRY(const Value value, Find(token, name));
         operands.push_back(value);
       }
       if (!lexer_.Is(")")) ATUNNER_RETURN_IF_ERROR(lexer_.Expect(","));
     }
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect(")"));
+    if (lexer_.peek().kind == Token::Kind::kSymbol)
+      return lexer_.WrongAt(start, "'" + call + "' inside of an expression", kOwnLine);
     std::string missing;
     std::visit(
         [&](auto& one) {

@@ -1,6 +1,9 @@
 // The text form: what it says, what it refuses, and that writing and reading are inverse.
 #include "atunner/graph/text.h"
 
+#include <regex>
+
+#include "atunner/base/files.h"
 #include "atunner/base/mutation_test.h"
 #include "atunner/graph/expression_text.h"
 #include "atunner/graph/graph_support_test.h"
@@ -93,6 +96,15 @@ TEST(Text, WhatIsPrintedMeansTheSame) {
   }
 }
 
+TEST(Text, DocumentationNamesEveryFunction) {
+  const std::string page = ReadFile(Path(ATUNNER_SOURCE_DIR) / "docs" / "graph.md").value();
+  for (int i = 0; i < static_cast<int>(ScalarOp::kParameter); ++i) {
+    const std::string name(InfoOf(static_cast<ScalarOp>(i)).name);
+    if (FindScalarFunction(name) && name != "negate")  // written -x
+      EXPECT_TRUE(std::regex_search(page, std::regex("[` \\n]" + name + "[` (\\n]"))) << name;
+  }
+}
+
 TEST(Text, ErrorsSayWhereAndWhatToDo) {
   const auto with = [](const std::string& line) {
     return ErrorOf("graph g\ninput x: float32[4, 6]\ninput n: int32[6]\n" + line + "\noutput x\n");
@@ -112,6 +124,11 @@ TEST(Text, ErrorsSayWhereAndWhatToDo) {
   EXPECT_THAT(with("y = n * 0.5"), HasSubstr("0.5"));
   EXPECT_THAT(with("y = n / 2"), HasSubstr("floor_div divides integers"));
   EXPECT_THAT(with("y = 1 + reduce_sum(x, axes=[0])"), HasSubstr("a line of its own"));
+  EXPECT_THAT(with("y = reduce_sum(x, axes=[0]) + 1"), HasSubstr("4:5: 'reduce_sum' inside of an expression"));
+  EXPECT_THAT(with("y = reduce_sum(x * x, axes=[0])"), HasSubstr("4:16: an operand of reduce_sum that is no name"));
+  EXPECT_THAT(with("y = reduce_sum(abs(x), axes=[0])"), HasSubstr("a line of its own"));
+  EXPECT_THAT(with("y = max(x, 0)"), HasSubstr("did you mean 'maximum'?"));
+  EXPECT_THAT(with("y = index(-2)"), HasSubstr("gives an expression its shape"));
   EXPECT_THAT(with("y = contract(x, x, equation=\"ij,kl->il\") extra"), HasSubstr("end of the line"));
   EXPECT_THAT(with("y = contract(x, x, equation=\"ij,jk->ik\")"), HasSubstr("axis 'j' is 6 and 4"));
   EXPECT_THAT(with("y = index(0)"), HasSubstr("index(-1) is the last"));
