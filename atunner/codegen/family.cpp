@@ -13,7 +13,8 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, c
     if (family->Match(spec)) return family->Bind(spec, profile);
   }
   return Fail(ErrorCode::kUnsupported,
-              "no schedule family computes '" + spec.name + "' in " + std::string(Name(spec.compute_dtype)));
+              "no schedule family computes '" + spec.name + "' in " + std::string(Name(spec.compute_dtype)), "",
+              "docs/graph.md says which graphs they take");
 }
 
 }  // namespace atunner

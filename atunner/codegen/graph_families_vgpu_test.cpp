@@ -47,6 +47,16 @@ TEST_F(GraphKernels, EveryPointwiseOperatorInEveryTypeAndShape) {
 
 TEST_F(GraphKernels, PointwiseSchedulesAgreeOnBroadcastsPlacesAndTypes) {
   Check(SpecOfText(R"(
+graph normalised
+dim B = 1..5
+input x: uint8[B, 3, 7, 9]
+mean: float32[3, 1, 1] = constant(0.485, 0.456, 0.406)
+deviation: float32[3, 1, 1] = constant(0.229, 0.224, 0.225)
+y = (cast(x, float32) / 255 - mean) / deviation
+output y
+)"),
+        "elements", 1);
+  Check(SpecOfText(R"(
 graph mixed
 dim B = 1..37
 input x: bfloat16[B, 6, 32]

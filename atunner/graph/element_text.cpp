@@ -345,7 +345,7 @@ ElementText::Value ElementText::Named(const std::string& type, const std::string
     const auto known = scopes_[outer].known.find(type + text);
     if (known != scopes_[outer].known.end()) return {known->second, outer};
   }
-  const std::string name = NewName(depth, type, stem);
+  std::string name = NewName(depth, type, stem);
   scopes_[depth].known[type + text] = name;
   Line(depth, fmt::format("{}{} = {};", IsAhead(depth) ? "" : "const " + type + " ", name, text));
   return {name, depth};

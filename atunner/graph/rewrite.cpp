@@ -13,6 +13,28 @@ namespace atunner::graph {
 namespace {
 
 constexpr int64_t kLargestFolded = 4096;  // elements
+constexpr size_t kLongestSpelled = 16;    // constants of a table that expressions say themselves
+
+/// The table's element at the place where an expression is evaluated, whose last axes are the table's.
+int Spelled(ScalarBuilder& scalar, const Constant& table, const TensorType& type) {
+  int place = scalar.Literal(DType::kInt64, Whole(0));
+  int64_t stride = 1;
+  for (int axis = -1; axis >= -static_cast<int>(type.shape.size()); --axis) {
+    const int64_t extent = type.shape[type.shape.size() + axis].factor();
+    if (extent == 1) continue;  // broadcast
+    const int step = scalar.Literal(DType::kInt64, Whole(stride));
+    const int along = scalar.Apply(ScalarOp::kMultiply, {scalar.Index(axis), step}).value();
+    place = scalar.Apply(ScalarOp::kAdd, {place, along}).value();
+    stride *= extent;
+  }
+  int value = scalar.Literal(type.dtype, table.values.back());
+  for (size_t i = table.values.size() - 1; i-- > 0;) {
+    const int number = scalar.Literal(DType::kInt64, Whole(static_cast<int64_t>(i)));
+    const int here = scalar.Apply(ScalarOp::kEqual, {place, number}).value();
+    value = scalar.Select(here, scalar.Literal(type.dtype, table.values[i]), value).value();
+  }
+  return value;
+}
 
 /// Leaves out what is not needed.
 class Copier : public Rewriter {
@@ -55,10 +77,10 @@ class Simplifier : public Rewriter {
     bool every = true;
     for (size_t i = 0; i < operands.size(); ++i) {
       const Constant* constant = ConstantOf(operands[i]);
-      const bool literal = constant && constant->values.size() == 1;
+      const bool few = constant && constant->values.size() <= kLongestSpelled;
       every &= constant != nullptr;
-      arguments.push_back(literal ? scalar.Literal(map.body.parameters()[i], constant->values[0])
-                                  : scalar.Parameter(static_cast<int>(i)));
+      arguments.push_back(few ? Spelled(scalar, *constant, builder_.TypeOf(operands[i]))
+                              : scalar.Parameter(static_cast<int>(i)));
     }
     const auto body = scalar.Finish(scalar.Import(map.body, arguments).value()).value();
     if (body.root().op == ScalarOp::kLiteral) return builder_.Constant(type, {body.root().literal});

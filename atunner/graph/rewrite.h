@@ -6,7 +6,7 @@
 namespace atunner::graph {
 
 /// Removes what no output needs (inputs stay), makes equal nodes one, computes what is known, undoes moves of data that
-/// cancel, and puts scalar constants into expressions. Every element of every output stays the same in exact
+/// cancel, and puts scalar constants and short tables into expressions. Every element of every output stays the same in exact
 /// evaluation.
 ValidGraph Simplify(const ValidGraph& graph);
 

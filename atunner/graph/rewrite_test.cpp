@@ -51,6 +51,24 @@ output y
   ExpectSameMeaning(graph, simple);
 }
 
+TEST(Simplify, ExpressionsSayShortTables) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[4, 3, 2, 5]
+input n: int32[2, 5]
+mean: float32[3, 1, 1] = constant(0.5, 0.25, 0.125)
+corners: float32[2, 2, 1] = constant(1, 2, 3, 4)
+c = x - mean
+t = reduce_sum(c, axes=[1], keep=true)
+b: bool[5] = constant(1, 0, 0, 1, 1)
+y = select(b, t * corners, cast(n, float32))
+output y
+)");
+  const ValidGraph simple = Simplify(graph);
+  EXPECT_THAT(Print(simple), Not(HasSubstr("constant")));
+  ExpectSameMeaning(graph, simple);
+}
+
 TEST(Simplify, UndoesMovesThatCancel) {
   const ValidGraph graph = MustParse(R"(
 graph g
