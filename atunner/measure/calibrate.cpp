@@ -168,7 +168,8 @@ class Calibrator {
     fit_.remote_arrival_clk = std::max(0.0, remote / 2 - wait);
     ATUNNER_TRY(const double load, Cycles("cal_remote", 2, 32));
     fit_.remote_clk = load - fit_.step_clk;
-    constexpr double kWarps = 8, kPackets = 4;  // of 32 bytes in each warp's load
+    constexpr uint32_t kWarps = 8;
+    constexpr uint32_t kPackets = 4;  // of 32 bytes in each warp's load
     ATUNNER_TRY(const double loads, Cycles("cal_remote_busy", 2, 32 * kWarps));
     fit_.remote_busy_clk = loads / (kWarps * kPackets);
     return {};
@@ -185,7 +186,7 @@ class Calibrator {
     constexpr uint32_t kBlocksPerSm = 8;
     ATUNNER_TRY(const double half, Read(kStreamBytes / 2, kBlocksPerSm, 1, false));
     ATUNNER_TRY(const double whole, Read(kStreamBytes, kBlocksPerSm, 1, false));
-    fit_.dram_gbps = std::min(profile_.dram_gbps, static_cast<double>(kStreamBytes / 2) / std::max(whole - half, 1.0));
+    fit_.dram_gbps = std::min(profile_.dram_gbps, static_cast<double>(kStreamBytes) / 2 / std::max(whole - half, 1.0));
     constexpr uint64_t kShared = uint64_t{2} << 20;
     const auto bandwidth = [&](const Result<double>& once, const Result<double>& often) -> Result<double> {
       if (!once) return once;

@@ -89,6 +89,7 @@ struct Variable {
   uint64_t bytes = 0;
   uint32_t align = 1;
   uint64_t offset = 0;             ///< within its space of the function (shared, local, params) or module
+  Type type = Type::kNone;         ///< of an element
   std::string opaque;              ///< "texref", "samplerref", "surfref"; "" = what has bytes
   std::vector<std::byte> initial;  ///< empty = zeros
   /// Addresses of other variables inside the initialiser: offset → name.

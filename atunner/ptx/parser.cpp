@@ -128,7 +128,7 @@ Result<Variable> Parser::Declaration() {
       element = kOpaqueBytes;
     } else if (const Type type = TypeOfWord(word); type != Type::kNone) {
       element = static_cast<uint64_t>(std::max(8, BitsOf(type))) / 8;
-      last_type_ = type;
+      last_type_ = variable.type = type;
     } else if (word == ".attribute") {
       while (!End() && Next() != ")") {
       }

@@ -29,7 +29,7 @@ void PrintCalibration(const Json& fitted, const DeviceProfile& profile) {
 }
 
 Result<int> ProbeDevice(bool calibrate, const Common& common) {
-  ATUNNER_TRY(const Target target, ChooseTarget("auto", false));
+  ATUNNER_TRY(const Target target, ThisGpu("--probe"));
   ATUNNER_TRY(const auto compiler, OpenCompiler());
   ATUNNER_TRY(const auto device, OpenRealDevice(*target.real_index));
   ATUNNER_TRY(const ProbeResult probed, Probe(*device, *compiler));

@@ -181,19 +181,24 @@ Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
   return made;
 }
 
-Result<std::vector<std::byte>> ValueBytes(const LaunchArgument& argument, size_t size) {
+Result<std::vector<std::byte>> ValueBytes(const LaunchArgument& argument, const Parameter& parameter) {
+  const size_t size = parameter.bytes;
   if (argument.dtype) {
     if (argument.content.size() == size) return argument.content;
     return std::unexpected(Wrong(
         fmt::format("the parameter has {} bytes, the values have {}", size, argument.content.size()), argument.text));
   }
   std::vector<std::byte> bytes(size);
-  if (const auto integer = Integer(argument.text)) {
+  const auto integer = Integer(argument.text);
+  const bool bits = argument.text.find_first_of("xX") != std::string::npos;
+  if (integer && (bits || parameter.kind != Parameter::Kind::kFloat)) {
     if (size > 8 || !Fits(*integer, size))
       return std::unexpected(Wrong(fmt::format("the parameter has {} bytes", size), argument.text));
     std::memcpy(bytes.data(), &*integer, size);
     return bytes;
   }
+  if (parameter.kind == Parameter::Kind::kInteger)
+    return std::unexpected(Wrong(fmt::format("the parameter is an integer of {} bytes", size), argument.text));
   if (size != 2 && size != 4 && size != 8)
     return std::unexpected(Wrong(fmt::format("the parameter has {} bytes and is no float", size), argument.text));
   const DType dtype = size == 2 ? DType::kFloat16 : size == 4 ? DType::kFloat32 : DType::kFloat64;

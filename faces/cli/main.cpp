@@ -15,6 +15,18 @@
 namespace atunner::cli {
 namespace {
 
+/// CLI11's own say every digit of the largest number.
+CLI::Validator Above(const char* name, const char* what, bool (*holds)(double)) {
+  return {[=](std::string& text) {
+            double value = 0;
+            const bool read = CLI::detail::lexical_cast(text, value);
+            return read && holds(value) ? std::string() : "'" + text + "' is " + what;
+          },
+          name};
+}
+const CLI::Validator kPositive = Above("POSITIVE", "not above 0", [](double value) { return value > 0; });
+const CLI::Validator kNotNegative = Above("NONNEGATIVE", "below 0", [](double value) { return value >= 0; });
+
 std::string CommandLine(int argc, char** argv) {
   std::string text = "atunner";
   for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
@@ -42,8 +54,7 @@ void AddCommon(CLI::App* verb, Common& common) {
 }
 
 void AddCompileTimeout(CLI::App* verb, TuneFlags& flags) {
-  verb->add_option("--compile-timeout", flags.compile_timeout, "seconds one candidate may compile")
-      ->check(CLI::PositiveNumber);
+  verb->add_option("--compile-timeout", flags.compile_timeout, "seconds one candidate may compile")->check(kPositive);
 }
 
 void AddTune(CLI::App* verb, TuneFlags& flags) {
@@ -53,7 +64,7 @@ void AddTune(CLI::App* verb, TuneFlags& flags) {
   verb->add_option("--where", flags.where,
                    "only configurations for which this holds: \"tile_m == 128 and stages > 3\"");
   verb->add_option("--budget", flags.budget, "90s, 5m, 200 (trials), or both: 200,5m")->capture_default_str();
-  verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(CLI::NonNegativeNumber);
+  verb->add_option("--seed", flags.seed, "seed of search and inputs")->check(kNotNegative);
   verb->add_option("--objective", flags.objective,
                    "time, memory or energy; of several (time,energy) the front is shown");
   verb->add_option("--devices", flags.devices, "GPUs that judge in parallel: all, or their numbers (0,1)");
@@ -179,7 +190,7 @@ class Verbs {
     verb->add_option("--spaces", flags.spaces, "folder of Kernel Tuner cache files (*.json, *.json.gz)")->required();
     verb->add_option("--strategy", flags.strategies, "strategies, or all; random is always beside");
     verb->add_option("--repeats", flags.repeats, "runs per space, each with its own seed")->check(CLI::Range(1, 10000));
-    verb->add_option("--seed", flags.seed, "seed of the first run")->check(CLI::NonNegativeNumber);
+    verb->add_option("--seed", flags.seed, "seed of the first run")->check(kNotNegative);
     verb->add_option("--batch", flags.batch, "configurations asked for at once")->check(CLI::Range(1, 10000));
     verb->add_option("--ahead", flags.ahead,
                      "configurations that are asked for before the result of an earlier one is told")
@@ -201,7 +212,7 @@ class Verbs {
     verb->add_option("--attr", flags.operation.attributes, "operator attribute, key=value");
     verb->add_option("--config", flags.config, "parameters, k=v,k=v; the others keep their defaults");
     verb->add_option("--target-gpu", flags.target, "GPU to compile and check for; auto: the one here, or A100");
-    verb->add_option("--timeout", flags.timeout_seconds, "seconds one launch may take")->check(CLI::PositiveNumber);
+    verb->add_option("--timeout", flags.timeout_seconds, "seconds one launch may take")->check(kPositive);
   }
 
   void AddChecks() {
@@ -212,7 +223,7 @@ class Verbs {
     verb->add_option("--max-reports", sanitize_.max_reports, "most hazards to print");
     verb->add_option("--max-instructions", sanitize_.max_instructions,
                      "warp instructions after which a block counts as endless")
-        ->check(CLI::PositiveNumber);
+        ->check(kPositive);
     verb = Add("counts", "what each line of a kernel costs: instructions, sectors, bank conflicts (virtual GPU)",
                [this] { return CountLines(counts_, common_); });
     AddSubject(verb, counts_);
@@ -238,11 +249,10 @@ class Verbs {
     verb->add_flag("--real", run_kernel_.real,
                    "on the GPU of this machine, without checks, instead of the virtual one");
     verb->add_option("--check", run_kernel_.checks, "any of memory,init,race,sync; memory is always among them");
-    verb->add_option("--timeout", run_kernel_.timeout_seconds, "seconds the launch may take")
-        ->check(CLI::PositiveNumber);
+    verb->add_option("--timeout", run_kernel_.timeout_seconds, "seconds the launch may take")->check(kPositive);
     verb->add_option("--max-instructions", run_kernel_.max_instructions,
                      "warp instructions after which a block counts as endless")
-        ->check(CLI::PositiveNumber);
+        ->check(kPositive);
     verb->add_option("--show", run_kernel_.show, "elements of each memory to show")->capture_default_str();
   }
 
@@ -279,12 +289,10 @@ class Verbs {
     verb->add_option("--jobs", test_.jobs, "tasks at a time; 0 = one per core, at most four to a GPU")
         ->needs(all)
         ->check(CLI::Range(0, 1024));
-    verb->add_option("--limit", test_.limit_seconds, "seconds that one task may take")
-        ->needs(all)
-        ->check(CLI::PositiveNumber);
+    verb->add_option("--limit", test_.limit_seconds, "seconds that one task may take")->needs(all)->check(kPositive);
     verb->add_option("--seconds", test_.total_seconds, "what is not begun by then is not run; 0 = no limit")
         ->needs(all)
-        ->check(CLI::NonNegativeNumber);
+        ->check(kNotNegative);
   }
 
   void AddRuns() {

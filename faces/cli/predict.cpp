@@ -22,14 +22,15 @@ constexpr size_t kLargestList = size_t{1} << 30;
 /// taken.
 Result<std::vector<Configuration>> ReadConfigurations(const std::string& file, const ParameterSpace& space) {
   ATUNNER_TRY(const std::string text, ReadFile(file, kLargestList));
-  ATUNNER_TRY(const Json json, ParseJson(text));
+  ATUNNER_TRY(const Json json, ParseJson(text, file));
+  static constexpr const char* kForm = "write [[16, 2, \"shared\"], ...], values in the order of the parameters";
   const bool run = json.is_object() && json.contains("trials") && json["trials"].is_array();
-  if (!run && !json.is_array())
-    return Invalid("is neither a list of configurations nor a run's export", file,
-                   "write [[16, 2, \"shared\"], ...], values in the order of the parameters");
+  if (!run && !json.is_array()) return Invalid("is neither a list of configurations nor a run's export", file, kForm);
   std::vector<Configuration> configurations;
   for (const Json& entry : run ? json["trials"] : json) {
     const Json& values = run && entry.is_object() && entry.contains("configuration") ? entry["configuration"] : entry;
+    if (!values.is_array())
+      return Invalid(fmt::format("configuration {} is no list of values", configurations.size() + 1), file, kForm);
     ATUNNER_TRY(Configuration configuration, FromJson<Configuration>(values));
     if (configuration.values.size() != space.parameters.size())
       return Invalid(fmt::format("configuration {} has {} values, the space {} parameters", configurations.size() + 1,

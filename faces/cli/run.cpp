@@ -16,7 +16,7 @@ namespace {
 struct LoadedText {
   CompiledModule module;
   std::string entry;  ///< as the module names it
-  std::vector<size_t> parameter_bytes;
+  std::vector<Parameter> parameters;
   std::string source_name;  ///< as hazards name the file; "" = they name lines of the PTX
   std::string source;
 };
@@ -29,6 +29,10 @@ Result<CompiledModule> Compiled(const RunFlags& flags, const std::string& text, 
   if (!flags.kernel.empty()) request.entries = {flags.kernel};
   request.arch = target.profile.Arch();
   ATUNNER_TRY(CompileOutcome outcome, compiler->Compile(request));
+  if (!outcome.ok() && outcome.error.find("__nv_name_map") != std::string::npos) {  // a name that says nothing there
+    request.entries.clear();
+    ATUNNER_TRY(outcome, compiler->Compile(request));
+  }
   if (!outcome.ok()) return Invalid("the kernel does not compile: " + outcome.error, flags.file);
   return *std::move(outcome.module);
 }
@@ -51,6 +55,27 @@ Result<const ptx::Function*> Chosen(const ptx::ValidModule& ptx, const CompiledM
       flags.file, "name one by --kernel: " + names);
 }
 
+Parameter::Kind KindOf(const ptx::Variable& variable) {
+  using enum ptx::Type;
+  switch (variable.type) {
+    case kF16:
+    case kF32:
+    case kF64:
+      return Parameter::Kind::kFloat;
+    case kU8:
+    case kU16:
+    case kU32:
+    case kU64:
+    case kS8:
+    case kS16:
+    case kS32:
+    case kS64:
+      return Parameter::Kind::kInteger;
+    default:
+      return Parameter::Kind::kBits;
+  }
+}
+
 Result<LoadedText> ReadKernel(const RunFlags& flags, const Target& target) {
   LoadedText read;
   ATUNNER_TRY(const std::string text, ReadFile(flags.file));
@@ -70,7 +95,7 @@ Result<LoadedText> ReadKernel(const RunFlags& flags, const Target& target) {
     unknown.entry = unknown.mangled = read.entry;
     read.module.kernels.push_back(unknown);
   }
-  for (const ptx::Variable& parameter : kernel->params) read.parameter_bytes.push_back(parameter.bytes);
+  for (const ptx::Variable& parameter : kernel->params) read.parameters.push_back({parameter.bytes, KindOf(parameter)});
   return read;
 }
 
@@ -84,15 +109,15 @@ struct Bound {
 
 Result<Bound> Bind(Device& device, const RunFlags& flags, const LoadedText& kernel) {
   Bound bound;
-  if (flags.arguments.size() != kernel.parameter_bytes.size())
-    return Invalid(fmt::format("'{}' takes {} arguments, given are {}", kernel.entry, kernel.parameter_bytes.size(),
+  if (flags.arguments.size() != kernel.parameters.size())
+    return Invalid(fmt::format("'{}' takes {} arguments, given are {}", kernel.entry, kernel.parameters.size(),
                                flags.arguments.size()),
                    "--arg", "one --arg for each, in order");
   for (size_t i = 0; i < flags.arguments.size(); ++i) {
     ATUNNER_TRY(LaunchArgument argument, ParseLaunchArgument(flags.arguments[i]));
     std::unique_ptr<Buffer> memory;
-    if ((argument.texture || argument.memory) && kernel.parameter_bytes[i] != 8)
-      return Invalid(fmt::format("the parameter has {} bytes and is no {}", kernel.parameter_bytes[i],
+    if ((argument.texture || argument.memory) && kernel.parameters[i].bytes != 8)
+      return Invalid(fmt::format("the parameter has {} bytes and is no {}", kernel.parameters[i].bytes,
                                  argument.texture ? "texture or surface" : "address"),
                      "--arg " + argument.text);
     if (argument.texture) {
@@ -104,7 +129,7 @@ Result<Bound> Bind(Device& device, const RunFlags& flags, const LoadedText& kern
       if (!argument.content.empty()) ATUNNER_RETURN_IF_ERROR(device.CopyIn(memory->address(), argument.content));
       bound.args.push_back(KernelArg::Address(memory->address()));
     } else {
-      ATUNNER_TRY(const std::vector<std::byte> bytes, ValueBytes(argument, kernel.parameter_bytes[i]));
+      ATUNNER_TRY(const std::vector<std::byte> bytes, ValueBytes(argument, kernel.parameters[i]));
       bound.args.push_back(KernelArg::Value(bytes));
     }
     bound.memory.push_back(std::move(memory));
@@ -205,7 +230,10 @@ Json RunJson(const LoadedText& kernel, const std::string& where, const LaunchOut
 Result<int> RunKernel(const RunFlags& flags, const Common& common) {
   SubjectFlags named;
   named.target = flags.target;
-  ATUNNER_TRY(const Target target, flags.real ? ChooseTarget(flags.target, false) : TargetOf(named));
+  const bool here = flags.real && flags.target == "auto";
+  ATUNNER_TRY(const Target target, here         ? ThisGpu("--real")
+                                   : flags.real ? ChooseTarget(flags.target, false)
+                                                : TargetOf(named));
   if (flags.real && !target.real_index)
     return Fail(ErrorCode::kUnavailable, target.profile.name + " is not in this machine", "--real");
   ATUNNER_TRY(const LaunchShape shape, ShapeOf(flags));

@@ -59,6 +59,12 @@ Result<std::vector<int>> ParseNumbers(const std::string& text) {
 
 }  // namespace
 
+Result<Target> ThisGpu(const std::string& flag) {
+  const auto devices = ListRealDevices();
+  if (!devices) return Fail(ErrorCode::kUnavailable, "needs a GPU: " + devices.error().what, flag);
+  return Target{devices->front().profile, devices->front().index, {}};
+}
+
 Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
   const auto devices = ListRealDevices();
   if (name == "auto") {
@@ -69,7 +75,7 @@ Result<Target> ChooseTarget(const std::string& name, bool force_virtual) {
       return Fail(ErrorCode::kUnavailable, "no GPU to measure on: " + devices.error().what, "--target-gpu auto",
                   "name a GPU to predict for, for example --target-gpu A100");
     }
-    return Target{devices->front().profile, devices->front().index, {}};
+    return ThisGpu("--target-gpu auto");
   }
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(name));
   if (devices && !force_virtual) {

@@ -32,6 +32,8 @@ inline constexpr double kCompileTimeoutSeconds = 60;
 /// "auto" = the GPU in this machine; a name of the profile table is measured when that GPU is here, else predicted.
 /// `force_virtual` predicts in any case.
 Result<Target> ChooseTarget(const std::string& name, bool force_virtual);
+/// The GPU in this machine, which `flag` cannot do without.
+Result<Target> ThisGpu(const std::string& flag);
 
 /// Where probed profiles and calibrations lie.
 Path ProfileFolder();

@@ -80,6 +80,12 @@ constexpr BadInput kTable[] = {
     {"PredictNothing", "$A predict --target-gpu H200", 2, "operator"},
     {"PredictNoList", "$A predict --operator softmax --input-shape 8,8 --target-gpu H200 --configs nowhere", 2,
      "nowhere"},
+    {"PredictNames",
+     "echo '[{\"vector\": 4}]' > c.json; $A predict --operator softmax --input-shape 8,8 --target-gpu H200 "
+     "--configs c.json",
+     2, "c.json: configuration 1 is no list of values"},
+    {"TimeoutNegative", "$A sanitize --operator softmax --input-shape 8,8 --timeout -1", 2,
+     "--timeout: '-1' is not above 0"},
     {"PredictNotAList",
      "echo '{}' > c.json; $A predict --operator softmax --input-shape 8,8 --target-gpu H200 --configs c.json", 2,
      "neither a list"},

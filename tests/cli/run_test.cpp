@@ -72,6 +72,16 @@ TEST_F(RunCommand, TypedValuesFilesAndRepeatedOnesAreArguments) {
   EXPECT_EQ((*ParseJson(special.out))["memory"][1]["values"], Json({"nan", "inf", "inf"})) << special.out;
 }
 
+TEST_F(RunCommand, BareNumbersAreOfTheParametersType) {
+  const Outcome whole = Scale("--arg f32:1,2,3,4 --arg 'f32[4]' --arg 2 --arg -1 --arg 4");
+  EXPECT_THAT(whole.out, HasSubstr("argument 1, float32[4]: 1 3 5 7\n")) << whole.err;
+  const Outcome bits = Scale("--arg f32:1,2,3,4 --arg 'f32[4]' --arg 0x40000000 --arg -1 --arg 4");
+  EXPECT_THAT(bits.out, HasSubstr("argument 1, float32[4]: 1 3 5 7\n")) << bits.err;
+  const Outcome fraction = Scale("--arg f32:1,2,3,4 --arg 'f32[4]' --arg 2 --arg -1 --arg 4.5");
+  EXPECT_EQ(fraction.exit_code, 2);
+  EXPECT_THAT(fraction.err, HasSubstr("--arg 4.5: the parameter is an integer of 4 bytes"));
+}
+
 TEST_F(RunCommand, HazardsNameTheArgumentAndTheLine) {
   const Outcome beyond = Scale("--arg f32:1,2,3 --arg 'f32[4]' --arg 1.0 --arg 0 --arg 4");
   EXPECT_EQ(beyond.exit_code, 1) << beyond.err << beyond.out;
@@ -155,6 +165,8 @@ TEST_F(RunCommand, WrongInputIsOneMessage) {
       {"$A run missing.ptx", "missing.ptx: no such file"},
       {"$A run scale.ptx", "name one by --kernel: scale, nothing"},
       {"$A run scale.ptx --kernel scal", "there is no kernel 'scal'"},
+      {"echo '__global__ void half_(float*) {}' > half.cu; $A run half.cu --kernel hal --arg 1",
+       "there is no kernel 'hal'"},
       {"$A run scale.ptx --kernel scale --arg 1", "takes 5 arguments, given are 1"},
       {"$A run scale.ptx --kernel scale --block 4,0" + right, "'4,0' is no size"},
       {"$A run scale.ptx --kernel scale --block 4096" + right, "cannot be launched"},
