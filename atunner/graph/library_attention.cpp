@@ -71,7 +71,9 @@ void BuildAttention(Call& call) {
   Seen which;
   const std::string place = "index(-1) - index(-2) - (extent(-1) - extent(-2))";
   if (call.Flag("causal")) which.seen += " & " + place + " <= 0";
-  if (call.Whole("window") > 0) which.seen += fmt::format(" & {} > -{}", place, call.Whole("window"));
+  const int64_t window = call.Whole("window");
+  if (!call.Check(window >= 0, fmt::format("window={}", window), "keys back, or 0 for all")) return;
+  if (window > 0) which.seen += fmt::format(" & {} > -{}", place, window);
   AttendToKeys(call, *heads, which);
 }
 

@@ -119,6 +119,7 @@ TEST(Library, SaysWhatIsWrong) {
   EXPECT_THAT(error("conv", {{1, 2, 2, 2}, {4, 2, 3, 3}}), HasSubstr("longer than the axis"));
   EXPECT_THAT(error("group_norm", {{1, 3, 4}}), HasSubstr("groups=2 of 3"));
   EXPECT_THAT(error("bitwise_and", {{4}}), HasSubstr("integers or bool"));
+  EXPECT_THAT(error("attention_gqa", {{1, 4, 3, 8}}, {{"window", I(-3)}}), HasSubstr("window=-3"));
   EXPECT_FALSE(FindInLibrary("sofmax").has_value());
   EXPECT_FALSE(FindInLibrary("argmax_backward").has_value()) << "places have no derivative";
   EXPECT_TRUE(FindInLibrary("rms-norm-backward").has_value());

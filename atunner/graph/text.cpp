@@ -240,8 +240,8 @@ class Parser {
     std::string missing;
     std::visit(
         [&](auto& one) {
-          VisitFields(one, [&](const char* field, auto&, auto... fallback) {
-            if (sizeof...(fallback) == 0 && !given.contains(field)) missing = field;
+          VisitFields(one, [&]<class... Fallback>(const char* field, auto&, Fallback...) {
+            if (sizeof...(Fallback) == 0 && !given.contains(field)) missing = field;
           });
         },
         operation);
