@@ -73,6 +73,7 @@ Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concr
                                         concrete.cluster,
                                         concrete.shared_bytes,
                                         concrete.cooperative,
+                                        concrete.programmatic && driver().cu().launch_extended != nullptr,
                                         {}});
   for (const ConcreteArg& arg : concrete.args) {
     Parameter& parameter = step.parameters.emplace_back(Parameter{arg.kind, 0, 0, arg.scalar, arg.map});
@@ -169,7 +170,7 @@ Status LoadedKernel::LaunchStep(const Step& step, const LaunchRequest& request, 
     pointers[i] = values[i].bytes.data();
   }
   const DriverFunctions& cu = driver().cu();
-  cuda::LaunchAttributes attributes(step.cooperative);
+  cuda::LaunchAttributes attributes(step.cooperative, step.programmatic);
   if (step.cluster.Count() > 1) attributes.SetCluster(step.cluster.x, step.cluster.y, step.cluster.z);
   cuda::Result code = cuda::kSuccess;
   if (attributes.count == 0) {

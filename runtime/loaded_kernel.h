@@ -63,6 +63,7 @@ class LoadedKernel {
     Dim3 grid, block, cluster;
     uint32_t shared_bytes = 0;
     bool cooperative = false;
+    bool programmatic = false;
     std::vector<Parameter> parameters;
   };
   struct Copy {

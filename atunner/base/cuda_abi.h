@@ -42,6 +42,7 @@ constexpr int kFuncMaxDynamicShared = 8;     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SH
 constexpr int kFuncNonPortableCluster = 14;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 constexpr int kLaunchAttributeCooperative = 2;
 constexpr int kLaunchAttributeClusterDimension = 4;
+constexpr int kLaunchAttributeProgrammatic = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 // CUtensorMapInterleave, CUtensorMapL2promotion
 constexpr int kTensorMapNoInterleave = 0;
@@ -67,20 +68,23 @@ struct LaunchAttribute {
     struct {
       unsigned x, y, z;
     } cluster;
-    int cooperative;
+    int enabled;
   } value;
 };
 static_assert(sizeof(LaunchAttribute) == 72);
 
 /// What a launch asks for beyond its shape.
 struct LaunchAttributes {
-  std::array<LaunchAttribute, 2> list{};
+  std::array<LaunchAttribute, 3> list{};
   unsigned count = 0;
 
-  explicit LaunchAttributes(bool cooperative) {
-    if (!cooperative) return;
-    list[count].id = kLaunchAttributeCooperative;
-    list[count++].value.cooperative = 1;
+  LaunchAttributes(bool cooperative, bool programmatic) {
+    if (cooperative) Enable(kLaunchAttributeCooperative);
+    if (programmatic) Enable(kLaunchAttributeProgrammatic);
+  }
+  void Enable(int id) {
+    list[count].id = id;
+    list[count++].value.enabled = 1;
   }
   void SetCluster(unsigned x, unsigned y, unsigned z) {
     list[count].id = kLaunchAttributeClusterDimension;

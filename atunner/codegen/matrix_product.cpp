@@ -29,6 +29,9 @@ const char* ProductType(DType dtype) {
   return dtype == DType::kInt8 ? "s8" : "u8";
 }
 
+/// That make an element of the result: as many columns are multiplied for each of its own.
+int64_t Sums(const MatrixProduct& product) { return product.twin.empty() ? 1 : 2; }
+
 /// Of the depth, what of a triangle's rows counts in the mean.
 double Reached(int64_t triangle, double m, double k) {
   if (triangle == 0) return 1;
@@ -105,8 +108,8 @@ class MatrixTemplate : public ProductTemplate {
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
-    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, finish, more, bytes, least] =
-        product_;
+    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, twin, finish, more, bytes,
+                 least] = product_;
     const bool wide_a = Widens(at, a_align_), wide_b = Widens(at, b_align_);
     const auto rows_of = [&](const std::string& rows, bool batched) {
       return batched && batch != "1" ? fmt::format("({}) * ({})", batch, rows) : rows;
@@ -117,10 +120,13 @@ class MatrixTemplate : public ProductTemplate {
     if (wide_b) widened.push_back({b.tensor, rows_of(b_rows, b_batched), b_width});
     LaunchPlan plan = Plan(at, {});
     AddWidening(plan, widened, bytes_);
-    LaunchStep step = TileStep(at, "gemm", m, n, batch);
+    LaunchStep step = TileStep(at, "gemm", m, twin.empty() ? n : "2 * " + n, batch);
+    const auto map_of_b = [&](const std::string& tensor) {
+      return Map(wide_b, {tensor, b.dtype}, {b_width, b_rows, b_batched ? batch : "1"},
+                 b_transposed ? at["tile_n"] / Sums(product_) : at["tile_k"]);
+    };
     if (maps_) {
-      step.args = {Map(wide_a, a, {k, m, a_batched ? batch : "1"}, RowsFetched(at)),
-                   Map(wide_b, b, {b_width, b_rows, b_batched ? batch : "1"}, at[b_transposed ? "tile_n" : "tile_k"])};
+      step.args = {Map(wide_a, a, {k, m, a_batched ? batch : "1"}, RowsFetched(at)), map_of_b(b.tensor)};
     } else {
       AddArguments(step, {wide_a ? "@wide_" + a.tensor : a.tensor, wide_b ? "@wide_" + b.tensor : b.tensor});
     }
@@ -128,6 +134,7 @@ class MatrixTemplate : public ProductTemplate {
     if (!maps_)
       AddArguments(step, {"i64:" + (wide_a ? Wide(k, 2) : k), "i64:" + (wide_b ? Wide(b_width, 2) : b_width)});
     AddArguments(step, FinishArguments());
+    if (!twin.empty()) step.args.push_back(map_of_b(twin));
     plan.steps.push_back(step);
     FinishSplit(at, plan, c.tensor, rows_of(m, true), n);
     return RenderedKernel{Source(at, wide_a, wide_b), std::move(plan)};
@@ -158,7 +165,7 @@ class MatrixTemplate : public ProductTemplate {
   static Extents ExtentsOf(const KernelSpec& spec, const MatrixProduct& product) {
     const int64_t m = SizeOf(product.m, spec), k = SizeOf(product.k, spec);
     return {.m = m,
-            .n = SizeOf(product.n, spec),
+            .n = SizeOf(product.n, spec) * Sums(product),
             .k = k,
             .batch = SizeOf(product.batch, spec),
             .reached = Reached(product.triangle, Real(m), Real(k))};
@@ -192,6 +199,10 @@ class MatrixTemplate : public ProductTemplate {
     if (KindOf(product_) == Operands::kFloat8 && !rough)
       Add("promote > 0", "longer sums in the tensor core are too rough");
     Add("alternate == 0 or persistent == 1", "one tile needs no turns");
+    if (!product_.twin.empty()) {
+      Add("split_k == 1 or in_cluster == 1", "shares in memory are of one product");
+      if (!product_.b_transposed) Add("tile_n % 128 == 0", "columns are copied 64 at a time");
+    }
   }
 
   /// Boxes as wide as a swizzled row of an operand, and `box_rows` high; of `dims` the innermost is first.

@@ -11,8 +11,8 @@
 
 namespace atunner {
 
-/// c[batch, m, n] = finish(a[batch, m, k] · b[batch, k, n]): tensors of the task, and extents as expressions over its
-/// dims.
+/// c[batch, m, n] = finish(a[batch, m, k] · b[batch, k, n]), or finish(a · b, a · twin): tensors of the task, and
+/// extents as expressions over its dims.
 struct MatrixProduct {
   struct Part {
     std::string tensor;
@@ -23,6 +23,7 @@ struct MatrixProduct {
   bool a_batched = false, b_batched = false;  ///< else there is one for all
   bool b_transposed = false;                  ///< b is [n, k]
   int64_t triangle = 0;        ///< of a, what counts: 0 = all of it; 1 = nothing above the diagonal; 2 = nothing below
+  std::string twin;            ///< lies as b does; empty = there is none
   std::string finish;          ///< text like kernels/families/plain_finish.cuh; empty = that one
   Arguments finish_arguments;  ///< what FINISH_PARAMETERS are given
   int64_t column_bytes = 0;    ///< what finishing a column takes in shared memory

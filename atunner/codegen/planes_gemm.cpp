@@ -81,8 +81,8 @@ class PlanesGemm : public BoundTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     const bool scaled = at["planes"] < 3;
-    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, finish, more, bytes, least] =
-        product_;
+    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, twin, finish, more, bytes,
+                 least] = product_;
     // Without scales nobody asks for them.
     const std::string rows = scaled ? "@rows" : "@suspects", columns = scaled ? "@columns" : rows;
     const std::string row_scales = scaled ? "@row_scales" : rows, column_scales = scaled ? "@column_scales" : rows;
@@ -178,8 +178,8 @@ class PlanesGemm : public BoundTemplate {
       plan.workspaces.push_back(
           {name, Expr::MustParse(batched ? fmt::format("({}) * ({})", product_.batch, bytes) : bytes)});
     };
-    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, finish, more, bytes, least] =
-        product_;
+    const auto& [a, b, c, m, n, k, batch, a_batched, b_batched, b_transposed, triangle, twin, finish, more, bytes,
+                 least] = product_;
     add("a_planes", a_batched, fmt::format("{} * {} * planes * 2", LinesOfA(), Depth()));
     add("b_planes", b_batched, fmt::format("{} * {} * planes * 2", LinesOfB(), Depth()));
     add("a_extents", a_batched, fmt::format("{} // {} * {} * 8", LinesOfA(), kLines, Groups()));

@@ -13,6 +13,8 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/plain_kernels.h"
+#include "atunner/model/accuracy.h"
+#include "embed/families.h"
 
 namespace atunner {
 namespace {
@@ -38,6 +40,7 @@ bool Serves(const MatrixProduct& product, DType sums) {
 struct Axes {
   std::string batch, m, n, k;
   bool a_batched = false, b_transposed = false;
+  bool operator==(const Axes&) const = default;
 };
 
 std::string Without(std::string text, const std::string& letters) {
@@ -74,6 +77,7 @@ struct ProductForm {
   Axes axes;
   std::string letters;  ///< of the result's axes
   MatrixProduct parts;
+  NodeId twin = -1;  ///< another product of the first operand, if any, which lies as this one does
 
   const graph::Shape& shape() const { return graph.node(product).type.shape; }
   /// Elements of the result's axes of these letters.
@@ -86,14 +90,44 @@ struct ProductForm {
   }
 };
 
+/// An input as an operand of the product: as it lies, or one side of its diagonal.
+struct Factor {
+  const Node* input = nullptr;
+  int64_t triangle = 0;
+};
+
+/// 1 or 2 (matrix_product.h) for a map of a matrix that is zero on one side of the diagonal.
+int64_t TriangleOf(const Node& map, const graph::TensorType& type) {
+  const char* const sides[] = {"select(index(-1) <= index(-2), a, 0)", "select(index(-1) >= index(-2), a, 0)"};
+  const graph::TensorType like{type.dtype, graph::Shape(type.rank(), graph::Extent(2))};  // expressions know no extents
+  for (int64_t side = 1; side <= 2; ++side) {
+    graph::GraphBuilder builder("triangle");
+    const graph::Value value = builder.Map(sides[side - 1], {builder.Input("a", like)});
+    if (builder.ok() && builder.NodeOf(value).As<graph::Map>()->body == map.As<graph::Map>()->body) return side;
+  }
+  return 0;
+}
+
+Factor FactorOf(const ValidGraph& graph, NodeId id) {
+  const Node* node = &graph.node(id);
+  // Another shape of the same elements: they lie in the same order.
+  while (node->As<graph::Reshape>()) node = &graph.node(node->operands[0]);
+  if (node->As<graph::Input>()) return {node, 0};
+  if (!node->As<graph::Map>() || node->operands.size() != 1 || node != &graph.node(id)) return {};
+  const Node& input = graph.node(node->operands[0]);
+  const int64_t triangle = input.As<graph::Input>() ? TriangleOf(*node, input.type) : 0;
+  return triangle == 0 ? Factor{} : Factor{&input, triangle};
+}
+
 /// Writes the map that takes the product, operand by operand: what differs by row, by column, or by both.
 class FinishWriter {
  public:
-  FinishWriter(const ProductForm& form, NodeId result, const std::vector<NodeId>& inputs)
-      : form_(form), graph_(form.graph), result_(graph_.node(result)), inputs_(inputs) {}
+  FinishWriter(const ProductForm& form, NodeId result, const std::vector<NodeId>& inputs, bool narrow)
+      : form_(form), graph_(form.graph), result_(graph_.node(result)), inputs_(inputs), narrow_(narrow) {}
 
   /// Of a column's values, where Run() has been.
   int64_t ColumnBytes() const { return column_.Bytes(); }
+  bool HasElements() const { return element_.count > 0; }
   std::string Run() {
     for (size_t i = 0; i < result_.operands.size(); ++i) Take(result_.operands[i], fmt::format("v{}", i));
     const graph::CudaText value = graph::ToCuda(result_.As<graph::Map>()->body, Context());
@@ -105,9 +139,11 @@ class FinishWriter {
     }
     for (const char* size : {"finish_rows", "finish_columns"}) AddMember("long long", size, size);
     for (const auto& [symbol, range] : graph_.symbols()) AddMember("long long", symbol, "size_" + symbol);
+    if (form_.twin >= 0) parameters_ += ", const __grid_constant__ CUtensorMap twin";
     const std::string text = fmt::format(
         R"(struct Finish {{
-  static constexpr int COLUMN_BYTES = {};
+  static constexpr int SUMS = {}, COLUMN_BYTES = {};
+  static constexpr bool ELEMENTS = {};
   {}long long batch;
   struct Row {{{}
   }};
@@ -124,8 +160,16 @@ class FinishWriter {
   DEVICE Element element(long long row_index, long long column_index) const {{
 {}    return {{{}}};
   }}
+  template <int COUNT>
+  DEVICE void elements(Element (&some)[COUNT], long long row_index, long long column_index) const {{
+    if ({} && C_ALIGNED) {{  // all of them lie as the result does
+      const long long at = (batch * finish_rows + row_index) * finish_columns + min(column_index, finish_columns - COUNT);
+{}    }} else {{
+      UNROLLED for (int e = 0; e < COUNT; ++e) some[e] = element(row_index, min(column_index + e, finish_columns - 1));
+    }}
+  }}
   template <class S>
-  DEVICE float operator()(S sum, const Row& row, const Column& column, const Element& element, long long row_index, long long column_index) const {{
+  DEVICE float operator()(S sum, float twin, const Row& row, const Column& column, const Element& element, long long row_index, long long column_index) const {{
 {}    return {};
   }}
   DEVICE float at(float sum, long long element) const {{
@@ -133,14 +177,17 @@ class FinishWriter {
     Finish here = *this;
     here.batch = above / finish_rows;
     const long long row = above % finish_rows;
-    return here(sum, here.row(row), here.column(left), here.element(row, left), row, left);
+    return here(sum, 0.0f, here.row(row), here.column(left), here.element(row, left), row, left);
   }}
 }};
 )",
-        column_.Bytes(), members_, row_.fields, column_.fields, element_.fields, row_.statements, row_.values,
-        column_.statements, column_.values, element_.statements, element_.values, apply, value.value);
-    return graph::KernelPrelude(text) + "\n" + text +
-           fmt::format("#define FINISH_PARAMETERS {}\n#define FINISH(batch) Finish{{{}batch}}\n", parameters_, values_);
+        form_.twin < 0 ? 1 : 2, column_.Bytes(), HasElements(), members_, row_.fields, column_.fields, element_.fields,
+        row_.statements, row_.values, column_.statements, column_.values, element_.statements, element_.values,
+        alike_ == element_.count, along_, apply, value.value);
+    return fmt::format(
+        "{}{}\n{}#define FINISH_PARAMETERS {}\n#define TWIN {}\n#define FINISH(batch) Finish{{{}batch}}\n",
+        graph::KernelPrelude(text), narrow_ ? embed::kNarrowCuh : "", text, parameters_, form_.twin < 0 ? "b" : "twin",
+        values_);
   }
 
  private:
@@ -201,8 +248,8 @@ class FinishWriter {
 
   void Take(NodeId id, const std::string& name) {
     const std::string arithmetic(graph::CudaArithmetic(graph_.node(id).type.dtype, false));
-    if (id == form_.product) {
-      operands_.push_back(fmt::format("({})sum", arithmetic));
+    if (id == form_.product || id == form_.twin) {
+      operands_.push_back(id == form_.twin ? "twin" : fmt::format("({})sum", arithmetic));
       return;
     }
     const bool columns = Differs(id, form_.axes.n), both = columns && Differs(id, form_.axes.m);
@@ -212,12 +259,20 @@ class FinishWriter {
     side.fields += fmt::format("\n    {} {};", arithmetic, name);
     side.values += (side.values.empty() ? "" : ", ") + value;
     ++side.count;
+    const auto [input, triangle] = FactorOf(graph_, id);
+    if (both && input && triangle == 0 && graph_.node(id).type.shape == form_.shape()) {
+      ++alike_;
+      along_ += fmt::format(
+          "      const auto {0} = *(const Units<{1}, COUNT>*)(in_{2} + at);\n"
+          "      UNROLLED for (int e = 0; e < COUNT; ++e) some[e].{0} = load<{3}>({0}.element[e]);\n",
+          name, CudaName(input->type.dtype), input->name, arithmetic);
+    }
     side.widest = std::max(side.widest, static_cast<int64_t>(SizeOf(graph_.node(id).type.dtype)));
     operands_.push_back((both ? "element." : columns ? "column." : "row.") + name);
   }
 
   graph::CudaContext Context() const {
-    graph::CudaContext context{.operands = operands_, .place = {}, .temporary = "finish_t"};
+    graph::CudaContext context{.operands = operands_, .place = {}, .temporary = "finish_t", .narrow = narrow_};
     context.place = [&](graph::ScalarOp op, int axis) -> std::string {
       const size_t of_result = form_.letters.size() + axis;
       if (op == graph::ScalarOp::kIndex) return Place(of_result, "row_index", "column_index");
@@ -230,50 +285,27 @@ class FinishWriter {
   const ValidGraph& graph_;
   const Node& result_;
   const std::vector<NodeId>& inputs_;
+  bool narrow_;  ///< in few digits, as 16-bit results need them
   Side row_, column_, element_;
+  int64_t alike_ = 0;  ///< elements that lie as the result does, and the text that reads neighbours of them
+  std::string along_;
   std::string members_, parameters_, values_;
   std::vector<std::string> operands_;
 };
 
-/// Does the map take the product itself, and besides it only what few elements make?
-bool FinishServes(const ValidGraph& graph, NodeId product, const Node& result) {
+/// Does the map take the products themselves, and besides them only what few elements make?
+bool FinishServes(const ValidGraph& graph, const std::vector<NodeId>& products, const Node& result) {
   constexpr double kMostWork = 16;
-  if (!result.As<graph::Map>() || std::ranges::find(result.operands, product) == result.operands.end()) return false;
-  if (result.type.shape != graph.node(product).type.shape) return false;
+  const auto takes = [&](NodeId product) {
+    return std::ranges::find(result.operands, product) != result.operands.end();
+  };
+  if (!result.As<graph::Map>() || !std::ranges::all_of(products, takes)) return false;
+  if (result.type.shape != graph.node(products[0]).type.shape) return false;
   return std::ranges::all_of(result.operands, [&](NodeId operand) {
-    if (operand == product) return true;
+    if (std::ranges::find(products, operand) != products.end()) return true;
     const auto served = graph::ElementText::Serves(graph, operand);
     return served.yes && served.work <= kMostWork;
   });
-}
-
-/// An input as an operand of the product: as it lies, or one side of its diagonal.
-struct Factor {
-  const Node* input = nullptr;
-  int64_t triangle = 0;
-};
-
-/// 1 or 2 (matrix_product.h) for a map of a matrix that is zero on one side of the diagonal.
-int64_t TriangleOf(const Node& map, const graph::TensorType& type) {
-  const char* const sides[] = {"select(index(-1) <= index(-2), a, 0)", "select(index(-1) >= index(-2), a, 0)"};
-  const graph::TensorType like{type.dtype, graph::Shape(type.rank(), graph::Extent(2))};  // expressions know no extents
-  for (int64_t side = 1; side <= 2; ++side) {
-    graph::GraphBuilder builder("triangle");
-    const graph::Value value = builder.Map(sides[side - 1], {builder.Input("a", like)});
-    if (builder.ok() && builder.NodeOf(value).As<graph::Map>()->body == map.As<graph::Map>()->body) return side;
-  }
-  return 0;
-}
-
-Factor FactorOf(const ValidGraph& graph, NodeId id) {
-  const Node* node = &graph.node(id);
-  // Another shape of the same elements: they lie in the same order.
-  while (node->As<graph::Reshape>()) node = &graph.node(node->operands[0]);
-  if (node->As<graph::Input>()) return {node, 0};
-  if (!node->As<graph::Map>() || node->operands.size() != 1 || node != &graph.node(id)) return {};
-  const Node& input = graph.node(node->operands[0]);
-  const int64_t triangle = input.As<graph::Input>() ? TriangleOf(*node, input.type) : 0;
-  return triangle == 0 ? Factor{} : Factor{&input, triangle};
 }
 
 /// The product alone: nullopt where operands are no inputs, or lie otherwise. `swapped`: as that of the second
@@ -312,10 +344,30 @@ std::optional<ProductForm> FormOf(const ValidGraph& graph, NodeId product, bool 
                 .b_batched = !axes->batch.empty(),
                 .b_transposed = axes->b_transposed,
                 .triangle = a.triangle,
+                .twin = {},
                 .finish = {},
                 .finish_arguments = {},
                 .least = {}};
   return form;
+}
+
+/// Another product that can be multiplied with this one, tile by tile: of the same first operand with one that lies as
+/// this one's second does, in whole units that tensor maps copy.
+bool AddTwin(ProductForm& form, NodeId twin) {
+  auto other = FormOf(form.graph, twin, false);
+  if (!other) other = FormOf(form.graph, twin, true);
+  MatrixProduct& parts = form.parts;
+  const auto whole = [](const std::string& extent) {
+    return extent.find_first_not_of("0123456789") == extent.npos && std::stoll(extent) % 16 == 0;
+  };
+  if (!other || other->shape() != form.shape() || other->axes != form.axes || other->letters != form.letters)
+    return false;
+  if (other->parts.a.tensor != parts.a.tensor || other->parts.b.dtype != parts.b.dtype || parts.triangle != 0)
+    return false;
+  if (SizeOf(parts.b.dtype) != 2 || SizeOf(parts.c.dtype) != 2 || !whole(parts.n) || !whole(parts.k)) return false;
+  form.twin = twin;
+  parts.twin = other->parts.b.tensor;
+  return true;
 }
 
 }  // namespace
@@ -324,27 +376,34 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused || fused->outputs().size() != 1) return std::nullopt;
   const ValidGraph& graph = *fused;
-  const auto found =
-      std::ranges::find_if(graph.nodes(), [](const Node& node) { return node.As<graph::Contract>() != nullptr; });
-  if (found == graph.nodes().end()) return std::nullopt;
-  const auto product = static_cast<NodeId>(found - graph.nodes().begin());
+  std::vector<NodeId> products;
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    if (graph.nodes()[id].As<graph::Contract>()) products.push_back(static_cast<NodeId>(id));
+  }
   NodeId output = graph.outputs()[0].node;
   while (graph.node(output).As<graph::Reshape>()) output = graph.node(output).operands[0];
-  if (output != product && !FinishServes(graph, product, graph.node(output))) return std::nullopt;
-  auto form = FormOf(graph, product, false);
-  if (!form) form = FormOf(graph, product, true);
+  if (products.empty() || products.size() > 2) return std::nullopt;
+  const bool finishes = output != products[0];
+  if (finishes && !FinishServes(graph, products, graph.node(output))) return std::nullopt;
+  auto form = FormOf(graph, products[0], false);
+  if (!form) form = FormOf(graph, products[0], true);
   if (!form) return std::nullopt;
   MatrixProduct& made = form->parts;
   made.c = {graph.outputs()[0].name, graph.node(output).type.dtype};
   for (const auto& [symbol, range] : graph.symbols()) made.least[symbol] = range.low;
-  if (!Serves(made, found->type.dtype)) return std::nullopt;
-  if (output == product) return made;
-  // What the result is made of besides the product.
-  const std::vector<bool> needed = graph::NeededFor(graph, {output}, [&](NodeId id) { return id == product; });
+  if (!Serves(made, graph.node(products[0]).type.dtype)) return std::nullopt;
+  if (products.size() == 2) {
+    if (!finishes || !AddTwin(*form, products[1])) return std::nullopt;
+  }
+  if (!finishes) return made;
+  // What the result is made of besides the products.
+  const std::vector<bool> needed =
+      graph::NeededFor(graph, {output}, [&](NodeId id) { return std::ranges::find(products, id) != products.end(); });
   std::vector<NodeId> inputs = graph.inputs();
   std::erase_if(inputs, [&](NodeId id) { return !needed[id]; });
-  FinishWriter writer(*form, output, inputs);
+  FinishWriter writer(*form, output, inputs, MayBeNarrow(graph) && AccuracyOf(spec) != Accuracy::kStrict);
   made.finish = writer.Run();
+  if (form->twin >= 0 && writer.HasElements()) return std::nullopt;
   made.column_bytes = writer.ColumnBytes();
   for (NodeId id : inputs) made.finish_arguments.emplace_back(graph.node(id).name);
   for (const std::string& extent : {made.m, made.n}) made.finish_arguments.emplace_back("i64:" + extent);
@@ -355,7 +414,9 @@ std::optional<MatrixProduct> ProductOf(const KernelSpec& spec) {
 namespace {
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
-  auto bound = BindProduct(spec, profile, ProductOf(spec).value());
+  const MatrixProduct product = ProductOf(spec).value();
+  if (!product.twin.empty() && profile.cc_major != 9) return kStagesFamily.Bind(spec, profile);
+  auto bound = BindProduct(spec, profile, product);
   return bound || !kElementsFamily.Match(spec) ? std::move(bound) : kElementsFamily.Bind(spec, profile);
 }
 

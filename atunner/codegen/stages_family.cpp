@@ -31,12 +31,14 @@ int64_t CountOf(const ValidGraph& part, graph::NodeId id) {
   return graph::ElementCount(part.node(id).type.shape).factor();
 }
 
-/// No family but those of the library's own tasks has two of these in a kernel.
-bool HasOneOfAKind(const ValidGraph& part) {
-  return std::ranges::count_if(part.nodes(), [](const graph::Node& node) {
-           return node.As<graph::Contract>() || node.As<graph::Scan>() || node.As<graph::Sort>() ||
-                  node.As<graph::Scatter>();
-         }) <= 1;
+/// No family but those of the library's own tasks has more of these in a kernel than one, or `products`.
+bool HasOneOfAKind(const ValidGraph& part, int64_t products) {
+  const auto count = [&](const auto& is) { return std::ranges::count_if(part.nodes(), is); };
+  const auto contracts = count([](const graph::Node& node) { return node.As<graph::Contract>() != nullptr; });
+  const auto others = count([](const graph::Node& node) {
+    return node.As<graph::Scan>() || node.As<graph::Sort>() || node.As<graph::Scatter>();
+  });
+  return others == 0 ? contracts <= products : others == 1 && contracts == 0;
 }
 
 /// Columns lay blocks out for what is reduced: not where that is little beside what the part writes.
@@ -50,7 +52,7 @@ bool ReducesLittle(const ValidGraph& part) {
 
 /// In bytes of memory: what the part reads and writes, as many more as a launch of two microseconds could move, and an
 /// eighth of what each element reads again from caches where nothing is kept.
-std::optional<double> CostOf(const ValidGraph& part, double most) {
+std::optional<double> CostOf(const ValidGraph& part, double most, int64_t products) {
   constexpr double kLaunch = 8e6;
   const auto bytes = [&](graph::NodeId id) { return Real(CountOf(part, id) * SizeOf(part.node(id).type.dtype)); };
   double all = 0, read = 0;
@@ -59,7 +61,7 @@ std::optional<double> CostOf(const ValidGraph& part, double most) {
     all += bytes(output.node);
     read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
   }
-  if (kLaunch + all >= most || !HasOneOfAKind(part)) return std::nullopt;
+  if (kLaunch + all >= most || !HasOneOfAKind(part, products)) return std::nullopt;
   const auto spec = SpecOfGraph(part, {});
   const Family* family = spec ? FamilyOf(*spec) : nullptr;
   if (family == nullptr || (family == &kColumnsFamily && ReducesLittle(part))) return std::nullopt;
@@ -67,13 +69,15 @@ std::optional<double> CostOf(const ValidGraph& part, double most) {
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
 
-std::optional<std::vector<KernelSpec>> StagesOf(const KernelSpec& spec) {
+/// `products`: of one operand that a part may have.
+std::optional<std::vector<KernelSpec>> StagesOf(const KernelSpec& spec, int64_t products) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto given = GraphOf(spec);
   const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
   if (!sized) return std::nullopt;
   const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(graph::WithoutSingleUpdates(*sized)));
-  const auto parts = graph::Divide(graph, CostOf);
+  const auto parts =
+      graph::Divide(graph, [&](const ValidGraph& part, double most) { return CostOf(part, most, products); });
   if (!parts) return std::nullopt;
   std::vector<KernelSpec> stages;
   for (const ValidGraph& part : *parts) stages.push_back(SpecOfGraph(part, {}).value());
@@ -114,7 +118,7 @@ class StagesTemplate : public BoundTemplate {
       // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
       std::string names, uses;
       for (const std::string& entry : EntriesOf(stage.plan)) uses += fmt::format("using {}::{};\n", name, entry);
-      for (const std::string& kernel : KernelsOf(stage.source.text)) {
+      for (const std::string& kernel : KernelsOf(stage.source.text, overlaps())) {
         names += fmt::format("#define {1} {0}_{1}\n", name, kernel);
         uses += fmt::format("#undef {}\n", kernel);
       }
@@ -131,11 +135,20 @@ class StagesTemplate : public BoundTemplate {
   }
 
  private:
-  static std::set<std::string> KernelsOf(const std::string& source) {
+  /// May a stage's blocks start while those of the stage before end?
+  bool overlaps() const { return profile_.cc_major >= 9; }
+  /// With `waits` each of them gets to wait for the launch before it, first of all.
+  static std::set<std::string> KernelsOf(std::string& source, bool waits) {
     static const std::regex kernel(R"(extern "C" __global__ void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\()");
     std::set<std::string> names;
-    for (std::sregex_iterator found(source.begin(), source.end(), kernel), end; found != end; ++found)
-      names.insert((*found)[1].str());
+    std::smatch found;
+    for (size_t at = 0; std::regex_search(source.cbegin() + at, source.cend(), found, kernel);) {
+      names.insert(found[1].str());
+      at = source.find('{', at + found.position() + found.length());
+      if (waits)
+        source.insert(at + 1,
+                      "\n  asm volatile(\"griddepcontrol.launch_dependents;\\ngriddepcontrol.wait;\" ::: \"memory\");");
+    }
     return names;
   }
   static std::string WithoutIncludes(const std::string& source, std::set<std::string>& includes) {
@@ -186,6 +199,7 @@ class StagesTemplate : public BoundTemplate {
         Rename(arg, name);
       }
       step.entry = name + "_" + step.entry;
+      step.programmatic = overlaps() && !step.cooperative && !plan.steps.empty();
       plan.steps.push_back(std::move(step));
     }
     return {};
@@ -204,7 +218,7 @@ class StagesTemplate : public BoundTemplate {
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
   std::vector<std::unique_ptr<ScheduleTemplate>> bound;
-  const std::vector<KernelSpec> stages = StagesOf(spec).value();
+  const std::vector<KernelSpec> stages = StagesOf(spec, profile.cc_major == 9 ? 2 : 1).value();
   for (const KernelSpec& stage : stages) {
     ATUNNER_TRY(auto each, MakeTemplate(stage, profile));
     bound.push_back(std::move(each));
@@ -214,6 +228,7 @@ Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const Dev
 
 }  // namespace
 
-constinit const Family kStagesFamily{"stages", HasForm<StagesOf>, Bind};
+constinit const Family kStagesFamily{"stages", [](const KernelSpec& spec) { return StagesOf(spec, 1).has_value(); },
+                                     Bind};
 
 }  // namespace atunner

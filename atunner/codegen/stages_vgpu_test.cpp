@@ -8,10 +8,10 @@ namespace {
 class Stages : public GraphKernels {
  protected:
   Stages() : GraphKernels("H200") {}
-  void CheckText(const std::string& text, size_t drawn = 1) {
+  void CheckText(const std::string& text, size_t drawn = 1, const char* family = "stages") {
     const auto graph = graph::Parse(text, "test.atg");
     ASSERT_TRUE(graph.has_value()) << graph.error().ToString();
-    Check(SpecOfGraph(*graph, {}).value(), "stages", drawn);
+    Check(SpecOfGraph(*graph, {}).value(), family, drawn);
   }
 };
 
@@ -27,6 +27,32 @@ wide = contract(active, down, equation="mk,nk->mn", as=float32)
 y = cast(wide, bfloat16)
 output y
 )");
+}
+
+// Two products of one operand that an expression takes are one kernel's, whose tiles hold columns of both.
+TEST_F(Stages, PairsOfProductsAreMultipliedTogether) {
+  for (const char* b : {"nk", "kn"}) {
+    const std::string type = std::string("bfloat16") + (b[0] == 'n' ? "[80, 96]" : "[96, 80]");
+    const std::string equation = std::string(", equation=\"mk,") + b + "->mn\", as=float32)\n";
+    const std::string text = "graph pair\ninput x: bfloat16[72, 96]\ninput bias: bfloat16[80]\ninput up: " + type +
+                             "\ninput gate: " + type + "\nh = contract(x, up" + equation + "g = contract(x, gate" +
+                             equation + "y = cast((h + cast(bias, float32)) * (g * sigmoid(g)), bfloat16)\noutput y\n";
+    CheckText(text, 3, "product");
+  }
+}
+
+// What is finished with elements of its own, that lie as the result does or otherwise, wide or narrow.
+TEST_F(Stages, ProductsWithElementsOfTheResult) {
+  for (const char* type : {"bfloat16", "float32"}) {
+    const std::string text = std::string("graph residual\ninput a: bfloat16[72, 96]\ninput w: bfloat16[80, 96]\n") +
+                             "input x: " + type +
+                             "[72, 80]\ninput scale: float32[72, 1]\ninput turned: bfloat16[80, 72]\n" +
+                             "out = contract(a, w, equation=\"mk,nk->mn\", as=float32)\n";
+    const std::string sum = "cast(out * scale + cast(x, float32)";
+    CheckText(text + "y = " + sum + ", bfloat16)\noutput y\n", 3, "product");
+    CheckText(text + "t = transpose(turned, order=[1, 0])\ny = " + sum + " * cast(t, float32), bfloat16)\noutput y\n",
+              2, "product");
+  }
 }
 
 TEST_F(Stages, ANormBeforeAProductWithAResidualBehindIt) {

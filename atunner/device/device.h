@@ -147,7 +147,8 @@ std::string Misfit(const std::string& entry, std::span<const size_t> sizes, std:
 struct LaunchShape {
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;
-  bool cooperative = false;  ///< all blocks resident at once; refused where they do not fit
+  bool cooperative = false;   ///< all blocks resident at once; refused where they do not fit
+  bool programmatic = false;  ///< blocks may start before the launch before has ended, and wait for that themselves
 };
 
 class Device {

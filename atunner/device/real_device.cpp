@@ -293,7 +293,7 @@ class RealDevice : public TimedDevice {
         return {LaunchOutcome::Kind::kRefused, "shared memory: " + driver_.Text(code), {}, 0};
       }
     }
-    cuda::LaunchAttributes attributes(shape.cooperative);
+    cuda::LaunchAttributes attributes(shape.cooperative, shape.programmatic);
     if (shape.cluster.Count() > 1) attributes.SetCluster(shape.cluster.x, shape.cluster.y, shape.cluster.z);
     if (shape.cluster.Count() > 8) driver_.set_function(function, cuda::kFuncNonPortableCluster, 1);
     const cuda::LaunchConfig config{shape.grid.x,

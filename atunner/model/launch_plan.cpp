@@ -63,6 +63,7 @@ Result<ConcreteStep> ResolveStep(const LaunchStep& step, const Bindings& binding
   ConcreteStep concrete;
   concrete.entry = step.entry;
   concrete.cooperative = step.cooperative;
+  concrete.programmatic = step.programmatic;
   ATUNNER_TRY(concrete.grid, Extents(step.grid, bindings, {kMaxGridX, kMaxGridYZ, kMaxGridYZ}, "grid", step.entry));
   ATUNNER_TRY(concrete.block,
               Extents(step.block, bindings, {kMaxBlockXY, kMaxBlockXY, kMaxBlockZ}, "block", step.entry));

@@ -81,6 +81,9 @@ struct LaunchStep {
   std::array<Expr, 3> cluster;  ///< all 1 = no cluster launch
   Expr shared_bytes = 0;        ///< dynamic shared memory
   bool cooperative = false;     ///< all blocks are resident at once, so that they may wait for each other
+  /// Its blocks may start before the step before it has ended: the kernel itself waits for that, by griddepcontrol.wait,
+  /// before it touches memory.
+  bool programmatic = false;
   std::vector<ArgBinding> args;
 };
 
@@ -129,6 +132,7 @@ struct ConcreteStep {
   Dim3 grid, block, cluster;
   uint32_t shared_bytes = 0;
   bool cooperative = false;
+  bool programmatic = false;
   std::vector<ConcreteArg> args;
 };
 

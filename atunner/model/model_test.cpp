@@ -164,6 +164,7 @@ TEST(LaunchPlan, TensorMapsAreResolvedAndChecked) {
   LaunchStep step;
   step.entry = "k";
   step.cooperative = true;
+  step.programmatic = true;
   TensorView view;
   view.dims = {Expr::MustParse("columns"), Expr::MustParse("rows")};
   view.strides = {Expr::MustParse("columns")};
@@ -178,6 +179,7 @@ TEST(LaunchPlan, TensorMapsAreResolvedAndChecked) {
   EXPECT_EQ(ToJson(*read), json);
   const ConcreteStep concrete = Resolve(*read, {{"rows", 100}, {"columns", 4096}}, {})->steps[0];
   EXPECT_TRUE(concrete.cooperative);
+  EXPECT_TRUE(concrete.programmatic);
   EXPECT_TRUE(InWorkspace(concrete.args[1].kind));
   for (const ConcreteArg& arg : concrete.args) {
     EXPECT_EQ(arg.map.dims, (std::vector<uint64_t>{4096, 100}));

@@ -20,8 +20,8 @@ void Append(const ConcretePlan& plan, std::vector<std::string>& fields) {
     fields.push_back(fmt::format("workspace {} {}", workspace.name, workspace.bytes));
   for (const SymbolCopy& copy : plan.symbols) fields.push_back("symbol " + copy.symbol + " " + copy.tensor);
   for (const ConcreteStep& step : plan.steps) {
-    fields.push_back(fmt::format("{} {} {} {} {} {}", step.entry, Text(step.grid), Text(step.block), Text(step.cluster),
-                                 step.shared_bytes, step.cooperative));
+    fields.push_back(fmt::format("{} {} {} {} {} {} {}", step.entry, Text(step.grid), Text(step.block), Text(step.cluster),
+                                 step.shared_bytes, step.cooperative, step.programmatic));
     for (const ConcreteArg& arg : step.args) fields.push_back(Text(arg));
   }
 }

@@ -130,7 +130,9 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
   };
   for (const ConcreteStep& step : concrete.steps) {
     BoundStep& out = bound.steps.emplace_back(
-        BoundStep{step.entry, {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative}, {}});
+        BoundStep{step.entry,
+                  {step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative, step.programmatic},
+                  {}});
     for (const ConcreteArg& arg : step.args) {
       if (arg.kind == ArgBinding::Kind::kScalar) {
         out.args.push_back(KernelArg::Scalar(arg.scalar));

@@ -4,7 +4,7 @@ template <class... Ahead>
 DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile tile, long long m, long long n, const Finish& finish = {},
                          const Ahead&...) {
   constexpr int PITCH = TILE_N + 8;  // floats: lanes of a fragment's rows meet in no bank
-  constexpr int UNITS = TILE_N / 8;
+  constexpr int UNITS = RESULT_N / 8, SUMS = Finish::SUMS;
   const int lane = threadIdx.x % 32, rows = (int)min(m - tile.row, (long long)TILE_M);
   wait_for_consumers();  // nobody multiplies any more
   UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
@@ -22,16 +22,18 @@ DEVICE void store_result(unsigned char* shared, const Sums& sums, T* c, Tile til
     const long long column = tile.column + first;
     if (column >= n) continue;
     Finish::Element elements[8];
-    UNROLLED for (int e = 0; e < 8; ++e) elements[e] = finish.element(tile.row + row, min(column + e, n - 1));
-    float sum[8] = {};
-    UNROLLED for (int s = 0; s < SPLIT_K; ++s) {
-      const unsigned from = at_rank(local + (row * PITCH + first) * 4, s);
+    finish.elements(elements, tile.row + row, column);
+    float sums_of[SUMS][8] = {};
+    UNROLLED for (int s = 0; s < SPLIT_K * SUMS; ++s) {
+      float(&sum)[8] = sums_of[s % SUMS];
+      const unsigned from = at_rank(local + (row * PITCH + s % SUMS * RESULT_N + first) * 4, s / SUMS);
       const float4 low = load_remote(from), high = load_remote(from + 16);
       sum[0] += low.x, sum[1] += low.y, sum[2] += low.z, sum[3] += low.w;
       sum[4] += high.x, sum[5] += high.y, sum[6] += high.z, sum[7] += high.w;
     }
+    float(&sum)[8] = sums_of[0];
     const Finish::Row finish_row = finish.row(tile.row + row);
-    UNROLLED for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], finish_row, finish.column(min(column + e, n - 1)), elements[e], tile.row + row, min(column + e, n - 1));
+    UNROLLED for (int e = 0; e < 8; ++e) sum[e] = finish(sum[e], sums_of[SUMS - 1][e], finish_row, finish.column(min(column + e, n - 1)), elements[e], tile.row + row, min(column + e, n - 1));
     const uint4 unit = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
     put(c, tile.row + row, column, m, n, *(const Units<T, 8>*)&unit);
   }

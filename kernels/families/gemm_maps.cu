@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
   __syncthreads();
   if (threadIdx.x >= CONSUMERS) {
     if (FETCHERS == 128) give_registers<FETCHER_REGISTERS>();
-    if (threadIdx.x == CONSUMERS) fetch(ring, a, b, all, m, n, k);
+    if (threadIdx.x == CONSUMERS) fetch(ring, a, b, TWIN, all, m, n, k);
     store_nothing();
   } else {
     if (FETCHERS == 128) take_registers<CONSUMER_REGISTERS>();

@@ -136,8 +136,7 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
     const int row_scale = SCALED && row < m ? row_scales[row] : 0;
     const Finish::Row finish_row = finish.row(min(row, m - 1));
     Finish::Element elements[FRAGMENTS][2];
-    UNROLLED for (int at = 0; at < FRAGMENTS * 2; ++at)
-      elements[at / 2][at % 2] = finish.element(min(row, m - 1), min(tile.column + at / 2 * 8 + lane % 4 * 2 + at % 2, n - 1));
+    UNROLLED for (int j = 0; j < FRAGMENTS; ++j) finish.elements(elements[j], min(row, m - 1), tile.column + j * 8 + lane % 4 * 2);
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       const long long column = tile.column + j * 8 + lane % 4 * 2;
       if (row >= m || column >= n) continue;
@@ -147,8 +146,8 @@ DEVICE void store_sums(const Sums& sums, float* c, unsigned char* suspects, floa
         x = ldexpf(x, -row_scale - column_scales[column]);
         y = ldexpf(y, -row_scale - (column + 1 < n ? column_scales[column + 1] : 0));
       }
-      x = finish(x, finish_row, finish.column(column), elements[j][0], row, column);
-      y = finish(y, finish_row, finish.column(min(column + 1, n - 1)), elements[j][1], row, min(column + 1, n - 1));
+      x = finish(x, 0.0f, finish_row, finish.column(column), elements[j][0], row, column);
+      y = finish(y, 0.0f, finish_row, finish.column(min(column + 1, n - 1)), elements[j][1], row, min(column + 1, n - 1));
       put(c, row, column, m, n, Units<float, 2>{x, y});
     }
   }
@@ -216,8 +215,7 @@ extern "C" __global__ void __launch_bounds__(TILE_N) repair(const float* __restr
         }
       }
       if (column >= n) continue;
-      for (int r = 0; r < 16 && row + r < m; ++r)
-        c[(row + r) * n + column] = finish(sums[r], finish.row(row + r), finish.column(column), finish.element(row + r, column), row + r, column);
+      for (int r = 0; r < 16 && row + r < m; ++r) c[(row + r) * n + column] = finish.at(sums[r], ((long long)blockIdx.y * m + row + r) * n + column);
     }
     __syncthreads();
   }

@@ -25,7 +25,9 @@ DEVICE void clear_rows(unsigned char* shared) {
   show_to_tensor_cores();
 }
 
-DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, unsigned all, long long m, long long n, long long k) {
+/// Of a pair of products `twin` is the second one's b: its columns lie behind those of the first.
+DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, const CUtensorMap& twin, unsigned all, long long m, long long n, long long k) {
+  constexpr int COLUMNS_AT_ONCE = B_TRANSPOSED ? RESULT_N : B_PANEL;
   constexpr unsigned long long A_POLICY = STREAM > 1 ? EVICT_FIRST : EVICT_NORMAL, B_POLICY = STREAM > 0 ? EVICT_FIRST : EVICT_NORMAL;
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
     const Work work = work_at(index, m, n, k);
@@ -34,10 +36,10 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, unsi
       ring.await_free();
       expect_bytes(ring.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
       copy_box(ring.buffer(), a, at * TILE_K, (int)work.tile.row, of_a, ring.full(), A_POLICY);
-      UNROLLED for (int panel = 0; panel < (B_TRANSPOSED ? 1 : TILE_N / B_PANEL); ++panel) {
-        const unsigned to = ring.buffer() + A_BYTES + panel * TILE_K * 128;
-        const int depth_at = at * TILE_K, column = (int)work.tile.column + panel * B_PANEL;
-        copy_box(to, b, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at, of_b, ring.full(), B_POLICY);
+      UNROLLED for (int first = 0; first < TILE_N; first += COLUMNS_AT_ONCE) {
+        const unsigned to = ring.buffer() + A_BYTES + first * 128;
+        const int depth_at = at * TILE_K, column = (int)work.tile.column + first % RESULT_N;
+        copy_box(to, first < RESULT_N ? b : twin, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at, of_b, ring.full(), B_POLICY);
       }
     }
   }
@@ -46,21 +48,21 @@ DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, unsi
 /// What a thread has at hand of rows and columns of its tile: asked for before it multiplies, given to its group after that.
 struct Ahead {
   Finish::Row rows[FRAGMENTS_M][2];
-  Finish::Column mine[(TILE_N + 127) / 128];
+  Finish::Column mine[(RESULT_N + 127) / 128];
   const Finish::Column* columns;
 
   DEVICE Ahead(const Finish& finish, unsigned char* shared, Tile tile, long long m, long long n)
-      : columns((const Finish::Column*)(shared + COLUMNS) + threadIdx.x / 128 * TILE_N) {
+      : columns((const Finish::Column*)(shared + COLUMNS) + threadIdx.x / 128 * RESULT_N) {
     UNROLLED for (int i = 0; i < FRAGMENTS_M; ++i) {
       UNROLLED for (int half = 0; half < 2; ++half) rows[i][half] = finish.row(min(tile.row + fragment_row(i) + threadIdx.x % 32 / 4 + half * 8, m - 1));
     }
-    UNROLLED for (int i = 0; i * 128 < TILE_N; ++i) mine[i] = finish.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
+    UNROLLED for (int i = 0; i * 128 < RESULT_N; ++i) mine[i] = finish.column(min(tile.column + i * 128 + threadIdx.x % 128, n - 1));
   }
   DEVICE void give() const {
     if (Finish::COLUMN_BYTES == 0) return;
-    UNROLLED for (int i = 0; i * 128 < TILE_N; ++i) {
+    UNROLLED for (int i = 0; i * 128 < RESULT_N; ++i) {
       const int at = i * 128 + threadIdx.x % 128;
-      if (at < TILE_N) ((Finish::Column*)columns)[at] = mine[i];
+      if (at < RESULT_N) ((Finish::Column*)columns)[at] = mine[i];
     }
     asm volatile("bar.sync %0, 128;" ::"r"(4 + threadIdx.x / 128) : "memory");
   }

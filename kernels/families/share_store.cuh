@@ -11,15 +11,14 @@ DEVICE void store_result(unsigned char*, const Sums& sums, float* shares, Tile t
       if (row >= m) continue;
       const Finish::Row finish_row = finish.row(row);
       Finish::Element elements[FRAGMENTS_N][2];
-      UNROLLED for (int at = 0; SPLIT_K == 1 && at < FRAGMENTS_N * 2; ++at)
-        elements[at / 2][at % 2] = finish.element(row, min(tile.column + warp_column() + at / 2 * 8 + lane % 4 * 2 + at % 2, n - 1));
+      UNROLLED for (int j = 0; SPLIT_K == 1 && j < FRAGMENTS_N; ++j) finish.elements(elements[j], row, tile.column + warp_column() + j * 8 + lane % 4 * 2);
       UNROLLED for (int j = 0; j < FRAGMENTS_N; ++j) {
         const long long column = tile.column + warp_column() + j * 8 + lane % 4 * 2;
         if (column >= n) continue;
         Units<float, 2> pair;
         UNROLLED for (int e = 0; e < 2; ++e) {
           const auto sum = sums[i][j][half * 2 + e];
-          pair.element[e] = SPLIT_K > 1 ? sum : finish(sum, finish_row, finish.column(min(column + e, n - 1)), elements[j][e], row, min(column + e, n - 1));
+          pair.element[e] = SPLIT_K > 1 ? sum : finish(sum, 0.0f, finish_row, finish.column(min(column + e, n - 1)), elements[j][e], row, min(column + e, n - 1));
         }
         put(share, row, column, m, n, pair);
       }

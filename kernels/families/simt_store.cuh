@@ -4,11 +4,11 @@ DEVICE void store_result(unsigned char*, Sums& sums, float* c, Tile tile, long l
   UNROLLED for (int j = 0; SPLIT_K == 1 && j < THREAD_N; ++j) {
     const long long column = min(tile.column + column_of(x, j), n - 1);
     const Finish::Column finish_column = finish.column(column);
-    Finish::Element elements[THREAD_M];
-    UNROLLED for (int i = 0; i < THREAD_M; ++i) elements[i] = finish.element(min(tile.row + y + i * THREADS_M, m - 1), column);
+    Finish::Element elements[THREAD_M][1];
+    UNROLLED for (int i = 0; i < THREAD_M; ++i) finish.elements(elements[i], min(tile.row + y + i * THREADS_M, m - 1), column);
     UNROLLED for (int i = 0; i < THREAD_M; ++i) {
       const long long row = min(tile.row + y + i * THREADS_M, m - 1);
-      sums[i][j] = finish(sums[i][j], finish.row(row), finish_column, elements[i], row, column);
+      sums[i][j] = finish(sums[i][j], 0.0f, finish.row(row), finish_column, elements[i][0], row, column);
     }
   }
   if (SPLIT_K > 1) c += blockIdx.y * share_elements(m, n);

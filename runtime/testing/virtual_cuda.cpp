@@ -317,7 +317,7 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, cuda::Function function, 
     if (config->attributes[i].id == cuda::kLaunchAttributeClusterDimension)
       shape.cluster = {cluster.x, cluster.y, cluster.z};
     if (config->attributes[i].id == cuda::kLaunchAttributeCooperative)
-      shape.cooperative = config->attributes[i].value.cooperative != 0;
+      shape.cooperative = config->attributes[i].value.enabled != 0;
   }
   const Lock lock(TheMachine().mutex);
   return Launch(TheMachine(), __func__, shape, config->stream, *reinterpret_cast<VirtualFunction*>(function), params);
