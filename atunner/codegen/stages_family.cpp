@@ -13,6 +13,8 @@
 #include "atunner/graph/divide.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
+#include "atunner/model/accuracy.h"
+#include "atunner/model/divided_schedule.h"
 #include "atunner/operators/graph_operator.h"
 
 namespace atunner {
@@ -80,15 +82,39 @@ std::optional<std::vector<KernelSpec>> StagesOf(const KernelSpec& spec, int64_t 
       graph::Divide(graph, [&](const ValidGraph& part, double most) { return CostOf(part, most, products); });
   if (!parts) return std::nullopt;
   std::vector<KernelSpec> stages;
-  for (const ValidGraph& part : *parts) stages.push_back(SpecOfGraph(part, {}).value());
+  for (const ValidGraph& part : *parts) {
+    stages.push_back(SpecOfGraph(part, {}).value());
+    SetAccuracy(stages.back(), AccuracyOf(spec));
+  }
   return stages;
 }
 
-class StagesTemplate : public BoundTemplate {
+/// A stage as a task of its own, whose kernels have the same parameters; nullptr where other names make another task.
+std::unique_ptr<ScheduleTemplate> PartOf(const ScheduleTemplate& stage, const DeviceProfile& profile) {
+  KernelSpec alone = SpecOfGraph(graph::WithoutNames(GraphOf(stage.spec()).value()), {}).value();
+  alone.attributes = stage.spec().attributes;
+  auto part = MakeTemplate(alone, profile);
+  const bool same = part && (*part)->space().Names() == stage.space().Names() &&
+                    (*part)->space().CartesianSize() == stage.space().CartesianSize();
+  return same ? *std::move(part) : nullptr;
+}
+
+class StagesTemplate : public BoundTemplate, public DividedSchedule {
  public:
   StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile,
                  std::vector<std::unique_ptr<ScheduleTemplate>> stages)
       : BoundTemplate(spec, profile), stages_(std::move(stages)) {
+    for (const auto& stage : stages_) {
+      auto part = PartOf(*stage, profile);
+      const ScheduleTemplate& task = part ? *part : *stage;
+      const auto known = std::ranges::find_if(parts_, [&](const ScheduleTemplate* one) {
+        return one->spec().ContentDigest() == task.spec().ContentDigest();
+      });
+      part_of_.push_back(static_cast<size_t>(known - parts_.begin()));
+      if (known != parts_.end()) continue;
+      parts_.push_back(&task);
+      if (part) alone_.push_back(std::move(part));
+    }
     // In ns, by memory's and tensor cores' peaks.
     const auto least_time = [&](const auto& stage) {
       const double flops = FlopCount(stage->spec(), {}).value_or(0);
@@ -104,8 +130,20 @@ class StagesTemplate : public BoundTemplate {
     return stages_[main_]->Cost(configuration, profile);
   }
 
-  /// Every stage's source in a namespace of its own, since helpers are written for constants in front of them.
+  std::vector<const ScheduleTemplate*> Parts() const override { return parts_; }
+
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    std::vector<Configuration> all;
+    for (const ScheduleTemplate* part : parts_) all.push_back(part->Default());
+    all[part_of_[main_]] = configuration;
+    ATUNNER_TRY(RenderedKernel kernel, RenderParts(all));
+    kernel.plan.parameter_names = space_.Names();
+    kernel.plan.parameter_values = configuration.values;
+    return kernel;
+  }
+
+  /// Every stage's source in a namespace of its own, since helpers are written for constants in front of them.
+  Result<RenderedKernel> RenderParts(const std::vector<Configuration>& configurations) const override {
     RenderedKernel all;
     std::set<std::string> includes;
     std::string text;
@@ -113,7 +151,7 @@ class StagesTemplate : public BoundTemplate {
       for (const ArgSpec& arg : stages_[i]->spec().args) {
         if (arg.role == Role::kOutput && !IsArgument(arg.name)) all.plan.workspaces.push_back({arg.name, BytesOf(arg)});
       }
-      ATUNNER_TRY(RenderedKernel stage, stages_[i]->Render(i == main_ ? configuration : stages_[i]->Default()));
+      ATUNNER_TRY(RenderedKernel stage, stages_[i]->Render(configurations[part_of_[i]]));
       const std::string name = fmt::format("stage{}", i + 1);
       // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
       std::string names, uses;
@@ -129,8 +167,6 @@ class StagesTemplate : public BoundTemplate {
     all.source.name = spec_.name + ".cu";
     for (const std::string& include : includes) all.source.text += include + "\n";
     all.source.text += text;
-    all.plan.parameter_names = space_.Names();
-    all.plan.parameter_values = configuration.values;
     return all;
   }
 
@@ -212,7 +248,9 @@ class StagesTemplate : public BoundTemplate {
     if (arg.kind == ArgBinding::Kind::kTensorMap && !IsArgument(arg.name)) arg.kind = ArgBinding::Kind::kWorkspaceMap;
   }
 
-  std::vector<std::unique_ptr<ScheduleTemplate>> stages_;
+  std::vector<std::unique_ptr<ScheduleTemplate>> stages_, alone_;
+  std::vector<const ScheduleTemplate*> parts_;
+  std::vector<size_t> part_of_;  ///< each stage's
   size_t main_ = 0;
 };
 

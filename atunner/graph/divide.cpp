@@ -162,4 +162,23 @@ std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Par
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
 
+ValidGraph WithoutNames(const ValidGraph& part) {
+  GraphBuilder builder("part");
+  for (const auto& [name, range] : part.symbols()) ATUNNER_CHECK(builder.Symbol(name, range).has_value());
+  std::vector<Value> made;
+  int inputs = 0, outputs = 0;
+  for (const Node& node : part.nodes()) {
+    std::vector<Value> operands;
+    for (NodeId operand : node.operands) operands.push_back(made[operand]);
+    const auto* constant = node.As<Constant>();
+    made.push_back(node.As<Input>() ? builder.Input(fmt::format("a{}", ++inputs), node.type)
+                   : constant       ? builder.Constant(node.type, constant->values)
+                                    : builder.Add(node.operation, std::move(operands)));
+  }
+  for (const Output& output : part.outputs()) builder.Output(fmt::format("y{}", ++outputs), made[output.node]);
+  auto result = std::move(builder).Finish();
+  ATUNNER_CHECK(result.has_value());
+  return *std::move(result);
+}
+
 }  // namespace atunner::graph

@@ -19,4 +19,7 @@ using PartCost = std::function<std::optional<double>(const ValidGraph& part, dou
 /// where sizes are open.
 std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost);
 
+/// The same graph, called "part", with inputs a1, a2, … and outputs y1, y2, …: equal parts of any graphs are equal.
+ValidGraph WithoutNames(const ValidGraph& part);
+
 }  // namespace atunner::graph

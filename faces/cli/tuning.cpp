@@ -9,8 +9,10 @@
 #include <thread>
 
 #include "atunner/base/clock.h"
+#include "atunner/measure/harness.h"
 #include "atunner/measure/vendor.h"
 #include "atunner/model/json.h"
+#include "atunner/tune/part_choices.h"
 #include "atunner/tune/restricted_schedule.h"
 #include "faces/cli/artifact_writer.h"
 #include "faces/cli/cli.h"
@@ -186,64 +188,122 @@ Json Summary(const RunRecord& run, const TuneResult& result, const ParameterSpac
   return json;
 }
 
+/// What the sessions of one command share: a divided schedule has one for each of its parts.
+class Tuning {
+ public:
+  Tuning(const Target& target, const TuneFlags& flags, const Common& common, const std::string& command)
+      : target_(target), flags_(flags), common_(common), command_(command) {}
+
+  Status Open() {
+    ATUNNER_TRY(request_.objectives, ParseObjectives(flags_.objective));
+    ATUNNER_TRY(const std::vector<Target> targets, DevicesLike(target_, flags_.devices));
+    ATUNNER_TRY(compiler_, OpenCompiler(flags_.compile_timeout));
+    ATUNNER_TRY(store_, OpenStore(common_.store));
+    request_.profile = target_.profile;
+    request_.arch = target_.profile.Arch();
+    request_.strategy = flags_.strategy;
+    request_.seed = flags_.seed;
+    request_.in_order = !target_.real_index;
+    request_.transfer = !flags_.no_transfer && !flags_.fresh;
+    request_.compile_threads = flags_.compile_threads > 0
+                                   ? flags_.compile_threads
+                                   : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    for (const Target& one : targets) {
+      runners_.push_back(MakeRunner(one, 180));
+      judges_.push_back(runners_.back().get());
+    }
+    // Examines whoever is to win on a real GPU for what that does not tell.
+    if (target_.real_index) examiner_ = MakeRunner({target_.profile, std::nullopt, {}}, kVirtualCheckSeconds);
+    return {};
+  }
+
+  Result<RunRecord> OpenRun(const ScheduleTemplate& schedule) {
+    RunRecord wanted = RecordOf(flags_, schedule.spec(), schedule.space(), target_, command_);
+    bool resumed = false;
+    ATUNNER_TRY(RunRecord run, store_->OpenRun(wanted, resumed));
+    if (!resumed || !flags_.fresh) return run;
+    ATUNNER_RETURN_IF_ERROR(store_->DeleteRun(run.id));
+    return store_->OpenRun(wanted, resumed);
+  }
+
+  /// `summary` is what the store gets to know of it. With `compares` the winner is measured beside others.
+  Result<TuneResult> Run(const ScheduleTemplate& schedule, const Budget& budget, bool compares, RunRecord& run,
+                         Json& summary) {
+    TuneRequest request = request_;
+    request.schedule = &schedule;
+    request.budget = budget;
+    request.plain = compares && !flags_.no_baselines;
+    if (target_.real_index && request.plain) request.vendors = VendorNames(schedule.spec());
+    TuneSession session(request, *compiler_, judges_, SystemClock(), examiner_.get());
+    Progress progress(common_, schedule.space(), budget, target_.evidence());
+    ATUNNER_TRY(TuneResult result,
+                session.Run(store_.get(), run, g_stop, [&](const TuneEvent& event) { progress(event); }));
+    run.seconds += result.seconds;
+    run.status = g_stop ? "stopped" : "finished";
+    summary = Summary(run, result, schedule.space(), target_.profile);
+    if (!target_.real_index) summary["calibration"] = target_.calibration.source;
+    run.summary = DumpJson(summary);
+    ATUNNER_RETURN_IF_ERROR(store_->UpdateRun(run));
+    return result;
+  }
+
+  /// One part after the other, each as the task that it is; what the store knows of them is not tried again. `budget`
+  /// becomes what is left for the whole.
+  Result<std::vector<std::vector<Configuration>>> RunParts(const DividedSchedule& divided, Budget& budget) {
+    const std::vector<const ScheduleTemplate*> parts = divided.Parts();
+    std::vector<double> least_ns;
+    for (const ScheduleTemplate* part : parts) least_ns.push_back(PhysicalFloorNs(part->spec(), target_.profile));
+    const PartBudgets budgets = DivideBudget(budget, least_ns);
+    std::vector<std::vector<Configuration>> choices;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!common_.quiet && !common_.json) fmt::print(stderr, "part {} of {}: ", i + 1, parts.size());
+      ATUNNER_TRY(RunRecord run, OpenRun(*parts[i]));
+      Json summary;
+      ATUNNER_TRY(const TuneResult result, Run(*parts[i], budgets.parts[i], false, run, summary));
+      choices.push_back(BestOf(result));
+      if (choices.back().empty()) choices.back() = {parts[i]->Default()};
+    }
+    budget = budgets.whole;
+    return choices;
+  }
+
+ private:
+  const Target& target_;
+  const TuneFlags& flags_;
+  const Common& common_;
+  const std::string& command_;
+  TuneRequest request_;
+  std::unique_ptr<Compiler> compiler_;
+  std::unique_ptr<Store> store_;
+  std::vector<std::unique_ptr<Judge>> runners_;
+  std::vector<Judge*> judges_;
+  std::unique_ptr<Judge> examiner_;
+};
+
 }  // namespace
 
 Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const TuneFlags& flags, const Common& common,
                       const std::string& command) {
-  ATUNNER_TRY(const RestrictedSchedule schedule, RestrictedSchedule::Make(whole, flags.where));
-  const KernelSpec& spec = schedule.spec();
-  ATUNNER_TRY(const Budget budget, Budget::Parse(flags.budget));
-  ATUNNER_TRY(const std::vector<Objective> objectives, ParseObjectives(flags.objective));
-  ATUNNER_TRY(const std::vector<Target> targets, DevicesLike(target, flags.devices));
-  ATUNNER_TRY(const auto compiler, OpenCompiler(flags.compile_timeout));
-  ATUNNER_TRY(const auto store, OpenStore(common.store));
-  RunRecord wanted = RecordOf(flags, spec, schedule.space(), target, command);
-  bool resumed = false;
-  ATUNNER_TRY(RunRecord run, store->OpenRun(wanted, resumed));
-  if (resumed && flags.fresh) {
-    ATUNNER_RETURN_IF_ERROR(store->DeleteRun(run.id));
-    ATUNNER_TRY(run, store->OpenRun(wanted, resumed));
+  ATUNNER_TRY(const RestrictedSchedule restricted, RestrictedSchedule::Make(whole, flags.where));
+  ATUNNER_TRY(Budget budget, Budget::Parse(flags.budget));
+  if (!flags.out.empty()) ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(flags.out));
+  Tuning tuning(target, flags, common, command);
+  ATUNNER_RETURN_IF_ERROR(tuning.Open());
+  std::signal(SIGINT, [](int) { g_stop = true; });
+  // Conditions are on the parameters of the whole as it is.
+  const auto* divided = flags.where.empty() ? dynamic_cast<const DividedSchedule*>(&whole) : nullptr;
+  std::optional<PartChoices> choices;
+  if (divided != nullptr) {
+    ATUNNER_TRY(auto found, tuning.RunParts(*divided, budget));
+    choices.emplace(whole, *divided, std::move(found));
   }
+  const ScheduleTemplate& schedule = choices ? static_cast<const ScheduleTemplate&>(*choices) : restricted;
+  ATUNNER_TRY(RunRecord run, tuning.OpenRun(schedule));
   const Path out = flags.out.empty() ? UserDataDirectory() / "runs" / run.id : Path(flags.out);
   ATUNNER_RETURN_IF_ERROR(MakeDirectories(out));
   ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(out));
-
-  std::signal(SIGINT, [](int) { g_stop = true; });
-  TuneRequest request;
-  request.schedule = &schedule;
-  request.profile = target.profile;
-  request.arch = target.profile.Arch();
-  request.strategy = flags.strategy;
-  request.budget = budget;
-  request.objectives = objectives;
-  request.seed = flags.seed;
-  request.in_order = !target.real_index;
-  request.transfer = !flags.no_transfer && !flags.fresh;
-  request.compile_threads = flags.compile_threads > 0
-                                ? flags.compile_threads
-                                : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  request.plain = !flags.no_baselines;
-  if (target.real_index && !flags.no_baselines) request.vendors = VendorNames(spec);
-  std::vector<std::unique_ptr<Judge>> runners;
-  std::vector<Judge*> judges;
-  for (const Target& one : targets) {
-    runners.push_back(MakeRunner(one, 180));
-    judges.push_back(runners.back().get());
-  }
-  // Examines whoever is to win on a real GPU for what that does not tell.
-  const std::unique_ptr<Judge> examiner =
-      target.real_index ? MakeRunner({target.profile, std::nullopt, {}}, kVirtualCheckSeconds) : nullptr;
-  TuneSession session(request, *compiler, judges, SystemClock(), examiner.get());
-  Progress progress(common, schedule.space(), budget, target.evidence());
-  ATUNNER_TRY(TuneResult result,
-              session.Run(store.get(), run, g_stop, [&](const TuneEvent& event) { progress(event); }));
-
-  run.seconds += result.seconds;
-  run.status = g_stop ? "stopped" : "finished";
-  Json summary = Summary(run, result, schedule.space(), target.profile);
-  if (!target.real_index) summary["calibration"] = target.calibration.source;
-  run.summary = DumpJson(summary);
-  ATUNNER_RETURN_IF_ERROR(store->UpdateRun(run));
+  Json summary;
+  ATUNNER_TRY(const TuneResult result, tuning.Run(schedule, budget, true, run, summary));
   ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, schedule, target.profile));
   if (common.json) {
     Json printed = summary;
@@ -251,8 +311,9 @@ Result<int> RunTuning(const ScheduleTemplate& whole, const Target& target, const
     printed["report"] = (out / "report.html").string();
     PrintJson(printed);
   } else {
-    fmt::print("{}\n{}report:   {}\n", RenderTable(MakeReport(run, result, spec, schedule.space(), target.profile)),
-               result.winner ? "artifact: " + out.string() + "\n" : "", (out / "report.html").string());
+    const Report report = MakeReport(run, result, schedule.spec(), schedule.space(), target.profile);
+    fmt::print("{}\n{}report:   {}\n", RenderTable(report), result.winner ? "artifact: " + out.string() + "\n" : "",
+               (out / "report.html").string());
   }
   return result.best ? 0 : 1;
 }

@@ -1,0 +1,20 @@
+// A schedule template whose kernels are those of several tasks, one after the other.
+#pragma once
+
+#include <vector>
+
+#include "atunner/model/schedule_template.h"
+
+namespace atunner {
+
+/// What such a template is besides a ScheduleTemplate: its parts can be tuned as tasks of their own.
+class DividedSchedule {
+ public:
+  virtual ~DividedSchedule() = default;
+  /// Each once, whatever the whole calls its tensors: the same part of another task is the same task.
+  virtual std::vector<const ScheduleTemplate*> Parts() const = 0;
+  /// The whole, with a configuration for each of Parts().
+  virtual Result<RenderedKernel> RenderParts(const std::vector<Configuration>& configurations) const = 0;
+};
+
+}  // namespace atunner
