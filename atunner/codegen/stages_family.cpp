@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -15,6 +16,7 @@
 #include "atunner/graph/rewrite.h"
 #include "atunner/model/accuracy.h"
 #include "atunner/model/divided_schedule.h"
+#include "atunner/model/joined_plan.h"
 #include "atunner/operators/graph_operator.h"
 
 namespace atunner {
@@ -33,25 +35,6 @@ int64_t CountOf(const ValidGraph& part, graph::NodeId id) {
   return graph::ElementCount(part.node(id).type.shape).factor();
 }
 
-/// No family but those of the library's own tasks has more of these in a kernel than one, or `products`.
-bool HasOneOfAKind(const ValidGraph& part, int64_t products) {
-  const auto count = [&](const auto& is) { return std::ranges::count_if(part.nodes(), is); };
-  const auto contracts = count([](const graph::Node& node) { return node.As<graph::Contract>() != nullptr; });
-  const auto others = count([](const graph::Node& node) {
-    return node.As<graph::Scan>() || node.As<graph::Sort>() || node.As<graph::Scatter>();
-  });
-  return others == 0 ? contracts <= products : others == 1 && contracts == 0;
-}
-
-/// Columns lay blocks out for what is reduced: not where that is little beside what the part writes.
-bool ReducesLittle(const ValidGraph& part) {
-  int64_t written = 0;
-  for (const graph::Output& output : part.outputs()) written = std::max(written, CountOf(part, output.node));
-  return std::ranges::any_of(part.nodes(), [&](const graph::Node& node) {
-    return node.As<graph::Reduce>() && CountOf(part, node.operands[0]) * 8 < written;
-  });
-}
-
 /// In bytes of memory: what the part reads and writes, as many more as a launch of two microseconds could move, and an
 /// eighth of what each element reads again from caches where nothing is kept.
 std::optional<double> CostOf(const ValidGraph& part, double most, int64_t products) {
@@ -63,16 +46,31 @@ std::optional<double> CostOf(const ValidGraph& part, double most, int64_t produc
     all += bytes(output.node);
     read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
   }
-  if (kLaunch + all >= most || !HasOneOfAKind(part, products)) return std::nullopt;
+  if (kLaunch + all >= most || !graph::HasOneOfAKind(part, products)) return std::nullopt;
   const auto spec = SpecOfGraph(part, {});
   const Family* family = spec ? FamilyOf(*spec) : nullptr;
-  if (family == nullptr || (family == &kColumnsFamily && ReducesLittle(part))) return std::nullopt;
+  if (family == nullptr || (family == &kColumnsFamily && graph::ReducesLittle(part))) return std::nullopt;
   const bool again = family == &kElementsFamily && read > all;
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
 
+/// A part as the task that it is in any graph, and what the whole calls its tensors.
+struct Stage {
+  KernelSpec task;
+  std::map<std::string, std::string> names;
+};
+
+Stage StageOf(const ValidGraph& part, Accuracy accuracy) {
+  Stage stage{SpecOfGraph(graph::WithoutNames(part), {}).value(), {}};
+  SetAccuracy(stage.task, accuracy);
+  auto arg = stage.task.args.begin();
+  for (graph::NodeId id : part.inputs()) stage.names[(arg++)->name] = part.node(id).name;
+  for (const graph::Output& output : part.outputs()) stage.names[(arg++)->name] = output.name;
+  return stage;
+}
+
 /// `products`: of one operand that a part may have.
-std::optional<std::vector<KernelSpec>> StagesOf(const KernelSpec& spec, int64_t products) {
+std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec, int64_t products) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto given = GraphOf(spec);
   const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
@@ -81,61 +79,50 @@ std::optional<std::vector<KernelSpec>> StagesOf(const KernelSpec& spec, int64_t 
   const auto parts =
       graph::Divide(graph, [&](const ValidGraph& part, double most) { return CostOf(part, most, products); });
   if (!parts) return std::nullopt;
-  std::vector<KernelSpec> stages;
-  for (const ValidGraph& part : *parts) {
-    stages.push_back(SpecOfGraph(part, {}).value());
-    SetAccuracy(stages.back(), AccuracyOf(spec));
-  }
+  std::vector<Stage> stages;
+  for (const ValidGraph& part : *parts) stages.push_back(StageOf(part, AccuracyOf(spec)));
   return stages;
-}
-
-/// A stage as a task of its own, whose kernels have the same parameters; nullptr where other names make another task.
-std::unique_ptr<ScheduleTemplate> PartOf(const ScheduleTemplate& stage, const DeviceProfile& profile) {
-  KernelSpec alone = SpecOfGraph(graph::WithoutNames(GraphOf(stage.spec()).value()), {}).value();
-  alone.attributes = stage.spec().attributes;
-  auto part = MakeTemplate(alone, profile);
-  const bool same = part && (*part)->space().Names() == stage.space().Names() &&
-                    (*part)->space().CartesianSize() == stage.space().CartesianSize();
-  return same ? *std::move(part) : nullptr;
 }
 
 class StagesTemplate : public BoundTemplate, public DividedSchedule {
  public:
-  StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile,
-                 std::vector<std::unique_ptr<ScheduleTemplate>> stages)
-      : BoundTemplate(spec, profile), stages_(std::move(stages)) {
-    for (const auto& stage : stages_) {
-      auto part = PartOf(*stage, profile);
-      const ScheduleTemplate& task = part ? *part : *stage;
-      const auto known = std::ranges::find_if(parts_, [&](const ScheduleTemplate* one) {
-        return one->spec().ContentDigest() == task.spec().ContentDigest();
-      });
+  StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile, std::vector<Stage> stages)
+      : BoundTemplate(spec, profile), stages_(std::move(stages)) {}
+
+  /// Equal stages are one part, and the one with most work is what the space is of.
+  Status BindParts() {
+    double longest = -1;
+    for (const Stage& stage : stages_) {
+      const auto known = std::ranges::find_if(
+          parts_, [&](const auto& part) { return part->spec().oracle.graph == stage.task.oracle.graph; });
       part_of_.push_back(static_cast<size_t>(known - parts_.begin()));
       if (known != parts_.end()) continue;
-      parts_.push_back(&task);
-      if (part) alone_.push_back(std::move(part));
+      ATUNNER_TRY(auto part, MakeTemplate(stage.task, profile_));
+      // In ns, by memory's and tensor cores' peaks.
+      const double flops = FlopCount(stage.task, {}).value_or(0);
+      const double least = std::max(MinimumBytes(stage.task, {}).value_or(0) / profile_.dram_gbps,
+                                    flops / (2 * profile_.tensor_fp16_fma_per_clk * profile_.sms * profile_.clock_ghz));
+      if (least > longest) longest = least, main_ = parts_.size();
+      parts_.push_back(std::move(part));
     }
-    // In ns, by memory's and tensor cores' peaks.
-    const auto least_time = [&](const auto& stage) {
-      const double flops = FlopCount(stage->spec(), {}).value_or(0);
-      return std::max(MinimumBytes(stage->spec(), {}).value_or(0) / profile.dram_gbps,
-                      flops / (2 * profile.tensor_fp16_fma_per_clk * profile.sms * profile.clock_ghz));
-    };
-    main_ = static_cast<size_t>(std::ranges::max_element(stages_, {}, least_time) - stages_.begin());
-    space_ = stages_[main_]->space();
+    space_ = parts_[main_]->space();
+    return {};
   }
 
-  Configuration Default() const override { return stages_[main_]->Default(); }
+  Configuration Default() const override { return parts_[main_]->Default(); }
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
-    return stages_[main_]->Cost(configuration, profile);
+    return parts_[main_]->Cost(configuration, profile);
   }
-
-  std::vector<const ScheduleTemplate*> Parts() const override { return parts_; }
+  std::vector<const ScheduleTemplate*> Parts() const override {
+    std::vector<const ScheduleTemplate*> parts;
+    for (const auto& part : parts_) parts.push_back(part.get());
+    return parts;
+  }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     std::vector<Configuration> all;
-    for (const ScheduleTemplate* part : parts_) all.push_back(part->Default());
-    all[part_of_[main_]] = configuration;
+    for (const auto& part : parts_) all.push_back(part->Default());
+    all[main_] = configuration;
     ATUNNER_TRY(RenderedKernel kernel, RenderParts(all));
     kernel.plan.parameter_names = space_.Names();
     kernel.plan.parameter_values = configuration.values;
@@ -148,10 +135,12 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     std::set<std::string> includes;
     std::string text;
     for (size_t i = 0; i < stages_.size(); ++i) {
-      for (const ArgSpec& arg : stages_[i]->spec().args) {
-        if (arg.role == Role::kOutput && !IsArgument(arg.name)) all.plan.workspaces.push_back({arg.name, BytesOf(arg)});
+      const auto& [task, known_as] = stages_[i];
+      for (const ArgSpec& arg : task.args) {
+        const std::string& known = known_as.at(arg.name);
+        if (arg.role == Role::kOutput && !IsArgument(known)) all.plan.workspaces.push_back({known, BytesOf(arg)});
       }
-      ATUNNER_TRY(RenderedKernel stage, stages_[i]->Render(configurations[part_of_[i]]));
+      ATUNNER_TRY(RenderedKernel stage, parts_[part_of_[i]]->Render(configurations[part_of_[i]]));
       const std::string name = fmt::format("stage{}", i + 1);
       // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
       std::string names, uses;
@@ -162,7 +151,10 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
       }
       const std::string body = WithoutIncludes(stage.source.text, includes);
       text += fmt::format("\n{}namespace {} {{\n{}}}\n{}", names, name, body, uses);
-      ATUNNER_RETURN_IF_ERROR(Append(std::move(stage.plan), name, all.plan));
+      const size_t before = all.plan.steps.size();
+      ATUNNER_RETURN_IF_ERROR(JoinPlan(std::move(stage.plan), {name + "_", task.dims, known_as, spec_}, all.plan));
+      for (size_t at = std::max<size_t>(1, before); at < all.plan.steps.size() && overlaps(); ++at)
+        all.plan.steps[at].programmatic = !all.plan.steps[at].cooperative;
     }
     all.source.name = spec_.name + ".cu";
     for (const std::string& include : includes) all.source.text += include + "\n";
@@ -207,61 +199,16 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     return Expr::MustParse(bytes);
   }
 
-  /// Adds a stage's launches, with its sizes as numbers.
-  Status Append(LaunchPlan stage, const std::string& name, LaunchPlan& plan) const {
-    Bindings known;
-    known.Add(stage.parameter_names, stage.parameter_values);
-    const auto fix = [&](Expr& size) -> Status {
-      ATUNNER_TRY(const Value value, size.Evaluate(known));
-      const auto* real = std::get_if<double>(&value);
-      size = Expr::MustParse(real ? fmt::format("{:.17g}", *real) : ToString(value));
-      return {};
-    };
-    for (Workspace& workspace : stage.workspaces) {
-      ATUNNER_RETURN_IF_ERROR(fix(workspace.bytes));
-      plan.workspaces.push_back({name + "_" + workspace.name, workspace.bytes});
-    }
-    for (LaunchStep& step : stage.steps) {
-      for (auto* sizes : {&step.grid, &step.block, &step.cluster}) {
-        for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(fix(size));
-      }
-      ATUNNER_RETURN_IF_ERROR(fix(step.shared_bytes));
-      for (ArgBinding& arg : step.args) {
-        ATUNNER_RETURN_IF_ERROR(fix(arg.value));
-        for (auto* sizes : {&arg.view.dims, &arg.view.strides, &arg.view.box}) {
-          for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(fix(size));
-        }
-        ATUNNER_RETURN_IF_ERROR(fix(arg.view.swizzle_bytes));
-        Rename(arg, name);
-      }
-      step.entry = name + "_" + step.entry;
-      step.programmatic = overlaps() && !step.cooperative && !plan.steps.empty();
-      plan.steps.push_back(std::move(step));
-    }
-    return {};
-  }
-
-  /// As the whole plan calls what a stage's plan calls by a name of its own, or takes for an argument.
-  void Rename(ArgBinding& arg, const std::string& stage) const {
-    if (InWorkspace(arg.kind)) arg.name = stage + "_" + arg.name;
-    if (arg.kind == ArgBinding::Kind::kTensor && !IsArgument(arg.name)) arg.kind = ArgBinding::Kind::kWorkspace;
-    if (arg.kind == ArgBinding::Kind::kTensorMap && !IsArgument(arg.name)) arg.kind = ArgBinding::Kind::kWorkspaceMap;
-  }
-
-  std::vector<std::unique_ptr<ScheduleTemplate>> stages_, alone_;
-  std::vector<const ScheduleTemplate*> parts_;
+  std::vector<Stage> stages_;
+  std::vector<std::unique_ptr<ScheduleTemplate>> parts_;
   std::vector<size_t> part_of_;  ///< each stage's
   size_t main_ = 0;
 };
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
-  std::vector<std::unique_ptr<ScheduleTemplate>> bound;
-  const std::vector<KernelSpec> stages = StagesOf(spec, profile.cc_major == 9 ? 2 : 1).value();
-  for (const KernelSpec& stage : stages) {
-    ATUNNER_TRY(auto each, MakeTemplate(stage, profile));
-    bound.push_back(std::move(each));
-  }
-  return std::make_unique<StagesTemplate>(spec, profile, std::move(bound));
+  auto bound = std::make_unique<StagesTemplate>(spec, profile, StagesOf(spec, profile.cc_major == 9 ? 2 : 1).value());
+  ATUNNER_RETURN_IF_ERROR(bound->BindParts());
+  return bound;
 }
 
 }  // namespace

@@ -162,6 +162,21 @@ std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Par
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
 
+bool HasOneOfAKind(const ValidGraph& part, int64_t products) {
+  const auto count = [&](const auto& is) { return std::ranges::count_if(part.nodes(), is); };
+  const auto contracts = count([](const Node& node) { return node.As<Contract>() != nullptr; });
+  const auto others = count([](const Node& node) { return node.As<Scan>() || node.As<Sort>() || node.As<Scatter>(); });
+  return others == 0 ? contracts <= products : others == 1 && contracts == 0;
+}
+
+bool ReducesLittle(const ValidGraph& part) {
+  const auto count = [&](NodeId id) { return ElementCount(part.node(id).type.shape).factor(); };
+  int64_t written = 0;
+  for (const Output& output : part.outputs()) written = std::max(written, count(output.node));
+  return std::ranges::any_of(
+      part.nodes(), [&](const Node& node) { return node.As<Reduce>() && count(node.operands[0]) * 8 < written; });
+}
+
 ValidGraph WithoutNames(const ValidGraph& part) {
   GraphBuilder builder("part");
   for (const auto& [name, range] : part.symbols()) ATUNNER_CHECK(builder.Symbol(name, range).has_value());

@@ -19,6 +19,12 @@ using PartCost = std::function<std::optional<double>(const ValidGraph& part, dou
 /// where sizes are open.
 std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost);
 
+/// Has a part no more of what a kernel computes once than one: a scan, a sort, a scatter, or `products`?
+bool HasOneOfAKind(const ValidGraph& part, int64_t products);
+
+/// Is what a reduction takes little beside what the part writes?
+bool ReducesLittle(const ValidGraph& part);
+
 /// The same graph, called "part", with inputs a1, a2, … and outputs y1, y2, …: equal parts of any graphs are equal.
 ValidGraph WithoutNames(const ValidGraph& part);
 
