@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
+#include "atunner/graph/attention.h"
 #include "atunner/graph/divide.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/rewrite.h"
@@ -18,6 +18,7 @@
 #include "atunner/model/divided_schedule.h"
 #include "atunner/model/joined_plan.h"
 #include "atunner/operators/graph_operator.h"
+#include "atunner/operators/part_task.h"
 
 namespace atunner {
 namespace {
@@ -46,31 +47,17 @@ std::optional<double> CostOf(const ValidGraph& part, double most, int64_t produc
     all += bytes(output.node);
     read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
   }
-  if (kLaunch + all >= most || !graph::HasOneOfAKind(part, products)) return std::nullopt;
-  const auto spec = SpecOfGraph(part, {});
-  const Family* family = spec ? FamilyOf(*spec) : nullptr;
+  const bool attention = graph::AttentionOf(part).has_value();
+  if (kLaunch + all >= most || !(attention || graph::HasOneOfAKind(part, products))) return std::nullopt;
+  const auto made = TaskOfPart(part, Accuracy::kDefault);
+  const Family* family = made ? FamilyOf(made->task) : nullptr;
   if (family == nullptr || (family == &kColumnsFamily && graph::ReducesLittle(part))) return std::nullopt;
   const bool again = family == &kElementsFamily && read > all;
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
 
-/// A part as the task that it is in any graph, and what the whole calls its tensors.
-struct Stage {
-  KernelSpec task;
-  std::map<std::string, std::string> names;
-};
-
-Stage StageOf(const ValidGraph& part, Accuracy accuracy) {
-  Stage stage{SpecOfGraph(graph::WithoutNames(part), {}).value(), {}};
-  SetAccuracy(stage.task, accuracy);
-  auto arg = stage.task.args.begin();
-  for (graph::NodeId id : part.inputs()) stage.names[(arg++)->name] = part.node(id).name;
-  for (const graph::Output& output : part.outputs()) stage.names[(arg++)->name] = output.name;
-  return stage;
-}
-
 /// `products`: of one operand that a part may have.
-std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec, int64_t products) {
+std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, int64_t products) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto given = GraphOf(spec);
   const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
@@ -79,20 +66,20 @@ std::optional<std::vector<Stage>> StagesOf(const KernelSpec& spec, int64_t produ
   const auto parts =
       graph::Divide(graph, [&](const ValidGraph& part, double most) { return CostOf(part, most, products); });
   if (!parts) return std::nullopt;
-  std::vector<Stage> stages;
-  for (const ValidGraph& part : *parts) stages.push_back(StageOf(part, AccuracyOf(spec)));
+  std::vector<PartTask> stages;
+  for (const ValidGraph& part : *parts) stages.push_back(TaskOfPart(part, AccuracyOf(spec)).value());
   return stages;
 }
 
 class StagesTemplate : public BoundTemplate, public DividedSchedule {
  public:
-  StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile, std::vector<Stage> stages)
+  StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile, std::vector<PartTask> stages)
       : BoundTemplate(spec, profile), stages_(std::move(stages)) {}
 
   /// Equal stages are one part, and the one with most work is what the space is of.
   Status BindParts() {
     double longest = -1;
-    for (const Stage& stage : stages_) {
+    for (const PartTask& stage : stages_) {
       const auto known = std::ranges::find_if(
           parts_, [&](const auto& part) { return part->spec().oracle.graph == stage.task.oracle.graph; });
       part_of_.push_back(static_cast<size_t>(known - parts_.begin()));
@@ -138,7 +125,8 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
       const auto& [task, known_as] = stages_[i];
       for (const ArgSpec& arg : task.args) {
         const std::string& known = known_as.at(arg.name);
-        if (arg.role == Role::kOutput && !IsArgument(known)) all.plan.workspaces.push_back({known, BytesOf(arg)});
+        if (arg.role == Role::kOutput && !IsArgument(known))
+          all.plan.workspaces.push_back({known, Expr(ShapeOf(arg, task, task.dims)->bytes)});
       }
       ATUNNER_TRY(RenderedKernel stage, parts_[part_of_[i]]->Render(configurations[part_of_[i]]));
       const std::string name = fmt::format("stage{}", i + 1);
@@ -192,14 +180,7 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
   }
 
   bool IsArgument(const std::string& name) const { return spec_.FindArg(name) != nullptr; }
-  /// Room for what a stage leaves for another.
-  static Expr BytesOf(const ArgSpec& arg) {
-    std::string bytes = std::to_string(SizeOf(arg.dtype));
-    for (const Expr& extent : arg.shape) bytes += " * (" + extent.text() + ")";
-    return Expr::MustParse(bytes);
-  }
-
-  std::vector<Stage> stages_;
+  std::vector<PartTask> stages_;
   std::vector<std::unique_ptr<ScheduleTemplate>> parts_;
   std::vector<size_t> part_of_;  ///< each stage's
   size_t main_ = 0;

@@ -111,6 +111,31 @@ output y
             0);
 }
 
+// However it is written, it is the attention family's, between products of other parts.
+TEST_F(Stages, AttentionOfAnotherSpelling) {
+  std::string text = "graph heads\ninput x: bfloat16[64, 64]\n";
+  for (const char* name : {"q", "k", "v"}) text += std::string("input w") + name + ": bfloat16[64, 64]\n";
+  for (const std::string name : {"q", "k", "v"}) {
+    text += name + "_sum = contract(x, w" + name + ", equation=\"mk,nk->mn\", as=float32)\n" + name + "_flat = cast(" +
+            name + "_sum, bfloat16)\n" + name + "_rows = reshape(" + name + "_flat, shape=[1, 64, 2, 32])\n" + name +
+            " = transpose(" + name + "_rows, order=[0, 2, 1, 3])\n";
+  }
+  text += R"(scores = contract(q, k, equation="bhsd,bhtd->bhst", as=float32)
+masked = select(index(-1) <= index(-2), scores * 0.17677669529663687, -inf)
+top = reduce_max(masked, axes=[-1], keep=true)
+grown = exp(masked - top)
+total = reduce_sum(grown, axes=[-1], keep=true)
+share = cast(grown / total, bfloat16)
+mixed = contract(share, v, equation="bhst,bhtd->bhsd", as=float32)
+y = cast(mixed, bfloat16)
+output y
+)";
+  CheckText(text, 0);
+  const auto spec = SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value();
+  const auto schedule = MakeTemplate(spec, FindProfile("H200").value()).value();
+  EXPECT_THAT(schedule->Render(schedule->Default())->source.text, testing::HasSubstr("// attention_gqa"));
+}
+
 // Whatever the letters: axes that lie otherwise are transposed first.
 TEST_F(Stages, ContractionsOfAnyAxes) {
   const std::string types = "input a: bfloat16[24, 5, 40]\ninput b: bfloat16[5, 24, 56]\n";

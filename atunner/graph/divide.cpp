@@ -28,10 +28,16 @@ class Divider {
  public:
   /// `repeats`: small values that inputs alone say are computed again wherever they are needed.
   Divider(const ValidGraph& graph, bool repeats)
-      : graph_(graph), repeated_(graph.nodes().size(), false), places_(graph.nodes().size(), kNowhere) {
+      : graph_(graph),
+        repeated_(graph.nodes().size(), false),
+        depths_(graph.nodes().size(), 0),
+        places_(graph.nodes().size(), kNowhere) {
     for (const Output& output : graph.outputs()) names_.try_emplace(output.node, output.name);
     for (const Node& node : graph.nodes()) most_ = std::max(most_, CountOf(node));
-    for (size_t id = 0; id < repeated_.size(); ++id) repeated_[id] = IsRepeated(static_cast<NodeId>(id), repeats);
+    for (size_t id = 0; id < repeated_.size(); ++id) {
+      repeated_[id] = IsRepeated(static_cast<NodeId>(id), repeats);
+      for (NodeId operand : graph.nodes()[id].operands) depths_[id] = std::max(depths_[id], depths_[operand] + 1);
+    }
     for (const Output& output : graph.outputs()) Place(output.node);
   }
 
@@ -81,10 +87,13 @@ class Divider {
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
   }
 
-  /// Right before the first that needs it.
+  /// Right before the first that needs it: of operands the one with most before it comes last, so that a long chain has
+  /// its short ones' results at hand.
   void Place(NodeId id) {
     if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
-    for (NodeId operand : graph_.node(id).operands) Place(operand);
+    std::vector<NodeId> operands = graph_.node(id).operands;
+    std::ranges::stable_sort(operands, {}, [&](NodeId operand) { return depths_[operand]; });
+    for (NodeId operand : operands) Place(operand);
     places_[id] = order_.size();
     order_.push_back(id);
   }
@@ -128,9 +137,18 @@ class Divider {
   /// What goes from part to part loses no more than arithmetic does, but for what products take as it is.
   DType KeptType(NodeId id) const {
     const DType own = graph_.node(id).type.dtype;
-    const bool multiplied =
-        std::ranges::any_of(graph_.nodes(), [&](const Node& user) { return user.As<Contract>() && Uses(user, id); });
-    return multiplied || names_.contains(id) ? own : ArithmeticType(own);
+    return IsMultiplied(id) || names_.contains(id) ? own : ArithmeticType(own);
+  }
+
+  /// By a contraction, as it is or moved.
+  bool IsMultiplied(NodeId id) const {
+    for (size_t at = static_cast<size_t>(id) + 1; at < graph_.nodes().size(); ++at) {
+      const Node& user = graph_.nodes()[at];
+      if (!Uses(user, id)) continue;
+      const bool moves = !IsHeavy(user) && !user.As<Map>();
+      if (user.As<Contract>() || (moves && IsMultiplied(static_cast<NodeId>(at)))) return true;
+    }
+    return false;
   }
 
   static bool Uses(const Node& user, NodeId id) { return std::ranges::find(user.operands, id) != user.operands.end(); }
@@ -145,6 +163,7 @@ class Divider {
   const ValidGraph& graph_;
   std::map<NodeId, std::string> names_;  ///< of what is an output
   std::vector<bool> repeated_;
+  std::vector<int> depths_;     ///< nodes on the longest way from an input
   std::vector<size_t> places_;  ///< of each node in `order_`
   std::vector<NodeId> order_;
   int64_t most_ = 1;

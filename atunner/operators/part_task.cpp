@@ -1,0 +1,45 @@
+#include "atunner/operators/part_task.h"
+
+#include <utility>
+
+#include "atunner/graph/attention.h"
+#include "atunner/graph/divide.h"
+#include "atunner/operators/graph_operator.h"
+#include "atunner/operators/operator.h"
+
+namespace atunner {
+namespace {
+
+Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, DType dtype) {
+  const bool masked = !form.mask.empty();
+  if (masked && form.causal) return Invalid("attention that is masked twice");
+  const Operator* op = FindOperator(masked ? "attention_masked" : "attention_gqa");
+  OperatorRequest request{
+      {{form.batch, form.heads, form.queries, form.dim}, {form.batch, form.heads, form.keys, form.dim}},
+      dtype,
+      {{"scale", form.scale}}};
+  if (form.causal) request.attributes["causal"] = true;
+  ATUNNER_TRY(KernelSpec task, op->Instantiate(request));
+  PartTask part{std::move(task), {{"q", form.q}, {"k", form.k}, {"v", form.v}, {"y", form.y}}};
+  if (masked) part.names["mask"] = form.mask;
+  return part;
+}
+
+}  // namespace
+
+Result<PartTask> TaskOfPart(const graph::ValidGraph& part, Accuracy accuracy) {
+  PartTask made;
+  const DType dtype = part.node(part.outputs()[0].node).type.dtype;
+  if (const auto attention = graph::AttentionOf(part)) {
+    ATUNNER_TRY(made, TaskOfAttention(*attention, dtype));
+  } else {
+    ATUNNER_TRY(made.task, SpecOfGraph(graph::WithoutNames(part), {}));
+    auto arg = made.task.args.begin();
+    for (graph::NodeId id : part.inputs()) made.names[(arg++)->name] = part.node(id).name;
+    for (const graph::Output& output : part.outputs()) made.names[(arg++)->name] = output.name;
+  }
+  SetAccuracy(made.task, accuracy);
+  return made;
+}
+
+}  // namespace atunner

@@ -1,0 +1,22 @@
+// A part of a graph as the task that it is in any graph.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "atunner/graph/graph.h"
+#include "atunner/model/accuracy.h"
+#include "atunner/model/kernel_spec.h"
+
+namespace atunner {
+
+struct PartTask {
+  KernelSpec task;
+  std::map<std::string, std::string> names;  ///< its tensors, as the graph calls them
+};
+
+/// Attention as the library's operator, whatever the part's spelling; everything else by its own graph, without names.
+/// An error where the part is no task.
+Result<PartTask> TaskOfPart(const graph::ValidGraph& part, Accuracy accuracy);
+
+}  // namespace atunner
