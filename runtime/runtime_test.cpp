@@ -128,6 +128,21 @@ TEST_F(Runtime, TakesScratchMemoryFromThePoolInStreamOrder) {
   EXPECT_EQ(cuda_.Download(y, 1000)[100], 97.0f / 2 + 1);
 }
 
+TEST_F(Runtime, LetsAStepThatWaitsItselfStartEarly) {
+  cuda_.Play("H200");
+  Artifact artifact = TwoStepArtifact();
+  artifact.plan.steps[1].programmatic = true;
+  const runtime::Set set = SetOf(artifact);
+  const runtime::Kernel kernel = set.Choose({"", "", {{"n", 1000}}, {}}, 0);
+  const uint64_t x = cuda_.Upload(Ramp(1000));
+  const uint64_t y = cuda_.Upload(std::vector<float>(1000));
+  cuda_.ResetLog();
+  kernel.Launch(kStream, {x, y});
+  EXPECT_THAT(cuda_.log(),
+              testing::ContainsRegex("cuLaunchKernel halve [^\n]*\ncuLaunchKernelEx add_one [^\n]* programmatic\n"));
+  EXPECT_EQ(cuda_.Download(y, 1000)[100], 97.0f / 2 + 1);
+}
+
 TEST_F(Runtime, PassesTensorMapsAndLaunchesCooperatively) {
   cuda_.Play("H200");
   const Path folder = dir_.path() / "boxes";

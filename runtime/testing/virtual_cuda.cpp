@@ -124,9 +124,10 @@ Result Launch(Machine& machine, const char* call, const LaunchShape& shape, cuda
               const VirtualFunction& function, void** params) {
   const std::vector<KernelArg> args = ReadArgs(function, params);
   const auto extent = [](const Dim3& d) { return fmt::format("{},{},{}", d.x, d.y, d.z); };
-  const Result asked = machine.Record(call, " {} grid={} block={} cluster={} shared={} stream={} args={}",
-                                      function.name, extent(shape.grid), extent(shape.block), extent(shape.cluster),
-                                      shape.dynamic_shared_bytes, static_cast<void*>(stream), Hex(args));
+  const Result asked =
+      machine.Record(call, " {} grid={} block={} cluster={} shared={} stream={} args={}{}", function.name,
+                     extent(shape.grid), extent(shape.block), extent(shape.cluster), shape.dynamic_shared_bytes,
+                     static_cast<void*>(stream), Hex(args), shape.programmatic ? " programmatic" : "");
   if (asked != cuda::kSuccess || function.module == nullptr) return asked;
   const auto outcome = machine.gpu->Launch(*function.module, function.name, shape, args, {});
   if (!outcome || !outcome->completed()) {
@@ -318,6 +319,8 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, cuda::Function function, 
       shape.cluster = {cluster.x, cluster.y, cluster.z};
     if (config->attributes[i].id == cuda::kLaunchAttributeCooperative)
       shape.cooperative = config->attributes[i].value.enabled != 0;
+    if (config->attributes[i].id == cuda::kLaunchAttributeProgrammatic)
+      shape.programmatic = config->attributes[i].value.enabled != 0;
   }
   const Lock lock(TheMachine().mutex);
   return Launch(TheMachine(), __func__, shape, config->stream, *reinterpret_cast<VirtualFunction*>(function), params);
