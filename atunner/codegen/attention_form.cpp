@@ -8,6 +8,7 @@
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/library_task.h"
 #include "atunner/codegen/wgmma_text.h"
+#include "atunner/operators/part_task.h"
 
 namespace atunner {
 namespace {
@@ -48,6 +49,7 @@ std::optional<AttentionForm> AttentionForm::Of(const KernelSpec& spec) {
   form.causal = SettingOr(spec, "causal", 0) != 0;
   form.window = static_cast<int64_t>(SettingOr(spec, "window", 0));
   form.scale = SettingOr(spec, "scale", 1 / std::sqrt(Real(form.dim)));
+  form.far = SettingOr(spec, kScoresOfAnySize, 0) != 0;
   form.given = named->given + (SettingOr(spec, "per_sequence", 0) != 0 ? 1 : 0);
   if (named->extra != nullptr) form.extra = named->extra;
   form.heads_text = fmt::format("({}) * {}", spec.FindArg("q")->shape[0].text(), q[1]);
@@ -79,7 +81,7 @@ ForwardTile AttentionForm::Forward() const {
 
 ConstantBlock AttentionForm::Constants(int64_t statistics, int64_t head_group) const {
   ConstantBlock block;
-  block.Define("STATISTICS", statistics).Int("DIM", dim).Bool("CAUSAL", causal);
+  block.Define("STATISTICS", statistics).Int("DIM", dim).Bool("CAUSAL", causal).Bool("FAR", far);
   block.Int("WINDOW", window, "keys back that a query sees; 0 = all");
   block.Int("AHEAD", keys - queries, "keys before the one beside the first query");
   block.Int("SHARING", sharing, "query heads that share a key head").Int("HEADS", members, "of a sequence");

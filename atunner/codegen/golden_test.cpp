@@ -285,6 +285,7 @@ typedef __nv_bfloat16 T;
 #define STATISTICS 0
 constexpr int DIM = 128;
 constexpr bool CAUSAL = true;
+constexpr bool FAR = false;
 constexpr int WINDOW = 0;  // keys back that a query sees; 0 = all
 constexpr int AHEAD = 0;  // keys before the one beside the first query
 constexpr int SHARING = 1;  // query heads that share a key head

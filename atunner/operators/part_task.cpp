@@ -20,6 +20,7 @@ Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, DType dtype) 
       {{"scale", form.scale}}};
   if (form.causal) request.attributes["causal"] = true;
   ATUNNER_TRY(KernelSpec task, op->Instantiate(request));
+  task.attributes[std::string(kScoresOfAnySize)] = true;
   PartTask part{std::move(task), {{"q", form.q}, {"k", form.k}, {"v", form.v}, {"y", form.y}}};
   if (masked) part.names["mask"] = form.mask;
   return part;

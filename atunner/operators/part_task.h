@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "atunner/graph/graph.h"
 #include "atunner/model/accuracy.h"
@@ -14,6 +15,10 @@ struct PartTask {
   KernelSpec task;
   std::map<std::string, std::string> names;  ///< its tensors, as the graph calls them
 };
+
+/// An attribute of attention inside of a graph: what products before it make of large inputs are scores of any size, of
+/// which the largest must be subtracted exactly.
+inline constexpr std::string_view kScoresOfAnySize = "scores_of_any_size";
 
 /// Attention as the library's operator, whatever the part's spelling; everything else by its own graph, without names.
 /// An error where the part is no task.

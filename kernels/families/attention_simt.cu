@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const float* __r
         UNROLLED for (int e = 0; e < 4; ++e) out[i][c][e] *= keep;
       }
       UNROLLED for (int j = 0; j < KEYS; ++j) {
-        const float weight = exp2f(fmaf(scores[i][j], steep, -shift));
+        const float weight = exp2f(FAR ? __fmul_rn(scores[i][j], steep) - shift : fmaf(scores[i][j], steep, -shift));
         total[i] += weight;
         weights[row * WEIGHT_PITCH + x + j * 16] = weight;
       }

@@ -81,7 +81,7 @@ struct Running {
     UNROLLED for (int j = 0; j < FRAGMENTS; ++j) {
       UNROLLED for (int e = 0; e < 4; ++e) {
         const float score = scores[j][e];
-        scores[j][e] = power_of_two(STATISTICS ? __fmul_rn(score, steep[e / 2]) - shift[e / 2] : fmaf(score, steep[e / 2], -shift[e / 2]));
+        scores[j][e] = power_of_two(STATISTICS || FAR ? __fmul_rn(score, steep[e / 2]) - shift[e / 2] : fmaf(score, steep[e / 2], -shift[e / 2]));
         sums[e / 2][e % 2] += scores[j][e];
       }
     }
