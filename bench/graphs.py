@@ -1,11 +1,12 @@
 """Parts of models as graphs (.atg) on the GPU of this machine: PyTorch eager, torch.compile as it comes and with CUDA graphs
-(mode "reduce-overhead"), and atunner through its runtime, launch by launch and in a CUDA graph, in one run and one table.
+(mode "reduce-overhead"), and atunner: as it measures itself, and through its runtime from Python, launch by launch and in a CUDA graph; in one run and one table.
 
 Times are medians of CUDA events with L2 emptied by a write before each sample, us. Results are compared with PyTorch's in float32.
 Usage: python3 bench/graphs.py --atunner build/atunner [--budget 60,60s] [--only mlp,layer,bottleneck,linear,scores] [--ahead] [--texts FOLDER]
        The runtime is $ATUNNER_RUNTIME, or where faces/python/atunner_runtime.py looks for it. --texts: only writes the graphs there.
 """
 import argparse
+import json
 import math
 import os
 import re
@@ -18,7 +19,7 @@ import torch.nn.functional as F
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
-from common import announce, flags, time_us  # noqa: E402
+from common import announce, best_us, flags, time_us, why_not  # noqa: E402
 
 BF16 = "bfloat16"
 MODES = [{}, {"mode": "reduce-overhead"}]  # of torch.compile
@@ -238,14 +239,18 @@ def compiled(call, arguments, flush, **options):
 
 
 def tuned(atunner, text, folder, budget):
-    """The artifact's folder, or why there is none."""
+    """The artifact's folder and what atunner measured, or why there is none."""
     path = os.path.join(folder, "graph.atg")
     with open(path, "w") as file:
         file.write(text)
     out = os.path.join(folder, "out")
-    command = [atunner, "optimize", "--graph", path, "--budget", budget, "--out", out, "--fresh", "--no-baselines", "--quiet"]
+    command = [atunner, "optimize", "--graph", path, "--budget", budget, "--out", out, "--fresh", "--no-baselines", "--json"]
     answer = subprocess.run(command + ["--store", os.path.join(folder, "runs.db")], capture_output=True, text=True)
-    return (out, "") if os.path.isdir(out) else (None, (answer.stderr or answer.stdout).strip()[-300:])
+    try:
+        told = json.loads(answer.stdout)
+    except json.JSONDecodeError:
+        told = {"error": {"what": (answer.stderr or answer.stdout).strip()[-300:]}}
+    return out, best_us(told), why_not(told)
 
 
 def measure(label, text, call, args, flush):
@@ -256,8 +261,8 @@ def measure(label, text, call, args, flush):
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
     line = [time_us(call, values, flush), *(compiled(call, values, flush, **options) for options in MODES)]
     with tempfile.TemporaryDirectory() as folder:
-        out, why = tuned(args.atunner, text, folder, args.budget)
-        if out is None:
+        out, measured, why = tuned(args.atunner, text, folder, args.budget)
+        if why:
             return f"| {label} | " + " | ".join(f"{each:.1f}" for each in line) + f" | {why} |", math.nan
         kernel = atunner_runtime.ArtifactSet(out).choose(dims={}, device=torch.cuda.current_device())
         names = re.findall(r"^output (\w+)", text, re.M)
@@ -269,9 +274,8 @@ def measure(label, text, call, args, flush):
         launches = time_us(launch, (), flush)
         error = max((results[name].float() - each.float()).abs().max().item() / each.float().abs().max().item() for name, each in zip(names, wanted))
         captured = time_us(in_graph(launch), (), flush)
-    best = min(launches, captured)
-    ratio = min(each for each in line if not math.isnan(each)) / best
-    return f"| {label} | " + " | ".join(f"{each:.1f}" for each in line + [launches, captured]) + f" | {ratio:.2f} | {error:.1e} |", ratio
+    ratio = min(each for each in line if not math.isnan(each)) / min(measured, launches, captured)
+    return f"| {label} | " + " | ".join(f"{each:.1f}" for each in line + [measured, launches, captured]) + f" | {ratio:.2f} | {error:.1e} |", ratio
 
 
 def main():
@@ -298,7 +302,7 @@ def main():
                 file.write(text)
         return
     flush = announce("us")
-    print("| graph | eager | compiled | with CUDA graphs | atunner | in a CUDA graph | ratio | largest difference |\n|---|---|---|---|---|---|---|---|")
+    print("| graph | eager | compiled | with CUDA graphs | atunner's own measurement | launched from Python | in a CUDA graph | ratio | largest difference |\n|---|---|---|---|---|---|---|---|---|")
     for label, (text, call) in rows:
         try:
             print(measure(label, text, call, args, flush)[0], flush=True)

@@ -38,7 +38,7 @@ int64_t CountOf(const ValidGraph& part, graph::NodeId id) {
 
 /// In bytes of memory: what the part reads and writes, as many more as a launch of two microseconds could move, and an
 /// eighth of what each element reads again from caches where nothing is kept.
-std::optional<double> CostOf(const ValidGraph& part, double most, int64_t products) {
+std::optional<double> CostOf(const ValidGraph& part, double most, bool pairs) {
   constexpr double kLaunch = 8e6;
   const auto bytes = [&](graph::NodeId id) { return Real(CountOf(part, id) * SizeOf(part.node(id).type.dtype)); };
   double all = 0, read = 0;
@@ -48,7 +48,7 @@ std::optional<double> CostOf(const ValidGraph& part, double most, int64_t produc
     read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
   }
   const bool attention = graph::AttentionOf(part).has_value();
-  if (kLaunch + all >= most || !(attention || graph::HasOneOfAKind(part, products))) return std::nullopt;
+  if (kLaunch + all >= most || !(attention || graph::HasOneOfAKind(part, pairs))) return std::nullopt;
   const auto made = TaskOfPart(part, Accuracy::kDefault);
   const Family* family = made ? FamilyOf(made->task) : nullptr;
   if (family == nullptr || (family == &kColumnsFamily && graph::ReducesLittle(part))) return std::nullopt;
@@ -56,15 +56,15 @@ std::optional<double> CostOf(const ValidGraph& part, double most, int64_t produc
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
 
-/// `products`: of one operand that a part may have.
-std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, int64_t products) {
+/// `pairs`: a part may have two products of one operand.
+std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, bool pairs) {
   if (spec.oracle.kind != Oracle::Kind::kGraph) return std::nullopt;
   const auto given = GraphOf(spec);
   const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
   if (!sized) return std::nullopt;
   const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(graph::WithoutSingleUpdates(*sized)));
   const auto parts =
-      graph::Divide(graph, [&](const ValidGraph& part, double most) { return CostOf(part, most, products); });
+      graph::Divide(graph, [&](const ValidGraph& part, double most) { return CostOf(part, most, pairs); });
   if (!parts) return std::nullopt;
   std::vector<PartTask> stages;
   for (const ValidGraph& part : *parts) stages.push_back(TaskOfPart(part, AccuracyOf(spec)).value());
@@ -187,14 +187,14 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
 };
 
 Result<std::unique_ptr<ScheduleTemplate>> Bind(const KernelSpec& spec, const DeviceProfile& profile) {
-  auto bound = std::make_unique<StagesTemplate>(spec, profile, StagesOf(spec, profile.cc_major == 9 ? 2 : 1).value());
+  auto bound = std::make_unique<StagesTemplate>(spec, profile, StagesOf(spec, profile.cc_major == 9).value());
   ATUNNER_RETURN_IF_ERROR(bound->BindParts());
   return bound;
 }
 
 }  // namespace
 
-constinit const Family kStagesFamily{"stages", [](const KernelSpec& spec) { return StagesOf(spec, 1).has_value(); },
+constinit const Family kStagesFamily{"stages", [](const KernelSpec& spec) { return StagesOf(spec, false).has_value(); },
                                      Bind};
 
 }  // namespace atunner

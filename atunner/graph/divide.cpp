@@ -181,11 +181,19 @@ std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const Par
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }
 
-bool HasOneOfAKind(const ValidGraph& part, int64_t products) {
-  const auto count = [&](const auto& is) { return std::ranges::count_if(part.nodes(), is); };
-  const auto contracts = count([](const Node& node) { return node.As<Contract>() != nullptr; });
-  const auto others = count([](const Node& node) { return node.As<Scan>() || node.As<Sort>() || node.As<Scatter>(); });
-  return others == 0 ? contracts <= products : others == 1 && contracts == 0;
+bool HasOneOfAKind(const ValidGraph& part, bool pairs) {
+  std::vector<const Node*> contracts;
+  int others = 0;
+  for (const Node& node : part.nodes()) {
+    if (node.As<Contract>()) contracts.push_back(&node);
+    others += node.As<Scan>() || node.As<Sort>() || node.As<Scatter>() ? 1 : 0;
+  }
+  if (contracts.size() + static_cast<size_t>(others) <= 1) return true;
+  const auto shared = [&](NodeId operand) {
+    return std::ranges::find(contracts[1]->operands, operand) != contracts[1]->operands.end();
+  };
+  return pairs && others == 0 && contracts.size() == 2 && part.outputs().size() == 1 &&
+         std::ranges::any_of(contracts[0]->operands, shared);
 }
 
 bool ReducesLittle(const ValidGraph& part) {

@@ -19,8 +19,9 @@ using PartCost = std::function<std::optional<double>(const ValidGraph& part, dou
 /// where sizes are open.
 std::optional<std::vector<ValidGraph>> Divide(const ValidGraph& graph, const PartCost& cost);
 
-/// Has a part no more of what a kernel computes once than one: a scan, a sort, a scatter, or `products`?
-bool HasOneOfAKind(const ValidGraph& part, int64_t products);
+/// Has a part no more of what a kernel computes once than one: a product, a scan, a sort, a scatter; or, with `pairs`,
+/// two products of one operand?
+bool HasOneOfAKind(const ValidGraph& part, bool pairs);
 
 /// Is what a reduction takes little beside what the part writes?
 bool ReducesLittle(const ValidGraph& part);

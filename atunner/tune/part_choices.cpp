@@ -10,7 +10,7 @@
 namespace atunner {
 namespace {
 
-constexpr double kForTheWhole = 0.25;  // of the budget
+constexpr double kForTheWhole = 0.15;  // of the budget
 constexpr int64_t kFewestTrials = 2;
 constexpr double kLaunchNs = 4000;  // a part takes at least this, whatever it moves
 constexpr double kClose = 1.03;     // beside other parts who is second alone may be first
@@ -50,7 +50,8 @@ Configuration PartChoices::Default() const {
 }
 
 PartBudgets DivideBudget(const Budget& budget, const std::vector<double>& least_ns) {
-  const auto weight = [](double ns) { return std::max(ns, kLaunchNs); };
+  // What takes ten times as long is worth more trials, but not ten times as many.
+  const auto weight = [](double ns) { return std::sqrt(std::max(ns, kLaunchNs)); };
   const double all =
       std::accumulate(least_ns.begin(), least_ns.end(), 0.0, [&](double sum, double ns) { return sum + weight(ns); });
   const auto share = [&](double part, int64_t fewest) {

@@ -62,13 +62,13 @@ TEST(PartChoices, AreParametersOfTheWhole) {
 }
 
 TEST(PartChoices, ShareTheBudgetByWhatPartsTake) {
-  const PartBudgets budgets = DivideBudget({.trials = 100, .seconds = 40}, {20000, 10, 36000});
+  const PartBudgets budgets = DivideBudget({.trials = 100, .seconds = 40}, {36000, 10, 64000});
   ASSERT_EQ(budgets.parts.size(), 3u);
-  EXPECT_EQ(*budgets.parts[0].trials, 25);
-  EXPECT_EQ(*budgets.parts[1].trials, 5) << "a launch takes time, whatever it moves";
-  EXPECT_EQ(*budgets.parts[2].trials, 45);
-  EXPECT_EQ(*budgets.whole.trials, 25);
-  EXPECT_DOUBLE_EQ(*budgets.whole.seconds, 10);
+  EXPECT_EQ(*budgets.parts[0].trials, 31);
+  EXPECT_EQ(*budgets.parts[1].trials, 10) << "a launch takes time, whatever it moves";
+  EXPECT_EQ(*budgets.parts[2].trials, 42);
+  EXPECT_EQ(*budgets.whole.trials, 15);
+  EXPECT_DOUBLE_EQ(*budgets.whole.seconds, 6);
   const PartBudgets few = DivideBudget({.trials = 1}, {1, 1});
   EXPECT_EQ(*few.parts[1].trials, 2);
   EXPECT_EQ(*few.whole.trials, 1);
