@@ -221,6 +221,13 @@ class MatrixTemplate : public ProductTemplate {
     if (maps_) {
       constants.Int("STREAM", at["stream"], "operands that leave L2 first: 1 = b, 2 = both");
       constants.Int("A_ROWS", RowsFetched(at), "of a's tile that are fetched");
+      const std::string twin = product_.twin.empty() ? product_.b.tensor : product_.twin;
+      constants.Line(
+          fmt::format("#if defined IS_GIVEN_{} && defined IS_GIVEN_{} && !{}", product_.b.tensor, twin, wide_b));
+      constants.Bool("B_GIVEN", true, "before the launch before this one")
+          .Line("#else")
+          .Bool("B_GIVEN", false)
+          .Line("#endif");
     } else {
       constants.Int("A_ALIGN", wide_a ? 8 : a_align_, "elements at whose multiples rows of a start");
       constants.Int("B_ALIGN", wide_b ? 8 : b_align_);

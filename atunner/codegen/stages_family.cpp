@@ -1,12 +1,7 @@
 // Stages: graphs that none of the other families computes at once, one part after the other: losses of rows and their
 // totals, norms over all that every element needs, products behind products. Each part is a graph of its own, which
 // another family schedules; the one that should take longest is tuned, the others run as their families would begin.
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <regex>
-#include <set>
-#include <sstream>
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
@@ -16,7 +11,7 @@
 #include "atunner/graph/rewrite.h"
 #include "atunner/model/accuracy.h"
 #include "atunner/model/divided_schedule.h"
-#include "atunner/model/joined_plan.h"
+#include "atunner/model/joined_kernel.h"
 #include "atunner/operators/graph_operator.h"
 #include "atunner/operators/part_task.h"
 
@@ -116,70 +111,16 @@ class StagesTemplate : public BoundTemplate, public DividedSchedule {
     return kernel;
   }
 
-  /// Every stage's source in a namespace of its own, since helpers are written for constants in front of them.
   Result<RenderedKernel> RenderParts(const std::vector<Configuration>& configurations) const override {
-    RenderedKernel all;
-    std::set<std::string> includes;
-    std::string text;
+    JoinedKernel all(spec_, profile_.cc_major >= 9);
     for (size_t i = 0; i < stages_.size(); ++i) {
-      const auto& [task, known_as] = stages_[i];
-      for (const ArgSpec& arg : task.args) {
-        const std::string& known = known_as.at(arg.name);
-        if (arg.role == Role::kOutput && !IsArgument(known))
-          all.plan.workspaces.push_back({known, Expr(ShapeOf(arg, task, task.dims)->bytes)});
-      }
       ATUNNER_TRY(RenderedKernel stage, parts_[part_of_[i]]->Render(configurations[part_of_[i]]));
-      const std::string name = fmt::format("stage{}", i + 1);
-      // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
-      std::string names, uses;
-      for (const std::string& entry : EntriesOf(stage.plan)) uses += fmt::format("using {}::{};\n", name, entry);
-      for (const std::string& kernel : KernelsOf(stage.source.text, overlaps())) {
-        names += fmt::format("#define {1} {0}_{1}\n", name, kernel);
-        uses += fmt::format("#undef {}\n", kernel);
-      }
-      const std::string body = WithoutIncludes(stage.source.text, includes);
-      text += fmt::format("\n{}namespace {} {{\n{}}}\n{}", names, name, body, uses);
-      const size_t before = all.plan.steps.size();
-      ATUNNER_RETURN_IF_ERROR(JoinPlan(std::move(stage.plan), {name + "_", task.dims, known_as, spec_}, all.plan));
-      for (size_t at = std::max<size_t>(1, before); at < all.plan.steps.size() && overlaps(); ++at)
-        all.plan.steps[at].programmatic = !all.plan.steps[at].cooperative;
+      ATUNNER_RETURN_IF_ERROR(all.Add(std::move(stage), stages_[i].task, stages_[i].names));
     }
-    all.source.name = spec_.name + ".cu";
-    for (const std::string& include : includes) all.source.text += include + "\n";
-    all.source.text += text;
-    return all;
+    return std::move(all).Finish();
   }
 
  private:
-  /// May a stage's blocks start while those of the stage before end?
-  bool overlaps() const { return profile_.cc_major >= 9; }
-  /// With `waits` each of them gets to wait for the launch before it, first of all.
-  static std::set<std::string> KernelsOf(std::string& source, bool waits) {
-    static const std::regex kernel(R"(extern "C" __global__ void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\()");
-    std::set<std::string> names;
-    std::smatch found;
-    for (size_t at = 0; std::regex_search(source.cbegin() + at, source.cend(), found, kernel);) {
-      names.insert(found[1].str());
-      at = source.find('{', at + found.position() + found.length());
-      if (waits)
-        source.insert(at + 1,
-                      "\n  asm volatile(\"griddepcontrol.launch_dependents;\\ngriddepcontrol.wait;\" ::: \"memory\");");
-    }
-    return names;
-  }
-  static std::string WithoutIncludes(const std::string& source, std::set<std::string>& includes) {
-    std::string text;
-    std::istringstream lines(source);
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("#include"))
-        includes.insert(line);
-      else
-        text += line + "\n";
-    }
-    return text;
-  }
-
-  bool IsArgument(const std::string& name) const { return spec_.FindArg(name) != nullptr; }
   std::vector<PartTask> stages_;
   std::vector<std::unique_ptr<ScheduleTemplate>> parts_;
   std::vector<size_t> part_of_;  ///< each stage's

@@ -14,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm(const __gri
     store_nothing();
   } else {
     if (FETCHERS == 128) take_registers<CONSUMER_REGISTERS>();
+    await_launch_before();
     Sums sums;
     constexpr bool TURNS = GROUPS > SHARING;
     bool mine = turn_set() == 0;

@@ -25,22 +25,36 @@ DEVICE void clear_rows(unsigned char* shared) {
   show_to_tensor_cores();
 }
 
-/// Of a pair of products `twin` is the second one's b: its columns lie behind those of the first.
+/// Of a pair of products `twin` is the second one's b: its columns lie behind those of the first. What no launch before this one makes
+/// is asked for while that one ends.
 DEVICE void fetch(Buffers ring, const CUtensorMap& a, const CUtensorMap& b, const CUtensorMap& twin, unsigned all, long long m, long long n, long long k) {
-  constexpr int COLUMNS_AT_ONCE = B_TRANSPOSED ? RESULT_N : B_PANEL;
   constexpr unsigned long long A_POLICY = STREAM > 1 ? EVICT_FIRST : EVICT_NORMAL, B_POLICY = STREAM > 0 ? EVICT_FIRST : EVICT_NORMAL;
+  constexpr int COLUMNS_AT_ONCE = B_TRANSPOSED ? RESULT_N : B_PANEL;
+  const auto fetch_b = [&](const Buffers& to, const Work& work, int at) {
+    expect_bytes(to.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
+    UNROLLED for (int first = 0; first < TILE_N; first += COLUMNS_AT_ONCE) {
+      const int depth_at = at * TILE_K, column = (int)work.tile.column + first % RESULT_N;
+      copy_box(to.buffer() + A_BYTES + first * 128, first < RESULT_N ? b : twin, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at,
+               B_BATCHED ? (int)work.batch : 0, to.full(), B_POLICY);
+    }
+  };
+  int early = 0;  // buffers that wait for a alone
+  if (B_GIVEN) {
+    const Work work = work_at(blockIdx.x, m, n, k);
+    Buffers to = ring;
+    for (; early < STAGES && work.depth.first + early < work.depth.last; ++early, to.step()) fetch_b(to, work, work.depth.first + early);
+  }
+  await_launch_before();
   for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
     const Work work = work_at(index, m, n, k);
-    const int of_a = A_BATCHED ? (int)work.batch : 0, of_b = B_BATCHED ? (int)work.batch : 0;
     for (int at = work.depth.first; at < work.depth.last; ++at, ring.step()) {
-      ring.await_free();
-      expect_bytes(ring.full(), STAGE_BYTES - (TILE_M - A_ROWS) * 128);
-      copy_box(ring.buffer(), a, at * TILE_K, (int)work.tile.row, of_a, ring.full(), A_POLICY);
-      UNROLLED for (int first = 0; first < TILE_N; first += COLUMNS_AT_ONCE) {
-        const unsigned to = ring.buffer() + A_BYTES + first * 128;
-        const int depth_at = at * TILE_K, column = (int)work.tile.column + first % RESULT_N;
-        copy_box(to, first < RESULT_N ? b : twin, B_TRANSPOSED ? depth_at : column, B_TRANSPOSED ? column : depth_at, of_b, ring.full(), B_POLICY);
+      if (early > 0) {
+        --early;
+      } else {
+        ring.await_free();
+        fetch_b(ring, work, at);
       }
+      copy_box(ring.buffer(), a, at * TILE_K, (int)work.tile.row, A_BATCHED ? (int)work.batch : 0, ring.full(), A_POLICY);
     }
   }
 }

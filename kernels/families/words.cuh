@@ -15,6 +15,13 @@ DEVICE float power_of_two(float x) {
   return y;
 }
 
+/// In a kernel that may start before the launch before it has ended (STARTS_EARLY): until that has, and its results are there.
+DEVICE void await_launch_before() {
+#ifdef STARTS_EARLY
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 DEVICE unsigned shared_address(const void* shared) { return (unsigned)__cvta_generic_to_shared(shared); }
 
 /// BYTES, 4, 8 or 16 at a multiple of as many, from global to shared memory behind the thread's back, where the hardware can;

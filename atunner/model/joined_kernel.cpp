@@ -1,0 +1,123 @@
+#include "atunner/model/joined_kernel.h"
+
+#include <fmt/format.h>
+
+#include <regex>
+#include <sstream>
+#include <utility>
+
+namespace atunner {
+namespace {
+
+Status Fix(Expr& size, const Bindings& known) {
+  ATUNNER_TRY(const Value value, size.Evaluate(known));
+  const auto* real = std::get_if<double>(&value);
+  size = Expr::MustParse(real ? fmt::format("{:.17g}", *real) : ToString(value));
+  return {};
+}
+
+Status Fix(ArgBinding& arg, const Bindings& known) {
+  ATUNNER_RETURN_IF_ERROR(Fix(arg.value, known));
+  for (auto* sizes : {&arg.view.dims, &arg.view.strides, &arg.view.box}) {
+    for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
+  }
+  return Fix(arg.view.swizzle_bytes, known);
+}
+
+/// With `waits` each kernel waits for the launch before it: first of all, where it does not say when.
+std::set<std::string> KernelsOf(std::string& source, bool waits) {
+  static const std::regex kernel(R"(extern "C" __global__ void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\()");
+  std::set<std::string> names;
+  std::smatch found;
+  const auto from = [&](size_t at) { return source.cbegin() + static_cast<ptrdiff_t>(at); };
+  for (size_t at = 0; std::regex_search(from(at), source.cend(), found, kernel);) {
+    names.insert(found[1].str());
+    at = source.find('{', at + static_cast<size_t>(found.position() + found.length()));
+    const bool later = source.substr(at, source.find("\n}\n", at) - at).contains("await_launch_before()");
+    const char* const wait = later ? "" : "\\ngriddepcontrol.wait;";
+    if (waits)
+      source.insert(at + 1,
+                    fmt::format("\n  asm volatile(\"griddepcontrol.launch_dependents;{}\" ::: \"memory\");", wait));
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string JoinedKernel::WithoutIncludes(const std::string& source) {
+  std::string text;
+  std::istringstream lines(source);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("#include"))
+      includes_.insert(line);
+    else
+      text += line + "\n";
+  }
+  return text;
+}
+
+/// Every stage's source is in a namespace of its own, since helpers are written for constants in front of them.
+Status JoinedKernel::Add(RenderedKernel kernel, const KernelSpec& task,
+                         const std::map<std::string, std::string>& names) {
+  const std::string stage = fmt::format("stage{}", ++stages_);
+  // Whatever namespace they are in, kernels need names that no other stage has, also those that are not launched.
+  std::string before, behind;
+  for (const std::string& entry : EntriesOf(kernel.plan)) behind += fmt::format("using {}::{};\n", stage, entry);
+  for (const std::string& entry : KernelsOf(kernel.source.text, early_)) {
+    before += fmt::format("#define {1} {0}_{1}\n", stage, entry);
+    behind += fmt::format("#undef {}\n", entry);
+  }
+  for (const ArgSpec& arg : task.args) {
+    const std::string& known = names.at(arg.name);
+    if (arg.role == Role::kOutput && !IsArgument(known)) {
+      ATUNNER_TRY(const TensorShape shape, ShapeOf(arg, task, task.dims));
+      all_.plan.workspaces.push_back({known, Expr(shape.bytes)});
+    }
+    if (!early_ || !IsArgument(known) || whole_.FindArg(known)->role != Role::kInput) continue;
+    before += fmt::format("#define IS_GIVEN_{}\n", arg.name);
+    behind += fmt::format("#undef IS_GIVEN_{}\n", arg.name);
+  }
+  text_ += fmt::format("\n{}namespace {} {{\n{}}}\n{}", before, stage, WithoutIncludes(kernel.source.text), behind);
+  return AddPlan(std::move(kernel.plan), stage + "_", task.dims, names);
+}
+
+/// Sizes become numbers.
+Status JoinedKernel::AddPlan(LaunchPlan plan, const std::string& prefix, const Dims& dims,
+                             const std::map<std::string, std::string>& names) {
+  using Kind = ArgBinding::Kind;
+  Bindings known(dims);
+  known.Add(plan.parameter_names, plan.parameter_values);
+  for (Workspace& workspace : plan.workspaces) {
+    ATUNNER_RETURN_IF_ERROR(Fix(workspace.bytes, known));
+    all_.plan.workspaces.push_back({prefix + workspace.name, workspace.bytes});
+  }
+  for (LaunchStep& step : plan.steps) {
+    for (auto* sizes : {&step.grid, &step.block, &step.cluster}) {
+      for (Expr& size : *sizes) ATUNNER_RETURN_IF_ERROR(Fix(size, known));
+    }
+    ATUNNER_RETURN_IF_ERROR(Fix(step.shared_bytes, known));
+    for (ArgBinding& arg : step.args) {
+      ATUNNER_RETURN_IF_ERROR(Fix(arg, known));
+      if (InWorkspace(arg.kind)) {
+        arg.name = prefix + arg.name;
+      } else if (arg.kind != Kind::kScalar) {
+        arg.name = names.at(arg.name);
+        if (!IsArgument(arg.name)) arg.kind = IsMap(arg.kind) ? Kind::kWorkspaceMap : Kind::kWorkspace;
+      }
+    }
+    step.entry = prefix + step.entry;
+    step.programmatic = early_ && !step.cooperative && !all_.plan.steps.empty();
+    all_.plan.steps.push_back(std::move(step));
+  }
+  return {};
+}
+
+RenderedKernel JoinedKernel::Finish() && {
+  all_.source.name = whole_.name + ".cu";
+  for (const std::string& include : includes_) all_.source.text += include + "\n";
+  if (early_) all_.source.text += "#define STARTS_EARLY\n";
+  all_.source.text += text_;
+  return std::move(all_);
+}
+
+}  // namespace atunner

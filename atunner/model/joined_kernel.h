@@ -1,0 +1,39 @@
+// Kernels of several tasks as one source and one plan.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "atunner/model/kernel_spec.h"
+#include "atunner/model/launch_plan.h"
+
+namespace atunner {
+
+class JoinedKernel {
+ public:
+  /// `early`: blocks of a stage may start while those of the stage before end (LaunchStep::programmatic).
+  JoinedKernel(const KernelSpec& whole, bool early) : whole_(whole), early_(early) {}
+
+  /// Adds a kernel of `task` behind the others, as a stage. `names`: how the whole calls the task's tensors; what is no
+  /// argument of the whole lies in a workspace. Texts find IS_GIVEN_ and a tensor's name defined where the tensor is an
+  /// input of the whole, and say by await_launch_before() when they wait; others wait first of all.
+  Status Add(RenderedKernel kernel, const KernelSpec& task, const std::map<std::string, std::string>& names);
+
+  RenderedKernel Finish() &&;
+
+ private:
+  bool IsArgument(const std::string& name) const { return whole_.FindArg(name) != nullptr; }
+  Status AddPlan(LaunchPlan plan, const std::string& prefix, const Dims& dims,
+                 const std::map<std::string, std::string>& names);
+  std::string WithoutIncludes(const std::string& source);
+
+  const KernelSpec& whole_;
+  bool early_;
+  RenderedKernel all_;
+  std::set<std::string> includes_;
+  std::string text_;
+  int stages_ = 0;
+};
+
+}  // namespace atunner
