@@ -104,7 +104,7 @@ top = reduce_max(masked, axes=[-1], keep=true)
 grown = exp(masked - top)
 total = reduce_sum(grown, axes=[-1], keep=true)
 share = cast(grown / total, bfloat16)
-mixed_sum = contract(share, v, equation="bhst,bhtd->bhsd", as=float32)
+mixed_sum = contract(share, v, equation="bhst,bhtd->bhsd", as=float32, sparse=true)
 mixed = cast(mixed_sum, bfloat16)
 turned = transpose(mixed, order=[0, 2, 1, 3])
 flat = reshape(turned, shape=[{rows}, {width}])
@@ -152,7 +152,7 @@ def scores(batch, heads, queries, keys, dim=64):
 input q: bfloat16[{batch * heads}, {queries}, {dim}]
 input k: bfloat16[{batch * heads}, {keys}, {dim}]
 input mask: float32[{queries}, {keys}]
-""" + product("s", "q", "k", "bqd,bkd->bqk") + f"""masked = s * {dim ** -0.5} + mask
+""" + narrow("s", "q", "k", "bqd,bkd->bqk") + f"""masked = cast(s, float32) * {dim ** -0.5} + mask
 top = reduce_max(masked, axes=[-1], keep=true)
 grown = exp(masked - top)
 total = reduce_sum(grown, axes=[-1], keep=true)

@@ -128,7 +128,7 @@ top = reduce_max(masked, axes=[-1], keep=true)
 grown = exp(masked - top)
 total = reduce_sum(grown, axes=[-1], keep=true)
 share = cast(grown / total, bfloat16)
-mixed = contract(share, v, equation="bhst,bhtd->bhsd", as=float32)
+mixed = contract(share, v, equation="bhst,bhtd->bhsd", as=float32, sparse=true)
 y = cast(mixed, bfloat16)
 output y
 )";

@@ -213,6 +213,8 @@ std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
   for (size_t axis = rank > 3 ? 1 : 0; axis + 2 < rank; ++axis) form.heads *= of_q[axis].factor();
   const Samples samples(graph, *nodes);
   if (!ReadScores(samples, *nodes, graph.node(nodes->top).operands[0], form)) return std::nullopt;
+  // A masked key's weight of zero times what is no number is no number, where the graph does not say otherwise.
+  if (form.causal && !mixed.As<Contract>()->sparse) return std::nullopt;
   const NodeId weights = Unshaped(graph, mixed.operands[0]);
   const bool normed = AreWeights(samples, weights, form.scale, true);
   if (!normed && !AreWeights(samples, weights, form.scale, false)) return std::nullopt;

@@ -15,7 +15,8 @@ struct AttentionForm {
   std::string mask;        ///< [queries, keys], added; empty = none
   int64_t batch = 1, heads = 1, queries = 1, keys = 1, dim = 1;
   double scale = 1;
-  bool causal = false;  ///< query i sees keys up to i + keys - queries
+  /// Query i sees keys up to i + keys - queries, and of the others not even NaN: the second contraction is sparse.
+  bool causal = false;
 };
 
 /// Of a graph whose contractions are products of matrices (WithMatrixProducts), in one type, and which is nothing else.

@@ -10,7 +10,7 @@ namespace {
 const char* const kInputs =
     "graph g\ninput q: float32[2, 3, 8, 4]\ninput k: float32[2, 3, 8, 4]\ninput v: float32[2, 3, 8, 4]\n";
 const char* const kScores = "s = contract(q, k, equation=\"bhsd,bhtd->bhst\")\n";
-const char* const kMixed = "y = contract(share, v, equation=\"bhst,bhtd->bhsd\")\noutput y\n";
+const char* const kMixed = "y = contract(share, v, equation=\"bhst,bhtd->bhsd\", sparse=true)\noutput y\n";
 const char* const kSoftmax =
     "top = reduce_max(x, axes=[3], keep=true)\ngrown = exp(x - top)\ntotal = reduce_sum(grown, axes=[3], keep=true)\n"
     "share = grown / total\n";
@@ -67,6 +67,11 @@ TEST(Attention, IsNothingElse) {
   EXPECT_FALSE(with("x = select(index(-1) < index(-2) | index(-1) == 0, s, -inf)\n", kSoftmax));
   EXPECT_FALSE(with("x = select(index(-1) <= index(-2) + 1, s, -inf)\n", kSoftmax));
   EXPECT_FALSE(with("x = tanh(s)\n", kSoftmax));
+  // Zero times NaN counts where a contraction is not sparse.
+  const std::string dense = "y = contract(share, v, equation=\"bhst,bhtd->bhsd\")\noutput y\n";
+  EXPECT_TRUE(FormOf(std::string(kInputs) + kScores + "x = s * 0.5\n" + kSoftmax + dense));
+  EXPECT_FALSE(
+      FormOf(std::string(kInputs) + kScores + "x = select(index(-1) <= index(-2), s, -inf)\n" + kSoftmax + dense));
   const std::string power =
       "top = reduce_max(x, axes=[3], keep=true)\ngrown = exp2(x - top)\n"
       "total = reduce_sum(grown, axes=[3], keep=true)\nshare = grown / total\n";

@@ -134,10 +134,13 @@ class Divider {
     return builder.Add(node.operation, std::move(operands));
   }
 
-  /// What goes from part to part loses no more than arithmetic does, but for what products take as it is.
+  /// What goes from part to part loses no more than arithmetic does, but for what the graph itself makes narrower, and
+  /// what products take as it is.
   DType KeptType(NodeId id) const {
     const DType own = graph_.node(id).type.dtype;
-    return IsMultiplied(id) || names_.contains(id) ? own : ArithmeticType(own);
+    const auto* map = graph_.node(id).As<Map>();
+    const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
+    return rounds || IsMultiplied(id) || names_.contains(id) ? own : ArithmeticType(own);
   }
 
   /// By a contraction, as it is or moved.

@@ -277,6 +277,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
               T* __restrict__ y, int heads, int sequence, float scale_log2) {
   const Result result{y};
 #endif
+  await_launch_before();
   const Task task{heads, sequence, given};
   extern __shared__ __align__(1024) unsigned char shared[];
   const unsigned shared_at = (unsigned)__cvta_generic_to_shared(shared);
