@@ -157,11 +157,12 @@ TEST(Estimate, WhatRunsBesideIsNotAddedToThePath) {
   EXPECT_EQ(EstimateTime(in).limiter, "tensor cores");
 }
 
-TEST(Estimate, NothingHidesTheLastStoresOfAProduct) {
+TEST(Estimate, OnlyOtherBlocksHideTheStoresOfAProduct) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 4e5, 10 * 4e5};
   in.counts.async_copy_bytes = 10 * 4096 * 32;
   in.occupancy = {1, 8, 0.125, "shared memory"};
+  in.footprint_bytes = 132.0 * 8192 * 32;
   const auto cost = [&](uint32_t blocks) {
     in.shape.grid.x = blocks;
     in.counts.mma_work = 0;
@@ -171,7 +172,11 @@ TEST(Estimate, NothingHidesTheLastStoresOfAProduct) {
   };
   const double wave = 132.0 * 4096 * 32 / in.calibration.l2_gbps;
   EXPECT_NEAR(cost(132), wave, 0.1 * wave);
-  EXPECT_NEAR(cost(1320), wave, 0.1 * wave);
+  EXPECT_NEAR(cost(1320), 10 * wave, wave);
+  in.occupancy = {2, 16, 0.25, "shared memory"};
+  EXPECT_NEAR(cost(264), wave, 0.1 * wave);
+  EXPECT_NEAR(cost(2640), 10 * wave, wave);
+  in.occupancy = {1, 8, 0.125, "shared memory"};
   in.counts.bulk_sectors = 1;
   EXPECT_NEAR(cost(132), wave + in.calibration.tensor_map_clk / in.profile->clock_ghz, 0.1 * wave);
 }
@@ -302,6 +307,20 @@ TEST(Estimate, OneRoundOfLoadsIsHiddenByNothing) {
   const double memory = part(all_the_time, "DRAM"), sms = part(all_the_time, "SMs");
   EXPECT_GT(together(all_the_time), std::cbrt(std::pow(memory, 3) + std::pow(sms, 3)))
       << "memory waits while all store";
+}
+
+TEST(Estimate, WhatIsAskedAheadKeepsMemoryAtWork) {
+  EstimateInput in = Streaming();
+  in.shape.grid.x = 132 * 8;
+  const auto hidden = [&](double waits) {
+    constexpr double kPath = 60000;
+    in.counts.path = {10 * (kPath - waits * (in.calibration.dram_clk - in.calibration.l2_clk)), 10 * kPath};
+    return Time(in);
+  };
+  const double one_by_one = hidden(120), in_pairs = hidden(60), many = hidden(15);
+  EXPECT_NEAR(hidden(100), one_by_one, 0.01 * one_by_one) << "less than DRAM brings meanwhile";
+  EXPECT_LT(in_pairs, 0.97 * one_by_one);
+  EXPECT_LT(many, 0.97 * in_pairs);
 }
 
 TEST(Estimate, NamesWhatLimits) {
