@@ -99,8 +99,9 @@ double MemorySharpness(const EstimateInput& in) {
 }
 
 /// Warps of a block that hide each other's latencies. Those that meet at a barrier are in step, until loads that take
-/// different times have drawn them apart.
+/// different times have drawn them apart; those that wait for the same bulk copies always are.
 double FreeWarps(const EstimateInput& in) {
+  if (in.counts.bulk_sectors > 0) return 1;
   constexpr double kInStep = 32;  // latencies of L2 after each barrier
   const double warps = std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
   const double in_step = static_cast<double>(in.counts.barriers) / warps * kInStep * in.calibration.l2_clk;

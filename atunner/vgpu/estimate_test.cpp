@@ -394,6 +394,9 @@ TEST(Estimate, WarpsThatRarelyMeetHideEachOther) {
   EXPECT_NEAR(Time(in) / never, 1, 0.02);
   in.counts.barriers = 10 * 8 * 200;
   EXPECT_GT(Time(in), 1.1 * never);
+  in.counts.barriers = 0;
+  in.counts.bulk_sectors = 1;
+  EXPECT_GT(Time(in), 1.1 * never) << "all wait for the same bulk copies";
 }
 
 /// A block without shared memory leaves a Turing SM 64 KB of L1: its driver gives 32 KB away at least.

@@ -226,6 +226,7 @@ struct Exec {
   std::vector<uint64_t> issued_runs;                   ///< of the schedule, how often
   Ports ports;                                         ///< likewise
   Touch touch;                                         ///< of the operation at hand
+  bool read_before = true;                             ///< by this block, all that the bulk copy at hand brings
   std::vector<Noted> noted;                            ///< of the operations from `timed_from` on
   uint32_t timed_from = 0;                             ///< in the stretch at hand, what the timeline has not seen
   uint32_t place = 0;                                  ///< of the operation that runs, while timed
