@@ -129,6 +129,11 @@ double ClockGhz(const EstimateInput& in) {
   return in.profile->clock_ghz * (in.counts.wgmma_work > 0 ? in.calibration.wgmma_share : 1);
 }
 
+/// That asynchronous copies bring into each SM where all load.
+double AsyncBytesPerClk(const EstimateInput& in) {
+  return std::min(kPortBytesPerClk, in.calibration.l2_async_gbps / in.profile->clock_ghz / in.profile->sms);
+}
+
 /// What runs beside the warps: wgmma, bulk copies, and what both ask of shared memory. The block's path has waited for
 /// it.
 Share Beside(const EstimateInput& in) {
@@ -136,7 +141,7 @@ Share Beside(const EstimateInput& in) {
   const double sectors = static_cast<double>(in.counts.bulk_sectors);
   return Worst({{"tensor cores", TensorClocks(in, in.counts.wgmma_work)},
                 {"shared memory beside", static_cast<double>(in.counts.async_wavefronts) / blocks},
-                {"L2 port", sectors * kSectorBytes / kPortBytesPerClk / blocks}});
+                {"L2 port", sectors * kSectorBytes / AsyncBytesPerClk(in) / blocks}});
 }
 
 /// Share of what a cache lost when it is read again after `meanwhile` other bytes.
@@ -239,6 +244,7 @@ std::vector<Share> Pipes(const EstimateInput& in) {
 struct Traffic {
   double load = 0, store = 0;            ///< between SMs and L2
   double async = 0;                      ///< of the loads, what asynchronous copies bring
+  double awaited = 0;                    ///< of these, what blocks have waited for on their path
   double spilled = 0;                    ///< both ways, besides
   double dram_read = 0, dram_write = 0;  ///< each byte once
   double dram_spilled = 0;               ///< both ways
@@ -293,6 +299,8 @@ Traffic TrafficOf(const EstimateInput& in) {
   t.dram_read = std::min(t.load, std::max(distinct - t.dram_write, 0.0));
   t.load += again - LeftByOthers(in) * kSectorBytes * blocks;
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
+  const double bulk = static_cast<double>(in.counts.bulk_sectors) * kSectorBytes * scale;
+  t.awaited = std::min(t.async, bulk / Resident(in.occupancy, in.shape, *in.profile));
   // Blocks that read what others read find it in L2, unless more than L2 holds went by; what all read all the time
   // stays.
   const double reads = t.load / std::max(distinct - t.dram_write, 1.0);
@@ -457,7 +465,7 @@ Estimate EstimateTime(const EstimateInput& in) {
       {"SMs", execution.ns},
       {"DRAM", traffic.Dram() / in.calibration.dram_gbps},
       {"L2", (traffic.load - traffic.async + traffic.store + traffic.spilled) / in.calibration.l2_gbps +
-                 traffic.async / in.calibration.l2_async_gbps},
+                 (traffic.async - traffic.awaited) / in.calibration.l2_async_gbps},
       {"block launches", blocks * in.calibration.block_ns}};
   // The same bytes pass DRAM and L2, one behind the other.
   const double together = Overlap({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]}, sharpness.memory);
