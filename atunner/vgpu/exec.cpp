@@ -362,6 +362,8 @@ void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcom
   uint64_t last_epochs = 0;
   const auto stopped = [&] { return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; }); };
   while (!stopped()) {
+    if (gang.company != nullptr && gang.company->stopped()) return;
+    const uint32_t steps = gang.company != nullptr ? gang.company->steps() : 0;
     Round all;
     uint64_t executed = 0;
     for (Exec* member : gang.members) {
@@ -390,6 +392,7 @@ void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcom
         if (member->stop) return ReportUnwrittenReads(*member);
       }
     }
+    if (gang.company != nullptr) all.progress ? gang.company->GetOn() : gang.company->Sleep(steps);
     waiting_rounds = all.progress ? 0 : waiting_rounds + 1;
     if (waiting_rounds > kWaitingRounds) {
       waiting_rounds = 0;

@@ -15,6 +15,7 @@
 
 #include "atunner/device/device.h"
 #include "atunner/ptx/module.h"
+#include "atunner/vgpu/company.h"
 #include "atunner/vgpu/counts.h"
 #include "atunner/vgpu/decoded.h"
 #include "atunner/vgpu/memory.h"
@@ -117,6 +118,19 @@ struct SharedShadow {
   uint32_t read_line = 0;
 };
 
+/// The latest volatile accesses to a shared 32-bit word.
+struct WarpExchange {
+  struct Access {
+    uint32_t epoch = 0;
+    uint32_t sync = 0;   ///< Warp::sync_epoch
+    uint32_t lanes = 0;  ///< that executed it
+    uint32_t line = 0;
+    uint16_t thread = kNobody;
+  };
+  Access read;
+  Access write;
+};
+
 struct PendingCopy {
   uint32_t word = 0;
   uint32_t words = 0;
@@ -172,6 +186,7 @@ struct Exec {
   /// more read is no news. 0 = look at the shadow.
   std::vector<uint32_t> calm;
   std::vector<uint8_t> hollow;  ///< per byte of shared memory: an undefined register was stored there; Kernel::carries
+  std::vector<WarpExchange> exchanges;  ///< per shared word, where volatile accesses were
   std::vector<std::byte> local;
   std::array<uint32_t, 3> ctaid{};
   uint64_t block = 0;
@@ -242,8 +257,8 @@ struct Exec {
   uint32_t ThreadOf(int lane) const { return warp->index * kLanes + static_cast<uint32_t>(lane); }
 };
 
-/// Blocks that run side by side: a cluster, the whole grid of a cooperative launch, or one block, which is joined by
-/// the next ones while it waits for what others write to global memory.
+/// Blocks that run side by side: a cluster, those of a cooperative grid that one thread of the host runs, or one block,
+/// which is joined by the next ones while it waits for what others write to global memory.
 struct Gang {
   std::vector<Exec*> members;
   std::vector<uint64_t> blocks;                      ///< linear indices, one per member
@@ -251,6 +266,7 @@ struct Gang {
   uint64_t cluster_arrived = 0;                      ///< threads at barrier.cluster
   uint32_t cluster_phase = 0;                        ///< times that it opened
   std::unordered_map<const void*, Moment> arrivals;  ///< at mbarriers, while timed
+  Company* company = nullptr;                        ///< of a cooperative grid
 };
 
 struct Launch {

@@ -320,6 +320,27 @@ KERNEL transpose_without_barrier(In x, Out y) {
   s[threadIdx.x / 8][threadIdx.x % 8] = x[threadIdx.x];
   y[threadIdx.x] = s[threadIdx.x % 8][threadIdx.x / 8];  // BUG
 }
+// race
+KERNEL volatile_tree(In x, Out y) {
+  __shared__ volatile float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    for (int o = 32; o > 0; o >>= 1) s[threadIdx.x] += s[threadIdx.x + o];  // BUG
+  }
+  __syncthreads();
+  y[threadIdx.x] = s[0];
+}
+// race
+KERNEL volatile_neighbour_overwritten(In x, Out y) {
+  __shared__ volatile float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  const float v = s[threadIdx.x ^ 1];
+  s[threadIdx.x] = v + 1;  // BUG
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];
+}
 
 // ---- barriers
 // divergent barrier

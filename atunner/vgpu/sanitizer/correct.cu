@@ -995,3 +995,47 @@ KERNEL grid_barrier_by_hand(In x, Out y) {
   __syncthreads();
   y[threadIdx.x] = part[1 - blockIdx.x][threadIdx.x];
 }
+KERNEL volatile_flag_of_each_lane(In x, Out y) {
+  __shared__ volatile int ready[64];
+  ready[threadIdx.x] = 0;
+  __syncthreads();
+  ready[threadIdx.x] = 1;
+  while (ready[threadIdx.x ^ 1] == 0) {
+  }
+  y[threadIdx.x] = x[0];
+}
+KERNEL volatile_halves_by_a_flag(In x, Out y) {
+  __shared__ volatile float s[64];
+  __shared__ volatile int ready[2];
+  const int half = threadIdx.x % 32 / 16, warp = threadIdx.x / 32;
+  if (threadIdx.x % 32 == 0) ready[warp] = 0;
+  __syncthreads();
+  if (half == 0) {
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncwarp(0xffff);
+    if (threadIdx.x % 32 == 0) ready[warp] = 1;
+  } else {
+    while (ready[warp] == 0) {
+    }
+    s[threadIdx.x] = s[threadIdx.x ^ 16] * 2;
+  }
+  y[threadIdx.x] = s[threadIdx.x];
+}
+KERNEL volatile_steps_by_shuffles(In x, Out y) {
+  __shared__ volatile float s[64];
+  float v = x[threadIdx.x];
+  for (int i = 0; i < 3; ++i) {
+    s[threadIdx.x] = v;
+    const float other = __shfl_xor_sync(~0u, v, 1);
+    v += s[threadIdx.x ^ 1] - other;
+    if (__all_sync(~0u, v > 1e30f)) break;
+  }
+  y[threadIdx.x] = v;
+}
+KERNEL volatile_word_that_all_write(In x, Out y) {
+  __shared__ volatile int any;
+  any = 0;
+  __syncthreads();
+  if (x[threadIdx.x] > -1e30f) any = 1;
+  y[threadIdx.x] = any + x[0];
+}
