@@ -161,4 +161,15 @@ Result<UserKernel> ParseBareSource(const std::string& text, const std::string& n
   return Assembler(*reading, std::move(found)).Run();
 }
 
+std::vector<std::string> LaunchedKernels(const std::string& text) {
+  const CudaSyntax syntax = ParseCuda(text);
+  const auto stated = ParseAnnotations(syntax.lexed.annotations, "");
+  std::vector<std::string> names;
+  for (const KernelDefinition& kernel : syntax.kernels) {
+    if ((stated && !stated->kernel.empty()) || FindLaunch(syntax, kernel) == nullptr) continue;
+    if (std::ranges::find(names, kernel.qualified) == names.end()) names.push_back(kernel.qualified);
+  }
+  return names;
+}
+
 }  // namespace atunner
