@@ -2,8 +2,9 @@
 // threads by looking at memory; a thread whose blocks all do nothing else sleeps until another one gets on.
 #pragma once
 
-#include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 
 namespace atunner::vgpu {
 
@@ -13,32 +14,57 @@ class Company {
 
   /// A member has run something that others may wait for.
   void GetOn() {
-    steps_.fetch_add(1);
-    steps_.notify_all();
+    const std::lock_guard lock(mutex_);
+    vain_rounds_ = 0;
+    Wake();
   }
-  uint32_t steps() const { return steps_.load(); }
-  /// Sleeps until somebody got on since `steps`. Where all sleep nobody will: then they all go round once more, so that
-  /// endless waiting uses up its budget.
-  void Sleep(uint32_t steps) {
-    if (sleeping_.fetch_add(1) + 1 >= running_.load())
-      GetOn();
-    else
-      steps_.wait(steps);
-    sleeping_.fetch_sub(1);
+  uint64_t steps() const {
+    const std::lock_guard lock(mutex_);
+    return steps_;
+  }
+  /// Sleeps until somebody got on since `steps`. Where all sleep nobody will: then they all look once more.
+  void Sleep(uint64_t steps) {
+    std::unique_lock lock(mutex_);
+    if (steps_ != steps) return;
+    if (++sleeping_ >= running_) {
+      ++vain_rounds_;
+      return Wake();
+    }
+    changed_.wait(lock, [&] { return steps_ != steps; });
+  }
+  /// All have looked in vain for so long that they wait for ever.
+  bool hopeless() const {
+    const std::lock_guard lock(mutex_);
+    return vain_rounds_ > kMostVainRounds;
   }
   /// A member's blocks have ended. `completed`: as they should; otherwise the others end as well.
   void Leave(bool completed) {
-    if (!completed) stopped_ = true;
-    running_.fetch_sub(1);
-    GetOn();
+    const std::lock_guard lock(mutex_);
+    stopped_ |= !completed;
+    --running_;
+    Wake();
   }
-  bool stopped() const { return stopped_; }
+  bool stopped() const {
+    const std::lock_guard lock(mutex_);
+    return stopped_;
+  }
 
  private:
-  std::atomic<uint32_t> running_;
-  std::atomic<uint32_t> sleeping_{0};
-  std::atomic<uint32_t> steps_{0};
-  std::atomic<bool> stopped_{false};
+  static constexpr uint64_t kMostVainRounds = 1u << 14;
+
+  void Wake() {
+    ++steps_;
+    sleeping_ = 0;
+    changed_.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  uint32_t running_;
+  uint32_t sleeping_ = 0;
+  uint64_t steps_ = 0;
+  uint64_t vain_rounds_ = 0;
+  bool stopped_ = false;
 };
 
 }  // namespace atunner::vgpu

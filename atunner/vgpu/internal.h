@@ -15,13 +15,16 @@
 
 #include "atunner/device/device.h"
 #include "atunner/ptx/module.h"
-#include "atunner/vgpu/company.h"
 #include "atunner/vgpu/counts.h"
 #include "atunner/vgpu/decoded.h"
 #include "atunner/vgpu/memory.h"
 #include "atunner/vgpu/schedule.h"
 #include "atunner/vgpu/sectors.h"
 #include "atunner/vgpu/timeline.h"
+
+namespace atunner::vgpu {
+class Company;
+}
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
@@ -100,7 +103,8 @@ struct KnownSpan {
 };
 
 /// What happens to a shared word asynchronously, and was not yet waited for.
-enum InFlight : uint8_t { kThreadCopy = 1, kBulkCopy = 2, kProductRead = 4, kBulkRead = 8 };
+/// kReachedInto: another block of the cluster touched it, see ClusterWord.
+enum InFlight : uint8_t { kThreadCopy = 1, kBulkCopy = 2, kProductRead = 4, kBulkRead = 8, kReachedInto = 16 };
 /// SharedShadow::writer or reader that is no thread of the block; kProductParty + i: a product of warp group i.
 enum Party : uint16_t { kProductParty = 0xfff0, kBulkParty = 0xfffd, kSeveral = 0xfffe, kNobody = 0xffff };
 
@@ -126,6 +130,18 @@ struct WarpExchange {
     uint32_t lanes = 0;  ///< that executed it
     uint32_t line = 0;
     uint16_t thread = kNobody;
+  };
+  Access read;
+  Access write;
+};
+
+/// The latest accesses to a shared 32-bit word by other blocks of the cluster.
+struct ClusterWord {
+  struct Access {
+    uint32_t epoch = 0;  ///< of the block that owns the word; 0 = none
+    uint32_t rank = 0;   ///< of the block that reached into it
+    uint32_t thread = 0;
+    const Op* op = nullptr;
   };
   Access read;
   Access write;
@@ -186,7 +202,10 @@ struct Exec {
   /// more read is no news. 0 = look at the shadow.
   std::vector<uint32_t> calm;
   std::vector<uint8_t> hollow;  ///< per byte of shared memory: an undefined register was stored there; Kernel::carries
-  std::vector<WarpExchange> exchanges;  ///< per shared word, where volatile accesses were
+  std::vector<WarpExchange> exchanges;    ///< per shared word, where volatile accesses were
+  std::vector<ClusterWord> reached_into;  ///< per shared word, where other blocks of the cluster were
+  ClusterWord::Access last_reach;         ///< the latest of them
+  uint32_t cluster_epoch = 0;             ///< `epoch` when the blocks of the cluster last were ordered
   std::vector<std::byte> local;
   std::array<uint32_t, 3> ctaid{};
   uint64_t block = 0;

@@ -10,6 +10,7 @@
 #include "atunner/base/digest.h"
 #include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
+#include "atunner/vgpu/company.h"
 #include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/internal.h"
 
