@@ -65,6 +65,7 @@ class Assembler {
     for (size_t axis = 0; axis < 3; ++axis) {
       ATUNNER_TRY(step.grid[axis], Parse("grid", launch_.grid[axis]));
       ATUNNER_TRY(step.block[axis], Parse("block", launch_.block[axis]));
+      ATUNNER_TRY(step.cluster[axis], Parse("cluster", launch_.cluster[axis]));
     }
     ATUNNER_TRY(step.shared_bytes, Parse("shared", launch_.shared));
     step.args = in_.bindings;

@@ -170,5 +170,33 @@ TEST(HostSources, KernelsThatAreLaunched) {
   EXPECT_TRUE(Parse(two, "b"));
 }
 
+TEST(HostSources, LaunchesByAConfiguration) {
+  const std::string source = R"(
+__global__ void hist(int* bins, const int* in, size_t n) { extern __shared__ int s[]; if (threadIdx.x < n) atomicAdd(&bins[in[threadIdx.x] & 63], 1); }
+int main() {
+  const int threads = 128; const size_t n = 4096;
+  int *bins, *in; cudaMalloc(&bins, 64 * sizeof(int)); cudaMalloc(&in, n * sizeof(int));
+  cudaLaunchConfig_t config = {0};
+  config.gridDim = n / threads;
+  config.blockDim = threads;
+  int size = 2;
+  config.dynamicSmemBytes = 64 / size * sizeof(int);
+  cudaLaunchAttribute attribute[1];
+  attribute[0].val.clusterDim.x = size; attribute[0].val.clusterDim.y = 1; attribute[0].val.clusterDim.z = 1;
+  cudaLaunchKernelEx(&config, hist, bins, (const int*)in, n);
+})";
+  auto kernel = Parse(source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  const auto made = MakeUserTemplate(*kernel);
+  ASSERT_TRUE(made) << made.error().ToString();
+  const auto rendered = (*made)->Render((*made)->Default());
+  const auto plan = Resolve(rendered->plan, kernel->spec.dims, {});
+  ASSERT_TRUE(plan) << plan.error().ToString();
+  EXPECT_EQ(plan->steps[0].grid.x, 32u);
+  EXPECT_EQ(plan->steps[0].block.x, 128u);
+  EXPECT_EQ(plan->steps[0].cluster.x, 2u);
+  EXPECT_EQ(plan->steps[0].shared_bytes, 128u);
+}
+
 }  // namespace
 }  // namespace atunner

@@ -157,6 +157,7 @@ class Reader {
   void ReadLaunch() {
     out_.launch.block = Extents("block", out_.stated.launch.block, 1);
     out_.launch.grid = Extents("grid", out_.stated.launch.grid, 0);
+    ReadCluster();
     out_.launch.shared = "0";
     if (!out_.stated.launch.shared.empty()) {
       out_.launch.shared = out_.stated.launch.shared;
@@ -166,6 +167,19 @@ class Reader {
       } else {
         QuestionOfSize("shared = BYTES");
       }
+    }
+  }
+
+  void ReadCluster() {
+    if (!out_.stated.launch.cluster.empty()) out_.launch.cluster = Extents("cluster", out_.stated.launch.cluster, 0);
+    for (size_t axis = 0; out_.source_launch && out_.stated.launch.cluster.empty() && axis < 3; ++axis) {
+      const TokenRange extent = out_.source_launch->cluster[axis];
+      if (extent.empty()) continue;
+      const auto value = out_.scope->Expression(extent);
+      if (value)
+        out_.launch.cluster[axis] = *value;
+      else
+        Question("cluster = 2");
     }
   }
 
