@@ -111,11 +111,14 @@ int main() {
   td.filterMode = cudaFilterModeLinear;
   td.normalizedCoords = 1;
   float* out; cudaMalloc(&out, w * h * sizeof(float));
+  cudaTextureObject_t tex = 0;
   rotate<<<1, 64>>>(out, w, h, tex);
 })");
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_EQ(TextureOf(*kernel, 3), "texture float32[64,48] linear unit repeat");
   EXPECT_THAT(kernel->notes, Contains(HasSubstr("'tex' has random texels")));
+  EXPECT_FALSE(kernel->spec.dims.contains("tex"));
+  EXPECT_TRUE(kernel->check_dims.empty()) << "the texture would stay as large";
 }
 
 TEST(HostSources, TexturesOfLinearMemory) {

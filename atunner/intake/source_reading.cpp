@@ -278,6 +278,8 @@ class Reader {
     const auto type = TypeOf(parameter.type);
     const auto stated = out_.stated.scalars.find(parameter.name);
     std::string text;
+    if (IsTextureType(parameter.type))
+      return Textured(parameter, stated != out_.stated.scalars.end() ? stated->second : "");
     if (stated != out_.stated.scalars.end()) {
       text = stated->second;
     } else if (given) {
@@ -286,7 +288,6 @@ class Reader {
     // A problem size of the same name needs no second line.
     if (text.empty() && out_.stated.sizes.contains(parameter.name)) text = parameter.name;
     const auto value = Expr::Parse(text);
-    if (IsTextureType(parameter.type)) return Textured(parameter, stated != out_.stated.scalars.end() ? text : "");
     if (!type && (IsStructure(out_.syntax, parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
       structs_ += (structs_.empty() ? "" : ", ") + parameter.type + " " + parameter.name;
       return;
