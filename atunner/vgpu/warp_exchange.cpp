@@ -34,9 +34,10 @@ bool Exchanges(Exec& x, const Op& op) {
   return known->second;
 }
 
+/// Of an address that may name this very block of the cluster.
 WarpExchange& ExchangeAt(Exec& x, uint64_t address) {
   if (x.exchanges.empty()) x.exchanges.resize(x.shadow.size());
-  return x.exchanges[address / 4];
+  return x.exchanges[(address & ((uint64_t{1} << kRankShift) - 1)) / 4];
 }
 
 /// Whether `lane` took part in the access of another lane of its warp, and nothing put the two in step since.

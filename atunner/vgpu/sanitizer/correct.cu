@@ -1091,3 +1091,12 @@ KERNEL __cluster_dims__(2, 1, 1) cluster_reader_says_when(In x, Out y) {
   s[threadIdx.x] = v + 1;
   if (blockIdx.x == 0) y[threadIdx.x] = s[threadIdx.x];
 }
+KERNEL __cluster_dims__(2, 1, 1) volatile_by_its_own_rank(In x, Out y) {
+  __shared__ float s[64];
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(s + threadIdx.x)), "r"(cg::this_cluster().block_rank()));
+  asm volatile("st.volatile.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(x[threadIdx.x]) : "memory");
+  float v;
+  asm volatile("ld.volatile.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(there) : "memory");
+  y[threadIdx.x] = v;
+}
