@@ -178,7 +178,7 @@ void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpw
     if (ReadsAsBefore(addresses, distinct, l)) continue;
     if (!quiet.Read(l, addresses[l])) ShadowRead(x, op, l, addresses[l], bytes);
   }
-  CheckExchangedRead(x, op, mask, distinct, addresses);
+  if (op.is_volatile) CheckExchangedRead(x, op, mask, distinct, addresses);
 }
 
 /// Counts an access of which Warpwide says everything, or which was counted before.

@@ -110,7 +110,10 @@ Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
     }
     if (kernels.size() == 1 || examined.error().code != ErrorCode::kInvalidInput)
       return std::unexpected(examined.error());
-    if (!common.json) fmt::print(stderr, "{} was not run: {}\n", kernel, examined.error().ToString());
+    if (common.json)
+      reports.push_back({{"kernel", kernel}, {"refused", examined.error().what}});
+    else
+      fmt::print(stderr, "{} was not run: {}\n", kernel, examined.error().ToString());
     refused = examined.error();
   }
   if (common.json) PrintJson(kernels.size() == 1 ? reports[0] : reports);
