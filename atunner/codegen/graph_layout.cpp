@@ -25,6 +25,20 @@ bool IsServed(const graph::ValidGraph& graph, graph::NodeId from, double most,
   return served.yes && served.work <= most;
 }
 
+bool IsFinishedInPlace(const graph::ValidGraph& graph, graph::NodeId node, double most) {
+  const Shape& shape = graph.node(node).type.shape;
+  graph::Coordinates at;
+  for (const Extent& extent : shape) at.push_back({.text = extent.one() ? "0" : fmt::format("c{}", at.size())});
+  graph::ElementText elements(graph, graph::ElementText::Options{});
+  elements.Know(node, {"x", 1}, at);
+  return std::ranges::all_of(graph.outputs(), [&](const graph::Output& output) {
+    const bool served = graph.node(output.node).type.shape == shape &&
+                        IsServed(graph, output.node, most, [&](graph::NodeId id) { return id == node; });
+    if (served) elements.Of(output.node, at);
+    return served && !elements.failed();
+  });
+}
+
 std::string IndexType(const graph::ValidGraph& graph, const Dims& dims) {
   const bool small = std::ranges::all_of(graph.nodes(), [&](const graph::Node& node) {
     return graph::ElementCount(node.type.shape).Bound(dims).factor() < INT32_MAX / 2;

@@ -37,6 +37,10 @@ struct NodeForm {
 bool IsServed(const graph::ValidGraph& graph, graph::NodeId from, double most,
               const std::function<bool(graph::NodeId)>& known = {});
 
+/// Is every output of the node's shape, and each of its elements made of the node's at the same place and at most so many
+/// of inputs?
+bool IsFinishedInPlace(const graph::ValidGraph& graph, graph::NodeId node, double most);
+
 /// 32 bits where they number every element of every tensor: dividing them is much cheaper.
 std::string IndexType(const graph::ValidGraph& graph, const Dims& dims);
 /// What a kernel does for each lane of a vector: what all share, `before`, and a loop over the lanes, which begin with

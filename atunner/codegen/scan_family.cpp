@@ -166,17 +166,9 @@ std::optional<ScanForm> FormOf(const KernelSpec& spec) {
   const auto scan = OnlyNode<graph::Scan>(*fused);
   if (!scan) return std::nullopt;
   ScanForm form{{*fused, *scan}};
-  const auto known = [&](NodeId id) { return id == form.node; };
-  const bool results = std::ranges::all_of(form.graph.outputs(), [&](const graph::Output& output) {
-    return IsServed(form.graph, output.node, 64, known) && form.graph.node(output.node).type.shape == form.space();
-  });
-  if (!results || !form.extent().constant() || !IsServed(form.graph, form.graph.node(form.node).operands[0], 64))
-    return std::nullopt;
-  // Of the scan, results may only take the element at their own place.
-  ElementText elements(form.graph, ElementText::Options{});
-  elements.Know(form.node, {"value", 1}, form.Coordinates(1));
-  for (const graph::Output& output : form.graph.outputs()) elements.Of(output.node, form.Coordinates(1));
-  return elements.failed() ? std::nullopt : std::optional(std::move(form));
+  const bool served = form.extent().constant() && IsServed(form.graph, form.graph.node(*scan).operands[0], 64) &&
+                      IsFinishedInPlace(form.graph, *scan, 64);
+  return served ? std::optional(std::move(form)) : std::nullopt;
 }
 
 class ScanTemplate : public GraphTemplate {
