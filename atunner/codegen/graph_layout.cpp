@@ -27,8 +27,7 @@ bool IsServed(const graph::ValidGraph& graph, graph::NodeId from, double most,
 
 bool IsFinishedInPlace(const graph::ValidGraph& graph, graph::NodeId node, double most) {
   const Shape& shape = graph.node(node).type.shape;
-  graph::Coordinates at;
-  for (const Extent& extent : shape) at.push_back({.text = extent.one() ? "0" : fmt::format("c{}", at.size())});
+  const graph::Coordinates at = graph::PlacesIn(shape);
   graph::ElementText elements(graph, graph::ElementText::Options{});
   elements.Know(node, {"x", 1}, at);
   return std::ranges::all_of(graph.outputs(), [&](const graph::Output& output) {

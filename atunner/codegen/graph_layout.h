@@ -86,6 +86,7 @@ class GraphTemplate : public BoundTemplate {
   /// Check sizes of a task with one open size: its least, and one at which blocks that take `of_block` elements of
   /// `shape` have enough for more than two of them, if a CPU can compute so many. None for a task without.
   std::vector<Dims> CheckSizes(const graph::Shape& shape, int64_t of_block) const;
+  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
   /// With the task's tensors and sizes as arguments.
   LaunchStep Launch(std::string entry, const std::string& blocks, const std::string& threads) const;
   /// Constants of the configuration, `constants`, then `texts`.

@@ -195,8 +195,6 @@ class ScanTemplate : public GraphTemplate {
     return CheckSizes(form_.space(), chosen(configuration)["groups"] * Extent());
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
-
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const bool along = form_.along_lines();

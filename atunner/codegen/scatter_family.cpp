@@ -38,22 +38,15 @@ struct ScatterForm : NodeForm {
 
   /// Of an element of the result, or, along the axis, of updates.
   Coordinates At(const Coordinate& along, const Coordinate& behind) const {
-    Coordinates at = Outer();
-    at.push_back(along);
-    if (space().size() > at.size()) at.push_back(behind);
+    Coordinates at = graph::PlacesIn(space());
+    at[axis()] = along;
+    if (at.size() > axis() + 1) at.back() = behind;
     return at;
   }
   /// Of place `n` among those that an element of the result may get its updates from.
   Coordinates PlaceAt(const std::string& n) const {
-    Coordinates at = Outer();
-    at.resize(batch());
-    at.push_back({.text = n});
-    return at;
-  }
-  /// Of axes in front of the one along which there are places.
-  Coordinates Outer() const {
-    Coordinates at;
-    for (size_t i = 0; i < axis(); ++i) at.push_back({.text = space()[i].one() ? "0" : "c" + std::to_string(i)});
+    Coordinates at = graph::PlacesIn(places());
+    at.back() = {.text = n};
     return at;
   }
 };
@@ -236,8 +229,6 @@ class StripsTemplate : public GraphTemplate {
                {embed::kVectorCuh, embed::kCombineCuh, embed::kScatterStripsCuh, Kernel(at["vector"])}),
         Plan(at, {Launch("kernel", blocks, "block")})};
   }
-
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);

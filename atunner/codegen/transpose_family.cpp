@@ -76,8 +76,6 @@ class TransposeTemplate : public GraphTemplate {
 
   std::vector<Dims> CheckDims(const Configuration&) const override { return CheckSizes(form_.extents, 50000); }
 
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
-
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const double bytes = MinimumBytes(spec_, spec_.dims).value_or(0);

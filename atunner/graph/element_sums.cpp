@@ -12,6 +12,8 @@ namespace {
 
 using Lanes = Coordinate::Lanes;
 
+constexpr size_t kMostKnown = 4096;  // elements of a table in a kernel's text
+
 /// Extents that loops run over: they are known numbers, and few.
 std::optional<double> KnownCount(const Shape& extents) {
   const Extent count = ElementCount(extents);
@@ -50,7 +52,8 @@ ElementText::Served ElementText::Serves(const ValidGraph& graph, NodeId from,
   const Node& node = graph.node(from);
   if (known && known(from)) return {true, 0};
   if (node.As<Input>()) return {true, 1};
-  if (const auto* constant = node.As<Constant>()) return {constant->values.size() == 1, 0};
+  if (const auto* constant = node.As<Constant>())
+    return {constant->values.size() <= kMostKnown, constant->values.size() == 1 ? 0.0 : 1.0};
   if (node.As<Scan>() || node.As<Scatter>() || node.As<Sort>()) return {};
   Served served{true, 0};
   for (NodeId operand : node.operands) {

@@ -90,6 +90,8 @@ class ElementText {
 
   Value Compute(NodeId id, const Coordinates& at);
   Value Load(NodeId id, const Stored& stored, const Coordinates& at);
+  /// Elements that are known, as an array of the kernel.
+  Stored Table(NodeId id, const Constant& constant);
   Value MapAt(const Node& node, const Map& map, const Coordinates& at);
   Value Move(const Node& node, const Coordinates& at);
   Value Joined(const Node& node, int64_t axis, const Coordinates& at);

@@ -21,6 +21,14 @@ ValidGraph WithoutPlaces(const ValidGraph& graph);
 /// Scatters with one update for each row of the last axis as maps: an element is updated where its place is the one.
 ValidGraph WithoutSingleUpdates(const ValidGraph& graph);
 
+/// Sums of updates at places that no input says (gradients of interpolation) as what each place takes from where, by
+/// tables, which other small maps of no operands become too.
+ValidGraph WithoutKnownPlaces(const ValidGraph& graph);
+
+/// The first of long rows, where there are few of these, as the first of what comes first in their parts.
+ValidGraph WithoutLongSorts(const ValidGraph& graph);
+bool HasLongSorts(const ValidGraph& graph);
+
 /// Products of a tensor with one that has no axis of its own (a matrix with a vector) as maps and sums: there is nothing
 /// to multiply twice, so that reading is what takes time.
 ValidGraph WithoutThinProducts(const ValidGraph& graph);
