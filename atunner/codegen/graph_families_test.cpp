@@ -42,6 +42,11 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}})), "stages");
   EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}}, {{"reduction", std::string("none")}})), "reduction");
   EXPECT_EQ(FamilyOf(Spec("embedding_backward", {{64, 512}, {8}})), "scatter");
+  EXPECT_EQ(FamilyOf(Spec("index_select_backward", {{8, 64, 512}, {5}}, {{"axis", int64_t{1}}})), "scatter");
+  EXPECT_EQ(FamilyOf(Spec("index_select_backward", {{8, 64}, {5}}, {{"axis", int64_t{1}}})), "scatter_strips");
+  EXPECT_EQ(FamilyOf(Spec("gather_backward", {{64, 512}, {64, 9}})), "scatter_strips");
+  EXPECT_EQ(FamilyOf(Spec("interpolate_backward", {{2, 3, 8, 8}})), "stages");
+  EXPECT_EQ(FamilyOf(Spec("topk_backward", {{64, 512}}, {{"k", int64_t{8}}})), "stages");
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 512}}, {{"k", int64_t{64}}})), "topk");
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 1000}}, {{"k", int64_t{512}}})), "topk") << "sorted as a whole";
   EXPECT_EQ(FamilyOf(Spec("sort", {{64, 512}})), "topk");
@@ -91,6 +96,20 @@ TEST(GraphFamilies, RowsOfFloat32AreWrittenByLargeBlocksThatEnd) {
   const auto value = [&](const char* name) { return GetInt(schedule->space(), schedule->Default(), name); };
   EXPECT_EQ(value("threads_per_row") * value("rows_per_block"), 512);
   EXPECT_EQ(value("blocks_per_sm"), 0);
+}
+
+// What makes something else of a scatter, a scan or a sort than its elements at their places is not computed beside it.
+TEST(GraphFamilies, ResultsAreFinishedInPlace) {
+  const auto family = [](const char* lines) {
+    const std::string text =
+        fmt::format("graph g\ninput x: float32[8, 8]\ninput i: int64[4]\ninput u: float32[4, 8]\n{}output y\n", lines);
+    return FamilyOf(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value());
+  };
+  EXPECT_EQ(family("s = scatter_sum(x, i, u, axis=0)\ny = s * 2\n"), "scatter");
+  EXPECT_EQ(family("s = scatter_sum(x, i, u, axis=0)\ny = transpose(s, order=[1, 0])\n"), "stages");
+  EXPECT_EQ(family("s = scan_sum(x, axis=0)\ny = transpose(s, order=[1, 0])\n"), "stages");
+  EXPECT_EQ(family("s = sort(x, axis=1)\ny = transpose(s, order=[1, 0])\n"), "stages");
+  EXPECT_EQ(family("s = sort(x, axis=1)\ny = gather(x, s, axis=1, batch=1) * 2\n"), "topk");
 }
 
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {

@@ -140,6 +140,31 @@ TEST_F(Scattered, RowsAreCombinedInOrder) {
   }
 }
 
+TEST_F(Scattered, AlongAnyAxis) {
+  for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    Check(SpecOf({"index_select_backward", {{3, 17, 24}, {50}}, {{"axis", int64_t{1}}}}, dtype), "scatter", 2);
+    Check(SpecOf({"index_select_backward", {{5, 300}, {70}}, {{"axis", int64_t{1}}}}, dtype), "scatter_strips", 2);
+    Check(SpecOf({"gather_backward", {{3, 2, 19}, {3, 2, 201}}, {}}, dtype), "scatter_strips", 2);
+    Check(SpecOf({"gather_backward", {{7, 1000}, {7, 33}}, {}}, dtype), "scatter_strips", 2);
+  }
+  const auto check = [&](const std::string& lines, const char* family) {
+    Check(SpecOfGraph(
+              graph::Parse("graph g\ninput x: float32[3, 9, 4]\ninput indices: int64[3, 11]\n" + lines + "output y\n",
+                           "test.atg")
+                  .value(),
+              {})
+              .value(),
+          family, 1);
+  };
+  check("input u: float32[3, 11, 4]\nw = u * 2\ns = scatter_set(x, indices, w, axis=1, batch=1)\ny = exp(s)\n",
+        "scatter");
+  check(
+      "input u: float32[3, 9, 11]\nz = transpose(x, order=[0, 2, 1])\na = slice(z, axis=1, start=0, stop=1)\n"
+      "b = reshape(a, shape=[3, 9])\nc = slice(u, axis=1, start=2, stop=3)\nd = reshape(c, shape=[3, 11])\n"
+      "y = scatter_max(b, indices, d, axis=1, batch=1)\n",
+      "scatter_strips");
+}
+
 class FirstOfRows : public GraphKernels {
  protected:
   FirstOfRows() : GraphKernels("H200") {}
@@ -178,7 +203,13 @@ TEST_F(FirstOfRows, ManyBySortingAll) {
   Check(SpecOf({"sort", {{70, 1}}, {}}, DType::kFloat32), "topk", 1);
 }
 
-// More than are collected at once: they are searched one after the other.
+TEST_F(FirstOfRows, ManyOfThemNoNumbers) {
+  inputs_ = InputFamily::kNormal;
+  for (const bool largest : {true, false})
+    Check(SpecOf({"topk", {{1, 1500}}, {{"k", int64_t{30}}, {"largest", largest}}}, DType::kFloat32), "topk", 3);
+}
+
+// More than are collected at once: the bound comes closer.
 TEST_F(FirstOfRows, InTheHandsOfFewThreads) {
   const KernelSpec spec = SpecOf({"topk", {{2, 4096}}, {{"k", int64_t{64}}}}, DType::kFloat32);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();

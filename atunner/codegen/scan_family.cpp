@@ -11,6 +11,7 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
+#include "atunner/graph/rewrite.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -163,11 +164,11 @@ class Writer {
 std::optional<ScanForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused) return std::nullopt;
-  const auto scan = OnlyNode<graph::Scan>(*fused);
+  const auto scan = graph::OnlyNode<graph::Scan>(*fused);
   if (!scan) return std::nullopt;
   ScanForm form{{*fused, *scan}};
-  const bool served = form.extent().constant() && IsServed(form.graph, form.graph.node(*scan).operands[0], 64) &&
-                      IsFinishedInPlace(form.graph, *scan, 64);
+  const bool served = form.extent().constant() && graph::IsServed(form.graph, form.graph.node(*scan).operands[0], 64) &&
+                      graph::IsFinishedInPlace(form.graph, *scan, 64);
   return served ? std::optional(std::move(form)) : std::nullopt;
 }
 

@@ -22,6 +22,12 @@ using graph::ElementText;
 using graph::NodeId;
 using graph::Shape;
 
+/// Of `vector` neighbouring elements, a multiple of which begins at `text`.
+Coordinate Neighbours(const char* text, int64_t vector) {
+  using Lanes = Coordinate::Lanes;
+  return {.text = text, .lanes = vector > 1 ? Lanes::kNext : Lanes::kSame, .multiple = vector};
+}
+
 struct ScatterForm : NodeForm {
   const graph::Scatter& operation() const { return *graph.node(node).As<graph::Scatter>(); }
   NodeId operand(size_t i) const { return graph.node(node).operands[i]; }
@@ -55,13 +61,14 @@ struct ScatterForm : NodeForm {
 std::optional<ScatterForm> FormOf(const KernelSpec& spec) {
   auto fused = FusedGraphOf(spec);
   if (fused) fused = graph::MergeAxes(*fused);
-  const auto id = fused ? OnlyNode<graph::Scatter>(*fused) : std::nullopt;
+  const auto id = fused ? graph::OnlyNode<graph::Scatter>(*fused) : std::nullopt;
   if (!id) return std::nullopt;
   ScatterForm form{{*fused, *id}};
   const bool operands = std::ranges::all_of(form.graph.node(*id).operands,
-                                            [&](NodeId operand) { return IsServed(form.graph, operand, 8); });
+                                            [&](NodeId operand) { return graph::IsServed(form.graph, operand, 8); });
   const bool places = form.places().size() == form.batch() + 1 && form.space().size() <= form.axis() + 2;
-  return places && operands && IsFinishedInPlace(form.graph, *id, 8) ? std::optional(std::move(form)) : std::nullopt;
+  return places && operands && graph::IsFinishedInPlace(form.graph, *id, 8) ? std::optional(std::move(form))
+                                                                            : std::nullopt;
 }
 template <bool SLICES>
 std::optional<ScatterForm> FormBySize(const KernelSpec& spec) {
@@ -133,10 +140,6 @@ class SlicesTemplate : public GraphTemplate {
     shape.back() = form_.space()[form_.axis()];
     return shape;
   }
-  static Coordinate Column(int64_t vector) {
-    using Lanes = Coordinate::Lanes;
-    return {.text = "column", .lanes = vector > 1 ? Lanes::kNext : Lanes::kSame, .multiple = vector};
-  }
   /// The coordinates of number `number`, as c0, c1, …, the last of which is called `last`.
   static std::string Split(const Shape& shape, const std::string& number, const std::string& last) {
     const size_t own = shape.size() - 1;
@@ -175,11 +178,12 @@ class SlicesTemplate : public GraphTemplate {
   }
 
   std::string Combine(int64_t vector) const {
-    const Coordinates at = form_.At({.text = "slice"}, Column(vector));
+    const Coordinate column = Neighbours("column", vector);
+    const Coordinates at = form_.At({.text = "slice"}, column);
     ElementText before(graph_, {.vector = vector, .indent = "    "});
     const auto start = before.Of(form_.operand(0), at);
     ElementText each(graph_, {.vector = vector, .indent = "      "});
-    const auto update = each.Of(form_.operand(2), form_.At({.text = "n"}, Column(vector)));
+    const auto update = each.Of(form_.operand(2), form_.At({.text = "n"}, column));
     ElementText after(graph_, {.vector = vector, .indent = "    "});
     after.Know(form_.node, {"value[lane]", 1}, at);
     const Shape rows(form_.space().begin(), form_.space().end() - 1);
@@ -257,9 +261,7 @@ class StripsTemplate : public GraphTemplate {
   }
 
   std::string Kernel(int64_t vector) const {
-    using Lanes = Coordinate::Lanes;
-    const Coordinates at =
-        form_.At({.text = "(first + i)", .lanes = vector > 1 ? Lanes::kNext : Lanes::kSame, .multiple = vector}, {});
+    const Coordinates at = form_.At(Neighbours("(first + i)", vector), {});
     ElementText before(graph_, {.vector = vector, .indent = "    "});
     const auto start = before.Of(form_.operand(0), at);
     ElementText places(graph_, {.indent = "      "}), updates(graph_, {.indent = "      "});

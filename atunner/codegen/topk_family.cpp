@@ -30,7 +30,7 @@ const graph::Node& InputOf(const graph::ValidGraph& graph, const graph::Node& so
 
 std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
-  const auto id = fused ? OnlyNode<graph::Sort>(*fused) : std::nullopt;
+  const auto id = fused ? graph::OnlyNode<graph::Sort>(*fused) : std::nullopt;
   if (!id || graph::HasLongSorts(*fused)) return std::nullopt;
   const graph::Node& sort = fused->node(*id);
   const graph::Node& x = InputOf(*fused, sort);
@@ -40,7 +40,7 @@ std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   const bool rows = sort.As<graph::Sort>()->axis + 1 == static_cast<int64_t>(sort.type.rank()) &&
                     columns.factor() < INT32_MAX / 64 &&
                     (sort.type.shape.back().factor() <= kFew || columns.factor() <= kMostSorted);
-  const bool served = x.As<graph::Input>() && ordered && rows && IsFinishedInPlace(*fused, *id, 8);
+  const bool served = x.As<graph::Input>() && ordered && rows && graph::IsFinishedInPlace(*fused, *id, 8);
   return served ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
 }
 

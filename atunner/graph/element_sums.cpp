@@ -6,6 +6,7 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
+#include "atunner/graph/place_text.h"
 
 namespace atunner::graph {
 namespace {
@@ -71,6 +72,24 @@ ElementText::Served ElementText::Serves(const ValidGraph& graph, NodeId from,
   served.yes = served.yes && times.has_value();
   served.work *= times.value_or(1);
   return served;
+}
+
+bool IsServed(const ValidGraph& graph, NodeId from, double most, const std::function<bool(NodeId)>& known) {
+  const ElementText::Served served = ElementText::Serves(graph, from, known);
+  return served.yes && served.work <= most;
+}
+
+bool IsFinishedInPlace(const ValidGraph& graph, NodeId node, double most) {
+  const Shape& shape = graph.node(node).type.shape;
+  const Coordinates at = PlacesIn(shape);
+  ElementText elements(graph, ElementText::Options{});
+  elements.Know(node, {"x", 1}, at);
+  return std::ranges::all_of(graph.outputs(), [&](const Output& output) {
+    const bool served = graph.node(output.node).type.shape == shape &&
+                        IsServed(graph, output.node, most, [&](NodeId id) { return id == node; });
+    if (served) elements.Of(output.node, at);
+    return served && !elements.failed();
+  });
 }
 
 ElementText::Value ElementText::Loop(

@@ -381,4 +381,20 @@ std::string ElementText::Indent(int depth) const {
 
 std::string ElementText::Arithmetic(DType dtype) const { return CudaArithmetic(dtype, options_.wide); }
 
+std::string ElementFunction(const ValidGraph& graph, std::string_view name, NodeId from, std::string_view from_type,
+                            NodeId to, std::string_view to_type) {
+  ElementText elements(graph, {.indent = "  "});
+  elements.Know(from, {"x", 0}, {});
+  const std::string value = elements.Of(to, Coordinates(graph.node(to).type.rank(), {.text = "0"})).text;
+  return fmt::format(R"(DEVICE {0} {1}(const {2}& element) {{
+  const {3} x = load<{3}>(element);
+{4}  {0} result;
+  store(result, {5});
+  return result;
+}}
+)",
+                     to_type, name, from_type, CudaArithmetic(graph.node(from).type.dtype, false), elements.Scope(0),
+                     value);
+}
+
 }  // namespace atunner::graph

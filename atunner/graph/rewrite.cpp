@@ -409,6 +409,11 @@ class RowKeeper : public Rewriter {
 
 }  // namespace
 
+bool IsUnaryMap(const Node& node) {
+  const auto* map = node.As<Map>();
+  return map && node.operands.size() == 1 && !map->body.Uses(ScalarOp::kIndex) && !map->body.Uses(ScalarOp::kExtent);
+}
+
 ValidGraph WithKeptRows(const ValidGraph& graph) {
   const auto first = std::ranges::find_if(graph.nodes(), [](const Node& node) { return node.As<Reduce>() != nullptr; });
   if (first == graph.nodes().end()) return graph;
