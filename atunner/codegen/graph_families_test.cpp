@@ -50,7 +50,8 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 512}}, {{"k", int64_t{64}}})), "topk");
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 1000}}, {{"k", int64_t{512}}})), "topk") << "sorted as a whole";
   EXPECT_EQ(FamilyOf(Spec("sort", {{64, 512}})), "topk");
-  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 65536}})), "none") << "more than shared memory holds";
+  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 65536}})), "topk") << "more than shared memory holds: in tiles";
+  EXPECT_EQ(FamilyOf(Spec("topk", {{64, 65536}}, {{"k", int64_t{50}}})), "stages") << "few long rows: in parts";
 }
 
 // A graph may be called anything, and have some of an operator's inputs.
@@ -108,8 +109,9 @@ TEST(GraphFamilies, ResultsAreFinishedInPlace) {
   EXPECT_EQ(family("s = scatter_sum(x, i, u, axis=0)\ny = s * 2\n"), "scatter");
   EXPECT_EQ(family("s = scatter_sum(x, i, u, axis=0)\ny = transpose(s, order=[1, 0])\n"), "stages");
   EXPECT_EQ(family("s = scan_sum(x, axis=0)\ny = transpose(s, order=[1, 0])\n"), "stages");
+  EXPECT_EQ(family("y = sort(x, axis=0)\n"), "stages");
   EXPECT_EQ(family("s = sort(x, axis=1)\ny = transpose(s, order=[1, 0])\n"), "stages");
-  EXPECT_EQ(family("s = sort(x, axis=1)\ny = gather(x, s, axis=1, batch=1) * 2\n"), "topk");
+  EXPECT_EQ(family("s = sort(x, axis=1)\ng = gather(x, s, axis=1, batch=1)\ny = g * 2\n"), "topk");
 }
 
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {

@@ -168,6 +168,7 @@ TEST_F(Scattered, AlongAnyAxis) {
 class FirstOfRows : public GraphKernels {
  protected:
   FirstOfRows() : GraphKernels("H200") {}
+  static constexpr int64_t kManyNaN = 1500;
   /// Equal elements, zeros of both signs and NaN; a row whose best elements lie where half of 128 threads read.
   void PutInto(const TaskBuffers& buffers) override {
     const auto* x = buffers.Find("x");
@@ -176,6 +177,7 @@ class FirstOfRows : public GraphKernels {
     std::vector<float> row(static_cast<size_t>(columns));
     for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(i % 7) * (i % 2 == 0 ? 0.0F : -0.0F);
     row[columns / 2] = NAN;
+    for (size_t i = 0; i < row.size() && columns == kManyNaN; ++i) row[i] = i % 37 == 0 ? 1.0F : NAN;
     Put(*x, 0, row);
     for (size_t i = 0; i < row.size(); ++i)
       row[i] = (i / 4 % 128 < 63 ? 1.0F : 0.0F) + static_cast<float>(i % 97) / 100;
@@ -204,9 +206,20 @@ TEST_F(FirstOfRows, ManyBySortingAll) {
 }
 
 TEST_F(FirstOfRows, ManyOfThemNoNumbers) {
-  inputs_ = InputFamily::kNormal;
   for (const bool largest : {true, false})
-    Check(SpecOf({"topk", {{1, 1500}}, {{"k", int64_t{30}}, {"largest", largest}}}, DType::kFloat32), "topk", 3);
+    Check(SpecOf({"topk", {{1, kManyNaN}}, {{"k", int64_t{30}}, {"largest", largest}}}, DType::kFloat32), "topk", 3);
+}
+
+TEST_F(FirstOfRows, LongOnesBySortingTilesThatAreMerged) {
+  for (const int64_t columns : {6148, 8192, 20000}) {
+    Check(SpecOf({"sort", {{2, columns}}, {{"descending", columns == 8192}}}, DType::kFloat32), "topk", 0);
+    Check(SpecOf({"topk", {{2, columns}}, {{"k", int64_t{5000}}}}, DType::kBFloat16), "topk", 0);
+  }
+}
+
+TEST_F(FirstOfRows, OfPartsOfLongOnes) {
+  Check(SpecOf({"topk", {{2, 32768}}, {{"k", int64_t{20}}}}, DType::kFloat32), "stages", 0);
+  Check(SpecOf({"topk", {{2, 32768}}, {{"k", int64_t{20}}, {"largest", false}}}, DType::kBFloat16), "stages", 0);
 }
 
 // More than are collected at once: the bound comes closer.

@@ -1,5 +1,6 @@
 // Top-k: the places of the first few of each row in sorted order, and what stands there. A block finds those of a row
-// in two passes, of which the second meets the row in a cache; many of a row it finds by sorting all of it.
+// in two passes, of which the second meets the row in a cache; many of a row it finds by sorting all of it, tile by
+// tile where rows are long, whose tiles further kernels merge.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ using graph::NodeId;
 
 constexpr int64_t kFew = 256;          // ranks that are found without sorting
 constexpr int64_t kMostSorted = 6144;  // elements of 64 bits in shared memory
+constexpr int64_t kTile = 4096;        // of longer rows
 
 /// In another shape, perhaps: its elements lie in the same order.
 const graph::Node& InputOf(const graph::ValidGraph& graph, const graph::Node& sort) {
@@ -31,15 +33,14 @@ const graph::Node& InputOf(const graph::ValidGraph& graph, const graph::Node& so
 std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   const auto id = fused ? graph::OnlyNode<graph::Sort>(*fused) : std::nullopt;
-  if (!id || graph::HasLongSorts(*fused)) return std::nullopt;
+  if (!id || graph::HasLongSorts(graph::Specialise(*fused, spec.dims).value())) return std::nullopt;
   const graph::Node& sort = fused->node(*id);
   const graph::Node& x = InputOf(*fused, sort);
   const graph::Extent& columns = fused->node(sort.operands[0]).type.shape.back();
   const DType dtype = x.type.dtype;
   const bool ordered = (IsFloat(dtype) && SizeOf(dtype) <= 4 && SizeOf(dtype) >= 2) || dtype == DType::kInt32;
-  const bool rows = sort.As<graph::Sort>()->axis + 1 == static_cast<int64_t>(sort.type.rank()) &&
-                    columns.factor() < INT32_MAX / 64 &&
-                    (sort.type.shape.back().factor() <= kFew || columns.factor() <= kMostSorted);
+  const bool rows =
+      sort.As<graph::Sort>()->axis + 1 == static_cast<int64_t>(sort.type.rank()) && columns.factor() < INT32_MAX / 64;
   const bool served = x.As<graph::Input>() && ordered && rows && graph::IsFinishedInPlace(*fused, *id, 8);
   return served ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
 }
@@ -67,10 +68,18 @@ class TopKTemplate : public GraphTemplate {
         .Bool("DESCENDING", sort_.As<graph::Sort>()->descending)
         .Line(fmt::format("typedef {} Compared;", graph::CudaArithmetic(x().dtype, false)))
         .Line("#define NEUTRAL " + Last());
+    LaunchPlan plan = Plan(configuration, {});
+    if (Runs()) {
+      constants.Int("TILE", kTile, "elements that are sorted together");
+      AddRuns(plan);
+    } else {
+      constants.Int("TILE", Columns());
+      plan.steps.push_back(Launch("kernel", RowCount(), "block"));
+    }
     return RenderedKernel{Source(configuration, "the first of rows", constants,
                                  {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh, embed::kSortCuh,
                                   embed::kTopkCuh, Kernel()}),
-                          Plan(configuration, {Launch("kernel", RowCount(), "block")})};
+                          std::move(plan)};
   }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
@@ -95,6 +104,21 @@ class TopKTemplate : public GraphTemplate {
   int64_t Columns() const { return x().shape.back().factor(); }
   /// Are more wanted than a bound helps to find?
   bool Whole() const { return sort_.type.shape.back().factor() > kFew; }
+  /// Are rows sorted in parts, which are merged?
+  bool Runs() const { return Whole() && Columns() > kMostSorted; }
+  /// Sorts tiles, then merges runs of them, which go back and forth.
+  void AddRuns(LaunchPlan& plan) const {
+    const std::string elements = fmt::format("({}) * {}", RowCount(), Columns());
+    for (const char* runs : {"runs", "merged"}) plan.workspaces.push_back({runs, Expr::MustParse(elements + " * 8")});
+    plan.steps.push_back(Launch("tiles", fmt::format("({}) * {}", RowCount(), CeilDiv(Columns(), kTile)), "block"));
+    AddArguments(plan.steps[0], {"@runs"});
+    bool back = false;
+    for (int64_t run = kTile; run < Columns(); run *= 2, back = !back) {
+      plan.steps.push_back(Launch("kernel", fmt::format("ceil_div({}, block)", elements), "block"));
+      AddArguments(plan.steps.back(),
+                   {back ? "@merged" : "@runs", back ? "@runs" : "@merged", fmt::format("i32:{}", run)});
+    }
+  }
   /// A power of two, at least as many as are wanted.
   int64_t Ranks() const {
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sort_.type.shape.back().factor())));
@@ -110,11 +134,25 @@ class TopKTemplate : public GraphTemplate {
     std::string stores;
     for (const graph::Output& output : graph_.outputs())
       stores += fmt::format("    store(out_{}[row * K + rank], {});\n", output.name, elements.Of(output.node, at).text);
-    return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" +
-           CoordinateLines(
-               shape, [&](size_t axis) { return axis < last; }, "c", "row", "long long", "  ") +
-           fmt::format("  first_of_row(in_{} + row * COLS, [&](int rank, int place) {{\n{}{}{}  }});\n}}\n",
-                       InputOf(graph_, sort_).name, elements.Scope(0), elements.Scope(1), stores);
+    const std::string input = "in_" + InputOf(graph_, sort_).name + " + row * COLS";
+    const std::string of_row =
+        CoordinateLines(shape, [&](size_t axis) { return axis < last; }, "c", "row", "long long", "  ");
+    const std::string found =
+        "[&](int rank, int place) {\n" + elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
+    if (!Runs())
+      return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" + of_row + "  first_of_row(" + input + ", " +
+             found;
+    return fmt::format(
+        R"(extern "C" __global__ void __launch_bounds__(BLOCK) tiles({0}, Key* __restrict__ runs) {{
+  constexpr int TILES = (COLS + TILE - 1) / TILE;
+  const long long row = blockIdx.x / TILES;
+  sort_tile({1}, blockIdx.x % TILES * TILE, [&](int i, Key key) {{ runs[row * COLS + i] = key; }});
+}}
+extern "C" __global__ void __launch_bounds__(BLOCK) kernel({0}, const Key* __restrict__ from, Key* __restrict__ to, int run) {{
+  const long long i = blockIdx.x * (long long)BLOCK + threadIdx.x, row = i / COLS;
+  if (row >= {2}) return;
+{3}  merge(from + row * COLS, to + row * COLS, (int)(i % COLS), run, {4})",
+        KernelParameters(spec_), input, RowCount(), of_row, found);
   }
 
   graph::NodeId id_;

@@ -39,7 +39,8 @@ ValidGraph WithoutSingleUpdates(const ValidGraph& graph);
 /// tables, which other small maps of no operands become too.
 ValidGraph WithoutKnownPlaces(const ValidGraph& graph);
 
-/// The first of long rows, where there are few of these, as the first of what comes first in their parts.
+/// Sorts of the last axis alone, and the first of long rows, where there are few of these, as the first of what comes
+/// first in their parts.
 ValidGraph WithoutLongSorts(const ValidGraph& graph);
 bool HasLongSorts(const ValidGraph& graph);
 

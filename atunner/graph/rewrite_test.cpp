@@ -276,7 +276,8 @@ output d
 }
 
 TEST(WithoutKnownPlaces, WhatEachPlaceTakesIsATable) {
-  const char* places[] = {"minimum(index(-1) / 2, 2)", "5 - index(-1)", "index(-1) - 2", "index(-1) * 0 + 1"};
+  const std::string places[] = {"minimum(floor_div(index(-1), 2), 2)", "5 - index(-1)", "index(-1) - 2",
+                                "index(-1) * 0 + 1"};
   for (const std::string& place : places) {
     const ValidGraph graph =
         MustParse("graph g\ninput x: float32[2, 4, 3]\ninput u: float32[2, 6, 3]\ni: int64[6] = " + place +
@@ -292,7 +293,7 @@ TEST(WithoutKnownPlaces, WhatEachPlaceTakesIsATable) {
 }
 
 TEST(WithoutLongSorts, TheFirstOfRowsAreAmongTheFirstOfTheirParts) {
-  for (const std::string order : {"", ", descending=true"}) {
+  for (const std::string& order : std::vector<std::string>{"", ", descending=true"}) {
     // Few values, so that most elements are equal to others.
     const ValidGraph graph =
         MustParse("graph g\ninput x: float32[2, 16384]\nr = floor(x)\ns = sort(r, axis=1, count=5" + order +
@@ -338,6 +339,21 @@ TEST(WithoutThinProducts, AreSumsOfProducts) {
   }
   for (const ValidGraph& thick : {graph_of("3, 4", "4, 5", "mk,kn->mn"), graph_of("3, 4", "4", "mk,k->m")})
     EXPECT_EQ(Print(WithoutThinProducts(thick)) == Print(thick), thick.node(thick.inputs()[1]).type.rank() == 2);
+}
+
+TEST(WithMatrixProducts, WhatOneOperandAloneHasIsAddedUpBefore) {
+  for (const char* equation : {"mka,kn->mn", "mk,akn->nm", "mka,bk->m", "ma,b->m", "a,b->"}) {
+    const std::string text(equation);
+    const auto axes = [](size_t rank) { return rank == 1 ? "3" : rank == 2 ? "3, 3" : "3, 3, 3"; };
+    const size_t comma = text.find(','), arrow = text.find("->");
+    const ValidGraph graph =
+        MustParse(std::string("graph g\ninput a: float32[") + axes(comma) + "]\ninput b: float32[" +
+                  axes(arrow - comma - 1) + "]\ny = contract(a, b, equation=\"" + text + "\")\noutput y\n");
+    const ValidGraph made = WithMatrixProducts(graph);
+    EXPECT_THAT(Print(made), HasSubstr("reduce_sum"));
+    const auto inputs = RandomInputs(graph, 17);
+    ExpectNear(RunGraph(made, inputs), RunGraph(graph, inputs).Reals());
+  }
 }
 
 TEST(WithoutSingleUpdates, AnElementIsUpdatedWhereItsPlaceIsTheOne) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,14 @@ class SortDivider : public Rewriter {
  private:
   Value Rewrite(NodeId id, std::vector<Value> operands) override {
     const Node& node = graph_.node(id);
+    const auto last = static_cast<int64_t>(node.type.rank()) - 1;
+    if (const auto* across = node.As<Sort>(); across && across->axis != last) {
+      std::vector<int64_t> turned(node.type.rank());
+      std::iota(turned.begin(), turned.end(), int64_t{0});
+      std::swap(turned[across->axis], turned[last]);
+      const Value x = builder_.Transpose(operands[0], turned);
+      return builder_.Transpose(builder_.Add(Sort{last, across->descending, across->count}, {x}), turned);
+    }
     const int64_t parts = PartsOf(graph_, node);
     if (parts == 1) return Copy(node, std::move(operands));
     const Sort& sort = *node.As<Sort>();

@@ -1,7 +1,8 @@
 // The first K of a row in the order of their values, then of their places. A bound comes from the best elements of groups of
-// threads: K groups have one that is no worse than it. What is no worse than the bound is collected and ranked.
+// threads: K groups have one that is no worse than it. What is no worse than the bound is collected and ranked; where that is
+// more than there is room for, the last of the first K among those that there was room for is the next bound.
 typedef unsigned long long Key;  // order, then place: no two elements have the same
-constexpr int MOST = RANKS < 128 ? 512 : 4 * RANKS;  // that are collected; a row with more is searched K times
+constexpr int MOST = RANKS < 128 ? 512 : 4 * RANKS;  // that are collected
 
 /// Numbers that are ordered as the values are. NaN is larger than all, and zeros are equal.
 DEVICE unsigned ascending(float v) {
@@ -12,10 +13,10 @@ DEVICE unsigned ascending(int v) { return (unsigned)v ^ 0x80000000u; }
 DEVICE unsigned order_of(Compared v) { return DESCENDING ? ~ascending(v) : ascending(v); }
 DEVICE Key key_of(Compared v, int place) { return (Key)order_of(v) << 32 | (unsigned)place; }
 
-/// visit(value, place) of a thread's elements.
-template <class T, class Visit> DEVICE void each_element(const T* row, const Visit& visit) {
+/// visit(value, place) of a thread's elements among `count`.
+template <class T, class Visit> DEVICE void each_element(const T* row, int count, const Visit& visit) {
 #pragma unroll 4
-  for (int column = threadIdx.x * VEC; column < COLS; column += BLOCK * VEC) {
+  for (int column = threadIdx.x * VEC; column < count; column += BLOCK * VEC) {
     Vector<T> v;
     read(v, row + column);
 #pragma unroll
@@ -23,12 +24,33 @@ template <class T, class Visit> DEVICE void each_element(const T* row, const Vis
   }
 }
 #if WHOLE
-/// found(rank, place) of the row's first K, from all of it in order.
+/// use(number, key) of the tile's elements in order, which begins with element `first` of the row.
+template <class T, class Use> DEVICE void sort_tile(const T* row, int first, const Use& use) {
+  __shared__ Key keys[TILE];
+  const int count = min(TILE, COLS - first);
+  each_element(row + first, count, [&](Compared v, int place) { keys[place] = key_of(v, first + place); });
+  sort_by_block(keys, count);
+  for (int i = threadIdx.x; i < count; i += BLOCK) use(first + i, keys[i]);
+}
+/// found(rank, place) of the row's first K.
 template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
-  __shared__ Key keys[COLS];
-  each_element(row, [&](Compared v, int place) { keys[place] = key_of(v, place); });
-  sort_by_block(keys, COLS);
-  for (int rank = threadIdx.x; rank < K; rank += BLOCK) found(rank, (int)(unsigned)keys[rank]);
+  sort_tile(row, 0, [&](int rank, Key key) {
+    if (rank < K) found(rank, (int)(unsigned)key);
+  });
+}
+/// Element i of a row of sorted runs to its place in twice as long ones; found(rank, place) of the first K where there is one.
+template <class Found> DEVICE void merge(const Key* from, Key* to, int i, int run, const Found& found) {
+  const int other = min((i / run ^ 1) * run, COLS);
+  int low = other, high = min(other + run, COLS);
+  const Key own = from[i];
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (from[middle] < own) low = middle + 1;
+    else high = middle;
+  }
+  const int rank = i / (2 * run) * (2 * run) + i % run + low - other;
+  if (2 * run < COLS) to[rank] = own;
+  else if (rank < K) found(rank, (int)(unsigned)own);
 }
 #else
 constexpr int BESTS = BLOCK > 64 * RANKS ? BLOCK / 32 : 2 * RANKS;  // groups of threads, each in a warp; fewer bound too little
@@ -48,10 +70,11 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   __shared__ __align__(16) unsigned best[BESTS];
   __shared__ __align__(16) Key chosen[MOST];
   __shared__ Compared first[BESTS], bound;
+  __shared__ Key last;
   __shared__ unsigned worst;
   __shared__ int count;
   Compared own[1] = {NEUTRAL};
-  each_element(row, [&](Compared v, int) { own[0] = Better::of(own[0], v); });
+  each_element(row, COLS, [&](Compared v, int) { own[0] = Better::of(own[0], v); });
   warp_reduce<Better, MEMBERS>(own);
   if (threadIdx.x % MEMBERS == 0) first[threadIdx.x / MEMBERS] = own[0], best[threadIdx.x / MEMBERS] = order_of(own[0]);
   if (threadIdx.x == 0) count = worst = 0;
@@ -62,33 +85,24 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   if (counts && best[threadIdx.x] == worst) bound = first[threadIdx.x];  // equal ones are as good
   __syncthreads();
   const Compared limit = bound;
-  each_element(row, [&](Compared v, int at) {
-    if (DESCENDING ? v < limit : v > limit) return;
-    const int to = atomicAdd(&count, 1);
-    if (to < MOST) chosen[to] = key_of(v, at);
-  });
-  __syncthreads();
-  if (count <= MOST) {
-    for (int i = threadIdx.x; i < count; i += BLOCK) {
-      const int rank = rank_among(chosen[i], chosen, count);
-      if (rank < K) found(rank, (int)(unsigned)chosen[i]);
-    }
-    return;
-  }
-  Key last = 0;
-  for (int rank = 0; rank < K; ++rank) {
-    Key next[1] = {~0ull};
-    each_element(row, [&](Compared v, int at) {
+  for (Key most = ~0ull;; most = last) {
+    each_element(row, COLS, [&](Compared v, int at) {
+      if (DESCENDING ? v < limit : v > limit) return;
       const Key key = key_of(v, at);
-      if ((rank == 0 || key > last) && key < next[0]) next[0] = key;
+      const int to = key <= most ? atomicAdd(&count, 1) : MOST;
+      if (to < MOST) chosen[to] = key;
     });
-    warp_reduce<Min, 32>(next);
     __syncthreads();
-    if (threadIdx.x % 32 == 0) chosen[threadIdx.x / 32] = next[0];
+    const int found_now = count, kept = min(found_now, MOST);
+    for (int i = threadIdx.x; i < kept; i += BLOCK) {
+      const int rank = rank_among(chosen[i], chosen, kept);
+      if (found_now <= MOST && rank < K) found(rank, (int)(unsigned)chosen[i]);
+      if (rank == K - 1) last = chosen[i];
+    }
+    if (found_now <= MOST) return;
     __syncthreads();
-    last = ~0ull;
-    for (int i = 0; i < BLOCK / 32; ++i) last = chosen[i] < last ? chosen[i] : last;
-    if (threadIdx.x == 0) found(rank, (int)(unsigned)last);
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
   }
 }
 #endif
