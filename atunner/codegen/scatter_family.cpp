@@ -219,7 +219,7 @@ class StripsTemplate : public GraphTemplate {
         {"block", Integers({32, 64, 128, 256}), "threads of a block"},
         {"unroll", Integers({1, 2, 4, 8, 16}), "updates of a thread whose loads are in flight together"},
     };
-    Add(fmt::format("strip * block // 32 * {} <= 49152", HeldBytes()), "strips exceed shared memory");
+    Add(fmt::format("(strip * {} + 2048) * block // 32 <= 49152", HeldBytes()), "strips exceed shared memory");
     Add(fmt::format("strip == 256 or strip < 2 * {}", Row().factor()), "strips longer than rows");
     Add(fmt::format("unroll == 1 or unroll < {}", Updates() / 16), "more updates than there are");
   }
@@ -236,17 +236,13 @@ class StripsTemplate : public GraphTemplate {
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    const double strips = std::ceil(Real(Row().factor()) / Real(at["strip"]));
-    const double rows = Real(RowCount().Bound(spec_.dims).factor());
     // Every warp of a row goes through all its places, which caches then have.
-    const double again = 0.2 * (strips - 1) * rows * Real(Updates()) * 8;
+    const double again = 0.2 * Real(CeilDiv(Row().factor(), at["strip"]) - 1) * Real(Updates() * Rows());
+    const double warps = std::min(48.0, Real(profile.shared_per_sm) / Real(at["strip"] * HeldBytes() + 2048));
+    // A strip is filled and emptied while others read; of a thread so many places and updates are under way.
+    const double idle = 1 + 2 / warps + 20 / (warps * Real(std::min(at["unroll"], CeilDiv(Updates(), 32))));
     const double width = Real(at["vector"] * ElementBytes());
-    const double resident = std::min({48.0, std::floor(Real(profile.shared_per_sm) / Real(at["strip"] * HeldBytes())),
-                                      std::ceil(rows * strips / profile.sms)});
-    // A thread's places, updates and what it writes; its strip is filled and emptied while others read.
-    const double flight = resident * 32 * Real(std::min(at["unroll"], CeilDiv(Updates(), 32))) * 12;
-    const double idle = 1 + 8192 / flight + 2 / resident;
-    return (MinimumBytes(spec_, spec_.dims).value_or(0) + again) / profile.dram_gbps * idle *
+    return (MinimumBytes(spec_, spec_.dims).value_or(0) + 8 * again) / profile.dram_gbps * idle *
            (1 + 0.1 * std::log2(16 / width)) * (1 + 0.01 * std::fabs(std::log2(Real(at["block"]) / 128)));
   }
 
@@ -254,11 +250,9 @@ class StripsTemplate : public GraphTemplate {
   const graph::Extent& Row() const { return form_.space().back(); }
   int64_t Updates() const { return form_.places().back().factor(); }
   graph::Extent RowCount() const { return graph::ElementCount({form_.space().begin(), form_.space().end() - 1}); }
+  int64_t Rows() const { return RowCount().Bound(spec_.dims).factor(); }
   int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(TypeOf(graph_.outputs()[0].node).dtype)); }
-  int64_t HeldBytes() const {
-    const auto bytes = static_cast<int64_t>(SizeOf(TypeOf(form_.node).dtype));
-    return IsFloat(TypeOf(form_.node).dtype) ? std::max<int64_t>(4, bytes) : bytes;
-  }
+  int64_t HeldBytes() const { return std::max<int64_t>(4, static_cast<int64_t>(SizeOf(TypeOf(form_.node).dtype))); }
 
   std::string Kernel(int64_t vector) const {
     const Coordinates at = form_.At(Neighbours("(first + i)", vector), {});
@@ -271,14 +265,16 @@ class StripsTemplate : public GraphTemplate {
     after.Know(form_.node, {"strip[i + lane]", 1}, at);
     const auto each = [](std::string_view condition, const ElementText& text, const std::string& result) {
       return fmt::format(
-          "#pragma unroll\n    for (int u = 0; u < UNROLL; ++u) {{\n      const long long n = begin + u * 32;\n"
+          "#pragma unroll\n    for (int u = 0; u < UNROLL; ++u) {{\n      const int n = begin + u * 32;\n"
           "      if ({}) {{\n{}{}        {}\n      }}\n    }}\n",
           condition, text.Scope(0), text.Scope(1), result);
     };
     const std::string elements = "  for (int i = thread * VEC; i < count; i += 32 * VEC) {\n";
     return KernelHead(spec_) +
            fmt::format(R"(  __shared__ {0} strips[BLOCK / 32][STRIP];
+  __shared__ unsigned sharing[BLOCK / 32][USERS];
   {0}* const strip = strips[threadIdx.x / 32];
+  unsigned* const users = sharing[threadIdx.x / 32];
   const long long of_row = ({1} + STRIP - 1) / STRIP, number = blockIdx.x * (BLOCK / 32ll) + threadIdx.x / 32;
   const long long row = number / of_row, first = number % of_row * STRIP;
   if (row >= {2}) return;
@@ -287,10 +283,11 @@ class StripsTemplate : public GraphTemplate {
                        form_.type(), Row().ToString(), RowCount().ToString()) +
            CoordinateLines(
                form_.space(), [&](size_t axis) { return axis < form_.axis(); }, "c", "row", "long long", "  ") +
-           elements + LanesText(before, fmt::format("      strip[i + lane] = {};\n", start.text), "    ") +
+           "  for (int i = thread; i < USERS; i += 32) users[i] = 0;\n" + elements +
+           LanesText(before, fmt::format("      strip[i + lane] = {};\n", start.text), "    ") +
            fmt::format(R"(  }}
   __syncwarp();
-  for (long long begin = thread; begin - thread < {0}; begin += 32 * UNROLL) {{
+  for (int begin = thread; begin - thread < {0}; begin += 32 * UNROLL) {{
     int at[UNROLL];
     {1} update[UNROLL];
 #pragma unroll
@@ -304,7 +301,7 @@ class StripsTemplate : public GraphTemplate {
            each("at[u] >= 0", updates, fmt::format("update[u] = {};", update.text)) +
            fmt::format(R"(#pragma unroll
     for (int u = 0; u < UNROLL; ++u)
-      in_order(at[u], [&] {{ strip[at[u]] = {}; }});
+      in_order(users, at[u], [&] {{ strip[at[u]] = {}; }});
   }}
   __syncwarp();
 )",

@@ -17,7 +17,7 @@
 namespace atunner {
 namespace {
 
-using graph::NodeId;
+using graph::Combine;
 
 constexpr int64_t kFew = 256;          // ranks that are found without sorting
 constexpr int64_t kMostSorted = 6144;  // elements of 64 bits in shared memory
@@ -60,14 +60,17 @@ class TopKTemplate : public GraphTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const bool descending = sort_.As<graph::Sort>()->descending;
     ConstantBlock constants;
     constants.Define("WHOLE", Whole() ? 1 : 0)
         .Int("COLS", Columns(), "elements of a row")
         .Int("K", sort_.type.shape.back().factor(), "that are wanted")
         .Int("RANKS", Ranks(), "of which a group has one each")
-        .Bool("DESCENDING", sort_.As<graph::Sort>()->descending)
+        .Bool("DESCENDING", descending)
         .Line(fmt::format("typedef {} Compared;", graph::CudaArithmetic(x().dtype, false)))
-        .Line("#define NEUTRAL " + Last());
+        .Line("#define NEUTRAL " +
+              graph::CudaLiteral(x().dtype, graph::Neutral(descending ? Combine::kMax : Combine::kMin, x().dtype),
+                                 false));
     LaunchPlan plan = Plan(configuration, {});
     if (Runs()) {
       constants.Int("TILE", kTile, "elements that are sorted together");
@@ -93,14 +96,6 @@ class TopKTemplate : public GraphTemplate {
 
  private:
   const graph::TensorType& x() const { return TypeOf(sort_.operands[0]); }
-  /// What no element comes after.
-  std::string Last() const {
-    const bool descending = sort_.As<graph::Sort>()->descending;
-    const graph::Cell cell = descending || !IsFloat(x().dtype)
-                                 ? graph::Neutral(descending ? graph::Combine::kMax : graph::Combine::kMin, x().dtype)
-                                 : graph::CellOf(x().dtype, NAN);
-    return graph::CudaLiteral(x().dtype, cell, false);
-  }
   int64_t Columns() const { return x().shape.back().factor(); }
   /// Are more wanted than a bound helps to find?
   bool Whole() const { return sort_.type.shape.back().factor() > kFew; }
