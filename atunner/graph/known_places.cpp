@@ -60,6 +60,8 @@ class PlaceReader : public Rewriter {
     const Extent& extent = node.type.shape[axis];
     Shape broadcast(node.type.rank() - static_cast<size_t>(axis), Extent(1));
     broadcast[0] = extent;
+    const auto* start = graph_.node(node.operands[0]).As<Constant>();
+    const bool from_zero = start && start->values.size() == 1 && start->values[0].real == 0;
     Value sum = operands[0];
     for (size_t i = 0; i < most; ++i) {
       std::vector<Cell> table;
@@ -69,7 +71,7 @@ class PlaceReader : public Rewriter {
       const Value places = builder_.Constant({DType::kInt64, {extent}}, std::move(table));
       Value update = builder_.Add(Gather{axis, 0}, {operands[2], places});
       if (!all) update = builder_.Map("select(b >= 0, a, 0)", {update, builder_.Reshape(places, broadcast)});
-      sum = builder_.Map("a + b", {sum, update});
+      sum = i == 0 && from_zero ? update : builder_.Map("a + b", {sum, update});
     }
     return sum;
   }

@@ -303,6 +303,9 @@ TEST(WithoutLongSorts, TheFirstOfRowsAreAmongTheFirstOfTheirParts) {
     EXPECT_FALSE(HasLongSorts(divided));
     ExpectSameMeaning(graph, divided);
   }
+  const ValidGraph across = MustParse("graph g\ninput x: float32[4, 2, 3]\ns = sort(x, axis=0, count=3)\noutput s\n");
+  EXPECT_THAT(Print(WithoutLongSorts(across)), HasSubstr("axis=2"));
+  ExpectSameMeaning(across, WithoutLongSorts(across));
   const auto sorts = [](const char* shape, const char* count) {
     return HasLongSorts(MustParse(std::string("graph g\ninput x: float32[") + shape +
                                   "]\ns = sort(x, axis=1, count=" + count + ")\noutput s\n"));
