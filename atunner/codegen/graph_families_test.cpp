@@ -54,6 +54,28 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 65536}}, {{"k", int64_t{50}}})), "stages") << "few long rows: in parts";
 }
 
+TEST(GraphFamilies, SourcesOfStripsAndOfRuns) {
+  const auto rendered = [](const KernelSpec& spec) {
+    const auto schedule = MakeTemplate(spec, FindProfile("H200").value()).value();
+    return schedule->Render(schedule->Default()).value();
+  };
+  const std::string strips = rendered(Spec("gather_backward", {{64, 512}, {64, 9}})).source.text;
+  EXPECT_THAT(strips, HasSubstr("  for (int begin = thread; begin - thread < 9; begin += 32 * UNROLL) {"));
+  EXPECT_THAT(strips, HasSubstr("= load<long long>(in_indices[c0 * 9 + n]);"));
+  EXPECT_THAT(strips, HasSubstr("in_order(users, at[u], [&] { strip[at[u]] = Sum::of(strip[at[u]], update[u]); });"));
+  // Tiles of 4096, then runs of twice as many each time, back and forth.
+  const LaunchPlan plan = rendered(Spec("sort", {{3, 20000}})).plan;
+  ASSERT_EQ(plan.steps.size(), 4u);
+  EXPECT_EQ(plan.steps[0].entry, "tiles");
+  for (size_t i = 1; i < plan.steps.size(); ++i) {
+    const auto& args = plan.steps[i].args;
+    EXPECT_EQ(plan.steps[i].entry, "kernel");
+    EXPECT_EQ(args[args.size() - 3].name, i % 2 == 1 ? "runs" : "merged");
+    EXPECT_EQ(args[args.size() - 2].name, i % 2 == 1 ? "merged" : "runs");
+    EXPECT_EQ(args.back().value.text(), std::to_string(2048 << i));
+  }
+}
+
 // A graph may be called anything, and have some of an operator's inputs.
 TEST(GraphFamilies, NamesOfOperatorsSayNothing) {
   for (const Operator* op : GraphOperators()) {
