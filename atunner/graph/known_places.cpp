@@ -55,7 +55,7 @@ class PlaceReader : public Rewriter {
   }
 
   /// The updates of each place, added up where there are several. What has fewer than the others is filled with places
-  /// of -1. A loop over them: on an H200 all of two axes in one expression took 1126 us, a loop for each 878.
+  /// of -1. By a loop: written out, two axes of bilinear interpolation took 1126 us on an H200, by loops 878.
   Value Gathered(const Node& node, const std::vector<std::vector<int64_t>>& users, size_t most,
                  const std::vector<Value>& operands) {
     const int64_t axis = node.As<Scatter>()->axis;

@@ -7,9 +7,8 @@ template <class Combine> DEVICE void in_order(unsigned* users, int at, const Com
   unsigned* const word = users + max(at, 0) % USERS;
   if (at >= 0) atomicOr(word, own);
   __syncwarp();
-  const unsigned before = *word & (own - 1);
+  const int turn = at < 0 ? -1 : __popc(*word & (own - 1));
   __syncwarp();
-  const int turn = at < 0 ? -1 : __popc(before);
   if (turn == 0) *word = 0;
   for (int t = 0; __any_sync(0xffffffffu, turn >= t); ++t) {
     if (turn == t) combine();

@@ -67,11 +67,9 @@ template <class T> DEVICE int rank_among(T one, const T* all, int count) {
 
 /// found(rank, place) of the row's first K.
 template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
-  __shared__ __align__(16) unsigned best[BESTS];
-  __shared__ __align__(16) Key chosen[MOST];
+  __shared__ __align__(16) unsigned best[BESTS], worst;
+  __shared__ __align__(16) Key chosen[MOST], last;
   __shared__ Compared first[BESTS], bound;
-  __shared__ Key last;
-  __shared__ unsigned worst;
   __shared__ int count;
   Compared own[1] = {NEUTRAL};
   each_element(row, COLS, [&](Compared v, int) { own[0] = Better::of(own[0], v); });
@@ -85,7 +83,7 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
   if (counts && best[threadIdx.x] == worst) bound = first[threadIdx.x];  // equal ones are as good
   __syncthreads();
   const Compared limit = bound;
-  for (Key most = ~0ull;; most = last) {
+  const auto collect = [&](Key most) {
     each_element(row, COLS, [&](Compared v, int at) {
       if (DESCENDING ? v < limit : v > limit) return;
       const Key key = key_of(v, at);
@@ -93,16 +91,19 @@ template <class T, class Found> DEVICE void first_of_row(const T* row, const Fou
       if (to < MOST) chosen[to] = key;
     });
     __syncthreads();
-    const int found_now = count, kept = min(found_now, MOST);
-    for (int i = threadIdx.x; i < kept; i += BLOCK) {
-      const int rank = rank_among(chosen[i], chosen, kept);
-      if (found_now <= MOST && rank < K) found(rank, (int)(unsigned)chosen[i]);
-      if (rank == K - 1) last = chosen[i];
-    }
-    if (found_now <= MOST) return;
+  };
+  collect(~0ull);
+  while (count > MOST) {
+    for (int i = threadIdx.x; i < MOST; i += BLOCK)
+      if (rank_among(chosen[i], chosen, MOST) == K - 1) last = chosen[i];
     __syncthreads();
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
+    collect(last);
+  }
+  for (int i = threadIdx.x; i < count; i += BLOCK) {
+    const int rank = rank_among(chosen[i], chosen, count);
+    if (rank < K) found(rank, (int)(unsigned)chosen[i]);
   }
 }
 #endif
