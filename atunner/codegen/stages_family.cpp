@@ -72,7 +72,8 @@ std::optional<std::vector<KernelSpec>> StagesOf(const KernelSpec& spec) {
   const auto given = GraphOf(spec);
   const auto sized = given ? graph::Specialise(*given, spec.dims) : given;
   if (!sized) return std::nullopt;
-  const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(graph::WithoutSingleUpdates(*sized)));
+  const ValidGraph graph = graph::FuseMaps(graph::WithMatrixProducts(
+      graph::WithoutLongSorts(graph::WithoutKnownPlaces(graph::WithoutSingleUpdates(*sized)))));
   const auto parts = graph::Divide(graph, CostOf);
   if (!parts) return std::nullopt;
   std::vector<KernelSpec> stages;

@@ -125,12 +125,19 @@ class Divider {
     return builder.Add(node.operation, std::move(operands));
   }
 
+  /// Elements of an input, wherever they lie now?
+  bool IsMoved(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const bool moves = node.As<Gather>() || node.As<Reshape>() || node.As<Transpose>() || node.As<Slice>();
+    return node.As<Input>() || (moves && IsMoved(node.operands[0]));
+  }
+
   /// What goes from part to part loses no more than arithmetic does, but for what products take as it is.
   DType KeptType(NodeId id) const {
     const DType own = graph_.node(id).type.dtype;
     const bool multiplied =
         std::ranges::any_of(graph_.nodes(), [&](const Node& user) { return user.As<Contract>() && Uses(user, id); });
-    return multiplied || names_.contains(id) ? own : ArithmeticType(own);
+    return multiplied || names_.contains(id) || IsMoved(id) ? own : ArithmeticType(own);
   }
 
   static bool Uses(const Node& user, NodeId id) { return std::ranges::find(user.operands, id) != user.operands.end(); }
