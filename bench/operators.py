@@ -123,6 +123,23 @@ def rows():
     for shape, k in (((16384, 4096), 64), ((64, 128256), 50)):  # routing, and sampling
         add("topk", "topk", shape, lambda x, k=k: torch.topk(x, k), k=k)
 
+    places = (2048, (65536, 1024))
+    add("scatter", "gather_backward", [(65536, 2048), (65536, 1024)], lambda places, dy: dy.new_zeros(65536, 2048).scatter_add_(-1, places, dy),
+        inputs=[places, (65536, 1024)])
+    add("scatter", "index_select_backward", [(64, 8192, 512), (4096,)], lambda places, dy: dy.new_zeros(64, 8192, 512).index_add_(1, places, dy),
+        inputs=[(8192, (4096,)), (64, 4096, 512)], axis=1)
+    add("scatter", "topk_backward", (16384, 4096), lambda x, dy: torch.zeros_like(x).scatter_(-1, x.topk(64).indices, dy),
+        inputs=[(16384, 4096), (16384, 64)], k=64)
+    add("topk", "sort", (16384, 4096), lambda x: torch.sort(x, stable=True))
+    add("scatter", "sort_backward", (16384, 4096), lambda x, dy: torch.zeros_like(x).scatter_(-1, x.sort(stable=True).indices, dy),
+        inputs=[(16384, 4096), (16384, 4096)])
+    small, large = (32, 256, 64, 64), (32, 256, 128, 128)
+    for shape, factor in ((small, 2.0), (large, 0.5)):
+        add("moves", "interpolate", shape, lambda x, factor=factor: F.interpolate(x, scale_factor=factor, mode="bilinear"), factor=factor)
+    for shape, other, factor in ((small, large, 2.0), (large, small, 0.5)):
+        add("scatter", "interpolate_backward", shape, lambda dy, shape=shape: torch.ops.aten.upsample_bilinear2d_backward(dy, dy.shape[2:], shape, False),
+            inputs=[other], factor=factor)
+
     for shape in ((32768, 8192), (4096, 65536)):
         add("scan", "cumsum", shape, lambda x: x.cumsum(-1))
     add("scan", "cumsum", (32768, 8192), lambda x: x.flip(-1).cumsum(-1).flip(-1), reverse=True)

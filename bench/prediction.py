@@ -73,6 +73,14 @@ TASKS = {
     "conv_f32": ("compute-bound", ["--operator", "conv", "--input-shape", "16,64,56,56", "64,64,3,3", "--attr", "padding=1"], False),
     "conv_depthwise": ("stencil", ["--operator", "conv", "--dtype", "bfloat16", "--input-shape", "32,128,56,56", "128,1,3,3", "--attr", "groups=128", "padding=1"], False),
     "conv_transpose": ("tensor-core", ["--operator", "conv_transpose", "--dtype", "bfloat16", "--input-shape", "16,128,28,28", "128,64,3,3"], False),
+    "attention_masked": ("attention", ["--operator", "attention_masked", "--dtype", "bfloat16", "--input-shape", "4,16,1024,64"], False),
+    "adamw": ("pointwise", ["--operator", "adamw", "--input-shape", "8192,4096"], False),
+    "rope": ("pointwise", ["--operator", "rope", "--dtype", "bfloat16", "--input-shape", "8,32,2048,128"], False),
+    "sort": ("irregular", ["--operator", "sort", "--input-shape", "4096,4096"], False),
+    "separable_conv": ("stages", ["--operator", "separable_conv", "--dtype", "bfloat16", "--input-shape", "32,128,56,56", "128,1,3,3",
+                                  "--attr", "padding=1", "channels=128"], False),
+    "cosine_loss": ("stages", ["--operator", "cosine_loss", "--input-shape", "16384,4096"], False),
+    "reduce": ("memory-bound", ["reduce.toml"], False),
 }
 FLAT = 1.3
 
@@ -99,6 +107,9 @@ def measured_times(path):
     """Configuration (as JSON text) -> measured ns; failed trials have none and are left out."""
     with open(path) as file:
         trials = json.load(file)["trials"]
+    clocks = [t["measurement"]["sm_mhz"] for t in trials if t.get("measurement")]
+    if clocks and min(clocks) < max(clocks):
+        print(f"{path}: measured at {min(clocks):.0f} to {max(clocks):.0f} MHz, which no model predicts", file=sys.stderr)
     return {json.dumps(t["configuration"]): t["measurement"]["median_ns"] for t in trials if t.get("measurement")}
 
 
@@ -113,7 +124,7 @@ def recorded_times(path, limit, condition):
 
 
 def located(arguments):
-    return [os.path.join(KERNELS, a) if a.endswith(".json") else a for a in arguments]
+    return [os.path.join(KERNELS, a) if a.endswith((".json", ".toml")) else a for a in arguments]
 
 
 def measure(flags, name, gpu):

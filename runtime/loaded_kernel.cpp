@@ -76,6 +76,9 @@ Status LoadedKernel::AddStep(const Artifact& artifact, const ConcreteStep& concr
                                         concrete.programmatic && driver().cu().launch_extended != nullptr,
                                         {}});
   for (const ConcreteArg& arg : concrete.args) {
+    if (IsTexture(arg.kind))
+      return Fail(ErrorCode::kUnsupported, "'" + step.entry + "' takes a texture object", "",
+                  "launch the artifact's kernel by the driver: only tensors and numbers are passed here");
     Parameter& parameter = step.parameters.emplace_back(Parameter{arg.kind, 0, 0, arg.scalar, arg.map});
     if (IsMap(arg.kind) && driver().cu().encode_tiled == nullptr)
       return Fail(ErrorCode::kUnsupported, "'" + step.entry + "' needs tensor maps, which this driver lacks", "",

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "atunner/codegen/family.h"
-#include "atunner/codegen/library_task.h"
 #include "atunner/codegen/wgmma_text.h"
+#include "atunner/operators/library_task.h"
 #include "atunner/operators/part_task.h"
 
 namespace atunner {

@@ -8,7 +8,7 @@
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
-#include "atunner/codegen/library_task.h"
+#include "atunner/operators/library_task.h"
 #include "embed/families.h"
 
 namespace atunner {

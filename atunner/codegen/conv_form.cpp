@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "atunner/codegen/family.h"
-#include "atunner/codegen/library_task.h"
 #include "atunner/graph/rewrite.h"
 #include "atunner/model/accuracy.h"
 #include "atunner/operators/graph_operator.h"
+#include "atunner/operators/library_task.h"
 #include "atunner/operators/operator.h"
 
 namespace atunner {
@@ -80,16 +80,6 @@ int64_t TensorConvForm::Pixels() const {
   return pixels;
 }
 
-bool Dense(const graph::ConvForm& form, bool of_x, int64_t step) {
-  for (size_t i = form.axes.size(); i-- > 0;) {
-    const ConvAxis& axis = form.axes[i];
-    const int64_t extent = of_x ? axis.in : axis.out;
-    if (extent > 1 && (of_x ? axis.x : axis.y) != step) return false;
-    step *= extent;
-  }
-  return true;
-}
-
 int64_t StepOf(std::initializer_list<int64_t> multiples) {
   int64_t step = 8;
   for (int64_t each : multiples) {
@@ -97,8 +87,6 @@ int64_t StepOf(std::initializer_list<int64_t> multiples) {
   }
   return step;
 }
-
-bool IsFilterGradient(const graph::ConvForm& form) { return form.images.constant() && form.Taps() > form.Outputs(); }
 
 bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel) {
   return Dense(form, true, pixel) && (form.channels == 1 || form.x.channel == channel) &&

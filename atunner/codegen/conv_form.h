@@ -69,8 +69,6 @@ struct TensorConvForm : graph::ConvForm {
 void PutGroupsTogether(TensorConvForm& form);
 /// The task as a convolution whose tensors have one type: conv2d, or a graph.
 std::optional<graph::ConvForm> ReadConv(const KernelSpec& spec);
-/// Is that summed which images and pixels are elsewhere? Then channels count as images.
-bool IsFilterGradient(const graph::ConvForm& form);
 /// Does x lie without gaps, so many elements from pixel to pixel and from channel to channel?
 bool Lies(const TensorConvForm& form, int64_t pixel, int64_t channel);
 inline bool HasChannelsLast(const TensorConvForm& form) { return Lies(form, form.groups * form.channels, 1); }
@@ -78,8 +76,6 @@ inline bool HasChannelsFirst(const TensorConvForm& form) { return Lies(form, 1, 
 std::optional<TensorConvForm> TensorConvFormOf(const KernelSpec& spec);
 /// Elements, 8 at most, that are surely side by side and aligned where rows have so many.
 int64_t StepOf(std::initializer_list<int64_t> multiples);
-/// Are spatial axes of x or of y side by side in memory, `step` elements from one place to the next?
-bool Dense(const graph::ConvForm& form, bool of_x, int64_t step);
 
 /// Constants of kernels/families/conv_scale.cuh and conv_arrange.cu.
 void AddArrangement(ConstantBlock& constants, const TensorConvForm& form);

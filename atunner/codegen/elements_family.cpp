@@ -29,7 +29,7 @@ std::optional<ValidGraph> ElementsForm(const KernelSpec& spec) {
   if (!fused) return std::nullopt;
   ValidGraph graph = graph::MergeAxes(*fused);
   const bool served = std::ranges::all_of(
-      graph.outputs(), [&](const graph::Output& output) { return IsServed(graph, output.node, kMostWork); });
+      graph.outputs(), [&](const graph::Output& output) { return graph::IsServed(graph, output.node, kMostWork); });
   return served ? std::optional(std::move(graph)) : std::nullopt;
 }
 

@@ -42,7 +42,7 @@ inline bool IsOperator(const KernelSpec& spec, std::string_view name) {
 #define ATUNNER_FAMILIES(USE) \
   USE(Row) USE(Gemm) USE(Attention) USE(PagedAttention) USE(AttentionBackward) USE(Reduction) \
   USE(Columns) USE(Scan) USE(Transpose) USE(Pooling) USE(Product) USE(Weights) USE(Elements) USE(ConvGraph) \
-  USE(Scatter) USE(TopK) USE(DepthwiseFilters) USE(Stages)
+  USE(Scatter) USE(ScatterStrips) USE(TopK) USE(DepthwiseFilters) USE(Stages)
 // clang-format on
 
 #define ATUNNER_DECLARE_FAMILY(name) extern const Family k##name##Family;

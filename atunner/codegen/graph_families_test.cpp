@@ -42,10 +42,38 @@ TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}})), "stages");
   EXPECT_EQ(FamilyOf(Spec("cross_entropy", {{64, 512}}, {{"reduction", std::string("none")}})), "reduction");
   EXPECT_EQ(FamilyOf(Spec("embedding_backward", {{64, 512}, {8}})), "scatter");
+  EXPECT_EQ(FamilyOf(Spec("index_select_backward", {{8, 64, 512}, {5}}, {{"axis", int64_t{1}}})), "scatter");
+  EXPECT_EQ(FamilyOf(Spec("index_select_backward", {{8, 64}, {5}}, {{"axis", int64_t{1}}})), "scatter_strips");
+  EXPECT_EQ(FamilyOf(Spec("gather_backward", {{64, 512}, {64, 9}})), "scatter_strips");
+  EXPECT_EQ(FamilyOf(Spec("interpolate_backward", {{2, 3, 8, 8}})), "stages");
+  EXPECT_EQ(FamilyOf(Spec("topk_backward", {{64, 512}}, {{"k", int64_t{8}}})), "stages");
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 512}}, {{"k", int64_t{64}}})), "topk");
   EXPECT_EQ(FamilyOf(Spec("topk", {{64, 1000}}, {{"k", int64_t{512}}})), "topk") << "sorted as a whole";
   EXPECT_EQ(FamilyOf(Spec("sort", {{64, 512}})), "topk");
-  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 65536}})), "none") << "more than shared memory holds";
+  EXPECT_EQ(FamilyOf(Spec("sort", {{64, 65536}})), "topk") << "more than shared memory holds: in tiles";
+  EXPECT_EQ(FamilyOf(Spec("topk", {{64, 65536}}, {{"k", int64_t{50}}})), "stages") << "few long rows: in parts";
+}
+
+TEST(GraphFamilies, SourcesOfStripsAndOfRuns) {
+  const auto rendered = [](const KernelSpec& spec) {
+    const auto schedule = MakeTemplate(spec, FindProfile("H200").value()).value();
+    return schedule->Render(schedule->Default()).value();
+  };
+  const std::string strips = rendered(Spec("gather_backward", {{64, 512}, {64, 9}})).source.text;
+  EXPECT_THAT(strips, HasSubstr("  for (int begin = thread; begin - thread < 9; begin += 32 * UNROLL) {"));
+  EXPECT_THAT(strips, HasSubstr("= load<long long>(in_indices[c0 * 9 + n]);"));
+  EXPECT_THAT(strips, HasSubstr("in_order(users, at[u], [&] { strip[at[u]] = Sum::of(strip[at[u]], update[u]); });"));
+  // Tiles of 4096, then runs of twice as many each time, back and forth.
+  const LaunchPlan plan = rendered(Spec("sort", {{3, 20000}})).plan;
+  ASSERT_EQ(plan.steps.size(), 4u);
+  EXPECT_EQ(plan.steps[0].entry, "tiles");
+  for (size_t i = 1; i < plan.steps.size(); ++i) {
+    const auto& args = plan.steps[i].args;
+    EXPECT_EQ(plan.steps[i].entry, "kernel");
+    EXPECT_EQ(args[args.size() - 3].name, i % 2 == 1 ? "runs" : "merged");
+    EXPECT_EQ(args[args.size() - 2].name, i % 2 == 1 ? "merged" : "runs");
+    EXPECT_EQ(args.back().value.text(), std::to_string(2048 << i));
+  }
 }
 
 // A graph may be called anything, and have some of an operator's inputs.
@@ -91,6 +119,21 @@ TEST(GraphFamilies, RowsOfFloat32AreWrittenByLargeBlocksThatEnd) {
   const auto value = [&](const char* name) { return GetInt(schedule->space(), schedule->Default(), name); };
   EXPECT_EQ(value("threads_per_row") * value("rows_per_block"), 512);
   EXPECT_EQ(value("blocks_per_sm"), 0);
+}
+
+// What makes something else of a scatter, a scan or a sort than its elements at their places is not computed beside it.
+TEST(GraphFamilies, ResultsAreFinishedInPlace) {
+  const auto family = [](const char* lines) {
+    const std::string text =
+        fmt::format("graph g\ninput x: float32[8, 8]\ninput i: int64[4]\ninput u: float32[4, 8]\n{}output y\n", lines);
+    return FamilyOf(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value());
+  };
+  EXPECT_EQ(family("s = scatter_sum(x, i, u, axis=0)\ny = s * 2\n"), "scatter");
+  EXPECT_EQ(family("s = scatter_sum(x, i, u, axis=0)\ny = transpose(s, order=[1, 0])\n"), "stages");
+  EXPECT_EQ(family("s = scan_sum(x, axis=0)\ny = transpose(s, order=[1, 0])\n"), "stages");
+  EXPECT_EQ(family("y = sort(x, axis=0)\n"), "stages");
+  EXPECT_EQ(family("s = sort(x, axis=1)\ny = transpose(s, order=[1, 0])\n"), "stages");
+  EXPECT_EQ(family("s = sort(x, axis=1)\ng = gather(x, s, axis=1, batch=1)\ny = g * 2\n"), "topk");
 }
 
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {

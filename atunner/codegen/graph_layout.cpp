@@ -19,12 +19,6 @@ std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec) {
   return parsed ? std::optional(graph::FuseMaps(*parsed)) : std::nullopt;
 }
 
-bool IsServed(const graph::ValidGraph& graph, graph::NodeId from, double most,
-              const std::function<bool(graph::NodeId)>& known) {
-  const graph::ElementText::Served served = graph::ElementText::Serves(graph, from, known);
-  return served.yes && served.work <= most;
-}
-
 std::string IndexType(const graph::ValidGraph& graph, const Dims& dims) {
   const bool small = std::ranges::all_of(graph.nodes(), [&](const graph::Node& node) {
     return graph::ElementCount(node.type.shape).Bound(dims).factor() < INT32_MAX / 2;
@@ -77,28 +71,6 @@ std::string CombinerName(graph::Combine op) {
   std::string name(Name(op == graph::Combine::kMean ? graph::Combine::kSum : op));
   name[0] = Capitals(name)[0];
   return name;
-}
-
-bool IsUnaryMap(const graph::Node& node) {
-  const auto* map = node.As<graph::Map>();
-  return map && node.operands.size() == 1 && !map->body.Uses(graph::ScalarOp::kIndex) &&
-         !map->body.Uses(graph::ScalarOp::kExtent);
-}
-
-std::string ElementFunction(const graph::ValidGraph& graph, std::string_view name, graph::NodeId from,
-                            std::string_view from_type, graph::NodeId to, std::string_view to_type) {
-  graph::ElementText elements(graph, {.indent = "  "});
-  elements.Know(from, {"x", 0}, {});
-  const std::string value = elements.Of(to, graph::Coordinates(graph.node(to).type.rank(), {.text = "0"})).text;
-  return fmt::format(R"(DEVICE {0} {1}(const {2}& element) {{
-  const {3} x = load<{3}>(element);
-{4}  {0} result;
-  store(result, {5});
-  return result;
-}}
-)",
-                     to_type, name, from_type, graph::CudaArithmetic(graph.node(from).type.dtype, false),
-                     elements.Scope(0), value);
 }
 
 bool MayBeNarrow(const graph::ValidGraph& graph) {

@@ -17,26 +17,11 @@ namespace atunner {
 /// The graph of a task with every map put into its users; nullopt for a task of another kind.
 std::optional<graph::ValidGraph> FusedGraphOf(const KernelSpec& spec);
 
-/// The one node of this kind, if there is one and no more.
-template <class Operation>
-std::optional<graph::NodeId> OnlyNode(const graph::ValidGraph& graph) {
-  std::optional<graph::NodeId> found;
-  for (size_t id = 0; id < graph.nodes().size(); ++id) {
-    if (!graph.nodes()[id].template As<Operation>()) continue;
-    if (found) return std::nullopt;
-    found = static_cast<graph::NodeId>(id);
-  }
-  return found;
-}
 /// A graph, and the node in it that a family is about.
 struct NodeForm {
   graph::ValidGraph graph;
   graph::NodeId node = 0;
 };
-/// Is one element of `from` computed from at most so many elements of inputs, where `known` is at hand?
-bool IsServed(const graph::ValidGraph& graph, graph::NodeId from, double most,
-              const std::function<bool(graph::NodeId)>& known = {});
-
 /// 32 bits where they number every element of every tensor: dividing them is much cheaper.
 std::string IndexType(const graph::ValidGraph& graph, const Dims& dims);
 /// What a kernel does for each lane of a vector: what all share, `before`, and a loop over the lanes, which begin with
@@ -59,13 +44,6 @@ int64_t WidestElement(const KernelSpec& spec);
 /// What combines two values in kernels (kernels/graph/combine.cuh); a mean is a sum until it is divided.
 std::string CombinerName(graph::Combine op);
 
-/// A map of one operand whose value does not depend on the place.
-bool IsUnaryMap(const graph::Node& node);
-/// A device function of that name: an element of node `to` by the element of `from` that it is made of, through maps
-/// and moves. Both types are C++'s, of storage or of arithmetic.
-std::string ElementFunction(const graph::ValidGraph& graph, std::string_view name, graph::NodeId from,
-                            std::string_view from_type, graph::NodeId to, std::string_view to_type);
-
 /// Are all results rounded to 16 bits, and is there something that this makes cheaper?
 bool MayBeNarrow(const graph::ValidGraph& graph);
 /// The parameter of a space that says which functions to use, and what a configuration says.
@@ -82,6 +60,7 @@ class GraphTemplate : public BoundTemplate {
   /// Check sizes of a task with one open size: its least, and one at which blocks that take `of_block` elements of
   /// `shape` have enough for more than two of them, if a CPU can compute so many. None for a task without.
   std::vector<Dims> CheckSizes(const graph::Shape& shape, int64_t of_block) const;
+  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
   /// With the task's tensors and sizes as arguments.
   LaunchStep Launch(std::string entry, const std::string& blocks, const std::string& threads) const;
   /// Constants of the configuration, `constants`, then `texts`.

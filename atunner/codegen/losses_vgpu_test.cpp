@@ -140,9 +140,35 @@ TEST_F(Scattered, RowsAreCombinedInOrder) {
   }
 }
 
+TEST_F(Scattered, AlongAnyAxis) {
+  for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    Check(SpecOf({"index_select_backward", {{3, 17, 24}, {50}}, {{"axis", int64_t{1}}}}, dtype), "scatter", 2);
+    Check(SpecOf({"index_select_backward", {{5, 300}, {70}}, {{"axis", int64_t{1}}}}, dtype), "scatter_strips", 2);
+    Check(SpecOf({"gather_backward", {{3, 2, 19}, {3, 2, 201}}, {}}, dtype), "scatter_strips", 2);
+    Check(SpecOf({"gather_backward", {{7, 1000}, {7, 33}}, {}}, dtype), "scatter_strips", 2);
+  }
+  const auto check = [&](const std::string& lines, const char* family) {
+    Check(SpecOfGraph(
+              graph::Parse("graph g\ninput x: float32[3, 9, 4]\ninput indices: int64[3, 11]\n" + lines + "output y\n",
+                           "test.atg")
+                  .value(),
+              {})
+              .value(),
+          family, 1);
+  };
+  check("input u: float32[3, 11, 4]\nw = u * 2\ns = scatter_set(x, indices, w, axis=1, batch=1)\ny = exp(s)\n",
+        "scatter");
+  check(
+      "input u: float32[3, 9, 11]\nz = transpose(x, order=[0, 2, 1])\na = slice(z, axis=1, start=0, stop=1)\n"
+      "b = reshape(a, shape=[3, 9])\nc = slice(u, axis=1, start=2, stop=3)\nd = reshape(c, shape=[3, 11])\n"
+      "y = scatter_max(b, indices, d, axis=1, batch=1)\n",
+      "scatter_strips");
+}
+
 class FirstOfRows : public GraphKernels {
  protected:
   FirstOfRows() : GraphKernels("H200") {}
+  static constexpr int64_t kManyNaN = 1500;
   /// Equal elements, zeros of both signs and NaN; a row whose best elements lie where half of 128 threads read.
   void PutInto(const TaskBuffers& buffers) override {
     const auto* x = buffers.Find("x");
@@ -151,6 +177,7 @@ class FirstOfRows : public GraphKernels {
     std::vector<float> row(static_cast<size_t>(columns));
     for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(i % 7) * (i % 2 == 0 ? 0.0F : -0.0F);
     row[columns / 2] = NAN;
+    for (size_t i = 0; i < row.size() && columns == kManyNaN; ++i) row[i] = i % 37 == 0 ? 1.0F : NAN;
     Put(*x, 0, row);
     for (size_t i = 0; i < row.size(); ++i)
       row[i] = (i / 4 % 128 < 63 ? 1.0F : 0.0F) + static_cast<float>(i % 97) / 100;
@@ -178,7 +205,24 @@ TEST_F(FirstOfRows, ManyBySortingAll) {
   Check(SpecOf({"sort", {{70, 1}}, {}}, DType::kFloat32), "topk", 1);
 }
 
-// More than are collected at once: they are searched one after the other.
+TEST_F(FirstOfRows, ManyOfThemNoNumbers) {
+  for (const bool largest : {true, false})
+    Check(SpecOf({"topk", {{1, kManyNaN}}, {{"k", int64_t{30}}, {"largest", largest}}}, DType::kFloat32), "topk", 3);
+}
+
+TEST_F(FirstOfRows, LongOnesBySortingTilesThatAreMerged) {
+  for (const int64_t columns : {6148, 8192, 20000}) {
+    Check(SpecOf({"sort", {{2, columns}}, {{"descending", columns == 8192}}}, DType::kFloat32), "topk", 0);
+    Check(SpecOf({"topk", {{2, columns}}, {{"k", int64_t{5000}}}}, DType::kBFloat16), "topk", 0);
+  }
+}
+
+TEST_F(FirstOfRows, OfPartsOfLongOnes) {
+  Check(SpecOf({"topk", {{2, 32768}}, {{"k", int64_t{20}}}}, DType::kFloat32), "stages", 0);
+  Check(SpecOf({"topk", {{2, 32768}}, {{"k", int64_t{20}}, {"largest", false}}}, DType::kBFloat16), "stages", 0);
+}
+
+// More than are collected at once: the bound comes closer.
 TEST_F(FirstOfRows, InTheHandsOfFewThreads) {
   const KernelSpec spec = SpecOf({"topk", {{2, 4096}}, {{"k", int64_t{64}}}}, DType::kFloat32);
   const auto schedule = MakeTemplate(spec, gpu_.profile()).value();

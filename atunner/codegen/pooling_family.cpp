@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
-#include "atunner/graph/convolution.h"
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/evaluate_sums.h"
+#include "atunner/graph/pooling.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -19,110 +18,19 @@ namespace {
 using graph::Combine;
 using graph::ConvAxis;
 using graph::ConvForm;
-using graph::ConvTensor;
-using graph::Extent;
-using graph::NodeId;
+using graph::PoolingForm;
 
 /// Elements from the first to the last of so many neighbouring windows.
 int64_t Span(const ConvAxis& axis, int64_t windows) {
   return (windows - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1;
 }
 
-struct PoolingForm {
-  graph::ValidGraph graph;
-  NodeId operand = 0;  ///< whose elements windows have: the input, or a map of it
-  NodeId reduce = -1;  ///< or the contraction
-  Combine op = Combine::kSum;
-  Extent images;
-  std::array<ConvAxis, 3> axes;  ///< depth, height, width; those that there are come last
-  std::optional<ConvForm> conv;  ///< a depthwise convolution's
-};
-
 constexpr int64_t kMostThreads = int64_t{1} << 31;
 constexpr int64_t kLargestWindow = 64;  ///< elements of one depth: a thread has all of them at hand
 
-bool Pools(Combine op) {
-  return op == Combine::kMax || op == Combine::kMin || op == Combine::kSum || op == Combine::kMean;
-}
-
-NodeId BelowMaps(const graph::ValidGraph& graph, NodeId id) {
-  while (IsUnaryMap(graph.node(id))) id = graph.node(id).operands[0];
-  return id;
-}
-
-/// Takes maps, windows and pads off the result, back to the graph's input.
-std::optional<PoolingForm> WindowsOf(const graph::ValidGraph& graph) {
-  if (graph.outputs().size() != 1 || graph.inputs().size() != 1) return std::nullopt;
-  PoolingForm form{.graph = graph, .reduce = BelowMaps(graph, graph.outputs()[0].node)};
-  const graph::TensorType& out = graph.node(form.reduce).type;
-  const auto* reduce = graph.node(form.reduce).As<graph::Reduce>();
-  if (!reduce || !Pools(reduce->op) || reduce->keep || !IsFloat(out.dtype)) return std::nullopt;
-  form.op = reduce->op;
-  const auto rank = static_cast<int64_t>(out.rank()), pooled = static_cast<int64_t>(reduce->axes.size());
-  const int64_t first = rank - pooled;
-  if (pooled == 0 || pooled > 3) return std::nullopt;
-  const auto axis_at = [&](int64_t axis) -> ConvAxis& { return form.axes[3 - rank + axis]; };
-  NodeId id = graph.node(form.reduce).operands[0];
-  for (int64_t axis = rank; axis-- > first; id = graph.node(id).operands[0]) {
-    const auto* window = graph.node(id).As<graph::Window>();
-    const int64_t inside = 2 * axis - first + 1;  // where the elements of a window lie
-    const bool reduced = std::ranges::find(reduce->axes, inside) != reduce->axes.end();
-    if (!window || window->axis + 1 != inside || !reduced) return std::nullopt;
-    axis_at(axis) = {.taps = window->size, .stride = window->stride, .dilation = window->dilation};
-  }
-  for (; const auto* pad = graph.node(id).As<graph::Pad>(); id = graph.node(id).operands[0]) {
-    // What fills the border must not count.
-    const bool neutral = pad->value == graph::Neutral(reduce->op, DType::kFloat64).real;
-    if (pad->axis < first || pad->inner != 0 || pad->low < 0 || !neutral) return std::nullopt;
-    axis_at(pad->axis).shift -= pad->low;
-  }
-  form.operand = id;
-  const graph::Node& input = graph.node(BelowMaps(graph, id));
-  if (!input.As<graph::Input>()) return std::nullopt;
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    const Extent& in = input.type.shape[axis];
-    if (axis < first) {
-      form.images = form.images * in;
-      continue;
-    }
-    if (!in.constant()) return std::nullopt;
-    axis_at(axis).in = in.factor();
-    axis_at(axis).out = out.shape[axis].factor();
-  }
-  return form;
-}
-
-/// One filter for each channel, images and results as rows of their channels.
-std::optional<PoolingForm> DepthwiseOf(const graph::ValidGraph& graph) {
-  const auto conv = graph::ConvFormOf(graph);
-  if (!conv || conv->channels != 1 || conv->filters != 1 || conv->Phases() != 1) return std::nullopt;
-  PoolingForm form{.graph = graph, .images = conv->images * Extent(conv->groups), .axes = conv->axes, .conv = conv};
-  int64_t in = 1;
-  int64_t out = 1;
-  for (size_t i = conv->axes.size(); i-- > 0;) {
-    const ConvAxis& axis = conv->axes[i];
-    if ((axis.in > 1 && axis.x != in) || (axis.out > 1 && axis.y != out) || axis.shift > 0) return std::nullopt;
-    in *= axis.in;
-    out *= axis.out;
-  }
-  const auto rows = [&](const ConvTensor& tensor, int64_t elements) {
-    return (conv->groups == 1 || tensor.group == elements) &&
-           (conv->images.one() || tensor.image == conv->groups * elements);
-  };
-  const bool floats = std::ranges::all_of(graph.inputs(), [&](NodeId id) {
-    return graph.node(id).type.dtype == graph.node(graph.outputs()[0].node).type.dtype &&
-           IsFloat(graph.node(id).type.dtype);
-  });
-  form.operand = graph.inputs()[0];
-  form.reduce = graph.outputs()[0].node;
-  return floats && rows(conv->x, in) && rows(conv->y, out) ? std::optional(form) : std::nullopt;
-}
-
 std::optional<PoolingForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
-  if (!fused) return std::nullopt;
-  auto form = WindowsOf(*fused);
-  if (!form) form = DepthwiseOf(*fused);
+  auto form = fused ? graph::PoolingFormOf(*fused) : std::nullopt;
   if (!form) return std::nullopt;
   const graph::Shape& out = form->graph.node(form->reduce).type.shape;
   if (Span(form->axes[1], 1) * Span(form->axes[2], 1) > kLargestWindow) return std::nullopt;
@@ -159,8 +67,8 @@ class PoolingTemplate : public GraphTemplate {
     const std::string helpers =
         fmt::format("typedef {} Op;\n#define NEUTRAL ((Acc){})\n{}{}", CombinerName(op),
                     graph::CudaLiteral(reduce.type.dtype, graph::Neutral(op, reduce.type.dtype), false),
-                    ElementFunction(graph_, "before", graph_.inputs()[0], "From", form_.operand, "Acc"),
-                    ElementFunction(graph_, "after", form_.reduce, "Acc", graph_.outputs()[0].node, "To"));
+                    graph::ElementFunction(graph_, "before", graph_.inputs()[0], "From", form_.operand, "Acc"),
+                    graph::ElementFunction(graph_, "after", form_.reduce, "Acc", graph_.outputs()[0].node, "To"));
     const std::string blocks =
         fmt::format("ceil_div(({}) * {}, block)", form_.images.ToString(), ThreadsOfImage(at["vector"], at["below"]));
     return RenderedKernel{Source(at, "pooling", constants,
@@ -171,7 +79,7 @@ class PoolingTemplate : public GraphTemplate {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     const int64_t elements = form_.axes[0].in * form_.axes[1].in * form_.axes[2].in;  // of an image
-    return CheckSizes({form_.images * Extent(elements)},
+    return CheckSizes({form_.images * graph::Extent(elements)},
                       at["block"] * elements / ThreadsOfImage(at["vector"], at["below"]));
   }
 

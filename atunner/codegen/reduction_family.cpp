@@ -91,8 +91,6 @@ class ReductionTemplate : public GraphTemplate {
     return CheckSizes(program_.space, chosen(configuration)["rows_per_block"] * columns_);
   }
 
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
-
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
     const std::string storage = at.Word("storage");

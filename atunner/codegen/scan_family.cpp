@@ -11,6 +11,7 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
+#include "atunner/graph/rewrite.h"
 #include "embed/families.h"
 
 namespace atunner {
@@ -163,20 +164,12 @@ class Writer {
 std::optional<ScanForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
   if (!fused) return std::nullopt;
-  const auto scan = OnlyNode<graph::Scan>(*fused);
+  const auto scan = graph::OnlyNode<graph::Scan>(*fused);
   if (!scan) return std::nullopt;
   ScanForm form{{*fused, *scan}};
-  const auto known = [&](NodeId id) { return id == form.node; };
-  const bool results = std::ranges::all_of(form.graph.outputs(), [&](const graph::Output& output) {
-    return IsServed(form.graph, output.node, 64, known) && form.graph.node(output.node).type.shape == form.space();
-  });
-  if (!results || !form.extent().constant() || !IsServed(form.graph, form.graph.node(form.node).operands[0], 64))
-    return std::nullopt;
-  // Of the scan, results may only take the element at their own place.
-  ElementText elements(form.graph, ElementText::Options{});
-  elements.Know(form.node, {"value", 1}, form.Coordinates(1));
-  for (const graph::Output& output : form.graph.outputs()) elements.Of(output.node, form.Coordinates(1));
-  return elements.failed() ? std::nullopt : std::optional(std::move(form));
+  const bool served = form.extent().constant() && graph::IsServed(form.graph, form.graph.node(*scan).operands[0], 64) &&
+                      graph::IsFinishedInPlace(form.graph, *scan, 64);
+  return served ? std::optional(std::move(form)) : std::nullopt;
 }
 
 class ScanTemplate : public GraphTemplate {
@@ -202,8 +195,6 @@ class ScanTemplate : public GraphTemplate {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return CheckSizes(form_.space(), chosen(configuration)["groups"] * Extent());
   }
-
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);

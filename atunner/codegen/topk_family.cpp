@@ -1,5 +1,6 @@
 // Top-k: the places of the first few of each row in sorted order, and what stands there. A block finds those of a row
-// in two passes, of which the second meets the row in a cache; many of a row it finds by sorting all of it.
+// in two passes, of which the second meets the row in a cache; many of a row it finds by sorting all of it, tile by
+// tile where rows are long, whose tiles further kernels merge.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,41 +10,46 @@
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
 #include "atunner/graph/cuda_text.h"
+#include "atunner/graph/evaluate_sums.h"
+#include "atunner/graph/rewrite.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
 
-using graph::NodeId;
+using graph::Combine;
 
 constexpr int64_t kFew = 256;          // ranks that are found without sorting
 constexpr int64_t kMostSorted = 6144;  // elements of 64 bits in shared memory
+constexpr int64_t kTile = 4096;        // of longer rows
+
+/// In another shape, perhaps: its elements lie in the same order.
+const graph::Node& InputOf(const graph::ValidGraph& graph, const graph::Node& sort) {
+  const graph::Node* node = &graph.node(sort.operands[0]);
+  while (node->As<graph::Reshape>()) node = &graph.node(node->operands[0]);
+  return *node;
+}
 
 std::optional<NodeForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
-  const auto id = fused ? OnlyNode<graph::Sort>(*fused) : std::nullopt;
-  if (!id) return std::nullopt;
+  const auto id = fused ? graph::OnlyNode<graph::Sort>(*fused) : std::nullopt;
+  if (!id || graph::HasLongSorts(graph::Specialise(*fused, spec.dims).value())) return std::nullopt;
   const graph::Node& sort = fused->node(*id);
-  const graph::Node& x = fused->node(sort.operands[0]);
-  const auto last = static_cast<int64_t>(x.type.rank()) - 1;
+  const graph::Node& x = InputOf(*fused, sort);
+  const graph::Extent& columns = fused->node(sort.operands[0]).type.shape.back();
   const DType dtype = x.type.dtype;
   const bool ordered = (IsFloat(dtype) && SizeOf(dtype) <= 4 && SizeOf(dtype) >= 2) || dtype == DType::kInt32;
-  const bool rows = sort.As<graph::Sort>()->axis == last && x.type.shape[last].factor() < INT32_MAX / 64 &&
-                    (sort.type.shape[last].factor() <= kFew || x.type.shape[last].factor() <= kMostSorted);
-  const bool outputs = std::ranges::all_of(fused->outputs(), [&](const graph::Output& output) {
-    const graph::Node& node = fused->node(output.node);
-    const auto* gather = node.As<graph::Gather>();
-    return output.node == *id || (gather && gather->axis == last && gather->batch == last &&
-                                  node.operands == std::vector<NodeId>{sort.operands[0], *id});
-  });
-  return x.As<graph::Input>() && ordered && rows && outputs ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
+  const bool rows =
+      sort.As<graph::Sort>()->axis + 1 == static_cast<int64_t>(sort.type.rank()) && columns.factor() < INT32_MAX / 64;
+  const bool served = x.As<graph::Input>() && ordered && rows && graph::IsFinishedInPlace(*fused, *id, 8);
+  return served ? std::optional(NodeForm{*fused, *id}) : std::nullopt;
 }
 
 class TopKTemplate : public GraphTemplate {
  public:
   TopKTemplate(const KernelSpec& spec, const DeviceProfile& profile, NodeForm form)
-      : GraphTemplate(spec, profile, std::move(form.graph)), sort_(graph_.node(form.node)) {
-    const auto bytes = static_cast<int64_t>(SizeOf(x().type.dtype));
+      : GraphTemplate(spec, profile, std::move(form.graph)), id_(form.node), sort_(graph_.node(form.node)) {
+    const auto bytes = static_cast<int64_t>(SizeOf(x().dtype));
     space_.parameters = {
         {"block", Integers({32, 64, 128, 256, 512, 1024}), "threads, which share a row"},
         {"vector", VectorWidths(bytes, Columns(), 16), "neighbouring elements that a thread reads at once"},
@@ -54,24 +60,34 @@ class TopKTemplate : public GraphTemplate {
   }
 
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
+    const bool descending = sort_.As<graph::Sort>()->descending;
     ConstantBlock constants;
     constants.Define("WHOLE", Whole() ? 1 : 0)
         .Int("COLS", Columns(), "elements of a row")
         .Int("K", sort_.type.shape.back().factor(), "that are wanted")
         .Int("RANKS", Ranks(), "of which a group has one each")
-        .Bool("DESCENDING", sort_.As<graph::Sort>()->descending)
-        .Line(fmt::format("typedef {} Compared;", graph::CudaArithmetic(x().type.dtype, false)));
+        .Bool("DESCENDING", descending)
+        .Line(fmt::format("typedef {} Compared;", graph::CudaArithmetic(x().dtype, false)))
+        .Line("#define NEUTRAL " +
+              graph::CudaLiteral(x().dtype, graph::Neutral(descending ? Combine::kMax : Combine::kMin, x().dtype),
+                                 false));
+    LaunchPlan plan = Plan(configuration, {});
+    if (Runs()) {
+      constants.Int("TILE", kTile, "elements that are sorted together");
+      AddRuns(plan);
+    } else {
+      constants.Int("TILE", Columns());
+      plan.steps.push_back(Launch("kernel", RowCount(), "block"));
+    }
     return RenderedKernel{Source(configuration, "the first of rows", constants,
                                  {embed::kVectorCuh, embed::kCombineCuh, embed::kWarpReduceCuh, embed::kSortCuh,
                                   embed::kTopkCuh, Kernel()}),
-                          Plan(configuration, {Launch("kernel", RowCount(), "block")})};
+                          std::move(plan)};
   }
-
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
-    const double width = Real(at["vector"]) * Real(static_cast<int64_t>(SizeOf(x().type.dtype)));
+    const double width = Real(at["vector"]) * Real(static_cast<int64_t>(SizeOf(x().dtype)));
     // Vectors of a thread; or elements, where it sorts them: that has many steps, few of which leave a warp.
     const double share = Real(Columns()) / Real(at["block"] * (Whole() ? 1 : at["vector"]));
     return MinimumBytes(spec_, spec_.dims).value_or(0) / profile.dram_gbps * (1 + 0.2 * std::log2(16 / width)) *
@@ -79,29 +95,62 @@ class TopKTemplate : public GraphTemplate {
   }
 
  private:
-  const graph::Node& x() const { return graph_.node(sort_.operands[0]); }
-  int64_t Columns() const { return x().type.shape.back().factor(); }
+  const graph::TensorType& x() const { return TypeOf(sort_.operands[0]); }
+  int64_t Columns() const { return x().shape.back().factor(); }
   /// Are more wanted than a bound helps to find?
   bool Whole() const { return sort_.type.shape.back().factor() > kFew; }
+  /// Are rows sorted in parts, which are merged?
+  bool Runs() const { return Whole() && Columns() > kMostSorted; }
+  /// Sorts tiles, then merges runs of them, which go back and forth.
+  void AddRuns(LaunchPlan& plan) const {
+    const std::string elements = fmt::format("({}) * {}", RowCount(), Columns());
+    for (const char* runs : {"runs", "merged"}) plan.workspaces.push_back({runs, Expr::MustParse(elements + " * 8")});
+    plan.steps.push_back(Launch("tiles", fmt::format("({}) * {}", RowCount(), CeilDiv(Columns(), kTile)), "block"));
+    AddArguments(plan.steps[0], {"@runs"});
+    bool back = false;
+    for (int64_t run = kTile; run < Columns(); run *= 2, back = !back) {
+      plan.steps.push_back(Launch("kernel", fmt::format("ceil_div({}, block)", elements), "block"));
+      AddArguments(plan.steps.back(),
+                   {back ? "@merged" : "@runs", back ? "@runs" : "@merged", fmt::format("i32:{}", run)});
+    }
+  }
   /// A power of two, at least as many as are wanted.
   int64_t Ranks() const {
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sort_.type.shape.back().factor())));
   }
-  std::string RowCount() const {
-    return graph::ElementCount({x().type.shape.begin(), x().type.shape.end() - 1}).ToString();
-  }
+  std::string RowCount() const { return graph::ElementCount({x().shape.begin(), x().shape.end() - 1}).ToString(); }
   std::string Kernel() const {
-    std::string text = KernelHead(spec_) + fmt::format(R"(  const long long row = blockIdx.x;
-  const auto* const x = in_{} + row * COLS;
-  first_of_row(x, [&](int rank, int place) {{
-)",
-                                                       x().name);
+    const graph::Shape& shape = sort_.type.shape;
+    const size_t last = shape.size() - 1;
+    graph::Coordinates at = graph::PlacesIn(shape);
+    at.back().text = "rank";
+    graph::ElementText elements(graph_, {.indent = "    "});
+    elements.Know(id_, {"place", 0}, at);
+    std::string stores;
     for (const graph::Output& output : graph_.outputs())
-      text += fmt::format("    out_{}[row * K + rank] = {};\n", output.name,
-                          graph_.node(output.node).As<graph::Sort>() ? "place" : "x[place]");
-    return text + "  });\n}\n";
+      stores += fmt::format("    store(out_{}[row * K + rank], {});\n", output.name, elements.Of(output.node, at).text);
+    const std::string input = "in_" + InputOf(graph_, sort_).name + " + row * COLS";
+    const std::string of_row =
+        CoordinateLines(shape, [&](size_t axis) { return axis < last; }, "c", "row", "long long", "  ");
+    const std::string found =
+        "[&](int rank, int place) {\n" + elements.Scope(0) + elements.Scope(1) + stores + "  });\n}\n";
+    if (!Runs())
+      return KernelHead(spec_) + "  const long long row = blockIdx.x;\n" + of_row + "  first_of_row(" + input + ", " +
+             found;
+    return fmt::format(
+        R"(extern "C" __global__ void __launch_bounds__(BLOCK) tiles({0}, Key* __restrict__ runs) {{
+  constexpr int TILES = (COLS + TILE - 1) / TILE;
+  const long long row = blockIdx.x / TILES;
+  sort_tile({1}, blockIdx.x % TILES * TILE, [&](int i, Key key) {{ runs[row * COLS + i] = key; }});
+}}
+extern "C" __global__ void __launch_bounds__(BLOCK) kernel({0}, const Key* __restrict__ from, Key* __restrict__ to, int run) {{
+  const long long i = blockIdx.x * (long long)BLOCK + threadIdx.x, row = i / COLS;
+  if (row >= {2}) return;
+{3}  merge(from + row * COLS, to + row * COLS, (int)(i % COLS), run, {4})",
+        KernelParameters(spec_), input, RowCount(), of_row, found);
   }
 
+  graph::NodeId id_;
   graph::Node sort_;
 };
 

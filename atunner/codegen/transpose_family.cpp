@@ -8,51 +8,19 @@
 
 #include "atunner/codegen/family.h"
 #include "atunner/codegen/graph_layout.h"
-#include "atunner/graph/rewrite.h"
+#include "atunner/graph/transposition.h"
 #include "embed/families.h"
 
 namespace atunner {
 namespace {
 
 using graph::Extent;
-using graph::NodeId;
 using graph::Shape;
-
-struct TransposeForm {
-  graph::ValidGraph graph;
-  Shape extents;              ///< of the operand; neighbouring axes that stay neighbours are one
-  std::vector<size_t> order;  ///< axis i of the result is axis order[i] of the operand
-
-  size_t a() const { return extents.size() - 1; }  ///< innermost of the operand
-  size_t b() const { return order.back(); }        ///< innermost of the result
-  bool in_tile(size_t axis) const { return axis == a() || axis == b(); }
-};
+using graph::TransposeForm;
 
 std::optional<TransposeForm> FormOf(const KernelSpec& spec) {
   const auto fused = FusedGraphOf(spec);
-  if (!fused) return std::nullopt;
-  TransposeForm form{.graph = graph::MergeAxes(*fused), .extents = {}, .order = {}};
-  if (form.graph.outputs().size() != 1 || form.graph.inputs().size() != 1) return std::nullopt;
-  const graph::Node* transpose = nullptr;
-  for (NodeId id = form.graph.outputs()[0].node; !form.graph.node(id).As<graph::Input>();
-       id = form.graph.node(id).operands[0]) {
-    const graph::Node& node = form.graph.node(id);
-    if (IsUnaryMap(node)) continue;
-    if (!node.As<graph::Transpose>() || transpose != nullptr) return std::nullopt;
-    transpose = &node;
-  }
-  if (transpose == nullptr) return std::nullopt;
-  const Shape& from = form.graph.node(form.graph.inputs()[0]).type.shape;
-  std::vector<size_t> places;  // of axes among those that are longer than 1
-  for (const Extent& extent : from) {
-    places.push_back(form.extents.size());
-    if (!extent.one()) form.extents.push_back(extent);
-  }
-  for (int64_t axis : transpose->As<graph::Transpose>()->order) {
-    if (!from[axis].one()) form.order.push_back(places[axis]);
-  }
-  if (form.extents.size() < 2 || form.a() == form.b()) return std::nullopt;
-  return form;
+  return fused ? graph::TransposeFormOf(*fused) : std::nullopt;
 }
 
 class TransposeTemplate : public GraphTemplate {
@@ -75,8 +43,6 @@ class TransposeTemplate : public GraphTemplate {
   }
 
   std::vector<Dims> CheckDims(const Configuration&) const override { return CheckSizes(form_.extents, 50000); }
-
-  SizeFreedom FreeSizes(const Configuration&) const override { return OpenSize(); }
 
   std::optional<double> Cost(const Configuration& configuration, const DeviceProfile& profile) const override {
     const Chosen at = chosen(configuration);
@@ -128,7 +94,7 @@ class TransposeTemplate : public GraphTemplate {
   std::string MapText() const {
     if (std::ranges::none_of(graph_.nodes(), [](const graph::Node& node) { return node.As<graph::Map>(); }))
       return "DEVICE To map(const From& element) {\n  return element;\n}\n";
-    return ElementFunction(graph_, "map", graph_.inputs()[0], "From", graph_.outputs()[0].node, "To");
+    return graph::ElementFunction(graph_, "map", graph_.inputs()[0], "From", graph_.outputs()[0].node, "To");
   }
 
   std::string KernelText() const {

@@ -6,9 +6,9 @@
 
 #include "atunner/codegen/bound_template.h"
 #include "atunner/codegen/family.h"
-#include "atunner/codegen/library_task.h"
 #include "atunner/codegen/wgmma_text.h"
 #include "atunner/model/accuracy.h"
+#include "atunner/operators/library_task.h"
 #include "embed/families.h"
 
 namespace atunner {

@@ -415,4 +415,16 @@ class FormReader {
 
 std::optional<ConvForm> ConvFormOf(const ValidGraph& graph) { return FormReader(graph).Read(); }
 
+bool Dense(const ConvForm& form, bool of_x, int64_t step) {
+  for (size_t i = form.axes.size(); i-- > 0;) {
+    const ConvAxis& axis = form.axes[i];
+    const int64_t extent = of_x ? axis.in : axis.out;
+    if (extent > 1 && (of_x ? axis.x : axis.y) != step) return false;
+    step *= extent;
+  }
+  return true;
+}
+
+bool IsFilterGradient(const ConvForm& form) { return form.images.constant() && form.Taps() > form.Outputs(); }
+
 }  // namespace atunner::graph

@@ -42,4 +42,9 @@ struct ConvForm {
 /// where the number of images is known, by the filter.
 std::optional<ConvForm> ConvFormOf(const ValidGraph& graph);
 
+/// Is that summed which images and pixels are elsewhere? Then channels count as images.
+bool IsFilterGradient(const ConvForm& form);
+/// Are spatial axes of x or of y side by side in memory, `step` elements from one place to the next?
+bool Dense(const ConvForm& form, bool of_x, int64_t step);
+
 }  // namespace atunner::graph

@@ -134,13 +134,20 @@ class Divider {
     return builder.Add(node.operation, std::move(operands));
   }
 
+  /// Elements of an input, wherever they lie now?
+  bool IsMoved(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const bool moves = node.As<Gather>() || node.As<Reshape>() || node.As<Transpose>() || node.As<Slice>();
+    return node.As<Input>() || (moves && IsMoved(node.operands[0]));
+  }
+
   /// What goes from part to part loses no more than arithmetic does, but for what the graph itself makes narrower, and
   /// what products take as it is.
   DType KeptType(NodeId id) const {
     const DType own = graph_.node(id).type.dtype;
     const auto* map = graph_.node(id).As<Map>();
     const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
-    return rounds || IsMultiplied(id) || names_.contains(id) ? own : ArithmeticType(own);
+    return rounds || IsMultiplied(id) || names_.contains(id) || IsMoved(id) ? own : ArithmeticType(own);
   }
 
   /// By a contraction, as it is or moved.

@@ -6,11 +6,14 @@
 #include "atunner/graph/cuda_text.h"
 #include "atunner/graph/element_text.h"
 #include "atunner/graph/evaluate_sums.h"
+#include "atunner/graph/place_text.h"
 
 namespace atunner::graph {
 namespace {
 
 using Lanes = Coordinate::Lanes;
+
+constexpr size_t kMostKnown = 4096;  // elements of a table in a kernel's text
 
 /// Extents that loops run over: they are known numbers, and few.
 std::optional<double> KnownCount(const Shape& extents) {
@@ -50,7 +53,8 @@ ElementText::Served ElementText::Serves(const ValidGraph& graph, NodeId from,
   const Node& node = graph.node(from);
   if (known && known(from)) return {true, 0};
   if (node.As<Input>()) return {true, 1};
-  if (const auto* constant = node.As<Constant>()) return {constant->values.size() == 1, 0};
+  if (const auto* constant = node.As<Constant>())
+    return {constant->values.size() <= kMostKnown, constant->values.size() == 1 ? 0.0 : 1.0};
   if (node.As<Scan>() || node.As<Scatter>() || node.As<Sort>()) return {};
   Served served{true, 0};
   for (NodeId operand : node.operands) {
@@ -68,6 +72,24 @@ ElementText::Served ElementText::Serves(const ValidGraph& graph, NodeId from,
   served.yes = served.yes && times.has_value();
   served.work *= times.value_or(1);
   return served;
+}
+
+bool IsServed(const ValidGraph& graph, NodeId from, double most, const std::function<bool(NodeId)>& known) {
+  const ElementText::Served served = ElementText::Serves(graph, from, known);
+  return served.yes && served.work <= most;
+}
+
+bool IsFinishedInPlace(const ValidGraph& graph, NodeId node, double most) {
+  const Shape& shape = graph.node(node).type.shape;
+  const Coordinates at = PlacesIn(shape);
+  ElementText elements(graph, ElementText::Options{});
+  elements.Know(node, {"x", 1}, at);
+  return std::ranges::all_of(graph.outputs(), [&](const Output& output) {
+    const bool served = graph.node(output.node).type.shape == shape &&
+                        IsServed(graph, output.node, most, [&](NodeId id) { return id == node; });
+    if (served) elements.Of(output.node, at);
+    return served && !elements.failed();
+  });
 }
 
 ElementText::Value ElementText::Loop(

@@ -135,8 +135,10 @@ ElementText::Value ElementText::Of(NodeId id, const Coordinates& at) {
 ElementText::Value ElementText::Compute(NodeId id, const Coordinates& at) {
   if (const auto stored = stored_(id)) return Load(id, *stored, at);
   const Node& node = graph_.node(id);
-  if (const auto* constant = node.As<Constant>())
+  if (const auto* constant = node.As<Constant>()) {
+    if (constant->values.size() > 1) return Load(id, Table(id, *constant), at);
     return {CudaLiteral(node.type.dtype, constant->values[0], options_.wide), 0};
+  }
   if (const auto* map = node.As<Map>()) return MapAt(node, *map, at);
   if (const auto* reduce = node.As<Reduce>()) return Reduced(node, *reduce, at);
   if (const auto* contract = node.As<Contract>()) return Contracted(node, *contract, at);
@@ -189,6 +191,17 @@ ElementText::Value ElementText::Load(NodeId id, const Stored& stored, const Coor
     Line(0, valid_.text.empty() ? read : fmt::format("if ({}) {} else clear({});", valid_.text, read, known->second));
   }
   return Named(to, fmt::format("get<{}>({}, lane)", to, known->second), 1, name);
+}
+
+ElementText::Stored ElementText::Table(NodeId id, const Constant& constant) {
+  const DType dtype = TypeOf(id).dtype;
+  const Stored table{fmt::format("table{}", id), Arithmetic(dtype)};
+  if (!scopes_[0].known.try_emplace(table.pointer, "").second) return table;
+  std::string values;
+  for (Cell value : constant.values) values += (values.empty() ? "" : ", ") + CudaLiteral(dtype, value, options_.wide);
+  (options_.ahead ? arrays_ : scopes_[0].text) += fmt::format("{}static const __align__(16) {} {}[] = {{{}}};\n",
+                                                              options_.indent, table.type, table.pointer, values);
+  return table;
 }
 
 ElementText::Value ElementText::MapAt(const Node& node, const Map& map, const Coordinates& at) {
@@ -367,5 +380,21 @@ std::string ElementText::Indent(int depth) const {
 }
 
 std::string ElementText::Arithmetic(DType dtype) const { return CudaArithmetic(dtype, options_.wide); }
+
+std::string ElementFunction(const ValidGraph& graph, std::string_view name, NodeId from, std::string_view from_type,
+                            NodeId to, std::string_view to_type) {
+  ElementText elements(graph, {.indent = "  "});
+  elements.Know(from, {"x", 0}, {});
+  const std::string value = elements.Of(to, Coordinates(graph.node(to).type.rank(), {.text = "0"})).text;
+  return fmt::format(R"(DEVICE {0} {1}(const {2}& element) {{
+  const {3} x = load<{3}>(element);
+{4}  {0} result;
+  store(result, {5});
+  return result;
+}}
+)",
+                     to_type, name, from_type, CudaArithmetic(graph.node(from).type.dtype, false), elements.Scope(0),
+                     value);
+}
 
 }  // namespace atunner::graph

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "atunner/graph/graph.h"
@@ -90,6 +91,8 @@ class ElementText {
 
   Value Compute(NodeId id, const Coordinates& at);
   Value Load(NodeId id, const Stored& stored, const Coordinates& at);
+  /// Elements that are known, as an array of the kernel.
+  Stored Table(NodeId id, const Constant& constant);
   Value MapAt(const Node& node, const Map& map, const Coordinates& at);
   Value Move(const Node& node, const Coordinates& at);
   Value Joined(const Node& node, int64_t axis, const Coordinates& at);
@@ -130,5 +133,17 @@ class ElementText {
   Value valid_;  ///< condition under which elements may be touched; empty = always
   int names_ = 0;
 };
+
+/// Is one element of `from` computed from at most so many elements of inputs, where `known` is at hand?
+bool IsServed(const ValidGraph& graph, NodeId from, double most, const std::function<bool(NodeId)>& known = {});
+
+/// Is every output of the node's shape, and each of its elements made of the node's at the same place and at most so
+/// many of inputs?
+bool IsFinishedInPlace(const ValidGraph& graph, NodeId node, double most);
+
+/// A device function of that name: an element of node `to` by the element of `from` that it is made of, through maps
+/// and moves. Both types are C++'s, of storage or of arithmetic.
+std::string ElementFunction(const ValidGraph& graph, std::string_view name, NodeId from, std::string_view from_type,
+                            NodeId to, std::string_view to_type);
 
 }  // namespace atunner::graph

@@ -18,19 +18,101 @@ struct Sides {
   std::string c() const { return batch + m + n; }
 };
 
-/// nullopt where one operand alone is summed over an axis.
-std::optional<Sides> SidesOf(const Equation& equation) {
+/// Of one in which no operand alone is summed over an axis.
+Sides SidesOf(const Equation& equation) {
   const std::string &a = equation.left, &b = equation.right, &c = equation.result;
   Sides sides;
   for (const char letter : c) (a.contains(letter) ? b.contains(letter) ? sides.batch : sides.m : sides.n) += letter;
-  for (const char letter : a) {
-    if (c.contains(letter)) continue;
-    if (!b.contains(letter)) return std::nullopt;
-    sides.k += letter;
-  }
-  const bool alone = std::ranges::any_of(b, [&](char letter) { return !a.contains(letter) && !c.contains(letter); });
-  return alone ? std::nullopt : std::optional(std::move(sides));
+  for (const char letter : a) sides.k += c.contains(letter) ? "" : std::string(1, letter);
+  return sides;
 }
+
+/// Letters that one operand alone has.
+std::string AloneIn(const Equation& equation) {
+  const std::string all = equation.left + equation.right + equation.result;
+  std::string alone = equation.left + equation.right;
+  std::erase_if(alone, [&](char letter) { return std::ranges::count(all, letter) > 1; });
+  return alone;
+}
+
+/// Are these letters of the text, in its order?
+bool IsWithin(const std::string& letters, const std::string& text) {
+  size_t at = 0;
+  return std::ranges::all_of(letters, [&](char letter) {
+    at = text.find(letter, at);
+    return at++ != std::string::npos;
+  });
+}
+
+/// The letters of all that is multiplied or results, if one tensor has them in everybody's order; else an empty text.
+std::string SpaceOf(const Equation& equation) {
+  const std::string texts[] = {equation.left, equation.right, equation.result};
+  for (const std::string& space : texts) {
+    if (std::ranges::all_of(texts, [&](const std::string& each) { return IsWithin(each, space); })) return space;
+  }
+  return {};
+}
+
+Value Turned(GraphBuilder& builder, Value value, const std::string& from, const std::string& to) {
+  if (from == to) return value;
+  std::vector<int64_t> order;
+  for (const char letter : to) order.push_back(static_cast<int64_t>(from.find(letter)));
+  return builder.Transpose(value, std::move(order));
+}
+
+/// What is no product of matrices: element by element, named `name` if at all, then sums.
+Value SumOfProducts(GraphBuilder& builder, const Equation& given, std::vector<Value> operands, DType dtype,
+                    const std::string& name) {
+  const Sides sides = SidesOf(given);
+  std::string space = SpaceOf(given);
+  if (space.empty()) space = sides.c() + sides.k;
+  const std::string* const letters[] = {&given.left, &given.right};
+  for (size_t i = 0; i < 2; ++i) {
+    std::string order = space;
+    std::erase_if(order, [&](char letter) { return !letters[i]->contains(letter); });
+    operands[i] = Turned(builder, operands[i], *letters[i], order);
+    const size_t first = order.empty() ? space.size() : space.find(order[0]);  // what is missing in front is broadcast
+    Shape shape(space.size() - first, Extent(1));
+    for (size_t axis = 0; axis < order.size(); ++axis)
+      shape[space.find(order[axis]) - first] = builder.TypeOf(operands[i]).shape[axis];
+    if (shape.size() != order.size()) operands[i] = builder.Reshape(operands[i], shape);
+    operands[i] = builder.Cast(operands[i], ArithmeticType(dtype));
+  }
+  Value sum = builder.Map("a * b", std::move(operands));
+  if (!name.empty()) builder.Name(sum, name);
+  std::vector<int64_t> gone;
+  std::string left;
+  for (const char letter : space) {
+    if (given.result.contains(letter))
+      left += letter;
+    else
+      gone.push_back(static_cast<int64_t>(space.find(letter)));
+  }
+  if (!gone.empty()) sum = builder.Reduce(Combine::kSum, sum, std::move(gone));
+  return Turned(builder, builder.Cast(sum, dtype), left, given.result);
+}
+
+/// Products of a tensor with one that has no axis of its own.
+class ThinProductFinder : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Value Rewrite(NodeId id, std::vector<Value> operands) override {
+    const Node& node = graph_.node(id);
+    const auto* contract = node.As<Contract>();
+    const auto lies = [&](NodeId operand) {
+      return graph_.node(operand).As<Input>() || graph_.node(operand).As<Map>();
+    };
+    if (!contract || contract->sparse || !std::ranges::all_of(node.operands, lies))
+      return Copy(node, std::move(operands));
+    const Equation equation = ParsedEquation(contract->equation);
+    if (SpaceOf(equation).empty()) return Copy(node, std::move(operands));
+    // The sum has the node's own name.
+    return SumOfProducts(builder_, equation, std::move(operands), node.type.dtype,
+                         node.name.empty() ? "" : node.name + "_each");
+  }
+};
 
 /// Axes of one element are left out meanwhile, since they may be anywhere.
 class ProductMaker : public Rewriter {
@@ -45,20 +127,40 @@ class ProductMaker : public Rewriter {
     const Equation letters = ParsedEquation(contract->equation);
     const Equation given{WithoutOnes(letters.left, operands[0]), WithoutOnes(letters.right, operands[1]),
                          WithoutOnes(letters.result, node.type.shape)};
-    const Equation turned{given.right, given.left, given.result};
-    const auto straight = SidesOf(given), swapped = SidesOf(turned);
-    if (!straight || Fits(given, *straight) || Fits(turned, *swapped)) return Copy(node, std::move(operands));
-    const bool thin = straight->m.empty() || straight->n.empty() || straight->k.empty();
-    if (thin && contract->sparse) return Copy(node, std::move(operands));
+    const bool alone = !AloneIn(given).empty();
+    if (!alone && Fits(given)) return Copy(node, std::move(operands));
+    if (contract->sparse && (alone || IsThin(given))) return Copy(node, std::move(operands));
     operands = {Squeezed(operands[0]), Squeezed(operands[1])};
+    const Value made = alone ? SummedFirst(given, std::move(operands), node.type.dtype)
+                             : Made(*contract, given, std::move(operands), node.type.dtype);
+    return builder_.Reshape(made, node.type.shape);
+  }
+
+  /// What one operand alone has is added up before the other is multiplied with it.
+  Value SummedFirst(Equation given, std::vector<Value> operands, DType dtype) {
+    const std::string alone = AloneIn(given);
+    const DType wide = ArithmeticType(dtype);
+    std::string* const letters[] = {&given.left, &given.right};
+    for (size_t i = 0; i < 2; ++i) {
+      std::vector<int64_t> gone;
+      for (size_t axis = 0; axis < letters[i]->size(); ++axis) {
+        if (alone.contains((*letters[i])[axis])) gone.push_back(static_cast<int64_t>(axis));
+      }
+      operands[i] = builder_.Cast(operands[i], wide);
+      if (!gone.empty()) operands[i] = builder_.Reduce(Combine::kSum, operands[i], std::move(gone));
+      std::erase_if(*letters[i], [&](char letter) { return alone.contains(letter); });
+    }
+    return builder_.Cast(Made(Contract{.as = wide}, given, std::move(operands), wide), dtype);
+  }
+
+  Value Made(const Contract& contract, const Equation& given, std::vector<Value> operands, DType dtype) {
+    if (IsThin(given)) return SumOfProducts(builder_, given, std::move(operands), dtype, "");
     // The second with the first where that leaves nothing to turn in the result.
-    const bool swaps = straight->c() != given.result && swapped->c() == given.result;
-    if (swaps) std::swap(operands[0], operands[1]);
-    const Equation& equation = swaps ? turned : given;
-    const Sides& sides = swaps ? *swapped : *straight;
-    const Value product = thin ? Sum(node.type.dtype, equation, sides, std::move(operands))
-                               : Product(*contract, equation, sides, operands);
-    return builder_.Reshape(product, node.type.shape);
+    const Equation turned = Swapped(given);
+    if (SidesOf(given).c() == given.result || SidesOf(turned).c() != given.result)
+      return Product(contract, given, SidesOf(given), operands);
+    std::swap(operands[0], operands[1]);
+    return Product(contract, turned, SidesOf(turned), operands);
   }
 
   Value Product(const Contract& contract, const Equation& given, const Sides& sides,
@@ -66,50 +168,31 @@ class ProductMaker : public Rewriter {
     // 8-bit types are multiplied with neighbours along the depth alone.
     const bool keeps = given.right == sides.b_turned() && SizeOf(builder_.TypeOf(operands[1]).dtype) > 1;
     const std::string b = keeps ? sides.b_turned() : sides.b();
-    const Value left = Turned(operands[0], given.left, sides.a());
-    const Value right = Turned(operands[1], given.right, b);
+    const Value left = Turned(builder_, operands[0], given.left, sides.a());
+    const Value right = Turned(builder_, operands[1], given.right, b);
     const Value product =
         builder_.Contract(sides.a() + "," + b + "->" + sides.c(), left, right, contract.as, contract.sparse);
-    return Turned(product, sides.c(), given.result);
+    return Turned(builder_, product, sides.c(), given.result);
   }
 
-  /// What is no product of matrices: element by element, then sums.
-  Value Sum(DType dtype, const Equation& given, const Sides& sides, std::vector<Value> operands) {
-    const std::string space = sides.c() + sides.k;
-    const std::string* letters[] = {&given.left, &given.right};
-    for (size_t i = 0; i < 2; ++i) {
-      std::string order;
-      for (const char letter : space) order += letters[i]->contains(letter) ? std::string(1, letter) : "";
-      operands[i] = Turned(operands[i], *letters[i], order);
-      Shape shape;
-      for (const char letter : space) {
-        const size_t axis = order.find(letter);
-        shape.push_back(axis == std::string::npos ? Extent(1) : builder_.TypeOf(operands[i]).shape[axis]);
-      }
-      operands[i] = builder_.Cast(builder_.Reshape(operands[i], shape), ArithmeticType(dtype));
-    }
-    Value sum = builder_.Map("a * b", operands);
-    std::vector<int64_t> depth;
-    for (size_t axis = sides.c().size(); axis < space.size(); ++axis) depth.push_back(static_cast<int64_t>(axis));
-    if (!depth.empty()) sum = builder_.Reduce(Combine::kSum, sum, depth);
-    return Turned(builder_.Cast(sum, dtype), sides.c(), given.result);
-  }
-
-  Value Turned(Value value, const std::string& from, const std::string& to) {
-    if (from == to) return value;
-    std::vector<int64_t> order;
-    for (const char letter : to) order.push_back(static_cast<int64_t>(from.find(letter)));
-    return builder_.Transpose(value, std::move(order));
-  }
   Value Squeezed(Value value) {
     Shape shape = builder_.TypeOf(value).shape;
     std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
     return builder_.Reshape(value, shape);
   }
 
-  static bool Fits(const Equation& given, const Sides& sides) {
-    return given.left == sides.a() && (given.right == sides.b() || given.right == sides.b_turned()) &&
-           given.result == sides.c() && !sides.n.empty() && !sides.k.empty();
+  static Equation Swapped(const Equation& given) { return {given.right, given.left, given.result}; }
+  static bool IsThin(const Equation& given) {
+    const Sides sides = SidesOf(given);
+    return sides.m.empty() || sides.n.empty() || sides.k.empty();
+  }
+  /// Either way round.
+  static bool Fits(const Equation& given) {
+    return std::ranges::any_of(std::vector{given, Swapped(given)}, [](const Equation& each) {
+      const Sides sides = SidesOf(each);
+      return each.left == sides.a() && (each.right == sides.b() || each.right == sides.b_turned()) &&
+             each.result == sides.c() && !sides.n.empty() && !sides.k.empty();
+    });
   }
   std::string WithoutOnes(const std::string& letters, Value value) const {
     return WithoutOnes(letters, builder_.TypeOf(value).shape);
@@ -123,6 +206,7 @@ class ProductMaker : public Rewriter {
 
 }  // namespace
 
+ValidGraph WithoutThinProducts(const ValidGraph& graph) { return Simplify(ThinProductFinder(graph).Run()); }
 ValidGraph WithMatrixProducts(const ValidGraph& graph) { return ProductMaker(graph).Run(); }
 
 }  // namespace atunner::graph

@@ -8,6 +8,12 @@ std::string StrideOf(const Shape& shape, size_t axis) {
   return ElementCount({shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()}).ToString();
 }
 
+Coordinates PlacesIn(const Shape& shape) {
+  Coordinates at;
+  for (const Extent& extent : shape) at.push_back({.text = extent.one() ? "0" : fmt::format("c{}", at.size())});
+  return at;
+}
+
 std::string CoordinateLines(const Shape& shape, const std::function<bool(size_t)>& takes, std::string_view prefix,
                             const std::string& number, const std::string& type, std::string_view indent) {
   const std::string cast = type == "int" ? "(unsigned)" : "";

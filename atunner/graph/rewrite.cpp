@@ -267,58 +267,6 @@ class UpdateFinder : public Rewriter {
   }
 };
 
-class ThinProductFinder : public Rewriter {
- public:
-  using Rewriter::Rewriter;
-
- private:
-  /// The letters of all that is multiplied or results, if one tensor has them; an empty text for other contractions.
-  static std::string SpaceOf(const std::string& a, const std::string& b, const std::string& c) {
-    const auto within = [](const std::string& letters, const std::string& space) {
-      size_t at = 0;
-      for (const char letter : letters) {
-        at = space.find(letter, at);
-        if (at++ == std::string::npos) return false;
-      }
-      return true;
-    };
-    for (const std::string& space : {a, b, c}) {
-      if (within(a, space) && within(b, space) && within(c, space)) return space;
-    }
-    return {};
-  }
-  Value Rewrite(NodeId id, std::vector<Value> operands) override {
-    const Node& node = graph_.node(id);
-    const auto* contract = node.As<Contract>();
-    const auto lies = [&](NodeId operand) {
-      return graph_.node(operand).As<graph::Input>() || graph_.node(operand).As<Map>();
-    };
-    if (!contract || contract->sparse || !std::ranges::all_of(node.operands, lies))
-      return Copy(node, std::move(operands));
-    const std::string& equation = contract->equation;
-    const size_t comma = equation.find(','), arrow = equation.find("->");
-    const std::string letters[] = {equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1)};
-    const std::string result = equation.substr(arrow + 2), space = SpaceOf(letters[0], letters[1], result);
-    if (space.empty()) return Copy(node, std::move(operands));
-    for (size_t i = 0; i < 2; ++i) {
-      const size_t first = letters[i].empty() ? space.size() : space.find(letters[i][0]);
-      Shape shape(space.size() - first, Extent(1));
-      for (size_t axis = 0; axis < letters[i].size(); ++axis)
-        shape[space.find(letters[i][axis]) - first] = graph_.node(node.operands[i]).type.shape[axis];
-      if (shape.size() != letters[i].size()) operands[i] = builder_.Reshape(operands[i], shape);
-      operands[i] = builder_.Cast(operands[i], ArithmeticType(node.type.dtype));
-    }
-    Value sum = builder_.Map("a * b", std::move(operands));
-    if (!node.name.empty()) builder_.Name(sum, node.name + "_each");  // the sum has the node's own
-    std::vector<int64_t> axes;
-    for (size_t axis = 0; axis < space.size(); ++axis) {
-      if (result.find(space[axis]) == std::string::npos) axes.push_back(static_cast<int64_t>(axis));
-    }
-    if (!axes.empty()) sum = builder_.Reduce(Combine::kSum, sum, std::move(axes));
-    return builder_.Cast(sum, node.type.dtype);
-  }
-};
-
 /// Which nodes hold one value for each row of the space, without the reduced axes; none where one of them is used
 /// otherwise too.
 std::vector<bool> FindRows(const ValidGraph& graph, const Shape& space, size_t row_axes) {
@@ -409,6 +357,11 @@ class RowKeeper : public Rewriter {
 
 }  // namespace
 
+bool IsUnaryMap(const Node& node) {
+  const auto* map = node.As<Map>();
+  return map && node.operands.size() == 1 && !map->body.Uses(ScalarOp::kIndex) && !map->body.Uses(ScalarOp::kExtent);
+}
+
 ValidGraph WithKeptRows(const ValidGraph& graph) {
   const auto first = std::ranges::find_if(graph.nodes(), [](const Node& node) { return node.As<Reduce>() != nullptr; });
   if (first == graph.nodes().end()) return graph;
@@ -420,7 +373,6 @@ ValidGraph WithKeptRows(const ValidGraph& graph) {
   return RowKeeper(graph, std::move(found), std::move(space)).Run();
 }
 ValidGraph WithoutSingleUpdates(const ValidGraph& graph) { return UpdateFinder(graph).Run(); }
-ValidGraph WithoutThinProducts(const ValidGraph& graph) { return Simplify(ThinProductFinder(graph).Run()); }
 
 ValidGraph WithoutPlaces(const ValidGraph& graph) { return PlaceFinder(graph).Run(); }
 ValidGraph Simplify(const ValidGraph& graph) { return Copier(Simplifier(graph).Run()).Run(); }

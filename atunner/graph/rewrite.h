@@ -5,6 +5,20 @@
 
 namespace atunner::graph {
 
+/// The one node of this kind, if there is one and no more.
+template <class Operation>
+std::optional<NodeId> OnlyNode(const ValidGraph& graph) {
+  std::optional<NodeId> found;
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    if (!graph.nodes()[id].template As<Operation>()) continue;
+    if (found) return std::nullopt;
+    found = static_cast<NodeId>(id);
+  }
+  return found;
+}
+/// A map of one operand whose value does not depend on the place.
+bool IsUnaryMap(const Node& node);
+
 /// Removes what no output needs (inputs stay), makes equal nodes one, computes what is known, undoes moves of data that
 /// cancel, and puts scalar constants and short tables into expressions. Every element of every output stays the same in exact
 /// evaluation.
@@ -21,12 +35,21 @@ ValidGraph WithoutPlaces(const ValidGraph& graph);
 /// Scatters with one update for each row of the last axis as maps: an element is updated where its place is the one.
 ValidGraph WithoutSingleUpdates(const ValidGraph& graph);
 
-/// Products of a tensor with one that has no axis of its own (a matrix with a vector) as maps and sums: there is nothing
-/// to multiply twice, so that reading is what takes time.
+/// Sums of updates at places that no input says (gradients of interpolation) as what each place takes from where, by
+/// tables, which other small maps of no operands become too.
+ValidGraph WithoutKnownPlaces(const ValidGraph& graph);
+
+/// Sorts of the last axis alone, and the first of long rows, where there are few of these, as the first of what comes
+/// first in their parts.
+ValidGraph WithoutLongSorts(const ValidGraph& graph);
+bool HasLongSorts(const ValidGraph& graph);
+
+/// Products of a tensor with one that has no axis of its own (a matrix with a vector) as maps and sums: there is
+/// nothing to multiply twice, so that reading is what takes time.
 ValidGraph WithoutThinProducts(const ValidGraph& graph);
 
-/// Contractions as products of matrices side by side: operands and results whose axes lie otherwise are transposed; what
-/// has no matrix on a side, or no depth, becomes maps and sums.
+/// Contractions as products of matrices side by side: operands and results whose axes lie otherwise are transposed;
+/// what has no matrix on a side, or no depth, becomes maps and sums.
 ValidGraph WithMatrixProducts(const ValidGraph& graph);
 
 /// Values for each row of what the first reduction takes, if it is one over last axes, with these as extents of 1, so

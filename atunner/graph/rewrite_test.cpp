@@ -275,6 +275,46 @@ output d
   for (size_t i = 0; i < want.size(); ++i) ExpectNear(got[i], want[i].Reals(), 0);
 }
 
+TEST(WithoutKnownPlaces, WhatEachPlaceTakesIsATable) {
+  const std::string places[] = {"minimum(floor_div(index(-1), 2), 2)", "5 - index(-1)", "index(-1) - 2",
+                                "index(-1) * 0 + 1"};
+  for (const std::string& place : places) {
+    const ValidGraph graph =
+        MustParse("graph g\ninput x: float32[2, 4, 3]\ninput u: float32[2, 6, 3]\ni: int64[6] = " + place +
+                  "\ny = scatter_sum(x, i, u, axis=1)\noutput y\n");
+    const ValidGraph known = WithoutKnownPlaces(graph);
+    EXPECT_THAT(Print(known), Not(HasSubstr("scatter"))) << place;
+    ExpectSameMeaning(graph, known);
+  }
+  const ValidGraph given = MustParse(
+      "graph g\ninput x: float32[4]\ninput i: int64[6]\ninput u: float32[6]\ny = scatter_sum(x, i, u, axis=0)\n"
+      "output y\n");
+  EXPECT_EQ(Print(WithoutKnownPlaces(given)), Print(given));
+}
+
+TEST(WithoutLongSorts, TheFirstOfRowsAreAmongTheFirstOfTheirParts) {
+  for (const std::string& order : std::vector<std::string>{"", ", descending=true"}) {
+    // Few values, so that most elements are equal to others.
+    const ValidGraph graph =
+        MustParse("graph g\ninput x: float32[2, 16384]\nr = floor(x)\ns = sort(r, axis=1, count=5" + order +
+                  ")\nv = gather(x, s, axis=1, batch=1)\noutput s\noutput v\n");
+    ASSERT_TRUE(HasLongSorts(graph));
+    const ValidGraph divided = WithoutLongSorts(graph);
+    EXPECT_FALSE(HasLongSorts(divided));
+    ExpectSameMeaning(graph, divided);
+  }
+  const ValidGraph across = MustParse("graph g\ninput x: float32[4, 2, 3]\ns = sort(x, axis=0, count=3)\noutput s\n");
+  EXPECT_THAT(Print(WithoutLongSorts(across)), HasSubstr("axis=2"));
+  ExpectSameMeaning(across, WithoutLongSorts(across));
+  const auto sorts = [](const char* shape, const char* count) {
+    return HasLongSorts(MustParse(std::string("graph g\ninput x: float32[") + shape +
+                                  "]\ns = sort(x, axis=1, count=" + count + ")\noutput s\n"));
+  };
+  EXPECT_FALSE(sorts("2, 16384", "0")) << "all of a row";
+  EXPECT_FALSE(sorts("2, 16384", "200")) << "a part would have few more than are wanted";
+  EXPECT_FALSE(sorts("4096, 16384", "5")) << "rows enough for all";
+}
+
 TEST(WithoutThinProducts, AreSumsOfProducts) {
   const auto graph_of = [](const char* a, const char* b, const char* equation) {
     return MustParse(std::string("graph g\ninput a: bfloat16[") + a + "]\ninput b: bfloat16[" + b +
@@ -302,6 +342,21 @@ TEST(WithoutThinProducts, AreSumsOfProducts) {
   }
   for (const ValidGraph& thick : {graph_of("3, 4", "4, 5", "mk,kn->mn"), graph_of("3, 4", "4", "mk,k->m")})
     EXPECT_EQ(Print(WithoutThinProducts(thick)) == Print(thick), thick.node(thick.inputs()[1]).type.rank() == 2);
+}
+
+TEST(WithMatrixProducts, WhatOneOperandAloneHasIsAddedUpBefore) {
+  for (const char* equation : {"mka,kn->mn", "mk,akn->nm", "mka,bk->m", "ma,b->m", "a,b->"}) {
+    const std::string text(equation);
+    const auto axes = [](size_t rank) { return rank == 1 ? "3" : rank == 2 ? "3, 3" : "3, 3, 3"; };
+    const size_t comma = text.find(','), arrow = text.find("->");
+    const ValidGraph graph =
+        MustParse(std::string("graph g\ninput a: float32[") + axes(comma) + "]\ninput b: float32[" +
+                  axes(arrow - comma - 1) + "]\ny = contract(a, b, equation=\"" + text + "\")\noutput y\n");
+    const ValidGraph made = WithMatrixProducts(graph);
+    EXPECT_THAT(Print(made), HasSubstr("reduce_sum"));
+    const auto inputs = RandomInputs(graph, 17);
+    ExpectNear(RunGraph(made, inputs), RunGraph(graph, inputs).Reals());
+  }
 }
 
 TEST(WithoutSingleUpdates, AnElementIsUpdatedWhereItsPlaceIsTheOne) {

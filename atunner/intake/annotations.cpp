@@ -115,6 +115,7 @@ const std::vector<Verb>& Verbs() {
       {"grid", "grid = ceil_div(n, block_x)", KeepLaunch<&StatedLaunch::grid>},
       {"block", "block = 256", KeepLaunch<&StatedLaunch::block>},
       {"shared", "shared = 256 * 4", KeepLaunch<&StatedLaunch::shared>},
+      {"cluster", "cluster = 2", KeepLaunch<&StatedLaunch::cluster>},
       {"constraint", "constraint = BLOCK * ITEMS <= 4096",
        [](const std::string& rest, Annotations& all) -> Status {
          all.constraints.push_back(rest);

@@ -21,6 +21,7 @@ struct StatedLaunch {
   std::string grid;  ///< "ceil_div(n, 256), 1"; empty = as the source has it
   std::string block;
   std::string shared;
+  std::string cluster;
 };
 
 struct Annotations {

@@ -65,6 +65,7 @@ class Assembler {
     for (size_t axis = 0; axis < 3; ++axis) {
       ATUNNER_TRY(step.grid[axis], Parse("grid", launch_.grid[axis]));
       ATUNNER_TRY(step.block[axis], Parse("block", launch_.block[axis]));
+      ATUNNER_TRY(step.cluster[axis], Parse("cluster", launch_.cluster[axis]));
     }
     ATUNNER_TRY(step.shared_bytes, Parse("shared", launch_.shared));
     step.args = in_.bindings;
@@ -159,6 +160,17 @@ Result<UserKernel> ParseBareSource(const std::string& text, const std::string& n
   ATUNNER_TRY(const std::unique_ptr<SourceReading> reading, ReadSource(text, name, options.kernel));
   ATUNNER_TRY(SourceTunables found, FindTunables(*reading, {options.extra_tunables, options.multiprocessors}));
   return Assembler(*reading, std::move(found)).Run();
+}
+
+std::vector<std::string> LaunchedKernels(const std::string& text) {
+  const CudaSyntax syntax = ParseCuda(text);
+  const auto stated = ParseAnnotations(syntax.lexed.annotations, "");
+  std::vector<std::string> names;
+  for (const KernelDefinition& kernel : syntax.kernels) {
+    if ((stated && !stated->kernel.empty()) || FindLaunch(syntax, kernel) == nullptr) continue;
+    if (std::ranges::find(names, kernel.qualified) == names.end()) names.push_back(kernel.qualified);
+  }
+  return names;
 }
 
 }  // namespace atunner

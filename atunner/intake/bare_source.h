@@ -15,4 +15,8 @@ struct SourceOptions {
 /// `name` is the file's name for messages. Annotations (`// atunner: …`) are described in docs/formats/annotations.md.
 Result<UserKernel> ParseBareSource(const std::string& text, const std::string& name, const SourceOptions& options);
 
+/// Kernels that the host's code of a source launches, in the order of the file; none where an annotation says which one
+/// is meant.
+std::vector<std::string> LaunchedKernels(const std::string& text);
+
 }  // namespace atunner

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "atunner/intake/launch_config.h"
 #include "atunner/intake/value_list.h"
 
 namespace atunner {
@@ -311,6 +312,8 @@ class Parser {
       if (IsTriple(i, "<")) OneLaunch(i);
       const bool cooperative = Is(i, "cudaLaunchCooperativeKernel");
       if ((cooperative || Is(i, "cudaLaunchKernel")) && Is(i + 1, "(")) CalledLaunch(i, cooperative);
+      if (!Is(i, "cudaLaunchKernelEx") || !Is(i + 1, "(")) continue;
+      if (auto launch = ConfiguredLaunch(syntax_, i)) AddLaunch(*std::move(launch), i);
     }
   }
 

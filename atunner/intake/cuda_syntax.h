@@ -2,6 +2,7 @@
 // over tokens: it copes with files as they are and reports only what it understood.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -48,6 +49,7 @@ struct KernelLaunch {
   std::vector<TokenRange> template_args;  ///< of "k<128, float>"
   std::vector<TokenRange> configuration;  ///< between <<< and >>>
   std::vector<TokenRange> arguments;
+  std::array<TokenRange, 3> cluster;  ///< empty ones are 1
   bool cooperative = false;
   size_t function = SIZE_MAX;  ///< index of the enclosing host function
   size_t token = 0;            ///< of the kernel's name, or of the call that launches it

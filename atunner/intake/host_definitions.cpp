@@ -9,6 +9,13 @@ namespace {
 
 constexpr int kMostCallers = 3;
 
+bool IsOfCommandLine(const CudaSyntax& syntax, TokenRange value) {
+  for (size_t i = value.begin; i < value.end; ++i) {
+    if (syntax.token(i).Is("argv")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void HostScope::Collect() {
@@ -42,7 +49,7 @@ void HostScope::CollectDefinition(size_t name, size_t end) {
     if (name > 0 && is(name - 1, ".") && name > 1) {  // grid.x = …
       const size_t axis = text == "x" ? 0 : text == "y" ? 1 : 2;
       members_[std::string(syntax_.token(name - 2).text)][axis] = value;
-    } else {
+    } else if (!IsOfCommandLine(syntax_, value) || !definitions_.contains(text)) {  // int n = 1024; if (argc > 1) n = …
       definitions_[text] = value;
       if (name > 0 && is(name - 1, ">")) CollectContainer(text, name - 1, value);  // device_vector<float> d = h;
     }
@@ -115,14 +122,18 @@ void HostScope::CollectDeclaredType(size_t star) {
   }
 }
 
-/// cudaMalloc(&d, bytes), cudaMalloc((void**)&d, bytes), cudaMallocManaged(&d, bytes, flags)
+/// cudaMalloc(&d, bytes), cudaMalloc((void**)&d, bytes), cudaMallocManaged(&d, bytes, flags), cudaMallocPitch(&d,
+/// &pitch, bytes of a row, rows)
 void HostScope::CollectAllocation(size_t call, size_t end) {
   const std::vector<TokenRange> pieces =
       SplitArguments(syntax_, {call + 2, std::min(MatchingClose(syntax_, call + 1), end)}, true);
   if (pieces.size() < 2) return;
   for (size_t i = pieces[0].end; i > pieces[0].begin; --i) {
     if (syntax_.token(i - 1).kind != Token::Kind::kWord) continue;
-    allocations_[std::string(syntax_.token(i - 1).text)] = pieces[1];
+    const std::string name(syntax_.token(i - 1).text);
+    const bool pitched = syntax_.token(call).Is("cudaMallocPitch") && pieces.size() == 4;
+    allocations_[name] = pieces[pitched ? 2 : 1];
+    if (pitched) pitched_[name] = pieces[3], pitches_[std::string(syntax_.token(pieces[1].end - 1).text)] = pieces[2];
     return;
   }
 }

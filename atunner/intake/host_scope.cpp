@@ -242,6 +242,7 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
   }
   if (const auto local = definitions_.find(name); local != definitions_.end())
     return NamedTokens(name, Copy(local->second), false, depth);
+  if (const auto pitch = pitches_.find(name); pitch != pitches_.end()) return PitchOf(pitch->second, depth);
   if (const auto above = InCaller(name)) {
     auto value = above->first->Convert(above->first->Copy(above->second), depth + 1);
     if (!value) return UnknownVariable(name);
@@ -258,6 +259,35 @@ Result<std::string> HostScope::NameValue(const std::string& name, int depth) {
     return NamedTokens(name, Lex(texts_->back()).tokens, true, depth);
   }
   return UnknownVariable(name);
+}
+
+/// Bytes from one row of a pitched allocation to the next.
+Result<std::string> HostScope::PitchOf(TokenRange row, int depth) {
+  constexpr int kPitch = 512;  // what the driver rounds up to
+  ATUNNER_TRY(const std::string bytes, Convert(Copy(row), depth + 1));
+  return "((" + bytes + " + " + std::to_string(kPitch - 1) + ") // " + std::to_string(kPitch) + " * " +
+         std::to_string(kPitch) + ")";
+}
+
+Result<std::string> HostScope::BytesOf(const std::string& buffer) {
+  const TokenRange bytes = allocations_.find(buffer)->second;
+  const auto rows = pitched_.find(buffer);
+  if (rows == pitched_.end()) return Convert(Copy(bytes), 0);
+  ATUNNER_TRY(const std::string pitch, PitchOf(bytes, 0));
+  ATUNNER_TRY(const std::string count, Convert(Copy(rows->second), 0));
+  return pitch + " * (" + count + ")";
+}
+
+/// Whether what is added to a pointer is nothing the first time, as in a loop over parts of a buffer.
+bool HostScope::IsNothing(TokenRange offset) {
+  const auto before = *leaves_;
+  const auto text = Convert(Copy(offset), 0);
+  const auto expr = text ? Expr::Parse(*text) : Expr::Parse("1");
+  Dims values;
+  for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
+  *leaves_ = before;
+  const auto value = expr ? expr->EvaluateInt(Bindings(values)) : Result<int64_t>(1);
+  return value && *value == 0;
 }
 
 /// A literal keeps its name; anything else is put in its place.
@@ -345,9 +375,9 @@ Result<HostScope::Buffer> HostScope::BufferOf(TokenRange range) {
     Buffer buffer{name, "", "", zeroed_.contains(name)};
     if (const auto type = types_.find(name); type != types_.end()) buffer.type = type->second;
     const bool offset = i + 1 < range.end && (syntax_.token(i + 1).Is("+") || syntax_.token(i + 1).Is("-"));
-    if (offset) break;
+    if (offset && !IsNothing({i + 2, range.end})) break;
     if (const auto bytes = allocations_.find(name); bytes != allocations_.end()) {
-      ATUNNER_TRY(buffer.bytes, Convert(Copy(bytes->second), 0));
+      ATUNNER_TRY(buffer.bytes, BytesOf(bytes->first));
       return buffer;
     }
     if (const auto count = containers_.find(name); count != containers_.end()) {

@@ -76,6 +76,9 @@ class HostScope {
   Result<size_t> Word(const Tokens& tokens, size_t i, int depth, Pieces& out);
   std::unexpected<Error> UnknownVariable(const std::string& name);
   Result<std::string> NameValue(const std::string& name, int depth);
+  Result<std::string> PitchOf(TokenRange row, int depth);
+  Result<std::string> BytesOf(const std::string& buffer);
+  bool IsNothing(TokenRange offset);
   Result<std::string> NamedTokens(const std::string& name, const Tokens& tokens, bool of_file, int depth);
   Result<std::array<std::string, 3>> ExtentsOf(const Tokens& tokens, int depth);
   std::optional<std::pair<std::unique_ptr<HostScope>, TokenRange>> InCaller(const std::string& name) const;
@@ -88,7 +91,9 @@ class HostScope {
   std::map<std::string, TokenRange, std::less<>> definitions_;
   std::map<std::string, TokenRange, std::less<>> lists_;                   ///< what stands between the braces
   std::map<std::string, std::array<TokenRange, 3>, std::less<>> members_;  ///< grid.x = …
-  std::map<std::string, TokenRange, std::less<>> allocations_;             ///< bytes
+  std::map<std::string, TokenRange, std::less<>> allocations_;             ///< bytes; of pitched ones: of a row
+  std::map<std::string, TokenRange, std::less<>> pitched_;                 ///< rows of such allocations
+  std::map<std::string, TokenRange, std::less<>> pitches_;                 ///< variables: bytes of a row
   std::set<std::string, std::less<>> zeroed_;                              ///< buffers
   std::map<std::string, TokenRange, std::less<>> containers_;              ///< element count
   std::map<std::string, std::string, std::less<>> types_;                  ///< of declared pointers and containers

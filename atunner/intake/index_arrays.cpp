@@ -116,6 +116,9 @@ class Finder {
       if (!target) continue;
       const Names values = ValuesIn(ValueOf({i + 1, EndOf(i + 1)}));
       if (values.empty()) continue;
+      const int64_t less = MinusOf(ValueOf({i + 1, EndOf(i + 1)}));
+      const auto [known, is_new] = less_.try_emplace(*target, less);
+      if (!is_new) known->second = std::min(known->second, less);
       Names& held = held_[*target];
       const size_t before = held.size();
       held.insert(values.begin(), values.end());
@@ -138,6 +141,28 @@ class Finder {
     return pieces;
   }
 
+  /// What is taken from a range: 1 of `v - 1`, and of a variable that holds as much.
+  int64_t MinusOf(TokenRange range) const {
+    int64_t minus = 0;
+    const TokenRange inner = Unwrapped(range);
+    for (const TokenRange& term : Split(inner, {"+", "-"})) {
+      if (term.end != term.begin + 1) continue;
+      const Token& token = At(term.begin);
+      if (const auto less = less_.find(token.text); less != less_.end()) minus += less->second;
+      const bool taken = term.begin > inner.begin && At(term.begin - 1).Is("-");
+      if (taken && token.kind == Token::Kind::kNumber) minus += std::atoll(std::string(token.text).c_str());
+    }
+    return minus;
+  }
+
+  /// Likewise of the factor of a term that has the array's values.
+  int64_t MinusOfFactor(TokenRange term, const std::string& array) const {
+    for (const TokenRange& piece : Split(Unwrapped(term), {"*"})) {
+      if (ValuesIn(piece).contains(array)) return MinusOf(piece);
+    }
+    return 0;
+  }
+
   TokenRange Unwrapped(TokenRange range) const {
     while (!range.empty() && At(range.begin).Is("(") && MatchingClose(syntax_, range.begin) + 1 == range.end)
       range = {range.begin + 1, range.end - 1};
@@ -150,7 +175,8 @@ class Finder {
     if (Split(Unwrapped(term), {"<"}).size() > 1) return {"?"};  // a shift
     for (const TokenRange& piece : Split(Unwrapped(term), {"*"})) {
       if (!array.empty() && ValuesIn(piece).contains(array)) {
-        if (Split(Unwrapped(piece), {"+", "-"}).size() > 1) return {"?"};
+        const size_t terms = Split(Unwrapped(piece), {"+", "-"}).size();
+        if (terms > 2 || (terms == 2 && MinusOf(piece) == 0)) return {"?"};
         continue;
       }
       const TokenRange factor = Unwrapped(piece);
@@ -174,11 +200,13 @@ class Finder {
         AddressedArray use;
         use.array = access.array;
         use.scale = FactorsBeside(terms[t], array);
+        use.minus = MinusOfFactor(terms[t], array);
         for (size_t other = 0; other < terms.size(); ++other) {
           if (other == t || terms[other].empty()) continue;
           const Token& first = At(terms[other].begin);
           const bool literal = first.kind == Token::Kind::kNumber && terms[other].end == terms[other].begin + 1;
           const bool added = terms[other].begin == index.begin || At(terms[other].begin - 1).Is("+");
+          if (literal && !added && use.scale.empty()) use.minus += std::atoll(std::string(first.text).c_str());
           if (literal && added) use.plus = std::max<int64_t>(use.plus, std::atoll(std::string(first.text).c_str()));
           if (Split(Unwrapped(terms[other]), {"*"}).size() < 2) continue;
           use.row = FactorsBeside(terms[other], "");
@@ -228,7 +256,8 @@ class Finder {
   const Names integers_;
   Names pointers_, scalars_;
   std::vector<Access> accesses_;
-  std::map<std::string, Names, std::less<>> held_;  ///< by variables: arrays whose values they hold
+  std::map<std::string, Names, std::less<>> held_;    ///< by variables: arrays whose values they hold
+  std::map<std::string, int64_t, std::less<>> less_;  ///< by variables: how much less than those values
   std::map<std::string, IndexArray> found_;
 };
 

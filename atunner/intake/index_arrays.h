@@ -9,12 +9,14 @@
 
 namespace atunner {
 
-/// An array that is addressed by values of another one: with `v * scale + plus`, beside what the index adds otherwise.
+/// An array that is addressed by values of another one: with `(v - minus) * scale + plus`, beside what the index adds
+/// otherwise.
 struct AddressedArray {
   std::string array;
   std::vector<std::string> scale;  ///< factors, numbers and names; {"?"} = not understood
   std::vector<std::string> row;    ///< factors of what is added beside v: v is a column of such rows
   int64_t plus = 0;
+  int64_t minus = 0;
 };
 
 struct IndexArray {

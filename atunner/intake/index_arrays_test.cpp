@@ -135,6 +135,29 @@ __global__ void scatter(const float* x, const int* segment, float* y, int n, int
             (Expected{{"segment", "indices 1000"}}));
 }
 
+TEST(IndexArrays, CountedFromOne) {
+  const std::string host = std::string("int main() {\n") + kSizes +
+                           "int *p, *c; float *v, *x, *y;\ncudaMalloc(&p, (rows + 1) * sizeof(int));\n"
+                           "cudaMalloc(&c, nnz * sizeof(int)); cudaMalloc(&v, nnz * sizeof(float));\n"
+                           "cudaMalloc(&x, cols * sizeof(float)); cudaMalloc(&y, rows * sizeof(float));\n"
+                           "spmv<<<(rows + 255) / 256, 256>>>(p, c, v, x, y, rows);\n}\n";
+  const auto firsts = [&](const std::string& body) {
+    const auto kernel = ParseBareSource(
+        "__global__ void spmv(const int* row, const int* col, const float* val, const "
+        "float* x, float* y, int rows) {\n  int r = blockIdx.x * blockDim.x + "
+        "threadIdx.x;\n  if (r >= rows) return;\n  float s = 0;\n" +
+            body + "  y[r] = s;\n}\n" + host,
+        "k.cu", {});
+    EXPECT_TRUE(kernel) << kernel.error().ToString();
+    return std::pair(kernel->spec.FindArg("row")->fill.low, kernel->spec.FindArg("col")->fill.low);
+  };
+  EXPECT_EQ(firsts("for (int j = row[r]; j < row[r + 1]; ++j) s += val[j] * x[col[j]];\n"), std::pair(0.0, 0.0));
+  EXPECT_EQ(firsts("for (int j = row[r] - 1; j < row[r + 1] - 1; ++j) s += val[j] * x[col[j] - 1];\n"),
+            std::pair(1.0, 1.0));
+  EXPECT_EQ(firsts("for (int j = row[r]; j < row[r + 1]; ++j) { int c = col[j - 1] - 1; s += val[j - 1] * x[c]; }\n"),
+            std::pair(1.0, 1.0));
+}
+
 TEST(IndexArrays, OtherIntegersAreLeftAsTheyAre) {
   const std::string host =
       "int main() {\nconst int n = 4096;\nint *a, *b;\ncudaMalloc(&a, n * sizeof(int)); cudaMalloc(&b, n * "

@@ -140,4 +140,27 @@ std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel
   return "";
 }
 
+const KernelLaunch* FindLaunch(const CudaSyntax& syntax, const KernelDefinition& kernel) {
+  for (const KernelLaunch& launch : syntax.launches) {
+    if (launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
+        kernel.qualified.ends_with("::" + launch.kernel))
+      return &launch;
+  }
+  return nullptr;
+}
+
+bool IsStructure(const CudaSyntax& syntax, const std::string& type) {
+  if (type == "cudaPitchedPtr" || type == "cudaExtent" || type == "cudaPos") return true;
+  for (size_t i = 0; i + 2 < syntax.lexed.tokens.size(); ++i) {
+    const Token& token = syntax.token(i);
+    if (!token.Is("struct") && !token.Is("class")) continue;
+    if (syntax.token(i + 1).Is(type)) return true;
+    const size_t brace = syntax.token(i + 1).Is("{") ? i + 1 : i + 2;  // typedef struct {…} Name;
+    if (i == 0 || !syntax.token(i - 1).Is("typedef") || !syntax.token(brace).Is("{")) continue;
+    const size_t close = MatchingClose(syntax, brace);
+    if (close + 1 < syntax.lexed.tokens.size() && syntax.token(close + 1).Is(type)) return true;
+  }
+  return false;
+}
+
 }  // namespace atunner

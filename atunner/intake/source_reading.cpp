@@ -8,9 +8,11 @@
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/device_symbols.h"
 #include "atunner/intake/expression_text.h"
-#include "atunner/intake/index_arrays.h"
+#include "atunner/intake/index_fills.h"
 #include "atunner/intake/kernel_body.h"
+#include "atunner/intake/texture_text.h"
 #include "atunner/intake/value_list.h"
+#include "atunner/model/texture.h"
 
 namespace atunner {
 namespace {
@@ -28,12 +30,14 @@ class Reader {
     ReadTemplates();
     ReadLaunch();
     ReadArguments();
-    FillIndexArrays();
+    if (questions_.empty() && out_.bindings.size() == out_.kernel->parameters.size()) FillIndexArrays(out_);
     ReadSymbols();
     if (!structs_.empty()) {
       return Invalid(fmt::format("kernel '{}' takes a structure by value ({}): only numbers and pointers can be passed",
                                  out_.kernel->name, structs_),
-                     out_.Where(), "pass its members one by one, or keep it in a __constant__ variable");
+                     out_.Where(),
+                     "pass its members one by one, keep it in a __constant__ variable, or run the kernel alone: "
+                     "atunner run FILE --arg f32=1,2 passes a structure of these values");
     }
     return questions_.empty() ? Status{} : Ask();
   }
@@ -63,7 +67,8 @@ class Reader {
     const std::string wanted = !wanted_.empty() ? wanted_ : out_.stated.kernel;
     std::vector<const KernelDefinition*> launched;
     for (const KernelDefinition& kernel : out_.syntax.kernels) {
-      if (!wanted.empty() ? kernel.name == wanted || kernel.qualified == wanted : LaunchOf(kernel) != nullptr)
+      if (!wanted.empty() ? kernel.name == wanted || kernel.qualified == wanted
+                          : FindLaunch(out_.syntax, kernel) != nullptr)
         launched.push_back(&kernel);
     }
     if (wanted.empty() && launched.empty() && out_.syntax.kernels.size() == 1)
@@ -78,17 +83,8 @@ class Reader {
           "say which to tune: --kernel NAME, or the line\n  // atunner: kernel = " + out_.syntax.kernels.front().name);
     }
     out_.kernel = launched.front();
-    out_.source_launch = LaunchOf(*out_.kernel);
+    out_.source_launch = FindLaunch(out_.syntax, *out_.kernel);
     return {};
-  }
-
-  const KernelLaunch* LaunchOf(const KernelDefinition& kernel) const {
-    for (const KernelLaunch& launch : out_.syntax.launches) {
-      if (launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
-          kernel.qualified.ends_with("::" + launch.kernel))
-        return &launch;
-    }
-    return nullptr;
   }
 
   // --- templates ---
@@ -161,6 +157,7 @@ class Reader {
   void ReadLaunch() {
     out_.launch.block = Extents("block", out_.stated.launch.block, 1);
     out_.launch.grid = Extents("grid", out_.stated.launch.grid, 0);
+    ReadCluster();
     out_.launch.shared = "0";
     if (!out_.stated.launch.shared.empty()) {
       out_.launch.shared = out_.stated.launch.shared;
@@ -170,6 +167,19 @@ class Reader {
       } else {
         QuestionOfSize("shared = BYTES");
       }
+    }
+  }
+
+  void ReadCluster() {
+    if (!out_.stated.launch.cluster.empty()) out_.launch.cluster = Extents("cluster", out_.stated.launch.cluster, 0);
+    for (size_t axis = 0; out_.source_launch && out_.stated.launch.cluster.empty() && axis < 3; ++axis) {
+      const TokenRange extent = out_.source_launch->cluster[axis];
+      if (extent.empty()) continue;
+      const auto value = out_.scope->Expression(extent);
+      if (value)
+        out_.launch.cluster[axis] = *value;
+      else
+        Question("cluster = 2");
     }
   }
 
@@ -268,6 +278,8 @@ class Reader {
     const auto type = TypeOf(parameter.type);
     const auto stated = out_.stated.scalars.find(parameter.name);
     std::string text;
+    if (IsTextureType(parameter.type))
+      return Textured(parameter, stated != out_.stated.scalars.end() ? stated->second : "");
     if (stated != out_.stated.scalars.end()) {
       text = stated->second;
     } else if (given) {
@@ -276,7 +288,7 @@ class Reader {
     // A problem size of the same name needs no second line.
     if (text.empty() && out_.stated.sizes.contains(parameter.name)) text = parameter.name;
     const auto value = Expr::Parse(text);
-    if (!type && IsStruct(parameter.type)) {
+    if (!type && (IsStructure(out_.syntax, parameter.type) || IsObject(parameter.type, value && !text.empty()))) {
       structs_ += (structs_.empty() ? "" : ", ") + parameter.type + " " + parameter.name;
       return;
     }
@@ -288,78 +300,19 @@ class Reader {
     out_.bindings.push_back(ArgBinding::Scalar(type->dtype, *value));
   }
 
-  // --- places in other arrays ---
-
-  const ArgSpec* TensorOf(const std::string& name) const {
-    const auto tensor = std::ranges::find(out_.tensors, name, &ArgSpec::name);
-    return tensor == out_.tensors.end() ? nullptr : &*tensor;
+  void Textured(const KernelParameter& parameter, const std::string& stated) {
+    const std::string text =
+        stated.empty() ? TextureText(out_.syntax, [this](TokenRange range) { return NumberHere(range); }).value_or("")
+                       : stated.substr(stated.starts_with("texture:") || stated.starts_with("surface:") ? 8 : 0);
+    const auto spec = ParseTexture(text);
+    if (!spec) return Question(fmt::format("arg {} = texture:f32[WIDTH,HEIGHT]", parameter.name));
+    out_.bindings.push_back(ArgBinding::Texture(text, parameter.type == "cudaSurfaceObject_t"));
+    out_.notes.push_back(fmt::format("'{}' has random texels: {}", parameter.name, text));
   }
 
-  /// The value that a number, a parameter or a constant of the source has as a factor, as text; empty = unknown.
-  std::string FactorText(const std::string& factor) const {
-    const auto& parameters = out_.kernel->parameters;
-    const auto parameter = std::ranges::find(parameters, factor, &KernelParameter::name);
-    const auto index = static_cast<size_t>(parameter - parameters.begin());
-    if (parameter != parameters.end())
-      return out_.bindings[index].kind == ArgBinding::Kind::kScalar ? out_.bindings[index].value.text() : "";
-    const FileConstant* constant = out_.syntax.FindConstant(factor);
-    const auto value = LiteralOf(constant ? constant->value : factor);
-    return value ? std::to_string(*value) : "";
-  }
-
-  /// How many different values may address the array so; empty when it has no tensor.
-  std::string PlacesOf(const AddressedArray& use, bool offsets) const {
-    const ArgSpec* tensor = TensorOf(use.array);
-    if (tensor == nullptr) return "";
-    std::string elements = "1";
-    for (const Expr& extent : tensor->shape) elements += fmt::format(" * ({})", extent.text());
-    std::string divisor;
-    for (const std::string& factor : use.scale) {
-      const std::string text = FactorText(factor);
-      if (text.empty()) return "1";
-      divisor += fmt::format("{}({})", divisor.empty() ? "" : " * ", text);
-    }
-    if (use.plus != 0) elements = fmt::format("max(0, {} - {})", elements, use.plus);
-    if (!divisor.empty()) return fmt::format("({}) // ({})", elements, divisor);
-    std::string row;
-    for (const std::string& factor : use.row) {
-      const std::string text = FactorText(factor);
-      if (text.empty()) return offsets ? elements : "1";
-      row += fmt::format("{}({})", row.empty() ? "" : " * ", text);
-    }
-    return row.empty() || offsets ? elements : fmt::format("min({}, {})", elements, row);
-  }
-
-  /// Integers that address other arrays must lie within them; what the host fills them with is not known.
-  void FillIndexArrays() {
-    if (!questions_.empty() || out_.bindings.size() != out_.kernel->parameters.size()) return;
-    std::vector<std::string> integers;
-    for (const ArgSpec& arg : out_.tensors) {
-      const bool open = arg.fill.kind == Fill::Kind::kFamilies && !out_.stated.fills.contains(arg.name);
-      if (open && arg.role != Role::kOutput && !IsFloat(arg.dtype) && arg.dtype != DType::kBool)
-        integers.push_back(arg.name);
-    }
-    for (const auto& [name, found] : FindIndexArrays(out_.syntax, *out_.kernel, integers)) {
-      ArgSpec& arg = *std::ranges::find(out_.tensors, name, &ArgSpec::name);
-      std::string end;
-      std::set<std::string> arrays;
-      for (const AddressedArray& use : found.into) {
-        const std::string places = PlacesOf(use, found.offsets);
-        if (places.empty() || (found.offsets && use.array == name)) continue;
-        end = end.empty() || end == places ? places : fmt::format("min({}, {})", end, places);
-        arrays.insert("'" + use.array + "'");
-      }
-      if (end.empty() && found.offsets) end = PlacesOf({.array = name, .scale = {}, .row = {}}, true);
-      const auto parsed = Expr::Parse(end);
-      if (end.empty() || !parsed) continue;
-      for (const std::string& size : parsed->Names()) out_.used_in_sizes.insert(size);
-      arg.fill.kind = found.offsets ? Fill::Kind::kOffsets : Fill::Kind::kIndices;
-      arg.fill.path =
-          SizeOf(arg.dtype) < 4 ? fmt::format("min({}, {})", end, int64_t{1} << (8 * SizeOf(arg.dtype) - 1)) : end;
-      out_.notes.push_back(fmt::format("'{}' is filled with {}{}; state another fill with // atunner: fill {} = …",
-                                       name, found.offsets ? "ascending offsets" : "indices",
-                                       arrays.empty() ? "" : fmt::format(" of {}", fmt::join(arrays, " and ")), name));
-    }
+  std::optional<int64_t> NumberHere(TokenRange range) {
+    const auto text = Number(*out_.scope, range);
+    return text ? LiteralOf(*text) : std::nullopt;
   }
 
   // --- variables of the device ---
@@ -393,12 +346,11 @@ class Reader {
     }
   }
 
-  bool IsStruct(const std::string& name) const {
-    for (size_t i = 0; i + 1 < out_.syntax.lexed.tokens.size(); ++i) {
-      const Token& token = out_.syntax.token(i);
-      if ((token.Is("struct") || token.Is("class")) && out_.syntax.token(i + 1).Is(name)) return true;
-    }
-    return false;
+  /// A template's type for which no number is given: `auto`, a function object.
+  bool IsObject(const std::string& type, bool number) const {
+    const auto& templates = out_.kernel->templates;
+    return !number && out_.stated.entry.empty() &&
+           std::ranges::any_of(templates, [&](const TemplateParameter& t) { return t.name == type; });
   }
 
   std::string Elements(const DeviceVariable& variable, const CType& type) {

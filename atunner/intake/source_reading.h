@@ -21,6 +21,7 @@ namespace atunner {
 struct LaunchText {
   std::array<std::string, 3> grid = {"1", "1", "1"};
   std::array<std::string, 3> block = {"1", "1", "1"};
+  std::array<std::string, 3> cluster = {"1", "1", "1"};
   std::string shared = "0";                ///< bytes
   std::vector<std::string> template_args;  ///< C++, or "{parameter}"
 };

@@ -122,6 +122,20 @@ Status CheckMacros(const ParameterSpace& space) {
   return {};
 }
 
+/// Can its results be compared?
+Status CheckResults(const UserKernel& kernel) {
+  for (const LaunchStep& step : kernel.plan.steps) {
+    if (std::ranges::any_of(step.args, [](const ArgBinding& a) { return a.kind == ArgBinding::Kind::kSurface; }))
+      return Invalid("kernel '" + step.entry + "' takes a surface, and what it writes there cannot be verified",
+                     kernel.source.name, "atunner sanitize runs it");
+  }
+  const bool has_output = std::ranges::any_of(
+      kernel.spec.args, [](const ArgSpec& arg) { return arg.role == Role::kOutput || arg.role == Role::kInOut; });
+  if (has_output) return {};
+  return Invalid("kernel '" + kernel.spec.name + "' has no output to verify", kernel.source.name,
+                 "mark the argument that it writes as out or inout");
+}
+
 Status CheckPlan(const UserKernel& kernel, const RenderedKernel& rendered) {
   for (const LaunchStep& step : kernel.plan.steps) {
     for (const ArgBinding& arg : step.args) {
@@ -129,12 +143,6 @@ Status CheckPlan(const UserKernel& kernel, const RenderedKernel& rendered) {
       return Invalid("kernel '" + step.entry + "' is given the unknown argument '" + arg.name + "'",
                      kernel.source.name);
     }
-  }
-  const bool has_output = std::ranges::any_of(
-      kernel.spec.args, [](const ArgSpec& arg) { return arg.role == Role::kOutput || arg.role == Role::kInOut; });
-  if (!has_output) {
-    return Invalid("kernel '" + kernel.spec.name + "' has no output to verify", kernel.source.name,
-                   "mark the argument that it writes as out or inout");
   }
   for (const ArgSpec& arg : kernel.spec.args) {
     if (arg.role != Role::kScalar) ATUNNER_RETURN_IF_ERROR(ShapeOf(arg, kernel.spec, kernel.spec.dims));
@@ -162,7 +170,7 @@ Configuration NearestListed(const ParameterSpace& space, const std::vector<Value
   return nearest;
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> MakeUserTemplate(UserKernel& kernel) {
+Result<std::unique_ptr<ScheduleTemplate>> MakeUserTemplate(UserKernel& kernel, bool verified) {
   ATUNNER_CHECK(kernel.injections.size() == kernel.space.parameters.size());
   ATUNNER_CHECK(kernel.initial.values.size() == kernel.space.parameters.size());
   ATUNNER_RETURN_IF_ERROR(kernel.space.Validate(kernel.spec.dims));
@@ -170,6 +178,7 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeUserTemplate(UserKernel& kernel) {
   ATUNNER_RETURN_IF_ERROR(MakeInitialValid(kernel));
   auto made = std::make_unique<UserTemplate>(kernel);
   const RenderedKernel as_given = made->Rendered(kernel.initial);
+  if (verified) ATUNNER_RETURN_IF_ERROR(CheckResults(kernel));
   ATUNNER_RETURN_IF_ERROR(CheckPlan(kernel, as_given));
   Oracle oracle;
   oracle.kind = Oracle::Kind::kKernel;

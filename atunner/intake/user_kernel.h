@@ -41,8 +41,9 @@ struct UserKernel {
 using FileReader = std::function<Result<std::string>(const std::string& name)>;
 
 /// Checks the kernel as a whole (names, values, launch of the initial configuration) and makes its template. An initial
-/// configuration that the space rules out is replaced by the nearest valid one, which is noted.
-Result<std::unique_ptr<ScheduleTemplate>> MakeUserTemplate(UserKernel& kernel);
+/// configuration that the space rules out is replaced by the nearest valid one, which is noted. `verified`: it must
+/// have an output, and write to no surface, which nobody compares; what is only run need not.
+Result<std::unique_ptr<ScheduleTemplate>> MakeUserTemplate(UserKernel& kernel, bool verified = true);
 
 /// The positions of the initial values, or of the closest listed ones.
 Configuration NearestListed(const ParameterSpace& space, const std::vector<Value>& wanted);

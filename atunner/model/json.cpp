@@ -108,7 +108,9 @@ NLOHMANN_JSON_SERIALIZE_ENUM(ArgBinding::Kind, {{ArgBinding::Kind::kTensor, "ten
                                                 {ArgBinding::Kind::kWorkspace, "workspace"},
                                                 {ArgBinding::Kind::kScalar, "scalar"},
                                                 {ArgBinding::Kind::kTensorMap, "tensor_map"},
-                                                {ArgBinding::Kind::kWorkspaceMap, "workspace_map"}})
+                                                {ArgBinding::Kind::kWorkspaceMap, "workspace_map"},
+                                                {ArgBinding::Kind::kTexture, "texture"},
+                                                {ArgBinding::Kind::kSurface, "surface"}})
 
 static void to_json(Json& json, const Digest& value) { json = value.ToHex(); }
 static void from_json(const Json& json, Digest& value) {

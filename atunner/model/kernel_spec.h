@@ -28,8 +28,8 @@ struct Fill {
     kUniform,    ///< uniform in [low, high); integers: inclusive of low, exclusive of high
     kFile,       ///< raw little-endian elements from the file `path`
     kGenerator,  ///< the value of the expression `path` at each index i
-    kIndices,    ///< integers from 0 to below the expression `path` over the problem's sizes
-    kOffsets,    ///< ascending integers from 0 to that expression: element i is where what belongs to i begins
+    kIndices,    ///< as many integers from `low` on as the expression `path` over the problem's sizes says
+    kOffsets,    ///< ascending integers from `low` on, over as many: element i is where what belongs to i begins
   };
   Kind kind = Kind::kFamilies;
   double low = 0;

@@ -118,6 +118,10 @@ bool IsMap(ArgBinding::Kind kind) {
   return kind == ArgBinding::Kind::kTensorMap || kind == ArgBinding::Kind::kWorkspaceMap;
 }
 
+bool IsTexture(ArgBinding::Kind kind) {
+  return kind == ArgBinding::Kind::kTexture || kind == ArgBinding::Kind::kSurface;
+}
+
 bool InWorkspace(ArgBinding::Kind kind) {
   return kind == ArgBinding::Kind::kWorkspace || kind == ArgBinding::Kind::kWorkspaceMap;
 }

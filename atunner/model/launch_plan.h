@@ -52,6 +52,8 @@ struct ArgBinding {
     kScalar,        ///< `value`, as `dtype`
     kTensorMap,     ///< `const __grid_constant__ CUtensorMap`: `view` of argument `name`, elements of `dtype`
     kWorkspaceMap,  ///< likewise, of workspace `name`
+    kTexture,       ///< handle of a texture with random texels; `name` is its text, see ParseTexture
+    kSurface,       ///< likewise of its surface
   };
   Kind kind = Kind::kTensor;
   std::string name;
@@ -62,6 +64,9 @@ struct ArgBinding {
   static ArgBinding Tensor(std::string name) { return {Kind::kTensor, std::move(name), DType::kInt32, {}}; }
   static ArgBinding Workspace(std::string name) { return {Kind::kWorkspace, std::move(name), DType::kInt32, {}}; }
   static ArgBinding Scalar(DType dtype, Expr value) { return {Kind::kScalar, "", dtype, std::move(value)}; }
+  static ArgBinding Texture(std::string text, bool surface) {
+    return {surface ? Kind::kSurface : Kind::kTexture, std::move(text), DType::kInt32, {}};
+  }
   static ArgBinding Map(std::string name, DType dtype, TensorView view) {
     return {Kind::kTensorMap, std::move(name), dtype, {}, std::move(view)};
   }
@@ -72,6 +77,8 @@ struct ArgBinding {
 /// Does `name` refer to a workspace (or else to an argument)?
 bool InWorkspace(ArgBinding::Kind kind);
 bool IsMap(ArgBinding::Kind kind);
+/// A texture or a surface?
+bool IsTexture(ArgBinding::Kind kind);
 
 /// Expressions may use the problem's dims, its attributes and the candidate's parameters.
 struct LaunchStep {

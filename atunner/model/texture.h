@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "atunner/base/result.h"
 #include "atunner/model/dtype.h"
@@ -29,6 +31,14 @@ struct TextureSpec {
   uint64_t TexelBytes() const { return channels * SizeOf(dtype); }
   uint64_t Bytes() const { return uint64_t{width} * height * depth * TexelBytes(); }
 };
+
+/// "f32x4[64,32]": the type of a channel, how many of them where there is more than one, the extents in texels of one
+/// to three dimensions; behind them words: "linear" (neighbours are blended), "unit" (coordinates), "fractions"
+/// (values), "repeat", "mirror" or "border" (outside), "buffer" (linear memory). kInvalidInput says what is not clear.
+Result<TextureSpec> ParseTexture(const std::string& text);
+
+/// Texels for a texture that nobody gave any: floats from 0 to 1, integers of all values; the same every time.
+std::vector<std::byte> RandomTexels(const TextureSpec& spec);
 
 /// kInvalidInput with the rule of CUDA's texture objects that is broken.
 Status Check(const TextureSpec& spec);

@@ -45,5 +45,30 @@ TEST(Texture, RulesAreNamed) {
   }
 }
 
+TEST(Texture, IsWrittenAsText) {
+  const auto plain = ParseTexture("f32[64,32]");
+  ASSERT_TRUE(plain) << plain.error().ToString();
+  EXPECT_EQ(plain->width, 64u);
+  EXPECT_EQ(plain->height, 32u);
+  EXPECT_EQ(plain->shape, TextureSpec::Shape::k2D);
+  const auto all = ParseTexture("u8x4[16,8,4] linear unit fractions mirror");
+  ASSERT_TRUE(all) << all.error().ToString();
+  EXPECT_EQ(all->channels, 4u);
+  EXPECT_EQ(all->shape, TextureSpec::Shape::k3D);
+  EXPECT_TRUE(all->linear && all->unit_coordinates && all->unit_values);
+  EXPECT_EQ(all->wrap[2], TextureSpec::Wrap::kMirror);
+  EXPECT_EQ(ParseTexture("f32[100] buffer")->shape, TextureSpec::Shape::kLinear);
+  for (const char* wrong : {"", "f32", "f32[", "f32[64", "f32[64,]", "f32[1,2,3,4]", "f32x3[4]", "f33[4]",
+                            "f32[4] soft", "f32[-4]", "f32x[4]", "f32[0]", "f32[4] repeat", "f32x4[32768,32768,2048]"})
+    EXPECT_FALSE(ParseTexture(wrong)) << wrong;
+}
+
+TEST(Texture, RandomTexelsAreTheSameEveryTime) {
+  const TextureSpec spec = ParseTexture("f32[8,8]").value();
+  const auto texels = RandomTexels(spec);
+  EXPECT_EQ(texels.size(), spec.Bytes());
+  EXPECT_EQ(texels, RandomTexels(spec));
+}
+
 }  // namespace
 }  // namespace atunner

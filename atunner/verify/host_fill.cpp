@@ -42,10 +42,11 @@ Result<std::vector<std::byte>> FromExpression(const ArgSpec& arg, uint64_t eleme
 
 /// Parts of `total` elements for each but the last of `elements`, none longer than twice the average: the end of every
 /// part moves to the front by less than that.
-std::string Offsets(int64_t total, int64_t elements) {
+std::string Offsets(int64_t first, int64_t total, int64_t elements) {
   const int64_t parts = elements - 1;
-  if (parts < 1) return "0";
-  return fmt::format("i * {0} // {1} - (i * 7919 % {2} if i < {1} else 0)", total, parts, total / parts + 1);
+  if (parts < 1) return std::to_string(first);
+  return fmt::format("{3} + i * {0} // {1} - (i * 7919 % {2} if i < {1} else 0)", total, parts, total / parts + 1,
+                     first);
 }
 
 }  // namespace
@@ -57,8 +58,10 @@ Result<Fill> BindFill(const ArgSpec& arg, const KernelSpec& spec, const Dims& di
   const auto end = expr.EvaluateInt(Bindings(dims).Add(spec.attributes));
   if (!end) return Invalid(fmt::format("the fill of '{}': {}", arg.name, end.error().what));
   if (*end < 0) return Invalid(fmt::format("the fill of '{}': '{}' is {}", arg.name, fill.path, *end));
-  if (fill.kind == Fill::Kind::kOffsets) return Fill{Fill::Kind::kGenerator, 0, 1, Offsets(*end, elements), ""};
-  return Fill{Fill::Kind::kUniform, 0, static_cast<double>(std::max<int64_t>(*end, 1)), "", ""};
+  const double first = fill.low;
+  if (fill.kind == Fill::Kind::kOffsets)
+    return Fill{Fill::Kind::kGenerator, 0, 1, Offsets(static_cast<int64_t>(first), *end, elements), ""};
+  return Fill{Fill::Kind::kUniform, first, first + static_cast<double>(std::max<int64_t>(*end, 1)), "", ""};
 }
 
 bool FillsFromHost(const Fill& fill) { return fill.kind == Fill::Kind::kFile || fill.kind == Fill::Kind::kGenerator; }

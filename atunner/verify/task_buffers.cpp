@@ -105,6 +105,14 @@ Result<KernelArg> Pointing(Device& device, const ConcreteArg& arg, DeviceAddress
   return KernelArg::Map(map);
 }
 
+/// A new texture of the launch.
+Result<KernelArg> Textured(Device& device, const ConcreteArg& arg, BoundPlan& bound) {
+  ATUNNER_TRY(const TextureSpec spec, ParseTexture(arg.name));
+  ATUNNER_TRY(bound.textures.emplace_back(), device.CreateTexture(spec, RandomTexels(spec)));
+  const Texture& made = *bound.textures.back();
+  return KernelArg::Address(arg.kind == ArgBinding::Kind::kSurface ? made.surface() : made.texture());
+}
+
 }  // namespace
 
 Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec, const TaskBuffers& buffers) {
@@ -136,6 +144,10 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
     for (const ConcreteArg& arg : step.args) {
       if (arg.kind == ArgBinding::Kind::kScalar) {
         out.args.push_back(KernelArg::Scalar(arg.scalar));
+        continue;
+      }
+      if (IsTexture(arg.kind)) {
+        ATUNNER_TRY(out.args.emplace_back(), Textured(device, arg, bound));
         continue;
       }
       const auto address = !InWorkspace(arg.kind)          ? address_of(arg.name)

@@ -71,6 +71,7 @@ struct BoundStep {
 struct BoundPlan {
   std::vector<BoundStep> steps;
   std::vector<std::unique_ptr<Buffer>> workspaces;
+  std::vector<std::unique_ptr<Texture>> textures;
   struct Copy {
     std::string symbol;
     DeviceAddress from = 0;

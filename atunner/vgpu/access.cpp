@@ -101,7 +101,7 @@ void DeviceFence(Exec& x) { x.launch->clock->Fence(x.serial, x.epoch); }
 void OrderGang(Gang& gang) {
   for (Exec* member : gang.members) {
     if (member->races && gang.members.size() > 1) DeviceFence(*member);
-    ++member->epoch;
+    member->cluster_epoch = ++member->epoch;
   }
   if (gang.members.size() > 1) {
     for (Exec* member : gang.members) Acquire(*member);

@@ -203,10 +203,14 @@ void CountBulk(Exec& x, uint64_t address, uint64_t bytes, bool store) {
   (store ? x.counts.global_stores : x.counts.global_loads) += 1;
   (store ? x.counts.global_store_sectors : x.counts.global_load_sectors) += end - first;
   (store ? x.counts.global_store_bytes : x.counts.global_load_bytes) += bytes;
-  x.counts.global_wavefronts += (bytes + 127) / 128;
-  x.counts.async_wavefronts += (bytes + 127) / 128;
+  if (store) {  // what comes into shared memory passes beside what is read there
+    x.counts.global_wavefronts += (bytes + 127) / 128;
+    x.counts.async_wavefronts += (bytes + 127) / 128;
+  }
   x.counts.bulk_sectors += end - first;
-  if (!store) x.counts.reread_sectors += end - first - met.fresh;
+  if (store) return;
+  x.counts.reread_sectors += end - first - met.fresh;
+  x.read_before = x.read_before && met.fresh == 0;
 }
 
 namespace {

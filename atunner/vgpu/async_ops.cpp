@@ -169,6 +169,10 @@ void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
         !NoteBulkRead(x, op, l, source & ~kWindowMask, bytes, kDirection == kSharedToGlobal))
       return;
     if (kDirection == kGlobalToShared) NoteGlobalCopy(x, op, l, source, bytes);
+    x.read_before = true;
+    x.counts.async_copy_bytes += bytes;
+    if (x.count && kDirection != kSharedToShared)
+      CountBulk(x, kDirection == kGlobalToShared ? source : to, bytes, kDirection == kSharedToGlobal);
     if (kDirection != kSharedToGlobal) {
       BulkToShared(x, op, l, from, bytes, reduce);
     } else if (std::byte* target = GlobalPointer(x, op, l, to, bytes, "bulk copy")) {
@@ -176,9 +180,6 @@ void BulkCopy(Exec& x, const Op& op, uint32_t mask) {
       NoteGlobalWrite(x, op, l, to, bytes, combines ? nullptr : from, combines);
       Deliver(target, from, bytes, reduce, true);
     }
-    x.counts.async_copy_bytes += bytes;
-    if (x.count && kDirection != kSharedToShared)
-      CountBulk(x, kDirection == kGlobalToShared ? source : to, bytes, kDirection == kSharedToGlobal);
   });
 }
 

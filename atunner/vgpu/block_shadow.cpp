@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/cluster_shadow.h"
 #include "atunner/vgpu/used_bytes.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -131,7 +132,12 @@ void ShadowRead(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byte
                     "reads shared address " + Hex(address) + " while an asynchronous copy to it is in flight",
                     {Space::kShared, address, {}});
     }
-    if (op.relaxed || &owner != &x) continue;
+    if (op.relaxed) continue;
+    if (&owner != &x) {
+      if (!ReachInto(x, owner, op, lane, word, false)) return;
+      continue;
+    }
+    if ((s.in_flight & kReachedInto) != 0 && !MeetReach(x, op, lane, word, false)) return;
     if (WriteUnordered(x, s, thread)) {
       const bool bulk = s.writer == kBulkParty;
       return Report(x, op, bulk ? Hazard::Kind::kAsyncCopyInFlight : Hazard::Kind::kRace, lane,
@@ -150,7 +156,12 @@ void ShadowWrite(Exec& x, const Op& op, int lane, uint64_t address, uint64_t byt
     s.initialised |= written;
     owner.calm[word] = 0;
     Fill(owner, word);
-    if (&owner != &x) continue;
+    const bool judged = !atomic && !op.relaxed && !same_value;
+    if (&owner != &x) {
+      if (judged && !ReachInto(x, owner, op, lane, word, true)) return;
+      continue;
+    }
+    if (judged && (s.in_flight & kReachedInto) != 0 && !MeetReach(x, op, lane, word, true)) return;
     if (s.in_flight & (kProductRead | kBulkRead | kBulkCopy)) {
       return Report(x, op, Hazard::Kind::kRace, lane,
                     "writes shared address " + Hex(address) + ", which an asynchronous operation still " +

@@ -176,6 +176,7 @@ Status Decoder::DecodeMemory(const Form& form, Op& op) {
   if (instruction.operands.empty()) return Unsupported(instruction);
   op.space = SpaceOf(form);
   op.relaxed = form.Has("volatile") || form.Has("relaxed") || form.Has("acquire") || form.Has("release");
+  op.is_volatile = form.Has("volatile");
   const bool store = instruction.opcode == "st";
   const bool load = instruction.opcode == "ld" || instruction.opcode == "ldu";
   if (!store && !load) {

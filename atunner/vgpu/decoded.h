@@ -80,6 +80,7 @@ struct Op {
   bool sign_extend : 1 = false;
   bool narrow_address : 1 = false;  ///< address register has 32 bits
   bool relaxed : 1 = false;         ///< volatile, acquire, release: takes no part in race checks
+  bool is_volatile : 1 = false;
   bool fence : 1 = false;           ///< acquire or release: orders what other threads did before
   bool list_written : 1 = false;    ///< the list holds destinations
   bool address_known : 1 = false;   ///< an earlier access of the stretch had the same address register: Exec::spans

@@ -11,6 +11,7 @@ namespace {
 constexpr double kUncertainty = 0.25;
 constexpr double kUncertaintyUncalibrated = 0.4;
 constexpr double kMostSharpness = 4;
+constexpr double kMostMemorySharpness = 8;
 constexpr double kPrefetchSharpness = 2.5;
 constexpr double kSectorBytes = 32;
 constexpr double kWavefrontBytes = 128;
@@ -62,30 +63,45 @@ double Waves(const EstimateInput& in) {
   return std::max(1.0, static_cast<double>(in.shape.grid.Count()) / at_once);
 }
 
-/// How often an SM asks for data anew. A block waits for DRAM as often as that makes its path longer; asynchronous
-/// copies are ahead of it by what shared memory holds.
-double Rounds(const EstimateInput& in) {
+/// How often an average block waits for DRAM: that makes its path longer.
+double WaitsForDram(const EstimateInput& in) {
   const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   const double longer = (in.counts.path[1] - in.counts.path[0]) / blocks;
-  const double waits = longer / std::max(1.0, in.calibration.dram_clk - in.calibration.l2_clk);
+  return std::max(1.0, longer / std::max(1.0, in.calibration.dram_clk - in.calibration.l2_clk));
+}
+
+/// How often an SM asks for data anew. Asynchronous copies are ahead of a block by what shared memory holds.
+double Rounds(const EstimateInput& in) {
+  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
   const double shared = in.resources.static_shared_bytes + in.shape.dynamic_shared_bytes;
   const double refills = static_cast<double>(in.counts.async_copy_bytes) / blocks / std::max(1.0, shared);
-  return Waves(in) * std::max({1.0, waits, refills});
+  return Waves(in) * std::max(WaitsForDram(in), refills);
+}
+
+/// What an SM has asked of DRAM while it waits, over its share of what DRAM brings in that time; at least 1.
+double AskedAhead(const EstimateInput& in) {
+  const double blocks = static_cast<double>(std::max<uint64_t>(in.blocks_executed, 1));
+  const double asked = static_cast<double>(in.counts.unique_load_sectors) * kSectorBytes / blocks / WaitsForDram(in);
+  const double bytes_per_clk = in.calibration.dram_gbps / in.profile->clock_ghz / in.profile->sms;
+  return std::max(1.0, Resident(in.occupancy, in.shape, *in.profile) * asked /
+                           std::max(1.0, bytes_per_clk * in.calibration.dram_clk));
 }
 
 /// Nothing hides a single round of loads. Blocks of one wave begin together, load together and compute together; those
-/// of later ones begin whenever one ends. Asynchronous copies of later rounds run ahead, but by no more than shared
-/// memory holds: memory waits while all store.
+/// of later ones begin whenever one ends. Where more has been asked for than DRAM brings meanwhile, it is at work while
+/// blocks compute. Asynchronous copies of later rounds run ahead, but by no more than shared memory holds: memory waits
+/// while all store.
 double MemorySharpness(const EstimateInput& in) {
   const double rounds = Rounds(in);
-  const bool prefetches = in.counts.async_copy_bytes > 0;
-  if (prefetches) return std::min(kPrefetchSharpness, 1 + std::log2(rounds));
-  return std::min(kMostSharpness, 1.5 - 0.5 / rounds + 0.5 * std::log2(Waves(in)));
+  if (in.counts.async_copy_bytes > 0) return std::min(kPrefetchSharpness, 1 + std::log2(rounds));
+  const double ahead = (1 - 1 / rounds) * std::log2(AskedAhead(in));
+  return std::min(kMostMemorySharpness, 1.5 - 0.5 / rounds + 0.5 * (std::log2(Waves(in)) + ahead));
 }
 
 /// Warps of a block that hide each other's latencies. Those that meet at a barrier are in step, until loads that take
-/// different times have drawn them apart.
+/// different times have drawn them apart; those that wait for the same bulk copies always are.
 double FreeWarps(const EstimateInput& in) {
+  if (in.counts.bulk_sectors > 0) return 1;
   constexpr double kInStep = 32;  // latencies of L2 after each barrier
   const double warps = std::max(1.0, static_cast<double>(in.shape.block.Count()) / 32);
   const double in_step = static_cast<double>(in.counts.barriers) / warps * kInStep * in.calibration.l2_clk;
@@ -113,6 +129,11 @@ double ClockGhz(const EstimateInput& in) {
   return in.profile->clock_ghz * (in.counts.wgmma_work > 0 ? in.calibration.wgmma_share : 1);
 }
 
+/// That asynchronous copies bring into each SM where all load.
+double AsyncBytesPerClk(const EstimateInput& in) {
+  return std::min(kPortBytesPerClk, in.calibration.l2_async_gbps / in.profile->clock_ghz / in.profile->sms);
+}
+
 /// What runs beside the warps: wgmma, bulk copies, and what both ask of shared memory. The block's path has waited for
 /// it.
 Share Beside(const EstimateInput& in) {
@@ -120,7 +141,7 @@ Share Beside(const EstimateInput& in) {
   const double sectors = static_cast<double>(in.counts.bulk_sectors);
   return Worst({{"tensor cores", TensorClocks(in, in.counts.wgmma_work)},
                 {"shared memory beside", static_cast<double>(in.counts.async_wavefronts) / blocks},
-                {"L2 port", sectors * kSectorBytes / kPortBytesPerClk / blocks}});
+                {"L2 port", sectors * kSectorBytes / AsyncBytesPerClk(in) / blocks}});
 }
 
 /// Share of what a cache lost when it is read again after `meanwhile` other bytes.
@@ -223,6 +244,7 @@ std::vector<Share> Pipes(const EstimateInput& in) {
 struct Traffic {
   double load = 0, store = 0;            ///< between SMs and L2
   double async = 0;                      ///< of the loads, what asynchronous copies bring
+  double awaited = 0;                    ///< of these, what blocks have waited for on their path
   double spilled = 0;                    ///< both ways, besides
   double dram_read = 0, dram_write = 0;  ///< each byte once
   double dram_spilled = 0;               ///< both ways
@@ -277,6 +299,8 @@ Traffic TrafficOf(const EstimateInput& in) {
   t.dram_read = std::min(t.load, std::max(distinct - t.dram_write, 0.0));
   t.load += again - LeftByOthers(in) * kSectorBytes * blocks;
   t.async = std::min(t.load, static_cast<double>(in.counts.async_copy_bytes) * scale);
+  const double bulk = static_cast<double>(in.counts.bulk_sectors) * kSectorBytes * scale;
+  t.awaited = std::min(t.async, bulk / Resident(in.occupancy, in.shape, *in.profile));
   // Blocks that read what others read find it in L2, unless more than L2 holds went by; what all read all the time
   // stays.
   const double reads = t.load / std::max(distinct - t.dram_write, 1.0);
@@ -315,13 +339,11 @@ double Imbalance(const EstimateInput& in) {
 }
 
 /// What no other work of a tile hides in kernels of tensor cores, in ns: a map that no SM knows yet, and the results,
-/// which all SMs hold in registers until their sums are complete and then store at the same time; those of the last
-/// wave.
+/// which all SMs hold in registers until their sums are complete and then store at the same time.
 double Exposed(const EstimateInput& in, const Traffic& traffic) {
   if (in.counts.wgmma_work + in.counts.mma_work <= 0 || in.counts.async_copy_bytes == 0) return 0;
   const double map = in.counts.bulk_sectors > 0 ? in.calibration.tensor_map_clk / in.profile->clock_ghz : 0;
-  const double resident = Resident(in.occupancy, in.shape, *in.profile);
-  return map + traffic.store / in.calibration.l2_gbps / resident / Waves(in);
+  return map + traffic.store / in.calibration.l2_gbps / Resident(in.occupancy, in.shape, *in.profile);
 }
 
 /// The SMs' time, with what bounds it.
@@ -443,7 +465,7 @@ Estimate EstimateTime(const EstimateInput& in) {
       {"SMs", execution.ns},
       {"DRAM", traffic.Dram() / in.calibration.dram_gbps},
       {"L2", (traffic.load - traffic.async + traffic.store + traffic.spilled) / in.calibration.l2_gbps +
-                 traffic.async / in.calibration.l2_async_gbps},
+                 (traffic.async - traffic.awaited) / in.calibration.l2_async_gbps},
       {"block launches", blocks * in.calibration.block_ns}};
   // The same bytes pass DRAM and L2, one behind the other.
   const double together = Overlap({bounds[0], Worst({bounds[1], bounds[2]}), bounds[3]}, sharpness.memory);

@@ -157,11 +157,12 @@ TEST(Estimate, WhatRunsBesideIsNotAddedToThePath) {
   EXPECT_EQ(EstimateTime(in).limiter, "tensor cores");
 }
 
-TEST(Estimate, NothingHidesTheLastStoresOfAProduct) {
+TEST(Estimate, OnlyOtherBlocksHideTheStoresOfAProduct) {
   EstimateInput in = Streaming();
   in.counts.path = {10 * 4e5, 10 * 4e5};
   in.counts.async_copy_bytes = 10 * 4096 * 32;
   in.occupancy = {1, 8, 0.125, "shared memory"};
+  in.footprint_bytes = 132.0 * 8192 * 32;
   const auto cost = [&](uint32_t blocks) {
     in.shape.grid.x = blocks;
     in.counts.mma_work = 0;
@@ -171,7 +172,11 @@ TEST(Estimate, NothingHidesTheLastStoresOfAProduct) {
   };
   const double wave = 132.0 * 4096 * 32 / in.calibration.l2_gbps;
   EXPECT_NEAR(cost(132), wave, 0.1 * wave);
-  EXPECT_NEAR(cost(1320), wave, 0.1 * wave);
+  EXPECT_NEAR(cost(1320), 10 * wave, wave);
+  in.occupancy = {2, 16, 0.25, "shared memory"};
+  EXPECT_NEAR(cost(264), wave, 0.1 * wave);
+  EXPECT_NEAR(cost(2640), 10 * wave, wave);
+  in.occupancy = {1, 8, 0.125, "shared memory"};
   in.counts.bulk_sectors = 1;
   EXPECT_NEAR(cost(132), wave + in.calibration.tensor_map_clk / in.profile->clock_ghz, 0.1 * wave);
 }
@@ -304,6 +309,20 @@ TEST(Estimate, OneRoundOfLoadsIsHiddenByNothing) {
       << "memory waits while all store";
 }
 
+TEST(Estimate, WhatIsAskedAheadKeepsMemoryAtWork) {
+  EstimateInput in = Streaming();
+  in.shape.grid.x = 132 * 8;
+  const auto hidden = [&](double waits) {
+    constexpr double kPath = 60000;
+    in.counts.path = {10 * (kPath - waits * (in.calibration.dram_clk - in.calibration.l2_clk)), 10 * kPath};
+    return Time(in);
+  };
+  const double one_by_one = hidden(120), in_pairs = hidden(60), many = hidden(15);
+  EXPECT_NEAR(hidden(100), one_by_one, 0.01 * one_by_one) << "less than DRAM brings meanwhile";
+  EXPECT_LT(in_pairs, 0.97 * one_by_one);
+  EXPECT_LT(many, 0.97 * in_pairs);
+}
+
 TEST(Estimate, NamesWhatLimits) {
   EstimateInput in = Streaming();
   in.counts.pipe_uses[static_cast<size_t>(Pipe::kSfu)] = 10 * 4000000;
@@ -375,6 +394,9 @@ TEST(Estimate, WarpsThatRarelyMeetHideEachOther) {
   EXPECT_NEAR(Time(in) / never, 1, 0.02);
   in.counts.barriers = 10 * 8 * 200;
   EXPECT_GT(Time(in), 1.1 * never);
+  in.counts.barriers = 0;
+  in.counts.bulk_sectors = 1;
+  EXPECT_GT(Time(in), 1.1 * never) << "all wait for the same bulk copies";
 }
 
 /// A block without shared memory leaves a Turing SM 64 KB of L1: its driver gives 32 KB away at least.

@@ -3,6 +3,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/vgpu/access.h"
+#include "atunner/vgpu/company.h"
 #include "atunner/vgpu/flow.h"
 #include "atunner/vgpu/fused.h"
 #include "atunner/vgpu/in_order.h"
@@ -362,6 +363,8 @@ void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcom
   uint64_t last_epochs = 0;
   const auto stopped = [&] { return std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; }); };
   while (!stopped()) {
+    if (gang.company != nullptr && gang.company->stopped()) return;
+    const uint64_t steps = gang.company != nullptr ? gang.company->steps() : 0;
     Round all;
     uint64_t executed = 0;
     for (Exec* member : gang.members) {
@@ -390,12 +393,13 @@ void RunGang(Gang& gang, double deadline, uint64_t budget, LaunchOutcome& outcom
         if (member->stop) return ReportUnwrittenReads(*member);
       }
     }
+    if (gang.company != nullptr) all.progress ? gang.company->GetOn() : gang.company->Sleep(steps);
     waiting_rounds = all.progress ? 0 : waiting_rounds + 1;
     if (waiting_rounds > kWaitingRounds) {
       waiting_rounds = 0;
       AddBlock(gang);
     }
-    const bool endless = executed > budget;
+    const bool endless = executed > budget || (gang.company != nullptr && gang.company->hopeless());
     if (endless || (++rounds % 64 == 0 && SystemClock().Now() > deadline)) {
       outcome.kind = LaunchOutcome::Kind::kTimeout;
       outcome.message = "block " + std::to_string(gang.blocks[0]) + " did not end within its limit";

@@ -5,6 +5,7 @@
 
 #include "atunner/vgpu/access.h"
 #include "atunner/vgpu/barriers.h"
+#include "atunner/vgpu/cluster_shadow.h"
 #include "atunner/vgpu/pending.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
@@ -131,6 +132,7 @@ Next Exit(Exec& x, Cursor& c, uint32_t active) {
   ++c.pc;
   if (active != 0) {
     warp.groups[c.index].pc = c.pc;
+    if (x.alive_threads == 0 && x.check && !x.stop) CheckLastReach(x);
     CheckBarriers(x);
   }
   return Next::kRegroup;

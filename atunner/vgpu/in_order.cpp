@@ -8,6 +8,7 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
 
 constexpr double kOperandRead = 12;    // until the load/store unit has read a warp's registers
+constexpr double kQueuedProducts = 6;  // of all groups, that a quarter's tensor core takes before a warp waits to issue
 constexpr size_t kMostTouches = 1024;  // of one operation; a loop that the assembler unrolled more often is none
 constexpr uint16_t kBranch = 0x147;
 constexpr uint16_t kFirstProduct = 0x1f0;
@@ -93,14 +94,17 @@ class Issue {
 
   void Hold(size_t barrier, const Moment& until) { time_.barriers[barrier] = Latest(time_.barriers[barrier], until); }
 
-  /// A warp's products keep its quarter's tensor core busy one after the other, and after those of other groups.
+  /// A warp's products keep its quarter's tensor core busy one after the other, and after those of other groups. Where
+  /// too many are queued the warp waits to issue, and releases its last buffer as much later.
   void Multiply(uint32_t products) {
     const double busy =
         latencies_.products_per_clk > 0 ? static_cast<double>(products) / latencies_.products_per_clk : 0;
     if (time_.waited) time_.earlier_products = time_.products;
     time_.waited = false;
-    const Moment begin = Latest(at_, time_.products);
-    time_.products = x_.ports.tensor[x_.warp->index % kQuarters].Take(begin, busy);
+    Port& tensor = x_.ports.tensor[x_.warp->index % kQuarters];
+    const Moment backlog = tensor.Backlog(at_);
+    for (size_t run = 0; run < at_.size(); ++run) at_[run] += std::max(0.0, backlog[run] - kQueuedProducts * busy);
+    time_.products = tensor.Take(Latest(at_, time_.products), busy);
   }
 
   void Await(const Moment& products) {

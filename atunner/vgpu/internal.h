@@ -22,6 +22,10 @@
 #include "atunner/vgpu/sectors.h"
 #include "atunner/vgpu/timeline.h"
 
+namespace atunner::vgpu {
+class Company;
+}
+
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 /// Lanes of a warp at one place.
@@ -99,7 +103,8 @@ struct KnownSpan {
 };
 
 /// What happens to a shared word asynchronously, and was not yet waited for.
-enum InFlight : uint8_t { kThreadCopy = 1, kBulkCopy = 2, kProductRead = 4, kBulkRead = 8 };
+/// kReachedInto: another block of the cluster touched it, see ClusterWord.
+enum InFlight : uint8_t { kThreadCopy = 1, kBulkCopy = 2, kProductRead = 4, kBulkRead = 8, kReachedInto = 16 };
 /// SharedShadow::writer or reader that is no thread of the block; kProductParty + i: a product of warp group i.
 enum Party : uint16_t { kProductParty = 0xfff0, kBulkParty = 0xfffd, kSeveral = 0xfffe, kNobody = 0xffff };
 
@@ -115,6 +120,31 @@ struct SharedShadow {
   uint8_t in_flight = 0;      ///< see InFlight
   uint32_t write_line = 0;
   uint32_t read_line = 0;
+};
+
+/// The latest volatile accesses to a shared 32-bit word.
+struct WarpExchange {
+  struct Access {
+    uint32_t epoch = 0;
+    uint32_t sync = 0;   ///< Warp::sync_epoch
+    uint32_t lanes = 0;  ///< that executed it
+    uint32_t line = 0;
+    uint16_t thread = kNobody;
+  };
+  Access read;
+  Access write;
+};
+
+/// The latest accesses to a shared 32-bit word by other blocks of the cluster.
+struct ClusterWord {
+  struct Access {
+    uint32_t epoch = 0;  ///< of the block that owns the word; 0 = none
+    uint32_t rank = 0;   ///< of the block that reached into it
+    uint32_t thread = 0;
+    const Op* op = nullptr;
+  };
+  Access read;
+  Access write;
 };
 
 struct PendingCopy {
@@ -172,6 +202,10 @@ struct Exec {
   /// more read is no news. 0 = look at the shadow.
   std::vector<uint32_t> calm;
   std::vector<uint8_t> hollow;  ///< per byte of shared memory: an undefined register was stored there; Kernel::carries
+  std::vector<WarpExchange> exchanges;    ///< per shared word, where volatile accesses were
+  std::vector<ClusterWord> reached_into;  ///< per shared word, where other blocks of the cluster were
+  ClusterWord::Access last_reach;         ///< the latest of them
+  uint32_t cluster_epoch = 0;             ///< `epoch` when the blocks of the cluster last were ordered
   std::vector<std::byte> local;
   std::array<uint32_t, 3> ctaid{};
   uint64_t block = 0;
@@ -226,6 +260,7 @@ struct Exec {
   std::vector<uint64_t> issued_runs;                   ///< of the schedule, how often
   Ports ports;                                         ///< likewise
   Touch touch;                                         ///< of the operation at hand
+  bool read_before = true;                             ///< by this block, all that the bulk copy at hand brings
   std::vector<Noted> noted;                            ///< of the operations from `timed_from` on
   uint32_t timed_from = 0;                             ///< in the stretch at hand, what the timeline has not seen
   uint32_t place = 0;                                  ///< of the operation that runs, while timed
@@ -242,8 +277,8 @@ struct Exec {
   uint32_t ThreadOf(int lane) const { return warp->index * kLanes + static_cast<uint32_t>(lane); }
 };
 
-/// Blocks that run side by side: a cluster, the whole grid of a cooperative launch, or one block, which is joined by
-/// the next ones while it waits for what others write to global memory.
+/// Blocks that run side by side: a cluster, those of a cooperative grid that one thread of the host runs, or one block,
+/// which is joined by the next ones while it waits for what others write to global memory.
 struct Gang {
   std::vector<Exec*> members;
   std::vector<uint64_t> blocks;                      ///< linear indices, one per member
@@ -251,6 +286,7 @@ struct Gang {
   uint64_t cluster_arrived = 0;                      ///< threads at barrier.cluster
   uint32_t cluster_phase = 0;                        ///< times that it opened
   std::unordered_map<const void*, Moment> arrivals;  ///< at mbarriers, while timed
+  Company* company = nullptr;                        ///< of a cooperative grid
 };
 
 struct Launch {

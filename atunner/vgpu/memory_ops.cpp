@@ -4,6 +4,7 @@
 #include "atunner/vgpu/handlers.h"
 #include "atunner/vgpu/lane_values.h"
 #include "atunner/vgpu/pending.h"
+#include "atunner/vgpu/warp_exchange.h"
 
 namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 namespace {
@@ -177,6 +178,7 @@ void CheckLoad(Exec& x, const Op& op, uint32_t mask, uint32_t bytes, const Warpw
     if (ReadsAsBefore(addresses, distinct, l)) continue;
     if (!quiet.Read(l, addresses[l])) ShadowRead(x, op, l, addresses[l], bytes);
   }
+  if (op.is_volatile) CheckExchangedRead(x, op, mask, distinct, addresses);
 }
 
 /// Counts an access of which Warpwide says everything, or which was counted before.
@@ -242,8 +244,11 @@ void StoreLanes(Exec& x, const Op& op, uint32_t mask, uint32_t bytes) {
       const uint64_t raw = op.width == 8 ? Lane<uint64_t>::Get(s, l) : s[l * (op.variant & 1 ? 2 : 1)];
       std::memcpy(value + i * op.width, &raw, op.width);
     }
-    if (space == Space::kShared && x.check)
-      ShadowWrite(x, op, l, address, bytes, std::memcmp(to, value, bytes) == 0 && Initialised(x, address), false);
+    if (space == Space::kShared && x.check) {
+      const bool same_value = std::memcmp(to, value, bytes) == 0 && Initialised(x, address);
+      ShadowWrite(x, op, l, address, bytes, same_value, false);
+      CheckExchangedWrite(x, op, mask, l, address, same_value);
+    }
     if (space == Space::kGlobal && x.track) {
       if (const Range* range = RangeOf(x, address)) CheckGlobalWrite(x, op, l, address, bytes, *range, value, false);
     }

@@ -19,6 +19,9 @@ class Port {
     return {Take(busy_[0], from[0], cycles), Take(busy_[1], from[1], cycles)};
   }
 
+  /// Cycles of work that are still to be done then.
+  Moment Backlog(const Moment& at) const { return {Backlog(busy_[0], at[0]), Backlog(busy_[1], at[1])}; }
+
  private:
   using Stretches = std::vector<std::pair<double, double>>;  ///< of time, in order
 
@@ -34,6 +37,13 @@ class Port {
     all.second += cycles;
     busy.insert(busy.erase(first, last), all);
     return all.second;
+  }
+
+  static double Backlog(const Stretches& busy, double at) {
+    double work = 0;
+    for (auto stretch = busy.rbegin(); stretch != busy.rend() && stretch->second > at; ++stretch)
+      work += stretch->second - std::max(at, stretch->first);
+    return work;
   }
 
   std::array<Stretches, 2> busy_;

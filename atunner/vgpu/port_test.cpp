@@ -29,5 +29,14 @@ TEST(Port, NothingTakesNoTime) {
   EXPECT_EQ(port.Take({7, 30}, 0), (Moment{20, 30}));
 }
 
+TEST(Port, KnowsWhatIsStillToBeDone) {
+  Port port;
+  EXPECT_EQ(port.Backlog({0, 0}), (Moment{0, 0}));
+  port.Take({0, 100}, 50);
+  port.Take({200, 200}, 10);
+  EXPECT_EQ(port.Backlog({20, 20}), (Moment{40, 60}));
+  EXPECT_EQ(port.Backlog({205, 210}), (Moment{5, 0}));
+}
+
 }  // namespace
 }  // namespace atunner::vgpu

@@ -17,6 +17,10 @@ void ForgetMemory(Exec& x) {
   std::ranges::fill(x.hollow, uint8_t{0});
   for (size_t word = x.reserved_shared / 4; word < x.shared.size() / 4; ++word) x.shadow[word].initialised = 0xf;
   std::ranges::fill(x.calm, 0u);
+  x.exchanges.clear();
+  x.reached_into.clear();
+  x.last_reach = {};
+  x.cluster_epoch = 0;
   for (auto& pending : x.pending) pending.clear();
   std::ranges::fill(x.copy_group, 0u);
   std::ranges::fill(x.bulk_groups, 0u);

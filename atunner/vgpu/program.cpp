@@ -10,6 +10,7 @@
 #include "atunner/base/digest.h"
 #include "atunner/base/random.h"
 #include "atunner/vgpu/backend.h"
+#include "atunner/vgpu/company.h"
 #include "atunner/vgpu/in_order.h"
 #include "atunner/vgpu/internal.h"
 
@@ -213,13 +214,13 @@ class LoadedProgram : public Program {
     return "";
   }
 
-  /// Blocks that run side by side, as lists of linear indices: the `i`-th of all.
-  static std::vector<uint64_t> GangBlocks(const Launch& launch, uint64_t first_block) {
+  /// Blocks that run side by side, as lists of linear indices. Those of a cooperative grid are dealt out to `gangs`.
+  static std::vector<uint64_t> GangBlocks(const Launch& launch, uint64_t first_block, uint64_t gangs) {
     const Dim3& g = launch.shape.grid;
     const Dim3& c = launch.cluster;
     std::vector<uint64_t> blocks;
     if (launch.cooperative) {
-      for (uint64_t i = 0; i < g.Count(); ++i) blocks.push_back(i);
+      for (uint64_t i = first_block; i < g.Count(); i += gangs) blocks.push_back(i);
       return blocks;
     }
     const uint64_t x0 = first_block % g.x / c.x * c.x;
@@ -234,13 +235,16 @@ class LoadedProgram : public Program {
   }
 
   /// First blocks of the gangs that a launch runs: of all, or of those with selected blocks.
-  static std::vector<uint64_t> Gangs(const Launch& launch, const std::vector<uint64_t>& selected) {
+  static std::vector<uint64_t> Gangs(const Launch& launch, const std::vector<uint64_t>& selected, uint64_t workers) {
     std::vector<uint64_t> firsts;
     const uint64_t total = launch.shape.grid.Count();
     const bool single = launch.cluster.Count() == 1;
-    if (launch.cooperative) return {0};
+    if (launch.cooperative) {
+      for (uint64_t i = 0; i < std::min(workers, total); ++i) firsts.push_back(i);
+      return firsts;
+    }
     if (selected.empty() && single) return {};  // every block is its own gang: no list needed
-    const auto add = [&](uint64_t block) { firsts.push_back(single ? block : GangBlocks(launch, block).front()); };
+    const auto add = [&](uint64_t block) { firsts.push_back(single ? block : GangBlocks(launch, block, 0).front()); };
     if (selected.empty()) {
       for (uint64_t i = 0; i < total; ++i) add(i);
     }
@@ -271,18 +275,19 @@ class LoadedProgram : public Program {
   static uint64_t RunBlocks(Launch& launch, const ExecOptions& options, ExecResult& result) {
     uint64_t assumed = 0;
     if (launch.timed) launch.timing = TimingsOf(launch);
-    const std::vector<uint64_t> gangs = Gangs(launch, options.blocks);
+    const uint64_t wanted = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    const std::vector<uint64_t> gangs = Gangs(launch, options.blocks, wanted);
     const bool all = gangs.empty() && options.blocks.empty();
     const uint64_t total = all ? launch.shape.grid.Count() : gangs.size();
-    const uint64_t members = launch.cooperative ? launch.shape.grid.Count() : launch.cluster.Count();
+    const bool single = launch.cluster.Count() == 1 && !launch.cooperative;
     const double deadline = SystemClock().Now() + options.deadline_seconds;
     std::atomic<uint64_t> next{0};
     std::atomic<uint64_t> joined{0};  // blocks that run besides the first of their gang
     std::atomic<bool> stop{false};
     std::mutex mutex;
     CommonSectors common;
-    const uint64_t wanted = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     const uint64_t workers = std::min<uint64_t>(wanted, total);
+    Company company(static_cast<uint32_t>(workers));
     const uint64_t most_joined = std::min(launch.resident_blocks, kMaxGang) - std::min(launch.resident_blocks, workers);
     const auto work = [&] {
       std::deque<Exec> execs;
@@ -291,7 +296,8 @@ class LoadedProgram : public Program {
         return &execs[i];
       };
       Gang gang;
-      if (members == 1) {
+      if (launch.cooperative && workers > 1) gang.company = &company;
+      if (single) {
         gang.next = [&](uint64_t& block) -> Exec* {
           if (joined++ >= most_joined) return --joined, nullptr;
           const uint64_t i = next++;
@@ -305,13 +311,17 @@ class LoadedProgram : public Program {
         const uint64_t i = next++;
         if (i >= total) break;
         const uint64_t first = all ? i : gangs[i];
-        gang.blocks = members == 1 ? std::vector<uint64_t>{first} : GangBlocks(launch, first);
+        gang.blocks = single ? std::vector<uint64_t>{first} : GangBlocks(launch, first, workers);
+        const uint64_t members = gang.blocks.size();
         gang.members.clear();
         for (uint64_t m = 0; m < members; ++m) gang.members.push_back(member(m));
         RunGang(gang, deadline, options.max_warp_instructions_per_block, outcome);
         joined -= gang.members.size() - members;
         const bool found = std::ranges::any_of(execs, [](const Exec& x) { return !x.hazards.empty(); });
-        if ((found && !launch.keep_going) || outcome.kind != LaunchOutcome::Kind::kCompleted) stop = true;
+        const bool failed = (found && !launch.keep_going) || outcome.kind != LaunchOutcome::Kind::kCompleted;
+        const bool ended = std::ranges::any_of(gang.members, [](const Exec* x) { return x->stop; });
+        if (failed) stop = true;
+        if (gang.company != nullptr) gang.company->Leave(!failed && !ended);
         if (i % 256 == 255 && SystemClock().Now() > deadline && i + 1 < total) {
           outcome.kind = LaunchOutcome::Kind::kTimeout;
           outcome.message = "the launch did not end within its limit";

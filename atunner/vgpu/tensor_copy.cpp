@@ -170,6 +170,7 @@ void FillOutside(const VirtualTensorMap& map, std::vector<std::byte>& box) {
 bool ReadTensor(Exec& x, const Op& op, int lane, const VirtualTensorMap& map, std::vector<std::byte>& box) {
   box.resize(size_t{map.Rows()} * map.RowBytes());
   FillOutside(map, box);
+  x.read_before = true;
   ForRows(x, op, lane, map, false, [&](uint32_t index, const Row& row) {
     if (row.bytes == 0 || x.stop) return;
     const std::byte* from = GlobalPointer(x, op, lane, row.address, row.bytes, "tensor copy");

@@ -286,7 +286,9 @@ void NoteTransfer(Exec& x, const void* place, uint32_t bytes) {
   const WarpTime& time = x.times[x.warp->index];
   const Moment now = Latest(Later(time.start, time.Busy()), time.issued);
   const Moment through = x.ports.l2.Take(now, bytes / double{latencies.port_bytes_per_clk});
-  const auto latency = [&](size_t run) { return through[run] - now[run] + latencies.miss[run] + latencies.bulk; };
+  const auto latency = [&](size_t run) {
+    return through[run] - now[run] + latencies.miss[x.read_before ? 0 : run] + latencies.bulk;
+  };
   NoteArrival(x, place, {latency(0), latency(1)});
 }
 

@@ -63,6 +63,21 @@ MachineInstruction Machine(uint32_t line, uint16_t opcode, uint8_t stall) {
 
 constexpr uint16_t kAdd = 0x021, kLoad = 0x181, kSharedLoad = 0x184, kExit = 0x14d;
 
+TEST(Timeline, BulkCopiesOfWhatWasReadComeFromL2) {
+  const auto copy = [](const std::string& from, int parity) {
+    return "mbarrier.arrive.expect_tx.shared.b64 %rd2, [s+2048], 256;\n"
+           "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [" +
+           from + "], 256, [s+2048];\nW" + std::to_string(parity) +
+           ":\nmbarrier.try_wait.parity.shared.b64 %p1, [s+2048], " + std::to_string(parity) + ";\n@!%p1 bra W" +
+           std::to_string(parity) + ";\n";
+  };
+  const std::string first = "mbarrier.init.shared.b64 [s+2048], 1;\n" + copy("%rd1", 0);
+  const auto same = Counted(first + copy("%rd1", 1), 1).path, other = Counted(first + copy("%rd1+4096", 1), 1).path;
+  const Latencies expected;
+  EXPECT_EQ(same[0], other[0]);
+  EXPECT_NEAR(other[1] - same[1], expected.miss[1] - expected.miss[0], 1);
+}
+
 TEST(Timeline, LanesTakeTurnsWhereLoadStoreUnitsAreFew) {
   std::string body = "shl.b32 %r2, %r1, 2;\n";
   MachineCode code;

@@ -13,17 +13,18 @@ bool IsOneOf(std::string_view opcode, std::initializer_list<std::string_view> na
   return std::ranges::find(names, opcode) != names.end();
 }
 
-/// The function that an operation is of, if its instruction is known.
-const Code* CodeOf(const Kernel& kernel, uint32_t index) {
+}  // namespace
+
+const Code* CodeOf(const Kernel& kernel, const Op& op) {
+  const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
   const auto code = std::ranges::find_if(
       kernel.code, [&](const Code& c) { return index >= c.first_op && index - c.first_op < c.function->body.size(); });
   return code == kernel.code.end() ? nullptr : &*code;
 }
-}  // namespace
 
 uint64_t UsedBytes(const Kernel& kernel, const Op& op) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
-  const Code* code = CodeOf(kernel, index);
+  const Code* code = CodeOf(kernel, op);
   if (code == nullptr) return kAllBytes;
   const auto used = code->function->used_bytes.find(index - code->first_op);
   return used == code->function->used_bytes.end() ? kAllBytes : used->second;
@@ -35,7 +36,7 @@ bool Dropped(const Kernel& kernel, const Op& op, uint64_t offset, uint64_t bytes
 
 bool OnlyChosenBetween(const Kernel& kernel, const Op& op) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
-  const Code* code = CodeOf(kernel, index);
+  const Code* code = CodeOf(kernel, op);
   if (code == nullptr) return false;
   const std::vector<Instruction>& body = code->function->body;
   const Use load = UseOf(body[index - code->first_op]);
@@ -86,7 +87,7 @@ std::vector<Copied> CopiesOf(const ptx::Function& function, const std::vector<Us
 
 Copied OnlyCopied(const Kernel& kernel, const Op& op, uint32_t element) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
-  const Code* code = CodeOf(kernel, index);
+  const Code* code = CodeOf(kernel, op);
   if (code == nullptr) return Copied::kNo;
   const ptx::Function& function = *code->function;
   const Instruction& load = function.body[index - code->first_op];
@@ -140,7 +141,7 @@ bool MayReadUnwritten(const ptx::Function& function, const std::vector<Use>& use
 
 bool MayReadUnwritten(const Kernel& kernel, const Op& op) {
   const auto index = static_cast<uint32_t>(&op - kernel.ops.data());
-  const Code* code = CodeOf(kernel, index);
+  const Code* code = CodeOf(kernel, op);
   if (code == nullptr) return false;
   const std::vector<Use> uses = UsesOf(*code->function);
   return MayReadUnwritten(*code->function, uses, CopiesOf(*code->function, uses), index - code->first_op);

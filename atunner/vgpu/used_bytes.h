@@ -11,6 +11,9 @@ namespace atunner::vgpu::ATUNNER_VGPU_ISA {
 
 constexpr uint64_t kAllBytes = ~uint64_t{0};
 
+/// The function that an operation is of, if its instruction is known.
+const Code* CodeOf(const Kernel& kernel, const Op& op);
+
 /// Bits of the bytes of each lane that the load `op` reads and the program looks at; kAllBytes, unless the compiler
 /// says that it widened the load (.pragma "used_bytes_mask").
 uint64_t UsedBytes(const Kernel& kernel, const Op& op);

@@ -149,7 +149,8 @@ Result<int> TuneFile(const std::string& file, const TuneFlags& flags, const Comm
 /// Reads a .cu, .toml or .json as its ending says.
 Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& options);
 /// Its files found and checked; notes go to standard error.
-Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file, const Common& common);
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file, const Common& common,
+                                                     bool verified = true);
 Result<int> HardwareOptimize(const SourceFlags& flags, const Common& common, const std::string& command);
 /// Times of listed configurations on the virtual GPU. They are not judged.
 Result<int> Predict(const PredictFlags& flags, const Common& common);

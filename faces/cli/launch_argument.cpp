@@ -10,10 +10,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <tuple>
 
 #include "atunner/base/files.h"
-#include "atunner/base/random.h"
 
 namespace atunner::cli {
 namespace {
@@ -96,38 +94,6 @@ void Repeat(std::vector<std::byte>& bytes, size_t size) {
   for (size_t i = period; i < size; ++i) bytes[i] = bytes[i - period];
 }
 
-/// "f32x4[64,32]" of "texture:f32x4[64,32]".
-Result<TextureSpec> ParseTexture(const std::string& rest, const std::string& text) {
-  TextureSpec spec;
-  const size_t open = std::min(rest.find('['), rest.size());
-  const size_t times = std::min(rest.find('x'), open);
-  const auto dtype = ParseDType(rest.substr(0, times));
-  const auto channels = times < open ? Integer(rest.substr(times + 1, open - times - 1)) : spec.channels;
-  const bool closed = open < rest.size() && rest.ends_with(']');
-  const std::string extents = closed ? rest.substr(open + 1, rest.size() - open - 2) : "";
-  const auto size = ParseDim3("--arg", extents);
-  if (!dtype || !size || !channels || *channels > 4)
-    return std::unexpected(Wrong("what the texture is of is not clear", text));
-  spec.dtype = *dtype;
-  spec.channels = static_cast<uint32_t>(*channels);
-  std::tie(spec.width, spec.height, spec.depth) = std::tie(size->x, size->y, size->z);
-  const auto dims = 1 + std::ranges::count(extents, ',');
-  using Shape = TextureSpec::Shape;
-  spec.shape = dims == 1 ? Shape::k1D : dims == 2 ? Shape::k2D : Shape::k3D;
-  ATUNNER_RETURN_IF_ERROR(Check(spec));
-  return spec;
-}
-
-/// Floats from 0 to 1, integers of all values; the same every time.
-std::vector<std::byte> RandomTexels(const TextureSpec& spec) {
-  std::vector<std::byte> texels(spec.Bytes());
-  Random random(1);
-  for (std::byte& byte : texels) byte = static_cast<std::byte>(random.Below(256));
-  for (size_t i = 0; IsFloat(spec.dtype) && i < texels.size() / SizeOf(spec.dtype); ++i)
-    StoreElement(spec.dtype, texels.data(), i, static_cast<double>(random.Below(4096)) / 4096);
-  return texels;
-}
-
 }  // namespace
 
 Result<Dim3> ParseDim3(const std::string& flag, const std::string& text) {
@@ -144,7 +110,9 @@ Result<LaunchArgument> ParseLaunchArgument(const std::string& text) {
   made.text = text;
   for (const std::string_view kind : {"texture:", "surface:"}) {
     if (!text.starts_with(kind)) continue;
-    ATUNNER_TRY(made.texture, ParseTexture(text.substr(kind.size()), text));
+    auto spec = ParseTexture(text.substr(kind.size()));
+    if (!spec) return std::unexpected(Wrong(spec.error().what, text));
+    made.texture = *spec;
     made.surface = kind == "surface:";
     made.dtype = made.texture->dtype;
     made.content = RandomTexels(*made.texture);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "atunner/base/files.h"
+#include "atunner/intake/bare_source.h"
 #include "faces/cli/hazard_text.h"
 
 namespace atunner::cli {
@@ -46,14 +48,12 @@ Result<Findings> Examine(SubjectOnDevice& subject, const SanitizeFlags& flags, u
   return found;
 }
 
-}  // namespace
-
-Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
+/// What one kernel brought up, told; with --json it joins `reports`.
+Result<int> SanitizeOne(const SanitizeFlags& flags, const Target& target, Compiler& compiler, const Common& common,
+                        Json& reports) {
   ATUNNER_TRY(const uint8_t groups, ParseChecks(flags.checks));
-  ATUNNER_TRY(const Target target, TargetOf(flags.subject));
-  ATUNNER_TRY(const auto compiler, OpenCompiler());
-  ATUNNER_TRY(const Subject subject, LoadSubject(flags.subject, target, *compiler, common));
-  ATUNNER_TRY(const auto device, SubjectOnDevice::Make(subject, target, *compiler));
+  ATUNNER_TRY(const Subject subject, LoadSubject(flags.subject, target, compiler, common));
+  ATUNNER_TRY(const auto device, SubjectOnDevice::Make(subject, target, compiler));
   ATUNNER_TRY(Findings found, Examine(*device, flags, groups));
   JoinSides(found.hazards);
   for (Hazard& hazard : found.hazards) {
@@ -68,7 +68,7 @@ Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
               {"blocks", found.blocks},        {"complete", found.incomplete.empty()},
               {"found", found.hazards.size()}, {"hazards", Json::array()}};
     for (size_t i = 0; i < shown; ++i) json["hazards"].push_back(HazardJson(found.hazards[i], source));
-    PrintJson(json);
+    reports.push_back(std::move(json));
     return exit_code;
   }
   if (!common.quiet && !found.printed.empty()) fmt::print("{}", found.printed);
@@ -78,6 +78,46 @@ Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
   fmt::print("{}: {} on {} blocks, virtual {}, checks: {}{}\n", subject.name, HowMany(found.hazards.size()),
              found.blocks, target.profile.name, flags.checks,
              subject.configuration.empty() ? "" : ", configuration: " + subject.configuration);
+  return exit_code;
+}
+
+/// The kernels that are meant: of a program that launches several, all of them.
+std::vector<std::string> KernelsOf(const SubjectFlags& flags) {
+  const bool bare = !flags.file.empty() && !std::filesystem::is_directory(flags.file) &&
+                    !flags.file.ends_with(".json") && !flags.file.ends_with(".toml");
+  if (!bare || !flags.kernel.empty()) return {flags.kernel};
+  const auto text = ReadFile(flags.file);
+  std::vector<std::string> kernels = text ? LaunchedKernels(*text) : std::vector<std::string>();
+  return kernels.size() > 1 ? kernels : std::vector<std::string>{flags.kernel};
+}
+
+}  // namespace
+
+Result<int> Sanitize(const SanitizeFlags& flags, const Common& common) {
+  ATUNNER_TRY(const Target target, TargetOf(flags.subject));
+  ATUNNER_TRY(const auto compiler, OpenCompiler());
+  const std::vector<std::string> kernels = KernelsOf(flags.subject);
+  Json reports = Json::array();
+  std::optional<Error> refused;
+  int exit_code = 0;
+  for (const std::string& kernel : kernels) {
+    SanitizeFlags one = flags;
+    one.subject.kernel = kernel;
+    const auto examined = SanitizeOne(one, target, *compiler, common, reports);
+    if (examined) {
+      exit_code = std::max(exit_code, *examined);
+      continue;
+    }
+    if (kernels.size() == 1 || examined.error().code != ErrorCode::kInvalidInput)
+      return std::unexpected(examined.error());
+    if (common.json)
+      reports.push_back({{"kernel", kernel}, {"refused", examined.error().what}});
+    else
+      fmt::print(stderr, "{} was not run: {}\n", kernel, examined.error().ToString());
+    refused = examined.error();
+  }
+  if (common.json) PrintJson(kernels.size() == 1 ? reports[0] : reports);
+  if (exit_code == 0 && refused) return std::unexpected(*refused);
   return exit_code;
 }
 

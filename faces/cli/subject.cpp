@@ -106,7 +106,7 @@ Result<Subject> LoadSubject(const SubjectFlags& flags, const Target& target, Com
   options.kernel = flags.kernel;
   options.multiprocessors = target.profile.sms;
   ATUNNER_TRY(UserKernel kernel, ReadUserKernel(flags.file, options));
-  ATUNNER_TRY(const auto schedule, TemplateOf(kernel, flags.file, common));
+  ATUNNER_TRY(const auto schedule, TemplateOf(kernel, flags.file, common, false));
   return FromTemplate(*schedule, flags, target, compiler);
 }
 

@@ -104,11 +104,11 @@ Result<UserKernel> ReadUserKernel(const std::string& file, const SourceOptions& 
   return ParseBareSource(text, Path(file).filename().string(), options);
 }
 
-Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file,
-                                                     const Common& common) {
+Result<std::unique_ptr<ScheduleTemplate>> TemplateOf(UserKernel& kernel, const std::string& file, const Common& common,
+                                                     bool verified) {
   FindHeaders(kernel, file);
   ATUNNER_RETURN_IF_ERROR(CheckFiles(kernel));
-  ATUNNER_TRY(auto schedule, MakeUserTemplate(kernel));
+  ATUNNER_TRY(auto schedule, MakeUserTemplate(kernel, verified));
   PrintNotes(kernel, common);
   return schedule;
 }

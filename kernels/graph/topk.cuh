@@ -1,7 +1,8 @@
 // The first K of a row in the order of their values, then of their places. A bound comes from the best elements of groups of
-// threads: K groups have one that is no worse than it. What is no worse than the bound is collected and ranked.
+// threads: K groups have one that is no worse than it. What is no worse than the bound is collected and ranked; where that is
+// more than there is room for, the last of the first K among those that there was room for is the next bound.
 typedef unsigned long long Key;  // order, then place: no two elements have the same
-constexpr int MOST = 1024;       // that are collected; a row with more is searched K times
+constexpr int MOST = RANKS < 128 ? 512 : 4 * RANKS;  // that are collected
 
 /// Numbers that are ordered as the values are. NaN is larger than all, and zeros are equal.
 DEVICE unsigned ascending(float v) {
@@ -9,83 +10,100 @@ DEVICE unsigned ascending(float v) {
   return v != v ? 0xffffffffu : bits ^ ((int)bits < 0 ? 0xffffffffu : 0x80000000u);
 }
 DEVICE unsigned ascending(int v) { return (unsigned)v ^ 0x80000000u; }
+DEVICE unsigned order_of(Compared v) { return DESCENDING ? ~ascending(v) : ascending(v); }
+DEVICE Key key_of(Compared v, int place) { return (Key)order_of(v) << 32 | (unsigned)place; }
 
-/// visit(order, place) of a thread's elements.
-template <class T, class Visit> DEVICE void each_element(const T* row, const Visit& visit) {
+/// visit(value, place) of a thread's elements among `count`.
+template <class T, class Visit> DEVICE void each_element(const T* row, int count, const Visit& visit) {
 #pragma unroll 4
-  for (int column = threadIdx.x * VEC; column < COLS; column += BLOCK * VEC) {
+  for (int column = threadIdx.x * VEC; column < count; column += BLOCK * VEC) {
     Vector<T> v;
     read(v, row + column);
 #pragma unroll
-    for (int lane = 0; lane < VEC; ++lane) {
-      const unsigned order = ascending(get<Compared>(v, lane));
-      visit(DESCENDING ? ~order : order, column + lane);
-    }
+    for (int lane = 0; lane < VEC; ++lane) visit(get<Compared>(v, lane), column + lane);
   }
 }
 #if WHOLE
-/// found(rank, place) of the row's first K, from all of it in order.
+/// use(number, key) of the tile's elements in order, which begins with element `first` of the row.
+template <class T, class Use> DEVICE void sort_tile(const T* row, int first, const Use& use) {
+  __shared__ Key keys[TILE];
+  const int count = min(TILE, COLS - first);
+  each_element(row + first, count, [&](Compared v, int place) { keys[place] = key_of(v, first + place); });
+  sort_by_block(keys, count);
+  for (int i = threadIdx.x; i < count; i += BLOCK) use(first + i, keys[i]);
+}
+/// found(rank, place) of the row's first K.
 template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
-  __shared__ Key keys[COLS];
-  each_element(row, [&](unsigned order, int place) { keys[place] = (Key)order << 32 | (unsigned)place; });
-  sort_by_block(keys, COLS);
-  for (int rank = threadIdx.x; rank < K; rank += BLOCK) found(rank, (int)(unsigned)keys[rank]);
+  sort_tile(row, 0, [&](int rank, Key key) {
+    if (rank < K) found(rank, (int)(unsigned)key);
+  });
+}
+/// Element i of a row of sorted runs to its place in twice as long ones; found(rank, place) of the first K where there is one.
+template <class Found> DEVICE void merge(const Key* from, Key* to, int i, int run, const Found& found) {
+  const int other = min((i / run ^ 1) * run, COLS);
+  int low = other, high = min(other + run, COLS);
+  const Key own = from[i];
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (from[middle] < own) low = middle + 1;
+    else high = middle;
+  }
+  const int rank = i / (2 * run) * (2 * run) + i % run + low - other;
+  if (2 * run < COLS) to[rank] = own;
+  else if (rank < K) found(rank, (int)(unsigned)own);
 }
 #else
 constexpr int BESTS = BLOCK > 64 * RANKS ? BLOCK / 32 : 2 * RANKS;  // groups of threads, each in a warp; fewer bound too little
 constexpr int MEMBERS = BLOCK / BESTS;
 
-DEVICE int rank_among(Key key, const Key* keys, int count) {
+/// What comes first; beside it no NaN counts that comes last.
+struct Better { static DEVICE Compared of(Compared a, Compared b) { return DESCENDING ? maximum(a, b) : min(a, b); } };
+template <class T> DEVICE int rank_among(T one, const T* all, int count) {
   int rank = 0;
-  for (int i = 0; i < count; ++i) rank += keys[i] < key;
+#pragma unroll 8
+  for (int i = 0; i < count; ++i) rank += all[i] < one;
   return rank;
 }
 
 /// found(rank, place) of the row's first K.
 template <class T, class Found> DEVICE void first_of_row(const T* row, const Found& found) {
-  __shared__ Key best[BESTS], chosen[MOST], bound;
+  __shared__ __align__(16) unsigned best[BESTS], worst;
+  __shared__ __align__(16) Key chosen[MOST], last;
+  __shared__ Compared first[BESTS], bound;
   __shared__ int count;
-  unsigned order = 0xffffffffu, place = 0xffffffffu;
-  each_element(row, [&](unsigned o, int at) {
-    if (o < order) order = o, place = at;
-  });
-  Key own[1] = {(Key)order << 32 | place};
-  warp_reduce<Min, MEMBERS>(own);
-  if (threadIdx.x % MEMBERS == 0) best[threadIdx.x / MEMBERS] = own[0];
-  if (threadIdx.x == 0) count = 0, bound = ~0ull;
+  Compared own[1] = {NEUTRAL};
+  each_element(row, COLS, [&](Compared v, int) { own[0] = Better::of(own[0], v); });
+  warp_reduce<Better, MEMBERS>(own);
+  if (threadIdx.x % MEMBERS == 0) first[threadIdx.x / MEMBERS] = own[0], best[threadIdx.x / MEMBERS] = order_of(own[0]);
+  if (threadIdx.x == 0) count = worst = 0;
   __syncthreads();
-  if (threadIdx.x < BESTS && rank_among(best[threadIdx.x], best, BESTS) == K - 1) bound = best[threadIdx.x];
+  const bool counts = threadIdx.x < BESTS && rank_among(best[threadIdx.x], best, BESTS) < K;
+  if (counts) atomicMax(&worst, best[threadIdx.x]);
   __syncthreads();
-  const Key most = bound;
-  const unsigned limit = most >> 32;
-  each_element(row, [&](unsigned o, int at) {
-    const Key key = (Key)o << 32 | (unsigned)at;
-    if (o > limit || key > most) return;
-    const int to = atomicAdd(&count, 1);
-    if (to < MOST) chosen[to] = key;
-  });
+  if (counts && best[threadIdx.x] == worst) bound = first[threadIdx.x];  // equal ones are as good
   __syncthreads();
-  if (count <= MOST) {
-    for (int i = threadIdx.x; i < count; i += BLOCK) {
-      const int rank = rank_among(chosen[i], chosen, count);
-      if (rank < K) found(rank, (int)(unsigned)chosen[i]);
-    }
-    return;
-  }
-  Key last = 0;
-  for (int rank = 0; rank < K; ++rank) {
-    Key next[1] = {~0ull};
-    each_element(row, [&](unsigned o, int at) {
-      const Key key = (Key)o << 32 | (unsigned)at;
-      if ((rank == 0 || key > last) && key < next[0]) next[0] = key;
+  const Compared limit = bound;
+  const auto collect = [&](Key most) {
+    each_element(row, COLS, [&](Compared v, int at) {
+      if (DESCENDING ? v < limit : v > limit) return;
+      const Key key = key_of(v, at);
+      const int to = key <= most ? atomicAdd(&count, 1) : MOST;
+      if (to < MOST) chosen[to] = key;
     });
-    warp_reduce<Min, 32>(next);
     __syncthreads();
-    if (threadIdx.x % 32 == 0) chosen[threadIdx.x / 32] = next[0];
+  };
+  collect(~0ull);
+  while (count > MOST) {
+    for (int i = threadIdx.x; i < MOST; i += BLOCK)
+      if (rank_among(chosen[i], chosen, MOST) == K - 1) last = chosen[i];
     __syncthreads();
-    last = ~0ull;
-    for (int i = 0; i < BLOCK / 32; ++i) last = chosen[i] < last ? chosen[i] : last;
-    if (threadIdx.x == 0) found(rank, (int)(unsigned)last);
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    collect(last);
+  }
+  for (int i = threadIdx.x; i < count; i += BLOCK) {
+    const int rank = rank_among(chosen[i], chosen, count);
+    if (rank < K) found(rank, (int)(unsigned)chosen[i]);
   }
 }
 #endif

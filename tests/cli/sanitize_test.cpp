@@ -150,6 +150,45 @@ int main() {
   EXPECT_THAT(outcome.err, HasSubstr("'row' is filled with ascending offsets of 'edge'"));
 }
 
+/// A texture of the host's making, read by one kernel; a second kernel has a bug, and a third cannot be understood.
+TEST_F(SanitizeCommand, EveryKernelThatAProgramLaunchesIsRun) {
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "two.cu", R"(#include <cuda_runtime.h>
+__global__ void look(cudaTextureObject_t tex, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = tex2D<float>(tex, i % 16, i / 16);
+}
+__global__ void past(float* y, int n) { y[n - threadIdx.x] = 1; }
+struct Pair { float a, b; };
+__global__ void pairs(Pair p, float* y) { *y = p.a; }
+int main() {
+  const int n = 256;
+  cudaChannelFormatDesc desc = cudaCreateChannelDesc<float>();
+  cudaArray_t array;
+  cudaMallocArray(&array, &desc, 16, 16);
+  float* y;
+  cudaMalloc(&y, n * sizeof(float));
+  cudaTextureObject_t tex = 0;
+  Pair p = {1, 2};
+  look<<<2, 128>>>(tex, y, n);
+  past<<<1, 32>>>(y, n);
+  pairs<<<1, 1>>>(p, y);
+}
+)")
+                  .has_value());
+  const Outcome outcome = Run("$A sanitize two.cu --target-gpu A100");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("look: no hazards"));
+  EXPECT_THAT(outcome.out, HasSubstr("past: 1 hazard"));
+  EXPECT_THAT(outcome.err, HasSubstr("pairs was not run"));
+  EXPECT_THAT(outcome.err, HasSubstr("takes a structure by value (Pair p)"));
+  EXPECT_EQ(Run("$A sanitize two.cu --kernel look --target-gpu A100").exit_code, 0);
+  const Json reports = ParseJson(Run("$A sanitize two.cu --target-gpu A100 --json").out).value();
+  ASSERT_EQ(reports.size(), 3u);
+  EXPECT_EQ(reports[1]["kernel"], "past");
+  EXPECT_EQ(reports[1]["found"], 1);
+  EXPECT_THAT(reports[2]["refused"].get<std::string>(), HasSubstr("structure"));
+}
+
 TEST_F(SanitizeCommand, WrongInputIsOneMessage) {
   Write("__syncthreads();", "i < n");
   const std::pair<const char*, const char*> cases[] = {

@@ -320,6 +320,74 @@ KERNEL transpose_without_barrier(In x, Out y) {
   s[threadIdx.x / 8][threadIdx.x % 8] = x[threadIdx.x];
   y[threadIdx.x] = s[threadIdx.x % 8][threadIdx.x / 8];  // BUG
 }
+// race
+KERNEL volatile_tree(In x, Out y) {
+  __shared__ volatile float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    for (int o = 32; o > 0; o >>= 1) s[threadIdx.x] += s[threadIdx.x + o];  // BUG
+  }
+  __syncthreads();
+  y[threadIdx.x] = s[0];
+}
+// race
+KERNEL volatile_neighbour_overwritten(In x, Out y) {
+  __shared__ volatile float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  const float v = s[threadIdx.x ^ 1];
+  s[threadIdx.x] = v + 1;  // BUG
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];
+}
+
+// ---- races between blocks of a cluster
+__device__ float* across(float* p) {
+  float* there;
+  asm volatile("{\n .reg .u32 r;\n mov.u32 r, %%cluster_ctarank;\n xor.b32 r, r, 1;\n mapa.u64 %0, %1, r;\n}" : "=l"(there) : "l"(p));
+  return there;
+}
+__device__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive;\n barrier.cluster.wait;" ::: "memory");
+}
+// race
+KERNEL __cluster_dims__(2, 1, 1) block_barrier_for_a_cluster(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  const float v = across(s)[threadIdx.x];  // BUG
+  cluster_barrier();
+  if (blockIdx.x == 0) y[threadIdx.x] = v;
+}
+// race
+KERNEL __cluster_dims__(2, 1, 1) remote_write_without_word(In x, Out y) {
+  __shared__ float s[64];
+  cluster_barrier();
+  across(s)[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  const float v = s[threadIdx.x];  // BUG
+  cluster_barrier();
+  if (blockIdx.x == 0) y[threadIdx.x] = v;
+}
+// race
+KERNEL __cluster_dims__(2, 1, 1) overwritten_while_the_other_reads(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  cluster_barrier();
+  const float v = across(s)[threadIdx.x];
+  __syncthreads();
+  s[threadIdx.x] = v + 1;  // BUG
+  cluster_barrier();
+  if (blockIdx.x == 0) y[threadIdx.x] = v;
+}
+// out of bounds
+KERNEL __cluster_dims__(2, 1, 1) ends_while_the_other_reads(In x, Out y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  cluster_barrier();
+  if (blockIdx.x == 0) y[threadIdx.x] = across(s)[threadIdx.x];  // BUG
+}
 
 // ---- barriers
 // divergent barrier

@@ -995,3 +995,108 @@ KERNEL grid_barrier_by_hand(In x, Out y) {
   __syncthreads();
   y[threadIdx.x] = part[1 - blockIdx.x][threadIdx.x];
 }
+KERNEL volatile_flag_of_each_lane(In x, Out y) {
+  __shared__ volatile int ready[64];
+  ready[threadIdx.x] = 0;
+  __syncthreads();
+  ready[threadIdx.x] = 1;
+  while (ready[threadIdx.x ^ 1] == 0) {
+  }
+  y[threadIdx.x] = x[0];
+}
+KERNEL volatile_halves_by_a_flag(In x, Out y) {
+  __shared__ volatile float s[64];
+  __shared__ volatile int ready[2];
+  const int half = threadIdx.x % 32 / 16, warp = threadIdx.x / 32;
+  if (threadIdx.x % 32 == 0) ready[warp] = 0;
+  __syncthreads();
+  if (half == 0) {
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncwarp(0xffff);
+    if (threadIdx.x % 32 == 0) ready[warp] = 1;
+  } else {
+    while (ready[warp] == 0) {
+    }
+    s[threadIdx.x] = s[threadIdx.x ^ 16] * 2;
+  }
+  y[threadIdx.x] = s[threadIdx.x];
+}
+KERNEL volatile_steps_by_shuffles(In x, Out y) {
+  __shared__ volatile float s[64];
+  float v = x[threadIdx.x];
+  for (int i = 0; i < 3; ++i) {
+    s[threadIdx.x] = v;
+    const float other = __shfl_xor_sync(~0u, v, 1);
+    v += s[threadIdx.x ^ 1] - other;
+    if (__all_sync(~0u, v > 1e30f)) break;
+  }
+  y[threadIdx.x] = v;
+}
+KERNEL volatile_word_that_all_write(In x, Out y) {
+  __shared__ volatile int any;
+  any = 0;
+  __syncthreads();
+  if (x[threadIdx.x] > -1e30f) any = 1;
+  y[threadIdx.x] = any + x[0];
+}
+__device__ float* across(float* p) {
+  float* there;
+  asm volatile("{\n .reg .u32 r;\n mov.u32 r, %%cluster_ctarank;\n xor.b32 r, r, 1;\n mapa.u64 %0, %1, r;\n}" : "=l"(there) : "l"(p));
+  return there;
+}
+KERNEL __cluster_dims__(2, 1, 1) cluster_exchanges_in_turns(In x, Out y) {
+  __shared__ float s[64], t[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  for (int i = 0; i < 3; ++i) {
+    asm volatile("barrier.cluster.arrive.release;\n barrier.cluster.wait.acquire;" ::: "memory");
+    const float v = across(s)[threadIdx.x];
+    across(t)[63 - threadIdx.x] = v;
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+    const float own = s[threadIdx.x];
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+    s[threadIdx.x] = own + t[threadIdx.x];
+    __syncthreads();
+  }
+  if (blockIdx.x == 0) y[threadIdx.x] = s[threadIdx.x];
+}
+KERNEL __cluster_dims__(2, 1, 1) cluster_flag_and_fences(In x, Out y) {
+  __shared__ float s[64];
+  __shared__ int ready;
+  if (threadIdx.x == 0) ready = 0;
+  cg::this_cluster().sync();
+  across(s)[threadIdx.x] = x[threadIdx.x];
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    atomicExch((int*)across((float*)&ready), 1);
+    while (atomicAdd(&ready, 0) == 0) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+  if (blockIdx.x == 0) y[threadIdx.x] = s[threadIdx.x];
+  cg::this_cluster().sync();
+}
+KERNEL __cluster_dims__(2, 1, 1) cluster_reader_says_when(In x, Out y) {
+  __shared__ float s[64];
+  __shared__ unsigned long long done;
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 64;" ::"r"(address_of(&done)) : "memory");
+  s[threadIdx.x] = x[threadIdx.x];
+  cg::this_cluster().sync();
+  const float v = across(s)[threadIdx.x];
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(&done)), "r"(cg::this_cluster().block_rank() ^ 1));
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
+  wait_parity(address_of(&done), 0);
+  s[threadIdx.x] = v + 1;
+  if (blockIdx.x == 0) y[threadIdx.x] = s[threadIdx.x];
+}
+KERNEL __cluster_dims__(2, 1, 1) volatile_by_its_own_rank(In x, Out y) {
+  __shared__ float s[64];
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(s + threadIdx.x)), "r"(cg::this_cluster().block_rank()));
+  asm volatile("st.volatile.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(x[threadIdx.x]) : "memory");
+  float v;
+  asm volatile("ld.volatile.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(there) : "memory");
+  y[threadIdx.x] = v;
+}

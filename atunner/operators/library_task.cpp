@@ -1,4 +1,4 @@
-#include "atunner/codegen/library_task.h"
+#include "atunner/operators/library_task.h"
 
 #include <string>
 
