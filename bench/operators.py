@@ -10,6 +10,7 @@ Usage: python3 bench/operators.py --atunner build/atunner [--only columns,scan] 
        --only takes groups, operators and group:operator; --list shows the rows.
 """
 import argparse
+import functools
 import json
 import math
 import os
@@ -41,6 +42,15 @@ class Row:
         return flags
 
 
+@functools.cache
+def rotations(length, pairs):
+    """Cosines and sines of rotary embeddings, which models keep: [length, pairs] in float32."""
+    import torch
+    angles = torch.arange(length, device="cuda").float()[:, None] * torch.exp2(
+        torch.arange(pairs, device="cuda").float() * (-math.log2(10000.0) / pairs))
+    return angles.cos(), angles.sin()
+
+
 def rows():
     import torch
     import torch.nn.functional as F
@@ -55,6 +65,11 @@ def rows():
     def pair(shape):
         return {"inputs": [shape, shape]}
 
+    def rope(a):
+        cosine, sine = rotations(a.shape[-2], a.shape[-1] // 2)
+        first, second = a.float().chunk(2, -1)
+        return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1).to(a.dtype)
+
     for operator, call in {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda a: F.gelu(a, approximate="tanh"), "silu": F.silu,
                            "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softplus": F.softplus, "mish": F.mish, "elu": F.elu,
                            "exp": torch.exp, "leaky_relu": F.leaky_relu, "erf": torch.erf}.items():
@@ -66,6 +81,7 @@ def rows():
     add("pointwise", "mul", (65536, 4096), torch.mul, **pair((65536, 4096)))
     add("pointwise", "add", [mlp, (14336,)], torch.add)
     add("pointwise", "where", [hidden], lambda a, b, c: torch.where(a > 0, b, c), inputs=[hidden] * 3)
+    add("pointwise", "rope", (8, 32, 2048, 128), rope)
     add("pointwise", "gelu_backward", mlp, lambda a, dy: torch.ops.aten.gelu_backward(dy, a), **pair(mlp))
     add("pointwise", "silu_backward", mlp, lambda a, dy: torch.ops.aten.silu_backward(dy, a), **pair(mlp))
     add("optimizer", "sgd", (8192, 8192), lambda p, g, v: (p - 1e-2 * (0.9 * v + g), 0.9 * v + g), inputs=[(8192, 8192)] * 3)

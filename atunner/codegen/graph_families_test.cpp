@@ -121,6 +121,20 @@ TEST(GraphFamilies, RowsOfFloat32AreWrittenByLargeBlocksThatEnd) {
   EXPECT_EQ(value("blocks_per_sm"), 0);
 }
 
+// Said by halves, the sines of both would be computed for every element, those of the half that is thrown away with
+// arguments of millions: ten times the time that the bytes take.
+TEST(GraphFamilies, RotaryEmbeddingsTakeOneSineOfEveryElement) {
+  const auto schedule = MakeTemplate(Spec("rope", {{8, 32, 2048, 128}}), FindProfile("H200").value()).value();
+  const std::string text = schedule->Render(schedule->Default()).value().source.text;
+  const auto count = [&](std::string_view call) {
+    size_t found = 0;
+    for (size_t at = text.find(call); at != std::string::npos; at = text.find(call, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(" sin("), 1u) << text;
+  EXPECT_EQ(count(" cos("), 1u);
+}
+
 // What makes something else of a scatter, a scan or a sort than its elements at their places is not computed beside it.
 TEST(GraphFamilies, ResultsAreFinishedInPlace) {
   const auto family = [](const char* lines) {

@@ -153,20 +153,21 @@ void BuildRope(Call& call) {
     x = g.Reshape(x, pairs);
   }
   const int64_t width = interleaved ? 1 : dim / 2;
-  const Value first = g.Add(Slice{axis, 0, width, 1}, {x});
-  const Value second = g.Add(Slice{axis, width, 2 * width, 1}, {x});
-  const std::string angle =
-      fmt::format("cast(index(-2), {0}) * exp2(cast(index(-1), {0}) * ({1}))", Name(g.TypeOf(x).dtype),
-                  -2 * std::log2(call.Real("base")) / static_cast<double>(dim));
+  const Value other =
+      g.Add(Concat{axis}, {g.Add(Slice{axis, width, 2 * width, 1}, {x}), g.Add(Slice{axis, 0, width, 1}, {x})});
+  // Of every element one sine and one cosine: said by halves, both halves' would be computed for all.
+  const Shape table = {shape[shape.size() - 2], interleaved ? *half : shape.back()};
+  const std::string type(Name(g.TypeOf(x).dtype));
+  const std::string pair =
+      interleaved ? "index(-1)" : fmt::format("select(index(-1) < {0}, index(-1), index(-1) - {0})", width);
+  const std::string angle = fmt::format("cast(index(-2), {0}) * exp2(cast({1}, {0}) * ({2}))", type, pair,
+                                        -2 * std::log2(call.Real("base")) / static_cast<double>(dim));
   const auto turned = [&](const std::string& body) {
-    const Shape table = {shape[shape.size() - 2], *half};
     const Value y = g.Cast(g.Map(body + "(" + angle + ")", {}, table), g.TypeOf(x).dtype);
     return interleaved ? g.Reshape(y, {table[0], table[1], Extent(1)}) : y;
   };
-  const Value c = turned("cos");
-  const Value s = turned("sin");
-  const Value y = g.Add(Concat{axis},
-                        {g.Map("a * c - b * d", {first, second, c, s}), g.Map("b * c + a * d", {first, second, c, s})});
+  const Value y =
+      g.Map(fmt::format("a * c + b * select(index(-1) < {}, -d, d)", width), {x, other, turned("cos"), turned("sin")});
   call.Output("y", interleaved ? g.Reshape(y, shape) : y);
 }
 
