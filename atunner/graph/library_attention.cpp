@@ -158,9 +158,11 @@ void BuildRope(Call& call) {
   // Of every element one sine and one cosine: said by halves, both halves' would be computed for all.
   const Shape table = {shape[shape.size() - 2], interleaved ? *half : shape.back()};
   const std::string type(Name(g.TypeOf(x).dtype));
+  // Outside of its half, where an element of a gradient is computed and thrown away, no pair is far.
+  const std::string place = fmt::format("cast(index(-1), {})", type);
   const std::string pair =
-      interleaved ? "index(-1)" : fmt::format("select(index(-1) < {0}, index(-1), index(-1) - {0})", width);
-  const std::string angle = fmt::format("cast(index(-2), {0}) * exp2(cast({1}, {0}) * ({2}))", type, pair,
+      interleaved ? place : fmt::format("abs(select(index(-1) < {0}, {1}, {1} - {0}))", width, place);
+  const std::string angle = fmt::format("cast(index(-2), {}) * exp2({} * ({}))", type, pair,
                                         -2 * std::log2(call.Real("base")) / static_cast<double>(dim));
   const auto turned = [&](const std::string& body) {
     const Value y = g.Cast(g.Map(body + "(" + angle + ")", {}, table), g.TypeOf(x).dtype);
