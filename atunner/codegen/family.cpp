@@ -1,5 +1,7 @@
 #include "atunner/codegen/family.h"
 
+#include <algorithm>
+
 namespace atunner {
 
 std::vector<const Family*> AllFamilies() {
@@ -12,9 +14,10 @@ Result<std::unique_ptr<ScheduleTemplate>> MakeTemplate(const KernelSpec& spec, c
   for (const Family* family : AllFamilies()) {
     if (family->Match(spec)) return family->Bind(spec, profile);
   }
-  return Fail(ErrorCode::kUnsupported,
-              "no schedule family computes '" + spec.name + "' in " + std::string(Name(spec.compute_dtype)), "",
-              "docs/graph.md says which graphs they take");
+  const auto input = std::ranges::find(spec.args, Role::kInput, &ArgSpec::role);
+  const DType dtype = input == spec.args.end() ? spec.compute_dtype : input->dtype;
+  return Fail(ErrorCode::kUnsupported, "no schedule family computes '" + spec.name + "' of " + std::string(Name(dtype)),
+              "", "docs/graph.md says which graphs they take");
 }
 
 }  // namespace atunner
