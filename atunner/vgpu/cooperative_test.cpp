@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "atunner/vgpu/engine.h"
 
@@ -35,7 +38,7 @@ std::string Steps(const std::string& publish) {
 
 class CooperativeGrid : public testing::Test {
  protected:
-  LaunchOutcome Run(const std::string& ptx, uint32_t threads) {
+  LaunchOutcome Run(const std::string& ptx, uint32_t threads, bool count = false) {
     Memory memory(uint64_t{1} << 20);
     memory.Track();
     auto program = LoadProgram(ptx::Parse(ptx).value(), memory).value();
@@ -47,16 +50,20 @@ class CooperativeGrid : public testing::Test {
     ExecOptions options;
     options.check_global = options.keep_going = true;
     options.threads = threads;
+    options.count = count;
     options.deadline_seconds = 20;
     options.max_warp_instructions_per_block = 200'000;
     LaunchShape shape{{kBlocks, 1, 1}, {1, 1, 1}, {1, 1, 1}, 0};
     shape.cooperative = true;
-    const LaunchOutcome outcome = program->Run("k", shape, params, options).outcome;
+    const ExecResult result = program->Run("k", shape, params, options);
+    const LaunchOutcome& outcome = result.outcome;
+    figures_ = result.counts.Figures();
     values_.resize(kBlocks);
     std::memcpy(values_.data(), reinterpret_cast<const std::byte*>(to) + 256, 4 * kBlocks);
     return outcome;
   }
   std::vector<uint32_t> values_;
+  std::vector<std::pair<std::string, double>> figures_;
 };
 
 TEST_F(CooperativeGrid, IsTheSameOnAnyNumberOfThreads) {
@@ -71,6 +78,16 @@ TEST_F(CooperativeGrid, IsTheSameOnAnyNumberOfThreads) {
     EXPECT_TRUE(outcome.completed()) << outcome.message;
     EXPECT_EQ(outcome.blocks_executed, kBlocks);
     EXPECT_EQ(values_, expected) << threads;
+  }
+}
+
+TEST_F(CooperativeGrid, WhatIsCountedIsTheSameEveryTime) {
+  Run(Steps("fence.acq_rel.gpu;\n"), 1, true);
+  const auto expected = figures_;
+  ASSERT_FALSE(expected.empty());
+  for (int again = 0; again < 5; ++again) {
+    Run(Steps("fence.acq_rel.gpu;\n"), 3, true);
+    EXPECT_EQ(figures_, expected);
   }
 }
 

@@ -275,7 +275,11 @@ class LoadedProgram : public Program {
   static uint64_t RunBlocks(Launch& launch, const ExecOptions& options, ExecResult& result) {
     uint64_t assumed = 0;
     if (launch.timed) launch.timing = TimingsOf(launch);
-    const uint64_t wanted = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    // How often blocks look whether the others are there depends on who runs when: what is counted has one order.
+    const bool in_order = launch.cooperative && options.count;
+    const uint64_t wanted = in_order          ? 1
+                            : options.threads ? options.threads
+                                              : std::max(1u, std::thread::hardware_concurrency());
     const std::vector<uint64_t> gangs = Gangs(launch, options.blocks, wanted);
     const bool all = gangs.empty() && options.blocks.empty();
     const uint64_t total = all ? launch.shape.grid.Count() : gangs.size();
