@@ -42,8 +42,9 @@ std::optional<double> CostOf(const ValidGraph& part, double most, bool pairs) {
     all += bytes(output.node);
     read += graph::ElementText::Serves(part, output.node).work * bytes(output.node);
   }
-  const bool attention = graph::AttentionOf(part).has_value();
-  if (kLaunch + all >= most || !(attention || graph::HasOneOfAKind(part, pairs))) return std::nullopt;
+  if (kLaunch + all >= most) return std::nullopt;
+  // Attention is told by computing with it: what need not be asked is not.
+  if (!graph::HasOneOfAKind(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
   const auto made = TaskOfPart(part, Accuracy::kDefault);
   const Family* family = made ? FamilyOf(made->task) : nullptr;
   if (family == nullptr || (family == &kColumnsFamily && graph::ReducesLittle(part))) return std::nullopt;
